@@ -11,12 +11,14 @@ from transformers import get_cosine_schedule_with_warmup
 import balance
 import cases
 import golden_io
+import half_precision
 import lora
 import peer_optimizers
 import tiny_models
 
 STEPS, WARMUP, ROWS, LENGTH = 20, 5, 2, 25
 WEIGHT_DECAY = 0.1
+BAD_STEPS, BAD_FACTOR = (1, 2, 9), 2.0**30  # of curves in fp16: where losses are multiplied by so much
 NOISE = 1e-4  # how far fp32 may be from fp64 over the curve, a tenth of what a user of the golden is asked
 # muon rounds its products to bf16, and what the last bits of a gradient decide there grows over the steps.
 NOISE_OF_MUON, TOLERANCE_OF_MUON = 1e-3, 5e-3
@@ -35,6 +37,8 @@ class Curve:
     batches_of: str = ""  # the curve whose golden holds the batches; empty: its own
     rows: int = ROWS  # of a micro-batch
     balance: float = 0.0  # the coefficient of the loss that balances experts
+    scale_power: int = 0  # fp16, whose loss scale begins with this power of two; 0: fp32
+    scale_window: int = 0  # finite steps until it grows
 
 
 CURVES = {
@@ -80,6 +84,11 @@ CURVES |= family_curves()
 CURVES |= {
     "curve_mixtral_balanced": Curve("mixtral", False, 2, 5e-3, 1.1, 4008, batches_of=FAMILY_BATCHES, rows=1, balance=0.3),
     "curve_qwen3_moe_balanced": Curve("qwen3_moe", False, 1, 5e-3, 1.8, 4008, batches_of=FAMILY_BATCHES, balance=0.3),
+}
+# fp16, with steps whose loss is made so large that their gradients are infinite.
+CURVES |= {
+    "curve_lora_fp16": Curve("grouped_tied", True, 1, 2e-2, 2.4, 4001, batches_of="curve_lora", scale_power=11, scale_window=4),
+    "curve_full_fp16": Curve("biases", False, 1, 5e-3, 2.7, 4003, batches_of="curve_full", scale_power=11, scale_window=4),
 }
 ADAPTER_SEED = 4100
 
@@ -190,6 +199,8 @@ def settings(curve: Curve) -> dict:
         **({"batches": f"tests/goldens/{curve.batches_of}"} if curve.batches_of else {}),
         **({"freeze_modules": curve.frozen} if curve.frozen else {}),
         **({"output_router_logits": True, "router_aux_loss_coef": curve.balance} if curve.balance else {}),
+        **({"compute_dtype": "fp16", "initial_scale_power": curve.scale_power, "loss_scale_window": curve.scale_window}
+              | {"bad_steps": BAD_STEPS, "bad_factor": BAD_FACTOR} if curve.scale_power else {}),
         **(adapter_settings(curve.model) if curve.adapter else {}),
     }
 
@@ -210,8 +221,28 @@ def make_adapter(folder: str, root: pathlib.Path) -> str:
     return f"{folder}: saved"
 
 
+def make_half(name: str, root: pathlib.Path) -> str:
+    curve = CURVES[name]
+    model = trainee(curve)
+    ids, labels = batches(curve)
+    targets = golden_io.shifted(labels.flatten(0, 2)).reshape(labels.shape)
+    optimizer = peer_optimizers.make(curve.optimizer, parameter_groups(model), curve.learning_rate)
+    options = dict(optimizer=optimizer, max_grad_norm=curve.max_grad_norm, warmup=WARMUP, steps=STEPS,
+                   first_scale=2.0**curve.scale_power, window=curve.scale_window, bad_steps=BAD_STEPS, bad_factor=BAD_FACTOR)
+    found = half_precision.train(model, options, ids[:, 0], targets[:, 0])
+    skipped = int((~found["grad_norm"].isfinite()).sum())
+    line = (f"{name}: loss {found['loss'][0]:.4f} to {found['loss'][-1]:.4f}, skipped {skipped} of {STEPS}, loss scale "
+            f"{found['loss_scale'].tolist()}")
+    assert skipped == len(BAD_STEPS) and found["loss_scale"].diff().max() > 0, line
+    golden_io.write(root / name / "golden.safetensors", found)
+    (root / name / "settings.json").write_text(json.dumps(settings(curve), indent=2) + "\n")
+    return line
+
+
 def make(name: str, root: pathlib.Path) -> str:
     curve = CURVES[name]
+    if curve.scale_power:
+        return make_half(name, root)
     model = trainee(curve)
     ids, labels = batches(curve)
     targets = golden_io.shifted(labels.flatten(0, 2)).reshape(labels.shape)

@@ -10,6 +10,7 @@ namespace {
 
 void store(float value, float& to) { to = value; }
 void store(float value, base::BFloat16& to) { to = base::to_bfloat16(value); }
+void store(float value, base::Float16& to) { to = base::to_float16(value); }
 
 template <typename T>
 void fill_elements(T* to, const RandomValues& values, int64_t first, const ElementRange& range) {
@@ -27,6 +28,8 @@ void fill_on_host(const Buffer& tensor, const RandomValues& values, int64_t firs
                   const ElementRange& range) {
   if (tensor.dtype == base::DType::f32)
     return fill_elements(tensor.as<float>(), values, first, range);
+  if (tensor.dtype == base::DType::f16)
+    return fill_elements(tensor.as<base::Float16>(), values, first, range);
   SNUG_CHECK(tensor.dtype == base::DType::bf16, "random values in a tensor of {}",
              base::name_of(tensor.dtype));
   fill_elements(tensor.as<base::BFloat16>(), values, first, range);

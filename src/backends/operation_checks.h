@@ -11,17 +11,25 @@
 
 namespace snug::backends {
 
-// Whether the operation's tensors, its workspace apart, are floats to compute in (f32, bf16),
-// indices (i32) or codes of stored weights (u8).
-inline bool has_known_types(const program::OperationView& view) {
-  bool known = true;
+// Whether the operation has a tensor of this type, the workspace apart.
+inline bool has_any_of(const program::OperationView& view, base::DType dtype) {
+  bool found = false;
   program::for_each_tensor(view.operation, [&](program::TensorId id) {
-    if (id == view.operation.workspace) return;
-    const base::DType type = view.program.tensor(id).dtype;
-    known = known && (type == base::DType::f32 || type == base::DType::bf16 ||
-                      type == base::DType::i32 || type == base::DType::u8);
+    found = found || (id != view.operation.workspace && view.program.tensor(id).dtype == dtype);
   });
-  return known;
+  return found;
+}
+
+// Whether the operation's tensors, its workspace apart, are floats to compute in (f32 with one of
+// bf16 and f16), indices (i32) or codes of stored weights (u8).
+inline bool has_known_types(const program::OperationView& view) {
+  for (const base::DType type : {base::DType::f64, base::DType::i64})
+    if (has_any_of(view, type)) return false;
+  return !(has_any_of(view, base::DType::bf16) && has_any_of(view, base::DType::f16));
+}
+
+inline bool is_float_of_32_or_16_bits(base::DType type) {
+  return type == base::DType::f32 || type == base::DType::bf16 || type == base::DType::f16;
 }
 
 // Whether all tensors have this type, the workspace apart.
@@ -59,16 +67,14 @@ template <typename Struct>
 bool are_floats(const program::OperationView& view,
                 std::initializer_list<program::Operand<Struct>> operands) {
   for (const program::Operand<Struct>& operand : operands) {
-    const base::DType type = view[operand].dtype;
-    if (type != base::DType::f32 && type != base::DType::bf16) return false;
+    if (!is_float_of_32_or_16_bits(view[operand].dtype)) return false;
   }
   return true;
 }
 // The same of all that it reads.
 inline bool reads_floats(const program::OperationView& view) {
   for (const program::TensorId id : view.operation.reads) {
-    const base::DType type = view.program.tensor(id).dtype;
-    if (type != base::DType::f32 && type != base::DType::bf16) return false;
+    if (!is_float_of_32_or_16_bits(view.program.tensor(id).dtype)) return false;
   }
   return true;
 }

@@ -73,6 +73,10 @@ void print_json(const runtime::FolderQuantizePlan& plan, int64_t outside_bytes,
 
 int quantize(const Request& request) {
   const formats::Recipe recipe = request.recipe();
+  if (recipe.compute_dtype == formats::ComputeDtype::fp16)
+    recipe.fail("compute_dtype",
+                "is fp16, but what is stored in 32 bits is rounded to bf16 or stays; use auto or "
+                "fp32. A folder in fp16 is quantised as it is");
   const runtime::FolderQuantizer quantizer(
       folder_of(recipe), {.double_quant = recipe.double_quant,
                           .keep_fp32 = recipe.compute_dtype == formats::ComputeDtype::fp32,

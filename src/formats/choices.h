@@ -72,10 +72,11 @@ constexpr auto words_of(PreferenceLoss /*type*/) {
   return base::words<PreferenceLoss>({{PreferenceLoss::sigmoid, "sigmoid"}});
 }
 
-enum class ComputeDtype : uint8_t { automatic, bf16, fp32 };
+enum class ComputeDtype : uint8_t { automatic, bf16, fp16, fp32 };
 constexpr auto words_of(ComputeDtype /*type*/) {
   return base::words<ComputeDtype>({{ComputeDtype::automatic, "auto"},
                                     {ComputeDtype::bf16, "bf16"},
+                                    {ComputeDtype::fp16, "fp16"},
                                     {ComputeDtype::fp32, "fp32"}});
 }
 

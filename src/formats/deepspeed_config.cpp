@@ -1,8 +1,10 @@
 #include "formats/deepspeed_config.h"
 
-#include "base/json.h"
-
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
+
+#include "base/json.h"
 
 namespace snug::formats {
 namespace {
@@ -11,12 +13,11 @@ constexpr std::string_view kBuffers =
     "Snug plans its own buffers, and its transfers overlap with computing";
 constexpr std::string_view kReports = "metrics.jsonl in the run's folder has every step";
 constexpr std::string_view kCheckpoints = "Snug writes checkpoints of its own form";
-constexpr std::string_view kScaling = "loss scaling belongs to fp16";
 constexpr std::string_view kRuntime = "this is of DeepSpeed's own runtime";
 constexpr std::string_view kPinned = "host memory is pinned, and its copies are planned";
 constexpr std::string_view kNotBuilt = "nothing like it is built; take it out of the file";
-constexpr std::string_view kNoFp16 =
-    "fp16 compute is not built (it needs loss scaling); use bf16.enabled: true";
+constexpr std::string_view kMaster = "fp16 weights have fp32 masters";
+constexpr std::string_view kNoAmp = "apex's amp is not built; use fp16.enabled: true";
 constexpr std::string_view kWholeLayers =
     "each device computes whole layers; use 1, and zero_optimization.stage to share memory";
 constexpr std::string_view kOptimizer =
@@ -43,10 +44,17 @@ Rows batch_and_numbers() {
       {"bf16.bf16_master_weights_and_grads", "", kOff, "set optim: adamw_bf16 in the recipe"},
       {"bf16.bf16_optimizer_states", "", kOff, "set optim: adamw_bf16 in the recipe"},
       {"bf16.immediate_grad_update", "", {}, kBuffers},
-      {"fp16.enabled", "", kOff, kNoFp16},
-      {"fp16.*", "", {}, kScaling},
-      {"amp.enabled", "", kOff, kNoFp16},
-      {"amp.*", "", {}, kScaling},
+      {"fp16.enabled", "fp16"},
+      {"fp16.loss_scale", "loss_scale"},
+      {"fp16.initial_scale_power", "initial_scale_power"},
+      {"fp16.loss_scale_window", "loss_scale_window"},
+      {"fp16.hysteresis", "hysteresis"},
+      {"fp16.min_loss_scale", "min_loss_scale"},
+      {"fp16.consecutive_hysteresis", "", kOff, "a finite step gives no patience back"},
+      {"fp16.auto_cast", "", kOff, "there are no inputs to cast"},
+      {"fp16.fp16_master_weights_and_grads", "", kOff, kMaster},
+      {"amp.enabled", "", kOff, kNoAmp},
+      {"amp.*", "", {}, "this is of apex's amp"},
       {"torch_autocast.enabled", "", kOff, "use bf16.enabled: true"},
       {"torch_autocast.*", "", {}, "torch's autocast is off"},
       {"data_types.grad_accum_dtype", "gradient_dtype"},
@@ -259,6 +267,26 @@ void settle_batch_size(const std::vector<ToolSetting>& settings, const std::stri
                              total, product));
 }
 
+// DeepSpeed's defaults where its file says something of fp16; those of a recipe are torch's.
+void add_loss_scale_defaults(ToolConfig& config, const std::vector<ToolSetting>& settings,
+                             const std::string& file) {
+  const bool has_section = std::ranges::any_of(
+      settings, [](const ToolSetting& setting) { return setting.path.starts_with("fp16."); });
+  const std::string* enabled = find_setting(settings, "fp16.enabled");
+  if (!has_section || (enabled != nullptr && *enabled == "false")) return;
+  constexpr std::array<std::array<std::string_view, 2>, 3> kDefaults{
+      {{"loss_scale_window", "1000"}, {"hysteresis", "2"}, {"min_loss_scale", "1"}}};
+  for (const auto& [name, value] : kDefaults) {
+    const std::string path = fmt::format("fp16.{}", name);
+    if (find_setting(settings, path) == nullptr)
+      config.settings.push_back({std::string(name),
+                                 {std::string(value)},
+                                 false,
+                                 {fmt::format("{}: {}", file, path), 0, 0},
+                                 true});
+  }
+}
+
 }  // namespace
 
 ToolConfig read_deepspeed_config(const std::string& path) {
@@ -267,6 +295,7 @@ ToolConfig read_deepspeed_config(const std::string& path) {
   const std::vector<ToolSetting> settings = settings_in(document, path);
   settle_batch_size(settings, path);
   ToolConfig config = translate(settings, deepspeed_keys(), path);
+  add_loss_scale_defaults(config, settings, path);
   if (find_setting(settings, "scheduler.type") != nullptr &&
       find_setting(settings, "scheduler.params.warmup_type") == nullptr)
     config.notes.push_back(fmt::format(

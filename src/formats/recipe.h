@@ -94,6 +94,12 @@ struct Recipe {
   BackendName backend = BackendName::cpu;
   std::string device;  // a card of the hardware table to plan for; empty: the one that is here
   ComputeDtype compute_dtype = ComputeDtype::automatic;
+  bool fp16 = false;      // compute_dtype is fp16, as Hugging Face's Trainer has it
+  double loss_scale = 0;  // 0: it changes
+  int64_t initial_scale_power = 0;
+  int64_t loss_scale_window = 0;  // steps
+  int64_t hysteresis = 0;         // steps
+  double min_loss_scale = 0;
   Recompute recompute = Recompute::none;
   bool activation_offloading = false;
   bool offload_params = false;

@@ -232,13 +232,17 @@ void add_machine_keys(KeyTable& table) {
   table
       .add<&Recipe::compute_dtype>(
           "compute_dtype", ComputeDtype::automatic,
-          "of activations and products; auto: bf16 where the processor multiplies it")
+          "of activations and products; auto: bf16 where the processor multiplies it; fp16 scales "
+          "losses (docs/fp16.md)")
       .aliases({"bf16", "torch_dtype", "dtype", "bnb_4bit_compute_dtype"})
       .translations({{"true", "bf16", "bf16"},
                      {"false", "fp32", "bf16"},
                      {"bfloat16", "bf16"},
+                     {"float16", "fp16"},
+                     {"half", "fp16"},
                      {"float32", "fp32"}})
       .verbs(kEverywhere);
+  add_loss_scale_keys(table);
   table
       .add<&Recipe::recompute>(
           "recompute", Recompute::automatic,
@@ -334,8 +338,6 @@ void add_recognised_keys(KeyTable& table) {
   table.group("", 0);
   constexpr std::string_view kReportAdvice =
       "reports to other tools are not built yet; metrics.jsonl in the run's folder has every step";
-  constexpr std::string_view kHalfAdvice =
-      "fp16 compute is not built (it needs loss scaling); use compute_dtype: bf16";
   table.recognise("load_in_8bit", ValueType::boolean)
       .not_built({"true"},
                  "8-bit base weights are not built; use method: lora, which keeps the "
@@ -348,7 +350,6 @@ void add_recognised_keys(KeyTable& table) {
       .not_built({"bnb.nf4", "bnb.nf4-dq"},
                  "say method: qlora (or load_in_4bit: true); double_quant: false is bnb.nf4")
       .not_built({"bnb.fp4", "bnb.fp4-dq"}, kFp4Advice);
-  table.recognise("fp16", ValueType::boolean).not_built({"true"}, kHalfAdvice);
   table.recognise("use_dora", ValueType::boolean)
       .not_built({"true"}, "DoRA is not built; use method: lora without use_dora");
   table.recognise("report_to", ValueType::choice)

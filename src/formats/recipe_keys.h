@@ -98,6 +98,7 @@ struct Written {
   std::vector<std::string> items;
   bool is_list = false;
   base::Location where;
+  bool is_default = false;  // of a tool: what the recipe says wins
 };
 
 // What the user wrote, by the name of the key.

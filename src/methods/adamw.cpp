@@ -34,6 +34,10 @@ std::vector<OptimizerState> bf16_states(const Tensor& trainable) {
 
 bool is_coded(const Tensor& trainable) { return trainable.shape.elements() >= kMin8bitElements; }
 
+// What is rounded stochastically is bf16; an fp16 weight has a master, which is stepped as an f32
+// weight is.
+bool has_coded_master(const Tensor& trainable) { return trainable.dtype == DType::f16; }
+
 std::vector<OptimizerState> coded_states(const Tensor& trainable) {
   if (!is_coded(trainable)) return wide_states(trainable);
   std::vector<OptimizerState> states = both_moments(trainable, DType::u8);
@@ -43,6 +47,7 @@ std::vector<OptimizerState> coded_states(const Tensor& trainable) {
     scale.shared_by = kStateBlock;
     states.push_back(std::move(scale));
   }
+  if (has_coded_master(trainable)) states.push_back(master_of(trainable));
   return states;
 }
 
@@ -74,13 +79,21 @@ void emit_bf16(Builder& builder, const SteppedTensor& tensor, const UpdateOption
 void emit_coded(Builder& builder, const SteppedTensor& tensor, const UpdateOptions& options) {
   if (!is_coded(tensor.trainable)) return emit_wide(builder, tensor, options);
   const AdamW constants = adamw(tensor, options);
+  // The tensor that is stepped, then its moments; a master stands last where it is kept.
+  std::vector<TensorId> changed = tensor.updates;
+  const TensorId weight = changed.front();
+  if (has_coded_master(tensor.trainable)) {
+    changed.front() = changed.back();
+    changed.pop_back();
+  }
   builder.emit(AdamW8bit{.beta1 = constants.beta1,
                          .beta2 = constants.beta2,
                          .epsilon = constants.epsilon,
                          .weight_decay = constants.weight_decay,
                          .seed = options.seed,
                          .site = tensor.site},
-               reads_of(tensor), {}, tensor.updates);
+               reads_of(tensor), {}, changed);
+  if (has_coded_master(tensor.trainable)) builder.emit(Cast{}, {changed.front()}, {weight});
 }
 
 }  // namespace

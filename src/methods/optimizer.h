@@ -6,10 +6,12 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "formats/choices.h"
+#include "methods/loss_scale.h"
 #include "program/builder.h"
 #include "program/optimizer_state.h"
 #include "program/program.h"
@@ -43,6 +45,7 @@ struct UpdateOptions {
   double max_grad_norm = 1.0;
   MuonOptions muon{};
   int64_t seed = 0;
+  std::optional<LossScaleOptions> loss_scale{};  // of gradients in fp16
 };
 
 // A tensor that trains, in the program that steps it.

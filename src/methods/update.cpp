@@ -80,8 +80,12 @@ Program update_of(std::span<const Tensor> trainables, std::span<const int32_t> s
   for (const Tensor& trainable : trainables)
     gradients.push_back(builder.add(sibling(trainable, gradient_name(trainable.name),
                                             options.gradient, Role::gradient, Lifetime::step)));
-  builder.emit(GlobalNorm{}, gradients, {norm});
-  builder.emit(ClipFactor{static_cast<float>(options.max_grad_norm)}, {norm}, {factor});
+  if (options.loss_scale) {
+    emit_scaled_clip(builder, gradients, norm, factor, options.max_grad_norm, *options.loss_scale);
+  } else {
+    builder.emit(GlobalNorm{}, gradients, {norm});
+    builder.emit(ClipFactor{static_cast<float>(options.max_grad_norm)}, {norm}, {factor});
+  }
   for (size_t i = 0; i < trainables.size(); ++i) {
     const Tensor& trainable = trainables[i];
     SteppedTensor stepped{.trainable = trainable,

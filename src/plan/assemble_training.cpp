@@ -27,8 +27,9 @@ formats::OffloadOptimizer offload_optimizer_of(const passes::StreamOptions& opti
 
 std::string type_name(program::DType compute) {
   using formats::ComputeDtype;
-  return std::string(
-      base::word_of(compute == program::DType::f32 ? ComputeDtype::fp32 : ComputeDtype::bf16));
+  const auto word = [](ComputeDtype type) { return std::string(base::word_of(type)); };
+  if (compute == program::DType::f32) return word(ComputeDtype::fp32);
+  return word(compute == program::DType::f16 ? ComputeDtype::fp16 : ComputeDtype::bf16);
 }
 
 // How the base model's linears are stored.

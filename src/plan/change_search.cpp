@@ -157,13 +157,14 @@ bool ChangeSearch::has_wide_gradients() const {
 
 std::vector<Overrides> ChangeSearch::numerics() const {
   std::vector<Overrides> variants;
-  // Where compute is bf16 already this names it again, which changes nothing and is left out.
+  // Where compute is in 16 bits already this saves nothing and is left out.
   const auto in_bf16 = set_to("compute_dtype", ComputeDtype::bf16);
   const auto leaner = methods::optimizer_of(recipe_.optim).leaner;
   const Recipe bf16 = with_overrides(recipe_, {in_bf16});
   bool gains_bf16 = false;
   try {
-    gains_bf16 = compute_type(bf16, target_) != compute_type(recipe_, target_);
+    gains_bf16 = compute_type(recipe_, target_) == program::DType::f32 &&
+                 compute_type(bf16, target_) != program::DType::f32;
   } catch (const base::UserError&) {
     // This target computes in fp32 alone.
   }

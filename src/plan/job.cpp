@@ -90,6 +90,10 @@ class TrainingPlanner {
     const std::vector<Tensor> sums = results_of(forward);
     std::vector<Tensor> results = sums;
     results.push_back(tensor_of(update, program::kGradientNormName));
+    if (spec_.update.loss_scale) {
+      results.push_back(methods::loss_scale_tensor());
+      results.push_back(methods::loss_scale_counts_tensor());
+    }
     add(pipeline_.plain(update, results, sums));
     add(pipeline_.plain(methods::prepare(job_.trainables, spec_.update)));
     if (spec_.evaluate) add_evaluate();
@@ -134,7 +138,8 @@ class TrainingPlanner {
 
   Program training_forward(ProgramName name) const {
     const Program forward = base_forward(name, spec_.model.router_loss_factor());
-    return objective().finish(adapted(forward, spec_, true), spec_.objective);
+    Program finished = objective().finish(adapted(forward, spec_, true), spec_.objective);
+    return spec_.update.loss_scale ? methods::scale_losses(finished) : finished;
   }
 
   // The log-probabilities that the objective compares with. What is kept is of the model as
@@ -207,6 +212,7 @@ class TrainingPlanner {
                         .init_seed = spec_.init_seed,
                         .adapter_in_files = spec_.adapter_in_files,
                         .adapter_seed = spec_.lora.seed,
+                        .loss_scale = spec_.update.loss_scale,
                         .shards = spec_.ranks.shards};
     append(job_, loading_programs(job_, origin, target_), spec_.verify);
     append(job_, saving_programs(job_, spec_.model, target_), spec_.verify);

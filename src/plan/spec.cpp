@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -29,11 +30,11 @@ using formats::ComputeDtype;
 using formats::Recipe;
 using program::DType;
 
-bool multiplies_bf16(const program::Target& target) {
+bool multiplies(DType type, const program::Target& target) {
   program::Builder builder("probe");
-  const auto a = builder.activation("a", {64, 64}, DType::bf16);
-  const auto b = builder.activation("b", {64, 64}, DType::bf16);
-  const auto c = builder.activation("c", {64, 64}, DType::bf16);
+  const auto a = builder.activation("a", {64, 64}, type);
+  const auto b = builder.activation("b", {64, 64}, type);
+  const auto c = builder.activation("c", {64, 64}, type);
   builder.emit(program::Matmul{.transpose_b = true}, {a, b}, {c});
   const program::Program probe = builder.take();
   return target.runs({probe, probe.operations.front()});
@@ -46,7 +47,7 @@ methods::MuonOptions muon_options(const Recipe& recipe, const program::Target& t
                                .steps = recipe.ns_steps,
                                .epsilon = recipe.muon_epsilon,
                                .adjust_learning_rate = recipe.adjust_lr_fn,
-                               .bf16 = multiplies_bf16(target)};
+                               .bf16 = multiplies(DType::bf16, target)};
   if (given.size() != options.coefficients.size())
     recipe.fail("ns_coefficients", fmt::format("has {} numbers; expected {}: a, b and c",
                                                given.size(), options.coefficients.size()));
@@ -57,19 +58,33 @@ methods::MuonOptions muon_options(const Recipe& recipe, const program::Target& t
   return options;
 }
 
+bool asks_fp16(const Recipe& recipe) {
+  return recipe.fp16 || recipe.compute_dtype == ComputeDtype::fp16;
+}
+
+methods::LossScaleOptions loss_scale(const Recipe& recipe) {
+  if (recipe.loss_scale > 0) return {.first = recipe.loss_scale, .window = 0};
+  return {.first = std::ldexp(1.0, static_cast<int>(recipe.initial_scale_power)),
+          .window = recipe.loss_scale_window,
+          .hysteresis = recipe.hysteresis,
+          .least = recipe.min_loss_scale};
+}
+
 methods::UpdateOptions update_options(const Recipe& recipe, DType compute,
                                       const program::Target& target) {
   methods::UpdateOptions options;
   options.optimizer = recipe.optim;
   const methods::Optimizer& optimizer = methods::optimizer_of(options.optimizer);
-  if (optimizer.needs_bf16 && compute == DType::f32)
-    recipe.fail("optim", fmt::format("{} keeps weights in bf16, so it needs compute_dtype=bf16; "
-                                     "with fp32 use optim=adamw",
-                                     base::word_of(recipe.optim)));
-  options.gradient = optimizer.narrow_gradients ? compute : DType::f32;
+  if (optimizer.needs_bf16 && compute != DType::bf16)
+    recipe.fail("optim",
+                fmt::format("{} keeps weights in bf16, so it needs compute_dtype=bf16; "
+                            "with {} use optim=adamw",
+                            base::word_of(recipe.optim), compute == DType::f16 ? "fp16" : "fp32"));
+  const bool is_narrow = optimizer.narrow_gradients && compute == DType::bf16;
+  options.gradient = is_narrow ? DType::bf16 : DType::f32;
   if (recipe.gradient_dtype == formats::GradientDtype::fp32) options.gradient = DType::f32;
   if (recipe.gradient_dtype == formats::GradientDtype::bf16) {
-    if (compute == DType::f32)
+    if (compute != DType::bf16)
       recipe.fail("gradient_dtype", "bf16 gradients need compute_dtype=bf16");
     options.gradient = DType::bf16;
   }
@@ -82,6 +97,7 @@ methods::UpdateOptions update_options(const Recipe& recipe, DType compute,
   options.max_grad_norm = recipe.max_grad_norm;
   options.muon = muon_options(recipe, target);
   options.seed = recipe.seed;
+  if (compute == DType::f16) options.loss_scale = loss_scale(recipe);
   return options;
 }
 
@@ -148,6 +164,11 @@ void check_optimizer(const Recipe& recipe, const TrainingSpec& spec,
 }
 
 void check_in_backward(const Recipe& recipe) {
+  if (asks_fp16(recipe))
+    recipe.fail("optim_in_backward",
+                "updates weights before it is known whether all gradients are finite, and with "
+                "fp16 a step that has others is skipped as a whole; leave it out, or use "
+                "compute_dtype=bf16");
   const bool rows_are_open = recipe.per_device_train_batch_size == 0;  // all of a step, once chosen
   if (!rows_are_open && recipe.gradient_accumulation_steps > 1)
     recipe.fail("optim_in_backward",
@@ -164,7 +185,7 @@ void check_in_backward(const Recipe& recipe) {
 
 // Where nothing keeps an update from following its gradient, and nobody said that it should not.
 bool may_update_in_backward(const Recipe& recipe) {
-  return !recipe.is_given("optim_in_backward") && recipe.max_grad_norm == 0 &&
+  return !recipe.is_given("optim_in_backward") && !asks_fp16(recipe) && recipe.max_grad_norm == 0 &&
          recipe.gradient_accumulation_steps == 1;
 }
 
@@ -213,12 +234,21 @@ void settle_adapter(Recipe& recipe) {
 }  // namespace
 
 DType compute_type(const Recipe& recipe, const program::Target& target) {
+  if (recipe.fp16 && recipe.compute_dtype == ComputeDtype::bf16)
+    recipe.fail("fp16", "is true, but compute_dtype is bf16; leave one of them out");
+  if (asks_fp16(recipe)) {
+    if (multiplies(DType::f16, target)) return DType::f16;
+    recipe.fail(recipe.fp16 ? "fp16" : "compute_dtype",
+                fmt::format("asks for fp16, which the {} backend does not compute in; use "
+                            "compute_dtype=bf16 (or fp32), or backend=cpu",
+                            target.name()));
+  }
   if (recipe.compute_dtype == ComputeDtype::fp32) return DType::f32;
-  if (multiplies_bf16(target)) return DType::bf16;
+  if (multiplies(DType::bf16, target)) return DType::bf16;
   if (recipe.compute_dtype == ComputeDtype::bf16)
     recipe.fail("compute_dtype", fmt::format("is bf16, but the {} backend has no bf16 matrix "
                                              "products on this machine (they need AVX-512 BF16 or "
-                                             "AMX); use compute_dtype=fp32",
+                                             "AMX); use compute_dtype=fp32 or fp16",
                                              target.name()));
   return DType::f32;
 }

@@ -196,10 +196,17 @@ class LoadPlanner {
         load_.read(tensors_.original_of(weight.name), origin_.model.file_width);
     }
     put_frequencies(origin_.model, tensors_, load_);
+    if (origin_.loss_scale) put_loss_scale(*origin_.loss_scale);
     return load_.take();
   }
 
  private:
+  void put_loss_scale(const methods::LossScaleOptions& options) {
+    load_.emit(Fill{FillForm::constant, static_cast<float>(options.first)},
+               tensors_.at(kLossScaleName));
+    load_.emit(Fill{FillForm::constant}, tensors_.at(kLossScaleCountsName));
+  }
+
   bool is_stored(const models::Weight& weight) const {
     return tensors_.has(passes::absmax_name(weight.name));
   }
@@ -274,6 +281,9 @@ std::vector<const Tensor*> optimizer_tensors(const Job& job, const RunTensors& t
       for (const OptimizerState& state : states)
         if ((state.tensor.role == Role::master) == masters)
           kept.push_back(&tensors.at(state.tensor.name));
+  if (tensors.has(kLossScaleName))
+    for (const std::string_view name : {kLossScaleName, kLossScaleCountsName})
+      kept.push_back(&tensors.at(name));
   return kept;
 }
 

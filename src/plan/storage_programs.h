@@ -46,6 +46,7 @@ struct Origin {
   std::optional<int64_t> init_seed;  // initial values of this seed; nothing: files
   bool adapter_in_files = false;     // else initial values of the seed below
   int64_t adapter_seed = 0;
+  std::optional<methods::LossScaleOptions> loss_scale{};  // where gradients are scaled
   int32_t shards = 1;  // ranks among which weights may be sharded
 };
 

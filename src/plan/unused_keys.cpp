@@ -61,12 +61,25 @@ void refuse_keys_of_other_optimizers(const Recipe& recipe) {
   }
 }
 
+// A file may list them all, as files of other tools do.
+void refuse_loss_scale_keys(const Recipe& recipe) {
+  if (recipe.fp16 || recipe.compute_dtype == formats::ComputeDtype::fp16) return;
+  for (const char* key :
+       {"loss_scale", "initial_scale_power", "loss_scale_window", "hysteresis", "min_loss_scale"}) {
+    const auto found = recipe.given.find(key);
+    if (found != recipe.given.end() && found->second.file == "command line" &&
+        !has_default(recipe, key))
+      recipe.fail(key, "scales losses, which is for compute_dtype=fp16; leave it out");
+  }
+}
+
 }  // namespace
 
 void refuse_unused_keys(const Recipe& recipe) {
   refuse_adapter(recipe);
   refuse_keys_of_other_methods(recipe);
   refuse_keys_of_other_optimizers(recipe);
+  refuse_loss_scale_keys(recipe);
   if (!recipe.offload_params && recipe.offload_optimizer == formats::OffloadOptimizer::none)
     for (const char* key : {"offload_threshold", "offload_window"})
       if (recipe.is_given(key) && !has_default(recipe, key))

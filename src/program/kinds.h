@@ -22,6 +22,7 @@
 #include "program/kinds/grouped_matmul.h"
 #include "program/kinds/layer_norm.h"
 #include "program/kinds/lion.h"
+#include "program/kinds/loss_scale.h"
 #include "program/kinds/matmul.h"
 #include "program/kinds/muon.h"
 #include "program/kinds/nf4.h"
@@ -98,6 +99,8 @@
   X(TopK, top_k)                                         \
   X(GlobalNorm, global_norm)                             \
   X(ClipFactor, clip_factor)                             \
+  X(ScaleBy, scale_by)                                   \
+  X(ScaledClipFactor, scaled_clip_factor)                \
   X(AdamW, adamw)                                        \
   X(AdamW8bit, adamw_8bit)                               \
   X(Lion, lion)                                          \

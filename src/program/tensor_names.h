@@ -29,6 +29,9 @@ inline constexpr std::string_view kInverseDocumentTokensName = "inverse_document
 inline constexpr std::string_view kLearningRateName = "learning_rate";
 inline constexpr std::string_view kStepName = "step";
 inline constexpr std::string_view kRandomName = "random";
+// By which losses are multiplied before their gradients begin, and how its last steps went.
+inline constexpr std::string_view kLossScaleName = "loss_scale";
+inline constexpr std::string_view kLossScaleCountsName = "loss_scale.counts";
 // Log-probabilities of segments by the model that is compared with.
 inline constexpr std::string_view kReferenceName = "reference.log_probabilities";
 

@@ -18,6 +18,7 @@ float load(Float16 value) { return base::to_float(value); }
 
 void store(float value, float& to) { to = value; }
 void store(float value, BFloat16& to) { to = base::to_bfloat16(value); }
+void store(float value, Float16& to) { to = base::to_float16(value); }
 
 template <typename From, typename To>
 void convert_elements(const void* source, void* destination, int64_t elements) {
@@ -49,6 +50,8 @@ void convert(DType from, const void* source, DType to, void* destination, int64_
     std::memcpy(destination, source, static_cast<size_t>(elements * base::size_of(to)));
   } else if (to == DType::f32) {
     convert_to<float>(from, source, destination, elements);
+  } else if (to == DType::f16) {
+    convert_to<Float16>(from, source, destination, elements);
   } else {
     SNUG_CHECK(to == DType::bf16, "no conversion to {}", base::name_of(to));
     convert_to<BFloat16>(from, source, destination, elements);

@@ -86,6 +86,7 @@ void check_at_most(const JsonObject& object, std::string_view key, int64_t value
 void check_numbers(const JsonObject& object, const TrainerState& state) {
   check_at_most(object, "step", state.step, "max_steps", state.max_steps);
   check_at_most(object, "resumed_step", state.resumed_step, "step", state.step);
+  check_at_most(object, "skipped_steps", state.skipped_steps, "step", state.step);
   check_at_most(object, "resumed_step", state.resumed_step, "resumed_rows", state.resumed_rows);
   check_at_most(object, "trained_tokens", state.trained_tokens, "total_tokens", state.total_tokens);
   const int64_t steps = state.step - state.resumed_step;
@@ -115,6 +116,7 @@ std::string to_json(const TrainerState& state) {
                 {"seed", state.seed},
                 {"trained_tokens", state.trained_tokens},
                 {"total_tokens", state.total_tokens},
+                {"skipped_steps", state.skipped_steps},
                 {"train_seconds", state.train_seconds},
                 {"identity", {{"fixed", state.identity.fixed}, {"free", state.identity.free}}},
                 {"files", state.files},
@@ -138,6 +140,8 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& file)
   state.seed = object.integer("seed");
   state.trained_tokens = count(object, "trained_tokens");
   state.total_tokens = count(object, "total_tokens");
+  // Runs without loss scaling skip none, and those of before had none.
+  if (object.has("skipped_steps")) state.skipped_steps = count(object, "skipped_steps");
   state.train_seconds = amount(object, "train_seconds");
   const JsonObject identity = object.object("identity");
   state.identity = {texts(identity.object("fixed")), texts(identity.object("free"))};

@@ -34,6 +34,7 @@ struct TrainerState {
   int64_t seed = 0;
   int64_t trained_tokens = 0;  // since the start
   int64_t total_tokens = 0;
+  int64_t skipped_steps = 0;  // of `step`: those that changed nothing, their gradients not finite
   double train_seconds = 0;
   RunIdentity identity;
   // Every other file of the checkpoint with its bytes, and the checksum of the one that holds

@@ -55,6 +55,10 @@ void Progress::show(const StepMetrics& metrics) const {
             metrics.grad_norm, metrics.learning_rate, metrics.tokens_per_second,
             static_cast<double>(metrics.resident_bytes) / (1 << 20), eta / 60, eta % 60)
             .out;
+  if (metrics.loss_scale)
+    out = fmt::format_to_n(out, end - out, " loss_scale {} skipped {}", *metrics.loss_scale,
+                           metrics.skipped_steps)
+              .out;
   for (size_t i = 0; i < metrics.measure_names.size(); ++i)
     if (metrics.measure_names[i].starts_with(kShownMeasures))
       out = fmt::format_to_n(out, end - out, " {} {:.4f}", metrics.measure_names[i],
@@ -83,6 +87,10 @@ std::string_view to_json(const StepMetrics& metrics, char* buffer, int64_t size)
   if (metrics.aux_loss) field("aux_loss", *metrics.aux_loss);
   field("grad_norm", metrics.grad_norm);
   field("learning_rate", metrics.learning_rate);
+  if (metrics.loss_scale) {
+    field("loss_scale", *metrics.loss_scale);
+    field("skipped_steps", static_cast<double>(metrics.skipped_steps));
+  }
   for (size_t i = 0; i < metrics.measure_names.size(); ++i)
     field(metrics.measure_names[i], static_cast<double>(metrics.measures[i]));
   field("tokens_per_second", metrics.tokens_per_second);

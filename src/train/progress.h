@@ -19,6 +19,9 @@ struct StepMetrics {
   // That balances experts, without its factor, with which `loss` has it.
   std::optional<double> aux_loss{};
   double grad_norm = 0;
+  // With loss scaling: the scale of the next step, and the steps so far that were skipped.
+  std::optional<double> loss_scale{};
+  int64_t skipped_steps = 0;
   double learning_rate = 0;
   int64_t tokens = 0;          // of documents, without padding
   int64_t trained_tokens = 0;  // that carried loss

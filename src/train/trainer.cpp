@@ -14,6 +14,8 @@
 #include "base/file.h"
 #include "base/median.h"
 #include "base/seconds_since.h"
+#include "methods/loss_scale.h"
+#include "program/kinds/loss_scale.h"
 #include "program/tensor_names.h"
 #include "runtime/process_memory.h"
 
@@ -32,6 +34,12 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kLineBytes = 2048;
 
 bool due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
+
+std::string resume_advice(int64_t saved_step) {
+  return saved_step > 0
+             ? fmt::format("the checkpoint to resume from is that of step {}", saved_step)
+             : "no checkpoint was saved before";
+}
 
 }  // namespace
 
@@ -143,27 +151,29 @@ bool Trainer::begin_step(runtime::TrainerState& state, const std::atomic<int>& s
   BegunStep begun;
   begun.start = Clock::now();
   begun.step = state.step + before + 1;
-  begun.learning_rate = options_.schedule.at(begun.step);
   if (options_.ranks != nullptr) options_.ranks->set_step(begun.step);
   begun.first_row = state.rows_consumed + (begun_ ? begun_->rows : 0);
   begun.rows = rows_of_step(begun.step, begun.first_row);
   begun.counts = data_.count(begun.first_row, begun.rows);
   // What the program `update` alone copies is written when the step before has been copied.
-  if (options_.update_in_backward) set_update_inputs(begun);
+  if (options_.update_in_backward) set_update_inputs(begun, state);
   if (!queue_micro_batches(begun, state, stop_signal)) return false;
   if (begun_) finish_step(state);
   // An update in the backward pass is done already, so the step is.
   if (metrics_error_ && !options_.update_in_backward) return false;
-  if (!options_.update_in_backward) set_update_inputs(begun);
+  if (!options_.update_in_backward) set_update_inputs(begun, state);
   executor_.run(ProgramName::update);
   begun_ = begun;
   return true;
 }
 
-void Trainer::set_update_inputs(const BegunStep& begun) {
+// A step that was skipped counts neither for the schedule nor for the optimizer.
+void Trainer::set_update_inputs(BegunStep& begun, const runtime::TrainerState& state) {
+  const int64_t updates = begun.step - state.skipped_steps;
+  begun.learning_rate = options_.schedule.at(updates);
   executor_.set_input(program::kLearningRateName, static_cast<float>(begun.learning_rate));
   if (executor_.has(program::kStepName))
-    executor_.set_input(program::kStepName, static_cast<int32_t>(begun.step));
+    executor_.set_input(program::kStepName, static_cast<int32_t>(updates));
 }
 
 // A run of whole epochs does not begin another one to fill its last step.
@@ -223,6 +233,20 @@ void Trainer::read_measures(std::span<float> measures) {
   std::copy_n(values.as<const float>(), objective_.measures.size(), measures.begin());
 }
 
+// Whether the step was skipped, because its gradients were not finite.
+bool Trainer::read_loss_scale(runtime::TrainerState& state, StepMetrics& metrics) {
+  const std::string counts_name = program::host_name(program::kLossScaleCountsName);
+  if (!executor_.has(counts_name)) return false;
+  metrics.loss_scale = executor_.result<float>(program::kLossScaleName);
+  const auto* counts = executor_.tensor(counts_name).as<const float>();
+  const auto skipped = static_cast<int64_t>(counts[program::kSkippedSteps]);
+  if (skipped > 0) ++state.skipped_steps;
+  metrics.skipped_steps = state.skipped_steps;
+  if (skipped >= methods::kMostSkippedSteps)
+    throw base::UserError(skipped_steps_message(metrics, skipped, saved_step_));
+  return skipped > 0;
+}
+
 void Trainer::finish_step(runtime::TrainerState& state) {
   const BegunStep& begun = *begun_;
   StepMetrics metrics;
@@ -244,7 +268,8 @@ void Trainer::finish_step(runtime::TrainerState& state) {
   finished_ = Clock::now();
   metrics.tokens_per_second = static_cast<double>(metrics.tokens) / metrics.step_seconds;
   metrics.resident_bytes = runtime::process_memory().resident_bytes;
-  if (!std::isfinite(metrics.grad_norm) || !std::isfinite(metrics.loss))
+  const bool is_skipped = read_loss_scale(state, metrics);
+  if (!is_skipped && (!std::isfinite(metrics.grad_norm) || !std::isfinite(metrics.loss)))
     throw base::UserError(bad_step_message(metrics, options_.update_in_backward, saved_step_));
 
   if (step_seconds_.size() < step_seconds_.capacity())
@@ -321,6 +346,16 @@ void Trainer::evaluate_and_log(int64_t step) {
   if (progress_ != nullptr) progress_->note({buffer.data(), line.size});
 }
 
+std::string skipped_steps_message(const StepMetrics& metrics, int64_t in_a_row,
+                                  int64_t saved_step) {
+  return fmt::format(
+      "step {}: the gradients of {} steps in a row were not finite, though the loss scale fell to "
+      "{} (loss {}); the weights were not updated in them, and the run stopped without saving. "
+      "Lower learning_rate, look for broken records in the data, or use compute_dtype=bf16 or "
+      "fp32; {}",
+      metrics.step, in_a_row, *metrics.loss_scale, metrics.loss, resume_advice(saved_step));
+}
+
 std::string bad_step_message(const StepMetrics& metrics, bool update_in_backward,
                              int64_t saved_step) {
   const bool was_updated = std::isfinite(metrics.grad_norm);
@@ -333,13 +368,10 @@ std::string bad_step_message(const StepMetrics& metrics, bool update_in_backward
                                 metrics.grad_norm, metrics.loss,
                                 update_in_backward ? "the tensors whose own gradient is not finite"
                                                    : "the weights");
-  const std::string next =
-      saved_step > 0 ? fmt::format("the checkpoint to resume from is that of step {}", saved_step)
-                     : "no checkpoint was saved before";
   return fmt::format(
       "step {}: {}, and the run stopped without saving. Lower learning_rate (now {:.2e}), lengthen "
       "the warm-up, or look for broken records in the data; {}",
-      metrics.step, what, metrics.learning_rate, next);
+      metrics.step, what, metrics.learning_rate, resume_advice(saved_step));
 }
 
 }  // namespace snug::train

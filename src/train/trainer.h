@@ -66,8 +66,9 @@ class Trainer {
 
   // Runs to the end or until `stop_signal` is not 0, then saves a checkpoint. Stops without saving
   // when the run's folder was removed or renamed: `state` is then what is to be saved elsewhere.
-  // Throws UserError when a loss or gradient norm is not finite: nothing is saved then, the last
-  // checkpoint is intact. Also when a line of metrics cannot be written, after saving a checkpoint.
+  // Throws UserError when a loss or gradient norm is not finite, or with a loss scale, which skips
+  // such a step, when ten of them came in a row: nothing is saved then, the last checkpoint is
+  // intact. Also when a line of metrics cannot be written, after saving a checkpoint.
   TrainerOutcome run(runtime::TrainerState& state, const std::atomic<int>& stop_signal);
 
   // Gives the device the step after the last one begun, and finishes that one, if it is not
@@ -91,7 +92,7 @@ class Trainer {
     BatchCounts counts;
     std::chrono::steady_clock::time_point start;
   };
-  void set_update_inputs(const BegunStep& begun);
+  void set_update_inputs(BegunStep& begun, const runtime::TrainerState& state);
   int64_t rows_of_step(int64_t step, int64_t first_row) const;
   bool queue_micro_batches(const BegunStep& begun, runtime::TrainerState& state,
                            const std::atomic<int>& stop_signal);
@@ -102,6 +103,7 @@ class Trainer {
   void run_batch(program::ProgramName program);
   void set_scales(const BatchCounts& counts);
   void read_measures(std::span<float> measures);
+  bool read_loss_scale(runtime::TrainerState& state, StepMetrics& metrics);
   void evaluate();
   void evaluate_and_log(int64_t step);
   bool has_folder() const { return options_.lock == nullptr || options_.lock->is_in_place(); }
@@ -137,5 +139,9 @@ class Trainer {
 // of its own; a loss alone does not. `saved_step`: of the newest checkpoint.
 std::string bad_step_message(const StepMetrics& metrics, bool update_in_backward,
                              int64_t saved_step);
+
+// What a user is told when so many steps in a row, the last of them in `metrics`, were skipped by
+// the loss scale.
+std::string skipped_steps_message(const StepMetrics& metrics, int64_t in_a_row, int64_t saved_step);
 
 }  // namespace snug::train

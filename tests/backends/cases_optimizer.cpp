@@ -43,6 +43,41 @@ void add_norms(CaseList& list) {
     }
 }
 
+void add_loss_scales(CaseList& list) {
+  for (const int64_t size : {1, 8})
+    for (const bool divides : {false, true}) {
+      CaseBuilder builder = list.builder();
+      const auto x = builder.measure({size}, normal(list.random, size));
+      const auto scale = builder.measure({1}, {4096.0});
+      const auto y = builder.output_measure({size});
+      list.add(builder.finish(fmt::format("{} numbers{}", size, divides ? " divided" : ""),
+                              program::ScaleBy{divides}, {x, scale}, {y}));
+    }
+  struct Counts {
+    double finite, skipped, borne;
+  };
+  // A norm of 0 and others, clipped and not; scales that fall, stay, grow and would grow beyond
+  // fp32.
+  for (const program::ScaledClipFactor& clip :
+       {program::ScaledClipFactor{}, program::ScaledClipFactor{.max_norm = 1, .window = 3},
+        program::ScaledClipFactor{.max_norm = 1, .window = 1, .hysteresis = 3, .least = 1.5F}})
+    for (const double norm : {0.0, 20.0, 9e4, HUGE_VAL, double(NAN)})
+      for (const double scale : {1.0, 65536.0, std::ldexp(1.0, 127)})
+        for (const Counts counts : {Counts{0, 0, 0}, Counts{2, 0, 1}, Counts{0, 4, 2}}) {
+          CaseBuilder builder = list.builder();
+          const auto scaled_norm = builder.measure({1}, {norm});
+          const auto unscaled = builder.output_measure({1});
+          const auto factor = builder.output_measure({1});
+          const auto of_loss = builder.measure({1}, {scale});
+          const auto kept = builder.measure({3}, {counts.finite, counts.skipped, counts.borne});
+          list.add(
+              builder.finish(fmt::format("norm {} at most {} scale {} window {} counts {} {} {}",
+                                         norm, clip.max_norm, scale, clip.window, counts.finite,
+                                         counts.skipped, counts.borne),
+                             clip, {scaled_norm}, {unscaled, factor}, {of_loss, kept}));
+        }
+}
+
 // Which tensors hold the state.
 enum class State { f32_weight, master, stochastic };
 
@@ -59,7 +94,7 @@ AdamW adamw_of(State state, float weight_decay) {
 
 void add_adamw(CaseList& list, const Shape& shape, State state, double factor, int32_t step) {
   const DType moment = state == State::stochastic ? DType::bf16 : DType::f32;
-  const DType weight = state == State::f32_weight ? DType::f32 : DType::bf16;
+  const DType weight = state == State::f32_weight ? DType::f32 : list.types.weight;
   CaseBuilder builder = list.builder();
   const std::vector<program::TensorId> reads{
       builder.gradient(shape, 0.0, 0.1), builder.measure({1}, {factor}),
@@ -214,7 +249,7 @@ void add_muon(CaseList& list) {
 
 // Below and above the blocks of rows, runs of columns and tiles of the kernels.
 void add_newer(CaseList& list) {
-  const bool has_master = list.types.weight == DType::bf16;
+  const bool has_master = list.types.weight != DType::f32;
   for (const Shape& shape : {Shape{1}, Shape{17}, Shape{65, 3}, Shape{129, 40}, Shape{2307}})
     for (const auto& [factor, decay] :
          {std::pair{1.0, 0.0F}, std::pair{0.25, 0.1F}, std::pair{double(NAN), 0.1F}})
@@ -228,6 +263,7 @@ void add_newer(CaseList& list) {
 
 void add_cases(CaseList& list) {
   add_norms(list);
+  add_loss_scales(list);
   add_newer(list);
   add_muon(list);
   for (const Shape& shape : {Shape{2}, Shape{17}, Shape{256}, Shape{300}, Shape{65, 129},
@@ -237,6 +273,7 @@ void add_cases(CaseList& list) {
       add_adamw_8bit(list, shape, factor, step);
   std::vector<State> states{State::f32_weight};
   if (list.types.weight == DType::bf16) states = {State::master, State::stochastic};
+  if (list.types.weight == DType::f16) states = {State::master};
   for (const State state : states)
     for (const Shape& shape :
          {Shape{1}, Shape{3}, Shape{17}, Shape{65, 3}, Shape{129, 40}, Shape{1000}, Shape{2307}})
@@ -249,8 +286,9 @@ void add_cases(CaseList& list) {
 
 CaseTable optimizer_cases() {
   using program::Kind;
-  return {{Kind::global_norm, Kind::clip_factor, Kind::adamw, Kind::adamw_8bit, Kind::lion,
-           Kind::adafactor, Kind::muon_momentum, Kind::normalize, Kind::muon_step},
+  return {{Kind::global_norm, Kind::clip_factor, Kind::scale_by, Kind::scaled_clip_factor,
+           Kind::adamw, Kind::adamw_8bit, Kind::lion, Kind::adafactor, Kind::muon_momentum,
+           Kind::normalize, Kind::muon_step},
           add_cases};
 }
 

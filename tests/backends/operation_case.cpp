@@ -18,6 +18,11 @@ bool OperationCase::is_f32() const {
   return true;
 }
 
+bool OperationCase::has_f16() const {
+  return std::ranges::any_of(
+      program.tensors, [](const program::Tensor& tensor) { return tensor.dtype == DType::f16; });
+}
+
 std::string OperationCase::types() const {
   std::string text;
   const auto append = [&](const std::vector<TensorId>& ids, std::string_view mark) {

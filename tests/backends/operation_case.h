@@ -27,7 +27,8 @@ inline constexpr Types kAllTypes[]{
     {"f32", program::DType::f32, program::DType::f32, program::DType::f32, true},
     {"bf16", program::DType::bf16, program::DType::bf16, program::DType::f32, true},
     {"bf16 gradients", program::DType::bf16, program::DType::bf16, program::DType::bf16, true},
-    {"bf16, f32 weights", program::DType::bf16, program::DType::f32, program::DType::f32, false}};
+    {"bf16, f32 weights", program::DType::bf16, program::DType::f32, program::DType::f32, false},
+    {"f16", program::DType::f16, program::DType::f16, program::DType::f32, true}};
 
 struct OperationCase {
   std::string name;
@@ -38,6 +39,8 @@ struct OperationCase {
   program::OperationView view() const { return {program, program.operations[0]}; }
   // Whether every float tensor is f32.
   bool is_f32() const;
+  // Whether some tensor is f16.
+  bool has_f16() const;
   // "f32 bf16 i32 -> bf16": the element types of its operands.
   std::string types() const;
 };

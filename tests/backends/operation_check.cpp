@@ -15,6 +15,8 @@ namespace {
 
 constexpr double kF32Tolerance = 1e-5;
 constexpr double kBf16Tolerance = 1e-2;
+// Three more digits than bf16 are an eighth of its errors.
+constexpr double kF16Tolerance = kBf16Tolerance / 8;
 
 double norm_of(const Values& values) {
   double sum = 0;
@@ -70,8 +72,8 @@ class Checks {
   void report(program::Kind kind) const {
     EXPECT_GT(runs_, 0) << "the tables have no case of this kind that runs";
     std::cout << fmt::format(
-        "{:>10} {:<28} {:4} runs, worst error {:.1e} in f32, {:.1e} with bf16\n", backend_.name(),
-        program::name_of(kind), runs_, worst_f32_, worst_bf16_);
+        "{:>10} {:<28} {:4} runs, worst error {:.1e} in f32, {:.1e} with bf16, {:.1e} with f16\n",
+        backend_.name(), program::name_of(kind), runs_, worst_f32_, worst_bf16_, worst_f16_);
     for (const std::string& types : refused_)
       std::cout << "           does not run: " << types << "\n";
   }
@@ -81,8 +83,10 @@ class Checks {
   void check(const OperationCase& operation_case, const RunResult& oracle) {
     const RunResult result = guarded_run(backend_, operation_case.program, operation_case.inputs);
     for (const std::string& violation : result.violations) ADD_FAILURE() << violation;
-    const double tolerance = operation_case.is_f32() ? kF32Tolerance : kBf16Tolerance;
-    double& worst = operation_case.is_f32() ? worst_f32_ : worst_bf16_;
+    const bool has_f16 = operation_case.has_f16();
+    const double of_16_bits = has_f16 ? kF16Tolerance : kBf16Tolerance;
+    const double tolerance = operation_case.is_f32() ? kF32Tolerance : of_16_bits;
+    double& worst = operation_case.is_f32() ? worst_f32_ : has_f16 ? worst_f16_ : worst_bf16_;
     size_t position = 0;
     const auto judge = [&](program::TensorId id, std::string_view list) {
       if (operation_case.program.tensor(id).dtype == program::DType::u8)
@@ -117,6 +121,7 @@ class Checks {
   int runs_ = 0;
   double worst_f32_ = 0;
   double worst_bf16_ = 0;
+  double worst_f16_ = 0;
   std::set<std::string> refused_;
 };
 
@@ -135,6 +140,7 @@ void check_kind(Backend& backend, program::Kind kind, const MustRun& must_run, b
 }
 
 bool cuda_must_run(const OperationCase& operation_case) {
+  if (operation_case.has_f16()) return false;  // it has no kernels for it
   if (operation_case.operation().kind() != program::Kind::matmul_nf4) return true;
   const program::Tensor& x = operation_case.view()[program::MatmulNf4::kX];
   return x.shape.rows() <= 4 && x.shape.columns() % program::kNf4BlockSize == 0;

@@ -30,7 +30,8 @@ bool cpu_must_run(const OperationCase& operation_case) {
   // apart.
   if (operation_case.operation().kind() == program::Kind::matmul_nf4) {
     const program::Tensor& x = operation_case.view()[program::MatmulNf4::kX];
-    const bool is_on_tiles = !operation_case.is_f32() && cpu_must_use_tiles();
+    const bool is_on_tiles =
+        !operation_case.is_f32() && !operation_case.has_f16() && cpu_must_use_tiles();
     return x.shape.rows() <= (is_on_tiles ? 32 : 4) &&
            x.shape.columns() % program::kNf4BlockSize == 0 &&
            !std::get<program::MatmulNf4>(operation_case.operation().attributes).addend;
@@ -41,10 +42,14 @@ bool cpu_must_run(const OperationCase& operation_case) {
     const program::Shape& a = operation_case.view()[program::Matmul::kA].shape;
     const program::Shape& b = operation_case.view()[program::Matmul::kB].shape;
     constexpr int64_t kWide = 128;
-    return !operation_case.is_f32() && cpu_must_use_tiles() &&
+    return !operation_case.is_f32() && !operation_case.has_f16() && cpu_must_use_tiles() &&
            std::min({a[0], a[1], b[0], b[1]}) >= kWide;
   }
-  if (!multiplies_matrices(operation_case.operation().kind()) || operation_case.is_f32())
+  // Its rounding is of bf16; jobs in fp16 step the masters.
+  if (operation_case.operation().kind() == program::Kind::adamw_8bit && operation_case.has_f16())
+    return false;
+  if (!multiplies_matrices(operation_case.operation().kind()) || operation_case.is_f32() ||
+      operation_case.has_f16())
     return true;
   return cpu_must_multiply_bf16();
 }

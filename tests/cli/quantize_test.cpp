@@ -53,6 +53,7 @@ TEST(Quantize, MistakesEndWithOneParagraphAndNoFolder) {
       {{"model=tests", output}, "has no config.json"},
       {{"model=tests/goldens/nf4/double", output}, "is quantised already"},
       {{kModel, "output_dir=tests/goldens"}, "exists and is not empty"},
+      {{kModel, output, "compute_dtype=fp16"}, "is rounded to bf16 or stays"},
       {{kModel, output, "max_steps=3"}, "means nothing to snug quantize"}};
   for (const auto& [words, part] : cases) {
     const BinaryRun run = run_snug(joined({"quantize"}, words));

@@ -124,7 +124,8 @@ constexpr BadRecipe kBadRecipes[] = {
      "expected one of original, match_rms_adamw, spectral_unclamped"},
     {"lomo", "optim: adalomo", "which optim_in_backward: true does"},
     {"sgd", "optim: sgd", "this optimizer is not built; adamw, lion, adafactor and muon are"},
-    {"fp16", "fp16: true", "fp16 compute is not built"},
+    {"scale_power", "initial_scale_power: 65", "of 0 or more and at most 64"},
+    {"scale_window", "loss_scale_window: 0", "of 1 or more and at most 16777216"},
     {"tensorboard", "report_to: tensorboard", "reports to other tools are not built yet"},
     {"wandb_list", "report_to: [wandb]", "reports to other tools are not built yet"},
 };

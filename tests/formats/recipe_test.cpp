@@ -102,6 +102,8 @@ TEST(Recipe, WordsOfOtherToolsAreTranslated) {
   EXPECT_EQ(parse("gradient_checkpointing: false").recompute, Recompute::none);
   EXPECT_EQ(parse("bf16: true").compute_dtype, ComputeDtype::bf16);
   EXPECT_EQ(parse("bf16: false").compute_dtype, ComputeDtype::fp32);
+  EXPECT_EQ(parse("torch_dtype: float16").compute_dtype, ComputeDtype::fp16);
+  EXPECT_TRUE(parse("bf16: false\nfp16: true").fp16);
   for (const char* name :
        {"adamw_torch", "adamw_torch_fused", "adamw_torch_xla", "adamw_torch_npu_fused",
         "adamw_apex_fused", "adamw_hf", "paged_adamw", "paged_adamw_32bit"})

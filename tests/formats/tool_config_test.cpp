@@ -81,6 +81,32 @@ TEST_F(ToolConfigTest, DeepSpeedSetsTheKeysOfTheRecipe) {
   EXPECT_TRUE(has_note(recipe, "steps_per_print: not used: metrics.jsonl"));
 }
 
+TEST_F(ToolConfigTest, LossScalesHaveTheDefaultsOfTheirTool) {
+  const Recipe torch = accelerate("mixed_precision: fp16");
+  EXPECT_EQ(torch.compute_dtype, ComputeDtype::fp16);
+  EXPECT_EQ(torch.loss_scale, 0);
+  EXPECT_EQ(torch.initial_scale_power, 16);
+  EXPECT_EQ(torch.loss_scale_window, 2000);
+  EXPECT_EQ(torch.hysteresis, 1);
+  EXPECT_EQ(torch.min_loss_scale, 0);
+  const Recipe own = deepspeed(R"({"fp16": {"enabled": true, "initial_scale_power": 12}})");
+  EXPECT_TRUE(own.fp16);
+  EXPECT_EQ(own.initial_scale_power, 12);
+  EXPECT_EQ(own.loss_scale_window, 1000);
+  EXPECT_EQ(own.hysteresis, 2);
+  EXPECT_EQ(own.min_loss_scale, 1);
+  const Recipe given = deepspeed(
+      R"({"fp16": {"enabled": "auto", "loss_scale": 128, "loss_scale_window": 50,
+          "min_loss_scale": 0.5, "consecutive_hysteresis": false}})",
+      "fp16: true\nhysteresis: 3");
+  EXPECT_TRUE(given.fp16);
+  EXPECT_EQ(given.loss_scale, 128);
+  EXPECT_EQ(given.loss_scale_window, 50);
+  EXPECT_EQ(given.hysteresis, 3);
+  EXPECT_EQ(given.min_loss_scale, 0.5);
+  EXPECT_EQ(deepspeed(R"({"fp16": {"enabled": false}})").loss_scale_window, 2000);
+}
+
 TEST_F(ToolConfigTest, WhatIsPrintedNeedsNoFile) {
   const Recipe recipe = deepspeed(kZero3, "", {"learning_rate=1e-5"});
   const std::string text = to_yaml(recipe);
@@ -172,7 +198,7 @@ constexpr BadFile kBadDeepSpeed[] = {
      "zero_hpz_partition_size: is '8', but Snug takes 1"},
     {R"({"zero_optimization": {"zero_quantized_weights": true}})", "takes false only"},
     {R"({"zero_optimization": {"mics_shard_size": 4}})", "say strategy: hybrid_full_shard"},
-    {R"({"fp16": {"enabled": true}})", "fp16.enabled: is 'true', but Snug takes false only: fp16"},
+    {R"({"amp": {"enabled": true}})", "amp.enabled: is 'true', but Snug takes false only: apex's"},
     {R"({"communication_data_type": "fp16"})", "is 'fp16', but Snug takes none or fp32 or bf16"},
     {R"({"optimizer": {"type": "OneBitAdam"}})", "AdamW and Lion are built for DeepSpeed's files"},
     {R"({"optimizer": {"type": "Lamb"}})", "optimizer.type: is 'Lamb'"},
@@ -292,8 +318,7 @@ constexpr BadFile kBadAccelerate[] = {
     {"distributed_typ: NO", "a.yaml: distributed_typ: is unknown; did you mean"},
     {"distributed_type: MEGATRON_LM", "distributed_type: is 'MEGATRON_LM', but Snug takes"},
     {"distributed_type: FSDP", "the file does not say how it shares memory"},
-    {"mixed_precision: fp16", "mixed_precision: is 'fp16', but Snug takes no or bf16 only"},
-    {"mixed_precision: fp8", "fp16 and fp8 compute are not built"},
+    {"mixed_precision: fp8", "fp8 compute is not built"},
     {"tp_config:\n  tp_size: 2", "tp_config.tp_size: is '2'"},
     {"parallelism_config:\n  parallelism_config_cp_size: 2", "each device computes whole layers"},
     {"num_processes: 3\nnum_machines: 2", "num_processes: is 3, which 2 machines cannot share"},

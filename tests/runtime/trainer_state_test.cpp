@@ -24,6 +24,7 @@ TrainerState some_state() {
   state.seed = -9'007'199'254'740'993;  // not a double
   state.trained_tokens = 1'234'567;
   state.total_tokens = 7'654'321;
+  state.skipped_steps = 3;
   state.train_seconds = 0.1 + 0.2;
   state.identity = {.fixed = {{"lora_r", "16"}, {"model", "abc"}},
                     .free = {{"backend", "cpu"}, {"learning_rate", "0.0002"}}};
@@ -89,6 +90,7 @@ TEST(TrainerState, ItsNumbersBelongTogether) {
   EXPECT_TRUE(contains(refusal([](State& s) { s.trained_tokens = 8'000'000; }), "total_tokens"));
   EXPECT_TRUE(contains(refusal([](State& s) { s.epoch = -0.5; }), "epoch"));
   EXPECT_TRUE(contains(refusal([](State& s) { s.train_seconds = -1; }), "train_seconds"));
+  EXPECT_TRUE(contains(refusal([](State& s) { s.skipped_steps = s.step + 1; }), "skipped_steps"));
 }
 
 TEST(TrainerState, StatesOfOtherTrainersAndOfLaterSchemas) {

@@ -25,6 +25,14 @@ TEST(BadStep, InTheBackwardPassOnlyTheTensorsConcernedWereSkipped) {
                        "the tensors whose own gradient is not finite were not updated"));
 }
 
+TEST(BadStep, SkippedStepsInARowNameTheLast) {
+  const StepMetrics metrics{.step = 12, .loss = NAN, .grad_norm = NAN, .loss_scale = 64.0};
+  const std::string text = skipped_steps_message(metrics, 10, 4);
+  for (const char* part :
+       {"step 12", "10 steps in a row", "fell to 64", "compute_dtype=bf16", "that of step 4"})
+    EXPECT_TRUE(contains(text, part));
+}
+
 TEST(BadStep, ALossAloneDidNot) {
   const StepMetrics metrics{.step = 7, .loss = NAN, .grad_norm = 0.5, .learning_rate = 2e-4};
   const std::string text = bad_step_message(metrics, false, 0);

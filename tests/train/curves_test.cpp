@@ -1,9 +1,11 @@
 // Twenty steps of LoRA and of all weights or some, with AdamW, Lion, Adafactor and Muon, against
 // PEFT, PyTorch, transformers and bitsandbytes, loss and gradient norm within 1e-3, or within what
-// the golden says; and learning rates against transformers' schedules.
+// the golden says; in fp16 with PyTorch's GradScaler, the scale the same; and learning rates
+// against transformers' schedules.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -37,10 +39,12 @@ bool multiplies_bf16(const std::string& backend) {
   return plan::compute_type(recipe, *backends::open_backend(backend, {})) == program::DType::bf16;
 }
 
+bool is_fp16(const Json& settings) { return settings.contains("loss_scale_window"); }
+
 plan::TrainingSpec curve_spec(const Json& settings) {
   plan::TrainingSpec spec;
   spec.method = methods::MethodKind::full;
-  spec.compute = program::DType::f32;
+  spec.compute = is_fp16(settings) ? program::DType::f16 : program::DType::f32;
   spec.frozen = frozen_weights(settings);
   if (settings["method"] == "qlora") spec.quantization.emplace();
   spec.model.router_loss = settings.value("output_router_logits", false);
@@ -60,6 +64,9 @@ plan::TrainingSpec curve_spec(const Json& settings) {
   update.clip_threshold = settings.value("clip_threshold", update.clip_threshold);
   update.muon.momentum = settings.value("muon_momentum", update.muon.momentum);
   update.muon.steps = settings.value("ns_steps", update.muon.steps);
+  if (is_fp16(settings))
+    update.loss_scale = {.first = std::ldexp(1.0, settings["initial_scale_power"]),
+                         .window = settings["loss_scale_window"]};
   return spec;
 }
 
@@ -130,6 +137,54 @@ void follow(const std::string& backend, const std::string& name) {
   }
 }
 
+// In fp16 the peer rounds gradients of weights too. Tolerances are some three times what its own
+// fp16 curve is away from its fp32 one over the finite steps.
+void follow_fp16(const std::string& backend, const std::string& name) {
+  constexpr double kLossTolerance = 2e-3;
+  constexpr double kNormTolerance = 3e-2;
+  const Json settings = read_json(golden_folder(name) + "/settings.json");
+  const formats::SafetensorsFile golden(golden_folder(name) + "/golden.safetensors");
+  LoadedCase loaded(backend, settings["model"], settings.value("adapter", std::string()),
+                    curve_spec(settings));
+  const auto& spec = loaded.spec();
+  const train::LrSchedule schedule{formats::Schedule::cosine, settings["learning_rate"],
+                                   settings["warmup_steps"], settings["max_steps"]};
+  const formats::SafetensorsFile batches(settings["batches"].get<std::string>() +
+                                         "/golden.safetensors");
+  const auto ids = integers(batches, "ids");
+  const auto targets = integers(batches, "targets");
+  const auto losses = doubles(golden, "loss");
+  const auto norms = doubles(golden, "grad_norm");
+  const auto rates = doubles(golden, "learning_rate");
+  const auto scales = doubles(golden, "loss_scale");
+  const auto bad_steps = settings["bad_steps"].get<std::vector<int64_t>>();
+  const int64_t tokens = spec.rows * spec.row_tokens;
+  auto& executor = loaded.executor();
+  int64_t updates = 0;
+  for (int64_t step = 0; step < 20; ++step) {
+    const auto at = static_cast<size_t>(step);
+    const bool is_bad = std::find(bad_steps.begin(), bad_steps.end(), step) != bad_steps.end();
+    const auto of_step = slice(targets, step, tokens);
+    const float factor = is_bad ? settings["bad_factor"].get<float>() : 1.0F;
+    executor.set_input("inverse_tokens", factor / static_cast<float>(count_trained(of_step)));
+    loaded.put_batch(program::ProgramName::micro_first, slice(ids, step, tokens), of_step);
+    executor.run(program::ProgramName::micro_first);
+    EXPECT_NEAR(schedule.at(updates + 1), rates[at], 1e-9);
+    executor.set_input("learning_rate", static_cast<float>(schedule.at(updates + 1)));
+    executor.set_input("step", static_cast<int32_t>(updates + 1));
+    executor.run(program::ProgramName::update);
+    EXPECT_NEAR(executor.result<float>("loss"), losses[at], kLossTolerance * losses[at])
+        << "step " << step;
+    const double norm = executor.result<float>("gradient_norm");
+    EXPECT_EQ(std::isfinite(norm), !is_bad) << "step " << step;
+    if (!is_bad) {
+      EXPECT_NEAR(norm, norms[at], kNormTolerance * norms[at]) << "step " << step;
+    }
+    EXPECT_EQ(executor.result<float>("loss_scale"), scales[at]) << "step " << step;
+    updates += is_bad ? 0 : 1;
+  }
+}
+
 class Curves : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
 
 TEST_P(Curves, FollowThePeer) {
@@ -141,6 +196,19 @@ TEST_P(Curves, FollowThePeer) {
 std::string name_of(const testing::TestParamInfo<std::tuple<std::string, std::string>>& test) {
   return std::get<1>(test.param) + "_" + std::get<0>(test.param);
 }
+
+class Fp16Curves : public Curves {};
+
+TEST_P(Fp16Curves, FollowThePeer) {
+  const auto& [backend, name] = GetParam();
+  if (backend == "cuda") GTEST_SKIP() << "skipped: there are no kernels for fp16";
+  follow_fp16(backend, name);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Fp16Curves,
+                         testing::Combine(testing::ValuesIn(golden_backends()),
+                                          testing::Values("curve_lora_fp16", "curve_full_fp16")),
+                         name_of);
 
 INSTANTIATE_TEST_SUITE_P(
     All, Curves,

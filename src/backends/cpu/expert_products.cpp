@@ -28,7 +28,7 @@ ExpertProducts decide_products(MatmulSpec spec, int64_t MatmulSpec::*dimension, 
   spec.*dimension = kWideRows;
   if (rows >= kWidePanel && algorithm_of(spec, context) == ProductAlgorithm::wide)
     return {kWideRows, ProductAlgorithm::wide, ProductAlgorithm::wide};
-  const ProductAlgorithm any = algorithm_of_any(context);
+  const ProductAlgorithm any = algorithm_of_any(spec.a_type, context);
   spec.*dimension = piece_rows(rows);
   const ProductAlgorithm best = algorithm_of(spec, context);
   return {spec.*dimension, best == ProductAlgorithm::wide ? any : best, any};

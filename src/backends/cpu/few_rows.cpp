@@ -10,30 +10,16 @@
 namespace snug::backends::cpu {
 namespace {
 
-using base::DType;
-
 // Outputs of a task: its sums stay on the stack, and its rows of the matrix, at most some hundred
 // kilobytes, are enough to hide what a task costs.
 constexpr int64_t kOutputsPerTask = 64;
-
-float load(const std::byte* data, DType type, int64_t index) {
-  if (type == DType::f32) return reinterpret_cast<const float*>(data)[index];
-  return base::to_float(reinterpret_cast<const base::BFloat16*>(data)[index]);
-}
-
-void store(std::byte* data, DType type, int64_t index, float value) {
-  if (type == DType::f32)
-    reinterpret_cast<float*>(data)[index] = value;
-  else
-    reinterpret_cast<base::BFloat16*>(data)[index] = base::to_bfloat16(value);
-}
 
 // What is added to an output before it is rounded.
 float added(const MatmulSpec& spec, const MatmulOperands& operands, int64_t row, int64_t column) {
   if (spec.add == MatmulSpec::Add::nothing) return 0.0F;
   if (spec.add == MatmulSpec::Add::destination)
-    return load(operands.c, spec.c_type, row * spec.c_stride + column);
-  return load(operands.addend, spec.addend_type, row * spec.addend_stride + column);
+    return value_at(operands.c, element_of(spec.c_type), row * spec.c_stride + column);
+  return value_at(operands.addend, element_of(spec.addend_type), row * spec.addend_stride + column);
 }
 
 }  // namespace
@@ -46,6 +32,7 @@ bool is_few_rows(const MatmulSpec& spec) {
 void few_rows_product(const MatmulSpec& spec, const MatmulOperands& operands,
                       const CpuContext& context) {
   const auto multiply = context.kernels.few_rows->multiply[element_of(spec.a_type)];
+  const Element c = element_of(spec.c_type);
   parallel_ranges(spec.n, kOutputsPerTask, [&](int64_t begin, int64_t end) {
     float sums[kFewRows * kOutputsPerTask];
     multiply({.x = operands.a,
@@ -60,8 +47,8 @@ void few_rows_product(const MatmulSpec& spec, const MatmulOperands& operands,
     for (int64_t row = 0; row < spec.m; ++row)
       for (int64_t column = begin; column < end; ++column) {
         const float sum = sums[row * (end - begin) + column - begin];
-        store(operands.c, spec.c_type, row * spec.c_stride + column,
-              spec.alpha * sum + added(spec, operands, row, column));
+        set_value(operands.c, c, row * spec.c_stride + column,
+                  spec.alpha * sum + added(spec, operands, row, column));
       }
   });
 }

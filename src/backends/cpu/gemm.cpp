@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/rows.h"
 
 namespace snug::backends::cpu {
 namespace {
@@ -32,6 +33,21 @@ struct Tile {
   int64_t columns;
 };
 
+// Sums of c in fp16, or with an addend of it, wait in fp32 until all of k is in them.
+bool is_rounded(const MatmulSpec& spec) {
+  return spec.c_type != base::DType::f32 ||
+         (spec.add == MatmulSpec::Add::addend && spec.addend_type != base::DType::f32);
+}
+
+int64_t sums_size(const MatmulSpec& spec) {
+  return is_rounded(spec) ? std::min(spec.m, kTileRows) * std::min(spec.n, kTileColumns) : 0;
+}
+
+// Floats of one thread: packed blocks, then sums.
+int64_t thread_size(const MatmulSpec& spec) {
+  return round_up(packed_size(spec) + sums_size(spec), 16);
+}
+
 // The destination of a tile's first step adds what the product asks for, later ones to c itself.
 GemmDestination destination_of(const MatmulSpec& spec, const MatmulOperands& operands,
                                const Tile& tile, bool first) {
@@ -47,26 +63,64 @@ GemmDestination destination_of(const MatmulSpec& spec, const MatmulOperands& ope
   return to;
 }
 
+GemmDestination sums_of(const MatmulSpec& spec, const Tile& tile, float* sums, bool first) {
+  return {sums, tile.columns, first ? nullptr : sums, tile.columns, spec.alpha};
+}
+
+// c = sums [+ addend], rounded once.
+void finish_tile(const MatmulSpec& spec, const MatmulOperands& operands, const Tile& tile,
+                 const float* sums, const ElementwiseKernels& kernels) {
+  const Element c_element = element_of(spec.c_type);
+  const bool adds_to_c = spec.add == MatmulSpec::Add::destination;
+  const base::DType addend_type = adds_to_c ? spec.c_type : spec.addend_type;
+  const int64_t addend_stride = adds_to_c ? spec.c_stride : spec.addend_stride;
+  for (int64_t i = 0; i < tile.rows; ++i) {
+    std::byte* const c =
+        operands.c + ((tile.row + i) * spec.c_stride + tile.column) * base::size_of(spec.c_type);
+    if (spec.add == MatmulSpec::Add::nothing) {
+      kernels.convert[kF32][c_element](sums + i * tile.columns, c, tile.columns);
+      continue;
+    }
+    const std::byte* const addend =
+        (adds_to_c ? operands.c : operands.addend) +
+        ((tile.row + i) * addend_stride + tile.column) * base::size_of(addend_type);
+    kernels.add[kF32][element_of(addend_type)][c_element](sums + i * tile.columns, addend, c,
+                                                          tile.columns);
+  }
+}
+
 void multiply_tile(const MatmulSpec& spec, const MatmulOperands& operands, const Tile& tile,
-                   float* packed, const GemmKernels& kernels) {
-  const auto* a = reinterpret_cast<const float*>(operands.a) + tile.row * spec.a_strides[0];
-  const auto* b = reinterpret_cast<const float*>(operands.b) + tile.column * spec.b_strides[1];
-  float* packed_b = packed + packed_a_size(spec);
+                   float* packed, const Kernels& all_kernels) {
+  const GemmKernels& kernels = *all_kernels.gemm;
+  const Element element = element_of(spec.a_type);
+  const int64_t size = base::size_of(spec.a_type);
+  const std::byte* const a = operands.a + tile.row * spec.a_strides[0] * size;
+  const std::byte* const b = operands.b + tile.column * spec.b_strides[1] * size;
+  float* const packed_b = packed + packed_a_size(spec);
+  float* const sums = packed + packed_size(spec);
   for (int64_t p = 0; p < spec.k; p += kPackedDepth) {
     const int64_t k = std::min(kPackedDepth, spec.k - p);
-    kernels.pack_a({a + p * spec.a_strides[1], spec.a_strides[0], spec.a_strides[1]}, tile.rows, k,
-                   packed);
-    kernels.pack_b({b + p * spec.b_strides[0], spec.b_strides[0], spec.b_strides[1]}, k,
-                   tile.columns, packed_b);
+    kernels.pack_a[element](
+        {a + p * spec.a_strides[1] * size, spec.a_strides[0], spec.a_strides[1]}, tile.rows, k,
+        packed);
+    kernels.pack_b[element](
+        {b + p * spec.b_strides[0] * size, spec.b_strides[0], spec.b_strides[1]}, k, tile.columns,
+        packed_b);
     kernels.block(packed, packed_b, {tile.rows, tile.columns, k},
-                  destination_of(spec, operands, tile, p == 0));
+                  is_rounded(spec) ? sums_of(spec, tile, sums, p == 0)
+                                   : destination_of(spec, operands, tile, p == 0));
   }
+  if (is_rounded(spec)) finish_tile(spec, operands, tile, sums, *all_kernels.elementwise);
 }
 
 }  // namespace
 
+bool is_gemm(base::DType type, const CpuContext& context) {
+  return type == base::DType::f16 || context.isa < Isa::v4;
+}
+
 int64_t gemm_scratch_bytes(const MatmulSpec& spec, const CpuContext& context) {
-  return packed_size(spec) * context.threads * static_cast<int64_t>(sizeof(float));
+  return thread_size(spec) * context.threads * static_cast<int64_t>(sizeof(float));
 }
 
 void gemm(const MatmulSpec& spec, const MatmulOperands& operands, std::byte* scratch,
@@ -77,8 +131,8 @@ void gemm(const MatmulSpec& spec, const MatmulOperands& operands, std::byte* scr
     const int64_t column = index % across * kTileColumns;
     const Tile tile{row, column, std::min(kTileRows, spec.m - row),
                     std::min(kTileColumns, spec.n - column)};
-    float* packed = reinterpret_cast<float*>(scratch) + current_thread() * packed_size(spec);
-    multiply_tile(spec, operands, tile, packed, *context.kernels.gemm);
+    float* packed = reinterpret_cast<float*>(scratch) + current_thread() * thread_size(spec);
+    multiply_tile(spec, operands, tile, packed, context.kernels);
   });
 }
 

@@ -99,7 +99,7 @@ LossAlgorithms algorithms_for(const LossShape& shape, int64_t columns, const Cpu
         return runs_product(spec, fastest, context);
       });
     });
-    return runs_all ? fastest : algorithm_of_any(context);
+    return runs_all ? fastest : algorithm_of_any(shape.type, context);
   };
   using Specs = std::vector<MatmulSpec>;
   LossAlgorithms algorithms;

@@ -75,6 +75,8 @@ bool supports(const AdamW8bit&, const program::OperationView& view, const CpuCon
   const program::Tensor& first_scale = view[AdamW8bit::kFirstScale];
   const program::Tensor& second_scale = view[AdamW8bit::kSecondScale];
   return are_floats<AdamW8bit>(view, {AdamW8bit::kGradient, AdamW8bit::kWeight}) &&
+         view[AdamW8bit::kGradient].dtype != base::DType::f16 &&
+         view[AdamW8bit::kWeight].dtype != base::DType::f16 &&
          first_scale.dtype == base::DType::f32 && second_scale.dtype == base::DType::f32 &&
          !view[AdamW8bit::kFirstMoment].is_view() && !view[AdamW8bit::kSecondMoment].is_view() &&
          !first_scale.is_view() && !second_scale.is_view();

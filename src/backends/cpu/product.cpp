@@ -101,6 +101,7 @@ int64_t step_of(const MatmulSpec& spec, ProductAlgorithm algorithm) {
 bool supports_product(DType a, DType b, DType c, const CpuContext& context) {
   if (a != b) return false;
   if (a == DType::f32) return c == DType::f32;
+  if (a == DType::f16) return c == DType::f32 || c == DType::f16;
   return a == DType::bf16 && (c == DType::f32 || c == DType::bf16) &&
          has_bf16_products(context.isa);
 }
@@ -113,11 +114,11 @@ ProductAlgorithm algorithm_of(const MatmulSpec& spec, const CpuContext& context)
   for (const ProductAlgorithm algorithm :
        {ProductAlgorithm::few_rows, ProductAlgorithm::thin, ProductAlgorithm::wide})
     if (runs_product(spec, algorithm, context)) return algorithm;
-  return algorithm_of_any(context);
+  return algorithm_of_any(spec.a_type, context);
 }
 
-ProductAlgorithm algorithm_of_any(const CpuContext& context) {
-  return context.isa < Isa::v4 ? ProductAlgorithm::blocked : ProductAlgorithm::library;
+ProductAlgorithm algorithm_of_any(DType type, const CpuContext& context) {
+  return is_gemm(type, context) ? ProductAlgorithm::blocked : ProductAlgorithm::library;
 }
 
 bool runs_product(const MatmulSpec& spec, ProductAlgorithm algorithm, const CpuContext& context) {
@@ -125,13 +126,13 @@ bool runs_product(const MatmulSpec& spec, ProductAlgorithm algorithm, const CpuC
     case ProductAlgorithm::few_rows:
       return is_few_rows(spec);
     case ProductAlgorithm::blocked:
-      return context.isa < Isa::v4;
+      return is_gemm(spec.a_type, context);
     case ProductAlgorithm::thin:
       return context.isa >= Isa::v4 && is_thin_product(spec, context);
     case ProductAlgorithm::wide:
       return context.isa >= Isa::v4 && is_wide_product(spec, context);
     case ProductAlgorithm::library:
-      return context.isa >= Isa::v4;
+      return !is_gemm(spec.a_type, context);
     case ProductAlgorithm::loops:
     case ProductAlgorithm::few_rows_tensor_cores:
     case ProductAlgorithm::blocked_tensor_cores:

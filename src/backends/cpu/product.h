@@ -5,7 +5,8 @@
 // and those of a few rows with a transposed factor too. From x86-64-v4 on oneDNN runs the others,
 // in a form that takes all scratch from the caller; it has that form only for matrices without gaps
 // between rows (or columns, transposed), so those with gaps are copied through the workspace. Below
-// v4 all others run in our own gemm, in fp32.
+// v4 all others run in our own gemm, in fp32, and everywhere those of fp16 factors do, which it
+// widens as it packs them.
 //
 // Sums over a long inner dimension may be made in steps of it (MatmulSpec::step): the first does
 // what the product asks for, later ones read the sums in c, which are fp32, and write them again.
@@ -21,8 +22,8 @@
 
 namespace snug::backends::cpu {
 
-// Whether a product of these types runs on this machine: fp32 anywhere, bf16 factors where the
-// processor multiplies them (elsewhere a job computes in fp32; nothing is emulated in silence).
+// Whether a product of these types runs on this machine: fp32 and fp16 anywhere, bf16 factors where
+// the processor multiplies them (elsewhere a job computes in fp32; nothing is emulated in silence).
 bool supports_product(base::DType a, base::DType b, base::DType c, const CpuContext& context);
 
 // Whether one call makes this product and the low-rank one that is added to it.
@@ -36,9 +37,9 @@ using program::ProductAlgorithm;
 // (blocked); oneDNN (library) makes the rest.
 ProductAlgorithm algorithm_of(const MatmulSpec& spec, const CpuContext& context);
 
-// What computes a product of any shape of supported types: the library, or where it does not run
-// the own kernel that works in tiles.
-ProductAlgorithm algorithm_of_any(const CpuContext& context);
+// What computes a product of any shape of factors of this type: the library, or where it does not
+// run the own kernel that works in tiles.
+ProductAlgorithm algorithm_of_any(base::DType type, const CpuContext& context);
 
 // The step of its inner dimension with which the algorithm is fastest, 0 where that is all of it:
 // what lowering writes into an operation.

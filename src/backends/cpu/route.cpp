@@ -21,17 +21,11 @@ using program::RouteGrad;
 constexpr int64_t kTokensPerTask = 64;
 
 float value_at(const Rows& x, int64_t row, int64_t column) {
-  const std::byte* from = x.at(row, column);
-  if (x.element == kF32) return *reinterpret_cast<const float*>(from);
-  return base::to_float(*reinterpret_cast<const base::BFloat16*>(from));
+  return cpu::value_at(x.at(row), x.element, column);
 }
 
 void set_value(const Rows& x, int64_t row, int64_t column, float value) {
-  std::byte* to = x.at(row, column);
-  if (x.element == kF32)
-    *reinterpret_cast<float*>(to) = value;
-  else
-    *reinterpret_cast<base::BFloat16*>(to) = base::to_bfloat16(value);
+  cpu::set_value(x.at(row), x.element, column, value);
 }
 
 // The softmax of a token's logits, expert by expert.

@@ -6,9 +6,11 @@
 namespace snug::backends::cpu {
 
 Element element_of(base::DType dtype) {
-  SNUG_CHECK(dtype == base::DType::f32 || dtype == base::DType::bf16,
-             "the CPU backend computes in f32 and bf16, not {}", base::name_of(dtype));
-  return dtype == base::DType::f32 ? kF32 : kBf16;
+  if (dtype == base::DType::f32) return kF32;
+  if (dtype == base::DType::bf16) return kBf16;
+  SNUG_CHECK(dtype == base::DType::f16, "the CPU backend computes in f32, bf16 and f16, not {}",
+             base::name_of(dtype));
+  return kF16;
 }
 
 Rows rows_of(const Buffer& buffer) {
@@ -42,6 +44,21 @@ Rows one_row_of(const Buffer& buffer) {
   const Rows flat = flattened(rows_of(buffer));
   SNUG_CHECK(flat.rows == 1, "a tensor is not contiguous");
   return flat;
+}
+
+float value_at(const void* data, Element element, int64_t index) {
+  if (element == kF32) return static_cast<const float*>(data)[index];
+  if (element == kBf16) return base::to_float(static_cast<const base::BFloat16*>(data)[index]);
+  return base::to_float(static_cast<const base::Float16*>(data)[index]);
+}
+
+void set_value(void* data, Element element, int64_t index, float value) {
+  if (element == kF32)
+    static_cast<float*>(data)[index] = value;
+  else if (element == kBf16)
+    static_cast<base::BFloat16*>(data)[index] = base::to_bfloat16(value);
+  else
+    static_cast<base::Float16*>(data)[index] = base::to_float16(value);
 }
 
 const int32_t* integers_of(const Buffer& buffer) {

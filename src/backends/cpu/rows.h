@@ -11,8 +11,11 @@
 
 namespace snug::backends::cpu {
 
-// f32 or bf16; anything else fails a CHECK.
+// f32, bf16 or f16; anything else fails a CHECK.
 Element element_of(base::DType dtype);
+// One element of an array; `value` is rounded to nearest.
+float value_at(const void* data, Element element, int64_t index);
+void set_value(void* data, Element element, int64_t index, float value);
 
 struct Rows {
   std::byte* data = nullptr;

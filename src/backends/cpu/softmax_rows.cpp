@@ -2,23 +2,12 @@
 
 #include <algorithm>
 
+#include "backends/cpu/rows.h"
 #include "base/error.h"
 
 namespace snug::backends::cpu {
-namespace {
-
-void set_gradient(void* gradient, Element element, int64_t index, float value) {
-  if (element == kF32)
-    static_cast<float*>(gradient)[index] = value;
-  else
-    static_cast<base::BFloat16*>(gradient)[index] = base::to_bfloat16(value);
-}
-
-}  // namespace
-
 float logit_at(const void* logits, Element element, int64_t index) {
-  if (element == kF32) return static_cast<const float*>(logits)[index];
-  return base::to_float(static_cast<const base::BFloat16*>(logits)[index]);
+  return value_at(logits, element, index);
 }
 
 Statistics statistics_of(const LogitRun& run, const SoftmaxKernels& kernels) {
@@ -49,8 +38,8 @@ void make_gradient(const LogitRun& run, const GradientRun& gradient,
                                                     gradient.scale, gradient.data);
   }
   if (holds_target)
-    set_gradient(gradient.data, gradient.element, gradient.target,
-                 (std::exp(logit - gradient.lse) - 1.0F) * scale_of_target);
+    set_value(gradient.data, gradient.element, gradient.target,
+              (std::exp(logit - gradient.lse) - 1.0F) * scale_of_target);
 }
 
 int64_t checked_target(int32_t target, int64_t vocab) {

@@ -5,9 +5,7 @@
 namespace snug::program {
 namespace {
 
-bool is_computed_with(DType type) {
-  return type == DType::f64 || type == DType::f32 || type == DType::bf16;
-}
+bool is_computed_with(DType type) { return base::is_float(type); }
 
 }  // namespace
 
@@ -45,13 +43,19 @@ void ShapeRule::same_type(std::initializer_list<Operand> operands) {
 
 void ShapeRule::mixed_types(std::initializer_list<Operand> operands) {
   const Operand& first = *operands.begin();
+  const Operand* narrow = nullptr;  // the first of 16 bits
   for (const Operand& operand : operands) {
     const DType type = operand.tensor.dtype;
     if (!is_computed_with(type))
-      fail(operand, fmt::format("is {}, expected f32, bf16 or f64", name_of(type)));
+      fail(operand, fmt::format("is {}, expected f32, bf16, f16 or f64", name_of(type)));
     if ((type == DType::f64) != (first.tensor.dtype == DType::f64))
       fail(operand, fmt::format("is {} next to {} '{}' of {}; f64 stands alone", name_of(type),
                                 first.what, first.tensor.name, name_of(first.tensor.dtype)));
+    if (type != DType::bf16 && type != DType::f16) continue;
+    if (narrow == nullptr) narrow = &operand;
+    if (type != narrow->tensor.dtype)
+      fail(operand, fmt::format("is {} next to {} '{}' of {}; the two do not meet", name_of(type),
+                                narrow->what, narrow->tensor.name, name_of(narrow->tensor.dtype)));
   }
 }
 

@@ -1,9 +1,9 @@
 // Collects what an operation's lists must look like and keeps the first violation, in words.
 //
-// Element types. Arithmetic is defined on f64 alone, or on f32 and bf16 in any mixture: bf16
-// activations meet f32 gradients, norms weights of the other type, logits leave a bf16 product in
-// f32. What only measures (losses, norms, log-sum-exps, tables of angles) is f32, or f64 in f64
-// programs. f16 is a storage type: it is cast before it is computed with.
+// Element types. Arithmetic is defined on f64 alone, or on f32 and one of bf16 and f16 in any
+// mixture: bf16 activations meet f32 gradients, norms weights of the other type, logits leave a
+// bf16 product in f32. What only measures (losses, norms, log-sum-exps, tables of angles) is f32,
+// or f64 in f64 programs.
 #pragma once
 
 #include <initializer_list>
@@ -28,7 +28,7 @@ class ShapeRule {
   void type(const Operand& operand, DType expected);
   // All of one element type, which is one that is computed with.
   void same_type(std::initializer_list<Operand> operands);
-  // All f64, or each f32 or bf16.
+  // All f64, or each f32 or bf16, or each f32 or f16.
   void mixed_types(std::initializer_list<Operand> operands);
   // f32 or f64, of this shape.
   void measure(const Operand& operand, const Shape& expected);

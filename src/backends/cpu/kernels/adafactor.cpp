@@ -1,5 +1,6 @@
 #include "backends/cpu/kernels/adafactor.h"
 
+#include "backends/cpu/kernels/element_table.h"
 #include "backends/cpu/kernels/lanes.h"
 
 namespace snug::backends::cpu::SNUG_ISA {
@@ -64,11 +65,10 @@ void step_adafactor(const AdafactorRow& row, const AdafactorTarget& target) {
 
 extern const AdafactorKernels kAdafactorKernels;
 const AdafactorKernels kAdafactorKernels = {
-    .sum_squares = {sum_squares_and_columns<float>, sum_squares_and_columns<uint16_t>},
+    .sum_squares = SNUG_BY_ELEMENT(sum_squares_and_columns),
     .advance_columns = advance_columns,
-    .size_of_update = {size_of_update<float>, size_of_update<uint16_t>},
-    .step = {{step_adafactor<float, float>, step_adafactor<float, uint16_t>},
-             {step_adafactor<uint16_t, float>, step_adafactor<uint16_t, uint16_t>}},
+    .size_of_update = SNUG_BY_ELEMENT(size_of_update),
+    .step = SNUG_BY_TWO_ELEMENTS(step_adafactor),
 };
 
 }  // namespace snug::backends::cpu::SNUG_ISA

@@ -1,6 +1,7 @@
 // The forward pass of a few queries, as in generation: keys and values are read once, where they
 // lie, and packing them would cost more than it saves.
 #include "backends/cpu/kernels/attention_blocks.h"
+#include "backends/cpu/kernels/element_table.h"
 #include "backends/cpu/kernels/exp2.h"
 #include "backends/cpu/kernels/row_end.h"
 #include "backends/cpu/kernels/score_adjustment.h"
@@ -141,6 +142,6 @@ void attend(const AttentionTile& tile) {
 }  // namespace
 
 extern const AttentionFewKernels kAttentionFewKernels;
-const AttentionFewKernels kAttentionFewKernels = {.attend = {attend<float>, attend<uint16_t>}};
+const AttentionFewKernels kAttentionFewKernels = {.attend = SNUG_BY_ELEMENT(attend)};
 
 }  // namespace snug::backends::cpu::SNUG_ISA

@@ -21,6 +21,7 @@
 // alone and every sum has one order. Keys are the rows of p and ds because both are then what dv
 // and dk need on the left, and dq transposed needs on the right, without a transpose a block.
 #include "backends/cpu/kernels/attention_weights.h"
+#include "backends/cpu/kernels/element_table.h"
 
 namespace snug::backends::cpu::SNUG_ISA {
 namespace {
@@ -386,8 +387,8 @@ void differentiate(const AttentionSegmentGrad& segment) {
 
 extern const AttentionGradKernels kAttentionGradKernels;
 const AttentionGradKernels kAttentionGradKernels = {
-    .scratch_bytes = {scratch_bytes<float>, scratch_bytes<uint16_t>},
-    .differentiate = {differentiate<float>, differentiate<uint16_t>},
+    .scratch_bytes = SNUG_BY_ELEMENT(scratch_bytes),
+    .differentiate = SNUG_BY_ELEMENT(differentiate),
 };
 
 }  // namespace snug::backends::cpu::SNUG_ISA

@@ -9,6 +9,7 @@
 // come out as the right factor of the second product. Scores are kept times scale * log2(e), so
 // that the softmax is a power of two.
 #include "backends/cpu/kernels/attention_blocks.h"
+#include "backends/cpu/kernels/element_table.h"
 #include "backends/cpu/kernels/exp2.h"
 #include "backends/cpu/kernels/row_end.h"
 #include "backends/cpu/kernels/score_adjustment.h"
@@ -294,8 +295,8 @@ void attend_tile(const AttentionTile& tile) {
 extern const AttentionTileKernels kAttentionTileKernels;
 const AttentionTileKernels kAttentionTileKernels = {
     .queries = queries_of_tile,
-    .scratch_bytes = {scratch_bytes<float>, scratch_bytes<uint16_t>},
-    .attend = {attend_tile<float>, attend_tile<uint16_t>},
+    .scratch_bytes = SNUG_BY_ELEMENT(scratch_bytes),
+    .attend = SNUG_BY_ELEMENT(attend_tile),
 };
 
 }  // namespace snug::backends::cpu::SNUG_ISA

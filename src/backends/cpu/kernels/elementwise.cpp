@@ -1,5 +1,6 @@
 #include "backends/cpu/kernels/elementwise.h"
 
+#include "backends/cpu/kernels/element_table.h"
 #include "backends/cpu/kernels/gelu_gate.h"
 #include "backends/cpu/kernels/lanes.h"
 #include "backends/cpu/kernels/random_lanes.h"
@@ -188,32 +189,23 @@ void gelu_grad(const void* dy_bytes, const void* x_bytes, void* dx_bytes, int64_
 
 }  // namespace
 
-#define SNUG_BY_Y(function, ...) \
-  { function<__VA_ARGS__, float>, function<__VA_ARGS__, uint16_t> }
-
-#define SNUG_BY_X_AND_Y(function, ...) \
-  { SNUG_BY_Y(function, __VA_ARGS__, float), SNUG_BY_Y(function, __VA_ARGS__, uint16_t) }
-
 extern const ElementwiseKernels kElementwiseKernels;
 const ElementwiseKernels kElementwiseKernels = {
-    .convert = {SNUG_BY_Y(convert, float), SNUG_BY_Y(convert, uint16_t)},
-    .add = {{SNUG_BY_Y(add, float, float), SNUG_BY_Y(add, float, uint16_t)},
-            {SNUG_BY_Y(add, uint16_t, float), SNUG_BY_Y(add, uint16_t, uint16_t)}},
+    .convert = SNUG_BY_TWO_ELEMENTS(convert),
+    .add = SNUG_BY_THREE_ELEMENTS(add),
     .accumulate_stochastically = {accumulate_stochastically<float>,
-                                  accumulate_stochastically<uint16_t>},
-    .sum_rows = {sum_rows<float>, sum_rows<uint16_t>},
-    .add_partials = {add_partials<float>, add_partials<uint16_t>},
-    .scale = {SNUG_BY_Y(scale, float), SNUG_BY_Y(scale, uint16_t)},
-    .relu = {SNUG_BY_Y(relu, float), SNUG_BY_Y(relu, uint16_t)},
-    .relu_grad = {SNUG_BY_X_AND_Y(relu_grad, float), SNUG_BY_X_AND_Y(relu_grad, uint16_t)},
-    .softcap = {SNUG_BY_Y(softcap, float), SNUG_BY_Y(softcap, uint16_t)},
-    .softcap_grad = {SNUG_BY_X_AND_Y(softcap_grad, float), SNUG_BY_X_AND_Y(softcap_grad, uint16_t)},
-    .dropout = {SNUG_BY_Y(dropout, float), SNUG_BY_Y(dropout, uint16_t)},
-    .gelu = {SNUG_BY_X_AND_Y(gelu, NormalGate), SNUG_BY_X_AND_Y(gelu, TanhGate)},
-    .gelu_grad = {{SNUG_BY_X_AND_Y(gelu_grad, NormalGate, float),
-                   SNUG_BY_X_AND_Y(gelu_grad, NormalGate, uint16_t)},
-                  {SNUG_BY_X_AND_Y(gelu_grad, TanhGate, float),
-                   SNUG_BY_X_AND_Y(gelu_grad, TanhGate, uint16_t)}},
+                                  accumulate_stochastically<uint16_t>, nullptr},
+    .sum_rows = SNUG_BY_ELEMENT(sum_rows),
+    .add_partials = SNUG_BY_ELEMENT(add_partials),
+    .scale = SNUG_BY_TWO_ELEMENTS(scale),
+    .relu = SNUG_BY_TWO_ELEMENTS(relu),
+    .relu_grad = SNUG_BY_THREE_ELEMENTS(relu_grad),
+    .softcap = SNUG_BY_TWO_ELEMENTS(softcap),
+    .softcap_grad = SNUG_BY_THREE_ELEMENTS(softcap_grad),
+    .dropout = SNUG_BY_TWO_ELEMENTS(dropout),
+    .gelu = {SNUG_BY_TWO_ELEMENTS(gelu, NormalGate), SNUG_BY_TWO_ELEMENTS(gelu, TanhGate)},
+    .gelu_grad = {SNUG_BY_THREE_ELEMENTS(gelu_grad, NormalGate),
+                  SNUG_BY_THREE_ELEMENTS(gelu_grad, TanhGate)},
 };
 
 }  // namespace snug::backends::cpu::SNUG_ISA

@@ -2,6 +2,7 @@
 // meanwhile; processors look less far ahead by themselves.
 #include "backends/cpu/kernels/few_rows.h"
 
+#include "backends/cpu/kernels/element_table.h"
 #include "backends/cpu/kernels/vector.h"
 
 namespace snug::backends::cpu::SNUG_ISA {
@@ -12,6 +13,9 @@ constexpr int64_t kOutputs = 4;
 // Elements of one step, and a step: sum += x w over them. Instructions that multiply pairs of bf16
 // take twice as many.
 SNUG_INLINE Float16Lanes add_products(Float16Lanes sum, const float* x, const float* w) {
+  return multiply_add(load(x), load(w), sum);
+}
+SNUG_INLINE Float16Lanes add_products(Float16Lanes sum, const Fp16* x, const Fp16* w) {
   return multiply_add(load(x), load(w), sum);
 }
 template <typename X>
@@ -89,6 +93,6 @@ void multiply(const FewRowsProduct& product) {
 }  // namespace
 
 extern const FewRowsKernels kFewRowsKernels;
-const FewRowsKernels kFewRowsKernels = {.multiply = {multiply<float>, multiply<uint16_t>}};
+const FewRowsKernels kFewRowsKernels = {.multiply = SNUG_BY_ELEMENT(multiply)};
 
 }  // namespace snug::backends::cpu::SNUG_ISA

@@ -1,5 +1,6 @@
 #include "backends/cpu/kernels/gelu_mul.h"
 
+#include "backends/cpu/kernels/element_table.h"
 #include "backends/cpu/kernels/gelu_gate.h"
 #include "backends/cpu/kernels/lanes.h"
 
@@ -39,10 +40,8 @@ void backward(const GeluMulRun& run) {
 
 extern const GeluMulKernels kGeluMulKernels;
 const GeluMulKernels kGeluMulKernels = {
-    .forward = {{forward<NormalGate, float>, forward<NormalGate, uint16_t>},
-                {forward<TanhGate, float>, forward<TanhGate, uint16_t>}},
-    .backward = {{backward<NormalGate, float>, backward<NormalGate, uint16_t>},
-                 {backward<TanhGate, float>, backward<TanhGate, uint16_t>}},
+    .forward = {SNUG_BY_ELEMENT(forward, NormalGate), SNUG_BY_ELEMENT(forward, TanhGate)},
+    .backward = {SNUG_BY_ELEMENT(backward, NormalGate), SNUG_BY_ELEMENT(backward, TanhGate)},
 };
 
 }  // namespace snug::backends::cpu::SNUG_ISA

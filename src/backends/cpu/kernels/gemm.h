@@ -1,9 +1,11 @@
-// Blocks of an fp32 matrix product, for instruction sets where oneDNN's own takes its scratch from
-// the heap. Both factors are packed first, so every stride and transpose ends in the same inner
-// loop.
+// Blocks of a matrix product with fp32 sums, for fp16 factors, and for fp32 ones on instruction
+// sets where oneDNN's own takes its scratch from the heap. Both factors are packed first, as fp32,
+// so every stride, transpose and type ends in the same inner loop.
 #pragma once
 
 #include <cstdint>
+
+#include "backends/cpu/kernels/element.h"
 
 namespace snug::backends::cpu {
 
@@ -14,7 +16,7 @@ inline constexpr int64_t kGemmColumns = 16;
 
 // A matrix in memory; strides count elements.
 struct GemmSource {
-  const float* data;
+  const void* data;
   int64_t row_stride;
   int64_t column_stride;
 };
@@ -30,9 +32,9 @@ struct GemmDestination {
 
 struct GemmKernels {
   // (rows, k) of a as panels of kGemmRows rows, k by k; (k, columns) of b as panels of kGemmColumns
-  // columns. Rows and columns that are absent are zeros.
-  void (*pack_a)(const GemmSource& a, int64_t rows, int64_t k, float* packed);
-  void (*pack_b)(const GemmSource& b, int64_t k, int64_t columns, float* packed);
+  // columns. Rows and columns that are absent are zeros. Null for bf16.
+  void (*pack_a[kElements])(const GemmSource& a, int64_t rows, int64_t k, float* packed);
+  void (*pack_b[kElements])(const GemmSource& b, int64_t k, int64_t columns, float* packed);
   // The product of packed blocks.
   void (*block)(const float* packed_a, const float* packed_b, const int64_t (&rows_columns_k)[3],
                 const GemmDestination& destination);

@@ -1,5 +1,6 @@
 #include "backends/cpu/kernels/lion.h"
 
+#include "backends/cpu/kernels/element_table.h"
 #include "backends/cpu/kernels/lanes.h"
 
 namespace snug::backends::cpu::SNUG_ISA {
@@ -32,8 +33,7 @@ void step_lion(const LionStep& step_of_all, const LionRun& run) {
 
 extern const LionKernels kLionKernels;
 const LionKernels kLionKernels = {
-    .step = {{step_lion<float, float>, step_lion<float, uint16_t>},
-             {step_lion<uint16_t, float>, step_lion<uint16_t, uint16_t>}},
+    .step = SNUG_BY_TWO_ELEMENTS(step_lion),
 };
 
 }  // namespace snug::backends::cpu::SNUG_ISA

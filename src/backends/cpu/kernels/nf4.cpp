@@ -4,6 +4,7 @@
 // Compiled without contraction: a nested scale is a product and a sum, each rounded.
 #include "backends/cpu/kernels/nf4.h"
 
+#include "backends/cpu/kernels/element_table.h"
 #include "backends/cpu/kernels/nf4_scales.h"
 #include "backends/cpu/kernels/vector.h"
 
@@ -55,8 +56,9 @@ SNUG_INLINE float even(const float* table, uint8_t byte) { return table[byte >> 
 SNUG_INLINE float odd(const float* table, uint8_t byte) { return table[byte & 15]; }
 
 SNUG_INLINE void store_one(float* out, float x) { *out = x; }
-SNUG_INLINE void store_one(uint16_t* out, float x) {
-  uint16_t sixteen[kLanes];
+template <typename Half>
+SNUG_INLINE void store_one(Half* out, float x) {
+  Half sixteen[kLanes];
   store(sixteen, splat(x));
   *out = sixteen[0];
 }
@@ -91,9 +93,13 @@ SNUG_INLINE void dequantize_pair(const uint8_t* codes, Float16Lanes table, float
 
 // The rounded value of a code is the same wherever it stands: the table is rounded, not each
 // element.
-SNUG_INLINE void dequantize_pair(const uint8_t* codes, Float16Lanes table, uint16_t* w) {
+SNUG_INLINE Half16Lanes rounded(Float16Lanes table, const uint16_t*) { return to_bf16(table); }
+SNUG_INLINE Half16Lanes rounded(Float16Lanes table, const Fp16*) { return to_fp16(table); }
+
+template <typename Half>
+SNUG_INLINE void dequantize_pair(const uint8_t* codes, Float16Lanes table, Half* w) {
 #if defined(__AVX512BW__)
-  const Half16Lanes half = to_bf16(table);
+  const Half16Lanes half = rounded(table, w);
   const __m512i both = _mm512_maskz_broadcast_i64x4(0xff, reinterpret_cast<__m256i>(half));
   // Even codes in the low halves of 32-bit lanes, odd ones in the high: the elements' order. The
   // lookup takes five bits of 16; the fifth chooses between two copies of the table.
@@ -103,8 +109,9 @@ SNUG_INLINE void dequantize_pair(const uint8_t* codes, Float16Lanes table, uint1
       _mm512_maskz_permutexvar_epi16(0xffffffffU, reinterpret_cast<__m512i>(index), both);
   __builtin_memcpy(w, &found, sizeof found);
 #else
-  uint16_t values[kLanes];
-  store(values, table);
+  const Half16Lanes half = rounded(table, w);
+  Half values[kLanes];
+  __builtin_memcpy(values, &half, sizeof half);
   for (int64_t i = 0; i < kLanes; ++i) {
     w[2 * i] = values[codes[i] >> 4];
     w[2 * i + 1] = values[codes[i] & 15];
@@ -345,10 +352,10 @@ void multiply(const Nf4Product& product) {
 
 extern const Nf4Kernels kNf4Kernels;
 const Nf4Kernels kNf4Kernels = {
-    .dequantize = {dequantize<float>, dequantize<uint16_t>},
-    .arrange_x = {arrange_x<float>, arrange_x<uint16_t>},
-    .arranged_bytes = {ArrangedOf<float>::bytes, ArrangedOf<uint16_t>::bytes},
-    .multiply = {{multiply<float, float>, multiply<float, uint16_t>},
-                 {multiply<uint16_t, float>, multiply<uint16_t, uint16_t>}}};
+    .dequantize = SNUG_BY_ELEMENT(dequantize),
+    .arrange_x = SNUG_BY_ELEMENT(arrange_x),
+    .arranged_bytes = {ArrangedOf<float>::bytes, ArrangedOf<uint16_t>::bytes,
+                       ArrangedOf<Fp16>::bytes},
+    .multiply = SNUG_BY_TWO_ELEMENTS(multiply)};
 
 }  // namespace snug::backends::cpu::SNUG_ISA

@@ -1,5 +1,6 @@
 #include "backends/cpu/kernels/optimizer.h"
 
+#include "backends/cpu/kernels/element_table.h"
 #include "backends/cpu/kernels/lanes.h"
 #include "backends/cpu/kernels/random_lanes.h"
 
@@ -99,10 +100,9 @@ void adamw_stochastic(const AdamWStep& step_of_all, const AdamWRun& run) {
 
 extern const OptimizerKernels kOptimizerKernels;
 const OptimizerKernels kOptimizerKernels = {
-    .sum_of_squares = {sum_of_squares<float>, sum_of_squares<uint16_t>},
-    .adamw = {{adamw<float, float>, adamw<float, uint16_t>},
-              {adamw<uint16_t, float>, adamw<uint16_t, uint16_t>}},
-    .adamw_stochastic = {adamw_stochastic<float>, adamw_stochastic<uint16_t>},
+    .sum_of_squares = SNUG_BY_ELEMENT(sum_of_squares),
+    .adamw = SNUG_BY_TWO_ELEMENTS(adamw),
+    .adamw_stochastic = {adamw_stochastic<float>, adamw_stochastic<uint16_t>, nullptr},
 };
 
 }  // namespace snug::backends::cpu::SNUG_ISA

@@ -192,8 +192,9 @@ void adamw_8bit(const AdamW8bitStep& step_of_all, const AdamW8bitRun& run) {
 
 extern const Optimizer8bitKernels kOptimizer8bitKernels;
 const Optimizer8bitKernels kOptimizer8bitKernels = {
-    .adamw_8bit = {{adamw_8bit<float, float>, adamw_8bit<float, uint16_t>},
-                   {adamw_8bit<uint16_t, float>, adamw_8bit<uint16_t, uint16_t>}},
+    .adamw_8bit = {{adamw_8bit<float, float>, adamw_8bit<float, uint16_t>, nullptr},
+                   {adamw_8bit<uint16_t, float>, adamw_8bit<uint16_t, uint16_t>, nullptr},
+                   {nullptr, nullptr, nullptr}},
 };
 
 }  // namespace snug::backends::cpu::SNUG_ISA

@@ -1,5 +1,6 @@
 #include "backends/cpu/kernels/rms_norm.h"
 
+#include "backends/cpu/kernels/element_table.h"
 #include "backends/cpu/kernels/lanes.h"
 
 namespace snug::backends::cpu::SNUG_ISA {
@@ -71,10 +72,8 @@ void backward(const RmsNormRow& row) {
 
 extern const RmsNormKernels kRmsNormKernels;
 const RmsNormKernels kRmsNormKernels = {
-    .forward = {{forward<float, float>, forward<float, uint16_t>},
-                {forward<uint16_t, float>, forward<uint16_t, uint16_t>}},
-    .backward = {{backward<float, float>, backward<float, uint16_t>},
-                 {backward<uint16_t, float>, backward<uint16_t, uint16_t>}},
+    .forward = SNUG_BY_TWO_ELEMENTS(forward),
+    .backward = SNUG_BY_TWO_ELEMENTS(backward),
 };
 
 }  // namespace snug::backends::cpu::SNUG_ISA

@@ -1,5 +1,6 @@
 #include "backends/cpu/kernels/rope.h"
 
+#include "backends/cpu/kernels/element_table.h"
 #include "backends/cpu/kernels/lanes.h"
 
 namespace snug::backends::cpu::SNUG_ISA {
@@ -93,8 +94,8 @@ void rotate_neighbours(const void* x_bytes, const float* table, void* y_bytes,
 
 extern const RopeKernels kRopeKernels;
 const RopeKernels kRopeKernels = {
-    .rotate = {rotate<float>, rotate<uint16_t>},
-    .rotate_neighbours = {rotate_neighbours<float>, rotate_neighbours<uint16_t>},
+    .rotate = SNUG_BY_ELEMENT(rotate),
+    .rotate_neighbours = SNUG_BY_ELEMENT(rotate_neighbours),
 };
 
 }  // namespace snug::backends::cpu::SNUG_ISA

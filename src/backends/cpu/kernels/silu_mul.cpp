@@ -1,5 +1,6 @@
 #include "backends/cpu/kernels/silu_mul.h"
 
+#include "backends/cpu/kernels/element_table.h"
 #include "backends/cpu/kernels/lanes.h"
 
 namespace snug::backends::cpu::SNUG_ISA {
@@ -39,7 +40,7 @@ void backward(const SiluMulRun& run) {
 }  // namespace
 
 extern const SiluMulKernels kSiluMulKernels;
-const SiluMulKernels kSiluMulKernels = {.forward = {forward<float>, forward<uint16_t>},
-                                        .backward = {backward<float>, backward<uint16_t>}};
+const SiluMulKernels kSiluMulKernels = {.forward = SNUG_BY_ELEMENT(forward),
+                                        .backward = SNUG_BY_ELEMENT(backward)};
 
 }  // namespace snug::backends::cpu::SNUG_ISA

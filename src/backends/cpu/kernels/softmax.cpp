@@ -1,5 +1,6 @@
 #include "backends/cpu/kernels/softmax.h"
 
+#include "backends/cpu/kernels/element_table.h"
 #include "backends/cpu/kernels/lanes.h"
 
 namespace snug::backends::cpu::SNUG_ISA {
@@ -53,10 +54,9 @@ void capped_gradient(const float* x, int64_t n, const CappedSoftmax& softmax_of_
 
 extern const SoftmaxKernels kSoftmaxKernels;
 const SoftmaxKernels kSoftmaxKernels = {
-    .statistics = {statistics<float>, statistics<uint16_t>},
-    .gradient = {{gradient<float, float>, gradient<float, uint16_t>},
-                 {gradient<uint16_t, float>, gradient<uint16_t, uint16_t>}},
-    .capped_gradient = {capped_gradient<float>, capped_gradient<uint16_t>},
+    .statistics = SNUG_BY_ELEMENT(statistics),
+    .gradient = SNUG_BY_TWO_ELEMENTS(gradient),
+    .capped_gradient = SNUG_BY_ELEMENT(capped_gradient),
 };
 
 }  // namespace snug::backends::cpu::SNUG_ISA

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <cstdint>
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) || defined(__F16C__)
 #include <immintrin.h>
 #endif
+
+#include "backends/cpu/kernels/element.h"
 
 namespace snug::backends::cpu::SNUG_ISA {
 
@@ -49,6 +51,38 @@ SNUG_INLINE Float16Lanes load(const uint16_t* x) {
   return reinterpret_cast<Float16Lanes>(widen(load_half(x)) << 16);
 }
 
+// fp16 as stored, to fp32. Without an instruction for it as base/dtype.h does it.
+SNUG_INLINE Float16Lanes widen_fp16(Half16Lanes half) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<Float16Lanes>(
+      _mm512_maskz_cvtph_ps(0xffff, reinterpret_cast<__m256i>(half)));
+#elif defined(__F16C__)
+  __m128i halves[2];
+  __builtin_memcpy(halves, &half, sizeof half);
+  const __m256 wide[2] = {_mm256_cvtph_ps(halves[0]), _mm256_cvtph_ps(halves[1])};
+  Float16Lanes v;
+  __builtin_memcpy(&v, wide, sizeof v);
+  return v;
+#else
+  const Uint16Lanes bits = widen(half);
+  const Uint16Lanes sign = (bits & 0x8000U) << 16;
+  const Uint16Lanes magnitude = (bits & 0x7fffU) << 13;
+  const Uint16Lanes smallest_normal = Uint16Lanes{} + (113U << 23);
+  const Float16Lanes subnormal = reinterpret_cast<Float16Lanes>(magnitude + smallest_normal) -
+                                 reinterpret_cast<Float16Lanes>(smallest_normal);
+  Uint16Lanes result = magnitude + (112U << 23);
+  result = magnitude >= (31U << 23) ? magnitude | 0x7f800000U : result;
+  result = magnitude < (1U << 23) ? reinterpret_cast<Uint16Lanes>(subnormal) : result;
+  return reinterpret_cast<Float16Lanes>(sign | result);
+#endif
+}
+
+SNUG_INLINE Float16Lanes load(const Fp16* x) {
+  Half16Lanes half;
+  __builtin_memcpy(&half, x, sizeof half);
+  return widen_fp16(half);
+}
+
 // The first n < 16 elements; absent lanes are `absent`.
 SNUG_INLINE Float16Lanes load_partial(const float* x, int64_t n, float absent) {
   Float16Lanes v = splat(absent);
@@ -63,6 +97,43 @@ SNUG_INLINE Float16Lanes load_partial(const uint16_t* x, int64_t n, float absent
     wide[i] = i < n ? __builtin_bit_cast(float, bits) : absent;
   }
   return load(wide);
+}
+
+SNUG_INLINE Float16Lanes load_partial(const Fp16* x, int64_t n, float absent) {
+  Half16Lanes half = {};
+  __builtin_memcpy(&half, x, static_cast<uint64_t>(n) * sizeof(Fp16));
+  const Float16Lanes present = widen_fp16(half);
+  Float16Lanes v = splat(absent);
+  __builtin_memcpy(&v, &present, static_cast<uint64_t>(n) * sizeof(float));
+  return v;
+}
+
+// Rounds to fp16, to nearest with ties to even; what is too large becomes infinite, NaN stays NaN.
+SNUG_INLINE Half16Lanes to_fp16(Float16Lanes x) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<Half16Lanes>(_mm512_maskz_cvtps_ph(
+      0xffff, reinterpret_cast<__m512>(x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+#elif defined(__F16C__)
+  __m256 wide[2];
+  __builtin_memcpy(wide, &x, sizeof x);
+  const __m128i halves[2] = {
+      _mm256_cvtps_ph(wide[0], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC),
+      _mm256_cvtps_ph(wide[1], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
+  Half16Lanes half;
+  __builtin_memcpy(&half, halves, sizeof half);
+  return half;
+#else
+  const Uint16Lanes bits = reinterpret_cast<Uint16Lanes>(x);
+  const Uint16Lanes sign = (bits >> 16) & 0x8000U;
+  const Uint16Lanes magnitude = bits & 0x7fffffffU;
+  const Uint16Lanes shifted =
+      reinterpret_cast<Uint16Lanes>(reinterpret_cast<Float16Lanes>(magnitude) + 0.5F) - 0x3f000000U;
+  Uint16Lanes result = (magnitude + 0xfffU + ((magnitude >> 13) & 1U) - 0x38000000U) >> 13;
+  result = magnitude < 0x38800000U ? shifted : result;
+  result = magnitude >= 0x477ff000U ? Uint16Lanes{} + 0x7c00U : result;
+  result = magnitude > 0x7f800000U ? Uint16Lanes{} + 0x7e00U : result;
+  return __builtin_convertvector(sign | result, Half16Lanes);
+#endif
 }
 
 // Rounds to bf16, to nearest with ties to even. NaN stays NaN.
@@ -85,6 +156,11 @@ SNUG_INLINE void store(uint16_t* out, Float16Lanes x) {
   __builtin_memcpy(out, &half, sizeof half);
 }
 
+SNUG_INLINE void store(Fp16* out, Float16Lanes x) {
+  const Half16Lanes half = to_fp16(x);
+  __builtin_memcpy(out, &half, sizeof half);
+}
+
 SNUG_INLINE void store_partial(float* out, Float16Lanes x, int64_t n) {
   __builtin_memcpy(out, &x, static_cast<uint64_t>(n) * sizeof(float));
 }
@@ -92,6 +168,11 @@ SNUG_INLINE void store_partial(float* out, Float16Lanes x, int64_t n) {
 SNUG_INLINE void store_partial(uint16_t* out, Float16Lanes x, int64_t n) {
   const Half16Lanes half = to_bf16(x);
   __builtin_memcpy(out, &half, static_cast<uint64_t>(n) * sizeof(uint16_t));
+}
+
+SNUG_INLINE void store_partial(Fp16* out, Float16Lanes x, int64_t n) {
+  const Half16Lanes half = to_fp16(x);
+  __builtin_memcpy(out, &half, static_cast<uint64_t>(n) * sizeof(Fp16));
 }
 
 SNUG_INLINE Float16Lanes select(Int16Lanes mask, Float16Lanes yes, Float16Lanes no) {

@@ -59,6 +59,8 @@ SNUG_CARD_NEEDS(Dropout);
 SNUG_CARD_NEEDS(Cast);
 SNUG_CARD_NEEDS(CrossEntropy, .launches = launches);
 SNUG_CARD_NEEDS(CrossEntropyGrad);
+SNUG_CARD_NEEDS(ScaleBy);
+SNUG_CARD_NEEDS(ScaledClipFactor);
 SNUG_CARD_NEEDS(SumSegments);
 SNUG_CARD_NEEDS(SpreadSegments);
 SNUG_CARD_NEEDS(WeighRows);

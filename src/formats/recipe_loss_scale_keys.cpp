@@ -1,0 +1,34 @@
+#include "formats/recipe_table.h"
+
+namespace snug::formats {
+
+// DeepSpeed's names; the defaults are those of torch.amp.GradScaler.
+void add_loss_scale_keys(KeyTable& table) {
+  table.add<&Recipe::fp16>("fp16", "false", "the same as compute_dtype: fp16");
+  table
+      .add<&Recipe::loss_scale>(
+          "loss_scale", "0",
+          "with fp16, what losses are multiplied by before gradients are made; 0: it changes, from "
+          "2^initial_scale_power on")
+      .range({.least = 0, .most = kMaxFloat});
+  table
+      .add<&Recipe::initial_scale_power>("initial_scale_power", "16",
+                                         "power of two of the loss scale that training begins with")
+      .range({.least = 0, .most = 64});
+  table
+      .add<&Recipe::loss_scale_window>(
+          "loss_scale_window", "2000",
+          "steps with finite gradients in a row, after which the loss scale is doubled")
+      .range({.least = 1, .most = 1 << 24});
+  table
+      .add<&Recipe::hysteresis>("hysteresis", "1",
+                                "the loss scale is halved by this step whose gradients are not "
+                                "finite, and by each that follows")
+      .range({.least = 1, .most = 1 << 24});
+  table
+      .add<&Recipe::min_loss_scale>("min_loss_scale", "0",
+                                    "the loss scale is not halved below this")
+      .range({.least = 0, .most = kMaxFloat});
+}
+
+}  // namespace snug::formats
