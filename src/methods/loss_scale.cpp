@@ -26,13 +26,13 @@ Tensor run_scalar(std::string_view name, int64_t count) {
   return tensor;
 }
 
-// The number of a loss that its gradient is proportional to.
-TensorId weight_of(const Operation& loss) {
-  for (const std::string_view name :
-       {LinearCrossEntropy::kInverseTokens.name, Dpo::kInversePairs.name})
-    if (const TensorId id = find_operand(loss, name); id != kNone) return id;
-  SNUG_CHECK(false, "{} has no number to scale", name_of(loss.kind()));
-  return kNone;
+// The numbers of a loss that its gradients are linear in.
+std::vector<TensorId> factors_of(const Operation& loss) {
+  std::vector<TensorId> factors;
+  for (const std::string_view name : traits_of(loss).loss_factors)
+    if (!name.empty()) factors.push_back(find_operand(loss, name));
+  SNUG_CHECK(!factors.empty(), "{} has no number to scale", name_of(loss.kind()));
+  return factors;
 }
 
 // A tensor of one program, like another, for what is still scaled.
@@ -73,10 +73,11 @@ Program scale_losses(const Program& forward) {
     }
     found = true;
     builder.set_layer(operation.layer);
-    const TensorId weight = weight_of(operation);
-    const TensorId scaled_weight = add_scaled(builder, weight);
-    builder.emit(ScaleBy{}, {weight, scale}, {scaled_weight});
-    std::ranges::replace(operation.reads, weight, scaled_weight);
+    for (const TensorId factor : factors_of(operation)) {
+      const TensorId scaled_factor = add_scaled(builder, factor);
+      builder.emit(ScaleBy{}, {factor, scale}, {scaled_factor});
+      std::ranges::replace(operation.reads, factor, scaled_factor);
+    }
     std::vector<std::pair<TensorId, TensorId>> scaled;
     for (const TensorId id : results) {
       scaled.emplace_back(add_scaled(builder, id), id);

@@ -40,14 +40,16 @@ bool multiplies(DType type, const program::Target& target) {
   return target.runs({probe, probe.operations.front()});
 }
 
-methods::MuonOptions muon_options(const Recipe& recipe, const program::Target& target) {
+// Muon multiplies in bf16 where the machine does, but next to fp16, which bf16 does not meet.
+methods::MuonOptions muon_options(const Recipe& recipe, DType compute,
+                                  const program::Target& target) {
   const std::vector<double>& given = recipe.ns_coefficients;
   methods::MuonOptions options{.momentum = recipe.muon_momentum,
                                .nesterov = recipe.nesterov,
                                .steps = recipe.ns_steps,
                                .epsilon = recipe.muon_epsilon,
                                .adjust_learning_rate = recipe.adjust_lr_fn,
-                               .bf16 = multiplies(DType::bf16, target)};
+                               .bf16 = compute != DType::f16 && multiplies(DType::bf16, target)};
   if (given.size() != options.coefficients.size())
     recipe.fail("ns_coefficients", fmt::format("has {} numbers; expected {}: a, b and c",
                                                given.size(), options.coefficients.size()));
@@ -95,7 +97,7 @@ methods::UpdateOptions update_options(const Recipe& recipe, DType compute,
   options.clip_threshold = recipe.clip_threshold;
   options.weight_decay = recipe.weight_decay;
   options.max_grad_norm = recipe.max_grad_norm;
-  options.muon = muon_options(recipe, target);
+  options.muon = muon_options(recipe, compute, target);
   options.seed = recipe.seed;
   if (compute == DType::f16) options.loss_scale = loss_scale(recipe);
   return options;

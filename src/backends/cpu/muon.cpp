@@ -49,7 +49,9 @@ int64_t workspace_bytes(const Normalize&, const program::OperationView& view, co
 }
 
 float rounded_to(Element element, float value) {
-  return element == kF32 ? value : base::to_float(base::to_bfloat16(value));
+  if (element == kF32) return value;
+  return element == kBf16 ? base::to_float(base::to_bfloat16(value))
+                          : base::to_float(base::to_float16(value));
 }
 
 void run(const Normalize& normalize, const Invocation& invocation, CpuContext& context) {

@@ -32,8 +32,10 @@ void run(const MuonMomentum& muon, const Invocation& invocation) {
 
 template <typename T>
 T rounded_to(base::DType dtype, T value) {
-  if (dtype != base::DType::bf16) return value;
-  return static_cast<T>(base::to_float(base::to_bfloat16(static_cast<float>(value))));
+  const auto narrow = static_cast<float>(value);
+  if (dtype == base::DType::bf16) return static_cast<T>(base::to_float(base::to_bfloat16(narrow)));
+  if (dtype == base::DType::f16) return static_cast<T>(base::to_float(base::to_float16(narrow)));
+  return value;
 }
 
 template <typename T>

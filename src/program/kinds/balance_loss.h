@@ -35,7 +35,8 @@ struct BalanceLoss {
   static constexpr auto kLayers = read_all<BalanceLoss>(1, "layers");
   static constexpr auto kLoss = write<BalanceLoss>(2, "loss");
   static constexpr std::array kOperands{kInverseTokens, kLayers, kLoss};
-  static constexpr Traits kTraits{.is_loss = true, .has_training_form = true};
+  static constexpr Traits kTraits{
+      .is_loss = true, .loss_factors = {kInverseTokens.name}, .has_training_form = true};
 };
 
 // Training form: the same, and writes dsums (experts), the loss's gradient in the sums of every

@@ -27,7 +27,8 @@ struct CrossEntropy {
   static constexpr auto kLosses = write<CrossEntropy>(3, "losses");
   static constexpr auto kLoss = write<CrossEntropy>(4, "loss");
   static constexpr std::array kOperands{kLogits, kTargets, kInverseTokens, kLosses, kLoss};
-  static constexpr Traits kTraits{.is_loss = true, .extents = {kTargets.name}};
+  static constexpr Traits kTraits{
+      .is_loss = true, .loss_factors = {kInverseTokens.name}, .extents = {kTargets.name}};
 };
 
 // reads: logits, targets, inverse_tokens. writes: dlogits = (softmax - onehot) * inverse_tokens,
@@ -114,7 +115,8 @@ struct LinearCrossEntropy {
   static constexpr auto kLoss = write<LinearCrossEntropy>(6, "loss");
   static constexpr std::array kOperands{kHidden, kWeight, kTargets, kInverseTokens,
                                         kBias,   kLosses, kLoss};
-  static constexpr Traits kTraits{.has_training_form = true,
+  static constexpr Traits kTraits{.loss_factors = {kInverseTokens.name},
+                                  .has_training_form = true,
                                   .is_fused = true,
                                   .extents = {kTargets.name},
                                   .decisions = {"chunk_rows", "algorithm", "block_columns",

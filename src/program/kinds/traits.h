@@ -26,6 +26,9 @@ struct Traits {
   bool is_product = false;
   // A loss: its own gradient is one, and the backward pass begins with it.
   bool is_loss = false;
+  // Operands of one number that a loss, what is measured with it and its gradients are linear in,
+  // all taken together: loss scaling multiplies them.
+  std::array<std::string_view, 2> loss_factors = {};
   // Replaced by its derivative, which computes the forward outputs too.
   bool has_training_form = false;
   // Defined by its expansion into other kinds.

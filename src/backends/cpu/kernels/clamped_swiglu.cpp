@@ -1,5 +1,6 @@
 #include "backends/cpu/kernels/clamped_swiglu.h"
 
+#include "backends/cpu/kernels/element_table.h"
 #include "backends/cpu/kernels/lanes.h"
 
 namespace snug::backends::cpu::SNUG_ISA {
@@ -10,7 +11,9 @@ struct Pairs {
   Float16Lanes gate, up;
 };
 
-SNUG_INLINE Pairs load_pairs(const float* x) {
+// Of fp32 and fp16; those of bf16 are below.
+template <typename X>
+SNUG_INLINE Pairs load_pairs(const X* x) {
   const Float16Lanes a = load(x);
   const Float16Lanes b = load(x + kLanes);
   return {__builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
@@ -25,7 +28,8 @@ SNUG_INLINE Pairs load_pairs(const uint16_t* x) {
           reinterpret_cast<Float16Lanes>(words & 0xffff0000U)};
 }
 
-SNUG_INLINE void store_pairs(float* out, const Pairs& pairs) {
+template <typename X>
+SNUG_INLINE void store_pairs(X* out, const Pairs& pairs) {
   store(out, __builtin_shufflevector(pairs.gate, pairs.up, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21,
                                      6, 22, 7, 23));
   store(out + kLanes, __builtin_shufflevector(pairs.gate, pairs.up, 8, 24, 9, 25, 10, 26, 11, 27,
@@ -103,8 +107,7 @@ void backward(const ClampedSwigluRun& run) {
 }  // namespace
 
 extern const ClampedSwigluKernels kClampedSwigluKernels;
-const ClampedSwigluKernels kClampedSwigluKernels = {
-    .forward = {forward<float>, forward<uint16_t>},
-    .backward = {backward<float>, backward<uint16_t>}};
+const ClampedSwigluKernels kClampedSwigluKernels = {.forward = SNUG_BY_ELEMENT(forward),
+                                                    .backward = SNUG_BY_ELEMENT(backward)};
 
 }  // namespace snug::backends::cpu::SNUG_ISA

@@ -1,5 +1,6 @@
 #include "backends/cpu/kernels/muon.h"
 
+#include "backends/cpu/kernels/element_table.h"
 #include "backends/cpu/kernels/lanes.h"
 
 namespace snug::backends::cpu::SNUG_ISA {
@@ -38,10 +39,8 @@ void step_muon(const MuonStepNumbers& numbers_of_all, const MuonStepRun& run) {
 
 extern const MuonKernels kMuonKernels;
 const MuonKernels kMuonKernels = {
-    .advance = {{advance_muon<float, float>, advance_muon<float, uint16_t>},
-                {advance_muon<uint16_t, float>, advance_muon<uint16_t, uint16_t>}},
-    .step = {{step_muon<float, float>, step_muon<float, uint16_t>},
-             {step_muon<uint16_t, float>, step_muon<uint16_t, uint16_t>}},
+    .advance = SNUG_BY_TWO_ELEMENTS(advance_muon),
+    .step = SNUG_BY_TWO_ELEMENTS(step_muon),
 };
 
 }  // namespace snug::backends::cpu::SNUG_ISA
