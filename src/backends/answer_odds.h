@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "backends/preference_pair.h"
+#include "backends/answer_pair.h"
 
 namespace snug::backends {
 

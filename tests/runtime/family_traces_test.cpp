@@ -37,7 +37,7 @@ void adapt(TrainingSpec& spec) {
 void compare_pairs(TrainingSpec& spec) {
   adapt(spec);
   spec.objective = {.kind = methods::ObjectiveKind::dpo,
-                    .reference = methods::Reference::adapter_off};
+                    .reference = methods::ReferenceModel::adapter_off};
 }
 
 std::vector<Form> methods_of_jobs() {

@@ -31,7 +31,7 @@ struct TokenSoftmax {
   __device__ float of(float logit) const { return expf(logit - most) * inverse_sum; }
 };
 
-__device__ TokenSoftmax softmax_of(const Operand& logits, int64_t token, int64_t experts) {
+__device__ TokenSoftmax softmax_of(const DeviceRows& logits, int64_t token, int64_t experts) {
   const int lane = static_cast<int>(threadIdx.x % kLanes);
   float most = -INFINITY;
   for (int64_t e = lane; e < experts; e += kLanes)
