@@ -48,11 +48,10 @@ void print_json(const FolderConversion& conversion, int64_t outside_bytes,
   json["planned"] = {{"result_bytes", conversion.costs.result_bytes},
                      {"buffer_bytes", conversion.costs.buffer_bytes},
                      {"outside_bytes", outside_bytes}};
-  json["measured"] = {
-      {"result_bytes", measured.report.result_bytes},
-      {"resident_peak_bytes", measured.resident_peak_bytes},
-      {"seconds", measured.report.seconds},
-      {"gigabytes_per_second", gigabytes_per_second(conversion.costs, measured)}};
+  json["measured"] = {{"result_bytes", measured.report.result_bytes},
+                      {"resident_peak_bytes", measured.resident_peak_bytes},
+                      {"seconds", measured.report.seconds},
+                      {"gigabytes_per_second", gigabytes_per_second(conversion.costs, measured)}};
   base::print("{}\n", json.dump(2));
 }
 

@@ -11,12 +11,13 @@ int dequantize(const Request& request) {
   const formats::Recipe recipe = request.recipe();
   const runtime::FolderDequantizer dequantizer(folder_to_convert(recipe, "dequantize"));
   const runtime::FolderDequantizePlan& plan = dequantizer.plan();
-  return convert_folder(request, recipe,
-                        {.summary = fmt::format("{} stacks of experts, {} weights, from MXFP4 to bf16",
-                                                plan.stacks, plan.stack_weights),
-                         .json = {{"stacks", plan.stacks}, {"stack_weights", plan.stack_weights}},
-                         .costs = plan,
-                         .write = [&] { return dequantizer.write(recipe.output_dir); }});
+  return convert_folder(
+      request, recipe,
+      {.summary = fmt::format("{} stacks of experts, {} weights, from MXFP4 to bf16", plan.stacks,
+                              plan.stack_weights),
+       .json = {{"stacks", plan.stacks}, {"stack_weights", plan.stack_weights}},
+       .costs = plan,
+       .write = [&] { return dequantizer.write(recipe.output_dir); }});
 }
 
 }  // namespace snug::cli

@@ -71,8 +71,7 @@ std::optional<Mxfp4Parts> find_mxfp4(const TensorIndex& index, std::string_view 
                                      int64_t matrices, int64_t out, int64_t in) {
   const std::string blocks_name = fmt::format("{}{}", name, kBlocksEnd);
   const std::string scales_name = fmt::format("{}{}", name, kScalesEnd);
-  if (index.find(blocks_name) == nullptr && index.find(scales_name) == nullptr)
-    return std::nullopt;
+  if (index.find(blocks_name) == nullptr && index.find(scales_name) == nullptr) return std::nullopt;
   const Mxfp4Parts parts{&index.at(blocks_name), &index.at(scales_name)};
   if (in % kMxfp4BlockSize != 0)
     base::throw_user_error("{}: '{}' has rows of {} elements; MXFP4 has blocks of {}",

@@ -1,6 +1,7 @@
 // MXFP4, the 4-bit storage of the OCP Microscaling specification 1.0 as gpt-oss folders have it:
-// blocks of 32 elements along a row, each with a power of two in a byte and a code of FP4 (E2M1) per
-// element. A stack of matrices "w" of shape (matrices, out, in) lies in a folder as two tensors,
+// blocks of 32 elements along a row, each with a power of two in a byte and a code of FP4 (E2M1)
+// per element. A stack of matrices "w" of shape (matrices, out, in) lies in a folder as two
+// tensors,
 //
 //   w_blocks   u8 (matrices, out, in / 32, 16)   two codes a byte, the earlier in the lower half
 //   w_scales   u8 (matrices, out, in / 32)       the exponent plus 127

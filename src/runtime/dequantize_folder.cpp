@@ -63,7 +63,8 @@ json config_without_quantization(const formats::HfFolder& folder) {
                         config[kConfigKey].value("quant_method", "") == "mxfp4";
   if (!is_mxfp4)
     base::throw_user_error(
-        "{}: the folder has no MXFP4 (its config.json has no quantization_config whose quant_method "
+        "{}: the folder has no MXFP4 (its config.json has no quantization_config whose "
+        "quant_method "
         "is mxfp4), which is what snug dequantize reads. NF4 folders are trained as they are",
         folder.path().string());
   config.erase(kConfigKey);
@@ -123,8 +124,8 @@ class FolderDequantizer::Impl {
   explicit Impl(const fs::path& path)
       : folder_(path),
         config_(config_without_quantization(folder_)),
-        stack_(models::stack_of(
-            models::parse_config(config_.dump(), folder_.config_path().string()))),
+        stack_(
+            models::stack_of(models::parse_config(config_.dump(), folder_.config_path().string()))),
         index_(models::open_weights(folder_.path(), stack_)),
         tensors_(converted(index_, stack_)) {
     plan_.buffer_bytes = kCopyBytes;
@@ -139,8 +140,8 @@ class FolderDequantizer::Impl {
       plan_.source_bytes += tensor.decoded->blocks->info->bytes();
       plan_.source_bytes += tensor.decoded->scales->info->bytes();
       plan_.buffer_bytes =
-          std::max(plan_.buffer_bytes, tensor.expert_blocks_bytes() +
-                                           tensor.expert_scales_bytes() + tensor.expert_bytes());
+          std::max(plan_.buffer_bytes, tensor.expert_blocks_bytes() + tensor.expert_scales_bytes() +
+                                           tensor.expert_bytes());
     }
     if (plan_.stacks == 0)
       base::throw_user_error("{}: config.json says MXFP4, but no expert is stored so",
@@ -225,8 +226,6 @@ FolderDequantizer::~FolderDequantizer() = default;
 
 const FolderDequantizePlan& FolderDequantizer::plan() const { return impl_->plan(); }
 
-FolderReport FolderDequantizer::write(const fs::path& output) const {
-  return impl_->write(output);
-}
+FolderReport FolderDequantizer::write(const fs::path& output) const { return impl_->write(output); }
 
 }  // namespace snug::runtime
