@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "binary_run.h"
-#include "runtime/mxfp4_folder.h"
+#include "../runtime/mxfp4_folder.h"
 
 namespace snug::cli {
 namespace {
