@@ -175,11 +175,6 @@ class FolderQuantizer::Impl {
   models::ModelConfig checked_config() const {
     check_unquantised(folder_, folder_.weights());
     models::ModelConfig config = models::find_model(folder_.path().string()).config;
-    if (config.num_experts > 0)
-      base::throw_user_error(
-          "{}: the model is a mixture of experts, whose matrices snug does not multiply in 4 bits; "
-          "train it in 16 bits, with method=lora or method=full",
-          folder_.path().string());
     if (options_.head && config.tied_embeddings)
       base::throw_user_error(
           "{}: load_head_in_4bit is true, but the model's head is its embedding, which stays in 16 "

@@ -11,6 +11,7 @@
 
 #include "every_trace.h"
 #include "models/families.h"
+#include "models/weights.h"
 #include "tiny_run.h"
 #include "train/pairwise.h"
 
@@ -191,8 +192,8 @@ class Jobs {
     spec.model = models_[choice[kModel]];
     spec.compute = types_[choice[kType]];
     for (size_t d = kMethod; d < kDimensions; ++d) forms_[d][choice[d]].set(spec);
-    // No recipe stores a mixture of experts in 4 bits.
-    if (spec.model.num_experts > 0) spec.quantization.reset();
+    if (spec.quantization)
+      spec.quantization->kept = models::matrices_in_16_bits(models::stack_of(spec.model));
     // Documents of an objective that groups them come together.
     const int64_t group = methods::objective_of(spec.objective.kind).group;
     spec.row_segments = (spec.row_segments + group - 1) / group * group;
@@ -265,8 +266,10 @@ TEST(FamilyTraces, OfPrefillAndDecodeToo) {
       spec.model = model;
       if (number % 2 == 1) spec.method = formats::Method::lora;
       spec.lora.target_modules = {"all-linear"};
-      if (number % 3 > 0 && model.num_experts == 0)
-        spec.quantization = passes::QuantizeOptions{.nested = number % 3 == 1, .kept = {}};
+      if (number % 3 > 0)
+        spec.quantization =
+            passes::QuantizeOptions{.nested = number % 3 == 1,
+                                    .kept = models::matrices_in_16_bits(models::stack_of(model))};
       spec.sequences = 1 + static_cast<int64_t>(number % 2);
       spec.capacity = 40;
       spec.prefill_tokens = 8;
