@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "base/temporary_folder.h"
+#include "../base/temporary_folder.h"
 #include "formats/safetensors_writer.h"
 
 namespace snug::formats {

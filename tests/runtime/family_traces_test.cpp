@@ -41,10 +41,16 @@ void compare_pairs(TrainingSpec& spec) {
                     .reference = methods::ReferenceModel::adapter_off};
 }
 
+void prefer_by_odds(TrainingSpec& spec) {
+  adapt(spec);
+  spec.objective = {.kind = methods::ObjectiveKind::orpo};
+}
+
 std::vector<Form> methods_of_jobs() {
   std::vector<Form> forms{{"full", [](TrainingSpec& spec) { spec.method = formats::Method::full; }},
                           {"lora", adapt},
-                          {"dpo", compare_pairs}};
+                          {"dpo", compare_pairs},
+                          {"orpo", prefer_by_odds}};
   for (const bool nested : {false, true})
     forms.push_back({nested ? "qlora, nested" : "qlora", [nested](TrainingSpec& spec) {
                        adapt(spec);
@@ -131,8 +137,9 @@ class Jobs {
   explicit Jobs(const std::string& backend)
       : backend_(backends::open_backend(backend, {.threads = 2})) {
     for (const auto& [name, model] : tiny_models()) models_.push_back(model);
-    types_ = {DType::bf16, DType::f32};
-    if (testing::lacks_bf16(backend)) types_ = {DType::f32};
+    types_ = {DType::f32};
+    if (!testing::lacks_bf16(backend)) types_.insert(types_.begin(), DType::bf16);
+    if (backend != "cuda") types_.push_back(DType::f16);
     forms_[kMethod] = methods_of_jobs();
     forms_[kOptimizer] = optimizers();
     forms_[kRecompute] = recomputed();
@@ -152,6 +159,7 @@ class Jobs {
     const TrainingSpec spec = spec_of(choice);
     const bool needs_bf16 = methods::optimizer_of(spec.update.optimizer).needs_bf16;
     if (needs_bf16 && spec.compute != DType::bf16) return false;
+    if (spec.update_in_backward && spec.update.loss_scale) return false;
     if (spec.activation_offloading && !passes::keeps_checkpoints(spec.recompute.of_layer(0)))
       return false;
     return !spec.update_in_backward || spec.accumulation == 1;
@@ -163,7 +171,7 @@ class Jobs {
     const std::vector<size_t> all = sizes();
     std::set<Pair> excluded;
     for (const auto& [a, b] :
-         {std::pair{kType, kOptimizer}, {kRecompute, kPlace}, {kBatch, kPlace}})
+         {std::pair{kType, kOptimizer}, {kType, kPlace}, {kRecompute, kPlace}, {kBatch, kPlace}})
       for (size_t i = 0; i < all[a]; ++i)
         for (size_t j = 0; j < all[b]; ++j) {
           testing::Choice choice(all.size(), 0);
@@ -192,6 +200,7 @@ class Jobs {
     spec.model = models_[choice[kModel]];
     spec.compute = types_[choice[kType]];
     for (size_t d = kMethod; d < kDimensions; ++d) forms_[d][choice[d]].set(spec);
+    if (spec.compute == DType::f16) spec.update.loss_scale.emplace();
     if (spec.quantization)
       spec.quantization->kept = models::matrices_in_16_bits(models::stack_of(spec.model));
     // Documents of an objective that groups them come together.
@@ -208,7 +217,7 @@ class Jobs {
 
 struct TracedBackend {
   std::string name;
-  size_t step = 1;  // does each so manieth of the pairwise cases
+  size_t step = 1;  // does one of so many of the pairwise cases
 };
 
 #ifdef SNUG_TEST_CPU_BACKEND
