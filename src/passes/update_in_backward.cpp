@@ -113,7 +113,7 @@ class Mover {
   const Program& update_;
   Program result_;
   std::vector<int32_t> last_touch_;                    // in micro, by owner
-  std::map<int32_t, std::vector<Operation>> after_;   // by operation of micro
+  std::map<int32_t, std::vector<Operation>> after_;    // by operation of micro
   std::unordered_map<std::string, TensorId> by_name_;  // in the result
   std::vector<TensorId> norms_;                        // of each gradient
 };

@@ -248,8 +248,6 @@ FolderQuantizer::~FolderQuantizer() = default;
 
 const FolderQuantizePlan& FolderQuantizer::plan() const { return impl_->plan(); }
 
-FolderReport FolderQuantizer::write(const fs::path& output) const {
-  return impl_->write(output);
-}
+FolderReport FolderQuantizer::write(const fs::path& output) const { return impl_->write(output); }
 
 }  // namespace snug::runtime

@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "binary_run.h"
 #include "../runtime/mxfp4_folder.h"
+#include "binary_run.h"
 
 namespace snug::cli {
 namespace {
