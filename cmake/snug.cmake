@@ -117,6 +117,8 @@ function(snug_test_entry name)
   endif()
   add_test(NAME ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
     COMMAND ${PROJECT_SOURCE_DIR}/tests/run_isolated ${PROJECT_BINARY_DIR} ${ARG_ENVIRONMENT} ${ARG_COMMAND})
+  # In a fresh clone ctest does not know yet which take long: those that may are begun first, so that none is left running alone.
+  set_tests_properties(${name} PROPERTIES COST ${ARG_TIMEOUT})
   foreach(property TIMEOUT LABELS SKIP_RETURN_CODE PASS_REGULAR_EXPRESSION)
     if(DEFINED ARG_${property})
       set_tests_properties(${name} PROPERTIES ${property} "${ARG_${property}}")
