@@ -52,6 +52,8 @@ function(snug_use_precompiled name headers)
   set_target_properties(${name} PROPERTIES SNUG_WITH_OPENMP "${openmp}" PCH_WARN_INVALID OFF)
   if(TARGET ${headers}${openmp})
     target_precompile_headers(${name} REUSE_FROM ${headers}${openmp})
+    # As the headers are, where a binary's own files would be -fPIE: other code would have the compiler read them anew.
+    target_compile_options(${name} PRIVATE -fPIC)
   endif()
 endfunction()
 
