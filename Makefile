@@ -26,6 +26,8 @@ build: setup $(BUILD)/build.ninja
 	@if [ -e $(WITHOUT_CUDA) ]; then cmake --preset $(PRESET) -USNUG_CUDA && rm $(WITHOUT_CUDA); fi
 	cmake --build --preset $(PRESET)
 
+# A fresh clone is built as fast as a first build goes (cmake/snug.cmake); a tree that is there already is built as it is set up.
+test: FAST_BUILD := $(if $(filter release,$(PRESET)),-DSNUG_FAST_BUILD=ON)
 test: build
 	ctest --preset $(PRESET)
 
@@ -35,7 +37,7 @@ test-long: build
 	ctest --test-dir $(BUILD) -L '^long$$' --output-on-failure
 	scripts/test_everywhere $(BUILD)
 
-# What is there already is used as it is; nothing but the binary is built, as fast as a first build goes (cmake/snug.cmake).
+# What is there already is used as it is; nothing but the binary is built, as fast as it goes too.
 demo: FAST_BUILD := -DSNUG_FAST_BUILD=ON
 demo: packages $(if $(wildcard $(BUILD)/build.ninja),,$(if $(HAS_CARD),setup $(BUILD)/build.ninja,$(WITHOUT_CUDA)))
 	cmake --build --preset $(PRESET) --target snug

@@ -11,39 +11,53 @@ target_compile_options(snug_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow
 option(SNUG_FAST_BUILD "Build everything once in the least time: headers precompiled, several files in a unit" OFF)
 set(SNUG_FILES_IN_UNIT 8)
 
-# A header precompiled without OpenMP cannot be used with it.
+# snug_precompiled_headers(NAME [HEADERS header ...] [DEPENDS target ...]): the object library NAME, whose headers others use.
 function(snug_precompiled_headers name)
+  cmake_parse_arguments(ARG "" "" "HEADERS;DEPENDS" ${ARGN})
   file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/${name}.cpp CONTENT "")
   add_library(${name} OBJECT ${PROJECT_BINARY_DIR}/${name}.cpp)
   target_precompile_headers(${name} PRIVATE <fmt/format.h> <nlohmann/json.hpp>
     <algorithm> <array> <cmath> <cstdint> <filesystem> <functional> <map> <memory> <optional> <set> <span>
-    <string> <string_view> <utility> <variant> <vector>)
-  target_link_libraries(${name} PRIVATE fmt::fmt nlohmann_json::nlohmann_json snug_warnings ${ARGN})
+    <string> <string_view> <utility> <variant> <vector> ${ARG_HEADERS})
+  target_link_libraries(${name} PRIVATE fmt::fmt nlohmann_json::nlohmann_json snug_warnings ${ARG_DEPENDS})
 endfunction()
+
+# A header precompiled without OpenMP cannot be used with it, nor one for optimised code with less of that.
 if(SNUG_FAST_BUILD AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   snug_precompiled_headers(snug_precompiled)
-  snug_precompiled_headers(snug_precompiled_openmp OpenMP::OpenMP_CXX)
+  snug_precompiled_headers(snug_precompiled_openmp DEPENDS OpenMP::OpenMP_CXX)
+  if(SNUG_TESTS)
+    find_package(GTest CONFIG REQUIRED)
+    foreach(openmp "" _openmp)
+      snug_precompiled_headers(snug_precompiled_tests${openmp} HEADERS <gtest/gtest.h> <fstream> <random> <sstream> <thread>
+        DEPENDS GTest::gtest $<$<STREQUAL:${openmp},_openmp>:OpenMP::OpenMP_CXX>)
+      target_compile_options(snug_precompiled_tests${openmp} PRIVATE $<$<CONFIG:Release>:-O1>)
+    endforeach()
+  endif()
 endif()
 
-# snug_use_precompiled(NAME target ...): the library NAME, which depends on these targets, uses the headers above. Whether
+# snug_use_precompiled(NAME HEADERS target ...): NAME, which depends on these targets, uses the headers HEADERS of those above. Whether
 # it is compiled with OpenMP follows from what it depends on.
-function(snug_use_precompiled name)
-  set(headers snug_precompiled)
+function(snug_use_precompiled name headers)
+  set(openmp "")
   foreach(target ${ARGN})
+    set(used "")
     if(TARGET ${target})
-      get_target_property(used ${target} SNUG_PRECOMPILED_HEADERS)
+      get_target_property(used ${target} SNUG_WITH_OPENMP)
     endif()
-    if(target STREQUAL "OpenMP::OpenMP_CXX" OR used STREQUAL "snug_precompiled_openmp")
-      set(headers snug_precompiled_openmp)
+    if(target STREQUAL "OpenMP::OpenMP_CXX" OR used STREQUAL "_openmp")
+      set(openmp _openmp)
     endif()
   endforeach()
-  set_target_properties(${name} PROPERTIES SNUG_PRECOMPILED_HEADERS ${headers} PCH_WARN_INVALID OFF)
-  if(TARGET ${headers})
-    target_precompile_headers(${name} REUSE_FROM ${headers})
+  set_target_properties(${name} PROPERTIES SNUG_WITH_OPENMP "${openmp}" PCH_WARN_INVALID OFF)
+  if(TARGET ${headers}${openmp})
+    target_precompile_headers(${name} REUSE_FROM ${headers}${openmp})
+    # As the headers are, where a binary's own files would be -fPIE: other code would have the compiler read them anew.
+    target_compile_options(${name} PRIVATE -fPIC)
   endif()
 endfunction()
 
-# snug_unite(NAME): the library NAME is compiled in units of several files, but for files with options of their own and those with
+# snug_unite(NAME): NAME is compiled in units of several files, but for files with options of their own and those with
 # the property SKIP_UNITY_BUILD_INCLUSION. What gcc says of types without linkage and of shadowed names is about single files.
 add_library(snug_united_warnings INTERFACE)
 target_compile_options(snug_united_warnings INTERFACE -Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
@@ -52,16 +66,22 @@ function(snug_unite name)
   target_link_libraries(${name} PRIVATE snug_united_warnings)
 endfunction()
 
+# snug_compile_once(NAME HEADERS target ...): in a fast build the library or binary NAME, which depends on these targets, is compiled with
+# the precompiled headers HEADERS and in units.
+function(snug_compile_once name headers)
+  if(SNUG_FAST_BUILD AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    snug_use_precompiled(${name} ${headers} ${ARGN})
+    snug_unite(${name})
+  endif()
+endfunction()
+
 # snug_library(NAME SOURCES a.cpp ... DEPENDS target ...): the static library snug_NAME of one floor's folder.
 function(snug_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   add_library(snug_${name} STATIC ${ARG_SOURCES})
   target_include_directories(snug_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(snug_${name} PUBLIC ${ARG_DEPENDS} PRIVATE snug_warnings)
-  if(SNUG_FAST_BUILD AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    snug_use_precompiled(snug_${name} ${ARG_DEPENDS})
-    snug_unite(snug_${name})
-  endif()
+  snug_compile_once(snug_${name} snug_precompiled ${ARG_DEPENDS})
 endfunction()
 
 # snug_packable(NAME): its libraries are looked for in lib beside it and two folders up first, where bench/gpu/pack
@@ -99,6 +119,8 @@ function(snug_test_entry name)
   endif()
   add_test(NAME ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
     COMMAND ${PROJECT_SOURCE_DIR}/tests/run_isolated ${PROJECT_BINARY_DIR} ${ARG_ENVIRONMENT} ${ARG_COMMAND})
+  # In a fresh clone ctest does not know yet which take long: those that may are begun first, so that none is left running alone.
+  set_tests_properties(${name} PROPERTIES COST ${ARG_TIMEOUT})
   foreach(property TIMEOUT LABELS SKIP_RETURN_CODE PASS_REGULAR_EXPRESSION)
     if(DEFINED ARG_${property})
       set_tests_properties(${name} PROPERTIES ${property} "${ARG_${property}}")
@@ -106,10 +128,11 @@ function(snug_test_entry name)
   endforeach()
 endfunction()
 
-# snug_compile_quickly(NAME): what tests themselves compute is little, and a third of the time of their compilation goes into
-# optimising it further.
+# snug_compile_quickly(NAME target ...): NAME is of the tests and depends on these targets. What tests themselves compute is little, and
+# a third of the time of their compilation goes into optimising it further.
 function(snug_compile_quickly name)
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  snug_compile_once(${name} snug_precompiled_tests ${ARGN})
 endfunction()
 
 # snug_test(NAME SOURCES a_test.cpp ... DEPENDS target ... [FILTER tests] [ENVIRONMENT NAME=VALUE ...] [TIMEOUT seconds]): a
@@ -119,7 +142,7 @@ function(snug_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gtest_main snug_warnings)
   target_compile_definitions(${name} PRIVATE SNUG_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  snug_compile_quickly(${name})
+  snug_compile_quickly(${name} ${ARG_DEPENDS})
   if(ARG_FILTER)
     set(filter "--gtest_filter=${ARG_FILTER}")
   endif()

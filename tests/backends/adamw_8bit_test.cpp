@@ -77,7 +77,7 @@ class Trained {
   program::Attributes attributes_;
 };
 
-class AdamW8bits : public testing::TestWithParam<const char*> {};
+class AdamW8bits : public ::testing::TestWithParam<const char*> {};
 
 template <typename T>
 std::vector<T> golden(const std::string& name) {
@@ -178,7 +178,7 @@ TEST_P(AdamW8bits, AFactorThatIsNoNumberChangesNothing) {
   EXPECT_EQ(trained.codes[0], codes);
 }
 
-INSTANTIATE_TEST_SUITE_P(, AdamW8bits, testing::Values("reference", "cpu"),
+INSTANTIATE_TEST_SUITE_P(, AdamW8bits, ::testing::Values("reference", "cpu"),
                          [](const auto& tested) { return std::string(tested.param); });
 
 }  // namespace

@@ -13,7 +13,7 @@
 namespace snug::backends::test {
 namespace {
 
-class BitEquality : public testing::TestWithParam<program::Kind> {
+class BitEquality : public ::testing::TestWithParam<program::Kind> {
  protected:
   static bool multiplies_matrices() {
     using program::Kind;
@@ -63,7 +63,7 @@ TEST_P(BitEquality, does_not_depend_on_run_or_threads) {
                            program::name_of(GetParam()), same, cases.size());
 }
 
-INSTANTIATE_TEST_SUITE_P(, BitEquality, testing::ValuesIn(all_kinds()), [](const auto& test) {
+INSTANTIATE_TEST_SUITE_P(, BitEquality, ::testing::ValuesIn(all_kinds()), [](const auto& test) {
   return std::string(program::name_of(test.param));
 });
 

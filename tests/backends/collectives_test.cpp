@@ -102,7 +102,7 @@ float given(int rank, int64_t i) {
   return static_cast<float>((i * 7 + rank * 13) % 31 - 15) / 8.0F;
 }
 
-class Collectives : public testing::TestWithParam<std::tuple<const char*, int>> {
+class Collectives : public ::testing::TestWithParam<std::tuple<const char*, int>> {
  protected:
   // Runs f(rank, backend) on a thread for each rank.
   static void on_ranks(const std::function<void(int, Backend&)>& f) {
@@ -199,8 +199,8 @@ TEST_P(Collectives, SumOnAllRanks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, Collectives,
-                         testing::Combine(testing::Values("reference", "cpu"),
-                                          testing::Values(1, 2, 3, 5)),
+                         ::testing::Combine(::testing::Values("reference", "cpu"),
+                                            ::testing::Values(1, 2, 3, 5)),
                          [](const auto& test) {
                            return fmt::format("{}_{}", std::get<0>(test.param),
                                               std::get<1>(test.param));

@@ -84,7 +84,7 @@ Outputs attend(Backend& backend, const Types& types, Random& random, const Cache
   return {result.values.at(o), result.values.at(lse)};
 }
 
-class Decoding : public testing::TestWithParam<int64_t> {};
+class Decoding : public ::testing::TestWithParam<int64_t> {};
 
 TEST_P(Decoding, agrees_with_the_prefill) {
   Random random(test_seed());
@@ -134,7 +134,7 @@ TEST(DecodingSplits, pass_on_what_is_no_number) {
   EXPECT_FALSE(std::isnan(outputs.lse[1]));
 }
 
-INSTANTIATE_TEST_SUITE_P(HeadDims, Decoding, testing::Values(64, 128, 256));
+INSTANTIATE_TEST_SUITE_P(HeadDims, Decoding, ::testing::Values(64, 128, 256));
 
 }  // namespace
 }  // namespace snug::backends::test

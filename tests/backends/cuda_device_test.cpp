@@ -14,7 +14,7 @@
 namespace snug::backends::test {
 namespace {
 
-class CudaDevice : public testing::TestWithParam<program::Kind> {};
+class CudaDevice : public ::testing::TestWithParam<program::Kind> {};
 
 TEST_P(CudaDevice, agrees_with_fp64) {
   if (!has_cuda_device()) GTEST_SKIP() << "skipped: no CUDA device";
@@ -22,11 +22,11 @@ TEST_P(CudaDevice, agrees_with_fp64) {
   check_kind(*backend, GetParam(), cuda_must_run);
 }
 
-INSTANTIATE_TEST_SUITE_P(, CudaDevice, testing::ValuesIn(all_kinds()), [](const auto& test) {
+INSTANTIATE_TEST_SUITE_P(, CudaDevice, ::testing::ValuesIn(all_kinds()), [](const auto& test) {
   return std::string(program::name_of(test.param));
 });
 
-class CudaWeights : public testing::Test {
+class CudaWeights : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!has_cuda_device()) GTEST_SKIP() << "skipped: no CUDA device";

@@ -204,7 +204,7 @@ TEST(LongRows, of_the_loss_in_chunks) {
 
 // By own kernels and through cuDNN's tables. q, k and v are columns of wide rows, and each end of
 // the row is a document.
-class LongAttention : public testing::TestWithParam<std::tuple<bool, DType>> {
+class LongAttention : public ::testing::TestWithParam<std::tuple<bool, DType>> {
  protected:
   void SetUp() override { cuda_emulator::refuses_attention = std::get<bool>(GetParam()); }
   void TearDown() override { cuda_emulator::refuses_attention = false; }
@@ -247,9 +247,9 @@ TEST_P(LongAttention, of_wide_rows) {
 }
 
 INSTANTIATE_TEST_SUITE_P(By, LongAttention,
-                         testing::Values(std::tuple(false, DType::bf16),
-                                         std::tuple(true, DType::bf16),
-                                         std::tuple(true, DType::f32)));
+                         ::testing::Values(std::tuple(false, DType::bf16),
+                                           std::tuple(true, DType::bf16),
+                                           std::tuple(true, DType::f32)));
 
 }  // namespace
 }  // namespace snug::backends::test

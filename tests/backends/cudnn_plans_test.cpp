@@ -128,7 +128,7 @@ class FusedAttention {
   program::Program program_;
 };
 
-class CudnnPlans : public testing::TestWithParam<const char*> {};
+class CudnnPlans : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(CudnnPlans, fit_in_what_is_planned) {
   const HardwareRow* row = find_hardware(GetParam());
@@ -156,7 +156,7 @@ TEST_P(CudnnPlans, name_what_the_library_refuses) {
   EXPECT_THROW(cudnn->plan(FusedAttention({1, 64, 64, 2, 1, 12}).asked(false)), base::UserError);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cards, CudnnPlans, testing::Values("h100", "b200"));
+INSTANTIATE_TEST_SUITE_P(Cards, CudnnPlans, ::testing::Values("h100", "b200"));
 
 }  // namespace
 }  // namespace snug::backends::cuda

@@ -76,7 +76,7 @@ void check(const GradientCase& gradient_case) {
   }
 }
 
-class Gradients : public testing::TestWithParam<Kind> {};
+class Gradients : public ::testing::TestWithParam<Kind> {};
 
 TEST_P(Gradients, agree_with_finite_differences) {
   Random random(test_seed());
@@ -106,7 +106,7 @@ TEST_P(Gradients, of_one_input_need_no_other) {
   EXPECT_GE(checked, 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(, Gradients, testing::ValuesIn(differentiable_kinds()),
+INSTANTIATE_TEST_SUITE_P(, Gradients, ::testing::ValuesIn(differentiable_kinds()),
                          [](const auto& test) {
                            return std::string(program::name_of(test.param));
                          });

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -41,6 +42,11 @@ class Allocation {
     std::vector<std::byte> guards(memory_.begin(), begin);
     guards.insert(guards.end(), begin + here(), memory_.end());
     return guards;
+  }
+  // Whether something watched is not as it was.
+  bool has_changed(const std::vector<std::byte>& was) const {
+    if (is_scratch()) return was != watched();
+    return std::memcmp(was.data(), memory_.data(), memory_.size()) != 0;
   }
   // Back to what was watched; scratch is as at the beginning.
   void restore(const std::vector<std::byte>& watched) {

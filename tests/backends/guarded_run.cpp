@@ -100,17 +100,30 @@ class Memory {
     return offset * base::size_of(buffer.dtype);
   }
 
+  // Calls f(i, element) with the address of each element of the tensor, in row-major order.
+  template <typename F>
+  void for_each_element(TensorId id, F&& f) {
+    const Buffer elements = buffer(id);
+    const int64_t count = elements.elements();
+    const int64_t size = base::size_of(elements.dtype);
+    const bool is_view = program_.tensor(id).is_view();
+    for (int64_t i = 0; i < count; ++i)
+      f(i, elements.data + (is_view ? byte_offset(elements, i) : i * size));
+  }
+
   void fill(TensorId id, const Values& values) {
-    const Buffer target = buffer(id);
-    SNUG_CHECK_EQ(static_cast<int64_t>(values.size()), target.elements());
-    for (int64_t i = 0; i < target.elements(); ++i)
-      store(target.data + byte_offset(target, i), target.dtype, values[static_cast<size_t>(i)]);
+    const DType type = program_.tensor(id).dtype;
+    SNUG_CHECK_EQ(static_cast<int64_t>(values.size()), program_.tensor(id).shape.elements());
+    for_each_element(id, [&](int64_t i, std::byte* element) {
+      store(element, type, values[static_cast<size_t>(i)]);
+    });
   }
 
   void poison(TensorId id) {
-    const Buffer target = buffer(id);
-    for (int64_t i = 0; i < target.elements(); ++i)
-      std::fill_n(target.data + byte_offset(target, i), base::size_of(target.dtype), kPoison);
+    const auto size = static_cast<size_t>(base::size_of(program_.tensor(id).dtype));
+    for_each_element(id, [&](int64_t, std::byte* element) {
+      std::memset(element, std::to_integer<int>(kPoison), size);
+    });
   }
 
   // Everything as it is, to find later what changed.
@@ -127,27 +140,16 @@ class Memory {
   std::vector<Allocation>& allocations() { return allocations_; }
 
   // Names the tensors whose bytes, or guards, changed though none of `written` covers them.
-  void find_violations(std::vector<std::vector<std::byte>> before,
+  void find_violations(const std::vector<std::vector<std::byte>>& before,
                        const std::vector<TensorId>& written, std::vector<std::string>& violations) {
-    for (const TensorId id : written) {
-      const Buffer buffer_of = buffer(id);
-      Allocation& owner = allocation(id);
-      if (owner.is_scratch()) continue;
-      auto& copy = before[static_cast<size_t>(program_.owner(id))];
-      if (const program::Tensor& tensor = program_.tensor(id); !tensor.is_view()) {
-        std::copy_n(owner.data(), tensor.bytes(), copy.begin() + owner.start());
-        continue;
-      }
-      for (int64_t i = 0; i < buffer_of.elements(); ++i) {
-        const std::byte* element = buffer_of.data + byte_offset(buffer_of, i);
-        const auto at = owner.start() + static_cast<size_t>(element - owner.data());
-        std::copy_n(element, base::size_of(buffer_of.dtype), copy.begin() + at);
-      }
-    }
     for (size_t i = 0; i < allocations_.size(); ++i) {
+      if (!allocations_[i].has_changed(before[i])) continue;
+      std::vector<std::byte> expected = before[i];
+      for (const TensorId id : written)
+        if (static_cast<size_t>(program_.owner(id)) == i) copy_written(id, expected);
       const std::vector<std::byte> now = allocations_[i].watched();
-      const auto [was, is] = std::mismatch(before[i].begin(), before[i].end(), now.begin());
-      if (is == now.end()) continue;
+      if (std::memcmp(expected.data(), now.data(), now.size()) == 0) continue;
+      const auto [was, is] = std::mismatch(expected.begin(), expected.end(), now.begin());
       violations.push_back(
           fmt::format("byte {} of tensor '{}' ({} bytes) was changed, and nothing may write there",
                       allocations_[i].position(is - now.begin()), program_.tensors[i].name,
@@ -158,6 +160,21 @@ class Memory {
  private:
   Allocation& allocation(TensorId id) {
     return allocations_[static_cast<size_t>(program_.owner(id))];
+  }
+
+  // The elements of a tensor as they are, into a copy of what is watched of its allocation.
+  void copy_written(TensorId id, std::vector<std::byte>& copy) {
+    Allocation& owner = allocation(id);
+    if (owner.is_scratch()) return;
+    const program::Tensor& tensor = program_.tensor(id);
+    if (!tensor.is_view()) {
+      std::copy_n(owner.data(), tensor.bytes(), copy.begin() + static_cast<long>(owner.start()));
+      return;
+    }
+    for_each_element(id, [&](int64_t, const std::byte* element) {
+      const auto at = static_cast<long>(owner.start()) + (element - owner.data());
+      std::copy_n(element, base::size_of(tensor.dtype), copy.begin() + at);
+    });
   }
 
   const program::Program& program_;
@@ -275,9 +292,10 @@ void add_workspaces(const Backend& backend, program::Program& program) {
 
 // Times what the backend has to choose between, which may touch the operation's tensors and nothing
 // else; then everything is as it was.
+// `before`: the memory's snapshot.
 void tune(Backend& backend, const Invocation& invocation, Placement& placement, Memory& memory,
-          const program::OperationView& view, RunResult& result) {
-  const auto before = memory.snapshot();
+          const std::vector<std::vector<std::byte>>& before, const program::OperationView& view,
+          RunResult& result) {
   placement.before_run();
   backend.tune(invocation);
   backend.synchronise();
@@ -314,7 +332,7 @@ void run_operation(Backend& backend, Memory& memory, const program::OperationVie
   invocation.view = &view;
   invocation.bounds = bounds;
   const auto before = memory.snapshot();
-  tune(backend, invocation, placement, memory, view, result);
+  tune(backend, invocation, placement, memory, before, view, result);
   placement.before_run();
   backend.run(invocation);
   backend.synchronise();
@@ -325,18 +343,17 @@ void run_operation(Backend& backend, Memory& memory, const program::OperationVie
   memory.find_violations(before, written, result.violations);
 }
 
-void collect(Memory& memory, TensorId id, RunResult& result) {
-  const Buffer buffer = memory.buffer(id);
-  const auto elements = static_cast<size_t>(buffer.elements());
-  Values values;
-  std::vector<std::byte> bytes;
-  values.reserve(elements);
-  bytes.reserve(elements * static_cast<size_t>(base::size_of(buffer.dtype)));
-  for (int64_t i = 0; i < buffer.elements(); ++i) {
-    const std::byte* element = buffer.data + Memory::byte_offset(buffer, i);
-    values.push_back(load(element, buffer.dtype));
-    bytes.insert(bytes.end(), element, element + base::size_of(buffer.dtype));
-  }
+void collect(Memory& memory, const program::Program& program, TensorId id, RunResult& result) {
+  const program::Tensor& tensor = program.tensor(id);
+  const auto size = static_cast<size_t>(base::size_of(tensor.dtype));
+  const auto elements = static_cast<size_t>(tensor.shape.elements());
+  Values values(elements);
+  std::vector<std::byte> bytes(elements * size);
+  memory.for_each_element(id, [&](int64_t i, const std::byte* element) {
+    const auto index = static_cast<size_t>(i);
+    values[index] = load(element, tensor.dtype);
+    std::memcpy(bytes.data() + index * size, element, size);
+  });
   result.values[id] = std::move(values);
   result.bytes[id] = std::move(bytes);
 }
@@ -352,19 +369,19 @@ RunResult guarded_run(Backend& backend, program::Program program, const Inputs& 
   for (const program::Operation& operation : program.operations)
     run_operation(backend, memory, {program, operation}, bounds, result);
   for (const program::Operation& operation : program.operations) {
-    for (const TensorId id : operation.writes) collect(memory, id, result);
-    for (const TensorId id : operation.updates) collect(memory, id, result);
+    for (const TensorId id : operation.writes) collect(memory, program, id, result);
+    for (const TensorId id : operation.updates) collect(memory, program, id, result);
   }
   return result;
 }
 
 Values rounded(const Values& values, DType type) {
-  Values result;
-  for (const double value : values) {
+  Values result(values.size());
+  std::transform(values.begin(), values.end(), result.begin(), [&](double value) {
     std::byte bytes[8];
     store(bytes, type, value);
-    result.push_back(load(bytes, type));
-  }
+    return load(bytes, type);
+  });
   return result;
 }
 

@@ -27,7 +27,7 @@ class Misbehaving : public reference::ReferenceBackend {
   std::function<void(const Invocation&)> wrong_;
 };
 
-class Guards : public testing::Test {
+class Guards : public ::testing::Test {
  protected:
   // c = a + b, as windows on wider tensors or on their own.
   OperationCase sum(bool views) {

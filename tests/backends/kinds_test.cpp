@@ -20,7 +20,7 @@ using program::Program;
 using program::Tensor;
 using program::TensorId;
 
-class Kinds : public testing::TestWithParam<Kind> {};
+class Kinds : public ::testing::TestWithParam<Kind> {};
 
 // A few of a kind's cases, of each list of operands.
 std::vector<OperationCase> some_cases_of(Kind kind) {
@@ -117,7 +117,7 @@ TEST_P(Kinds, say_how_much_a_batch_asks_for) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, Kinds, testing::ValuesIn(all_kinds()), [](const auto& test) {
+INSTANTIATE_TEST_SUITE_P(, Kinds, ::testing::ValuesIn(all_kinds()), [](const auto& test) {
   return std::string(program::name_of(test.param));
 });
 

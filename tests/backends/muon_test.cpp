@@ -154,7 +154,7 @@ Values stepped_by_definition(const Muon& muon, Values weight, Values gradient,
   return weight;
 }
 
-class MuonSteps : public testing::TestWithParam<const char*> {
+class MuonSteps : public ::testing::TestWithParam<const char*> {
  protected:
   static bool multiplies_bf16() {
     return GetParam() == std::string("reference") || cpu::has_bf16_products(cpu::detect_isa());
@@ -194,7 +194,7 @@ TEST_P(MuonSteps, AreTheirDefinitionInFp32) {
        {Shape{1, 1}, Shape{5, 7}, Shape{7, 5}, Shape{33, 64}, Shape{3, 6, 4}, Shape{2, 4, 6}})
     for (const int32_t steps : {1, 5, 12})
       for (const bool nesterov : {false, true}) {
-        SCOPED_TRACE(testing::Message() << program::to_string(shape) << " " << steps << " steps");
+        SCOPED_TRACE(::testing::Message() << program::to_string(shape) << " " << steps << " steps");
         const Muon muon{.nesterov = nesterov,
                         .steps = steps,
                         .weight_decay = 0.1F,
@@ -237,7 +237,7 @@ TEST_P(MuonSteps, OfNothingOnlyDecay) {
     EXPECT_NEAR(stepped.weight[i], initial[i] * (1 - kRate * 0.5), 1e-6);
 }
 
-INSTANTIATE_TEST_SUITE_P(, MuonSteps, testing::Values("reference", "cpu"),
+INSTANTIATE_TEST_SUITE_P(, MuonSteps, ::testing::Values("reference", "cpu"),
                          [](const auto& test) { return std::string(test.param); });
 
 // Of each matrix three products a step, which is what its cost says of it.

@@ -174,7 +174,7 @@ TEST(Nf4Definition, IsThatOfBitsandbytes) {
     EXPECT_EQ(scales_of(golden_scales(name)), golden<float>(kAbsmax, name + ".values")) << name;
 }
 
-class Nf4Values : public testing::TestWithParam<std::tuple<std::string, DType>> {
+class Nf4Values : public ::testing::TestWithParam<std::tuple<std::string, DType>> {
  protected:
   Nf4Values()
       : type_(std::get<1>(GetParam())),
@@ -232,8 +232,8 @@ TEST_P(Nf4Values, OfALargeWeight) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, Nf4Values,
-                         testing::Combine(testing::Values("reference", "cpu"),
-                                          testing::Values(DType::f32, DType::bf16)),
+                         ::testing::Combine(::testing::Values("reference", "cpu"),
+                                            ::testing::Values(DType::f32, DType::bf16)),
                          [](const auto& test) {
                            return fmt::format("{}_{}", std::get<0>(test.param),
                                               base::name_of(std::get<1>(test.param)));

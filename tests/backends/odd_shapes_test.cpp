@@ -63,7 +63,7 @@ int run_in_child(const std::vector<MatmulCase>& cases, int64_t begin, int64_t en
     if (report->isa == isa)
       for (report->current = begin; report->current < end; ++report->current) {
         const auto failures = [] {
-          return testing::UnitTest::GetInstance()
+          return ::testing::UnitTest::GetInstance()
               ->current_test_info()
               ->result()
               ->total_part_count();

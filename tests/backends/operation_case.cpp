@@ -47,10 +47,33 @@ uint64_t test_seed() {
   return seed;
 }
 
+namespace {
+
+// A standard normal number, from 32 random bits: one of many that were drawn once, and what lies
+// between two of them. Drawing each anew would be a quarter of the time of some tests.
+double normal_of(uint32_t bits) {
+  constexpr int kDrawnBits = 16;
+  static const Values drawn = [] {
+    Random random(test_seed());
+    std::normal_distribution<double> distribution;
+    Values values(size_t{1} << kDrawnBits);
+    for (double& value : values) value = distribution(random);
+    return values;
+  }();
+  const double between = (static_cast<double>(bits >> kDrawnBits) + 0.5) / (1 << kDrawnBits) - 0.5;
+  return drawn[bits & (drawn.size() - 1)] + 1e-3 * between;
+}
+
+}  // namespace
+
 Values normal(Random& random, int64_t count, double mean, double deviation) {
-  std::normal_distribution<double> distribution(mean, deviation);
-  Values values;
-  for (int64_t i = 0; i < count; ++i) values.push_back(distribution(random));
+  Values values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); i += 2) {
+    const uint64_t bits = random();
+    values[i] = mean + deviation * normal_of(static_cast<uint32_t>(bits));
+    if (i + 1 < values.size())
+      values[i + 1] = mean + deviation * normal_of(static_cast<uint32_t>(bits >> 32));
+  }
   return values;
 }
 

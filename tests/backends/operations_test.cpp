@@ -54,7 +54,7 @@ bool cpu_must_run(const OperationCase& operation_case) {
   return cpu_must_multiply_bf16();
 }
 
-class Operations : public testing::TestWithParam<BackendAndKind> {};
+class Operations : public ::testing::TestWithParam<BackendAndKind> {};
 
 TEST_P(Operations, agree_with_fp64) {
   const auto& [name, kind] = GetParam();
@@ -75,8 +75,8 @@ TEST(Transfers, bring_what_was_there) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, Operations,
-                         testing::Combine(testing::Values("reference", "cpu"),
-                                          testing::ValuesIn(all_kinds())),
+                         ::testing::Combine(::testing::Values("reference", "cpu"),
+                                            ::testing::ValuesIn(all_kinds())),
                          [](const auto& test) {
                            return fmt::format("{}_{}", std::get<0>(test.param),
                                               program::name_of(std::get<1>(test.param)));

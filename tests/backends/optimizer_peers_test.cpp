@@ -114,7 +114,7 @@ const Shape kVector{6};
 
 program::Lion lion(float weight_decay) { return {.beta2 = 0.99F, .weight_decay = weight_decay}; }
 
-class OptimizerPeers : public testing::TestWithParam<const char*> {};
+class OptimizerPeers : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(OptimizerPeers, LionIsBitsandbytes) {
   Trained matrix(GetParam(), lion(0.1F), kMatrix, 1, {{"state1", kMatrix}});
@@ -156,7 +156,7 @@ TEST_P(OptimizerPeers, AFactorThatIsNoNumberChangesNothing) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, OptimizerPeers, testing::Values("reference", "cpu"),
+INSTANTIATE_TEST_SUITE_P(, OptimizerPeers, ::testing::Values("reference", "cpu"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

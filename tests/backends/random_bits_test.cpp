@@ -18,7 +18,7 @@ using program::Shape;
 constexpr Types kBf16{"bf16", DType::bf16, DType::bf16, DType::bf16, true};
 constexpr Types kF32{"f32", DType::f32, DType::f32, DType::f32, true};
 
-class RandomBits : public testing::TestWithParam<std::string> {
+class RandomBits : public ::testing::TestWithParam<std::string> {
  protected:
   RandomBits() : backend_(open_backend(GetParam(), {.threads = 2})) {}
 
@@ -198,7 +198,7 @@ TEST_P(RandomBits, stochastic_kinds_round_as_the_reference_does) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, RandomBits, testing::Values("reference", "cpu"),
+INSTANTIATE_TEST_SUITE_P(, RandomBits, ::testing::Values("reference", "cpu"),
                          [](const auto& test) { return test.param; });
 
 // The scheme's own words, so that a change of it is seen: checkpoints depend on them.

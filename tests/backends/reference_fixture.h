@@ -13,7 +13,7 @@ namespace snug::backends::test {
 inline constexpr Types kF64{"f64", program::DType::f64, program::DType::f64, program::DType::f64,
                             true};
 
-class Reference : public testing::Test {
+class Reference : public ::testing::Test {
  protected:
   // Values of the operation's outputs, in the order of writes and then updates.
   std::vector<Values> run(const OperationCase& operation_case) {

@@ -17,7 +17,7 @@ struct Signedness {
   const DynamicMap& map;
 };
 
-class DynamicMaps : public testing::TestWithParam<Signedness> {
+class DynamicMaps : public ::testing::TestWithParam<Signedness> {
  protected:
   template <typename T>
   std::vector<T> golden(const char* what) const {
@@ -86,8 +86,8 @@ TEST_P(DynamicMaps, EveryValueIsItsOwnCodeAndNanIsTheFirst) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, DynamicMaps,
-                         testing::Values(Signedness{"signed", signed_dynamic_map()},
-                                         Signedness{"unsigned", unsigned_dynamic_map()}),
+                         ::testing::Values(Signedness{"signed", signed_dynamic_map()},
+                                           Signedness{"unsigned", unsigned_dynamic_map()}),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 }  // namespace

@@ -31,7 +31,7 @@ CalibrationStep small_step(formats::Method method) {
   return step;
 }
 
-class Calibration : public testing::TestWithParam<formats::Method> {};
+class Calibration : public ::testing::TestWithParam<formats::Method> {};
 
 TEST_P(Calibration, PredictsTheStepItMeasured) {
   const auto backend =
@@ -63,7 +63,7 @@ TEST_P(Calibration, PredictsTheStepItMeasured) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, Calibration,
-                         testing::Values(formats::Method::full, formats::Method::lora),
+                         ::testing::Values(formats::Method::full, formats::Method::lora),
                          [](const auto& method) {
                            return method.param == formats::Method::full ? "full" : "lora";
                          });

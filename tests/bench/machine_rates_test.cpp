@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 TEST(MachineRates, AreOfWhatThisMachineHas) {
   const auto backend =
       backends::open_backend(SNUG_TEST_BACKEND, {.threads = 1, .device_memory_bytes = 0});
-  const fs::path folder = fs::path(testing::TempDir()) / ("machine_rates_" SNUG_TEST_BACKEND);
+  const fs::path folder = fs::path(::testing::TempDir()) / ("machine_rates_" SNUG_TEST_BACKEND);
   fs::create_directories(folder);
   std::set<std::string> names;
   for (const plan::RateSample& sample : machine_rates(*backend, 2, folder)) {

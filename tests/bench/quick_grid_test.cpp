@@ -79,7 +79,7 @@ std::vector<CalibrationStep> recipes(program::DType compute) {
 }
 
 // In f32, and in bf16 where this machine multiplies it.
-class QuickGrid : public testing::TestWithParam<program::DType> {
+class QuickGrid : public ::testing::TestWithParam<program::DType> {
  protected:
   void SetUp() override {
     if (calibration_steps(*backend_, Grid::quick).front().spec.compute == program::DType::f32 &&
@@ -100,7 +100,7 @@ TEST_P(QuickGrid, HasEveryOperationOfATrainingStep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(ElementTypes, QuickGrid,
-                         testing::Values(program::DType::f32, program::DType::bf16),
+                         ::testing::Values(program::DType::f32, program::DType::bf16),
                          [](const auto& type) { return std::string(base::name_of(type.param)); });
 
 // It runs next to a job that was given all the memory there is.

@@ -8,14 +8,14 @@
 namespace snug::comm {
 namespace {
 
-class Local : public testing::TestWithParam<int> {
+class Local : public ::testing::TestWithParam<int> {
  protected:
   void run(const std::function<void(Communicator&)>& rank) const {
     for (const std::string& error : errors_of_ranks(GetParam(), {}, rank)) EXPECT_EQ(error, "");
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Ranks, Local, testing::Values(1, 2, 3, 4, 8));
+INSTANTIATE_TEST_SUITE_P(Ranks, Local, ::testing::Values(1, 2, 3, 4, 8));
 
 TEST_P(Local, GathersFromElsewhereAndInPlace) {
   run([](Communicator& communicator) {

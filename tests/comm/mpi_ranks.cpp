@@ -49,7 +49,7 @@ int report(const Communicator& communicator, const std::string& line) {
 int check(Communicator& communicator) {
   check_all(communicator);
   communicator.barrier();
-  return testing::Test::HasFailure() ? 1 : 0;
+  return ::testing::Test::HasFailure() ? 1 : 0;
 }
 
 void gather(Communicator& communicator) {
@@ -165,7 +165,7 @@ int run(const std::string& folder, const std::string& what, const std::string& a
 }  // namespace snug::comm
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
+  ::testing::InitGoogleTest(&argc, argv);
   const std::string what = argv[2];
   int code = 3;
   try {

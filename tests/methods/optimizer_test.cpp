@@ -43,7 +43,7 @@ std::vector<Tensor> weights(DType dtype) {
   return all;
 }
 
-class Optimizers : public testing::TestWithParam<OptimizerKind> {
+class Optimizers : public ::testing::TestWithParam<OptimizerKind> {
  protected:
   static std::vector<DType> types() {
     if (optimizer_of(GetParam()).needs_bf16) return {DType::bf16};
@@ -166,7 +166,7 @@ TEST(MuonRows, ScaleTheLearningRateByTheShape) {
   EXPECT_FLOAT_EQ(scale_of(spectral_unclamped, {16, 64}), 0.5F);
 }
 
-INSTANTIATE_TEST_SUITE_P(, Optimizers, testing::ValuesIn(all_optimizers()),
+INSTANTIATE_TEST_SUITE_P(, Optimizers, ::testing::ValuesIn(all_optimizers()),
                          [](const auto& test) { return std::string(base::word_of(test.param)); });
 
 }  // namespace

@@ -35,7 +35,7 @@ void PrintTo(const Pair& pair, std::ostream* out) {
   *out << pair.model << " " << pair.method << " on " << pair.devices << "x " << pair.card;
 }
 
-class Guide : public testing::TestWithParam<Pair> {
+class Guide : public ::testing::TestWithParam<Pair> {
  protected:
   Guide()
       : recipe_(formats::load_recipe(
@@ -124,7 +124,7 @@ class Guide : public testing::TestWithParam<Pair> {
 TEST_P(Guide, EndsWithNothingFasterThanTheSearch) {
   const std::optional<FoundPlan> guided = walk();
   const SearchResult found = search(inputs_);
-  std::cout << testing::PrintToString(GetParam())
+  std::cout << ::testing::PrintToString(GetParam())
             << "\n  guide:  " << (guided ? text_of(*guided) : "nothing fits")
             << "\n  search: " << (found.best.empty() ? "nothing fits" : text_of(found.best.front()))
             << "\n  "
@@ -137,19 +137,19 @@ TEST_P(Guide, EndsWithNothingFasterThanTheSearch) {
   EXPECT_GE(found.best.front().tokens_per_second, guided->tokens_per_second);
 }
 
-INSTANTIATE_TEST_SUITE_P(Some, Guide, testing::Values(Pair{"llama-2-7b", "lora", "rtx-3090", 2}));
+INSTANTIATE_TEST_SUITE_P(Some, Guide, ::testing::Values(Pair{"llama-2-7b", "lora", "rtx-3090", 2}));
 INSTANTIATE_TEST_SUITE_P(More, Guide,
-                         testing::Values(Pair{"llama-2-7b", "qlora", "rtx-3090", 2},
-                                         Pair{"yi-34b", "qlora", "rtx-4090", 2},
-                                         Pair{"yi-34b", "qlora", "rtx-3090", 2},
-                                         Pair{"llama-2-70b", "qlora", "rtx-3090", 2},
-                                         Pair{"llama-2-7b", "lora", "rtx-4090", 2},
-                                         Pair{"llama-2-70b", "qlora", "rtx-4090", 2},
-                                         Pair{"llama-2-70b", "qlora", "rtx-a5000", 2},
-                                         Pair{"llama-2-70b", "qlora", "rtx-a5000", 8},
-                                         Pair{"llama-2-70b", "qlora", "rtx-6000-ada", 2},
-                                         Pair{"llama-2-7b", "full", "h100", 4},
-                                         Pair{"llama-2-70b", "qlora", "h100", 4}));
+                         ::testing::Values(Pair{"llama-2-7b", "qlora", "rtx-3090", 2},
+                                           Pair{"yi-34b", "qlora", "rtx-4090", 2},
+                                           Pair{"yi-34b", "qlora", "rtx-3090", 2},
+                                           Pair{"llama-2-70b", "qlora", "rtx-3090", 2},
+                                           Pair{"llama-2-7b", "lora", "rtx-4090", 2},
+                                           Pair{"llama-2-70b", "qlora", "rtx-4090", 2},
+                                           Pair{"llama-2-70b", "qlora", "rtx-a5000", 2},
+                                           Pair{"llama-2-70b", "qlora", "rtx-a5000", 8},
+                                           Pair{"llama-2-70b", "qlora", "rtx-6000-ada", 2},
+                                           Pair{"llama-2-7b", "full", "h100", 4},
+                                           Pair{"llama-2-70b", "qlora", "h100", 4}));
 
 }  // namespace
 }  // namespace snug::plan

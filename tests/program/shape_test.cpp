@@ -74,7 +74,7 @@ struct Case {
   const char* error;  // how it begins; empty: accepted
 };
 
-class ShapeRules : public testing::TestWithParam<Case> {};
+class ShapeRules : public ::testing::TestWithParam<Case> {};
 
 TEST_P(ShapeRules, AcceptsOrSaysWhy) {
   const Program program = parse_text(std::string(kTensors) + GetParam().operation);
@@ -87,7 +87,7 @@ TEST_P(ShapeRules, AcceptsOrSaysWhy) {
 
 INSTANTIATE_TEST_SUITE_P(
     Matmul, ShapeRules,
-    testing::Values(
+    ::testing::Values(
         Case{"wide = matmul(x, wt)", ""}, Case{"wide = matmul(x, w) {transpose_b}", ""},
         Case{"wide = matmul(short, wt) {transpose_a}", ""},
         Case{"wide = matmul(short, w) {transpose_a, transpose_b}", ""},
@@ -123,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Elementwise, ShapeRules,
-    testing::Values(
+    ::testing::Values(
         Case{"y = add(x, x)", ""}, Case{"y32 = add(x, x32)", ""}, Case{"y64 = add(x64, x64)", ""},
         Case{"y = add(x, wide)", "b 'wide' has shape (8, 6), expected (8, 4)"},
         Case{"wide = add(x, x)", "c 'wide'"}, Case{"xi = add(xi, xi)", "a 'xi' is i32"},
@@ -149,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Layers, ShapeRules,
-    testing::Values(
+    ::testing::Values(
         Case{"y = embedding(head, ids)", ""}, Case{"y32 = embedding(head, ids)", ""},
         Case{"y = embedding(head, ids64)", "ids 'ids64' is i64, expected i32"},
         Case{"y = embedding(head, ids4)", "y 'y' has shape (8, 4), expected (4, 4)"},
@@ -212,7 +212,7 @@ INSTANTIATE_TEST_SUITE_P(
 #define SNUG_HEADS "{heads 2, kv_heads 1, head_dim 2}"
 INSTANTIATE_TEST_SUITE_P(
     Attention, ShapeRules,
-    testing::Values(
+    ::testing::Values(
         Case{"y, lse = attention(x, k, v, bounds, bounds) " SNUG_HEADS, ""},
         Case{"y, lse64 = attention(x, k, v, bounds, bounds) " SNUG_HEADS, ""},
         Case{"y, lse16 = attention(x, k, v, bounds, bounds) " SNUG_HEADS, "lse 'lse16' is bf16"},
@@ -260,7 +260,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Loss, ShapeRules,
-    testing::Values(
+    ::testing::Values(
         Case{"losses, one = cross_entropy(logits, ids, two)", ""},
         Case{"losses, one = cross_entropy(logits16, ids, two)", ""},
         Case{"losses, one = cross_entropy(logits, ids4, two)", "targets 'ids4' has shape (4)"},
@@ -305,7 +305,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Update, ShapeRules,
-    testing::Values(
+    ::testing::Values(
         Case{"one = global_norm(x, flat32, w)", ""},
         Case{"one = global_norm()", "has 0 reads, expected at least 1 (gradients)"},
         Case{"one = global_norm(x, ids)", "gradient 'ids' is i32"},
@@ -335,7 +335,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     OtherOptimizers, ShapeRules,
-    testing::Values(
+    ::testing::Values(
         Case{"lion(square32, one, two) updates (square, m, master) {has_master}", ""},
         Case{"lion(square, one, two) updates (master, m)", ""},
         Case{"lion(square32, one, two) updates (square, m)", "master 'square' is bf16"},

@@ -16,7 +16,7 @@ struct Mistake {
   const char* message;  // the whole of it up to here
 };
 
-class TextMistake : public testing::TestWithParam<Mistake> {};
+class TextMistake : public ::testing::TestWithParam<Mistake> {};
 
 TEST_P(TextMistake, NamesThePlace) {
   try {
@@ -33,7 +33,7 @@ std::string after_x(const char* lines) { return std::string(kX) + lines; }
 
 INSTANTIATE_TEST_SUITE_P(
     All, TextMistake,
-    testing::Values(
+    ::testing::Values(
         Mistake{"Empty", "", "t:1:1: expected 'program NAME'"},
         Mistake{"NoProgram", "tensor x (2) f32", "t:1:1: expected 'program NAME' first"},
         Mistake{"NoName", "program", "t:1:8: expected the program's name, found the end"},

@@ -23,7 +23,7 @@ void expect_pipeline(const Json& variant, const std::vector<std::string>& inputs
     const auto ids = tokenizer.encode(inputs[i]);
     const std::string hash = hash_of(ids);
     EXPECT_EQ(hash.substr(10), variant["hashes"][i].get<std::string>())
-        << Json(inputs[i]).dump() << " gives " << testing::PrintToString(ids);
+        << Json(inputs[i]).dump() << " gives " << ::testing::PrintToString(ids);
     all_ids.add(std::stoull(hash, nullptr, 16));
     for (const bool skip : {true, false})
       all_texts.add(std::stoull(hash_of(tokenizer.decode(ids, skip)), nullptr, 16));
@@ -42,7 +42,7 @@ TEST(TinyTokenizers, EqualTheLibraryInEveryPipeline) {
   }
 }
 
-class WellKnown : public testing::TestWithParam<const char*> {
+class WellKnown : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     golden_ = json_of(kGoldens + GetParam() + ".json");
@@ -71,7 +71,7 @@ TEST_P(WellKnown, EqualsTheLibraryOnEdgeCases) {
     if (expected.contains("ids")) {
       EXPECT_EQ(ids, expected["ids"].get<std::vector<int32_t>>());
     } else {
-      EXPECT_EQ(hash_of(ids), expected["hash"].get<std::string>()) << testing::PrintToString(ids);
+      EXPECT_EQ(hash_of(ids), expected["hash"].get<std::string>()) << ::testing::PrintToString(ids);
     }
     EXPECT_EQ(hash_of(tokenizer.decode(ids)), expected["decoded"].get<std::string>());
     EXPECT_EQ(hash_of(tokenizer.decode(ids, false)), expected["decoded_all"].get<std::string>());
@@ -111,7 +111,7 @@ TEST_P(WellKnown, EqualsTheLibraryOnFiles) {
   }
 }
 
-std::string name_of_case(const testing::TestParamInfo<const char*>& tested) {
+std::string name_of_case(const ::testing::TestParamInfo<const char*>& tested) {
   std::string name = tested.param;
   for (char& c : name)
     if (c == '-') c = '_';
@@ -119,9 +119,9 @@ std::string name_of_case(const testing::TestParamInfo<const char*>& tested) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shared, WellKnown,
-                         testing::Values("llama2", "llama3", "gpt2", "qwen2", "phi-3-mini", "phi-2",
-                                         "falcon", "t5-small", "torchtitan-test", "torchtune-tiny",
-                                         "tiny_bpe", "gemma_cropped"),
+                         ::testing::Values("llama2", "llama3", "gpt2", "qwen2", "phi-3-mini",
+                                           "phi-2", "falcon", "t5-small", "torchtitan-test",
+                                           "torchtune-tiny", "tiny_bpe", "gemma_cropped"),
                          name_of_case);
 
 }  // namespace

@@ -185,7 +185,7 @@ void follow_fp16(const std::string& backend, const std::string& name) {
   }
 }
 
-class Curves : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
+class Curves : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {};
 
 TEST_P(Curves, FollowThePeer) {
   const auto& [backend, name] = GetParam();
@@ -193,7 +193,7 @@ TEST_P(Curves, FollowThePeer) {
   follow(backend, name);
 }
 
-std::string name_of(const testing::TestParamInfo<std::tuple<std::string, std::string>>& test) {
+std::string name_of(const ::testing::TestParamInfo<std::tuple<std::string, std::string>>& test) {
   return std::get<1>(test.param) + "_" + std::get<0>(test.param);
 }
 
@@ -206,18 +206,20 @@ TEST_P(Fp16Curves, FollowThePeer) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Fp16Curves,
-                         testing::Combine(testing::ValuesIn(golden_backends()),
-                                          testing::Values("curve_lora_fp16", "curve_full_fp16")),
+                         ::testing::Combine(::testing::ValuesIn(golden_backends()),
+                                          ::testing::Values("curve_lora_fp16", "curve_full_fp16")),
                          name_of);
 
 INSTANTIATE_TEST_SUITE_P(
     All, Curves,
-    testing::Combine(testing::ValuesIn(golden_backends()),
-                     testing::Values("curve_lora", "curve_lora_accumulated", "curve_qlora",
-                                     "curve_full", "curve_full_accumulated", "curve_full_frozen",
-                                     "curve_lora_lion", "curve_lora_adafactor", "curve_full_lion",
-                                     "curve_full_adafactor", "curve_lora_muon", "curve_full_muon",
-                                     "curve_mixtral_balanced", "curve_qwen3_moe_balanced")),
+    ::testing::Combine(::testing::ValuesIn(golden_backends()),
+                       ::testing::Values("curve_lora", "curve_lora_accumulated", "curve_qlora",
+                                         "curve_full", "curve_full_accumulated",
+                                         "curve_full_frozen", "curve_lora_lion",
+                                         "curve_lora_adafactor", "curve_full_lion",
+                                         "curve_full_adafactor", "curve_lora_muon",
+                                         "curve_full_muon", "curve_mixtral_balanced",
+                                         "curve_qwen3_moe_balanced")),
     name_of);
 
 // All weights and LoRA of each; of two mixtures all weights alone.
@@ -231,8 +233,8 @@ std::vector<std::string> family_curves() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, Curves,
-                         testing::Combine(testing::ValuesIn(golden_backends()),
-                                          testing::ValuesIn(family_curves())),
+                         ::testing::Combine(::testing::ValuesIn(golden_backends()),
+                                            ::testing::ValuesIn(family_curves())),
                          name_of);
 
 TEST(Schedules, EqualTransformers) {

@@ -195,7 +195,7 @@ void expect_bits(const std::string& backend, const Part& part, const Form& form)
   }
 }
 
-class Frozen : public testing::TestWithParam<std::string> {};
+class Frozen : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Frozen, WeightsKeepTheirBitsAndTheOthersGetThoseOfAWholeJob) {
   if (!has_device(GetParam())) GTEST_SKIP() << "skipped: no CUDA device";
@@ -211,7 +211,7 @@ TEST_P(Frozen, WeightsKeepTheirBitsInBf16Too) {
     for (const Form& form : kBf16Forms) expect_bits(GetParam(), part, form);
 }
 
-INSTANTIATE_TEST_SUITE_P(, Frozen, testing::ValuesIn(golden_backends()),
+INSTANTIATE_TEST_SUITE_P(, Frozen, ::testing::ValuesIn(golden_backends()),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

@@ -81,7 +81,7 @@ Trained run_steps(const std::string& backend, const Method& method, passes::Reco
   return run;
 }
 
-class Offloading : public testing::TestWithParam<std::string> {};
+class Offloading : public ::testing::TestWithParam<std::string> {};
 
 // Of each layer that is offloaded the input, or also both that attention writes, there and back.
 // What attention writes is kept of the first layer in any method.
@@ -176,7 +176,7 @@ TEST(StreamingNextToActivations, ChangesTheBitsOfNoAdapter) {
   }
 }
 
-class Streaming : public testing::TestWithParam<std::string> {
+class Streaming : public ::testing::TestWithParam<std::string> {
  protected:
   // Wherever weights, optimizer state and gradients lie, wherever weights are updated, and however
   // far ahead copies begin.
@@ -259,10 +259,10 @@ TEST_P(Streaming, ChangesNoBitOfBf16) {
     for (const Update& update : updates) expect_same_bits(method, update, streamings);
 }
 
-INSTANTIATE_TEST_SUITE_P(, Streaming, testing::ValuesIn(golden_backends()),
+INSTANTIATE_TEST_SUITE_P(, Streaming, ::testing::ValuesIn(golden_backends()),
                          [](const auto& test) { return test.param; });
 
-INSTANTIATE_TEST_SUITE_P(, Offloading, testing::ValuesIn(golden_backends()),
+INSTANTIATE_TEST_SUITE_P(, Offloading, ::testing::ValuesIn(golden_backends()),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

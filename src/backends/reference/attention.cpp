@@ -12,6 +12,7 @@
 #include "backends/note_extent.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
+#include "backends/reference/line.h"
 
 namespace snug::backends::reference {
 namespace {
@@ -66,10 +67,8 @@ struct Heads {
   int64_t head_dim;
   T dot(const Floats<T>& a, int64_t i, int64_t head_a, const Floats<T>& b, int64_t j,
         int64_t head_b) const {
-    T sum = 0;
-    for (int64_t d = 0; d < head_dim; ++d)
-      sum += a.at(i, head_a * head_dim + d) * b.at(j, head_b * head_dim + d);
-    return sum;
+    return add_products(T{0}, line_across(a.buffer(), i, head_a * head_dim),
+                        line_across(b.buffer(), j, head_b * head_dim), head_dim);
   }
 };
 

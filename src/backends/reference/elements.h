@@ -37,6 +37,7 @@ class Floats {
   int64_t columns() const { return buffer_.shape.columns(); }
   int64_t count() const { return buffer_.elements(); }
   base::DType dtype() const { return buffer_.dtype; }
+  const Buffer& buffer() const { return buffer_; }
 
   T at(int64_t row, int64_t column) const {
     const int64_t offset = offset_of(buffer_, row, column);

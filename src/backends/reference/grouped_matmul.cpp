@@ -1,5 +1,6 @@
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
+#include "backends/reference/line.h"
 
 namespace snug::backends::reference {
 namespace {
@@ -25,11 +26,9 @@ void run(const GroupedMatmul& grouped, const Invocation& invocation) {
   for (int64_t expert = 0; 2 * expert < bounds.count(); ++expert)
     for (int64_t row = bounds[2 * expert]; row < bounds[2 * expert + 1]; ++row)
       for (int64_t j = 0; j < n; ++j) {
-        T sum = 0;
-        for (int64_t i = 0; i < k; ++i)
-          sum += a.at(row, i) *
-                 (grouped.transpose_b ? b.at(expert * n + j, i) : b.at(expert * k + i, j));
-        c.set(row, j, sum);
+        const Line weights = grouped.transpose_b ? line_across(b.buffer(), expert * n + j, 0)
+                                                 : line_down(b.buffer(), expert * k, j);
+        c.set(row, j, add_products(T{0}, line_across(a.buffer(), row, 0), weights, k));
       }
 }
 
@@ -45,10 +44,12 @@ void run(const GroupedMatmulGrad& grad, const Invocation& invocation) {
   for (int64_t expert = 0; 2 * expert < bounds.count(); ++expert)
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < b.columns(); ++j) {
-        T sum = grad.accumulate ? c.at(expert * m + i, j) : T{0};
-        for (int64_t row = bounds[2 * expert]; row < bounds[2 * expert + 1]; ++row)
-          sum += a.at(row, i) * b.at(row, j);
-        c.set(expert * m + i, j, sum);
+        const T before = grad.accumulate ? c.at(expert * m + i, j) : T{0};
+        const int64_t first = bounds[2 * expert];
+        const int64_t rows = bounds[2 * expert + 1] - first;
+        c.set(expert * m + i, j,
+              add_products(before, line_down(a.buffer(), first, i), line_down(b.buffer(), first, j),
+                           rows));
       }
 }
 

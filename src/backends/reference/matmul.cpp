@@ -1,5 +1,6 @@
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
+#include "backends/reference/line.h"
 
 namespace snug::backends::reference {
 namespace {
@@ -10,12 +11,11 @@ using program::Matmul;
 template <typename T>
 T product(const Matmul& matmul, const Floats<T>& a, const Floats<T>& b, int64_t i, int64_t j) {
   const int64_t inner = matmul.transpose_a ? a.rows() : a.columns();
-  T sum = 0;
-  for (int64_t k = 0; k < inner; ++k) {
-    const T left = matmul.transpose_a ? a.at(k, i) : a.at(i, k);
-    const T right = matmul.transpose_b ? b.at(j, k) : b.at(k, j);
-    sum += left * right;
-  }
+  const Line left =
+      matmul.transpose_a ? line_down(a.buffer(), 0, i) : line_across(a.buffer(), i, 0);
+  const Line right =
+      matmul.transpose_b ? line_across(b.buffer(), j, 0) : line_down(b.buffer(), 0, j);
+  const T sum = add_products(T{0}, left, right, inner);
   return static_cast<T>(matmul.alpha) * sum;
 }
 

@@ -1,0 +1,69 @@
+// Sums of products along rows and columns of tensors, as the reference makes them: one product
+// after the other, each of numbers as Floats::at() reads them (elements.h). The stored types are
+// looked up once a sum, which is most of the time of a product.
+#pragma once
+
+#include "backends/reference/elements.h"
+
+namespace snug::backends::reference {
+
+// Elements of a float tensor, `step` stored elements apart.
+struct Line {
+  const std::byte* first = nullptr;
+  int64_t step = 0;
+  base::DType dtype = base::DType::f32;
+};
+
+// The element (row, column) of a float tensor and those after it in its row.
+inline Line line_across(const Buffer& buffer, int64_t row, int64_t column) {
+  const int rank = buffer.shape.rank();
+  const int64_t step = rank == 0 ? 0 : buffer.strides[static_cast<size_t>(rank - 1)];
+  const int64_t offset = offset_of(buffer, row, column);
+  return {buffer.data + offset * base::size_of(buffer.dtype), step, buffer.dtype};
+}
+
+// The element (row, column) of a float tensor and those below it in its column. Requires that rows
+// of all leading dimensions lie equally far apart.
+inline Line line_down(const Buffer& buffer, int64_t row, int64_t column) {
+  const int rank = buffer.shape.rank();
+  for (int axis = 0; axis + 2 < rank; ++axis)
+    SNUG_CHECK_EQ(buffer.strides[static_cast<size_t>(axis)],
+                  buffer.shape[axis + 1] * buffer.strides[static_cast<size_t>(axis + 1)]);
+  const int64_t step = rank < 2 ? 0 : buffer.strides[static_cast<size_t>(rank - 2)];
+  const int64_t offset = offset_of(buffer, row, column);
+  return {buffer.data + offset * base::size_of(buffer.dtype), step, buffer.dtype};
+}
+
+inline float plain(float value) { return value; }
+inline double plain(double value) { return value; }
+inline float plain(base::BFloat16 value) { return base::to_float(value); }
+inline float plain(base::Float16 value) { return base::to_float(value); }
+
+// Calls `use` with the line's first element, as a pointer to the stored type.
+template <typename F>
+auto with_stored(const Line& line, F&& use) {
+  switch (line.dtype) {
+    case base::DType::f64:
+      return use(reinterpret_cast<const double*>(line.first));
+    case base::DType::f32:
+      return use(reinterpret_cast<const float*>(line.first));
+    case base::DType::bf16:
+      return use(reinterpret_cast<const base::BFloat16*>(line.first));
+    default:
+      return use(reinterpret_cast<const base::Float16*>(line.first));
+  }
+}
+
+// `sum` and the products of the first `count` elements of both lines, added in turn.
+template <typename T>
+T add_products(T sum, const Line& a, const Line& b, int64_t count) {
+  return with_stored(a, [&](const auto* left) {
+    return with_stored(b, [&](const auto* right) {
+      for (int64_t i = 0; i < count; ++i)
+        sum += static_cast<T>(plain(left[i * a.step])) * static_cast<T>(plain(right[i * b.step]));
+      return sum;
+    });
+  });
+}
+
+}  // namespace snug::backends::reference
