@@ -27,13 +27,13 @@ void add_objective_keys(KeyTable& table) {
           "desirable (data with prompt, completion and label)")
       .aliases({"stage", "rl"})
       .translations({{"sft", "next_token"}})
-      .not_built({"ipo", "simpo", "cpo", "bco", "grpo", "ppo", "rm", "pt"},
-                 kObjectiveAdvice);
+      .not_built({"ipo", "simpo", "cpo", "bco", "grpo", "ppo", "rm", "pt"}, kObjectiveAdvice);
   table
-      .add<&Recipe::beta>("beta", "0.1",
-                          "dpo and kto: how strongly the model is held to the one that it is "
-                          "compared with; orpo: what the odds of the two answers count next to the loss of "
-                          "the preferred one")
+      .add<&Recipe::beta>(
+          "beta", "0.1",
+          "dpo and kto: how strongly the model is held to the one that it is "
+          "compared with; orpo: what the odds of the two answers count next to the loss of "
+          "the preferred one")
       .aliases({"dpo_beta", "pref_beta", "rl_beta", "kto_beta"})
       .range({.least = 0, .most = kMaxFloat, .least_excluded = true});
   table
@@ -56,7 +56,8 @@ void add_objective_keys(KeyTable& table) {
                  kLossAdvice);
   table.add<&Recipe::precompute_ref_log_probs>(
       "precompute_ref_log_probs", "false",
-      "dpo and kto: log-probabilities of the model as it begins, made once before training and kept "
+      "dpo and kto: log-probabilities of the model as it begins, made once before training and "
+      "kept "
       "in output_dir; else those without the adapter are made in every step");
   table.recognise("truncation_mode", ValueType::choice)
       .choices({"keep_start"})

@@ -12,9 +12,9 @@
 // Of each example there are two segments: its answer, and another's to the same prompt, whose
 // log-probabilities the divergence is estimated of. The host sets inverse_tokens to one, so that
 // the losses of tokens are what they are, and inverse_pairs to one over the examples of the step.
+#include "program/kinds/kto.h"
 #include "methods/loss_builder.h"
 #include "methods/objective.h"
-#include "program/kinds/kto.h"
 #include "program/tensor_names.h"
 
 namespace snug::methods {
@@ -38,12 +38,12 @@ Program finish_kto(const Program& forward, const ObjectiveOptions& options) {
   const TensorId inverse_undesirable = builder.number(program::kInverseUndesirableName);
   const TensorId measures = builder.measures(program::kLabelMeasureCount);
   builder.emit(program::KlEstimate{}, {policy, reference, labels}, {kl_sums});
-  builder.emit(program::Kto{.beta = static_cast<float>(options.beta),
-                            .desirable_weight = static_cast<float>(options.desirable_weight),
-                            .undesirable_weight = static_cast<float>(options.undesirable_weight)},
-               {policy, reference, labels, kl_sums, inverse_pairs, inverse_desirable,
-                inverse_undesirable},
-               {measures, builder.loss()});
+  builder.emit(
+      program::Kto{.beta = static_cast<float>(options.beta),
+                   .desirable_weight = static_cast<float>(options.desirable_weight),
+                   .undesirable_weight = static_cast<float>(options.undesirable_weight)},
+      {policy, reference, labels, kl_sums, inverse_pairs, inverse_desirable, inverse_undesirable},
+      {measures, builder.loss()});
   return builder.take();
 }
 

@@ -67,9 +67,7 @@ TensorId LossBuilder::measures(int64_t count) {
   return add(program::kMeasuresName, {count}, Role::scalar, Lifetime::step);
 }
 
-TensorId LossBuilder::loss() {
-  return add(program::kLossName, {1}, Role::scalar, Lifetime::step);
-}
+TensorId LossBuilder::loss() { return add(program::kLossName, {1}, Role::scalar, Lifetime::step); }
 
 TensorId LossBuilder::reference(ReferenceModel from) {
   const Role role = from == ReferenceModel::kept ? Role::batch : Role::scalar;

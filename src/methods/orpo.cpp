@@ -11,9 +11,9 @@
 // of its answer are told by answer_bounds. The host sets inverse_tokens to one, so that the losses
 // of tokens are what they are, inverse_pairs to one over the pairs of the step, and
 // inverse_chosen_tokens to one over the targets of what was chosen in it.
+#include "program/kinds/orpo.h"
 #include "methods/loss_builder.h"
 #include "methods/objective.h"
-#include "program/kinds/orpo.h"
 #include "program/tensor_names.h"
 
 namespace snug::methods {
@@ -24,8 +24,7 @@ using program::TensorId;
 
 Program finish_orpo(const Program& forward, const ObjectiveOptions& options) {
   LossBuilder builder(forward);
-  const TensorId answers =
-      builder.integers(program::kAnswerBoundsName, {builder.segments()[0], 2});
+  const TensorId answers = builder.integers(program::kAnswerBoundsName, {builder.segments()[0], 2});
   const TensorId policy = builder.sums("answer.log_probabilities", answers, -1.0F);
   const TensorId nll = builder.sums("sequence.losses", builder.bounds(), 1.0F);
   const TensorId inverse_pairs = builder.number(program::kInversePairsName);

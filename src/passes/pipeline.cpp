@@ -53,9 +53,8 @@ Program Pipeline::placed(const Program& program, const ShardRole& role,
     p = run("shard", p, [&](const Program& in) {
       return shard(in, sharding_, sharding_options_, role, target_);
     });
-    p = run("sum_shares", p, [&](const Program&) {
-      return sum_shares(std::move(p), sharding_options_, target_);
-    });
+    p = run("sum_shares", p,
+            [&](const Program&) { return sum_shares(std::move(p), sharding_options_, target_); });
   }
   if (streaming_.moves_any()) {
     StreamOptions options = streaming_;

@@ -166,12 +166,12 @@ methods::ObjectiveOptions objective_options(const Recipe& recipe, const Training
   if (!learns_from_groups(objective)) {
     using formats::DataFormat;
     if (recipe.data_format == DataFormat::preference || recipe.data_format == DataFormat::unpaired)
-      recipe.fail("data_format",
-                  fmt::format("is {}, which objective={} does not learn from; set objective={}, or "
-                              "leave it out",
-                              base::word_of(recipe.data_format), base::word_of(recipe.objective),
-                              recipe.data_format == DataFormat::unpaired ? "kto"
-                                                                         : "dpo, orpo or kto"));
+      recipe.fail(
+          "data_format",
+          fmt::format("is {}, which objective={} does not learn from; set objective={}, or "
+                      "leave it out",
+                      base::word_of(recipe.data_format), base::word_of(recipe.objective),
+                      recipe.data_format == DataFormat::unpaired ? "kto" : "dpo, orpo or kto"));
     return {.kind = recipe.objective};
   }
   check_rows(recipe, objective);

@@ -74,9 +74,10 @@ void parse_conversations(const RecordFields& fields, bool has_prompt, Record& re
 
 bool read_label(const RecordFields& fields) {
   if (!fields.has("label"))
-    fields.fail(fmt::format("has no field 'label', true where the answer is desirable and false "
-                            "where it is not, which objective=kto learns from; found: {}",
-                            fields.keys()));
+    fields.fail(
+        fmt::format("has no field 'label', true where the answer is desirable and false "
+                    "where it is not, which objective=kto learns from; found: {}",
+                    fields.keys()));
   const json& label = fields.at("label");
   if (!label.is_boolean())
     fields.fail(fmt::format("expected the field 'label' to be true or false, found {}",
@@ -106,9 +107,10 @@ void parse_unpaired(const RecordFields& fields, Record& record) {
   record.is_desirable = read_label(fields);
   const auto answer = fields.first_of({"completion", "response"});
   if (!answer || !fields.has("prompt"))
-    fields.fail(fmt::format("expected the fields 'prompt' and 'completion' next to 'label'; found: "
-                            "{}",
-                            fields.keys()));
+    fields.fail(
+        fmt::format("expected the fields 'prompt' and 'completion' next to 'label'; found: "
+                    "{}",
+                    fields.keys()));
   const json& prompt = fields.at("prompt");
   const json& completion = fields.at(*answer);
   if (prompt.is_string() && completion.is_string()) {
@@ -125,9 +127,10 @@ void parse_unpaired(const RecordFields& fields, Record& record) {
     if (prompt.empty() || completion.empty())
       fields.fail(fmt::format("'prompt' and '{}' must each have a message", *answer));
   } else {
-    fields.fail(fmt::format("expected 'prompt' and '{0}' to be two strings, or two lists of "
-                            "messages",
-                            *answer));
+    fields.fail(
+        fmt::format("expected 'prompt' and '{0}' to be two strings, or two lists of "
+                    "messages",
+                    *answer));
   }
 }
 

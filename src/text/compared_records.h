@@ -1,5 +1,5 @@
-// Records of answers that are compared: of two answers to a prompt (the form preference), and of one
-// that is desirable or not (unpaired).
+// Records of answers that are compared: of two answers to a prompt (the form preference), and of
+// one that is desirable or not (unpaired).
 #pragma once
 
 #include "text/record_fields.h"

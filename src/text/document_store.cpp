@@ -96,10 +96,9 @@ void DocumentStore::read(int64_t document, std::span<int32_t> words, TokenStream
 
 int64_t DocumentStore::host_bytes() const {
   return words_.host_bytes() +
-         static_cast<int64_t>(chunks_.size() * sizeof(Chunk) +
-                              encoder_lengths_.size() * sizeof(EncoderLengths) +
-                              labels_.size() * sizeof(Labels) +
-                              document_.capacity() * sizeof(int32_t));
+         static_cast<int64_t>(
+             chunks_.size() * sizeof(Chunk) + encoder_lengths_.size() * sizeof(EncoderLengths) +
+             labels_.size() * sizeof(Labels) + document_.capacity() * sizeof(int32_t));
 }
 
 int32_t DocumentStore::most_in(const PerStream<int64_t>& tokens) const {

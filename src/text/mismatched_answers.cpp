@@ -42,8 +42,8 @@ void MismatchedAnswers::add_rejected() {
       example.document.ids.push_back(DocumentStore::id_of(word));
       example.document.trained.push_back(DocumentStore::is_target(word) ? 1 : 0);
     }
-    example.prompt_tokens = std::ranges::find(example.document.trained, uint8_t{1}) -
-                            example.document.trained.begin();
+    example.prompt_tokens =
+        std::ranges::find(example.document.trained, uint8_t{1}) - example.document.trained.begin();
     add_example(std::move(example));
   }
   rejected_.reset();

@@ -10,8 +10,7 @@
 
 namespace snug::text {
 
-RecordFields::RecordFields(const RawRecord& raw, const std::string& path)
-    : raw_(raw), path_(path) {
+RecordFields::RecordFields(const RawRecord& raw, const std::string& path) : raw_(raw), path_(path) {
   document_ = base::parse_json_value(raw_.text, [&](const std::string& problem, size_t offset) {
     const auto* const text = raw_.text.data();
     const auto lines = std::count(text, text + offset, '\n');

@@ -43,8 +43,9 @@ void parse_completion(const RecordFields& fields, Record& record) {
 }  // namespace
 
 std::string_view name_of(RecordForm form) {
-  constexpr std::array<std::string_view, 8> kNames = {"alpaca",     "messages", "sharegpt", "prompt/completion",
- "preference", "unpaired", "text", "tokens"};
+  constexpr std::array<std::string_view, 8> kNames = {
+      "alpaca",     "messages", "sharegpt", "prompt/completion",
+      "preference", "unpaired", "text",     "tokens"};
   return kNames[static_cast<size_t>(form)];
 }
 

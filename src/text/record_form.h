@@ -11,8 +11,8 @@
 //   text              text
 //   tokens            input_ids, and next to it labels, attention_mask, position_ids where present
 // The form unpaired counts only where it is asked for, and pairs of answers, two examples each, do
-// then, too. Other fields are left alone: data sets carry ids, scores and sources next to the text. Where
-// input_ids stands next to text, the tokens count: somebody made them of it.
+// then, too. Other fields are left alone: data sets carry ids, scores and sources next to the text.
+// Where input_ids stands next to text, the tokens count: somebody made them of it.
 #pragma once
 
 #include <cstdint>
@@ -46,9 +46,9 @@ struct Record {
   RecordForm form = RecordForm::text;
   int64_t number = 0;
   int line = 0;
-  std::string prompt{};       // alpaca (rendered), prompt_completion, preference, unpaired
-  std::string answer{};       // of these; the whole of text; of preference what was chosen
-  std::string rejected{};     // preference: what was not
+  std::string prompt{};         // alpaca (rendered), prompt_completion, preference, unpaired
+  std::string answer{};         // of these; the whole of text; of preference what was chosen
+  std::string rejected{};       // preference: what was not
   Conversation conversation{};  // messages, sharegpt; unpaired; preference: of what was chosen
   Conversation rejected_conversation{};  // the prompt and what was not
   size_t prompt_messages = 0;            // preference, unpaired: of these, the prompt's

@@ -25,8 +25,7 @@ void learn_all(Document& document) { std::ranges::fill(document.trained, uint8_t
 }  // namespace
 
 void RecordTokenizer::fail(const Record& record, const std::string& what) const {
-  throw base::UserError(fmt::format("record {}: {}", record.number, what),
-                        {path_, record.line, 0});
+  throw base::UserError(fmt::format("record {}: {}", record.number, what), {path_, record.line, 0});
 }
 
 TokenizedRecord RecordTokenizer::of(Record record) const {
@@ -80,8 +79,7 @@ void RecordTokenizer::take_compared(const Record& record, TokenizedRecord& resul
     if (options_.form == RecordForm::unpaired) {
       result.answers = tokenize_answers(record, *means_.tokenizer, means_.chat);
       for (const LabelledAnswer& answer : result.answers)
-        result.tokens =
-            std::max(result.tokens, static_cast<int64_t>(answer.document.ids.size()));
+        result.tokens = std::max(result.tokens, static_cast<int64_t>(answer.document.ids.size()));
     } else {
       take_pair(record, result);
     }

@@ -20,8 +20,8 @@ struct TokenizedRecord {
   Document document;                      // empty: a text without a token
   Document rejected{};                    // preference: the other one of a pair
   std::vector<LabelledAnswer> answers{};  // instead of these, where answers have labels
-  int64_t tokens = 0;        // of the whole document, of which it may be the beginning
-  int64_t first_target = 0;  // of the whole
+  int64_t tokens = 0;                     // of the whole document, of which it may be the beginning
+  int64_t first_target = 0;               // of the whole
 };
 
 // All records of one file, which are of one form. Everything that is given must outlive it.

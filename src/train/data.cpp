@@ -302,11 +302,11 @@ std::string describe(const text::DatasetAudit& audit, const std::string& path) {
       audit.documents, audit.tokens, audit.trained_tokens, audit.longest, audit.truncated,
       audit.cut_tokens,
       audit.empty == 0 ? "" : fmt::format("; {} texts without a token left out", audit.empty),
-      audit.left_out == 0 ? ""
-                          : fmt::format("; {} {} left out, whose prompt alone has max_length "
-                                        "tokens or more",
-                                        audit.left_out,
-                                        audit.examples == 0 ? "pairs" : "examples"));
+      audit.left_out == 0
+          ? ""
+          : fmt::format("; {} {} left out, whose prompt alone has max_length "
+                        "tokens or more",
+                        audit.left_out, audit.examples == 0 ? "pairs" : "examples"));
 }
 
 }  // namespace snug::train

@@ -230,7 +230,8 @@ void Trainer::set_scales(const BatchCounts& counts) {
     return count > 0 ? inverse(count) : std::numeric_limits<float>::quiet_NaN();
   };
   executor_.set_input(program::kInverseDesirableName, mean_over(counts.desirable));
-  executor_.set_input(program::kInverseUndesirableName, mean_over(counts.groups - counts.desirable));
+  executor_.set_input(program::kInverseUndesirableName,
+                      mean_over(counts.groups - counts.desirable));
 }
 
 void Trainer::read_measures(std::span<float> measures) {
@@ -345,8 +346,8 @@ void Trainer::evaluate_and_log(int64_t step) {
   for (size_t i = 0; i < objective_.measures.size(); ++i)
     if (!std::isnan(eval_measures_[i]))
       out = fmt::format_to_n(out, end - out, ",\"eval_{}\":{}", objective_.measures[i],
-                           eval_measures_[i])
-              .out;
+                             eval_measures_[i])
+                .out;
   out = fmt::format_to_n(out, end - out, "}}").out;
   record({buffer.data(), static_cast<size_t>(out - buffer.data())});
   const auto line =

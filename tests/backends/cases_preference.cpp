@@ -123,8 +123,8 @@ void add_odds(CaseList& list, const Layout& layout, float beta, double spread) {
 
 // `kl`: the sum that the divergence is estimated of; below 0 it is none.
 void add_labels(CaseList& list, const Layout& layout, float beta, double spread, double kl) {
-  const std::string name = fmt::format("{} examples, beta {}, spread {}, kl {}",
-                                       layout.segments / 2, beta, spread, kl);
+  const std::string name =
+      fmt::format("{} examples, beta {}, spread {}, kl {}", layout.segments / 2, beta, spread, kl);
   const Shape segments{layout.segments};
   const auto add_reads = [&](CaseBuilder& builder) {
     return std::vector<TensorId>{

@@ -222,8 +222,8 @@ TEST_F(LabelData, has_the_tokens_and_mismatched_answers_of_trl) {
 TEST_F(LabelData, takes_the_answer_before_where_a_batch_has_one_example) {
   std::string lines;
   for (const char* word : {"one", "two", "three"})
-    lines += fmt::format(R"({{"prompt": "say it:", "completion": " {}", "label": true}})", word) +
-             "\n";
+    lines +=
+        fmt::format(R"({{"prompt": "say it:", "completion": " {}", "label": true}})", word) + "\n";
   const Dataset data = load(lines, 2);
   ASSERT_EQ(data.documents.size(), 6);
   EXPECT_EQ(parts_of(data.documents, 5).ids, parts_of(data.documents, 0).ids);  // of "two"
@@ -231,9 +231,11 @@ TEST_F(LabelData, takes_the_answer_before_where_a_batch_has_one_example) {
 }
 
 TEST_F(LabelData, leaves_out_prompts_that_fill_the_length) {
-  const std::string kept = R"({"prompt": "a dog", "completion": " yes", "label": true})" "\n";
+  const std::string kept = R"({"prompt": "a dog", "completion": " yes", "label": true})"
+                           "\n";
   const std::string lost = R"({"prompt": "the dog is an animal and so is the cat they say",)"
-                           R"( "completion": " no", "label": false})" "\n";
+                           R"( "completion": " no", "label": false})"
+                           "\n";
   const Dataset data = load(kept + lost + kept, 0, 6);
   EXPECT_EQ(data.audit.left_out, 1);
   EXPECT_EQ(data.audit.examples, 2);
@@ -246,7 +248,8 @@ TEST_F(LabelData, leaves_out_prompts_that_fill_the_length) {
 TEST_F(LabelData, unpairs_a_thousand_pairs_at_a_time) {
   std::string lines;
   for (int i = 0; i < 1002; ++i)
-    lines += R"({"prompt": "a dog", "chosen": " yes", "rejected": " no"})" "\n";
+    lines += R"({"prompt": "a dog", "chosen": " yes", "rejected": " no"})"
+             "\n";
   const Dataset data = load(lines, 0);
   ASSERT_EQ(data.documents.size(), 4 * 1002);
   // The first comes last of all, since it takes the answer of the last.
@@ -263,7 +266,8 @@ TEST_F(LabelData, refuses_what_has_no_label) {
   for (const auto& [label, found] :
        {std::pair{"1", "found 1"}, {"\"true\"", "found string"}, {"null", "found null"}})
     EXPECT_NE(error_of(start + R"(, "label": )" + label + "}").find(found), std::string::npos);
-  const std::string one = start + R"(, "label": true})" "\n";
+  const std::string one = start + R"(, "label": true})"
+                                  "\n";
   EXPECT_NE(error_of(one).find("holds one example"), std::string::npos);
   EXPECT_NE(error_of(R"({"completion": "b", "label": true})").find("'prompt' and 'completion'"),
             std::string::npos);

@@ -251,8 +251,7 @@ TEST_F(PreferenceJobs, LabelsAreLearnedOnSeveralRanks) {
        {"method=lora" + kLabelled, "method=qlora precompute_ref_log_probs=true" + kLabelled,
         kFrozenHead + kLabelled}) {
     // A micro-batch of all ranks, of which the divergence is estimated, is as large in each.
-    const RankRun one =
-        run(method + "per_device_train_batch_size=4 gradient_accumulation_steps=2");
+    const RankRun one = run(method + "per_device_train_batch_size=4 gradient_accumulation_steps=2");
     EXPECT_NEAR(one.losses.at(0), 0.375, 0.13);  // half of the weights
     EXPECT_GT(std::abs(one.losses.back() - one.losses.front()), 1e-3);
     EXPECT_GT(one.measures.back().at(kDivergence), 1e-3);

@@ -76,7 +76,8 @@ void run(const Kto& kto, const Invocation& invocation, CpuContext&) {
       policies[1] * inverse[1],
       divergence * inverse_pairs};
   auto* measured = invocation[Kto::kMeasures].as<float>();
-  std::ranges::transform(measures, measured, [](double value) { return static_cast<float>(value); });
+  std::ranges::transform(measures, measured,
+                         [](double value) { return static_cast<float>(value); });
   *invocation[Kto::kLoss].as<float>() = static_cast<float>(loss * inverse_pairs);
 }
 

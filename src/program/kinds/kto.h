@@ -67,9 +67,9 @@ struct Kto {
   static constexpr auto kInverseUndesirable = read<Kto>(6, "inverse_undesirable");
   static constexpr auto kMeasures = write<Kto>(7, "measures");
   static constexpr auto kLoss = write<Kto>(8, "loss");
-  static constexpr std::array kOperands{kPolicy,           kReference,          kLabels,
-                                        kKlSums,           kInversePairs,       kInverseDesirable,
-                                        kInverseUndesirable, kMeasures,         kLoss};
+  static constexpr std::array kOperands{
+      kPolicy,           kReference,          kLabels,   kKlSums, kInversePairs,
+      kInverseDesirable, kInverseUndesirable, kMeasures, kLoss};
   static constexpr Traits kTraits{
       .is_loss = true,
       .loss_factors = {kInversePairs.name, kInverseDesirable.name, kInverseUndesirable.name}};
