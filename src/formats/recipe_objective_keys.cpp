@@ -34,17 +34,17 @@ void add_objective_keys(KeyTable& table) {
           "dpo and kto: how strongly the model is held to the one that it is "
           "compared with; orpo: what the odds of the two answers count next to the loss of "
           "the preferred one")
-      .aliases({"dpo_beta", "pref_beta", "rl_beta", "kto_beta"})
+      .aliases({"dpo_beta", "pref_beta", "rl_beta"})
       .range({.least = 0, .most = kMaxFloat, .least_excluded = true});
   table
       .add<&Recipe::desirable_weight>("desirable_weight", "1",
                                       "kto: what the loss of a desirable answer counts")
-      .aliases({"kto_chosen_weight", "kto_desirable_weight"})
+      .aliases({"kto_chosen_weight"})
       .range({.least = 0, .most = kMaxFloat});
   table
       .add<&Recipe::undesirable_weight>("undesirable_weight", "1",
                                         "kto: what the loss of an undesirable answer counts")
-      .aliases({"kto_rejected_weight", "kto_undesirable_weight"})
+      .aliases({"kto_rejected_weight"})
       .range({.least = 0, .most = kMaxFloat});
   table
       .add<&Recipe::loss_type>("loss_type", PreferenceLoss::sigmoid,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <initializer_list>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -203,7 +202,7 @@ class Loader {
     check_form(record.form, item.raw);
     count(record.document.ids.empty() && record.answers.empty() ? 0 : record.tokens);
     if (mismatched_)
-      mismatched_->add(std::move(item.tokens.answers));
+      store_answers(item.tokens.answers);
     else if (*form_ == RecordForm::preference)
       store_pair(record);
     else if (*form_ == RecordForm::text)
@@ -277,13 +276,20 @@ class Loader {
   }
 
   // Of a document of so many tokens, of which it may be the beginning.
-  void add_beginning(const Document& document, int64_t tokens, int8_t label = 0) {
+  void add_beginning(const Document& document, int64_t tokens) {
+    count_cut(tokens);
+    add_cut(document, 0);
+  }
+
+  void count_cut(int64_t tokens) {
     const auto most = static_cast<int64_t>(options_.max_length);
-    if (most < tokens) {
-      ++audit_.truncated;
-      audit_.cut_tokens += tokens - most;
-    }
-    const size_t size = std::min(document.ids.size(), static_cast<size_t>(most));
+    if (tokens <= most) return;
+    ++audit_.truncated;
+    audit_.cut_tokens += tokens - most;
+  }
+
+  void add_cut(const Document& document, int8_t label) {
+    const size_t size = std::min(document.ids.size(), static_cast<size_t>(options_.max_length));
     add(std::span(document.ids).first(size), std::span(document.trained).first(size), label);
   }
 
@@ -292,18 +298,22 @@ class Loader {
       ++audit_.left_out;
       return;
     }
-    add_all({&record.document, &record.rejected}, 0);
+    for (const Document* document : {&record.document, &record.rejected})
+      add_beginning(*document, static_cast<int64_t>(document->ids.size()));
+  }
+
+  void store_answers(std::vector<LabelledAnswer>& answers) {
+    for (const LabelledAnswer& answer : answers)
+      if (answer.prompt_tokens < options_.max_length)
+        count_cut(static_cast<int64_t>(answer.document.ids.size()));
+    mismatched_->add(std::move(answers));
   }
 
   void add_example(const LabelledAnswer& example, const Document& mismatched) {
     ++audit_.examples;
     if (example.is_desirable) ++audit_.desirable;
-    add_all({&example.document, &mismatched}, example.is_desirable ? int8_t{1} : int8_t{-1});
-  }
-
-  void add_all(std::initializer_list<const Document*> documents, int8_t label) {
-    for (const Document* document : documents)
-      add_beginning(*document, static_cast<int64_t>(document->ids.size()), label);
+    for (const Document* document : {&example.document, &mismatched})
+      add_cut(*document, example.is_desirable ? int8_t{1} : int8_t{-1});
   }
 
   const std::string& path_;

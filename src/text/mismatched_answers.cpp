@@ -7,18 +7,32 @@
 #include "base/error.h"
 
 namespace snug::text {
+namespace {
 
-MismatchedAnswers::MismatchedAnswers(int64_t batch, int64_t most_prompt_tokens, Take take)
-    : batch_(batch), most_prompt_tokens_(most_prompt_tokens), take_(std::move(take)) {
+// In memory too.
+void cut(Document& document, int64_t most) {
+  if (static_cast<int64_t>(document.ids.size()) <= most) return;
+  const auto size = static_cast<size_t>(most);
+  document = {{document.ids.begin(), document.ids.begin() + size},
+              {document.trained.begin(), document.trained.begin() + size}};
+}
+
+}  // namespace
+
+MismatchedAnswers::MismatchedAnswers(int64_t batch, int64_t max_length, Take take)
+    : batch_(batch), max_length_(max_length), take_(std::move(take)) {
   SNUG_CHECK(batch == 0 || batch >= 2, "answers are exchanged among {}", batch);
 }
 
 void MismatchedAnswers::add(std::vector<LabelledAnswer> answers) {
   const bool is_pair = answers.size() > 1;
   for (LabelledAnswer& answer : answers) {
-    if (answer.prompt_tokens >= most_prompt_tokens_) {
+    if (answer.prompt_tokens >= max_length_) {
       ++left_out_;
-    } else if (is_pair && !answer.is_desirable) {
+      continue;
+    }
+    cut(answer.document, answer.prompt_tokens + max_length_);
+    if (is_pair && !answer.is_desirable) {
       if (!rejected_) rejected_.emplace();
       rejected_->add(answer.document.ids, answer.document.trained);
     } else {
@@ -83,6 +97,7 @@ void MismatchedAnswers::give_out(const LabelledAnswer& example, const Ids& answe
   const auto prompt = std::span(example.document.ids).first(example.prompt_tokens);
   mismatched.ids.assign(prompt.begin(), prompt.end());
   mismatched.ids.insert(mismatched.ids.end(), answer.begin(), answer.end());
+  mismatched.ids.resize(std::min(mismatched.ids.size(), static_cast<size_t>(max_length_)));
   mismatched.trained.assign(mismatched.ids.size(), 1);
   std::fill_n(mismatched.trained.begin(), prompt.size(), uint8_t{0});
   take_(example, mismatched);

@@ -4,8 +4,9 @@
 // at a time (TRL's unpair_preference_dataset).
 //
 // An example is given out when the answer that it takes is known: the first of a batch as its last
-// one. A last batch of a single example takes the answer of the example before it. Holds three
-// examples in memory, and what was rejected of 1000 pairs in a file.
+// one. A last batch of a single example takes the answer of the example before it. Holds what
+// max_length asks for of three examples in memory, and of what was rejected of 1000 pairs in a
+// file.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +21,15 @@ namespace snug::text {
 
 class MismatchedAnswers {
  public:
-  // Takes an example as it came, and its prompt with the answer of another.
+  // Takes an example, cut to a prompt and max_length tokens of an answer, and its prompt with the
+  // answer of another, cut to max_length.
   using Take = std::function<void(const LabelledAnswer& example, const Document& mismatched)>;
 
   static constexpr int64_t kPairsAtOnce = 1000;
 
   // `batch`: examples of a batch, at least 2; 0: all are one. Examples whose prompt alone has
-  // `most_prompt_tokens` or more are left out.
-  MismatchedAnswers(int64_t batch, int64_t most_prompt_tokens, Take take);
+  // `max_length` tokens or more are left out.
+  MismatchedAnswers(int64_t batch, int64_t max_length, Take take);
 
   // The answers of the next record: one, or the two of a pair.
   void add(std::vector<LabelledAnswer> answers);
@@ -45,7 +47,7 @@ class MismatchedAnswers {
   void give_out(const LabelledAnswer& example, const Ids& answer) const;
 
   int64_t batch_;
-  int64_t most_prompt_tokens_;
+  int64_t max_length_;
   Take take_;
   std::optional<LabelledAnswer> first_;  // of the batch
   Ids last_;                             // the answer of the last example
