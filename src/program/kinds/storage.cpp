@@ -26,7 +26,7 @@ void check_part(ShapeRule& rule, const ShapeRule::NamedTensor& operand) {
                fmt::format("{} is no part of {}", operand.what, to_string(whole_shape(tensor))));
 }
 
-// Of what a file holds or shall hold: a tensor or a rank's part of it, wherever it lies between
+// Of what a file holds or will hold: a tensor or a rank's part of it, wherever it lies between
 // steps.
 void check_tensor(ShapeRule& rule, const Tensor& tensor) {
   rule.require(is_loadable(tensor.dtype), "tensor is neither of floats nor of u8");

@@ -241,10 +241,10 @@ __global__ void __launch_bounds__(kTokenThreads) route_grad_kernel(RouteGradRun 
   }
 }
 
-LaunchShape token_shape(int64_t tokens, int64_t tokens_a_block = kTokenWarps) {
+LaunchShape token_shape(int64_t tokens, int64_t tokens_per_block = kTokenWarps) {
   LaunchShape shape;
   shape.block.x = kTokenThreads;
-  shape.grid.x = static_cast<uint32_t>(ceil_div(tokens, tokens_a_block));
+  shape.grid.x = static_cast<uint32_t>(ceil_div(tokens, tokens_per_block));
   shape.begins_early = true;
   return shape;
 }
