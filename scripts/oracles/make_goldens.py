@@ -25,6 +25,7 @@ import transformers  # noqa: E402
 import balance  # noqa: E402
 import cases  # noqa: E402
 import curves  # noqa: E402
+import kto  # noqa: E402
 import lora  # noqa: E402
 import mxfp4  # noqa: E402
 import orpo  # noqa: E402
@@ -51,6 +52,9 @@ def makers() -> dict:
     found["mxfp4"] = mxfp4.make
     found["orpo"] = orpo.make_loss
     found["preference_data"] = preference.make_data
+    found["kto"] = functools.partial(kto.make_loss, "kto", 5003)
+    found["kto_clamped"] = functools.partial(kto.make_loss, "kto_clamped", 5006)
+    found["label_data"] = kto.make_data
     found["schedules"] = schedules.make
     return found
 

@@ -58,10 +58,13 @@ enum class Objective : uint8_t {
   next_token,  // each token from those before it
   dpo,         // which of two answers is preferred, compared with the model as it begins
   orpo,        // the preferred of two answers, and by their odds that it is preferred
+  kto,         // that one answer is desirable or not, compared with the model as it begins
 };
 constexpr auto words_of(Objective /*type*/) {
-  return base::words<Objective>(
-      {{Objective::next_token, "next_token"}, {Objective::dpo, "dpo"}, {Objective::orpo, "orpo"}});
+  return base::words<Objective>({{Objective::next_token, "next_token"},
+                                 {Objective::dpo, "dpo"},
+                                 {Objective::orpo, "orpo"},
+                                 {Objective::kto, "kto"}});
 }
 
 // How a pair of answers becomes a loss.
@@ -171,6 +174,7 @@ enum class DataFormat : uint8_t {
   sharegpt,
   prompt_completion,
   preference,
+  unpaired,
   text,
   tokens
 };
@@ -181,6 +185,7 @@ constexpr auto words_of(DataFormat /*type*/) {
                                   {DataFormat::sharegpt, "sharegpt"},
                                   {DataFormat::prompt_completion, "prompt_completion"},
                                   {DataFormat::preference, "preference"},
+                                  {DataFormat::unpaired, "unpaired"},
                                   {DataFormat::text, "text"},
                                   {DataFormat::tokens, "tokens"}});
 }

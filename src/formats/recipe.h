@@ -31,6 +31,8 @@ struct Recipe {
 
   Objective objective = Objective::next_token;
   double beta = 0;
+  double desirable_weight = 0;
+  double undesirable_weight = 0;
   PreferenceLoss loss_type = PreferenceLoss::sigmoid;
   bool precompute_ref_log_probs = false;
 

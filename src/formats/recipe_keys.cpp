@@ -190,7 +190,8 @@ void add_length_keys(KeyTable& table) {
 void add_schedule_keys(KeyTable& table) {
   table.group("Learning rate", kTraining);
   table.add<&Recipe::learning_rate>("learning_rate", "", "at its peak, after the warm-up")
-      .computed("2e-4 for lora and qlora, 1e-5 for full; 5e-6 and 1e-6 with objective=dpo or orpo")
+      .computed(
+          "2e-4 for lora and qlora, 1e-5 for full; 5e-6 and 1e-6 with objective=dpo, orpo or kto")
       .aliases({"lr"})
       .range({.least = 0, .most = kMaxFloat});
   table

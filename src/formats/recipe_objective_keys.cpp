@@ -6,9 +6,11 @@ namespace {
 
 constexpr std::string_view kObjectiveAdvice =
     "this objective is not built; objective: dpo and objective: orpo learn from pairs of answers, "
-    "and objective: next_token from answers alone";
+    "objective: kto from answers that are desirable or not, and objective: next_token from answers "
+    "alone";
 constexpr std::string_view kLossAdvice =
-    "this loss of pairs is not built; use loss_type: sigmoid, which is that of the DPO paper";
+    "this loss of answers is not built; use loss_type: sigmoid, which is that of the DPO paper, or "
+    "objective: kto, whose only loss is that of its paper and needs no loss_type";
 constexpr std::string_view kEndAdvice =
     "cutting sequences at their beginning is not built (TRL takes keep_end no more either); use "
     "truncation_mode: keep_start";
@@ -20,31 +22,43 @@ void add_objective_keys(KeyTable& table) {
   table
       .add<&Recipe::objective>(
           "objective", Objective::next_token,
-          "what is learned: each token of an answer from those before it, or by dpo or orpo which "
-          "of two answers is preferred (data with chosen and rejected)")
+          "what is learned: each token of an answer from those before it; by dpo or orpo which of "
+          "two answers is preferred (data with chosen and rejected); by kto whether an answer is "
+          "desirable (data with prompt, completion and label)")
       .aliases({"stage", "rl"})
       .translations({{"sft", "next_token"}})
-      .not_built({"kto", "ipo", "simpo", "cpo", "bco", "grpo", "ppo", "rm", "pt"},
-                 kObjectiveAdvice);
+      .not_built({"ipo", "simpo", "cpo", "bco", "grpo", "ppo", "rm", "pt"}, kObjectiveAdvice);
   table
-      .add<&Recipe::beta>("beta", "0.1",
-                          "dpo: how strongly the model is held to the one that it is compared "
-                          "with; orpo: what the odds of the two answers count next to the loss of "
-                          "the preferred one")
+      .add<&Recipe::beta>(
+          "beta", "0.1",
+          "dpo and kto: how strongly the model is held to the one that it is "
+          "compared with; orpo: what the odds of the two answers count next to the loss of "
+          "the preferred one")
       .aliases({"dpo_beta", "pref_beta", "rl_beta"})
       .range({.least = 0, .most = kMaxFloat, .least_excluded = true});
+  table
+      .add<&Recipe::desirable_weight>("desirable_weight", "1",
+                                      "kto: what the loss of a desirable answer counts")
+      .aliases({"kto_chosen_weight"})
+      .range({.least = 0, .most = kMaxFloat});
+  table
+      .add<&Recipe::undesirable_weight>("undesirable_weight", "1",
+                                        "kto: what the loss of an undesirable answer counts")
+      .aliases({"kto_rejected_weight"})
+      .range({.least = 0, .most = kMaxFloat});
   table
       .add<&Recipe::loss_type>("loss_type", PreferenceLoss::sigmoid,
                                "dpo: how the margin between two answers becomes a loss")
       .aliases({"pref_loss"})
       .not_built({"hinge", "ipo", "exo_pair", "nca_pair", "robust", "bco_pair", "sppo_hard", "aot",
                   "aot_unpaired", "apo_zero", "apo_down", "discopop", "sft", "sigmoid_norm", "orpo",
-                  "simpo"},
+                  "simpo", "kto", "apo_zero_unpaired"},
                  kLossAdvice);
   table.add<&Recipe::precompute_ref_log_probs>(
       "precompute_ref_log_probs", "false",
-      "dpo: log-probabilities of the model as it begins, made once before training and kept in "
-      "output_dir; else those without the adapter are made in every step");
+      "dpo and kto: log-probabilities of the model as it begins, made once before training and "
+      "kept "
+      "in output_dir; else those without the adapter are made in every step");
   table.recognise("truncation_mode", ValueType::choice)
       .choices({"keep_start"})
       .not_built({"keep_end"}, kEndAdvice);

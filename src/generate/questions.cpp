@@ -49,6 +49,10 @@ Question question_of(const Record& record, const formats::Recipe& recipe,
       base::throw_user_error(
           "it holds two answers, of which neither is right; expected instruction and output "
           "(alpaca), prompt and completion, or messages");
+    case RecordForm::unpaired:
+      base::throw_user_error(
+          "its answer may be one that is not desirable; leave data_format=unpaired out, and every "
+          "answer is taken as right");
     case RecordForm::text:
       break;
     case RecordForm::tokens:

@@ -8,45 +8,25 @@
 //
 // The host sets inverse_tokens to one, so that the losses of tokens are what they are, and
 // inverse_pairs to one over the pairs of the step.
-#include <utility>
-
-#include "methods/objective.h"
-#include "program/builder.h"
 #include "program/kinds/dpo.h"
+#include "methods/loss_builder.h"
+#include "methods/objective.h"
 #include "program/tensor_names.h"
 
 namespace snug::methods {
 namespace {
 
-using program::Lifetime;
 using program::Program;
-using program::Role;
 using program::TensorId;
 
 Program finish_dpo(const Program& forward, const ObjectiveOptions& options) {
-  TokenLosses end = token_losses(forward);
-  program::Builder builder(std::move(end.program));
-  const auto add = [&](std::string_view name, int64_t count, Role role, Lifetime lifetime) {
-    program::Tensor tensor;
-    tensor.name = name;
-    tensor.shape = {count};
-    tensor.dtype = end.type;
-    tensor.role = role;
-    tensor.lifetime = lifetime;
-    return builder.add(std::move(tensor));
-  };
-  const bool is_given = options.reference == ReferenceModel::kept;
-  const TensorId policy =
-      add("policy.log_probabilities", end.segments, Role::scalar, Lifetime::program);
-  const TensorId reference = add(program::kReferenceName, end.segments,
-                                 is_given ? Role::batch : Role::scalar, Lifetime::step);
-  const TensorId inverse_pairs = add(program::kInversePairsName, 1, Role::batch, Lifetime::step);
-  const TensorId measures =
-      add(program::kMeasuresName, program::kPreferenceMeasureCount, Role::scalar, Lifetime::step);
-  const TensorId loss = add(program::kLossName, 1, Role::scalar, Lifetime::step);
-  builder.emit(program::SumSegments{.scale = -1.0F}, {end.losses, end.bounds}, {policy});
+  LossBuilder builder(forward);
+  const TensorId policy = builder.sums("policy.log_probabilities", builder.bounds(), -1.0F);
+  const TensorId reference = builder.reference(options.reference);
+  const TensorId inverse_pairs = builder.number(program::kInversePairsName);
+  const TensorId measures = builder.measures(program::kPreferenceMeasureCount);
   builder.emit(program::Dpo{.beta = static_cast<float>(options.beta)},
-               {policy, reference, end.bounds, inverse_pairs}, {measures, loss});
+               {policy, reference, builder.bounds(), inverse_pairs}, {measures, builder.loss()});
   return builder.take();
 }
 

@@ -27,6 +27,8 @@ struct ObjectiveOptions {
   ObjectiveKind kind = ObjectiveKind::next_token;
   ReferenceModel reference = ReferenceModel::none;
   double beta = 0.1;
+  double desirable_weight = 1;
+  double undesirable_weight = 1;
 };
 
 struct Objective {
@@ -36,6 +38,9 @@ struct Objective {
   // The one form of its records; automatic: any that has an answer to learn.
   formats::DataFormat data = formats::DataFormat::automatic;
   bool compares = false;  // with the log-probabilities of a reference
+  // Each record has one answer and says whether it is desirable. A group is the record's document
+  // and its prompt with another record's answer (text/mismatched_answers.h).
+  bool is_labelled = false;
   // The first document of a group is learned with its prompt, so that all its tokens are targets.
   bool learns_prompts = false;
   // What it measures next to the loss, in the order of the tensor kMeasuresName.
@@ -50,20 +55,10 @@ const Objective& objective_of(ObjectiveKind kind);
 // lifetime step, the sum over the tokens of a segment that carry loss.
 program::Program log_probabilities(const program::Program& forward, std::string_view result);
 
-// For the rows. Of a forward program that ends in the losses of tokens, the place where an
-// objective goes on: its own `loss` has become one of tokens that nobody reads.
-struct TokenLosses {
-  program::Program program;
-  program::TensorId losses = program::kNone;  // (tokens) f32, -log p of each target
-  program::TensorId bounds = program::kNone;  // (segments, 2) i32
-  program::DType type = program::DType::f32;  // of what is measured
-  int64_t segments = 0;
-};
-TokenLosses token_losses(const program::Program& forward);
-
 // Rows, each in a file of its own.
 extern const Objective kNextToken;
 extern const Objective kDpo;
 extern const Objective kOrpo;
+extern const Objective kKto;
 
 }  // namespace snug::methods

@@ -7,6 +7,7 @@
 #include "passes/lower.h"
 #include "passes/offload.h"
 #include "passes/schedule.h"
+#include "passes/sum_shares.h"
 #include "passes/update_in_backward.h"
 #include "program/program_name.h"
 #include "program/verify.h"
@@ -48,10 +49,13 @@ Program Pipeline::placed(const Program& program, const ShardRole& role,
   if (quantization_)
     p = run("quantize", p, [&](const Program& in) { return quantize(in, *quantization_); });
   p = run("lower", p, [&](const Program&) { return lower(std::move(p), target_); });
-  if (sharding_options_.ranks() > 1)
+  if (sharding_options_.ranks() > 1) {
     p = run("shard", p, [&](const Program& in) {
       return shard(in, sharding_, sharding_options_, role, target_);
     });
+    p = run("sum_shares", p,
+            [&](const Program&) { return sum_shares(std::move(p), sharding_options_, target_); });
+  }
   if (streaming_.moves_any()) {
     StreamOptions options = streaming_;
     // It runs once: the memory of copies that begin ahead would be for nothing.

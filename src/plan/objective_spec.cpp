@@ -22,6 +22,10 @@ const Objective& objective_row(const Recipe& recipe) {
 
 bool learns_from_groups(const Objective& objective) { return objective.group > 1; }
 bool compares(const Objective& objective) { return objective.compares; }
+bool has_margins(const Objective& objective) {
+  return objective.compares && !objective.is_labelled;
+}
+bool is_labelled(const Objective& objective) { return objective.is_labelled; }
 
 // A key that not all objectives have, and those that do.
 struct OwnKey {
@@ -29,9 +33,11 @@ struct OwnKey {
   bool (*is_of)(const Objective& objective);
   const char* objectives;
 };
-constexpr OwnKey kOwnKeys[]{{"beta", learns_from_groups, "dpo or orpo"},
-                            {"loss_type", compares, "dpo"},
-                            {"precompute_ref_log_probs", compares, "dpo"}};
+constexpr OwnKey kOwnKeys[]{{"beta", learns_from_groups, "dpo, orpo or kto"},
+                            {"loss_type", has_margins, "dpo"},
+                            {"precompute_ref_log_probs", compares, "dpo or kto"},
+                            {"desirable_weight", is_labelled, "kto"},
+                            {"undesirable_weight", is_labelled, "kto"}};
 
 // The command line may choose another objective than the file has keys for, which then count for
 // nothing.
@@ -67,9 +73,26 @@ void check_rows(const Recipe& recipe, const Objective& objective) {
   using formats::DataFormat;
   if (recipe.data_format != DataFormat::automatic && recipe.data_format != objective.data)
     recipe.fail("data_format",
-                fmt::format("is {}, but objective={} learns from pairs of answers, records with "
-                            "chosen and rejected; leave it out, or set objective=next_token",
-                            base::word_of(recipe.data_format), word));
+                fmt::format("is {}, but objective={} learns from {}; leave it out, or set "
+                            "objective=next_token",
+                            base::word_of(recipe.data_format), word,
+                            objective.is_labelled
+                                ? "answers with a label, records with prompt, completion and "
+                                  "label, or pairs with chosen and rejected"
+                                : "pairs of answers, records with chosen and rejected"));
+}
+
+// Without packing a batch's answers are exchanged among its rows.
+void check_batch(const Recipe& recipe, const Objective& objective) {
+  if (!objective.is_labelled || recipe.packing || recipe.per_device_train_batch_size >= 2) return;
+  recipe.fail("per_device_train_batch_size",
+              fmt::format("is {}, but with objective={} and packing=false each prompt of a "
+                          "micro-batch is compared with the answer of another row of it; give 2 "
+                          "or more, or set packing=true",
+                          recipe.per_device_train_batch_size == 0
+                              ? "auto"
+                              : std::to_string(recipe.per_device_train_batch_size),
+                          base::word_of(recipe.objective)));
 }
 
 // That loss is of all tokens of a step, and an objective's of groups of documents.
@@ -121,6 +144,11 @@ ReferenceModel reference_of(const Recipe& recipe, const TrainingSpec& spec) {
 
 int64_t row_tokens(const Recipe& recipe) { return recipe.max_length * objective_row(recipe).group; }
 
+int64_t mismatch_batch(const Recipe& recipe) {
+  const bool is_of_batch = objective_row(recipe).is_labelled && !recipe.packing;
+  return is_of_batch ? recipe.per_device_train_batch_size : 0;
+}
+
 int64_t row_segments(const Recipe& recipe) {
   const int64_t group = objective_row(recipe).group;
   if (!recipe.packing) return group;
@@ -136,14 +164,18 @@ methods::ObjectiveOptions objective_options(const Recipe& recipe, const Training
   const Objective& objective = objective_row(recipe);
   refuse_keys_of_others(recipe);
   if (!learns_from_groups(objective)) {
-    if (recipe.data_format == formats::DataFormat::preference)
-      recipe.fail("data_format",
-                  fmt::format("is preference, which objective={} does not learn from; set "
-                              "objective=dpo or orpo, or leave it out",
-                              base::word_of(recipe.objective)));
+    using formats::DataFormat;
+    if (recipe.data_format == DataFormat::preference || recipe.data_format == DataFormat::unpaired)
+      recipe.fail(
+          "data_format",
+          fmt::format("is {}, which objective={} does not learn from; set objective={}, or "
+                      "leave it out",
+                      base::word_of(recipe.data_format), base::word_of(recipe.objective),
+                      recipe.data_format == DataFormat::unpaired ? "kto" : "dpo, orpo or kto"));
     return {.kind = recipe.objective};
   }
   check_rows(recipe, objective);
+  check_batch(recipe, objective);
   check_balance(recipe, spec);
   if (spec.lora.dropout > 0)
     recipe.fail("lora_dropout",
@@ -159,7 +191,9 @@ methods::ObjectiveOptions objective_options(const Recipe& recipe, const Training
                             base::word_of(recipe.objective)));
   return {.kind = recipe.objective,
           .reference = objective.compares ? reference_of(recipe, spec) : ReferenceModel::none,
-          .beta = recipe.beta};
+          .beta = recipe.beta,
+          .desirable_weight = recipe.desirable_weight,
+          .undesirable_weight = recipe.undesirable_weight};
 }
 
 void settle_objective(Recipe& recipe) {

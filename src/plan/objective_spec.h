@@ -15,6 +15,10 @@ int64_t row_tokens(const formats::Recipe& recipe);
 // where each row is one.
 int64_t row_segments(const formats::Recipe& recipe);
 
+// Examples of a batch whose answers are exchanged (text/mismatched_answers.h), where the objective
+// needs that: rows of a micro-batch; 0: those of all data, where rows are packed.
+int64_t mismatch_batch(const formats::Recipe& recipe);
+
 // Throws UserError, with the recipe's location, for what the objective does not go with, and for
 // keys of an objective that the recipe has not. Looks at the spec's model, method and frozen
 // weights.

@@ -310,6 +310,8 @@ std::optional<text::RecordForm> record_form(formats::DataFormat format) {
       return text::RecordForm::prompt_completion;
     case DataFormat::preference:
       return text::RecordForm::preference;
+    case DataFormat::unpaired:
+      return text::RecordForm::unpaired;
     case DataFormat::text:
       return text::RecordForm::text;
     case DataFormat::tokens:

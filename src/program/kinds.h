@@ -20,6 +20,7 @@
 #include "program/kinds/gelu.h"
 #include "program/kinds/gelu_mul.h"
 #include "program/kinds/grouped_matmul.h"
+#include "program/kinds/kto.h"
 #include "program/kinds/layer_norm.h"
 #include "program/kinds/lion.h"
 #include "program/kinds/loss_scale.h"
@@ -96,6 +97,9 @@
   X(DpoGrad, dpo_grad)                                   \
   X(Orpo, orpo)                                          \
   X(OrpoGrad, orpo_grad)                                 \
+  X(KlEstimate, kl_estimate)                             \
+  X(Kto, kto)                                            \
+  X(KtoGrad, kto_grad)                                   \
   X(TopK, top_k)                                         \
   X(GlobalNorm, global_norm)                             \
   X(ClipFactor, clip_factor)                             \

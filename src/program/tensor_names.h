@@ -17,6 +17,8 @@ inline constexpr std::string_view kPositionsName = "positions";
 inline constexpr std::string_view kQueryBoundsName = "query_bounds";
 // Of the part of each segment whose losses are an answer's.
 inline constexpr std::string_view kAnswerBoundsName = "answer_bounds";
+// Of each group of segments: whether its answer is desirable (1) or not (-1); 0: it is empty.
+inline constexpr std::string_view kLabelsName = "labels";
 inline constexpr std::string_view kKeyBoundsName = "key_bounds";
 inline constexpr std::string_view kSlotsName = "slots";
 inline constexpr std::string_view kOutputRowsName = "output_rows";
@@ -25,6 +27,8 @@ inline constexpr std::string_view kOutputRowsName = "output_rows";
 inline constexpr std::string_view kInverseTokensName = "inverse_tokens";
 inline constexpr std::string_view kInversePairsName = "inverse_pairs";
 inline constexpr std::string_view kInverseChosenTokensName = "inverse_chosen_tokens";
+inline constexpr std::string_view kInverseDesirableName = "inverse_desirable";
+inline constexpr std::string_view kInverseUndesirableName = "inverse_undesirable";
 inline constexpr std::string_view kInverseDocumentTokensName = "inverse_document_tokens";
 inline constexpr std::string_view kLearningRateName = "learning_rate";
 inline constexpr std::string_view kStepName = "step";

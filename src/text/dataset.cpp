@@ -9,14 +9,13 @@
 #include <vector>
 
 #include "base/error.h"
-#include "text/answer_document.h"
-#include "text/blank.h"
 #include "text/chat_template.h"
 #include "text/document.h"
 #include "text/long_record.h"
-#include "text/preference_pair.h"
+#include "text/mismatched_answers.h"
 #include "text/record_form.h"
 #include "text/record_reader.h"
+#include "text/record_tokens.h"
 #include "text/text_windows.h"
 
 namespace snug::text {
@@ -26,21 +25,9 @@ constexpr size_t kBatchRecords = 512;
 
 struct Item {
   RawRecord raw;
-  RecordForm form = RecordForm::text;
-  Document document;         // empty: a text without a token
-  Document rejected;         // preference: the other one of a pair
-  int64_t tokens = 0;        // of the whole document, of which it may be the beginning
-  int64_t first_target = 0;  // of the whole
+  TokenizedRecord tokens;
   std::exception_ptr error;
 };
-
-// The first token that is to be predicted; none for a document that has none.
-int64_t first_target_of(const Document& document) {
-  const auto& trained = document.trained;
-  for (size_t i = 1; i < trained.size(); ++i)
-    if (trained[i] != 0) return static_cast<int64_t>(i);
-  return 0;
-}
 
 class Loader {
  public:
@@ -66,6 +53,7 @@ class Loader {
     }
     flush();
     if (!form_) throw base::UserError("the data file holds no records", {path_, 0, 0});
+    if (mismatched_) finish_mismatched();
     if (documents_.size() == 0)
       throw base::UserError(
           audit_.left_out > 0
@@ -86,6 +74,15 @@ class Loader {
   }
 
  private:
+  void finish_mismatched() {
+    try {
+      mismatched_->finish();
+    } catch (const base::UserError& error) {
+      throw base::UserError(error.what(), {path_, 0, 0});
+    }
+    audit_.left_out = mismatched_->left_out();
+  }
+
   void open_tokenizer() {
     if (tokenizer_ != nullptr) return;
     tokenizer_ = &open_();
@@ -137,19 +134,27 @@ class Loader {
       form_ = record.form;
       has_template = record.is_conversation();
     }
-    if (*form_ == RecordForm::preference && options_.form != RecordForm::preference)
+    if (*form_ == RecordForm::preference && !options_.form)
       throw base::UserError(
-          "the records hold pairs of answers (chosen and rejected), which objective=dpo "
-          "and orpo learn from; set one of them, or give data with one answer to each prompt",
+          "the records hold pairs of answers (chosen and rejected), which objective=dpo, orpo "
+          "and kto learn from; set one of them, or give data with one answer to each prompt",
           {path_, first.line, 0});
     audit_.form = name_of(*form_);
     if (*form_ != RecordForm::tokens) open_tokenizer();
     if (*form_ == RecordForm::text)
       windows_.emplace(*tokenizer_, options_.max_length, options_.train_on_prompt,
                        [this](auto ids, auto trained) { add(ids, trained); });
-    if (!has_template) return;
-    template_.emplace(options_.chat_template, *tokenizer_);
-    audit_.chat_template = template_->name();
+    if (options_.form == RecordForm::unpaired)
+      mismatched_.emplace(options_.mismatch_batch, options_.max_length,
+                          [this](const LabelledAnswer& example, const Document& mismatched) {
+                            add_example(example, mismatched);
+                          });
+    if (has_template) {
+      template_.emplace(options_.chat_template, *tokenizer_);
+      audit_.chat_template = template_->name();
+    }
+    tokens_.emplace(path_, options_, *form_,
+                    RecordTokenizer::Means{tokenizer_, template_ ? &*template_ : nullptr});
   }
 
   void tokenize(std::vector<Item>& batch) const {
@@ -173,75 +178,7 @@ class Loader {
   void tokenize(Item& item) const {
     Record record = parse(item.raw);
     item.raw.text = std::string();
-    item.form = record.form;
-    if (record.form != *form_) return;
-    if (record.form == RecordForm::tokens) return take_tokens(std::move(record.tokens), item);
-    if (record.form == RecordForm::preference) return take_pair(record, item);
-    if (record.form == RecordForm::text && is_blank(record.answer)) return;
-    item.document = template_ ? tokenize_chat(record) : answer_document(record, *tokenizer_);
-    item.tokens = static_cast<int64_t>(item.document.ids.size());
-    item.first_target = first_target_of(item.document);
-    if (item.first_target == 0) return give_up(record, item);
-    if (!options_.train_on_prompt) return;
-    std::fill(item.document.trained.begin(), item.document.trained.end(), uint8_t{1});
-    item.first_target = 1;
-  }
-
-  // A text without a token is left out. That an answer has none is a mistake: it was said to.
-  void give_up(const Record& record, Item& item) const {
-    if (record.form != RecordForm::text)
-      throw base::UserError(
-          fmt::format("record {}: {} makes no token of what is to be learned; remove the record",
-                      record.number, template_ ? "the chat template" : "the tokenizer"),
-          {path_, record.line, 0});
-    item.document = {};
-  }
-
-  void take_tokens(TokenRecord tokens, Item& item) const {
-    if (tokens.largest >= options_.vocabulary)
-      throw base::UserError(
-          fmt::format(
-              "record {}: input_ids holds the id {}, but the model's vocabulary ends at {}; "
-              "the tokens were made for another model",
-              item.raw.number, tokens.largest, options_.vocabulary - 1),
-          {path_, item.raw.line, 0});
-    item.tokens = tokens.size;
-    item.first_target = options_.train_on_prompt ? 1 : tokens.first_target;
-    item.document = {std::move(tokens.ids), std::move(tokens.trained)};
-    if (options_.train_on_prompt)
-      std::fill(item.document.trained.begin(), item.document.trained.end(), uint8_t{1});
-  }
-
-  void take_pair(const Record& record, Item& item) const {
-    const auto fail = [&](const std::string& what) {
-      throw base::UserError(fmt::format("record {}: {}", record.number, what),
-                            {path_, record.line, 0});
-    };
-    if (record.is_conversation() != template_.has_value())
-      fail("some records hold texts, others messages; one file holds one of them");
-    try {
-      PreferencePair pair = tokenize_pair(record, *tokenizer_, template_ ? &*template_ : nullptr);
-      item.first_target = pair.prompt_tokens;
-      item.tokens =
-          static_cast<int64_t>(std::max(pair.chosen.ids.size(), pair.rejected.ids.size()));
-      item.document = std::move(pair.chosen);
-      item.rejected = std::move(pair.rejected);
-      if (options_.train_on_chosen_prompt)
-        std::fill(item.document.trained.begin(), item.document.trained.end(), uint8_t{1});
-    } catch (const base::UserError& error) {
-      fail(error.what());
-    }
-  }
-
-  Document tokenize_chat(const Record& record) const {
-    try {
-      const auto wrap =
-          template_->takes_special_tokens() ? SpecialTokens::before : SpecialTokens::none;
-      return tokenize_parts(*tokenizer_, template_->render(record.conversation), wrap);
-    } catch (const base::UserError& error) {
-      throw base::UserError(fmt::format("record {}: {}", record.number, error.what()),
-                            {path_, record.line, 0});
-    }
+    item.tokens = tokens_->of(std::move(record));
   }
 
   void check_form(RecordForm form, const RawRecord& raw) const {
@@ -261,12 +198,15 @@ class Loader {
 
   void store(Item& item) {
     if (item.error) std::rethrow_exception(item.error);
-    check_form(item.form, item.raw);
-    count(item.document.ids.empty() ? 0 : item.tokens);
-    if (*form_ == RecordForm::preference)
-      store_pair(item);
+    const TokenizedRecord& record = item.tokens;
+    check_form(record.form, item.raw);
+    count(record.document.ids.empty() && record.answers.empty() ? 0 : record.tokens);
+    if (mismatched_)
+      store_answers(item.tokens.answers);
+    else if (*form_ == RecordForm::preference)
+      store_pair(record);
     else if (*form_ == RecordForm::text)
-      store_windows(item.document);
+      store_windows(record.document);
     else
       store_cut(item);
     item = {};
@@ -287,8 +227,10 @@ class Loader {
     Item item;
     item.raw.number = raw.number;
     item.raw.line = raw.line;
-    item.form = record.form;
-    take_tokens(std::move(record.tokens), item);
+    item.tokens = tokens_->of({.form = record.form,
+                               .number = raw.number,
+                               .line = raw.line,
+                               .tokens = std::move(record.tokens)});
     store(item);
   }
 
@@ -304,8 +246,8 @@ class Loader {
     }
   }
 
-  void add(std::span<const int32_t> ids, std::span<const uint8_t> trained) {
-    documents_.add(ids, trained);
+  void add(std::span<const int32_t> ids, std::span<const uint8_t> trained, int8_t label = 0) {
+    documents_.add(ids, trained, label);
     audit_.trained_tokens += documents_.targets(documents_.size() - 1);
   }
 
@@ -321,35 +263,57 @@ class Loader {
 
   void store_cut(const Item& item) {
     const auto most = static_cast<int64_t>(options_.max_length);
-    if (item.first_target >= most)
+    const TokenizedRecord& record = item.tokens;
+    if (record.first_target >= most)
       throw base::UserError(
           fmt::format("record {}: {} begins at token {} of {}, so that max_length={} cuts "
                       "it away entirely; set max_length={} or more, or remove the record",
                       item.raw.number,
-                      item.form == RecordForm::tokens ? "what is learned of it" : "its answer",
-                      item.first_target + 1, item.tokens, most, item.first_target + 1),
+                      record.form == RecordForm::tokens ? "what is learned of it" : "its answer",
+                      record.first_target + 1, record.tokens, most, record.first_target + 1),
           {path_, item.raw.line, 0});
-    add_beginning(item.document, item.tokens);
+    add_beginning(record.document, record.tokens);
   }
 
   // Of a document of so many tokens, of which it may be the beginning.
   void add_beginning(const Document& document, int64_t tokens) {
-    const auto most = static_cast<int64_t>(options_.max_length);
-    if (most < tokens) {
-      ++audit_.truncated;
-      audit_.cut_tokens += tokens - most;
-    }
-    const size_t size = std::min(document.ids.size(), static_cast<size_t>(most));
-    add(std::span(document.ids).first(size), std::span(document.trained).first(size));
+    count_cut(tokens);
+    add_cut(document, 0);
   }
 
-  void store_pair(const Item& item) {
-    if (item.first_target >= options_.max_length) {
+  void count_cut(int64_t tokens) {
+    const auto most = static_cast<int64_t>(options_.max_length);
+    if (tokens <= most) return;
+    ++audit_.truncated;
+    audit_.cut_tokens += tokens - most;
+  }
+
+  void add_cut(const Document& document, int8_t label) {
+    const size_t size = std::min(document.ids.size(), static_cast<size_t>(options_.max_length));
+    add(std::span(document.ids).first(size), std::span(document.trained).first(size), label);
+  }
+
+  void store_pair(const TokenizedRecord& record) {
+    if (record.first_target >= options_.max_length) {
       ++audit_.left_out;
       return;
     }
-    for (const Document* document : {&item.document, &item.rejected})
+    for (const Document* document : {&record.document, &record.rejected})
       add_beginning(*document, static_cast<int64_t>(document->ids.size()));
+  }
+
+  void store_answers(std::vector<LabelledAnswer>& answers) {
+    for (const LabelledAnswer& answer : answers)
+      if (answer.prompt_tokens < options_.max_length)
+        count_cut(static_cast<int64_t>(answer.document.ids.size()));
+    mismatched_->add(std::move(answers));
+  }
+
+  void add_example(const LabelledAnswer& example, const Document& mismatched) {
+    ++audit_.examples;
+    if (example.is_desirable) ++audit_.desirable;
+    for (const Document* document : {&example.document, &mismatched})
+      add_cut(*document, example.is_desirable ? int8_t{1} : int8_t{-1});
   }
 
   const std::string& path_;
@@ -359,8 +323,10 @@ class Loader {
   int32_t eos_ = -1;
   RecordReader reader_;
   std::optional<RecordForm> form_;
-  std::optional<ChatTemplate> template_;  // for conversations
-  std::optional<TextWindows> windows_;    // for text
+  std::optional<ChatTemplate> template_;         // for conversations
+  std::optional<RecordTokenizer> tokens_;        // once the form is known
+  std::optional<TextWindows> windows_;           // for text
+  std::optional<MismatchedAnswers> mismatched_;  // for answers with labels
   std::vector<Item> batch_;
   int64_t batch_bytes_ = 0;
   DocumentStore documents_;

@@ -10,7 +10,9 @@
 // tokens are taken as they are (token_record.h), need no tokenizer, and are cut like instructions.
 // Records of the form preference become two documents each, what was chosen before what was not
 // (preference_pair.h), which are cut at max_length each, as TRL's truncation_mode keep_start has
-// it; those of which no answer would be left are left out and counted.
+// it; those of which no answer would be left are left out and counted. Records of the form unpaired
+// become two documents each as well, their own and their prompt with the answer of another example
+// (mismatched_answers.h), both with the record's label.
 //
 // Whatever the file's size and form, reading it takes at most reading_bytes of memory beyond the
 // tokenizer and the index of documents: records are read in batches of kBatchBytes, longer texts
@@ -22,21 +24,12 @@
 #include <optional>
 #include <string>
 
+#include "text/dataset_options.h"
 #include "text/document_store.h"
 #include "text/record_form.h"
 #include "text/tokenizer.h"
 
 namespace snug::text {
-
-struct DatasetOptions {
-  int32_t max_length = 0;  // tokens, at least 2
-  bool train_on_prompt = false;
-  bool train_on_chosen_prompt = false;  // of the form preference, before what was chosen
-  std::string chat_template{};          // as ChatTemplate takes it; empty: the model's own
-  std::optional<RecordForm> form{};     // of the records; none: seen from their fields
-  int64_t vocabulary = 0;               // ids of records of the form tokens are below it
-  int threads = 1;                      // that tokenize; the result does not depend on it
-};
 
 // What a user looks over before training.
 struct DatasetAudit {
@@ -44,7 +37,9 @@ struct DatasetAudit {
   std::string chat_template;  // the one used; empty for other forms than conversations
   int64_t records = 0;
   int64_t empty = 0;           // of them, texts without a token
-  int64_t left_out = 0;        // and pairs whose prompt alone has max_length tokens
+  int64_t left_out = 0;        // and pairs or examples whose prompt alone has max_length
+  int64_t examples = 0;        // answers with a label, of two documents each
+  int64_t desirable = 0;       // and those that it says are desirable
   int64_t documents = 0;       // records, or windows of text
   int64_t tokens = 0;          // that were kept
   int64_t trained_tokens = 0;  // that are targets

@@ -8,11 +8,15 @@
 
 namespace snug::text {
 
-void DocumentStore::add(std::span<const int32_t> ids, std::span<const uint8_t> trained) {
+void DocumentStore::add(std::span<const int32_t> ids, std::span<const uint8_t> trained,
+                        int8_t label) {
   SNUG_CHECK_EQ(ids.size(), trained.size());
   SNUG_CHECK(ids.size() >= 2, "a document of {} tokens", ids.size());
   SNUG_CHECK(!has_encoder(), "a document for a decoder alone after {} of two parts", size_);
+  SNUG_CHECK((label != 0) == !labels_.empty() || size_ == 0, "of {} documents some have labels",
+             size_ + 1);
   set_words(ids, trained, false);
+  if (label != 0) append_label(label);
   append({});
 }
 
@@ -55,6 +59,13 @@ void DocumentStore::append(std::span<const int32_t> encoder_ids) {
   ++size_;
 }
 
+void DocumentStore::append_label(int8_t label) {
+  const auto at = static_cast<size_t>(size_ % kChunk);
+  if (at == 0) labels_.push_back(std::make_unique<Labels>());
+  (*labels_.back())[at] = label;
+  checksum_.add(&label, sizeof(label));
+}
+
 void DocumentStore::append_part(TokenStream stream, std::span<const int32_t> words) {
   const auto length = static_cast<int64_t>(words.size());
   const auto bytes = static_cast<int64_t>(words.size_bytes());
@@ -85,9 +96,9 @@ void DocumentStore::read(int64_t document, std::span<int32_t> words, TokenStream
 
 int64_t DocumentStore::host_bytes() const {
   return words_.host_bytes() +
-         static_cast<int64_t>(chunks_.size() * sizeof(Chunk) +
-                              encoder_lengths_.size() * sizeof(EncoderLengths) +
-                              document_.capacity() * sizeof(int32_t));
+         static_cast<int64_t>(
+             chunks_.size() * sizeof(Chunk) + encoder_lengths_.size() * sizeof(EncoderLengths) +
+             labels_.size() * sizeof(Labels) + document_.capacity() * sizeof(int32_t));
 }
 
 int32_t DocumentStore::most_in(const PerStream<int64_t>& tokens) const {

@@ -1,6 +1,7 @@
 // Tokenized documents. Their tokens lie in a file (base/spill_file.h), from which a row's documents
 // are read when they are wanted; an index of 12 bytes a document stays in memory, 16 where
-// documents have a part for an encoder. Filled by one thread, then read by any.
+// documents have a part for an encoder, and one more where they have a label. Filled by one thread,
+// then read by any.
 #pragma once
 
 #include <array>
@@ -22,9 +23,10 @@ using base::TokenStream;
 class DocumentStore {
  public:
   // Adds a document of at least 2 tokens. `trained` has one entry a token; what it says of the
-  // first is ignored, since no token precedes it that could predict it. Ids are below 2^31. Throws
-  // UserError where the tokens' file cannot be written.
-  void add(std::span<const int32_t> ids, std::span<const uint8_t> trained);
+  // first is ignored, since no token precedes it that could predict it. Ids are below 2^31.
+  // `label`: 1 or -1, of a document that is desirable or not; all of a store have one, or none (0).
+  // Throws UserError where the tokens' file cannot be written.
+  void add(std::span<const int32_t> ids, std::span<const uint8_t> trained, int8_t label = 0);
   // Adds a document of two parts, of at least one token each: what an encoder reads, and what is
   // predicted by a decoder, whose first token may be a target too. A store holds documents of one
   // sort.
@@ -56,11 +58,17 @@ class DocumentStore {
     return chunk_of(document).targets[static_cast<size_t>(document % kChunk)];
   }
 
-  // Of the ids, what is learned of them, and where documents begin; of all that was added.
+  int8_t label(int64_t document) const {
+    return labels_.empty() ? int8_t{0}
+                           : (*labels_[static_cast<size_t>(document / kChunk)])[static_cast<size_t>(
+                                 document % kChunk)];
+  }
+
+  // Of the ids, what is learned of them, labels and where documents begin; of all that was added.
   std::string fingerprint() const { return base::checksum_text(checksum_.value()); }
 
-  // Exactly what is held in memory: 12 bytes a document, rounded up to chunks of 4096, and no more
-  // than the file's buffer.
+  // Exactly what is held in memory: the bytes above for each document, rounded up to chunks of
+  // 4096, and no more than the file's buffer.
   int64_t host_bytes() const;
 
  private:
@@ -74,10 +82,12 @@ class DocumentStore {
   };
 
   using EncoderLengths = std::array<int32_t, kChunk>;
+  using Labels = std::array<int8_t, kChunk>;
 
   // Of the document that is added: its words, and then all of it to the file and the index.
   void set_words(std::span<const int32_t> ids, std::span<const uint8_t> trained, bool first_too);
   void append(std::span<const int32_t> encoder_ids);
+  void append_label(int8_t label);
   void append_part(TokenStream stream, std::span<const int32_t> words);
   int32_t most_of_stream(TokenStream stream, int64_t tokens) const;
   const Chunk& chunk_of(int64_t document) const {
@@ -97,6 +107,7 @@ class DocumentStore {
   base::SpillFile words_;  // ids, the encoder's before the decoder's; the sign bit marks targets
   std::vector<std::unique_ptr<Chunk>> chunks_;
   std::vector<std::unique_ptr<EncoderLengths>> encoder_lengths_;  // empty without an encoder
+  std::vector<std::unique_ptr<Labels>> labels_;                   // empty without labels
   std::vector<int32_t> document_;  // the words of the one that is added
   int64_t size_ = 0;
   PerStream<int64_t> tokens_ = 0;

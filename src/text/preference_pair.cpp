@@ -38,33 +38,76 @@ Document compared_document(Ids ids, int64_t prompt_tokens, const char* which) {
   return document;
 }
 
+// Makes the ids of a record's prompt and of its answers, each with the prompt before it.
+class AnswerIds {
+ public:
+  AnswerIds(const Record& record, const Tokenizer& tokenizer, const ChatTemplate* chat)
+      : record_(record), tokenizer_(tokenizer), chat_(chat) {}
+
+  Ids prompt() const {
+    if (chat_ == nullptr) return of_text(record_.prompt);
+    Conversation asked = record_.conversation;
+    asked.messages.resize(record_.prompt_messages, Message("user", ""));
+    return of_chat(chat_->prompt(asked));
+  }
+  Ids first() const { return of_answer(record_.conversation, record_.answer); }
+  Ids rejected() const { return of_answer(record_.rejected_conversation, record_.rejected); }
+
+ private:
+  Ids of_answer(const Conversation& conversation, const std::string& text) const {
+    if (chat_ != nullptr) return of_chat(chat_->text(conversation));
+    const std::string_view eos = tokenizer_.token_of(tokenizer_.eos_id().value()).value_or("");
+    return of_text(record_.prompt + with_eos(text, eos));
+  }
+  Ids of_text(std::string text) const {
+    return ids_of(tokenizer_, std::move(text), SpecialTokens::around);
+  }
+  Ids of_chat(std::string text) const {
+    return ids_of(tokenizer_, std::move(text),
+                  chat_->takes_special_tokens() ? SpecialTokens::before : SpecialTokens::none);
+  }
+
+  const Record& record_;
+  const Tokenizer& tokenizer_;
+  const ChatTemplate* chat_;
+};
+
+LabelledAnswer labelled(const Ids& prompt, Ids ids, bool is_desirable, const char* which) {
+  const int64_t begin = common_beginning(prompt, ids);
+  if (begin == 0)
+    base::throw_user_error(
+        "the prompt makes no token, so that no other answer to it can be compared; fill it in");
+  return {compared_document(std::move(ids), begin, which), begin, is_desirable};
+}
+
 }  // namespace
 
 PreferencePair tokenize_pair(const Record& record, const Tokenizer& tokenizer,
                              const ChatTemplate* chat) {
-  Ids prompt;
-  Ids chosen;
-  Ids rejected;
-  if (chat != nullptr) {
-    const auto special = chat->takes_special_tokens() ? SpecialTokens::before : SpecialTokens::none;
-    Conversation asked = record.conversation;
-    asked.messages.resize(record.prompt_messages, Message("user", ""));
-    prompt = ids_of(tokenizer, chat->prompt(asked), special);
-    chosen = ids_of(tokenizer, chat->text(record.conversation), special);
-    rejected = ids_of(tokenizer, chat->text(record.rejected_conversation), special);
-  } else {
-    const std::string_view eos = tokenizer.token_of(tokenizer.eos_id().value()).value_or("");
-    const auto around = SpecialTokens::around;
-    prompt = ids_of(tokenizer, record.prompt, around);
-    chosen = ids_of(tokenizer, record.prompt + with_eos(record.answer, eos), around);
-    rejected = ids_of(tokenizer, record.prompt + with_eos(record.rejected, eos), around);
-  }
+  const AnswerIds ids(record, tokenizer, chat);
+  const Ids prompt = ids.prompt();
+  Ids chosen = ids.first();
+  Ids rejected = ids.rejected();
   PreferencePair pair;
   pair.prompt_tokens =
       std::min(common_beginning(prompt, chosen), common_beginning(prompt, rejected));
   pair.chosen = compared_document(std::move(chosen), pair.prompt_tokens, "chosen");
   pair.rejected = compared_document(std::move(rejected), pair.prompt_tokens, "rejected");
   return pair;
+}
+
+std::vector<LabelledAnswer> tokenize_answers(const Record& record, const Tokenizer& tokenizer,
+                                             const ChatTemplate* chat) {
+  const AnswerIds ids(record, tokenizer, chat);
+  const Ids prompt = ids.prompt();
+  std::vector<LabelledAnswer> answers;
+  if (record.form == RecordForm::preference) {
+    answers.push_back(labelled(prompt, ids.first(), true, "chosen"));
+    answers.push_back(labelled(prompt, ids.rejected(), false, "rejected"));
+  } else {
+    answers.push_back(labelled(prompt, ids.first(), record.is_desirable, "completion"));
+  }
+  return answers;
 }
 
 }  // namespace snug::text

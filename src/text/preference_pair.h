@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "text/chat_template.h"
 #include "text/document.h"
@@ -23,5 +24,19 @@ struct PreferencePair {
 // an EOS token. Throws UserError where an answer makes no token. Pure; any thread.
 PreferencePair tokenize_pair(const Record& record, const Tokenizer& tokenizer,
                              const ChatTemplate* chat);
+
+// An answer by itself, which is desirable or not, after its prompt.
+struct LabelledAnswer {
+  Document document;
+  int64_t prompt_tokens = 0;
+  bool is_desirable = false;
+};
+
+// The answer of a record of the form unpaired, or both of one of the form preference, what was
+// chosen first and as the desirable one; with the ids and the boundary that TRL's KTOTrainer gives
+// them: as above, each answer by itself. Requires and throws as above, and throws UserError where
+// the prompt makes no token. Pure; any thread.
+std::vector<LabelledAnswer> tokenize_answers(const Record& record, const Tokenizer& tokenizer,
+                                             const ChatTemplate* chat);
 
 }  // namespace snug::text

@@ -6,10 +6,13 @@
 //   prompt/completion prompt, completion (or response)
 //   preference        prompt, chosen, rejected: three strings, or three lists of messages; without
 //                     prompt it is what chosen and rejected begin with alike
+//   unpaired          prompt, completion (or response): two strings, or two lists of messages; and
+//                     label, true or false: whether the answer is desirable
 //   text              text
 //   tokens            input_ids, and next to it labels, attention_mask, position_ids where present
-// Other fields are left alone: data sets carry ids, scores and sources next to the text. Where
-// input_ids stands next to text, the tokens count: somebody made them of it.
+// The form unpaired counts only where it is asked for, and pairs of answers, two examples each, do
+// then, too. Other fields are left alone: data sets carry ids, scores and sources next to the text.
+// Where input_ids stands next to text, the tokens count: somebody made them of it.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +28,16 @@
 
 namespace snug::text {
 
-enum class RecordForm { alpaca, messages, sharegpt, prompt_completion, preference, text, tokens };
+enum class RecordForm {
+  alpaca,
+  messages,
+  sharegpt,
+  prompt_completion,
+  preference,
+  unpaired,
+  text,
+  tokens
+};
 
 std::string_view name_of(RecordForm form);
 
@@ -34,12 +46,13 @@ struct Record {
   RecordForm form = RecordForm::text;
   int64_t number = 0;
   int line = 0;
-  std::string prompt;         // alpaca (rendered), prompt_completion, preference
-  std::string answer;         // alpaca, prompt_completion; the whole of text; what was chosen
-  std::string rejected;       // preference: what was not
-  Conversation conversation;  // messages, sharegpt; of preference the prompt and what was chosen
+  std::string prompt{};         // alpaca (rendered), prompt_completion, preference, unpaired
+  std::string answer{};         // of these; the whole of text; of preference what was chosen
+  std::string rejected{};       // preference: what was not
+  Conversation conversation{};  // messages, sharegpt; unpaired; preference: of what was chosen
   Conversation rejected_conversation{};  // the prompt and what was not
-  size_t prompt_messages = 0;            // of these two
+  size_t prompt_messages = 0;            // preference, unpaired: of these, the prompt's
+  bool is_desirable = false;             // unpaired
   TokenRecord tokens{};                  // tokens: those that attention_mask shows
 
   bool is_conversation() const { return !conversation.messages.empty(); }

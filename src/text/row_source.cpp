@@ -136,16 +136,22 @@ RowCounts RowSource::no_counts() const {
   return {.tokens = documents_.longest().map([](int32_t) { return int32_t{0}; })};
 }
 
+void RowSource::count(int32_t document, int32_t at, RowCounts& counts) const {
+  ++counts.segments;
+  counts.targets += documents_.targets(document);
+  if (at % options_.group != 0) return;
+  counts.leading += documents_.targets(document);
+  if (documents_.label(document) > 0) ++counts.desirable;
+}
+
 RowCounts RowSource::counts(int64_t row) {
   const Place place = place_of(row);
   RowCounts counts = no_counts();
   for (int32_t i = place.order->first(place.row); i < place.order->end(place.row); ++i) {
     const int32_t document = place.order->document(i);
-    ++counts.segments;
     for (const TokenStream stream : documents_.streams())
       counts.tokens[stream] += documents_.length(document, stream);
-    counts.targets += documents_.targets(document);
-    if (i % options_.group == 0) counts.leading += documents_.targets(document);
+    count(document, i, counts);
   }
   return counts;
 }
@@ -221,9 +227,7 @@ RowCounts RowSource::fill(int64_t row, const RowBuffers& buffers) {
     for (const TokenStream stream : documents_.streams())
       fill_part(document, stream, buffers, counts);
     if (!buffers.documents.empty()) buffers.documents[counts.segments] = document;
-    ++counts.segments;
-    counts.targets += documents_.targets(document);
-    if (at % options_.group == 0) counts.leading += documents_.targets(document);
+    count(document, at, counts);
   }
   fill_tails(buffers, counts);
   return counts;

@@ -45,6 +45,7 @@ struct RowCounts {
   PerStream<int32_t> tokens = 0;  // of documents; the tail is max_length - tokens
   int32_t targets = 0;            // tokens that carry loss
   int32_t leading = 0;            // of these, those of the first document of each group
+  int32_t desirable = 0;          // groups whose first document has the label 1
 };
 
 class RowSource {
@@ -77,6 +78,7 @@ class RowSource {
   int64_t most_epochs();
 
   const RowOptions& options() const { return options_; }
+  const DocumentStore& documents() const { return documents_; }
   int64_t host_bytes() const;
 
   static constexpr size_t kMarks = 4096;
@@ -107,6 +109,8 @@ class RowSource {
   bool all_fit_one_row() const;
   void check_sizes(const RowBuffers& buffers) const;
   RowCounts no_counts() const;
+  // What a document adds to a row: place `at` of an order.
+  void count(int32_t document, int32_t at, RowCounts& counts) const;
   // The words of a document's part become the ids that are read and those that are predicted.
   void split_targets(std::span<int32_t> words, std::span<int32_t> targets) const;
   void fill_part(int32_t document, TokenStream stream, const RowBuffers& buffers,

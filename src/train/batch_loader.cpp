@@ -47,6 +47,7 @@ BatchCounts BatchLoader::count(int64_t first_row, int64_t rows) {
     counts.tokens += of_row.tokens.sum();
     counts.trained_tokens += of_row.targets;
     counts.leading_tokens += of_row.leading;
+    counts.desirable += of_row.desirable;
     counts.groups += of_row.segments / source_.options().group;
   }
   return counts;
@@ -103,6 +104,7 @@ void BatchLoader::load(program::ProgramName program, int64_t first_row, int64_t 
   }
   load_reference(program);
   load_answer_bounds(program);
+  load_labels(program);
 }
 
 void BatchLoader::load_reference(program::ProgramName program) const {
@@ -133,6 +135,17 @@ void BatchLoader::load_answer_bounds(program::ProgramName program) const {
     for (size_t i = first; i < first + group; ++i)
       answers[i] = {std::min(bounds[i].begin + prompt, bounds[i].end), bounds[i].end};
   }
+}
+
+void BatchLoader::load_labels(program::ProgramName program) const {
+  const std::string name = program::host_name(program::kLabelsName);
+  if (!executor_.has(program, name)) return;
+  const backends::Buffer& labels = executor_.tensor(program, name);
+  const auto group = static_cast<size_t>(source_.options().group);
+  SNUG_CHECK_EQ(labels.elements(), static_cast<int64_t>(documents_.size() / group));
+  for (size_t first = 0; first < documents_.size(); first += group)
+    labels.as<int32_t>()[first / group] =
+        documents_[first] < 0 ? 0 : source_.documents().label(documents_[first]);
 }
 
 int64_t BatchLoader::rows_per_epoch() { return source_.rows_until(1); }

@@ -18,6 +18,7 @@ struct BatchCounts {
   int64_t trained_tokens = 0;  // that carry loss
   int64_t groups = 0;          // of documents that belong together: pairs
   int64_t leading_tokens = 0;  // trained, of the first document of each group
+  int64_t desirable = 0;       // groups whose first document has the label 1
 };
 
 class BatchLoader {
@@ -54,6 +55,7 @@ class BatchLoader {
   void move_bounds(const text::RowBuffers& buffers, int64_t row) const;
   void load_reference(program::ProgramName program) const;
   void load_answer_bounds(program::ProgramName program) const;
+  void load_labels(program::ProgramName program) const;
 
   text::RowSource& source_;
   int64_t rows_;

@@ -219,6 +219,7 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
       .train_on_chosen_prompt = methods::objective_of(recipe.objective).learns_prompts,
       .chat_template = recipe.chat_template,
       .form = wanted_form(recipe),
+      .mismatch_batch = plan::mismatch_batch(recipe),
       .vocabulary = model.config.vocab_size,
       .threads = base::thread_count(recipe.threads)};
   LazyTokenizer tokenizer(recipe, model);
@@ -290,18 +291,22 @@ RunLength length_after(const RunLength& length, int64_t steps, int64_t rows, int
 
 std::string describe(const text::DatasetAudit& audit, const std::string& path) {
   return fmt::format(
-      "{}: {} records of form {}{}, {} documents, {} tokens, {} of them trained; longest {} "
+      "{}: {} records of form {}{}{}, {} documents, {} tokens, {} of them trained; longest {} "
       "tokens; "
       "{} documents cut to max_length ({} tokens lost){}{}",
       path, audit.records, audit.form,
       audit.chat_template.empty() ? "" : fmt::format(" ({} template)", audit.chat_template),
+      audit.examples == 0
+          ? ""
+          : fmt::format(", {} examples ({} of them desirable)", audit.examples, audit.desirable),
       audit.documents, audit.tokens, audit.trained_tokens, audit.longest, audit.truncated,
       audit.cut_tokens,
       audit.empty == 0 ? "" : fmt::format("; {} texts without a token left out", audit.empty),
-      audit.left_out == 0 ? ""
-                          : fmt::format("; {} pairs left out, whose prompt alone has max_length "
-                                        "tokens or more",
-                                        audit.left_out));
+      audit.left_out == 0
+          ? ""
+          : fmt::format("; {} {} left out, whose prompt alone has max_length "
+                        "tokens or more",
+                        audit.left_out, audit.examples == 0 ? "pairs" : "examples"));
 }
 
 }  // namespace snug::train

@@ -60,7 +60,7 @@ void Progress::show(const StepMetrics& metrics) const {
                            metrics.skipped_steps)
               .out;
   for (size_t i = 0; i < metrics.measure_names.size(); ++i)
-    if (metrics.measure_names[i].starts_with(kShownMeasures))
+    if (metrics.measure_names[i].starts_with(kShownMeasures) && !std::isnan(metrics.measures[i]))
       out = fmt::format_to_n(out, end - out, " {} {:.4f}", metrics.measure_names[i],
                              metrics.measures[i])
                 .out;
@@ -92,7 +92,8 @@ std::string_view to_json(const StepMetrics& metrics, char* buffer, int64_t size)
     field("skipped_steps", static_cast<double>(metrics.skipped_steps));
   }
   for (size_t i = 0; i < metrics.measure_names.size(); ++i)
-    field(metrics.measure_names[i], static_cast<double>(metrics.measures[i]));
+    if (!std::isnan(metrics.measures[i]))
+      field(metrics.measure_names[i], static_cast<double>(metrics.measures[i]));
   field("tokens_per_second", metrics.tokens_per_second);
   field("step_seconds", metrics.step_seconds);
   out = fmt::format_to_n(out, end - out,

@@ -28,7 +28,8 @@ struct StepMetrics {
   double step_seconds = 0;
   double tokens_per_second = 0;
   int64_t resident_bytes = 0;
-  // What the objective measures next to the loss, by its names.
+  // What the objective measures next to the loss, by its names; what is no number, a mean over
+  // none, is not reported.
   static constexpr size_t kMostMeasures = 12;
   std::span<const std::string_view> measure_names{};
   std::array<float, kMostMeasures> measures{};

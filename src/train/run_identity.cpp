@@ -15,6 +15,8 @@
 #include "base/file.h"
 #include "formats/method_keys.h"
 #include "formats/recipe_keys.h"
+#include "methods/objective.h"
+#include "plan/objective_spec.h"
 
 namespace snug::train {
 namespace {
@@ -58,17 +60,24 @@ constexpr auto kLeftOut = std::to_array<std::string_view>({"model",
                                                            "prefetch",
                                                            "timeout_seconds"});
 
-// Keys of a method or an objective that the run does not use.
-bool is_idle(const formats::Recipe& recipe, std::string_view key) {
-  if (key == "objective" || key == "beta" || key == "loss_type" ||
-      key == "precompute_ref_log_probs")
-    return recipe.objective == formats::Objective::next_token;
-  return formats::is_idle_key(recipe.method, key);
-}
-
 template <typename Names>
 bool is_one_of(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Keys of a method or an objective that the run does not use.
+bool is_idle(const formats::Recipe& recipe, std::string_view key) {
+  constexpr std::array kOfObjectives{"objective", "beta", "loss_type", "precompute_ref_log_probs"};
+  if (is_one_of(kOfObjectives, key)) return recipe.objective == formats::Objective::next_token;
+  constexpr std::array kOfLabels{"desirable_weight", "undesirable_weight"};
+  if (is_one_of(kOfLabels, key)) return !methods::objective_of(recipe.objective).is_labelled;
+  return formats::is_idle_key(recipe.method, key);
+}
+
+// What the documents of a run, or their order, follow from.
+bool is_fixed(const formats::Recipe& recipe, std::string_view key) {
+  if (is_one_of(kFixed, key)) return true;
+  return key == "per_device_train_batch_size" && plan::mismatch_batch(recipe) > 0;
 }
 
 // Known once it was read, which takes as long as reading the model.
@@ -105,7 +114,7 @@ runtime::RunIdentity identity_of(const formats::Recipe& recipe, const models::Mo
   for (const formats::RecipeKey& key : formats::recipe_keys()) {
     if (key.field.get == nullptr || !key.belongs_to(formats::Verb::train)) continue;
     if (is_one_of(kLeftOut, key.name) || is_idle(recipe, key.name)) continue;
-    auto& group = is_one_of(kFixed, key.name) ? identity.fixed : identity.free;
+    auto& group = is_fixed(recipe, key.name) ? identity.fixed : identity.free;
     group[std::string(key.name)] = formats::value_text(key, key.field.get(recipe));
   }
   return identity;

@@ -224,6 +224,14 @@ void Trainer::set_scales(const BatchCounts& counts) {
   executor_.set_input(program::kInversePairsName, inverse(counts.groups));
   if (executor_.has(program::kInverseChosenTokensName))
     executor_.set_input(program::kInverseChosenTokensName, inverse(counts.leading_tokens));
+  if (!objective_.is_labelled) return;
+  // The mean over none is no number, and is not reported.
+  const auto mean_over = [&](int64_t count) {
+    return count > 0 ? inverse(count) : std::numeric_limits<float>::quiet_NaN();
+  };
+  executor_.set_input(program::kInverseDesirableName, mean_over(counts.desirable));
+  executor_.set_input(program::kInverseUndesirableName,
+                      mean_over(counts.groups - counts.desirable));
 }
 
 void Trainer::read_measures(std::span<float> measures) {
@@ -336,9 +344,10 @@ void Trainer::evaluate_and_log(int64_t step) {
                                step, *eval_loss_)
                   .out;
   for (size_t i = 0; i < objective_.measures.size(); ++i)
-    out = fmt::format_to_n(out, end - out, ",\"eval_{}\":{}", objective_.measures[i],
-                           eval_measures_[i])
-              .out;
+    if (!std::isnan(eval_measures_[i]))
+      out = fmt::format_to_n(out, end - out, ",\"eval_{}\":{}", objective_.measures[i],
+                             eval_measures_[i])
+                .out;
   out = fmt::format_to_n(out, end - out, "}}").out;
   record({buffer.data(), static_cast<size_t>(out - buffer.data())});
   const auto line =

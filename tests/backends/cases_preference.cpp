@@ -121,6 +121,39 @@ void add_odds(CaseList& list, const Layout& layout, float beta, double spread) {
                           {dpolicy, dnll}));
 }
 
+// `kl`: the sum that the divergence is estimated of; below 0 it is none.
+void add_labels(CaseList& list, const Layout& layout, float beta, double spread, double kl) {
+  const std::string name =
+      fmt::format("{} examples, beta {}, spread {}, kl {}", layout.segments / 2, beta, spread, kl);
+  const Shape segments{layout.segments};
+  const auto add_reads = [&](CaseBuilder& builder) {
+    return std::vector<TensorId>{
+        builder.measure(segments, normal(list.random, layout.segments, -20.0, spread)),
+        builder.measure(segments, normal(list.random, layout.segments, -20.0, spread)),
+        builder.index({layout.segments / 2}, integers(list.random, layout.segments / 2, -1, 1))};
+  };
+  {
+    CaseBuilder builder = list.builder();
+    list.add(builder.finish(name, program::KlEstimate{}, add_reads(builder),
+                            {builder.output_measure({2})}));
+  }
+  {
+    CaseBuilder builder = list.builder();
+    auto reads = add_reads(builder);
+    for (const Values& values : {Values{kl, 6.0}, Values{0.125}, Values{0.25}, Values{0.5}})
+      reads.push_back(builder.measure({static_cast<int64_t>(values.size())}, values));
+    const auto measures = builder.output_measure({program::kLabelMeasureCount});
+    const auto loss = builder.output_measure({1});
+    list.add(builder.finish(name, program::Kto{beta, 0.75F, 1.5F}, reads, {measures, loss}));
+  }
+  CaseBuilder builder = list.builder();
+  auto reads = add_reads(builder);
+  reads.push_back(builder.measure({2}, {kl, 6.0}));
+  reads.push_back(builder.measure({1}, {0.125}));
+  list.add(builder.finish(name, program::KtoGrad{beta, 0.75F, 1.5F}, reads,
+                          {builder.output_measure(segments)}));
+}
+
 void add_cases(CaseList& list) {
   for (const Layout& layout : kLayouts) {
     for (const float scale : {1.0F, -1.0F}) add_sums(list, layout, scale);
@@ -129,6 +162,8 @@ void add_cases(CaseList& list) {
     add_pairs(list, layout, 0.5F, 6.0);
     add_odds(list, layout, 0.1F, 3.0);
     add_odds(list, layout, 0.5F, 40.0);
+    add_labels(list, layout, 0.1F, 1.0, 4.5);
+    add_labels(list, layout, 0.5F, 6.0, -3.0);
   }
 }
 
@@ -137,7 +172,7 @@ void add_cases(CaseList& list) {
 CaseTable preference_cases() {
   using program::Kind;
   return {{Kind::sum_segments, Kind::spread_segments, Kind::weigh_rows, Kind::dpo, Kind::dpo_grad,
-           Kind::orpo, Kind::orpo_grad},
+           Kind::orpo, Kind::orpo_grad, Kind::kl_estimate, Kind::kto, Kind::kto_grad},
           add_cases};
 }
 

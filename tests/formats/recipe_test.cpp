@@ -46,6 +46,7 @@ TEST(Recipe, DefaultsFollowOtherKeys) {
   EXPECT_EQ(parse("objective: dpo").learning_rate, 5e-6);
   EXPECT_EQ(parse("{rl: dpo, method: full}").learning_rate, 1e-6);
   EXPECT_EQ(parse("objective: orpo").learning_rate, 5e-6);
+  EXPECT_EQ(parse("{objective: kto, method: full}").learning_rate, 1e-6);
   EXPECT_EQ(parse("{stage: sft, method: full}").learning_rate, 1e-5);
   EXPECT_EQ(parse("lora_r: 4").lora_alpha, 8);
   EXPECT_EQ(parse("{lora_r: 4, lora_alpha: 3}").lora_alpha, 3);
@@ -246,7 +247,7 @@ TEST(RecipeKeys, HelpShowsTypeDefaultAndAliases) {
   EXPECT_TRUE(contains(help, "constant|linear|cosine"));
   EXPECT_TRUE(contains(help,
                        "(default 2e-4 for lora and qlora, 1e-5 for full; 5e-6 and 1e-6 with "
-                       "objective=dpo or orpo)"));
+                       "objective=dpo, orpo or kto)"));
   EXPECT_TRUE(contains(help, "also: micro_batch_size, batch_size"));
   EXPECT_EQ(help.find("load_in_8bit"), std::string::npos);
   EXPECT_TRUE(contains(recipe_help(Verb::score), "logits_out"));

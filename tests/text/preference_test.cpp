@@ -2,9 +2,11 @@
 // whole pairs.
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 
 #include "../base/temporary_folder.h"
 #include "base/error.h"
@@ -21,6 +23,11 @@ using Json = nlohmann::json;
 
 Json golden() {
   std::ifstream stream("tests/goldens/preference_data/golden.json");
+  return Json::parse(stream);
+}
+
+Json label_golden() {
+  std::ifstream stream("tests/goldens/label_data/golden.json");
   return Json::parse(stream);
 }
 
@@ -154,6 +161,129 @@ TEST_F(PreferenceData, is_not_taken_for_answers_alone) {
   EXPECT_NE(message_of<UserError>([&] {
               load_dataset(path.string(), tokenizer_, options);
             }).find("objective=dpo"),
+            std::string::npos);
+}
+
+class LabelData : public ::testing::Test {
+ protected:
+  Dataset load(const std::string& contents, int64_t batch, int32_t max_length = 64) {
+    DatasetOptions options;
+    options.max_length = max_length;
+    options.form = RecordForm::unpaired;
+    options.mismatch_batch = batch;
+    options.chat_template = template_;
+    return load_dataset(folder_.write("data.jsonl", contents).string(), tokenizer_, options);
+  }
+  std::string error_of(const std::string& contents) {
+    return message_of<UserError>([&] { load(contents, 0); });
+  }
+
+  testing::TemporaryFolder folder_;
+  Tokenizer tokenizer_ = Tokenizer::from_folder("examples/wordnet");
+  std::string template_ =
+      folder_.write("template.jinja", label_golden()["chat_template"].get<std::string>()).string();
+};
+
+// Within a batch an example may come later than in TRL's data, which learn the same from it.
+TEST_F(LabelData, has_the_tokens_and_mismatched_answers_of_trl) {
+  const Json golden = label_golden();
+  const auto most = golden["max_length"].get<size_t>();
+  for (const Json& set : golden["sets"]) {
+    SCOPED_TRACE(set["name"]);
+    std::string lines;
+    for (const Json& record : set["records"]) lines += record.dump() + "\n";
+    const auto batch = set["batch"].get<size_t>();
+    const Dataset data = load(lines, set["batch"], static_cast<int32_t>(most));
+    const auto count = set["kept"].size();
+    ASSERT_EQ(data.documents.size(), static_cast<int64_t>(2 * count));
+    EXPECT_EQ(data.audit.examples, static_cast<int64_t>(count));
+    using Example = std::tuple<Ids, size_t, Ids, size_t, bool>;
+    for (size_t begin = 0; begin < count; begin += batch) {
+      std::multiset<Example> trls;
+      std::multiset<Example> ours;
+      for (size_t i = begin; i < std::min(count, begin + batch); ++i) {
+        const Json& each = set["kept"][i];
+        const size_t prompt = each["prompt_ids"].size();
+        trls.insert({joined(each, "completion_ids", most), prompt,
+                     joined(each, "KL_completion_ids", most), prompt, each["label"].get<bool>()});
+        const Parts own = parts_of(data.documents, static_cast<int64_t>(2 * i));
+        const Parts other = parts_of(data.documents, static_cast<int64_t>(2 * i + 1));
+        ours.insert({own.ids, own.prompt, other.ids, other.prompt,
+                     data.documents.label(static_cast<int64_t>(2 * i)) > 0});
+        EXPECT_EQ(data.documents.label(static_cast<int64_t>(2 * i)),
+                  data.documents.label(static_cast<int64_t>(2 * i + 1)));
+      }
+      EXPECT_EQ(ours, trls);
+    }
+  }
+}
+
+// TRL would compare a single last example with its own answer.
+TEST_F(LabelData, takes_the_answer_before_where_a_batch_has_one_example) {
+  std::string lines;
+  for (const char* word : {"one", "two", "three"})
+    lines +=
+        fmt::format(R"({{"prompt": "say it:", "completion": " {}", "label": true}})", word) + "\n";
+  const Dataset data = load(lines, 2);
+  ASSERT_EQ(data.documents.size(), 6);
+  EXPECT_EQ(parts_of(data.documents, 5).ids, parts_of(data.documents, 0).ids);  // of "two"
+  EXPECT_NE(parts_of(data.documents, 4).ids, parts_of(data.documents, 5).ids);
+}
+
+TEST_F(LabelData, leaves_out_prompts_that_fill_the_length) {
+  const std::string kept = R"({"prompt": "a dog", "completion": " yes", "label": true})"
+                           "\n";
+  const std::string lost = R"({"prompt": "the dog is an animal and so is the cat they say",)"
+                           R"( "completion": " no", "label": false})"
+                           "\n";
+  const Dataset data = load(kept + lost + kept, 0, 6);
+  EXPECT_EQ(data.audit.left_out, 1);
+  EXPECT_EQ(data.audit.examples, 2);
+  EXPECT_EQ(data.audit.desirable, 2);
+  EXPECT_NE(message_of<UserError>([&] { load(lost, 0, 6); }).find("larger max_length"),
+            std::string::npos);
+}
+
+// The order of TRL's unpair_preference_dataset: what was chosen of 1000 records, then what was not.
+TEST_F(LabelData, unpairs_a_thousand_pairs_at_a_time) {
+  std::string lines;
+  for (int i = 0; i < 1002; ++i)
+    lines += R"({"prompt": "a dog", "chosen": " yes", "rejected": " no"})"
+             "\n";
+  const Dataset data = load(lines, 0);
+  ASSERT_EQ(data.documents.size(), 4 * 1002);
+  // The first comes last of all, since it takes the answer of the last.
+  const auto label = [&](int64_t example) { return data.documents.label(2 * example); };
+  for (const auto& [begin, end, expected] :
+       {std::tuple{0, 999, 1}, {999, 1999, -1}, {1999, 2001, 1}, {2001, 2003, -1}, {2003, 2004, 1}})
+    for (int64_t example = begin; example < end; ++example)
+      ASSERT_EQ(label(example), expected) << example;
+}
+
+TEST_F(LabelData, refuses_what_has_no_label) {
+  const std::string start = R"({"prompt": "a", "completion": "b")";
+  EXPECT_NE(error_of(start + "}").find("no field 'label'"), std::string::npos);
+  for (const auto& [label, found] :
+       {std::pair{"1", "found 1"}, {"\"true\"", "found string"}, {"null", "found null"}})
+    EXPECT_NE(error_of(start + R"(, "label": )" + label + "}").find(found), std::string::npos);
+  const std::string one = start + R"(, "label": true})"
+                                  "\n";
+  EXPECT_NE(error_of(one).find("holds one example"), std::string::npos);
+  EXPECT_NE(error_of(R"({"completion": "b", "label": true})").find("'prompt' and 'completion'"),
+            std::string::npos);
+  EXPECT_NE(error_of(R"({"prompt": "a", "label": true})").find("'prompt' and 'completion'"),
+            std::string::npos);
+  EXPECT_NE(error_of(R"({"prompt": "", "completion": "b", "label": true})").find("makes no token"),
+            std::string::npos);
+  EXPECT_NE(error_of(R"({"prompt": "a", "completion": " ", "label": true})").find("is empty"),
+            std::string::npos);
+  EXPECT_NE(error_of(R"({"prompt": [], "completion": "b", "label": true})").find("two strings"),
+            std::string::npos);
+  EXPECT_NE(error_of(R"({"prompt": [], "completion": [], "label": true})").find("have a message"),
+            std::string::npos);
+  EXPECT_NE(error_of(one + R"({"prompt": "a", "chosen": "b", "rejected": "c"})").find("one form"),
+            std::string::npos);
+  EXPECT_NE(error_of(R"({"instruction": "a", "output": "b"})").find("objective=kto"),
             std::string::npos);
 }
 

@@ -2,6 +2,7 @@
 // (tests/goldens/README.md), on every backend, in every form of the job.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -16,15 +17,18 @@ using methods::ObjectiveKind;
 using methods::ReferenceModel;
 using program::ProgramName;
 
-// A job of the pairs of a golden, which has the objective's name.
+// A job of the pairs of a golden, which has the objective's name unless another is given.
 class PairsCase {
  public:
-  PairsCase(const std::string& backend, plan::TrainingSpec spec)
-      : folder_(golden_folder(std::string(base::word_of(spec.objective.kind)))),
+  PairsCase(const std::string& backend, plan::TrainingSpec spec, const std::string& golden = "")
+      : folder_(golden_folder(golden.empty() ? std::string(base::word_of(spec.objective.kind))
+                                             : golden)),
         golden_(folder_ + "/golden.safetensors") {
     std::ifstream stream(folder_ + "/settings.json");
     settings_ = nlohmann::json::parse(stream);
     spec.objective.beta = settings_["beta"];
+    spec.objective.desirable_weight = settings_.value("desirable_weight", 1.0);
+    spec.objective.undesirable_weight = settings_.value("undesirable_weight", 1.0);
     spec.compute = program::DType::f32;
     spec.rows = pairs() / spec.accumulation;
     spec.row_tokens = 2 * max_length();
@@ -90,6 +94,13 @@ class PairsCase {
   void set_scales() {
     executor().set_input("inverse_tokens", 1.0F);
     executor().set_input("inverse_pairs", 1.0F / static_cast<float>(pairs()));
+    if (executor().has("inverse_desirable")) {
+      const auto labels = integers(golden_, "labels");
+      const auto desirable = static_cast<float>(std::ranges::count(labels, 1));
+      executor().set_input("inverse_desirable", 1.0F / desirable);
+      executor().set_input("inverse_undesirable",
+                           1.0F / (static_cast<float>(labels.size()) - desirable));
+    }
     if (!executor().has("inverse_chosen_tokens")) return;
     const auto bounds = integers(golden_, "bounds");
     int64_t tokens = 0;  // that have one before them
@@ -120,11 +131,14 @@ class PairsCase {
     };
     loaded_->put_batch(program, part("ids", tokens), part("targets", tokens), bounds_of("bounds"),
                        part("positions", tokens));
-    if (executor().has(program, program::host_name(program::kAnswerBoundsName))) {
-      const auto answers = bounds_of("answers");
-      std::memcpy(executor().tensor(program, program::host_name(program::kAnswerBoundsName)).data,
-                  answers.data(), answers.size() * sizeof(int32_t));
-    }
+    const auto give = [&](std::string_view name, const auto& values_of_micro) {
+      if (!executor().has(program, program::host_name(name))) return;
+      const std::vector<int32_t> values = values_of_micro();
+      std::memcpy(executor().tensor(program, program::host_name(name)).data, values.data(),
+                  values.size() * sizeof(int32_t));
+    };
+    give(program::kAnswerBoundsName, [&] { return bounds_of("answers"); });
+    give(program::kLabelsName, [&] { return part("labels", 1); });
     const std::string name = program::host_name(program::kReferenceName);
     if (!executor().has(program, name)) return;
     const auto reference = floats(golden_, "reference");
@@ -159,7 +173,9 @@ plan::TrainingSpec spec_with(ReferenceModel reference) {
 // Every objective with every reference that it has.
 std::vector<plan::TrainingSpec> all_specs() {
   return {spec_with(ReferenceModel::adapter_off), spec_with(ReferenceModel::kept),
-          spec_of(ObjectiveKind::orpo, ReferenceModel::none)};
+          spec_of(ObjectiveKind::orpo, ReferenceModel::none),
+          spec_of(ObjectiveKind::kto, ReferenceModel::adapter_off),
+          spec_of(ObjectiveKind::kto, ReferenceModel::kept)};
 }
 
 TEST_P(Preference, LossMeasuresAndEveryGradientAreTrls) {
@@ -178,8 +194,22 @@ TEST_P(Preference, LossMeasuresAndEveryGradientAreTrls) {
     }
 }
 
+// A divergence below 0 is none.
+TEST_P(Preference, ADivergenceIsClampedAsTrls) {
+  PairsCase examples(GetParam(), spec_of(ObjectiveKind::kto, ReferenceModel::adapter_off),
+                     "kto_clamped");
+  examples.run_step();
+  examples.expect_golden(1e-5);
+  examples.expect_gradients(1e-5);
+  EXPECT_EQ(floats(examples.golden(), "measures").back(), 0.0F);
+  PairsCase others(GetParam(), spec_of(ObjectiveKind::kto, ReferenceModel::adapter_off));
+  EXPECT_GT(floats(others.golden(), "measures").back(), 1.0F);
+}
+
 TEST_P(Preference, MicroBatchesAddUp) {
   for (plan::TrainingSpec spec : all_specs()) {
+    // A divergence is that of a micro-batch.
+    if (spec.objective.kind == ObjectiveKind::kto) continue;
     SCOPED_TRACE(base::word_of(spec.objective.kind));
     spec.accumulation = 2;
     PairsCase pairs(GetParam(), spec);

@@ -241,6 +241,60 @@ TEST_F(PreferenceJobs, OddsAreLearnedInEveryFormOfTheJob) {
   expect_near(run(all + "per_device_train_batch_size=6"), run(all + "packing=true"));
 }
 
+// Of the pairs twelve examples with labels. Rows of one example each, whose other answers do not
+// follow from the micro-batch.
+const std::string kLabelled = " objective=kto undesirable_weight=0.5 packing=true max_segments=2 ";
+constexpr size_t kDivergence = 5;  // among the measures
+
+TEST_F(PreferenceJobs, LabelsAreLearnedOnSeveralRanks) {
+  for (const std::string& method :
+       {"method=lora" + kLabelled, "method=qlora precompute_ref_log_probs=true" + kLabelled,
+        kFrozenHead + kLabelled}) {
+    // A micro-batch of all ranks, of which the divergence is estimated, is as large in each.
+    const RankRun one = run(method + "per_device_train_batch_size=4 gradient_accumulation_steps=2");
+    EXPECT_NEAR(one.losses.at(0), 0.375, 0.13);  // half of the weights
+    EXPECT_GT(std::abs(one.losses.back() - one.losses.front()), 1e-3);
+    EXPECT_GT(one.measures.back().at(kDivergence), 1e-3);
+    for (const auto& [ranks, strategy] :
+         {std::pair{2, "ddp"}, {2, "full_shard"}, {2, "zero1"}, {4, "zero2"}}) {
+      SCOPED_TRACE(fmt::format("{}, {} ranks, {}", method, ranks, strategy));
+      const RankRun many = run(fmt::format("{}per_device_train_batch_size={} strategy={} "
+                                           "gradient_accumulation_steps=2",
+                                           method, 4 / ranks, strategy),
+                               ranks);
+      expect_near(one, many);
+      for (const int64_t sent : many.sent_bytes) EXPECT_EQ(sent, many.planned_bytes);
+    }
+    // A rank without examples changes nothing.
+    const RunLength single{.steps = 1, .end_row = 1};
+    expect_near(run(method, 1, single), run(method + "strategy=ddp", 2, single));
+  }
+}
+
+TEST_F(PreferenceJobs, LabelsAreLearnedInEveryFormOfTheJob) {
+  for (const std::string& method : {"method=lora" + kLabelled, kFrozenHead + kLabelled}) {
+    const std::string start =
+        method + "per_device_train_batch_size=3 gradient_accumulation_steps=2 ";
+    const RankRun plain = run(start + "recompute=keep_all");
+    for (const char* form :
+         {"recompute=layer activation_offloading=true",
+          "offload_params=true offload_optimizer=stream offload_threshold=100B recompute=layer"}) {
+      SCOPED_TRACE(fmt::format("{} {}", method, form));
+      const Distance apart = distance(plain, run(start + form));
+      EXPECT_EQ(apart.loss, 0);
+      EXPECT_EQ(apart.measure, 0);
+      EXPECT_EQ(apart.weight, 0);
+    }
+    const std::string clip = method + "per_device_train_batch_size=3 max_grad_norm=0 ";
+    EXPECT_EQ(distance(run(clip), run(clip + "optim_in_backward=true")).weight, 0);
+  }
+  // Both references, and examples that share a row.
+  const std::string lora = "method=lora" + kLabelled + "shuffle=false ";
+  const RankRun apart = run(lora + "per_device_train_batch_size=12");
+  expect_near(apart, run(lora + "per_device_train_batch_size=12 precompute_ref_log_probs=true"));
+  expect_near(apart, run(lora + "max_segments=24 max_length=320"));
+}
+
 // Rows that hold several pairs weigh each as rows of one do.
 TEST_F(PreferenceJobs, PackedPairsCountAsOthersDo) {
   const std::string all = "method=lora max_length=160 ";

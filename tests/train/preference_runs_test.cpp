@@ -275,6 +275,70 @@ TEST_F(PreferenceRuns, learn_the_odds_of_answers) {
   EXPECT_NE(refusal("objective=orpo lora_dropout=0.1").find("lora_dropout=0"), std::string::npos);
 }
 
+// The example's pairs, unpaired; what is learned moves what is measured of both labels apart.
+TEST_F(PreferenceRuns, learn_whether_an_answer_is_desirable) {
+  const std::string start =
+      "objective=kto lr_scheduler_type=constant eval_steps=3 eval_data=" + last_pairs(20) + " ";
+  const BinaryRun first = run("off", start);
+  ASSERT_EQ(first.exit_code, 0) << first.output();
+  EXPECT_NE(first.output().find("of them desirable"), std::string::npos) << first.output();
+  ASSERT_EQ(run("kept", start + "precompute_ref_log_probs=true").exit_code, 0);
+  const std::vector<Json> off = metrics_of(folder_ / "off");
+  const std::vector<Json> kept = metrics_of(folder_ / "kept");
+  ASSERT_EQ(off.size(), 8U);  // six steps and two evaluations
+  EXPECT_NEAR(off[0]["loss"].get<double>(), 0.5, 1e-3);
+  for (size_t i = 0; i < off.size(); ++i) {
+    const std::string of = off[i].contains("eval_loss") ? "eval_" : "";
+    const auto value = [&](const std::string& name) { return off[i].at(of + name).get<double>(); };
+    EXPECT_NEAR(value("rewards/margins"), value("rewards/chosen") - value("rewards/rejected"),
+                1e-4);
+    EXPECT_GE(value("kl"), 0);
+    EXPECT_LT(value("logps/rejected"), 0);
+    for (const char* name : {"loss", "rewards/margins", "kl"})
+      EXPECT_NEAR(value(name), kept[i].at(of + name).get<double>(), 1e-4) << of << name;
+  }
+  EXPECT_GT(off.back()["eval_rewards/margins"].get<double>(), 0.01);
+  // A run goes on with the same bits.
+  ASSERT_EQ(run("parts", start + "max_steps=3").exit_code, 0);
+  const BinaryRun rest = run("parts", start + "resume_from_checkpoint=auto");
+  ASSERT_EQ(rest.exit_code, 0) << rest.output();
+  EXPECT_EQ(adapter("parts"), adapter("off"));
+}
+
+TEST_F(PreferenceRuns, refuse_what_does_not_go_with_labels) {
+  folder_.write("good.jsonl", R"({"prompt": "a dog", "completion": " is an animal", "label": true}
+{"prompt": "a tree", "completion": " is a plant", "label": true}
+{"prompt": "a stone", "completion": " is a thing", "label": true}
+)");
+  const std::string good = "objective=kto packing=false per_device_train_batch_size=2 data=" +
+                           (folder_ / "good.jsonl").string() + " ";
+  ASSERT_EQ(run("good", good + "max_steps=2").exit_code, 0);
+  // What is a mean over none is not reported.
+  for (const Json& line : metrics_of(folder_ / "good")) {
+    EXPECT_TRUE(line.contains("rewards/chosen"));
+    for (const char* name : {"rewards/rejected", "rewards/margins", "logps/rejected"})
+      EXPECT_FALSE(line.contains(name)) << name;
+  }
+  // Answers are exchanged within batches, so that with other batches the data are others.
+  const BinaryRun other =
+      run("good", good + "per_device_train_batch_size=3 resume_from_checkpoint=auto");
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_NE(other.last_line().find("per_device_train_batch_size"), std::string::npos)
+      << other.output();
+  EXPECT_NE(refusal(good + "per_device_train_batch_size=1").find("is 1, but with objective=kto"),
+            std::string::npos);
+  EXPECT_NE(refusal(good + "loss_type=kto").find("objective: kto"), std::string::npos);
+  EXPECT_NE(refusal(good + "data_format=alpaca").find("completion and label"), std::string::npos);
+  EXPECT_NE(refusal("desirable_weight=2").find("key of objective=kto"), std::string::npos);
+  EXPECT_NE(refusal("objective=kto method=full").find("precompute_ref_log_probs=true"),
+            std::string::npos);
+  folder_.write("bad.jsonl", R"({"prompt": "a dog", "completion": " is an animal"})");
+  EXPECT_NE(refusal("objective=kto data=" + (folder_ / "bad.jsonl").string()).find("'label'"),
+            std::string::npos);
+  EXPECT_NE(refusal("objective=next_token data_format=unpaired").find("objective=kto"),
+            std::string::npos);
+}
+
 TEST_F(PreferenceRuns, are_planned_and_explained) {
   const BinaryRun plan = run_snug({"plan", "model=llama-3.1-8b", "method=lora", "objective=dpo",
                                    "max_length=2048", "device=h100", "--json"});

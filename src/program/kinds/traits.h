@@ -28,7 +28,10 @@ struct Traits {
   bool is_loss = false;
   // Operands of one number that a loss, what is measured with it and its gradients are linear in,
   // all taken together: loss scaling multiplies them.
-  std::array<std::string_view, 2> loss_factors = {};
+  std::array<std::string_view, 3> loss_factors = {};
+  // An operand to which every rank adds its share: it is summed over all ranks before anything
+  // reads it.
+  std::string_view sums_over_ranks = {};
   // Replaced by its derivative, which computes the forward outputs too.
   bool has_training_form = false;
   // Defined by its expansion into other kinds.

@@ -1,0 +1,83 @@
+#include "methods/loss_builder.h"
+
+#include <utility>
+#include <variant>
+
+#include "base/error.h"
+#include "program/kinds.h"
+#include "program/tensor_names.h"
+
+namespace snug::methods {
+namespace {
+
+using program::Lifetime;
+using program::Program;
+using program::Role;
+using program::Shape;
+using program::TensorId;
+
+using TokenLoss = program::LinearCrossEntropy;
+
+// The loss of tokens becomes one that nobody reads, and those of each token stay.
+Program with_losses_kept(Program forward) {
+  const program::Operation& last = forward.operations.back();
+  SNUG_CHECK(std::holds_alternative<TokenLoss>(last.attributes),
+             "{} does not end in the losses of tokens", forward.name);
+  program::Tensor& unread = forward.tensor(id_of(last, TokenLoss::kLoss));
+  unread.name = "token_loss";
+  unread.lifetime = Lifetime::program;
+  forward.tensor(id_of(last, TokenLoss::kLosses)).lifetime = Lifetime::program;
+  return forward;
+}
+
+}  // namespace
+
+LossBuilder::LossBuilder(const Program& forward) : Builder(with_losses_kept(forward)) {
+  losses_ = id_of(program().operations.back(), TokenLoss::kLosses);
+  bounds_ = program().find(program::kQueryBoundsName);
+  segments_ = {program().tensor(bounds_).shape[0]};
+  type_ = program().tensor(losses_).dtype;
+}
+
+TensorId LossBuilder::add(std::string_view name, const Shape& shape, Role role, Lifetime lifetime) {
+  program::Tensor tensor;
+  tensor.name = name;
+  tensor.shape = shape;
+  tensor.dtype = type_;
+  tensor.role = role;
+  tensor.lifetime = lifetime;
+  return Builder::add(std::move(tensor));
+}
+
+TensorId LossBuilder::number(std::string_view name) {
+  return add(name, {1}, Role::batch, Lifetime::step);
+}
+
+TensorId LossBuilder::integers(std::string_view name, const Shape& shape) {
+  program::Tensor tensor;
+  tensor.name = name;
+  tensor.shape = shape;
+  tensor.dtype = program::DType::i32;
+  tensor.role = Role::batch;
+  tensor.lifetime = Lifetime::step;
+  return Builder::add(std::move(tensor));
+}
+
+TensorId LossBuilder::measures(int64_t count) {
+  return add(program::kMeasuresName, {count}, Role::scalar, Lifetime::step);
+}
+
+TensorId LossBuilder::loss() { return add(program::kLossName, {1}, Role::scalar, Lifetime::step); }
+
+TensorId LossBuilder::reference(ReferenceModel from) {
+  const Role role = from == ReferenceModel::kept ? Role::batch : Role::scalar;
+  return add(program::kReferenceName, segments_, role, Lifetime::step);
+}
+
+TensorId LossBuilder::sums(std::string_view name, TensorId bounds, float scale) {
+  const TensorId sums = add(name, segments_, Role::scalar, Lifetime::program);
+  emit(program::SumSegments{.scale = scale}, {losses_, bounds}, {sums});
+  return sums;
+}
+
+}  // namespace snug::methods

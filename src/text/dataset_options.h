@@ -1,0 +1,24 @@
+// How the records of a file become documents.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "text/record_form.h"
+
+namespace snug::text {
+
+struct DatasetOptions {
+  int32_t max_length = 0;  // tokens, at least 2
+  bool train_on_prompt = false;
+  bool train_on_chosen_prompt = false;  // of the form preference, before what was chosen
+  std::string chat_template{};          // as ChatTemplate takes it; empty: the model's own
+  // Of the records; none: seen from their fields. Unpaired: these, or pairs, two examples each.
+  std::optional<RecordForm> form{};
+  int64_t mismatch_batch = 0;  // unpaired: as MismatchedAnswers takes it
+  int64_t vocabulary = 0;      // ids of records of the form tokens are below it
+  int threads = 1;             // that tokenize; the result does not depend on it
+};
+
+}  // namespace snug::text

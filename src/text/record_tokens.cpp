@@ -1,0 +1,110 @@
+#include "text/record_tokens.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "text/answer_document.h"
+#include "text/blank.h"
+
+namespace snug::text {
+namespace {
+
+// The first token that is to be predicted; none for a document that has none.
+int64_t first_target_of(const Document& document) {
+  const auto& trained = document.trained;
+  for (size_t i = 1; i < trained.size(); ++i)
+    if (trained[i] != 0) return static_cast<int64_t>(i);
+  return 0;
+}
+
+void learn_all(Document& document) { std::ranges::fill(document.trained, uint8_t{1}); }
+
+}  // namespace
+
+void RecordTokenizer::fail(const Record& record, const std::string& what) const {
+  throw base::UserError(fmt::format("record {}: {}", record.number, what), {path_, record.line, 0});
+}
+
+TokenizedRecord RecordTokenizer::of(Record record) const {
+  TokenizedRecord result;
+  result.form = record.form;
+  if (record.form != form_) return result;
+  if (record.form == RecordForm::tokens)
+    take_tokens(record, result);
+  else if (record.form == RecordForm::preference || record.form == RecordForm::unpaired)
+    take_compared(record, result);
+  else if (record.form != RecordForm::text || !is_blank(record.answer))
+    take_answer(record, result);
+  return result;
+}
+
+void RecordTokenizer::take_answer(const Record& record, TokenizedRecord& result) const {
+  Document document =
+      means_.chat != nullptr ? tokenize_chat(record) : answer_document(record, *means_.tokenizer);
+  result.tokens = static_cast<int64_t>(document.ids.size());
+  result.first_target = first_target_of(document);
+  if (result.first_target == 0) {
+    // A text without a token is left out. That an answer has none is a mistake: it was said to.
+    if (record.form == RecordForm::text) return;
+    fail(record, fmt::format("{} makes no token of what is to be learned; remove the record",
+                             means_.chat != nullptr ? "the chat template" : "the tokenizer"));
+  }
+  if (options_.train_on_prompt) {
+    learn_all(document);
+    result.first_target = 1;
+  }
+  result.document = std::move(document);
+}
+
+void RecordTokenizer::take_tokens(Record& record, TokenizedRecord& result) const {
+  TokenRecord& tokens = record.tokens;
+  if (tokens.largest >= options_.vocabulary)
+    fail(record,
+         fmt::format("input_ids holds the id {}, but the model's vocabulary ends at {}; the tokens "
+                     "were made for another model",
+                     tokens.largest, options_.vocabulary - 1));
+  result.tokens = tokens.size;
+  result.first_target = options_.train_on_prompt ? 1 : tokens.first_target;
+  result.document = {std::move(tokens.ids), std::move(tokens.trained)};
+  if (options_.train_on_prompt) learn_all(result.document);
+}
+
+void RecordTokenizer::take_compared(const Record& record, TokenizedRecord& result) const {
+  if (record.is_conversation() != (means_.chat != nullptr))
+    fail(record, "some records hold texts, others messages; one file holds one of them");
+  try {
+    if (options_.form == RecordForm::unpaired) {
+      result.answers = tokenize_answers(record, *means_.tokenizer, means_.chat);
+      for (const LabelledAnswer& answer : result.answers)
+        result.tokens = std::max(result.tokens, static_cast<int64_t>(answer.document.ids.size()));
+    } else {
+      take_pair(record, result);
+    }
+  } catch (const base::UserError& error) {
+    fail(record, error.what());
+  }
+}
+
+void RecordTokenizer::take_pair(const Record& record, TokenizedRecord& result) const {
+  PreferencePair pair = tokenize_pair(record, *means_.tokenizer, means_.chat);
+  result.first_target = pair.prompt_tokens;
+  result.tokens = static_cast<int64_t>(std::max(pair.chosen.ids.size(), pair.rejected.ids.size()));
+  result.document = std::move(pair.chosen);
+  result.rejected = std::move(pair.rejected);
+  if (options_.train_on_chosen_prompt) learn_all(result.document);
+}
+
+Document RecordTokenizer::tokenize_chat(const Record& record) const {
+  try {
+    const auto wrap =
+        means_.chat->takes_special_tokens() ? SpecialTokens::before : SpecialTokens::none;
+    return tokenize_parts(*means_.tokenizer, means_.chat->render(record.conversation), wrap);
+  } catch (const base::UserError& error) {
+    fail(record, error.what());
+  }
+}
+
+}  // namespace snug::text

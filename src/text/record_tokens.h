@@ -1,0 +1,58 @@
+// Records as tokens: what a record of each form becomes before it is cut to max_length.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "text/chat_template.h"
+#include "text/dataset_options.h"
+#include "text/document.h"
+#include "text/preference_pair.h"
+#include "text/record_form.h"
+#include "text/tokenizer.h"
+
+namespace snug::text {
+
+// Which fields are filled depends on the form and on the options.
+struct TokenizedRecord {
+  RecordForm form = RecordForm::text;
+  Document document;                      // empty: a text without a token
+  Document rejected{};                    // preference: the other one of a pair
+  std::vector<LabelledAnswer> answers{};  // instead of these, where answers have labels
+  int64_t tokens = 0;                     // of the whole document, of which it may be the beginning
+  int64_t first_target = 0;               // of the whole
+};
+
+// All records of one file, which are of one form. Everything that is given must outlive it.
+// `tokenizer`: null for tokens; `chat`: null unless the records hold conversations.
+class RecordTokenizer {
+ public:
+  struct Means {
+    const Tokenizer* tokenizer = nullptr;
+    const ChatTemplate* chat = nullptr;
+  };
+  RecordTokenizer(const std::string& path, const DatasetOptions& options, RecordForm form,
+                  const Means& means)
+      : path_(path), options_(options), form_(form), means_(means) {}
+
+  // Of a record of another form its form alone. Throws UserError with file and line for an answer
+  // that makes no token, an id outside of the vocabulary, and conversations next to texts. Any
+  // thread.
+  TokenizedRecord of(Record record) const;
+
+ private:
+  [[noreturn]] void fail(const Record& record, const std::string& what) const;
+  void take_tokens(Record& record, TokenizedRecord& result) const;
+  void take_compared(const Record& record, TokenizedRecord& result) const;
+  void take_pair(const Record& record, TokenizedRecord& result) const;
+  void take_answer(const Record& record, TokenizedRecord& result) const;
+  Document tokenize_chat(const Record& record) const;
+
+  const std::string& path_;
+  const DatasetOptions& options_;
+  RecordForm form_;
+  Means means_;
+};
+
+}  // namespace snug::text
