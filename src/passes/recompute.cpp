@@ -126,7 +126,8 @@ class Recompute {
       const bool is_made = producer_[index(id)] >= 0;
       if (keeps && is_made)
         result_.tensor(id).role = Role::checkpoint;
-      else if (operation.layer >= 0 && !(is_layer_input(id, operation) && is_made))
+      else if (operation.layer >= 0 && !traits_of(operation).is_kept &&
+               !(is_layer_input(id, operation) && is_made))
         drop(id);
     }
   }
