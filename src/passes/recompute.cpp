@@ -73,7 +73,8 @@ class Recompute {
         if (attention || traits_of(operation).is_cheap || rotates_dropped(operation)) drop(id);
       for (const TensorId id : operation.reads) {
         if (attention) drop_with_norm(id);
-        if (mode == RecomputeMode::gate_up && traits_of(operation).is_mlp_activation) drop(id);
+        if (mode == RecomputeMode::gate_up && traits_of(operation).is_mlp_activation)
+          drop_with_norm(id);
       }
       mark_checkpoints(operation);
       if (keeps_checkpoints(mode)) drop_layer_outputs(operation, mode);
