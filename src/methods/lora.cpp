@@ -29,9 +29,7 @@ constexpr std::string_view kSuffixA = ".lora_A.weight";
 constexpr std::string_view kSuffixB = ".lora_B.weight";
 constexpr std::string_view kSuffixMagnitude = ".lora_magnitude_vector";
 constexpr std::array<std::pair<std::string_view, LoraPart>, 3> kParts{
-    {{kSuffixA, LoraPart::a},
-     {kSuffixB, LoraPart::b},
-     {kSuffixMagnitude, LoraPart::magnitude}}};
+    {{kSuffixA, LoraPart::a}, {kSuffixB, LoraPart::b}, {kSuffixMagnitude, LoraPart::magnitude}}};
 
 // What routers give, before their bias too: it is not adapted, as PEFT sees no linear there either.
 std::set<TensorId> routing_logits(const Program& program) {
@@ -283,8 +281,8 @@ class LoraRewrite {
   void adapt_directions(const Adapted& adapted) {
     Tensor wide = adapted.weight;
     wide.dtype = wide.dtype == DType::f64 ? DType::f64 : DType::f32;
-    const TensorId magnitude = add(lora_magnitude_name(adapted.module), {adapted.out}, wide,
-                                   Role::adapter, Lifetime::run);
+    const TensorId magnitude =
+        add(lora_magnitude_name(adapted.module), {adapted.out}, wide, Role::adapter, Lifetime::run);
     const TensorId norms = add(fmt::format("{}.norms", adapted.module), {adapted.out}, wide,
                                Role::scalar, Lifetime::program);
     emit(adapted.linear,
@@ -373,8 +371,7 @@ Program initial_magnitudes(const Program& forward) {
     if (!norms || operation.kind() != Kind::scale_columns) continue;
     builder.set_layer(operation.layer);
     const TensorId rows = builder.add(forward.tensor(weight));
-    const TensorId magnitude =
-        builder.add(forward.tensor(id_of(operation, ScaleColumns::kGain)));
+    const TensorId magnitude = builder.add(forward.tensor(id_of(operation, ScaleColumns::kGain)));
     builder.emit(*std::exchange(norms, std::nullopt), {rows}, {magnitude});
   }
   return builder.take();

@@ -118,7 +118,8 @@ class Quantize {
     result_.operations.push_back(std::move(operation));
   }
 
-  // What is neither a product by a stored weight nor its norms reads none but the head's, which the loss multiplies by.
+  // What is neither a product by a stored weight nor its norms reads none but the head's, which the
+  // loss multiplies by.
   void read_values(Operation operation) {
     for_each_tensor(operation, [&](TensorId id) {
       SNUG_CHECK(!stored_.contains(id) || input_.tensor(id).name == options_.head,

@@ -34,8 +34,7 @@ void add_columns(CaseList& list, const Size& size, bool divided, bool views) {
     if (views) builder.use_views();
     std::vector<TensorId> reads{builder.activation(shape),
                                 builder.weight({size.width}, kMean, 0.5)};
-    if (divided)
-      reads.push_back(builder.measure({size.width}, positive(list.random, size.width)));
+    if (divided) reads.push_back(builder.measure({size.width}, positive(list.random, size.width)));
     const auto y = builder.output_activation(shape);
     list.add(builder.finish(name, program::ScaleColumns{divided}, reads, {y}));
   }
@@ -44,8 +43,7 @@ void add_columns(CaseList& list, const Size& size, bool divided, bool views) {
     if (views) builder.use_views();
     std::vector<TensorId> reads{builder.activation(shape, kMean, 0.5),
                                 builder.activation(shape, kMean, 0.5)};
-    if (divided)
-      reads.push_back(builder.measure({size.width}, positive(list.random, size.width)));
+    if (divided) reads.push_back(builder.measure({size.width}, positive(list.random, size.width)));
     const program::ColumnGainGrad grad{.divided = divided, .accumulate = accumulate};
     if (accumulate)
       list.add(builder.finish(name + " accumulate", grad, reads, {},
@@ -60,15 +58,15 @@ struct WeightSize {
   int64_t out, in, rank;  // of the adapter; 0: there is none
 };
 
-constexpr WeightSize kWeights[]{{1, 1, 0},   {1, 1, 1},    {3, 17, 0},  {17, 65, 2},
+constexpr WeightSize kWeights[]{{1, 1, 0},    {1, 1, 1},    {3, 17, 0},  {17, 65, 2},
                                 {16, 256, 4}, {33, 300, 5}, {5, 515, 1}, {40, 9, 16}};
 
 void add_norms(CaseList& list, const WeightSize& size, bool transposed) {
   const program::RowNorms norms{
       .transposed = transposed, .low_rank = size.rank > 0, .alpha = size.rank > 0 ? 0.75F : 1.0F};
   CaseBuilder builder = list.builder();
-  std::vector<TensorId> reads{builder.weight(
-      transposed ? Shape{size.in, size.out} : Shape{size.out, size.in}, 0.5, 1.0)};
+  std::vector<TensorId> reads{
+      builder.weight(transposed ? Shape{size.in, size.out} : Shape{size.out, size.in}, 0.5, 1.0)};
   if (size.rank > 0) {
     reads.push_back(builder.weight({size.rank, size.in}));
     reads.push_back(builder.weight({size.out, size.rank}));

@@ -100,8 +100,8 @@ TEST(Dora, MagnitudesBeginAsNormsOfTheWeightsRows) {
   }
   LoraOptions plain = dora();
   plain.dora = false;
-  EXPECT_TRUE(initial_magnitudes(lora(forward("gpt2", program::DType::f32), plain))
-                  .operations.empty());
+  EXPECT_TRUE(
+      initial_magnitudes(lora(forward("gpt2", program::DType::f32), plain)).operations.empty());
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Adapters with magnitudes (DoRA) in the executor's arenas: what they begin as, whatever the weights
-// are stored as, and folders in and out.
+// Adapters with magnitudes (DoRA) in the executor's arenas: what they begin as, whatever the
+// weights are stored as, and folders in and out.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -144,10 +144,9 @@ TEST(Dora, AJobAndAFolderAreOfOneForm) {
   with.dora = true;
   const TinyRun run(with);
   options.lora.dora = true;
-  EXPECT_TRUE(contains(user_error_of([&] {
-                         check_adapter(golden("lora_gpt2") / "adapter", options, run.job());
-                       }),
-                       "trained with use_dora false, and this job has use_dora true"));
+  EXPECT_TRUE(contains(
+      user_error_of([&] { check_adapter(golden("lora_gpt2") / "adapter", options, run.job()); }),
+      "trained with use_dora false, and this job has use_dora true"));
 }
 
 }  // namespace

@@ -217,8 +217,8 @@ INSTANTIATE_TEST_SUITE_P(
                                      "curve_full", "curve_full_accumulated", "curve_full_frozen",
                                      "curve_lora_lion", "curve_lora_adafactor", "curve_full_lion",
                                      "curve_full_adafactor", "curve_lora_muon", "curve_full_muon",
-                                     "curve_dora",
-                                     "curve_mixtral_balanced", "curve_qwen3_moe_balanced")),
+                                     "curve_dora", "curve_mixtral_balanced",
+                                     "curve_qwen3_moe_balanced")),
     name_of);
 
 // All weights and LoRA of each; of two mixtures all weights alone.

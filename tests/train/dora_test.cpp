@@ -1,5 +1,5 @@
-// DoRA in whole steps: what recomputation and micro-batches must not change, and what dropout leaves
-// of the model.
+// DoRA in whole steps: what recomputation and micro-batches must not change, and what dropout
+// leaves of the model.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -115,8 +115,8 @@ TEST(DoraSteps, RecomputationTakesLessMemory) {
   }
 }
 
-// Where B is zero and magnitudes are the norms of the weights, a linear gives W (x - d) + W d, which
-// is the model's, whatever dropout leaves out.
+// Where B is zero and magnitudes are the norms of the weights, a linear gives W (x - d) + W d,
+// which is the model's, whatever dropout leaves out.
 TEST(DoraSteps, DropoutLeavesAModelThatIsNotAdapted) {
   DoraStep step(spec_of(0.5));
   const float adapted = step.loss();

@@ -58,8 +58,7 @@ void run(const ColumnGainGrad& grad, const Invocation& invocation, CpuContext& c
       add_products(dy.at(row), x.at(row), sums, x.columns);
     if (divisor != nullptr) kernels.divide(divisor, sums, x.columns);
   });
-  add_reduction_blocks(context.kernels, partials, reduction_blocks(x.rows), dgain,
-                       grad.accumulate);
+  add_reduction_blocks(context.kernels, partials, reduction_blocks(x.rows), dgain, grad.accumulate);
 }
 
 }  // namespace

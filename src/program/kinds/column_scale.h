@@ -1,5 +1,5 @@
-// scale_columns: y = x * gain, or x * gain / divisor, column by column, computed in fp32 and rounded
-// once. The divisor is a measurement, constant to derivatives.
+// scale_columns: y = x * gain, or x * gain / divisor, column by column, computed in fp32 and
+// rounded once. The divisor is a measurement, constant to derivatives.
 #pragma once
 
 #include <array>
@@ -23,7 +23,8 @@ struct ScaleColumns {
   static constexpr Traits kTraits{.is_cheap = true, .passes_on = kX.name};
 };
 
-// reads: dy, x (tokens, n); with `divided` divisor (n). writes: dgain (n), the sum over tokens of dy
+// reads: dy, x (tokens, n); with `divided` divisor (n). writes: dgain (n), the sum over tokens of
+// dy
 // * x [/ divisor]; with `accumulate` it is updated instead. The derivative in x is scale_columns of
 // dy.
 struct ColumnGainGrad {

@@ -34,7 +34,8 @@ std::string shape_error(const RowNorms& row_norms, const OperationView& view) {
 // its square.
 Cost cost(const RowNorms& row_norms, const OperationView& view, const Extent&) {
   const int64_t rank = row_norms.low_rank ? view[RowNorms::kA].shape.rows() : 0;
-  return streaming_cost(view, view[RowNorms::kW].shape.elements(), 2.0 * static_cast<double>(rank + 1));
+  return streaming_cost(view, view[RowNorms::kW].shape.elements(),
+                        2.0 * static_cast<double>(rank + 1));
 }
 
 // With an adapter it is bound by arithmetic.

@@ -31,7 +31,8 @@ __global__ void row_norms_kernel(RowNormsRun run) {
         run.transposed ? column * run.w.stride + row : row * run.w.stride + column;
     float product = 0.0F;
     for (int64_t k = 0; k < run.rank; ++k)
-      product += load_one(run.b, row * run.b.stride + k) * load_one(run.a, k * run.a.stride + column);
+      product +=
+          load_one(run.b, row * run.b.stride + k) * load_one(run.a, k * run.a.stride + column);
     const float value = load_one(run.w, offset) + run.alpha * product;
     squares += value * value;
   });

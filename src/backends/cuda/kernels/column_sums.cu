@@ -60,8 +60,8 @@ struct ElementOf {
 struct ProductOf {
   ColumnProducts of;
   __device__ float operator()(int64_t row, int64_t column) const {
-    const float product = load_one(of.dy, row * of.dy.stride + column) *
-                          load_one(of.x, row * of.x.stride + column);
+    const float product =
+        load_one(of.dy, row * of.dy.stride + column) * load_one(of.x, row * of.x.stride + column);
     return of.divisor.data == nullptr ? product : product / load_one(of.divisor, column);
   }
 };
