@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("ids")
     arguments = parser.parse_args()
     dtype = getattr(torch, arguments.dtype)
-    model = AutoModelForCausalLM.from_pretrained(arguments.model, dtype=dtype, local_files_only=True)
+    model = AutoModelForCausalLM.from_pretrained(arguments.model, dtype=dtype, local_files_only=True, **peer.plain_experts(arguments.model))
     decode(model, dtype)
     adapted = PeftModel.from_pretrained(model, arguments.adapter, local_files_only=True)
     check_names(adapted, pathlib.Path(arguments.adapter))

@@ -18,6 +18,8 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
+import peer
+
 PARTS = (".absmax", ".quant_map", ".nested_absmax", ".nested_quant_map", ".quant_state.bitsandbytes__nf4")
 
 
@@ -57,7 +59,7 @@ def main() -> None:
     parser.add_argument("ids", nargs="?", default="1 5 9")
     arguments = parser.parse_args()
     stored, source = tensors_of(arguments.quantised), tensors_of(arguments.source)
-    model = AutoModelForCausalLM.from_pretrained(arguments.quantised, device_map="cpu", local_files_only=True)
+    model = AutoModelForCausalLM.from_pretrained(arguments.quantised, device_map="cpu", local_files_only=True, **peer.plain_experts(arguments.quantised))
     linears = {name + ".weight": module for name, module in model.named_modules() if isinstance(module, bnb.nn.Linear4bit)}
     assert linears
     differing = 0

@@ -5,6 +5,7 @@ import json
 
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import AutoConfig
 
 
 def parser(purpose: str) -> argparse.ArgumentParser:
@@ -19,6 +20,11 @@ def parser(purpose: str) -> argparse.ArgumentParser:
 def parse_ids(text: str) -> torch.Tensor:
     """"1 5 9" to (1, tokens)."""
     return torch.tensor([[int(word) for word in text.replace(",", " ").split()]])
+
+
+def plain_experts(folder) -> dict:
+    """Arguments of from_pretrained: experts one by one, where there are any. Grouped products want rows of 16 bytes, which tiny models have not."""
+    return {"experts_implementation": "eager"} if hasattr(AutoConfig.from_pretrained(folder), "num_experts_per_tok") else {}
 
 
 def report(model, arguments: argparse.Namespace) -> None:

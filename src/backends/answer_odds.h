@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "backends/preference_pair.h"
+#include "backends/answer_pair.h"
 
 namespace snug::backends {
 
@@ -34,7 +34,7 @@ struct AnswerOdds {
   constexpr T log_odds() const {
     return (chosen - rejected) - (log_of_rest(chosen) - log_of_rest(rejected));
   }
-  // Of -log sigmoid(log_odds) by log_odds, but for its sign.
+  // Of -log sigmoid(log_odds) by log_odds, without its sign.
   constexpr T slope() const { return sigmoid_of_minus(log_odds()); }
   // Of the log odds of a mean by it: 1 / (1 - exp(mean)).
   static constexpr T odds_slope(T mean) { return T{-1} / std::expm1(mean); }

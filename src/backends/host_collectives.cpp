@@ -55,7 +55,7 @@ void HostCollectives::begin(const AllReduce& reduce, const Invocation& invocatio
 
 void HostCollectives::await(const Invocation& invocation) {
   const auto begun = begun_.find(invocation[program::Await::kY].data);
-  if (begun == begun_.end()) return;
+  SNUG_CHECK(begun != begun_.end(), "what is awaited was not begun");
   begun->second.group->wait(begun->second.ticket);
   begun_.erase(begun);
 }

@@ -96,6 +96,12 @@ std::vector<VerbEntry> make_table() {
        "  compute_dtype=auto   auto, bf16: what is stored in 32 bits is rounded to bf16 "
        "first;\n                       fp32: it stays\n",
        quantize});
+  table.push_back({"dequantize",
+                   "a model folder with experts in MXFP4 (gpt-oss) to one in bf16",
+                   {"model", "output_dir"},
+                   "model:\n  model=DIR            a Hugging Face model folder with MXFP4\n"
+                   "  output_dir=DIR       the folder to make\n",
+                   dequantize});
   table.push_back({"tokenize",
                    "ids of the text on standard input, or of prompt=; the text of ids=",
                    {"model", "prompt", "ids"},

@@ -45,5 +45,6 @@ int explain(const Request& request);
 int models(const Request& request);
 int tokenize(const Request& request);
 int quantize(const Request& request);
+int dequantize(const Request& request);
 
 }  // namespace snug::cli

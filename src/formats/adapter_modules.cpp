@@ -130,7 +130,7 @@ class Selection {
 bool targets_all_linear(const base::JsonObject& config) {
   constexpr const char* kKey = "target_modules";
   return config.has(kKey) && config.value()[kKey].is_string() &&
-         base::lower_case(config.text(kKey)) == "all-linear";
+         base::lower_case(config.text(kKey)) == kAllLinear;
 }
 
 bool narrows_targets(const base::JsonObject& config) {

@@ -6,11 +6,15 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace snug::formats {
 
-// Whether "target_modules" is the text "all-linear", in any case.
+// What stands for every linear of every layer in place of names.
+inline constexpr std::string_view kAllLinear = "all-linear";
+
+// Whether "target_modules" is that text, in any case.
 bool targets_all_linear(const base::JsonObject& config);
 
 // Whether `config` has "layers_to_transform", "exclude_modules", or a pattern as "target_modules",

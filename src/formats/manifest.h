@@ -56,7 +56,7 @@ struct TensorRange {
 
 // What a rank tells of what its file has: a line for each range. The names have no line breaks.
 std::string to_lines(std::span<const TensorRange> ranges);
-// Adds them as parts in `file`, behind those that each tensor has: sort_parts() puts them in order.
+// Adds them as parts in `file`, after those that each tensor has: sort_parts() puts them in order.
 // The tensors are there already.
 void add_parts(std::string_view lines, const std::string& file, Manifest& manifest);
 void sort_parts(Manifest& manifest);

@@ -18,9 +18,8 @@ constexpr std::string_view kAdvice =
     "NF4 folder of it";
 constexpr std::string_view kMxfp4Method = "mxfp4";
 constexpr std::string_view kMxfp4Advice =
-    "snug reads experts in 16 bits. Load the folder in transformers with "
-    "quantization_config=Mxfp4Config(dequantize=True), save it with save_pretrained, and give that "
-    "folder";
+    "snug trains experts in 16 bits. 'snug dequantize model=FOLDER output_dir=FOLDER' makes a "
+    "folder in bf16 of it; give that";
 
 DType dtype_or(const base::JsonObject& json, std::string_view key, DType fallback) {
   std::string name = json.text_or(key, std::string(torch_name(fallback)));

@@ -289,7 +289,7 @@ void add_machine_keys(KeyTable& table) {
       .verbs(kEverywhere);
   table.add_size<&Recipe::host_memory>("host_memory", "0", "budget in host memory; 0: all there is")
       .verbs(kEverywhere);
-  table.add<&Recipe::threads>("threads", "0", "0: one a core")
+  table.add<&Recipe::threads>("threads", "0", "0: one per core")
       .aliases({"num_threads"})
       .range({.least = 0, .most = kMaxThreads})
       .verbs(kEverywhere);

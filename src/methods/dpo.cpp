@@ -35,7 +35,7 @@ Program finish_dpo(const Program& forward, const ObjectiveOptions& options) {
     tensor.lifetime = lifetime;
     return builder.add(std::move(tensor));
   };
-  const bool is_given = options.reference == Reference::kept;
+  const bool is_given = options.reference == ReferenceModel::kept;
   const TensorId policy =
       add("policy.log_probabilities", end.segments, Role::scalar, Lifetime::program);
   const TensorId reference = add(program::kReferenceName, end.segments,

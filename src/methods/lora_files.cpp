@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "formats/adapter_modules.h"
 #include "formats/module_pattern.h"
 #include "formats/peft_adapter.h"
 #include "methods/method.h"
@@ -191,10 +192,13 @@ MethodOptions options(const AdapterConfig& config) {
 }
 
 // Expressions are written as the names that they stand for: PEFT reads names or one expression,
-// which it would match with modules that are no linears, too.
+// which it would match with modules that are no linears, too. So is all-linear where there are
+// experts, which it means for PEFT.
 std::vector<std::string> written_targets(const SavedAdapter& saved) {
   const std::vector<std::string>& targets = saved.recipe.target_modules;
-  if (std::none_of(targets.begin(), targets.end(), formats::is_module_pattern)) return targets;
+  const bool has_pattern = std::ranges::any_of(targets, formats::is_module_pattern);
+  const bool is_all = targets == std::vector<std::string>{std::string(formats::kAllLinear)};
+  if (!has_pattern && !(is_all && saved.has_experts)) return targets;
   std::vector<std::string> names;
   for (LoraModule& module : adapted_modules(saved.tensors))
     names.push_back(std::move(module.module));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "program/kind.h"
 #include "program/kinds.h"
 #include "program/operands.h"
 #include "program/tensor_names.h"

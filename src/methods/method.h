@@ -34,6 +34,7 @@ struct SavedAdapter {
   const formats::Recipe& recipe;
   std::span<const program::Tensor> tensors;  // of role adapter
   bool transposed_linears = false;           // the base model stores some as (in, out)
+  bool has_experts = false;                  // which are no linears here
 };
 
 // What a method may ask of the model that it is used with.

@@ -16,7 +16,7 @@ namespace snug::methods {
 using ObjectiveKind = formats::Objective;
 
 // Where the log-probabilities that a model is compared with come from.
-enum class Reference : uint8_t {
+enum class ReferenceModel : uint8_t {
   none,         // nothing is compared
   adapter_off,  // the same weights without the adapter, in a program before each micro-batch
   kept,         // made before training, of the model as it begins, and given with the batch
@@ -25,7 +25,7 @@ enum class Reference : uint8_t {
 // An objective looks at what is its own.
 struct ObjectiveOptions {
   ObjectiveKind kind = ObjectiveKind::next_token;
-  Reference reference = Reference::none;
+  ReferenceModel reference = ReferenceModel::none;
   double beta = 0.1;
 };
 

@@ -35,13 +35,8 @@ ModelConfig parse_config_object(const base::JsonObject& json) {
     json.fail("model_type",
               fmt::format("is \"{}\", which is not built; snug has {}", type, family_names()));
   ModelConfig config = family->parse(json);
-  if (const auto quantised = formats::parse_quantization_config(json.value(), json.file())) {
-    if (config.num_experts > 0)
-      json.fail("quantization_config",
-                "is present; snug does not multiply the matrices of experts in 4 bits. Use a "
-                "folder with the weights in 16 or 32 bits");
+  if (const auto quantised = formats::parse_quantization_config(json.value(), json.file()))
     config.stored = StoredNf4{.double_quant = quantised->double_quant};
-  }
   config.file_width = file_width(json.value());
   return config;
 }

@@ -90,8 +90,8 @@ std::optional<StoredNf4> stored_nf4(const std::filesystem::path& folder,
   const TensorIndex index = open_weights(folder, stack);
   const std::string own_head = stack.tied_head ? "" : head_weight(stack);
   std::optional<Quantised> first;
-  StoredNf4 stored;
-  for (const Weight& weight : weights_of(stack)) {
+  StoredNf4 stored{.kept = matrices_in_16_bits(stack)};
+  for (const Weight& weight : file_weights_of(stack)) {
     const auto state = formats::find_quant_state(index, weight.name);
     if (!state) {
       if (weight.is_linear()) stored.kept.push_back(weight.name);

@@ -137,6 +137,14 @@ std::vector<Weight> file_weights_of(const Stack& stack) {
   return in_files;
 }
 
+std::vector<std::string> matrices_in_16_bits(const Stack& stack) {
+  std::vector<std::string> names;
+  for (const Weight& weight : weights_of(stack))
+    if (weight.layer >= 0 && weight.shape.rank() == 2 && !weight.is_linear())
+      names.push_back(weight.name);
+  return names;
+}
+
 int64_t parameter_count(const ModelConfig& config) {
   int64_t count = 0;
   for (const Weight& weight : weights_of(config)) count += weight.shape.elements();

@@ -38,6 +38,10 @@ std::vector<Weight> weights_of(const ModelConfig& config);
 // The same as files hold them: each matrix of an expert is a tensor of its own (expert_names.h).
 std::vector<Weight> file_weights_of(const Stack& stack);
 
+// The matrices of layers that are no linears, and so stay in 16 bits where linears are stored in 4:
+// routers and the biases of experts.
+std::vector<std::string> matrices_in_16_bits(const Stack& stack);
+
 int64_t parameter_count(const ModelConfig& config);
 
 // The table of the embedding, and what a head of its own is stored as, be there one or not.

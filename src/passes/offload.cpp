@@ -35,7 +35,7 @@ class Offload {
         is_side_by_side_(!target.host_reaches_device()),
         result_(program),
         before_(program.operations.size()),
-        behind_(program.operations.size()),
+        after_(program.operations.size()),
         fetched_(program.tensors.size(), kNone) {
     result_.operations.clear();
   }
@@ -96,8 +96,8 @@ class Offload {
     SNUG_CHECK(checkpoint.written < end, "{} is written when its layer is done",
                input_.tensor(checkpoint.id).name);
     checkpoint.host = add_copy(checkpoint.id, ".offloaded", Space::pinned_host);
-    behind_[index(checkpoint.written)].push_back(transfer(checkpoint.id, checkpoint.host));
-    behind_[index(end)].push_back(await(checkpoint.id, checkpoint.host));
+    after_[index(checkpoint.written)].push_back(transfer(checkpoint.id, checkpoint.host));
+    after_[index(end)].push_back(await(checkpoint.id, checkpoint.host));
   }
 
   void bring_back(const Checkpoint& checkpoint) {
@@ -152,7 +152,7 @@ class Offload {
     if (operation.phase != Phase::forward) read_fetched(operation);
     push_copies(before_[i]);
     result_.operations.push_back(operation);
-    push_copies(behind_[i]);
+    push_copies(after_[i]);
   }
 
   void read_fetched(Operation& operation) const {
@@ -169,7 +169,7 @@ class Offload {
   Program result_;
   std::vector<Layer> layers_;
   std::vector<std::vector<Operation>> before_;  // by operation of the input
-  std::vector<std::vector<Operation>> behind_;
+  std::vector<std::vector<Operation>> after_;
   std::vector<TensorId> fetched_;  // by tensor of the input: what takes its place; kNone: itself
 };
 

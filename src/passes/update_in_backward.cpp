@@ -56,7 +56,7 @@ class Mover {
     result_.operations.clear();
     for (size_t i = 0; i < before.size(); ++i) {
       result_.operations.push_back(before[i]);
-      for (Operation& operation : behind_[static_cast<int32_t>(i)])
+      for (Operation& operation : after_[static_cast<int32_t>(i)])
         result_.operations.push_back(std::move(operation));
     }
     return std::move(result_);
@@ -104,7 +104,7 @@ class Mover {
     norms_.push_back(norm);
     const TensorId factor = find_or_add(scalar(clip_factor_name(weight), Lifetime::program));
     replace_operand(here, "factor", factor);
-    std::vector<Operation>& after = behind_[last];
+    std::vector<Operation>& after = after_[last];
     after.push_back(operation_of(GlobalNorm{}, {gradient}, {norm}, here.layer));
     after.push_back(operation_of(ClipFactor{}, {norm}, {factor}, here.layer));
     after.push_back(std::move(here));
@@ -113,7 +113,7 @@ class Mover {
   const Program& update_;
   Program result_;
   std::vector<int32_t> last_touch_;                    // in micro, by owner
-  std::map<int32_t, std::vector<Operation>> behind_;   // by operation of micro
+  std::map<int32_t, std::vector<Operation>> after_;   // by operation of micro
   std::unordered_map<std::string, TensorId> by_name_;  // in the result
   std::vector<TensorId> norms_;                        // of each gradient
 };

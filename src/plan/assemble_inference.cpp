@@ -5,6 +5,8 @@
 
 #include "formats/adapter_config.h"
 #include "methods/method.h"
+#include "models/families.h"
+#include "models/weights.h"
 #include "plan/assembly.h"
 
 namespace snug::plan {
@@ -55,8 +57,10 @@ class Planner : public Changes {
   std::optional<Change> cheapest(const Budget& budget) override {
     InferenceSpec spec = spec_;
     if (auto change = with_fewer_sequences(spec, {}, budget)) return change;
-    if (spec.quantization || spec.model.num_experts > 0) return std::nullopt;
-    spec.quantization = passes::QuantizeOptions{.nested = recipe_.double_quant, .kept = {}};
+    if (spec.quantization) return std::nullopt;
+    spec.quantization =
+        passes::QuantizeOptions{.nested = recipe_.double_quant,
+                                .kept = models::matrices_in_16_bits(models::stack_of(spec.model))};
     const Overrides in_4_bits{{"load_in_4bit", "true"}};
     if (auto change = with(spec, in_4_bits, budget)) return change;
     return with_fewer_sequences(spec, in_4_bits, budget);

@@ -199,9 +199,7 @@ std::vector<Overrides> ChangeSearch::smaller_adapters() const {
 std::vector<Method> ChangeSearch::adapter_methods() const {
   if (model_.stored) return {};
   const auto leaner = methods::method_of(recipe_.method).leaner;
-  std::vector<Method> methods(leaner.begin(), leaner.end());
-  if (model_.num_experts > 0) std::erase_if(methods, always_in_4_bits);
-  return methods;
+  return {leaner.begin(), leaner.end()};
 }
 
 std::vector<ChangeSearch::Stage> ChangeSearch::stages() const {

@@ -1,5 +1,5 @@
 // Stages: try rows of 1, 2, 3, ... times the longest document, as far as they divide the rows of a
-// step, and keep the one with most tokens a second; where none fits, look for the longest that does
+// step, and keep the one with most tokens per second; where none fits, look for the longest that does
 // by halving.
 #include "plan/choose_length.h"
 

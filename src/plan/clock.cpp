@@ -13,17 +13,17 @@ using program::Program;
 using program::TensorId;
 
 // When something was done, and whether by the host next to a device.
-struct Moment {
+struct TimePoint {
   double seconds = 0;
   bool by_host = false;
 };
 
-Moment later(const Moment& a, const Moment& b) { return a.seconds >= b.seconds ? a : b; }
+TimePoint later(const TimePoint& a, const TimePoint& b) { return a.seconds >= b.seconds ? a : b; }
 
 // When the bytes of a tensor were last touched.
 struct Touched {
-  Moment written;
-  Moment read;
+  TimePoint written;
+  TimePoint read;
 };
 
 // Layers repeat: each name and shape is looked up once. Equal shapes may differ in work, as a norm
@@ -84,7 +84,7 @@ Timeline simulate(const Program& program, const Rates& rates, const program::Bat
   Lookup lookup(rates, bounds);
   std::map<program::Channel, double> channel_free;
   std::vector<Touched> touched(program.tensors.size());
-  std::vector<Moment> arrived(program.tensors.size());  // by what a copy writes
+  std::vector<TimePoint> arrived(program.tensors.size());  // by what a copy writes
   const auto state = [&](TensorId id) -> Touched& {
     return touched[static_cast<size_t>(program.owner(id))];
   };
@@ -94,7 +94,7 @@ Timeline simulate(const Program& program, const Rates& rates, const program::Bat
     const Operation& operation = program.operations[i];
     const bool by_host = operation.channel == program::Channel::host;
     double start = channel_free[operation.channel];
-    const auto after = [&](const Moment& moment) {
+    const auto after = [&](const TimePoint& moment) {
       const bool joins = moment.seconds > 0 && moment.by_host != by_host;
       start = std::max(start, moment.seconds + (joins ? join : 0));
     };
@@ -118,7 +118,7 @@ Timeline simulate(const Program& program, const Rates& rates, const program::Bat
       after({channel_free[program::Channel::compute], false});
 
     const double seconds = lookup.seconds({program, operation});
-    const Moment end{start + seconds, by_host};
+    const TimePoint end{start + seconds, by_host};
     for (const TensorId id : operation.reads) state(id).read = later(state(id).read, end);
     for (const TensorId id : operation.writes) state(id).written = end;
     for (const TensorId id : operation.updates) state(id).written = end;

@@ -8,7 +8,8 @@
 // computes takes as long as the memory that they share allows.
 //
 // What it leaves out: reading a batch and writing a line of metrics between programs
-// (microseconds), and channels taking bandwidth from one another.
+// (microseconds), channels taking bandwidth from one another, and on a card that where a recording
+// ends for work of the host (runtime/partitions.h) all that was queued is waited for.
 //
 // Pure functions.
 #pragma once

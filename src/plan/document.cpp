@@ -51,12 +51,12 @@ Json to_json(const program::DeviceFacts& card, int64_t recorded_launches) {
           {"graph_basis", base::word_of(Basis::assumed)}};
 }
 
-// Bytes of host memory in use in each phase, of so many ranks.
-Json phases_json(const PlanDocument& document, int64_t ranks) {
+// Bytes of host memory in use in each activity, of so many ranks.
+Json activities_json(const PlanDocument& document, int64_t ranks) {
   Json json = Json::object();
   if (document.before_job_bytes() > 0) json["reading"] = document.before_job_bytes() * ranks;
-  for (const PlanDocument::PhaseFigures& figures : document.phases)
-    json[std::string(base::word_of(figures.phase))] = document.phase_bytes(figures) * ranks;
+  for (const PlanDocument::ActivityFigures& figures : document.activities)
+    json[std::string(base::word_of(figures.activity))] = document.activity_bytes(figures) * ranks;
   return json;
 }
 
@@ -67,21 +67,22 @@ Json to_json(const RankFigures& ranks, const PlanDocument& document) {
   for (const auto& [kind, figures] : ranks.collectives)
     json["collectives"][kind] = {{"count", figures.count}, {"sent_bytes", figures.sent_bytes}};
   json["node"] = {{"host_bytes", document.resident_bytes() * ranks.node_ranks},
-                  {"phases", phases_json(document, ranks.node_ranks)}};
+                  {"activities", activities_json(document, ranks.node_ranks)}};
   return json;
 }
 
 // Without a device of its own memory, its arena lies in the host's too.
-std::vector<PlanDocument::PhaseFigures> phases_on_host(const MemoryReport& memory, bool has_card) {
-  std::vector<PlanDocument::PhaseFigures> phases;
-  for (const PhaseReport& report : memory.phases) {
+std::vector<PlanDocument::ActivityFigures> activities_on_host(const MemoryReport& memory,
+                                                              bool has_card) {
+  std::vector<PlanDocument::ActivityFigures> activities;
+  for (const ActivityReport& report : memory.activities) {
     int64_t bytes = 0;
     for (size_t s = 0; s < report.bytes.size(); ++s)
       if (!has_card || static_cast<program::Space>(s) != program::Space::device)
         bytes += report.bytes[s];
-    phases.push_back({report.phase, bytes});
+    activities.push_back({report.activity, bytes});
   }
-  return phases;
+  return activities;
 }
 
 // Of all scratch of the job: the least certain.
@@ -122,7 +123,7 @@ PlanDocument describe(const Job& job, const program::Target& target) {
   const MemoryReport memory = read_memory(job);
   document.device.report = memory.spaces[0];
   document.host.report = merged(memory.spaces[1], memory.spaces[2]);
-  document.phases = phases_on_host(memory, target.device().has_value());
+  document.activities = activities_on_host(memory, target.device().has_value());
   document.parameters = job.parameters;
   document.trainable_parameters = job.trainable_parameters;
   document.workspaces = base::word_of(workspace_basis(job, target));
@@ -171,7 +172,7 @@ std::string to_json(const PlanDocument& document) {
                      {"basis", base::word_of(document.outside_basis)}};
   json["reading"] = {{"peak_bytes", document.reading_bytes}, {"held_bytes", document.held_bytes}};
   json["resident"] = {{"peak_bytes", document.resident_bytes()}};
-  if (!document.phases.empty()) json["resident"]["phases"] = phases_json(document, 1);
+  if (!document.activities.empty()) json["resident"]["activities"] = activities_json(document, 1);
   json["parameters"] = {{"total", document.parameters},
                         {"trainable", document.trainable_parameters}};
   json["tokens_per_step"] = document.tokens_per_step;

@@ -74,12 +74,12 @@ struct PlanDocument {
   // Of a card: the most launches in one run of each program, which the card may keep recorded.
   // The memory of the recordings is part of what lies outside the arena (program/graph_memory.h).
   int64_t recorded_launches = 0;
-  // What a training job uses of its arenas in host memory, phase by phase.
-  struct PhaseFigures {
-    Phase phase = Phase::loading;
+  // What a training job uses of its arenas in host memory, activity by activity.
+  struct ActivityFigures {
+    Activity activity = Activity::loading;
     int64_t arena_bytes = 0;
   };
-  std::vector<PhaseFigures> phases{};
+  std::vector<ActivityFigures> activities{};
   // What the process holds next to the arenas: code, libraries, tokenizer, documents.
   int64_t outside_bytes = 0;
   int64_t process_bytes = 0;             // of them those of this process, measured
@@ -109,8 +109,8 @@ struct PlanDocument {
     return std::max(before_job_bytes(), arena_bytes_on_host() + outside_bytes);
   }
   int64_t before_job_bytes() const { return std::max(reading_bytes, held_bytes); }
-  // Host memory in use during a phase, with what lies outside the arenas.
-  int64_t phase_bytes(const PhaseFigures& figures) const {
+  // Host memory in use during an activity, with what lies outside the arenas.
+  int64_t activity_bytes(const ActivityFigures& figures) const {
     return figures.arena_bytes + outside_bytes;
   }
   int64_t arena_bytes_on_host() const {

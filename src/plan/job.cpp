@@ -87,7 +87,7 @@ class TrainingPlanner {
     pipeline_.shard_over(
         passes::Sharding(stored(forward), job_.trainables, job_.states, spec_.ranks), spec_.ranks);
     add_micros(forward, trainable, spec_.update_in_backward ? &update : nullptr);
-    if (spec_.objective.reference != methods::Reference::none) add_reference();
+    if (spec_.objective.reference != methods::ReferenceModel::none) add_reference();
     const std::vector<Tensor> sums = results_of(forward);
     std::vector<Tensor> results = sums;
     results.push_back(tensor_of(update, program::kGradientNormName));
@@ -148,7 +148,7 @@ class TrainingPlanner {
   // training begins; else the micro-batch that follows reads them.
   void add_reference() {
     const Program forward = base_forward(ProgramName::reference);
-    if (spec_.objective.reference == methods::Reference::adapter_off)
+    if (spec_.objective.reference == methods::ReferenceModel::adapter_off)
       return add(pipeline_.plain(methods::log_probabilities(forward, program::kReferenceName)));
     const Program kept =
         methods::log_probabilities(adapted(forward, spec_, false), program::kKeptReferenceName);
@@ -353,7 +353,7 @@ std::vector<StepProgram> step_programs(const Job& job, int64_t accumulation) {
       programs.push_back({name, program, runs});
   };
   const bool has_last = job.find(ProgramName::micro_last) != nullptr;
-  if (job.objective.reference == methods::Reference::adapter_off)
+  if (job.objective.reference == methods::ReferenceModel::adapter_off)
     add(ProgramName::reference, accumulation);
   add(ProgramName::micro_first, 1);
   add(ProgramName::micro_next, accumulation - (has_last ? 2 : 1));

@@ -65,8 +65,8 @@ std::string describe(const Program& program, int32_t index) {
   return fmt::format("{} -> {}", name_of(operation.kind()), output);
 }
 
-// Nothing: of a program that no phase of training has.
-std::optional<Phase> phase_of(std::string_view program) {
+// Nothing: of a program that no activity of training has.
+std::optional<Activity> activity_of(std::string_view program) {
   using program::ProgramName;
   const std::optional<ProgramName> name = base::from_word<ProgramName>(program);
   if (!name) return std::nullopt;
@@ -76,18 +76,18 @@ std::optional<Phase> phase_of(std::string_view program) {
     case ProgramName::initialise:
     case ProgramName::prepare:
     case ProgramName::restore:
-      return Phase::loading;
+      return Activity::loading;
     case ProgramName::reference:
     case ProgramName::micro_first:
     case ProgramName::micro_next:
     case ProgramName::micro_last:
     case ProgramName::update:
-      return Phase::training;
+      return Activity::training;
     case ProgramName::evaluate:
-      return Phase::evaluating;
+      return Activity::evaluating;
     case ProgramName::save:
     case ProgramName::save_state:
-      return Phase::saving;
+      return Activity::saving;
     case ProgramName::prefill:
     case ProgramName::decode:
       return std::nullopt;
@@ -96,7 +96,7 @@ std::optional<Phase> phase_of(std::string_view program) {
 }
 
 // How far a program's own tensors reach in the arenas.
-void extend_to(const Job& job, size_t index, PhaseReport& report) {
+void extend_to(const Job& job, size_t index, ActivityReport& report) {
   const Program& program = job.programs[index];
   const auto intervals = passes::live_intervals(program);
   for (size_t id = 0; id < program.tensors.size(); ++id) {
@@ -108,20 +108,21 @@ void extend_to(const Job& job, size_t index, PhaseReport& report) {
   }
 }
 
-std::vector<PhaseReport> read_phases(const Job& job) {
-  std::map<Phase, PhaseReport> phases;
+std::vector<ActivityReport> read_activities(const Job& job) {
+  std::map<Activity, ActivityReport> activities;
   for (size_t p = 0; p < job.programs.size(); ++p) {
-    const std::optional<Phase> phase = phase_of(job.programs[p].name);
-    if (!phase) continue;
-    const auto [entry, is_new] = phases.try_emplace(*phase, PhaseReport{.phase = *phase});
-    PhaseReport& report = entry->second;
+    const std::optional<Activity> activity = activity_of(job.programs[p].name);
+    if (!activity) continue;
+    const auto [entry, is_new] =
+        activities.try_emplace(*activity, ActivityReport{.activity = *activity});
+    ActivityReport& report = entry->second;
     for (size_t s = 0; is_new && s < report.bytes.size(); ++s)
       report.bytes[s] = job.layout.spaces[s].run_bytes + job.layout.spaces[s].step_bytes;
     extend_to(job, p, report);
   }
-  std::vector<PhaseReport> list;
-  list.reserve(phases.size());
-  for (const auto& [phase, report] : phases) list.push_back(report);
+  std::vector<ActivityReport> list;
+  list.reserve(activities.size());
+  for (const auto& [activity, report] : activities) list.push_back(report);
   return list;
 }
 
@@ -161,7 +162,7 @@ std::vector<RoleBytes> live_bytes(const Program& program, Space space) {
 
 MemoryReport read_memory(const Job& job) {
   MemoryReport memory;
-  memory.phases = read_phases(job);
+  memory.activities = read_activities(job);
   for (size_t s = 0; s < memory.spaces.size(); ++s) {
     const auto space = static_cast<Space>(s);
     SpaceReport& report = memory.spaces[s];

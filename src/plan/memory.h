@@ -32,24 +32,25 @@ struct SpaceReport {
 };
 
 // What a job does one after the other, with programs of its own each.
-enum class Phase : uint8_t { loading, training, evaluating, saving };
-constexpr auto words_of(Phase) {
-  return base::words<Phase>({{Phase::loading, "loading"},
-                             {Phase::training, "training"},
-                             {Phase::evaluating, "evaluating"},
-                             {Phase::saving, "saving"}});
+enum class Activity : uint8_t { loading, training, evaluating, saving };
+constexpr auto words_of(Activity) {
+  return base::words<Activity>({{Activity::loading, "loading"},
+                                {Activity::training, "training"},
+                                {Activity::evaluating, "evaluating"},
+                                {Activity::saving, "saving"}});
 }
 
-// Bytes of each space's arena that the phase uses: what all programs share, and how far those of
-// the phase reach beyond it. The largest of all phases is the arena, except for its alignment.
-struct PhaseReport {
-  Phase phase = Phase::loading;
+// Bytes of each space's arena that the activity uses: what all programs share, and how far those of
+// the activity reach beyond it. The largest of all activities is the arena, except for its
+// alignment.
+struct ActivityReport {
+  Activity activity = Activity::loading;
   std::array<int64_t, program::kSpaceCount> bytes{};
 };
 
 struct MemoryReport {
   std::array<SpaceReport, program::kSpaceCount> spaces;
-  std::vector<PhaseReport> phases;  // those that the job has, in their order
+  std::vector<ActivityReport> activities;  // those that the job has, in their order
   const SpaceReport& device() const { return spaces[0]; }
 };
 

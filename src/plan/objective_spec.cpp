@@ -14,7 +14,7 @@ namespace {
 
 using formats::Recipe;
 using methods::Objective;
-using methods::Reference;
+using methods::ReferenceModel;
 
 const Objective& objective_row(const Recipe& recipe) {
   return methods::objective_of(recipe.objective);
@@ -100,8 +100,8 @@ void check_head(const Recipe& recipe, const TrainingSpec& spec) {
                               : ""));
 }
 
-Reference reference_of(const Recipe& recipe, const TrainingSpec& spec) {
-  if (recipe.precompute_ref_log_probs) return Reference::kept;
+ReferenceModel reference_of(const Recipe& recipe, const TrainingSpec& spec) {
+  if (recipe.precompute_ref_log_probs) return ReferenceModel::kept;
   const std::string_view word = base::word_of(recipe.objective);
   if (!spec.is_adapted())
     recipe.fail("method",
@@ -114,7 +114,7 @@ Reference reference_of(const Recipe& recipe, const TrainingSpec& spec) {
                 fmt::format("is given, and objective={} compares with the model as it begins, "
                             "that adapter on; set precompute_ref_log_probs=true",
                             word));
-  return Reference::adapter_off;
+  return ReferenceModel::adapter_off;
 }
 
 }  // namespace
@@ -158,7 +158,7 @@ methods::ObjectiveOptions objective_options(const Recipe& recipe, const Training
                             "it out",
                             base::word_of(recipe.objective)));
   return {.kind = recipe.objective,
-          .reference = objective.compares ? reference_of(recipe, spec) : Reference::none,
+          .reference = objective.compares ? reference_of(recipe, spec) : ReferenceModel::none,
           .beta = recipe.beta};
 }
 

@@ -281,12 +281,9 @@ std::optional<passes::QuantizeOptions> quantization(const Recipe& recipe,
                   "training, method=qlora), or leave it out");
     return std::nullopt;
   }
-  if (model.num_experts > 0)
-    recipe.fail(recipe.is_given("load_in_4bit") ? "load_in_4bit" : "method",
-                "asks for a base model in 4 bits; this one is a mixture of experts, whose matrices "
-                "snug does not multiply in 4 bits. Use method=lora or method=full");
-  return passes::QuantizeOptions{
-      .nested = recipe.double_quant, .kept = {}, .head = quantized_head(recipe, model)};
+  return passes::QuantizeOptions{.nested = recipe.double_quant,
+                                 .kept = models::matrices_in_16_bits(models::stack_of(model)),
+                                 .head = quantized_head(recipe, model)};
 }
 
 methods::BaseModel base_model(const models::ModelConfig& model,

@@ -79,17 +79,17 @@ std::string waiting_text(const PlanDocument& document) {
                             100.0 * std::max(0.0, waits) / document.step_seconds);
 }
 
-// Host memory in use, phase by phase, of a rank and of all ranks of a machine.
-std::string host_phases_text(const RankFigures& ranks, const PlanDocument& document) {
-  const auto row = [&](std::string_view phase, int64_t bytes) {
-    return fmt::format("\n    {:<12} {:>12} {:>12}", phase, readable_bytes(bytes),
+// Host memory in use, activity by activity, of a rank and of all ranks of a machine.
+std::string host_activities_text(const RankFigures& ranks, const PlanDocument& document) {
+  const auto row = [&](std::string_view activity, int64_t bytes) {
+    return fmt::format("\n    {:<12} {:>12} {:>12}", activity, readable_bytes(bytes),
                        readable_bytes(bytes * ranks.node_ranks));
   };
   std::string text =
       fmt::format("\n    {:<12} {:>12} {:>12}", "host memory", "a rank", "a machine");
   if (document.before_job_bytes() > 0) text += row("reading", document.before_job_bytes());
-  for (const PlanDocument::PhaseFigures& figures : document.phases)
-    text += row(base::word_of(figures.phase), document.phase_bytes(figures));
+  for (const PlanDocument::ActivityFigures& figures : document.activities)
+    text += row(base::word_of(figures.activity), document.activity_bytes(figures));
   return text + row("at most", document.resident_bytes());
 }
 
@@ -100,7 +100,7 @@ std::string ranks_text(const RankFigures& ranks, const PlanDocument& document) {
   if (ranks.shards > 1) text += fmt::format("; a rank holds 1/{} of what is sharded", ranks.shards);
   if (ranks.shards > 1 && ranks.replicas > 1)
     text += fmt::format(", in {} replicas", ranks.replicas);
-  text += host_phases_text(ranks, document);
+  text += host_activities_text(ranks, document);
   for (const auto& [kind, figures] : ranks.collectives)
     text += fmt::format("\n    {:<14} {:>8} sent by a rank in {} a step", kind,
                         readable_bytes(figures.sent_bytes), figures.count);

@@ -43,8 +43,8 @@ class LineParser {
   }
 
   // An operation; what it declares is appended to `declarations`.
-  Statement statement(std::vector<Declaration>& declarations) {
-    Statement statement;
+  OperationText statement(std::vector<Declaration>& declarations) {
+    OperationText statement;
     const size_t first = declarations.size();
     if (has_results()) {
       do {
@@ -77,16 +77,16 @@ class LineParser {
     return false;
   }
 
-  Reference reference(std::string_view expected) {
+  NameInText reference(std::string_view expected) {
     const size_t begin = cursor_.position();
-    Reference reference;
+    NameInText reference;
     reference.name = cursor_.word(expected);
     reference.place = {file_, line_.line, line_.column_of(begin)};
     return reference;
   }
 
-  std::vector<Reference> references() {
-    std::vector<Reference> list;
+  std::vector<NameInText> references() {
+    std::vector<NameInText> list;
     cursor_.expect('(', "to open a list of tensors");
     if (cursor_.accept(')')) return list;
     do {
@@ -97,19 +97,19 @@ class LineParser {
   }
 
   // NAME, or OPERAND=NAME.
-  Reference operand() {
-    Reference first = reference("a tensor's name");
+  NameInText operand() {
+    NameInText first = reference("a tensor's name");
     if (!cursor_.accept('=')) return first;
-    Reference named = reference("a tensor's name after '='");
+    NameInText named = reference("a tensor's name after '='");
     named.place = first.place;
     named.operand = std::move(first.name);
     return named;
   }
 
-  Reference result(std::vector<Declaration>& declarations) {
+  NameInText result(std::vector<Declaration>& declarations) {
     std::optional<TensorId> id;
     if (cursor_.peek('%')) id = tensor_id();
-    const Reference self = reference("a result's name");
+    const NameInText self = reference("a result's name");
     if (id || cursor_.peek('(')) {
       declarations.push_back(declare_as(self, id));
       while (cursor_.at_word()) tensor_clause(declarations.back());
@@ -118,10 +118,10 @@ class LineParser {
   }
 
   // Like a result, but the words that follow are the operation's.
-  Reference workspace(std::vector<Declaration>& declarations) {
+  NameInText workspace(std::vector<Declaration>& declarations) {
     std::optional<TensorId> id;
     if (cursor_.peek('%')) id = tensor_id();
-    const Reference self = reference("the workspace's name");
+    const NameInText self = reference("the workspace's name");
     if (id || cursor_.peek('(')) {
       declarations.push_back(declare_as(self, id));
       declarations.back().tensor.role = Role::workspace;
@@ -143,7 +143,7 @@ class LineParser {
   }
 
   // Name, shape and element type.
-  Declaration declare_as(const Reference& self, std::optional<TensorId> id) {
+  Declaration declare_as(const NameInText& self, std::optional<TensorId> id) {
     Declaration declaration;
     declaration.self = self;
     declaration.id = id;
@@ -230,7 +230,7 @@ class LineParser {
     return static_cast<int32_t>(cursor_.integer("a layer", kMinInt32, kMaxInt32));
   }
 
-  void call(Statement& statement) {
+  void call(OperationText& statement) {
     const size_t begin = cursor_.position();
     const std::string name = cursor_.word("a kind of operation");
     const auto kind = kind_from_name(name);
@@ -239,7 +239,7 @@ class LineParser {
     statement.reads = references();
   }
 
-  void clause(Statement& statement, std::vector<Declaration>& declarations) {
+  void clause(OperationText& statement, std::vector<Declaration>& declarations) {
     if (cursor_.accept('{')) return parse_attributes(cursor_, statement.operation.attributes);
     const size_t begin = cursor_.position();
     const std::string word = cursor_.word(
@@ -313,7 +313,7 @@ class Linker {
  public:
   explicit Linker(const std::vector<Declaration>& declarations) : ids_(assign_ids(declarations)) {
     for (size_t i = 0; i < declarations.size(); ++i) {
-      const Reference& self = declarations[i].self;
+      const NameInText& self = declarations[i].self;
       if (!by_name_.emplace(self.name, ids_[i]).second)
         throw base::UserError(fmt::format("tensor '{}' is declared twice", self.name), self.place);
     }
@@ -325,9 +325,9 @@ class Linker {
     }
   }
 
-  Program link(std::string name, const std::vector<Statement>& statements) {
+  Program link(std::string name, const std::vector<OperationText>& statements) {
     program_.name = std::move(name);
-    for (const Statement& statement : statements) {
+    for (const OperationText& statement : statements) {
       Operation operation = statement.operation;
       operation.reads = find_all(statement.reads);
       operation.writes = find_all(statement.writes);
@@ -341,7 +341,7 @@ class Linker {
   }
 
  private:
-  TensorId find(const Reference& reference) const {
+  TensorId find(const NameInText& reference) const {
     const auto found = by_name_.find(reference.name);
     if (found == by_name_.end())
       throw base::UserError(fmt::format("tensor '{}' is not declared", reference.name),
@@ -351,7 +351,7 @@ class Linker {
 
   // Operands that are named stand where their kind has them.
   static void check_names(const Operation& operation, Access access,
-                          const std::vector<Reference>& references) {
+                          const std::vector<NameInText>& references) {
     const std::vector<std::string_view> names = operand_names(operation, access);
     for (size_t i = 0; i < references.size(); ++i) {
       const std::string& written = references[i].operand;
@@ -364,10 +364,10 @@ class Linker {
     }
   }
 
-  std::vector<TensorId> find_all(const std::vector<Reference>& references) const {
+  std::vector<TensorId> find_all(const std::vector<NameInText>& references) const {
     std::vector<TensorId> ids;
     ids.reserve(references.size());
-    for (const Reference& reference : references) ids.push_back(find(reference));
+    for (const NameInText& reference : references) ids.push_back(find(reference));
     return ids;
   }
 
@@ -383,7 +383,7 @@ Program parse_text(std::string_view text, const std::string& file) {
   if (lines.empty()) throw base::UserError("expected 'program NAME', found no line", {file, 1, 1});
   std::string name = LineParser(lines[0], file).program_name();
   std::vector<Declaration> declarations;
-  std::vector<Statement> statements;
+  std::vector<OperationText> statements;
   for (size_t i = 1; i < lines.size(); ++i) {
     LineParser parser(lines[i], file);
     if (auto declaration = parser.input())

@@ -11,7 +11,7 @@
 namespace snug::program {
 
 // A name and where it stands, for errors that show only once all lines are read.
-struct Reference {
+struct NameInText {
   std::string name;
   base::Location place;
   std::string operand;  // the name that the kind gives it; empty: not written
@@ -19,18 +19,18 @@ struct Reference {
 
 struct Declaration {
   Tensor tensor;
-  Reference self;
+  NameInText self;
   std::optional<TensorId> id;  // as written
   bool inherits_layer = true;
-  std::optional<Reference> base;
+  std::optional<NameInText> base;
 };
 
-struct Statement {
+struct OperationText {
   Operation operation;
-  std::vector<Reference> reads;
-  std::vector<Reference> writes;
-  std::vector<Reference> updates;
-  std::optional<Reference> workspace;
+  std::vector<NameInText> reads;
+  std::vector<NameInText> writes;
+  std::vector<NameInText> updates;
+  std::optional<NameInText> workspace;
 };
 
 }  // namespace snug::program

@@ -281,8 +281,8 @@ TrainerState restore_checkpoint(const fs::path& folder, const models::ModelConfi
     const Sources sources{
         .model = &config,
         .find = [&](const program::Tensor& tensor) { return files.find(tensor); },
-        .check = [&](const Transfer& transfer) { files.check(transfer); },
-        .read = [&](std::span<const Transfer> transfers) { return files.read(transfers); }};
+        .check = [&](const TensorRead& tensor_read) { files.check(tensor_read); },
+        .read = [&](std::span<const TensorRead> tensor_reads) { return files.read(tensor_reads); }};
     perform(ProgramName::restore, sources, executor);
   });
   return state;

@@ -31,15 +31,15 @@ constexpr size_t kOptimizer = 1;
 
 // The state must be what this job computes with: the same names, shapes and element types, or the
 // run would go on with other bits.
-void check_same_type(const TensorIndex& index, const Transfer& transfer) {
-  const formats::TensorInfo& info = *transfer.source->info;
-  check_transfer(index, transfer, "as the recipe and the base model say");
-  if (info.dtype != transfer.destination.dtype)
+void check_same_type(const TensorIndex& index, const TensorRead& tensor_read) {
+  const formats::TensorInfo& info = *tensor_read.source->info;
+  check_read(index, tensor_read, "as the recipe and the base model say");
+  if (info.dtype != tensor_read.destination.dtype)
     base::throw_user_error(
         "{}: tensor '{}' is stored as {} and this job keeps it as {}; the checkpoint was made with "
         "another optim or compute_dtype, resume with those",
-        index.path_of(*transfer.source).string(), info.name, info.stored_dtype,
-        base::name_of(transfer.destination.dtype));
+        index.path_of(*tensor_read.source).string(), info.name, info.stored_dtype,
+        base::name_of(tensor_read.destination.dtype));
 }
 
 [[noreturn]] void fail_missing(const fs::path& folder, const std::string& name) {
@@ -159,8 +159,8 @@ const TensorIndex& CheckpointFiles::index_of(const IndexedTensor& tensor) const 
   return indexes_.front();
 }
 
-void CheckpointFiles::check(const Transfer& transfer) const {
-  check_same_type(index_of(*transfer.source), transfer);
+void CheckpointFiles::check(const TensorRead& tensor_read) const {
+  check_same_type(index_of(*tensor_read.source), tensor_read);
 }
 
 void CheckpointFiles::check_names() const {
@@ -175,34 +175,34 @@ void CheckpointFiles::check_names() const {
 }
 
 // A file's tensors in their order.
-std::vector<Transfer> CheckpointFiles::verified(size_t number,
-                                                std::span<const Transfer> restored) const {
+std::vector<TensorRead> CheckpointFiles::verified(size_t number,
+                                                  std::span<const TensorRead> restored) const {
   const TensorIndex& index = indexes_[number];
-  std::unordered_map<const IndexedTensor*, const Transfer*> by_source;
+  std::unordered_map<const IndexedTensor*, const TensorRead*> by_source;
   std::unordered_set<std::string_view> names;
-  for (const Transfer& transfer : restored) {
-    by_source.emplace(transfer.source, &transfer);
-    names.insert(transfer.source->info->name);
+  for (const TensorRead& tensor_read : restored) {
+    by_source.emplace(tensor_read.source, &tensor_read);
+    names.insert(tensor_read.source->info->name);
   }
   const comm::Mesh& mesh = executor_.mesh();
-  std::vector<Transfer> transfers;
+  std::vector<TensorRead> tensor_reads;
   for (const IndexedTensor& tensor : index.tensors()) {
     const auto found = by_source.find(&tensor);
     if (found != by_source.end()) {
-      transfers.push_back(*found->second);
+      tensor_reads.push_back(*found->second);
     } else {
       const size_t turn = number + static_cast<size_t>(&tensor - index.tensors().data());
       const auto shards = static_cast<size_t>(comm::Mesh::size_of(mesh.shards));
       if (names.contains(tensor.info->name) || turn % shards != static_cast<size_t>(mesh.shard()))
         continue;
-      transfers.push_back(without_destination(tensor));
+      tensor_reads.push_back(without_destination(tensor));
     }
-    transfers.back().checksums = formats::checksums_of(checksums_, index, tensor);
+    tensor_reads.back().checksums = formats::checksums_of(checksums_, index, tensor);
   }
-  return transfers;
+  return tensor_reads;
 }
 
-ReadReport CheckpointFiles::read(std::span<const Transfer> restored) const {
+ReadReport CheckpointFiles::read(std::span<const TensorRead> restored) const {
   check_names();
   ReadReport report;
   for (size_t number = indexes_.size(); number-- > 0;) {

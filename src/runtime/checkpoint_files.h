@@ -30,16 +30,16 @@ class CheckpointFiles {
   // Throws UserError when there is no such tensor, or it is another one there.
   std::vector<FilePart> find(const program::Tensor& tensor) const;
   // The state as the files hold it must be what this job computes with.
-  void check(const Transfer& transfer) const;
+  void check(const TensorRead& tensor_read) const;
   // Reads and verifies these; tensors that the job does not put back are verified alone, each by
   // one rank of a replica. Throws base::DamagedFile where bytes are not those that were written.
-  ReadReport read(std::span<const Transfer> restored) const;
+  ReadReport read(std::span<const TensorRead> restored) const;
 
  private:
   std::vector<FilePart> find_parts(const models::FilePiece& piece) const;
   void check_names() const;
   const formats::TensorIndex& index_of(const formats::IndexedTensor& tensor) const;
-  std::vector<Transfer> verified(size_t index, std::span<const Transfer> restored) const;
+  std::vector<TensorRead> verified(size_t index, std::span<const TensorRead> restored) const;
 
   std::filesystem::path folder_;
   const formats::FolderChecksums& checksums_;

@@ -159,7 +159,7 @@ Executor::Executor(const plan::Job& job, backends::Backend& backend, const comm:
     : job_(job),
       backend_(backend),
       mesh_(mesh != nullptr ? *mesh : comm::Mesh{}),
-      moments_(backend.events(job.programs.size() + 1)) {
+      points_(backend.events(job.programs.size() + 1)) {
   std::vector<std::byte*> bases;
   for (size_t space = 0; space < job.layout.spaces.size(); ++space) {
     const int64_t bytes = job.layout.spaces[space].arena_bytes;
@@ -245,8 +245,8 @@ const program::BatchBounds& Executor::bounds(program::ProgramName program) const
 }
 
 void Executor::mark_copies(const Loaded& list, size_t partition) {
-  if (!list.host_copies[partition].inputs.empty()) moments_->mark(list.index);
-  if (list.host_copies[partition].has_results) moments_->mark(results_copied());
+  if (!list.host_copies[partition].inputs.empty()) points_->mark(list.index);
+  if (list.host_copies[partition].has_results) points_->mark(results_copied());
 }
 
 void Executor::run_partition(const Loaded& list, size_t index) {
@@ -321,7 +321,7 @@ void Executor::await_inputs(program::ProgramName program) const {
 
 void Executor::await_input(std::string_view host_name) const {
   for (const auto& list : programs_)
-    if (list->by_name.contains(host_name)) moments_->wait(list->index);
+    if (list->by_name.contains(host_name)) points_->wait(list->index);
 }
 
 void Executor::write_input(std::string_view name, const void* value, int64_t bytes) {

@@ -56,9 +56,9 @@ class Executor {
     write_input(name, &value, sizeof(T));
   }
   // Whether result() would return at once.
-  bool has_results() const { return moments_->is_reached(results_copied()); }
+  bool has_results() const { return points_->is_reached(results_copied()); }
   // Returns when the host sides of the results are what the last runs left in them.
-  void await_results() const { moments_->wait(results_copied()); }
+  void await_results() const { points_->wait(results_copied()); }
   // What the last run of a program with this result left in it.
   template <typename T>
   T result(std::string_view name) {
@@ -82,7 +82,7 @@ class Executor {
 
  private:
   struct Loaded;  // a program with its resolved operations
-  // Points of moments_: when a program's last run had copied its inputs, by the program's index;
+  // Points of points_: when a program's last run had copied its inputs, by the program's index;
   // and when the last results were copied.
   size_t results_copied() const { return job_.programs.size(); }
 
@@ -98,9 +98,9 @@ class Executor {
   const plan::Job& job_;
   backends::Backend& backend_;
   const comm::Mesh mesh_;
-  std::vector<std::unique_ptr<backends::Arena>> arenas_;  // one a space; null where empty
+  std::vector<std::unique_ptr<backends::Arena>> arenas_;  // one for each space; null where empty
   std::vector<std::unique_ptr<Loaded>> programs_;
-  std::unique_ptr<backends::DeviceEvents> moments_;
+  std::unique_ptr<backends::DeviceEvents> points_;
   Observer* observer_ = nullptr;
 };
 

@@ -27,7 +27,7 @@ class HostWindow {
   // Most bytes that may be open at once; no limit where the host reaches the device.
   int64_t capacity_bytes() const;
 
-  // Where to write what shall lie at `device`; undefined at first unless the host reaches it.
+  // Where to write what belongs at `device`; undefined at first unless the host reaches it.
   // CHECKs the capacity.
   std::byte* open(std::byte* device, int64_t bytes);
   // Puts everything that was opened in its place, before what the backend is given later.

@@ -45,10 +45,10 @@ Sources sources_of(const formats::TensorIndex& index, FileSet files, std::string
             return parts;
           },
           .check = [&index, reason = std::move(reason)](
-                       const Transfer& transfer) { check_transfer(index, transfer, reason); },
+                       const TensorRead& tensor_read) { check_read(index, tensor_read, reason); },
           .read =
-              [&index, &executor, program](std::span<const Transfer> transfers) {
-                return read_tensors(index, transfers, executor, program);
+              [&index, &executor, program](std::span<const TensorRead> tensor_reads) {
+                return read_tensors(index, tensor_reads, executor, program);
               },
           .index = model != nullptr ? &index : nullptr};
 }
@@ -80,10 +80,10 @@ void Performance::operation(size_t index) {
   });
 }
 
-void Performance::queue(Transfer transfer) {
-  sources_.check(transfer);
-  transfer.trace = trace_;
-  transfers_.push_back(std::move(transfer));
+void Performance::queue(TensorRead tensor_read) {
+  sources_.check(tensor_read);
+  tensor_read.trace = trace_;
+  tensor_reads_.push_back(std::move(tensor_read));
 }
 
 void Performance::operator()(const program::Read&) {
@@ -102,20 +102,20 @@ void Performance::operator()(const program::Read&) {
 
 // What the rank holds of it.
 void Performance::queue_part(const FilePart& part, const Tensor& tensor, const Buffer& held) {
-  Transfer transfer{part.source, held};
-  transfer.is_counted = counts(tensor.rank_step > 0);
+  TensorRead tensor_read{part.source, held};
+  tensor_read.is_counted = counts(tensor.rank_step > 0);
   if (part.first || tensor.is_sharded()) {
     const int64_t part_first = part.first.value_or(0);
     const int64_t part_elements = part.source->info->elements();
     const program::Shape flat{part_elements};
-    transfer.whole = part.first ? part.shape.value_or(flat) : whole_shape(tensor);
+    tensor_read.whole = part.first ? part.shape.value_or(flat) : whole_shape(tensor);
     const int64_t begin = std::max(held.first, part_first);
     const int64_t end = std::min(held.first + held.elements(), part_first + part_elements);
-    transfer.destination = slice(held, begin - held.first, std::max<int64_t>(0, end - begin));
-    transfer.first = begin - part_first;
-    if (end <= begin) transfer.first = 0;
+    tensor_read.destination = slice(held, begin - held.first, std::max<int64_t>(0, end - begin));
+    tensor_read.first = begin - part_first;
+    if (end <= begin) tensor_read.first = 0;
   }
-  queue(std::move(transfer));
+  queue(std::move(tensor_read));
 }
 
 // Of what the operation writes.
@@ -144,18 +144,18 @@ void Performance::operator()(const program::ReadNf4& read) {
     queue_parts(*in_file, weight);
     return zero_padding();
   }
-  Transfer transfer{sources_.find(codes).front().source, {}, weight};
-  transfer.is_counted = counts(weight.is_part);
-  transfer.whole = given.shape;
-  transfer.transposed = given.transposed;
-  transfer.first = weight.codes.first * 2;
+  TensorRead tensor_read{sources_.find(codes).front().source, {}, weight};
+  tensor_read.is_counted = counts(weight.is_part);
+  tensor_read.whole = given.shape;
+  tensor_read.transposed = given.transposed;
+  tensor_read.first = weight.codes.first * 2;
   const int64_t elements = given.shape.elements();
-  transfer.destination.shape = {held_elements(weight, elements)};
-  transfer.destination.strides = program::dense_strides(transfer.destination.shape);
-  if (transfer.destination.elements() == 0) transfer.first = 0;
+  tensor_read.destination.shape = {held_elements(weight, elements)};
+  tensor_read.destination.strides = program::dense_strides(tensor_read.destination.shape);
+  if (tensor_read.destination.elements() == 0) tensor_read.first = 0;
   await_room(weight);
   if (weight.is_part && weight.nested()) scaled_.push_back({weight, elements, trace_});
-  queue(std::move(transfer));
+  queue(std::move(tensor_read));
   zero_codes(weight);
 }
 
@@ -187,23 +187,23 @@ void Performance::queue_parts(const formats::Nf4Parts& in_file, const StoredWeig
 // A part of a stored weight, byte for byte: whatever type the file views it as.
 void Performance::queue_bytes(const IndexedTensor& source, const Buffer& destination, bool is_part,
                               bool holds_values) {
-  Transfer transfer{&source, destination};
-  transfer.holds_values = holds_values;
-  transfer.is_counted = counts(is_part);
-  transfer.destination.dtype = *source.info->dtype;
-  transfer.whole.emplace();
-  for (const int64_t dim : source.info->shape) transfer.whole->append(dim);
-  const int64_t width = transfer.width();
-  transfer.first = destination.first * base::size_of(destination.dtype) / width;
-  const int64_t held =
-      std::clamp<int64_t>(source.info->elements() - transfer.first, 0, destination.bytes() / width);
-  if (held == 0) transfer.first = 0;
-  transfer.destination.shape = {held};
-  transfer.destination.strides = program::dense_strides(transfer.destination.shape);
-  queue(std::move(transfer));
+  TensorRead tensor_read{&source, destination};
+  tensor_read.holds_values = holds_values;
+  tensor_read.is_counted = counts(is_part);
+  tensor_read.destination.dtype = *source.info->dtype;
+  tensor_read.whole.emplace();
+  for (const int64_t dim : source.info->shape) tensor_read.whole->append(dim);
+  const int64_t width = tensor_read.width();
+  tensor_read.first = destination.first * base::size_of(destination.dtype) / width;
+  const int64_t held = std::clamp<int64_t>(source.info->elements() - tensor_read.first, 0,
+                                           destination.bytes() / width);
+  if (held == 0) tensor_read.first = 0;
+  tensor_read.destination.shape = {held};
+  tensor_read.destination.strides = program::dense_strides(tensor_read.destination.shape);
+  queue(std::move(tensor_read));
 }
 
-// What scales are read with is in no transfer.
+// What scales are read with is in no read.
 void Performance::check_map(const formats::Nf4Parts& in_file) {
   const formats::TensorInfo& absmax = *in_file.absmax->info;
   if (const auto found = base::first_not_finite(base::DType::f32, in_file.nested_map.data(),
@@ -259,12 +259,12 @@ void Performance::operator()(const program::Write&) {
 }
 
 void Performance::flush() {
-  if (!transfers_.empty()) {
-    const ReadReport report = sources_.read(transfers_);
+  if (!tensor_reads_.empty()) {
+    const ReadReport report = sources_.read(tensor_reads_);
     performed_.bytes_read += report.bytes + report.bytes_around;
     performed_.bytes_around += report.bytes_around;
     performed_.digest += report.digest;
-    transfers_.clear();
+    tensor_reads_.clear();
   }
   gather_scales();
   has_other_scales_ = false;

@@ -43,8 +43,8 @@ struct Sources {
   // What holds these values, in their order. Throws UserError where there is none.
   std::function<std::vector<FilePart>(const program::Tensor&)> find{};
   // Checks one that goes somewhere. Throws UserError.
-  std::function<void(const Transfer&)> check{};
-  std::function<ReadReport(std::span<const Transfer>)> read{};
+  std::function<void(const TensorRead&)> check{};
+  std::function<ReadReport(std::span<const TensorRead>)> read{};
   // Of a model's weights, where some are stored as NF4.
   const formats::TensorIndex* index = nullptr;
 };
@@ -90,7 +90,7 @@ class Performance {
   const backends::Buffer& buffer(const program::Operand<Struct>& operand) const {
     return executor_.tensor(name_, id_of(*operation_, operand));
   }
-  void queue(Transfer transfer);
+  void queue(TensorRead tensor_read);
   void queue_part(const FilePart& part, const program::Tensor& tensor,
                   const backends::Buffer& held);
   void queue_bytes(const formats::IndexedTensor& source, const backends::Buffer& destination,
@@ -112,7 +112,7 @@ class Performance {
   std::unordered_map<std::string, models::Weight> weights_;  // of the model
   const program::Operation* operation_ = nullptr;            // that is being performed
   backends::Trace* trace_ = nullptr;                         // of it
-  std::vector<Transfer> transfers_;                          // that are read together
+  std::vector<TensorRead> tensor_reads_;                     // that are read together
   // Parts of double quantised weights among them, at most one for each absmax in staging memory,
   // and whether there are other weights that pass through it.
   struct Scaled {

@@ -9,7 +9,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/byte_size.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/nearest.h"
@@ -137,24 +136,6 @@ void check_unquantised(const formats::HfFolder& folder, const TensorIndex& index
         folder.path().string(), is_declared ? " (its config.json has a quantization_config)" : "");
 }
 
-void check_output(const fs::path& output, int64_t bytes) {
-  std::error_code error;
-  if (fs::exists(output, error) &&
-      !(fs::is_directory(output, error) && fs::is_empty(output, error)))
-    base::throw_user_error(
-        "output_dir {} exists and is not empty; choose another name, or remove it first",
-        output.string());
-  fs::path parent = fs::absolute(output, error).lexically_normal().parent_path();
-  while (!parent.empty() && !fs::exists(parent, error)) parent = parent.parent_path();
-  const fs::space_info space = fs::space(parent, error);
-  if (!error && space.available < static_cast<uintmax_t>(bytes))
-    base::throw_user_error(
-        "output_dir {} takes {}, but the disk has {} left; free {} there, or choose another disk",
-        output.string(), base::readable_byte_size(bytes),
-        base::readable_byte_size(static_cast<int64_t>(space.available)),
-        base::readable_byte_size(bytes - static_cast<int64_t>(space.available)));
-}
-
 }  // namespace
 
 class FolderQuantizer::Impl {
@@ -178,7 +159,7 @@ class FolderQuantizer::Impl {
 
   const FolderQuantizePlan& plan() const { return plan_; }
 
-  FolderQuantizeReport write(const fs::path& output) const {
+  FolderReport write(const fs::path& output) const {
     const auto start = std::chrono::steady_clock::now();
     check_output(output, plan_.result_bytes);
     formats::DirectoryTransaction transaction(output);
@@ -194,11 +175,6 @@ class FolderQuantizer::Impl {
   models::ModelConfig checked_config() const {
     check_unquantised(folder_, folder_.weights());
     models::ModelConfig config = models::find_model(folder_.path().string()).config;
-    if (config.num_experts > 0)
-      base::throw_user_error(
-          "{}: the model is a mixture of experts, whose matrices snug does not multiply in 4 bits; "
-          "train it in 16 bits, with method=lora or method=full",
-          folder_.path().string());
     if (options_.head && config.tied_embeddings)
       base::throw_user_error(
           "{}: load_head_in_4bit is true, but the model's head is its embedding, which stays in 16 "
@@ -272,7 +248,7 @@ FolderQuantizer::~FolderQuantizer() = default;
 
 const FolderQuantizePlan& FolderQuantizer::plan() const { return impl_->plan(); }
 
-FolderQuantizeReport FolderQuantizer::write(const fs::path& output) const {
+FolderReport FolderQuantizer::write(const fs::path& output) const {
   return impl_->write(output);
 }
 

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <memory>
 
+#include "runtime/output_folder.h"
+
 namespace snug::runtime {
 
 struct FolderQuantizeOptions {
@@ -17,18 +19,9 @@ struct FolderQuantizeOptions {
   bool head = false;  // the head is stored as NF4 too
 };
 
-// What quantising takes; known before any weight is read.
-struct FolderQuantizePlan {
+struct FolderQuantizePlan : FolderCosts {
   int64_t linears = 0;
   int64_t linear_weights = 0;  // elements of them
-  int64_t source_bytes = 0;    // of all tensors
-  int64_t result_bytes = 0;    // of the weights' files, at most
-  int64_t buffer_bytes = 0;    // memory for data, the whole of it
-};
-
-struct FolderQuantizeReport {
-  int64_t result_bytes = 0;
-  double seconds = 0;
 };
 
 class FolderQuantizer {
@@ -42,7 +35,7 @@ class FolderQuantizer {
   const FolderQuantizePlan& plan() const;
   // Writes the folder, which must not exist or be empty; all of it, or nothing. Two threads. Throws
   // UserError for that, for a disk that is too small and for a weight that is not finite.
-  FolderQuantizeReport write(const std::filesystem::path& output) const;
+  FolderReport write(const std::filesystem::path& output) const;
 
  private:
   class Impl;

@@ -1,5 +1,5 @@
 // Tensors are cut into pieces of at most one slot. Two readers take pieces from one cursor, in the
-// order of the transfers: while one waits for the disk, the other converts or quantises. What is
+// order of the reads: while one waits for the disk, the other converts or quantises. What is
 // rounded before it is quantised is narrowed within its slot. Scales of a double quantised weight
 // need all of its absmax first: those gather in one of two buffers, and whoever ends the last piece
 // stores them. A device that the host does not reach quantises itself, and gives all absmax back.
@@ -45,7 +45,7 @@ static_assert(plan::kSlotBytes % base::kChecksumPieceBytes == 0);
 static_assert(base::kChecksumPieceBytes % kStepBytes == 0);
 
 struct ReadPiece {
-  size_t transfer = 0;
+  size_t part = 0;
   int64_t first_element = 0;  // of the destination
   int64_t elements = 0;
 };
@@ -53,34 +53,34 @@ struct ReadPiece {
 // What the two readers share: which piece is next, and what is left of each tensor.
 class Work {
  public:
-  Work(std::span<const Transfer> transfers, Executor& executor, program::ProgramName program)
-      : transfers_(transfers) {
-    left_.reserve(transfers.size());
-    absmax_.reserve(transfers.size());
+  Work(std::span<const TensorRead> reads, Executor& executor, program::ProgramName program)
+      : reads_(reads) {
+    left_.reserve(reads.size());
+    absmax_.reserve(reads.size());
     size_t gathered = 0;
-    for (const Transfer& transfer : transfers) {
-      left_.push_back(transfer.destination.elements());
-      absmax_.push_back(transfer.stored ? absmax_of(*transfer.stored, gathered, executor, program)
-                                        : nullptr);
+    for (const TensorRead& part : reads) {
+      left_.push_back(part.destination.elements());
+      absmax_.push_back(part.stored ? absmax_of(*part.stored, gathered, executor, program)
+                                    : nullptr);
     }
   }
 
-  const Transfer& transfer(const ReadPiece& piece) const { return transfers_[piece.transfer]; }
+  const TensorRead& part(const ReadPiece& piece) const { return reads_[piece.part]; }
   bool quantizes() const {
-    return std::any_of(transfers_.begin(), transfers_.end(),
-                       [](const Transfer& transfer) { return transfer.stored.has_value(); });
+    return std::any_of(reads_.begin(), reads_.end(),
+                       [](const TensorRead& part) { return part.stored.has_value(); });
   }
-  // Where the absmax of the transfer's blocks gather; null where they go to their place alone.
-  float* absmax(const ReadPiece& piece) const { return absmax_[piece.transfer]; }
+  // Where the absmax of the tensor's blocks gather; null where they go to their place alone.
+  float* absmax(const ReadPiece& piece) const { return absmax_[piece.part]; }
 
   std::optional<ReadPiece> next() {
     std::unique_lock lock(mutex_);
-    while (!failure_ && index_ < transfers_.size()) {
-      const Transfer& transfer = transfers_[index_];
+    while (!failure_ && index_ < reads_.size()) {
+      const TensorRead& part = reads_[index_];
       // Pieces of checksums lie in one of these.
-      const int64_t slot = plan::kSlotBytes / transfer.width();
-      const int64_t capacity = slot - (transfer.first + element_) % slot;
-      const int64_t left = transfer.destination.elements() - element_;
+      const int64_t slot = plan::kSlotBytes / part.width();
+      const int64_t capacity = slot - (part.first + element_) % slot;
+      const int64_t left = part.destination.elements() - element_;
       if (left > 0) {
         if (!is_absmax_free(index_)) {
           // While this one waits, the other may take the piece: look again.
@@ -102,14 +102,14 @@ class Work {
   bool ends(const ReadPiece& piece, int64_t bytes) {
     const std::lock_guard lock(mutex_);
     add_bytes(piece, bytes);
-    int64_t& left = left_[piece.transfer];
+    int64_t& left = left_[piece.part];
     left -= piece.elements;
     return left == 0;
   }
   void finished(const ReadPiece& piece, int64_t bytes) {
     const std::lock_guard lock(mutex_);
     add_bytes(piece, bytes);
-    absmax_[piece.transfer] = nullptr;
+    absmax_[piece.part] = nullptr;
     ended_.notify_all();
   }
   void fail(std::exception_ptr failure) {
@@ -130,7 +130,7 @@ class Work {
 
  private:
   void add_bytes(const ReadPiece& piece, int64_t bytes) {
-    if (backends::Trace* trace = transfer(piece).trace; trace != nullptr) trace->bytes += bytes;
+    if (backends::Trace* trace = part(piece).trace; trace != nullptr) trace->bytes += bytes;
   }
 
   // Where the host does not reach the device it sees the absmax only here.
@@ -152,9 +152,9 @@ class Work {
     return true;
   }
 
-  std::span<const Transfer> transfers_;
-  std::vector<int64_t> left_;   // elements of each transfer
-  std::vector<float*> absmax_;  // of each transfer whose absmax gather, until it is finished
+  std::span<const TensorRead> reads_;
+  std::vector<int64_t> left_;   // elements of each read
+  std::vector<float*> absmax_;  // of each tensor whose absmax gather, until it is finished
   std::mutex mutex_;
   std::condition_variable ended_;
   size_t index_ = 0;
@@ -191,39 +191,39 @@ struct Reader {
   ReadReport report;  // of what it has read
 };
 
-void check_checksum(const TensorIndex& index, const Transfer& transfer, int64_t first_byte,
+void check_checksum(const TensorIndex& index, const TensorRead& part, int64_t first_byte,
                     uint64_t checksum) {
   const auto piece = static_cast<size_t>(first_byte / base::kChecksumPieceBytes);
-  if (!transfer.checksums || (*transfer.checksums)[piece] == checksum) return;
+  if (!part.checksums || (*part.checksums)[piece] == checksum) return;
   throw base::DamagedFile(fmt::format(
       "{}: tensor '{}' does not hold what was written from its byte {} on, so the file is damaged; "
       "use an earlier or another copy",
-      index.path_of(*transfer.source).string(), transfer.source->info->name, first_byte));
+      index.path_of(*part.source).string(), part.source->info->name, first_byte));
 }
 
 // Whether the digest counts the piece of a checksum that begins there.
-bool is_counted(const Transfer& transfer, int64_t piece_first) {
-  return transfer.is_counted && piece_first >= transfer.first_byte();
+bool is_counted(const TensorRead& part, int64_t piece_first) {
+  return part.is_counted && piece_first >= part.first_byte();
 }
 
-bool has_checksum(const Transfer& transfer, int64_t piece_first) {
-  return transfer.checksums.has_value() || is_counted(transfer, piece_first);
+bool has_checksum(const TensorRead& part, int64_t piece_first) {
+  return part.checksums.has_value() || is_counted(part, piece_first);
 }
 
 int64_t piece_begin(int64_t byte) { return byte - byte % base::kChecksumPieceBytes; }
 
 // Bytes of a tensor from `first` on, that lie in one piece of a checksum and come in order.
-void add_to_checksum(const TensorIndex& index, const Transfer& transfer, int64_t first,
+void add_to_checksum(const TensorIndex& index, const TensorRead& part, int64_t first,
                      std::span<const std::byte> bytes, Reader& reader) {
   const int64_t piece_first = piece_begin(first);
-  if (!has_checksum(transfer, piece_first)) return;
+  if (!has_checksum(part, piece_first)) return;
   reader.checksum.add(bytes.data(), std::ssize(bytes));
   const int64_t done = first + std::ssize(bytes);
-  const formats::TensorInfo& info = *transfer.source->info;
+  const formats::TensorInfo& info = *part.source->info;
   if (done % base::kChecksumPieceBytes != 0 && done != info.bytes()) return;
   const uint64_t checksum = reader.checksum.take();
-  check_checksum(index, transfer, piece_first, checksum);
-  if (is_counted(transfer, piece_first))
+  check_checksum(index, part, piece_first, checksum);
+  if (is_counted(part, piece_first))
     reader.report.digest += digest_of(info.name, piece_first, checksum);
 }
 
@@ -238,129 +238,128 @@ void for_each_step(int64_t first, int64_t end, F&& f) {
 }
 
 // Bytes of a tensor, or of its transpose, from `first` on.
-void read_source(const TensorIndex& index, const Transfer& transfer, int64_t first, int64_t bytes,
+void read_source(const TensorIndex& index, const TensorRead& part, int64_t first, int64_t bytes,
                  std::byte* to) {
-  if (!transfer.transposed) return index.read_range(*transfer.source, first, bytes, to);
-  const int64_t width = transfer.width();
-  read_transposed(index, *transfer.source, first / width, bytes / width, to);
+  if (!part.transposed) return index.read_range(*part.source, first, bytes, to);
+  const int64_t width = part.width();
+  read_transposed(index, *part.source, first / width, bytes / width, to);
 }
 
 // Reads a piece as the file holds it. One that is transposed is read at once: each row of the file
 // has a part of every step.
-void read_bytes(const TensorIndex& index, const Transfer& transfer, const ReadPiece& piece,
+void read_bytes(const TensorIndex& index, const TensorRead& part, const ReadPiece& piece,
                 Reader& reader, std::byte* to) {
-  const IndexedTensor& source = *transfer.source;
+  const IndexedTensor& source = *part.source;
   const base::DType dtype = *source.info->dtype;
-  const int64_t width = transfer.width();
-  const int64_t begin = (transfer.first + piece.first_element) * width;
+  const int64_t width = part.width();
+  const int64_t begin = (part.first + piece.first_element) * width;
   const int64_t end = begin + piece.elements * width;
-  if (transfer.transposed) read_source(index, transfer, begin, end - begin, to);
+  if (part.transposed) read_source(index, part, begin, end - begin, to);
   for_each_step(begin, end, [&](int64_t first, int64_t bytes) {
     std::byte* const step = to + (first - begin);
-    if (!transfer.transposed) index.read_range(source, first, bytes, step);
-    if (transfer.holds_values && !transfer.stored)
+    if (!part.transposed) index.read_range(source, first, bytes, step);
+    if (part.holds_values && !part.stored)
       check_finite(index, source, {dtype, step, first / width, bytes / width});
-    add_to_checksum(index, transfer, first, {step, static_cast<size_t>(bytes)}, reader);
+    add_to_checksum(index, part, first, {step, static_cast<size_t>(bytes)}, reader);
   });
   reader.report.bytes += end - begin;
 }
 
 // Looks at bytes next to the range that is read, through the slot.
-void read_around(const TensorIndex& index, const Transfer& transfer, int64_t begin, int64_t end,
+void read_around(const TensorIndex& index, const TensorRead& part, int64_t begin, int64_t end,
                  Reader& reader) {
   for_each_step(begin, end, [&](int64_t first, int64_t bytes) {
-    read_source(index, transfer, first, bytes, reader.slot);
-    add_to_checksum(index, transfer, first, {reader.slot, static_cast<size_t>(bytes)}, reader);
+    read_source(index, part, first, bytes, reader.slot);
+    add_to_checksum(index, part, first, {reader.slot, static_cast<size_t>(bytes)}, reader);
   });
   reader.report.bytes_around += end - begin;
 }
 
 // What of a checksum's piece lies before the range is needed to verify it.
-void read_before(const TensorIndex& index, const Transfer& transfer, const ReadPiece& piece,
+void read_before(const TensorIndex& index, const TensorRead& part, const ReadPiece& piece,
                  Reader& reader) {
-  const int64_t first = transfer.first_byte();
-  if (piece.first_element == 0 && transfer.checksums)
-    read_around(index, transfer, piece_begin(first), first, reader);
+  const int64_t first = part.first_byte();
+  if (piece.first_element == 0 && part.checksums)
+    read_around(index, part, piece_begin(first), first, reader);
 }
 
 // And what lies after it, once the slot is free.
-void read_after(const TensorIndex& index, const Transfer& transfer, const ReadPiece& piece,
+void read_after(const TensorIndex& index, const TensorRead& part, const ReadPiece& piece,
                 Reader& reader) {
-  if (piece.first_element + piece.elements != transfer.destination.elements()) return;
-  const int64_t end = transfer.end_byte();
+  if (piece.first_element + piece.elements != part.destination.elements()) return;
+  const int64_t end = part.end_byte();
   const int64_t piece_first = piece_begin(end);
-  if (piece_first == end || !has_checksum(transfer, piece_first)) return;
+  if (piece_first == end || !has_checksum(part, piece_first)) return;
   const int64_t piece_end = piece_first + base::kChecksumPieceBytes;
-  read_around(index, transfer, end, std::min(piece_end, transfer.source->info->bytes()), reader);
+  read_around(index, part, end, std::min(piece_end, part.source->info->bytes()), reader);
 }
 
 // Rounds and quantises a slot's values to their place; returns the absmax of their blocks.
-std::span<const float> quantize_piece(const Transfer& transfer, const ReadPiece& piece, Work& work,
+std::span<const float> quantize_piece(const TensorRead& part, const ReadPiece& piece, Work& work,
                                       Reader& reader) {
-  const base::DType from = *transfer.source->info->dtype;
-  const base::DType rounded = quantised_from(from, transfer.stored->compute);
+  const base::DType from = *part.source->info->dtype;
+  const base::DType rounded = quantised_from(from, part.stored->compute);
   if (rounded != from) round_in_place(reader.slot, from, rounded, piece.elements);
   return reader.quantizer->quantize_slot(rounded, {piece.first_element, piece.elements},
-                                         *transfer.stored, work.absmax(piece));
+                                         *part.stored, work.absmax(piece));
 }
 
 // Why a piece was quantised to scales that are no numbers: what the file holds, or its rounding.
-[[noreturn]] void explain(const TensorIndex& index, const ReadPiece& piece,
-                          const Transfer& transfer, std::span<const float> absmax, Reader& reader) {
-  const IndexedTensor& source = *transfer.source;
+[[noreturn]] void explain(const TensorIndex& index, const ReadPiece& piece, const TensorRead& part,
+                          std::span<const float> absmax, Reader& reader) {
+  const IndexedTensor& source = *part.source;
   const base::DType dtype = *source.info->dtype;
-  const int64_t width = transfer.width();
-  const int64_t first = transfer.first + piece.first_element;
-  read_source(index, transfer, first * width, piece.elements * width, reader.slot);
-  check_finite(index, source, {dtype, reader.slot, first, piece.elements, transfer.transposed});
-  check_rounded_blocks(index, source, first / program::kNf4BlockSize, absmax, transfer.transposed);
+  const int64_t width = part.width();
+  const int64_t first = part.first + piece.first_element;
+  read_source(index, part, first * width, piece.elements * width, reader.slot);
+  check_finite(index, source, {dtype, reader.slot, first, piece.elements, part.transposed});
+  check_rounded_blocks(index, source, first / program::kNf4BlockSize, absmax, part.transposed);
   SNUG_CHECK(false, "the scales of {} were finite", source.info->name);
 }
 
 // A weight that is quantised on the way. The largest of each block tells whether all are finite.
 void read_to_quantize(const TensorIndex& index, const ReadPiece& piece, Work& work,
                       Reader& reader) {
-  const Transfer& transfer = work.transfer(piece);
-  read_bytes(index, transfer, piece, reader, reader.slot);
-  const std::span<const float> absmax = quantize_piece(transfer, piece, work, reader);
+  const TensorRead& part = work.part(piece);
+  read_bytes(index, part, piece, reader, reader.slot);
+  const std::span<const float> absmax = quantize_piece(part, piece, work, reader);
   if (base::first_not_finite(base::DType::f32, absmax.data(), std::ssize(absmax)))
-    explain(index, piece, transfer, absmax, reader);
-  const int64_t scales =
-      transfer.stored->nested() ? 0 : std::ssize(absmax) * int64_t{sizeof(float)};
+    explain(index, piece, part, absmax, reader);
+  const int64_t scales = part.stored->nested() ? 0 : std::ssize(absmax) * int64_t{sizeof(float)};
   if (!work.ends(piece, formats::nf4_code_bytes(piece.elements) + scales)) return;
   // Scales of a part wait for those of the other ranks.
-  work.finished(piece, transfer.stored->is_part
+  work.finished(piece, part.stored->is_part
                            ? 0
-                           : store_scales(work.absmax(piece), transfer.destination.elements(),
-                                          *transfer.stored, reader.window));
+                           : store_scales(work.absmax(piece), part.destination.elements(),
+                                          *part.stored, reader.window));
 }
 
 void read_to_place(const TensorIndex& index, const ReadPiece& piece, Work& work, Reader& reader) {
-  const Transfer& transfer = work.transfer(piece);
-  if (transfer.stored) return read_to_quantize(index, piece, work, reader);
-  const Buffer& destination = transfer.destination;
-  if (destination.data == nullptr) return read_bytes(index, transfer, piece, reader, reader.slot);
-  const base::DType from = *transfer.source->info->dtype;
+  const TensorRead& part = work.part(piece);
+  if (part.stored) return read_to_quantize(index, piece, work, reader);
+  const Buffer& destination = part.destination;
+  if (destination.data == nullptr) return read_bytes(index, part, piece, reader, reader.slot);
+  const base::DType from = *part.source->info->dtype;
   const int64_t width = base::size_of(destination.dtype);
   const bool straight = from == destination.dtype;
   std::byte* const to =
       reader.window.open(destination.data + piece.first_element * width, piece.elements * width);
-  read_bytes(index, transfer, piece, reader, straight ? to : reader.slot);
+  read_bytes(index, part, piece, reader, straight ? to : reader.slot);
   if (!straight) {
     convert(from, reader.slot, destination.dtype, to, piece.elements);
     if (width < base::size_of(from))
-      check_rounded(index, *transfer.source,
-                    {destination.dtype, to, transfer.first + piece.first_element, piece.elements});
+      check_rounded(index, *part.source,
+                    {destination.dtype, to, part.first + piece.first_element, piece.elements});
   }
   reader.window.close();
   work.ends(piece, piece.elements * width);
 }
 
 void read_piece(const TensorIndex& index, const ReadPiece& piece, Work& work, Reader& reader) {
-  const Transfer& transfer = work.transfer(piece);
-  read_before(index, transfer, piece, reader);
+  const TensorRead& part = work.part(piece);
+  read_before(index, part, piece, reader);
   read_to_place(index, piece, work, reader);
-  read_after(index, transfer, piece, reader);
+  read_after(index, part, piece, reader);
 }
 
 void read_pieces(const TensorIndex& index, Work& work, Executor& executor,
@@ -376,12 +375,12 @@ void read_pieces(const TensorIndex& index, Work& work, Executor& executor,
 
 }  // namespace
 
-ReadReport read_tensors(const TensorIndex& index, std::span<const Transfer> transfers,
+ReadReport read_tensors(const TensorIndex& index, std::span<const TensorRead> reads,
                         Executor& executor, program::ProgramName program) {
   int64_t bytes = 0;
-  for (const Transfer& transfer : transfers) bytes += transfer.end_byte() - transfer.first_byte();
+  for (const TensorRead& part : reads) bytes += part.end_byte() - part.first_byte();
   executor.backend().synchronise();
-  Work work(transfers, executor, program);
+  Work work(reads, executor, program);
   if (bytes < kParallelBytes) {
     read_pieces(index, work, executor, program, 0);
   } else {

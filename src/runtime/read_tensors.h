@@ -16,7 +16,7 @@
 
 #include "formats/tensor_index.h"
 #include "runtime/executor.h"
-#include "runtime/transfer.h"
+#include "runtime/tensor_read.h"
 
 namespace snug::runtime {
 
@@ -32,7 +32,7 @@ struct ReadReport {
 // Reads all of them, through the staging memory of `program`. Throws UserError when a file ends
 // early or holds an infinity or NaN, naming tensor and position, and base::DamagedFile where
 // checksums are known and differ.
-ReadReport read_tensors(const formats::TensorIndex& index, std::span<const Transfer> transfers,
+ReadReport read_tensors(const formats::TensorIndex& index, std::span<const TensorRead> tensor_reads,
                         Executor& executor, program::ProgramName program);
 
 }  // namespace snug::runtime

@@ -15,7 +15,8 @@ formats::AdapterConfig adapter_config(const formats::Recipe& recipe,
   return methods::method_of(job.method)
       .config({.recipe = recipe,
                .tensors = tensors,
-               .transposed_linears = std::ranges::any_of(weights, &models::Weight::transposed)});
+               .transposed_linears = std::ranges::any_of(weights, &models::Weight::transposed),
+               .has_experts = model.num_experts > 0});
 }
 
 }  // namespace snug::train

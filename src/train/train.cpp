@@ -81,7 +81,7 @@ class Session {
  private:
   bool is_adapted() const { return planned_->spec.is_adapted(); }
   bool keeps_reference() const {
-    return planned_->spec.objective.reference == methods::Reference::kept;
+    return planned_->spec.objective.reference == methods::ReferenceModel::kept;
   }
 
   void read_data() {

@@ -206,7 +206,7 @@ bool Trainer::queue_micro_batches(const BegunStep& begun, runtime::TrainerState&
 
 // The program of a micro-batch, after that of the model which it is compared with.
 void Trainer::run_batch(ProgramName program) {
-  if (executor_.job().objective.reference == methods::Reference::adapter_off)
+  if (executor_.job().objective.reference == methods::ReferenceModel::adapter_off)
     executor_.run(ProgramName::reference);
   executor_.run(program);
 }

@@ -31,7 +31,7 @@ TEST(LaneElements, AreRoundedByTheirOwnBits) {
     }
 }
 
-__global__ void copy_kernel(Operand from, Operand to, int64_t elements, bool aligned) {
+__global__ void copy_kernel(DeviceRows from, DeviceRows to, int64_t elements, bool aligned) {
   const LanePlace place = place_of_lane(blockIdx.x, elements);
   const bool vectors = aligned && place.is_full();
   store_lane(to, place, vectors, load_lane(from, place, vectors));
@@ -52,7 +52,7 @@ TEST(LaneElements, EndWithTheRow) {
         }
         const int64_t bytes = is_bf16 ? 2 : 4;
         const auto at = [&](uint32_t* data) {
-          return Operand{reinterpret_cast<std::byte*>(data) + shift * bytes, 0, is_bf16};
+          return DeviceRows{reinterpret_cast<std::byte*>(data) + shift * bytes, 0, is_bf16};
         };
         const auto blocks = static_cast<uint32_t>(ceil_div(elements, kOfWarp));
         launch(copy_kernel, {.grid = {blocks}, .block = {kLanes}}, nullptr, at(from), at(to),

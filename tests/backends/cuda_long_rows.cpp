@@ -81,12 +81,12 @@ void SparseTensor::set_bytes(int64_t row, int64_t column, std::span<const std::b
   std::ranges::copy(bytes, at(row, column));
 }
 
-LongRow::Operand LongRow::add(Both both) {
+LongRow::DeviceRows LongRow::add(Both both) {
   operands_.push_back(std::move(both));
   return operands_.size() - 1;
 }
 
-LongRow::Operand LongRow::by_token(int64_t columns, DType dtype, int64_t gap) {
+LongRow::DeviceRows LongRow::by_token(int64_t columns, DType dtype, int64_t gap) {
   std::vector<Piece> pieces;
   for (int64_t i = 0; i < kFewTokens; ++i) pieces.push_back({i, 0, in_long_row(i), 0, columns});
   return add({std::move(pieces),
@@ -94,7 +94,7 @@ LongRow::Operand LongRow::by_token(int64_t columns, DType dtype, int64_t gap) {
               {{kLongTokens, columns}, dtype, columns + gap}});
 }
 
-LongRow::Operand LongRow::by_head(int64_t heads, DType dtype) {
+LongRow::DeviceRows LongRow::by_head(int64_t heads, DType dtype) {
   std::vector<Piece> pieces;
   for (int64_t head = 0; head < heads; ++head)
     for (const int64_t token : {int64_t{0}, kEndTokens})
@@ -104,20 +104,20 @@ LongRow::Operand LongRow::by_head(int64_t heads, DType dtype) {
               {{heads, kLongTokens}, dtype, kLongTokens}});
 }
 
-LongRow::Operand LongRow::value_by_token(DType dtype) {
+LongRow::DeviceRows LongRow::value_by_token(DType dtype) {
   return add({{{0, 0, 0, 0, kEndTokens}, {0, kEndTokens, 0, in_long_row(kEndTokens), kEndTokens}},
               {{kFewTokens}, dtype, kFewTokens},
               {{kLongTokens}, dtype, kLongTokens}});
 }
 
-LongRow::Operand LongRow::shared(const Shape& shape, DType dtype) {
+LongRow::DeviceRows LongRow::shared(const Shape& shape, DType dtype) {
   std::vector<Piece> pieces;
   for (int64_t row = 0; row < shape.rows(); ++row)
     pieces.push_back({row, 0, row, 0, shape.columns()});
   return add({std::move(pieces), {shape, dtype, shape.columns()}, {shape, dtype, shape.columns()}});
 }
 
-void LongRow::fill(Operand operand, const Values& values) {
+void LongRow::fill(DeviceRows operand, const Values& values) {
   Both& both = operands_[operand];
   const DType dtype = both.few.buffer().dtype;
   const auto size = static_cast<size_t>(base::size_of(dtype));
@@ -130,33 +130,33 @@ void LongRow::fill(Operand operand, const Values& values) {
   }
 }
 
-void LongRow::fill_normal(Operand operand) {
+void LongRow::fill_normal(DeviceRows operand) {
   fill(operand, normal(random_, operands_[operand].few.buffer().elements()));
 }
 
-void LongRow::fill_integers(Operand operand, int64_t low, int64_t high) {
+void LongRow::fill_integers(DeviceRows operand, int64_t low, int64_t high) {
   fill(operand, integers(random_, operands_[operand].few.buffer().elements(), low, high));
 }
 
-void LongRow::fill_between(Operand operand, int32_t value) {
+void LongRow::fill_between(DeviceRows operand, int32_t value) {
   const std::vector<int32_t> values(static_cast<size_t>(kLongTokens - kFewTokens), value);
   operands_[operand].whole.set_bytes(0, kEndTokens, std::as_bytes(std::span(values)));
 }
 
-void LongRow::set(Operand operand, const std::vector<int32_t>& few,
+void LongRow::set(DeviceRows operand, const std::vector<int32_t>& few,
                   const std::vector<int32_t>& whole) {
   operands_[operand].few.set_bytes(0, 0, std::as_bytes(std::span(few)));
   operands_[operand].whole.set_bytes(0, 0, std::as_bytes(std::span(whole)));
 }
 
 void LongRow::run_one(SparseTensor Both::*which, const program::Attributes& attributes,
-                      const std::vector<Operand>& reads, const std::vector<Operand>& writes,
+                      const std::vector<DeviceRows>& reads, const std::vector<DeviceRows>& writes,
                       std::span<const int32_t> extent) {
   program::Builder builder("long row");
   std::vector<Buffer> buffers[2];
   std::vector<TensorId> ids[2];
   for (size_t i = 0; i < 2; ++i)
-    for (const Operand operand : i == 0 ? reads : writes) {
+    for (const DeviceRows operand : i == 0 ? reads : writes) {
       buffers[i].push_back((operands_[operand].*which).buffer());
       ids[i].push_back(add_tensor(builder, buffers[i].back()));
     }
@@ -192,14 +192,14 @@ void LongRow::run_one(SparseTensor Both::*which, const program::Attributes& attr
   backend_.synchronise();
 }
 
-void LongRow::run(const program::Attributes& attributes, const std::vector<Operand>& reads,
-                  const std::vector<Operand>& writes, std::span<const int32_t> extent) {
+void LongRow::run(const program::Attributes& attributes, const std::vector<DeviceRows>& reads,
+                  const std::vector<DeviceRows>& writes, std::span<const int32_t> extent) {
   run_one(&Both::few, attributes, reads, writes, extent);
   const cuda_emulator::OnlyEnds only_ends(ends_);
   run_one(&Both::whole, attributes, reads, writes, extent);
 }
 
-void LongRow::expect_same(Operand operand) const {
+void LongRow::expect_same(DeviceRows operand) const {
   const Both& both = operands_[operand];
   bool is_made = false;
   for (const Piece& piece : both.pieces) {

@@ -46,37 +46,37 @@ class SparseTensor {
 
 class LongRow {
  public:
-  using Operand = size_t;
+  using DeviceRows = size_t;
   // `ends`: blocks that run at either end of each axis of a grid.
   explicit LongRow(unsigned ends) : ends_(ends) {}
 
   // A row for each token, `gap` elements after the one before.
-  Operand by_token(int64_t columns, program::DType dtype, int64_t gap = 0);
+  DeviceRows by_token(int64_t columns, program::DType dtype, int64_t gap = 0);
   // A row of tokens for each head; for one alone without heads.
-  Operand by_head(int64_t heads, program::DType dtype);
-  Operand value_by_token(program::DType dtype);
+  DeviceRows by_head(int64_t heads, program::DType dtype);
+  DeviceRows value_by_token(program::DType dtype);
   // The same shape in both.
-  Operand shared(const program::Shape& shape, program::DType dtype);
+  DeviceRows shared(const program::Shape& shape, program::DType dtype);
 
   // The same values for the few tokens and the ends of the row.
-  void fill_normal(Operand operand);
-  void fill_integers(Operand operand, int64_t low, int64_t high);  // inclusive
+  void fill_normal(DeviceRows operand);
+  void fill_integers(DeviceRows operand, int64_t low, int64_t high);  // inclusive
   // A value by token: of the tokens between the ends.
-  void fill_between(Operand operand, int32_t value);
+  void fill_between(DeviceRows operand, int32_t value);
   // A shared operand of i32.
-  void set(Operand operand, const std::vector<int32_t>& few, const std::vector<int32_t>& whole);
+  void set(DeviceRows operand, const std::vector<int32_t>& few, const std::vector<int32_t>& whole);
 
-  void run(const program::Attributes& attributes, const std::vector<Operand>& reads,
-           const std::vector<Operand>& writes, std::span<const int32_t> extent = {});
+  void run(const program::Attributes& attributes, const std::vector<DeviceRows>& reads,
+           const std::vector<DeviceRows>& writes, std::span<const int32_t> extent = {});
   // The same by kernels that `launch` starts, given a function from an operand to its buffer.
   template <typename F>
   void run_kernels(const F& launch) {
-    launch([&](Operand operand) { return operands_[operand].few.buffer(); });
+    launch([&](DeviceRows operand) { return operands_[operand].few.buffer(); });
     const cuda_emulator::OnlyEnds only_ends(ends_);
-    launch([&](Operand operand) { return operands_[operand].whole.buffer(); });
+    launch([&](DeviceRows operand) { return operands_[operand].whole.buffer(); });
   }
   // Fails the test where the bits of the few tokens are not those of the row's ends, or all zeros.
-  void expect_same(Operand operand) const;
+  void expect_same(DeviceRows operand) const;
 
  private:
   // Elements of the few tokens, and where the long row has them.
@@ -87,10 +87,10 @@ class LongRow {
     std::vector<Piece> pieces;
     SparseTensor few, whole;
   };
-  Operand add(Both both);
-  void fill(Operand operand, const Values& values);
+  DeviceRows add(Both both);
+  void fill(DeviceRows operand, const Values& values);
   void run_one(SparseTensor Both::*which, const program::Attributes& attributes,
-               const std::vector<Operand>& reads, const std::vector<Operand>& writes,
+               const std::vector<DeviceRows>& reads, const std::vector<DeviceRows>& writes,
                std::span<const int32_t> extent);
 
   unsigned ends_;

@@ -11,7 +11,7 @@ namespace snug::backends::test {
 namespace {
 
 using program::DType;
-using Operand = LongRow::Operand;
+using DeviceRows = LongRow::DeviceRows;
 
 // Widths of Llama 3.1 8B.
 constexpr int64_t kHidden = 4096;
@@ -24,15 +24,16 @@ static_assert(kFlatEnds * 256 * 8 >= kEndTokens * kGated);
 TEST(LongRows, of_elements) {
   LongRow row(kFlatEnds);
   const auto tensor = [&](DType dtype) { return row.by_token(kGated, dtype); };
-  const Operand a = tensor(DType::bf16);
-  const Operand b = tensor(DType::bf16);
-  const Operand c = tensor(DType::f32);
-  const Operand bias = row.shared({kGated}, DType::bf16);
-  for (const Operand operand : {a, b, c, bias}) row.fill_normal(operand);
-  const auto check = [&](const program::Attributes& attributes, const std::vector<Operand>& reads,
-                         const std::vector<Operand>& writes) {
+  const DeviceRows a = tensor(DType::bf16);
+  const DeviceRows b = tensor(DType::bf16);
+  const DeviceRows c = tensor(DType::f32);
+  const DeviceRows bias = row.shared({kGated}, DType::bf16);
+  for (const DeviceRows operand : {a, b, c, bias}) row.fill_normal(operand);
+  const auto check = [&](const program::Attributes& attributes,
+                         const std::vector<DeviceRows>& reads,
+                         const std::vector<DeviceRows>& writes) {
     row.run(attributes, reads, writes);
-    for (const Operand operand : writes) row.expect_same(operand);
+    for (const DeviceRows operand : writes) row.expect_same(operand);
   };
   check(program::Add{}, {a, b}, {tensor(DType::bf16)});
   check(program::Cast{}, {c}, {tensor(DType::bf16)});
@@ -49,11 +50,11 @@ TEST(LongRows, of_elements) {
 TEST(LongRows, of_norms_and_rotations) {
   LongRow row(16);
   const auto tensor = [&] { return row.by_token(kHidden, DType::bf16); };
-  const Operand x = tensor();
-  const Operand dy = tensor();
-  const Operand y = tensor();
-  const Operand weight = row.shared({kHidden}, DType::bf16);
-  for (const Operand operand : {x, dy, weight}) row.fill_normal(operand);
+  const DeviceRows x = tensor();
+  const DeviceRows dy = tensor();
+  const DeviceRows y = tensor();
+  const DeviceRows weight = row.shared({kHidden}, DType::bf16);
+  for (const DeviceRows operand : {x, dy, weight}) row.fill_normal(operand);
   row.run(program::RmsNorm{}, {x, weight}, {y});
   row.expect_same(y);
   row.run(program::RmsNormGrad{.addend = true}, {dy, x, weight, dy}, {y});
@@ -64,9 +65,9 @@ TEST(LongRows, of_norms_and_rotations) {
   row.expect_same(y);
 
   constexpr int64_t kHeadDim = 128;
-  const Operand positions = row.value_by_token(DType::i32);
-  const Operand frequency = row.shared({kHeadDim / 2}, DType::f32);
-  const Operand table = row.by_token(kHeadDim, DType::f32);
+  const DeviceRows positions = row.value_by_token(DType::i32);
+  const DeviceRows frequency = row.shared({kHeadDim / 2}, DType::f32);
+  const DeviceRows table = row.by_token(kHeadDim, DType::f32);
   row.fill_integers(positions, 0, kLongTokens - 1);
   row.fill_normal(frequency);
   row.run(program::RotaryTable{}, {positions, frequency}, {table});
@@ -84,22 +85,22 @@ constexpr int64_t kNarrow = 64;
 TEST(LongRows, of_sums_over_tokens) {
   LongRow row(2);
   const auto tensor = [&] { return row.by_token(kNarrow, DType::bf16, kHidden); };
-  const Operand x = tensor();
-  const Operand dy = tensor();
-  const Operand sums = row.shared({kNarrow}, DType::f32);
+  const DeviceRows x = tensor();
+  const DeviceRows dy = tensor();
+  const DeviceRows sums = row.shared({kNarrow}, DType::f32);
   row.fill_integers(x, 1, 9);  // exact in any order
   row.run(program::SumRows{}, {x}, {sums});
   row.expect_same(sums);
 
-  const Operand weight = row.shared({kNarrow}, DType::bf16);
-  const Operand dx = tensor();
+  const DeviceRows weight = row.shared({kNarrow}, DType::bf16);
+  const DeviceRows dx = tensor();
   row.fill_normal(dy);
   row.fill_normal(weight);
   row.run(program::RmsNormGrad{.weight_gradient = true}, {dy, x, weight}, {dx, sums});
   row.expect_same(dx);
 
-  const Operand ids = row.value_by_token(DType::i32);  // 0 at the ends
-  const Operand table = row.shared({2, kNarrow}, DType::f32);
+  const DeviceRows ids = row.value_by_token(DType::i32);  // 0 at the ends
+  const DeviceRows table = row.shared({2, kNarrow}, DType::f32);
   row.fill_between(ids, 1);
   row.run(program::EmbeddingGrad{}, {dy, ids}, {table});
   row.expect_same(table);
@@ -109,14 +110,14 @@ TEST(LongRows, of_sums_over_tokens) {
 TEST(LongRows, of_thin_products) {
   constexpr int64_t kThin = 16;
   LongRow row(2);
-  const Operand x = row.by_token(kNarrow, DType::bf16, kHidden);
-  const Operand a = row.shared({kThin, kNarrow}, DType::bf16);
-  const Operand low = row.by_token(kThin, DType::bf16, kHidden);
-  const Operand gradient = row.shared({kNarrow, kThin}, DType::f32);
+  const DeviceRows x = row.by_token(kNarrow, DType::bf16, kHidden);
+  const DeviceRows a = row.shared({kThin, kNarrow}, DType::bf16);
+  const DeviceRows low = row.by_token(kThin, DType::bf16, kHidden);
+  const DeviceRows gradient = row.shared({kNarrow, kThin}, DType::f32);
   row.fill_integers(x, 1, 3);
   row.fill_integers(a, 1, 3);
   row.run_kernels([&](const auto& buffer_of) {
-    const auto operand = [&](Operand of) { return cuda::matrix_of(buffer_of(of)).operand; };
+    const auto operand = [&](DeviceRows of) { return cuda::matrix_of(buffer_of(of)).operand; };
     cuda::multiply_thin({.wide = buffer_of(x).shape[0],
                          .depth = kNarrow,
                          .thin = kThin,
@@ -130,9 +131,9 @@ TEST(LongRows, of_thin_products) {
 
   // As many parts as steps of 64 tokens, in eights.
   constexpr int64_t kParts = kLongTokens / (8 * 64) + 1;
-  const Operand parts = row.shared({kParts * kNarrow * kThin}, DType::f32);
+  const DeviceRows parts = row.shared({kParts * kNarrow * kThin}, DType::f32);
   row.run_kernels([&](const auto& buffer_of) {
-    const auto operand = [&](Operand of) { return cuda::matrix_of(buffer_of(of)).operand; };
+    const auto operand = [&](DeviceRows of) { return cuda::matrix_of(buffer_of(of)).operand; };
     const int64_t tokens = buffer_of(x).shape[0];
     cuda::multiply_thin({.wide = kNarrow,
                          .depth = tokens,
@@ -153,9 +154,9 @@ TEST(LongRows, of_thin_products) {
 TEST(LongRows, of_an_embedding) {
   LongRow row(16);
   constexpr int64_t kVocabulary = 50;
-  const Operand ids = row.value_by_token(DType::i32);
-  const Operand table = row.shared({kVocabulary, kHidden}, DType::bf16);
-  const Operand y = row.by_token(kHidden, DType::bf16);
+  const DeviceRows ids = row.value_by_token(DType::i32);
+  const DeviceRows table = row.shared({kVocabulary, kHidden}, DType::bf16);
+  const DeviceRows y = row.by_token(kHidden, DType::bf16);
   row.fill_integers(ids, 0, kVocabulary - 1);
   row.fill_normal(table);
   row.run(program::Embedding{}, {table, ids}, {y});
@@ -165,11 +166,11 @@ TEST(LongRows, of_an_embedding) {
 TEST(LongRows, of_logits) {
   LongRow row(4);
   constexpr int64_t kVocabulary = 4104;
-  const Operand logits = row.by_token(kVocabulary, DType::f32);
-  const Operand targets = row.value_by_token(DType::i32);
-  const Operand inverse_tokens = row.shared({1}, DType::f32);
-  const Operand losses = row.value_by_token(DType::f32);
-  const Operand dlogits = row.by_token(kVocabulary, DType::bf16);
+  const DeviceRows logits = row.by_token(kVocabulary, DType::f32);
+  const DeviceRows targets = row.value_by_token(DType::i32);
+  const DeviceRows inverse_tokens = row.shared({1}, DType::f32);
+  const DeviceRows losses = row.value_by_token(DType::f32);
+  const DeviceRows dlogits = row.by_token(kVocabulary, DType::bf16);
   row.fill_normal(logits);
   row.fill_integers(targets, 0, kVocabulary - 1);
   row.fill_normal(inverse_tokens);
@@ -183,22 +184,22 @@ TEST(LongRows, of_logits) {
 TEST(LongRows, of_the_loss_in_chunks) {
   LongRow row(16);
   constexpr int64_t kVocabulary = 40;
-  const Operand hidden = row.by_token(kHidden, DType::bf16);
-  const Operand weight = row.shared({kVocabulary, kHidden}, DType::bf16);
-  const Operand targets = row.value_by_token(DType::i32);
-  const Operand inverse_tokens = row.shared({1}, DType::f32);
-  const Operand losses = row.value_by_token(DType::f32);
-  const Operand loss = row.shared({1}, DType::f32);
-  const Operand dhidden = row.by_token(kHidden, DType::bf16);
-  for (const Operand operand : {hidden, weight, inverse_tokens}) row.fill_normal(operand);
+  const DeviceRows hidden = row.by_token(kHidden, DType::bf16);
+  const DeviceRows weight = row.shared({kVocabulary, kHidden}, DType::bf16);
+  const DeviceRows targets = row.value_by_token(DType::i32);
+  const DeviceRows inverse_tokens = row.shared({1}, DType::f32);
+  const DeviceRows losses = row.value_by_token(DType::f32);
+  const DeviceRows loss = row.shared({1}, DType::f32);
+  const DeviceRows dhidden = row.by_token(kHidden, DType::bf16);
+  for (const DeviceRows operand : {hidden, weight, inverse_tokens}) row.fill_normal(operand);
   row.fill_integers(targets, 0, kVocabulary - 1);
   row.fill_between(targets, -1);
-  const std::vector<Operand> reads{hidden, weight, targets, inverse_tokens};
+  const std::vector<DeviceRows> reads{hidden, weight, targets, inverse_tokens};
   // As many rows with loss as the long row has at its ends.
   const std::vector<int32_t> targets_with_loss(kFewTokens, 0);
   row.run(program::LinearCrossEntropyTrain{.chunk_rows = kEndTokens}, reads,
           {losses, loss, dhidden}, targets_with_loss);
-  for (const Operand operand : {losses, dhidden}) row.expect_same(operand);
+  for (const DeviceRows operand : {losses, dhidden}) row.expect_same(operand);
 }
 
 // By own kernels and through cuDNN's tables. q, k and v are columns of wide rows, and each end of
@@ -216,14 +217,14 @@ TEST_P(LongAttention, of_wide_rows) {
   constexpr int64_t kHeadDim = 64;
   const DType dtype = std::get<DType>(GetParam());
   const auto tensor = [&](int64_t heads) { return row.by_token(heads * kHeadDim, dtype, kHidden); };
-  const Operand q = tensor(kHeads);
-  const Operand k = tensor(kKeyHeads);
-  const Operand v = tensor(kKeyHeads);
-  const Operand d_o = tensor(kHeads);
-  const Operand o = tensor(kHeads);
-  const Operand lse = row.by_head(kHeads, DType::f32);
-  const Operand bounds = row.shared({2, 2}, DType::i32);
-  for (const Operand operand : {q, k, v, d_o}) row.fill_normal(operand);
+  const DeviceRows q = tensor(kHeads);
+  const DeviceRows k = tensor(kKeyHeads);
+  const DeviceRows v = tensor(kKeyHeads);
+  const DeviceRows d_o = tensor(kHeads);
+  const DeviceRows o = tensor(kHeads);
+  const DeviceRows lse = row.by_head(kHeads, DType::f32);
+  const DeviceRows bounds = row.shared({2, 2}, DType::i32);
+  for (const DeviceRows operand : {q, k, v, d_o}) row.fill_normal(operand);
   constexpr auto kEnd = static_cast<int32_t>(kEndTokens);
   constexpr auto kFew = static_cast<int32_t>(kFewTokens);
   constexpr auto kLong = static_cast<int32_t>(kLongTokens);
@@ -234,15 +235,15 @@ TEST_P(LongAttention, of_wide_rows) {
                              .segment_tokens = kEndTokens,
                              .deterministic = false},
           {q, k, v, bounds, bounds}, {o, lse});
-  for (const Operand operand : {o, lse}) row.expect_same(operand);
-  const std::vector<Operand> gradients{tensor(kHeads), tensor(kKeyHeads), tensor(kKeyHeads)};
+  for (const DeviceRows operand : {o, lse}) row.expect_same(operand);
+  const std::vector<DeviceRows> gradients{tensor(kHeads), tensor(kKeyHeads), tensor(kKeyHeads)};
   row.run(program::AttentionGrad{.heads = kHeads,
                                  .kv_heads = kKeyHeads,
                                  .head_dim = kHeadDim,
                                  .segment_tokens = kEndTokens,
                                  .deterministic = false},
           {d_o, q, k, v, o, lse, bounds, bounds}, gradients);
-  for (const Operand operand : gradients) row.expect_same(operand);
+  for (const DeviceRows operand : gradients) row.expect_same(operand);
 }
 
 INSTANTIATE_TEST_SUITE_P(By, LongAttention,

@@ -20,7 +20,7 @@ plan::TrainingSpec small_spec(formats::Method method) {
   spec.method = method;
   spec.compute = program::DType::f32;
   spec.lora.r = 8;
-  spec.lora.row_tokens = spec.row_tokens = kTokens;
+  spec.row_tokens = spec.lora.row_tokens = kTokens;
   return spec;
 }
 

@@ -45,7 +45,7 @@ std::vector<CalibrationStep> recipes(program::DType compute) {
       model.tied_embeddings = varied;
       model.attention_bias = varied;
       if (!varied) model.model_type = "qwen3";  // norms of heads
-      step.segment_tokens = step.spec.row_tokens = step.spec.lora.row_tokens = 256;
+      step.spec.row_tokens = step.segment_tokens = step.spec.lora.row_tokens = 256;
       step.spec.compute = compute;
       step.spec.recompute = recompute;
       step.spec.accumulation = varied ? 2 : 1;

@@ -1,9 +1,10 @@
-// `snug quantize` of the built binary.
+// `snug quantize` and `snug dequantize` of the built binary.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "binary_run.h"
+#include "../runtime/mxfp4_folder.h"
 
 namespace snug::cli {
 namespace {
@@ -71,6 +72,28 @@ TEST(Quantize, FullDiskLeavesNothing) {
   EXPECT_NE(std::system(command.c_str()), 0);
   EXPECT_TRUE(contains(contents_of(folder / "log"), "error"));
   EXPECT_EQ(folder.count(), 1U) << contents_of(folder / "log");
+}
+
+TEST(Dequantize, MakesAFolderThatTrains) {
+  const TemporaryFolder folder;
+  testing::make_mxfp4_folder(folder / "in");
+  const std::string model = "model=" + (folder / "in").string();
+  const std::string steps = "data=examples/wordnet/heldout.jsonl";
+  const BinaryRun refused = run_snug({"plan", model, steps});
+  EXPECT_EQ(refused.exit_code, 2) << refused.out;
+  EXPECT_TRUE(contains(refused.err, "snug dequantize model=FOLDER output_dir=FOLDER"));
+  const BinaryRun run = run_snug({"dequantize", model, output_in(folder), "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const auto said = json::parse(run.out);
+  EXPECT_EQ(said["stacks"], 4);
+  EXPECT_LE(said["measured"]["result_bytes"], said["planned"]["result_bytes"]);
+  const std::string made = "model=" + (folder / "out").string();
+  const BinaryRun scored = run_snug({"score", "ids=1 5 9 7", made, "threads=2"});
+  EXPECT_EQ(scored.exit_code, 0) << scored.err;
+  const BinaryRun again = run_snug({"dequantize", made, "output_dir=" + (folder / "b").string()});
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_TRUE(contains(again.err, "the folder has no MXFP4"));
+  EXPECT_EQ(run_snug({"dequantize", model}).exit_code, 2) << "there is no output_dir";
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "../program/moved_awaits.h"
 #include "passes/layout.h"
 #include "passes/offload.h"
 #include "program/verify.h"
@@ -78,29 +79,8 @@ TEST(Offload, WithoutCheckpointsNothingChanges) {
   EXPECT_EQ(offload(parse(text), RemoteTarget()), parse(text));
 }
 
-// An await that is missing, comes before its copy begins, or after what it is for.
 TEST(Offload, TheVerifierSeesEachAwaitThatIsNotInItsPlace) {
-  const Program right = offload(parse(kBefore), RemoteTarget());
-  int awaits = 0;
-  for (size_t i = 0; i < right.operations.size(); ++i) {
-    const program::Operation await = right.operations[i];
-    if (await.kind() != program::Kind::await) continue;
-    ++awaits;
-    Program changed = right;
-    auto& list = changed.operations;
-    list.erase(list.begin() + static_cast<long>(i));
-    EXPECT_NE(program::verify(changed), std::vector<std::string>{}) << "without await " << i;
-    const auto begins =
-        std::find_if(list.begin(), list.end(), [&](const program::Operation& operation) {
-          return operation.kind() == program::Kind::transfer && operation.writes == await.updates;
-        });
-    list.insert(begins, await);
-    EXPECT_NE(program::verify(changed), std::vector<std::string>{}) << "await " << i << " early";
-    list.erase(std::find(list.begin(), list.end(), await));
-    list.push_back(await);
-    EXPECT_NE(program::verify(changed), std::vector<std::string>{}) << "await " << i << " late";
-  }
-  EXPECT_EQ(awaits, 4);
+  EXPECT_EQ(testing::expect_awaits_in_place(offload(parse(kBefore), RemoteTarget())), 4);
 }
 
 // Of any number of layers the device holds as many bytes, the host one more checkpoint each.

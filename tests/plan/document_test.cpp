@@ -174,28 +174,29 @@ TEST(Document, WhatWasHeldBeforeStandsNextToWhatReadingWasPlannedToTake) {
       << comparison(document, measured);
 }
 
-// In each space the most of all phases is the arena.
-void expect_phases(const PlannedTraining& planned, int64_t alignment) {
+// In each space the most of all activities is the arena.
+void expect_activities(const PlannedTraining& planned, int64_t alignment) {
   const MemoryReport memory = read_memory(planned.job);
   for (size_t s = 0; s < memory.spaces.size(); ++s) {
     int64_t most = 0;
-    for (const PhaseReport& report : memory.phases) most = std::max(most, report.bytes[s]);
+    for (const ActivityReport& report : memory.activities) most = std::max(most, report.bytes[s]);
     EXPECT_LE(most, memory.spaces[s].peak_bytes) << "space " << s;
     EXPECT_GE(most + alignment, memory.spaces[s].peak_bytes) << "space " << s;
   }
   const PlanDocument& document = planned.document;
-  for (const PlanDocument::PhaseFigures& figures : document.phases) {
-    EXPECT_GT(figures.arena_bytes, 0) << base::word_of(figures.phase);
+  for (const PlanDocument::ActivityFigures& figures : document.activities) {
+    EXPECT_GT(figures.arena_bytes, 0) << base::word_of(figures.activity);
     EXPECT_LE(figures.arena_bytes, document.arena_bytes_on_host());
   }
 }
 
-int64_t bytes_of(const PlanDocument& document, Phase phase) {
-  const auto found = std::ranges::find(document.phases, phase, &PlanDocument::PhaseFigures::phase);
-  return found == document.phases.end() ? -1 : document.phase_bytes(*found);
+int64_t bytes_of(const PlanDocument& document, Activity activity) {
+  const auto found =
+      std::ranges::find(document.activities, activity, &PlanDocument::ActivityFigures::activity);
+  return found == document.activities.end() ? -1 : document.activity_bytes(*found);
 }
 
-TEST(Document, RanksHaveTheirPhases) {
+TEST(Document, RanksHaveTheirActivities) {
   std::vector<std::string> words = kWords;
   for (const char* word : {"devices=4", "strategy=full_shard", "eval_data=some.jsonl"})
     words.emplace_back(word);
@@ -203,37 +204,38 @@ TEST(Document, RanksHaveTheirPhases) {
   const formats::Recipe recipe = formats::load_recipe("", words);
   const models::ModelSource model = models::find_model(recipe.model);
   const PlannedTraining planned = assemble_training({recipe, model, target});
-  expect_phases(planned, target.alignment_bytes());
+  expect_activities(planned, target.alignment_bytes());
   PlanDocument document = planned.document;
   document.outside_bytes = 50 << 20;
   document.reading_bytes = 70 << 20;
-  ASSERT_EQ(document.phases.size(), 4U);
-  EXPECT_GT(bytes_of(document, Phase::training), bytes_of(document, Phase::evaluating));
+  ASSERT_EQ(document.activities.size(), 4U);
+  EXPECT_GT(bytes_of(document, Activity::training), bytes_of(document, Activity::evaluating));
   const auto json = nlohmann::json::parse(to_json(document));
-  for (const char* phase : {"reading", "loading", "training", "evaluating", "saving"}) {
-    const auto of_rank = json["resident"]["phases"][phase].get<int64_t>();
-    EXPECT_GT(of_rank, 50 << 20) << phase;
-    EXPECT_EQ(json["ranks"]["node"]["phases"][phase].get<int64_t>(), 4 * of_rank) << phase;
+  for (const char* activity : {"reading", "loading", "training", "evaluating", "saving"}) {
+    const auto of_rank = json["resident"]["activities"][activity].get<int64_t>();
+    EXPECT_GT(of_rank, 50 << 20) << activity;
+    EXPECT_EQ(json["ranks"]["node"]["activities"][activity].get<int64_t>(), 4 * of_rank)
+        << activity;
     EXPECT_NE(
-        summary(document).find(fmt::format("\n    {:<12} {:>12} {:>12}\n", phase,
+        summary(document).find(fmt::format("\n    {:<12} {:>12} {:>12}\n", activity,
                                            readable_bytes(of_rank), readable_bytes(4 * of_rank))),
         std::string::npos)
-        << phase << " is not in\n"
+        << activity << " is not in\n"
         << summary(document);
   }
   words.pop_back();
-  EXPECT_EQ(bytes_of(document_of(words), Phase::evaluating), -1) << "there is no such program";
+  EXPECT_EQ(bytes_of(document_of(words), Activity::evaluating), -1) << "there is no such program";
 }
 
 // Next to a card the host holds what passes through it: while it loads, more than while it trains.
-TEST(Document, PhasesNextToACardAreOfTheHost) {
+TEST(Document, ActivitiesNextToACardAreOfTheHost) {
   const backends::cuda::PlannedCard card(*backends::cuda::find_hardware("rtx-4090"), 0);
   const formats::Recipe recipe = formats::load_recipe("", kWords);
   const models::ModelSource model = models::find_model(recipe.model);
   const PlannedTraining planned = assemble_training({recipe, model, card});
-  expect_phases(planned, card.alignment_bytes());
+  expect_activities(planned, card.alignment_bytes());
   const PlanDocument& document = planned.document;
-  EXPECT_GT(bytes_of(document, Phase::loading), bytes_of(document, Phase::training));
+  EXPECT_GT(bytes_of(document, Activity::loading), bytes_of(document, Activity::training));
 }
 
 TEST(Document, ComparisonPutsMeasuredBesidePlanned) {

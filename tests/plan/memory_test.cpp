@@ -89,14 +89,10 @@ void expect_tight(const std::vector<std::string>& words, const program::Target& 
   }
 }
 
-// Experts are refused in 4 bits.
-bool has_experts(const std::string& preset) { return models::preset(preset)->num_experts > 0; }
-
 std::vector<std::vector<std::string>> methods_and_modes(const std::string& preset) {
   std::vector<std::vector<std::string>> all;
   for (const char* method : {"method=lora", "method=qlora", "method=full",
                              "method=full optim=adamw_bf16", "method=full optim=adamw_8bit"}) {
-    if (has_experts(preset) && std::string_view(method) == "method=qlora") continue;
     for (const char* mode : {"none", "gate_up", "attention", "all_but_attention", "layer"}) {
       const std::string text = method;
       const size_t space = text.find(' ');
@@ -120,7 +116,6 @@ constexpr Shape kShapes[]{{1, 64, "none"},      {1, 64, "layer"},       {2, 1024
 class QloraOfPreset : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(QloraOfPreset, TakesLessThanLora) {
-  if (has_experts(GetParam())) GTEST_SKIP() << "experts are not stored in 4 bits";
   const NullTarget target;
   const int64_t longest = models::preset(GetParam())->max_position;
   for (const Shape& shape : kShapes) {

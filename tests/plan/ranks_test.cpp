@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "../program/moved_awaits.h"
 #include "backends/backend.h"
 #include "backends/cuda/planned_card.h"
 #include "models/config.h"
@@ -99,6 +100,23 @@ TEST(Ranks, EveryStrategyMakesSoundPrograms) {
               const Job job = plan_training(spec, *target);
               EXPECT_GT(job.layout.spaces[0].arena_bytes, 0);
             }
+}
+
+TEST(Ranks, TheVerifierSeesEachAwaitThatIsNotInItsPlace) {
+  const NullTarget target;
+  for (const Strategy& strategy : kStrategies)
+    for (const Method& method : kMethods) {
+      SCOPED_TRACE(fmt::format("{} {}", strategy.name, method.name));
+      TrainingSpec spec = small_spec(method);
+      spec.ranks = options_of(strategy, 3, 2);
+      const Job job = plan_training(spec, target);
+      int awaits = 0;
+      for (const program::Program& program : job.programs)
+        if (program.operations.empty() ||
+            !program::traits_of(program.operations.front()).by_runtime)
+          awaits += testing::expect_awaits_in_place(program);
+      EXPECT_GT(awaits, 0);
+    }
 }
 
 // Sharded operands are fewer or more than those that were lowered.

@@ -11,6 +11,7 @@
 
 #include "every_trace.h"
 #include "models/families.h"
+#include "models/weights.h"
 #include "tiny_run.h"
 #include "train/pairwise.h"
 
@@ -37,13 +38,19 @@ void adapt(TrainingSpec& spec) {
 void compare_pairs(TrainingSpec& spec) {
   adapt(spec);
   spec.objective = {.kind = methods::ObjectiveKind::dpo,
-                    .reference = methods::Reference::adapter_off};
+                    .reference = methods::ReferenceModel::adapter_off};
+}
+
+void prefer_by_odds(TrainingSpec& spec) {
+  adapt(spec);
+  spec.objective = {.kind = methods::ObjectiveKind::orpo};
 }
 
 std::vector<Form> methods_of_jobs() {
   std::vector<Form> forms{{"full", [](TrainingSpec& spec) { spec.method = formats::Method::full; }},
                           {"lora", adapt},
-                          {"dpo", compare_pairs}};
+                          {"dpo", compare_pairs},
+                          {"orpo", prefer_by_odds}};
   for (const bool nested : {false, true})
     forms.push_back({nested ? "qlora, nested" : "qlora", [nested](TrainingSpec& spec) {
                        adapt(spec);
@@ -130,8 +137,9 @@ class Jobs {
   explicit Jobs(const std::string& backend)
       : backend_(backends::open_backend(backend, {.threads = 2})) {
     for (const auto& [name, model] : tiny_models()) models_.push_back(model);
-    types_ = {DType::bf16, DType::f32};
-    if (testing::lacks_bf16(backend)) types_ = {DType::f32};
+    types_ = {DType::f32};
+    if (!testing::lacks_bf16(backend)) types_.insert(types_.begin(), DType::bf16);
+    if (backend != "cuda") types_.push_back(DType::f16);
     forms_[kMethod] = methods_of_jobs();
     forms_[kOptimizer] = optimizers();
     forms_[kRecompute] = recomputed();
@@ -151,6 +159,7 @@ class Jobs {
     const TrainingSpec spec = spec_of(choice);
     const bool needs_bf16 = methods::optimizer_of(spec.update.optimizer).needs_bf16;
     if (needs_bf16 && spec.compute != DType::bf16) return false;
+    if (spec.update_in_backward && spec.update.loss_scale) return false;
     if (spec.activation_offloading && !passes::keeps_checkpoints(spec.recompute.of_layer(0)))
       return false;
     return !spec.update_in_backward || spec.accumulation == 1;
@@ -162,7 +171,7 @@ class Jobs {
     const std::vector<size_t> all = sizes();
     std::set<Pair> excluded;
     for (const auto& [a, b] :
-         {std::pair{kType, kOptimizer}, {kRecompute, kPlace}, {kBatch, kPlace}})
+         {std::pair{kType, kOptimizer}, {kType, kPlace}, {kRecompute, kPlace}, {kBatch, kPlace}})
       for (size_t i = 0; i < all[a]; ++i)
         for (size_t j = 0; j < all[b]; ++j) {
           testing::Choice choice(all.size(), 0);
@@ -191,8 +200,9 @@ class Jobs {
     spec.model = models_[choice[kModel]];
     spec.compute = types_[choice[kType]];
     for (size_t d = kMethod; d < kDimensions; ++d) forms_[d][choice[d]].set(spec);
-    // No recipe stores a mixture of experts in 4 bits.
-    if (spec.model.num_experts > 0) spec.quantization.reset();
+    if (spec.compute == DType::f16) spec.update.loss_scale.emplace();
+    if (spec.quantization)
+      spec.quantization->kept = models::matrices_in_16_bits(models::stack_of(spec.model));
     // Documents of an objective that groups them come together.
     const int64_t group = methods::objective_of(spec.objective.kind).group;
     spec.row_segments = (spec.row_segments + group - 1) / group * group;
@@ -205,7 +215,18 @@ class Jobs {
   std::array<std::vector<Form>, kDimensions> forms_;
 };
 
-const std::vector<std::string> kBackends{"reference", "cpu"};
+struct TracedBackend {
+  std::string name;
+  size_t step = 1;  // does one of so many of the pairwise cases
+};
+
+#ifdef SNUG_TEST_CPU_BACKEND
+// The reference, which decides nothing, does a fourth of them.
+const std::vector<TracedBackend> kBackends{{"reference", 4}, {"cpu", 1}};
+#else
+// The emulated card, which is slow.
+const std::vector<TracedBackend> kBackends{{SNUG_TEST_BACKEND, 3}};
+#endif
 
 TEST(FamilyTraces, HaveAModelOfEachFamily) {
   const auto models = tiny_models();
@@ -213,19 +234,17 @@ TEST(FamilyTraces, HaveAModelOfEachFamily) {
     EXPECT_TRUE(models.contains(std::string(family->model_type))) << family->model_type;
 }
 
-// The reference, which decides nothing, does a fourth of them.
 TEST(FamilyTraces, AreWhatProgramsSayInEachPair) {
-  for (const std::string& backend : kBackends) {
+  for (const auto& [backend, step] : kBackends) {
     const Jobs jobs(backend);
     const std::vector<testing::Choice> choices = jobs.in_pairs(1);
-    const size_t step = backend == "reference" ? 4 : 1;
     for (size_t i = 0; i < choices.size(); i += step) jobs.expect_traces_equal(choices[i]);
   }
 }
 
 // Every combination, of the one or the other type.
 TEST(AllFamilyTraces, AreWhatProgramsSay) {
-  for (const std::string& backend : kBackends) {
+  for (const auto& [backend, step] : kBackends) {
     const Jobs jobs(backend);
     const std::vector<size_t> sizes = jobs.sizes();
     testing::Choice choice(sizes.size(), 0);
@@ -247,7 +266,7 @@ TEST(AllFamilyTraces, AreWhatProgramsSay) {
 }
 
 TEST(FamilyTraces, OfPrefillAndDecodeToo) {
-  for (const std::string& backend_name : kBackends) {
+  for (const auto& [backend_name, step] : kBackends) {
     const auto backend = backends::open_backend(backend_name, {.threads = 2});
     size_t number = 0;
     for (const auto& [name, model] : tiny_models()) {
@@ -256,8 +275,10 @@ TEST(FamilyTraces, OfPrefillAndDecodeToo) {
       spec.model = model;
       if (number % 2 == 1) spec.method = formats::Method::lora;
       spec.lora.target_modules = {"all-linear"};
-      if (number % 3 > 0 && model.num_experts == 0)
-        spec.quantization = passes::QuantizeOptions{.nested = number % 3 == 1, .kept = {}};
+      if (number % 3 > 0)
+        spec.quantization =
+            passes::QuantizeOptions{.nested = number % 3 == 1,
+                                    .kept = models::matrices_in_16_bits(models::stack_of(model))};
       spec.sequences = 1 + static_cast<int64_t>(number % 2);
       spec.capacity = 40;
       spec.prefill_tokens = 8;

@@ -183,7 +183,7 @@ TEST(QuantizeFolder, EveryByteIsThatOfTransformers) {
     const TemporaryFolder folder;
     const FolderQuantizer quantizer =
         quantizer_of(golden(model) / "model", {.double_quant = double_quant});
-    const FolderQuantizeReport report = quantizer.write(folder / "out");
+    const FolderReport report = quantizer.write(folder / "out");
     EXPECT_LE(report.result_bytes, quantizer.plan().result_bytes);
     EXPECT_EQ(report.result_bytes,
               static_cast<int64_t>(fs::file_size(folder / "out/model.safetensors")));

@@ -169,7 +169,7 @@ TEST_F(Ranks, ReadNoMoreThanTwiceForADigest) {
   ReadReport sum;
   constexpr int64_t kPart = 256 * 300;
   for (int64_t first = 0; first < tensor.info->elements(); first += kPart) {
-    Transfer range = without_destination(tensor);
+    TensorRead range = without_destination(tensor);
     range.whole = program::Shape{tensor.info->shape[0], tensor.info->shape[1]};
     range.first = first;
     range.destination.shape = {std::min(kPart, tensor.info->elements() - first)};

@@ -158,7 +158,7 @@ void follow_fp16(const std::string& backend, const std::string& name) {
   const auto rates = doubles(golden, "learning_rate");
   const auto scales = doubles(golden, "loss_scale");
   const auto bad_steps = settings["bad_steps"].get<std::vector<int64_t>>();
-  const int64_t tokens = spec.rows * spec.row_tokens;
+  const int64_t tokens = spec.micro_tokens();
   auto& executor = loaded.executor();
   int64_t updates = 0;
   for (int64_t step = 0; step < 20; ++step) {

@@ -16,17 +16,22 @@ using Json = nlohmann::json;
 
 // One document, so that all steps see the same row and a skipped step loses nothing.
 constexpr const char* kOneDocument = "{\"text\": \"The same words in every step of the run.\"}\n";
+constexpr const char* kOnePair =
+    "{\"prompt\": \"Say a word.\", \"chosen\": \"A word.\", \"rejected\": \"No.\"}\n";
 constexpr const char* kSameSteps =
     "compute_dtype=fp16 max_length=64 packing=false shuffle=false lr_scheduler_type=constant "
     "warmup_steps=0 warmup_ratio=0 learning_rate=1e-3 save_steps=0 overwrite_output_dir=true";
 
 class Fp16Runs : public ::testing::Test {
  protected:
-  Fp16Runs() { job_.folder().write("one.jsonl", kOneDocument); }
+  Fp16Runs() {
+    job_.folder().write("one.jsonl", kOneDocument);
+    job_.folder().write("pair.jsonl", kOnePair);
+  }
 
   cli::BinaryRun run(const std::string& output, const std::string& more) const {
     std::vector<std::string> words = job_.words(output, std::string(kSameSteps) + " " + more);
-    words.push_back("data=" + job_.path("one.jsonl").string());
+    words.push_back("data=" + job_.path(data_).string());
     return cli::run_snug(words);
   }
 
@@ -74,14 +79,22 @@ class Fp16Runs : public ::testing::Test {
   }
 
   TinyJob job_;
+  const char* data_ = "one.jsonl";
 };
 
 TEST_F(Fp16Runs, SkippedStepsChangeNothing) {
-  for (const char* optimizer : {"adamw", "adamw_8bit", "lion", "adafactor"})
+  for (const char* optimizer : {"adamw", "adamw_8bit", "lion", "adafactor", "muon"})
     expect_skipped_steps_to_change_nothing(std::string("method=full optim=") + optimizer);
   for (const char* method : {"lora", "qlora"})
     expect_skipped_steps_to_change_nothing(std::string("method=") + method);
   expect_skipped_steps_to_change_nothing("method=full backend=reference");
+}
+
+// Losses of pairs, whose gradients begin with other numbers.
+TEST_F(Fp16Runs, NorOfObjectivesOfPairs) {
+  data_ = "pair.jsonl";
+  for (const char* objective : {"dpo", "orpo"})
+    expect_skipped_steps_to_change_nothing(std::string("method=lora objective=") + objective);
 }
 
 TEST_F(Fp16Runs, NorWithStateOnTheHostNorOnSeveralRanks) {

@@ -13,7 +13,7 @@ namespace snug::test {
 namespace {
 
 using methods::ObjectiveKind;
-using methods::Reference;
+using methods::ReferenceModel;
 using program::ProgramName;
 
 // A job of the pairs of a golden, which has the objective's name.
@@ -100,7 +100,7 @@ class PairsCase {
   void run(ProgramName program, int64_t micro) {
     put(program, micro);
     const auto reference = loaded_->spec().objective.reference;
-    if (reference == Reference::adapter_off) executor().run(ProgramName::reference);
+    if (reference == ReferenceModel::adapter_off) executor().run(ProgramName::reference);
     executor().run(program);
   }
 
@@ -146,18 +146,20 @@ class Preference : public ::testing::TestWithParam<std::string> {
   }
 };
 
-plan::TrainingSpec spec_of(ObjectiveKind kind, Reference reference) {
+plan::TrainingSpec spec_of(ObjectiveKind kind, ReferenceModel reference) {
   plan::TrainingSpec spec;
   spec.objective.kind = kind;
   spec.objective.reference = reference;
   return spec;
 }
-plan::TrainingSpec spec_with(Reference reference) { return spec_of(ObjectiveKind::dpo, reference); }
+plan::TrainingSpec spec_with(ReferenceModel reference) {
+  return spec_of(ObjectiveKind::dpo, reference);
+}
 
 // Every objective with every reference that it has.
 std::vector<plan::TrainingSpec> all_specs() {
-  return {spec_with(Reference::adapter_off), spec_with(Reference::kept),
-          spec_of(ObjectiveKind::orpo, Reference::none)};
+  return {spec_with(ReferenceModel::adapter_off), spec_with(ReferenceModel::kept),
+          spec_of(ObjectiveKind::orpo, ReferenceModel::none)};
 }
 
 TEST_P(Preference, LossMeasuresAndEveryGradientAreTrls) {
@@ -189,7 +191,7 @@ TEST_P(Preference, MicroBatchesAddUp) {
 
 TEST_P(Preference, EvaluationGivesTheTrainingLoss) {
   for (const plan::TrainingSpec& spec : all_specs()) {
-    if (spec.objective.reference == Reference::kept) continue;
+    if (spec.objective.reference == ReferenceModel::kept) continue;
     SCOPED_TRACE(base::word_of(spec.objective.kind));
     PairsCase pairs(GetParam(), spec);
     pairs.run_evaluation();
@@ -199,7 +201,7 @@ TEST_P(Preference, EvaluationGivesTheTrainingLoss) {
 
 // The pass before training is of the model as it begins, its adapter on: the policy of the golden.
 TEST_P(Preference, ThePassBeforeTrainingIsOfTheModelAsItBegins) {
-  PairsCase pairs(GetParam(), spec_with(Reference::kept));
+  PairsCase pairs(GetParam(), spec_with(ReferenceModel::kept));
   const std::vector<float> kept = pairs.kept();
   ASSERT_EQ(kept.size(), static_cast<size_t>(2 * pairs.pairs()));
   const auto measures = floats(pairs.golden(), "measures");

@@ -97,7 +97,7 @@ inline void run_rank(const std::vector<std::string>& words, const comm::Mesh& me
   runtime::Executor executor(job, *backend, &mesh);
   runtime::random_weights(model.config, executor);
   if (spec.is_adapted()) runtime::initialise_adapter(executor);
-  if (spec.objective.reference == methods::Reference::kept)
+  if (spec.objective.reference == methods::ReferenceModel::kept)
     make_reference({}, spec, data, executor);
   executor.run(program::ProgramName::prepare);
   const runtime::Ranks ranks(mesh);

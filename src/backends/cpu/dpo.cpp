@@ -2,9 +2,9 @@
 // a small difference of large sums.
 #include <array>
 
+#include "backends/answer_pair.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
-#include "backends/preference_pair.h"
 
 namespace snug::backends::cpu {
 namespace {
@@ -21,15 +21,15 @@ void for_each_pair(const Struct&, const Invocation& invocation, F&& f) {
   const int64_t pairs = invocation[Struct::kPolicy].elements() / 2;
   for (int64_t p = 0; p < pairs; ++p)
     if (bounds[4 * p] < bounds[4 * p + 1])
-      f(p, PreferencePair<double>{policy[2 * p], policy[2 * p + 1], reference[2 * p],
-                                  reference[2 * p + 1]});
+      f(p, AnswerPair<double>{policy[2 * p], policy[2 * p + 1], reference[2 * p],
+                              reference[2 * p + 1]});
 }
 
 void run(const Dpo& dpo, const Invocation& invocation, CpuContext&) {
   const auto beta = static_cast<double>(dpo.beta);
   std::array<double, program::kPreferenceMeasures.size()> sums{};
   double loss = 0;
-  for_each_pair(dpo, invocation, [&](int64_t, const PreferencePair<double>& pair) {
+  for_each_pair(dpo, invocation, [&](int64_t, const AnswerPair<double>& pair) {
     const double margin = pair.margin(beta);
     loss += minus_log_sigmoid(margin);
     const std::array<double, program::kPreferenceMeasures.size()> measures{
@@ -55,7 +55,7 @@ void run(const DpoGrad& grad, const Invocation& invocation, CpuContext&) {
   const Buffer& written = invocation[DpoGrad::kDPolicy];
   auto* dpolicy = written.as<float>();
   std::fill_n(dpolicy, written.elements(), 0.0F);
-  for_each_pair(grad, invocation, [&](int64_t p, const PreferencePair<double>& pair) {
+  for_each_pair(grad, invocation, [&](int64_t p, const AnswerPair<double>& pair) {
     const double slope = beta * sigmoid_of_minus(pair.margin(beta)) * inverse_pairs;
     dpolicy[2 * p] = static_cast<float>(-slope);
     dpolicy[2 * p + 1] = static_cast<float>(slope);

@@ -11,7 +11,7 @@ using program::Adafactor;
 void run(const Adafactor& attributes, const Invocation& invocation, CudaContext& context) {
   const program::Shape& shape = invocation[Adafactor::kWeight].shape;
   const bool factored = attributes.factored;
-  const Operand weight = whole_matrix(invocation[Adafactor::kWeight]).operand;
+  const DeviceRows weight = whole_matrix(invocation[Adafactor::kWeight]).operand;
   float* const rows = floats_of(invocation[Adafactor::kRows]);
   const AdafactorRun run{
       .rows = factored ? shape[0] : 1,

@@ -61,8 +61,8 @@ std::unique_ptr<Prepared> prepare(const AttentionGrad& attributes, const Operati
 }
 
 // Without data where there are none.
-Operand sinks_of(const Attention& attention, const Invocation& invocation) {
-  return attention.sinks ? matrix_of(invocation[Attention::kSinks]).operand : Operand{};
+DeviceRows sinks_of(const Attention& attention, const Invocation& invocation) {
+  return attention.sinks ? matrix_of(invocation[Attention::kSinks]).operand : DeviceRows{};
 }
 
 // Decoding: queues the attention of `segments` in as many parts as it was decided

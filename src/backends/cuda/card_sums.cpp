@@ -15,7 +15,7 @@ using comm::PartRange;
 using comm::ReducePart;
 using comm::SumPart;
 
-Operand operand(const void* data, DType type, int64_t stride = 0) {
+DeviceRows operand(const void* data, DType type, int64_t stride = 0) {
   SNUG_CHECK(type == DType::f32 || type == DType::bf16, "ranks do not sum {}", base::name_of(type));
   return {const_cast<void*>(data), stride, type == DType::bf16};
 }

@@ -17,7 +17,7 @@ void run(const ScaleColumns& scale, const Invocation& invocation, CudaContext& c
   const Matrix divisor = scale.divided ? matrix_of(invocation[ScaleColumns::kDivisor]) : gain;
   const Matrix y = matrix_of(invocation[ScaleColumns::kY]);
   scale_columns({walk_rows({&x, &gain, &divisor, &y}), x.operand, gain.operand,
-                 scale.divided ? divisor.operand : Operand{}, y.operand},
+                 scale.divided ? divisor.operand : DeviceRows{}, y.operand},
                 context.stream.get());
 }
 
@@ -25,7 +25,7 @@ void run(const ColumnGainGrad& grad, const Invocation& invocation, CudaContext& 
   const Matrix dy = matrix_of(invocation[ColumnGainGrad::kDY]);
   const Matrix x = matrix_of(invocation[ColumnGainGrad::kX]);
   const Matrix dgain = matrix_of(invocation[ColumnGainGrad::kDGain]);
-  Operand divisor;
+  DeviceRows divisor;
   if (grad.divided) divisor = matrix_of(invocation[ColumnGainGrad::kDivisor]).operand;
   sum_products(
       {dy.operand, x.operand, divisor},

@@ -15,7 +15,7 @@ using program::ProductAlgorithm;
 // y = alpha x weight^T (+ addend), at most kFewRows rows.
 struct FewRowsProduct {
   Matrix x, weight;
-  Operand addend;  // data == nullptr without one
+  DeviceRows addend;  // data == nullptr without one
   Matrix y;
   float alpha = 1.0F;
   bool weight_is_constant = false;
@@ -29,7 +29,7 @@ ProductAlgorithm multiply_few_rows(const FewRowsProduct& product, ProductAlgorit
 struct FewRowsNf4Product {
   Matrix x;
   Nf4Weight weight;
-  Operand addend;  // data == nullptr without one
+  DeviceRows addend;  // data == nullptr without one
   Matrix y;
   bool weight_is_constant = false;
 };

@@ -15,7 +15,7 @@ void run(const LayerNorm& norm, const Invocation& invocation, CudaContext& conte
   const Matrix bias = norm.bias ? matrix_of(invocation[LayerNorm::kBias]) : weight;
   const Matrix y = matrix_of(invocation[LayerNorm::kY]);
   layer_norm({walk_rows({&x, &weight, &bias, &y}), x.operand, weight.operand,
-              norm.bias ? bias.operand : Operand{}, y.operand, norm.epsilon},
+              norm.bias ? bias.operand : DeviceRows{}, y.operand, norm.epsilon},
              context.stream.get());
 }
 
@@ -29,7 +29,7 @@ void run(const LayerNormGrad& grad, const Invocation& invocation, CudaContext& c
                              .dy = dy.operand,
                              .x = x.operand,
                              .weight = weight.operand,
-                             .addend = grad.addend ? addend.operand : Operand{},
+                             .addend = grad.addend ? addend.operand : DeviceRows{},
                              .dx = dx.operand,
                              .epsilon = grad.epsilon};
   if (!grad.weight_gradient) return layer_norm_grad(run, context.stream.get());

@@ -210,7 +210,7 @@ class LossRun {
   }
 
   // The gradients of logits, in their place.
-  Operand dlogits(std::byte* logits) const {
+  DeviceRows dlogits(std::byte* logits) const {
     const bool is_bf16 = form_.hidden.dtype == base::DType::bf16;
     return {logits, is_bf16 ? 2 * plan_.layout.vocab : plan_.layout.vocab, is_bf16};
   }
@@ -226,7 +226,7 @@ class LossRun {
                   .losses = floats_of(form_.losses),
                   .scale = form_.scale,
                   .softcap = form_.softcap,
-                  .dlogits = form_.dhidden != nullptr ? dlogits(logits) : Operand{}},
+                  .dlogits = form_.dhidden != nullptr ? dlogits(logits) : DeviceRows{}},
                  stream_);
   }
 

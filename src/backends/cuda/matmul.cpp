@@ -76,7 +76,7 @@ void note(const Invocation& invocation, int64_t products, ProductAlgorithm algor
 
 void run_few_rows(const Matmul& matmul, const Invocation& invocation, CudaContext& context) {
   const Matrix y = matrix_of(invocation[Matmul::kC]);
-  Operand addend = matmul.accumulate ? y.operand : Operand{};
+  DeviceRows addend = matmul.accumulate ? y.operand : DeviceRows{};
   if (matmul.addend) addend = matrix_of(invocation[Matmul::kAddend]).operand;
   ProductAlgorithm low_algorithm = ProductAlgorithm::loops;
   if (matmul.augmented) {

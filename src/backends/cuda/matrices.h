@@ -5,7 +5,7 @@
 #include <initializer_list>
 
 #include "backends/backend.h"
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 
 namespace snug::backends::cuda {
 
@@ -15,7 +15,7 @@ inline bool is_aligned(const void* address, uintptr_t bytes = 16) {
 }
 
 struct Matrix {
-  Operand operand;
+  DeviceRows operand;
   int64_t rows = 0;
   int64_t columns = 0;
 

@@ -33,7 +33,7 @@ void run(const RmsNormGrad& grad, const Invocation& invocation, CudaContext& con
                            .dy = dy.operand,
                            .x = x.operand,
                            .weight = weight.operand,
-                           .addend = grad.addend ? addend.operand : Operand{},
+                           .addend = grad.addend ? addend.operand : DeviceRows{},
                            .dx = dx.operand,
                            .epsilon = grad.epsilon,
                            .offset = grad.offset};

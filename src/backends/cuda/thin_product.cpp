@@ -5,7 +5,7 @@
 namespace snug::backends::cuda {
 namespace {
 
-Operand operand_of(const StoredMatrix& matrix) {
+DeviceRows operand_of(const StoredMatrix& matrix) {
   return {nullptr, matrix.stride, matrix.dtype == base::DType::bf16};
 }
 

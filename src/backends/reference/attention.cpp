@@ -26,7 +26,7 @@ struct Range {
 
 // One segment: its queries, its keys, and which see which.
 template <typename Attributes>
-struct Segment {
+struct SegmentView {
   const Attributes& attention;
   Range queries;
   Range keys;
@@ -49,8 +49,8 @@ struct Segment {
 };
 
 template <typename Attributes>
-Segment<Attributes> segment_at(const Attributes& attention, const Invocation& invocation,
-                               int64_t index) {
+SegmentView<Attributes> segment_at(const Attributes& attention, const Invocation& invocation,
+                                   int64_t index) {
   const Integers queries(invocation[Attributes::kQBounds]);
   const Integers keys(invocation[Attributes::kKBounds]);
   const Range range{queries[2 * index], queries[2 * index + 1]};
@@ -81,7 +81,7 @@ struct Score {
 
 // Of query i and key j, whose heads' product this is.
 template <typename T, typename Attributes>
-Score<T> score_of(const Segment<Attributes>& segment, T product, int64_t i, int64_t j,
+Score<T> score_of(const SegmentView<Attributes>& segment, T product, int64_t i, int64_t j,
                   int64_t head) {
   const Attributes& attention = segment.attention;
   Score<T> score{static_cast<T>(attention.scale) * product, 1};
@@ -105,7 +105,7 @@ void fill_zero(const Floats<T>& x) {
 
 // o and lse of one query and head; `scores` has room for a row of keys.
 template <typename T>
-void attend(const Segment<Attention>& segment, const Invocation& invocation, int64_t i,
+void attend(const SegmentView<Attention>& segment, const Invocation& invocation, int64_t i,
             int64_t head) {
   const Attention& attention = segment.attention;
   const Floats<T> q(invocation[Attention::kQ]);
@@ -164,8 +164,8 @@ struct Pair {
 };
 
 template <typename T>
-Pair<T> pair_of(const Segment<AttentionGrad>& segment, const GradientTensors<T>& tensors, int64_t i,
-                int64_t j, int64_t head) {
+Pair<T> pair_of(const SegmentView<AttentionGrad>& segment, const GradientTensors<T>& tensors,
+                int64_t i, int64_t j, int64_t head) {
   const AttentionGrad& grad = segment.attention;
   const Heads<T> heads{grad.head_dim};
   const int64_t kv_head = head / (grad.heads / grad.kv_heads);
@@ -179,7 +179,7 @@ Pair<T> pair_of(const Segment<AttentionGrad>& segment, const GradientTensors<T>&
 
 // dq of one query and head; `sum` has room for a head.
 template <typename T>
-void query_gradient(const Segment<AttentionGrad>& segment, const GradientTensors<T>& tensors,
+void query_gradient(const SegmentView<AttentionGrad>& segment, const GradientTensors<T>& tensors,
                     std::span<T> sum, int64_t i, int64_t head) {
   const AttentionGrad& grad = segment.attention;
   const int64_t width = grad.head_dim;
@@ -197,7 +197,7 @@ void query_gradient(const Segment<AttentionGrad>& segment, const GradientTensors
 
 // dk and dv of one key and its head, from all query heads that read it.
 template <typename T>
-void key_gradient(const Segment<AttentionGrad>& segment, const GradientTensors<T>& tensors,
+void key_gradient(const SegmentView<AttentionGrad>& segment, const GradientTensors<T>& tensors,
                   std::span<T> sums, int64_t j, int64_t kv_head) {
   const AttentionGrad& grad = segment.attention;
   const int64_t width = grad.head_dim;

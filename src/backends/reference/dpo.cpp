@@ -1,6 +1,6 @@
 #include <array>
 
-#include "backends/preference_pair.h"
+#include "backends/answer_pair.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
 
@@ -21,7 +21,7 @@ class Pairs {
 
   int64_t count() const { return policy_.count() / 2; }
   bool is_there(int64_t pair) const { return bounds_[4 * pair] < bounds_[4 * pair + 1]; }
-  PreferencePair<T> at(int64_t pair) const {
+  AnswerPair<T> at(int64_t pair) const {
     return {policy_[2 * pair], policy_[2 * pair + 1], reference_[2 * pair],
             reference_[2 * pair + 1]};
   }
@@ -40,7 +40,7 @@ void run(const Dpo& dpo, const Invocation& invocation) {
   T loss = 0;
   for (int64_t p = 0; p < pairs.count(); ++p) {
     if (!pairs.is_there(p)) continue;
-    const PreferencePair<T> pair = pairs.at(p);
+    const AnswerPair<T> pair = pairs.at(p);
     const T margin = pair.margin(beta);
     loss += minus_log_sigmoid(margin);
     const std::array<T, program::kPreferenceMeasures.size()> measures{pair.chosen_reward(beta),

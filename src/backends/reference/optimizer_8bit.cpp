@@ -33,9 +33,9 @@ Step8bit<T> step_of(const AdamW8bit& adamw, const Invocation& invocation) {
 
 // One moment of one block: its codes and its scale.
 template <typename T>
-class Moment {
+class StoredMoment {
  public:
-  Moment(const Buffer& codes, const Buffer& scales, bool is_signed, int64_t block)
+  StoredMoment(const Buffer& codes, const Buffer& scales, bool is_signed, int64_t block)
       : codes_(codes.as<uint8_t>()),
         scales_(scales),
         map_(is_signed ? base::signed_dynamic_map() : base::unsigned_dynamic_map()),
@@ -83,8 +83,8 @@ void run(const AdamW8bit& adamw, const Invocation& invocation) {
   std::array<T, program::kStateBlock> first{};
   std::array<T, program::kStateBlock> second{};
   for (int64_t block = 0; block < program::state_blocks(weight.count()); ++block) {
-    const Moment<T> m(first_codes, first_scales, true, block);
-    const Moment<T> v(second_codes, second_scales, false, block);
+    const StoredMoment<T> m(first_codes, first_scales, true, block);
+    const StoredMoment<T> v(second_codes, second_scales, false, block);
     const int64_t begin = block * program::kStateBlock;
     const int64_t n = std::min(program::kStateBlock, weight.count() - begin);
     for (int64_t k = 0; k < n; ++k) {

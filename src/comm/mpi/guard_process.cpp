@@ -29,7 +29,7 @@ constexpr auto kLookAtRanks = std::chrono::milliseconds(50);
 constexpr auto kTurn = std::chrono::milliseconds(200);
 
 // What goes on in the rank, as it says itself; the last is found out.
-enum class Phase : char { begins = 'b', runs = 'r', ends = 'e', done = 'd', gone = 'g' };
+enum class GuardState : char { begins = 'b', runs = 'r', ends = 'e', done = 'd', gone = 'g' };
 
 class Guard {
  public:
@@ -43,11 +43,11 @@ class Guard {
         patience_(patience + rank * kTurn) {}
 
   void run() {
-    while (phase_ != Phase::done && ranks_.launcher_is_there()) {
+    while (state_ != GuardState::done && ranks_.launcher_is_there()) {
       listen();
       ranks_.look();
-      if (phase_ == Phase::runs) continue;
-      if (phase_ != Phase::gone) check_time();
+      if (state_ == GuardState::runs) continue;
+      if (state_ != GuardState::gone) check_time();
       check_ranks();
     }
   }
@@ -55,18 +55,18 @@ class Guard {
  private:
   // Returns at once where there is news, else after a while; where the rank runs, not before.
   void listen() {
-    if (phase_ == Phase::runs) {
+    if (state_ == GuardState::runs) {
       struct pollfd news = {STDIN_FILENO, POLLIN, 0};
       if (::poll(&news, 1, -1) <= 0) return;
-    } else if (!ranks_.wait(kLookAtRanks, phase_ == Phase::gone ? -1 : STDIN_FILENO)) {
+    } else if (!ranks_.wait(kLookAtRanks, state_ == GuardState::gone ? -1 : STDIN_FILENO)) {
       return;
     }
     char letter = 0;
     const ssize_t count = ::read(STDIN_FILENO, &letter, 1);
     if (count < 0 && errno == EINTR) return;
     // Of ranks that still run when this one ends, none is in MPI's beginning or end.
-    was_running_ = phase_ == Phase::runs;
-    phase_ = count == 1 ? static_cast<Phase>(letter) : Phase::gone;
+    was_running_ = state_ == GuardState::runs;
+    state_ = count == 1 ? static_cast<GuardState>(letter) : GuardState::gone;
     since_ = Clock::now();
   }
 
@@ -78,15 +78,15 @@ class Guard {
     const std::string why =
         stopped.empty() ? "" : " (stopped by a signal: " + rank_list(stopped) + ")";
     say("rank " + std::to_string(rank_) + ": MPI did not " +
-        (phase_ == Phase::begins ? "begin" : "end") + " within " + seconds + " s" + why);
+        (state_ == GuardState::begins ? "begin" : "end") + " within " + seconds + " s" + why);
     ::kill(rank_process_, SIGKILL);
     timed_out_ = true;
-    phase_ = Phase::gone;
+    state_ = GuardState::gone;
   }
 
   // A rank that runs may take long to learn of another's end, and has a checkpoint to write.
   void check_ranks() {
-    if (phase_ == Phase::gone && was_running_ && !ranks_.all_ended()) return;
+    if (state_ == GuardState::gone && was_running_ && !ranks_.all_ended()) return;
     const auto& ended = ranks_.first_ended();
     if (!ended || Clock::now() - ended->seen < patience_ || !ranks_.launcher_is_there()) return;
     // After its time was up this guard has ended a rank itself.
@@ -96,7 +96,7 @@ class Guard {
                                       std::to_string(ended->process) + " ended, and ";
     say(who + "the launcher did not end the job; all ranks of this machine are ended now");
     ranks_.kill_all();
-    phase_ = Phase::done;
+    state_ = GuardState::done;
   }
 
   // The rank's own standard error leads to the launcher, which may read it no more.
@@ -111,7 +111,7 @@ class Guard {
   const int rank_;
   const double timeout_seconds_;
   const std::chrono::milliseconds patience_;
-  Phase phase_ = Phase::begins;
+  GuardState state_ = GuardState::begins;
   bool was_running_ = false;
   bool timed_out_ = false;
   Clock::time_point since_ = Clock::now();

@@ -358,8 +358,8 @@ RateKey rate_key(const AttentionGrad& grad, const OperationView& view, const Ext
 
 // Queries of the segments that are few; of a target that treats all segments alike, nothing.
 template <typename Attributes>
-std::vector<int64_t> few_queries(const Attributes& attention, const OperationView& view,
-                                 const BatchBounds& bounds) {
+std::vector<int64_t> pieces_of(const Attributes& attention, const OperationView& view,
+                               const BatchBounds& bounds) {
   if (attention.few_queries == 0) return {};
   const std::span<const int32_t> q_bounds = bounds[id_of(view.operation, Attributes::kQBounds)];
   const std::span<const int32_t> k_bounds = bounds[id_of(view.operation, Attributes::kKBounds)];
@@ -369,16 +369,6 @@ std::vector<int64_t> few_queries(const Attributes& attention, const OperationVie
     if (has_few(attention, queries, tokens_of_segment(k_bounds, i))) sum += queries;
   }
   return {sum};
-}
-
-std::vector<int64_t> pieces_of(const Attention& attention, const OperationView& view,
-                               const BatchBounds& bounds) {
-  return few_queries(attention, view, bounds);
-}
-
-std::vector<int64_t> pieces_of(const AttentionGrad& grad, const OperationView& view,
-                               const BatchBounds& bounds) {
-  return few_queries(grad, view, bounds);
 }
 
 }  // namespace
@@ -394,8 +384,8 @@ Extent extent_of(const AttentionGrad& grad, std::span<const int32_t> q_bounds,
 }
 
 SNUG_DEFINE_KIND(Attention, .differentiate = differentiate, .extent_of = extent_of,
-                 .pieces_of = pieces_of, .shares_of = shares_of, .rate_key = rate_key);
-SNUG_DEFINE_KIND(AttentionGrad, .extent_of = extent_of, .pieces_of = pieces_of,
+                 .pieces_of = pieces_of<Attention>, .shares_of = shares_of, .rate_key = rate_key);
+SNUG_DEFINE_KIND(AttentionGrad, .extent_of = extent_of, .pieces_of = pieces_of<AttentionGrad>,
                  .shares_of = shares_of, .rate_key = rate_key);
 
 }  // namespace snug::program

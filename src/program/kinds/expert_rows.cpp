@@ -34,7 +34,7 @@ std::string shape_error(const Combine&, const OperationView& view) {
 }
 
 // Rows of x, and the measure and the place that each has.
-void require_weighted(const Tensor& x, const ShapeRule::Operand& weights, const Tensor& places,
+void require_weighted(const Tensor& x, const ShapeRule::NamedTensor& weights, const Tensor& places,
                       ShapeRule& rule) {
   rule.rank({"places", places}, 2);
   rule.index({"places", places}, places.shape);

@@ -9,6 +9,7 @@
 #include "program/kinds/field.h"
 #include "program/kinds/operands.h"
 #include "program/kinds/traits.h"
+#include "program/loss_scale_counts.h"
 
 namespace snug::program {
 
@@ -21,14 +22,6 @@ struct ScaleBy {
   static constexpr auto kScale = read<ScaleBy>(1, "scale");
   static constexpr auto kY = write<ScaleBy>(2, "y");
   static constexpr std::array kOperands{kX, kScale, kY};
-};
-
-// Counts of a loss scale, in the order of the tensor that keeps them.
-enum LossScaleCount : uint8_t {
-  kFiniteSteps,   // in a row, since the scale last changed or a step was skipped
-  kSkippedSteps,  // in a row; 0 after a finite one
-  kBorneSteps,    // skipped steps that did not lower the scale, since it last grew
-  kLossScaleCounts,
 };
 
 // The clip factor of gradients that are `scale` times too large, and the scale of the next step.

@@ -42,7 +42,7 @@ std::string shape_error(const AdamW& adamw, const OperationView& view) {
   rule.require(!(adamw.has_master && adamw.stochastic), "is stochastic and has a master");
   const Tensor& weight = view[AdamW::kWeight];
   // The moments, then the master; without one, the weight is it.
-  const auto check_state = [&](const ShapeRule::Operand& state) {
+  const auto check_state = [&](const ShapeRule::NamedTensor& state) {
     if (adamw.stochastic)
       rule.type(state, DType::bf16);
     else

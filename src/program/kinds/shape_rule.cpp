@@ -13,38 +13,38 @@ void ShapeRule::require(bool condition, std::string_view problem) {
   if (!condition && error_.empty()) error_ = problem;
 }
 
-void ShapeRule::fail(const Operand& operand, const std::string& problem) {
+void ShapeRule::fail(const NamedTensor& operand, const std::string& problem) {
   if (error_.empty())
     error_ = fmt::format("{} '{}' {}", operand.what, operand.tensor.name, problem);
 }
 
-void ShapeRule::rank(const Operand& operand, int expected) {
+void ShapeRule::rank(const NamedTensor& operand, int expected) {
   if (operand.tensor.shape.rank() != expected)
     fail(operand, fmt::format("has shape {}, expected {} dimension{}",
                               to_string(operand.tensor.shape), expected, expected == 1 ? "" : "s"));
 }
 
-void ShapeRule::shape(const Operand& operand, const Shape& expected) {
+void ShapeRule::shape(const NamedTensor& operand, const Shape& expected) {
   if (operand.tensor.shape != expected)
     fail(operand, fmt::format("has shape {}, expected {}", to_string(operand.tensor.shape),
                               to_string(expected)));
 }
 
-void ShapeRule::type(const Operand& operand, DType expected) {
+void ShapeRule::type(const NamedTensor& operand, DType expected) {
   if (operand.tensor.dtype != expected)
     fail(operand,
          fmt::format("is {}, expected {}", name_of(operand.tensor.dtype), name_of(expected)));
 }
 
-void ShapeRule::same_type(std::initializer_list<Operand> operands) {
+void ShapeRule::same_type(std::initializer_list<NamedTensor> operands) {
   mixed_types(operands);
-  for (const Operand& operand : operands) type(operand, operands.begin()->tensor.dtype);
+  for (const NamedTensor& operand : operands) type(operand, operands.begin()->tensor.dtype);
 }
 
-void ShapeRule::mixed_types(std::initializer_list<Operand> operands) {
-  const Operand& first = *operands.begin();
-  const Operand* narrow = nullptr;  // the first of 16 bits
-  for (const Operand& operand : operands) {
+void ShapeRule::mixed_types(std::initializer_list<NamedTensor> operands) {
+  const NamedTensor& first = *operands.begin();
+  const NamedTensor* narrow = nullptr;  // the first of 16 bits
+  for (const NamedTensor& operand : operands) {
     const DType type = operand.tensor.dtype;
     if (!is_computed_with(type))
       fail(operand, fmt::format("is {}, expected f32, bf16, f16 or f64", name_of(type)));
@@ -59,14 +59,14 @@ void ShapeRule::mixed_types(std::initializer_list<Operand> operands) {
   }
 }
 
-void ShapeRule::measure(const Operand& operand, const Shape& expected) {
+void ShapeRule::measure(const NamedTensor& operand, const Shape& expected) {
   const DType type = operand.tensor.dtype;
   if (type != DType::f32 && type != DType::f64)
     fail(operand, fmt::format("is {}, expected f32 or f64", name_of(type)));
   shape(operand, expected);
 }
 
-void ShapeRule::index(const Operand& operand, const Shape& expected) {
+void ShapeRule::index(const NamedTensor& operand, const Shape& expected) {
   type(operand, DType::i32);
   shape(operand, expected);
 }

@@ -17,29 +17,29 @@ namespace snug::program {
 class ShapeRule {
  public:
   // A tensor and the name the kind gives it.
-  struct Operand {
+  struct NamedTensor {
     std::string_view what;
     const Tensor& tensor;
   };
 
   void require(bool condition, std::string_view problem);
-  void rank(const Operand& operand, int expected);
-  void shape(const Operand& operand, const Shape& expected);
-  void type(const Operand& operand, DType expected);
+  void rank(const NamedTensor& operand, int expected);
+  void shape(const NamedTensor& operand, const Shape& expected);
+  void type(const NamedTensor& operand, DType expected);
   // All of one element type, which is one that is computed with.
-  void same_type(std::initializer_list<Operand> operands);
+  void same_type(std::initializer_list<NamedTensor> operands);
   // All f64, or each f32 or bf16, or each f32 or f16.
-  void mixed_types(std::initializer_list<Operand> operands);
+  void mixed_types(std::initializer_list<NamedTensor> operands);
   // f32 or f64, of this shape.
-  void measure(const Operand& operand, const Shape& expected);
+  void measure(const NamedTensor& operand, const Shape& expected);
   // i32, of this shape.
-  void index(const Operand& operand, const Shape& expected);
+  void index(const NamedTensor& operand, const Shape& expected);
 
   // Empty when nothing was violated.
   const std::string& error() const { return error_; }
 
  private:
-  void fail(const Operand& operand, const std::string& problem);
+  void fail(const NamedTensor& operand, const std::string& problem);
 
   std::string error_;
 };

@@ -16,7 +16,7 @@ namespace {
 bool is_loadable(DType type) { return base::is_float(type) || type == DType::u8; }
 
 // A tensor that is sharded over ranks lies there flat; one that is padded has room for all of it.
-void check_part(ShapeRule& rule, const ShapeRule::Operand& operand) {
+void check_part(ShapeRule& rule, const ShapeRule::NamedTensor& operand) {
   const Tensor& tensor = operand.tensor;
   if (!tensor.is_sharded()) return;
   const int64_t elements = tensor.shape.elements();
@@ -26,7 +26,7 @@ void check_part(ShapeRule& rule, const ShapeRule::Operand& operand) {
                fmt::format("{} is no part of {}", operand.what, to_string(whole_shape(tensor))));
 }
 
-// Of what a file holds or shall hold: a tensor or a rank's part of it, wherever it lies between
+// Of what a file holds or will hold: a tensor or a rank's part of it, wherever it lies between
 // steps.
 void check_tensor(ShapeRule& rule, const Tensor& tensor) {
   rule.require(is_loadable(tensor.dtype), "tensor is neither of floats nor of u8");
@@ -55,7 +55,7 @@ int64_t stored_elements(const OperationView& view) {
 // A rank's part of a stored weight: whole blocks, and whole blocks of scales.
 template <typename Struct>
 void check_stored_part(ShapeRule& rule, const Struct& attributes, const OperationView& view) {
-  const auto check = [&](const ShapeRule::Operand& operand, DType type, int64_t elements) {
+  const auto check = [&](const ShapeRule::NamedTensor& operand, DType type, int64_t elements) {
     rule.type(operand, type);
     rule.shape(operand, Shape{elements});
     rule.require(operand.tensor.is_sharded(),

@@ -32,8 +32,8 @@ double row_bytes(const Tensor& matrix, double rows) {
   return std::min(rows, static_cast<double>(matrix.shape.rows())) * row;
 }
 
-Cost streaming_cost(const OperationView& view, int64_t elements, double flops_an_element) {
-  return {static_cast<double>(elements) * flops_an_element, operand_bytes(view)};
+Cost streaming_cost(const OperationView& view, int64_t elements, double flops_per_element) {
+  return {static_cast<double>(elements) * flops_per_element, operand_bytes(view)};
 }
 
 }  // namespace snug::program

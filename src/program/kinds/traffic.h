@@ -15,6 +15,6 @@ double operand_bytes(const OperationView& view);
 double row_bytes(const Tensor& matrix, double rows);
 
 // Everything moved as operand_bytes says, and a fixed number of operations for each of `elements`.
-Cost streaming_cost(const OperationView& view, int64_t elements, double flops_an_element);
+Cost streaming_cost(const OperationView& view, int64_t elements, double flops_per_element);
 
 }  // namespace snug::program

@@ -31,9 +31,9 @@ uint16_t to_bf16(double value) {
 }
 
 // One segment, its tensors found through the tables.
-class Segment {
+class EmulatedSegment {
  public:
-  Segment(const SegmentAttention& shape, const SegmentAddresses& addresses, int64_t index)
+  EmulatedSegment(const SegmentAttention& shape, const SegmentAddresses& addresses, int64_t index)
       : shape_(shape), addresses_(addresses), index_(index) {}
 
   int64_t length() const { return addresses_.lengths[index_]; }
@@ -73,7 +73,7 @@ class Segment {
   int64_t index_;
 };
 
-void attend(const SegmentAttention& shape, const Segment& segment) {
+void attend(const SegmentAttention& shape, const EmulatedSegment& segment) {
   using enum SegmentOperand;
   const int64_t length = segment.length();
   for (int64_t head = 0; head < shape.heads; ++head)
@@ -94,7 +94,7 @@ void attend(const SegmentAttention& shape, const Segment& segment) {
     }
 }
 
-void differentiate(const SegmentAttention& shape, const Segment& segment) {
+void differentiate(const SegmentAttention& shape, const EmulatedSegment& segment) {
   using enum SegmentOperand;
   const int64_t length = segment.length();
   const auto size = [&](int64_t heads) {
@@ -164,7 +164,7 @@ int64_t sums_bytes(const SegmentAttention& shape) {
 }
 
 // What an old version makes of a batch with an empty segment.
-void write_nan(const SegmentAttention& shape, const Segment& segment) {
+void write_nan(const SegmentAttention& shape, const EmulatedSegment& segment) {
   using enum SegmentOperand;
   constexpr uint16_t kNan = 0x7fc0;
   for (int64_t token = 0; token < segment.length(); ++token)
@@ -190,7 +190,7 @@ class Plan final : public SegmentPlan {
           cuda_emulator::attention_version < kCudnnWithEmptySegments &&
           std::count(addresses.lengths, addresses.lengths + shape.segments, 0) > 0;
       for (int64_t s = 0; s < shape.segments; ++s) {
-        const Segment segment(shape, addresses, s);
+        const EmulatedSegment segment(shape, addresses, s);
         shape.is_gradient ? differentiate(shape, segment) : attend(shape, segment);
         if (is_wrong) write_nan(shape, segment);
       }
@@ -221,10 +221,10 @@ class Library final : public Cudnn {
     const auto lies_so = [&](SegmentOperand operand, int64_t heads) {
       return shape.stride(operand) == heads * shape.head_dim;
     };
-    using Operand = SegmentOperand;
-    return lies_so(Operand::q, shape.heads) && lies_so(Operand::k, shape.kv_heads) &&
-           lies_so(Operand::v, shape.kv_heads) && lies_so(Operand::dq, shape.heads) &&
-           lies_so(Operand::dk, shape.kv_heads) && lies_so(Operand::dv, shape.kv_heads);
+    using DeviceRows = SegmentOperand;
+    return lies_so(DeviceRows::q, shape.heads) && lies_so(DeviceRows::k, shape.kv_heads) &&
+           lies_so(DeviceRows::v, shape.kv_heads) && lies_so(DeviceRows::dq, shape.heads) &&
+           lies_so(DeviceRows::dk, shape.kv_heads) && lies_so(DeviceRows::dv, shape.kv_heads);
   }
 };
 

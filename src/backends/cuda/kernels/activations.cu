@@ -151,9 +151,9 @@ struct GeluMulGrad {
 template <int kCount>
 struct GatePairs {
   Elements<kCount> half[2];
-  __device__ GatePairs(const Operand& x, int64_t offset)
+  __device__ GatePairs(const DeviceRows& x, int64_t offset)
       : half{load<kCount>(x, offset), load<kCount>(x, offset + kCount)} {}
-  __device__ void store_to(const Operand& x, int64_t offset) const {
+  __device__ void store_to(const DeviceRows& x, int64_t offset) const {
     store(x, offset, half[0]);
     store(x, offset + kCount, half[1]);
   }

@@ -4,72 +4,72 @@
 
 #include <cuda_runtime_api.h>
 
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 
 namespace snug::backends::cuda {
 
 struct GeluRun {
   Walk walk;
-  Operand x, y;
+  DeviceRows x, y;
   bool tanh = false;
 };
 void gelu(const GeluRun& run, cudaStream_t stream);
 
 struct GeluGradRun {
   Walk walk;
-  Operand dy, x, dx;
+  DeviceRows dy, x, dx;
   bool tanh = false;
 };
 void gelu_grad(const GeluGradRun& run, cudaStream_t stream);
 
 struct ReluRun {
   Walk walk;
-  Operand x, y;
+  DeviceRows x, y;
 };
 void relu(const ReluRun& run, cudaStream_t stream);
 
 struct ReluGradRun {
   Walk walk;
-  Operand dy, y, dx;
+  DeviceRows dy, y, dx;
 };
 void relu_grad(const ReluGradRun& run, cudaStream_t stream);
 
 struct SoftcapRun {
   Walk walk;
-  Operand x, y;
+  DeviceRows x, y;
   float cap = 1.0F;
 };
 void softcap(const SoftcapRun& run, cudaStream_t stream);
 
 struct SoftcapGradRun {
   Walk walk;
-  Operand dy, y, dx;
+  DeviceRows dy, y, dx;
   float cap = 1.0F;
 };
 void softcap_grad(const SoftcapGradRun& run, cudaStream_t stream);
 
 struct SiluMulRun {
   Walk walk;
-  Operand gate, up, y;
+  DeviceRows gate, up, y;
 };
 void silu_mul(const SiluMulRun& run, cudaStream_t stream);
 
 struct SiluMulGradRun {
   Walk walk;
-  Operand dy, gate, up, dgate, dup;
+  DeviceRows dy, gate, up, dgate, dup;
 };
 void silu_mul_grad(const SiluMulGradRun& run, cudaStream_t stream);
 
 struct GeluMulRun {
   Walk walk;
-  Operand gate, up, y;
+  DeviceRows gate, up, y;
   bool tanh = false;
 };
 void gelu_mul(const GeluMulRun& run, cudaStream_t stream);
 
 struct GeluMulGradRun {
   Walk walk;
-  Operand dy, gate, up, dgate, dup;
+  DeviceRows dy, gate, up, dgate, dup;
   bool tanh = false;
 };
 void gelu_mul_grad(const GeluMulGradRun& run, cudaStream_t stream);
@@ -77,7 +77,7 @@ void gelu_mul_grad(const GeluMulGradRun& run, cudaStream_t stream);
 // gate_up: pairs of a gate and an up, twice as many columns as the walk has.
 struct ClampedSwigluRun {
   Walk walk;  // of y
-  Operand gate_up, y;
+  DeviceRows gate_up, y;
   float limit = 0.0F;
   float alpha = 0.0F;
 };
@@ -85,7 +85,7 @@ void clamped_swiglu(const ClampedSwigluRun& run, cudaStream_t stream);
 
 struct ClampedSwigluGradRun {
   Walk walk;  // of dy
-  Operand dy, gate_up, dgate_up;
+  DeviceRows dy, gate_up, dgate_up;
   float limit = 0.0F;
   float alpha = 0.0F;
 };

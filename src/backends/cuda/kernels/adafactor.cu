@@ -107,10 +107,10 @@ __global__ void mean_row_kernel(AdafactorRun run) {
 template <typename Body>
 __device__ void for_updates_of_tile(const AdafactorRun& run, const Body& body) {
   const AdafactorScratch scratch = scratch_of(run);
-  const int64_t tiles_a_row = ceil_div(run.columns, kAdafactorTileColumns);
-  const int64_t column = blockIdx.x % tiles_a_row * kAdafactorTileColumns + threadIdx.x;
+  const int64_t tiles_per_row = ceil_div(run.columns, kAdafactorTileColumns);
+  const int64_t column = blockIdx.x % tiles_per_row * kAdafactorTileColumns + threadIdx.x;
   if (column >= run.columns) return;
-  const int64_t begin = blockIdx.x / tiles_a_row * kAdafactorTileRows;
+  const int64_t begin = blockIdx.x / tiles_per_row * kAdafactorTileRows;
   const int64_t end = begin + kAdafactorTileRows < run.rows ? begin + kAdafactorTileRows : run.rows;
   const float of_column = scratch.inverse_columns[column];
   for (int64_t row = begin; row < end; ++row) {

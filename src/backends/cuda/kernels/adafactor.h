@@ -4,7 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 
 namespace snug::backends::cuda {
 
@@ -13,8 +13,8 @@ struct AdafactorRun {
   int64_t rows = 0;
   int64_t columns = 0;
   bool factored = false;
-  Operand gradient;
-  Operand weight;
+  DeviceRows gradient;
+  DeviceRows weight;
   float* master = nullptr;      // the weight itself where that is f32
   float* row_moment = nullptr;  // of a matrix
   float* column_moment = nullptr;

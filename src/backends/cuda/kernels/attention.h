@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/kernels/sizes.h"
 
 namespace snug::backends::cuda {
@@ -42,9 +42,9 @@ struct AttentionRun {
   AttentionShape shape;
   const TokenRange* keys = nullptr;
   const TokenRange* queries = nullptr;
-  Operand q, k, v, o;
+  DeviceRows q, k, v, o;
   float* lse = nullptr;  // (heads, q_tokens)
-  Operand sinks;         // (heads); without data: none
+  DeviceRows sinks;      // (heads); without data: none
 };
 void attention(const AttentionRun& run, cudaStream_t stream);
 
@@ -52,10 +52,10 @@ struct AttentionGradRun {
   AttentionShape shape;
   const TokenRange* keys = nullptr;
   const TokenRange* queries = nullptr;
-  Operand d_o, q, k, v, o;
+  DeviceRows d_o, q, k, v, o;
   const float* lse = nullptr;
   float* delta = nullptr;  // (heads, q_tokens): scratch, the dot products of d_o and o
-  Operand dq, dk, dv;
+  DeviceRows dq, dk, dv;
 };
 void attention_grad(const AttentionGradRun& run, cudaStream_t stream);
 // Only delta: what either form of the gradient begins with.

@@ -33,7 +33,7 @@ struct FragmentPlace {
 template <int kRows, int kDims>
 class TileCopy {
  public:
-  __device__ TileCopy(const Operand& x, int head_dim)
+  __device__ TileCopy(const DeviceRows& x, int head_dim)
       : row_(static_cast<int>(threadIdx.x) / kPieces),
         column_(static_cast<int>(threadIdx.x) % kPieces * kVectorElements),
         stride_(x.stride),
@@ -142,7 +142,7 @@ __device__ void add_weighted_tiles(const float (&weights)[kTiles][4], const uint
 
 // Rows of a tensor, of one head, from `first` on.
 struct HeadRows {
-  const Operand& x;
+  const DeviceRows& x;
   int64_t first;
   int64_t rows;  // of the tensor
   int64_t column;

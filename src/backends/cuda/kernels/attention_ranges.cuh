@@ -14,14 +14,14 @@ __device__ inline TokenRange range(int64_t begin, int64_t end) {
   return {static_cast<int32_t>(begin), static_cast<int32_t>(end)};
 }
 
-struct Segment {
+struct SegmentRange {
   int64_t q_begin, q_end, k_begin, k_end;
 
   // Of a query, the key on its diagonal, counted so that the last query's is the last key.
   __device__ int64_t diagonal(int64_t query) const { return k_end - q_end + query; }
 };
 
-__device__ inline Segment segment_at(const RangesRun& run, int64_t s) {
+__device__ inline SegmentRange segment_at(const RangesRun& run, int64_t s) {
   return {run.q_bounds[2 * s], run.q_bounds[2 * s + 1], run.k_bounds[2 * s],
           run.k_bounds[2 * s + 1]};
 }
@@ -29,7 +29,7 @@ __device__ inline Segment segment_at(const RangesRun& run, int64_t s) {
 __device__ inline TokenRange keys_of(const RangesRun& run, int64_t query) {
   const AttentionForm& form = run.shape.form;
   for (int64_t s = 0; s < run.segments; ++s) {
-    const Segment segment = segment_at(run, s);
+    const SegmentRange segment = segment_at(run, s);
     if (query < segment.q_begin || query >= segment.q_end) continue;
     const int64_t diagonal = segment.diagonal(query);
     const int64_t end = form.causal ? least(segment.k_end, diagonal + 1) : segment.k_end;
@@ -44,7 +44,7 @@ __device__ inline TokenRange keys_of(const RangesRun& run, int64_t query) {
 __device__ inline TokenRange queries_of(const RangesRun& run, int64_t key) {
   const AttentionForm& form = run.shape.form;
   for (int64_t s = 0; s < run.segments; ++s) {
-    const Segment segment = segment_at(run, s);
+    const SegmentRange segment = segment_at(run, s);
     if (key < segment.k_begin || key >= segment.k_end) continue;
     const int64_t on_diagonal = key - segment.k_end + segment.q_end;
     const int64_t begin = form.causal ? largest(segment.q_begin, on_diagonal) : segment.q_begin;

@@ -9,10 +9,10 @@ namespace snug::backends::cuda {
 
 struct AttentionSinksGradRun {
   AttentionShape shape;
-  Operand d_o, o, sinks;
+  DeviceRows d_o, o, sinks;
   const float* lse = nullptr;  // (heads, q_tokens)
   float* delta = nullptr;      // (heads, q_tokens): scratch, the dot products of d_o and o
-  Operand dsinks;              // (heads)
+  DeviceRows dsinks;           // (heads)
 };
 void attention_sinks_grad(const AttentionSinksGradRun& run, cudaStream_t stream);
 

@@ -62,7 +62,7 @@ template <bool kVectors>
 struct KeyColumns {
   Elements<kVectorElements> elements;
   __device__ void clear() { elements = {}; }
-  __device__ void read(const Operand& x, int64_t offset, int count) {
+  __device__ void read(const DeviceRows& x, int64_t offset, int count) {
     for (int i = 0; i < kVectorElements; ++i)
       elements.at[i] = i < count ? load_one(x, offset + i) : 0.0F;
   }
@@ -73,7 +73,7 @@ template <>
 struct KeyColumns<true> {
   Vector16 pairs;
   __device__ void clear() { pairs = {}; }
-  __device__ void read(const Operand& x, int64_t offset, int) {
+  __device__ void read(const DeviceRows& x, int64_t offset, int) {
     pairs = load_vector(static_cast<const uint16_t*>(x.data) + offset);
   }
   __device__ float at(int i) const {
@@ -153,8 +153,8 @@ __device__ void read_query(const AttentionSplitsRun& run, const SplitPlace& plac
 
 // The lane's keys from `first` on, those of the range; others are zeros, whatever lies there.
 template <bool kVectors>
-__device__ void read_keys(const Operand& x, const TokenRange& keys, int64_t first, int64_t column,
-                          int count, const SplitLane& lane,
+__device__ void read_keys(const DeviceRows& x, const TokenRange& keys, int64_t first,
+                          int64_t column, int count, const SplitLane& lane,
                           KeyColumns<kVectors> (&pieces)[kSplitKeys]) {
   for (int k = 0; k < kSplitKeys; ++k) {
     const int64_t key = first + lane.slot + k * lane.slots;

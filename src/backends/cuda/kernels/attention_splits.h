@@ -15,9 +15,9 @@ struct AttentionSplitsRun {
   RangesRun segments;  // of which the ranges are not used
   int32_t splits = 1;
   bool vectors = false;  // k and v are bf16, and a head's row begins at a multiple of 16 bytes
-  Operand q, k, v, o;
+  DeviceRows q, k, v, o;
   float* lse = nullptr;  // (heads, q_tokens)
-  Operand sinks;         // (heads); without data: none
+  DeviceRows sinks;      // (heads); without data: none
   // Scratch, of each query's head and each split: the largest score, the sum of the weights beneath
   // it, and the values they weigh.
   float* peaks = nullptr;    // (q_tokens, heads, splits)

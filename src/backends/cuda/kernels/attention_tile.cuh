@@ -19,7 +19,7 @@ __device__ inline int first_row_of_warp() {
 
 // Which rows of a tensor a tile shows: those from `first` on that someone reads, of one head.
 struct TileSource {
-  const Operand& x;
+  const DeviceRows& x;
   int64_t first;
   int64_t rows;               // of the tensor
   const TokenRange* readers;  // rows with an empty range are zeros: they may hold anything

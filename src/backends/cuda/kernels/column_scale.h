@@ -3,14 +3,14 @@
 
 #include <cuda_runtime_api.h>
 
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 
 namespace snug::backends::cuda {
 
 // y = x * gain, or x * gain / divisor where there is one; y may be x.
 struct ScaleColumnsRun {
   Walk walk;  // of x
-  Operand x, gain, divisor, y;
+  DeviceRows x, gain, divisor, y;
 };
 void scale_columns(const ScaleColumnsRun& run, cudaStream_t stream);
 
@@ -20,7 +20,7 @@ struct RowNormsRun {
   int64_t rows = 0;
   int64_t columns = 0;
   int64_t rank = 0;  // 0: there is no a and no b
-  Operand w, a, b;
+  DeviceRows w, a, b;
   bool transposed = false;
   float alpha = 1.0F;
   float* norms = nullptr;

@@ -51,7 +51,7 @@ void column_sums(const Value& value, const ColumnSumsRun& run, cudaStream_t stre
 }
 
 struct ElementOf {
-  Operand x;
+  DeviceRows x;
   __device__ float operator()(int64_t row, int64_t column) const {
     return load_one(x, row * x.stride + column);
   }
@@ -72,7 +72,7 @@ void sum_products(const ColumnProducts& products, const ColumnSumsRun& run, cuda
   column_sums(ProductOf{products}, run, stream);
 }
 
-void sum_rows(const Operand& x, const ColumnSumsRun& run, cudaStream_t stream) {
+void sum_rows(const DeviceRows& x, const ColumnSumsRun& run, cudaStream_t stream) {
   column_sums(ElementOf{x}, run, stream);
 }
 

@@ -3,7 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/kernels/sizes.h"
 
 namespace snug::backends::cuda {
@@ -12,15 +12,15 @@ struct ColumnSumsRun {
   int64_t rows = 0;
   int64_t columns = 0;
   float* partials = nullptr;  // column_sums_bytes
-  Operand y;                  // (columns)
+  DeviceRows y;               // (columns)
   bool accumulate = false;
 };
 // Of the elements of x (rows, columns).
-void sum_rows(const Operand& x, const ColumnSumsRun& run, cudaStream_t stream);
+void sum_rows(const DeviceRows& x, const ColumnSumsRun& run, cudaStream_t stream);
 
 // Of the products of dy and x, each divided by the divisor of its column where there is one.
 struct ColumnProducts {
-  Operand dy, x, divisor;
+  DeviceRows dy, x, divisor;
 };
 void sum_products(const ColumnProducts& products, const ColumnSumsRun& run, cudaStream_t stream);
 

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 
 namespace snug::backends::cuda {
 
@@ -22,14 +22,14 @@ struct SoftmaxRun {
   int64_t rows = 0;  // of logits
   int64_t vocab = 0;
   TrainedRows trained;
-  Operand logits;
+  DeviceRows logits;
   const int32_t* targets = nullptr;       // (tokens)
   const float* inverse_tokens = nullptr;  // (1)
   float* losses = nullptr;                // (tokens); null: not wanted
   float scale = 1.0F;                     // of logits
   float softcap = 0.0F;                   // of scaled logits; 0: none
   bool vectors = false;  // set by softmax_rows: rows may be read kVectorElements at a time
-  Operand
+  DeviceRows
       dlogits;  // data == nullptr: not wanted; may be the bytes of logits; zero rows without loss
 };
 void softmax_rows(SoftmaxRun run, cudaStream_t stream);
@@ -54,8 +54,8 @@ void find_trained_rows(const FindTrainedRun& run, cudaStream_t stream);
 struct ChunkRowsRun {
   Walk walk;  // of the chunk
   TrainedRows trained;
-  Operand tokens;
-  Operand chunk;
+  DeviceRows tokens;
+  DeviceRows chunk;
 };
 // Rows beyond the last are zero.
 void gather_chunk(const ChunkRowsRun& run, cudaStream_t stream);

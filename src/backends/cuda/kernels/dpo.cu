@@ -1,8 +1,8 @@
 #include "backends/cuda/kernels/dpo.h"
 
+#include "backends/answer_pair.h"
 #include "backends/cuda/kernels/over_items.cuh"
 #include "backends/cuda/kernels/reduce.cuh"
-#include "backends/preference_pair.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -15,7 +15,7 @@ __device__ bool is_there(const DpoRun& run, int64_t pair) {
   return run.bounds[4 * pair] < run.bounds[4 * pair + 1];
 }
 
-__device__ PreferencePair<float> pair_of(const DpoRun& run, int64_t pair) {
+__device__ AnswerPair<float> pair_of(const DpoRun& run, int64_t pair) {
   return {run.policy[2 * pair], run.policy[2 * pair + 1], run.reference[2 * pair],
           run.reference[2 * pair + 1]};
 }
@@ -25,7 +25,7 @@ __global__ void dpo_kernel(DpoRun run, float* measures, float* loss) {
   float sums[kSums] = {};
   for (int64_t p = threadIdx.x; p < run.pairs; p += blockDim.x) {
     if (!is_there(run, p)) continue;
-    const PreferencePair<float> pair = pair_of(run, p);
+    const AnswerPair<float> pair = pair_of(run, p);
     const float margin = pair.margin(run.beta);
     sums[0] += pair.chosen_reward(run.beta);
     sums[1] += pair.rejected_reward(run.beta);

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "backends/cuda/device.cuh"
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 
 namespace snug::backends::cuda {
 
@@ -26,12 +26,12 @@ __device__ inline uint32_t float_pair_to_bf16(float low, float high) {
   return __bfloat16_as_ushort(pair.x) | uint32_t{__bfloat16_as_ushort(pair.y)} << 16;
 }
 
-__device__ inline float load_one(const Operand& x, int64_t offset) {
+__device__ inline float load_one(const DeviceRows& x, int64_t offset) {
   if (x.is_bf16) return bf16_to_float(static_cast<const uint16_t*>(x.data)[offset]);
   return static_cast<const float*>(x.data)[offset];
 }
 
-__device__ inline void store_one(const Operand& x, int64_t offset, float value) {
+__device__ inline void store_one(const DeviceRows& x, int64_t offset, float value) {
   if (x.is_bf16)
     static_cast<uint16_t*>(x.data)[offset] = static_cast<uint16_t>(float_to_bf16(value));
   else
@@ -40,7 +40,7 @@ __device__ inline void store_one(const Operand& x, int64_t offset, float value) 
 
 // kCount is 1, or kVectorElements at an offset that is aligned to 16 bytes.
 template <int kCount>
-__device__ inline Elements<kCount> load(const Operand& x, int64_t offset) {
+__device__ inline Elements<kCount> load(const DeviceRows& x, int64_t offset) {
   Elements<kCount> elements;
   if constexpr (kCount == 1) {
     elements.at[0] = load_one(x, offset);
@@ -60,7 +60,8 @@ __device__ inline Elements<kCount> load(const Operand& x, int64_t offset) {
 }
 
 template <int kCount>
-__device__ inline void store(const Operand& x, int64_t offset, const Elements<kCount>& elements) {
+__device__ inline void store(const DeviceRows& x, int64_t offset,
+                             const Elements<kCount>& elements) {
   if constexpr (kCount == 1) {
     store_one(x, offset, elements.at[0]);
   } else if (x.is_bf16) {

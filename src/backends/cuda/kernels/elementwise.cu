@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(kSumThreads) rounded_sum_kernel(RoundedSumRun 
   if (block * kOfWarp >= elements) return;
   const LanePlace place = place_of_lane(block, elements);
   // Where the i-th element of the lane lies in an operand.
-  const auto offset = [&](const Operand& operand, int i) {
+  const auto offset = [&](const DeviceRows& operand, int i) {
     const int64_t element = place.first + i;
     const int64_t row = run.walk.rows == 1 ? 0 : element / columns;
     return row * operand.stride + element - row * columns;

@@ -4,40 +4,40 @@
 
 #include <cuda_runtime_api.h>
 
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 #include "backends/random_bits.h"
 
 namespace snug::backends::cuda {
 
 struct AddRun {
   Walk walk;
-  Operand a, b, c;
+  DeviceRows a, b, c;
 };
 void add(const AddRun& run, cudaStream_t stream);
 
 // Also a copy.
 struct CastRun {
   Walk walk;
-  Operand x, y;
+  DeviceRows x, y;
 };
 void cast(const CastRun& run, cudaStream_t stream);
 
 struct ScaleRun {
   Walk walk;
-  Operand x, y;
+  DeviceRows x, y;
   float factor = 1.0F;
 };
 void scale(const ScaleRun& run, cudaStream_t stream);
 
 struct FillZeroRun {
   Walk walk;
-  Operand y;
+  DeviceRows y;
 };
 void fill_zero(const FillZeroRun& run, cudaStream_t stream);
 
 struct AddBiasRun {
   Walk walk;
-  Operand x, bias, y;
+  DeviceRows x, bias, y;
 };
 void add_bias(const AddBiasRun& run, cudaStream_t stream);
 
@@ -51,14 +51,14 @@ struct RandomKey {
 // y += x, rounded stochastically to bf16 by the row-major index of the element.
 struct RoundedSumRun {
   Walk walk;
-  Operand x, y;
+  DeviceRows x, y;
   RandomKey key;
 };
 void add_rounded(const RoundedSumRun& run, cudaStream_t stream);
 
 struct DropoutRun {
   Walk walk;
-  Operand x, y;
+  DeviceRows x, y;
   RandomKey key;
   float probability = 0.0F;
   int64_t row_length = 1;

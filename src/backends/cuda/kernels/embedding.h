@@ -3,14 +3,14 @@
 
 #include <cuda_runtime_api.h>
 
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 
 namespace snug::backends::cuda {
 
 // y[t] = table[ids[t]]. An id outside [0, table_rows) stops the device.
 struct GatherRun {
   Walk walk;  // of y
-  Operand table, y;
+  DeviceRows table, y;
   const int32_t* ids = nullptr;
   int64_t table_rows = 0;
 };
@@ -19,7 +19,7 @@ void gather_rows(const GatherRun& run, cudaStream_t stream);
 // cache[slots[t]] = x[t]; negative slots are skipped.
 struct CacheWriteRun {
   Walk walk;  // of x
-  Operand x, cache;
+  DeviceRows x, cache;
   const int32_t* slots = nullptr;
   int64_t cache_rows = 0;
 };
@@ -28,7 +28,7 @@ void cache_write(const CacheWriteRun& run, cudaStream_t stream);
 // table[id] += the sum of dy[t] over the tokens t with that id, in token order, rounded once.
 struct EmbeddingGradRun {
   Walk walk;  // of dy
-  Operand dy, dtable;
+  DeviceRows dy, dtable;
   const int32_t* ids = nullptr;
   int64_t table_rows = 0;
 };

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 
 namespace snug::backends::cuda {
 
@@ -14,7 +14,7 @@ namespace snug::backends::cuda {
 // y may be x.
 struct AddExpertBiasRun {
   Walk walk;  // of x
-  Operand x, bias, y;
+  DeviceRows x, bias, y;
   const int32_t* bounds = nullptr;
   int64_t experts = 0;
   const float* weights = nullptr;
@@ -28,7 +28,7 @@ struct ExpertBiasGradRun {
   int64_t rows = 0;
   int64_t columns = 0;
   int64_t experts = 0;
-  Operand dy, dbias;
+  DeviceRows dy, dbias;
   const int32_t* bounds = nullptr;
   const float* weights = nullptr;
   const int32_t* places = nullptr;
@@ -39,7 +39,7 @@ void expert_bias_grad(const ExpertBiasGradRun& run, cudaStream_t stream);
 // dweights[i] = the dot product of row places[i] of dy and the bias of its expert.
 struct ExpertBiasWeightsGradRun {
   Walk walk;  // of dy
-  Operand dy, bias;
+  DeviceRows dy, bias;
   const int32_t* bounds = nullptr;
   int64_t experts = 0;
   const int32_t* places = nullptr;

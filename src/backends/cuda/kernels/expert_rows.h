@@ -6,14 +6,14 @@
 
 #include <cstdint>
 
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 
 namespace snug::backends::cuda {
 
 // y[places[t, i]] = x[t].
 struct PermuteRun {
   Walk walk;  // of x
-  Operand x, y;
+  DeviceRows x, y;
   const int32_t* places = nullptr;
   int64_t k = 0;
 };
@@ -22,7 +22,7 @@ void permute_rows(const PermuteRun& run, cudaStream_t stream);
 // y[t] = the sum of x[places[t, i]], in the order of i, in f32.
 struct CombineRun {
   Walk walk;  // of y
-  Operand x, y;
+  DeviceRows x, y;
   const int32_t* places = nullptr;
   int64_t k = 0;
 };
@@ -31,7 +31,7 @@ void combine_rows(const CombineRun& run, cudaStream_t stream);
 // y[places[i]] = weights[i] * x[places[i]], over all rows.
 struct ScaleRowsRun {
   Walk walk;  // of x
-  Operand x, y;
+  DeviceRows x, y;
   const float* weights = nullptr;
   const int32_t* places = nullptr;
 };
@@ -41,7 +41,7 @@ void scale_rows(const ScaleRowsRun& run, cudaStream_t stream);
 // places[i] of dy and x. dx may be dy.
 struct ScaleRowsGradRun {
   Walk walk;  // of x
-  Operand dy, x, dx;
+  DeviceRows dy, x, dx;
   const float* weights = nullptr;
   float* dweights = nullptr;
   const int32_t* places = nullptr;

@@ -14,7 +14,7 @@ __device__ int lane() { return static_cast<int>(threadIdx.x % kLanes); }
 
 // sums[row] += weight . x[row] from `column` on.
 template <int kCount>
-__device__ void add_products(const Walk& inputs, const Operand& x, int64_t column,
+__device__ void add_products(const Walk& inputs, const DeviceRows& x, int64_t column,
                              const Elements<kCount>& weight, float (&sums)[kFewRows]) {
   for (int row = 0; row < kFewRows; ++row) {
     if (row >= inputs.rows) return;

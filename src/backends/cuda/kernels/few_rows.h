@@ -4,8 +4,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/kernels/nf4.h"
-#include "backends/cuda/kernels/operand.h"
 #include "backends/cuda/kernels/sizes.h"
 
 namespace snug::backends::cuda {
@@ -14,9 +14,9 @@ namespace snug::backends::cuda {
 struct FewRowsRun {
   Walk inputs;  // of x: rows, at most kFewRows, and inputs of a row
   int64_t outputs = 0;
-  Operand x, weight;
-  Operand addend;  // data == nullptr without one
-  Operand y;
+  DeviceRows x, weight;
+  DeviceRows addend;  // data == nullptr without one
+  DeviceRows y;
   float alpha = 1.0F;
 };
 void multiply_few_rows(const FewRowsRun& run, cudaStream_t stream);
@@ -25,10 +25,10 @@ void multiply_few_rows(const FewRowsRun& run, cudaStream_t stream);
 struct FewRowsNf4Run {
   Walk inputs;
   int64_t outputs = 0;
-  Operand x;
+  DeviceRows x;
   Nf4Weight weight;
-  Operand addend;  // data == nullptr without one
-  Operand y;
+  DeviceRows addend;  // data == nullptr without one
+  DeviceRows y;
 };
 void multiply_few_rows_nf4(const FewRowsNf4Run& run, cudaStream_t stream);
 

@@ -49,7 +49,7 @@ class SharedInputs {
 // Where they lie.
 class GlobalInputs {
  public:
-  __device__ GlobalInputs(const Operand& x, int rows, int row, int32_t column)
+  __device__ GlobalInputs(const DeviceRows& x, int rows, int row, int32_t column)
       : at_(static_cast<const uint16_t*>(x.data) + row * x.stride + column),
         column_(column),
         is_there_(row < rows) {}

@@ -41,7 +41,7 @@ __device__ void share_zeros(int64_t rows, int64_t columns, uint16_t* shared) {
 }
 
 // Copies the rows of x that the block is to multiply.
-__device__ void share_rows(const Operand& x, int64_t rows, int64_t columns, uint16_t* shared) {
+__device__ void share_rows(const DeviceRows& x, int64_t rows, int64_t columns, uint16_t* shared) {
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t column = int64_t{threadIdx.x} * kVectorElements; column < columns;
          column += int64_t{kThreads} * kVectorElements)
@@ -74,7 +74,7 @@ __device__ void share_normed_rows(const FewRowsNorm& norm, int64_t rows, int64_t
       auto value = load<kVectorElements>(norm.x, row * norm.x.stride + column);
       const auto weight = load<kVectorElements>(norm.weight, column);
       for (int i = 0; i < kVectorElements; ++i) value.at[i] *= root * (weight.at[i] + norm.offset);
-      store(Operand{shared, 0, true}, row * few_rows_stride(columns) + column, value);
+      store(DeviceRows{shared, 0, true}, row * few_rows_stride(columns) + column, value);
       if (blockIdx.x == 0) store(norm.y, row * norm.y.stride + column, value);
     }
     __syncthreads();  // the next row's sums take the place of these

@@ -7,8 +7,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/kernels/nf4.h"
-#include "backends/cuda/kernels/operand.h"
 #include "backends/cuda/kernels/sizes.h"
 
 namespace snug::backends::cuda {
@@ -23,8 +23,8 @@ struct Bf16Weight {
 template <typename Weight>
 struct FewRowsPart {
   Weight weight;
-  Operand addend;  // data == nullptr without one
-  Operand y;
+  DeviceRows addend;  // data == nullptr without one
+  DeviceRows y;
   int64_t outputs = 0;
   float alpha = 1.0F;
   uint32_t first_tile = 0;
@@ -33,8 +33,8 @@ struct FewRowsPart {
 // x = x / root(mean of squares + epsilon) * (weight + offset), which is also left in y. All may be
 // read kVectorElements at a time.
 struct FewRowsNorm {
-  Operand x, weight;
-  Operand y;  // data == nullptr: there is no norm
+  DeviceRows x, weight;
+  DeviceRows y;  // data == nullptr: there is no norm
   float epsilon = 0.0F;
   float offset = 0.0F;  // of the weight
 };
@@ -43,10 +43,10 @@ template <typename Weight>
 struct FewRowsLaunch {
   int64_t rows = 0;     // at most kFewRows
   int64_t columns = 0;  // inputs of a row: whole vectors; with NF4 whole blocks of 64
-  Operand x;            // bf16, rows at multiples of 16 bytes; not read where the launch has a norm
+  DeviceRows x;         // bf16, rows at multiples of 16 bytes; not read where the launch has a norm
   FewRowsNorm norm;     // where there is one, rows fit into kFewRowsSharedBytes
   // silu(y of part 0) * (y of part 1), of as many outputs each; data == nullptr: not made.
-  Operand gated;
+  DeviceRows gated;
   // No kernel that may still be running writes the weights: they are read before it has ended.
   bool weights_are_constant = true;
   int32_t count = 0;

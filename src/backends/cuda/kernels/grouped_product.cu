@@ -177,7 +177,7 @@ __device__ void for_each_sum(const Sums& sums, F&& f) {
         f(row + 16 * i + at / 2 * 8, column + 8 * j + at % 2, sums[i][j][at]);
 }
 
-__device__ const uint16_t* bits_of(const Operand& x) {
+__device__ const uint16_t* bits_of(const DeviceRows& x) {
   return static_cast<const uint16_t*>(x.data);
 }
 
@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(kGroupedThreads) grouped_kernel(GroupedRun run
   });
 }
 
-__device__ void add_or_store(const Operand& c, int64_t at, float sum, bool accumulate) {
+__device__ void add_or_store(const DeviceRows& c, int64_t at, float sum, bool accumulate) {
   store_one(c, at, accumulate ? load_one(c, at) + sum : sum);
 }
 

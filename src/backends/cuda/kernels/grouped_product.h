@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 
 namespace snug::backends::cuda {
 
@@ -17,9 +17,9 @@ struct GroupedRun {
   int64_t experts = 0;
   int64_t k = 0;
   int64_t n = 0;
-  Operand a;  // (rows, k)
-  Operand b;  // (experts, k, n), or (experts, n, k) if `transpose_b`
-  Operand c;  // (rows, n), f32 or bf16
+  DeviceRows a;  // (rows, k)
+  DeviceRows b;  // (experts, k, n), or (experts, n, k) if `transpose_b`
+  DeviceRows c;  // (rows, n), f32 or bf16
   bool transpose_b = false;
   const int32_t* bounds = nullptr;  // (experts, 2)
   bool tensor_cores = false;
@@ -32,9 +32,9 @@ struct GroupedGradRun {
   int64_t experts = 0;
   int64_t m = 0;
   int64_t n = 0;
-  Operand a;  // (rows, m)
-  Operand b;  // (rows, n)
-  Operand c;  // (experts, m, n), f32 or bf16
+  DeviceRows a;  // (rows, m)
+  DeviceRows b;  // (rows, n)
+  DeviceRows c;  // (experts, m, n), f32 or bf16
   bool accumulate = false;
   const int32_t* bounds = nullptr;
   bool tensor_cores = false;

@@ -32,7 +32,8 @@ __device__ inline LanePlace place_of_lane(int64_t block, int64_t elements) {
 using LaneElements = Elements<kOfLane>;
 
 // Zeros in the place of what is not there.
-__device__ inline LaneElements load_lane(const Operand& x, const LanePlace& place, bool vectors) {
+__device__ inline LaneElements load_lane(const DeviceRows& x, const LanePlace& place,
+                                         bool vectors) {
   if (vectors) return load<kOfLane>(x, place.first);
   LaneElements elements;
 #pragma unroll
@@ -42,7 +43,7 @@ __device__ inline LaneElements load_lane(const Operand& x, const LanePlace& plac
 }
 
 // Floats whose lower halves are zero are stored in bf16 as they are.
-__device__ inline void store_lane(const Operand& x, const LanePlace& place, bool vectors,
+__device__ inline void store_lane(const DeviceRows& x, const LanePlace& place, bool vectors,
                                   const LaneElements& elements) {
   if (!x.is_bf16) {
     if (vectors) return store<kOfLane>(x, place.first, elements);

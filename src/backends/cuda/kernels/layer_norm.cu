@@ -13,7 +13,7 @@ struct RowStatistics {
 // The variance is of differences from the mean: a mean of squares would lose what is small next to
 // the mean.
 template <int kCount>
-__device__ RowStatistics statistics_of(const Operand& x, int64_t row, int64_t columns,
+__device__ RowStatistics statistics_of(const DeviceRows& x, int64_t row, int64_t columns,
                                        float epsilon) {
   float sum = 0.0F;
   over_row<kCount>(columns, [&](int64_t column) {
@@ -103,7 +103,7 @@ __global__ void layer_norm_weight_grad_kernel(LayerNormGradRun run, float* parti
   over_row<kCount>(walk.columns, [&](int64_t column) {
     Elements<kCount> total{};
     for (int i = 0; i < kCount; ++i) total.at[i] = sums.at(column, i);
-    store(Operand{partials, walk.columns, false}, blockIdx.x * walk.columns + column, total);
+    store(DeviceRows{partials, walk.columns, false}, blockIdx.x * walk.columns + column, total);
   });
 }
 

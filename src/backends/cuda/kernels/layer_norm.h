@@ -10,18 +10,18 @@ namespace snug::backends::cuda {
 
 struct LayerNormRun {
   Walk walk;
-  Operand x, weight;
-  Operand bias;  // data == nullptr without one
-  Operand y;
+  DeviceRows x, weight;
+  DeviceRows bias;  // data == nullptr without one
+  DeviceRows y;
   float epsilon = 0.0F;
 };
 void layer_norm(const LayerNormRun& run, cudaStream_t stream);
 
 struct LayerNormGradRun {
   Walk walk;
-  Operand dy, x, weight;
-  Operand addend;  // data == nullptr without one
-  Operand dx;
+  DeviceRows dy, x, weight;
+  DeviceRows addend;  // data == nullptr without one
+  DeviceRows dx;
   float epsilon = 0.0F;
 };
 void layer_norm_grad(const LayerNormGradRun& run, cudaStream_t stream);
@@ -31,7 +31,7 @@ void layer_norm_grad(const LayerNormGradRun& run, cudaStream_t stream);
 struct LayerNormWeightGrad {
   float* partials = nullptr;         // (norm_blocks, columns)
   float* column_partials = nullptr;  // column_sums_bytes of those
-  Operand dw;                        // (columns)
+  DeviceRows dw;                     // (columns)
   bool accumulate = false;
 };
 void layer_norm_weight_grad(const LayerNormGradRun& run, const LayerNormWeightGrad& weight,

@@ -3,7 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/kernels/tensor_list.h"
 

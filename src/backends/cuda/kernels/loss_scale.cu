@@ -1,7 +1,7 @@
 #include "backends/cuda/kernels/loss_scale.h"
 
 #include "backends/cuda/kernels/over_items.cuh"
-#include "program/kinds/loss_scale.h"
+#include "program/loss_scale_counts.h"
 
 namespace snug::backends::cuda {
 namespace {

@@ -27,7 +27,7 @@ struct AdvanceMomentum {
   }
 };
 
-__device__ float rounded_to_type(const Operand& x, float value) {
+__device__ float rounded_to_type(const DeviceRows& x, float value) {
   return x.is_bf16 ? bf16_to_float(float_to_bf16(value)) : value;
 }
 

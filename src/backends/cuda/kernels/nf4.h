@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 #include "base/dtype.h"
 
 namespace snug::backends::cuda {
@@ -31,7 +31,7 @@ struct Nf4Weight {
 struct DequantizeRun {
   Walk walk;  // of w
   Nf4Weight stored;
-  Operand w;
+  DeviceRows w;
 };
 void dequantize_nf4(const DequantizeRun& run, cudaStream_t stream);
 

@@ -4,7 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/kernels/tensor_list.h"
 
@@ -12,7 +12,7 @@ namespace snug::backends::cuda {
 
 // Rows of a gradient; each block of the grid makes one of its norm_partials.
 struct SquaresTensor {
-  Operand x;
+  DeviceRows x;
   int64_t columns = 0;
   float* partials = nullptr;
   uint32_t first_block = 0;

@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(kWarps* kLanes)
   if (block * kOfWarp >= tensor.elements) return;
   const LanePlace place = place_of_lane(block, tensor.elements);
   const bool vectors = tensor.vectors && place.is_full();
-  const Operand weight_at{tensor.weight, 0, tensor.weight_is_bf16};
+  const DeviceRows weight_at{tensor.weight, 0, tensor.weight_is_bf16};
   const LaneElements gradient =
       load_lane({tensor.gradient, 0, tensor.gradient_is_bf16}, place, vectors);
   LaneElements weight = load_lane(weight_at, place, vectors);

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "backends/cuda/device.cuh"
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 
 namespace snug::backends::cuda {
 

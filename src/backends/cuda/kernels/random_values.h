@@ -3,7 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 #include "backends/random_values.h"
 
 namespace snug::backends::cuda {
@@ -11,7 +11,7 @@ namespace snug::backends::cuda {
 // One row of elements.
 struct RandomValuesRun {
   Walk walk;
-  Operand to;
+  DeviceRows to;
   RandomValues values;
   int64_t first_group = 0;
 };
@@ -21,7 +21,7 @@ void make_random_values(const RandomValuesRun& run, cudaStream_t stream);
 // clock, than what training has.
 struct FillNoiseRun {
   Walk walk;
-  Operand y;
+  DeviceRows y;
 };
 // y = values of [-1, 1) that differ from element to element, the same on every run. Asynchronous.
 void fill_noise(const FillNoiseRun& run, cudaStream_t stream);

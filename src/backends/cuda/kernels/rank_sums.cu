@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kThreads) sum_kernel(RankPieces pieces, Table<
 }
 
 // Whether elements from `first` on may be read as vectors.
-bool is_vector(const Operand& operand, int64_t first) {
+bool is_vector(const DeviceRows& operand, int64_t first) {
   const int64_t bytes = operand.is_bf16 ? 2 : 4;
   constexpr uintptr_t kVectorBytes = 16;
   return (reinterpret_cast<uintptr_t>(operand.data) + static_cast<uintptr_t>(first * bytes)) %

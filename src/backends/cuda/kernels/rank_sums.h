@@ -8,21 +8,21 @@
 #include <cstdint>
 #include <span>
 
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 
 namespace snug::backends::cuda {
 
 // to[i] = from[i], rounded to nearest where `to` is narrower. They share no byte.
 struct Rounding {
-  Operand from, to;
+  DeviceRows from, to;
   int64_t count = 0;
 };
 void round_elements(std::span<const Rounding> roundings, cudaStream_t stream);
 
 // What the ranks of a group sent to this one: a piece of each, in one order of elements.
 struct RankPieces {
-  Operand received;  // rank r's piece begins at element r * stride; the own one is not looked at
-  Operand own;       // of the same type
+  DeviceRows received;  // rank r's piece begins at element r * stride; the own one is not looked at
+  DeviceRows own;       // of the same type
   int32_t ranks = 1;
   int32_t own_rank = 0;
   bool rounds = false;  // f32 elements to bf16 before they are added
@@ -31,7 +31,7 @@ struct RankPieces {
 // to[i] = the sum over the ranks of element position + i of their pieces, and `to[i]` before where
 // it adds; 0 from element `valid` on. `to` may be the own piece, element by element.
 struct RankSum {
-  Operand to;
+  DeviceRows to;
   int64_t position = 0;
   int64_t count = 0;
   int64_t valid = 0;

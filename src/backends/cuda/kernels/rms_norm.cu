@@ -6,7 +6,7 @@ namespace snug::backends::cuda {
 namespace {
 
 template <int kCount>
-__device__ float squares_of(const Operand& x, int64_t row, int64_t columns) {
+__device__ float squares_of(const DeviceRows& x, int64_t row, int64_t columns) {
   float squares = 0.0F;
   over_row<kCount>(columns, [&](int64_t column) {
     const Elements<kCount> value = load<kCount>(x, row * x.stride + column);
@@ -84,7 +84,7 @@ __global__ void rms_norm_weight_grad_kernel(RmsNormGradRun run, float* partials)
   over_row<kCount>(walk.columns, [&](int64_t column) {
     Elements<kCount> total{};
     for (int i = 0; i < kCount; ++i) total.at[i] = sums.at(column, i);
-    store(Operand{partials, walk.columns, false}, blockIdx.x * walk.columns + column, total);
+    store(DeviceRows{partials, walk.columns, false}, blockIdx.x * walk.columns + column, total);
   });
 }
 

@@ -10,7 +10,7 @@ namespace snug::backends::cuda {
 
 struct RmsNormRun {
   Walk walk;
-  Operand x, weight, y;
+  DeviceRows x, weight, y;
   float epsilon = 0.0F;
   float offset = 0.0F;  // of the weight
 };
@@ -18,9 +18,9 @@ void rms_norm(const RmsNormRun& run, cudaStream_t stream);
 
 struct RmsNormGradRun {
   Walk walk;
-  Operand dy, x, weight;
-  Operand addend;  // data == nullptr without one
-  Operand dx;
+  DeviceRows dy, x, weight;
+  DeviceRows addend;  // data == nullptr without one
+  DeviceRows dx;
   float epsilon = 0.0F;
   float offset = 0.0F;  // of the weight
 };
@@ -31,7 +31,7 @@ void rms_norm_grad(const RmsNormGradRun& run, cudaStream_t stream);
 struct NormWeightGrad {
   float* partials = nullptr;         // (norm_blocks, columns)
   float* column_partials = nullptr;  // column_sums_bytes of those
-  Operand dw;                        // (columns)
+  DeviceRows dw;                     // (columns)
   bool accumulate = false;
 };
 void rms_norm_weight_grad(const RmsNormGradRun& run, const NormWeightGrad& weight,

@@ -53,12 +53,12 @@ struct Pairs {
   Elements<kCount> low;
   Elements<kCount> high;
 
-  __device__ Pairs(const Operand& x, int64_t row, const PairPlace& place)
+  __device__ Pairs(const DeviceRows& x, int64_t row, const PairPlace& place)
       : low(load<kCount>(x, row * x.stride + place.column)),
         high(load<kCount>(x, row * x.stride + place.column + place.apart)) {}
 
   // What is fused is written out: kernels that rotate and write to a cache give the same bits.
-  __device__ void rotate(const Operand& table, int64_t offset, int64_t half, bool inverse) {
+  __device__ void rotate(const DeviceRows& table, int64_t offset, int64_t half, bool inverse) {
     const Elements<kCount> cosine = load<kCount>(table, offset);
     const Elements<kCount> sine = load<kCount>(table, offset + half);
     const Elements<kCount> before = low;
@@ -69,7 +69,7 @@ struct Pairs {
     }
   }
 
-  __device__ void put(const Operand& y, int64_t row, const PairPlace& place) const {
+  __device__ void put(const DeviceRows& y, int64_t row, const PairPlace& place) const {
     store(y, row * y.stride + place.column, low);
     store(y, row * y.stride + place.column + place.apart, high);
   }

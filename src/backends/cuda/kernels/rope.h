@@ -3,7 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/kernels/sizes.h"
 
 namespace snug::backends::cuda {
@@ -20,8 +20,8 @@ void rotary_table(const RotaryTableRun& run, cudaStream_t stream);
 
 struct RopeRun {
   Walk walk;  // of x and y; vectors only if can_rotate_vectors
-  Operand x, y;
-  Operand table;  // (tokens, width)
+  DeviceRows x, y;
+  DeviceRows table;  // (tokens, width)
   int64_t head_dim = 0;
   int64_t width = 0;          // elements of a head that are rotated; those beyond are copied
   bool neighbours = false;    // pairs are neighbours, and no halves of the width
@@ -33,9 +33,10 @@ void rope(const RopeRun& run, cudaStream_t stream);
 // Several tensors of the same rows at once: each is rotated, written to the rows of a cache that
 // slots name (a negative one is skipped), or both.
 struct RotationPart {
-  Operand x;
-  Operand y;      // data == nullptr: not rotated
-  Operand cache;  // data == nullptr: not written to one; of y as it is stored, where there is one
+  DeviceRows x;
+  DeviceRows y;  // data == nullptr: not rotated
+  DeviceRows
+      cache;  // data == nullptr: not written to one; of y as it is stored, where there is one
   int64_t columns = 0;
   int64_t head_dim = 0;
   int64_t width = 0;
@@ -46,7 +47,7 @@ struct RotationPart {
 struct RotationsRun {
   int64_t rows = 0;
   bool vectors = false;  // all may be read kVectorElements at a time, and can_rotate_vectors of all
-  Operand table;         // (rows, width)
+  DeviceRows table;      // (rows, width)
   const int32_t* slots = nullptr;
   int32_t count = 0;
   RotationPart parts[kRotationParts];

@@ -31,7 +31,7 @@ struct TokenSoftmax {
   __device__ float of(float logit) const { return expf(logit - most) * inverse_sum; }
 };
 
-__device__ TokenSoftmax softmax_of(const Operand& logits, int64_t token, int64_t experts) {
+__device__ TokenSoftmax softmax_of(const DeviceRows& logits, int64_t token, int64_t experts) {
   const int lane = static_cast<int>(threadIdx.x % kLanes);
   float most = -INFINITY;
   for (int64_t e = lane; e < experts; e += kLanes)
@@ -241,10 +241,10 @@ __global__ void __launch_bounds__(kTokenThreads) route_grad_kernel(RouteGradRun 
   }
 }
 
-LaunchShape token_shape(int64_t tokens, int64_t tokens_a_block = kTokenWarps) {
+LaunchShape token_shape(int64_t tokens, int64_t tokens_per_block = kTokenWarps) {
   LaunchShape shape;
   shape.block.x = kTokenThreads;
-  shape.grid.x = static_cast<uint32_t>(ceil_div(tokens, tokens_a_block));
+  shape.grid.x = static_cast<uint32_t>(ceil_div(tokens, tokens_per_block));
   shape.begins_early = true;
   return shape;
 }

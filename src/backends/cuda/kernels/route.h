@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/kernels/sizes.h"
 
 namespace snug::backends::cuda {
@@ -25,7 +25,7 @@ struct RouteRun {
   int64_t experts = 0;
   int64_t k = 0;
   bool normalize = false;
-  Operand logits;             // (tokens, experts)
+  DeviceRows logits;          // (tokens, experts)
   float* weights = nullptr;   // (tokens, k)
   int32_t* ids = nullptr;     // (tokens, k)
   int32_t* places = nullptr;  // (tokens, k)
@@ -45,7 +45,7 @@ struct RouteGradRun {
   int64_t k = 0;
   bool normalize = false;
   const float* dweights = nullptr;  // (tokens, k)
-  Operand logits, dlogits;          // (tokens, experts)
+  DeviceRows logits, dlogits;       // (tokens, experts)
   const int32_t* ids = nullptr;     // (tokens, k)
   SegmentList segments;
   const float* dsums = nullptr;  // (experts); null: none

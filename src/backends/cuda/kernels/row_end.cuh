@@ -12,7 +12,8 @@ struct RowEnd {
 
 // Of a row of this head: `largest` is what its `sum` was taken against, by natural logarithms; 0:
 // it has seen nothing. A sink joins here, so that the loops over keys know of none.
-__device__ inline RowEnd end_of_row(const Operand& sinks, int64_t head, float largest, float sum) {
+__device__ inline RowEnd end_of_row(const DeviceRows& sinks, int64_t head, float largest,
+                                    float sum) {
   if (!(sum > 0.0F)) return {0.0F, 0.0F};
   if (sinks.data == nullptr) return {1.0F / sum, largest + logf(sum)};
   const float sink = load_one(sinks, head);

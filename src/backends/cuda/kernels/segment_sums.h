@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 
 namespace snug::backends::cuda {
 
@@ -34,7 +34,7 @@ void spread_segments(const SpreadRun& run, cudaStream_t stream);
 // y[t] = weights[t] * x[t], row by row; y may be x.
 struct WeighRowsRun {
   Walk walk;  // of x
-  Operand x, y;
+  DeviceRows x, y;
   const float* weights = nullptr;
 };
 void weigh_rows(const WeighRowsRun& run, cudaStream_t stream);

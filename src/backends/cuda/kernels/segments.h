@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/kernels/sizes.h"
 
 namespace snug::backends::cuda {
@@ -37,7 +37,7 @@ struct OutsideRun {
   const int32_t* bounds = nullptr;
   int64_t segments = 0;
   int64_t tokens = 0;
-  Operand rows[3];  // (tokens, columns); without data: none
+  DeviceRows rows[3];  // (tokens, columns); without data: none
   int64_t columns[3]{};
   float* lse = nullptr;  // (heads, tokens), or null
   int64_t heads = 0;

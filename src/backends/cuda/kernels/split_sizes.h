@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/launch_shape.h"
 
 namespace snug::backends::cuda {

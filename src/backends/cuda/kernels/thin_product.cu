@@ -22,7 +22,7 @@ constexpr int tile_elements(int rows, int columns) { return rows * tile_stride_o
 
 // Of a matrix of rows x columns, from (row, column) on; what lies outside is zero.
 struct TileSource {
-  const Operand& x;
+  const DeviceRows& x;
   int64_t rows, columns;
   int64_t row, column;
 };
@@ -120,7 +120,7 @@ struct ThinTiles {
 };
 
 __device__ void finish_thin(const ThinRun& run, int64_t wide, int64_t thin, float sum) {
-  const auto offset = [&](const Operand& x) {
+  const auto offset = [&](const DeviceRows& x) {
     return run.result_by_thin ? thin * x.stride + wide : wide * x.stride + thin;
   };
   float value = run.alpha * sum;

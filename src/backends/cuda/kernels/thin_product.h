@@ -4,7 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 
 namespace snug::backends::cuda {
 
@@ -14,12 +14,12 @@ struct ThinRun {
   int64_t wide = 0;
   int64_t depth = 0;
   int64_t thin = 0;  // at most kMaxThin, a multiple of 8
-  Operand large;     // (wide, depth), or (depth, wide) if `across`
-  Operand small;     // (thin, depth), or (depth, thin) if `small_by_depth`, as it is if `across`
+  DeviceRows large;  // (wide, depth), or (depth, wide) if `across`
+  DeviceRows small;  // (thin, depth), or (depth, thin) if `small_by_depth`, as it is if `across`
   bool across = false;
   bool small_by_depth = false;
-  Operand addend;  // read only where beta is not 0; as the result lies
-  Operand result;  // (wide, thin), or (thin, wide) if `result_by_thin`; f32 or bf16
+  DeviceRows addend;  // read only where beta is not 0; as the result lies
+  DeviceRows result;  // (wide, thin), or (thin, wide) if `result_by_thin`; f32 or bf16
   bool result_by_thin = false;
   float alpha = 1.0F;
   float beta = 0.0F;

@@ -4,7 +4,7 @@
 #include <initializer_list>
 #include <type_traits>
 
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/kernels/split_sizes.h"
 #include "backends/cuda/needs/few_rows.h"

@@ -1,6 +1,6 @@
 // Kinds of mixtures of experts. Rows of experts are bounds on the device: kernels read them there,
 // so that the host waits for nothing and a recording holds for any bounds.
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/kind_needs.h"
 #include "backends/cuda/needs/row_stride.h"

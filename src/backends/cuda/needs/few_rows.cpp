@@ -6,7 +6,7 @@
 #include <unordered_set>
 #include <variant>
 
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/matmul.h"
 #include "backends/cuda/needs/row_stride.h"

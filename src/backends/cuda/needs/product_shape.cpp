@@ -1,6 +1,6 @@
 #include "backends/cuda/product_shape.h"
 
-#include "backends/cuda/kernels/operand.h"
+#include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/card.h"
 #include "backends/cuda/needs/row_stride.h"

@@ -1,4 +1,4 @@
-#include "runtime/transfer.h"
+#include "runtime/tensor_read.h"
 
 #include <array>
 
@@ -23,31 +23,30 @@ bool is_contiguous(const Buffer& buffer) {
 
 }  // namespace
 
-void check_transfer(const formats::TensorIndex& index, const Transfer& transfer,
-                    const std::string& reason) {
-  const formats::TensorInfo& info = *transfer.source->info;
-  const std::string file = index.path_of(*transfer.source).string();
-  const std::vector<int64_t> expected = dims_of(transfer.file_shape());
+void check_read(const formats::TensorIndex& index, const TensorRead& read,
+                const std::string& reason) {
+  const formats::TensorInfo& info = *read.source->info;
+  const std::string file = index.path_of(*read.source).string();
+  const std::vector<int64_t> expected = dims_of(read.file_shape());
   if (info.shape != expected)
     base::throw_user_error("{}: tensor '{}' has shape {}; expected {}, {}", file, info.name,
                            formats::shape_text(info.shape), formats::shape_text(expected), reason);
-  const bool is_stored = !transfer.stored && info.dtype == transfer.destination.dtype;
+  const bool is_stored = !read.stored && info.dtype == read.destination.dtype;
   if (!is_stored && (!info.dtype || !base::is_float(*info.dtype)))
     base::throw_user_error(
         "{}: tensor '{}' is stored as {}; expected F32, BF16, F16 or F64. Use a folder with the "
         "weights in 16 or 32 bits",
         file, info.name, info.stored_dtype);
-  SNUG_CHECK(is_contiguous(transfer.destination), "{} is not contiguous", info.name);
-  SNUG_CHECK(transfer.first + transfer.destination.elements() <= info.elements(),
-             "elements {} to {} of {}", transfer.first,
-             transfer.first + transfer.destination.elements(), info.name);
+  SNUG_CHECK(is_contiguous(read.destination), "{} is not contiguous", info.name);
+  SNUG_CHECK(read.first + read.destination.elements() <= info.elements(), "elements {} to {} of {}",
+             read.first, read.first + read.destination.elements(), info.name);
 }
 
-Transfer without_destination(const formats::IndexedTensor& source) {
-  Transfer transfer{&source, {}};
-  transfer.destination.dtype = *source.info->dtype;
-  transfer.destination.shape = {source.info->elements()};
-  return transfer;
+TensorRead without_destination(const formats::IndexedTensor& source) {
+  TensorRead read{&source, {}};
+  read.destination.dtype = *source.info->dtype;
+  read.destination.shape = {source.info->elements()};
+  return read;
 }
 
 uint64_t digest_of(std::string_view tensor, int64_t first_byte, uint64_t checksum) {

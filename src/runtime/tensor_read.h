@@ -16,7 +16,7 @@ namespace snug::runtime {
 // One tensor of an index and where it goes: the same number of elements, contiguous. A weight that
 // is quantised on the way goes to `stored`; its destination has the weight's shape and no data. One
 // without either is read and looked at, no more.
-struct Transfer {
+struct TensorRead {
   const formats::IndexedTensor* source = nullptr;
   backends::Buffer destination;
   std::optional<StoredWeight> stored{};
@@ -39,14 +39,14 @@ struct Transfer {
 };
 
 // Of a tensor that is only verified.
-Transfer without_destination(const formats::IndexedTensor& source);
+TensorRead without_destination(const formats::IndexedTensor& source);
 
 // What a piece of a tensor, from this byte on, adds to a digest.
 uint64_t digest_of(std::string_view tensor, int64_t first_byte, uint64_t checksum);
 
 // Throws UserError unless the file holds this tensor in a float type and in the shape that is
 // expected. `reason` says where that comes from: "as config.json says".
-void check_transfer(const formats::TensorIndex& index, const Transfer& transfer,
-                    const std::string& reason);
+void check_read(const formats::TensorIndex& index, const TensorRead& read,
+                const std::string& reason);
 
 }  // namespace snug::runtime

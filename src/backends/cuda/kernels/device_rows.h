@@ -6,7 +6,7 @@
 
 namespace snug::backends::cuda {
 
-struct Operand {
+struct DeviceRows {
   void* data = nullptr;
   int64_t stride = 0;  // elements from one row to the next
   bool is_bf16 = false;

@@ -22,7 +22,7 @@ constexpr T sigmoid_of_minus(T x) {
 
 // Log-probabilities of a pair, by the model that is trained and by the one it is compared with.
 template <typename T>
-struct PreferencePair {
+struct AnswerPair {
   T chosen;
   T rejected;
   T reference_chosen;

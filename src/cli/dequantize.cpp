@@ -1,0 +1,23 @@
+// `snug dequantize`: a model folder whose experts are MXFP4 to one in bf16.
+#include <fmt/format.h>
+
+#include "cli/convert_folder.h"
+#include "cli/verbs.h"
+#include "runtime/dequantize_folder.h"
+
+namespace snug::cli {
+
+int dequantize(const Request& request) {
+  const formats::Recipe recipe = request.recipe();
+  const runtime::FolderDequantizer dequantizer(folder_to_convert(recipe, "dequantize"));
+  const runtime::FolderDequantizePlan& plan = dequantizer.plan();
+  return convert_folder(
+      request, recipe,
+      {.summary = fmt::format("{} stacks of experts, {} weights, from MXFP4 to bf16", plan.stacks,
+                              plan.stack_weights),
+       .json = {{"stacks", plan.stacks}, {"stack_weights", plan.stack_weights}},
+       .costs = plan,
+       .write = [&] { return dequantizer.write(recipe.output_dir); }});
+}
+
+}  // namespace snug::cli
