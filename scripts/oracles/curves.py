@@ -39,6 +39,7 @@ class Curve:
     balance: float = 0.0  # the coefficient of the loss that balances experts
     scale_power: int = 0  # fp16, whose loss scale begins with this power of two; 0: fp32
     scale_window: int = 0  # finite steps until it grows
+    starts_from: str = ""  # the golden whose adapter it trains on; empty: a new one
 
 
 CURVES = {
@@ -90,17 +91,22 @@ CURVES |= {
     "curve_lora_fp16": Curve("grouped_tied", True, 1, 2e-2, 2.4, 4001, batches_of="curve_lora", scale_power=11, scale_window=4),
     "curve_full_fp16": Curve("biases", False, 1, 5e-3, 2.7, 4003, batches_of="curve_full", scale_power=11, scale_window=4),
 }
+CURVES["curve_dora"] = Curve("gpt2", True, 1, 2e-2, 0.31, 4008, batches_of=FAMILY_BATCHES, starts_from="dora_gpt2")
 ADAPTER_SEED = 4100
 
 
-def adapter_options(model: str) -> dict:
-    rank = 4 if model == "grouped_tied" else 2
-    return dict(r=rank, lora_alpha=2 * rank, target_modules="all-linear") | ({"fan_in_fan_out": True} if model == "gpt2" else {})
+def adapter_options(curve: Curve) -> dict:
+    if curve.starts_from:
+        return lora.ADAPTERS[curve.starts_from][1]
+    rank = 4 if curve.model == "grouped_tied" else 2
+    return dict(r=rank, lora_alpha=2 * rank, target_modules="all-linear") | ({"fan_in_fan_out": True} if curve.model == "gpt2" else {})
 
 
-def adapter_folder(model: str) -> str:
+def adapter_folder(curve: Curve) -> str:
     """Where the curves of a model's LoRA start from."""
-    return "curve_adapter" if model == "grouped_tied" else f"curve_adapter_{model}"
+    if curve.starts_from:
+        return f"{curve.starts_from}/adapter"
+    return "curve_adapter" if curve.model == "grouped_tied" else f"curve_adapter_{curve.model}"
 
 
 def batches(curve: Curve) -> tuple[torch.Tensor, torch.Tensor]:
@@ -177,7 +183,7 @@ def train(model, curve: Curve, ids, targets) -> dict:
 
 
 def trainee(curve: Curve):
-    """The model before its first step, lora_B at zero."""
+    """The model before its first step, lora_B at zero in a new adapter."""
     model = tiny_models.build(curve.model)
     for name in curve.frozen:
         model.get_submodule(name).requires_grad_(False)
@@ -185,7 +191,9 @@ def trainee(curve: Curve):
         balance.turn_on(model, curve.balance)
     if not curve.adapter:
         return model
-    return lora.attach(model, curve.model, adapter_options(curve.model), ADAPTER_SEED, random_b=False)
+    if curve.starts_from:
+        return lora.attach_named(model, curve.starts_from)
+    return lora.attach(model, curve.model, adapter_options(curve), ADAPTER_SEED, random_b=False)
 
 
 def settings(curve: Curve) -> dict:
@@ -201,22 +209,22 @@ def settings(curve: Curve) -> dict:
         **({"output_router_logits": True, "router_aux_loss_coef": curve.balance} if curve.balance else {}),
         **({"compute_dtype": "fp16", "initial_scale_power": curve.scale_power, "loss_scale_window": curve.scale_window}
               | {"bad_steps": BAD_STEPS, "bad_factor": BAD_FACTOR} if curve.scale_power else {}),
-        **(adapter_settings(curve.model) if curve.adapter else {}),
+        **(adapter_settings(curve) if curve.adapter else {}),
     }
 
 
-def adapter_settings(model: str) -> dict:
-    options = adapter_options(model)
-    return {"adapter": f"tests/goldens/{adapter_folder(model)}", "lora_r": options["r"], "lora_alpha": options["lora_alpha"]}
+def adapter_settings(curve: Curve) -> dict:
+    options = adapter_options(curve)
+    return {"adapter": f"tests/goldens/{adapter_folder(curve)}", "lora_r": options["r"], "lora_alpha": options["lora_alpha"]}
 
 
 def adapters() -> dict:
     """Folder to model of what the curves of LoRA start from."""
-    return {adapter_folder(curve.model): curve.model for curve in CURVES.values() if curve.adapter}
+    return {adapter_folder(curve): curve.model for curve in CURVES.values() if curve.adapter and not curve.starts_from}
 
 
 def make_adapter(folder: str, root: pathlib.Path) -> str:
-    curve = next(curve for curve in CURVES.values() if curve.adapter and adapter_folder(curve.model) == folder)
+    curve = next(curve for curve in CURVES.values() if curve.adapter and adapter_folder(curve) == folder)
     lora.save(trainee(curve), root / folder)
     return f"{folder}: saved"
 

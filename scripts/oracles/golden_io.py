@@ -57,6 +57,7 @@ def gradients(model: torch.nn.Module) -> dict:
         if weight.requires_grad:
             assert weight.grad is not None, name
             name = name.replace(".modules_to_save.default.", ".")
+            name = name.replace("lora_magnitude_vector.default.weight", "lora_magnitude_vector")
             name = file_names.get(name, name.replace(".default.weight", ".weight"))
             found["grad." + stacked_name(name, model.config.model_type)] = weight.grad
     return found

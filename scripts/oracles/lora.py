@@ -1,4 +1,4 @@
-"""LoRA adapters as PEFT saves them, with logits, loss and the gradients of lora_A and lora_B."""
+"""LoRA adapters as PEFT saves them, with logits, loss and the gradients of lora_A, lora_B and DoRA's magnitudes."""
 
 import json
 import os
@@ -20,11 +20,17 @@ ADAPTERS = {
     # PEFT compares ends of names: "norm" is every norm.
     "lora_saved": ("stablelm", dict(r=2, lora_alpha=4, target_modules=["q_proj", "down_proj"],
                                     modules_to_save=["embed_tokens", "lm_head", "norm"])),
+    "dora_gpt2": ("gpt2", dict(r=2, lora_alpha=8, target_modules="all-linear", fan_in_fan_out=True, use_dora=True)),
+    "dora_q_down": ("grouped_tied", dict(r=2, lora_alpha=8, target_modules=["q_proj", "down_proj"], layers_to_transform=[1],
+                                          use_dora=True)),
 }
+# What logits of a larger vocabulary would add to the files.
+WITHOUT_LOGITS = ("dora_q_down",)
 
 
 def attach(model, model_name: str, options: dict, seed: int, random_b: bool) -> PeftModel:
-    """PEFT's adapter on the model: lora_A as PEFT initialises it, lora_B random (or left at zero), and so is what is saved whole."""
+    """PEFT's adapter on the model: lora_A as PEFT initialises it, lora_B random (or left at zero), and so are magnitudes and what
+    is saved whole."""
     model.config._name_or_path = model.name_or_path = f"tests/goldens/{model_name}/model"
     torch.manual_seed(seed)
     peft_model = get_peft_model(model, LoraConfig(task_type="CAUSAL_LM", lora_dropout=0.0, bias="none", **options))
@@ -34,6 +40,8 @@ def attach(model, model_name: str, options: dict, seed: int, random_b: bool) -> 
             for key, weight in sorted(peft_model.named_parameters()):
                 if "lora_B" in key:
                     weight.copy_(0.1 * torch.randn(weight.shape, generator=generator))
+                elif "lora_magnitude" in key:
+                    weight.mul_(1 + 0.2 * torch.randn(weight.shape, generator=generator))
                 elif "modules_to_save" in key:
                     weight.add_(0.1 * torch.randn(weight.shape, generator=generator))
     return peft_model
@@ -47,15 +55,19 @@ def save(peft_model: PeftModel, folder: pathlib.Path) -> None:
     assert config["base_model_name_or_path"] and not os.path.isabs(config["base_model_name_or_path"])
 
 
-def make(name: str, root: pathlib.Path) -> str:
-    seed = 3000 + 10 * list(ADAPTERS).index(name)
+def attach_named(model, name: str) -> PeftModel:
     model_name, options = ADAPTERS[name]
+    return attach(model, model_name, options, 3000 + 10 * list(ADAPTERS).index(name), random_b=True)
+
+
+def make(name: str, root: pathlib.Path) -> str:
+    model_name, _ = ADAPTERS[name]
     model = tiny_models.build(model_name)
     ids, labels = cases.batch(model_name)
     targets = golden_io.shifted(labels)
     with torch.no_grad():
         base_logits = model(input_ids=ids).logits
-    peft_model = attach(model, model_name, options, seed, random_b=True)
+    peft_model = attach_named(model, name)
     logits, loss = cases.mean_loss(peft_model, ids, targets)
     loss.backward()
     change = golden_io.relative_error(logits, base_logits)
@@ -64,8 +76,8 @@ def make(name: str, root: pathlib.Path) -> str:
     folder = root / name
     save(peft_model, folder / "adapter")
     golden_io.write(folder / "golden.safetensors", {
-        "ids": ids, "labels": labels, "targets": targets, "logits": logits, "loss": loss.reshape(1),
-        **golden_io.gradients(peft_model),
+        "ids": ids, "labels": labels, "targets": targets, "loss": loss.reshape(1),
+        **({} if name in WITHOUT_LOGITS else {"logits": logits}), **golden_io.gradients(peft_model),
     })
     trainable, _ = peft_model.get_nb_trainable_parameters()
     return f"{name}: {trainable} trainable, loss {float(loss.detach()):.6f}, logits moved by {change:.2f}"

@@ -14,7 +14,8 @@ import golden_io
 
 MODEL = "grouped_tied"
 ADAPTER = "lora_all_linear/adapter"  # lora_B is random there: every gradient flows
-STORED = {"qlora_nf4": False, "qlora_nf4_dq": True}
+STORED = {"qlora_nf4": False, "qlora_nf4_dq": True, "qdora_nf4": False, "qdora_nf4_dq": True}
+ADAPTERS = {"qdora_nf4": "dora_q_down/adapter", "qdora_nf4_dq": "dora_q_down/adapter"}
 CURVE = dataclasses.replace(curves.CURVES["curve_lora"], seed=4005)
 
 
@@ -37,12 +38,12 @@ def make(name: str, root: pathlib.Path) -> str:
     ids, labels = cases.batch(MODEL)
     targets = golden_io.shifted(labels)
     stored = {key: value for key, value in base.state_dict().items() if "layers.0." in key and "proj" in key}
-    model = adapted(base, root / ADAPTER)
+    model = adapted(base, root / ADAPTERS.get(name, ADAPTER))
     logits, loss = cases.mean_loss(model, ids, targets)
     loss.backward()
     golden_io.write(root / name / "golden.safetensors", {
-        "ids": ids, "labels": labels, "targets": targets, "logits": logits, "loss": loss.reshape(1),
-        **golden_io.gradients(model),
+        "ids": ids, "labels": labels, "targets": targets, "loss": loss.reshape(1),
+        **({} if name in ADAPTERS else {"logits": logits}), **golden_io.gradients(model),
     })
     return f"{name}: loss {float(loss.detach()):.6f}, {len(stored)} stored tensors in layer 0"
 

@@ -20,7 +20,7 @@ using nlohmann::json;
 
 // Keys whose value does not change what the adapter computes once it is trained, or says which
 // modules it has (adapter_modules.h).
-constexpr std::array<std::string_view, 23> kHarmlessKeys{"layers_to_transform",
+constexpr std::array<std::string_view, 24> kHarmlessKeys{"layers_to_transform",
                                                          "modules_to_save",
                                                          "fan_in_fan_out",
                                                          "exclude_modules",
@@ -33,6 +33,7 @@ constexpr std::array<std::string_view, 23> kHarmlessKeys{"layers_to_transform",
                                                          "lora_dropout",
                                                          "target_modules",
                                                          "use_rslora",
+                                                         "use_dora",
                                                          "auto_mapping",
                                                          "revision",
                                                          "init_lora_weights",
@@ -53,7 +54,7 @@ bool is_harmless(std::string_view key) {
   return std::find(kHarmlessKeys.begin(), kHarmlessKeys.end(), key) != kHarmlessKeys.end();
 }
 
-// Whatever else is switched on changes the result: rank_pattern, alpha_pattern, use_dora,
+// Whatever else is switched on changes the result: rank_pattern, alpha_pattern,
 // layer_replication, and keys of PEFT versions yet to come.
 void refuse_what_is_not_honoured(const base::JsonObject& config) {
   for (const auto& [key, value] : config.value().items())
@@ -115,6 +116,7 @@ LoraConfig read_lora_config(const fs::path& folder) {
   lora.alpha = config.number("lora_alpha");
   lora.dropout = config.number_or("lora_dropout", 0);
   lora.use_rslora = config.boolean_or("use_rslora", false);
+  lora.use_dora = config.boolean_or("use_dora", false);
   lora.base_model = config.text_or("base_model_name_or_path", "");
   lora.target_modules = read_target_modules(config, folder);
   if (!is_neutral(config.value().value("modules_to_save", json(nullptr))))
@@ -153,7 +155,7 @@ void write_lora_config(const fs::path& folder, const LoraConfig& config) {
       {"revision", nullptr},
       {"target_modules", config.target_modules},
       {"task_type", "CAUSAL_LM"},
-      {"use_dora", false},
+      {"use_dora", config.use_dora},
       {"use_rslora", config.use_rslora},
   };
   // PEFT declares lora_alpha as a whole number; it is one unless the user chose otherwise.

@@ -14,6 +14,7 @@ struct LoraConfig {
   double alpha = 0;
   double dropout = 0;
   bool use_rslora = false;
+  bool use_dora = false;  // each module has a magnitude, too
   // Whether the base model stores its linears as (in, out), as GPT-2 does. It is written for PEFT.
   // It is ignored when an adapter is read: the model's family says how its linears are stored.
   bool fan_in_fan_out = false;
@@ -29,7 +30,7 @@ struct LoraConfig {
 };
 
 // Throws UserError for a file that is broken, is not LoRA, or asks for what Snug cannot honour
-// (rank_pattern, use_dora, bias, ...), naming the key.
+// (rank_pattern, lora_bias, bias, ...), naming the key.
 LoraConfig read_lora_config(const std::filesystem::path& folder);
 
 // Writes FOLDER/adapter_config.json with every key that PEFT writes.

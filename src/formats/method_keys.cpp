@@ -32,8 +32,9 @@ constexpr std::array kMethodTable{MethodKeys{.method = Method::full,
                                              .always_in_4_bits = true}};
 
 constexpr std::array kLora{Method::lora, Method::qlora};
-constexpr std::array<string_view, 6> kOfLora{"lora_r",         "lora_alpha",      "lora_dropout",
-                                             "target_modules", "modules_to_save", "use_rslora"};
+constexpr std::array<string_view, 7> kOfLora{"lora_r",         "lora_alpha",      "lora_dropout",
+                                             "target_modules", "modules_to_save", "use_rslora",
+                                             "use_dora"};
 constexpr std::array kFull{Method::full};
 constexpr std::array<string_view, 2> kOfFull{"trainable_modules", "freeze_modules"};
 

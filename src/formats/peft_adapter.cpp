@@ -4,6 +4,7 @@
 #include "formats/tensor_index.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <optional>
 #include <unordered_set>
 
@@ -15,6 +16,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "base_model.model.";
 constexpr std::string_view kSuffixA = ".lora_A.weight";
 constexpr std::string_view kSuffixB = ".lora_B.weight";
+constexpr std::string_view kSuffixMagnitude = ".lora_magnitude_vector";
 
 std::string key_of(std::string_view module, std::string_view suffix) {
   return fmt::format("{}{}{}", kPrefix, module, suffix);
@@ -49,6 +51,13 @@ const TensorInfo& require_partner(const SafetensorsFile& file, const std::string
   return *partner;
 }
 
+void check_types(const SafetensorsFile& file, std::initializer_list<const TensorInfo*> tensors) {
+  for (const TensorInfo* tensor : tensors)
+    if (!tensor->dtype || !base::is_float(*tensor->dtype))
+      base::throw_user_error("{}: tensor '{}' is stored as {}; expected F32, BF16, F16 or F64",
+                             file.path().string(), tensor->name, tensor->stored_dtype);
+}
+
 LoraModule read_module(const SafetensorsFile& file, const std::string& module, const TensorInfo& a,
                        int64_t r) {
   const TensorInfo& b = require_partner(file, module, kSuffixA, kSuffixB);
@@ -62,11 +71,19 @@ LoraModule read_module(const SafetensorsFile& file, const std::string& module, c
         "{}: tensor '{}' has shape {}; expected [out_features, {}], since adapter_config.json says "
         "r = {}",
         file.path().string(), b.name, shape_text(b.shape), r, r);
-  for (const TensorInfo* tensor : {&a, &b})
-    if (!tensor->dtype || !base::is_float(*tensor->dtype))
-      base::throw_user_error("{}: tensor '{}' is stored as {}; expected F32, BF16, F16 or F64",
-                             file.path().string(), tensor->name, tensor->stored_dtype);
+  check_types(file, {&a, &b});
   return {module, a.shape[1], b.shape[0]};
+}
+
+// With use_dora, of a module's outputs.
+void check_magnitude(const SafetensorsFile& file, const LoraModule& module) {
+  const TensorInfo& magnitude = require_partner(file, module.module, kSuffixA, kSuffixMagnitude);
+  const std::vector<int64_t> expected{module.out_features};
+  if (magnitude.shape != expected)
+    base::throw_user_error("{}: tensor '{}' has shape {}; expected {}, the module's outputs",
+                           file.path().string(), magnitude.name, shape_text(magnitude.shape),
+                           shape_text(expected));
+  check_types(file, {&magnitude});
 }
 
 }  // namespace
@@ -74,6 +91,7 @@ LoraModule read_module(const SafetensorsFile& file, const std::string& module, c
 std::string adapter_key(std::string_view tensor) { return key_of(tensor, ""); }
 std::string lora_a_key(std::string_view module) { return key_of(module, kSuffixA); }
 std::string lora_b_key(std::string_view module) { return key_of(module, kSuffixB); }
+std::string lora_magnitude_key(std::string_view module) { return key_of(module, kSuffixMagnitude); }
 
 bool is_of_module(std::string_view tensor, const std::vector<std::string>& names) {
   const std::string_view module = tensor.substr(0, tensor.rfind('.'));
@@ -97,8 +115,12 @@ PeftAdapter::PeftAdapter(const fs::path& folder)
   for (const TensorInfo& tensor : file_->tensors()) {
     if (const auto module = module_of(tensor.name, kSuffixA)) {
       modules_.push_back(read_module(*file_, *module, tensor, config_.r));
+      if (config_.use_dora) check_magnitude(*file_, modules_.back());
     } else if (const auto partner = module_of(tensor.name, kSuffixB)) {
       require_partner(*file_, *partner, kSuffixB, kSuffixA);
+    } else if (const auto scaled = module_of(tensor.name, kSuffixMagnitude);
+               scaled && config_.use_dora) {
+      require_partner(*file_, *scaled, kSuffixMagnitude, kSuffixA);
     } else if (const auto whole = module_of(tensor.name, "");
                whole && is_of_module(*whole, config_.modules_to_save)) {
       saved_.push_back(*whole);

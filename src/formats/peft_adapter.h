@@ -1,6 +1,7 @@
 // A PEFT adapter folder: adapter_config.json and adapter_model.safetensors, with keys
 //   base_model.model.MODULE.lora_A.weight   (r, in_features)
 //   base_model.model.MODULE.lora_B.weight   (out_features, r)
+//   base_model.model.MODULE.lora_magnitude_vector   (out_features), with use_dora
 //   base_model.model.MODULE.weight          of a module that trains whole (modules_to_save); .bias
 // where MODULE is the module's name in the base model, "model.layers.0.self_attn.q_proj".
 #pragma once
@@ -29,6 +30,7 @@ struct LoraModule {
 std::string adapter_key(std::string_view tensor);
 std::string lora_a_key(std::string_view module);
 std::string lora_b_key(std::string_view module);
+std::string lora_magnitude_key(std::string_view module);
 
 // Whether the name of the tensor's module ends in one of the names, as PEFT compares
 // modules_to_save: "lm_head" of "lm_head.weight", "embed_tokens" of "model.embed_tokens.weight",
@@ -43,8 +45,8 @@ std::vector<std::string> stored_modules(const std::filesystem::path& folder);
 class PeftAdapter {
  public:
   // Throws UserError for a broken config or file, a tensor that is neither LoRA's nor of a module
-  // that the config says is saved, an A without its B,
-  // or shapes that disagree with r.
+  // that the config says is saved, an A without its B, a magnitude where the config says there is
+  // none or none where it says there is one, or shapes that disagree with r.
   explicit PeftAdapter(const std::filesystem::path& folder);
 
   const std::filesystem::path& folder() const { return folder_; }

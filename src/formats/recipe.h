@@ -88,6 +88,7 @@ struct Recipe {
   std::vector<std::string> target_modules;  // {"all-linear"} or module names
   std::vector<std::string> modules_to_save;
   bool use_rslora = false;
+  bool use_dora = false;
 
   // Of mixtures of experts; what nobody gave is as config.json says.
   bool output_router_logits = false;  // training adds the loss that balances experts

@@ -95,6 +95,8 @@ void add_model_keys(KeyTable& table) {
       .aliases({"lora_modules_to_save", "additional_target"})
       .computed("none");
   table.add<&Recipe::use_rslora>("use_rslora", "false", "scale LoRA by lora_alpha / sqrt(lora_r)");
+  table.add<&Recipe::use_dora>("use_dora", "false",
+                               "DoRA: LoRA turns rows of a weight, and their lengths train apart");
   table
       .add<&Recipe::output_router_logits>(
           "output_router_logits", "",
@@ -351,8 +353,6 @@ void add_recognised_keys(KeyTable& table) {
       .not_built({"bnb.nf4", "bnb.nf4-dq"},
                  "say method: qlora (or load_in_4bit: true); double_quant: false is bnb.nf4")
       .not_built({"bnb.fp4", "bnb.fp4-dq"}, kFp4Advice);
-  table.recognise("use_dora", ValueType::boolean)
-      .not_built({"true"}, "DoRA is not built; use method: lora without use_dora");
   table.recognise("report_to", ValueType::choice)
       .choices({"none"})
       .not_built({"tensorboard", "wandb", "mlflow", "all"}, kReportAdvice);

@@ -61,6 +61,8 @@ void Inference::load(const formats::Recipe& recipe) {
     runtime::load_weights(model_.folder, model_.config, executor_);
   if (plan_.spec.is_adapted())
     runtime::load_adapter(recipe.adapter, plan_.spec.method_options(), executor_);
+  if (plan_.job.find(program::ProgramName::prepare) != nullptr)
+    executor_.run(program::ProgramName::prepare);
 }
 
 }  // namespace snug::generate

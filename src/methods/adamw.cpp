@@ -28,8 +28,11 @@ std::vector<OptimizerState> wide_states(const Tensor& trainable) {
   return states;
 }
 
+// What trains in fp32 whatever the compute type (DoRA's magnitudes) is stepped as there.
+bool is_wide(const Tensor& trainable) { return trainable.dtype == DType::f32; }
+
 std::vector<OptimizerState> bf16_states(const Tensor& trainable) {
-  return both_moments(trainable, DType::bf16);
+  return is_wide(trainable) ? wide_states(trainable) : both_moments(trainable, DType::bf16);
 }
 
 bool is_coded(const Tensor& trainable) { return trainable.shape.elements() >= kMin8bitElements; }
@@ -71,6 +74,7 @@ void emit_wide(Builder& builder, const SteppedTensor& tensor, const UpdateOption
 }
 
 void emit_bf16(Builder& builder, const SteppedTensor& tensor, const UpdateOptions& options) {
+  if (is_wide(tensor.trainable)) return emit_wide(builder, tensor, options);
   AdamW step = adamw(tensor, options);
   step.stochastic = true;
   builder.emit(step, reads_of(tensor), {}, tensor.updates);

@@ -4,16 +4,20 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <set>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/last_part.h"
 #include "formats/module_pattern.h"
+#include "program/builder.h"
 #include "program/inputs.h"
+#include "program/operands.h"
 
 namespace snug::methods {
 namespace {
@@ -23,6 +27,9 @@ using namespace program;  // NOLINT: rewrites speak the program's words througho
 constexpr std::string_view kWeightSuffix = ".weight";
 constexpr std::string_view kSuffixA = ".lora_A.weight";
 constexpr std::string_view kSuffixB = ".lora_B.weight";
+constexpr std::string_view kSuffixMagnitude = ".lora_magnitude_vector";
+constexpr std::array<std::pair<std::string_view, LoraPart>, 3> kParts{
+    {{kSuffixA, LoraPart::a}, {kSuffixB, LoraPart::b}, {kSuffixMagnitude, LoraPart::magnitude}}};
 
 // What routers give, before their bias too: it is not adapted, as PEFT sees no linear there either.
 std::set<TensorId> routing_logits(const Program& program) {
@@ -207,40 +214,102 @@ class LoraRewrite {
     result_.operations.push_back(std::move(operation));
   }
 
+  // A linear that gets an adapter.
+  struct Adapted {
+    const Operation& linear;
+    const std::string& module;
+    Tensor weight;
+    Tensor output;
+    int64_t out = 0;
+    bool is_transposed = false;
+    TensorId x = kNone;
+    TensorId a = kNone;
+    TensorId b = kNone;
+  };
+
   // The operand of A: x, or x with dropout. Each module draws its own mask, as PEFT does.
-  TensorId dropped(const Operation& linear, const Tensor& output, TensorId x, int32_t site) {
-    if (options_.dropout == 0.0) return x;
+  TensorId dropped(const Adapted& adapted, int32_t site) {
+    if (options_.dropout == 0.0) return adapted.x;
     const TensorId random = random_input(result_);
-    const TensorId y = activation(output, "dropped", result_.tensor(x).shape.columns());
-    emit(linear,
+    const TensorId y =
+        activation(adapted.output, "dropped", result_.tensor(adapted.x).shape.columns());
+    emit(adapted.linear,
          Dropout{.probability = static_cast<float>(options_.dropout),
                  .row_length = options_.row_tokens,
                  .seed = options_.seed,
                  .site = site},
-         {x, random}, y);
+         {adapted.x, random}, y);
     return y;
   }
 
   void adapt(const Operation& linear, const std::string& module) {
-    const TensorId x = id_of(linear, Matmul::kA);
-    const Tensor weight = forward_.tensor(id_of(linear, Matmul::kB));
-    const Tensor output = forward_.tensor(id_of(linear, Matmul::kC));
-    const bool is_transposed = !std::get<Matmul>(linear.attributes).transpose_b;
-    const int64_t out = weight.shape[is_transposed ? 1 : 0];
-    const int64_t in = weight.shape[is_transposed ? 0 : 1];
+    Adapted adapted{.linear = linear,
+                    .module = module,
+                    .weight = forward_.tensor(id_of(linear, Matmul::kB)),
+                    .output = forward_.tensor(id_of(linear, Matmul::kC)),
+                    .is_transposed = !std::get<Matmul>(linear.attributes).transpose_b,
+                    .x = id_of(linear, Matmul::kA)};
+    const Tensor& weight = adapted.weight;
+    adapted.out = weight.shape[adapted.is_transposed ? 1 : 0];
+    const int64_t in = weight.shape[adapted.is_transposed ? 0 : 1];
     const int64_t r = options_.r;
-    const TensorId a = add(lora_a_name(module), {r, in}, weight, Role::adapter, Lifetime::run);
-    const TensorId b = add(lora_b_name(module), {out, r}, weight, Role::adapter, Lifetime::run);
-    const TensorId base = activation(output, "base", out);
-    const TensorId hidden = activation(output, "hidden", r);
-    const TensorId delta = activation(output, "delta", out);
-    emit(linear, linear.attributes, linear.reads, base);
-    emit(linear, Matmul{.transpose_b = true}, {dropped(linear, output, x, next_site_++), a},
-         hidden);
-    emit(linear, Matmul{.transpose_b = true, .alpha = static_cast<float>(lora_scale(options_))},
-         {hidden, b}, delta);
-    emit(linear, Add{}, {base, delta}, id_of(linear, Matmul::kC));
+    adapted.a = add(lora_a_name(module), {r, in}, weight, Role::adapter, Lifetime::run);
+    adapted.b = add(lora_b_name(module), {adapted.out, r}, weight, Role::adapter, Lifetime::run);
+    if (options_.dora) return adapt_directions(adapted);
+    const TensorId base = multiply(adapted, adapted.x, "base");
+    add_low_rank(adapted, base, dropped(adapted, next_site_++), id_of(linear, Matmul::kC));
   }
+
+  // W x.
+  TensorId multiply(const Adapted& adapted, TensorId x, const char* suffix) {
+    const TensorId y = activation(adapted.output, suffix, adapted.out);
+    Operation product = adapted.linear;
+    replace_operand(product, Matmul::kA.name, x);
+    emit(adapted.linear, product.attributes, product.reads, y);
+    return y;
+  }
+
+  // y = base + scale B A x.
+  void add_low_rank(const Adapted& adapted, TensorId base, TensorId x, TensorId y) {
+    const TensorId hidden = activation(adapted.output, "hidden", options_.r);
+    const TensorId delta = activation(adapted.output, "delta", adapted.out);
+    emit(adapted.linear, Matmul{.transpose_b = true}, {x, adapted.a}, hidden);
+    emit(adapted.linear, Matmul{.transpose_b = true, .alpha = scale()}, {hidden, adapted.b}, delta);
+    emit(adapted.linear, Add{}, {base, delta}, y);
+  }
+
+  void adapt_directions(const Adapted& adapted) {
+    Tensor wide = adapted.weight;
+    wide.dtype = wide.dtype == DType::f64 ? DType::f64 : DType::f32;
+    const TensorId magnitude =
+        add(lora_magnitude_name(adapted.module), {adapted.out}, wide, Role::adapter, Lifetime::run);
+    const TensorId norms = add(fmt::format("{}.norms", adapted.module), {adapted.out}, wide,
+                               Role::scalar, Lifetime::program);
+    emit(adapted.linear,
+         RowNorms{.transposed = adapted.is_transposed, .low_rank = true, .alpha = scale()},
+         {id_of(adapted.linear, Matmul::kB), adapted.a, adapted.b}, norms);
+    const TensorId x = dropped(adapted, next_site_++);
+    const TensorId sum = activation(adapted.output, "sum", adapted.out);
+    add_low_rank(adapted, multiply(adapted, x, "base"), x, sum);
+    const TensorId y = id_of(adapted.linear, Matmul::kC);
+    const bool drops = x != adapted.x;
+    const TensorId scaled = drops ? activation(adapted.output, "scaled", adapted.out) : y;
+    emit(adapted.linear, ScaleColumns{.divided = true}, {sum, magnitude, norms}, scaled);
+    if (drops)
+      emit(adapted.linear, Add{}, {multiply(adapted, left_out(adapted, x), "kept"), scaled}, y);
+  }
+
+  // x - d, of what dropout made of x.
+  TensorId left_out(const Adapted& adapted, TensorId dropped) {
+    const int64_t columns = result_.tensor(dropped).shape.columns();
+    const TensorId negative = activation(adapted.output, "negative", columns);
+    const TensorId rest = activation(adapted.output, "left_out", columns);
+    emit(adapted.linear, Scale{-1.0F}, {dropped}, negative);
+    emit(adapted.linear, Add{}, {adapted.x, negative}, rest);
+    return rest;
+  }
+
+  float scale() const { return static_cast<float>(lora_scale(options_)); }
 
   const Program forward_;
   const LoraOptions& options_;
@@ -254,14 +323,19 @@ class LoraRewrite {
 std::string lora_a_name(std::string_view module) { return fmt::format("{}{}", module, kSuffixA); }
 std::string lora_b_name(std::string_view module) { return fmt::format("{}{}", module, kSuffixB); }
 
+std::string lora_magnitude_name(std::string_view module) {
+  return fmt::format("{}{}", module, kSuffixMagnitude);
+}
+
 LoraTensor lora_tensor(std::string_view name) {
-  const bool is_a = name.ends_with(kSuffixA);
-  SNUG_CHECK(is_a || name.ends_with(kSuffixB), "{} is no tensor of LoRA", name);
-  return {name.substr(0, name.size() - (is_a ? kSuffixA : kSuffixB).size()), is_a};
+  for (const auto& [suffix, part] : kParts)
+    if (name.ends_with(suffix)) return {name.substr(0, name.size() - suffix.size()), part};
+  SNUG_CHECK(false, "{} is no tensor of LoRA", name);
+  return {};
 }
 
 bool is_lora_tensor(std::string_view name) {
-  return name.ends_with(kSuffixA) || name.ends_with(kSuffixB);
+  return std::ranges::any_of(kParts, [&](const auto& part) { return name.ends_with(part.first); });
 }
 
 double lora_scale(const LoraOptions& options) {
@@ -283,6 +357,24 @@ std::vector<std::string> lora_modules(const Program& forward,
 
 Program lora(const Program& forward, const LoraOptions& options) {
   return LoraRewrite(with_saved_modules(forward, options.modules_to_save), options).run();
+}
+
+Program initial_magnitudes(const Program& forward) {
+  Builder builder(ProgramName::initialise);
+  TensorId weight = kNone;
+  std::optional<RowNorms> norms;
+  for (const Operation& operation : forward.operations) {
+    if (const auto* of_rows = std::get_if<RowNorms>(&operation.attributes)) {
+      norms = RowNorms{.transposed = of_rows->transposed};
+      weight = id_of(operation, RowNorms::kW);
+    }
+    if (!norms || operation.kind() != Kind::scale_columns) continue;
+    builder.set_layer(operation.layer);
+    const TensorId rows = builder.add(forward.tensor(weight));
+    const TensorId magnitude = builder.add(forward.tensor(id_of(operation, ScaleColumns::kGain)));
+    builder.emit(*std::exchange(norms, std::nullopt), {rows}, {magnitude});
+  }
+  return builder.take();
 }
 
 }  // namespace snug::methods

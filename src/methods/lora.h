@@ -9,6 +9,20 @@
 //
 // W is (out, in), or (in, out) where the product reads it without transpose_b. A (r, in) and B
 // (out, r) are tensors of role adapter named MODULE.lora_A.weight, MODULE.lora_B.weight.
+//
+// DoRA (Liu et al. 2024) trains a magnitude m (out) next to them, which is the rows' norm in place
+// of their own:
+//
+//   after    n        = row_norms(W, A, B) {alpha = scale}  (out), constant to gradients
+//            y.sum    = add(y.base, y.delta)
+//            y        = scale_columns(y.sum, m, n)          y.sum m / n
+//
+// m is MODULE.lora_magnitude_vector, in fp32 whatever the compute type, as n is, so that both begin
+// alike to the bit. With dropout PEFT drops the inputs of W too, but not of the product that the
+// adapter leaves as it is, which is taken of what was dropped:
+//
+//   after    y.sum    = W d + scale B A d                   d = dropout(x)
+//            y        = W (x - d) + y.sum m / n
 #pragma once
 
 #include <cstdint>
@@ -28,6 +42,7 @@ struct LoraOptions {
   double alpha = 32.0;
   double dropout = 0.0;
   bool rslora = false;  // scale alpha / sqrt(r) instead of alpha / r
+  bool dora = false;    // with a magnitude for each output
   // Last parts of names ("q_proj"), expressions over whole ones, or {"all-linear"}: every linear.
   std::vector<std::string> target_modules{"all-linear"};
   // Modules that train whole next to the adapter (PEFT's modules_to_save): the ends of names of the
@@ -49,9 +64,11 @@ std::vector<std::string> lora_modules(const program::Program& forward,
 // The tensors of an adapted module, and whose module a tensor of role adapter is.
 std::string lora_a_name(std::string_view module);
 std::string lora_b_name(std::string_view module);
+std::string lora_magnitude_name(std::string_view module);
+enum class LoraPart : uint8_t { a, b, magnitude };
 struct LoraTensor {
   std::string_view module;
-  bool is_a = false;
+  LoraPart part = LoraPart::a;
 };
 LoraTensor lora_tensor(std::string_view name);
 // Else a weight of the model, which trains whole.
@@ -64,5 +81,9 @@ std::vector<formats::LoraModule> adapted_modules(std::span<const program::Tensor
 LoraOptions lora_options(const formats::Recipe& recipe, int64_t row_tokens);
 
 double lora_scale(const LoraOptions& options);
+
+// The program `initialise` of a job whose adapter is made: DoRA's magnitudes are the norms of rows
+// of the weights, since B is zero. No operations where a forward program has none.
+program::Program initial_magnitudes(const program::Program& forward);
 
 }  // namespace snug::methods

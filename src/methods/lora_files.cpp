@@ -110,9 +110,18 @@ void check_scale(const PeftAdapter& adapter, const LoraOptions& options) {
       options.rslora);
 }
 
+void check_form(const PeftAdapter& adapter, const LoraOptions& options) {
+  if (adapter.config().use_dora == options.dora) return;
+  base::throw_user_error(
+      "{}: the adapter was trained with use_dora {}, and this job has use_dora {}; give the "
+      "adapter's value",
+      (adapter.folder() / "adapter_config.json").string(), adapter.config().use_dora, options.dora);
+}
+
 void check(const fs::path& folder, const MethodOptions& options, std::span<const Tensor> tensors) {
   const PeftAdapter adapter(folder);
   const std::vector<LoraModule> planned = adapted_modules(tensors);
+  check_form(adapter, options.lora);
   check_modules(adapter, planned);
   check_shapes(adapter, planned, options.lora.r);
   check_saved(adapter, tensors);
@@ -145,11 +154,14 @@ void refuse(const MethodOptions& options, const BaseModel& base) {
 }
 
 // As PEFT: A Kaiming-uniform with a = sqrt(5), which is uniform(-1/sqrt(in), 1/sqrt(in)); B zero.
+// Magnitudes follow from the model (initial_magnitudes).
 std::optional<program::Fill> initial_values(const Tensor& tensor, int64_t seed) {
   using program::Fill;
   using program::FillForm;
   if (!is_lora_tensor(tensor.name)) return std::nullopt;
-  if (!lora_tensor(tensor.name).is_a) return Fill{FillForm::constant};
+  const LoraPart part = lora_tensor(tensor.name).part;
+  if (part == LoraPart::magnitude) return std::nullopt;
+  if (part == LoraPart::b) return Fill{FillForm::constant};
   const float bound = 1.0F / std::sqrt(static_cast<float>(program::whole_shape(tensor)[1]));
   return Fill{FillForm::uniform, bound, seed};
 }
@@ -161,6 +173,7 @@ void settle(Recipe& recipe, const AdapterConfig& config) {
   if (!recipe.is_given("lora_r")) recipe.lora_r = adapter.r;
   if (!recipe.is_given("lora_alpha")) recipe.lora_alpha = adapter.alpha;
   if (!recipe.is_given("use_rslora")) recipe.use_rslora = adapter.use_rslora;
+  if (!recipe.is_given("use_dora")) recipe.use_dora = adapter.use_dora;
   if (!recipe.is_given("lora_dropout")) recipe.lora_dropout = adapter.dropout;
   if (!recipe.is_given("target_modules")) recipe.target_modules = adapter.target_modules;
   if (!recipe.is_given("modules_to_save")) recipe.modules_to_save = adapter.modules_to_save;
@@ -172,6 +185,7 @@ MethodOptions options(const AdapterConfig& config) {
   options.lora.r = adapter.r;
   options.lora.alpha = adapter.alpha;
   options.lora.rslora = adapter.use_rslora;
+  options.lora.dora = adapter.use_dora;
   options.lora.target_modules = adapter.target_modules;
   options.lora.modules_to_save = adapter.modules_to_save;
   return options;
@@ -196,6 +210,7 @@ AdapterConfig config(const SavedAdapter& saved) {
                     .alpha = saved.recipe.lora_alpha,
                     .dropout = saved.recipe.lora_dropout,
                     .use_rslora = saved.recipe.use_rslora,
+                    .use_dora = saved.recipe.use_dora,
                     .fan_in_fan_out = saved.transposed_linears,
                     .target_modules = written_targets(saved),
                     .base_model = saved.recipe.model,
@@ -215,6 +230,7 @@ constexpr Method row_of(MethodKind kind, std::span<const MethodKind> leaner) {
           .rewrite = rewrite,
           .refuse = refuse,
           .initial_values = initial_values,
+          .initialise = initial_magnitudes,
           .reads = reads,
           .settle = settle,
           .options = options,
@@ -233,11 +249,14 @@ std::vector<LoraModule> adapted_modules(std::span<const Tensor> tensors) {
   std::unordered_map<std::string_view, size_t> known;
   for (const Tensor& tensor : tensors) {
     if (!is_lora_tensor(tensor.name)) continue;
-    const auto [module, is_a] = lora_tensor(tensor.name);
+    const auto [module, part] = lora_tensor(tensor.name);
     const auto [found, added] = known.emplace(module, modules.size());
     if (added) modules.push_back({std::string(module), 0, 0});
     LoraModule& entry = modules[found->second];
-    (is_a ? entry.in_features : entry.out_features) = whole_shape(tensor)[is_a ? 1 : 0];
+    if (part == LoraPart::a)
+      entry.in_features = whole_shape(tensor)[1];
+    else
+      entry.out_features = whole_shape(tensor)[0];
   }
   return modules;
 }
@@ -248,6 +267,7 @@ LoraOptions lora_options(const Recipe& recipe, int64_t row_tokens) {
   options.alpha = recipe.lora_alpha;
   options.dropout = recipe.lora_dropout;
   options.rslora = recipe.use_rslora;
+  options.dora = recipe.use_dora;
   options.target_modules = recipe.target_modules;
   options.modules_to_save = recipe.modules_to_save;
   options.row_tokens = row_tokens;

@@ -57,9 +57,13 @@ struct Method {
   // Throws UserError for what the method cannot do to a model.
   void (*refuse)(const MethodOptions& options, const BaseModel& base) = nullptr;
   // Of a tensor of role adapter, before training; nothing: it is a weight of the model, and has
-  // those of the model.
+  // those of the model, or `initialise` makes them.
   std::optional<program::Fill> (*initial_values)(const program::Tensor& tensor,
                                                  int64_t seed) = nullptr;
+  // What of an adapter that is made begins as something that follows from the model's weights: the
+  // program `initialise`, for a forward program with what trains; of no operations where nothing
+  // does.
+  program::Program (*initialise)(const program::Program& forward) = nullptr;
   // Whether an adapter with this config is of the method.
   bool (*reads)(const formats::AdapterConfig& config) = nullptr;
   // What an adapter says that training goes on with, where the recipe leaves it open.

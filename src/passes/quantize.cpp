@@ -30,6 +30,8 @@ std::unordered_set<TensorId> find_transposed(const Program& program) {
     const auto* matmul = std::get_if<Matmul>(&operation.attributes);
     if (matmul != nullptr && operation.phase == Phase::forward && !matmul->transpose_b)
       found.insert(id_of(operation, Matmul::kB));
+    const auto* norms = std::get_if<RowNorms>(&operation.attributes);
+    if (norms != nullptr && norms->transposed) found.insert(id_of(operation, RowNorms::kW));
   }
   return found;
 }
@@ -88,6 +90,8 @@ class Quantize {
   }
 
   void rewrite(const Operation& operation) {
+    if (operation.kind() == Kind::row_norms && stored_.contains(id_of(operation, RowNorms::kW)))
+      return norm_values(operation);
     if (operation.kind() != Kind::matmul || !stored_.contains(id_of(operation, Matmul::kB)))
       return read_values(operation);
     const Stored& weight = stored_.at(id_of(operation, Matmul::kB));
@@ -106,7 +110,16 @@ class Quantize {
     result_.operations.push_back(std::move(product));
   }
 
-  // What is no product by a stored weight reads none but the head's, which the loss multiplies by.
+  // Of rows of the weight's values, which are never transposed.
+  void norm_values(Operation operation) {
+    const Stored& weight = stored_.at(id_of(operation, RowNorms::kW));
+    std::get<RowNorms>(operation.attributes).transposed = false;
+    replace_operand(operation, RowNorms::kW.name, dequantize(operation, weight));
+    result_.operations.push_back(std::move(operation));
+  }
+
+  // What is neither a product by a stored weight nor its norms reads none but the head's, which the
+  // loss multiplies by.
   void read_values(Operation operation) {
     for_each_tensor(operation, [&](TensorId id) {
       SNUG_CHECK(!stored_.contains(id) || input_.tensor(id).name == options_.head,

@@ -7,6 +7,8 @@
 //            %w.values.1 = dequantize_nf4(%w, %w.absmax)
 //            %d.x = matmul(%d.y, %w.values.1)
 //
+// Norms of a weight's rows (row_norms) are likewise those of its values.
+//
 // A weight (in, out), which the forward pass reads without transpose_b, is stored as its transpose,
 // as bitsandbytes does, and products read that.
 //
@@ -32,7 +34,7 @@ struct QuantizeOptions {
 bool is_quantized(const program::Tensor& tensor, const QuantizeOptions& options);
 
 // Requires that nothing trains what is_quantized, and that only matmuls read it, as their second
-// factor; what reads the head reads its values.
+// factor, and norms of its rows; what reads the head reads its values.
 program::Program quantize(const program::Program& program, const QuantizeOptions& options);
 
 // Names of what is stored next to the codes, which keep the weight's own name.

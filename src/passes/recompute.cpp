@@ -73,7 +73,8 @@ class Recompute {
         if (attention || traits_of(operation).is_cheap || rotates_dropped(operation)) drop(id);
       for (const TensorId id : operation.reads) {
         if (attention) drop_with_norm(id);
-        if (mode == RecomputeMode::gate_up && traits_of(operation).is_mlp_activation) drop(id);
+        if (mode == RecomputeMode::gate_up && traits_of(operation).is_mlp_activation)
+          drop_with_norm(id);
       }
       mark_checkpoints(operation);
       if (keeps_checkpoints(mode)) drop_layer_outputs(operation, mode);
@@ -126,7 +127,8 @@ class Recompute {
       const bool is_made = producer_[index(id)] >= 0;
       if (keeps && is_made)
         result_.tensor(id).role = Role::checkpoint;
-      else if (operation.layer >= 0 && !(is_layer_input(id, operation) && is_made))
+      else if (operation.layer >= 0 && !traits_of(operation).is_kept &&
+               !(is_layer_input(id, operation) && is_made))
         drop(id);
     }
   }

@@ -9,6 +9,7 @@
 #include "models/families.h"
 #include "models/forward.h"
 #include "models/weights.h"
+#include "passes/hoist.h"
 #include "passes/layout_sizes.h"
 #include "plan/storage_programs.h"
 #include "plan/training_programs.h"
@@ -95,6 +96,7 @@ class TrainingPlanner {
       results.push_back(methods::loss_scale_counts_tensor());
     }
     add(pipeline_.plain(update, results, sums));
+    if (spec_.is_adapted() && !spec_.adapter_in_files) add_initialise(forward);
     add(pipeline_.plain(methods::prepare(job_.trainables, spec_.update)));
     if (spec_.evaluate) add_evaluate();
     add_storage_programs();
@@ -218,6 +220,11 @@ class TrainingPlanner {
     append(job_, saving_programs(job_, spec_.model, target_), spec_.verify);
   }
 
+  void add_initialise(const Program& forward) {
+    Program initialise = methods::method_of(spec_.method).initialise(forward);
+    if (!initialise.operations.empty()) add(pipeline_.plain(initialise));
+  }
+
   void add_evaluate() {
     Program forward = base_forward(ProgramName::evaluate);
     forward = objective().finish(adapted(forward, spec_, false), spec_.objective);
@@ -289,8 +296,11 @@ Job plan_inference(const InferenceSpec& spec, const program::Target& target) {
   const int64_t outputs = spec.all_logits ? spec.prefill_tokens : spec.sequences;
   Job job;
   if (spec.method) job.method = *spec.method;
+  Program once;
   const auto add = [&](ProgramName name, int64_t tokens) {
-    const Program forward = inference_forward(spec, name, tokens, outputs);
+    passes::Hoisted hoisted = passes::hoist(inference_forward(spec, name, tokens, outputs));
+    const Program& forward = hoisted.program;
+    once = std::move(hoisted.once);  // the same of both programs
     std::vector<std::string_view> read_by_host{program::kLogitsName};
     if (spec.candidates > 0)
       read_by_host = {program::kLikeliestLogitsName, program::kLikeliestIdsName};
@@ -302,6 +312,7 @@ Job plan_inference(const InferenceSpec& spec, const program::Target& target) {
   };
   add(ProgramName::prefill, spec.prefill_tokens);
   if (!spec.all_logits) add(ProgramName::decode, spec.sequences);
+  if (!once.operations.empty()) job.programs.push_back(pipeline.plain(once));
   const Origin origin{.model = spec.model, .init_seed = spec.init_seed, .adapter_in_files = true};
   append(job, loading_programs(job, origin, target), spec.verify);
   job.layout = passes::layout(job.programs, target.alignment_bytes());

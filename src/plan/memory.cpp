@@ -73,6 +73,7 @@ std::optional<Activity> activity_of(std::string_view program) {
   switch (*name) {
     case ProgramName::load:
     case ProgramName::load_adapter:
+    case ProgramName::initialise:
     case ProgramName::prepare:
     case ProgramName::restore:
       return Activity::loading;

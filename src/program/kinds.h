@@ -11,6 +11,7 @@
 #include "program/kinds/balance_loss.h"
 #include "program/kinds/clamped_swiglu.h"
 #include "program/kinds/collective.h"
+#include "program/kinds/column_scale.h"
 #include "program/kinds/cross_entropy.h"
 #include "program/kinds/dpo.h"
 #include "program/kinds/elementwise.h"
@@ -33,6 +34,7 @@
 #include "program/kinds/rms_norm.h"
 #include "program/kinds/rope.h"
 #include "program/kinds/route.h"
+#include "program/kinds/row_norms.h"
 #include "program/kinds/segment_sums.h"
 #include "program/kinds/silu_mul.h"
 #include "program/kinds/softcap.h"
@@ -67,6 +69,9 @@
   X(GeluGrad, gelu_grad)                                 \
   X(Relu, relu)                                          \
   X(ReluGrad, relu_grad)                                 \
+  X(ScaleColumns, scale_columns)                         \
+  X(ColumnGainGrad, column_gain_grad)                    \
+  X(RowNorms, row_norms)                                 \
   X(Softcap, softcap)                                    \
   X(SoftcapGrad, softcap_grad)                           \
   X(Route, route)                                        \

@@ -10,6 +10,7 @@ namespace snug::program {
 
 enum class ProgramName : uint8_t {
   load,
+  initialise,
   prepare,
   reference,
   micro_first,
@@ -27,6 +28,7 @@ enum class ProgramName : uint8_t {
 
 constexpr auto words_of(ProgramName /*type*/) {
   return base::words<ProgramName>({{ProgramName::load, "load"},
+                                   {ProgramName::initialise, "initialise"},
                                    {ProgramName::prepare, "prepare"},
                                    {ProgramName::reference, "reference"},
                                    {ProgramName::micro_first, "micro_first"},

@@ -18,6 +18,8 @@
 //                     "... online"               the same, of sums that follow the vocabulary
 //                     "... by wide"              the same, of logits by another algorithm than the
 //                                                library's
+//   row_norms         "row_norms bf16 bf16 bf16 > f32"     (FLOPs)                    FLOPs
+//                     "row_norms bf16 > f32"       of a weight alone       (bytes)    bytes
 //   global_norm       "global_norm f32"                    (bytes of a mean tensor)   bytes
 //   copy, transfer    "transfer bf16 > bf16"               (bytes)                    link bytes
 //   read, write       "storage read", "storage write"      (bytes)                    storage bytes

@@ -21,6 +21,8 @@ using formats::TensorIndex;
 
 void initialise_adapter(Executor& executor) {
   perform(program::ProgramName::load_adapter, {}, executor);
+  if (executor.job().find(program::ProgramName::initialise) != nullptr)
+    executor.run(program::ProgramName::initialise);
 }
 
 void check_adapter(const fs::path& folder, const methods::MethodOptions& options,

@@ -14,7 +14,8 @@
 
 namespace snug::runtime {
 
-// Performs the program `load_adapter` of a job whose adapter is made.
+// Performs the program `load_adapter` of a job whose adapter is made, and runs `initialise` where
+// the job has it, which reads the model's weights.
 void initialise_adapter(Executor& executor);
 
 // Throws UserError when a folder's tensors are not those of the job, or it computes another thing

@@ -21,11 +21,26 @@
 namespace snug::train {
 namespace {
 
-constexpr auto kFixed = std::to_array<std::string_view>(
-    {"method", "objective", "precompute_ref_log_probs", "load_in_4bit", "double_quant", "init",
-     "trainable_modules", "freeze_modules", "lora_r", "lora_alpha", "target_modules",
-     "modules_to_save", "use_rslora", "optim", "max_length", "max_segments", "packing", "shuffle",
-     "seed"});
+constexpr auto kFixed = std::to_array<std::string_view>({"method",
+                                                         "objective",
+                                                         "precompute_ref_log_probs",
+                                                         "load_in_4bit",
+                                                         "double_quant",
+                                                         "init",
+                                                         "trainable_modules",
+                                                         "freeze_modules",
+                                                         "lora_r",
+                                                         "lora_alpha",
+                                                         "target_modules",
+                                                         "modules_to_save",
+                                                         "use_rslora",
+                                                         "use_dora",
+                                                         "optim",
+                                                         "max_length",
+                                                         "max_segments",
+                                                         "packing",
+                                                         "shuffle",
+                                                         "seed"});
 
 // They change no number, or what they amount to is compared.
 constexpr auto kLeftOut = std::to_array<std::string_view>({"model",

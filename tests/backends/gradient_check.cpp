@@ -102,6 +102,8 @@ std::vector<TensorId> differentiable_inputs(const OperationCase& operation_case)
     const bool is_read = std::ranges::count(operation.reads, operand.tensor) > 0;
     const bool is_constant =
         (operation.kind() == program::Kind::rope && operand.name == program::Rope::kTable.name) ||
+        (operation.kind() == program::Kind::scale_columns &&
+         operand.name == program::ScaleColumns::kDivisor.name) ||
         (is_loss(operation.kind()) && std::ranges::count(kConstants, operand.name) > 0);
     if (is_read && !is_constant &&
         base::is_float(operation_case.program.tensor(operand.tensor).dtype))

@@ -123,6 +123,7 @@ struct CaseTable {
 };
 
 // One in each cases_*.cpp, two for attention.
+CaseTable adapter_cases();
 CaseTable attention_cases();
 CaseTable cache_cases();
 CaseTable elementwise_cases();

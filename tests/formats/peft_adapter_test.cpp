@@ -114,8 +114,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadConfig{"peft_type", R"({"peft_type": "IA3"})", "'peft_type' is 'IA3'"},
         BadConfig{"rank_pattern", R"({"rank_pattern": {"q_proj": 4}})", "'rank_pattern' is"},
         BadConfig{"alpha_pattern", R"({"alpha_pattern": {"q_proj": 4}})", "'alpha_pattern' is"},
-        BadConfig{"use_dora", R"({"use_dora": true})",
-                  "'use_dora' is true, which Snug cannot honour"},
+        BadConfig{"lora_bias", R"({"lora_bias": true})",
+                  "'lora_bias' is true, which Snug cannot honour"},
         BadConfig{"bias", R"({"bias": "all"})", "'bias' is 'all'"},
         BadConfig{"modules_to_save", R"({"modules_to_save": 3})", "'modules_to_save' must be"},
         BadConfig{"replication", R"({"layer_replication": [[0, 4]]})", "'layer_replication' is"},
@@ -214,6 +214,34 @@ TEST(PeftAdapter, ReadsWhatWasWritten) {
   std::vector<float> values(10);
   adapter.file().read(b, values.data());
   EXPECT_EQ(values, std::vector<float>(10, 1.5F));
+}
+
+TEST(PeftAdapter, MagnitudesAreThereWhereTheConfigSaysSo) {
+  const TemporaryFolder folder;
+  LoraConfig config = small_config();
+  config.use_dora = true;
+  write_lora_config(folder.path(), config);
+  EXPECT_TRUE(read_lora_config(folder.path()).use_dora);
+  const std::vector<TensorSpec> plain{{lora_a_key("m.q_proj"), DType::f32, {2, 3}},
+                                      {lora_b_key("m.q_proj"), DType::f32, {5, 2}}};
+  const auto error_with = [&](const TensorSpec& magnitude) {
+    std::vector<TensorSpec> tensors = plain;
+    tensors.push_back(magnitude);
+    write_tensors(folder, tensors);
+    return open_error(folder);
+  };
+  const std::string name = "base_model.model.m.q_proj.lora_magnitude_vector";
+  EXPECT_EQ(lora_magnitude_key("m.q_proj"), name);
+  EXPECT_EQ(error_with({name, DType::f32, {5}}), "(no error)");
+  EXPECT_TRUE(contains(error_with({name, DType::f32, {3}}), "has shape [3]; expected [5]"));
+  EXPECT_TRUE(contains(error_with({name, DType::i32, {5}}), "is stored as I32; expected"));
+  EXPECT_TRUE(contains(error_with({lora_magnitude_key("m.k_proj"), DType::f32, {5}}),
+                       "lora_A.weight' without its"));
+  write_tensors(folder, plain);
+  EXPECT_TRUE(contains(open_error(folder), "lora_magnitude_vector'; the adapter is incomplete"));
+  config.use_dora = false;
+  write_lora_config(folder.path(), config);
+  EXPECT_TRUE(contains(error_with({name, DType::f32, {5}}), "is not part of a plain LoRA"));
 }
 
 TEST(PeftAdapter, BrokenAdapters) {

@@ -100,6 +100,7 @@ std::vector<Case> golden_cases() {
                                  {"lora_saved", "stablelm", "lora_saved"},
                                  {"lora_gpt2", "gpt2", "lora_gpt2"},
                                  {"lora_gpt_neox", "gpt_neox_in_turn", "lora_gpt_neox"},
+                                 {"dora_gpt2", "gpt2", "dora_gpt2"},
                                  {"sharded_fp16", "sharded_fp16", "", std::nullopt, false},
                                  {"sharded_bf16", "sharded_bf16", "", std::nullopt, false},
                                  {"lora_all_linear", "grouped_tied", "lora_all_linear"},

@@ -65,7 +65,10 @@ std::vector<Case> cases() {
                           {"half frozen without masters", spec_of(formats::Method::full)},
                           {"lion", spec_of(formats::Method::full)},
                           {"adafactor", spec_of(formats::Method::full)},
-                          {"muon", spec_of(formats::Method::full)}};
+                          {"muon", spec_of(formats::Method::full)},
+                          {"dora", spec_of(formats::Method::lora)},
+                          {"dora in 4 bits", spec_of(formats::Method::lora)},
+                          {"dora that is there", spec_of(formats::Method::lora)}};
   cases[1].spec.update.optimizer = methods::OptimizerKind::adamw_bf16;
   cases[1].spec.update.gradient = program::DType::bf16;
   cases[2].spec.update.optimizer = methods::OptimizerKind::adamw_8bit;
@@ -81,6 +84,10 @@ std::vector<Case> cases() {
   cases[12].spec.update.optimizer = methods::OptimizerKind::lion;
   cases[13].spec.update.optimizer = methods::OptimizerKind::adafactor;
   cases[14].spec.update.optimizer = methods::OptimizerKind::muon;
+  for (const size_t dora : {15, 16, 17}) cases[dora].spec.lora.dora = true;
+  cases[16].spec.quantization.emplace();
+  cases[16].spec.update.optimizer = methods::OptimizerKind::adamw_bf16;
+  cases[17].spec.adapter_in_files = true;
   return cases;
 }
 
@@ -133,7 +140,9 @@ TEST(StoragePrograms, LoadingWritesEveryWeightOnce) {
     for (const std::string& name : names_of(
              job, {Role::weight, Role::quant_state, Role::adapter, Role::master, Role::scalar}))
       expected[name] = 1;
-    EXPECT_EQ(touched(job, {ProgramName::load, ProgramName::load_adapter, ProgramName::prepare},
+    EXPECT_EQ(touched(job,
+                      {ProgramName::load, ProgramName::load_adapter, ProgramName::initialise,
+                       ProgramName::prepare},
                       &Operation::writes),
               expected);
   }

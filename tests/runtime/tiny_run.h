@@ -54,6 +54,7 @@ struct TinyOptions {
   int64_t lora_r = 4;
   std::vector<std::string> target_modules{"all-linear"};
   std::vector<std::string> modules_to_save{};
+  bool dora = false;
   std::optional<passes::QuantizeOptions> quantization{};  // of the frozen linears
   const char* backend = SNUG_TEST_BACKEND;
   int threads = 0;                     // of it
@@ -72,6 +73,7 @@ inline plan::TrainingSpec spec_of(const TinyOptions& options) {
   spec.lora.alpha = 2.0 * static_cast<double>(options.lora_r);
   spec.lora.target_modules = options.target_modules;
   spec.lora.modules_to_save = options.modules_to_save;
+  spec.lora.dora = options.dora;
   spec.quantization = options.quantization;
   spec.update.optimizer = options.optimizer;
   spec.frozen = options.frozen;

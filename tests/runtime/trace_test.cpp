@@ -48,6 +48,11 @@ TinyOptions qlora(bool nested) {
   return options;
 }
 
+TinyOptions dora(TinyOptions options) {
+  options.dora = true;
+  return options;
+}
+
 TinyOptions full(DType compute, methods::OptimizerKind optimizer,
                  std::vector<std::string> frozen = {}) {
   TinyOptions options;
@@ -156,6 +161,16 @@ const std::vector<Case>& cases() {
        }},
       {"qlora, weights stream", qlora(true),
        [](TrainingSpec& spec) { spec.streaming = {.params = true, .threshold_bytes = 0}; }},
+      {"dora, layer, two micro-batches", dora(lora()),
+       [](TrainingSpec& spec) {
+         spec.recompute = RecomputeMode::layer;
+         spec.accumulation = 2;
+       }},
+      {"dora in 4 bits with dropout, weights stream", dora(qlora(true)),
+       [](TrainingSpec& spec) {
+         spec.lora.dropout = 0.1;
+         spec.streaming = {.params = true, .threshold_bytes = 0};
+       }},
       {"qlora", qlora(false)},
       {"qlora, nested", qlora(true)}};
   return kCases;

@@ -207,7 +207,8 @@ TEST_P(Fp16Curves, FollowThePeer) {
 
 INSTANTIATE_TEST_SUITE_P(All, Fp16Curves,
                          ::testing::Combine(::testing::ValuesIn(golden_backends()),
-                                          ::testing::Values("curve_lora_fp16", "curve_full_fp16")),
+                                            ::testing::Values("curve_lora_fp16",
+                                                              "curve_full_fp16")),
                          name_of);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -218,7 +219,7 @@ INSTANTIATE_TEST_SUITE_P(
                                          "curve_full_frozen", "curve_lora_lion",
                                          "curve_lora_adafactor", "curve_full_lion",
                                          "curve_full_adafactor", "curve_lora_muon",
-                                         "curve_full_muon", "curve_mixtral_balanced",
+                                         "curve_full_muon", "curve_dora", "curve_mixtral_balanced",
                                          "curve_qwen3_moe_balanced")),
     name_of);
 

@@ -79,6 +79,7 @@ LoadedCase::LoadedCase(const std::string& backend, const std::string& model_fold
     spec_.lora.r = config.r;
     spec_.lora.alpha = config.alpha;
     spec_.lora.rslora = config.use_rslora;
+    spec_.lora.dora = config.use_dora;
     spec_.lora.target_modules = config.target_modules;
     spec_.lora.modules_to_save = config.modules_to_save;
     spec_.adapter_in_files = true;

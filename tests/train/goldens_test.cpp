@@ -139,6 +139,11 @@ std::vector<GoldenParameter> cases_in(program::DType compute) {
     cases.push_back({backend, "lora_saved", "stablelm/model", "lora_saved/adapter"});
     cases.push_back({backend, "lora_gpt2", "gpt2/model", "lora_gpt2/adapter"});
     cases.push_back({backend, "lora_gpt_neox", "gpt_neox_in_turn/model", "lora_gpt_neox/adapter"});
+    cases.push_back({backend, "dora_gpt2", "gpt2/model", "dora_gpt2/adapter"});
+    cases.push_back({backend, "dora_q_down", "grouped_tied/model", "dora_q_down/adapter"});
+    for (const bool nested : {false, true})
+      cases.push_back({backend, nested ? "qdora_nf4_dq" : "qdora_nf4", "grouped_tied/model",
+                       "dora_q_down/adapter", passes::QuantizeOptions{nested, {}}});
   }
   return cases;
 }

@@ -113,6 +113,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "gradient_accumulation_steps=2", "max_steps=2"}},
         MemoryRecipe{"lora_layer",
                      {"method=lora", "per_device_train_batch_size=40", "recompute=layer"}},
+        MemoryRecipe{"dora", {"method=lora", "use_dora=true", "per_device_train_batch_size=24"}},
         MemoryRecipe{"qlora", {"method=qlora", "per_device_train_batch_size=24"}},
         MemoryRecipe{"qlora_layer",
                      {"method=qlora", "per_device_train_batch_size=40", "recompute=layer"}},

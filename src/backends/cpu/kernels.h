@@ -12,6 +12,7 @@
 #include "backends/cpu/kernels/adafactor.h"
 #include "backends/cpu/kernels/attention.h"
 #include "backends/cpu/kernels/clamped_swiglu.h"
+#include "backends/cpu/kernels/column_scale.h"
 #include "backends/cpu/kernels/elementwise.h"
 #include "backends/cpu/kernels/few_rows.h"
 #include "backends/cpu/kernels/gelu_mul.h"
@@ -26,6 +27,7 @@
 #include "backends/cpu/kernels/optimizer_8bit.h"
 #include "backends/cpu/kernels/rms_norm.h"
 #include "backends/cpu/kernels/rope.h"
+#include "backends/cpu/kernels/row_norms.h"
 #include "backends/cpu/kernels/silu_mul.h"
 #include "backends/cpu/kernels/softmax.h"
 #include "backends/cpu/kernels/thin_product.h"
@@ -40,6 +42,7 @@ namespace snug::backends::cpu {
   X(AttentionGradKernels, attention_grad) \
   X(AttentionTileKernels, attention_tile) \
   X(ClampedSwigluKernels, clamped_swiglu) \
+  X(ColumnScaleKernels, column_scale)     \
   X(ElementwiseKernels, elementwise)      \
   X(FewRowsKernels, few_rows)             \
   X(GeluMulKernels, gelu_mul)             \
@@ -54,6 +57,7 @@ namespace snug::backends::cpu {
   X(Optimizer8bitKernels, optimizer_8bit) \
   X(RmsNormKernels, rms_norm)             \
   X(RopeKernels, rope)                    \
+  X(RowNormsKernels, row_norms)           \
   X(SiluMulKernels, silu_mul)             \
   X(SoftmaxKernels, softmax)              \
   X(ThinKernels, thin_product)            \

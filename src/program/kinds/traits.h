@@ -22,6 +22,8 @@ struct Traits {
   // A norm, of what follows from norms of parts: where ranks hold parts of what it reads, theirs
   // are joined into its operand norm.
   bool is_norm_of_parts = false;
+  // Small next to what it costs: kept for the backward pass, whatever a layer computes again.
+  bool is_kept = false;
   // A matrix product, which lists show with its shape.
   bool is_product = false;
   // A loss: its own gradient is one, and the backward pass begins with it.

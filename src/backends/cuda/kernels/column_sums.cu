@@ -57,7 +57,20 @@ struct ElementOf {
   }
 };
 
+struct ProductOf {
+  ColumnProducts of;
+  __device__ float operator()(int64_t row, int64_t column) const {
+    const float product =
+        load_one(of.dy, row * of.dy.stride + column) * load_one(of.x, row * of.x.stride + column);
+    return of.divisor.data == nullptr ? product : product / load_one(of.divisor, column);
+  }
+};
+
 }  // namespace
+
+void sum_products(const ColumnProducts& products, const ColumnSumsRun& run, cudaStream_t stream) {
+  column_sums(ProductOf{products}, run, stream);
+}
 
 void sum_rows(const DeviceRows& x, const ColumnSumsRun& run, cudaStream_t stream) {
   column_sums(ElementOf{x}, run, stream);

@@ -18,4 +18,10 @@ struct ColumnSumsRun {
 // Of the elements of x (rows, columns).
 void sum_rows(const DeviceRows& x, const ColumnSumsRun& run, cudaStream_t stream);
 
+// Of the products of dy and x, each divided by the divisor of its column where there is one.
+struct ColumnProducts {
+  DeviceRows dy, x, divisor;
+};
+void sum_products(const ColumnProducts& products, const ColumnSumsRun& run, cudaStream_t stream);
+
 }  // namespace snug::backends::cuda

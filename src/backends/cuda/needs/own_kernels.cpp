@@ -12,6 +12,11 @@ int64_t workspace_bytes(const program::SumRows&, const OperationView& view, cons
   return column_sums_bytes(shape[0], shape[1]);
 }
 
+int64_t workspace_bytes(const program::ColumnGainGrad&, const OperationView& view, const Card&) {
+  const program::Shape& shape = view[program::ColumnGainGrad::kX].shape;
+  return column_sums_bytes(shape[0], shape[1]);
+}
+
 template <typename Struct>
 requires(program::traits_of<Struct>().is_collective) int64_t
     workspace_bytes(const Struct&, const OperationView& view, const Card&) {
@@ -25,6 +30,7 @@ int32_t launches(const program::EmbeddingGrad& grad, const OperationView&, const
 
 // Sums of blocks of rows, then of blocks.
 int32_t launches(const program::SumRows&, const OperationView&, const Card&) { return 2; }
+int32_t launches(const program::ColumnGainGrad&, const OperationView&, const Card&) { return 2; }
 
 // Losses of rows, then their sum.
 int32_t launches(const program::CrossEntropy&, const OperationView&, const Card&) { return 2; }
@@ -52,6 +58,9 @@ SNUG_CARD_NEEDS(Softcap);
 SNUG_CARD_NEEDS(SoftcapGrad);
 SNUG_CARD_NEEDS(SumRows, .workspace_bytes = workspace_bytes, .launches = launches);
 SNUG_CARD_NEEDS(Scale);
+SNUG_CARD_NEEDS(ScaleColumns);
+SNUG_CARD_NEEDS(ColumnGainGrad, .workspace_bytes = workspace_bytes, .launches = launches);
+SNUG_CARD_NEEDS(RowNorms);
 SNUG_CARD_NEEDS(Add);
 SNUG_CARD_NEEDS(Accumulate);
 SNUG_CARD_NEEDS(AddBias);

@@ -1,0 +1,69 @@
+#include <algorithm>
+
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/kind_functions.h"
+#include "backends/cpu/rows.h"
+
+namespace snug::backends::cpu {
+namespace {
+
+using program::ColumnGainGrad;
+using program::ScaleColumns;
+
+template <typename Struct>
+const float* divisor_of(const Struct& attributes, const Invocation& invocation) {
+  return attributes.divided ? invocation[Struct::kDivisor].template as<const float>() : nullptr;
+}
+
+// The factor of each column.
+int64_t workspace_bytes(const ScaleColumns&, const program::OperationView& view,
+                        const CpuContext&) {
+  return view[ScaleColumns::kX].shape.columns() * int64_t{sizeof(float)};
+}
+
+void run(const ScaleColumns& scale, const Invocation& invocation, CpuContext& context) {
+  const Rows x = rows_of(invocation[ScaleColumns::kX]);
+  const Rows gain = one_row_of(invocation[ScaleColumns::kGain]);
+  const Rows y = rows_of(invocation[ScaleColumns::kY]);
+  const ColumnScaleKernels& kernels = *context.kernels.column_scale;
+  float* factors = invocation.workspace.as<float>();
+  kernels.factors[gain.element](gain.at(0), divisor_of(scale, invocation), factors, x.columns);
+  const auto multiply = kernels.multiply[x.element][y.element];
+  const int64_t rows_per_task = std::max<int64_t>(1, kElementsPerTask / x.columns);
+  parallel_ranges(x.rows, rows_per_task, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) multiply(x.at(row), factors, y.at(row), x.columns);
+  });
+}
+
+int64_t workspace_bytes(const ColumnGainGrad&, const program::OperationView& view,
+                        const CpuContext&) {
+  const program::Shape& x = view[ColumnGainGrad::kX].shape;
+  return reduction_bytes(x.rows(), x.columns());
+}
+
+// Sums of blocks of rows, which are added in their order.
+void run(const ColumnGainGrad& grad, const Invocation& invocation, CpuContext& context) {
+  const Rows dy = rows_of(invocation[ColumnGainGrad::kDY]);
+  const Rows x = rows_of(invocation[ColumnGainGrad::kX]);
+  const Rows dgain = rows_of(invocation[ColumnGainGrad::kDGain]);
+  const float* divisor = divisor_of(grad, invocation);
+  const ColumnScaleKernels& kernels = *context.kernels.column_scale;
+  const auto add_products = kernels.add_products[dy.element][x.element];
+  float* partials = invocation.workspace.as<float>();
+  const int64_t block_rows = reduction_block_rows(x.rows);
+  parallel_ranges(x.rows, block_rows, [&](int64_t begin, int64_t end) {
+    float* sums = partials + begin / block_rows * reduction_stride(x.columns);
+    std::fill(sums, sums + x.columns, 0.0F);
+    for (int64_t row = begin; row < end; ++row)
+      add_products(dy.at(row), x.at(row), sums, x.columns);
+    if (divisor != nullptr) kernels.divide(divisor, sums, x.columns);
+  });
+  add_reduction_blocks(context.kernels, partials, reduction_blocks(x.rows), dgain, grad.accumulate);
+}
+
+}  // namespace
+
+SNUG_CPU_KIND(ScaleColumns, .workspace_bytes = workspace_bytes);
+SNUG_CPU_KIND(ColumnGainGrad, .workspace_bytes = workspace_bytes);
+
+}  // namespace snug::backends::cpu

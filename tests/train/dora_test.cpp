@@ -1,0 +1,164 @@
+// DoRA in whole steps: what recomputation and micro-batches must not change, and what dropout
+// leaves of the model.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "backends/cpu/isa.h"
+#include "golden_case.h"
+
+namespace snug::test {
+namespace {
+
+using passes::RecomputeMode;
+using program::ProgramName;
+
+constexpr int64_t kRowTokens = 33;
+
+const std::string kModule = "model.layers.1.mlp.down_proj";
+
+plan::TrainingSpec spec_of(double dropout, int64_t rows = 2) {
+  plan::TrainingSpec spec;
+  spec.compute = program::DType::f32;
+  spec.rows = rows;
+  spec.row_tokens = kRowTokens;
+  spec.accumulation = 2 / rows;
+  spec.lora.dropout = dropout;
+  spec.lora.row_tokens = kRowTokens;
+  spec.lora.seed = 5;
+  return spec;
+}
+
+class DoraStep {
+ public:
+  explicit DoraStep(plan::TrainingSpec spec)
+      : golden_(golden_folder("dora_q_down") + "/golden.safetensors"),
+        loaded_("cpu", golden_folder("grouped_tied/model"), golden_folder("dora_q_down/adapter"),
+                std::move(spec)) {}
+
+  float loss() {
+    const auto ids = integers(golden_, "ids");
+    const auto targets = integers(golden_, "targets");
+    const plan::TrainingSpec& spec = loaded_.spec();
+    executor().set_input("inverse_tokens", 1.0F / static_cast<float>(count_trained(targets)));
+    for (int64_t micro = 0; micro < spec.accumulation; ++micro) {
+      const auto program = micro == 0 ? ProgramName::micro_first : ProgramName::micro_next;
+      const auto begin = micro * spec.rows * kRowTokens;
+      const auto end = begin + spec.rows * kRowTokens;
+      loaded_.put_batch(program, {ids.begin() + begin, ids.begin() + end},
+                        {targets.begin() + begin, targets.begin() + end});
+      if (executor().has("random"))
+        executor().set_input("random",
+                             std::array<int32_t, 2>{3, static_cast<int32_t>(micro * spec.rows)});
+      executor().run(program);
+    }
+    return values_of(executor(), "loss")[0];
+  }
+
+  std::vector<std::vector<float>> gradients() {
+    loss();
+    std::vector<std::vector<float>> found;
+    for (const auto& trainable : executor().job().trainables)
+      found.push_back(values_of(executor(), "gradient." + trainable.name));
+    return found;
+  }
+
+  runtime::Executor& executor() { return loaded_.executor(); }
+  float* values(const std::string& tensor) { return executor().tensor(tensor).as<float>(); }
+  const formats::SafetensorsFile& golden() const { return golden_; }
+
+ private:
+  formats::SafetensorsFile golden_;
+  LoadedCase loaded_;
+};
+
+TEST(DoraSteps, RecomputationKeepsEveryBit) {
+  for (const program::DType compute : {program::DType::f32, program::DType::bf16}) {
+    if (compute == program::DType::bf16 &&
+        !backends::cpu::has_bf16_products(backends::cpu::detect_isa()))
+      continue;
+    plan::TrainingSpec spec = spec_of(0.25);
+    spec.compute = compute;
+    const auto none = DoraStep(spec).gradients();
+    for (const RecomputeMode mode :
+         {RecomputeMode::keep_all, RecomputeMode::gate_up, RecomputeMode::attention,
+          RecomputeMode::all_but_attention, RecomputeMode::layer}) {
+      spec.recompute = mode;
+      EXPECT_EQ(DoraStep(spec).gradients(), none);
+    }
+  }
+}
+
+TEST(DoraSteps, OneTimesTwoIsTwoTimesOne) {
+  for (const double dropout : {0.0, 0.25}) {
+    const auto whole = DoraStep(spec_of(dropout, 2)).gradients();
+    const auto parts = DoraStep(spec_of(dropout, 1)).gradients();
+    ASSERT_EQ(whole.size(), parts.size());
+    for (size_t i = 0; i < whole.size(); ++i) EXPECT_LT(relative_error(parts[i], whole[i]), 1e-6);
+  }
+}
+
+// What mode gate_up makes again of a linear with magnitudes is its products, too: less is kept.
+TEST(DoraSteps, RecomputationTakesLessMemory) {
+  plan::TrainingSpec spec = spec_of(0);
+  int64_t before = 0;
+  for (const RecomputeMode mode :
+       {RecomputeMode::layer, RecomputeMode::gate_up, RecomputeMode::keep_all}) {
+    spec.recompute = mode;
+    DoraStep step(spec);
+    const auto& spaces = step.executor().job().layout.spaces;
+    const int64_t bytes = spaces[static_cast<size_t>(program::Space::device)].arena_bytes;
+    EXPECT_GT(bytes, before);
+    before = bytes;
+  }
+}
+
+// Where B is zero and magnitudes are the norms of the weights, a linear gives W (x - d) + W d,
+// which is the model's, whatever dropout leaves out.
+TEST(DoraSteps, DropoutLeavesAModelThatIsNotAdapted) {
+  DoraStep step(spec_of(0.5));
+  const float adapted = step.loss();
+  for (const auto& trainable : step.executor().job().trainables) {
+    if (!trainable.name.ends_with(".lora_magnitude_vector")) {
+      if (trainable.name.ends_with(".lora_B.weight"))
+        std::fill_n(step.values(trainable.name), trainable.shape.elements(), 0.0F);
+      continue;
+    }
+    const std::string module = trainable.name.substr(0, trainable.name.rfind('.'));
+    const backends::Buffer& weight = step.executor().tensor(module + ".weight");
+    for (int64_t row = 0; row < weight.shape[0]; ++row) {
+      double squares = 0;
+      for (int64_t column = 0; column < weight.shape[1]; ++column)
+        squares += std::pow(weight.as<const float>()[row * weight.shape[1] + column], 2);
+      step.values(trainable.name)[row] = static_cast<float>(std::sqrt(squares));
+    }
+  }
+  const formats::SafetensorsFile model(golden_folder("grouped_tied") + "/golden.safetensors");
+  ASSERT_EQ(integers(model, "ids"), integers(step.golden(), "ids"));
+  EXPECT_NEAR(step.loss(), floats(model, "loss")[0], 1e-5);
+  EXPECT_GT(std::abs(adapted - floats(model, "loss")[0]), 1e-3);
+}
+
+// The loss falls as the gradient of magnitudes says, with the same mask.
+TEST(DoraSteps, GradientsOfMagnitudesHoldWithDropout) {
+  DoraStep step(spec_of(0.5));
+  const std::string name = kModule + ".lora_magnitude_vector";
+  step.loss();
+  const std::vector<float> gradient = values_of(step.executor(), "gradient." + name);
+  const std::vector<float> before = values_of(step.executor(), name);
+  constexpr float kStep = 0.02F;
+  const auto loss_at = [&](float factor) {
+    for (size_t i = 0; i < before.size(); ++i) step.values(name)[i] = before[i] * factor;
+    return static_cast<double>(step.loss());
+  };
+  double expected = 0;
+  for (size_t i = 0; i < before.size(); ++i) expected += gradient[i] * before[i];
+  const double found = (loss_at(1 + kStep) - loss_at(1 - kStep)) / (2 * kStep);
+  EXPECT_NEAR(found, expected, 0.02 * std::abs(expected) + 1e-4);
+  EXPECT_GT(std::abs(expected), 5e-3);
+}
+
+}  // namespace
+}  // namespace snug::test
