@@ -24,8 +24,7 @@ measures, loss = kto(policy, reference, labels, kl_sums, inverse_pairs, inverse_
 
 TEST(SumShares, JoinsAShareBeforeItIsRead) {
   const TestTarget target([](const auto&) { return true; });
-  const program::Program result =
-      sum_shares(parse(kLabels), {.shards = 2, .replicas = 3}, target);
+  const program::Program result = sum_shares(parse(kLabels), {.shards = 2, .replicas = 3}, target);
   EXPECT_EQ(program::verify(result), std::vector<std::string>{});
   const std::string text = print(result);
   size_t last = 0;
