@@ -1,5 +1,7 @@
 #include "backends/host_collectives.h"
 
+#include <string_view>
+
 #include "backends/collective_parts.h"
 #include "comm/local.h"
 

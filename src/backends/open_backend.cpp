@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <optional>
+
 #include "backends/backend.h"
 #include "backends/cpu/cpu_backend.h"
 #include "backends/open_cuda.h"

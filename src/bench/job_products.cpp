@@ -1,6 +1,7 @@
 #include "bench/job_products.h"
 
 #include <algorithm>
+#include <variant>
 
 #include "program/program.h"
 

@@ -1,6 +1,7 @@
 #include "bench/operation_timer.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <unordered_set>
 

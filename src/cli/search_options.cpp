@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <regex>
+#include <string_view>
 
 #include "base/error.h"
 

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
 
 #include "base/error.h"
 

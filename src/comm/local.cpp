@@ -1,6 +1,8 @@
 #include "comm/local.h"
 
 #include <numeric>
+#include <span>
+#include <string_view>
 
 #include "base/error.h"
 #include "comm/host_communicator.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <vector>
 
 #include "base/error.h"
 #include "comm/host_communicator.h"

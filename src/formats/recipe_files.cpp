@@ -1,4 +1,8 @@
 // Files of other tools that a recipe names: what they say joins what the user wrote.
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "formats/accelerate_config.h"
 #include "formats/deepspeed_config.h"
 

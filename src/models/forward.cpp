@@ -4,6 +4,7 @@
 
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "base/error.h"
 #include "models/forward_builder.h"

@@ -1,6 +1,7 @@
 #include "models/open_weights.h"
 
 #include <algorithm>
+#include <string>
 
 namespace snug::models {
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numbers>
+#include <variant>
 
 #include "models/config_keys.h"
 #include "models/families.h"

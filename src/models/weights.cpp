@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <variant>
 
 #include "base/last_part.h"
 #include "models/expert_names.h"

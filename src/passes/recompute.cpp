@@ -6,6 +6,7 @@
 #include "passes/recompute.h"
 
 #include <algorithm>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 

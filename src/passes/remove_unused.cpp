@@ -3,6 +3,7 @@
 #include "passes/lower.h"
 
 #include <utility>
+#include <vector>
 
 namespace snug::passes {
 namespace {

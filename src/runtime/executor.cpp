@@ -2,8 +2,10 @@
 #include "program/tensor_names.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 

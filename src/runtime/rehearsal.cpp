@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <optional>
+
 #include "backends/backend.h"
 #include "base/error.h"
 #include "runtime/executor.h"

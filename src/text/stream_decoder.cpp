@@ -1,6 +1,7 @@
 #include "text/stream_decoder.h"
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 
 #include "text/utf8.h"

@@ -1,6 +1,7 @@
 #include "text/word_level.h"
 
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "text/utf8.h"

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <span>
+
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <optional>
 
 #include "backends/cuda/cuda_check.h"
 #include "base/error.h"

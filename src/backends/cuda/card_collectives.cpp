@@ -1,6 +1,7 @@
 #include "backends/cuda/card_collectives.h"
 
 #include <exception>
+#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <variant>
 
 #include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/kernels/segments.h"

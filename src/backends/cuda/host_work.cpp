@@ -1,6 +1,7 @@
 #include "backends/cuda/host_work.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/error.h"

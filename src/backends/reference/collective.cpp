@@ -1,6 +1,7 @@
 // What ranks do together. A rank alone copies, element by element, in the type it computes in.
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "backends/collective_scratch.h"
 #include "backends/host_collectives.h"

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <span>
 
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"

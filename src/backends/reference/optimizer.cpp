@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <span>
 
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"

@@ -6,7 +6,9 @@
 #include <cstdio>
 #include <numeric>
 #include <set>
+#include <span>
 #include <thread>
+#include <vector>
 
 #include "comm/mpi/session.h"
 #include "comm/mpi_transport.h"

@@ -1,6 +1,7 @@
 #include "text/jinja/expression_parser.h"
 
 #include <algorithm>
+#include <memory>
 
 namespace snug::text::jinja {
 

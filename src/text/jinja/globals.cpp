@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "text/jinja/objects.h"
 #include "text/jinja/print.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "text/jinja/compare.h"
 #include "text/jinja/print.h"

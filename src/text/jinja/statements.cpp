@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "text/jinja/iterate.h"
 #include "text/jinja/print.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <type_traits>
+#include <variant>
 
 #include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/kernels/sizes.h"

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <variant>
+#include <vector>
 
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/kind_needs.h"
