@@ -310,8 +310,9 @@ TEST_F(PreferenceRuns, refuse_what_does_not_go_with_labels) {
 {"prompt": "a tree", "completion": " is a plant", "label": true}
 {"prompt": "a stone", "completion": " is a thing", "label": true}
 )");
-  const std::string good = "objective=kto packing=false per_device_train_batch_size=2 data=" +
-                           (folder_ / "good.jsonl").string() + " ";
+  const std::string data =
+      "objective=kto packing=false data=" + (folder_ / "good.jsonl").string() + " ";
+  const std::string good = data + "per_device_train_batch_size=2 ";
   ASSERT_EQ(run("good", good + "max_steps=2").exit_code, 0);
   // What is a mean over none is not reported.
   for (const Json& line : metrics_of(folder_ / "good")) {
@@ -321,11 +322,11 @@ TEST_F(PreferenceRuns, refuse_what_does_not_go_with_labels) {
   }
   // Answers are exchanged within batches, so that with other batches the data are others.
   const BinaryRun other =
-      run("good", good + "per_device_train_batch_size=3 resume_from_checkpoint=auto");
+      run("good", data + "per_device_train_batch_size=3 resume_from_checkpoint=auto");
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_NE(other.last_line().find("per_device_train_batch_size"), std::string::npos)
       << other.output();
-  EXPECT_NE(refusal(good + "per_device_train_batch_size=1").find("is 1, but with objective=kto"),
+  EXPECT_NE(refusal(data + "per_device_train_batch_size=1").find("is 1, but with objective=kto"),
             std::string::npos);
   EXPECT_NE(refusal(good + "loss_type=kto").find("objective: kto"), std::string::npos);
   EXPECT_NE(refusal(good + "data_format=alpaca").find("completion and label"), std::string::npos);
