@@ -57,7 +57,7 @@ function(snug_use_precompiled name headers)
   endif()
 endfunction()
 
-# snug_unite(NAME): NAME is compiled in units of several files, but for files with options of their own and those with
+# snug_unite(NAME): the library NAME is compiled in units of several files, but for files with options of their own and those with
 # the property SKIP_UNITY_BUILD_INCLUSION. What gcc says of types without linkage and of shadowed names is about single files.
 add_library(snug_united_warnings INTERFACE)
 target_compile_options(snug_united_warnings INTERFACE -Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
@@ -66,22 +66,16 @@ function(snug_unite name)
   target_link_libraries(${name} PRIVATE snug_united_warnings)
 endfunction()
 
-# snug_compile_once(NAME HEADERS target ...): in a fast build the library or binary NAME, which depends on these targets, is compiled with
-# the precompiled headers HEADERS and in units.
-function(snug_compile_once name headers)
-  if(SNUG_FAST_BUILD AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    snug_use_precompiled(${name} ${headers} ${ARGN})
-    snug_unite(${name})
-  endif()
-endfunction()
-
 # snug_library(NAME SOURCES a.cpp ... DEPENDS target ...): the static library snug_NAME of one floor's folder.
 function(snug_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   add_library(snug_${name} STATIC ${ARG_SOURCES})
   target_include_directories(snug_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(snug_${name} PUBLIC ${ARG_DEPENDS} PRIVATE snug_warnings)
-  snug_compile_once(snug_${name} snug_precompiled ${ARG_DEPENDS})
+  if(SNUG_FAST_BUILD AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    snug_use_precompiled(snug_${name} snug_precompiled ${ARG_DEPENDS})
+    snug_unite(snug_${name})
+  endif()
 endfunction()
 
 # snug_packable(NAME): its libraries are looked for in lib beside it and two folders up first, where bench/gpu/pack
@@ -132,7 +126,9 @@ endfunction()
 # a third of the time of their compilation goes into optimising it further.
 function(snug_compile_quickly name)
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-  snug_compile_once(${name} snug_precompiled_tests ${ARGN})
+  if(SNUG_FAST_BUILD AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    snug_use_precompiled(${name} snug_precompiled_tests ${ARGN})
+  endif()
 endfunction()
 
 # snug_test(NAME SOURCES a_test.cpp ... DEPENDS target ... [FILTER tests] [ENVIRONMENT NAME=VALUE ...] [TIMEOUT seconds]): a

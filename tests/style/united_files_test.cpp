@@ -1,8 +1,8 @@
-// A fast build compiles several files of a library or of a test binary as one (cmake/snug.cmake),
-// so what their anonymous namespaces define has one definition there. This finds what is defined
-// twice without compiling: types, constants, and functions by the types of their parameters. Nor
-// may such a constant have the name of one in the library's headers: where both are seen, neither
-// can be named.
+// A fast build compiles several files of a library as one (cmake/snug.cmake), so what their
+// anonymous namespaces define has one definition in a library. This finds what is defined twice
+// without compiling: types, constants, and functions by the types of their parameters. Nor may such
+// a constant have the name of one in the library's headers: where both are seen, neither can be
+// named.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ fs::path library_folder(const fs::path& source) {
   return folder;
 }
 
-// Of a folder: the files with the property SKIP_UNITY_BUILD_INCLUSION, and the lists
+// Of a library's folder: the files with the property SKIP_UNITY_BUILD_INCLUSION, and the lists
 // ("${kernels}") of such files.
 std::set<std::string> files_apart(const fs::path& folder) {
   const std::regex apart(
@@ -112,42 +112,6 @@ TEST(UnitedFiles, DefineEachNameOnce) {
       const auto [other, is_new] =
           by_library[library_folder(path)].emplace(name, path.filename().string());
       EXPECT_TRUE(is_new) << path << " defines " << name << ", and so does " << other->second;
-    }
-  }
-  EXPECT_GT(definitions, 1000);
-}
-
-// The sources that a folder's CMakeLists.txt lists of each binary and library of the tests.
-std::map<std::string, std::vector<fs::path>> test_binaries(const fs::path& folder) {
-  static const std::regex kTarget(R"((?:snug_test|add_executable|add_library)\(\s*(\w+)([^)]*)\))");
-  static const std::regex kSource(R"((?:^|\s)([\w/]+\.cpp))");
-  const std::string text = text_of(folder / "CMakeLists.txt");
-  std::map<std::string, std::vector<fs::path>> found;
-  for (std::sregex_iterator target(text.begin(), text.end(), kTarget), end; target != end;
-       ++target) {
-    const std::string listed = (*target)[2];
-    for (std::sregex_iterator source(listed.begin(), listed.end(), kSource); source != end;
-         ++source)
-      found[(*target)[1]].push_back(folder / (*source)[1].str());
-  }
-  return found;
-}
-
-TEST(UnitedFiles, OfATestBinaryDefineEachNameOnce) {
-  int definitions = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(kRoot / "tests")) {
-    if (entry.path().filename() != "CMakeLists.txt") continue;
-    for (const auto& [binary, sources] : test_binaries(entry.path().parent_path())) {
-      std::map<std::string, std::string> by_name;
-      for (const fs::path& path : sources) {
-        if (!is_united(path)) continue;
-        for (const std::string& name : definitions_of(text_of(path))) {
-          ++definitions;
-          const auto [other, is_new] = by_name.emplace(name, path.filename().string());
-          EXPECT_TRUE(is_new) << path << " defines " << name << " of " << binary << ", and so does "
-                              << other->second;
-        }
-      }
     }
   }
   EXPECT_GT(definitions, 1000);

@@ -1,8 +1,11 @@
 #include "backends/cuda/card_group.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -30,13 +33,13 @@ constexpr char kFails = '!';
 std::string own_words(const comm::Communicator& host) {
   try {
     const nccl::Functions& functions = nccl::functions();
-    if (host.rank() != 0) return {kReady};
+    if (host.rank() != 0) return fmt::format("{}", kReady);
     nccl::UniqueId id{};
     if (const Result result = functions.get_unique_id(&id); result != Result::success)
-      return kFails + std::string(functions.get_error_string(result));
-    return kReady + std::string(id.bytes, sizeof id.bytes);
+      return fmt::format("{}{}", kFails, functions.get_error_string(result));
+    return fmt::format("{}{}", kReady, std::string_view(id.bytes, sizeof id.bytes));
   } catch (const base::UserError& error) {
-    return kFails + std::string(error.what());
+    return fmt::format("{}{}", kFails, error.what());
   }
 }
 

@@ -38,6 +38,8 @@ void run(const RowNorms& norms, const Invocation& invocation, CudaContext& conte
   RowNormsRun run{.rows = norms.transposed ? w.columns : w.rows,
                   .columns = norms.transposed ? w.rows : w.columns,
                   .w = w.operand,
+                  .a = {},
+                  .b = {},
                   .transposed = norms.transposed,
                   .alpha = norms.alpha,
                   .norms = floats_of(invocation[RowNorms::kNorms])};
