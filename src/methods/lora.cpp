@@ -296,8 +296,9 @@ class LoraRewrite {
     const bool drops = x != adapted.x;
     const TensorId scaled = drops ? activation(adapted.output, "scaled", adapted.out) : y;
     emit(adapted.linear, ScaleColumns{.divided = true}, {sum, magnitude, norms}, scaled);
+    // What is made again is made in the order of its reads: the last product adds what is there.
     if (drops)
-      emit(adapted.linear, Add{}, {multiply(adapted, left_out(adapted, x), "kept"), scaled}, y);
+      emit(adapted.linear, Add{}, {scaled, multiply(adapted, left_out(adapted, x), "kept")}, y);
   }
 
   // x - d, of what dropout made of x.

@@ -27,7 +27,7 @@ TEST(Hoist, MakesNormsOfWeightsOnce) {
   EXPECT_EQ(program::verify(hoisted.once), std::vector<std::string>{});
   const std::string left = print(hoisted.program);
   EXPECT_NE(left.find("tensor n (4) f32 scalar run"), std::string::npos) << left;
-  EXPECT_EQ(left.find("row_norms(w"), std::string::npos) << left;
+  EXPECT_EQ(left.find("row_norms(w=w"), std::string::npos) << left;
   EXPECT_NE(left.find("row_norms(w=z)"), std::string::npos) << left;
   const std::string once = print(hoisted.once);
   EXPECT_EQ(hoisted.once.name, "prepare");

@@ -103,7 +103,9 @@ std::map<std::string, int> touched(const Job& job, std::initializer_list<Program
   for (const ProgramName name : names)
     if (const Program* program = job.find(name); program != nullptr)
       for (const Operation& operation : program->operations)
-        for (const program::TensorId id : operation.*list) ++counts[program->tensor(id).name];
+        for (const program::TensorId id : operation.*list)
+          if (program->tensor(id).lifetime == program::Lifetime::run)
+            ++counts[program->tensor(id).name];
   return counts;
 }
 

@@ -20,7 +20,9 @@ struct RowNormsRun {
   int64_t rows = 0;
   int64_t columns = 0;
   int64_t rank = 0;  // 0: there is no a and no b
-  DeviceRows w, a, b;
+  DeviceRows w;
+  DeviceRows a{};
+  DeviceRows b{};
   bool transposed = false;
   float alpha = 1.0F;
   float* norms = nullptr;
