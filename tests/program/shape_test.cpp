@@ -117,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"matmul(x, y, ids) updates (square) {transpose_a, accumulate, stochastic}",
              "random 'ids' has shape (8), expected (2)"},
         Case{"y = matmul(x, square) {alpha inf}", "has an alpha that is not finite"},
-        Case{"y = matmul(x16, square)", "a 'x16' is f16, expected f32, bf16 or f64"},
+        Case{"y = matmul(x16, square)", "b 'square' is bf16 next to a 'x16' of f16"},
         Case{"y = matmul(xi, square)", "a 'xi' is i32"},
         Case{"y = matmul(x64, square)", "b 'square' is bf16 next to a 'x64' of f64"}));
 
