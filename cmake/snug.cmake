@@ -128,8 +128,8 @@ function(snug_compile_quickly name)
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   if(SNUG_FAST_BUILD AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     snug_use_precompiled(${name} snug_precompiled_tests ${ARGN})
-    # gcc 12 takes std::string's own buffer, inlined from a precompiled header, for too small. Builds file by file keep this warning.
-    target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds>)
+    # gcc 12 takes std::string's own buffer, inlined from a precompiled header, for too small. Builds file by file keep these warnings.
+    target_compile_options(${name} PRIVATE "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-restrict>")
   endif()
 endfunction()
 
