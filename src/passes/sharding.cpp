@@ -21,6 +21,12 @@ int64_t part_of(int64_t elements, int32_t ranks, int64_t unit) {
   return (units + ranks - 1) / ranks * unit;
 }
 
+// What an adapter has one number for each output of (magnitudes) is small, and the program that
+// makes its first values writes all of it.
+bool stays_whole(const Tensor& tensor) {
+  return tensor.role == Role::adapter && tensor.shape.rank() < 2;
+}
+
 }  // namespace
 
 int32_t ShardingOptions::ranks_of(RankGroup group) const {
@@ -67,7 +73,7 @@ void Sharding::add_weight(const Program& states, const Tensor& weight,
                           const ShardingOptions& options) {
   const bool is_stored = states.find(absmax_name(weight.name)) != kNone;
   const int64_t elements = is_stored ? weight.shape.elements() * 2 : weight.shape.elements();
-  if (elements < options.threshold_elements) return;
+  if (elements < options.threshold_elements || stays_whole(weight)) return;
   const bool is_nested = is_stored && states.find(nested_map_name(weight.name)) != kNone;
   const int64_t part = part_of(elements, options.shards, is_nested ? kNestedUnit : kUnit);
   parts_[weight.name] = {.elements = is_stored ? part / 2 : part};
@@ -78,7 +84,7 @@ void Sharding::add_weight(const Program& states, const Tensor& weight,
 void Sharding::add_state(const Tensor& trainable, const std::vector<OptimizerState>& states,
                          const ShardingOptions& options) {
   const int64_t elements = trainable.shape.elements();
-  if (elements < options.threshold_elements) return;
+  if (elements < options.threshold_elements || stays_whole(trainable)) return;
   const ShardedTensor part{.elements = part_of(elements, options.shards, kUnit)};
   static_assert(kUnit % kStateBlock == 0);
   for (const OptimizerState& state : states) {
