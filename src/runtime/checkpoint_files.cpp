@@ -185,21 +185,21 @@ std::vector<TensorRead> CheckpointFiles::verified(size_t number,
     names.insert(tensor_read.source->info->name);
   }
   const comm::Mesh& mesh = executor_.mesh();
-  std::vector<TensorRead> tensor_reads;
+  std::vector<TensorRead> list;
   for (const IndexedTensor& tensor : index.tensors()) {
     const auto found = by_source.find(&tensor);
     if (found != by_source.end()) {
-      tensor_reads.push_back(*found->second);
+      list.push_back(*found->second);
     } else {
       const size_t turn = number + static_cast<size_t>(&tensor - index.tensors().data());
       const auto shards = static_cast<size_t>(comm::Mesh::size_of(mesh.shards));
       if (names.contains(tensor.info->name) || turn % shards != static_cast<size_t>(mesh.shard()))
         continue;
-      tensor_reads.push_back(without_destination(tensor));
+      list.push_back(without_destination(tensor));
     }
-    tensor_reads.back().checksums = formats::checksums_of(checksums_, index, tensor);
+    list.back().checksums = formats::checksums_of(checksums_, index, tensor);
   }
-  return tensor_reads;
+  return list;
 }
 
 ReadReport CheckpointFiles::read(std::span<const TensorRead> restored) const {

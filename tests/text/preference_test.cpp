@@ -261,7 +261,7 @@ TEST_F(LabelData, unpairs_a_thousand_pairs_at_a_time) {
 }
 
 TEST_F(LabelData, refuses_what_has_no_label) {
-  const std::string start = R"({"prompt": "a", "completion": "b")";
+  const std::string start = R"({"prompt": "a dog", "completion": " yes")";
   EXPECT_NE(error_of(start + "}").find("no field 'label'"), std::string::npos);
   for (const auto& [label, found] :
        {std::pair{"1", "found 1"}, {"\"true\"", "found string"}, {"null", "found null"}})
