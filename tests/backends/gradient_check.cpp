@@ -94,8 +94,9 @@ std::vector<program::Kind> differentiable_kinds() {
 }
 
 std::vector<TensorId> differentiable_inputs(const OperationCase& operation_case) {
-  constexpr std::array<std::string_view, 4> kConstants{"inverse_tokens", "inverse_pairs",
-                                                       "inverse_chosen_tokens", "reference"};
+  constexpr std::array<std::string_view, 7> kConstants{
+      "inverse_tokens", "inverse_pairs",     "inverse_chosen_tokens", "reference",
+      "kl_sums",        "inverse_desirable", "inverse_undesirable"};
   const program::Operation& operation = operation_case.operation();
   std::vector<TensorId> ids;
   for (const program::NamedOperand& operand : program::operands_of(operation)) {
