@@ -47,7 +47,8 @@ TEST(TrainerState, MissingAndWrongKeysAreNamed) {
     document.erase(key);
     const std::string text =
         user_error_of([&] { parse_trainer_state(document.dump(), "runs/x/trainer_state.json"); });
-    EXPECT_TRUE(contains(text, key));
+    // Checkpoints of earlier versions have no skipped_steps: the checksum tells that it is gone.
+    EXPECT_TRUE(contains(text, key == "skipped_steps" ? "'checksum'" : key));
     EXPECT_TRUE(contains(text, "runs/x/trainer_state.json"));
   }
 }
