@@ -225,7 +225,7 @@ struct TracedBackend {
 const std::vector<TracedBackend> kBackends{{"reference", 4}, {"cpu", 1}};
 #else
 // The emulated card, which is slow.
-const std::vector<TracedBackend> kBackends{{SNUG_TEST_BACKEND, 3}};
+const std::vector<TracedBackend> kBackends{{SNUG_TEST_BACKEND, 6}};
 #endif
 
 TEST(FamilyTraces, HaveAModelOfEachFamily) {

@@ -1,7 +1,7 @@
-// That a backend, the cpu or the emulated card, obeys each decision of each operation: given
-// another one than is planned, it refuses it in prepare(), or does it and its trace shows that.
-// What it would ignore is found here. The operation is changed between the plan and the backend, in
-// a process of its own, since a refusal ends that.
+// That the cpu backend obeys each decision of each operation: given another one than is planned, it
+// refuses it in prepare(), or does it and its trace shows that. What it would ignore is found here.
+// The operation is changed between the plan and the backend, in a process of its own, since a
+// refusal ends that.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -13,13 +13,9 @@
 #include <functional>
 #include <set>
 
+#include "backends/cpu/cpu_backend.h"
 #include "every_trace.h"
 #include "tiny_run.h"
-#ifdef SNUG_TEST_CPU_BACKEND
-#include "backends/cpu/cpu_backend.h"
-#else
-#include "backends/cuda/cuda_backend.h"
-#endif
 
 namespace snug::runtime {
 namespace {
@@ -28,13 +24,7 @@ using program::Attributes;
 using program::DType;
 using program::Operation;
 
-#ifdef SNUG_TEST_CPU_BACKEND
 using Tested = backends::cpu::CpuBackend;
-constexpr auto kTested = "cpu";
-#else
-using Tested = backends::cuda::CudaBackend;
-constexpr auto kTested = "cuda";
-#endif
 
 // A decision of an operation and another value of it.
 struct Mutation {
@@ -200,7 +190,7 @@ int expect_obeyed(const MakeJob& make_job) {
   return seen;
 }
 
-DType narrow_type() { return testing::lacks_bf16(kTested) ? DType::f32 : DType::bf16; }
+DType narrow_type() { return testing::lacks_bf16("cpu") ? DType::f32 : DType::bf16; }
 
 models::ModelConfig one_layer() {
   models::ModelConfig model = testing::tiny_model();
