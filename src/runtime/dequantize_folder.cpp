@@ -76,6 +76,7 @@ json config_without_quantization(const formats::HfFolder& folder) {
 void check_copied(const TensorIndex& index, const IndexedTensor& tensor, const Weight& weight) {
   const formats::TensorInfo& info = *tensor.info;
   std::vector<int64_t> expected;
+  expected.reserve(program::Shape::kMaxRank);
   for (int axis = 0; axis < weight.shape.rank(); ++axis) expected.push_back(weight.shape[axis]);
   if (info.shape != expected || !info.dtype || !base::is_float(*info.dtype))
     base::throw_user_error(
@@ -165,6 +166,7 @@ class FolderDequantizer::Impl {
  private:
   int64_t write_weights(const fs::path& folder) const {
     std::vector<formats::TensorSpec> specs;
+    specs.reserve(tensors_.size());
     for (const Converted& tensor : tensors_) specs.push_back(tensor.spec);
     formats::ModelWriter writer(folder, specs);
     std::vector<std::byte> buffer(static_cast<size_t>(plan_.buffer_bytes));
