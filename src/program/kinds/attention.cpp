@@ -29,6 +29,23 @@ void check_attributes(const Attributes& attention, ShapeRule& rule) {
   rule.require(std::isfinite(attention.alibi_scale), "has an alibi_scale that is not finite");
   rule.require(attention.causal || attention.alibi_scale == 0.0F,
                "has an alibi_scale without being causal");
+  rule.require(!attention.relative_bias || attention.max_distance > 0,
+               "has a relative_bias without a max_distance");
+}
+
+// Of an even number of buckets each direction has half; half of those again are exact.
+template <typename Struct>
+void check_bias(const Struct& attention, const OperationView& view, ShapeRule& rule) {
+  if (!attention.relative_bias) return;
+  const Tensor& bias = view[Struct::kBias];
+  rule.rank({"bias", bias}, 2);
+  rule.shape({"bias", bias}, Shape{bias.shape[0], attention.heads});
+  const int64_t in_one_direction = bias.shape[0] / (attention.causal ? 1 : 2);
+  rule.require(in_one_direction >= 2 && bias.shape[0] % (attention.causal ? 2 : 4) == 0,
+               "has a bias table whose buckets cannot be halved");
+  rule.require(attention.max_distance > in_one_direction / 2,
+               "has a max_distance within the buckets of one distance each");
+  rule.mixed_types({{"q", view[Struct::kQ]}, {"bias", bias}});
 }
 
 // Of q, k, v and the bounds.
@@ -166,8 +183,8 @@ double score_flops(const Attributes& attention, const Extent& extent) {
   const auto width = static_cast<double>(attention.heads * attention.head_dim);
   const double products = 4.0 * extent.pairs * width;  // q k^T and p v, two operations a term
   // Of a score: a division, an exponential (2), a quotient, a product; a distance and its product.
-  const double flops =
-      (attention.softcap > 0.0F ? 6.0 : 0.0) + (attention.alibi_scale != 0.0F ? 2.0 : 0.0);
+  const double flops = (attention.softcap > 0.0F ? 6.0 : 0.0) +
+                       (attention.alibi_scale != 0.0F || attention.relative_bias ? 2.0 : 0.0);
   return products + flops * extent.pairs * static_cast<double>(attention.heads);
 }
 
@@ -186,6 +203,7 @@ std::string shape_error(const Attention& attention, const OperationView& view) {
   rule.shape({"o", view[Attention::kO]}, q.shape);
   rule.mixed_types({{"q", q}, {"o", view[Attention::kO]}});
   rule.measure({"lse", view[Attention::kLse]}, Shape{attention.heads, q.shape[0]});
+  check_bias(attention, view, rule);
   if (!attention.sinks) return rule.error();
   rule.shape({"sinks", view[Attention::kSinks]}, Shape{attention.heads});
   rule.mixed_types({{"q", q}, {"sinks", view[Attention::kSinks]}});
@@ -210,6 +228,13 @@ std::string shape_error(const AttentionGrad& attention, const OperationView& vie
                     {"dq", view[AttentionGrad::kDQ]},
                     {"dk", view[AttentionGrad::kDK]},
                     {"dv", view[AttentionGrad::kDV]}});
+  check_bias(attention, view, rule);
+  rule.require(attention.relative_bias || !attention.bias_gradient,
+               "has a bias_gradient without a bias");
+  if (!attention.bias_gradient || !rule.error().empty()) return rule.error();
+  const Tensor& dbias = view[AttentionGrad::kDBias];
+  rule.shape({"dbias", dbias}, view[AttentionGrad::kBias].shape);
+  rule.mixed_types({{"q", q}, {"dbias", dbias}});
   return rule.error();
 }
 
@@ -247,7 +272,8 @@ void differentiate(const Attention& attention, const Operation& operation, Tape&
     tape.emit(AttentionSinkGrad{},
               {d_o, id(Attention::kO), id(Attention::kLse), id(Attention::kSinks)},
               {tape.contribute(id(Attention::kSinks))});
-  if (d_o == kNone || !(tape.wants(q) || tape.wants(k) || tape.wants(v))) return;
+  const bool wants_bias = attention.relative_bias && tape.wants(id(Attention::kBias));
+  if (d_o == kNone || !(tape.wants(q) || tape.wants(k) || tape.wants(v) || wants_bias)) return;
   const auto gradient_of = [&](TensorId input_id, const char* suffix) {
     if (tape.wants(input_id)) return tape.contribute(input_id);
     const Tensor input = tape.program().tensor(input_id);  // a copy: the table grows
@@ -266,13 +292,24 @@ void differentiate(const Attention& attention, const Operation& operation, Tape&
   grad.softcap = attention.softcap;
   grad.alibi_scale = attention.alibi_scale;
   grad.sinks = attention.sinks;
+  grad.relative_bias = attention.relative_bias;
+  grad.bias_gradient = wants_bias;
+  grad.max_distance = attention.max_distance;
   grad.segment_tokens = attention.segment_tokens;
   grad.no_empty_segments = attention.no_empty_segments;
   grad.deterministic = attention.deterministic;
-  tape.emit(grad,
-            {d_o, q, k, v, id(Attention::kO), id(Attention::kLse), id(Attention::kQBounds),
-             id(Attention::kKBounds)},
-            {dq, dk, dv});
+  std::vector<TensorId> reads{d_o,
+                              q,
+                              k,
+                              v,
+                              id(Attention::kO),
+                              id(Attention::kLse),
+                              id(Attention::kQBounds),
+                              id(Attention::kKBounds)};
+  std::vector<TensorId> writes{dq, dk, dv};
+  if (attention.relative_bias) reads.push_back(id(Attention::kBias));
+  if (wants_bias) writes.push_back(tape.contribute(id(Attention::kBias)));
+  tape.emit(grad, std::move(reads), std::move(writes));
 }
 
 // Segments of few queries or keys have an algorithm of their own, which computes in f32. Of a plan
@@ -316,7 +353,8 @@ RateKey attention_key(const Struct& attention, const OperationView& view, const 
   const double keys = rate_size(view[Struct::kK].shape[0]);
   const double segment = std::clamp(extent.mean_segment_tokens, 1.0, keys);
   const bool is_cached = view[Struct::kQ].shape[0] != view[Struct::kK].shape[0];
-  const bool is_adjusted = attention.softcap > 0.0F || attention.alibi_scale != 0.0F;
+  const bool is_adjusted =
+      attention.softcap > 0.0F || attention.alibi_scale != 0.0F || attention.relative_bias;
   const std::string plain_name = typed_name(view) + (is_cached ? " cached" : "") +
                                  (attention.by_library ? " by library" : "") +
                                  (attention.tensor_cores ? " on tensor cores" : "");
@@ -372,6 +410,20 @@ std::vector<int64_t> pieces_of(const Attributes& attention, const OperationView&
 }
 
 }  // namespace
+
+// Buckets of more than one distance: the n-th begins at exact * (max_distance / exact)^(n / wide).
+// In double, rounded down, this is transformers' row for every distance of the tables in use.
+int64_t bucket_of(int64_t relative, bool causal, int64_t buckets, int64_t max_distance) {
+  const int64_t in_one_direction = causal ? buckets : buckets / 2;
+  const int64_t first = !causal && relative > 0 ? in_one_direction : 0;
+  const int64_t distance = causal ? std::max<int64_t>(-relative, 0) : std::abs(relative);
+  const int64_t exact = in_one_direction / 2;
+  if (distance < exact) return first + distance;
+  const double part = std::log(static_cast<double>(distance) / static_cast<double>(exact)) /
+                      std::log(static_cast<double>(max_distance) / static_cast<double>(exact));
+  const auto further = static_cast<int64_t>(part * static_cast<double>(in_one_direction - exact));
+  return first + std::min(exact + further, in_one_direction - 1);
+}
 
 Extent extent_of(const Attention& attention, std::span<const int32_t> q_bounds,
                  std::span<const int32_t> k_bounds) {

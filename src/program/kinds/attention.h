@@ -17,21 +17,21 @@ struct Extent;
 // reads: q (q_tokens, heads * head_dim), k, v (k_tokens, kv_heads * head_dim), q_bounds and
 // k_bounds (segments, 2) i32 = [begin, end) of each segment's queries and keys; unused segments are
 // (0, 0); with `sinks` sinks (heads): a logit that stands next to a query's scores in the sum of
-// the softmax and has no value (gpt-oss). writes: o like q; lse (heads, q_tokens) f32, the
-// log-sum-exp of the scores and the sink, which is all that the gradient has to know of a sink.
-// A score is s = scale q k; with softcap c > 0 it is c tanh(s / c) (Gemma 2). With alibi_scale a !=
-// 0 a slope times the key's distance is added, after the cap: a alibi_slope(heads, head) (j - (i +
-// nk - nq)), for causal attention alone (Press et al. 2022; a is 1 in BLOOM, `scale` in falcon-rw).
-// Causal: with nq queries and nk keys in a segment, query i sees keys j <= i + nk - nq; `window` w
-// > 0 further demands j > i + nk - nq - w. Queries outside all segments give zeros (lse 0).
-// With segment_tokens > 0 no segment is longer, and each begins where the one before it has ended,
-// or later; with no_empty_segments every one has a token. A target may answer a gradient that need
-// not be deterministic with sums in any order.
-// The target decides by_library (a library does it, not the target's own kernels) and splits (the
-// parts into which the keys of a query are split while decoding; 0: one pass over them) and
-// tensor_cores (the target's own kernels multiply on them; otherwise, and elsewhere, they do not),
-// and few_queries (segments of at most so many queries are read straight from where their keys lie,
-// by a kernel of its own; 0: none are).
+// the softmax and has no value (gpt-oss); with `relative_bias` bias (buckets, heads): a number that
+// is added to a score by the distance of its key (T5, see bucket_of). writes: o like q; lse (heads,
+// q_tokens) f32, the log-sum-exp of the scores and the sink, which is all that the gradient has to
+// know of a sink. A score is s = scale q k; with softcap c > 0 it is c tanh(s / c) (Gemma 2). With
+// alibi_scale a != 0 a slope times the key's distance is added, after the cap: a alibi_slope(heads,
+// head) (j - (i + nk - nq)), for causal attention alone (Press et al. 2022; a is 1 in BLOOM,
+// `scale` in falcon-rw). Causal: with nq queries and nk keys in a segment, query i sees keys j <= i
+// + nk - nq; `window` w > 0 further demands j > i + nk - nq - w. Queries outside all segments give
+// zeros (lse 0). With segment_tokens > 0 no segment is longer, and each begins where the one before
+// it has ended, or later; with no_empty_segments every one has a token. A target may answer a
+// gradient that need not be deterministic with sums in any order. The target decides by_library (a
+// library does it, not the target's own kernels) and splits (the parts into which the keys of a
+// query are split while decoding; 0: one pass over them) and tensor_cores (the target's own kernels
+// multiply on them; otherwise, and elsewhere, they do not), and few_queries (segments of at most so
+// many queries are read straight from where their keys lie, by a kernel of its own; 0: none are).
 struct Attention {
   int64_t heads = 0;
   int64_t kv_heads = 0;
@@ -42,6 +42,8 @@ struct Attention {
   float softcap = 0.0F;
   float alibi_scale = 0.0F;
   bool sinks = false;
+  bool relative_bias = false;
+  int64_t max_distance = 0;  // the last bucket holds this distance and all beyond it
   int64_t segment_tokens = 0;
   bool no_empty_segments = false;
   bool deterministic = true;
@@ -60,6 +62,8 @@ struct Attention {
                  Field{"softcap", &Attention::softcap},
                  Field{"alibi_scale", &Attention::alibi_scale},
                  Field{"sinks", &Attention::sinks},
+                 Field{"relative_bias", &Attention::relative_bias},
+                 Field{"max_distance", &Attention::max_distance},
                  Field{"segment_tokens", &Attention::segment_tokens},
                  Field{"no_empty_segments", &Attention::no_empty_segments},
                  Field{"deterministic", &Attention::deterministic},
@@ -73,16 +77,19 @@ struct Attention {
   static constexpr auto kQBounds = read<Attention>(3, "q_bounds");
   static constexpr auto kKBounds = read<Attention>(4, "k_bounds");
   static constexpr auto kSinks = read<Attention>(5, "sinks", &Attention::sinks);
-  static constexpr auto kO = write<Attention>(6, "o");
-  static constexpr auto kLse = write<Attention>(7, "lse");
-  static constexpr std::array kOperands{kQ, kK, kV, kQBounds, kKBounds, kSinks, kO, kLse};
+  static constexpr auto kBias = read<Attention>(6, "bias", &Attention::relative_bias);
+  static constexpr auto kO = write<Attention>(7, "o");
+  static constexpr auto kLse = write<Attention>(8, "lse");
+  static constexpr std::array kOperands{kQ, kK, kV, kQBounds, kKBounds, kSinks, kBias, kO, kLse};
   static constexpr Traits kTraits{
       .is_attention = true,
       .extents = {kQBounds.name, kKBounds.name},
       .decisions = {"by_library", "splits", "tensor_cores", "few_queries"}};
 };
 
-// reads: do, q, k, v, o, lse, q_bounds, k_bounds. writes: dq, dk, dv (zero outside segments).
+// reads: do, q, k, v, o, lse, q_bounds, k_bounds; with `relative_bias` bias. writes: dq, dk, dv
+// (zero outside segments); with `bias_gradient` dbias (buckets, heads): the sums over queries and
+// keys of what their scores get.
 // `sinks`: o and lse have some in them; what they get is attention_sink_grad's (attention_sinks.h).
 // The target decides few_queries and few_keys too: segments of at most so many queries, or keys,
 // are computed in f32 whatever their type; and which of q, k and v it copies to be without gaps
@@ -98,6 +105,9 @@ struct AttentionGrad {
   float softcap = 0.0F;
   float alibi_scale = 0.0F;
   bool sinks = false;
+  bool relative_bias = false;
+  bool bias_gradient = false;
+  int64_t max_distance = 0;
   int64_t segment_tokens = 0;
   bool no_empty_segments = false;
   bool deterministic = true;
@@ -120,6 +130,9 @@ struct AttentionGrad {
                  Field{"softcap", &AttentionGrad::softcap},
                  Field{"alibi_scale", &AttentionGrad::alibi_scale},
                  Field{"sinks", &AttentionGrad::sinks},
+                 Field{"relative_bias", &AttentionGrad::relative_bias},
+                 Field{"bias_gradient", &AttentionGrad::bias_gradient},
+                 Field{"max_distance", &AttentionGrad::max_distance},
                  Field{"segment_tokens", &AttentionGrad::segment_tokens},
                  Field{"no_empty_segments", &AttentionGrad::no_empty_segments},
                  Field{"deterministic", &AttentionGrad::deterministic},
@@ -139,11 +152,13 @@ struct AttentionGrad {
   static constexpr auto kLse = read<AttentionGrad>(5, "lse");
   static constexpr auto kQBounds = read<AttentionGrad>(6, "q_bounds");
   static constexpr auto kKBounds = read<AttentionGrad>(7, "k_bounds");
-  static constexpr auto kDQ = write<AttentionGrad>(8, "dq");
-  static constexpr auto kDK = write<AttentionGrad>(9, "dk");
-  static constexpr auto kDV = write<AttentionGrad>(10, "dv");
-  static constexpr std::array kOperands{kDO,      kQ,       kK,  kV,  kO, kLse,
-                                        kQBounds, kKBounds, kDQ, kDK, kDV};
+  static constexpr auto kBias = read<AttentionGrad>(8, "bias", &AttentionGrad::relative_bias);
+  static constexpr auto kDQ = write<AttentionGrad>(9, "dq");
+  static constexpr auto kDK = write<AttentionGrad>(10, "dk");
+  static constexpr auto kDV = write<AttentionGrad>(11, "dv");
+  static constexpr auto kDBias = write<AttentionGrad>(12, "dbias", &AttentionGrad::bias_gradient);
+  static constexpr std::array kOperands{kDO,      kQ,    kK,  kV,  kO,  kLse,  kQBounds,
+                                        kKBounds, kBias, kDQ, kDK, kDV, kDBias};
   static constexpr Traits kTraits{
       .extents = {kQBounds.name, kKBounds.name},
       .decisions = {"by_library", "tensor_cores", "few_queries", "few_keys", "dense_q", "dense_k",
@@ -159,6 +174,11 @@ constexpr double alibi_exponent(int64_t heads, int64_t head) {
   const int64_t quarters = head < n ? 2 * (head + 1) : 2 * (head - n) + 1;
   return static_cast<double>(4 * quarters) / static_cast<double>(n);
 }
+
+// The row of T5's bias table for a key at `relative` = key position - query position, both counted
+// within their segments, of `buckets` rows: exact for small distances, logarithmic up to
+// max_distance. Queries that see keys on both sides use the upper half for keys after them.
+int64_t bucket_of(int64_t relative, bool causal, int64_t buckets, int64_t max_distance);
 
 // Whether a segment of so many queries, and keys, is one of few.
 constexpr bool has_few(const Attention& attention, int64_t queries, int64_t /*keys*/) {
