@@ -243,6 +243,31 @@ void compute_defaults(Recipe& recipe) {
                     is_of_tokens ? "" : fmt::format("-{}", base::word_of(recipe.objective)));
 }
 
+bool is_on_command_line(const Recipe& recipe, std::string_view key) {
+  const auto found = recipe.given.find(key);
+  return found != recipe.given.end() && found->second.file == kCommandLine;
+}
+
+// fp16 is another name of compute_dtype. Where a file gives one and the command line the other, the
+// command line has the last word.
+void settle_fp16(Recipe& recipe) {
+  if (!recipe.is_given("fp16")) return;
+  const bool is_fp16 = recipe.compute_dtype == ComputeDtype::fp16;
+  const bool agrees = !recipe.is_given("compute_dtype") || recipe.fp16 == is_fp16;
+  const bool flag_is_last =
+      is_on_command_line(recipe, "fp16") && !is_on_command_line(recipe, "compute_dtype");
+  const bool type_is_last =
+      is_on_command_line(recipe, "compute_dtype") && !is_on_command_line(recipe, "fp16");
+  if (agrees || flag_is_last) {
+    if (recipe.fp16) recipe.compute_dtype = ComputeDtype::fp16;
+    if (!recipe.fp16 && is_fp16) recipe.compute_dtype = ComputeDtype::automatic;
+  } else if (!type_is_last) {
+    recipe.fail("fp16", fmt::format("is {}, but compute_dtype is {}; leave one of them out",
+                                    recipe.fp16, base::word_of(recipe.compute_dtype)));
+  }
+  recipe.fp16 = recipe.compute_dtype == ComputeDtype::fp16;
+}
+
 void check_together(const Recipe& recipe) {
   const std::vector<std::string>& targets = recipe.target_modules;
   if (targets.size() > 1 &&
@@ -272,6 +297,7 @@ Recipe make_recipe(WrittenByKey given, const std::vector<std::string>& overrides
   fill_in(recipe, given);
   settle_method(recipe);
   settle_offloading(recipe, given);
+  settle_fp16(recipe);
   compute_defaults(recipe);
   check_together(recipe);
   return recipe;

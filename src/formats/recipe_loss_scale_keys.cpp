@@ -20,11 +20,12 @@ void add_loss_scale_keys(KeyTable& table) {
           "loss_scale_window", "2000",
           "steps with finite gradients in a row, after which the loss scale is doubled")
       .range({.least = 1, .most = 1 << 24});
+  // Ten skipped steps in a row end a run.
   table
       .add<&Recipe::hysteresis>("hysteresis", "1",
                                 "the loss scale is halved by this step whose gradients are not "
                                 "finite, and by each that follows")
-      .range({.least = 1, .most = 1 << 24});
+      .range({.least = 1, .most = 10});
   table
       .add<&Recipe::min_loss_scale>("min_loss_scale", "0",
                                     "the loss scale is not halved below this")

@@ -18,6 +18,7 @@
 #include "plan/calibration_file.h"
 #include "plan/choose_streaming.h"
 #include "plan/layer_growth.h"
+#include "plan/objective_spec.h"
 #include "plan/rank_grid.h"
 #include "plan/spec.h"
 
@@ -321,7 +322,9 @@ ChangeSearch::Candidate* ChangeSearch::fitting(const Overrides& overrides, const
 
 std::vector<int64_t> ChangeSearch::row_choices() const {
   const int64_t now = recipe_.per_device_train_batch_size;
-  return recipe_.optim_in_backward ? std::vector<int64_t>{now} : micro_batches(now);
+  // Which answers KTO's estimate pairs follows from the micro-batch, so another would be another run.
+  const bool is_fixed = recipe_.optim_in_backward || mismatch_batch(recipe_) > 0;
+  return is_fixed ? std::vector<int64_t>{now} : micro_batches(now);
 }
 
 bool ChangeSearch::can_fit(const Overrides& base, const Budget& budget) {

@@ -179,7 +179,7 @@ class TrainingPlanner {
   };
   void add_micro(const Program& forward, const std::vector<TensorId>& trainable, const Micro& micro,
                  Program* update) {
-    // Sums over ranks add up what is sharded as it is made.
+    // Sums over ranks add up what each rank holds a part of.
     const bool scattered =
         spec_.ranks.shards_state() && spec_.ranks.gradients == passes::GradientSharding::scattered;
     const passes::DifferentiateOptions gradients{
@@ -187,7 +187,8 @@ class TrainingPlanner {
         .accumulate = micro.accumulate,
         .begins_anew =
             [&](const Tensor& weight) {
-              return scattered && weight.shape.elements() >= spec_.ranks.threshold_elements;
+              return scattered &&
+                     pipeline_.sharding().find(program::gradient_name(weight.name)).has_value();
             },
         .stochastic = spec_.update.gradient == DType::bf16,
         .seed = spec_.update.seed};

@@ -60,9 +60,7 @@ methods::MuonOptions muon_options(const Recipe& recipe, DType compute,
   return options;
 }
 
-bool asks_fp16(const Recipe& recipe) {
-  return recipe.fp16 || recipe.compute_dtype == ComputeDtype::fp16;
-}
+bool asks_fp16(const Recipe& recipe) { return recipe.compute_dtype == ComputeDtype::fp16; }
 
 methods::LossScaleOptions loss_scale(const Recipe& recipe) {
   if (recipe.loss_scale > 0) return {.first = recipe.loss_scale, .window = 0};
@@ -236,11 +234,9 @@ void settle_adapter(Recipe& recipe) {
 }  // namespace
 
 DType compute_type(const Recipe& recipe, const program::Target& target) {
-  if (recipe.fp16 && recipe.compute_dtype == ComputeDtype::bf16)
-    recipe.fail("fp16", "is true, but compute_dtype is bf16; leave one of them out");
   if (asks_fp16(recipe)) {
     if (multiplies(DType::f16, target)) return DType::f16;
-    recipe.fail(recipe.fp16 ? "fp16" : "compute_dtype",
+    recipe.fail(recipe.is_given("compute_dtype") ? "compute_dtype" : "fp16",
                 fmt::format("asks for fp16, which the {} backend does not compute in; use "
                             "compute_dtype=bf16 (or fp32), or backend=cpu",
                             target.name()));

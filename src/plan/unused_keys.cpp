@@ -63,7 +63,7 @@ void refuse_keys_of_other_optimizers(const Recipe& recipe) {
 
 // A file may list them all, as files of other tools do.
 void refuse_loss_scale_keys(const Recipe& recipe) {
-  if (recipe.fp16 || recipe.compute_dtype == formats::ComputeDtype::fp16) return;
+  if (recipe.compute_dtype == formats::ComputeDtype::fp16) return;
   for (const char* key :
        {"loss_scale", "initial_scale_power", "loss_scale_window", "hysteresis", "min_loss_scale"}) {
     const auto found = recipe.given.find(key);

@@ -59,8 +59,8 @@ struct Converted {
 // config.json as the result has it.
 json config_without_quantization(const formats::HfFolder& folder) {
   json config = folder.config();
-  const bool is_mxfp4 = config.contains(kConfigKey) && config[kConfigKey].is_object() &&
-                        config[kConfigKey].value("quant_method", "") == "mxfp4";
+  const json method = config.value(json::json_pointer("/quantization_config/quant_method"), json());
+  const bool is_mxfp4 = method == "mxfp4";
   if (!is_mxfp4)
     base::throw_user_error(
         "{}: the folder has no MXFP4 (its config.json has no quantization_config whose "

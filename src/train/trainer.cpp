@@ -358,8 +358,8 @@ void Trainer::evaluate_and_log(int64_t step) {
 std::string skipped_steps_message(const StepMetrics& metrics, int64_t in_a_row,
                                   int64_t saved_step) {
   return fmt::format(
-      "step {}: the gradients of {} steps in a row were not finite, though the loss scale fell to "
-      "{} (loss {}); the weights were not updated in them, and the run stopped without saving. "
+      "step {}: the gradients of {} steps in a row were not finite (the loss scale is now {}, "
+      "the loss {}); the weights were not updated in them, and the run stopped without saving. "
       "Lower learning_rate, look for broken records in the data, or use compute_dtype=bf16 or "
       "fp32; {}",
       metrics.step, in_a_row, *metrics.loss_scale, metrics.loss, resume_advice(saved_step));

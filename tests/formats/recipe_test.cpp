@@ -142,6 +142,18 @@ TEST(Recipe, OverridesWin) {
   EXPECT_EQ(parse("", {"target_modules=[q_proj, k_proj]"}).target_modules.size(), 2U);
 }
 
+TEST(Recipe, Fp16IsAnotherNameOfTheComputeType) {
+  EXPECT_EQ(parse("fp16: true").compute_dtype, ComputeDtype::fp16);
+  EXPECT_TRUE(parse("compute_dtype: fp16\nfp16: true").fp16);
+  EXPECT_EQ(parse("fp16: false").compute_dtype, ComputeDtype::automatic);
+  EXPECT_EQ(parse("fp16: true", {"compute_dtype=bf16"}).compute_dtype, ComputeDtype::bf16);
+  EXPECT_FALSE(parse("fp16: true", {"compute_dtype=bf16"}).fp16);
+  EXPECT_EQ(parse("compute_dtype: bf16", {"fp16=true"}).compute_dtype, ComputeDtype::fp16);
+  EXPECT_EQ(parse("compute_dtype: fp16", {"fp16=false"}).compute_dtype, ComputeDtype::automatic);
+  for (const char* both : {"fp16: true\ncompute_dtype: bf16", "fp16: false\ncompute_dtype: fp16"})
+    EXPECT_TRUE(contains(user_error_of([&] { parse(both); }), "leave one of them out")) << both;
+}
+
 TEST(Recipe, NullMeansTheDefault) {
   EXPECT_EQ(parse("lora_r: null\nadapter: ~\nseed: 7").lora_r, 16);
   EXPECT_FALSE(parse("lora_r: null").is_given("lora_r"));

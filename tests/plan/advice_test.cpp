@@ -116,6 +116,16 @@ TEST(Advice, NamesOtherTypesBeforeOtherAdapters) {
   expect_change_fits(plain, smaller);
 }
 
+// Which answers KTO's estimate pairs follows from the micro-batch.
+TEST(Advice, LeavesTheRowsOfLabelledAnswers) {
+  Words words{"model=llama-3.1-8b", "method=lora", "objective=kto", "max_length=2048",
+              "per_device_train_batch_size=8", "packing=false", "recompute=none"};
+  const PlannedCard small(*find_hardware("h100"), 40'000'000'000);
+  const std::string change = judged(words, small).verdict.change;
+  EXPECT_EQ(change.find("per_device_train_batch_size"), std::string::npos) << change;
+  expect_change_fits(words, small);
+}
+
 TEST(Advice, ForTooLittleHostMemoryIsNotAboutTheDevice) {
   const PlannedCard card(*find_hardware("h100"), 0);
   const Verdict verdict = judged({"model=smollm2-135m", "host_memory=1MB"}, card).verdict;

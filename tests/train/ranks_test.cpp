@@ -104,7 +104,7 @@ std::vector<Case> cases() {
     add(fmt::format("lora_{}", strategy),
         {"method=lora", "lora_dropout=0.1", fmt::format("strategy={}", strategy)}, 3);
   add("qlora_full_shard", {"method=qlora", "double_quant=true", "strategy=full_shard"}, 3);
-  add("dora_full_shard", {"method=lora", "use_dora=true", "strategy=full_shard"}, 3);
+  add("dora_full_shard", {"method=lora", "use_dora=true", "strategy=full_shard"}, 2, 3);
   all.back().shard_threshold = 0;  // magnitudes too would be divided
   add("full_8bit_zero2", {"method=full", "optim=adamw_8bit", "strategy=zero2"}, 2);
   all.back().is_coded = true;
