@@ -249,11 +249,14 @@ bool is_on_command_line(const Recipe& recipe, std::string_view key) {
 }
 
 // fp16 is another name of compute_dtype. Where a file gives one and the command line the other, the
-// command line has the last word.
-void settle_fp16(Recipe& recipe) {
+// command line has the last word. Files of the Trainer say bf16: false next to fp16: true.
+void settle_fp16(Recipe& recipe, const WrittenByKey& given) {
   if (!recipe.is_given("fp16")) return;
   const bool is_fp16 = recipe.compute_dtype == ComputeDtype::fp16;
-  const bool agrees = !recipe.is_given("compute_dtype") || recipe.fp16 == is_fp16;
+  const bool is_not_bf16 = recipe.compute_dtype == ComputeDtype::fp32 &&
+                           recipe.is_given("compute_dtype") &&
+                           given.at("compute_dtype").name == "bf16";
+  const bool agrees = !recipe.is_given("compute_dtype") || is_not_bf16 || recipe.fp16 == is_fp16;
   const bool flag_is_last =
       is_on_command_line(recipe, "fp16") && !is_on_command_line(recipe, "compute_dtype");
   const bool type_is_last =
@@ -297,7 +300,7 @@ Recipe make_recipe(WrittenByKey given, const std::vector<std::string>& overrides
   fill_in(recipe, given);
   settle_method(recipe);
   settle_offloading(recipe, given);
-  settle_fp16(recipe);
+  settle_fp16(recipe, given);
   compute_defaults(recipe);
   check_together(recipe);
   return recipe;
