@@ -106,7 +106,25 @@ const std::map<std::string, int64_t> kPublished{{"codellama-13b", 13016028160},
                                                 {"falcon-7b", 6921720704},
                                                 {"falcon-40b", 41303293952},
                                                 {"falcon-180b", 178557088768},
-                                                {"falcon-rw-1b", 1311625216}};
+                                                {"falcon-rw-1b", 1311625216},
+                                                {"flan-t5-small", 76961152},
+                                                {"flan-t5-base", 247577856},
+                                                {"flan-t5-large", 783150080},
+                                                {"flan-t5-xl", 2849757184},
+                                                {"flan-t5-xxl", 11135332352},
+                                                {"t0-3b", 2849757184},
+                                                {"t5-small", 60506624},
+                                                {"t5-base", 222903552},
+                                                {"t5-large", 737668096},
+                                                {"t5-3b", 2851598336},
+                                                {"t5-11b", 11307321344},
+                                                {"t5-v1_1-xxl", 11135332352},
+                                                {"mt5-small", 300176768},
+                                                {"mt5-base", 582401280},
+                                                {"mt5-large", 1229581312},
+                                                {"mt5-xl", 3742619648},
+                                                {"mt5-xxl", 12921057280},
+                                                {"mt0-xxl", 12921057280}};
 
 TEST(Presets, HaveThePublishedNumberOfParameters) {
   for (const std::string& name : models::preset_names()) {

@@ -1,0 +1,54 @@
+#include "plan/stream_spec.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+namespace snug::plan {
+namespace {
+
+using formats::DataFormat;
+using formats::Recipe;
+
+// Those of which a prompt and one answer are parts.
+bool has_two_parts(DataFormat format) {
+  return format == DataFormat::automatic || format == DataFormat::alpaca ||
+         format == DataFormat::prompt_completion || format == DataFormat::tokens;
+}
+
+void check_data(const Recipe& recipe) {
+  if (recipe.objective != formats::Objective::next_token)
+    recipe.fail("objective",
+                fmt::format("is {}, which is not built for encoder-decoders; use next_token",
+                            base::word_of(recipe.objective)));
+  if (!has_two_parts(recipe.data_format))
+    recipe.fail("data_format",
+                fmt::format("is {}, which is not built for encoder-decoders; give records with "
+                            "prompt and completion, or instruction and output, or input_ids and "
+                            "labels",
+                            base::word_of(recipe.data_format)));
+  if (recipe.train_on_prompt)
+    recipe.fail("train_on_prompt",
+                "is true, but the encoder reads the prompt and predicts nothing; leave it out");
+}
+
+}  // namespace
+
+void check_streams(const Recipe& recipe, const models::ModelConfig& model) {
+  if (!model.has_encoder()) {
+    if (recipe.max_target_length > 0)
+      recipe.fail("max_target_length",
+                  "is for models with an encoder, and this one reads prompt and answer in one row; "
+                  "leave it out");
+    return;
+  }
+  check_data(recipe);
+  if (recipe.max_length == 0)
+    recipe.fail("max_length", "is auto, which is not built for encoder-decoders; give a number");
+  if (recipe.fp16 || recipe.compute_dtype == formats::ComputeDtype::fp16)
+    recipe.fail(recipe.fp16 ? "fp16" : "compute_dtype",
+                "asks for fp16, which is not built for encoder-decoders: T5's activations exceed "
+                "its range; use compute_dtype=bf16 or fp32");
+}
+
+}  // namespace snug::plan
