@@ -167,7 +167,8 @@ class ForwardTasks {
 };
 
 bool supports(const Attention& attention, const program::OperationView& view, const CpuContext&) {
-  return of_one_type(view, {Attention::kK, Attention::kV, Attention::kO}) &&
+  return !attention.relative_bias &&
+         of_one_type(view, {Attention::kK, Attention::kV, Attention::kO}) &&
          (!attention.sinks || of_one_type(view, {Attention::kSinks}));
 }
 
@@ -309,10 +310,10 @@ void run(const Attention& attention, const Invocation& invocation, CpuContext& c
   if (attention.few_queries > 0) few.note();
 }
 
-bool supports(const AttentionGrad&, const program::OperationView& view, const CpuContext&) {
+bool supports(const AttentionGrad& grad, const program::OperationView& view, const CpuContext&) {
   using Grad = AttentionGrad;
-  return of_one_type(view,
-                     {Grad::kDO, Grad::kK, Grad::kV, Grad::kO, Grad::kDQ, Grad::kDK, Grad::kDV});
+  return !grad.relative_bias && of_one_type(view, {Grad::kDO, Grad::kK, Grad::kV, Grad::kO,
+                                                   Grad::kDQ, Grad::kDK, Grad::kDV});
 }
 
 AttentionGrad decide(const AttentionGrad& grad, const program::OperationView&, const CpuContext&) {
