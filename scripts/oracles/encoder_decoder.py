@@ -1,13 +1,15 @@
-"""Logits, loss and every weight gradient of tiny encoder-decoders, and of rows that hold several of their documents."""
+"""Logits, loss and every weight gradient of tiny encoder-decoders, of rows that hold several of their documents, and twenty
+steps of all weights and of LoRA."""
 
 import copy
 import json
 import pathlib
 
 import torch
-from transformers import AutoConfig, AutoModelForSeq2SeqLM, PreTrainedModel
+from transformers import AutoConfig, AutoModelForSeq2SeqLM, PreTrainedModel, get_cosine_schedule_with_warmup
 
 import golden_io
+import lora
 import tiny_models
 
 ROWS, LENGTH, ENCODER_LENGTH = 2, 33, 37
@@ -176,3 +178,94 @@ def make_packing(root: pathlib.Path) -> str:
         "documents": torch.tensor(documents), **golden_io.gradients(model),
     })
     return f"t5_packing: {len(documents)} documents, {total} trained tokens, loss {float(loss):.6f}"
+
+
+STEPS, WARMUP, CURVE_LENGTH, CURVE_ENCODER_LENGTH = 20, 5, 13, 17
+WEIGHT_DECAY = 0.1
+CURVE_NOISE = 1e-4  # how far fp32 may be from fp64 over the curve
+ADAPTER = dict(r=2, lora_alpha=4, target_modules=["q", "v"])  # PEFT's own choice for T5
+ADAPTER_FOLDER = "curve_adapter_t5"
+# Model, whether an adapter trains, learning rate, and a norm in the middle of those that occur.
+CURVES = {
+    "curve_t5_full": ("t5", False, 1e-2, 0.9),
+    "curve_t5_gated_full": ("t5_gated", False, 5e-3, 2.0),
+    "curve_t5_lora": ("t5", True, 5e-2, 0.49),
+}
+
+
+def curve_batches(model_name: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """What the encoder reads and labels, (steps, rows, length): counting modulo a small number, the answer after the prompt."""
+    vocab = MODELS[model_name].fields["vocab_size"]
+    generator = torch.Generator().manual_seed(8100)
+    start = torch.randint(0, 11, (STEPS, ROWS, 1), generator=generator)
+    stride = torch.randint(1, 3, (STEPS, ROWS, 1), generator=generator)
+    counts = (start + stride * torch.arange(CURVE_ENCODER_LENGTH + CURVE_LENGTH)) % 11 + 2
+    noisy = torch.rand(counts.shape, generator=generator) < 0.05
+    counts = torch.where(noisy, torch.randint(0, vocab, counts.shape, generator=generator), counts)
+    prefix = torch.randint(0, CURVE_LENGTH - 4, (STEPS, ROWS, 1), generator=generator)
+    labels = counts[..., CURVE_ENCODER_LENGTH:].masked_fill(torch.arange(CURVE_LENGTH) < prefix, golden_io.IGNORED)
+    return counts[..., :CURVE_ENCODER_LENGTH], labels
+
+
+def train(model, name: str) -> dict:
+    model_name, _, learning_rate, max_grad_norm = CURVES[name]
+    encoder_ids, labels = curve_batches(model_name)
+    trained = {key: weight for key, weight in model.named_parameters() if weight.requires_grad}
+    plain = [weight for key, weight in trained.items() if "layer_norm" in key]
+    decayed = [weight for key, weight in trained.items() if "layer_norm" not in key]
+    groups = [{"params": decayed, "weight_decay": WEIGHT_DECAY}, {"params": plain, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW([group for group in groups if group["params"]], lr=learning_rate)
+    schedule = get_cosine_schedule_with_warmup(optimizer, WARMUP, STEPS)
+    found = {"loss": [], "grad_norm": [], "learning_rate": []}
+    for step in range(STEPS):
+        _, loss = summed_loss(model, encoder_ids[step], labels[step])
+        loss = loss / golden_io.trained_tokens(labels[step])
+        loss.backward()
+        found["loss"].append(float(loss.detach()))
+        found["learning_rate"].append(optimizer.param_groups[0]["lr"])
+        found["grad_norm"].append(float(torch.nn.utils.clip_grad_norm_(trained.values(), max_grad_norm)))
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad()
+    return {key: torch.tensor(values, dtype=torch.float64) for key, values in found.items()}
+
+
+def trainee(name: str):
+    model_name, is_adapted, *_ = CURVES[name]
+    model = build(model_name)
+    return lora.attach(model, model_name, ADAPTER, 8200, random_b=False, task_type="SEQ_2_SEQ_LM") if is_adapted else model
+
+
+def make_adapter(root: pathlib.Path) -> str:
+    lora.save(trainee("curve_t5_lora"), root / ADAPTER_FOLDER)
+    return f"{ADAPTER_FOLDER}: saved"
+
+
+def curve_settings(name: str) -> dict:
+    model_name, is_adapted, learning_rate, max_grad_norm = CURVES[name]
+    adapter = {"adapter": f"tests/goldens/{ADAPTER_FOLDER}", "lora_r": ADAPTER["r"], "lora_alpha": ADAPTER["lora_alpha"]}
+    return {
+        "model": f"tests/goldens/{model_name}/model", "method": "lora" if is_adapted else "full", "max_steps": STEPS,
+        "warmup_steps": WARMUP, "lr_scheduler_type": "cosine", "max_length": CURVE_ENCODER_LENGTH,
+        "max_target_length": CURVE_LENGTH, "per_device_train_batch_size": ROWS, "gradient_accumulation_steps": 1,
+        "learning_rate": learning_rate, "weight_decay": WEIGHT_DECAY, "max_grad_norm": max_grad_norm,
+        **(adapter if is_adapted else {}),
+    }
+
+
+def make_curve(name: str, root: pathlib.Path) -> str:
+    model = trainee(name)
+    encoder_ids, labels = curve_batches(CURVES[name][0])
+    double = copy.deepcopy(model).double()
+    ids = torch.stack([decoder_input(build(CURVES[name][0]), step) for step in labels])
+    found, exact = train(model, name), train(double, name)
+    noise = max(float((found[key] / exact[key] - 1).abs().nan_to_num().max()) for key in found)
+    clipped = int((found["grad_norm"] > CURVES[name][3]).sum())
+    line = (f"{name}: loss {found['loss'][0]:.4f} to {found['loss'][-1]:.4f}, clipped {clipped} of {STEPS}, norms "
+            f"{found['grad_norm'].median():.2f} in the middle, from fp64 {noise:.1e}")
+    assert noise < CURVE_NOISE, line
+    assert 0 < clipped < STEPS, line
+    golden_io.write(root / name / "golden.safetensors", {
+        "encoder_ids": encoder_ids, "ids": ids, "targets": labels, **found})
+    (root / name / "settings.json").write_text(json.dumps(curve_settings(name), indent=2) + "\n")
+    return line

@@ -32,7 +32,7 @@ class Forward : ForwardBuilder {
     declare_inputs();
     declare_weights();
     make_rotary_tables();
-    if (stack_.encoder) encode();
+    if (runs_encoder()) encode();
     const TensorId hidden = through_layers(embed(), layers());
     balance_experts();
     head(norm(hidden, stack_.final_norm, "final.norm"));
@@ -40,6 +40,9 @@ class Forward : ForwardBuilder {
   }
 
  private:
+  bool runs_encoder() const { return stack_.encoder && options_.tokens.has_encoder(); }
+  bool has_cache() const { return options_.cache_capacity.decoder() > 0; }
+
   // What attention that `reads_encoder` reads, and all of what makes it.
   void encode() {
     stream_ = base::TokenStream::encoder;
@@ -58,19 +61,28 @@ class Forward : ForwardBuilder {
     return hidden;
   }
 
-  void declare_inputs() {
-    if (stack_.encoder) {
-      stream_ = base::TokenStream::encoder;
+  void declare_encoder_inputs() {
+    SNUG_CHECK(runs_encoder() || has_cache(), "{} has nothing of the encoder",
+               program::name_of(options_.program));
+    stream_ = base::TokenStream::encoder;
+    if (runs_encoder()) {
       encoder_tokens_ = batch(kTokensName, {tokens()});
       encoder_bounds_ = batch(kQueryBoundsName, {options_.segments, 2});
-      stream_ = base::TokenStream::decoder;
+      if (has_cache()) encoder_slots_ = batch(kSlotsName, {tokens()});
     }
+    encoder_key_bounds_ =
+        has_cache() ? batch(kKeyBoundsName, {options_.segments, 2}) : encoder_bounds_;
+    stream_ = base::TokenStream::decoder;
+  }
+
+  void declare_inputs() {
+    if (stack_.encoder) declare_encoder_inputs();
     tokens_ = batch(kTokensName, {tokens()});
     const bool rotates = reads_rotary(stack_, false) || reads_rotary(stack_, true);
     if (rotates || !stack_.positions.empty()) positions_ = batch(kPositionsName, {tokens()});
     query_bounds_ = batch(kQueryBoundsName, {options_.segments, 2});
     key_bounds_ = query_bounds_;
-    if (options_.cache_capacity > 0) {
+    if (has_cache()) {
       key_bounds_ = batch(kKeyBoundsName, {options_.segments, 2});
       slots_ = batch(kSlotsName, {tokens()});
     }
@@ -194,8 +206,9 @@ class Forward : ForwardBuilder {
     }
     if (attention.reads_encoder) {
       const std::vector<Linear>& parts = projections.parts;
-      return {linear(x, parts[0], "q"), linear(encoded_, parts[1], "k"),
-              linear(encoded_, parts[2], "v")};
+      const TensorId q = linear(x, parts[0], "q");
+      if (!runs_encoder()) return {q, kNone, kNone};
+      return {q, linear(encoded_, parts[1], "k"), linear(encoded_, parts[2], "v")};
     }
     std::vector<TensorId> heads =
         projections.is_fused() ? copy_groups(linear(x, projections.whole(), "qkv"), attention)
@@ -207,14 +220,24 @@ class Forward : ForwardBuilder {
     return heads;
   }
 
-  // Appends new rows to the layer's cache and returns it; the rows themselves without a cache.
-  TensorId cached(TensorId rows, const AttentionBlock& attention, const char* name) {
-    if (options_.cache_capacity == 0 || !attention.causal) return rows;
-    const TensorId cache =
-        declare(fmt::format("layers.{}.{}", layer_, name), {options_.cache_capacity, columns(rows)},
-                options_.compute, Role::kv_cache, Lifetime::run, builder_.layer());
-    builder_.emit(CacheWrite{}, {rows, slots_}, {}, {cache});
+  // Appends new rows, where there are any, to the layer's cache and returns it; the rows themselves
+  // without a cache, and within the encoder.
+  TensorId cached(TensorId new_rows, const AttentionBlock& attention, const char* name) {
+    if (!has_cache() || stream_ == base::TokenStream::encoder) return new_rows;
+    const auto keys_of =
+        attention.reads_encoder ? base::TokenStream::encoder : base::TokenStream::decoder;
+    const Shape shape{options_.cache_capacity[keys_of], attention.kv_heads * attention.head_dim};
+    const TensorId cache = declare(local_name(name), shape, options_.compute, Role::kv_cache,
+                                   Lifetime::run, builder_.layer());
+    if (new_rows != kNone)
+      builder_.emit(CacheWrite{}, {new_rows, attention.reads_encoder ? encoder_slots_ : slots_}, {},
+                    {cache});
     return cache;
+  }
+
+  TensorId key_bounds_of(const AttentionBlock& attention) const {
+    if (stream_ == base::TokenStream::encoder) return encoder_bounds_;
+    return attention.reads_encoder ? encoder_key_bounds_ : key_bounds_;
   }
 
   // Of queries and of keys; of two streams they differ, and nothing is said.
@@ -230,11 +253,10 @@ class Forward : ForwardBuilder {
     const TensorId lse =
         builder_.activation(local_name("lse"), {attention.heads, tokens()}, DType::f32);
     const bool is_encoder = stream_ == base::TokenStream::encoder;
-    const bool reads_encoder = is_encoder || attention.reads_encoder;
     std::vector<TensorId> reads{heads[0], cached(heads[1], attention, "key_cache"),
                                 cached(heads[2], attention, "value_cache"),
                                 is_encoder ? encoder_bounds_ : query_bounds_,
-                                reads_encoder ? encoder_bounds_ : key_bounds_};
+                                key_bounds_of(attention)};
     if (!attention.sinks.empty()) reads.push_back(weight(attention.sinks));
     const std::optional<RelativeBias>& bias = attention.relative_bias;
     if (bias) reads.push_back(weight_named(weight_name(bias->module)));
@@ -256,40 +278,8 @@ class Forward : ForwardBuilder {
     return linear(o, attention.output, "attention_output");
   }
 
-  TensorId output_of(const GatedMlp& mlp, TensorId x) {
-    const Projections& projections = mlp.gate_up;
-    const std::vector<TensorId> both =
-        projections.is_fused()
-            ? split(linear(x, projections.whole(), "gate_up"), projections, {"gate", "up"})
-            : project(x, projections, {"gate", "up"});
-    const TensorId gated = activation("gated", mlp.down.in);
-    switch (mlp.activation) {
-      case Activation::silu:
-        builder_.emit(SiluMul{}, {both[0], both[1]}, {gated});
-        break;
-      case Activation::gelu:
-      case Activation::gelu_tanh:
-        builder_.emit(GeluMul{.tanh = mlp.activation == Activation::gelu_tanh}, {both[0], both[1]},
-                      {gated});
-        break;
-      case Activation::relu:
-        SNUG_CHECK(false, "a gated mlp of relu: {}", mlp.down.module);
-    }
-    return linear(gated, mlp.down, "mlp_output");
-  }
-
-  TensorId output_of(const Mlp& mlp, TensorId x) {
-    SNUG_CHECK(mlp.activation != Activation::silu, "a plain mlp has gelu or relu, and {} has silu",
-               mlp.up.module);
-    const TensorId up = linear(x, mlp.up, "up");
-    const TensorId activated = activation("activated", mlp.down.in);
-    if (mlp.activation == Activation::relu)
-      builder_.emit(Relu{}, {up}, {activated});
-    else
-      builder_.emit(Gelu{.tanh = mlp.activation == Activation::gelu_tanh}, {up}, {activated});
-    return linear(activated, mlp.down, "mlp_output");
-  }
-
+  TensorId output_of(const GatedMlp& gated, TensorId x) { return mlp(x, gated); }
+  TensorId output_of(const Mlp& plain, TensorId x) { return mlp(x, plain); }
   TensorId output_of(const ExpertsBlock& mixture, TensorId x) { return experts(x, mixture); }
 
   static std::string name_of(const Block& block) {
@@ -375,7 +365,8 @@ class Forward : ForwardBuilder {
                   {found(kLikeliestLogitsName, DType::f32), found(kLikeliestIdsName, DType::i32)});
   }
 
-  TensorId encoder_tokens_ = kNone, encoder_bounds_ = kNone, encoded_ = kNone;
+  TensorId encoder_tokens_ = kNone, encoder_bounds_ = kNone, encoder_key_bounds_ = kNone;
+  TensorId encoder_slots_ = kNone, encoded_ = kNone;
   TensorId tokens_ = kNone, positions_ = kNone, key_bounds_ = kNone;
   TensorId slots_ = kNone, frequencies_ = kNone, rotary_ = kNone;
   TensorId local_frequencies_ = kNone, local_rotary_ = kNone;

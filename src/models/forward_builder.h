@@ -59,7 +59,10 @@ class ForwardBuilder {
   std::vector<TensorId> split(TensorId all, const Projections& projections,
                               const std::vector<const char*>& names);
 
-  // x (tokens, hidden) -> y (tokens, hidden). Rows of all tokens lie by expert in between.
+  // x (tokens, hidden) -> y (tokens, hidden)
+  TensorId mlp(TensorId x, const GatedMlp& by);
+  TensorId mlp(TensorId x, const Mlp& by);
+  // The same. Rows of all tokens lie by expert in between.
   TensorId experts(TensorId x, const ExpertsBlock& by);
   // `router_loss` (1), of all layers with experts, where the options ask for it and there are any.
   void balance_experts();

@@ -49,15 +49,20 @@ AttentionBlock cross_attention(const ModelConfig& config) {
 }
 
 Block t5_mlp(const ModelConfig& config, const std::string& layer) {
-  const int64_t hidden = config.hidden_size;
-  const int64_t inner = config.intermediate_size;
   const std::string module = layer + ".DenseReluDense.";
-  const Linear down{.module = module + "wo", .out = hidden, .in = inner, .in_16_bits = true};
-  if (!config.gated_mlp) return Mlp{{module + "wi", inner, hidden}, Activation::relu, down};
-  GatedMlp mlp;
-  mlp.gate_up.parts = {{module + "wi_0", inner, hidden}, {module + "wi_1", inner, hidden}};
+  if (!config.gated_mlp) {
+    Mlp mlp = plain_mlp(config, {"wi", "wo"}, Activation::relu, false);
+    mlp.up.module = module + mlp.up.module;
+    mlp.down.module = module + mlp.down.module;
+    mlp.down.in_16_bits = true;
+    return mlp;
+  }
+  GatedMlp mlp = models::gated_mlp(config);
+  mlp.gate_up.parts[0].module = module + "wi_0";
+  mlp.gate_up.parts[1].module = module + "wi_1";
   mlp.activation = Activation::gelu_tanh;
-  mlp.down = down;
+  mlp.down.module = module + "wo";
+  mlp.down.in_16_bits = true;
   return mlp;
 }
 

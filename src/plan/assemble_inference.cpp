@@ -21,6 +21,7 @@ InferenceSpec spec_of(const InferenceInputs& inputs) {
   spec.sequences = inputs.shape.sequences;
   spec.capacity = inputs.shape.capacity;
   spec.prefill_tokens = inputs.shape.prefill_tokens;
+  spec.encoder_tokens = inputs.shape.encoder_tokens;
   spec.all_logits = inputs.shape.all_logits;
   spec.candidates = inputs.shape.candidates;
   if (recipe.init == formats::Init::random) spec.init_seed = recipe.seed;
