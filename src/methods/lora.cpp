@@ -234,7 +234,7 @@ class LoraRewrite {
     const TensorId tokens = forward_.find(program::kTokensName);
     if (tokens == kNone) return options_.row_tokens;
     const int64_t rows = forward_.tensor(tokens).shape[0] / options_.row_tokens;
-    return result_.tensor(x).shape[0] / std::max<int64_t>(rows, 1);
+    return std::max<int64_t>(1, result_.tensor(x).shape[0] / std::max<int64_t>(rows, 1));
   }
 
   // The operand of A: x, or x with dropout. Each module draws its own mask, as PEFT does.

@@ -8,12 +8,14 @@
 #include "models/families.h"
 #include "models/weights.h"
 #include "plan/assembly.h"
+#include "plan/stream_spec.h"
 
 namespace snug::plan {
 namespace {
 
 InferenceSpec spec_of(const InferenceInputs& inputs) {
   const formats::Recipe& recipe = inputs.recipe;
+  check_attention(recipe, inputs.model, inputs.target);
   InferenceSpec spec;
   spec.model = inputs.model;
   spec.compute = compute_type(recipe, inputs.target);

@@ -346,6 +346,7 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
     recipe.fail("max_length", fmt::format("is {}, but the model has {} positions",
                                           recipe.max_length, model.max_position));
   check_streams(recipe, model);
+  check_attention(recipe, model, target);
   check_tokens(recipe, model);
   refuse_unused_keys(recipe);
   text::check_chat_template(recipe.chat_template);  // throws, whatever form the data will have
