@@ -13,6 +13,7 @@ import lora
 import tiny_models
 
 ROWS, LENGTH, ENCODER_LENGTH = 2, 33, 37
+NEW_TOKENS = 12  # that are generated
 UNTRAINED_PREFIX = 3  # the first labels of row 0 carry no loss
 # transformers computes T5's norms and softmax in fp32 even on a model in fp64.
 DOUBLE_NOISE = 1e-5
@@ -137,9 +138,12 @@ def make(name: str, root: pathlib.Path) -> str:
     save(name, model, folder / "model")
     with torch.no_grad():
         check_folder(model, folder / "model", encoder_ids, labels, logits)
+        everything = torch.ones_like(encoder_ids)  # generate hides tokens that are padding's otherwise
+        greedy = model.generate(input_ids=encoder_ids, attention_mask=everything, max_new_tokens=NEW_TOKENS, do_sample=False,
+                                use_cache=False)  # whose cache has as many layers as the encoder
     golden_io.write(folder / "golden.safetensors", {
         "encoder_ids": encoder_ids, "ids": decoder_input(model, labels), "targets": labels, "logits": logits,
-        "loss": loss.reshape(1), **grads,
+        "loss": loss.reshape(1), "greedy": greedy[:, 1:], **grads,
     })
     return (f"{name}: {model.num_parameters()} parameters, loss {float(loss.detach()):.6f}, worst gradient {noise:.1e} "
             "from fp64")
