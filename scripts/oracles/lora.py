@@ -28,12 +28,12 @@ ADAPTERS = {
 WITHOUT_LOGITS = ("dora_q_down",)
 
 
-def attach(model, model_name: str, options: dict, seed: int, random_b: bool) -> PeftModel:
+def attach(model, model_name: str, options: dict, seed: int, random_b: bool, task_type: str = "CAUSAL_LM") -> PeftModel:
     """PEFT's adapter on the model: lora_A as PEFT initialises it, lora_B random (or left at zero), and so are magnitudes and what
     is saved whole."""
     model.config._name_or_path = model.name_or_path = f"tests/goldens/{model_name}/model"
     torch.manual_seed(seed)
-    peft_model = get_peft_model(model, LoraConfig(task_type="CAUSAL_LM", lora_dropout=0.0, bias="none", **options))
+    peft_model = get_peft_model(model, LoraConfig(task_type=task_type, lora_dropout=0.0, bias="none", **options))
     if random_b:
         generator = torch.Generator().manual_seed(seed + 1)
         with torch.no_grad():

@@ -84,7 +84,8 @@ plan::TrainingInputs PlanningSession::inputs() const {
 std::optional<double> PlanningSession::job_tokens() const {
   if (!data_ || recipe_.max_steps > 0) return std::nullopt;
   const train::RunLength length = train::run_length(recipe_, data_->training->rows);
-  return static_cast<double>(length.end_row) * static_cast<double>(plan::row_tokens(recipe_));
+  return static_cast<double>(length.end_row) *
+         static_cast<double>(plan::row_tokens(recipe_, model_.config.has_encoder()).sum());
 }
 
 }  // namespace snug::cli

@@ -154,7 +154,7 @@ void write_lora_config(const fs::path& folder, const LoraConfig& config) {
       {"rank_pattern", json::object()},
       {"revision", nullptr},
       {"target_modules", config.target_modules},
-      {"task_type", "CAUSAL_LM"},
+      {"task_type", config.has_encoder ? "SEQ_2_SEQ_LM" : "CAUSAL_LM"},
       {"use_dora", config.use_dora},
       {"use_rslora", config.use_rslora},
   };

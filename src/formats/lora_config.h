@@ -18,6 +18,8 @@ struct LoraConfig {
   // Whether the base model stores its linears as (in, out), as GPT-2 does. It is written for PEFT.
   // It is ignored when an adapter is read: the model's family says how its linears are stored.
   bool fan_in_fan_out = false;
+  // Whether the base model has an encoder, which is written for PEFT too.
+  bool has_encoder = false;
   // {"all-linear"} stands for every linear layer but the head. Where the file narrows them by
   // layers_to_transform, exclude_modules or a pattern: the full names of those that have tensors.
   std::vector<std::string> target_modules;

@@ -39,9 +39,10 @@ struct Recipe {
   std::string data;
   std::string eval_data;  // empty: no evaluation
   DataFormat data_format = DataFormat::automatic;
-  std::string chat_template;  // empty: the model's own
-  int64_t max_length = 0;     // tokens per row; 0: from the data
-  int64_t max_segments = 0;   // documents per row; 0: chosen by the planner
+  std::string chat_template;      // empty: the model's own
+  int64_t max_length = 0;         // tokens per row; 0: from the data
+  int64_t max_target_length = 0;  // of a decoder next to an encoder; 0: as many
+  int64_t max_segments = 0;       // documents per row; 0: chosen by the planner
   bool packing = false;
   bool train_on_prompt = false;
   bool shuffle = false;

@@ -136,6 +136,13 @@ void add_data_keys(KeyTable& table) {
       .translations({{"auto", "0"}})
       .verbs(kEverywhere);
   table
+      .add<&Recipe::max_target_length>("max_target_length", "0",
+                                       "of an encoder-decoder, tokens of answers in a row; 0: "
+                                       "max_length, which is of prompts")
+      .aliases({"max_completion_length", "val_max_target_length"})
+      .range({.least = 2, .most = kMaxTokens, .or_zero = true})
+      .verbs(kEverywhere);
+  table
       .add<&Recipe::max_segments>("max_segments", "0",
                                   "documents that a row can hold; 0: chosen from max_length")
       .range({.least = 0, .most = kMaxTokens});

@@ -130,6 +130,8 @@ class Profile {
 
 int profile_decoding(const formats::Recipe& recipe, bool json) {
   const models::ModelSource model = runtime::open_model(recipe);
+  if (model.config.has_encoder())
+    recipe.fail("model", "has an encoder, for which this measurement is not built");
   if (recipe.ids.empty())
     recipe.fail("ids", "is missing: the prompt as ids, such as ids=\"1 5 9\"");
   const int64_t sequences = recipe.is_given("batch") ? recipe.batch : 1;

@@ -62,18 +62,21 @@ Examination examine(const formats::Recipe& recipe) {
   const models::ModelSource model = runtime::open_model(recipe);
   const text::Tokenizer tokenizer = open_tokenizer(recipe, model);
   Examination result;
-  result.questions = read_questions(recipe, tokenizer);
+  result.questions = read_questions(recipe, tokenizer, model.config.has_encoder());
   std::vector<Ids> prompts;
   for (const Question& question : result.questions) prompts.push_back(question.ids);
   const GenerationOptions options{
       .sampling = {},
       .max_new_tokens = room_for_answers(recipe, model.config, result.questions),
       .stop_ids = {tokenizer.stop_ids().begin(), tokenizer.stop_ids().end()}};
-  Inference inference(recipe, model, shape_for(prompts, options, recipe.batch));
+  Inference inference(recipe, model,
+                      shape_for(prompts, options, recipe.batch, model.config.has_encoder()));
   Generator generator(inference);
   const std::vector<Generation> generations = generator.run(prompts, options);
   for (size_t i = 0; i < generations.size(); ++i) {
-    std::string text = answer_text(tokenizer, prompts[i], generations[i].ids);
+    // Of an encoder-decoder the answer is a text of its own.
+    const Ids before = model.config.has_encoder() ? Ids() : prompts[i];
+    std::string text = answer_text(tokenizer, before, generations[i].ids);
     const bool correct = trimmed(text) == trimmed(result.questions[i].expected);
     result.answers.push_back({std::move(text), correct});
   }

@@ -21,7 +21,7 @@ namespace {
 // Prints text as ids come.
 class Printer {
  public:
-  Printer(const text::Tokenizer& tokenizer, const Ids& prompt)
+  Printer(const text::Tokenizer& tokenizer, std::span<const int32_t> prompt)
       : tokenizer_(tokenizer), decoder_(tokenizer) {
     decoder_.start_after(prompt);
   }
@@ -54,8 +54,8 @@ class Session {
     if (!recipe.ids.empty() && recipe.is_given("prompt_format"))
       recipe.fail("prompt_format", "is about prompt, and ids= are taken as they are; leave it out");
     if (has_tokenizer()) tokenizer_.emplace(open_tokenizer(recipe, model_));
-    prompt_ =
-        recipe.ids.empty() ? recipe_prompt(recipe, *tokenizer_) : recipe_ids(recipe, model_.config);
+    prompt_ = recipe.ids.empty() ? recipe_prompt(recipe, *tokenizer_, model_.config.has_encoder())
+                                 : recipe_ids(recipe, model_.config);
   }
 
   void run(bool json) {
@@ -72,7 +72,8 @@ class Session {
     else if (!model_.folder.empty())
       options.stop_ids = text::folder_stop_ids(model_.folder);
     const std::vector<Ids> prompts{prompt_};
-    Inference inference(recipe_, model_, shape_for(prompts, options, 1));
+    Inference inference(recipe_, model_,
+                        shape_for(prompts, options, 1, model_.config.has_encoder()));
     Generator generator(inference);
     if (json)
       print_json(generator.run(prompts, options).front(), generator.times(), inference);
@@ -81,6 +82,12 @@ class Session {
   }
 
  private:
+  // What the answer continues; of an encoder-decoder it is a text of its own.
+  std::span<const int32_t> before_answer() const {
+    if (model_.config.has_encoder()) return {};
+    return prompt_;
+  }
+
   // Ids alone need none; a folder that has one gives the text, too.
   bool has_tokenizer() const {
     return recipe_.ids.empty() ||
@@ -94,7 +101,7 @@ class Session {
       base::print("{}\n", fmt::join(generator.run(prompts, options).front().ids, " "));
       return;
     }
-    Printer printer(*tokenizer_, prompt_);
+    Printer printer(*tokenizer_, before_answer());
     generator.run(prompts, options, [&](int64_t, int32_t id) { printer.push(id); });
     printer.finish();
   }
@@ -112,7 +119,7 @@ class Session {
         {"prefill_seconds", times.prefill_seconds},
         {"decode_seconds", times.decode_seconds},
         {"device", {{"peak_bytes", inference.device_bytes()}}}};
-    if (tokenizer_) result["text"] = answer_text(*tokenizer_, prompt_, generation.ids);
+    if (tokenizer_) result["text"] = answer_text(*tokenizer_, before_answer(), generation.ids);
     base::print("{}\n", result.dump());
   }
 

@@ -13,6 +13,11 @@ using Clock = std::chrono::steady_clock;
 
 int64_t size_of(const Ids& ids) { return static_cast<int64_t>(ids.size()); }
 
+int64_t in_steps(int64_t tokens) {
+  constexpr int64_t kStep = plan::kMinPrefillTokens;
+  return (tokens + kStep - 1) / kStep * kStep;
+}
+
 }  // namespace
 
 // Prompts that are continued side by side: prompt first + s is sequence s.
@@ -27,7 +32,7 @@ struct Generator::Group {
 };
 
 plan::InferenceShape shape_for(std::span<const Ids> prompts, const GenerationOptions& options,
-                               int64_t batch) {
+                               int64_t batch, bool has_encoder) {
   plan::InferenceShape shape;
   shape.candidates = candidates_of(options.sampling);
   shape.sequences = std::clamp<int64_t>(static_cast<int64_t>(prompts.size()), 1, batch);
@@ -40,10 +45,17 @@ plan::InferenceShape shape_for(std::span<const Ids> prompts, const GenerationOpt
     most_tokens = std::max(most_tokens, group_tokens);
     longest = std::max(longest, size_of(prompts[i]));
   }
+  const int64_t prompt_tokens = std::min(plan::kPrefillTokens, in_steps(most_tokens));
+  if (has_encoder) {
+    // A decoder begins with one token. An encoder reads whole prompts.
+    shape.capacity = {options.max_new_tokens, longest};
+    shape.prefill_tokens = in_steps(shape.sequences);
+    shape.encoder_tokens = std::max(in_steps(longest), prompt_tokens);
+    return shape;
+  }
   // The last new token is given back and never read.
   shape.capacity = longest + options.max_new_tokens - 1;
-  constexpr int64_t kStep = plan::kMinPrefillTokens;
-  shape.prefill_tokens = std::min(plan::kPrefillTokens, (most_tokens + kStep - 1) / kStep * kStep);
+  shape.prefill_tokens = prompt_tokens;
   return shape;
 }
 
@@ -57,16 +69,20 @@ void check_ids(std::span<const int32_t> ids, const models::ModelConfig& model, c
 }
 
 void Generator::check(std::span<const Ids> prompts, const GenerationOptions& options) const {
-  const int64_t capacity = inference_.spec().capacity.decoder();
+  const base::PerStream<int64_t>& capacity = inference_.spec().capacity;
+  const auto fits = [&](int64_t prompt) {
+    if (!capacity.has_encoder()) return prompt + options.max_new_tokens - 1 <= capacity.decoder();
+    return prompt <= capacity[base::TokenStream::encoder] &&
+           options.max_new_tokens <= capacity.decoder();
+  };
   if (forward_.has_candidates())
     SNUG_CHECK_EQ(candidates_of(options.sampling), inference_.spec().candidates);
   for (const Ids& prompt : prompts) {
     if (prompt.empty())
       base::throw_user_error("the prompt is empty, and a model needs a token to continue from");
     check_ids(prompt, inference_.model(), "the prompt");
-    SNUG_CHECK(size_of(prompt) + options.max_new_tokens - 1 <= capacity,
-               "a prompt of {} tokens and {} new ones in a cache of {}", prompt.size(),
-               options.max_new_tokens, capacity);
+    SNUG_CHECK(fits(size_of(prompt)), "a prompt of {} tokens and {} new ones in a cache of {}",
+               prompt.size(), options.max_new_tokens, capacity.sum());
   }
 }
 
@@ -86,7 +102,7 @@ std::vector<Generation> Generator::run(std::span<const Ids> prompts,
                 .results = std::span(results).subspan(first, count),
                 .next = Ids(sequences, CachedForward::kIdle)};
     const Clock::time_point begin = Clock::now();
-    prefill(group);
+    inference_.spec().capacity.has_encoder() ? prefill_encoder(group) : prefill(group);
     const Clock::time_point middle = Clock::now();
     decode(group);
     times_.prefill_seconds += std::chrono::duration<double>(middle - begin).count();
@@ -116,6 +132,25 @@ void Generator::prefill(Group& group) {
     }
     forward_.prefill(parts);
     for (const int64_t sequence : complete) take_token(group, sequence);
+  }
+}
+
+// An encoder reads as many prompts at once as there is room for, and the decoder begins.
+void Generator::prefill_encoder(Group& group) {
+  forward_.clear();
+  const auto start = static_cast<int32_t>(inference_.model().decoder_start_id);
+  size_t prompt = 0;
+  while (prompt < group.prompts.size()) {
+    std::vector<SequencePart> parts;
+    const size_t first = prompt;
+    for (int64_t room = forward_.encoder_tokens(); prompt < group.prompts.size(); ++prompt) {
+      const Ids& ids = group.prompts[prompt];
+      if (size_of(ids) > room) break;
+      room -= size_of(ids);
+      parts.push_back({static_cast<int64_t>(prompt), {&start, 1}, ids});
+    }
+    forward_.prefill(parts);
+    for (size_t done = first; done < prompt; ++done) take_token(group, static_cast<int64_t>(done));
   }
 }
 

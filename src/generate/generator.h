@@ -33,8 +33,9 @@ struct GenerationTimes {
 };
 
 // Sizes for these prompts: the longest with its new tokens, and `batch` at most side by side.
+// `has_encoder`: prompts are an encoder's.
 plan::InferenceShape shape_for(std::span<const Ids> prompts, const GenerationOptions& options,
-                               int64_t batch);
+                               int64_t batch, bool has_encoder = false);
 
 class Generator {
  public:
@@ -55,6 +56,7 @@ class Generator {
   struct Group;
   void check(std::span<const Ids> prompts, const GenerationOptions& options) const;
   void prefill(Group& group);
+  void prefill_encoder(Group& group);
   void decode(Group& group);
   void take_token(Group& group, int64_t sequence);
 

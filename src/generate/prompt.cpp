@@ -62,14 +62,24 @@ std::vector<int32_t> chat_prompt(const text::Tokenizer& tokenizer, const std::st
   return text_prompt(tokenizer, prompt);
 }
 
-std::vector<int32_t> recipe_prompt(const formats::Recipe& recipe,
-                                   const text::Tokenizer& tokenizer) {
+std::vector<int32_t> encoder_prompt(const text::Tokenizer& tokenizer, const std::string& text) {
+  return ids_of(tokenizer, std::vector<Part>{{text, -1, false}}, SpecialTokens::around);
+}
+
+std::vector<int32_t> recipe_prompt(const formats::Recipe& recipe, const text::Tokenizer& tokenizer,
+                                   bool has_encoder) {
+  const auto prompt = [&](const std::string& text) {
+    return has_encoder ? encoder_prompt(tokenizer, text) : text_prompt(tokenizer, text);
+  };
   switch (recipe.prompt_format) {
     case formats::PromptFormat::raw:
-      return text_prompt(tokenizer, recipe.prompt);
+      return prompt(recipe.prompt);
     case formats::PromptFormat::alpaca:
-      return text_prompt(tokenizer, text::alpaca_prompt(recipe.prompt, ""));
+      return prompt(text::alpaca_prompt(recipe.prompt, ""));
     case formats::PromptFormat::chat:
+      if (has_encoder)
+        recipe.fail("prompt_format",
+                    "is chat, which is not built for encoder-decoders; use raw or alpaca");
       return chat_prompt(tokenizer, recipe.chat_template,
                          {.messages = {Message("user", recipe.prompt)}});
   }

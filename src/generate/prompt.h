@@ -32,13 +32,18 @@ std::vector<int32_t> prompt_before(const text::Tokenizer& tokenizer, const std::
 std::vector<int32_t> chat_prompt(const text::Tokenizer& tokenizer, const std::string& chat_template,
                                  const text::Conversation& conversation);
 
-// recipe.prompt in the form that recipe.prompt_format names.
-std::vector<int32_t> recipe_prompt(const formats::Recipe& recipe, const text::Tokenizer& tokenizer);
+// What an encoder reads of a text: with all that the tokenizer puts around one, EOS at its end.
+std::vector<int32_t> encoder_prompt(const text::Tokenizer& tokenizer, const std::string& text);
+
+// recipe.prompt in the form that recipe.prompt_format names; for an encoder, if the model has one.
+// Throws UserError for a conversation with an encoder-decoder.
+std::vector<int32_t> recipe_prompt(const formats::Recipe& recipe, const text::Tokenizer& tokenizer,
+                                   bool has_encoder);
 
 // recipe.ids, narrowed. Throws UserError for one that the model has no row for.
 std::vector<int32_t> recipe_ids(const formats::Recipe& recipe, const models::ModelConfig& model);
 
-// The text of an answer: its ids without a stop id at the end.
+// The text of an answer to a prompt that the same stream has: its ids without a stop id at the end.
 std::string answer_text(const text::Tokenizer& tokenizer, std::span<const int32_t> prompt,
                         std::span<const int32_t> ids);
 

@@ -34,8 +34,21 @@ Question conversation(const Record& record, const formats::Recipe& recipe,
           .expected = answer.content()};
 }
 
+Question question_of_parts(const Record& record, const text::Tokenizer& tokenizer) {
+  if (record.form != RecordForm::alpaca && record.form != RecordForm::prompt_completion)
+    base::throw_user_error(
+        "it is of the form {}, which is not built for encoder-decoders; expected instruction and "
+        "output (alpaca), or prompt and completion",
+        text::name_of(record.form));
+  const bool is_alpaca = record.form == RecordForm::alpaca;
+  return {.shown = is_alpaca ? instruction_of(record.prompt) : record.prompt,
+          .ids = encoder_prompt(tokenizer, record.prompt),
+          .expected = record.answer};
+}
+
 Question question_of(const Record& record, const formats::Recipe& recipe,
-                     const text::Tokenizer& tokenizer) {
+                     const text::Tokenizer& tokenizer, bool has_encoder) {
+  if (has_encoder) return question_of_parts(record, tokenizer);
   switch (record.form) {
     case RecordForm::alpaca:
       return {instruction_of(record.prompt), prompt_before(tokenizer, record.prompt, record.answer),
@@ -68,7 +81,7 @@ Question question_of(const Record& record, const formats::Recipe& recipe,
 }  // namespace
 
 std::vector<Question> read_questions(const formats::Recipe& recipe,
-                                     const text::Tokenizer& tokenizer) {
+                                     const text::Tokenizer& tokenizer, bool has_encoder) {
   text::RecordReader reader(recipe.data);
   std::vector<Question> questions;
   for (text::RawRecord raw; reader.next(raw);) {
@@ -76,7 +89,7 @@ std::vector<Question> read_questions(const formats::Recipe& recipe,
     if (reader.format() != text::RecordReader::Format::plain_text)
       record = text::parse_record(raw, recipe.data, plan::record_form(recipe.data_format));
     try {
-      questions.push_back(question_of(record, recipe, tokenizer));
+      questions.push_back(question_of(record, recipe, tokenizer, has_encoder));
     } catch (const base::UserError& error) {
       throw base::UserError(fmt::format("record {}: {}", raw.number, error.what()),
                             {recipe.data, raw.line, 0});

@@ -18,8 +18,9 @@ struct Question {
 };
 
 // Reads recipe.data: records of the forms that have an answer (alpaca, prompt/completion, and
-// conversations, whose last text is the answer). Throws UserError with file and line.
+// conversations, whose last text is the answer). `has_encoder`: prompts are an encoder's, and there
+// are no conversations. Throws UserError with file and line.
 std::vector<Question> read_questions(const formats::Recipe& recipe,
-                                     const text::Tokenizer& tokenizer);
+                                     const text::Tokenizer& tokenizer, bool has_encoder = false);
 
 }  // namespace snug::generate

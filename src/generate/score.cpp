@@ -113,6 +113,10 @@ std::vector<double> log_probabilities(
 int score(const formats::Recipe& recipe, bool json) {
   check_output(recipe);
   const models::ModelSource model = runtime::open_model(recipe);
+  if (model.config.has_encoder())
+    recipe.fail("model",
+                "has an encoder, for which snug score is not built: it scores one text; snug "
+                "evaluate compares answers");
   const std::vector<int32_t> ids = read_ids(recipe, model);
   const auto tokens = static_cast<int64_t>(ids.size());
   Inference inference(recipe, model, score_shape(tokens));

@@ -19,6 +19,7 @@
 #include "program/builder.h"
 #include "program/inputs.h"
 #include "program/operands.h"
+#include "program/tensor_names.h"
 
 namespace snug::methods {
 namespace {
@@ -228,6 +229,14 @@ class LoraRewrite {
     TensorId b = kNone;
   };
 
+  // Tokens per row of what a linear reads: streams have as many rows.
+  int64_t row_length(TensorId x) const {
+    const TensorId tokens = forward_.find(program::kTokensName);
+    if (tokens == kNone) return options_.row_tokens;
+    const int64_t rows = forward_.tensor(tokens).shape[0] / options_.row_tokens;
+    return std::max<int64_t>(1, result_.tensor(x).shape[0] / std::max<int64_t>(rows, 1));
+  }
+
   // The operand of A: x, or x with dropout. Each module draws its own mask, as PEFT does.
   TensorId dropped(const Adapted& adapted, int32_t site) {
     if (options_.dropout == 0.0) return adapted.x;
@@ -236,7 +245,7 @@ class LoraRewrite {
         activation(adapted.output, "dropped", result_.tensor(adapted.x).shape.columns());
     emit(adapted.linear,
          Dropout{.probability = static_cast<float>(options_.dropout),
-                 .row_length = options_.row_tokens,
+                 .row_length = row_length(adapted.x),
                  .seed = options_.seed,
                  .site = site},
          {adapted.x, random}, y);

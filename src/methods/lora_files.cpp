@@ -213,6 +213,7 @@ AdapterConfig config(const SavedAdapter& saved) {
                     .use_rslora = saved.recipe.use_rslora,
                     .use_dora = saved.recipe.use_dora,
                     .fan_in_fan_out = saved.transposed_linears,
+                    .has_encoder = saved.has_encoder,
                     .target_modules = written_targets(saved),
                     .base_model = saved.recipe.model,
                     .modules_to_save = saved.recipe.modules_to_save};

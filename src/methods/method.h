@@ -35,6 +35,7 @@ struct SavedAdapter {
   std::span<const program::Tensor> tensors;  // of role adapter
   bool transposed_linears = false;           // the base model stores some as (in, out)
   bool has_experts = false;                  // which are no linears here
+  bool has_encoder = false;                  // the base model is an encoder-decoder
 };
 
 // What a method may ask of the model that it is used with.

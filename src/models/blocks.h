@@ -1,6 +1,7 @@
 // What models are made of: the vocabulary in which the file of a family describes its network.
 //
-//   stack    embedding, layers, final norm, head
+//   stack    an encoder, if there is one; embedding, layers, final norm, head
+//   encoder  layers that read all of their input, and a final norm
 //   layer    branches, one after another or side by side, each of which adds to the residual stream
 //   branch   x + norm_after(block(norm_before(x))), where either norm may be absent
 //   block    attention, an mlp that is gated or plain, or a mixture of gated mlps
@@ -35,8 +36,8 @@ struct Norm {
   bool bias = false;
 };
 
-// gelu is the exact form, gelu_tanh the approximation.
-enum class Activation : uint8_t { silu, gelu, gelu_tanh };
+// gelu is the exact form, gelu_tanh the approximation; relu is for an mlp without a gate.
+enum class Activation : uint8_t { silu, gelu, gelu_tanh, relu };
 
 // y = x W^T, plus a bias where there is one. W is stored (out, in), or (in, out) where files hold
 // its transpose; in 4 bits it is (out, in) in any case, as bitsandbytes has it.
@@ -46,6 +47,7 @@ struct Linear {
   int64_t in = 0;
   bool bias = false;
   bool transposed = false;
+  bool in_16_bits = false;  // also where other linears are stored in 4, as bitsandbytes keeps it
 };
 
 // In which order fused projections hold their rows.
@@ -80,7 +82,16 @@ struct Rotary {
   RopeConfig rope;
 };
 
-// Causal attention of `heads` query heads, of which heads / kv_heads share a key and value head.
+// A table (buckets, heads) of numbers that are added to scores by the distance of a key, as T5 has
+// it (bucket_of in program/kinds/attention.h). `module` is its whole name: layers that name one
+// table share it, and it belongs to none of them.
+struct RelativeBias {
+  std::string module;
+  int64_t buckets = 0;
+  int64_t max_distance = 0;
+};
+
+// Attention of `heads` query heads, of which heads / kv_heads share a key and value head.
 struct AttentionBlock {
   int64_t heads = 0;
   int64_t kv_heads = 0;
@@ -99,6 +110,10 @@ struct AttentionBlock {
   // Of ALiBi's slopes, which add to a score in proportion to the distance of its key; 0: none do.
   float alibi_scale = 0.0F;
   Linear output;
+  std::optional<RelativeBias> relative_bias;
+  bool causal = true;  // a query sees the keys up to its own; otherwise all of its document
+  // Keys and values are made of what the encoder gives; otherwise of the block's input.
+  bool reads_encoder = false;
   bool rotated = true;        // by the stack's table
   bool local_rotary = false;  // by its second table
 };
@@ -175,6 +190,14 @@ struct Layer {
   }
 };
 
+// What stands before a decoder's layers and reads a stream of tokens of its own, through the
+// embedding that both share. Its last norm gives what attention that `reads_encoder` reads.
+struct Encoder {
+  std::string prefix;  // of the modules of a layer, as the stack's
+  std::vector<Layer> layers;
+  Norm final_norm;
+};
+
 struct Stack {
   int64_t hidden_size = 0;
   int64_t vocab_size = 0;
@@ -185,11 +208,13 @@ struct Stack {
   std::string positions;
   int64_t position_rows = 0;
   std::optional<Norm> embedding_norm;  // of what enters the first layer
+  std::optional<Encoder> encoder;
   std::string prefix;  // of the modules of a layer: "model.layers", a number follows
   // What files may leave out at the front of all modules but the head: "transformer.".
   std::string optional_prefix;
   std::vector<Layer> layers;
   Norm final_norm;
+  double head_scale = 1.0;     // of what the head reads
   std::string head;            // the module that gives logits
   bool tied_head = false;      // the head's weight is the embedding's table
   bool head_bias = false;      // logits have a bias, which is the head's own
@@ -198,9 +223,25 @@ struct Stack {
   std::optional<Rotary> local_rotary;  // a second table, for blocks that say so
   // Tensors of a layer that files may hold besides its weights: "attention.masked_bias".
   std::vector<std::string> ignored;
+  // Other names that files may give the embedding's table.
+  std::vector<std::string> embedding_copies;
 
+  // Layers are numbered in the order in which they work, the encoder's first.
+  int64_t encoder_layers() const {
+    return encoder ? static_cast<int64_t>(encoder->layers.size()) : 0;
+  }
+  int64_t layer_count() const { return encoder_layers() + static_cast<int64_t>(layers.size()); }
+  const Layer& layer(int64_t index) const {
+    const int64_t first = encoder_layers();
+    return index < first ? encoder->layers[static_cast<size_t>(index)]
+                         : layers[static_cast<size_t>(index - first)];
+  }
   // "model.layers.3".
-  std::string layer_name(int64_t layer) const { return prefix + "." + std::to_string(layer); }
+  std::string layer_name(int64_t index) const {
+    const int64_t first = encoder_layers();
+    return index < first ? encoder->prefix + "." + std::to_string(index)
+                         : prefix + "." + std::to_string(index - first);
+  }
 };
 
 // "self_attn.q_proj.weight", and the name of a linear's bias.

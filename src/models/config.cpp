@@ -78,6 +78,14 @@ std::optional<std::string> nearest_preset(std::string_view word) {
 
 }  // namespace
 
+ModelConfig with_layers(ModelConfig config, int64_t layers) {
+  config.num_layers = layers;
+  if (!config.has_encoder()) return config;
+  config.encoder_layers = layers;
+  config.num_layers += layers;
+  return config;
+}
+
 ModelConfig parse_config(std::string_view text, const std::string& file) {
   const auto json = base::parse_json(text, file);
   return parse_config_object(base::JsonObject(json, file));

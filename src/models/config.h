@@ -22,15 +22,17 @@ struct StoredNf4 {
 
 // How a model knows the order of tokens.
 enum class Positions : uint8_t {
-  rotary,   // queries and keys are rotated
-  learned,  // a table's rows are added to the embeddings, so there are no positions beyond it
-  alibi,    // scores fall with the distance of the key
+  rotary,    // queries and keys are rotated
+  learned,   // a table's rows are added to the embeddings, so there are no positions beyond it
+  alibi,     // scores fall with the distance of the key
+  relative,  // scores have a bias by the distance of the key, which a table holds
 };
 
 struct ModelConfig {
   std::string model_type;  // Hugging Face's: "llama", "mistral", ...
   int64_t hidden_size = 0;
-  int64_t num_layers = 0;
+  int64_t num_layers = 0;      // of all stacks
+  int64_t encoder_layers = 0;  // of these, the encoder's, which come first; 0: there is no encoder
   int64_t num_heads = 0;
   int64_t num_kv_heads = 0;
   int64_t head_dim = 0;
@@ -49,6 +51,14 @@ struct ModelConfig {
   bool parallel_residual = false;  // blocks of a layer stand side by side, where a family has both
   int64_t parallel_norms = 1;      // and read so many norms, where a family has one or two
   bool gelu_tanh = false;          // gelu in its tanh form, likewise
+  bool gated_mlp = true;           // an mlp has a gate, where a family has both
+  bool scaled_head = false;        // what the head reads is scaled, likewise
+  int64_t relative_buckets = 0;    // of the table of relative positions
+  int64_t relative_distance = 0;   // that its last row holds, with all beyond
+  // Next to an encoder: the token that begins every document of a decoder, and the one that a
+  // decoder reads in place of a label without loss.
+  int64_t decoder_start_id = 0;
+  int64_t padding_id = 0;
   // Mixtures of experts, where a family has them.
   int64_t num_experts = 0;
   int64_t chosen_experts = 0;         // that each token is given to
@@ -68,6 +78,7 @@ struct ModelConfig {
   std::optional<StoredNf4> stored;  // nothing: 16 or 32 bits
   int64_t file_width = 2;  // bytes of a weight in its files that is not stored so, as it says
 
+  bool has_encoder() const { return encoder_layers > 0; }
   // Of the loss that balances experts in training; 0: there is none.
   double router_loss_factor() const { return router_loss ? router_coefficient : 0.0; }
   int64_t rotary_width() const {
@@ -78,6 +89,9 @@ struct ModelConfig {
     return windows.empty() ? 0 : windows[static_cast<size_t>(layer)];
   }
 };
+
+// The model with so many layers, of an encoder and of a decoder each.
+ModelConfig with_layers(ModelConfig config, int64_t layers);
 
 // Reads a config.json's text; `file` is named in errors. Throws UserError for an unknown
 // model_type, a missing or impossible value, and everything in the file that would change the

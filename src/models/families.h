@@ -52,6 +52,7 @@ extern const Family kGptOss;
 extern const Family kLlama;
 extern const Family kMistral;
 extern const Family kMixtral;
+extern const Family kMt5;
 extern const Family kOlmo2;
 extern const Family kPhi;
 extern const Family kPhi3;
@@ -59,6 +60,7 @@ extern const Family kQwen2;
 extern const Family kQwen3;
 extern const Family kQwen3Moe;
 extern const Family kStablelm;
+extern const Family kT5;
 
 // The network that the config's family makes of it.
 Stack stack_of(const ModelConfig& config);

@@ -32,25 +32,57 @@ class Forward : ForwardBuilder {
     declare_inputs();
     declare_weights();
     make_rotary_tables();
-    TensorId hidden = embed();
-    for (layer_ = 0; layer_ < layers(); ++layer_) {
-      builder_.set_layer(static_cast<int32_t>(layer_));
-      hidden = add_branches(hidden);
-    }
-    builder_.set_layer(-1);
+    if (runs_encoder()) encode();
+    const TensorId hidden = through_layers(embed(), layers());
     balance_experts();
     head(norm(hidden, stack_.final_norm, "final.norm"));
     return builder_.take();
   }
 
  private:
+  bool runs_encoder() const { return stack_.encoder && options_.tokens.has_encoder(); }
+  bool has_cache() const { return options_.cache_capacity.decoder() > 0; }
+
+  // What attention that `reads_encoder` reads, and all of what makes it.
+  void encode() {
+    stream_ = base::TokenStream::encoder;
+    const TensorId hidden = through_layers(embed(), stack_.encoder_layers());
+    encoded_ = norm(hidden, stack_.encoder->final_norm, "final.norm");
+    stream_ = base::TokenStream::decoder;
+  }
+
+  // From the residual stream that enters the layer at hand to the one that enters layer `end`.
+  TensorId through_layers(TensorId hidden, int64_t end) {
+    for (; layer_ < end; ++layer_) {
+      builder_.set_layer(static_cast<int32_t>(layer_));
+      hidden = add_branches(hidden);
+    }
+    builder_.set_layer(-1);
+    return hidden;
+  }
+
+  void declare_encoder_inputs() {
+    SNUG_CHECK(runs_encoder() || has_cache(), "{} has nothing of the encoder",
+               program::name_of(options_.program));
+    stream_ = base::TokenStream::encoder;
+    if (runs_encoder()) {
+      encoder_tokens_ = batch(kTokensName, {tokens()});
+      encoder_bounds_ = batch(kQueryBoundsName, {options_.segments, 2});
+      if (has_cache()) encoder_slots_ = batch(kSlotsName, {tokens()});
+    }
+    encoder_key_bounds_ =
+        has_cache() ? batch(kKeyBoundsName, {options_.segments, 2}) : encoder_bounds_;
+    stream_ = base::TokenStream::decoder;
+  }
+
   void declare_inputs() {
+    if (stack_.encoder) declare_encoder_inputs();
     tokens_ = batch(kTokensName, {tokens()});
     const bool rotates = reads_rotary(stack_, false) || reads_rotary(stack_, true);
     if (rotates || !stack_.positions.empty()) positions_ = batch(kPositionsName, {tokens()});
     query_bounds_ = batch(kQueryBoundsName, {options_.segments, 2});
     key_bounds_ = query_bounds_;
-    if (options_.cache_capacity > 0) {
+    if (has_cache()) {
       key_bounds_ = batch(kKeyBoundsName, {options_.segments, 2});
       slots_ = batch(kSlotsName, {tokens()});
     }
@@ -85,10 +117,13 @@ class Forward : ForwardBuilder {
     const bool has_positions = !stack_.positions.empty();
     int steps = (scale != 1.0F) + has_positions + stack_.embedding_norm.has_value();
     const auto result = [&](const char* name) {
-      return steps-- == 0 ? residual_stream(0) : activation(name, stack_.hidden_size);
+      return steps-- == 0 ? residual_stream(layer_) : activation(name, stack_.hidden_size);
     };
     TensorId hidden = result("embedded");
-    builder_.emit(Embedding{}, {weight(embedding_weight(stack_)), tokens_}, {hidden});
+    const bool is_encoder = stream_ == base::TokenStream::encoder;
+    builder_.emit(Embedding{},
+                  {weight(embedding_weight(stack_)), is_encoder ? encoder_tokens_ : tokens_},
+                  {hidden});
     if (scale != 1.0F) {
       const TensorId scaled = result("embedded.scaled");
       builder_.emit(Scale{.factor = rounded(scale, options_.compute)}, {hidden}, {scaled});
@@ -169,6 +204,12 @@ class Forward : ForwardBuilder {
                                 attention.heads + attention.kv_heads);
       return split(all, projections, {"q", "k", "v"});
     }
+    if (attention.reads_encoder) {
+      const std::vector<Linear>& parts = projections.parts;
+      const TensorId q = linear(x, parts[0], "q");
+      if (!runs_encoder()) return {q, kNone, kNone};
+      return {q, linear(encoded_, parts[1], "k"), linear(encoded_, parts[2], "v")};
+    }
     std::vector<TensorId> heads =
         projections.is_fused() ? copy_groups(linear(x, projections.whole(), "qkv"), attention)
                                : project(x, projections, {"q", "k", "v"});
@@ -179,14 +220,31 @@ class Forward : ForwardBuilder {
     return heads;
   }
 
-  // Appends new rows to the layer's cache and returns it; the rows themselves without a cache.
-  TensorId cached(TensorId rows, const char* name) {
-    if (options_.cache_capacity == 0) return rows;
-    const TensorId cache =
-        declare(fmt::format("layers.{}.{}", layer_, name), {options_.cache_capacity, columns(rows)},
-                options_.compute, Role::kv_cache, Lifetime::run, builder_.layer());
-    builder_.emit(CacheWrite{}, {rows, slots_}, {}, {cache});
+  // Appends new rows, where there are any, to the layer's cache and returns it; the rows themselves
+  // without a cache, and within the encoder.
+  TensorId cached(TensorId new_rows, const AttentionBlock& attention, const char* name) {
+    if (!has_cache() || stream_ == base::TokenStream::encoder) return new_rows;
+    const auto keys_of =
+        attention.reads_encoder ? base::TokenStream::encoder : base::TokenStream::decoder;
+    const Shape shape{options_.cache_capacity[keys_of], attention.kv_heads * attention.head_dim};
+    const TensorId cache = declare(local_name(name), shape, options_.compute, Role::kv_cache,
+                                   Lifetime::run, builder_.layer());
+    if (new_rows != kNone)
+      builder_.emit(CacheWrite{}, {new_rows, attention.reads_encoder ? encoder_slots_ : slots_}, {},
+                    {cache});
     return cache;
+  }
+
+  TensorId key_bounds_of(const AttentionBlock& attention) const {
+    if (stream_ == base::TokenStream::encoder) return encoder_bounds_;
+    return attention.reads_encoder ? encoder_key_bounds_ : key_bounds_;
+  }
+
+  // Of queries and of keys; of two streams they differ, and nothing is said.
+  int64_t segment_tokens(const AttentionBlock& attention) const {
+    const base::PerStream<int64_t>& known = options_.segment_tokens;
+    const bool is_known = known.has_encoder() == stack_.encoder.has_value();
+    return is_known && !attention.reads_encoder ? known[stream_] : 0;
   }
 
   TensorId output_of(const AttentionBlock& attention, TensorId x) {
@@ -194,67 +252,55 @@ class Forward : ForwardBuilder {
     const TensorId o = activation("attention", columns(heads[0]));
     const TensorId lse =
         builder_.activation(local_name("lse"), {attention.heads, tokens()}, DType::f32);
-    std::vector<TensorId> reads{heads[0], cached(heads[1], "key_cache"),
-                                cached(heads[2], "value_cache"), query_bounds_, key_bounds_};
+    const bool is_encoder = stream_ == base::TokenStream::encoder;
+    std::vector<TensorId> reads{heads[0], cached(heads[1], attention, "key_cache"),
+                                cached(heads[2], attention, "value_cache"),
+                                is_encoder ? encoder_bounds_ : query_bounds_,
+                                key_bounds_of(attention)};
     if (!attention.sinks.empty()) reads.push_back(weight(attention.sinks));
+    const std::optional<RelativeBias>& bias = attention.relative_bias;
+    if (bias) reads.push_back(weight_named(weight_name(bias->module)));
     builder_.emit(Attention{.heads = attention.heads,
                             .kv_heads = attention.kv_heads,
                             .head_dim = attention.head_dim,
                             .scale = attention.scale,
+                            .causal = attention.causal,
                             .window = attention.window,
                             .softcap = attention.softcap,
                             .alibi_scale = attention.alibi_scale,
                             .sinks = !attention.sinks.empty(),
-                            .segment_tokens = options_.segment_tokens[stream_],
+                            .relative_bias = bias.has_value(),
+                            .max_distance = bias ? bias->max_distance : 0,
+                            .segment_tokens = segment_tokens(attention),
                             .no_empty_segments = options_.no_empty_segments,
                             .deterministic = options_.deterministic},
                   std::move(reads), {o, lse});
     return linear(o, attention.output, "attention_output");
   }
 
-  TensorId output_of(const GatedMlp& mlp, TensorId x) {
-    const Projections& projections = mlp.gate_up;
-    const std::vector<TensorId> both =
-        projections.is_fused()
-            ? split(linear(x, projections.whole(), "gate_up"), projections, {"gate", "up"})
-            : project(x, projections, {"gate", "up"});
-    const TensorId gated = activation("gated", mlp.down.in);
-    switch (mlp.activation) {
-      case Activation::silu:
-        builder_.emit(SiluMul{}, {both[0], both[1]}, {gated});
-        break;
-      case Activation::gelu:
-      case Activation::gelu_tanh:
-        builder_.emit(GeluMul{.tanh = mlp.activation == Activation::gelu_tanh}, {both[0], both[1]},
-                      {gated});
-        break;
-    }
-    return linear(gated, mlp.down, "mlp_output");
-  }
-
-  TensorId output_of(const Mlp& mlp, TensorId x) {
-    SNUG_CHECK(mlp.activation != Activation::silu, "a plain mlp has gelu, and {} has silu",
-               mlp.up.module);
-    const TensorId up = linear(x, mlp.up, "up");
-    const TensorId activated = activation("activated", mlp.down.in);
-    builder_.emit(Gelu{.tanh = mlp.activation == Activation::gelu_tanh}, {up}, {activated});
-    return linear(activated, mlp.down, "mlp_output");
-  }
-
+  TensorId output_of(const GatedMlp& gated, TensorId x) { return mlp(x, gated); }
+  TensorId output_of(const Mlp& plain, TensorId x) { return mlp(x, plain); }
   TensorId output_of(const ExpertsBlock& mixture, TensorId x) { return experts(x, mixture); }
 
   static std::string name_of(const Block& block) {
     return std::holds_alternative<AttentionBlock>(block) ? "attention" : "mlp";
   }
 
+  // Of names of activations: a layer may have attention of both kinds.
+  static const char* prefix_of(const Block& block) {
+    const auto* attention = std::get_if<AttentionBlock>(&block);
+    return attention != nullptr && attention->reads_encoder ? "cross_" : "";
+  }
+
   // The stream after all branches of the layer at hand, which is the next layer's input.
   TensorId add_branches(const TensorId input) {
-    const Layer& layer = stack_.layers[static_cast<size_t>(layer_)];
+    const Layer& layer = stack_.layer(layer_);
     TensorId stream = input;
     TensorId normed = kNone;
     for (size_t i = 0; i < layer.branches.size(); ++i) {
       const Branch& branch = layer.branches[i];
       const std::string name = name_of(branch.block);
+      branch_prefix_ = prefix_of(branch.block);
       if (!layer.shares_norm(i))
         normed = norm_if(branch.norm_before, layer.parallel ? input : stream, name + "_norm");
       const TensorId result =
@@ -266,10 +312,19 @@ class Forward : ForwardBuilder {
       builder_.emit(Add{}, {stream, output}, {sum});
       stream = sum;
     }
+    branch_prefix_.clear();
     return stream;
   }
 
-  void head(TensorId hidden) {
+  TensorId scaled_for_head(TensorId hidden) {
+    if (stack_.head_scale == 1.0) return hidden;
+    const TensorId scaled = activation("final.scaled", stack_.hidden_size);
+    builder_.emit(Scale{.factor = static_cast<float>(stack_.head_scale)}, {hidden}, {scaled});
+    return scaled;
+  }
+
+  void head(const TensorId normed) {
+    const TensorId hidden = scaled_for_head(normed);
     const TensorId w = weight(stack_.tied_head ? embedding_weight(stack_) : head_weight(stack_));
     if (options_.head == Head::logits) return head_logits(hidden, w);
     const TensorId targets = batch(kTargetsName, {tokens()});
@@ -310,6 +365,8 @@ class Forward : ForwardBuilder {
                   {found(kLikeliestLogitsName, DType::f32), found(kLikeliestIdsName, DType::i32)});
   }
 
+  TensorId encoder_tokens_ = kNone, encoder_bounds_ = kNone, encoder_key_bounds_ = kNone;
+  TensorId encoder_slots_ = kNone, encoded_ = kNone;
   TensorId tokens_ = kNone, positions_ = kNone, key_bounds_ = kNone;
   TensorId slots_ = kNone, frequencies_ = kNone, rotary_ = kNone;
   TensorId local_frequencies_ = kNone, local_rotary_ = kNone;

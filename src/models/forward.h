@@ -23,7 +23,8 @@ struct ForwardOptions {
   // Batch tensors and logits are named after the program, where programs of a job differ in shape.
   bool own_inputs = false;
   program::DType compute = program::DType::f32;  // of weights and activations
-  // Capacity of each stream: rows of a micro-batch, flattened.
+  // Capacity of each stream: rows of a micro-batch, flattened. Without tokens of an encoder's it
+  // does not run, and what it made lies in caches.
   base::PerStream<int64_t> tokens = 0;
   int64_t segments = 0;  // capacity of the bounds
   // No segment of a stream is longer, and they ascend; 0: nothing is known.
@@ -35,8 +36,8 @@ struct ForwardOptions {
   double router_loss = 0;  // the factor of the loss that balances experts; 0: there is none
   int64_t outputs = 0;     // rows of logits, for Head::logits
   int64_t candidates = 0;  // 0: none are looked for
-  int64_t cache_capacity =
-      0;  // rows of the key and value caches; 0: no cache, keys are this batch's
+  // Rows of the key and value caches of each stream; 0: no cache, keys are this batch's.
+  base::PerStream<int64_t> cache_capacity = 0;
 };
 
 // Reads tensors named as the weights, and of lifetime step: `tokens` and, where the network asks
@@ -45,7 +46,9 @@ struct ForwardOptions {
 // experts are balanced (kinds/balance_loss.h), which gives `router_loss` (1); for logits
 // `output_rows` (outputs) i32; with a cache `slots` (tokens) i32 and the caches
 // `layers.N.key_cache`, `layers.N.value_cache` (capacity, kv_heads * head_dim) of lifetime run.
-// Without a cache, key_bounds is query_bounds.
+// Without a cache, key_bounds is query_bounds. An encoder reads tensors of its own stream
+// (program/tensor_names.h); with caches its `slots` and `key_bounds` are of those of attention that
+// reads it, `layers.N.cross_key_cache` and `layers.N.cross_value_cache`.
 program::Program forward(const Stack& stack, const ForwardOptions& options);
 
 }  // namespace snug::models

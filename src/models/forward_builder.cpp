@@ -44,15 +44,20 @@ void ForwardBuilder::declare_weights() {
 }
 
 TensorId ForwardBuilder::weight(const std::string& of_module) const {
-  const std::string name =
-      builder_.layer() < 0 ? of_module : fmt::format("{}.{}", stack_.layer_name(layer_), of_module);
+  return weight_named(builder_.layer() < 0
+                          ? of_module
+                          : fmt::format("{}.{}", stack_.layer_name(layer_), of_module));
+}
+
+TensorId ForwardBuilder::weight_named(const std::string& name) const {
   const auto found = weights_.find(name);
   SNUG_CHECK(found != weights_.end(), "no weight {}", name);
   return found->second;
 }
 
 std::string ForwardBuilder::local_name(std::string_view name) const {
-  return builder_.layer() < 0 ? std::string(name) : fmt::format("layers.{}.{}", layer_, name);
+  return builder_.layer() < 0 ? stream_name(stream_, name)
+                              : fmt::format("layers.{}.{}{}", layer_, branch_prefix_, name);
 }
 
 TensorId ForwardBuilder::activation(std::string_view name, int64_t width) {
@@ -61,11 +66,12 @@ TensorId ForwardBuilder::activation(std::string_view name, int64_t width) {
 
 TensorId ForwardBuilder::residual_stream(int64_t index) {
   const int32_t current = builder_.layer();
-  const bool last = index == layers();
+  const bool is_encoder = stream_ == base::TokenStream::encoder;
+  const bool last = index == (is_encoder ? stack_.encoder_layers() : layers());
   builder_.set_layer(last ? -1 : static_cast<int32_t>(index));
-  const TensorId id =
-      builder_.activation(last ? "final.input" : fmt::format("layers.{}.input", index),
-                          {tokens(), stack_.hidden_size}, options_.compute);
+  const TensorId id = builder_.activation(
+      last ? stream_name(stream_, "final.input") : fmt::format("layers.{}.input", index),
+      {tokens(), stack_.hidden_size}, options_.compute);
   builder_.set_layer(current);
   return id;
 }
@@ -93,11 +99,12 @@ void ForwardBuilder::emit_norm(TensorId x, const Norm& by, TensorId y) {
 
 TensorId ForwardBuilder::linear(TensorId x, const Linear& by, std::string_view name) {
   const TensorId w = weight(weight_name(by.module));
-  const TensorId y =
-      activation(by.bias ? fmt::format("{}.product", name) : std::string(name), by.out);
+  const program::Shape shape{rows(x), by.out};
+  const std::string product = by.bias ? fmt::format("{}.product", name) : std::string(name);
+  const TensorId y = builder_.activation(local_name(product), shape, options_.compute);
   builder_.emit(Matmul{.transpose_b = !by.transposed}, {x, w}, {y});
   if (!by.bias) return y;
-  const TensorId sum = activation(name, by.out);
+  const TensorId sum = builder_.activation(local_name(name), shape, options_.compute);
   builder_.emit(AddBias{}, {y, weight(bias_name(by.module))}, {sum});
   return sum;
 }

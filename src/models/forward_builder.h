@@ -30,15 +30,19 @@ class ForwardBuilder {
 
   // Of the stream at hand.
   int64_t tokens() const { return options_.tokens[stream_]; }
-  int64_t layers() const { return static_cast<int64_t>(stack_.layers.size()); }
+  int64_t layers() const { return stack_.layer_count(); }
   // The tensor of a module of the layer at hand, or of none ("lm_head.weight").
   TensorId weight(const std::string& of_module) const;
+  TensorId weight_named(const std::string& name) const;
+  int64_t rows(TensorId id) const { return builder_.program().tensor(id).shape[0]; }
   int64_t columns(TensorId id) const { return builder_.program().tensor(id).shape.columns(); }
 
-  // What an activation of the layer at hand is called in the program.
+  // What an activation of the layer at hand is called in the program. Outside of layers those of
+  // the encoder's stream have its name in front.
   std::string local_name(std::string_view name) const;
   TensorId activation(std::string_view name, int64_t width);
-  // The residual stream entering layer `index`; it belongs to the layer that reads it.
+  // The residual stream entering layer `index`; it belongs to the layer that reads it, and that of
+  // the end of the layers at hand, the encoder's or the others, to none.
   TensorId residual_stream(int64_t index);
 
   TensorId norm(TensorId x, const Norm& by, std::string_view name);
@@ -55,7 +59,10 @@ class ForwardBuilder {
   std::vector<TensorId> split(TensorId all, const Projections& projections,
                               const std::vector<const char*>& names);
 
-  // x (tokens, hidden) -> y (tokens, hidden). Rows of all tokens lie by expert in between.
+  // x (tokens, hidden) -> y (tokens, hidden)
+  TensorId mlp(TensorId x, const GatedMlp& by);
+  TensorId mlp(TensorId x, const Mlp& by);
+  // The same. Rows of all tokens lie by expert in between.
   TensorId experts(TensorId x, const ExpertsBlock& by);
   // `router_loss` (1), of all layers with experts, where the options ask for it and there are any.
   void balance_experts();
@@ -72,6 +79,7 @@ class ForwardBuilder {
   program::Builder builder_;
   base::TokenStream stream_ = base::TokenStream::decoder;
   int64_t layer_ = 0;
+  std::string branch_prefix_;  // of names of activations of the branch at hand
   TensorId query_bounds_ = program::kNone;
 
  private:

@@ -94,7 +94,7 @@ std::optional<StoredNf4> stored_nf4(const std::filesystem::path& folder,
   for (const Weight& weight : file_weights_of(stack)) {
     const auto state = formats::find_quant_state(index, weight.name);
     if (!state) {
-      if (weight.is_linear()) stored.kept.push_back(weight.name);
+      if (weight.is_quantised()) stored.kept.push_back(weight.name);
       continue;
     }
     if (weight.name == own_head)

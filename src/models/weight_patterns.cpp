@@ -60,7 +60,7 @@ const Projections* projections_of(const Branch& branch) {
 
 // What to write where a family stores in one tensor what others have in several.
 std::string advice_on_fused(const Stack& stack, const std::string& pattern) {
-  for (const Branch& branch : stack.layers.front().branches) {
+  for (const Branch& branch : stack.layer(0).branches) {
     const Projections* projections = projections_of(branch);
     if (projections == nullptr || !projections->is_fused()) continue;
     for (const Linear& part : projections->parts)
@@ -76,6 +76,18 @@ std::string module_of(const std::string& weight) { return weight.substr(0, weigh
 // "self_attn.q_proj" of "model.layers.0.self_attn.q_proj".
 std::string part_of_layer(const std::string& module, const std::string& layer) {
   return module.substr(layer.size() + 1);
+}
+
+// Layers [first, end), of which all have what the first one has.
+std::string layers_text(const Stack& stack, int64_t first, int64_t end) {
+  std::vector<std::string> inside;
+  for (const Weight& weight : weights_of(stack)) {
+    if (weight.layer != first) continue;
+    const std::string part = part_of_layer(module_of(weight.name), stack.layer_name(first));
+    if (inside.empty() || inside.back() != part) inside.push_back(part);  // a bias follows
+  }
+  return fmt::format("{} to {}, and in each layer {}", stack.layer_name(first),
+                     stack.layer_name(end - 1), fmt::join(inside, ", "));
 }
 
 }  // namespace
@@ -95,7 +107,6 @@ std::string known_names(const ModelConfig& config, const std::string& pattern) {
   const Stack stack = stack_of(config);
   std::set<std::string> candidates;
   std::vector<std::string> outside;
-  std::vector<std::string> inside;  // of the first layer: all have the same
   for (const Weight& weight : weights_of(stack))
     for (const std::string& name : names_of(weight, stack)) {
       for (const std::string& part : with_modules(name)) {
@@ -104,17 +115,15 @@ std::string known_names(const ModelConfig& config, const std::string& pattern) {
       }
       const std::string module = module_of(name);
       if (weight.layer < 0) outside.push_back(module);
-      if (weight.layer != 0) continue;
-      const std::string part = part_of_layer(module, stack.layer_name(0));
-      if (inside.empty() || inside.back() != part) inside.push_back(part);  // a bias follows
     }
   const std::vector<std::string_view> views(candidates.begin(), candidates.end());
   std::string advice = advice_on_fused(stack, pattern);
   if (const auto nearest = base::nearest_name(pattern, views); nearest && advice.empty())
     advice = fmt::format("did you mean \"{}\"? ", *nearest);
-  return fmt::format("{}the model has {}, {} to {}, and in each layer {}", advice,
-                     fmt::join(outside, ", "), stack.layer_name(0),
-                     stack.layer_name(config.num_layers - 1), fmt::join(inside, ", "));
+  const int64_t encoder_end = stack.encoder_layers();
+  std::string layers = layers_text(stack, encoder_end, stack.layer_count());
+  if (encoder_end > 0) layers = fmt::format("{}; {}", layers_text(stack, 0, encoder_end), layers);
+  return fmt::format("{}the model has {}, {}", advice, fmt::join(outside, ", "), layers);
 }
 
 }  // namespace snug::models

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <variant>
 
 #include "base/last_part.h"
@@ -42,6 +43,7 @@ class WeightList {
     const program::Shape transpose{linear.in, linear.out};
     add(weight_name(linear.module), linear.transposed ? transpose : shape, Initializer::normal);
     weights_.back().transposed = linear.transposed;
+    weights_.back().in_16_bits = linear.in_16_bits;
     if (linear.bias) bias(linear.module, linear.out);
   }
 
@@ -89,6 +91,16 @@ class WeightList {
     }
   }
 
+  // Tables that blocks of a layer read and that belong to no layer: each is there once.
+  void shared_tables(const Layer& layer) {
+    for (const Branch& branch : layer.branches) {
+      const auto* attention = std::get_if<AttentionBlock>(&branch.block);
+      if (attention == nullptr || !attention->relative_bias) continue;
+      const RelativeBias& bias = *attention->relative_bias;
+      if (tables_.insert(bias.module).second) table(bias.module, bias.buckets, attention->heads);
+    }
+  }
+
   std::vector<Weight> take() { return std::move(weights_); }
 
  private:
@@ -105,6 +117,7 @@ class WeightList {
   std::string prefix_;
   int32_t layer_ = -1;
   std::vector<Weight> weights_;
+  std::set<std::string> tables_;
 };
 
 }  // namespace
@@ -114,12 +127,13 @@ std::vector<Weight> weights_of(const Stack& stack) {
   list.table(stack.embedding, stack.vocab_size, stack.hidden_size);
   if (!stack.positions.empty()) list.table(stack.positions, stack.position_rows, stack.hidden_size);
   list(stack.embedding_norm);
-  for (size_t layer = 0; layer < stack.layers.size(); ++layer) {
-    const auto index = static_cast<int64_t>(layer);
+  for (int64_t index = 0; index < stack.layer_count(); ++index) {
+    list.shared_tables(stack.layer(index));
     list.enter(stack.layer_name(index), index);
-    list(stack.layers[layer]);
+    list(stack.layer(index));
+    list.enter("", -1);
+    if (index + 1 == stack.encoder_layers()) list(stack.encoder->final_norm);
   }
-  list.enter("", -1);
   list(stack.final_norm);
   if (!stack.tied_head) list.table(stack.head, stack.vocab_size, stack.hidden_size);
   if (stack.head_bias) list.bias(stack.head, stack.vocab_size);
@@ -142,7 +156,7 @@ std::vector<Weight> file_weights_of(const Stack& stack) {
 std::vector<std::string> matrices_in_16_bits(const Stack& stack) {
   std::vector<std::string> names;
   for (const Weight& weight : weights_of(stack))
-    if (weight.layer >= 0 && weight.shape.rank() == 2 && !weight.is_linear())
+    if (weight.layer >= 0 && weight.shape.rank() == 2 && !weight.is_quantised())
       names.push_back(weight.name);
   return names;
 }
@@ -159,6 +173,7 @@ std::string head_weight(const Stack& stack) { return weight_name(stack.head); }
 
 bool is_ignorable(const std::string& name, const Stack& stack) {
   if (name.ends_with(".rotary_emb.inv_freq")) return true;
+  if (std::ranges::count(stack.embedding_copies, name) > 0) return true;
   const auto is_of_layer = [&](const std::string& module) {
     return name.starts_with(stack.prefix + ".") && name.ends_with("." + module);
   };

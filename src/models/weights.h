@@ -20,11 +20,14 @@ struct Weight {
   bool transposed = false;                        // a linear's, of shape (in, out)
   // Parts of a mixture of experts, which stay as they are where linears are adapted or quantised.
   bool is_router = false;
-  bool is_expert = false;  // of all experts, or of one, as files have it
+  bool is_expert = false;   // of all experts, or of one, as files have it
+  bool in_16_bits = false;  // a linear that is not stored in 4
 
-  // A linear of a layer, which can be stored in 4 bits; embeddings, norms, biases, the head,
-  // routers and what experts have are not.
+  // A linear of a layer, which can have an adapter; embeddings, norms, biases, the head, routers
+  // and what experts have are not.
   bool is_linear() const { return layer >= 0 && shape.rank() == 2 && !is_router && !is_expert; }
+  // Whether it can be stored in 4 bits.
+  bool is_quantised() const { return is_linear() && !in_16_bits; }
   // (out, in) of a linear: what it is stored as in 4 bits.
   program::Shape shape_in_4_bits() const {
     return transposed ? program::Shape{shape[1], shape[0]} : shape;
@@ -38,8 +41,8 @@ std::vector<Weight> weights_of(const ModelConfig& config);
 // The same as files hold them: each matrix of an expert is a tensor of its own (expert_names.h).
 std::vector<Weight> file_weights_of(const Stack& stack);
 
-// The matrices of layers that are no linears, and so stay in 16 bits where linears are stored in 4:
-// routers and the biases of experts.
+// The matrices of layers that stay in 16 bits where linears are stored in 4: routers, the biases of
+// experts, and linears that a family keeps so.
 std::vector<std::string> matrices_in_16_bits(const Stack& stack);
 
 int64_t parameter_count(const ModelConfig& config);

@@ -8,12 +8,14 @@
 #include "models/families.h"
 #include "models/weights.h"
 #include "plan/assembly.h"
+#include "plan/stream_spec.h"
 
 namespace snug::plan {
 namespace {
 
 InferenceSpec spec_of(const InferenceInputs& inputs) {
   const formats::Recipe& recipe = inputs.recipe;
+  check_attention(recipe, inputs.model, inputs.target);
   InferenceSpec spec;
   spec.model = inputs.model;
   spec.compute = compute_type(recipe, inputs.target);
@@ -21,6 +23,7 @@ InferenceSpec spec_of(const InferenceInputs& inputs) {
   spec.sequences = inputs.shape.sequences;
   spec.capacity = inputs.shape.capacity;
   spec.prefill_tokens = inputs.shape.prefill_tokens;
+  spec.encoder_tokens = inputs.shape.encoder_tokens;
   spec.all_logits = inputs.shape.all_logits;
   spec.candidates = inputs.shape.candidates;
   if (recipe.init == formats::Init::random) spec.init_seed = recipe.seed;

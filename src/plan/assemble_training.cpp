@@ -93,6 +93,7 @@ PlanDocument document_of(const TrainingInputs& inputs, const TrainingSpec& spec,
   document.offload_window_bytes = spec.streaming.window_bytes;
   document.rows = spec.rows;
   document.row_tokens = spec.row_tokens.sum();
+  document.encoder_row_tokens = spec.row_tokens.sum() - spec.row_tokens.decoder();
   document.row_documents = spec.row_segments;
   document.has_data = inputs.data.has_value();
   if (spec.model.rope.scaling == models::RopeScaling::longrope)

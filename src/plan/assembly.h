@@ -84,8 +84,9 @@ PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasurePro
 // Sizes of an inference job; see InferenceSpec.
 struct InferenceShape {
   int64_t sequences = 1;
-  int64_t capacity = 0;        // tokens a sequence may reach
-  int64_t prefill_tokens = 0;  // of a chunk, at most: smaller where memory is short
+  base::PerStream<int64_t> capacity = 0;  // tokens a sequence may reach
+  int64_t prefill_tokens = 0;             // of a chunk, at most: smaller where memory is short
+  int64_t encoder_tokens = 0;             // of the prompts that an encoder reads next to it
   bool all_logits = false;
   int64_t candidates = 0;
 };

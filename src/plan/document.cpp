@@ -163,6 +163,8 @@ std::string to_json(const PlanDocument& document) {
                          {"row_tokens", document.row_tokens},
                          {"row_documents", document.row_documents},
                          {"of_data", document.has_data}};
+  if (document.encoder_row_tokens > 0)
+    json["micro_batch"]["encoder_row_tokens"] = document.encoder_row_tokens;
   if (!document.rotary_factors.empty()) json["rotary_factors"] = document.rotary_factors;
   if (document.card) json["card"] = to_json(*document.card, document.recorded_launches);
   json["device"] = to_json(document.device);

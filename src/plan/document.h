@@ -62,6 +62,7 @@ struct PlanDocument {
   // the data can put in one, or, planned without data, what is thought to be enough.
   int64_t rows = 0;
   int64_t row_tokens = 0;
+  int64_t encoder_row_tokens = 0;  // of these, an encoder's
   int64_t row_documents = 0;
   bool has_data = false;
   // Of a longrope model: "long" where a document (without data: max_length) is longer than its

@@ -240,19 +240,20 @@ class TrainingPlanner {
   Job job_;
 };
 
-Program inference_forward(const InferenceSpec& spec, ProgramName name, int64_t tokens,
-                          int64_t outputs) {
+Program inference_forward(const InferenceSpec& spec, ProgramName name,
+                          const base::PerStream<int64_t>& tokens, int64_t outputs) {
   const Program forward = models::forward(
-      models::stack_of(spec.model), {.program = name,
-                                     .own_inputs = true,
-                                     .compute = spec.compute,
-                                     .tokens = tokens,
-                                     .segments = spec.sequences,
-                                     .sequence_tokens = spec.capacity.decoder(),
-                                     .head = models::Head::logits,
-                                     .outputs = outputs,
-                                     .candidates = spec.candidates,
-                                     .cache_capacity = spec.sequences * spec.capacity.decoder()});
+      models::stack_of(spec.model),
+      {.program = name,
+       .own_inputs = true,
+       .compute = spec.compute,
+       .tokens = tokens,
+       .segments = spec.sequences,
+       .sequence_tokens = spec.capacity.decoder(),
+       .head = models::Head::logits,
+       .outputs = outputs,
+       .candidates = spec.candidates,
+       .cache_capacity = spec.capacity.map([&](int64_t each) { return spec.sequences * each; })});
   return adapted(forward, spec, false);
 }
 
@@ -298,10 +299,11 @@ Job plan_inference(const InferenceSpec& spec, const program::Target& target) {
   Job job;
   if (spec.method) job.method = *spec.method;
   Program once;
-  const auto add = [&](ProgramName name, int64_t tokens) {
+  const auto add = [&](ProgramName name, const base::PerStream<int64_t>& tokens) {
     passes::Hoisted hoisted = passes::hoist(inference_forward(spec, name, tokens, outputs));
     const Program& forward = hoisted.program;
-    once = std::move(hoisted.once);  // the same of both programs
+    // The same of both programs, but for what the first alone has of an encoder.
+    if (once.operations.empty()) once = std::move(hoisted.once);
     std::vector<std::string_view> read_by_host{program::kLogitsName};
     if (spec.candidates > 0)
       read_by_host = {program::kLikeliestLogitsName, program::kLikeliestIdsName};
@@ -311,7 +313,10 @@ Job plan_inference(const InferenceSpec& spec, const program::Target& target) {
       results.push_back(tensor_of(forward, own_name(name, result)));
     job.programs.push_back(pipeline.plain(forward, results));
   };
-  add(ProgramName::prefill, spec.prefill_tokens);
+  if (spec.model.has_encoder())
+    add(ProgramName::prefill, {spec.prefill_tokens, spec.encoder_tokens});
+  else
+    add(ProgramName::prefill, spec.prefill_tokens);
   if (!spec.all_logits) add(ProgramName::decode, spec.sequences);
   if (!once.operations.empty()) job.programs.push_back(pipeline.plain(once));
   const Origin origin{.model = spec.model, .init_seed = spec.init_seed, .adapter_in_files = true};

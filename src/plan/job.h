@@ -68,8 +68,9 @@ struct InferenceSpec {
   int64_t sequences = 1;                  // generated side by side
   base::PerStream<int64_t> capacity = 0;  // tokens a sequence may reach: prompt + new
   int64_t prefill_tokens = 0;             // chunk of a prompt that one prefill run takes
-  bool all_logits = false;                // score: logits of every prefill token, not only the last
-  int64_t candidates = 0;  // so many likeliest tokens of each row go to the host; 0: all logits
+  int64_t encoder_tokens = 0;  // of prompts, whole ones, that an encoder reads in such a run
+  bool all_logits = false;     // score: logits of every prefill token, not only the last
+  int64_t candidates = 0;      // so many likeliest tokens of each row go to the host; 0: all logits
   bool verify = false;
   std::optional<int64_t> init_seed{};  // as in TrainingSpec
 

@@ -50,10 +50,14 @@ struct Sampling {
   const program::ExpectedBounds& expected;
 };
 
+Sample sample_of(const TrainingSpec& spec, const Sampling& by) {
+  return sample_of(training_programs(spec, by.target), spec, by.rates, by.expected);
+}
+
 Sample sample_with(const TrainingSpec& spec, int64_t layers, const Sampling& by) {
   TrainingSpec changed = spec;
-  changed.model.num_layers = layers;
-  return sample_of(training_programs(changed, by.target), changed, by.rates, by.expected);
+  changed.model = models::with_layers(spec.model, layers);
+  return sample_of(changed, by);
 }
 
 JobSize size_of(const Sample& sample) {
@@ -127,12 +131,14 @@ JobSize size_by_layers(const TrainingSpec& spec, const program::Target& target, 
 JobSize size_by_layers(const TrainingSpec& spec, const program::Target& target, const Rates& rates,
                        const program::ExpectedBounds& expected, bool window_is_small) {
   const Sampling by{target, rates, expected};
-  const int64_t layers = spec.model.num_layers;
+  // Of an encoder and of a decoder each, which grow together where they have as many.
+  const int64_t layers = spec.model.num_layers - spec.model.encoder_layers;
+  const bool grows_alike = !spec.model.has_encoder() || spec.model.encoder_layers == layers;
   // Where some weights are frozen, or some layers alone have adapters, no layer need be like
   // another; room for copies is used up after some layers.
-  if (layers <= kFewLayers + 1 || !spec.frozen.empty() || names_layers(spec) ||
+  if (layers <= kFewLayers + 1 || !grows_alike || !spec.frozen.empty() || names_layers(spec) ||
       (spec.streaming.window_bytes > 0 && !window_is_small))
-    return size_of(sample_with(spec, layers, by));
+    return size_of(sample_of(spec, by));
   const Sample few = sample_with(spec, kFewLayers, by);
   const Sample more = sample_with(spec, kFewLayers + 1, by);
   const int64_t added = layers - kFewLayers;

@@ -140,9 +140,18 @@ ReferenceModel reference_of(const Recipe& recipe, const TrainingSpec& spec) {
   return ReferenceModel::adapter_off;
 }
 
+int64_t decoder_tokens(const Recipe& recipe) {
+  const bool is_given = recipe.max_target_length > 0;
+  const int64_t length = is_given ? recipe.max_target_length : recipe.max_length;
+  return length * objective_row(recipe).group;
+}
+
 }  // namespace
 
-int64_t row_tokens(const Recipe& recipe) { return recipe.max_length * objective_row(recipe).group; }
+base::PerStream<int64_t> row_tokens(const Recipe& recipe, bool has_encoder) {
+  if (!has_encoder) return decoder_tokens(recipe);
+  return {decoder_tokens(recipe), recipe.max_length};
+}
 
 int64_t mismatch_batch(const Recipe& recipe) {
   const bool is_of_batch = objective_row(recipe).is_labelled && !recipe.packing;
@@ -152,11 +161,11 @@ int64_t mismatch_batch(const Recipe& recipe) {
 int64_t row_segments(const Recipe& recipe) {
   const int64_t group = objective_row(recipe).group;
   if (!recipe.packing) return group;
-  if (recipe.max_segments > 0) return std::min(recipe.max_segments, row_tokens(recipe));
+  if (recipe.max_segments > 0) return std::min(recipe.max_segments, decoder_tokens(recipe));
   // A plan without data leaves room for documents of so many tokens, and for no more than so many.
   constexpr int64_t kMinTokens = 16;
   constexpr int64_t kMaxSegments = 512;
-  return std::clamp<int64_t>(row_tokens(recipe) / kMinTokens / group, 1, kMaxSegments / group) *
+  return std::clamp<int64_t>(decoder_tokens(recipe) / kMinTokens / group, 1, kMaxSegments / group) *
          group;
 }
 

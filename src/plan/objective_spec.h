@@ -3,13 +3,15 @@
 
 #include <cstdint>
 
+#include "base/token_streams.h"
 #include "formats/recipe.h"
 #include "plan/job.h"
 
 namespace snug::plan {
 
 // Tokens of a row: an objective whose documents belong together has room for max_length of each.
-int64_t row_tokens(const formats::Recipe& recipe);
+// Of an encoder-decoder max_length is the encoder's.
+base::PerStream<int64_t> row_tokens(const formats::Recipe& recipe, bool has_encoder);
 
 // Documents of a row at most, before data are known: enough for documents of 16 tokens, one group
 // where each row is one.

@@ -39,7 +39,7 @@ Budget budget_for(const TrainingInputs& inputs, const Setting& plainest, Setting
   if (!host_limit(inputs.recipe, inputs.target)) return budget;
   TrainingSpec spec =
       training_spec(figures.recipe_with(plainest), inputs.model.config, inputs.target);
-  spec.model.num_layers = 1;
+  spec.model = models::with_layers(spec.model, 1);
   const Job job = plan_training(spec, inputs.target);
   PlanDocument document = describe(job, inputs.target);
   if (measure) set_outside(document, measure(job).outside_bytes);

@@ -70,7 +70,7 @@ int64_t SettingFigures::window_of(const Setting& setting, const TrainingSpec& sp
       largest_.try_emplace({setting.strategy, setting.offloads_params, setting.optimizer}, 0);
   if (!is_new) return kStreamedTensors * entry->second;
   TrainingSpec few = spec;
-  few.model.num_layers = 1;
+  few.model = models::with_layers(spec.model, 1);
   few.streaming.window_bytes = 0;
   for (const program::Program& program : training_programs(few, inputs_.target).programs)
     for (const program::Tensor& tensor : program.tensors)

@@ -19,6 +19,7 @@
 #include "plan/objective_spec.h"
 #include "plan/rank_grid.h"
 #include "plan/router_loss.h"
+#include "plan/stream_spec.h"
 #include "plan/unused_keys.h"
 #include "program/builder.h"
 #include "text/chat_template.h"
@@ -215,8 +216,9 @@ passes::StreamOptions streaming(const Recipe& recipe, const program::Target& tar
 }
 
 // Documents' bounds count a micro-batch's tokens in 32 bits.
-void check_tokens(const Recipe& recipe) {
-  const int64_t most = std::numeric_limits<int32_t>::max() / row_tokens(recipe);
+void check_tokens(const Recipe& recipe, const models::ModelConfig& model) {
+  const base::PerStream<int64_t> tokens = row_tokens(recipe, model.has_encoder());
+  const int64_t most = std::numeric_limits<int32_t>::max() / std::ranges::max(tokens);
   if (recipe.per_device_train_batch_size > most)
     recipe.fail("per_device_train_batch_size",
                 fmt::format("is {}, but a micro-batch has fewer than 2^31 tokens, at max_length={} "
@@ -321,6 +323,7 @@ Recipe resolve(Recipe recipe, const models::ModelConfig& model) {
   settle_adapter(recipe);
   if (!recipe.is_given("max_length"))
     recipe.max_length = std::min(recipe.max_length, model.max_position);
+  check_streams(recipe, model);
   settle_objective(recipe);
   settle_router_loss(recipe, model);
   return recipe;
@@ -338,14 +341,17 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   if (recipe.max_length > model.max_position)
     recipe.fail("max_length", fmt::format("is {}, but the model has {} positions",
                                           recipe.max_length, model.max_position));
-  check_tokens(recipe);
+  check_streams(recipe, model);
+  check_attention(recipe, model, target);
+  check_tokens(recipe, model);
   refuse_unused_keys(recipe);
   text::check_chat_template(recipe.chat_template);  // throws, whatever form the data will have
   TrainingSpec spec;
   spec.model = with_router_loss(recipe, model);
   spec.method = recipe.method;
   spec.quantization = quantization(recipe, model);
-  spec.lora = methods::options_of(recipe, row_tokens(recipe)).lora;
+  spec.row_tokens = row_tokens(recipe, model.has_encoder());
+  spec.lora = methods::options_of(recipe, spec.row_tokens.decoder()).lora;
   if (spec.is_adapted())
     methods::method_of(spec.method)
         .refuse(spec.method_options(), base_model(model, spec.quantization));
@@ -361,9 +367,9 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   spec.ranks = rank_grid(recipe);
   spec.rows = std::max<int64_t>(1, recipe.per_device_train_batch_size);  // auto: chosen before
   spec.objective = objective_options(recipe, spec);
-  spec.row_tokens = row_tokens(recipe);
   spec.row_segments = row_segments(recipe);
-  if (spec.row_tokens.decoder() > recipe.max_length) spec.longest_document = recipe.max_length;
+  const bool is_grouped = !model.has_encoder() && spec.row_tokens.decoder() > recipe.max_length;
+  if (is_grouped) spec.longest_document = recipe.max_length;
   spec.accumulation = recipe.gradient_accumulation_steps;
   if (recipe.optim_in_backward) check_in_backward(recipe);
   spec.update_in_backward =

@@ -108,9 +108,13 @@ std::string ranks_text(const RankFigures& ranks, const PlanDocument& document) {
 }
 
 std::string rows_text(const PlanDocument& document) {
-  const std::string text = fmt::format("{} x {} tokens, room for {} document{} in each",
-                                       document.rows, document.row_tokens, document.row_documents,
-                                       document.row_documents > 1 ? "s" : "");
+  const std::string of_encoder =
+      document.encoder_row_tokens == 0
+          ? ""
+          : fmt::format(" ({} of them the encoder's)", document.encoder_row_tokens);
+  const std::string text = fmt::format(
+      "{} x {} tokens{}, room for {} document{} in each", document.rows, document.row_tokens,
+      of_encoder, document.row_documents, document.row_documents > 1 ? "s" : "");
   if (document.has_data || document.row_documents == 1) return text;
   return text + " (no data: assumed; max_segments says otherwise)";
 }

@@ -97,7 +97,7 @@ std::vector<StreamedTensor> streamed(const TensorIndex& index, const models::Mod
     }
     check_tensor(index, tensor, weight->second);
     tensors.push_back({&tensor, stored_type(*tensor.info->dtype, options),
-                       weight->second.is_linear() || weight->first == quantised_head,
+                       weight->second.is_quantised() || weight->first == quantised_head,
                        weight->second.transposed});
   }
   return tensors;

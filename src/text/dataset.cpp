@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "text/chat_template.h"
 #include "text/document.h"
+#include "text/document_parts.h"
 #include "text/long_record.h"
 #include "text/mismatched_answers.h"
 #include "text/record_form.h"
@@ -110,7 +111,7 @@ class Loader {
 
   Record parse(const RawRecord& raw) const {
     if (reader_.format() != RecordReader::Format::plain_text)
-      return parse_record(raw, path_, options_.form);
+      return parse_record(raw, path_, options_.form, has_encoder());
     if (options_.form && *options_.form != RecordForm::text)
       throw base::UserError(
           fmt::format("data_format says {}, but this file is plain text; expected "
@@ -123,6 +124,8 @@ class Loader {
     record.answer = raw.text;
     return record;
   }
+
+  bool has_encoder() const { return options_.encoder_length > 0; }
 
   // The first record says of which form all are.
   void start(const RawRecord& first) {
@@ -139,6 +142,7 @@ class Loader {
           "the records hold pairs of answers (chosen and rejected), which objective=dpo, orpo "
           "and kto learn from; set one of them, or give data with one answer to each prompt",
           {path_, first.line, 0});
+    if (has_encoder()) require_parts(*form_, path_, first.line);
     audit_.form = name_of(*form_);
     if (*form_ != RecordForm::tokens) open_tokenizer();
     if (*form_ == RecordForm::text)
@@ -207,6 +211,8 @@ class Loader {
       store_pair(record);
     else if (*form_ == RecordForm::text)
       store_windows(record.document);
+    else if (has_encoder())
+      store_parts(item);
     else
       store_cut(item);
     item = {};
@@ -221,6 +227,11 @@ class Loader {
 
   void add_long(const RawRecord& raw) {
     const auto most = static_cast<size_t>(options_.max_length);
+    if (has_encoder())
+      throw base::UserError(
+          fmt::format("record {} has {} bytes; of encoder-decoders at most {} are read", raw.number,
+                      raw.end - raw.begin, kMaxRecordBytes),
+          {path_, raw.line, 0});
     LongRecord record = read_long_record(raw, path_, options_.form, most);
     check_form(record.form, raw);
     if (record.form == RecordForm::text) return add_long_text(raw, record);
@@ -273,6 +284,21 @@ class Loader {
                       record.first_target + 1, record.tokens, most, record.first_target + 1),
           {path_, item.raw.line, 0});
     add_beginning(record.document, record.tokens);
+  }
+
+  void store_parts(const Item& item) {
+    const TokenizedRecord& record = item.tokens;
+    if (record.first_target >= options_.max_length)
+      throw base::UserError(
+          fmt::format("record {}: its first label with a loss is at {}, so that {} tokens of the "
+                      "decoder leave none; set a larger max_target_length, or remove the record",
+                      item.raw.number, record.first_target, options_.max_length),
+          {path_, item.raw.line, 0});
+    const CutParts cut = cut_parts(record.encoder_ids, record.document, options_, eos_);
+    if (cut.lost > 0) ++audit_.truncated;
+    audit_.cut_tokens += cut.lost;
+    documents_.add_pair(cut.encoder_ids, cut.ids, cut.trained);
+    audit_.trained_tokens += documents_.targets(documents_.size() - 1);
   }
 
   // Of a document of so many tokens, of which it may be the beginning.
@@ -355,12 +381,12 @@ int64_t reading_bytes(int64_t file_bytes) {
   return std::min(kReadingBytes, kBuffers + kOfByte * std::min(file_bytes, kReadingBytes));
 }
 
-bool holds_tokens(const std::string& path, std::optional<RecordForm> wanted) {
+bool holds_tokens(const std::string& path, std::optional<RecordForm> wanted, bool has_encoder) {
   RecordReader reader(path);
   RawRecord first;
   if (reader.format() == RecordReader::Format::plain_text || !reader.next(first)) return false;
   if (first.is_long) return form_of_long_record(first, path, wanted) == RecordForm::tokens;
-  return parse_record(first, path, wanted).form == RecordForm::tokens;
+  return parse_record(first, path, wanted, has_encoder).form == RecordForm::tokens;
 }
 
 }  // namespace snug::text

@@ -82,8 +82,9 @@ using TokenizerOpener = std::function<const Tokenizer&()>;
 Dataset load_dataset(const std::string& path, const TokenizerOpener& open_tokenizer,
                      const DatasetOptions& options);
 
-// Whether the file's records, seen from the first one, are tokens, which need no tokenizer. Throws
-// UserError as load_dataset does.
-bool holds_tokens(const std::string& path, std::optional<RecordForm> wanted);
+// Whether the file's records, seen from the first one, are tokens, which need no tokenizer; those
+// of an encoder-decoder, where `has_encoder` says so. Throws UserError as load_dataset does.
+bool holds_tokens(const std::string& path, std::optional<RecordForm> wanted,
+                  bool has_encoder = false);
 
 }  // namespace snug::text

@@ -23,6 +23,14 @@ void parse_tokens(const RecordFields& fields, Record& record) {
   record.tokens = read_token_lists(lists, std::numeric_limits<size_t>::max(), fail);
 }
 
+void parse_token_pair(const RecordFields& fields, Record& record) {
+  const auto fail = [&](const std::string& what) { fields.fail(what); };
+  TokenLists lists = token_lists(fields.document(), fail);
+  TokenPair pair = read_token_pair(lists, fail);
+  record.tokens = std::move(pair.encoder);
+  record.labels = std::move(pair.labels);
+}
+
 void parse_alpaca(const RecordFields& fields, Record& record) {
   const char* output = fields.first_of({"output", "response"}).value();
   const auto input = fields.first_of({"input", "context"});
@@ -87,8 +95,8 @@ std::string no_form_message(const std::string& keys, std::optional<RecordForm> w
                      name_of(*wanted), keys);
 }
 
-Record parse_record(const RawRecord& raw, const std::string& path,
-                    std::optional<RecordForm> wanted) {
+Record parse_record(const RawRecord& raw, const std::string& path, std::optional<RecordForm> wanted,
+                    bool has_encoder) {
   if (raw.is_long)
     throw base::UserError(
         fmt::format("record {} has {} bytes, more than the {} that are read at once", raw.number,
@@ -103,7 +111,7 @@ Record parse_record(const RawRecord& raw, const std::string& path,
   record.line = raw.line;
   switch (*form) {
     case RecordForm::tokens:
-      parse_tokens(fields, record);
+      has_encoder ? parse_token_pair(fields, record) : parse_tokens(fields, record);
       break;
     case RecordForm::messages:
       parse_messages(fields, "messages", record);

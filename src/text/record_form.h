@@ -54,6 +54,7 @@ struct Record {
   size_t prompt_messages = 0;            // preference, unpaired: of these, the prompt's
   bool is_desirable = false;             // unpaired
   TokenRecord tokens{};                  // tokens: those that attention_mask shows
+  std::vector<int32_t> labels{};         // tokens of an encoder: what its decoder is to predict
 
   bool is_conversation() const { return !conversation.messages.empty(); }
 };
@@ -69,9 +70,10 @@ std::string no_form_message(const std::string& keys, std::optional<RecordForm> w
 // Throws UserError with file and line for broken JSON, a record whose fields are of no form,
 // wrong types, unknown roles, empty answers, conversations without an assistant's text and records
 // that are long (record_reader.h); for tokens see token_record.h. The text of the form text may be
-// empty. With `wanted`, only the fields of that form count.
+// empty. With `wanted`, only the fields of that form count. `has_encoder`: labels of
+// tokens are not those of input_ids (token_record.h).
 Record parse_record(const RawRecord& raw, const std::string& path,
-                    std::optional<RecordForm> wanted = std::nullopt);
+                    std::optional<RecordForm> wanted = std::nullopt, bool has_encoder = false);
 
 // The prompt of Stanford Alpaca for an instruction, with or without input. It ends in
 // "### Response:\n"; the answer follows directly.

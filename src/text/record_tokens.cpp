@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "text/answer_document.h"
 #include "text/blank.h"
+#include "text/document_parts.h"
 
 namespace snug::text {
 namespace {
@@ -32,7 +33,12 @@ TokenizedRecord RecordTokenizer::of(Record record) const {
   TokenizedRecord result;
   result.form = record.form;
   if (record.form != form_) return result;
-  if (record.form == RecordForm::tokens)
+  const bool has_encoder = options_.encoder_length > 0;
+  if (has_encoder && record.form == RecordForm::tokens)
+    take_token_pair(record, result);
+  else if (has_encoder)
+    take_parts(record, result);
+  else if (record.form == RecordForm::tokens)
     take_tokens(record, result);
   else if (record.form == RecordForm::preference || record.form == RecordForm::unpaired)
     take_compared(record, result);
@@ -59,13 +65,44 @@ void RecordTokenizer::take_answer(const Record& record, TokenizedRecord& result)
   result.document = std::move(document);
 }
 
+void RecordTokenizer::check_vocabulary(const Record& record, const char* key,
+                                       int32_t largest) const {
+  if (largest < options_.vocabulary) return;
+  fail(record, fmt::format("{} holds the id {}, but the model's vocabulary ends at {}; the tokens "
+                           "were made for another model",
+                           key, largest, options_.vocabulary - 1));
+}
+
+// Labels are what is predicted at their own index. Where one has no loss, the decoder reads padding
+// after it, as transformers has it.
+void RecordTokenizer::take_token_pair(Record& record, TokenizedRecord& result) const {
+  check_vocabulary(record, "input_ids", record.tokens.largest);
+  check_vocabulary(record, "labels", std::ranges::max(record.labels));
+  for (const int32_t label : record.labels) {
+    const bool is_target = label != kUntrainedLabel;
+    result.document.ids.push_back(is_target ? label : options_.padding_id);
+    result.document.trained.push_back(is_target ? 1 : 0);
+  }
+  result.first_target =
+      std::ranges::find(result.document.trained, 1) - result.document.trained.begin();
+  result.encoder_ids = std::move(record.tokens.ids);
+  result.tokens = static_cast<int64_t>(result.encoder_ids.size() + result.document.ids.size());
+}
+
+void RecordTokenizer::take_parts(const Record& record, TokenizedRecord& result) const {
+  DocumentParts parts = document_parts(record, *means_.tokenizer);
+  if (parts.encoder_ids.empty())
+    fail(record, "the tokenizer makes no token of the prompt, and the encoder must read one");
+  if (parts.decoder.ids.empty())
+    fail(record, "the tokenizer makes no token of what is to be learned; remove the record");
+  result.encoder_ids = std::move(parts.encoder_ids);
+  result.document = std::move(parts.decoder);
+  result.tokens = static_cast<int64_t>(result.encoder_ids.size() + result.document.ids.size());
+}
+
 void RecordTokenizer::take_tokens(Record& record, TokenizedRecord& result) const {
   TokenRecord& tokens = record.tokens;
-  if (tokens.largest >= options_.vocabulary)
-    fail(record,
-         fmt::format("input_ids holds the id {}, but the model's vocabulary ends at {}; the tokens "
-                     "were made for another model",
-                     tokens.largest, options_.vocabulary - 1));
+  check_vocabulary(record, "input_ids", tokens.largest);
   result.tokens = tokens.size;
   result.first_target = options_.train_on_prompt ? 1 : tokens.first_target;
   result.document = {std::move(tokens.ids), std::move(tokens.trained)};

@@ -19,6 +19,7 @@ struct TokenizedRecord {
   RecordForm form = RecordForm::text;
   Document document;                      // empty: a text without a token
   Document rejected{};                    // preference: the other one of a pair
+  std::vector<int32_t> encoder_ids{};     // where there is an encoder; the document is a decoder's
   std::vector<LabelledAnswer> answers{};  // instead of these, where answers have labels
   int64_t tokens = 0;                     // of the whole document, of which it may be the beginning
   int64_t first_target = 0;               // of the whole
@@ -44,6 +45,9 @@ class RecordTokenizer {
  private:
   [[noreturn]] void fail(const Record& record, const std::string& what) const;
   void take_tokens(Record& record, TokenizedRecord& result) const;
+  void take_token_pair(Record& record, TokenizedRecord& result) const;
+  void take_parts(const Record& record, TokenizedRecord& result) const;
+  void check_vocabulary(const Record& record, const char* key, int32_t largest) const;
   void take_compared(const Record& record, TokenizedRecord& result) const;
   void take_pair(const Record& record, TokenizedRecord& result) const;
   void take_answer(const Record& record, TokenizedRecord& result) const;

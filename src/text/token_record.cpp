@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 using Fail = TokenFail;
 
-constexpr int64_t kUntrained = -100;
+constexpr int64_t kUntrained = kUntrainedLabel;
 constexpr int64_t kLargestId = std::numeric_limits<int32_t>::max();
 
 // The tokens [begin, end) that the mask shows.
@@ -65,12 +65,20 @@ void check_positions(NumberList& positions, Shown shown, const Fail& fail) {
                       i, positions[i], i - shown.begin));
 }
 
-void check_sizes(TokenLists& lists, const Fail& fail) {
+constexpr size_t kLabels = 2;  // their place among the keys
+
+// Lists with one entry for each token; labels may be apart.
+void check_sizes(TokenLists& lists, const Fail& fail, bool has_encoder) {
   const size_t size = lists.lists[0].size();
   for (size_t i = 1; i < kTokenKeys.size(); ++i)
-    if (lists.is_there[i] && lists.lists[i].size() != size)
+    if (lists.is_there[i] && lists.lists[i].size() != size && !(has_encoder && i == kLabels))
       fail(fmt::format("'{}' has {} entries, but input_ids {}; expected one for each token",
                        kTokenKeys[i], lists.lists[i].size(), size));
+}
+
+void check_ids(NumberList& ids, const Fail& fail) {
+  for (size_t i = 0; i < ids.size(); ++i)
+    if (ids[i] < 0) fail(fmt::format("input_ids[{}] is {}; expected ids from 0", i, ids[i]));
 }
 
 }  // namespace
@@ -101,10 +109,9 @@ TokenLists token_lists(const json& record, const Fail& fail) {
 }
 
 TokenRecord read_token_lists(TokenLists& lists, size_t most, const Fail& fail) {
-  check_sizes(lists, fail);
+  check_sizes(lists, fail, false);
   auto& [ids, mask, labels, positions] = lists.lists;
-  for (size_t i = 0; i < ids.size(); ++i)
-    if (ids[i] < 0) fail(fmt::format("input_ids[{}] is {}; expected ids from 0", i, ids[i]));
+  check_ids(ids, fail);
   const Shown shown = shown_by(mask, ids.size(), fail);
   check_labels(labels, ids, shown, fail);
   check_positions(positions, shown, fail);
@@ -127,6 +134,31 @@ TokenRecord read_token_lists(TokenLists& lists, size_t most, const Fail& fail) {
   if (result.first_target == 0)
     fail("no label is a token, so there is nothing to learn from it; remove the record");
   return result;
+}
+
+TokenPair read_token_pair(TokenLists& lists, const Fail& fail) {
+  check_sizes(lists, fail, true);
+  auto& [ids, mask, labels, positions] = lists.lists;
+  check_ids(ids, fail);
+  const Shown shown = shown_by(mask, ids.size(), fail);
+  check_positions(positions, shown, fail);
+  TokenPair pair;
+  for (size_t i = shown.begin; i < shown.end; ++i) {
+    pair.encoder.ids.push_back(static_cast<int32_t>(ids[i]));
+    pair.encoder.largest = std::max(pair.encoder.largest, pair.encoder.ids.back());
+  }
+  pair.encoder.size = static_cast<int64_t>(pair.encoder.ids.size());
+  if (pair.encoder.ids.empty()) fail("input_ids has no token for the encoder to read");
+  bool has_target = false;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] < 0 && labels[i] != kUntrained)
+      fail(fmt::format("labels[{}] is {}; expected an id, or {} where nothing is learned", i,
+                       labels[i], kUntrained));
+    pair.labels.push_back(static_cast<int32_t>(labels[i]));
+    has_target = has_target || labels[i] >= 0;
+  }
+  if (!has_target) fail("no label is a token: next to an encoder they are what is to be learned");
+  return pair;
 }
 
 }  // namespace snug::text

@@ -5,6 +5,8 @@
 //                   it is not, not shifted; absent or null: every id is a target
 //   attention_mask  1, or 0 at padding: what it hides before and after the document is left out
 //   position_ids    accepted where they count from 0, as those of one document do
+// Of an encoder-decoder input_ids is what the encoder reads, and labels, of which there must be
+// some, are what the decoder is to predict: as many as there are, -100 where nothing is learned.
 // Nothing is added, no EOS either. Pure; any thread.
 #pragma once
 
@@ -36,6 +38,14 @@ struct TokenRecord {
   int32_t largest = 0;           // id of the whole document
 };
 
+// Of an encoder-decoder. A label is an id, or kUntrainedLabel.
+struct TokenPair {
+  TokenRecord encoder;  // nothing of it is trained
+  std::vector<int32_t> labels;
+};
+
+inline constexpr int32_t kUntrainedLabel = -100;
+
 // Throws and does not return.
 using TokenFail = std::function<void(const std::string&)>;
 
@@ -50,5 +60,9 @@ TokenLists token_lists(const nlohmann::json& record, const TokenFail& fail);
 // another id, a mask with a hole, a label at what the mask hides, positions that start again, fewer
 // than two tokens, and a record of which nothing is learned.
 TokenRecord read_token_lists(TokenLists& lists, size_t most, const TokenFail& fail);
+
+// `fail` is called for a mask with a hole or of another length than input_ids, positions that start
+// again, no token, and no label that is one.
+TokenPair read_token_pair(TokenLists& lists, const TokenFail& fail);
 
 }  // namespace snug::text

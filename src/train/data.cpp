@@ -65,6 +65,15 @@ base::PerStream<int32_t> as_lengths(const base::PerStream<int64_t>& row_tokens) 
   return row_tokens.map([](int64_t tokens) { return static_cast<int32_t>(tokens); });
 }
 
+// Of documents: those of a group share a row.
+int32_t document_tokens(const formats::Recipe& recipe, const base::PerStream<int64_t>& row_tokens) {
+  return static_cast<int32_t>(row_tokens.has_encoder() ? row_tokens.decoder() : recipe.max_length);
+}
+
+int32_t encoder_tokens(const base::PerStream<int64_t>& row_tokens) {
+  return row_tokens.has_encoder() ? as_lengths(row_tokens)[base::TokenStream::encoder] : 0;
+}
+
 // Room for so many documents a row, in groups, is enough for any order of these.
 int64_t row_segments_of(std::initializer_list<const text::Dataset*> datasets,
                         const base::PerStream<int64_t>& row_tokens, int64_t group) {
@@ -82,10 +91,12 @@ std::optional<text::RecordForm> wanted_form(const formats::Recipe& recipe) {
 }
 
 // Seen from the first records.
-bool holds_only_tokens(const formats::Recipe& recipe) {
+bool holds_only_tokens(const formats::Recipe& recipe, const models::ModelSource& model) {
   const auto form = wanted_form(recipe);
-  return text::holds_tokens(recipe.data, form) &&
-         (recipe.eval_data.empty() || text::holds_tokens(recipe.eval_data, form));
+  const auto holds = [&](const std::string& path) {
+    return text::holds_tokens(path, form, model.config.has_encoder());
+  };
+  return holds(recipe.data) && (recipe.eval_data.empty() || holds(recipe.eval_data));
 }
 
 // What reading the files may hold beyond what the process holds before: one is read at a time.
@@ -213,8 +224,11 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
   if (!recipe.eval_data.empty()) require_file(recipe, "eval_data", recipe.eval_data);
   if (recipe.eval_data.empty() && recipe.eval_steps > 0)
     recipe.fail("eval_steps", "asks for evaluations, but there is no eval_data");
+  const base::PerStream<int64_t> row_tokens = plan::row_tokens(recipe, model.config.has_encoder());
   const text::DatasetOptions options{
-      .max_length = static_cast<int32_t>(recipe.max_length),
+      .max_length = document_tokens(recipe, row_tokens),
+      .encoder_length = encoder_tokens(row_tokens),
+      .padding_id = static_cast<int32_t>(model.config.padding_id),
       .train_on_prompt = recipe.train_on_prompt,
       .train_on_chosen_prompt = methods::objective_of(recipe.objective).learns_prompts,
       .chat_template = recipe.chat_template,
@@ -224,7 +238,7 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
       .threads = base::thread_count(recipe.threads)};
   LazyTokenizer tokenizer(recipe, model);
   // Before the bound is known, since what it takes to open one is no part of it.
-  if (!holds_only_tokens(recipe)) tokenizer.open();
+  if (!holds_only_tokens(recipe, model)) tokenizer.open();
   runtime::release_freed_memory();
   const int64_t reading = runtime::process_memory().resident_bytes + reading_bytes_of(recipe);
   plan::require_room_to_read(recipe,
@@ -236,7 +250,6 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
   };
   text::Dataset training = load(recipe.data);
   text::Dataset evaluation = load(recipe.eval_data);
-  const base::PerStream<int64_t> row_tokens = plan::row_tokens(recipe);
   const int64_t group = methods::objective_of(recipe.objective).group;
   text::RowOptions rows{
       .max_length = as_lengths(row_tokens),
@@ -246,7 +259,8 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
       .shuffle = recipe.shuffle,
       .seed = static_cast<uint64_t>(recipe.seed),
       .padding_id = tokenizer.padding_id(),
-      .group = static_cast<int32_t>(group)};
+      .group = static_cast<int32_t>(group),
+      .start_id = static_cast<int32_t>(model.config.decoder_start_id)};
   RunData data;
   data.training = std::make_unique<DataSource>(std::move(training), rows);
   rows.shuffle = false;
@@ -261,7 +275,7 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
 }
 
 bool has_tokenizer_for(const formats::Recipe& recipe, const models::ModelSource& model) {
-  return !model.folder.empty() || holds_only_tokens(recipe);
+  return !model.folder.empty() || holds_only_tokens(recipe, model);
 }
 
 RunLength run_length(const formats::Recipe& recipe, text::RowSource& rows) {

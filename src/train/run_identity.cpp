@@ -39,6 +39,7 @@ constexpr auto kFixed = std::to_array<std::string_view>({"method",
                                                          "loss_scale",
                                                          "initial_scale_power",
                                                          "max_length",
+                                                         "max_target_length",
                                                          "max_segments",
                                                          "packing",
                                                          "shuffle",
@@ -88,6 +89,7 @@ bool is_idle(const formats::Recipe& recipe, std::string_view key) {
   if (is_one_of(kOfObjectives, key)) return recipe.objective == formats::Objective::next_token;
   constexpr std::array kOfLabels{"desirable_weight", "undesirable_weight"};
   if (is_one_of(kOfLabels, key)) return !methods::objective_of(recipe.objective).is_labelled;
+  if (key == "max_target_length") return recipe.max_target_length == 0;
   return formats::is_idle_key(recipe.method, key);
 }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "attention_bounds.h"
 #include "backends/reference/reference_backend.h"
 #include "backends/reference/with_float_type.h"
 #include "operation_case.h"
@@ -15,77 +16,6 @@ using program::DType;
 using program::Shape;
 using program::TensorId;
 
-// Where queries and keys lie: [begin, end) of each segment, unused ones (0, 0).
-struct Bounds {
-  std::string name;
-  int64_t q_tokens, k_tokens;
-  Values queries, keys;
-  int64_t segments() const { return static_cast<int64_t>(queries.size()) / 2; }
-};
-
-Bounds whole(int64_t tokens) {
-  const auto end = static_cast<double>(tokens);
-  return {fmt::format("one segment of {}", tokens), tokens, tokens, {0, end}, {0, end}};
-}
-
-// Queries that follow `past` keys: a chunk of a prompt, or one token of it.
-Bounds chunk(int64_t queries, int64_t past, int64_t capacity) {
-  return {fmt::format("{} queries after {} keys of {}", queries, past, capacity),
-          queries,
-          capacity,
-          {0, static_cast<double>(queries)},
-          {0, static_cast<double>(past + queries)}};
-}
-
-// Segments of these lengths, one after the other.
-Bounds rows_of(const std::vector<int64_t>& lengths) {
-  Bounds bounds{fmt::format("segments of {}", fmt::join(lengths, ", ")), 0, 0, {}, {}};
-  for (const int64_t length : lengths) {
-    bounds.queries.push_back(static_cast<double>(bounds.q_tokens));
-    bounds.q_tokens += length;
-    bounds.queries.push_back(static_cast<double>(bounds.q_tokens));
-  }
-  bounds.k_tokens = bounds.q_tokens;
-  bounds.keys = bounds.queries;
-  return bounds;
-}
-
-// Random segments with gaps that none covers, then unused slots.
-Bounds packed(Random& random, int64_t tokens) {
-  Bounds bounds{fmt::format("segments in {}", tokens), tokens, tokens, {}, {}};
-  std::uniform_int_distribution<int64_t> length(1, std::max<int64_t>(2, tokens / 3));
-  std::uniform_int_distribution<int64_t> gap(0, 2);
-  int64_t begin = gap(random);
-  while (begin < tokens - 1) {
-    const int64_t end = std::min(tokens, begin + length(random));
-    bounds.queries.push_back(static_cast<double>(begin));
-    bounds.queries.push_back(static_cast<double>(end));
-    begin = end + gap(random);
-  }
-  bounds.queries.insert(bounds.queries.end(), {0, 0, 0, 0});
-  bounds.keys = bounds.queries;
-  return bounds;
-}
-
-// One query for each of `sequences`, each with its own part of a cache, which is not full. Of those
-// with `idle`, every third has none: its row of queries is in no segment.
-Bounds decode(Random& random, int64_t sequences, int64_t capacity, bool idle = false) {
-  Bounds bounds{fmt::format("{} sequences of {}{}", sequences, capacity, idle ? ", some idle" : ""),
-                sequences,
-                sequences * capacity,
-                {},
-                {}};
-  std::uniform_int_distribution<int64_t> length(2, capacity);
-  for (int64_t s = 0; s < sequences; ++s) {
-    const bool has_query = !idle || s % 3 != 1;
-    const int64_t begin = s * capacity;
-    const int64_t end = begin + length(random);
-    for (const int64_t bound : {s, s + 1}) bounds.queries.push_back(double(has_query ? bound : 0));
-    for (const int64_t bound : {begin, end}) bounds.keys.push_back(double(has_query ? bound : 0));
-  }
-  return bounds;
-}
-
 struct Form {
   int64_t heads, kv_heads, head_dim;
   bool causal = true;
@@ -94,6 +24,10 @@ struct Form {
   float softcap = 0.0F;
   float alibi_scale = 0.0F;
   bool sinks = false;
+  int64_t buckets = 0;  // of a bias by relative position; 0: it has none
+  int64_t max_distance = 0;
+  bool trains_bias = true;
+  bool has_bias_gradient() const { return buckets > 0 && trains_bias; }
 };
 
 // How a case lies in memory, and what its operation is told.
@@ -110,13 +44,6 @@ constexpr Form kForms[]{{1, 1, 4},          {4, 2, 16},           {3, 1, 5},    
                         {9, 3, 24},         {2, 1, 128},          {2, 2, 16, false},   {4, 2, 80},
                         {2, 1, 8, true, 5}, {2, 1, 40, true, 16}, {2, 2, 16, false, 7}};
 
-int64_t longest_of(const Bounds& bounds) {
-  double longest = 0;
-  for (size_t s = 0; s < bounds.queries.size(); s += 2)
-    longest = std::max(longest, bounds.queries[s + 1] - bounds.queries[s]);
-  return static_cast<int64_t>(longest);
-}
-
 Attention attention_of(const Form& form, const Bounds& bounds, const Variant& variant) {
   return {.heads = form.heads,
           .kv_heads = form.kv_heads,
@@ -127,17 +54,23 @@ Attention attention_of(const Form& form, const Bounds& bounds, const Variant& va
           .softcap = form.softcap,
           .alibi_scale = form.alibi_scale,
           .sinks = form.sinks,
+          .relative_bias = form.buckets > 0,
+          .max_distance = form.max_distance,
           .segment_tokens = variant.knows_segments ? longest_of(bounds) : 0,
           .no_empty_segments = variant.none_is_empty,
           .deterministic = form.deterministic};
 }
 
 std::string name_of(const Form& form, const Bounds& bounds, const Variant& variant) {
-  return fmt::format("{}, {} heads on {} of {}{}{}{}{}{}{}{}{}", bounds.name, form.heads,
+  return fmt::format("{}, {} heads on {} of {}{}{}{}{}{}{}{}{}{}", bounds.name, form.heads,
                      form.kv_heads, form.head_dim, form.causal ? "" : ", not causal",
                      form.window > 0 ? fmt::format(", window {}", form.window) : "",
                      form.softcap > 0 ? fmt::format(", softcap {}", form.softcap) : "",
                      form.alibi_scale != 0 ? ", ALiBi" : "", form.sinks ? ", sinks" : "",
+                     form.buckets > 0
+                         ? fmt::format(", {} buckets to {}{}", form.buckets, form.max_distance,
+                                       form.trains_bias ? "" : ", frozen")
+                         : "",
                      variant.fused ? ", fused" : "",
                      !variant.knows_segments ? ""
                      : variant.none_is_empty ? ", segments known, none empty"
@@ -176,6 +109,7 @@ OperationCase forward_case(CaseList& list, const Form& form, const Bounds& bound
   if (form.sinks)
     reads.push_back(builder.input({form.heads}, list.types.activation,
                                   normal(list.random, form.heads, 1.0, 3.0)));
+  if (form.buckets > 0) reads.push_back(builder.weight({form.buckets, form.heads}));
   if (variant.fused) builder.use_whole_tensors();
   const auto o = builder.output_activation({bounds.q_tokens, q_width});
   const auto lse = builder.output_measure({form.heads, bounds.q_tokens});
@@ -227,11 +161,19 @@ OperationCase backward_case(CaseList& list, const Form& form, const Bounds& boun
                            .softcap = form.softcap,
                            .alibi_scale = form.alibi_scale,
                            .sinks = form.sinks,
+                           .relative_bias = attention.relative_bias,
+                           .bias_gradient = form.has_bias_gradient(),
+                           .max_distance = form.max_distance,
                            .segment_tokens = attention.segment_tokens,
                            .no_empty_segments = attention.no_empty_segments,
                            .deterministic = form.deterministic};
-  OperationCase result = builder.finish(name_of(form, bounds, variant), grad,
-                                        {d_o, q, k, v, o, lse, q_bounds, k_bounds}, {dq, dk, dv});
+  std::vector<TensorId> reads{d_o, q, k, v, o, lse, q_bounds, k_bounds};
+  std::vector<TensorId> writes{dq, dk, dv};
+  const Shape bias_shape{form.buckets, form.heads};
+  if (form.buckets > 0)
+    reads.push_back(builder.input(bias_shape, list.types.weight, forward.inputs.at(in.back())));
+  if (grad.bias_gradient) writes.push_back(builder.output_gradient(bias_shape));
+  OperationCase result = builder.finish(name_of(form, bounds, variant), grad, reads, writes);
   for (const TensorId id : {d_o, q, o})
     result.inputs[id] = with_nan_outside(result.inputs[id], bounds.q_tokens, bounds.queries);
   for (const TensorId id : {k, v})
@@ -348,13 +290,69 @@ void add_adjusted_cases(CaseList& list) {
   }
 }
 
+// Scores with a bias by relative position: of one stream and of two, near and beyond the last
+// bucket, alone and with all that scores may have besides, in the kernels of the table above.
+void add_biased_cases(CaseList& list) {
+  constexpr Form kBiased[]{
+      {.heads = 4, .kv_heads = 2, .head_dim = 16, .buckets = 8, .max_distance = 20},
+      {.heads = 3, .kv_heads = 3, .head_dim = 5, .causal = false, .buckets = 8, .max_distance = 20},
+      {.heads = 2,
+       .kv_heads = 2,
+       .head_dim = 64,
+       .causal = false,
+       .buckets = 32,
+       .max_distance = 128},
+      {.heads = 2,
+       .kv_heads = 1,
+       .head_dim = 128,
+       .window = 40,
+       .buckets = 32,
+       .max_distance = 128},
+      {.heads = 8,
+       .kv_heads = 1,
+       .head_dim = 64,
+       .causal = false,
+       .window = 9,
+       .buckets = 12,
+       .max_distance = 7,
+       .trains_bias = false},
+      {.heads = 6,
+       .kv_heads = 3,
+       .head_dim = 40,
+       .softcap = 1.5F,
+       .alibi_scale = 0.25F,
+       .buckets = 6,
+       .max_distance = 30},
+      {.heads = 4,
+       .kv_heads = 2,
+       .head_dim = 16,
+       .sinks = true,
+       .buckets = 32,
+       .max_distance = 128}};
+  for (const Form& form : kBiased) {
+    std::vector<Bounds> table{whole(17), whole(131), packed(list.random, 130), chunk(33, 31, 64),
+                              decode(list.random, 3, 37)};
+    if (!form.causal) table.push_back(crossed({9, 1, 40}, {23, 4, 17}));
+    for (const Bounds& bounds : table) add_case(list, form, bounds, {});
+    add_case(list, form, packed(list.random, 70), {.views = true});
+    if (list.kind == program::Kind::attention)
+      add_case(list, form, decode(list.random, 4, 500, true), {});
+  }
+  // Most pairs in the last buckets.
+  add_case(list, kBiased[0], whole(530), {});
+  add_case(list, kBiased[2], whole(301), {});
+}
+
 void add_attention_cases(CaseList& list) {
   for (const Form& form : kForms) {
     std::vector<Bounds> table{whole(1),          whole(3),          whole(17),
                               whole(65),         whole(131),        packed(list.random, 17),
                               chunk(1, 16, 17),  chunk(5, 70, 100), packed(list.random, 130),
                               chunk(33, 31, 64), chunk(1, 0, 9),    decode(list.random, 3, 37)};
-    if (!form.causal) table.push_back({"9 queries on 4 keys", 9, 4, {0, 9}, {0, 4}});
+    if (!form.causal) {
+      table.push_back({"9 queries on 4 keys", 9, 4, {0, 9}, {0, 4}});
+      table.push_back(crossed({70, 3, 1, 33}, {5, 90, 17, 131}));
+    }
     for (const Bounds& bounds : table) add_case(list, form, bounds, {});
   }
   // Longer than any block of a kernel.
@@ -363,6 +361,7 @@ void add_attention_cases(CaseList& list) {
   add_case(list, kForms[1], packed(list.random, 70), {.views = true});
   add_segment_cases(list);
   add_adjusted_cases(list);
+  add_biased_cases(list);
   if (list.kind == program::Kind::attention) add_decoding_cases(list);
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "models/config.h"
+#include "models/config_keys.h"
 #include "models/families.h"
 #include "models/weights.h"
 
@@ -106,7 +107,25 @@ const std::map<std::string, int64_t> kPublished{{"codellama-13b", 13016028160},
                                                 {"falcon-7b", 6921720704},
                                                 {"falcon-40b", 41303293952},
                                                 {"falcon-180b", 178557088768},
-                                                {"falcon-rw-1b", 1311625216}};
+                                                {"falcon-rw-1b", 1311625216},
+                                                {"flan-t5-small", 76961152},
+                                                {"flan-t5-base", 247577856},
+                                                {"flan-t5-large", 783150080},
+                                                {"flan-t5-xl", 2849757184},
+                                                {"flan-t5-xxl", 11135332352},
+                                                {"t0-3b", 2849757184},
+                                                {"t5-small", 60506624},
+                                                {"t5-base", 222903552},
+                                                {"t5-large", 737668096},
+                                                {"t5-3b", 2851598336},
+                                                {"t5-11b", 11307321344},
+                                                {"t5-v1_1-xxl", 11135332352},
+                                                {"mt5-small", 300176768},
+                                                {"mt5-base", 582401280},
+                                                {"mt5-large", 1229581312},
+                                                {"mt5-xl", 3742619648},
+                                                {"mt5-xxl", 12921057280},
+                                                {"mt0-xxl", 12921057280}};
 
 TEST(Presets, HaveThePublishedNumberOfParameters) {
   for (const std::string& name : models::preset_names()) {
@@ -139,6 +158,7 @@ std::string preset_name(const std::string& repository) {
   for (const char* suffix : {"-hf", "-intermediate", " (base)", "-instruct"})
     if (const size_t at = name.find(suffix); at != std::string::npos) name.erase(at);
   if (name.starts_with("meta-")) name.erase(0, 5);
+  if (name == "t0_3b") name = "t0-3b";
   if (name == "mixtral-8x7b-v0.1") name.erase(name.find("-v0.1"));  // there is one version
   return name;
 }
@@ -170,9 +190,11 @@ TEST(Presets, AgreeWithTheTableOfPublishedModels) {
       EXPECT_EQ(config->vocab_size, std::stoll(fields.at(column("vocab_size")))) << line;
       EXPECT_EQ(config->tied_embeddings, fields.at(column("tied_embeddings")).starts_with("y"))
           << line;
-      EXPECT_EQ(config->num_layers, std::stoll(fields.at(column("num_layers"))));
+      // Of an encoder-decoder "24/24".
+      EXPECT_EQ(config->num_layers - config->encoder_layers,
+                std::stoll(fields.at(column("num_layers"))));
       // The table has the length that such a model was trained with, which is no limit.
-      if (config->positions != models::Positions::alibi) {
+      if (config->max_position < models::kMaxPositions) {
         EXPECT_EQ(config->max_position, std::stoll(fields.at(column("max_position")))) << line;
       }
       EXPECT_EQ(config->norm_epsilon, std::stof(fields.at(column("norm_eps")))) << line;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "program/kind.h"
+#include "program/rate_key.h"
 #include "program/text.h"
 
 namespace snug::program {
@@ -121,6 +122,29 @@ TEST(Extent, OfAttentionCountsWhatEachSegmentSees) {
       EXPECT_LT(extent.pairs, most.pairs) << attributes;
       EXPECT_LT(extent.rows, most.rows) << attributes;
     }
+}
+
+// Queries of one stream over keys of another, in 3 segments at most.
+Batch crossing() {
+  return Batch(
+      "tensor q (30, 12) bf16\ntensor k (50, 6) bf16\ntensor v (50, 6) bf16\n"
+      "tensor qb (3, 2) i32\ntensor kb (3, 2) i32\n"
+      "o (30, 12) bf16, lse (4, 30) f32 = attention(q, k, v, qb, kb) "
+      "{heads 4, kv_heads 2, head_dim 3, causal false}");
+}
+
+TEST(Extent, OfTwoStreamsIsEachQueryOverTheKeysOfItsSegment) {
+  const Numbers queries{0, 4, 4, 5, 0, 0};
+  const Numbers keys{0, 20, 20, 50, 0, 0};
+  Batch batch = crossing();
+  batch.with("q_bounds", queries).with("k_bounds", keys);
+  EXPECT_EQ(batch.extent(), counted(queries, keys, false, 0));
+  // A batch may be one segment of all.
+  EXPECT_EQ(capacity_of(batch.view()),
+            (Extent{.rows = 30, .keys = 50, .pairs = 1500, .mean_segment_tokens = 50}));
+  // And its rate is not that of reading a cache.
+  EXPECT_EQ(rate_key(batch.view(), batch.bounds()).name.find("cached"), std::string::npos);
+  EXPECT_NE(rate_key(decoding().view(), {}).name.find("cached"), std::string::npos);
 }
 
 TEST(Extent, OfDecodingIsTheLengthOfTheCache) {

@@ -222,6 +222,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"wide = expert_bias_grad(x, bounds4)", "bias 'wide' has shape (8, 6)"}));
 
 #define SNUG_HEADS "{heads 2, kv_heads 1, head_dim 2}"
+#define SNUG_BIASED "{heads 2, kv_heads 1, head_dim 2, relative_bias, max_distance"
 INSTANTIATE_TEST_SUITE_P(
     Attention, ShapeRules,
     ::testing::Values(
@@ -260,6 +261,14 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"sinks = attention_sink_grad(x, y, losses, sinks)",
              "lse 'losses' has shape (8), expected (2, 8)"},
         Case{"y, dk, dv = attention_grad(x, x, k, v, y, lse, bounds, bounds) " SNUG_HEADS, ""},
+        Case{"y, lse = attention(x, k, v, bounds, bounds, k) " SNUG_BIASED " 20}", ""},
+        Case{"y, lse = attention(x, k, v, bounds, bounds, x) " SNUG_BIASED " 20}",
+             "bias 'x' has shape (8, 4), expected (8, 2)"},
+        Case{"y, lse = attention(x, k, v, bounds, bounds, k) " SNUG_BIASED " 4}",
+             "has a max_distance within the buckets of one distance each"},
+        Case{"y, dk, dv, k32 = attention_grad(x, x, k, v, y, lse, bounds, bounds, v) " SNUG_BIASED
+             " 20, bias_gradient}",
+             ""},
         Case{"y32, dk, dv = attention_grad(x, x, k, v, y, lse, bounds, bounds) " SNUG_HEADS, ""},
         Case{"y, dk, x = attention_grad(x, x, k, v, y, lse, bounds, bounds) " SNUG_HEADS,
              "dv 'x' has shape (8, 4), expected (8, 2)"},

@@ -35,14 +35,8 @@ inline program::ProgramName typed_name(const program::Program& program) {
   return base::from_word<program::ProgramName>(program.name).value();
 }
 
-// A batch whose row is one segment, or as many as it may have: of 2, 3, 20, ... tokens.
-inline void fill_batch(const program::Program& program, runtime::Executor& executor) {
-  if (program.find("host.targets") == program::kNone) return;
-  executor.await_inputs(typed_name(program));
-  const backends::Buffer& targets = executor.tensor(typed_name(program), "host.targets");
-  const int64_t tokens = targets.elements();
-  for (int64_t i = 0; i < tokens; ++i) targets.as<int32_t>()[i] = i < trained_of(tokens) ? 1 : -1;
-  const backends::Buffer& bounds = executor.tensor(typed_name(program), "host.query_bounds");
+// Segments of 2, 3, 20, ... tokens, of which the last one takes the rest; of a stream of so many.
+inline void fill_bounds(const backends::Buffer& bounds, int64_t tokens) {
   const int64_t segments = bounds.elements() / 2;
   int32_t begin = 0;
   for (int64_t i = 0; i < segments; ++i) {
@@ -52,6 +46,19 @@ inline void fill_batch(const program::Program& program, runtime::Executor& execu
     bounds.as<int32_t>()[2 * i + 1] = end;
     begin = end;
   }
+}
+
+// A batch whose row is one segment, or as many as it may have.
+inline void fill_batch(const program::Program& program, runtime::Executor& executor) {
+  if (program.find("host.targets") == program::kNone) return;
+  executor.await_inputs(typed_name(program));
+  const backends::Buffer& targets = executor.tensor(typed_name(program), "host.targets");
+  const int64_t tokens = targets.elements();
+  for (int64_t i = 0; i < tokens; ++i) targets.as<int32_t>()[i] = i < trained_of(tokens) ? 1 : -1;
+  fill_bounds(executor.tensor(typed_name(program), "host.query_bounds"), tokens);
+  if (program.find("host.encoder.tokens") == program::kNone) return;
+  fill_bounds(executor.tensor(typed_name(program), "host.encoder.query_bounds"),
+              executor.tensor(typed_name(program), "host.encoder.tokens").elements());
 }
 
 }  // namespace snug::testing

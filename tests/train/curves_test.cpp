@@ -50,7 +50,10 @@ plan::TrainingSpec curve_spec(const Json& settings) {
   spec.model.router_loss = settings.value("output_router_logits", false);
   spec.model.router_coefficient = settings.value("router_aux_loss_coef", 0.0);
   spec.rows = settings["per_device_train_batch_size"];
-  spec.row_tokens = settings["max_length"].get<int64_t>();
+  const auto max_length = settings["max_length"].get<int64_t>();
+  spec.row_tokens = max_length;
+  if (settings.contains("max_target_length"))
+    spec.row_tokens = {settings["max_target_length"].get<int64_t>(), max_length};
   spec.accumulation = settings["gradient_accumulation_steps"];
   spec.update.weight_decay = settings["weight_decay"];
   spec.update.max_grad_norm = settings["max_grad_norm"];
@@ -101,7 +104,9 @@ void follow(const std::string& backend, const std::string& name) {
   const auto losses = doubles(golden, "loss");
   const auto norms = doubles(golden, "grad_norm");
   const auto rates = doubles(golden, "learning_rate");
-  const int64_t micro_tokens = spec.micro_tokens();
+  const bool has_encoder = spec.row_tokens.has_encoder();
+  const auto encoder_ids = has_encoder ? integers(batches, "encoder_ids") : std::vector<int32_t>();
+  const int64_t micro_tokens = spec.rows * spec.row_tokens.decoder();
   auto& executor = loaded.executor();
   const double balance = spec.model.router_loss_factor();
   const double tolerance = settings.value("tolerance", 1e-3);
@@ -117,6 +122,10 @@ void follow(const std::string& backend, const std::string& name) {
       const int64_t index = step * spec.accumulation + micro;
       loaded.put_batch(program, slice(ids, index, micro_tokens),
                        slice(targets, index, micro_tokens));
+      if (has_encoder)
+        loaded.put_encoder_batch(
+            program,
+            slice(encoder_ids, index, spec.rows * spec.row_tokens[base::TokenStream::encoder]));
       executor.run(program);
     }
     const auto at = static_cast<size_t>(step);
@@ -232,6 +241,12 @@ std::vector<std::string> family_curves() {
       names.push_back(fmt::format("curve_{}_{}", family, method));
   return names;
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    EncoderDecoders, Curves,
+    ::testing::Combine(::testing::ValuesIn(golden_backends()),
+                       ::testing::Values("curve_t5_full", "curve_t5_gated_full", "curve_t5_lora")),
+    name_of);
 
 INSTANTIATE_TEST_SUITE_P(Families, Curves,
                          ::testing::Combine(::testing::ValuesIn(golden_backends()),

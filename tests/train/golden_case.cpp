@@ -99,9 +99,7 @@ void LoadedCase::put_batch(program::ProgramName program, const std::vector<int32
                            std::vector<int32_t> positions) {
   for (int32_t& target : targets) target = std::max(target, -1);
   const auto row = static_cast<int32_t>(spec_.row_tokens.decoder());
-  if (bounds.empty())
-    for (int32_t r = 0; r < static_cast<int32_t>(spec_.rows); ++r)
-      bounds.insert(bounds.end(), {r * row, (r + 1) * row});
+  if (bounds.empty()) bounds = whole_rows(row);
   if (positions.empty())
     for (size_t i = 0; i < ids.size(); ++i) positions.push_back(static_cast<int32_t>(i) % row);
   executor_->await_inputs(program);
@@ -110,6 +108,21 @@ void LoadedCase::put_batch(program::ProgramName program, const std::vector<int32
   if (executor_->has(program, "host.positions"))  // with ALiBi nothing reads them
     put(*executor_, program, "host.positions", std::move(positions), 0);
   put(*executor_, program, "host.query_bounds", std::move(bounds), 0);
+}
+
+void LoadedCase::put_encoder_batch(program::ProgramName program, const std::vector<int32_t>& ids,
+                                   std::vector<int32_t> bounds) {
+  if (bounds.empty()) bounds = whole_rows(spec_.row_tokens[base::TokenStream::encoder]);
+  put(*executor_, program, "host.encoder.tokens", ids, 0);
+  put(*executor_, program, "host.encoder.query_bounds", std::move(bounds), 0);
+}
+
+std::vector<int32_t> LoadedCase::whole_rows(int64_t row_tokens) const {
+  const auto row = static_cast<int32_t>(row_tokens);
+  std::vector<int32_t> bounds;
+  for (int32_t r = 0; r < static_cast<int32_t>(spec_.rows); ++r)
+    bounds.insert(bounds.end(), {r * row, (r + 1) * row});
+  return bounds;
 }
 
 int64_t count_trained(const std::vector<int32_t>& targets) {

@@ -47,8 +47,14 @@ class LoadedCase {
   void put_batch(program::ProgramName program, const std::vector<int32_t>& ids,
                  std::vector<int32_t> targets, std::vector<int32_t> bounds = {},
                  std::vector<int32_t> positions = {});
+  // What an encoder reads of the same micro-batch, with one document in each row unless `bounds`
+  // say otherwise.
+  void put_encoder_batch(program::ProgramName program, const std::vector<int32_t>& ids,
+                         std::vector<int32_t> bounds = {});
 
  private:
+  std::vector<int32_t> whole_rows(int64_t row_tokens) const;
+
   plan::TrainingSpec spec_;
   std::unique_ptr<backends::Backend> backend_;
   plan::Job job_;

@@ -3,8 +3,9 @@
 //   s_ij = scale q_i k_j,  p_ij = exp(s_ij - lse_i),  o_i = sum_j p_ij v_j,
 //   dv_j = sum_i p_ij do_i,  ds_ij = p_ij (do_i v_j - do_i o_i),
 //   dq_i = scale sum_j ds_ij k_j,  dk_j = scale sum_i ds_ij q_i.
-// With a cap c, c tanh(s_ij / c) takes the place of s_ij in p_ij, and ds_ij has the slope of that
-// as another factor; the bias of ALiBi has no gradient.
+// With a cap c, c tanh(s_ij / c) takes the place of s_ij in p_ij, and ds_ij in dq and dk has the
+// slope of that as another factor. The bias of ALiBi has no gradient; one by relative position gets
+// the sum of ds_ij over all pairs of its bucket.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -36,6 +37,13 @@ struct SegmentView {
   int64_t diagonal(int64_t query) const {
     const int64_t shift = (keys.end - keys.begin) - (queries.end - queries.begin);
     return keys.begin + (query - queries.begin) + shift;
+  }
+
+  // From the query to the key. Causal ones have the query on its diagonal; others count both from
+  // the beginning of the segment.
+  int64_t relative(int64_t query, int64_t key) const {
+    if (attention.causal) return key - diagonal(query);
+    return (key - keys.begin) - (query - queries.begin);
   }
 
   // Keys that a query sees; empty where begin >= end.
@@ -72,6 +80,15 @@ struct Heads {
   }
 };
 
+// The row of the bias table for query i and key j.
+template <typename Attributes>
+int64_t bucket_at(const SegmentView<Attributes>& segment, const Buffer& bias, int64_t i,
+                  int64_t j) {
+  const Attributes& attention = segment.attention;
+  return program::bucket_of(segment.relative(i, j), attention.causal, bias.shape[0],
+                            attention.max_distance);
+}
+
 // A score, and its slope in scale q k.
 template <typename T>
 struct Score {
@@ -80,8 +97,8 @@ struct Score {
 
 // Of query i and key j, whose heads' product this is.
 template <typename T, typename Attributes>
-Score<T> score_of(const SegmentView<Attributes>& segment, T product, int64_t i, int64_t j,
-                  int64_t head) {
+Score<T> score_of(const SegmentView<Attributes>& segment, const Invocation& invocation, T product,
+                  int64_t i, int64_t j, int64_t head) {
   const Attributes& attention = segment.attention;
   Score<T> score{static_cast<T>(attention.scale) * product, 1};
   if (attention.softcap > 0) {
@@ -93,6 +110,10 @@ Score<T> score_of(const SegmentView<Attributes>& segment, T product, int64_t i, 
     const double slope = static_cast<double>(attention.alibi_scale) *
                          std::exp2(-program::alibi_exponent(attention.heads, head));
     score.value += static_cast<T>(slope) * static_cast<T>(j - segment.diagonal(i));
+  }
+  if (attention.relative_bias) {
+    const Buffer& bias = invocation[Attributes::kBias];
+    score.value += Floats<T>(bias).at(bucket_at(segment, bias, i, j), head);
   }
   return score;
 }
@@ -120,7 +141,7 @@ void attend(const SegmentView<Attention>& segment, const Invocation& invocation,
   T largest = sink;
   for (int64_t j = seen.begin; j < seen.end; ++j) {
     const T product = Heads<T>{attention.head_dim}.dot(q, i, head, k, j, kv_head);
-    const T score = score_of(segment, product, i, j, head).value;
+    const T score = score_of(segment, invocation, product, i, j, head).value;
     scores[static_cast<size_t>(j)] = score;
     largest = std::max(largest, score);
   }
@@ -151,15 +172,18 @@ struct GradientTensors {
         lse(invocation[AttentionGrad::kLse]),
         dq(invocation[AttentionGrad::kDQ]),
         dk(invocation[AttentionGrad::kDK]),
-        dv(invocation[AttentionGrad::kDV]) {}
+        dv(invocation[AttentionGrad::kDV]),
+        invocation(invocation) {}
   Floats<T> d_o, q, k, v, o, lse, dq, dk, dv;
+  const Invocation& invocation;
 };
 
-// p_ij and ds_ij of a query head.
+// p_ij of a query head, and the derivatives of its score and of scale q_i k_j.
 template <typename T>
 struct Pair {
   T probability;
   T d_score;
+  T d_product;
 };
 
 template <typename T>
@@ -168,12 +192,13 @@ Pair<T> pair_of(const SegmentView<AttentionGrad>& segment, const GradientTensors
   const AttentionGrad& grad = segment.attention;
   const Heads<T> heads{grad.head_dim};
   const int64_t kv_head = head / (grad.heads / grad.kv_heads);
-  const Score<T> score =
-      score_of(segment, heads.dot(tensors.q, i, head, tensors.k, j, kv_head), i, j, head);
+  const Score<T> score = score_of(segment, tensors.invocation,
+                                  heads.dot(tensors.q, i, head, tensors.k, j, kv_head), i, j, head);
   const T probability = std::exp(score.value - tensors.lse.at(head, i));
   const T d_probability = heads.dot(tensors.d_o, i, head, tensors.v, j, kv_head);
   const T mean = heads.dot(tensors.d_o, i, head, tensors.o, i, head);
-  return {probability, probability * (d_probability - mean) * score.slope};
+  const T d_score = probability * (d_probability - mean);
+  return {probability, d_score, d_score * score.slope};
 }
 
 // dq of one query and head; `sum` has room for a head.
@@ -188,7 +213,7 @@ void query_gradient(const SegmentView<AttentionGrad>& segment, const GradientTen
   for (int64_t j = seen.begin; j < seen.end; ++j) {
     const Pair<T> pair = pair_of(segment, tensors, i, j, head);
     for (int64_t d = 0; d < width; ++d)
-      sum[static_cast<size_t>(d)] += pair.d_score * tensors.k.at(j, kv_head * width + d);
+      sum[static_cast<size_t>(d)] += pair.d_product * tensors.k.at(j, kv_head * width + d);
   }
   for (int64_t d = 0; d < width; ++d)
     tensors.dq.set(i, head * width + d, static_cast<T>(grad.scale) * sum[static_cast<size_t>(d)]);
@@ -210,13 +235,25 @@ void key_gradient(const SegmentView<AttentionGrad>& segment, const GradientTenso
       if (j < seen.begin || j >= seen.end) continue;
       const Pair<T> pair = pair_of(segment, tensors, i, j, head);
       for (int64_t d = 0; d < width; ++d) {
-        dk[static_cast<size_t>(d)] += pair.d_score * tensors.q.at(i, head * width + d);
+        dk[static_cast<size_t>(d)] += pair.d_product * tensors.q.at(i, head * width + d);
         dv[static_cast<size_t>(d)] += pair.probability * tensors.d_o.at(i, head * width + d);
       }
     }
   for (int64_t d = 0; d < width; ++d) {
     tensors.dk.set(j, kv_head * width + d, static_cast<T>(grad.scale) * dk[static_cast<size_t>(d)]);
     tensors.dv.set(j, kv_head * width + d, dv[static_cast<size_t>(d)]);
+  }
+}
+
+// Adds what the scores of one query and head get to the sums of their buckets, (buckets, heads).
+template <typename T>
+void add_bias_gradient(const SegmentView<AttentionGrad>& segment, const GradientTensors<T>& tensors,
+                       std::span<T> sums, int64_t i, int64_t head) {
+  const Buffer& bias = tensors.invocation[AttentionGrad::kBias];
+  const Range seen = segment.keys_of(i);
+  for (int64_t j = seen.begin; j < seen.end; ++j) {
+    const int64_t at = bucket_at(segment, bias, i, j) * segment.attention.heads + head;
+    sums[static_cast<size_t>(at)] += pair_of(segment, tensors, i, j, head).d_score;
   }
 }
 
@@ -253,6 +290,8 @@ void run(const AttentionGrad& grad, const Invocation& invocation) {
   const GradientTensors<T> tensors(invocation);
   const auto width = static_cast<size_t>(grad.head_dim);
   const std::span<T> memory = scratch<T>(invocation);
+  const std::span<T> bias_sums = memory.subspan(2 * width);
+  std::fill(bias_sums.begin(), bias_sums.end(), T{0});
   fill_zero(tensors.dq);
   fill_zero(tensors.dk);
   fill_zero(tensors.dv);
@@ -260,16 +299,23 @@ void run(const AttentionGrad& grad, const Invocation& invocation) {
   for (int64_t index = 0; index < segments; ++index) {
     const auto segment = segment_at(grad, invocation, index);
     for (int64_t i = segment.queries.begin; i < segment.queries.end; ++i)
-      for (int64_t head = 0; head < grad.heads; ++head)
+      for (int64_t head = 0; head < grad.heads; ++head) {
         query_gradient(segment, tensors, memory.first(width), i, head);
+        if (grad.bias_gradient) add_bias_gradient(segment, tensors, bias_sums, i, head);
+      }
     for (int64_t j = segment.keys.begin; j < segment.keys.end; ++j)
       for (int64_t head = 0; head < grad.kv_heads; ++head)
         key_gradient(segment, tensors, memory.first(2 * width), j, head);
   }
+  if (!grad.bias_gradient) return;
+  const Floats<T> dbias(invocation[AttentionGrad::kDBias]);
+  for (int64_t at = 0; at < dbias.count(); ++at) dbias.set(at, bias_sums[static_cast<size_t>(at)]);
 }
 
-int64_t scratch_elements(const AttentionGrad& grad, const program::OperationView&) {
-  return 2 * grad.head_dim;
+int64_t scratch_elements(const AttentionGrad& grad, const program::OperationView& view) {
+  const int64_t sums =
+      grad.bias_gradient ? view[AttentionGrad::kDBias].shape.elements() : int64_t{0};
+  return 2 * grad.head_dim + sums;
 }
 
 template <typename T>

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "program/kinds/attention_segments.h"
+#include "program/kinds/attention_sinks.h"
 #include "program/kinds/functions.h"
 #include "program/kinds/rate_names.h"
 #include "program/kinds/shape_rule.h"
@@ -67,43 +69,9 @@ void check_inputs(const Struct& attention, const OperationView& view, ShapeRule&
   rule.index({"k_bounds", k_bounds}, q_bounds.shape);
 }
 
-// Sum of min(v, cap) over `count` numbers first, first + 1, ...
-double capped_sum(double first, double count, double cap) {
-  const double below = std::clamp(cap - first + 1, 0.0, count);
-  return below * first + below * (below - 1) / 2 + (count - below) * cap;
-}
-
-// Segments of one length: what a batch holds of it, or what is expected of all.
-struct Segments {
-  double count = 0;
-  double queries = 0;  // of one segment
-  double keys = 0;     // of one segment
-};
-
-// Query-key pairs of one segment that are not masked. Query i of n (from 0) sees the keys up to
-// i + keys - n, or all; a window keeps the last `window` of those up to its diagonal.
-double visible_pairs(const Segments& segments, bool causal, int64_t window) {
-  const double keys = segments.keys;
-  const double n = causal ? std::min(segments.queries, keys) : segments.queries;
-  const auto width = static_cast<double>(window);
-  if (causal) return capped_sum(keys - n + 1, n, window > 0 ? width : keys);
-  if (window == 0) return n * keys;
-  return capped_sum(width, n, keys);
-}
-
-// Keys of one segment that some query sees.
-double visible_keys(const Segments& segments, bool causal, int64_t window) {
-  if (segments.queries == 0) return 0;
-  if (!causal || window == 0) return segments.keys;
-  return std::min(segments.keys, segments.queries + static_cast<double>(window) - 1);
-}
-
 template <typename Attributes>
-Extent extent_of_segments(const Attributes& attention, const Segments& segments) {
-  return {.rows = segments.count * segments.queries,
-          .keys = segments.count * visible_keys(segments, attention.causal, attention.window),
-          .pairs = segments.count * visible_pairs(segments, attention.causal, attention.window),
-          .mean_segment_tokens = segments.keys};
+KeyMask mask_of(const Attributes& attention) {
+  return {attention.causal, attention.window};
 }
 
 // What is expected of the stream whose bounds these are; 0: nothing, and of an encoder that nobody
@@ -114,57 +82,24 @@ double expected_tokens(const Tensor& bounds, const ExpectedBounds& expected) {
   return stream == base::TokenStream::encoder && !means.has_encoder() ? 0 : means[stream];
 }
 
-// Where queries and keys are as many, the rows of a micro-batch cut into segments of the length
-// that is expected. Else generation: each segment has its share of the queries, and as many keys as
-// are expected or as fit.
 template <typename Attributes>
-Segments expected_segments(const Attributes& attention, const OperationView& view,
-                           const ExpectedBounds& expected) {
-  const auto q_tokens = static_cast<double>(view[Attributes::kQ].shape[0]);
-  const auto k_tokens = static_cast<double>(view[Attributes::kK].shape[0]);
-  if (q_tokens == 0) return {};
-  const double mean = expected_tokens(view[Attributes::kKBounds], expected);
-  if (q_tokens == k_tokens) {
-    double length = mean > 0 ? mean : static_cast<double>(attention.segment_tokens);
-    if (length <= 0) length = q_tokens;
-    length = std::min(length, q_tokens);
-    return {q_tokens / length, length, length};
-  }
-  const double count = std::max(1.0, static_cast<double>(view[Attributes::kQBounds].shape[0]));
-  const double queries = q_tokens / count;
-  const double capacity = k_tokens / count;
-  const double keys = mean > 0 ? std::min(mean, capacity) : capacity;
-  return {count, queries, std::max(keys, std::min(queries, capacity))};
+AttentionSegments expected_by(const Attributes& attention, const OperationView& view,
+                              const ExpectedBounds& expected) {
+  return expected_segments({.q_tokens = view[Attributes::kQ].shape[0],
+                            .k_tokens = view[Attributes::kK].shape[0],
+                            .causal = attention.causal,
+                            .segments = view[Attributes::kQBounds].shape[0],
+                            .segment_tokens = attention.segment_tokens,
+                            .mean_keys = expected_tokens(view[Attributes::kKBounds], expected)});
 }
-
-// What segments ask for together. Their mean length counts one as often as it has queries.
-class SegmentSum {
- public:
-  template <typename Attributes>
-  void add(const Attributes& attention, const Segments& segments) {
-    const Extent more = extent_of_segments(attention, segments);
-    sum_.rows += more.rows;
-    sum_.keys += more.keys;
-    sum_.pairs += more.pairs;
-    sum_.mean_segment_tokens += more.rows * segments.keys;
-  }
-  Extent extent() const {
-    Extent all = sum_;
-    all.mean_segment_tokens /= std::max(1.0, all.rows);
-    return all;
-  }
-
- private:
-  Extent sum_;
-};
 
 template <typename Attributes>
 Extent extent_of_bounds(const Attributes& attention, std::span<const int32_t> q_bounds,
                         std::span<const int32_t> k_bounds) {
-  SegmentSum all;
+  SegmentSum all(mask_of(attention));
   for (int64_t i = 0; i < segment_count(q_bounds); ++i)
-    all.add(attention, {1, static_cast<double>(tokens_of_segment(q_bounds, i)),
-                        static_cast<double>(tokens_of_segment(k_bounds, i))});
+    all.add({1, static_cast<double>(tokens_of_segment(q_bounds, i)),
+             static_cast<double>(tokens_of_segment(k_bounds, i))});
   return all.extent();
 }
 
@@ -174,7 +109,7 @@ Extent attention_extent(const Attributes& attention, const OperationView& view,
   const std::span<const int32_t> q_bounds = bounds[id_of(view.operation, Attributes::kQBounds)];
   const std::span<const int32_t> k_bounds = bounds[id_of(view.operation, Attributes::kKBounds)];
   if (q_bounds.empty() || k_bounds.empty())
-    return extent_of_segments(attention, expected_segments(attention, view, bounds.expected()));
+    return extent_of_segments(mask_of(attention), expected_by(attention, view, bounds.expected()));
   return extent_of_bounds(attention, q_bounds, k_bounds);
 }
 
@@ -317,17 +252,17 @@ void differentiate(const Attention& attention, const Operation& operation, Tape&
 template <typename Attributes>
 std::vector<Share> shares_of(const Attributes& attention, const OperationView& view,
                              const BatchBounds& bounds) {
-  SegmentSum few;
-  SegmentSum others;
-  const auto add = [&](const Segments& segments) {
+  SegmentSum few(mask_of(attention));
+  SegmentSum others(mask_of(attention));
+  const auto add = [&](const AttentionSegments& segments) {
     const bool is_few = has_few(attention, static_cast<int64_t>(std::ceil(segments.queries)),
                                 static_cast<int64_t>(std::ceil(segments.keys)));
-    (is_few ? few : others).add(attention, segments);
+    (is_few ? few : others).add(segments);
   };
   const std::span<const int32_t> q_bounds = bounds[id_of(view.operation, Attributes::kQBounds)];
   const std::span<const int32_t> k_bounds = bounds[id_of(view.operation, Attributes::kKBounds)];
   if (q_bounds.empty() || k_bounds.empty()) {
-    add(expected_segments(attention, view, bounds.expected()));
+    add(expected_by(attention, view, bounds.expected()));
   } else {
     for (int64_t i = 0; i < segment_count(q_bounds); ++i)
       add({1, static_cast<double>(tokens_of_segment(q_bounds, i)),
@@ -347,12 +282,16 @@ double cache_numbers(const Attention& attention, const OperationView& view, cons
 }
 double cache_numbers(const AttentionGrad&, const OperationView&, const Extent&) { return 0; }
 
-// As many queries as keys: a whole row of segments. Otherwise a cache is read.
+// As many queries as keys are a whole row of segments, and those of another stream one too.
+// Otherwise a cache is read.
 template <typename Struct>
 RateKey attention_key(const Struct& attention, const OperationView& view, const Extent& extent) {
   const double keys = rate_size(view[Struct::kK].shape[0]);
   const double segment = std::clamp(extent.mean_segment_tokens, 1.0, keys);
-  const bool is_cached = view[Struct::kQ].shape[0] != view[Struct::kK].shape[0];
+  const int64_t q_tokens = view[Struct::kQ].shape[0];
+  const bool is_cached =
+      q_tokens != view[Struct::kK].shape[0] &&
+      !crosses_streams(attention.causal, q_tokens, view[Struct::kQBounds].shape[0]);
   const bool is_adjusted =
       attention.softcap > 0.0F || attention.alibi_scale != 0.0F || attention.relative_bias;
   const std::string plain_name = typed_name(view) + (is_cached ? " cached" : "") +
@@ -410,20 +349,6 @@ std::vector<int64_t> pieces_of(const Attributes& attention, const OperationView&
 }
 
 }  // namespace
-
-// Buckets of more than one distance: the n-th begins at exact * (max_distance / exact)^(n / wide).
-// In double, rounded down, this is transformers' row for every distance of the tables in use.
-int64_t bucket_of(int64_t relative, bool causal, int64_t buckets, int64_t max_distance) {
-  const int64_t in_one_direction = causal ? buckets : buckets / 2;
-  const int64_t first = !causal && relative > 0 ? in_one_direction : 0;
-  const int64_t distance = causal ? std::max<int64_t>(-relative, 0) : std::abs(relative);
-  const int64_t exact = in_one_direction / 2;
-  if (distance < exact) return first + distance;
-  const double part = std::log(static_cast<double>(distance) / static_cast<double>(exact)) /
-                      std::log(static_cast<double>(max_distance) / static_cast<double>(exact));
-  const auto further = static_cast<int64_t>(part * static_cast<double>(in_one_direction - exact));
-  return first + std::min(exact + further, in_one_direction - 1);
-}
 
 Extent extent_of(const Attention& attention, std::span<const int32_t> q_bounds,
                  std::span<const int32_t> k_bounds) {

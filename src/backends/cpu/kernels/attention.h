@@ -18,6 +18,18 @@ struct HeadRows {
   int64_t stride;
 };
 
+// A number for each distance of a query from a key before it, of every head of a group: of x it
+// lies at zero[x]. From `reach` on, and from -reach down, all are one; sixteen neighbours can be
+// read from -reach - 15 on, up to `reach`.
+template <typename T>
+struct DistanceTable {
+  T* zero;            // of the first head; null: there is none
+  int64_t head_step;  // from one head to the next
+  int64_t reach;
+};
+// What lies on either side of zero.
+constexpr int64_t distance_table_side(int64_t reach) { return reach + 15; }
+
 struct AttentionForm {
   int64_t head_dim;
   int64_t group;  // query heads that share the key head
@@ -28,6 +40,7 @@ struct AttentionForm {
   float softcap;          // of scaled scores; 0: none
   const float* slopes;  // of the group's heads, by which a key's distance adds to its score; null:
                         // none
+  DistanceTable<const float> biases;  // what distances add to scores, in powers of two
 };
 
 // Queries [begin, end) of a segment, in all heads of the group.
@@ -53,6 +66,8 @@ struct AttentionSegmentGrad {
   int64_t dq_stride, dk_stride, dv_stride;
   void* scratch;
   bool in_f32;  // whatever the type of its operands
+  // What scores of a distance get is added to it, anywhere among numbers that are one; null: not.
+  DistanceTable<float> d_biases;
 };
 
 // The forward pass for any number of queries, in attention_tile.cpp.

@@ -46,8 +46,8 @@ void adjust_block(const AttentionForm& form, int64_t head, int64_t query, int64_
                   int64_t count, float* scores) {
   const ScoreAdjustment adjustment(form, head);
   for_each_lanes(count, [&](int64_t j, auto part) {
-    const Float16Lanes distance = adjustment.distance_of_keys(begin + j, query);
-    store(scores + j, adjustment.at(load(scores + j, part), distance).score, part);
+    const Float16Lanes biases = adjustment.of_keys(begin + j, query);
+    store(scores + j, adjustment.at(load(scores + j, part), biases).score, part);
   });
 }
 

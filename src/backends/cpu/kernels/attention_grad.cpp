@@ -202,6 +202,7 @@ struct BlockPass {
   const Blocks<Compute>& blocks;
   const Panel& panel;
   int64_t key;
+  DistanceTable<float> d_biases;  // of the panel's head
 
   // Scores of a step against half the keys, and derivatives of weights.
   void score(int64_t index, int64_t half) const {
@@ -240,7 +241,8 @@ struct BlockPass {
         .key = key + first,
         .seen = panel.all_seen[index] ? nullptr : &panel.seen[index],
         .adjustment = are_adjusted(form) ? &adjustment : nullptr,
-        .query = panel.steps[index].query});
+        .query = panel.steps[index].query,
+        .d_biases = d_biases});
   }
 
   // dq of a step: every other square.
@@ -296,11 +298,13 @@ struct BlockPass {
 
 // Rows of one head against the block of keys from `key` on.
 template <typename Compute>
-void add_block(const AttentionForm& form, const Blocks<Compute>& blocks, const Step& rows,
+void add_block(const AttentionSegmentGrad& segment, const Blocks<Compute>& blocks, const Step& rows,
                int64_t key) {
-  const Panel panel = panel_of(form, rows, key);
+  const Panel panel = panel_of(segment.form, rows, key);
   if (panel.count == 0) return;
-  const BlockPass<Compute> pass{form, blocks, panel, key};
+  DistanceTable<float> d_biases = segment.d_biases;
+  if (d_biases.zero != nullptr) d_biases.zero += rows.head * d_biases.head_step;
+  const BlockPass<Compute> pass{segment.form, blocks, panel, key, d_biases};
   pass.add_steps();
   pass.add_panel();
 }
@@ -351,7 +355,7 @@ void add_tile(const AttentionSegmentGrad& segment, const Blocks<Compute>& blocks
     pack_keys<Stored>(segment, blocks, key);
     for (int64_t head = 0; head < form.group; ++head)
       for (int64_t query = begin; query < end; query += kPanelRows)
-        add_block(form, blocks,
+        add_block(segment, blocks,
                   Step{head * blocks.row_space + query - begin, head, query,
                        smaller_of(kPanelRows, end - query)},
                   key);

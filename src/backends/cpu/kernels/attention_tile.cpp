@@ -126,8 +126,8 @@ void adjust(const AttentionForm& form, const Blocks<Compute>& blocks, const Step
   for (int64_t j = 0; j < keys.n; ++j)
     for (int64_t i = 0; i < kRowStep; i += kLanes) {
       float* score = blocks.scores + j * kRowStep + i;
-      const Float16Lanes distance = adjustment.distance_of_key(keys.begin + j, step.query + i);
-      store(score, adjustment.at(load(score), distance).score);
+      const Float16Lanes biases = adjustment.of_key(keys.begin + j, step.query + i);
+      store(score, adjustment.at(load(score), biases).score);
     }
 }
 

@@ -59,8 +59,15 @@ struct Weighing {
   const Seen<kSquare>* seen;  // null: all of it
   // Null: scores have a factor alone.
   const ScoreAdjustment* adjustment;
-  int64_t query;  // of the first column
+  int64_t query;                  // of the first column
+  DistanceTable<float> d_biases;  // of the head; null: not wanted
 };
+
+// Adds what sixteen scores get, of queries from distance x on, to the table.
+SNUG_INLINE void add_to(const DistanceTable<float>& table, int64_t x, Float16Lanes d_scores) {
+  float* sums = table.zero + place_in(table, x);
+  store(sums, load(sums) + d_scores);
+}
 
 // Two rows from `row` on.
 template <typename Compute>
@@ -79,12 +86,15 @@ SNUG_INLINE void weigh_pair(const Weighing<Compute>& w, int64_t row, const Seen<
         adjusted.score = load(w.scores + from + lane) * w.factor;
       else
         adjusted = adjustment->at(load(w.scores + from + lane),
-                                  adjustment->distance_of_key(w.key + row + odd, w.query + lane));
+                                  adjustment->of_key(w.key + row + odd, w.query + lane));
       weights[half] = exp2_of_weight<Compute>(adjusted.score - load(w.lse + lane));
       if (seen != nullptr)
         weights[half] = select(sees(*seen, lane, w.key + row + odd), weights[half], Float16Lanes{});
       d_scores[half] = weights[half] * load(w.d_weights + from + lane);
-      if (adjustment != nullptr) d_scores[half] *= adjusted.slope;
+      if (adjustment == nullptr) continue;
+      if (w.d_biases.zero != nullptr)
+        add_to(w.d_biases, adjustment->distance(w.key + row + odd, w.query + lane), d_scores[half]);
+      d_scores[half] *= adjusted.slope;
     }
     store_both(w.weights + (row + odd) * w.stride, weights);
     store_both(w.d_scores + (row + odd) * w.stride, d_scores);

@@ -1,5 +1,5 @@
-// What becomes of attention's scores besides a scale, for kernel files only: a cap, and the bias of
-// a key's distance. Scores are powers of two.
+// What becomes of attention's scores besides a scale, for kernel files only: a cap, and biases by a
+// key's distance. Scores are powers of two.
 #pragma once
 
 #include "backends/cpu/kernels/attention_blocks.h"
@@ -14,7 +14,13 @@ struct AdjustedScores {
 };
 
 SNUG_INLINE bool are_adjusted(const AttentionForm& form) {
-  return form.softcap > 0.0F || form.slopes != nullptr;
+  return form.softcap > 0.0F || form.slopes != nullptr || form.biases.zero != nullptr;
+}
+
+// Where sixteen neighbours from distance x on are read in a table, or ones that are the same.
+template <typename T>
+SNUG_INLINE int64_t place_in(const DistanceTable<T>& table, int64_t x) {
+  return larger_of(-distance_table_side(table.reach), smaller_of(x, table.reach));
 }
 
 class ScoreAdjustment {
@@ -24,39 +30,54 @@ class ScoreAdjustment {
       : is_capped_(form.softcap > 0.0F),
         cap_(form.softcap * kLog2OfE),
         scale_(is_capped_ ? form.scale / form.softcap : form.scale * kLog2OfE),
-        bias_(form.slopes == nullptr ? 0.0F : form.slopes[head] * kLog2OfE),
-        diagonal_(form.keys - form.queries) {}
+        slope_(form.slopes == nullptr ? 0.0F : form.slopes[head] * kLog2OfE),
+        biases_(form.biases),
+        diagonal_(form.causal ? form.keys - form.queries : 0) {
+    if (biases_.zero != nullptr) biases_.zero += head * biases_.head_step;
+  }
 
-  // `distance`: of the keys from the diagonal of their query (attention.h), which is 0 or below
-  // where the query sees the key.
-  AdjustedScores at(Float16Lanes products, Float16Lanes distance) const {
+  // `biases`: of the same pairs.
+  AdjustedScores at(Float16Lanes products, Float16Lanes biases) const {
     AdjustedScores adjusted{products * scale_, splat(1.0F)};
     if (is_capped_) {
       const Float16Lanes share = tanh(adjusted.score);
       adjusted = {share * cap_, 1.0F - share * share};
     }
-    adjusted.score += distance * bias_;
+    adjusted.score += biases;
     return adjusted;
   }
 
-  // Of one key from sixteen queries, from `query` on.
-  Float16Lanes distance_of_key(int64_t key, int64_t query) const {
-    return static_cast<float>(key - query - diagonal_) - lane_numbers();
+  // How far a query lies after a key: below 0 only where a causal one does not see it.
+  int64_t distance(int64_t key, int64_t query) const { return query + diagonal_ - key; }
+
+  // Of one key for sixteen queries, from `query` on.
+  Float16Lanes of_key(int64_t key, int64_t query) const {
+    const int64_t x = distance(key, query);
+    Float16Lanes biases = (static_cast<float>(x) + lane_numbers()) * -slope_;
+    if (biases_.zero != nullptr) biases += load(biases_.zero + place_in(biases_, x));
+    return biases;
   }
-  // Of sixteen keys, from `key` on, from one query.
-  Float16Lanes distance_of_keys(int64_t key, int64_t query) const {
-    return static_cast<float>(key - query - diagonal_) + lane_numbers();
+  // Of sixteen keys, from `key` on, for one query.
+  Float16Lanes of_keys(int64_t key, int64_t query) const {
+    const int64_t x = distance(key, query);
+    Float16Lanes biases = (lane_numbers() - static_cast<float>(x)) * slope_;
+    if (biases_.zero != nullptr) biases += turned(load(biases_.zero + place_in(biases_, x - 15)));
+    return biases;
   }
 
  private:
   SNUG_INLINE Float16Lanes lane_numbers() {
     return Float16Lanes{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   }
+  SNUG_INLINE Float16Lanes turned(Float16Lanes x) {
+    return __builtin_shufflevector(x, x, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  }
 
   bool is_capped_;
   float cap_;
   float scale_;
-  float bias_;
+  float slope_;
+  DistanceTable<const float> biases_;
   int64_t diagonal_;
 };
 

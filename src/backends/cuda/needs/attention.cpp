@@ -190,12 +190,12 @@ int64_t cudnn_workspace_bytes(bool is_gradient, int64_t segments, int64_t tokens
 namespace {
 
 bool supports(const Attention& attention, const OperationView&, const Card& card) {
-  return attention.head_dim <= kMaxHeadDim &&
+  return !attention.relative_bias && attention.head_dim <= kMaxHeadDim &&
          attention_shared_bytes(attention.head_dim) <= card.shared_bytes;
 }
 
 bool supports(const AttentionGrad& grad, const OperationView&, const Card& card) {
-  return grad.head_dim <= kMaxHeadDim &&
+  return !grad.relative_bias && grad.head_dim <= kMaxHeadDim &&
          attention_grad_shared_bytes(grad.head_dim) <= card.shared_bytes;
 }
 

@@ -1,0 +1,177 @@
+#include "models/t5_blocks.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/config_keys.h"
+#include "models/llama_blocks.h"
+
+namespace snug::models {
+namespace {
+
+using base::JsonObject;
+
+constexpr SizeKeys kKeys{"d_model", "num_layers", "num_heads", "d_ff", "n_positions"};
+constexpr std::string_view kGated = "gated-gelu";
+constexpr std::string_view kPlain = "relu";
+constexpr int64_t kBuckets = 32;
+constexpr int64_t kMaxDistance = 128;
+
+// layer.INDEX.NAME.{q,k,v,o}. Scores are not scaled.
+AttentionBlock t5_attention(const ModelConfig& config, const std::string& module) {
+  AttentionBlock block = attention(config, 0);
+  const std::vector<const char*> names{"q", "k", "v"};
+  for (size_t i = 0; i < names.size(); ++i)
+    block.query_key_value.parts[i].module = module + "." + names[i];
+  block.output.module = module + ".o";
+  block.scale = 1.0F;
+  return block;
+}
+
+// Of the whole stack whose layers begin with `prefix`: the table is a module of the first.
+AttentionBlock self_attention(const ModelConfig& config, const std::string& prefix, bool causal) {
+  const std::string module = "layer.0.SelfAttention";
+  AttentionBlock block = t5_attention(config, module);
+  block.causal = causal;
+  block.relative_bias = {prefix + ".0." + module + ".relative_attention_bias",
+                         config.relative_buckets, config.relative_distance};
+  return block;
+}
+
+AttentionBlock cross_attention(const ModelConfig& config) {
+  AttentionBlock block = t5_attention(config, "layer.1.EncDecAttention");
+  block.causal = false;
+  block.reads_encoder = true;
+  return block;
+}
+
+Block t5_mlp(const ModelConfig& config, const std::string& layer) {
+  const std::string module = layer + ".DenseReluDense.";
+  if (!config.gated_mlp) {
+    Mlp mlp = plain_mlp(config, {"wi", "wo"}, Activation::relu, false);
+    mlp.up.module = module + mlp.up.module;
+    mlp.down.module = module + mlp.down.module;
+    mlp.down.in_16_bits = true;
+    return mlp;
+  }
+  GatedMlp mlp = models::gated_mlp(config);
+  mlp.gate_up.parts[0].module = module + "wi_0";
+  mlp.gate_up.parts[1].module = module + "wi_1";
+  mlp.activation = Activation::gelu_tanh;
+  mlp.down.module = module + "wo";
+  mlp.down.in_16_bits = true;
+  return mlp;
+}
+
+// A norm before the block, named within its part of the layer.
+Branch branch(const ModelConfig& config, const std::string& part, Block block) {
+  return {rms_norm(config, part + ".layer_norm"), std::move(block), {}};
+}
+
+Layer encoder_layer(const ModelConfig& config, const std::string& prefix) {
+  return {{branch(config, "layer.0", self_attention(config, prefix, false)),
+           branch(config, "layer.1", t5_mlp(config, "layer.1"))}};
+}
+
+Layer decoder_layer(const ModelConfig& config, const std::string& prefix) {
+  return {{branch(config, "layer.0", self_attention(config, prefix, true)),
+           branch(config, "layer.1", cross_attention(config)),
+           branch(config, "layer.2", t5_mlp(config, "layer.2"))}};
+}
+
+// A token that the file need not name, at least 0.
+int64_t token_or(const JsonObject& json, std::string_view key, int64_t fallback) {
+  const int64_t id = json.integer_or(key, fallback);
+  if (id < 0 || id >= kMaxVocabulary) json.fail(key, "is no token of a vocabulary");
+  return id;
+}
+
+}  // namespace
+
+Stack t5_stack(const ModelConfig& config) {
+  Stack stack = decoder_without_layers(config);
+  stack.embedding = "shared";
+  stack.prefix = "decoder.block";
+  const int64_t decoder_layers = config.num_layers - config.encoder_layers;
+  stack.layers.assign(static_cast<size_t>(decoder_layers), decoder_layer(config, stack.prefix));
+  stack.final_norm = rms_norm(config, "decoder.final_layer_norm");
+  stack.encoder = Encoder{.prefix = "encoder.block",
+                          .layers = {},
+                          .final_norm = rms_norm(config, "encoder.final_layer_norm")};
+  stack.encoder->layers.assign(static_cast<size_t>(config.encoder_layers),
+                               encoder_layer(config, stack.encoder->prefix));
+  if (config.scaled_head)
+    stack.head_scale = 1.0 / std::sqrt(static_cast<double>(config.hidden_size));
+  stack.embedding_copies = {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight"};
+  stack.ignored = {"EncDecAttention.relative_attention_bias.weight"};
+  return stack;
+}
+
+ModelConfig parse_t5_shape(const JsonObject& json, const T5Defaults& defaults) {
+  const bool is_gated = defaults.feed_forward == kGated;
+  ModelConfig config =
+      parse_shape(json, {.keys = kKeys,
+                         .head_dim = positive_or(json, "d_kv", 64, kMaxHeads),
+                         .max_position = kMaxPositions,
+                         .tied_embeddings = defaults.tied_embeddings,
+                         .positions = Positions::relative,
+                         .norm_epsilon_key = "layer_norm_epsilon",
+                         .activation_key = "feed_forward_proj",
+                         .activations = {is_gated ? kGated : kPlain, is_gated ? kPlain : kGated},
+                         .dropout_keys = {"dropout_rate"},
+                         .dropout = 0.1});
+  if (!json.boolean_or("is_encoder_decoder", true))
+    json.fail("is_encoder_decoder", "is false; snug has this family with its decoder only");
+  config.max_position = kMaxPositions;  // n_positions is the length that it was trained with
+  config.encoder_layers = config.num_layers;
+  config.num_layers += positive_or(json, "num_decoder_layers", config.num_layers, kMaxLayers);
+  config.gated_mlp =
+      json.text_or("feed_forward_proj", std::string(defaults.feed_forward)) == kGated;
+  config.relative_buckets =
+      positive_or(json, "relative_attention_num_buckets", kBuckets, kMaxHeads);
+  if (config.relative_buckets % 4 != 0)
+    json.fail("relative_attention_num_buckets", "is no multiple of 4");
+  config.relative_distance =
+      positive_or(json, "relative_attention_max_distance", kMaxDistance, kMaxPositions);
+  if (config.relative_distance <= config.relative_buckets / 2)
+    json.fail("relative_attention_max_distance",
+              "is not above half of relative_attention_num_buckets");
+  config.padding_id = token_or(json, "pad_token_id", 0);
+  config.decoder_start_id = token_or(json, "decoder_start_token_id", config.padding_id);
+  return config;
+}
+
+void describe_t5_shape(const ModelConfig& config, nlohmann::json& json) {
+  rename_key(json, "hidden_size", kKeys.hidden.data());
+  rename_key(json, "num_attention_heads", kKeys.heads.data());
+  rename_key(json, "intermediate_size", kKeys.intermediate.data());
+  rename_key(json, "head_dim", "d_kv");
+  rename_key(json, "rms_norm_eps", "layer_norm_epsilon");
+  for (const char* key : {"hidden_act", "num_key_value_heads", "num_hidden_layers",
+                          "attention_dropout", "max_position_embeddings", "initializer_range"})
+    json.erase(key);
+  json["num_layers"] = config.encoder_layers;
+  json["num_decoder_layers"] = config.num_layers - config.encoder_layers;
+  json["feed_forward_proj"] = config.gated_mlp ? kGated : kPlain;
+  json["relative_attention_num_buckets"] = config.relative_buckets;
+  json["relative_attention_max_distance"] = config.relative_distance;
+  json["dropout_rate"] = config.dropout;
+  json["is_encoder_decoder"] = true;
+  json["decoder_start_token_id"] = config.decoder_start_id;
+  json["pad_token_id"] = config.padding_id;
+  json["eos_token_id"] = 1;
+}
+
+void set_published_t5(ModelConfig& config, bool gated) {
+  config.positions = Positions::relative;
+  config.encoder_layers = config.num_layers;
+  config.num_layers *= 2;
+  config.gated_mlp = gated;
+  config.relative_buckets = kBuckets;
+  config.relative_distance = kMaxDistance;
+}
+
+}  // namespace snug::models

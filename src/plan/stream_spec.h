@@ -1,0 +1,18 @@
+// What the streams of a model's tokens ask of a recipe: a model with an encoder has two.
+#pragma once
+
+#include "formats/recipe.h"
+#include "models/config.h"
+#include "program/target.h"
+
+namespace snug::plan {
+
+// Throws UserError, with the recipe's location: of a model with an encoder for what is not built
+// for encoder-decoders, of another one for a length of its decoder's rows alone.
+void check_streams(const formats::Recipe& recipe, const models::ModelConfig& model);
+
+// Throws UserError where the target does not compute the attention that the model has.
+void check_attention(const formats::Recipe& recipe, const models::ModelConfig& model,
+                     const program::Target& target);
+
+}  // namespace snug::plan

@@ -1,0 +1,125 @@
+// Encoder-decoders with caches against transformers: logits of an answer, appended in chunks and
+// token by token, and what is generated, greedily and side by side.
+#include <fmt/format.h>
+
+#include "generate/cached_forward.h"
+#include "golden_recipe.h"
+#include "runtime/open_model.h"
+
+namespace snug::testing {
+namespace {
+
+using generate::CachedForward;
+using generate::SequencePart;
+
+constexpr int64_t kEncoderTokens = 37;
+constexpr int64_t kTokens = 33;
+
+class EncoderDecoderLogits : public ::testing::TestWithParam<std::string> {
+ protected:
+  EncoderDecoderLogits()
+      : recipe_(golden_recipe(GetParam())),
+        model_(runtime::open_model(recipe_)),
+        golden_(kGoldens + GetParam() + "/golden.safetensors"),
+        ids_(golden_values<int32_t>(golden_, "ids")),
+        encoder_ids_(golden_values<int32_t>(golden_, "encoder_ids")),
+        logits_(golden_values<float>(golden_, "logits")) {}
+
+  std::span<const int32_t> ids(int64_t row) const {
+    return std::span(ids_).subspan(static_cast<size_t>(row * kTokens), kTokens);
+  }
+  std::span<const int32_t> encoder_ids(int64_t row) const {
+    return std::span(encoder_ids_)
+        .subspan(static_cast<size_t>(row * kEncoderTokens), kEncoderTokens);
+  }
+  std::span<const float> expected(int64_t row, int64_t token) const {
+    const auto vocab = static_cast<size_t>(model_.config.vocab_size);
+    return std::span(logits_).subspan(static_cast<size_t>(row * kTokens + token) * vocab, vocab);
+  }
+
+  formats::Recipe recipe_;
+  models::ModelSource model_;
+  formats::SafetensorsFile golden_;
+  std::vector<int32_t> ids_;
+  std::vector<int32_t> encoder_ids_;
+  std::vector<float> logits_;
+};
+
+TEST_P(EncoderDecoderLogits, OfAllTokensAtOnce) {
+  generate::Inference inference(recipe_, model_,
+                                {.sequences = 2,
+                                 .capacity = {kTokens, kEncoderTokens},
+                                 .prefill_tokens = 2 * kTokens,
+                                 .encoder_tokens = 2 * kEncoderTokens,
+                                 .all_logits = true});
+  CachedForward forward(inference);
+  const std::vector<SequencePart> parts{{0, ids(0), encoder_ids(0)}, {1, ids(1), encoder_ids(1)}};
+  forward.prefill(parts);
+  for (int64_t row = 0; row < 2; ++row)
+    for (int64_t token = 0; token < kTokens; ++token)
+      EXPECT_LT(relative_error(forward.logits(row * kTokens + token), expected(row, token)), 1e-4)
+          << row << " " << token;
+}
+
+// The encoder reads a sequence once; what follows needs its caches alone, which another sequence's
+// prompt leaves as they are.
+TEST_P(EncoderDecoderLogits, OfChunksAndSingleTokens) {
+  constexpr int64_t kChunk = 16;
+  generate::Inference inference(recipe_, model_,
+                                {.sequences = 2,
+                                 .capacity = {kTokens, kEncoderTokens},
+                                 .prefill_tokens = kChunk,
+                                 .encoder_tokens = kEncoderTokens});
+  CachedForward forward(inference);
+  for (const int64_t begin : {1, 15, 16}) {
+    forward.clear();
+    const SequencePart first{1, ids(1).first(static_cast<size_t>(begin)), encoder_ids(1)};
+    forward.prefill({&first, 1});
+    EXPECT_LT(relative_error(forward.logits(1), expected(1, begin - 1)), 1e-4) << begin;
+    const SequencePart other{0, ids(0).first(1), encoder_ids(0)};
+    forward.prefill({&other, 1});
+    EXPECT_LT(relative_error(forward.logits(0), expected(0, 0)), 1e-4);
+    const SequencePart more{1, ids(1).subspan(static_cast<size_t>(begin), 3)};
+    forward.prefill({&more, 1});
+    EXPECT_LT(relative_error(forward.logits(1), expected(1, begin + 2)), 1e-4) << begin;
+    for (int64_t token = begin + 3; token < kTokens; ++token) {
+      const bool goes_on = token % 2 == 0 && forward.length(0) < kTokens;
+      const int64_t of_other = forward.length(0);
+      forward.decode(Ids{goes_on ? ids(0)[static_cast<size_t>(of_other)] : CachedForward::kIdle,
+                         ids(1)[static_cast<size_t>(token)]});
+      EXPECT_LT(relative_error(forward.logits(1), expected(1, token)), 1e-4)
+          << begin << " " << token;
+      if (goes_on) {
+        EXPECT_LT(relative_error(forward.logits(0), expected(0, of_other)), 1e-4) << of_other;
+      }
+    }
+  }
+}
+
+TEST_P(EncoderDecoderLogits, GreedyAnswersAreTransformers) {
+  const auto greedy = golden_values<int32_t>(golden_, "greedy");
+  const auto count = static_cast<size_t>(golden_.at("greedy").shape[1]);
+  const std::vector<Ids> prompts{{encoder_ids(0).begin(), encoder_ids(0).end()},
+                                 {encoder_ids(1).begin(), encoder_ids(1).end()}};
+  const generate::GenerationOptions options{
+      .sampling = {}, .max_new_tokens = static_cast<int64_t>(count), .stop_ids = {}};
+  for (const int64_t batch : {1, 2}) {
+    plan::InferenceShape shape = generate::shape_for(prompts, options, batch, true);
+    for (const int64_t room : {shape.encoder_tokens, kEncoderTokens}) {
+      shape.encoder_tokens = room;
+      generate::Inference inference(recipe_, model_, shape);
+      const auto answers = generate::Generator(inference).run(prompts, options);
+      for (size_t row = 0; row < 2; ++row)
+        EXPECT_EQ(answers[row].ids,
+                  Ids(greedy.begin() + static_cast<std::ptrdiff_t>(row * count),
+                      greedy.begin() + static_cast<std::ptrdiff_t>((row + 1) * count)))
+            << batch << " " << room;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EncoderDecoderLogits, ::testing::Values("t5", "t5_gated", "mt5"),
+                         [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace snug::testing
