@@ -45,7 +45,9 @@ struct ForwardOptions {
 // experts are balanced (kinds/balance_loss.h), which gives `router_loss` (1); for logits
 // `output_rows` (outputs) i32; with a cache `slots` (tokens) i32 and the caches
 // `layers.N.key_cache`, `layers.N.value_cache` (capacity, kv_heads * head_dim) of lifetime run.
-// Without a cache, key_bounds is query_bounds.
+// Without a cache, key_bounds is query_bounds. Where a block has a prompt also
+// `prompt_query_bounds`, `prompt_key_bounds` (1, 2) i32: [0, tokens) and [0, the prompt's), and its
+// vectors and gates, of role adapter (models/prompt_names.h).
 program::Program forward(const Stack& stack, const ForwardOptions& options);
 
 }  // namespace snug::models

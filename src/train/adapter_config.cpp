@@ -16,7 +16,8 @@ formats::AdapterConfig adapter_config(const formats::Recipe& recipe,
       .config({.recipe = recipe,
                .tensors = tensors,
                .transposed_linears = std::ranges::any_of(weights, &models::Weight::transposed),
-               .has_experts = model.num_experts > 0});
+               .has_experts = model.num_experts > 0,
+               .peft_has_prompts = methods::peft_has_prompts(model)});
 }
 
 }  // namespace snug::train

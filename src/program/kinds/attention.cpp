@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/last_part.h"
 #include "program/kinds/functions.h"
 #include "program/kinds/rate_names.h"
 #include "program/kinds/shape_rule.h"
@@ -107,8 +108,9 @@ Extent extent_of_segments(const Attributes& attention, const Segments& segments)
 }
 
 // What is expected of the stream whose bounds these are; 0: nothing, and of an encoder that nobody
-// expects anything of.
+// expects anything of. Prompts are what shapes say.
 double expected_tokens(const Tensor& bounds, const ExpectedBounds& expected) {
+  if (base::last_part(bounds.name) == kPromptKeyBoundsName) return 0;
   const base::PerStream<double>& means = expected.mean_segment_tokens;
   const base::TokenStream stream = stream_of(bounds.name);
   return stream == base::TokenStream::encoder && !means.has_encoder() ? 0 : means[stream];
