@@ -1,4 +1,4 @@
-"""Twenty optimizer steps of LoRA and of all weights, with PEFT, PyTorch's own clipping and schedule, and the optimizer of
+"""Twenty optimizer steps of LoRA, of prompts and of all weights, with PEFT, PyTorch's own clipping and schedule, and the optimizer of
 PyTorch, transformers or bitsandbytes."""
 
 import dataclasses
@@ -14,6 +14,7 @@ import golden_io
 import half_precision
 import lora
 import peer_optimizers
+import prompts
 import tiny_models
 
 STEPS, WARMUP, ROWS, LENGTH = 20, 5, 2, 25
@@ -92,6 +93,7 @@ CURVES |= {
     "curve_full_fp16": Curve("biases", False, 1, 5e-3, 2.7, 4003, batches_of="curve_full", scale_power=11, scale_window=4),
 }
 CURVES["curve_dora"] = Curve("gpt2", True, 1, 2e-2, 0.31, 4008, batches_of=FAMILY_BATCHES, starts_from="dora_gpt2")
+CURVES["curve_prompt"] = Curve("grouped_tied", True, 2, 3e-2, 0.5, 4002, batches_of="curve_lora_accumulated", starts_from="prompt_layer")
 ADAPTER_SEED = 4100
 
 
@@ -191,6 +193,8 @@ def trainee(curve: Curve):
         balance.turn_on(model, curve.balance)
     if not curve.adapter:
         return model
+    if curve.starts_from in prompts.ADAPTERS:
+        return prompts.attach(model, curve.starts_from)
     if curve.starts_from:
         return lora.attach_named(model, curve.starts_from)
     return lora.attach(model, curve.model, adapter_options(curve), ADAPTER_SEED, random_b=False)
@@ -198,7 +202,7 @@ def trainee(curve: Curve):
 
 def settings(curve: Curve) -> dict:
     return {
-        "model": f"tests/goldens/{curve.model}/model", "method": "lora" if curve.adapter else "full",
+        "model": f"tests/goldens/{curve.model}/model", "method": method_of(curve),
         "max_steps": STEPS, "warmup_steps": WARMUP, "lr_scheduler_type": "cosine", "max_length": LENGTH,
         "per_device_train_batch_size": curve.rows, "gradient_accumulation_steps": curve.accumulation,
         "learning_rate": curve.learning_rate, "weight_decay": WEIGHT_DECAY, "max_grad_norm": curve.max_grad_norm,
@@ -213,7 +217,15 @@ def settings(curve: Curve) -> dict:
     }
 
 
+def method_of(curve: Curve) -> str:
+    if curve.starts_from in prompts.ADAPTERS:
+        return "adapter"
+    return "lora" if curve.adapter else "full"
+
+
 def adapter_settings(curve: Curve) -> dict:
+    if curve.starts_from in prompts.ADAPTERS:
+        return {"adapter": f"tests/goldens/{adapter_folder(curve)}"}
     options = adapter_options(curve)
     return {"adapter": f"tests/goldens/{adapter_folder(curve)}", "lora_r": options["r"], "lora_alpha": options["lora_alpha"]}
 

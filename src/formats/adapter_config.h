@@ -5,10 +5,11 @@
 #include <variant>
 
 #include "formats/lora_config.h"
+#include "formats/prompt_config.h"
 
 namespace snug::formats {
 
-using AdapterConfig = std::variant<LoraConfig>;
+using AdapterConfig = std::variant<LoraConfig, PromptConfig>;
 
 // Throws UserError for a folder without the file, one that is broken, is of no kind that Snug
 // reads, or asks for what Snug cannot honour, naming the key.

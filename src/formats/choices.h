@@ -9,10 +9,24 @@
 
 namespace snug::formats {
 
-enum class Method : uint8_t { full, lora, qlora };
+enum class Method : uint8_t { full, lora, qlora, adapter };
 constexpr auto words_of(Method /*type*/) {
-  return base::words<Method>(
-      {{Method::full, "full"}, {Method::lora, "lora"}, {Method::qlora, "qlora"}});
+  return base::words<Method>({{Method::full, "full"},
+                              {Method::lora, "lora"},
+                              {Method::qlora, "qlora"},
+                              {Method::adapter, "adapter"}});
+}
+
+// Which gates LLaMA-Adapter's prompts have.
+enum class AdapterGates : uint8_t {
+  automatic,  // those that PEFT has, of a model whose adapters PEFT loads; else those of heads
+  head,       // one for each head, as the paper and Lit-GPT have it
+  layer,      // one for all heads of a layer, as PEFT has it
+};
+constexpr auto words_of(AdapterGates /*type*/) {
+  return base::words<AdapterGates>({{AdapterGates::automatic, "auto"},
+                                    {AdapterGates::head, "head"},
+                                    {AdapterGates::layer, "layer"}});
 }
 
 // How the learning rate falls.

@@ -107,7 +107,7 @@ LoraConfig read_lora_config(const fs::path& folder) {
   const base::JsonObject config(document, path.string());
   if (config.text("peft_type") != "LORA")
     config.fail("peft_type",
-                fmt::format("is '{}', but Snug reads LoRA adapters only; expected 'LORA'",
+                fmt::format("is '{}'; expected 'LORA', 'ADAPTION_PROMPT' or 'LLAMA_ADAPTER'",
                             config.text("peft_type")));
   refuse_what_is_not_honoured(config);
 

@@ -12,9 +12,13 @@ using std::string_view;
 
 constexpr double kAdapterLearningRate = 2e-4;
 constexpr double kFullLearningRate = 1e-5;
+// As Lit-GPT has it: gates begin at zero, and what they open is far from any weight.
+constexpr double kPromptLearningRate = 3e-3;
 // As TRL's trainer and its example with LoRA have them.
 constexpr double kPairAdapterLearningRate = 5e-6;
 constexpr double kPairFullLearningRate = 1e-6;
+// In the proportion of LoRA's.
+constexpr double kPairPromptLearningRate = 7.5e-5;
 
 constexpr std::array kMethodTable{MethodKeys{.method = Method::full,
                                              .learning_rate = kFullLearningRate,
@@ -29,12 +33,18 @@ constexpr std::array kMethodTable{MethodKeys{.method = Method::full,
                                              .learning_rate = kAdapterLearningRate,
                                              .pair_learning_rate = kPairAdapterLearningRate,
                                              .in_4_bits = Method::qlora,
-                                             .always_in_4_bits = true}};
+                                             .always_in_4_bits = true},
+                                  MethodKeys{.method = Method::adapter,
+                                             .learning_rate = kPromptLearningRate,
+                                             .pair_learning_rate = kPairPromptLearningRate,
+                                             .in_4_bits = Method::adapter}};
 
 constexpr std::array kLora{Method::lora, Method::qlora};
 constexpr std::array<string_view, 7> kOfLora{"lora_r",         "lora_alpha",      "lora_dropout",
                                              "target_modules", "modules_to_save", "use_rslora",
                                              "use_dora"};
+constexpr std::array kPrompts{Method::adapter};
+constexpr std::array<string_view, 3> kOfPrompts{"adapter_len", "adapter_layers", "adapter_gates"};
 constexpr std::array kFull{Method::full};
 constexpr std::array<string_view, 2> kOfFull{"trainable_modules", "freeze_modules"};
 
@@ -43,6 +53,10 @@ constexpr std::array kGroups{
                    .keys = kOfLora,
                    .refusal = "is a key of LoRA, which method={} does not use; leave it out, or "
                               "use method=lora or qlora"},
+    MethodKeyGroup{.readers = kPrompts,
+                   .keys = kOfPrompts,
+                   .refusal = "is a key of LLaMA-Adapter, which method={} does not use; leave it "
+                              "out, or use method=adapter"},
     MethodKeyGroup{.readers = kFull,
                    .keys = kOfFull,
                    .refusal =

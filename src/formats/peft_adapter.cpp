@@ -31,17 +31,6 @@ std::optional<std::string> module_of(std::string_view name, std::string_view suf
   return std::string(name);
 }
 
-// The shard index gives the good errors for a missing file and for pickles.
-SafetensorsFile open_weights(const fs::path& folder) {
-  const fs::path path = folder / kAdapterWeightsName;
-  std::error_code error;
-  if (!fs::exists(path, error)) {
-    const TensorIndex explains(folder, "adapter_model");
-    base::throw_user_error("{}: expected the adapter in one file, not in shards", path.string());
-  }
-  return SafetensorsFile(path);
-}
-
 const TensorInfo& require_partner(const SafetensorsFile& file, const std::string& module,
                                   std::string_view has, std::string_view lacks) {
   const TensorInfo* partner = file.find(key_of(module, lacks));
@@ -88,6 +77,17 @@ void check_magnitude(const SafetensorsFile& file, const LoraModule& module) {
 
 }  // namespace
 
+// The shard index gives the good errors for a missing file and for pickles.
+SafetensorsFile open_adapter_file(const fs::path& folder) {
+  const fs::path path = folder / kAdapterWeightsName;
+  std::error_code error;
+  if (!fs::exists(path, error)) {
+    const TensorIndex explains(folder, "adapter_model");
+    base::throw_user_error("{}: expected the adapter in one file, not in shards", path.string());
+  }
+  return SafetensorsFile(path);
+}
+
 std::string adapter_key(std::string_view tensor) { return key_of(tensor, ""); }
 std::string lora_a_key(std::string_view module) { return key_of(module, kSuffixA); }
 std::string lora_b_key(std::string_view module) { return key_of(module, kSuffixB); }
@@ -99,7 +99,7 @@ bool is_of_module(std::string_view tensor, const std::vector<std::string>& names
 }
 
 std::vector<std::string> stored_modules(const fs::path& folder) {
-  const SafetensorsFile file = open_weights(folder);
+  const SafetensorsFile file = open_adapter_file(folder);
   std::vector<std::string> modules;
   for (const TensorInfo& tensor : file.tensors())
     if (auto module = module_of(tensor.name, kSuffixA)) modules.push_back(std::move(*module));
@@ -111,7 +111,7 @@ std::vector<std::string> stored_modules(const fs::path& folder) {
 PeftAdapter::PeftAdapter(const fs::path& folder)
     : folder_(folder),
       config_(read_lora_config(folder)),
-      file_(std::make_unique<SafetensorsFile>(open_weights(folder))) {
+      file_(std::make_unique<SafetensorsFile>(open_adapter_file(folder))) {
   for (const TensorInfo& tensor : file_->tensors()) {
     if (const auto module = module_of(tensor.name, kSuffixA)) {
       modules_.push_back(read_module(*file_, *module, tensor, config_.r));

@@ -37,6 +37,9 @@ std::string lora_magnitude_key(std::string_view module);
 // "norm" of "model.layers.0.input_layernorm.weight".
 bool is_of_module(std::string_view tensor, const std::vector<std::string>& names);
 
+// The file of an adapter folder. Throws UserError where there is none, or it is in shards.
+SafetensorsFile open_adapter_file(const std::filesystem::path& folder);
+
 // The modules whose A an adapter folder's file holds, in its order, without a look at its config.
 // Throws UserError where there is no such file, or none in it.
 std::vector<std::string> stored_modules(const std::filesystem::path& folder);

@@ -91,6 +91,10 @@ struct Recipe {
   bool use_rslora = false;
   bool use_dora = false;
 
+  int64_t adapter_len = 0;     // vectors of a prompt
+  int64_t adapter_layers = 0;  // from the top; 0: all but the first two
+  AdapterGates adapter_gates = AdapterGates::automatic;
+
   // Of mixtures of experts; what nobody gave is as config.json says.
   bool output_router_logits = false;  // training adds the loss that balances experts
   double router_aux_loss_coef = 0;

@@ -9,7 +9,6 @@ namespace {
 
 // Far above what anyone needs, and low enough that no figure of a plan and no 32-bit float
 // overflows.
-constexpr double kMaxRank = 65536;
 constexpr double kMaxMicroBatches = 1'000'000;
 constexpr double kMaxThreads = 1024;
 constexpr double kMaxCount = 1e12;  // of steps and checkpoints
@@ -27,12 +26,10 @@ void add_model_keys(KeyTable& table) {
       .verbs(kEverywhere);
   table
       .add<&Recipe::method>("method", Method::lora,
-                            "what trains: every weight, or low-rank additions to linear layers, "
-                            "which qlora stores in 4 bits")
+                            "what trains: every weight, low-rank additions to linear layers, "
+                            "which qlora stores in 4 bits, or prompts that attention reads through "
+                            "gates (adapter)")
       .aliases({"train_type", "finetuning_type"})
-      .not_built({"adapter"},
-                 "the method adapter is not built yet; use method: lora. To start "
-                 "from an adapter folder, set adapter: FOLDER")
       .not_built({"adapter_v2"}, "the method adapter_v2 is not built yet; use method: lora");
   table
       .add<&Recipe::load_in_4bit>("load_in_4bit", "",
@@ -69,34 +66,7 @@ void add_model_keys(KeyTable& table) {
           "freeze_modules", "",
           "what method=full does not train, named likewise; also where trainable_modules names it")
       .computed("nothing");
-  table.add<&Recipe::lora_r>("lora_r", "16", "LoRA rank")
-      .aliases({"lora_rank", "r"})
-      .range({.least = 1, .most = kMaxRank});
-  table
-      .add<&Recipe::lora_alpha>("lora_alpha", "",
-                                "LoRA scale: the addition is multiplied by lora_alpha / lora_r")
-      .computed("2 x lora_r")
-      .range({.least = 0, .most = kMaxFloat, .least_excluded = true});
-  table
-      .add<&Recipe::lora_dropout>("lora_dropout", "0",
-                                  "share of the inputs of LoRA that is dropped in training")
-      .range(kBelowOne);
-  table
-      .add<&Recipe::target_modules>(
-          "target_modules", "all-linear",
-          "linear layers that get LoRA: names such as q_proj, regular expressions that match whole "
-          "names, or all-linear (all but the head)")
-      .aliases({"lora_target_modules", "lora_target"});
-  table
-      .add<&Recipe::modules_to_save>(
-          "modules_to_save", "",
-          "modules that train whole next to LoRA, by the ends of their names: lm_head, "
-          "embed_tokens, norms")
-      .aliases({"lora_modules_to_save", "additional_target"})
-      .computed("none");
-  table.add<&Recipe::use_rslora>("use_rslora", "false", "scale LoRA by lora_alpha / sqrt(lora_r)");
-  table.add<&Recipe::use_dora>("use_dora", "false",
-                               "DoRA: LoRA turns rows of a weight, and their lengths train apart");
+  add_adapter_keys(table);
   table
       .add<&Recipe::output_router_logits>(
           "output_router_logits", "",
@@ -200,7 +170,8 @@ void add_schedule_keys(KeyTable& table) {
   table.group("Learning rate", kTraining);
   table.add<&Recipe::learning_rate>("learning_rate", "", "at its peak, after the warm-up")
       .computed(
-          "2e-4 for lora and qlora, 1e-5 for full; 5e-6 and 1e-6 with objective=dpo, orpo or kto")
+          "2e-4 for lora and qlora, 3e-3 for adapter, 1e-5 for full; 5e-6, 7.5e-5 and 1e-6 with "
+          "objective=dpo, orpo or kto")
       .aliases({"lr"})
       .range({.least = 0, .most = kMaxFloat});
   table

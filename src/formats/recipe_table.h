@@ -166,6 +166,7 @@ class KeyTable {
 };
 
 // Groups with a file of their own.
+void add_adapter_keys(KeyTable& table);
 void add_objective_keys(KeyTable& table);
 void add_optimizer_keys(KeyTable& table);
 void add_loss_scale_keys(KeyTable& table);

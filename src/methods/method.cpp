@@ -10,7 +10,7 @@ namespace snug::methods {
 namespace {
 
 const auto& table() {
-  static const std::array<const Method*, 3> rows{&kFull, &kLora, &kQlora};
+  static const std::array<const Method*, 4> rows{&kFull, &kLora, &kQlora, &kAdapter};
   return rows;
 }
 
@@ -35,7 +35,7 @@ const Method& method_of(const formats::AdapterConfig& config) {
 }
 
 MethodOptions options_of(const formats::Recipe& recipe, int64_t row_tokens) {
-  return {.lora = lora_options(recipe, row_tokens)};
+  return {.lora = lora_options(recipe, row_tokens), .prompt = prompt_options(recipe)};
 }
 
 }  // namespace snug::methods

@@ -1,7 +1,8 @@
 // What trains, and how: a method is a row of one table, which everything reads that plans, loads,
 // saves or runs a job. A method trains weights of the model, or adds tensors of role adapter to the
-// forward program and trains those. A new method is a file in this folder with its row, a word in
-// formats/choices.h, its keys in formats/method_keys.cpp, and its files (formats/adapter_config.h).
+// network or to its forward program and trains those. A new method is a file in this folder with
+// its row, a word in formats/choices.h, its keys in formats/method_keys.cpp, and its files
+// (formats/adapter_config.h).
 //
 // Files call a tensor of role adapter by its name in the program, after PEFT's prefix
 // (formats/peft_adapter.h).
@@ -17,6 +18,8 @@
 #include "formats/choices.h"
 #include "formats/recipe.h"
 #include "methods/lora.h"
+#include "methods/prompt.h"
+#include "models/blocks.h"
 #include "program/kinds/storage.h"
 #include "program/program.h"
 
@@ -27,6 +30,7 @@ using MethodKind = formats::Method;
 // A method looks at what is its own.
 struct MethodOptions {
   LoraOptions lora{};
+  PromptOptions prompt{};
 };
 
 // What the folder of a trained adapter says of it.
@@ -36,6 +40,7 @@ struct SavedAdapter {
   bool transposed_linears = false;           // the base model stores some as (in, out)
   bool has_experts = false;                  // which are no linears here
   bool has_encoder = false;                  // the base model is an encoder-decoder
+  bool peft_has_prompts = false;             // PEFT computes the same with prompts of the model
 };
 
 // What a method may ask of the model that it is used with.
@@ -44,6 +49,7 @@ struct BaseModel {
   std::string head;       // the head's weight
   bool tied_head = false;
   bool head_in_4_bits = false;
+  int64_t layers = 0;
 };
 
 struct Method {
@@ -51,8 +57,10 @@ struct Method {
   bool trains_weights = false;  // of the model; the functions below are null then
   // Methods whose jobs take less memory, for a job that does not fit; the mildest first.
   std::span<const MethodKind> leaner = {};
-  // Adds what trains to a forward program. `is_training`: with what is left out otherwise
-  // (dropout).
+  // Adds what trains to the network; null: nothing. Layers of one network may then differ.
+  void (*extend)(models::Stack& stack, const MethodOptions& options) = nullptr;
+  // Adds what trains to a forward program; null: nothing. `is_training`: with what is left out
+  // otherwise (dropout).
   program::Program (*rewrite)(const program::Program& forward, const MethodOptions& options,
                               bool is_training) = nullptr;
   // Throws UserError for what the method cannot do to a model.
@@ -63,7 +71,7 @@ struct Method {
                                                  int64_t seed) = nullptr;
   // What of an adapter that is made begins as something that follows from the model's weights: the
   // program `initialise`, for a forward program with what trains; of no operations where nothing
-  // does.
+  // does. Null: nothing ever does.
   program::Program (*initialise)(const program::Program& forward) = nullptr;
   // Whether an adapter with this config is of the method.
   bool (*reads)(const formats::AdapterConfig& config) = nullptr;
@@ -91,5 +99,6 @@ MethodOptions options_of(const formats::Recipe& recipe, int64_t row_tokens);
 extern const Method kFull;
 extern const Method kLora;
 extern const Method kQlora;
+extern const Method kAdapter;
 
 }  // namespace snug::methods

@@ -91,6 +91,15 @@ struct RelativeBias {
   int64_t max_distance = 0;
 };
 
+// Learned vectors, by which a block of attention sees keys and values that are no token's
+// (LLaMA-Adapter, Zhang et al. 2023): the block's own projections of them, neither normed nor
+// rotated. What a head reads there, in a softmax of its own, is multiplied by a gate and added to
+// what it reads of tokens, before the output.
+struct Prompt {
+  int64_t tokens = 0;
+  bool gate_of_heads = false;  // a gate for each head; else one for all
+};
+
 // Attention of `heads` query heads, of which heads / kv_heads share a key and value head.
 struct AttentionBlock {
   int64_t heads = 0;
@@ -116,6 +125,7 @@ struct AttentionBlock {
   bool reads_encoder = false;
   bool rotated = true;        // by the stack's table
   bool local_rotary = false;  // by its second table
+  std::optional<Prompt> prompt;
 };
 
 // down(activation(gate(x)) * up(x)).

@@ -175,19 +175,14 @@ class Forward : ForwardBuilder {
   // since attention reads the heads of a row side by side.
   std::vector<TensorId> copy_groups(TensorId all, const AttentionBlock& attention) {
     const int64_t groups = attention.kv_heads;
-    const int64_t group_width = columns(all) / groups;
     const int64_t head = attention.head_dim;
     std::vector<TensorId> results;
     int64_t offset = 0;
     for (const auto& [name, width] :
          {std::pair{"q", attention.heads / groups * head}, {"k", head}, {"v", head}}) {
-      const Shape rows{tokens() * groups, width};
-      const TensorId part = view(all, fmt::format("{}.in_groups", name), rows,
-                                 {.offset = offset, .strides = {group_width, 1}});
-      const TensorId copy =
-          builder_.activation(local_name(fmt::format("{}.groups", name)), rows, options_.compute);
-      builder_.emit(Scale{.factor = 1.0F}, {part}, {copy});
-      results.push_back(reshaped(copy, name, {tokens(), groups * width}));
+      const TensorId part =
+          part_of_groups(all, fmt::format("{}.in_groups", name), {groups, offset, width});
+      results.push_back(copy_of_groups(part, name, groups));
       offset += width;
     }
     return results;
@@ -275,7 +270,7 @@ class Forward : ForwardBuilder {
                             .no_empty_segments = options_.no_empty_segments,
                             .deterministic = options_.deterministic},
                   std::move(reads), {o, lse});
-    return linear(o, attention.output, "attention_output");
+    return linear(with_prompt(o, heads[0], attention), attention.output, "attention_output");
   }
 
   TensorId output_of(const GatedMlp& gated, TensorId x) { return mlp(x, gated); }

@@ -60,8 +60,8 @@ std::string ForwardBuilder::local_name(std::string_view name) const {
                               : fmt::format("layers.{}.{}{}", layer_, branch_prefix_, name);
 }
 
-TensorId ForwardBuilder::activation(std::string_view name, int64_t width) {
-  return builder_.activation(local_name(name), {tokens(), width}, options_.compute);
+TensorId ForwardBuilder::activation(std::string_view name, int64_t width, int64_t rows) {
+  return builder_.activation(local_name(name), {rows, width}, options_.compute);
 }
 
 TensorId ForwardBuilder::residual_stream(int64_t index) {
@@ -99,12 +99,11 @@ void ForwardBuilder::emit_norm(TensorId x, const Norm& by, TensorId y) {
 
 TensorId ForwardBuilder::linear(TensorId x, const Linear& by, std::string_view name) {
   const TensorId w = weight(weight_name(by.module));
-  const program::Shape shape{rows(x), by.out};
-  const std::string product = by.bias ? fmt::format("{}.product", name) : std::string(name);
-  const TensorId y = builder_.activation(local_name(product), shape, options_.compute);
+  const TensorId y =
+      activation(by.bias ? fmt::format("{}.product", name) : std::string(name), by.out, rows(x));
   builder_.emit(Matmul{.transpose_b = !by.transposed}, {x, w}, {y});
   if (!by.bias) return y;
-  const TensorId sum = builder_.activation(local_name(name), shape, options_.compute);
+  const TensorId sum = activation(name, by.out, rows(x));
   builder_.emit(AddBias{}, {y, weight(bias_name(by.module))}, {sum});
   return sum;
 }
@@ -128,6 +127,18 @@ std::vector<TensorId> ForwardBuilder::split(TensorId all, const Projections& pro
   return results;
 }
 
+TensorId ForwardBuilder::part_of_groups(TensorId all, std::string_view name,
+                                        const GroupPart& part) {
+  return view(all, name, {rows(all) * part.groups, part.width},
+              {.offset = part.offset, .strides = {columns(all) / part.groups, 1}});
+}
+
+TensorId ForwardBuilder::copy_of_groups(TensorId part, std::string_view name, int64_t groups) {
+  const TensorId copy = activation(fmt::format("{}.groups", name), columns(part), rows(part));
+  builder_.emit(Scale{.factor = 1.0F}, {part}, {copy});
+  return reshaped(copy, name, {rows(part) / groups, groups * columns(part)});
+}
+
 TensorId ForwardBuilder::view(TensorId base, std::string_view name, const Shape& shape,
                               const View& of) {
   Tensor tensor = builder_.program().tensor(base);
@@ -140,7 +151,7 @@ TensorId ForwardBuilder::view(TensorId base, std::string_view name, const Shape&
 
 TensorId ForwardBuilder::columns_of(TensorId base, std::string_view name, int64_t offset,
                                     int64_t width) {
-  return view(base, name, {tokens(), width}, {.offset = offset, .strides = {columns(base), 1}});
+  return view(base, name, {rows(base), width}, {.offset = offset, .strides = {columns(base), 1}});
 }
 
 TensorId ForwardBuilder::reshaped(TensorId base, std::string_view name, const Shape& shape) {

@@ -40,7 +40,10 @@ class ForwardBuilder {
   // What an activation of the layer at hand is called in the program. Outside of layers those of
   // the encoder's stream have its name in front.
   std::string local_name(std::string_view name) const;
-  TensorId activation(std::string_view name, int64_t width);
+  TensorId activation(std::string_view name, int64_t width) {
+    return activation(name, width, tokens());
+  }
+  TensorId activation(std::string_view name, int64_t width, int64_t rows);
   // The residual stream entering layer `index`; it belongs to the layer that reads it, and that of
   // the end of the layers at hand, the encoder's or the others, to none.
   TensorId residual_stream(int64_t index);
@@ -49,7 +52,7 @@ class ForwardBuilder {
   TensorId norm_if(const std::optional<Norm>& given, TensorId x, std::string_view name);
   void emit_norm(TensorId x, const Norm& by, TensorId y);
 
-  // x (tokens, in) -> y (tokens, out)
+  // x (rows, in) -> y (rows, out)
   TensorId linear(TensorId x, const Linear& by, std::string_view name);
   // One tensor for each part. Linears of one input are neighbours in the program, so that a target
   // may compute them together.
@@ -58,6 +61,19 @@ class ForwardBuilder {
   // The columns of each part of what fused projections gave.
   std::vector<TensorId> split(TensorId all, const Projections& projections,
                               const std::vector<const char*>& names);
+  // Of rows that lie group by group: a part of each group, seen one row a group.
+  struct GroupPart {
+    int64_t groups = 0;
+    int64_t offset = 0;  // in a group
+    int64_t width = 0;
+  };
+  TensorId part_of_groups(TensorId all, std::string_view name, const GroupPart& part);
+  // A copy of such a part (rows x groups, width) as (rows, groups x width): attention reads the
+  // heads of a row side by side.
+  TensorId copy_of_groups(TensorId part, std::string_view name, int64_t groups);
+
+  // o + what queries q read of the block's prompt; o itself where it has none.
+  TensorId with_prompt(TensorId o, TensorId q, const AttentionBlock& by);
 
   // x (tokens, hidden) -> y (tokens, hidden)
   TensorId mlp(TensorId x, const GatedMlp& by);
@@ -69,7 +85,7 @@ class ForwardBuilder {
 
   TensorId view(TensorId base, std::string_view name, const program::Shape& shape,
                 const program::View& of);
-  // Columns [offset, offset + width) of a (tokens, columns) activation.
+  // Columns [offset, offset + width) of a (rows, columns) activation.
   TensorId columns_of(TensorId base, std::string_view name, int64_t offset, int64_t width);
   // The same elements in another shape.
   TensorId reshaped(TensorId base, std::string_view name, const program::Shape& shape);
@@ -86,6 +102,14 @@ class ForwardBuilder {
   std::unordered_map<std::string, TensorId> weights_;
   std::vector<TensorId> balanced_;  // counts and sums of each layer with experts
   int64_t balanced_choices_ = 0;    // experts that each of them chooses
+  // Of what prompts are read by: all tokens, and the vectors of a prompt.
+  TensorId prompt_query_bounds_ = program::kNone, prompt_key_bounds_ = program::kNone;
+
+  struct KeysAndValues {
+    TensorId keys = program::kNone;
+    TensorId values = program::kNone;
+  };
+  KeysAndValues project_prompt(TensorId vectors, const AttentionBlock& by);
 };
 
 }  // namespace snug::models

@@ -148,6 +148,7 @@ class Differentiator final : public Tape {
 
   void derive(const Operation& operation) {
     layer_ = operation.layer;
+    for (const TensorId id : operation.writes) complete_parts(id);
     program::differentiate(operation, *this);
     sum_contributions();
   }
@@ -228,6 +229,23 @@ class Differentiator final : public Tape {
     result_.tensor(part).view.base = whole;
     gradient_[index(input)] = part;
     return part;
+  }
+
+  // A part that nothing reads changes nothing: queries of a fused projection of which only keys and
+  // values are wanted.
+  void complete_parts(TensorId owner) {
+    const auto found = parts_.find(owner);
+    if (found == parts_.end()) return;
+    for (size_t i = 0; i < forward_.tensors.size(); ++i) {
+      const auto view = static_cast<TensorId>(i);
+      if (forward_.tensor(view).view.base != owner || is_read(view)) continue;
+      const bool is_apart = std::ranges::none_of(found->second, [&](TensorId part) {
+        return overlap(region_of(forward_, part), region_of(forward_, view));
+      });
+      if (!is_apart) continue;
+      const TensorId part = contribute_to_part(view);
+      push({.attributes = Scale{.factor = 0.0F}, .reads = {view}, .writes = {part}, .updates = {}});
+    }
   }
 
   // A gradient made in parts is read when all of it is there.

@@ -31,7 +31,9 @@ InferenceSpec spec_of(const InferenceInputs& inputs) {
   const formats::AdapterConfig adapter = formats::read_adapter_config(recipe.adapter);
   const methods::Method& method = methods::method_of(adapter);
   spec.method = method.kind;
-  spec.lora = method.options(adapter).lora;
+  const methods::MethodOptions options = method.options(adapter);
+  spec.lora = options.lora;
+  spec.prompt = options.prompt;
   method.refuse(spec.method_options(), base_model(spec.model, spec.quantization));
   return spec;
 }

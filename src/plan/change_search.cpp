@@ -187,7 +187,7 @@ std::vector<Overrides> ChangeSearch::numerics() const {
 
 std::vector<Overrides> ChangeSearch::smaller_adapters() const {
   std::vector<Overrides> variants;
-  if (!recipe_.adapter.empty()) return variants;
+  if (!recipe_.adapter.empty() || formats::is_idle_key(recipe_.method, "lora_r")) return variants;
   for (int64_t r = recipe_.lora_r / 2; r >= 1; r /= 2)
     variants.push_back({{"lora_r", std::to_string(r)}});
   const std::vector<std::string> all_linear{"all-linear"};

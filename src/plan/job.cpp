@@ -26,12 +26,25 @@ using program::Role;
 using program::Tensor;
 using program::TensorId;
 
-// The forward program with what the spec's method adds to it.
+template <typename Spec>
+const methods::Method& method_of(const Spec& spec) {
+  return methods::method_of(*std::optional(spec.method));
+}
+
+// The network with what the spec's method adds to it.
+template <typename Spec>
+models::Stack adapted_stack(const Spec& spec) {
+  models::Stack stack = models::stack_of(spec.model);
+  if (spec.is_adapted() && method_of(spec).extend != nullptr)
+    method_of(spec).extend(stack, spec.method_options());
+  return stack;
+}
+
+// Its forward program with what the method adds to that.
 template <typename Spec>
 Program adapted(const Program& forward, const Spec& spec, bool is_training) {
-  if (!spec.is_adapted()) return forward;
-  return methods::method_of(*std::optional(spec.method))
-      .rewrite(forward, spec.method_options(), is_training);
+  if (!spec.is_adapted() || method_of(spec).rewrite == nullptr) return forward;
+  return method_of(spec).rewrite(forward, spec.method_options(), is_training);
 }
 
 const Tensor& tensor_of(const Program& program, std::string_view name) {
@@ -68,6 +81,7 @@ class TrainingPlanner {
   TrainingPlanner(const TrainingSpec& spec, const program::Target& target)
       : spec_(spec),
         stack_(models::stack_of(spec.model)),
+        adapted_stack_(adapted_stack(spec)),
         target_(target),
         pipeline_(target, spec.verify, spec.quantization, spec.streaming) {}
 
@@ -118,20 +132,24 @@ class TrainingPlanner {
   }
 
   // Experts are balanced where something trains.
-  Program base_forward(ProgramName name, double router_loss = 0) const {
-    return models::forward(stack_, {.program = name,
-                                    .own_inputs = false,
-                                    .compute = spec_.compute,
-                                    .tokens = micro_tokens(),
-                                    .segments = spec_.rows * spec_.row_segments,
-                                    .segment_tokens = spec_.sequence_tokens(),
-                                    .no_empty_segments = spec_.row_segments == 1,
-                                    .deterministic = spec_.deterministic,
-                                    .sequence_tokens = spec_.sequence_tokens().decoder(),
-                                    .head = models::Head::loss,
-                                    .router_loss = router_loss,
-                                    .outputs = 0,
-                                    .cache_capacity = 0});
+  Program forward_of(const models::Stack& stack, ProgramName name, double router_loss = 0) const {
+    return models::forward(stack, {.program = name,
+                                   .own_inputs = false,
+                                   .compute = spec_.compute,
+                                   .tokens = micro_tokens(),
+                                   .segments = spec_.rows * spec_.row_segments,
+                                   .segment_tokens = spec_.sequence_tokens(),
+                                   .no_empty_segments = spec_.row_segments == 1,
+                                   .deterministic = spec_.deterministic,
+                                   .sequence_tokens = spec_.sequence_tokens().decoder(),
+                                   .head = models::Head::loss,
+                                   .router_loss = router_loss,
+                                   .outputs = 0,
+                                   .cache_capacity = 0});
+  }
+
+  Program adapted_forward(ProgramName name, bool is_training, double router_loss = 0) const {
+    return adapted(forward_of(adapted_stack_, name, router_loss), spec_, is_training);
   }
 
   const methods::Objective& objective() const {
@@ -139,19 +157,20 @@ class TrainingPlanner {
   }
 
   Program training_forward(ProgramName name) const {
-    const Program forward = base_forward(name, spec_.model.router_loss_factor());
-    Program finished = objective().finish(adapted(forward, spec_, true), spec_.objective);
+    const Program forward = adapted_forward(name, true, spec_.model.router_loss_factor());
+    Program finished = objective().finish(forward, spec_.objective);
     return spec_.update.loss_scale ? methods::scale_losses(finished) : finished;
   }
 
   // The log-probabilities that the objective compares with. What is kept is of the model as
   // training begins; else the micro-batch that follows reads them.
   void add_reference() {
-    const Program forward = base_forward(ProgramName::reference);
+    constexpr auto kName = ProgramName::reference;
     if (spec_.objective.reference == methods::ReferenceModel::adapter_off)
-      return add(pipeline_.plain(methods::log_probabilities(forward, program::kReferenceName)));
+      return add(pipeline_.plain(
+          methods::log_probabilities(forward_of(stack_, kName), program::kReferenceName)));
     const Program kept =
-        methods::log_probabilities(adapted(forward, spec_, false), program::kKeptReferenceName);
+        methods::log_probabilities(adapted_forward(kName, false), program::kKeptReferenceName);
     add(pipeline_.plain(kept, std::array{tensor_of(kept, program::kKeptReferenceName)}));
   }
 
@@ -222,19 +241,21 @@ class TrainingPlanner {
   }
 
   void add_initialise(const Program& forward) {
-    Program initialise = methods::method_of(spec_.method).initialise(forward);
+    if (method_of(spec_).initialise == nullptr) return;
+    Program initialise = method_of(spec_).initialise(forward);
     if (!initialise.operations.empty()) add(pipeline_.plain(initialise));
   }
 
   void add_evaluate() {
-    Program forward = base_forward(ProgramName::evaluate);
-    forward = objective().finish(adapted(forward, spec_, false), spec_.objective);
+    const Program forward =
+        objective().finish(adapted_forward(ProgramName::evaluate, false), spec_.objective);
     const std::vector<Tensor> results = results_of(forward);
     add(pipeline_.plain(forward, results, results));
   }
 
   const TrainingSpec& spec_;
   const models::Stack stack_;
+  const models::Stack adapted_stack_;
   const program::Target& target_;
   passes::Pipeline pipeline_;
   Job job_;
@@ -243,7 +264,7 @@ class TrainingPlanner {
 Program inference_forward(const InferenceSpec& spec, ProgramName name,
                           const base::PerStream<int64_t>& tokens, int64_t outputs) {
   const Program forward = models::forward(
-      models::stack_of(spec.model),
+      adapted_stack(spec),
       {.program = name,
        .own_inputs = true,
        .compute = spec.compute,

@@ -25,6 +25,7 @@ struct TrainingSpec {
   models::ModelConfig model;
   methods::MethodKind method = methods::MethodKind::lora;
   methods::LoraOptions lora;
+  methods::PromptOptions prompt{};
   methods::ObjectiveOptions objective{};
   methods::UpdateOptions update;
   std::vector<std::string> frozen{};  // names of weights that stay as they are where weights train
@@ -51,7 +52,7 @@ struct TrainingSpec {
 
   // An adapter trains; else weights, all that are not frozen.
   bool is_adapted() const { return !methods::method_of(method).trains_weights; }
-  methods::MethodOptions method_options() const { return {.lora = lora}; }
+  methods::MethodOptions method_options() const { return {.lora = lora, .prompt = prompt}; }
   base::PerStream<int64_t> sequence_tokens() const;
   // Of a micro-batch, all streams together.
   int64_t micro_tokens() const { return rows * row_tokens.sum(); }
@@ -63,6 +64,7 @@ struct InferenceSpec {
   // Of the adapter; nothing: there is none.
   std::optional<methods::MethodKind> method{};
   methods::LoraOptions lora;
+  methods::PromptOptions prompt{};
   program::DType compute = program::DType::bf16;
   std::optional<passes::QuantizeOptions> quantization{};
   int64_t sequences = 1;                  // generated side by side
@@ -75,7 +77,7 @@ struct InferenceSpec {
   std::optional<int64_t> init_seed{};  // as in TrainingSpec
 
   bool is_adapted() const { return method.has_value(); }
-  methods::MethodOptions method_options() const { return {.lora = lora}; }
+  methods::MethodOptions method_options() const { return {.lora = lora, .prompt = prompt}; }
 };
 
 struct Job {

@@ -76,10 +76,11 @@ JobSize size_of(const Sample& sample) {
   return size;
 }
 
-// Whether the modules that have adapters may be those of some layers alone: by an expression, or by
-// names with a layer's number.
+// Whether the modules that have adapters may be those of some layers alone: by an expression, by
+// names with a layer's number, or by the method.
 bool names_layers(const TrainingSpec& spec) {
   if (!spec.is_adapted()) return false;
+  if (methods::method_of(spec.method).extend != nullptr) return true;
   const auto names_layer = [](const std::string& target) {
     return formats::is_module_pattern(target) ||
            std::ranges::any_of(target, [](unsigned char c) { return std::isdigit(c) != 0; });

@@ -230,7 +230,23 @@ void check_tokens(const Recipe& recipe, const models::ModelConfig& model) {
 void settle_adapter(Recipe& recipe) {
   const methods::Method& method = methods::method_of(recipe.method);
   if (recipe.adapter.empty() || method.trains_weights) return;
-  method.settle(recipe, formats::read_adapter_config(recipe.adapter));
+  const formats::AdapterConfig config = formats::read_adapter_config(recipe.adapter);
+  if (!method.reads(config))
+    recipe.fail(
+        "adapter",
+        fmt::format("is {}, which was trained with method={}, and this job has method={}; "
+                    "set method={}",
+                    recipe.adapter, base::word_of(methods::method_of(config).kind),
+                    base::word_of(recipe.method), base::word_of(methods::method_of(config).kind)));
+  method.settle(recipe, config);
+}
+
+void settle_gates(Recipe& recipe, const models::ModelConfig& model) {
+  using formats::AdapterGates;
+  if (formats::is_idle_key(recipe.method, "adapter_gates")) return;
+  if (recipe.adapter_gates != AdapterGates::automatic) return;
+  recipe.adapter_gates =
+      methods::peft_has_prompts(model) ? AdapterGates::layer : AdapterGates::head;
 }
 
 }  // namespace
@@ -290,7 +306,8 @@ methods::BaseModel base_model(const models::ModelConfig& model,
   return {.embedding = models::embedding_weight(stack),
           .head = models::head_weight(stack),
           .tied_head = stack.tied_head,
-          .head_in_4_bits = quantization && !quantization->head.empty()};
+          .head_in_4_bits = quantization && !quantization->head.empty(),
+          .layers = model.num_layers};
 }
 
 std::optional<text::RecordForm> record_form(formats::DataFormat format) {
@@ -321,6 +338,7 @@ std::optional<text::RecordForm> record_form(formats::DataFormat format) {
 Recipe resolve(Recipe recipe, const models::ModelConfig& model) {
   if (model.stored) settle_storage(recipe, *model.stored);
   settle_adapter(recipe);
+  settle_gates(recipe, model);
   if (!recipe.is_given("max_length"))
     recipe.max_length = std::min(recipe.max_length, model.max_position);
   check_streams(recipe, model);
@@ -351,7 +369,9 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   spec.method = recipe.method;
   spec.quantization = quantization(recipe, model);
   spec.row_tokens = row_tokens(recipe, model.has_encoder());
-  spec.lora = methods::options_of(recipe, spec.row_tokens.decoder()).lora;
+  const methods::MethodOptions options = methods::options_of(recipe, spec.row_tokens.decoder());
+  spec.lora = options.lora;
+  spec.prompt = options.prompt;
   if (spec.is_adapted())
     methods::method_of(spec.method)
         .refuse(spec.method_options(), base_model(model, spec.quantization));

@@ -21,6 +21,9 @@ inline constexpr std::string_view kAnswerBoundsName = "answer_bounds";
 inline constexpr std::string_view kLabelsName = "labels";
 inline constexpr std::string_view kKeyBoundsName = "key_bounds";
 inline constexpr std::string_view kSlotsName = "slots";
+// Of what reads the prompts of blocks: all tokens, and all vectors of a prompt.
+inline constexpr std::string_view kPromptQueryBoundsName = "prompt_query_bounds";
+inline constexpr std::string_view kPromptKeyBoundsName = "prompt_key_bounds";
 inline constexpr std::string_view kOutputRowsName = "output_rows";
 
 // What else the host sets.

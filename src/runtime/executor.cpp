@@ -14,6 +14,7 @@
 #include "program/kind.h"
 #include "program/operands.h"
 #include "runtime/partitions.h"
+#include "runtime/prompt_bounds.h"
 
 namespace snug::runtime {
 namespace {
@@ -189,6 +190,7 @@ Executor::Executor(const plan::Job& job, backends::Backend& backend, const comm:
       programs_.push_back(std::move(loaded));
       continue;
     }
+    set_prompt_bounds(program, loaded->tensors);
     loaded->find_bounds();
     loaded->operations.resize(program.operations.size());
     for (size_t i = 0; i < program.operations.size(); ++i) {

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "formats/peft_adapter.h"
+#include "models/prompt_names.h"
 #include "program/tensor_names.h"
 
 namespace snug::runtime {
@@ -29,7 +30,10 @@ std::string name_in(FileSet files, std::string_view tensor) {
 std::vector<models::FilePiece> pieces_in(FileSet files, const program::Tensor& tensor) {
   std::string name = name_in(files, tensor.name);
   if (files == FileSet::model) return models::file_pieces(name, program::whole_shape(tensor));
-  return {{std::move(name), program::whole_shape(tensor), 0}};
+  const program::Shape& shape = program::whole_shape(tensor);
+  if (files == FileSet::adapter)
+    return {{name, models::stored_prompt_shape(program::original_name(tensor.name), shape), 0}};
+  return {{std::move(name), shape, 0}};
 }
 
 FileSet files_in_checkpoint(const program::Tensor& tensor) {

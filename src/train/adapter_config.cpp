@@ -17,7 +17,8 @@ formats::AdapterConfig adapter_config(const formats::Recipe& recipe,
                .tensors = tensors,
                .transposed_linears = std::ranges::any_of(weights, &models::Weight::transposed),
                .has_experts = model.num_experts > 0,
-               .has_encoder = model.has_encoder()});
+               .has_encoder = model.has_encoder(),
+               .peft_has_prompts = methods::peft_has_prompts(model)});
 }
 
 }  // namespace snug::train

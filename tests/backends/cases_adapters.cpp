@@ -11,10 +11,14 @@ using program::TensorId;
 
 struct Size {
   int64_t tokens, width;
+  int64_t gains = 0;  // 0: one a column
 };
 
 constexpr Size kSizes[]{{1, 1},  {1, 3},  {3, 17},  {17, 65},  {65, 16},
                         {5, 40}, {70, 8}, {129, 3}, {2, 1000}, {700, 24}};
+// One of a head, and one of all.
+constexpr Size kGroups[]{{3, 12, 4}, {17, 65, 5}, {70, 64, 8},
+                         {5, 40, 1}, {129, 3, 1}, {300, 512, 1}};
 
 // A lone sum could cancel by chance, which is no error of the kernel.
 constexpr double kMean = 2.0;
@@ -27,14 +31,14 @@ Values positive(Random& random, int64_t count) {
 
 void add_columns(CaseList& list, const Size& size, bool divided, bool views) {
   const Shape shape{size.tokens, size.width};
+  const Shape gains{size.gains > 0 ? size.gains : size.width};
   const std::string name =
-      fmt::format("{} x {}{}", size.tokens, size.width, divided ? " divided" : "");
+      fmt::format("{} x {} by {}{}", size.tokens, size.width, gains[0], divided ? " divided" : "");
   {
     CaseBuilder builder = list.builder();
     if (views) builder.use_views();
-    std::vector<TensorId> reads{builder.activation(shape),
-                                builder.weight({size.width}, kMean, 0.5)};
-    if (divided) reads.push_back(builder.measure({size.width}, positive(list.random, size.width)));
+    std::vector<TensorId> reads{builder.activation(shape), builder.weight(gains, kMean, 0.5)};
+    if (divided) reads.push_back(builder.measure(gains, positive(list.random, gains[0])));
     const auto y = builder.output_activation(shape);
     list.add(builder.finish(name, program::ScaleColumns{divided}, reads, {y}));
   }
@@ -43,13 +47,13 @@ void add_columns(CaseList& list, const Size& size, bool divided, bool views) {
     if (views) builder.use_views();
     std::vector<TensorId> reads{builder.activation(shape, kMean, 0.5),
                                 builder.activation(shape, kMean, 0.5)};
-    if (divided) reads.push_back(builder.measure({size.width}, positive(list.random, size.width)));
+    if (divided) reads.push_back(builder.measure(gains, positive(list.random, gains[0])));
     const program::ColumnGainGrad grad{.divided = divided, .accumulate = accumulate};
     if (accumulate)
       list.add(builder.finish(name + " accumulate", grad, reads, {},
-                              {builder.gradient({size.width}, kMean, 0.5)}));
+                              {builder.gradient(gains, kMean, 0.5)}));
     else
-      list.add(builder.finish(name, grad, reads, {builder.output_gradient({size.width})}));
+      list.add(builder.finish(name, grad, reads, {builder.output_gradient(gains)}));
   }
 }
 
@@ -82,6 +86,8 @@ void add_cases(CaseList& list) {
     for (const Size& size : kSizes) add_columns(list, size, divided, false);
     add_columns(list, {17, 65}, divided, true);
     add_columns(list, {33, 64}, divided, true);
+    for (const Size& size : kGroups) add_columns(list, size, divided, false);
+    add_columns(list, {33, 64, 4}, divided, true);
   }
   for (const bool transposed : {false, true})
     for (const WeightSize& size : kWeights) add_norms(list, size, transposed);

@@ -23,9 +23,10 @@ TEST(Methods, EachWordHasARowWhichSaysWhatRecipesSay) {
     const Method& method = method_of(word.value);
     EXPECT_EQ(method.kind, word.value);
     EXPECT_EQ(method.trains_weights, formats::method_keys_of(word.value).trains_weights);
-    EXPECT_EQ(method.rewrite == nullptr, method.trains_weights);
+    EXPECT_EQ(method.rewrite == nullptr && method.extend == nullptr, method.trains_weights);
   }
   EXPECT_EQ(method_of(formats::AdapterConfig(formats::LoraConfig{})).kind, MethodKind::lora);
+  EXPECT_EQ(method_of(formats::AdapterConfig(formats::PromptConfig{})).kind, MethodKind::adapter);
 }
 
 TEST(Methods, AKeyIsIdleWithTheMethodsThatDoNotReadIt) {

@@ -61,7 +61,8 @@ const std::vector<Method> kMethods{
     {"full 8 bit", methods::MethodKind::full, false, formats::Optimizer::adamw_8bit, false},
     {"full bf16", methods::MethodKind::full, false, formats::Optimizer::adamw_bf16, false},
     {"lora", methods::MethodKind::lora, false, formats::Optimizer::adamw, false},
-    {"qlora", methods::MethodKind::qlora, true, formats::Optimizer::adamw, false}};
+    {"qlora", methods::MethodKind::qlora, true, formats::Optimizer::adamw, false},
+    {"adapter", methods::MethodKind::adapter, true, formats::Optimizer::adamw, false}};
 
 TrainingSpec small_spec(const Method& method) {
   TrainingSpec spec;

@@ -35,6 +35,11 @@ void adapt(TrainingSpec& spec) {
   spec.lora.target_modules = {"all-linear"};
 }
 
+void add_prompts(TrainingSpec& spec) {
+  spec.method = formats::Method::adapter;
+  spec.prompt = {.tokens = 3, .layers = 1};
+}
+
 void compare_pairs(TrainingSpec& spec) {
   adapt(spec);
   spec.objective = {.kind = methods::ObjectiveKind::dpo,
@@ -49,6 +54,7 @@ void prefer_by_odds(TrainingSpec& spec) {
 std::vector<Form> methods_of_jobs() {
   std::vector<Form> forms{{"full", [](TrainingSpec& spec) { spec.method = formats::Method::full; }},
                           {"lora", adapt},
+                          {"adapter", add_prompts},
                           {"dpo", compare_pairs},
                           {"orpo", prefer_by_odds}};
   for (const bool nested : {false, true})

@@ -55,6 +55,7 @@ struct TinyOptions {
   std::vector<std::string> target_modules{"all-linear"};
   std::vector<std::string> modules_to_save{};
   bool dora = false;
+  methods::PromptOptions prompt{};
   std::optional<passes::QuantizeOptions> quantization{};  // of the frozen linears
   const char* backend = SNUG_TEST_BACKEND;
   int threads = 0;                     // of it
@@ -74,6 +75,7 @@ inline plan::TrainingSpec spec_of(const TinyOptions& options) {
   spec.lora.target_modules = options.target_modules;
   spec.lora.modules_to_save = options.modules_to_save;
   spec.lora.dora = options.dora;
+  spec.prompt = options.prompt;
   spec.quantization = options.quantization;
   spec.update.optimizer = options.optimizer;
   spec.frozen = options.frozen;

@@ -37,6 +37,15 @@ TinyOptions lora() {
   return options;
 }
 
+TinyOptions adapter(bool in_4_bits) {
+  TinyOptions options;
+  options.method = formats::Method::adapter;
+  options.compute = DType::bf16;
+  options.prompt = {.tokens = 3, .layers = 1};
+  if (in_4_bits) options.quantization.emplace();
+  return options;
+}
+
 TinyOptions qlora(bool nested) {
   TinyOptions options = lora();
   options.model.hidden_size = 64;
@@ -120,6 +129,15 @@ const std::vector<Case>& cases() {
       {"full bf16, packed rows", full(DType::bf16, OptimizerKind::adamw), pack_rows},
       {"lora, packed rows", lora(), pack_rows},
       {"lora", lora()},
+      {"adapter", adapter(false)},
+      {"adapter, packed rows", adapter(false), pack_rows},
+      {"adapter in 4 bits, layer", adapter(true),
+       [](TrainingSpec& spec) { spec.recompute = RecomputeMode::layer; }},
+      {"adapter, offloading of attention too", adapter(false),
+       [](TrainingSpec& spec) {
+         spec.recompute = RecomputeMode::all_but_attention;
+         spec.activation_offloading = true;
+       }},
       {"lora with dropout and evaluation", lora(),
        [](TrainingSpec& spec) {
          spec.lora.dropout = 0.1;

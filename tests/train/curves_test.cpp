@@ -1,7 +1,7 @@
-// Twenty steps of LoRA and of all weights or some, with AdamW, Lion, Adafactor and Muon, against
-// PEFT, PyTorch, transformers and bitsandbytes, loss and gradient norm within 1e-3, or within what
-// the golden says; in fp16 with PyTorch's GradScaler, the scale the same; and learning rates
-// against transformers' schedules.
+// Twenty steps of LoRA, of prompts, and of all weights or some, with AdamW, Lion, Adafactor and
+// Muon, against PEFT, PyTorch, transformers and bitsandbytes, loss and gradient norm within 1e-3,
+// or within what the golden says; in fp16 with PyTorch's GradScaler, the scale the same; and
+// learning rates against transformers' schedules.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -228,8 +228,8 @@ INSTANTIATE_TEST_SUITE_P(
                                          "curve_full_frozen", "curve_lora_lion",
                                          "curve_lora_adafactor", "curve_full_lion",
                                          "curve_full_adafactor", "curve_lora_muon",
-                                         "curve_full_muon", "curve_dora", "curve_mixtral_balanced",
-                                         "curve_qwen3_moe_balanced")),
+                                         "curve_full_muon", "curve_dora", "curve_prompt",
+                                         "curve_mixtral_balanced", "curve_qwen3_moe_balanced")),
     name_of);
 
 // All weights and LoRA of each; of two mixtures all weights alone.

@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "backends/open_cuda.h"
-#include "formats/lora_config.h"
+#include "formats/adapter_config.h"
+#include "methods/method.h"
 #include "models/config.h"
 #include "runtime/adapter.h"
 #include "runtime/load_weights.h"
@@ -74,14 +75,15 @@ LoadedCase::LoadedCase(const std::string& backend, const std::string& model_fold
   }
   spec_.verify = true;
   if (!adapter.empty()) {
-    const auto config = formats::read_lora_config(adapter);
-    spec_.method = methods::MethodKind::lora;
-    spec_.lora.r = config.r;
-    spec_.lora.alpha = config.alpha;
-    spec_.lora.rslora = config.use_rslora;
-    spec_.lora.dora = config.use_dora;
-    spec_.lora.target_modules = config.target_modules;
-    spec_.lora.modules_to_save = config.modules_to_save;
+    const auto config = formats::read_adapter_config(adapter);
+    const methods::Method& method = methods::method_of(config);
+    const methods::MethodOptions options = method.options(config);
+    spec_.method = method.kind;
+    const methods::LoraOptions given_lora = std::exchange(spec_.lora, options.lora);
+    spec_.lora.dropout = given_lora.dropout;
+    spec_.lora.row_tokens = given_lora.row_tokens;
+    spec_.lora.seed = given_lora.seed;
+    spec_.prompt = options.prompt;
     spec_.adapter_in_files = true;
   }
   // Two runs of a deterministic job take the same algorithms.

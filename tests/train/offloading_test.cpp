@@ -40,7 +40,8 @@ struct Method {
 const std::vector<Method> kMethods{
     {"full", "", std::nullopt, 2},
     {"lora", "lora_all_linear/adapter", std::nullopt, 1},
-    {"qlora", "lora_all_linear/adapter", passes::QuantizeOptions{.nested = true, .kept = {}}, 1}};
+    {"qlora", "lora_all_linear/adapter", passes::QuantizeOptions{.nested = true, .kept = {}}, 1},
+    {"adapter", "prompt_layer/adapter", std::nullopt, 1}};
 
 // Three steps of two micro-batches: a backend that records does so in the second.
 Trained run_steps(const std::string& backend, const Method& method, passes::RecomputeMode mode,

@@ -106,6 +106,11 @@ std::vector<Case> cases() {
   add("qlora_full_shard", {"method=qlora", "double_quant=true", "strategy=full_shard"}, 3);
   add("dora_full_shard", {"method=lora", "use_dora=true", "strategy=full_shard"}, 2, 3);
   all.back().shard_threshold = 0;  // magnitudes too would be divided
+  for (const char* strategy : {"zero2", "full_shard"}) {
+    add(fmt::format("adapter_{}", strategy),
+        {"method=adapter", "adapter_gates=head", fmt::format("strategy={}", strategy)}, 3, 2);
+    all.back().shard_threshold = 0;  // gates too are divided
+  }
   add("full_8bit_zero2", {"method=full", "optim=adamw_8bit", "strategy=zero2"}, 2);
   all.back().is_coded = true;
   for (const char* strategy : {"zero1", "full_shard"}) {

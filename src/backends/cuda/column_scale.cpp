@@ -16,8 +16,11 @@ void run(const ScaleColumns& scale, const Invocation& invocation, CudaContext& c
   const Matrix gain = matrix_of(invocation[ScaleColumns::kGain]);
   const Matrix divisor = scale.divided ? matrix_of(invocation[ScaleColumns::kDivisor]) : gain;
   const Matrix y = matrix_of(invocation[ScaleColumns::kY]);
-  scale_columns({walk_rows({&x, &gain, &divisor, &y}), x.operand, gain.operand,
-                 scale.divided ? divisor.operand : DeviceRows{}, y.operand},
+  // Of fewer gains than columns no vectors are read.
+  const int64_t width = program::columns_of_gain(x.columns, gain.columns);
+  const Walk walk = width == 1 ? walk_rows({&x, &gain, &divisor, &y}) : walk_rows({&x, &y});
+  scale_columns({walk, x.operand, gain.operand, scale.divided ? divisor.operand : DeviceRows{},
+                 y.operand, width},
                 context.stream.get());
 }
 
@@ -27,10 +30,12 @@ void run(const ColumnGainGrad& grad, const Invocation& invocation, CudaContext& 
   const Matrix dgain = matrix_of(invocation[ColumnGainGrad::kDGain]);
   DeviceRows divisor;
   if (grad.divided) divisor = matrix_of(invocation[ColumnGainGrad::kDivisor]).operand;
-  sum_products(
-      {dy.operand, x.operand, divisor},
-      {dy.rows, dy.columns, invocation.workspace.as<float>(), dgain.operand, grad.accumulate},
-      context.stream.get());
+  const int64_t width =
+      program::columns_of_gain(dy.columns, invocation[ColumnGainGrad::kDGain].elements());
+  sum_products({dy.operand, x.operand, divisor},
+               {dy.rows, dy.columns, invocation.workspace.as<float>(), dgain.operand,
+                grad.accumulate, width},
+               context.stream.get());
 }
 
 void run(const RowNorms& norms, const Invocation& invocation, CudaContext& context) {

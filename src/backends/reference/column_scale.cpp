@@ -12,9 +12,10 @@ void run(const ScaleColumns& scale, const Invocation& invocation) {
   const Floats<T> x(invocation[ScaleColumns::kX]);
   const Floats<T> gain(invocation[ScaleColumns::kGain]);
   const Floats<T> y(invocation[ScaleColumns::kY]);
+  const int64_t width = program::columns_of_gain(x.columns(), gain.columns());
   for (int64_t j = 0; j < x.columns(); ++j) {
-    T factor = gain[j];
-    if (scale.divided) factor /= Floats<T>(invocation[ScaleColumns::kDivisor])[j];
+    T factor = gain[j / width];
+    if (scale.divided) factor /= Floats<T>(invocation[ScaleColumns::kDivisor])[j / width];
     for (int64_t t = 0; t < x.rows(); ++t) y.set(t, j, x.at(t, j) * factor);
   }
 }
@@ -24,11 +25,13 @@ void run(const ColumnGainGrad& grad, const Invocation& invocation) {
   const Floats<T> dy(invocation[ColumnGainGrad::kDY]);
   const Floats<T> x(invocation[ColumnGainGrad::kX]);
   const Floats<T> dgain(invocation[ColumnGainGrad::kDGain]);
-  for (int64_t j = 0; j < x.columns(); ++j) {
+  const int64_t width = program::columns_of_gain(x.columns(), dgain.columns());
+  for (int64_t i = 0; i < dgain.columns(); ++i) {
     T sum = 0;
-    for (int64_t t = 0; t < x.rows(); ++t) sum += dy.at(t, j) * x.at(t, j);
-    if (grad.divided) sum /= Floats<T>(invocation[ColumnGainGrad::kDivisor])[j];
-    dgain.set(j, grad.accumulate ? dgain[j] + sum : sum);
+    for (int64_t j = i * width; j < (i + 1) * width; ++j)
+      for (int64_t t = 0; t < x.rows(); ++t) sum += dy.at(t, j) * x.at(t, j);
+    if (grad.divided) sum /= Floats<T>(invocation[ColumnGainGrad::kDivisor])[i];
+    dgain.set(i, grad.accumulate ? dgain[i] + sum : sum);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/last_part.h"
 #include "program/kinds/attention_segments.h"
 #include "program/kinds/attention_sinks.h"
 #include "program/kinds/functions.h"
@@ -75,8 +76,9 @@ KeyMask mask_of(const Attributes& attention) {
 }
 
 // What is expected of the stream whose bounds these are; 0: nothing, and of an encoder that nobody
-// expects anything of.
+// expects anything of. Prompts are what shapes say.
 double expected_tokens(const Tensor& bounds, const ExpectedBounds& expected) {
+  if (base::last_part(bounds.name) == kPromptKeyBoundsName) return 0;
   const base::PerStream<double>& means = expected.mean_segment_tokens;
   const base::TokenStream stream = stream_of(bounds.name);
   return stream == base::TokenStream::encoder && !means.has_encoder() ? 0 : means[stream];

@@ -8,15 +8,21 @@
 namespace snug::program {
 namespace {
 
+// One number for each column, or for as many neighbouring ones.
+void check_gains(const ShapeRule::NamedTensor& gain, int64_t columns, ShapeRule& rule) {
+  const int64_t gains = gain.tensor.shape.elements();
+  const bool divides = gains > 0 && columns % gains == 0;
+  rule.shape(gain, Shape{divides ? gains : columns});
+}
+
 std::string shape_error(const ScaleColumns& scale, const OperationView& view) {
   ShapeRule rule;
   const Tensor& x = view[ScaleColumns::kX];
   const Tensor& gain = view[ScaleColumns::kGain];
   const Tensor& y = view[ScaleColumns::kY];
   rule.rank({"x", x}, 2);
-  rule.shape({"gain", gain}, Shape{x.shape.columns()});
-  if (scale.divided)
-    rule.measure({"divisor", view[ScaleColumns::kDivisor]}, Shape{x.shape.columns()});
+  check_gains({"gain", gain}, x.shape.columns(), rule);
+  if (scale.divided) rule.measure({"divisor", view[ScaleColumns::kDivisor]}, gain.shape);
   rule.shape({"y", y}, x.shape);
   rule.mixed_types({{"x", x}, {"gain", gain}, {"y", y}});
   return rule.error();
@@ -29,9 +35,8 @@ std::string shape_error(const ColumnGainGrad& grad, const OperationView& view) {
   const Tensor& dgain = view[ColumnGainGrad::kDGain];
   rule.rank({"dy", dy}, 2);
   rule.shape({"x", x}, dy.shape);
-  if (grad.divided)
-    rule.measure({"divisor", view[ColumnGainGrad::kDivisor]}, Shape{dy.shape.columns()});
-  rule.shape({"dgain", dgain}, Shape{dy.shape.columns()});
+  check_gains({"dgain", dgain}, dy.shape.columns(), rule);
+  if (grad.divided) rule.measure({"divisor", view[ColumnGainGrad::kDivisor]}, dgain.shape);
   rule.mixed_types({{"dy", dy}, {"x", x}, {"dgain", dgain}});
   return rule.error();
 }

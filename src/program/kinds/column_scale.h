@@ -1,8 +1,11 @@
 // scale_columns: y = x * gain, or x * gain / divisor, column by column, computed in fp32 and
-// rounded once. The divisor is a measurement, constant to derivatives.
+// rounded once. Where there are fewer gains than columns, n of m gains, each is that of n / m
+// neighbouring columns: one of a head, or one of all. The divisor is a measurement, constant to
+// derivatives.
 #pragma once
 
 #include <array>
+#include <cstdint>
 
 #include "program/kinds/field.h"
 #include "program/kinds/operands.h"
@@ -10,7 +13,8 @@
 
 namespace snug::program {
 
-// reads: x (tokens, n), gain (n); with `divided` divisor (n), f32. writes: y (tokens, n).
+// reads: x (tokens, n), gain (m), n a multiple of m; with `divided` divisor (m), f32. writes: y
+// (tokens, n).
 struct ScaleColumns {
   bool divided = false;
   bool operator==(const ScaleColumns&) const = default;
@@ -23,10 +27,9 @@ struct ScaleColumns {
   static constexpr Traits kTraits{.is_cheap = true, .passes_on = kX.name};
 };
 
-// reads: dy, x (tokens, n); with `divided` divisor (n). writes: dgain (n), the sum over tokens of
-// dy
-// * x [/ divisor]; with `accumulate` it is updated instead. The derivative in x is scale_columns of
-// dy.
+// reads: dy, x (tokens, n); with `divided` divisor (m). writes: dgain (m), the sum over tokens and
+// the columns of a gain of dy * x [/ divisor]; with `accumulate` it is updated instead. The
+// derivative in x is scale_columns of dy.
 struct ColumnGainGrad {
   bool divided = false;
   bool accumulate = false;
@@ -40,5 +43,8 @@ struct ColumnGainGrad {
       write_or_update<ColumnGainGrad>(3, "dgain", &ColumnGainGrad::accumulate);
   static constexpr std::array kOperands{kDY, kX, kDivisor, kDGain};
 };
+
+// How many neighbouring columns one of `gains` gains has.
+constexpr int64_t columns_of_gain(int64_t columns, int64_t gains) { return columns / gains; }
 
 }  // namespace snug::program

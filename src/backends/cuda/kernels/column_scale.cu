@@ -12,13 +12,19 @@ struct ScaleColumns {
   __device__ void operator()(int64_t row, int64_t item) const {
     const int64_t column = item * kCount;
     Elements<kCount> value = load<kCount>(run.x, row * run.x.stride + column);
-    Elements<kCount> factor = load<kCount>(run.gain, column);
+    Elements<kCount> factor = of_columns(run.gain, column);
     if (run.divisor.data != nullptr) {
-      const Elements<kCount> divisor = load<kCount>(run.divisor, column);
+      const Elements<kCount> divisor = of_columns(run.divisor, column);
       for (int i = 0; i < kCount; ++i) factor.at[i] /= divisor.at[i];
     }
     for (int i = 0; i < kCount; ++i) value.at[i] *= factor.at[i];
     store(run.y, row * run.y.stride + column, value);
+  }
+  __device__ Elements<kCount> of_columns(const DeviceRows& gains, int64_t column) const {
+    if (run.width == 1) return load<kCount>(gains, column);
+    Elements<kCount> values;
+    for (int i = 0; i < kCount; ++i) values.at[i] = load_one(gains, (column + i) / run.width);
+    return values;
   }
 };
 

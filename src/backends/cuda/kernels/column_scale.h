@@ -7,10 +7,12 @@
 
 namespace snug::backends::cuda {
 
-// y = x * gain, or x * gain / divisor where there is one; y may be x.
+// y = x * gain, or x * gain / divisor where there is one; y may be x. `width` neighbouring columns
+// have one gain.
 struct ScaleColumnsRun {
   Walk walk;  // of x
   DeviceRows x, gain, divisor, y;
+  int64_t width = 1;
 };
 void scale_columns(const ScaleColumnsRun& run, cudaStream_t stream);
 

@@ -1,8 +1,10 @@
 // y[column] (+)= the sum over rows of value(row, column), in two stages: a sum a block of rows,
-// then the blocks' sums in order. Bits depend on the number of rows alone.
+// then the blocks' sums in order. Bits depend on the number of rows alone. Where neighbouring
+// columns have one sum, a block of threads adds what they have.
 #include "backends/cuda/kernels/column_sums.h"
 
 #include "backends/cuda/kernels/element.cuh"
+#include "backends/cuda/kernels/norm_rows.cuh"
 #include "backends/cuda/kernels/over_items.cuh"
 
 namespace snug::backends::cuda {
@@ -39,6 +41,20 @@ struct AddColumnPartials {
   }
 };
 
+// A block of threads a sum.
+__global__ void add_wide_partials_kernel(ColumnSumsRun run) {
+  const int64_t first = int64_t{blockIdx.x} * run.width;
+  float sum = 0.0F;
+  over_row<1>(run.width, [&](int64_t column) {
+    for (int64_t block = 0; block < column_sum_blocks(run.rows); ++block)
+      sum += run.partials[block * run.columns + first + column];
+  });
+  sum = block_sum(sum);
+  if (threadIdx.x > 0) return;
+  if (run.accumulate) sum += load_one(run.y, blockIdx.x);
+  store_one(run.y, blockIdx.x, sum);
+}
+
 template <typename Value>
 void column_sums(const Value& value, const ColumnSumsRun& run, cudaStream_t stream) {
   if (run.columns == 0) return;
@@ -47,7 +63,9 @@ void column_sums(const Value& value, const ColumnSumsRun& run, cudaStream_t stre
   shape.grid.x = static_cast<uint32_t>(ceil_div(run.columns, kLanes));
   shape.grid.y = static_cast<uint32_t>(column_sum_blocks(run.rows));
   if (run.rows > 0) launch(column_partials_kernel<Value>, shape, stream, value, run);
-  over_items(AddColumnPartials{run}, 1, run.columns, stream);
+  if (run.width == 1) return over_items(AddColumnPartials{run}, 1, run.columns, stream);
+  const int64_t sums = run.columns / run.width;
+  launch(add_wide_partials_kernel, norm_rows_shape({sums, run.width, false}, sums), stream, run);
 }
 
 struct ElementOf {
@@ -59,17 +77,18 @@ struct ElementOf {
 
 struct ProductOf {
   ColumnProducts of;
+  int64_t width;
   __device__ float operator()(int64_t row, int64_t column) const {
     const float product =
         load_one(of.dy, row * of.dy.stride + column) * load_one(of.x, row * of.x.stride + column);
-    return of.divisor.data == nullptr ? product : product / load_one(of.divisor, column);
+    return of.divisor.data == nullptr ? product : product / load_one(of.divisor, column / width);
   }
 };
 
 }  // namespace
 
 void sum_products(const ColumnProducts& products, const ColumnSumsRun& run, cudaStream_t stream) {
-  column_sums(ProductOf{products}, run, stream);
+  column_sums(ProductOf{products, run.width}, run, stream);
 }
 
 void sum_rows(const DeviceRows& x, const ColumnSumsRun& run, cudaStream_t stream) {

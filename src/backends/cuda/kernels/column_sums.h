@@ -12,13 +12,14 @@ struct ColumnSumsRun {
   int64_t rows = 0;
   int64_t columns = 0;
   float* partials = nullptr;  // column_sums_bytes
-  DeviceRows y;               // (columns)
+  DeviceRows y;               // (columns / width)
   bool accumulate = false;
+  int64_t width = 1;  // neighbouring columns that are added to one sum
 };
 // Of the elements of x (rows, columns).
 void sum_rows(const DeviceRows& x, const ColumnSumsRun& run, cudaStream_t stream);
 
-// Of the products of dy and x, each divided by the divisor of its column where there is one.
+// Of the products of dy and x, each divided by the divisor of its sum where there is one.
 struct ColumnProducts {
   DeviceRows dy, x, divisor;
 };

@@ -1,0 +1,37 @@
+// LLaMA-Adapter (Zhang et al. 2023): learned vectors in the top layers, which attention reads as
+// keys and values of no token, through gates that begin at zero (models/blocks.h, Prompt). So it is
+// no rewrite of the forward program, but a network with a word more.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "formats/choices.h"
+#include "formats/recipe.h"
+#include "models/blocks.h"
+#include "models/config.h"
+#include "program/program.h"
+
+namespace snug::methods {
+
+struct PromptOptions {
+  int64_t tokens = 10;  // vectors of a prompt
+  int64_t layers = 0;   // from the top; 0: all but the first two
+  formats::AdapterGates gates = formats::AdapterGates::head;
+};
+
+// Gives the blocks of attention of these layers their prompts.
+void add_prompts(models::Stack& stack, const PromptOptions& options);
+
+// Of a model with so many: all but the first two, as Lit-GPT has it, or the last where no more are
+// there.
+int64_t prompt_layers(const PromptOptions& options, int64_t layers);
+
+// Whether PEFT computes the same with prompts of such a model, with one gate a layer: it has them
+// for llama and mistral, and adds the output projection's bias twice.
+bool peft_has_prompts(const models::ModelConfig& model);
+
+// A recipe's answers.
+PromptOptions prompt_options(const formats::Recipe& recipe);
+
+}  // namespace snug::methods

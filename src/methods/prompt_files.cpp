@@ -1,0 +1,147 @@
+// The rows of methods with prompts: what their adapters are in files, recipes and errors.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+#include <variant>
+#include <vector>
+
+#include "base/error.h"
+#include "formats/peft_adapter.h"
+#include "formats/safetensors_file.h"
+#include "methods/method.h"
+#include "models/prompt_names.h"
+
+namespace snug::methods {
+namespace {
+
+namespace fs = std::filesystem;
+using formats::AdapterConfig;
+using formats::PromptConfig;
+using formats::Recipe;
+using program::Tensor;
+
+std::vector<int64_t> stored_dims(const Tensor& tensor) {
+  const program::Shape shape = models::stored_prompt_shape(tensor.name, whole_shape(tensor));
+  std::vector<int64_t> dims;
+  for (int axis = 0; axis < shape.rank(); ++axis) dims.push_back(shape[axis]);
+  return dims;
+}
+
+int64_t layers_with_prompts(std::span<const Tensor> tensors) {
+  return std::ranges::count_if(tensors,
+                               [](const Tensor& each) { return models::is_prompt(each.name); });
+}
+
+std::string words_of_prompts(const PromptOptions& options) {
+  return fmt::format("adapter_len {}, adapter_layers {}, adapter_gates {}", options.tokens,
+                     options.layers, base::word_of(options.gates));
+}
+
+std::string basis_of_prompts(const MethodOptions& options) {
+  return fmt::format("as {} and the base model say", words_of_prompts(options.prompt));
+}
+
+void check_prompt_config(const fs::path& folder, const MethodOptions& options,
+                         std::span<const Tensor> tensors) {
+  const auto config = std::get<PromptConfig>(formats::read_adapter_config(folder));
+  const PromptOptions saved{
+      .tokens = config.tokens, .layers = config.layers, .gates = config.gates};
+  PromptOptions planned = options.prompt;
+  planned.layers = layers_with_prompts(tensors);
+  if (words_of_prompts(saved) == words_of_prompts(planned)) return;
+  base::throw_user_error(
+      "{}: the adapter was trained with {}, and this job has {}; give the adapter's values, for a "
+      "model of as many layers",
+      (folder / "adapter_config.json").string(), words_of_prompts(saved),
+      words_of_prompts(planned));
+}
+
+// The same tensors, of the same shapes.
+void check_prompts(const fs::path& folder, const MethodOptions& options,
+                   std::span<const Tensor> tensors) {
+  check_prompt_config(folder, options, tensors);
+  const formats::SafetensorsFile file = formats::open_adapter_file(folder);
+  std::unordered_set<std::string> planned;
+  for (const Tensor& tensor : tensors) {
+    const std::string& name = *planned.insert(formats::adapter_key(tensor.name)).first;
+    const formats::TensorInfo* stored = file.find(name);
+    if (stored == nullptr)
+      base::throw_user_error(
+          "{}: the adapter has no '{}', which this job trains; is it an adapter of this model?",
+          file.path().string(), name);
+    if (stored->shape != stored_dims(tensor))
+      base::throw_user_error("{}: tensor '{}' has shape {}; expected {}, {}", file.path().string(),
+                             name, formats::shape_text(stored->shape),
+                             formats::shape_text(stored_dims(tensor)), basis_of_prompts(options));
+  }
+  for (const formats::TensorInfo& stored : file.tensors())
+    if (!planned.contains(stored.name))
+      base::throw_user_error(
+          "{}: the adapter has '{}', which this job does not train; is it an adapter of this "
+          "model?",
+          file.path().string(), stored.name);
+}
+
+void refuse_prompts(const MethodOptions& options, const BaseModel& base) {
+  if (options.prompt.layers > base.layers)
+    base::throw_user_error(
+        "adapter_layers: is {}, but the model has {} layers; give at most so many, or 0 for all "
+        "but "
+        "the first two",
+        options.prompt.layers, base.layers);
+}
+
+// As PEFT: vectors normal, gates zero.
+std::optional<program::Fill> initial_prompts(const Tensor& tensor, int64_t seed) {
+  using program::Fill;
+  using program::FillForm;
+  if (models::is_prompt(tensor.name)) return Fill{FillForm::normal, 1.0F, seed};
+  SNUG_CHECK(models::is_gate(tensor.name), "{} is no tensor of a prompt", tensor.name);
+  return Fill{FillForm::constant};
+}
+
+bool reads_prompts(const AdapterConfig& config) {
+  return std::holds_alternative<PromptConfig>(config);
+}
+
+void settle_prompts(Recipe& recipe, const AdapterConfig& config) {
+  const auto& adapter = std::get<PromptConfig>(config);
+  if (!recipe.is_given("adapter_len")) recipe.adapter_len = adapter.tokens;
+  if (!recipe.is_given("adapter_layers")) recipe.adapter_layers = adapter.layers;
+  if (!recipe.is_given("adapter_gates")) recipe.adapter_gates = adapter.gates;
+}
+
+MethodOptions options_of_prompts(const AdapterConfig& config) {
+  const auto& adapter = std::get<PromptConfig>(config);
+  return {.prompt = {.tokens = adapter.tokens, .layers = adapter.layers, .gates = adapter.gates}};
+}
+
+AdapterConfig config_of_prompts(const SavedAdapter& saved) {
+  const formats::AdapterGates gates = saved.recipe.adapter_gates;
+  return PromptConfig{.tokens = saved.recipe.adapter_len,
+                      .layers = layers_with_prompts(saved.tensors),
+                      .gates = gates,
+                      .is_peft = saved.peft_has_prompts && gates == formats::AdapterGates::layer,
+                      .base_model = saved.recipe.model};
+}
+
+void extend(models::Stack& stack, const MethodOptions& options) {
+  add_prompts(stack, options.prompt);
+}
+
+}  // namespace
+
+// How the base is stored is no part of the adapter.
+constinit const Method kAdapter{.kind = MethodKind::adapter,
+                                .extend = extend,
+                                .refuse = refuse_prompts,
+                                .initial_values = initial_prompts,
+                                .reads = reads_prompts,
+                                .settle = settle_prompts,
+                                .options = options_of_prompts,
+                                .config = config_of_prompts,
+                                .check = check_prompts,
+                                .basis = basis_of_prompts};
+
+}  // namespace snug::methods

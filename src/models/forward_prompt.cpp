@@ -1,0 +1,77 @@
+// A block's prompt: keys and values are the block's own projections of its vectors, neither normed
+// nor rotated. All tokens are the queries of one segment, whose keys they all share, and so is what
+// reads the prompt's gradients off: one sum over all tokens.
+#include <string>
+#include <vector>
+
+#include "models/forward_builder.h"
+#include "models/prompt_names.h"
+#include "program/tensor_names.h"
+
+namespace snug::models {
+
+using program::DType;
+using program::Lifetime;
+using program::Role;
+using program::TensorId;
+
+// Of projections in one tensor all rows are multiplied, since it may be stored in 4 bits; what they
+// give of queries is read by nothing.
+ForwardBuilder::KeysAndValues ForwardBuilder::project_prompt(TensorId vectors,
+                                                             const AttentionBlock& by) {
+  const Projections& projections = by.query_key_value;
+  if (!projections.is_fused())
+    return {linear(vectors, projections.parts[1], "prompt.k"),
+            linear(vectors, projections.parts[2], "prompt.v")};
+  const TensorId all = linear(vectors, projections.whole(), "prompt.qkv");
+  if (projections.order == RowOrder::by_part || by.kv_heads == 1) {
+    const std::vector<TensorId> parts =
+        split(all, projections, {"prompt.q", "prompt.k", "prompt.v"});
+    return {parts[1], parts[2]};
+  }
+  const int64_t groups = by.kv_heads;
+  const int64_t queries = by.heads / groups * by.head_dim;
+  part_of_groups(all, "prompt.q.in_groups", {groups, 0, queries});
+  const auto copy = [&](const std::string& name, int64_t offset) {
+    const TensorId part = part_of_groups(all, name + ".in_groups", {groups, offset, by.head_dim});
+    return copy_of_groups(part, name, groups);
+  };
+  return {copy("prompt.k", queries), copy("prompt.v", queries + by.head_dim)};
+}
+
+TensorId ForwardBuilder::with_prompt(TensorId o, TensorId q, const AttentionBlock& by) {
+  if (!by.prompt) return o;
+  if (prompt_query_bounds_ == program::kNone) {
+    prompt_query_bounds_ = batch(program::kPromptQueryBoundsName, {1, 2});
+    prompt_key_bounds_ = batch(program::kPromptKeyBoundsName, {1, 2});
+  }
+  const std::string module = stack_.layer_name(layer_) + "." + prompt_module(by);
+  const auto trained = [&](const std::string& name, const program::Shape& shape, DType type) {
+    return declare(name, shape, type, Role::adapter, Lifetime::run, builder_.layer());
+  };
+  // Gates are few, and in f32 whatever is computed in.
+  const DType wide = options_.compute == DType::f64 ? DType::f64 : DType::f32;
+  const TensorId vectors =
+      trained(prompt_name(module), {by.prompt->tokens, stack_.hidden_size}, options_.compute);
+  const TensorId gates =
+      trained(gate_name(module), {by.prompt->gate_of_heads ? by.heads : 1}, wide);
+  const KeysAndValues prompt = project_prompt(vectors, by);
+  const TensorId read = activation("prompt.attention", columns(q));
+  const TensorId lse =
+      builder_.activation(local_name("prompt.lse"), {by.heads, tokens()}, DType::f32);
+  builder_.emit(program::Attention{.heads = by.heads,
+                                   .kv_heads = by.kv_heads,
+                                   .head_dim = by.head_dim,
+                                   .scale = by.scale,
+                                   .causal = false,
+                                   .deterministic = options_.deterministic},
+                {q, prompt.keys, prompt.values, prompt_query_bounds_, prompt_key_bounds_},
+                {read, lse});
+  const TensorId gated = activation("prompt.gated", columns(q));
+  builder_.emit(program::ScaleColumns{}, {read, gates}, {gated});
+  const TensorId sum = activation("attention.prompted", columns(q));
+  builder_.emit(program::Add{}, {o, gated}, {sum});
+  return sum;
+}
+
+}  // namespace snug::models

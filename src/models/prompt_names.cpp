@@ -1,0 +1,30 @@
+#include "models/prompt_names.h"
+
+#include <fmt/format.h>
+
+namespace snug::models {
+namespace {
+
+constexpr std::string_view kPromptSuffix = ".adaption_prompt";
+constexpr std::string_view kGateSuffix = ".adaption_gate";
+
+}  // namespace
+
+std::string prompt_module(const AttentionBlock& block) {
+  const std::string& output = block.output.module;
+  return output.substr(0, output.rfind('.'));
+}
+
+std::string prompt_name(std::string_view module) {
+  return fmt::format("{}{}", module, kPromptSuffix);
+}
+std::string gate_name(std::string_view module) { return fmt::format("{}{}", module, kGateSuffix); }
+
+bool is_prompt(std::string_view tensor) { return tensor.ends_with(kPromptSuffix); }
+bool is_gate(std::string_view tensor) { return tensor.ends_with(kGateSuffix); }
+
+program::Shape stored_prompt_shape(std::string_view tensor, const program::Shape& shape) {
+  return is_prompt(tensor) ? program::Shape{1, shape[0], shape[1]} : shape;
+}
+
+}  // namespace snug::models

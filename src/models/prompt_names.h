@@ -1,0 +1,25 @@
+// What the tensors of a block's prompt are called, as PEFT has it: "adaption_prompt" and
+// "adaption_gate" of the module that the block's projections stand in.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "models/blocks.h"
+#include "program/tensor.h"
+
+namespace snug::models {
+
+// Of the block's module within its layer: "self_attn" of "self_attn.o_proj".
+std::string prompt_module(const AttentionBlock& block);
+
+std::string prompt_name(std::string_view module);  // (tokens, hidden)
+std::string gate_name(std::string_view module);    // (heads) or (1)
+
+bool is_prompt(std::string_view tensor);
+bool is_gate(std::string_view tensor);
+
+// Of a tensor of an adapter in files, where a prompt (tokens, hidden) is (1, tokens, hidden).
+program::Shape stored_prompt_shape(std::string_view tensor, const program::Shape& shape);
+
+}  // namespace snug::models

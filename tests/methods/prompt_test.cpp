@@ -1,0 +1,120 @@
+// LLaMA-Adapter's prompts: what they add to the network of each family, and what trains.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "../base/temporary_folder.h"
+#include "methods/method.h"
+#include "methods/update.h"
+#include "models/families.h"
+#include "models/forward.h"
+#include "models/prompt_names.h"
+#include "passes/differentiate.h"
+#include "program/verify.h"
+
+namespace snug::methods {
+namespace {
+
+using formats::AdapterGates;
+using program::Kind;
+using program::Operation;
+using program::Program;
+using program::Tensor;
+using program::TensorId;
+
+Program forward(const models::ModelConfig& config, const PromptOptions& options) {
+  models::Stack stack = models::stack_of(config);
+  kAdapter.extend(stack, {.prompt = options});
+  return models::forward(stack, {.program = program::ProgramName::micro_first,
+                                 .compute = program::DType::bf16,
+                                 .tokens = 16,
+                                 .segments = 2,
+                                 .head = models::Head::loss,
+                                 .outputs = 0,
+                                 .cache_capacity = 0});
+}
+
+int64_t trained_elements(const Program& program) {
+  int64_t sum = 0;
+  for (const TensorId id : trainable_tensors(program)) sum += program.tensor(id).shape.elements();
+  return sum;
+}
+
+// A = (L - S)(P d + H), with S = 2 and P = 10, of Lit-GPT's configurations.
+TEST(Prompts, TrainAsManyNumbersAsLitGpts) {
+  struct Count {
+    const char* preset;
+    int64_t layers, heads;
+    int64_t elements;
+  };
+  for (const Count& count :
+       {Count{"llama-2-7b", 30, 32, 1'229'760}, Count{"stablelm-base-alpha-3b", 14, 32, 573'888},
+        Count{"falcon-7b", 30, 71, 1'365'330}}) {
+    SCOPED_TRACE(count.preset);
+    const models::ModelConfig config = *models::preset(count.preset);
+    const Program of_heads = forward(config, {.gates = AdapterGates::head});
+    EXPECT_EQ(trained_elements(of_heads), count.elements);
+    EXPECT_EQ(count.elements, count.layers * (10 * config.hidden_size + count.heads));
+    const Program of_layers = forward(config, {.gates = AdapterGates::layer});
+    EXPECT_EQ(trained_elements(of_layers), count.layers * (10 * config.hidden_size + 1));
+  }
+}
+
+TEST(Prompts, FitEveryFamily) {
+  for (const models::Family* family : models::families()) {
+    SCOPED_TRACE(family->model_type);
+    if (family->presets.empty()) continue;
+    models::ModelConfig config = *models::preset(family->presets.front().name);
+    config.num_layers = 4;
+    if (!config.windows.empty()) config.windows.resize(4);
+    const Program program = forward(config, {.tokens = 3, .layers = 3});
+    EXPECT_EQ(program::verify(program), std::vector<std::string>{});
+    const std::vector<TensorId> trainable = trainable_tensors(program);
+    EXPECT_EQ(trainable.size(), 3U * 2);
+    EXPECT_EQ(program::verify(passes::differentiate(program, trainable, {})),
+              std::vector<std::string>{});
+    for (const TensorId id : trainable) {
+      const Tensor& tensor = program.tensor(id);
+      const bool is_prompt = models::is_prompt(tensor.name);
+      EXPECT_EQ(tensor.shape, is_prompt ? (program::Shape{3, config.hidden_size})
+                                        : program::Shape{config.num_heads});
+      EXPECT_EQ(tensor.dtype, is_prompt ? program::DType::bf16 : program::DType::f32);
+      EXPECT_GE(tensor.layer, 1);
+    }
+  }
+}
+
+TEST(Prompts, BeginAsPeftHasThem) {
+  const Tensor prompt{.name = models::prompt_name("model.layers.2.self_attn"), .shape = {3, 8}};
+  const Tensor gate{.name = models::gate_name("model.layers.2.self_attn"), .shape = {1}};
+  EXPECT_EQ(kAdapter.initial_values(prompt, 7),
+            (program::Fill{program::FillForm::normal, 1.0F, 7}));
+  EXPECT_EQ(kAdapter.initial_values(gate, 7), program::Fill{program::FillForm::constant});
+}
+
+TEST(Prompts, AreInAllButTheFirstTwoLayersUnlessTheRecipeSays) {
+  EXPECT_EQ(prompt_layers({}, 32), 30);
+  EXPECT_EQ(prompt_layers({}, 2), 1);
+  EXPECT_EQ(prompt_layers({.layers = 5}, 32), 5);
+  EXPECT_EQ(prompt_layers({.layers = 5}, 3), 3);
+  kAdapter.refuse({.prompt = {.layers = 3}}, {.layers = 3});
+  const std::string error =
+      testing::user_error_of([] { kAdapter.refuse({.prompt = {.layers = 4}}, {.layers = 3}); });
+  EXPECT_NE(error.find("adapter_layers: is 4, but the model has 3 layers"), std::string::npos)
+      << error;
+}
+
+TEST(Prompts, PeftHasThoseOfLlamaAndMistral) {
+  EXPECT_TRUE(peft_has_prompts(*models::preset("llama-3.1-8b")));
+  EXPECT_TRUE(peft_has_prompts(*models::preset("mistral-7b-v0.3")));
+  EXPECT_FALSE(peft_has_prompts(*models::preset("falcon-7b")));
+  models::ModelConfig biased = *models::preset("llama-2-7b");
+  biased.attention_bias = true;
+  EXPECT_FALSE(peft_has_prompts(biased));
+  models::ModelConfig wide = *models::preset("llama-2-7b");
+  wide.head_dim = 256;
+  EXPECT_FALSE(peft_has_prompts(wide));
+}
+
+}  // namespace
+}  // namespace snug::methods
