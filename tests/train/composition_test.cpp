@@ -94,7 +94,9 @@ bool is_excluded(const testing::PairwiseCases::Pair& pair) {
   const auto starts = [](const std::string& text, const char* with) {
     return text.starts_with(with);
   };
+  const bool needs_adapter = pair.i == 1 || pair.i == 3;
   if (is(kMethod, 0, kObjective, 1) || is(kMethod, 0, kObjective, 3)) return true;
+  if (pair.a == kObjective && pair.b == kOffloaded && needs_adapter && pair.j == 3) return true;
   if (pair.a == kObjective && pair.b == kStrategy && pair.i == 3)
     return kStrategies[pair.j].ranks > 1;
   if (pair.a == kRecomputed && pair.b == kOffloaded && pair.j == 1)
