@@ -42,8 +42,10 @@ class Visits {
     const bool begins = traits_of(operation).begins_copy;
     const bool ends = traits_of(operation).ends_copy;
     if (begins || ends)
-      for_each_tensor(operation,
-                      [&](TensorId id) { at_home_[index(program_.owner(id))].is_moving = begins; });
+      for_each_tensor(operation, [&](TensorId id) {
+        int32_t& moving = at_home_[index(program_.owner(id))].moving;
+        moving = std::max(moving + (begins ? 1 : -1), 0);
+      });
   }
 
   void touch(int32_t i, TensorId id, bool on_host, Touch how) {
@@ -55,7 +57,7 @@ class Visits {
       return;
     }
     const int32_t latest = latest_[index(owner)];
-    const bool goes_on = home.is_moving || (latest >= 0 && section_of_[index(latest)] == section_ &&
+    const bool goes_on = home.moving > 0 || (latest >= 0 && section_of_[index(latest)] == section_ &&
                                             found_[index(latest)].last > home.touched);
     if (!goes_on) begin(i, owner, how);
     StreamVisit& visit = found_[index(latest_[index(owner)])];
@@ -74,12 +76,13 @@ class Visits {
     section_of_.push_back(section_);
   }
 
-  // The last operations that touch and that write a tensor where it lies, and whether a copy of or
-  // to it has begun and not ended.
+  // The last operations that touch and that write a tensor where it lies, and how many copies of or
+  // to it have begun and not ended: a weight that two layers share may be gathered for the second
+  // while it is for the first.
   struct AtHome {
     int32_t touched = -1;
     int32_t written = -1;
-    bool is_moving = false;
+    int32_t moving = 0;
   };
 
   const Program& program_;
