@@ -133,6 +133,8 @@ struct Recipe {
   std::string prompt;
   PromptFormat prompt_format = PromptFormat::raw;
   std::vector<int64_t> ids;
+  std::string answer;  // that is scored, of an encoder-decoder
+  std::vector<int64_t> answer_ids;
   int64_t max_new_tokens = 0;
   double temperature = 0;  // 0: greedy
   int64_t top_k = 0;       // 0: off

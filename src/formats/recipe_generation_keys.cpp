@@ -11,6 +11,11 @@ void add_generation_keys(KeyTable& table) {
   table.add<&Recipe::ids>("ids", "", "token ids in place of a prompt, such as \"1 5 9\"")
       .range({.least = 0, .most = kMaxIds})
       .verbs(kGenerate | kScore);
+  table.add<&Recipe::answer>("answer", "", "of an encoder-decoder, the answer to score")
+      .verbs(kScore);
+  table.add<&Recipe::answer_ids>("answer_ids", "", "token ids in place of an answer, as ids")
+      .range({.least = 0, .most = kMaxIds})
+      .verbs(kScore);
   table.add<&Recipe::max_new_tokens>("max_new_tokens", "128", "tokens to generate, at most")
       .range({.least = 1, .most = kMaxTokens})
       .verbs(kGenerate | kEvaluate);

@@ -31,8 +31,8 @@ CachedForward::CachedForward(Inference& inference)
     decode_ = batch_of(ProgramName::decode, tokens_of(spec_, spec_.sequences, 0));
 }
 
-CachedForward::StreamBatch CachedForward::stream_of(ProgramName program, TokenStream stream,
-                                                    int64_t tokens) const {
+StreamBatch CachedForward::stream_of(ProgramName program, TokenStream stream,
+                                     int64_t tokens) const {
   const auto& executor = inference_.executor();
   const auto name_of = [&](std::string_view name) {
     return program::host_name(own_name(program, program::stream_name(stream, name)));

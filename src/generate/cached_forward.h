@@ -24,6 +24,17 @@ struct SequencePart {
   std::span<const int32_t> encoder_ids{};  // what its encoder reads; empty: nothing, or read before
 };
 
+// The host's side of a program's batch tensors of one stream. A program that appends nothing to
+// an encoder's has its key_bounds alone.
+struct StreamBatch {
+  int64_t tokens = 0;
+  int32_t* ids = nullptr;           // (tokens)
+  int32_t* positions = nullptr;     // (tokens)
+  int32_t* slots = nullptr;         // (tokens)
+  int32_t* query_bounds = nullptr;  // (sequences, 2)
+  int32_t* key_bounds = nullptr;    // (sequences, 2)
+};
+
 class CachedForward {
  public:
   // `inference` must outlive it.
@@ -57,16 +68,7 @@ class CachedForward {
   Likeliest likeliest(int64_t row) const;
 
  private:
-  // The host's side of a program's batch tensors of one stream. A program that appends nothing to
-  // an encoder's has its key_bounds alone.
-  struct StreamBatch {
-    int64_t tokens = 0;
-    int32_t* ids = nullptr;           // (tokens)
-    int32_t* positions = nullptr;     // (tokens)
-    int32_t* slots = nullptr;         // (tokens)
-    int32_t* query_bounds = nullptr;  // (sequences, 2)
-    int32_t* key_bounds = nullptr;    // (sequences, 2)
-  };
+  // The host's side of a program's batch tensors, and of its results.
   struct Batch {
     program::ProgramName program{};
     base::PerStream<StreamBatch> streams;

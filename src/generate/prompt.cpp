@@ -21,6 +21,18 @@ std::vector<int32_t> ids_of(const text::Tokenizer& tokenizer, std::span<const Pa
   return text::tokenize_parts(tokenizer, parts, special).ids;
 }
 
+std::vector<int32_t> narrowed(const formats::Recipe& recipe, const char* key,
+                              const std::vector<int64_t>& wide, const models::ModelConfig& model) {
+  std::vector<int32_t> ids;
+  for (const int64_t id : wide) {
+    if (id >= model.vocab_size)
+      recipe.fail(key, fmt::format("holds {}, but the model's vocabulary has {} ids, 0 to {}", id,
+                                   model.vocab_size, model.vocab_size - 1));
+    ids.push_back(static_cast<int32_t>(id));
+  }
+  return ids;
+}
+
 }  // namespace
 
 text::Tokenizer open_tokenizer(const formats::Recipe& recipe, const models::ModelSource& model) {
@@ -87,14 +99,12 @@ std::vector<int32_t> recipe_prompt(const formats::Recipe& recipe, const text::To
 }
 
 std::vector<int32_t> recipe_ids(const formats::Recipe& recipe, const models::ModelConfig& model) {
-  std::vector<int32_t> ids;
-  for (const int64_t id : recipe.ids) {
-    if (id >= model.vocab_size)
-      recipe.fail("ids", fmt::format("holds {}, but the model's vocabulary has {} ids, 0 to {}", id,
-                                     model.vocab_size, model.vocab_size - 1));
-    ids.push_back(static_cast<int32_t>(id));
-  }
-  return ids;
+  return narrowed(recipe, "ids", recipe.ids, model);
+}
+
+std::vector<int32_t> recipe_answer_ids(const formats::Recipe& recipe,
+                                       const models::ModelConfig& model) {
+  return narrowed(recipe, "answer_ids", recipe.answer_ids, model);
 }
 
 std::string answer_text(const text::Tokenizer& tokenizer, std::span<const int32_t> prompt,

@@ -40,8 +40,10 @@ std::vector<int32_t> encoder_prompt(const text::Tokenizer& tokenizer, const std:
 std::vector<int32_t> recipe_prompt(const formats::Recipe& recipe, const text::Tokenizer& tokenizer,
                                    bool has_encoder);
 
-// recipe.ids, narrowed. Throws UserError for one that the model has no row for.
+// recipe.ids, or answer_ids, narrowed. Throws UserError for one that the model has no row for.
 std::vector<int32_t> recipe_ids(const formats::Recipe& recipe, const models::ModelConfig& model);
+std::vector<int32_t> recipe_answer_ids(const formats::Recipe& recipe,
+                                       const models::ModelConfig& model);
 
 // The text of an answer to a prompt that the same stream has: its ids without a stop id at the end.
 std::string answer_text(const text::Tokenizer& tokenizer, std::span<const int32_t> prompt,

@@ -20,23 +20,57 @@
 namespace snug::generate {
 namespace {
 
-std::vector<int32_t> read_ids(const formats::Recipe& recipe, const models::ModelSource& model) {
-  if (recipe.ids.empty() == recipe.prompt.empty())
-    recipe.fail("ids", recipe.ids.empty()
-                           ? "is missing: give ids=\"1 5 9\", or prompt=\"...\", the text to score"
-                           : "is given next to prompt; give one of the two");
-  std::vector<int32_t> ids = recipe.ids.empty()
-                                 ? open_tokenizer(recipe, model).encode(recipe.prompt)
-                                 : recipe_ids(recipe, model.config);
-  if (static_cast<int64_t>(ids.size()) > model.config.max_position)
+// What is scored.
+struct Text {
+  std::vector<int32_t> prompt;  // that an encoder reads; empty without one
+  std::vector<int32_t> ids;
+};
+
+void check_one(const formats::Recipe& recipe, bool has_ids, bool has_text, const char* ids,
+               const char* text) {
+  if (has_ids == has_text)
+    recipe.fail(ids, has_ids ? fmt::format("is given next to {}; give one of the two", text)
+                             : fmt::format("is missing: give {}=\"1 5 9\", or {}=\"...\", the text",
+                                           ids, text));
+}
+
+std::vector<int32_t> text_or_ids(const formats::Recipe& recipe, const models::ModelSource& model) {
+  check_one(recipe, !recipe.ids.empty(), !recipe.prompt.empty(), "ids", "prompt");
+  if (!recipe.ids.empty()) return recipe_ids(recipe, model.config);
+  return open_tokenizer(recipe, model).encode(recipe.prompt);
+}
+
+// As training has it, the answer ends in EOS.
+std::vector<int32_t> answer_of(const formats::Recipe& recipe, const models::ModelSource& model) {
+  check_one(recipe, !recipe.answer_ids.empty(), !recipe.answer.empty(), "answer_ids", "answer");
+  if (!recipe.answer_ids.empty()) return recipe_answer_ids(recipe, model.config);
+  const text::Tokenizer tokenizer = open_tokenizer(recipe, model);
+  std::vector<int32_t> ids = tokenizer.encode(recipe.answer);
+  const std::optional<int32_t> eos = tokenizer.eos_id();
+  if (eos && (ids.empty() || ids.back() != *eos)) ids.push_back(*eos);
+  return ids;
+}
+
+Text read_text(const formats::Recipe& recipe, const models::ModelSource& model) {
+  if (model.config.has_encoder()) {
+    Text text{text_or_ids(recipe, model), answer_of(recipe, model)};
+    if (text.prompt.empty() || text.ids.empty())
+      base::throw_user_error("the prompt or the answer has no token; each needs one");
+    return text;
+  }
+  if (!recipe.answer.empty() || !recipe.answer_ids.empty())
+    recipe.fail(recipe.answer.empty() ? "answer_ids" : "answer",
+                "is for models with an encoder; give the whole text as prompt or ids");
+  Text text{{}, text_or_ids(recipe, model)};
+  if (static_cast<int64_t>(text.ids.size()) > model.config.max_position)
     base::throw_user_error("the text has {} tokens, but the model has {} positions; score less",
-                           ids.size(), model.config.max_position);
-  if (ids.size() < 2)
+                           text.ids.size(), model.config.max_position);
+  if (text.ids.size() < 2)
     base::throw_user_error(
         "the text has {} of at least 2 tokens: each is scored by what stands before it, so the "
         "first has no score; give more text or more ids",
-        ids.size());
-  return ids;
+        text.ids.size());
+  return text;
 }
 
 double mean_loss(const std::vector<double>& logprobs) {
@@ -55,8 +89,9 @@ void print(const std::vector<int32_t>& ids, const std::vector<double>& logprobs,
     base::print("{}\n", result.dump());
     return;
   }
+  const size_t first = ids.size() - logprobs.size();  // that has a score
   for (size_t i = 0; i < logprobs.size(); ++i)
-    base::print("{:>8} {:>8} {:.6f}\n", i + 1, ids[i + 1], logprobs[i]);
+    base::print("{:>8} {:>8} {:.6f}\n", i + first, ids[i + first], logprobs[i]);
   base::print("loss {:.6f} over {} tokens\n", mean_loss(logprobs), logprobs.size());
 }
 
@@ -82,12 +117,16 @@ void check_output(const formats::Recipe& recipe) {
 // what those of plan::kPrefillTokens would be on one.
 constexpr int64_t kScoreTokens = plan::kPrefillTokens / 4;
 
-plan::InferenceShape score_shape(int64_t tokens) {
+plan::InferenceShape score_shape(int64_t tokens, int64_t encoder_tokens) {
   constexpr int64_t kStep = plan::kMinPrefillTokens;
-  return {.sequences = 1,
-          .capacity = tokens,
-          .prefill_tokens = std::min(kScoreTokens, (tokens + kStep - 1) / kStep * kStep),
-          .all_logits = true};
+  plan::InferenceShape shape{
+      .sequences = 1,
+      .capacity = tokens,
+      .prefill_tokens = std::min(kScoreTokens, (tokens + kStep - 1) / kStep * kStep),
+      .encoder_tokens = encoder_tokens,
+      .all_logits = true};
+  if (encoder_tokens > 0) shape.capacity = {tokens, encoder_tokens};
+  return shape;
 }
 
 std::vector<double> log_probabilities(
@@ -110,28 +149,48 @@ std::vector<double> log_probabilities(
   return result;
 }
 
+std::vector<double> answer_log_probabilities(
+    Inference& inference, std::span<const int32_t> prompt, std::span<const int32_t> answer,
+    const std::function<void(std::span<const float>)>& on_logits) {
+  SNUG_CHECK(inference.spec().all_logits, "scoring needs the logits of every token");
+  CachedForward forward(inference);
+  // What the decoder reads: each token of the answer stands after the one that predicts it.
+  std::vector<int32_t> read{static_cast<int32_t>(inference.model().decoder_start_id)};
+  read.insert(read.end(), answer.begin(), answer.end() - 1);
+  const auto chunk = static_cast<size_t>(forward.prefill_tokens());
+  std::vector<double> result;
+  for (size_t first = 0; first < read.size(); first += chunk) {
+    const auto ids = std::span(read).subspan(first, std::min(chunk, read.size() - first));
+    const SequencePart part{0, ids, first == 0 ? prompt : std::span<const int32_t>()};
+    forward.prefill({&part, 1});
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const std::span<const float> logits = forward.logits(static_cast<int64_t>(i));
+      if (on_logits) on_logits(logits);
+      result.push_back(log_probability(logits, answer[first + i]));
+    }
+  }
+  return result;
+}
+
 int score(const formats::Recipe& recipe, bool json) {
   check_output(recipe);
   const models::ModelSource model = runtime::open_model(recipe);
-  if (model.config.has_encoder())
-    recipe.fail("model",
-                "has an encoder, for which snug score is not built: it scores one text; snug "
-                "evaluate compares answers");
-  const std::vector<int32_t> ids = read_ids(recipe, model);
-  const auto tokens = static_cast<int64_t>(ids.size());
-  Inference inference(recipe, model, score_shape(tokens));
+  const Text text = read_text(recipe, model);
+  const auto tokens = static_cast<int64_t>(text.ids.size());
+  Inference inference(recipe, model, score_shape(tokens, std::ssize(text.prompt)));
   std::optional<formats::SafetensorsWriter> writer;
   if (!recipe.logits_out.empty())
     writer.emplace(recipe.logits_out,
                    std::vector<formats::TensorSpec>{
                        {"logits", base::DType::f32, {tokens, model.config.vocab_size}}});
+  const auto write = [&](std::span<const float> logits) {
+    if (writer) writer->write("logits", logits.data(), static_cast<int64_t>(logits.size_bytes()));
+  };
   const std::vector<double> logprobs =
-      log_probabilities(inference, ids, [&](std::span<const float> logits) {
-        if (writer)
-          writer->write("logits", logits.data(), static_cast<int64_t>(logits.size_bytes()));
-      });
+      text.prompt.empty() ? log_probabilities(inference, text.ids, write)
+                          : answer_log_probabilities(inference, text.prompt, text.ids, write);
   if (writer) writer->finish();
-  print(ids, logprobs, inference, json);
+  print(text.ids, logprobs, inference, json);
   return 0;
 }
 

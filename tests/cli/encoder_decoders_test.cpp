@@ -91,7 +91,12 @@ TEST_P(EncoderDecoders, AdaptersAreSavedAndResumed) {
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_EQ(contents_of(folder_ / "again" / kAdapterFile),
             contents_of(folder_ / "tuned" / kAdapterFile));
-  answer(golden(), "adapter=" + path("tuned/adapter"));
+  const std::string with_adapter = "adapter=" + path("tuned/adapter");
+  answer(golden(), with_adapter);
+  const BinaryRun scored = run_snug(
+      {"score", "model=" + golden(), with_adapter, "ids=5 7 9", "answer_ids=6 8 10 1", "--json"});
+  ASSERT_EQ(scored.exit_code, 0) << scored.err;
+  EXPECT_EQ(json::parse(scored.out)["logprobs"].size(), 4U);
 }
 
 // A folder in 4 bits is the same base as the 16-bit one that is quantised while it is read, and
@@ -133,7 +138,9 @@ TEST(EncoderDecoderRefusals, NameWhatIsNotBuilt) {
         Case{{"train", model, data, output, "data_format=messages"}, "data_format"},
         Case{{"train", "model=tests/goldens/gpt2/model", data, output, "max_target_length=8"},
              "max_target_length"},
-        Case{{"score", model, "ids=1 2 3"}, "encoder"},
+        Case{{"score", model, "ids=1 2 3"}, "answer_ids"},
+        Case{{"score", "model=tests/goldens/gpt2/model", "ids=1 2 3", "answer_ids=4"},
+             "answer_ids"},
         Case{{"generate", model, "ids=2 3", "prompt_format=chat"}, "prompt_format"}}) {
     const BinaryRun run = run_snug(wrong.words);
     EXPECT_EQ(run.exit_code, 2) << run.err;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "generate/cached_forward.h"
+#include "generate/sampling.h"
+#include "generate/score.h"
 #include "golden_recipe.h"
 #include "runtime/open_model.h"
 
@@ -94,6 +96,25 @@ TEST_P(EncoderDecoderLogits, OfChunksAndSingleTokens) {
       }
     }
   }
+}
+
+// In chunks, of which the first alone runs the encoder with something to read.
+TEST_P(EncoderDecoderLogits, ScoresOfAnAnswer) {
+  const auto labels = golden_values<int32_t>(golden_, "targets");
+  const auto answer = std::span(labels).subspan(kTokens);  // all of row 1 has a loss
+  plan::InferenceShape shape = generate::score_shape(kTokens, kEncoderTokens);
+  shape.prefill_tokens = 16;
+  generate::Inference inference(recipe_, model_, shape);
+  std::vector<float> logits;
+  const std::vector<double> scores = generate::answer_log_probabilities(
+      inference, encoder_ids(1), answer,
+      [&](std::span<const float> row) { logits.insert(logits.end(), row.begin(), row.end()); });
+  ASSERT_EQ(scores.size(), answer.size());
+  EXPECT_LT(relative_error(logits, std::span(logits_).last(logits.size())), 1e-4);
+  for (size_t i = 0; i < scores.size(); ++i)
+    EXPECT_NEAR(scores[i],
+                generate::log_probability(expected(1, static_cast<int64_t>(i)), answer[i]), 1e-4)
+        << i;
 }
 
 TEST_P(EncoderDecoderLogits, GreedyAnswersAreTransformers) {

@@ -76,7 +76,7 @@ TEST_F(DocumentPartsData, ATokenizerWithoutEosGetsOneAfterAnswers) {
 }
 
 TEST_F(DocumentPartsData, InstructionsAreRenderedForTheEncoder) {
-  const Dataset data = load(R"({"instruction": "do", "output": "x"})");
+  const Dataset data = load(R"({"instruction": "do", "output": "x"})", 400);
   EXPECT_EQ(prompt(data).size(), alpaca_prompt("do", "").size() + 1);
   EXPECT_EQ(answer(data), (Ids{-'x', -kEos}));
 }

@@ -93,6 +93,7 @@ TEST_P(EncoderDecoderGoldens, EvaluationGivesTheTrainingLoss) {
   EXPECT_NEAR(loss_of(loaded), golden_loss(), 1e-5);
 }
 
+// Against goldens in fp32: transformers' own gradients in bf16 are up to 6.4e-2 off.
 TEST_P(EncoderDecoderGoldens, Bf16) {
   if (backend_ == "reference") GTEST_SKIP() << "the reference computes in f32";
   if (backend_ == "cpu" && !backends::test::cpu_must_multiply_bf16())
@@ -102,8 +103,8 @@ TEST_P(EncoderDecoderGoldens, Bf16) {
     spec.recompute = mode;
     LoadedCase loaded(backend_, model_, "", spec);
     run(loaded, ProgramName::micro_first);
-    EXPECT_NEAR(loss_of(loaded), golden_loss(), 2e-3 * golden_loss());
-    expect_gradients(loaded, golden_, 6e-2);
+    EXPECT_NEAR(loss_of(loaded), golden_loss(), 1e-3 * golden_loss());
+    expect_gradients(loaded, golden_, 7.5e-2);
   }
 }
 
