@@ -339,8 +339,8 @@ void add_biased_cases(CaseList& list) {
       add_case(list, form, decode(list.random, 4, 500, true), {});
   }
   // Most pairs in the last buckets.
-  add_case(list, kBiased[0], whole(530), {});
-  add_case(list, kBiased[2], whole(301), {});
+  add_case(list, kBiased[0], whole(260), {});
+  add_case(list, kBiased[2], whole(200), {});
 }
 
 void add_attention_cases(CaseList& list) {

@@ -52,6 +52,10 @@ Program program_of(const Job& job) {
       job.own_key_bounds ? builder.activation("key_bounds", {job.segments, 2}, DType::i32) : bounds;
   std::vector<TensorId> reads{q, k, v, bounds, key_bounds};
   if (form.sinks) reads.push_back(tensor("sinks", {form.heads}));
+  const auto append_bias = [&](std::vector<TensorId>& ids) {
+    if (form.relative_bias) ids.push_back(tensor("bias", {32, form.heads}));
+  };
+  append_bias(reads);
   builder.emit(form, reads, {o, lse});
   const AttentionGrad grad{.heads = form.heads,
                            .kv_heads = form.kv_heads,
@@ -60,10 +64,14 @@ Program program_of(const Job& job) {
                            .causal = form.causal,
                            .window = form.window,
                            .sinks = form.sinks,
+                           .relative_bias = form.relative_bias,
+                           .max_distance = form.max_distance,
                            .segment_tokens = form.segment_tokens,
                            .deterministic = form.deterministic};
   const TensorId d_o = tensor("do", q_shape);
-  builder.emit(grad, {d_o, q, k, v, o, lse, bounds, key_bounds},
+  std::vector<TensorId> grad_reads{d_o, q, k, v, o, lse, bounds, key_bounds};
+  append_bias(grad_reads);
+  builder.emit(grad, grad_reads,
                {tensor("dq", q_shape), tensor("dk", k_shape), tensor("dv", k_shape)});
   return builder.take();
 }
@@ -107,6 +115,11 @@ TEST(CudnnChoice, leaves_the_rest_to_own_kernels) {
       {"a wide head", [](Job& job) { job.attention.head_dim = 256; }},
       {"segments of any length", [](Job& job) { job.attention.segment_tokens = 0; }},
       {"sinks", [](Job& job) { job.attention.sinks = true; }},
+      {"a bias by relative position",
+       [](Job& job) {
+         job.attention.relative_bias = true;
+         job.attention.max_distance = 128;
+       }},
       {"a cache", [](Job& job) { job.own_key_bounds = true; }},
       {"far more room than segments", [](Job& job) { job.segments = 17; }}};
   for (const auto& [name, change] : changes) {

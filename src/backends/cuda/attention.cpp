@@ -4,8 +4,10 @@
 
 #include "backends/cuda/cudnn_attention.h"
 #include "backends/cuda/kernels/attention_splits.h"
+#include "backends/cuda/kernels/distance_biases.h"
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
+#include "backends/cuda/needs/attention.h"
 #include "base/error.h"
 
 namespace snug::backends::cuda {
@@ -24,10 +26,69 @@ AttentionForm attention_form_of(const Attributes& attention) {
           attention.causal,
           attention.window,
           attention.softcap,
-          attention.alibi_scale};
+          attention.alibi_scale,
+          {}};
 }
 
-// Scratch: the ranges of keys, those of queries, then delta (needs/attention.cpp).
+// The smallest distance of each bucket of a bias by relative position.
+struct BiasBegins : Prepared {
+  BucketBegins begins{};
+};
+
+template <typename Attributes>
+std::unique_ptr<Prepared> prepare_biases(const Attributes& attention, const OperationView& view) {
+  if (!attention.relative_bias) return nullptr;
+  const int64_t rows = view[Attributes::kBias].shape[0];
+  auto prepared = std::make_unique<BiasBegins>();
+  int64_t distance = 0;
+  for (int64_t bucket = 0; bucket < buckets_of_direction(attention, rows); ++bucket) {
+    while (program::bucket_of(-distance, attention.causal, rows, attention.max_distance) < bucket)
+      ++distance;
+    prepared->begins.at[bucket] = static_cast<int32_t>(distance);
+  }
+  return prepared;
+}
+
+// The scratch of a bias, from `first` on.
+template <typename Attributes>
+BiasScratch scratch_of_bias(const Attributes& attention, const Invocation& invocation) {
+  if (!attention.relative_bias) return {};
+  return bias_scratch_of(attention, invocation[Attributes::kBias].shape[0],
+                         invocation[Attributes::kQ].shape[0], invocation[Attributes::kK].shape[0]);
+}
+
+// Queues the tables of a bias, which lie in scratch from `first` on, and tells the kernels of them.
+template <typename Attributes>
+void begin_biases(const Attributes& attention, const Invocation& invocation, std::byte* first,
+                  RangesRun& ranges, CudaContext& context) {
+  if (!attention.relative_bias) return;
+  SNUG_CHECK(invocation.prepared != nullptr, "an attention with a bias that was not prepared");
+  const Matrix bias = matrix_of(invocation[Attributes::kBias]);
+  const AttentionShape& shape = ranges.shape;
+  const BiasScratch scratch = scratch_of_bias(attention, invocation);
+  auto* tables = reinterpret_cast<float*>(first + scratch.tables);
+  auto* begins = reinterpret_cast<int32_t*>(first + scratch.begins);
+  const int64_t reach = bias_reach(attention.max_distance, shape.q_tokens, shape.k_tokens);
+  const DistanceBiases biases{
+      .zero = tables + reach,
+      .head_step = bias_places(reach),
+      .reach = static_cast<int32_t>(reach),
+      .both_ways = !attention.causal,
+      .buckets = static_cast<int32_t>(buckets_of_direction(attention, bias.rows)),
+      .begins = begins};
+  make_bias_tables({.bias = bias.operand,
+                    .begins = static_cast<const BiasBegins&>(*invocation.prepared).begins,
+                    .heads = shape.form.heads,
+                    .biases = biases,
+                    .tables = tables,
+                    .copied_begins = begins},
+                   context.stream.get());
+  ranges.shape.form.biases = biases;
+  ranges.diagonals = reinterpret_cast<int32_t*>(first + scratch.diagonals);
+  ranges.shape.diagonals = ranges.diagonals;
+}
+
+// Scratch: the ranges of keys, those of queries, delta, then that of a bias (needs/attention.cpp).
 template <typename Attributes>
 RangesRun ranges_run(const Attributes& attention, const Invocation& invocation, int64_t q_tokens,
                      int64_t k_tokens) {
@@ -48,7 +109,10 @@ void check_vectors(std::initializer_list<const Matrix*> operands) {
 std::unique_ptr<Prepared> prepare(const Attention& attributes, const OperationView& view,
                                   CudaContext& context) {
   SNUG_CHECK(attributes.few_queries == 0, "a card has no kernel for segments of few queries");
-  return attributes.by_library ? prepare_cudnn(attributes, view, context) : nullptr;
+  SNUG_CHECK(!attributes.by_library || !attributes.relative_bias,
+             "the library has no bias by relative position");
+  return attributes.by_library ? prepare_cudnn(attributes, view, context)
+                               : prepare_biases(attributes, view);
 }
 
 std::unique_ptr<Prepared> prepare(const AttentionGrad& attributes, const OperationView& view,
@@ -57,7 +121,10 @@ std::unique_ptr<Prepared> prepare(const AttentionGrad& attributes, const Operati
              "a card has no kernel for segments of few queries or keys");
   SNUG_CHECK(attributes.by_library || !program::copies_operands(attributes),
              "own kernels read and write what has gaps where it lies");
-  return attributes.by_library ? prepare_cudnn(attributes, view, context) : nullptr;
+  SNUG_CHECK(!attributes.by_library || !attributes.relative_bias,
+             "the library has no bias by relative position");
+  return attributes.by_library ? prepare_cudnn(attributes, view, context)
+                               : prepare_biases(attributes, view);
 }
 
 // Without data where there are none.
@@ -67,8 +134,8 @@ DeviceRows sinks_of(const Attention& attention, const Invocation& invocation) {
 
 // Decoding: queues the attention of `segments` in as many parts as it was decided
 // (needs/attention.h).
-void run_in_splits(const Attention& attention, const RangesRun& segments,
-                   const Invocation& invocation, CudaContext& context) {
+void run_in_splits(const Attention& attention, RangesRun segments, const Invocation& invocation,
+                   CudaContext& context) {
   invocation.note_decision("by_library", 0);
   invocation.note_decision("splits", attention.splits);
   invocation.note_decision("tensor_cores", 0);
@@ -78,6 +145,9 @@ void run_in_splits(const Attention& attention, const RangesRun& segments,
   const Matrix v = matrix_of(invocation[Attention::kV]);
   const int64_t parts = segments.shape.q_tokens * form.heads * attention.splits;
   auto* scratch = invocation.workspace.as<float>();
+  begin_biases(attention, invocation,
+               reinterpret_cast<std::byte*>(scratch + parts * (form.head_dim + 2)), segments,
+               context);
   attention_splits({.segments = segments,
                     .splits = static_cast<int32_t>(attention.splits),
                     .vectors = k.operand.is_bf16 && v.operand.is_bf16 &&
@@ -98,11 +168,13 @@ void run(const Attention& attributes, const Invocation& invocation, CudaContext&
   if (attributes.by_library) return run_cudnn(attributes, invocation, context);
   const Matrix q = matrix_of(invocation[Attention::kQ]);
   const Matrix k = matrix_of(invocation[Attention::kK]);
-  const RangesRun ranges = ranges_run(attributes, invocation, q.rows, k.rows);
+  RangesRun ranges = ranges_run(attributes, invocation, q.rows, k.rows);
   if (attributes.splits > 0) return run_in_splits(attributes, ranges, invocation, context);
   invocation.note_decision("by_library", 0);
   invocation.note_decision("splits", 0);
   invocation.note_decision("few_queries", 0);
+  begin_biases(attributes, invocation, reinterpret_cast<std::byte*>(ranges.queries + k.rows),
+               ranges, context);
   find_ranges(ranges, context.stream.get());
   const Matrix v = matrix_of(invocation[Attention::kV]);
   const AttentionRun run{.shape = ranges.shape,
@@ -123,15 +195,35 @@ void run(const Attention& attributes, const Invocation& invocation, CudaContext&
   attention_matrix(run, context.stream.get());
 }
 
+// Where blocks leave the sums of a bias's gradient; null where it is not wanted.
+float* bias_sums_at(const AttentionGrad& grad, const Invocation& invocation, std::byte* first) {
+  if (!grad.bias_gradient) return nullptr;
+  return reinterpret_cast<float*>(first + scratch_of_bias(grad, invocation).sums);
+}
+
+void add_bias_sums(const AttentionGrad& grad, const AttentionGradRun& run,
+                   const Invocation& invocation, CudaContext& context) {
+  const Matrix dbias = matrix_of(invocation[AttentionGrad::kDBias]);
+  add_bias_blocks({.sums = run.bias_sums,
+                   .blocks = bias_blocks(run.shape.q_tokens, grad.tensor_cores),
+                   .heads = run.shape.form.heads,
+                   .buckets = static_cast<int32_t>(dbias.rows),
+                   .dbias = dbias.operand},
+                  context.stream.get());
+}
+
 void run(const AttentionGrad& attributes, const Invocation& invocation, CudaContext& context) {
   if (attributes.by_library) return run_cudnn(attributes, invocation, context);
   const Matrix q = matrix_of(invocation[AttentionGrad::kQ]);
   const Matrix k = matrix_of(invocation[AttentionGrad::kK]);
-  const RangesRun ranges = ranges_run(attributes, invocation, q.rows, k.rows);
+  RangesRun ranges = ranges_run(attributes, invocation, q.rows, k.rows);
   invocation.note_decision("by_library", 0);
   for (const char* decision :
        {"few_queries", "few_keys", "dense_q", "dense_k", "dense_v", "dense_gradients"})
     invocation.note_decision(decision, 0);
+  auto* delta = reinterpret_cast<float*>(ranges.queries + k.rows);
+  auto* of_bias = reinterpret_cast<std::byte*>(delta + q.rows * attributes.heads);
+  begin_biases(attributes, invocation, of_bias, ranges, context);
   find_ranges(ranges, context.stream.get());
   const Matrix d_o = matrix_of(invocation[AttentionGrad::kDO]);
   const Matrix v = matrix_of(invocation[AttentionGrad::kV]);
@@ -144,17 +236,19 @@ void run(const AttentionGrad& attributes, const Invocation& invocation, CudaCont
                              .v = v.operand,
                              .o = matrix_of(invocation[AttentionGrad::kO]).operand,
                              .lse = floats_of(invocation[AttentionGrad::kLse]),
-                             .delta = reinterpret_cast<float*>(ranges.queries + k.rows),
+                             .delta = delta,
                              .dq = matrix_of(invocation[AttentionGrad::kDQ]).operand,
                              .dk = matrix_of(invocation[AttentionGrad::kDK]).operand,
-                             .dv = matrix_of(invocation[AttentionGrad::kDV]).operand};
-  if (!attributes.tensor_cores) {
-    invocation.note_decision("tensor_cores", 0);
-    return attention_grad(run, context.stream.get());
+                             .dv = matrix_of(invocation[AttentionGrad::kDV]).operand,
+                             .bias_sums = bias_sums_at(attributes, invocation, of_bias)};
+  invocation.note_decision("tensor_cores", attributes.tensor_cores ? 1 : 0);
+  if (attributes.tensor_cores) {
+    check_vectors({&d_o, &q, &k, &v});
+    attention_grad_matrix(run, context.stream.get());
+  } else {
+    attention_grad(run, context.stream.get());
   }
-  invocation.note_decision("tensor_cores", 1);
-  check_vectors({&d_o, &q, &k, &v});
-  attention_grad_matrix(run, context.stream.get());
+  if (attributes.bias_gradient) add_bias_sums(attributes, run, invocation, context);
 }
 
 }  // namespace

@@ -6,7 +6,10 @@
 
 namespace snug::program {
 
-// Buckets of more than one distance: the n-th begins at exact * (max_distance / exact)^(n / wide).
+// `relative` is counted so that causal attention's query has the key on its diagonal at 0 (as ALiBi
+// counts, so that queries that follow a cache have their places), and any other has the key at 0
+// that lies as far from the beginning of its segment as the query does. Buckets of more than one
+// distance: the n-th begins at exact * (max_distance / exact)^(n / wide).
 // In double, rounded down, this is transformers' row for every distance of the tables in use.
 int64_t bucket_of(int64_t relative, bool causal, int64_t buckets, int64_t max_distance) {
   const int64_t in_one_direction = causal ? buckets : buckets / 2;

@@ -18,7 +18,10 @@ namespace {
 struct FindRanges {
   RangesRun run;
   __device__ void operator()(int64_t side, int64_t token) const {
-    if (side == 0 && token < run.shape.q_tokens) run.keys[token] = keys_of(run, token);
+    if (side == 0 && token < run.shape.q_tokens) {
+      run.keys[token] = keys_of(run, token);
+      if (run.diagonals != nullptr) run.diagonals[token] = diagonal_of(run, token);
+    }
     if (side == 1 && token < run.shape.k_tokens) run.queries[token] = queries_of(run, token);
   }
 };
@@ -61,6 +64,7 @@ __global__ void attention_kernel(AttentionRun run) {
   load_tile<kColumns>(q_tile,
                       {run.q, first, run.shape.q_tokens, run.keys, head_column, form.head_dim});
   const ScoreAdjustment adjustment(form, head, 1.0F);
+  const int32_t my_diagonal = diagonal_of(run.shape, first + lane_of_thread(), mine);
   RowState<kColumns> state;
   for (int r = 0; r < kWarpRows; ++r) {
     state.largest[r] = -INFINITY;
@@ -84,10 +88,12 @@ __global__ void attention_kernel(AttentionRun run) {
       const int64_t lane_key = key + lane_of_thread();
       const bool visible = is_in(keys, lane_key);
       float score = 0.0F;
-      if constexpr (kAdjusts)
-        score = adjustment.at(scores[r], lane_key - (keys.end - 1)).score;
-      else
+      if constexpr (kAdjusts) {
+        const int32_t diagonal = __shfl_sync(kWholeWarp, my_diagonal, row);
+        score = adjustment.at(scores[r], lane_key - diagonal).score;
+      } else {
         score = scores[r] * form.scale;
+      }
       float weight = 0.0F;
       const float factor = rescale(visible ? score : -INFINITY, state.largest[r], weight);
       state.sum[r] = state.sum[r] * factor + weight;

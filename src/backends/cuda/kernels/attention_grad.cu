@@ -3,8 +3,10 @@
 //   of p do.
 // Scores are made again from q, k and lse. One kernel keeps 32 queries and walks keys, another
 // keeps 32 keys of a key head and walks the queries of all heads that read it: no sum is shared
-// between blocks.
+// between blocks. The first kernel has what each score gets, whose sums by distance the gradient of
+// a bias is made of (bias_sums.cuh).
 #include "backends/cuda/kernels/attention_tile.cuh"
+#include "backends/cuda/kernels/bias_sums.cuh"
 #include "backends/cuda/kernels/score_adjustment.cuh"
 
 namespace snug::backends::cuda {
@@ -26,17 +28,19 @@ __global__ void delta_kernel(AttentionGradRun run) {
   if (lane_of_thread() == 0) run.delta[head * run.shape.q_tokens + token] = sum;
 }
 
-// p and ds of one query and key.
+// p and ds of one query and key, and what their product gets, which is ds without a cap.
 struct Weights {
   float probability;
   float d_score;
+  float d_product;
 };
 
 __device__ Weights weights_of(bool visible, const AdjustedScore& score, float d_probability,
                               float lse, float delta) {
-  if (!visible) return {0.0F, 0.0F};
+  if (!visible) return {0.0F, 0.0F, 0.0F};
   const float probability = expf(score.score - lse);
-  return {probability, probability * (d_probability - delta) * score.slope};
+  const float d_score = probability * (d_probability - delta);
+  return {probability, d_score, d_score * score.slope};
 }
 
 // Of a product of query and key, `distance` as in ScoreAdjustment.
@@ -51,7 +55,7 @@ __device__ AdjustedScore score_of(const ScoreAdjustment& adjustment, float scale
 
 template <int kColumns>
 struct Tiles {
-  float *q, *d_o, *k, *v, *probabilities, *d_scores;
+  float *q, *d_o, *k, *v, *probabilities, *d_scores, *end;
 
   __device__ Tiles() {
     q = shared_memory<float>();
@@ -60,6 +64,7 @@ struct Tiles {
     v = k + tile_floats(kColumns);
     probabilities = v + tile_floats(kColumns);
     d_scores = probabilities + kWeightFloats;
+    end = d_scores + kWeightFloats;
   }
 
   __device__ void load_queries(const AttentionGradRun& run, int64_t first, int64_t head) const {
@@ -89,8 +94,8 @@ __device__ float value_at(const float* values, const AttentionShape& shape, int6
   return token < shape.q_tokens ? values[head * shape.q_tokens + token] : 0.0F;
 }
 
-template <int kColumns, bool kAdjusts>
-__global__ void query_gradient_kernel(AttentionGradRun run) {
+template <int kColumns, bool kAdjusts, bool kSumsBias>
+__device__ void walk_keys(const AttentionGradRun& run) {
   const AttentionForm& form = run.shape.form;
   const Tiles<kColumns> tiles;
   const int64_t first = int64_t{blockIdx.x} * kTileRows;
@@ -100,6 +105,8 @@ __global__ void query_gradient_kernel(AttentionGradRun run) {
   const TokenRange all = union_of_lanes(mine);
   tiles.load_queries(run, first, head);
   const ScoreAdjustment adjustment(form, head, 1.0F);
+  const int32_t my_diagonal = diagonal_of(run.shape, first + lane_of_thread(), mine);
+  BiasSums<kSumsBias> bias_sums(tiles.end, form.biases);
   float dq[kWarpRows][kColumns];
   clear(dq);
   for (int64_t key = all.begin; key < all.end; key += kTileRows) {
@@ -115,14 +122,15 @@ __global__ void query_gradient_kernel(AttentionGradRun run) {
       const int row = first_row_of_warp() + r;
       const TokenRange keys{__shfl_sync(kWholeWarp, mine.begin, row),
                             __shfl_sync(kWholeWarp, mine.end, row)};
+      const int32_t diagonal = kAdjusts ? __shfl_sync(kWholeWarp, my_diagonal, row) : 0;
       const int64_t lane_key = key + lane_of_thread();
-      tiles.d_scores[row * kLanes + lane_of_thread()] =
-          weights_of(
-              is_in(keys, lane_key),
-              score_of<kAdjusts>(adjustment, form.scale, scores[r], lane_key - (keys.end - 1)),
-              d_probabilities[r], value_at(run.lse, run.shape, head, first + row),
-              value_at(run.delta, run.shape, head, first + row))
-              .d_score;
+      const Weights weights =
+          weights_of(is_in(keys, lane_key),
+                     score_of<kAdjusts>(adjustment, form.scale, scores[r], lane_key - diagonal),
+                     d_probabilities[r], value_at(run.lse, run.shape, head, first + row),
+                     value_at(run.delta, run.shape, head, first + row));
+      tiles.d_scores[row * kLanes + lane_of_thread()] = weights.d_product;
+      bias_sums.add(diagonal - static_cast<int32_t>(key), weights.d_score);
     }
     __syncwarp();
     add_weighted_rows<kColumns>(tiles.d_scores, tiles.k, dq);
@@ -132,6 +140,17 @@ __global__ void query_gradient_kernel(AttentionGradRun run) {
   store_rows<kColumns>(
       {run.dq, first, run.shape.q_tokens, run.keys, head * form.head_dim, form.head_dim}, scale,
       dq);
+  bias_sums.store(run.bias_sums, head, form.heads);
+}
+
+template <int kColumns, bool kAdjusts>
+__global__ void query_gradient_kernel(AttentionGradRun run) {
+  walk_keys<kColumns, kAdjusts, false>(run);
+}
+// With the sums of a bias.
+template <int kColumns>
+__global__ void query_bias_kernel(AttentionGradRun run) {
+  walk_keys<kColumns, true, true>(run);
 }
 
 // Adds what the tile of queries from `first` on gives to the block's keys.
@@ -144,6 +163,7 @@ __device__ void add_queries(const AttentionGradRun& run, const Tiles<kColumns>& 
   const TokenRange keys = range_of_lane(run.keys, first, run.shape.q_tokens);
   const float lse = value_at(run.lse, run.shape, head, query);
   const float delta = value_at(run.delta, run.shape, head, query);
+  const int32_t diagonal = diagonal_of(run.shape, query, keys);
   const ScoreAdjustment adjustment(form, head, 1.0F);
   float scores[kWarpRows];
   float d_probabilities[kWarpRows];
@@ -153,10 +173,10 @@ __device__ void add_queries(const AttentionGradRun& run, const Tiles<kColumns>& 
     const int row = first_row_of_warp() + r;
     const int64_t key = first_key + row;
     const AdjustedScore score =
-        score_of<kAdjusts>(adjustment, form.scale, scores[r], key - (keys.end - 1));
+        score_of<kAdjusts>(adjustment, form.scale, scores[r], key - diagonal);
     const Weights weights = weights_of(is_in(keys, key), score, d_probabilities[r], lse, delta);
     tiles.probabilities[row * kLanes + lane_of_thread()] = weights.probability;
-    tiles.d_scores[row * kLanes + lane_of_thread()] = weights.d_score;
+    tiles.d_scores[row * kLanes + lane_of_thread()] = weights.d_product;
   }
   __syncwarp();
   add_weighted_rows<kColumns>(tiles.d_scores, tiles.q, dk);
@@ -210,10 +230,14 @@ struct Backward {
   template <bool kAdjusts>
   static void launch_both(const AttentionGradRun& run, cudaStream_t stream) {
     const AttentionForm& form = run.shape.form;
+    const bool sums_bias = run.bias_sums != nullptr;
     const int32_t shared_bytes = attention_grad_shared_bytes(form.head_dim);
+    const int64_t sums_bytes = sums_bias ? bias_shared_bytes(form.biases.reach) : 0;
     if (run.shape.q_tokens > 0)
-      cuda::launch(query_gradient_kernel<kColumns, kAdjusts>,
-                   tiles_of(run.shape.q_tokens, form.heads, shared_bytes), stream, run);
+      cuda::launch(
+          sums_bias ? query_bias_kernel<kColumns> : query_gradient_kernel<kColumns, kAdjusts>,
+          tiles_of(run.shape.q_tokens, form.heads, shared_bytes + static_cast<int32_t>(sums_bytes)),
+          stream, run);
     if (run.shape.k_tokens > 0)
       cuda::launch(key_gradient_kernel<kColumns, kAdjusts>,
                    tiles_of(run.shape.k_tokens, form.kv_heads, shared_bytes), stream, run);

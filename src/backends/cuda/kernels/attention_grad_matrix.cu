@@ -2,6 +2,7 @@
 // a block. In the second, rows are keys and columns queries, so that transposed scores are the
 // factor of dk and dv as they leave the product.
 #include "backends/cuda/kernels/attention_matrix_tile.cuh"
+#include "backends/cuda/kernels/bias_sums.cuh"
 #include "backends/cuda/kernels/score_adjustment.cuh"
 
 namespace snug::backends::cuda {
@@ -16,12 +17,14 @@ using Ring = TileRing<kColumns, kDims>;
 // What a query gives to its scores. The exponential of its probabilities is a power of two.
 struct QueryState {
   TokenRange keys;
+  int32_t diagonal = 0;
   float lse = 0.0F;  // times log2(e)
   float delta = 0.0F;
 
   __device__ QueryState(const AttentionGradRun& run, int64_t head, int64_t query) {
     if (query >= run.shape.q_tokens) return;
     keys = run.keys[query];
+    diagonal = diagonal_of(run.shape, query, keys);
     lse = run.lse[head * run.shape.q_tokens + query] * kLog2OfE;
     delta = run.delta[head * run.shape.q_tokens + query];
   }
@@ -58,16 +61,19 @@ struct ScaledQuery {
     score = visible ? power_of_two(score * scale - lse) : 0.0F;
     d_probability = visible ? score * (d_probability - delta) : 0.0F;
   }
-  // The same of scores that are adjusted.
-  __device__ void differentiate(bool visible, const AdjustedScore& adjusted, float& score,
-                                float& d_probability) const {
+  // The same of scores that are adjusted. What the score gets is returned; d_probability becomes
+  // what the product of query and key gets.
+  __device__ float differentiate(bool visible, const AdjustedScore& adjusted, float& score,
+                                 float& d_probability) const {
     score = visible ? power_of_two(adjusted.score - lse) : 0.0F;
-    d_probability = visible ? score * (d_probability - delta) * adjusted.slope : 0.0F;
+    const float d_score = visible ? score * (d_probability - delta) : 0.0F;
+    d_probability = d_score * adjusted.slope;
+    return d_score;
   }
 };
 
-template <int kDims, bool kAdjusts>
-__global__ void __launch_bounds__(kMatrixThreads) query_matrix_kernel(AttentionGradRun run) {
+template <int kDims, bool kAdjusts, bool kSumsBias>
+__device__ void walk_keys(const AttentionGradRun& run) {
   const AttentionForm& form = run.shape.form;
   const FragmentPlace place;
   const int64_t first = int64_t{blockIdx.x} * kBlockRows;
@@ -84,6 +90,7 @@ __global__ void __launch_bounds__(kMatrixThreads) query_matrix_kernel(AttentionG
                                  {run, head, first + place.row(1)}};
   const float scale_of_power = form.scale * kLog2OfE;
   const ScoreAdjustment adjustment(form, head, kLog2OfE);
+  BiasTileSums<kSumsBias> bias_sums(ring.end(), form.biases);
   float dq[kDims / 8][4];
   clear_tiles(dq);
   const auto begin_keys = [&](int stage, const SeenTile& tile) {
@@ -117,27 +124,41 @@ __global__ void __launch_bounds__(kMatrixThreads) query_matrix_kernel(AttentionG
         for (int i = 2 * upper; i < 2 * upper + 2; ++i) {
           const int of_tile = 8 * j + i % 2;
           if constexpr (kAdjusts) {
-            const int32_t distance =
-                tile.token + 2 * place.t + of_tile - (queries[upper].keys.end - 1);
-            query.differentiate(seen.contains(of_tile), adjustment.at(scores[j][i], distance),
-                                scores[j][i], d_scores[j][i]);
+            const int32_t distance = tile.token + 2 * place.t + of_tile - queries[upper].diagonal;
+            bias_sums.keep(
+                place.g + 8 * upper, 2 * place.t + of_tile,
+                query.differentiate(seen.contains(of_tile), adjustment.at(scores[j][i], distance),
+                                    scores[j][i], d_scores[j][i]));
           } else {
             query.differentiate(seen.contains(of_tile), scores[j][i], d_scores[j][i]);
           }
         }
     }
+    bias_sums.add_tile(queries[0].diagonal - tile.token, queries[1].diagonal - tile.token);
     add_weighted_tiles<kDims>(d_scores, ring.first(stage), dq);
     tile = next;
   }
   finish_batches();
   const float scale[2] = {form.scale, form.scale};
   store_tiles<kDims>({run.dq, first, run.shape.q_tokens, column, form.head_dim}, scale, dq);
+  bias_sums.store(run.bias_sums, head, form.heads);
+}
+
+template <int kDims, bool kAdjusts>
+__global__ void __launch_bounds__(kMatrixThreads) query_matrix_kernel(AttentionGradRun run) {
+  walk_keys<kDims, kAdjusts, false>(run);
+}
+// With the sums of a bias.
+template <int kDims>
+__global__ void __launch_bounds__(kMatrixThreads) query_bias_kernel(AttentionGradRun run) {
+  walk_keys<kDims, true, true>(run);
 }
 
 // Adds what the queries of one tile give to the block's keys.
 template <int kDims, bool kAdjusts>
 __device__ void add_tile(const uint16_t* k, const uint16_t* v, const uint16_t* q,
-                         const uint16_t* d_o, const QueryStates& states, int64_t first_key,
+                         const uint16_t* d_o, const QueryStates& states,
+                         const AttentionShape& shape, int64_t first_query, int64_t first_key,
                          float scale, const ScoreAdjustment& adjustment, float (&dk)[kDims / 8][4],
                          float (&dv)[kDims / 8][4]) {
   const FragmentPlace place;
@@ -158,7 +179,8 @@ __device__ void add_tile(const uint16_t* k, const uint16_t* v, const uint16_t* q
         float& score = scores[j][2 * upper + odd];
         float& d_score = d_scores[j][2 * upper + odd];
         if constexpr (kAdjusts) {
-          const int32_t distance = key + 8 * upper - (states.keys[column].end - 1);
+          const int32_t distance =
+              key + 8 * upper - diagonal_of(shape, first_query + column, states.keys[column]);
           query.differentiate(seen.contains(8 * upper), adjustment.at(score, distance), score,
                               d_score);
         } else {
@@ -217,13 +239,14 @@ __global__ void __launch_bounds__(kMatrixThreads) key_matrix_kernel(AttentionGra
   begin_queries(0, walk);
   for (int stage = 0; !walk.is_end(); stage = 1 - stage) {
     const ScoreAdjustment adjustment(form, walk.head, kLog2OfE);  // of this tile's head
+    const int32_t first_query = walk.tile.token;
     walk.step();
     wait_for_batches<0>();
     // The tile is there, and all have read the one that the next takes the place of.
     __syncthreads();
     begin_queries(1 - stage, walk);
-    add_tile<kDims, kAdjusts>(k, v, ring.first(stage), ring.second(stage), states[stage], first,
-                              form.scale * kLog2OfE, adjustment, dk, dv);
+    add_tile<kDims, kAdjusts>(k, v, ring.first(stage), ring.second(stage), states[stage], run.shape,
+                              first_query, first, form.scale * kLog2OfE, adjustment, dk, dv);
   }
   finish_batches();
   const float scale[2] = {form.scale, form.scale};
@@ -235,10 +258,14 @@ __global__ void __launch_bounds__(kMatrixThreads) key_matrix_kernel(AttentionGra
 template <int kDims, bool kAdjusts>
 void launch_both(const AttentionGradRun& run, cudaStream_t stream) {
   const AttentionShape& shape = run.shape;
+  const bool sums_bias = run.bias_sums != nullptr;
   const int32_t shared_bytes = attention_grad_matrix_shared_bytes(kDims);
+  const int64_t sums_bytes = sums_bias ? bias_matrix_shared_bytes(shape.form.biases.reach) : 0;
   if (shape.q_tokens > 0)
-    launch(query_matrix_kernel<kDims, kAdjusts>,
-           matrix_tiles_of(shape.q_tokens, shape.form.heads, shared_bytes), stream, run);
+    launch(sums_bias ? query_bias_kernel<kDims> : query_matrix_kernel<kDims, kAdjusts>,
+           matrix_tiles_of(shape.q_tokens, shape.form.heads,
+                           shared_bytes + static_cast<int32_t>(sums_bytes)),
+           stream, run);
   if (shape.k_tokens > 0)
     launch(key_matrix_kernel<kDims, kAdjusts>,
            matrix_tiles_of(shape.k_tokens, shape.form.kv_heads, shared_bytes), stream, run);

@@ -30,9 +30,9 @@ struct SoftmaxState {
 // Turns scores of the tile from `key` on into weights beneath each row's new maximum; factor: what
 // its earlier sums are worth. scale: of the scores, times log2(e), where they are not adjusted.
 template <bool kAdjusts>
-__device__ void weigh(float (&scores)[kTiles][4], const TokenRange (&keys)[2], int32_t key,
-                      float scale, const ScoreAdjustment& adjustment, SoftmaxState& state,
-                      float (&factor)[2]) {
+__device__ void weigh(float (&scores)[kTiles][4], const TokenRange (&keys)[2],
+                      const int32_t (&diagonals)[2], int32_t key, float scale,
+                      const ScoreAdjustment& adjustment, SoftmaxState& state, float (&factor)[2]) {
   const FragmentPlace place;
 #pragma unroll
   for (int upper = 0; upper < 2; ++upper) {
@@ -45,7 +45,7 @@ __device__ void weigh(float (&scores)[kTiles][4], const TokenRange (&keys)[2], i
         const int column = 8 * j + i % 2;
         const bool visible = seen_columns.contains(column);
         if constexpr (kAdjusts) {
-          const int32_t distance = key + 2 * place.t + column - (keys[upper].end - 1);
+          const int32_t distance = key + 2 * place.t + column - diagonals[upper];
           scores[j][i] = visible ? adjustment.at(scores[j][i], distance).score : -INFINITY;
         } else {
           scores[j][i] = visible ? scores[j][i] * scale : -INFINITY;
@@ -88,6 +88,8 @@ __global__ void __launch_bounds__(kMatrixThreads, blocks_of(kDims))
   const BlockRanges ranges(run.keys, first, q_tokens);
   const TokenRange keys[2] = {range_at(run.keys, first + place.row(0), q_tokens),
                               range_at(run.keys, first + place.row(1), q_tokens)};
+  const int32_t diagonals[2] = {diagonal_of(run.shape, first + place.row(0), keys[0]),
+                                diagonal_of(run.shape, first + place.row(1), keys[1])};
   const ScoreAdjustment adjustment(form, head, kLog2OfE);
   SoftmaxState state;
   float output[kDims / 8][4];
@@ -115,7 +117,8 @@ __global__ void __launch_bounds__(kMatrixThreads, blocks_of(kDims))
     float scores[kTiles][4];
     multiply_tiles<kDims>(q, ring.first(stage), scores);
     float factor[2];
-    weigh<kAdjusts>(scores, keys, tile.token, form.scale * kLog2OfE, adjustment, state, factor);
+    weigh<kAdjusts>(scores, keys, diagonals, tile.token, form.scale * kLog2OfE, adjustment, state,
+                    factor);
 #pragma unroll
     for (int j = 0; j < kDims / 8; ++j)
 #pragma unroll

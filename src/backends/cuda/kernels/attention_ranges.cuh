@@ -40,6 +40,18 @@ __device__ inline TokenRange keys_of(const RangesRun& run, int64_t query) {
   return {};
 }
 
+// The key at no distance from a query: causal ones have it on their diagonal, others count both
+// from where their segment begins.
+__device__ inline int32_t diagonal_of(const RangesRun& run, int64_t query) {
+  for (int64_t s = 0; s < run.segments; ++s) {
+    const SegmentRange segment = segment_at(run, s);
+    if (query < segment.q_begin || query >= segment.q_end) continue;
+    return static_cast<int32_t>(run.shape.form.causal ? segment.diagonal(query)
+                                                      : segment.k_begin + query - segment.q_begin);
+  }
+  return 0;
+}
+
 // The queries whose diagonal lies at or beyond the key and less than a window after it.
 __device__ inline TokenRange queries_of(const RangesRun& run, int64_t key) {
   const AttentionForm& form = run.shape.form;

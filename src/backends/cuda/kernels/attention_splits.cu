@@ -222,6 +222,8 @@ __global__ void __launch_bounds__(kSplitThreads) attention_splits_kernel(Attenti
   const SplitPlace place(run, kHeads);
   const SplitLane lane(form.head_dim);
   const TokenRange keys = keys_of(run.segments, place.query);
+  const int64_t diagonal =
+      form.biases.zero == nullptr ? int64_t{keys.end} - 1 : diagonal_of(run.segments, place.query);
   const int64_t column = place.kv_head * form.head_dim + lane.column;
   const int count = form.head_dim - lane.column;  // columns from there on
   float query[kHeads][kVectorElements];
@@ -236,7 +238,8 @@ __global__ void __launch_bounds__(kSplitThreads) attention_splits_kernel(Attenti
     read_keys(run.v, keys, first, column, count, lane, value);
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
-      const ScoreAdjustment adjustment(form, place.head + h, 1.0F);
+      // A head beyond the last has no bias, and its sums are not used.
+      const ScoreAdjustment adjustment(form, h < place.heads ? place.head + h : place.head, 1.0F);
       float scores[kSplitKeys];
       for (int k = 0; k < kSplitKeys; ++k) {
         float product = 0.0F;
@@ -244,7 +247,7 @@ __global__ void __launch_bounds__(kSplitThreads) attention_splits_kernel(Attenti
         for (int apart = lane.lanes / 2; apart > 0; apart /= 2)
           product += __shfl_xor_sync(kWholeWarp, product, apart);
         const int64_t this_key = first + lane.slot + k * lane.slots;
-        if constexpr (kAdjusts) product = adjustment.at(product, this_key - (keys.end - 1)).score;
+        if constexpr (kAdjusts) product = adjustment.at(product, this_key - diagonal).score;
         scores[k] = this_key < keys.end ? product : -INFINITY;
       }
       sums.add(h, scores, value);

@@ -34,7 +34,8 @@ bool has_bf16_vectors(const Tensor& tensor) {
 template <typename Attributes>
 bool all_suit_cudnn(const Attributes& attention, const OperationView& view,
                     std::initializer_list<const Tensor*> tensors, const Card& card) {
-  if (attention.softcap > 0.0F || attention.alibi_scale != 0.0F || attention.sinks) return false;
+  if (attention.softcap > 0.0F || attention.alibi_scale != 0.0F) return false;
+  if (attention.sinks || attention.relative_bias) return false;
   if (!card.cudnn || card.compute_capability < 90 || card.compute_capability >= 110) return false;
   const int64_t segments = view[Attributes::kKBounds].shape[0];
   const int64_t tokens = view[Attributes::kQ].shape[0];
@@ -103,7 +104,7 @@ SegmentScratch scratch_of(const Attributes& attention, const OperationView& view
 
 // Own kernels on the tensor cores read these operands as vectors of bf16.
 template <typename Attributes>
-bool fits_tensor_cores(const Attributes& attention, int32_t shared_bytes, const Card& card,
+bool fits_tensor_cores(const Attributes& attention, int64_t shared_bytes, const Card& card,
                        std::initializer_list<const Tensor*> operands) {
   return attention.head_dim % kVectorElements == 0 && attention.head_dim <= kMaxMatrixDims &&
          shared_bytes <= card.shared_bytes &&
@@ -189,14 +190,28 @@ int64_t cudnn_workspace_bytes(bool is_gradient, int64_t segments, int64_t tokens
 
 namespace {
 
-bool supports(const Attention& attention, const OperationView&, const Card& card) {
-  return !attention.relative_bias && attention.head_dim <= kMaxHeadDim &&
+template <typename Attributes>
+bool has_known_buckets(const Attributes& attention, const OperationView& view) {
+  return !attention.relative_bias ||
+         buckets_of_direction(attention, view[Attributes::kBias].shape[0]) <= kMaxBiasBuckets;
+}
+
+bool supports(const Attention& attention, const OperationView& view, const Card& card) {
+  return attention.head_dim <= kMaxHeadDim && has_known_buckets(attention, view) &&
          attention_shared_bytes(attention.head_dim) <= card.shared_bytes;
 }
 
-bool supports(const AttentionGrad& grad, const OperationView&, const Card& card) {
-  return !grad.relative_bias && grad.head_dim <= kMaxHeadDim &&
-         attention_grad_shared_bytes(grad.head_dim) <= card.shared_bytes;
+// How far distances differ in the gradient of a bias, whose sums a block keeps; 0 without one.
+int64_t reach_of_sums(const AttentionGrad& grad, const OperationView& view) {
+  if (!grad.bias_gradient) return 0;
+  return bias_reach(grad.max_distance, view[AttentionGrad::kQ].shape[0],
+                    view[AttentionGrad::kK].shape[0]);
+}
+
+bool supports(const AttentionGrad& grad, const OperationView& view, const Card& card) {
+  const int64_t sums = grad.bias_gradient ? bias_shared_bytes(reach_of_sums(grad, view)) : 0;
+  return grad.head_dim <= kMaxHeadDim && has_known_buckets(grad, view) &&
+         attention_grad_shared_bytes(grad.head_dim) + sums <= card.shared_bytes;
 }
 
 Attention decide(const Attention& attention, const OperationView& view, const Card& card) {
@@ -215,18 +230,30 @@ AttentionGrad decide(const AttentionGrad& grad, const OperationView& view, const
   decided.by_library = suits_cudnn(grad, view, card);
   if (decided.by_library) decide_copies(view, decided);
   using Grad = AttentionGrad;
+  const int64_t sums = grad.bias_gradient ? bias_matrix_shared_bytes(reach_of_sums(grad, view)) : 0;
   decided.tensor_cores =
       !decided.by_library &&
-      fits_tensor_cores(grad, attention_grad_matrix_shared_bytes(grad.head_dim), card,
+      fits_tensor_cores(grad, attention_grad_matrix_shared_bytes(grad.head_dim) + sums, card,
                         {&view[Grad::kDO], &view[Grad::kQ], &view[Grad::kK], &view[Grad::kV]});
   return decided;
 }
 
+// What a bias by relative position takes, behind all else.
+template <typename Attributes>
+int64_t bias_bytes(const Attributes& attention, const OperationView& view) {
+  if (!attention.relative_bias) return 0;
+  return bias_scratch_of(attention, view[Attributes::kBias].shape[0], view[Attributes::kQ].shape[0],
+                         view[Attributes::kK].shape[0])
+      .bytes;
+}
+
 int64_t workspace_bytes(const Attention& attention, const OperationView& view, const Card&) {
   if (attention.splits > 0)
-    return attention_splits_bytes(split_shape(attention, view), attention.splits);
+    return attention_splits_bytes(split_shape(attention, view), attention.splits) +
+           bias_bytes(attention, view);
   if (attention.by_library) return segment_scratch(attention, view).bytes();
-  return ranges_bytes(view[Attention::kQ].shape[0], view[Attention::kK].shape[0]);
+  return ranges_bytes(view[Attention::kQ].shape[0], view[Attention::kK].shape[0]) +
+         bias_bytes(attention, view);
 }
 
 // And delta.
@@ -234,7 +261,7 @@ int64_t workspace_bytes(const AttentionGrad& grad, const OperationView& view, co
   if (grad.by_library) return segment_scratch(grad, view).bytes();
   const int64_t q_tokens = view[AttentionGrad::kQ].shape[0];
   return ranges_bytes(q_tokens, view[AttentionGrad::kK].shape[0]) +
-         grad.heads * q_tokens * int64_t{sizeof(float)};
+         grad.heads * q_tokens * int64_t{sizeof(float)} + bias_bytes(grad, view);
 }
 
 // The dot products of do and o.
@@ -251,15 +278,15 @@ bool by_library(const Struct& attention, const OperationView&) {
 }
 
 // In parts: those and their sum. By the library: its tables, its call, the other order of lse, and
-// zeros outside segments. Else: ranges of keys, and the kernel itself.
+// zeros outside segments. Else: ranges of keys, and the kernel itself. Tables of biases before.
 int32_t launches(const Attention& attention, const OperationView&, const Card&) {
-  return attention.by_library ? 4 : 2;
+  return attention.by_library ? 4 : attention.relative_bias ? 3 : 2;
 }
 
 // By the library: the same, and copies of what it takes without gaps. Else: ranges, delta, and a
-// kernel for queries and one for keys.
+// kernel for queries and one for keys; tables of biases before, the sums of their gradient behind.
 int32_t launches(const AttentionGrad& grad, const OperationView&, const Card&) {
-  if (!grad.by_library) return 4;
+  if (!grad.by_library) return 4 + (grad.relative_bias ? 1 : 0) + (grad.bias_gradient ? 1 : 0);
   const std::array<bool, 6> dense = are_made_dense(grad);
   return 4 + static_cast<int32_t>(std::count(dense.begin(), dense.end(), true));
 }

@@ -3,13 +3,15 @@
 
 #include <array>
 #include <cstdint>
+#include <type_traits>
 
+#include "backends/cuda/kernels/bias_sizes.h"
 #include "backends/cuda/needs/card.h"
 #include "program/program.h"
 
 namespace snug::backends::cuda {
 
-// Whether cuDNN can do it: scores without cap, slopes or sinks, bf16, heads of 32, 64, 96 or 128,
+// Whether cuDNN can do it: scores without cap, biases or sinks, bf16, heads of 32, 64, 96 or 128,
 // keys of the same tokens as the queries, segments of a known length and not so many that most of
 // its blocks would find none, and none of them empty where the library's version does not take
 // that, on a card of compute capability 9.0 to 10.x; a gradient where it need not be deterministic,
@@ -44,6 +46,25 @@ SegmentScratch segment_scratch(const program::AttentionGrad& grad,
 // dot products of d_o and o, and tables.
 int64_t cudnn_workspace_bytes(bool is_gradient, int64_t segments, int64_t tokens, int64_t heads,
                               int64_t kv_heads, int64_t head_dim);
+
+// Buckets of one direction of a bias of so many rows.
+template <typename Attributes>
+int64_t buckets_of_direction(const Attributes& attention, int64_t rows) {
+  return rows / (attention.causal ? 1 : 2);
+}
+
+// Scratch of a bias by relative position, of so many rows, in own kernels; of no bytes without one.
+template <typename Attributes>
+BiasScratch bias_scratch_of(const Attributes& attention, int64_t rows, int64_t q_tokens,
+                            int64_t k_tokens) {
+  if (!attention.relative_bias) return {};
+  int64_t sums = 0;
+  if constexpr (std::is_same_v<Attributes, program::AttentionGrad>)
+    if (attention.bias_gradient)
+      sums = bias_blocks(q_tokens, attention.tensor_cores) * attention.heads * rows;
+  return bias_scratch(buckets_of_direction(attention, rows), q_tokens, attention.heads,
+                      bias_reach(attention.max_distance, q_tokens, k_tokens), sums);
+}
 
 // Decoding: over how many blocks the keys of an attention are spread. What the choice is made of:
 // shapes alone.
