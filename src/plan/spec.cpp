@@ -238,13 +238,7 @@ void settle_adapter(Recipe& recipe) {
 DType compute_type(const Recipe& recipe, const program::Target& target) {
   if (recipe.fp16 && recipe.compute_dtype == ComputeDtype::bf16)
     recipe.fail("fp16", "is true, but compute_dtype is bf16; leave one of them out");
-  if (asks_fp16(recipe)) {
-    if (multiplies(DType::f16, target)) return DType::f16;
-    recipe.fail(recipe.fp16 ? "fp16" : "compute_dtype",
-                fmt::format("asks for fp16, which the {} backend does not compute in; use "
-                            "compute_dtype=bf16 (or fp32), or backend=cpu",
-                            target.name()));
-  }
+  if (asks_fp16(recipe)) return DType::f16;  // every backend does
   if (recipe.compute_dtype == ComputeDtype::fp32) return DType::f32;
   if (multiplies(DType::bf16, target)) return DType::bf16;
   if (recipe.compute_dtype == ComputeDtype::bf16)
