@@ -61,11 +61,12 @@ COUNTED = (
     Counted("query_matrix_kernelILi64E", r"HMMA", 48, 16, body=True, unit=PAIR),
     Counted("key_matrix_kernelILi128E", r"HMMA", 128, 16, body=True, unit=PAIR),
     Counted("key_matrix_kernelILi64E", r"HMMA", 64, 16, body=True, unit=PAIR),
-    *(Counted(f"attention_splits_kernelILi{heads}ELb1E", r"LDG.*\.128", 8, 64, body=True, unit="number of the cache") for heads in (1, 2, 4, 8)),
+    *(Counted(f"attention_splits_kernelILi{heads}ENS1_{form}E", r"LDG.*\.128", 8, 64, body=True, unit="number of the cache")
+      for heads in (1, 2, 4, 8) for form in ("4Bf16", "3F16")),
     Counted("dequantize_kernelILi8E", r"STG\.E\.128", 4, 32),
     Counted("few_rows_kernelILi8E", r"FFMA", 8, 8, loop=True),
     Counted("few_rows_nf4_kernelILi8E", r"FFMA", 8, 8, loop=True),
-    Counted("few_rows_matrix_kernelINS1_9Bf16Batch", r"HMMA", 8, 64, loop=True),
+    Counted("few_rows_matrix_kernelINS1_11NarrowBatch", r"HMMA", 8, 64, loop=True),
     Counted("few_rows_matrix_kernelINS1_8Nf4Batch", r"HMMA", 16, 128, loop=True),
 )
 
@@ -300,7 +301,7 @@ class MangledName:
 
 
 def short_name(mangled: str) -> str:
-    """adamw_kernel, over_items_kernel<RoundedSum>, attention_matrix_kernel<128, true>: no two kernels of a file have one."""
+    """adamw_kernel, over_items_kernel<RoundedSum>, attention_matrix_kernel<128, true, Bf16>: no two kernels of a file have one."""
     reader = MangledName(mangled)
     reader.take("_Z")
     return reader.name()

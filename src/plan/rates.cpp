@@ -105,6 +105,15 @@ std::optional<double> join_seconds(const std::vector<RateSample>& samples) {
   return found->seconds;
 }
 
+// The name of a sample with bf16 in the place of f16.
+std::string with_bf16(std::string_view name) {
+  constexpr std::string_view kF16 = " f16";
+  std::string result(name);
+  for (size_t at = result.find(kF16); at != std::string::npos; at = result.find(kF16, at + 1))
+    result.replace(at, kF16.size(), " bf16");
+  return result;
+}
+
 // Products of large matrices run at this rate; taken from the fastest tenth of the samples, so that
 // one lucky measurement does not count.
 double upper_rate(std::vector<double> rates, double otherwise) {
@@ -173,6 +182,8 @@ Rates::Rates(std::vector<RateSample> samples, const program::DataSheetRates& pea
   std::vector<double> f32_flops;
   std::vector<double> bytes;
   std::optional<double> launch;
+  const bool is_device = peaks.host_bytes_per_second > 0;
+  has_link_ = is_device;
   for (const RateSample& sample : samples) {
     const double rate = sample.work / sample.seconds;
     samples_[sample.name].push_back(
@@ -182,7 +193,7 @@ Rates::Rates(std::vector<RateSample> samples, const program::DataSheetRates& pea
     launch = std::min(launch.value_or(sample.seconds), sample.seconds);
     if (sample.unit == Work::bytes)
       bytes.push_back(rate);
-    else if (sample.multiplies == base::DType::bf16)
+    else if (is_fast(sample.multiplies))
       flops.push_back(rate);
     else
       f32_flops.push_back(rate);
@@ -192,11 +203,9 @@ Rates::Rates(std::vector<RateSample> samples, const program::DataSheetRates& pea
   roofline_.flops_per_second = upper_rate(flops, roofline_.f32_flops_per_second);
   roofline_.bytes_per_second = upper_rate(bytes, otherwise.bytes_per_second);
   roofline_.launch_seconds = launch.value_or(otherwise.launch_seconds);
-  const bool is_device = peaks.host_bytes_per_second > 0;
   roofline_.host_bytes_per_second = least_rate(samples, {kLinkToDevice, kLinkToHost})
                                         .value_or(is_device ? kLink * peaks.host_bytes_per_second
                                                             : roofline_.bytes_per_second / 2);
-  has_link_ = is_device;
   if (is_device) set_kernels(peaks);  // for what was not measured
   const std::optional<double> host_memory = least_rate(samples, {kHostMemory});
   is_host_measured_ = host_memory.has_value();
@@ -283,7 +292,8 @@ double Rates::undisturbed_seconds(const RateKey& key, const program::Cost& cost)
 
 const std::vector<Rates::Point>* Rates::find_samples(const RateKey& key,
                                                      std::string_view name) const {
-  const auto found = samples_.find(name);
+  auto found = samples_.find(name);
+  if (found == samples_.end() && has_link_) found = samples_.find(with_bf16(name));
   if (found == samples_.end()) return nullptr;
   if (found->second.front().position.size() != key.shape.size())
     base::throw_user_error(
@@ -319,10 +329,14 @@ double Rates::sampled_seconds(const std::vector<Point>& points, const RateKey& k
          roofline_.launch_seconds;
 }
 
+bool Rates::is_fast(base::DType type) const {
+  return type == base::DType::bf16 || (has_link_ && type == base::DType::f16);
+}
+
 double Rates::bound(const RateKey& key, const program::Cost& cost) const {
-  const bool bf16 = key.multiplies == base::DType::bf16;
-  double rate = bf16 ? roofline_.flops_per_second : roofline_.f32_flops_per_second;
-  if (key.attention && bf16 && roofline_.attention_flops_per_second > 0)
+  const bool fast = is_fast(key.multiplies);
+  double rate = fast ? roofline_.flops_per_second : roofline_.f32_flops_per_second;
+  if (key.attention && fast && roofline_.attention_flops_per_second > 0)
     rate = attention_flops_per_second(*key.attention);
   if (key.unit == Work::link_bytes)
     return cost.bytes / roofline_.host_bytes_per_second + roofline_.launch_seconds;

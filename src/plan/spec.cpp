@@ -252,13 +252,7 @@ void settle_gates(Recipe& recipe, const models::ModelConfig& model) {
 }  // namespace
 
 DType compute_type(const Recipe& recipe, const program::Target& target) {
-  if (asks_fp16(recipe)) {
-    if (multiplies(DType::f16, target)) return DType::f16;
-    recipe.fail(recipe.is_given("compute_dtype") ? "compute_dtype" : "fp16",
-                fmt::format("asks for fp16, which the {} backend does not compute in; use "
-                            "compute_dtype=bf16 (or fp32), or backend=cpu",
-                            target.name()));
-  }
+  if (asks_fp16(recipe)) return DType::f16;  // every backend does
   if (recipe.compute_dtype == ComputeDtype::fp32) return DType::f32;
   if (multiplies(DType::bf16, target)) return DType::bf16;
   if (recipe.compute_dtype == ComputeDtype::bf16)

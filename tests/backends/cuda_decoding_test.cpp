@@ -99,7 +99,7 @@ TEST_P(Decoding, agrees_with_the_prefill) {
   cache.q = normal(random, cache.tokens * cache.q_width());
   cache.k = normal(random, cache.tokens * cache.k_width());
   cache.v = normal(random, cache.tokens * cache.k_width());
-  for (const Types& types : {kAllTypes[0], kAllTypes[1]}) {
+  for (const Types& types : {kAllTypes[0], kAllTypes[1], kAllTypes[4]}) {
     SCOPED_TRACE(
         fmt::format("heads of {} in {}, SNUG_TEST_SEED={}", head_dim, types.name, test_seed()));
     const double tolerance = types.activation == program::DType::f32 ? 1e-5 : 1e-2;

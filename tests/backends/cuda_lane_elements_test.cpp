@@ -39,7 +39,8 @@ __global__ void copy_kernel(DeviceRows from, DeviceRows to, int64_t elements, bo
 
 // Rows that end within a lane's elements, whose first element may be read in a vector or not.
 TEST(LaneElements, EndWithTheRow) {
-  for (const bool is_bf16 : {false, true})
+  using enum ElementFormat;
+  for (const ElementFormat format : {f32, bf16, f16})
     for (const int64_t elements : {1, 8, 255, 256, 300, 517})
       for (const bool aligned : {false, true}) {
         const int64_t shift = aligned ? 0 : 1;
@@ -50,9 +51,9 @@ TEST(LaneElements, EndWithTheRow) {
           from[i] = 0x3f800000U + static_cast<uint32_t>(i * 65537);
           to[i] = 0xffffffffU;
         }
-        const int64_t bytes = is_bf16 ? 2 : 4;
+        const int64_t bytes = element_bytes(format);
         const auto at = [&](uint32_t* data) {
-          return DeviceRows{reinterpret_cast<std::byte*>(data) + shift * bytes, 0, is_bf16};
+          return DeviceRows{reinterpret_cast<std::byte*>(data) + shift * bytes, 0, format};
         };
         const auto blocks = static_cast<uint32_t>(ceil_div(elements, kOfWarp));
         launch(copy_kernel, {.grid = {blocks}, .block = {kLanes}}, nullptr, at(from), at(to),

@@ -19,6 +19,8 @@ using program::AttentionGrad;
 using program::Kind;
 
 constexpr const Types& kBf16 = kAllTypes[1];
+constexpr const Types& kF16 = kAllTypes[4];
+static_assert(kF16.activation == program::DType::f16);
 constexpr Kind kKinds[]{Kind::attention, Kind::attention_grad};
 constexpr const char* kEmptySegments = "SNUG_CUDNN_EMPTY_SEGMENTS";
 
@@ -79,12 +81,14 @@ TEST_F(LibraryAttention, takes_all_that_suits_it) {
   const cuda::Card card = cuda::card_of(*cuda::find_hardware("h100"));
   const snug::testing::CapturedStream said(stderr);
   for (const Kind kind : kKinds) {
-    int given = 0;
-    for (const OperationCase& made : cases_of(kind, kBf16)) {
-      EXPECT_EQ(is_given(backend, made), suits(made, card)) << made.name;
-      if (suits(made, card)) ++given;
+    for (const Types& types : {kBf16, kF16}) {
+      int given = 0;
+      for (const OperationCase& made : cases_of(kind, types)) {
+        EXPECT_EQ(is_given(backend, made), suits(made, card)) << made.name;
+        if (suits(made, card)) ++given;
+      }
+      EXPECT_GT(given, 10) << types.name;
     }
-    EXPECT_GT(given, 10);
   }
   EXPECT_EQ(said.text(), "");
 }

@@ -201,7 +201,7 @@ bool is_thin(const test::OperationCase& operation_case) {
 TEST_F(CudaProducts, TakeTheOwnKernelForThinOnesWhereItIsTheFastest) {
   for (auto& algorithm : algorithms) algorithm.extra = std::chrono::seconds(100);
   int cases = 0;
-  for (const test::Types& types : {test::kAllTypes[1], test::kAllTypes[2]})
+  for (const test::Types& types : {test::kAllTypes[1], test::kAllTypes[2], test::kAllTypes[4]})
     for (const test::OperationCase& thin : test::cases_of(program::Kind::matmul, types)) {
       if (!is_thin(thin)) continue;
       SCOPED_TRACE(fmt::format("{} [{}]", thin.name, thin.types()));

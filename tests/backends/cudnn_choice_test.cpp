@@ -90,7 +90,13 @@ Choice choice_of(const Job& job) {
                       job.card)};
 }
 
-TEST(CudnnChoice, takes_training_in_bf16) { EXPECT_EQ(choice_of({}), (Choice{true, true})); }
+TEST(CudnnChoice, takes_training_in_16_bits) {
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    Job job;
+    job.dtype = dtype;
+    EXPECT_EQ(choice_of(job), (Choice{true, true})) << base::name_of(dtype);
+  }
+}
 
 TEST(CudnnChoice, leaves_a_deterministic_gradient_to_own_kernels) {
   Job job;

@@ -55,7 +55,8 @@ using program::TensorId;
 // An attention, then its gradient; q, k and v are columns of one product, and so are dq, dk, dv.
 class FusedAttention {
  public:
-  explicit FusedAttention(const Form& form) : form_(form) {
+  explicit FusedAttention(const Form& form, DType dtype = DType::bf16)
+      : form_(form), dtype_(dtype) {
     const Attention attention{.heads = form.heads,
                               .kv_heads = form.kv_heads,
                               .head_dim = form.head_dim,
@@ -64,7 +65,7 @@ class FusedAttention {
                               .window = form.window,
                               .segment_tokens = form.segment_tokens};
     const auto [q, k, v] = fused("qkv");
-    const TensorId o = tensor("o", {form.tokens, form.heads * form.head_dim}, DType::bf16);
+    const TensorId o = tensor("o", {form.tokens, form.heads * form.head_dim}, dtype_);
     const TensorId lse = tensor("lse", {form.heads, form.tokens}, DType::f32);
     const TensorId bounds = tensor("bounds", {form.segments, 2}, DType::i32);
     builder_.emit(attention, {q, k, v, bounds, bounds}, {o, lse});
@@ -80,7 +81,7 @@ class FusedAttention {
                              .dense_k = true,
                              .dense_v = true,
                              .dense_gradients = true};
-    const TensorId d_o = tensor("do", {form.tokens, form.heads * form.head_dim}, DType::bf16);
+    const TensorId d_o = tensor("do", {form.tokens, form.heads * form.head_dim}, dtype_);
     const auto [dq, dk, dv] = fused("dqkv");
     builder_.emit(grad, {d_o, q, k, v, o, lse, bounds, bounds}, {dq, dk, dv});
     program_ = builder_.take();
@@ -106,14 +107,14 @@ class FusedAttention {
   }
   std::array<TensorId, 3> fused(const std::string& name) {
     const int64_t width = (form_.heads + 2 * form_.kv_heads) * form_.head_dim;
-    const TensorId all = builder_.activation(name, {form_.tokens, width}, DType::bf16);
+    const TensorId all = builder_.activation(name, {form_.tokens, width}, dtype_);
     std::array<TensorId, 3> parts{};
     int64_t first = 0;
     for (size_t i = 0; i < parts.size(); ++i) {
       program::Tensor part;
       part.name = name + std::to_string(i);
       part.shape = {form_.tokens, (i == 0 ? form_.heads : form_.kv_heads) * form_.head_dim};
-      part.dtype = DType::bf16;
+      part.dtype = dtype_;
       part.view.base = all;
       part.view.offset = first;
       part.view.strides = {width, 1, 0, 0};
@@ -124,6 +125,7 @@ class FusedAttention {
   }
 
   Form form_;
+  DType dtype_;
   program::Builder builder_{"attention"};
   program::Program program_;
 };
@@ -135,17 +137,19 @@ TEST_P(CudnnPlans, fit_in_what_is_planned) {
   ASSERT_NE(row, nullptr);
   const auto cudnn = open_cudnn_without_card(properties_of(*row), row->compute_capability);
   if (cudnn == nullptr) GTEST_SKIP() << "no cuDNN here";
-  for (const Form& form : kForms)
-    for (const bool is_gradient : {false, true}) {
-      const FusedAttention attention(form);
-      const auto plan = cudnn->plan(attention.asked(is_gradient));
-      const int64_t planned = attention.planned(is_gradient).library_bytes;
-      EXPECT_LE(plan->workspace_bytes(), planned) << form.segments << " segments, heads of "
-                                                  << form.head_dim << ", gradient " << is_gradient;
-      // A bound that is far off would waste the card.
-      constexpr int64_t kSlack = 80 << 10;
-      EXPECT_GE(plan->workspace_bytes(), planned - kSlack) << "gradient " << is_gradient;
-    }
+  for (const DType dtype : {DType::bf16, DType::f16})
+    for (const Form& form : kForms)
+      for (const bool is_gradient : {false, true}) {
+        SCOPED_TRACE(fmt::format("{} segments, heads of {}, {}, gradient {}", form.segments,
+                                 form.head_dim, base::name_of(dtype), is_gradient));
+        const FusedAttention attention(form, dtype);
+        const auto plan = cudnn->plan(attention.asked(is_gradient));
+        const int64_t planned = attention.planned(is_gradient).library_bytes;
+        EXPECT_LE(plan->workspace_bytes(), planned);
+        // A bound that is far off would waste the card.
+        constexpr int64_t kSlack = 80 << 10;
+        EXPECT_GE(plan->workspace_bytes(), planned - kSlack);
+      }
 }
 
 TEST_P(CudnnPlans, name_what_the_library_refuses) {

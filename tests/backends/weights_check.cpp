@@ -95,7 +95,7 @@ void check_fill(Backend& backend) {
   const base::PhiloxKey key{0x12345678U, 0x9abcdef0U};
   for (const program::FillForm form :
        {program::FillForm::constant, program::FillForm::normal, program::FillForm::uniform})
-    for (const DType dtype : {DType::f32, DType::bf16})
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
       for (const Shape& shape : {Shape{1}, Shape{7}, Shape{8}, Shape{3, 5}, Shape{64, 72}})
         for (const int64_t first : {int64_t{0}, int64_t{12}, (int64_t{1} << 34) + 4}) {
           SCOPED_TRACE(fmt::format("form {}, {}, {} elements from {}", static_cast<int>(form),

@@ -227,6 +227,28 @@ TEST(Rates, AttentionThatWasNotMeasuredHasTheDataSheetsShare) {
               0.215 * 989e12, 10e12);  // its launch takes some of the time
 }
 
+// A card multiplies both formats of 16 bits at one rate; a processor widens f16.
+TEST(Rates, OfF16AreThoseOfBf16OnACard) {
+  const auto in_f16 = [](std::string text) {
+    for (size_t at = 0; (at = text.find("bf16", at)) != std::string::npos;)
+      text.replace(at, 4, "f16");
+    return text;
+  };
+  const std::string in_bf16[]{product(4096, 4096, 4096), attention(128, ", tensor_cores"),
+                              attention_grad(64, ", by_library"),
+                              "tensor a (16384, 4096) bf16\ny (16384, 4096) bf16 = add(a, a)"};
+  const std::vector<RateSample> samples{sample_of(in_bf16[0], 700e12),
+                                        sample_of(in_bf16[1], 200e12), sample_of(in_bf16[3], 3e12)};
+  const Rates measured(samples, kPeaks);
+  const Rates by_data_sheet = Rates::of_data_sheet(kPeaks);
+  const Rates of_processor(samples);
+  for (const std::string& text : in_bf16) {
+    EXPECT_DOUBLE_EQ(seconds_of(measured, in_f16(text)), seconds_of(measured, text)) << text;
+    EXPECT_DOUBLE_EQ(seconds_of(by_data_sheet, in_f16(text)), seconds_of(by_data_sheet, text));
+  }
+  EXPECT_GT(seconds_of(of_processor, in_f16(in_bf16[0])), 2 * seconds_of(of_processor, in_bf16[0]));
+}
+
 // Copies between spaces go over the link, whatever else the machine does.
 TEST(Rates, OfTransfersAreTheLinks) {
   const Program program = parse_text(

@@ -123,11 +123,14 @@ plan::InferenceSpec decoding_spec(int64_t sequences, std::optional<bool> nested)
   return spec;
 }
 
+class Decoding : public ::testing::TestWithParam<base::DType> {};
+
 // Those of one launch do what they do one by one, and are as few as planned.
-TEST(CudaLaunches, DecodingDoesALayerInFew) {
+TEST_P(Decoding, DoesALayerInFewLaunches) {
   for (const std::optional<bool> nested : {std::optional<bool>(), {false}, {true}})
     for (const int64_t sequences : {1, 3}) {
-      const plan::InferenceSpec spec = decoding_spec(sequences, nested);
+      plan::InferenceSpec spec = decoding_spec(sequences, nested);
+      spec.compute = GetParam();
       TinyDecoding together(spec);
       const plan::TokenWork work =
           plan::token_work(together.program(), program::full_rows(spec.capacity));
@@ -151,6 +154,9 @@ TEST(CudaLaunches, DecodingDoesALayerInFew) {
                 std::vector<std::string>{});
     }
 }
+
+INSTANTIATE_TEST_SUITE_P(CudaLaunches, Decoding,
+                         ::testing::Values(base::DType::bf16, base::DType::f16));
 
 // Counts what the device is given for each operation, and for those that are joined to it.
 class Counting final : public backends::cuda::CudaBackend {
@@ -215,13 +221,17 @@ TEST(CudaLaunches, AreThoseOfThePlan) {
   options.model.num_heads = 2;
   options.model.head_dim = 32;
   options.model.intermediate_size = 128;
-  for (const bool quantized : {false, true}) {
-    if (quantized) options.quantization.emplace();
-    plan::TrainingSpec spec = testing::spec_of(options);
-    spec.lora.dropout = 0.1;
-    spec.evaluate = true;
-    expect_planned_launches(spec);
-  }
+  for (const base::DType compute : {base::DType::bf16, base::DType::f16})
+    for (const bool quantized : {false, true}) {
+      options.compute = compute;
+      options.quantization.reset();
+      if (quantized) options.quantization.emplace();
+      plan::TrainingSpec spec = testing::spec_of(options);
+      spec.lora.dropout = 0.1;
+      spec.evaluate = true;
+      if (compute == base::DType::f16) spec.update.loss_scale.emplace();
+      expect_planned_launches(spec);
+    }
 }
 
 // Where timing takes the own kernel for thin products, whose sums over long rows are made in parts

@@ -147,7 +147,7 @@ class Jobs {
       if (backend != "cuda" || !model.has_encoder()) models_.push_back(model);
     types_ = {DType::f32};
     if (!testing::lacks_bf16(backend)) types_.insert(types_.begin(), DType::bf16);
-    if (backend != "cuda") types_.push_back(DType::f16);
+    types_.push_back(DType::f16);
     forms_[kMethod] = methods_of_jobs();
     forms_[kOptimizer] = optimizers();
     forms_[kRecompute] = recomputed();

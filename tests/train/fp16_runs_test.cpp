@@ -161,11 +161,18 @@ TEST_F(Fp16Runs, WhatDoesNotGoWithItIsRefused) {
     EXPECT_EQ(refused.exit_code, 2) << refusal.words;
     EXPECT_TRUE(testing::contains(refused.err, refusal.message)) << refused.err;
   }
+  // Of cards that multiply fp16 and no bf16.
   const cli::BinaryRun card = cli::run_snug(
-      {"plan", "model=llama-3.2-1b", "method=lora", "device=h100", "compute_dtype=fp16"});
+      {"plan", "model=llama-3.2-1b", "method=lora", "device=t4", "compute_dtype=fp16"});
   EXPECT_EQ(card.exit_code, 2);
-  EXPECT_TRUE(testing::contains(card.err, "asks for fp16, which the cuda backend does not"))
-      << card.err;
+  EXPECT_TRUE(testing::contains(card.err, "snug has kernels for 8.0 and later")) << card.err;
+}
+
+TEST_F(Fp16Runs, IsPlannedForACard) {
+  const cli::BinaryRun card = cli::run_snug(
+      {"plan", "model=llama-3.2-1b", "method=lora", "device=h100", "compute_dtype=fp16", "--json"});
+  EXPECT_EQ(card.exit_code, 0) << card.output();
+  EXPECT_GT(Json::parse(card.out)["step_seconds"].get<double>(), 0);
 }
 
 // Weights that were made in fp32, without loss scaling: logits of both types agree.

@@ -148,20 +148,21 @@ void run_in_splits(const Attention& attention, RangesRun segments, const Invocat
   begin_biases(attention, invocation,
                reinterpret_cast<std::byte*>(scratch + parts * (form.head_dim + 2)), segments,
                context);
-  attention_splits({.segments = segments,
-                    .splits = static_cast<int32_t>(attention.splits),
-                    .vectors = k.operand.is_bf16 && v.operand.is_bf16 &&
-                               form.head_dim % kVectorElements == 0 && walk_rows({&k, &v}).vectors,
-                    .q = matrix_of(invocation[Attention::kQ]).operand,
-                    .k = k.operand,
-                    .v = v.operand,
-                    .o = matrix_of(invocation[Attention::kO]).operand,
-                    .lse = floats_of(invocation[Attention::kLse]),
-                    .sinks = sinks_of(attention, invocation),
-                    .peaks = scratch,
-                    .totals = scratch + parts,
-                    .outputs = scratch + 2 * parts},
-                   context.stream.get());
+  attention_splits(
+      {.segments = segments,
+       .splits = static_cast<int32_t>(attention.splits),
+       .vectors = is_narrow(k.operand.format) && k.operand.format == v.operand.format &&
+                  form.head_dim % kVectorElements == 0 && walk_rows({&k, &v}).vectors,
+       .q = matrix_of(invocation[Attention::kQ]).operand,
+       .k = k.operand,
+       .v = v.operand,
+       .o = matrix_of(invocation[Attention::kO]).operand,
+       .lse = floats_of(invocation[Attention::kLse]),
+       .sinks = sinks_of(attention, invocation),
+       .peaks = scratch,
+       .totals = scratch + parts,
+       .outputs = scratch + 2 * parts},
+      context.stream.get());
 }
 
 void run(const Attention& attributes, const Invocation& invocation, CudaContext& context) {

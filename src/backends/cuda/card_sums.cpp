@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cuda/cuda_check.h"
+#include "backends/cuda/matrices.h"
 #include "base/error.h"
 #include "comm/elements.h"
 
@@ -17,7 +18,7 @@ using comm::SumPart;
 
 DeviceRows operand(const void* data, DType type, int64_t stride = 0) {
   SNUG_CHECK(type == DType::f32 || type == DType::bf16, "ranks do not sum {}", base::name_of(type));
-  return {const_cast<void*>(data), stride, type == DType::bf16};
+  return {const_cast<void*>(data), stride, format_of(type)};
 }
 
 RankSum sum_of(const ReducePart& part, const PartRange& range, int64_t position) {

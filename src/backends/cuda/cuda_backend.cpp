@@ -237,12 +237,10 @@ void CudaBackend::fill(const Buffer& tensor, const RandomValues& values, int64_t
 }
 
 void CudaBackend::quantize_nf4(const Buffer& values, uint8_t* codes, float* absmax) {
-  SNUG_CHECK(base::size_of(values.dtype) == 2 || values.dtype == base::DType::f32, "no NF4 from {}",
-             base::name_of(values.dtype));
   require_multiple(values.data, 16);
   require_multiple(codes, 4);
   context_->device.use();  // called by threads that read weights
-  cuda::quantize_nf4({values.data, values.dtype, values.elements(), codes, absmax},
+  cuda::quantize_nf4({{values.data, 0, format_of(values.dtype)}, values.elements(), codes, absmax},
                      context_->stream.get());
 }
 

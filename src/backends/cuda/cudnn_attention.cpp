@@ -37,6 +37,7 @@ class PreparedSegments : public Prepared {
 template <typename Attributes>
 SegmentAttention shape_of(const Attributes& attention, const OperationView& view) {
   return {.is_gradient = std::is_same_v<Attributes, AttentionGrad>,
+          .format = format_of(view[Attributes::kQ].dtype),
           .segments = view[Attributes::kKBounds].shape[0],
           .segment_tokens = attention.segment_tokens,
           .tokens = view[Attributes::kQ].shape[0],

@@ -38,7 +38,9 @@ void require(const fe::error_t& error, const char* what) {
 class Description {
  public:
   Description(const SegmentAttention& shape, Graph& graph) : shape_(shape), graph_(graph) {
-    graph.set_io_data_type(fe::DataType_t::BFLOAT16)
+    graph
+        .set_io_data_type(shape.format == ElementFormat::f16 ? fe::DataType_t::HALF
+                                                             : fe::DataType_t::BFLOAT16)
         .set_intermediate_data_type(fe::DataType_t::FLOAT)
         .set_compute_data_type(fe::DataType_t::FLOAT);
     lengths_ = graph.tensor(Tensor_attributes()

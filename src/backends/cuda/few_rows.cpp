@@ -24,7 +24,7 @@ FewRowsLaunch<Weight> launch_of(const Matrix& x) {
   return launch;
 }
 
-FewRowsPart<Bf16Weight> part_of(const FewRowsProduct& product) {
+FewRowsPart<NarrowWeight> part_of(const FewRowsProduct& product) {
   return {.weight = {static_cast<const uint16_t*>(product.weight.operand.data),
                      product.weight.operand.stride},
           .addend = product.addend,
@@ -41,12 +41,12 @@ FewRowsPart<Nf4Weight> part_of(const FewRowsNf4Product& product) {
 }
 
 bool suits_tensor_cores(const FewRowsProduct& product) {
-  return walk_rows({&product.x, &product.weight}).vectors && product.x.operand.is_bf16 &&
-         product.weight.operand.is_bf16;
+  return walk_rows({&product.x, &product.weight}).vectors && is_narrow(product.x.operand.format) &&
+         product.x.operand.format == product.weight.operand.format;
 }
 
 bool suits_tensor_cores(const FewRowsNf4Product& product) {
-  return walk_rows({&product.x}).vectors && product.x.operand.is_bf16 &&
+  return walk_rows({&product.x}).vectors && is_narrow(product.x.operand.format) &&
          is_aligned(product.weight.codes);
 }
 
@@ -105,7 +105,7 @@ ProductAlgorithm multiply_few_rows(const FewRowsProduct& product, ProductAlgorit
   if (y.columns == 0) return algorithm;
   if (algorithm == ProductAlgorithm::few_rows_tensor_cores) {
     SNUG_CHECK(suits_tensor_cores(product), "a product on tensor cores is not in vectors");
-    auto launch = launch_of<Bf16Weight>(x);
+    auto launch = launch_of<NarrowWeight>(x);
     launch.add(part_of(product), is_constant);
     multiply_few_rows(launch, context.device.card.multiprocessors, context.stream.get());
     return ProductAlgorithm::few_rows_tensor_cores;
@@ -179,7 +179,7 @@ void run_few_rows_together(std::span<const Invocation> list, CudaContext& contex
   if (stored)
     run_list<MatmulNf4, Nf4Weight>(list, context);
   else
-    run_list<Matmul, Bf16Weight>(list, context);
+    run_list<Matmul, NarrowWeight>(list, context);
 }
 
 }  // namespace snug::backends::cuda

@@ -4,9 +4,9 @@
 // not depend on how many chunks run.
 //
 // A chunk: its rows of hidden are gathered; logits = hidden weight^T [+ bias] in f32; softmax turns
-// them in place into dlogits (of hidden's type, in the first half of each row's bytes if that is
-// bf16); dbias (+)= the sum of their rows; dweight (+)= dlogits^T hidden; dlogits weight takes the
-// place of the chunk's hidden and is scattered to dhidden.
+// them in place into dlogits (of hidden's type, in the first half of each row's bytes if that has
+// 16 bits); dbias (+)= the sum of their rows; dweight (+)= dlogits^T hidden; dlogits weight takes
+// the place of the chunk's hidden and is scattered to dhidden.
 #include <algorithm>
 
 #include "backends/cuda/kernels/column_sums.h"
@@ -161,7 +161,7 @@ class LossRun {
   // The chunk's rows, by token in `by_token`.
   ChunkRowsRun chunk_rows(const Matrix& by_token, const TrainedRows& trained, int64_t rows) const {
     Matrix gathered = by_token;
-    gathered.operand = {chunk(), plan_.layout.width, by_token.operand.is_bf16};
+    gathered.operand = {chunk(), plan_.layout.width, by_token.operand.format};
     gathered.rows = rows;
     return {walk_rows({&gathered, &by_token}), trained, by_token.operand, gathered.operand};
   }
@@ -189,7 +189,7 @@ class LossRun {
 
   void add_bias_to_logits(int64_t rows) const {
     const int64_t vocab = plan_.layout.vocab;
-    const Matrix all{{logits(), vocab, false}, rows, vocab};
+    const Matrix all{{logits(), vocab}, rows, vocab};
     const Matrix bias = matrix_of(*form_.bias);
     add_bias({walk_rows({&all, &bias, &all}), all.operand, bias.operand, all.operand}, stream_);
   }
@@ -211,8 +211,9 @@ class LossRun {
 
   // The gradients of logits, in their place.
   DeviceRows dlogits(std::byte* logits) const {
-    const bool is_bf16 = form_.hidden.dtype == base::DType::bf16;
-    return {logits, is_bf16 ? 2 * plan_.layout.vocab : plan_.layout.vocab, is_bf16};
+    const ElementFormat format = format_of(form_.hidden.dtype);
+    const int64_t vocab = plan_.layout.vocab;
+    return {logits, is_narrow(format) ? 2 * vocab : vocab, format};
   }
 
   void softmax(std::byte* logits, const TrainedRows& trained, int64_t rows) const {
@@ -220,7 +221,7 @@ class LossRun {
     softmax_rows({.rows = rows,
                   .vocab = layout.vocab,
                   .trained = trained,
-                  .logits = {logits, layout.vocab, false},
+                  .logits = {logits, layout.vocab},
                   .targets = integers_of(form_.targets),
                   .inverse_tokens = floats_of(form_.inverse_tokens),
                   .losses = floats_of(form_.losses),

@@ -21,8 +21,8 @@ LionTensor lion_tensor(const Lion& lion, const Invocation& invocation) {
   const Walk walk = walk_flat({&gradient, &weight, &momentum, &master});
   return {.elements = weight.columns,
           .weight_decay = lion.weight_decay,
-          .gradient_is_bf16 = gradient.operand.is_bf16,
-          .weight_is_bf16 = weight.operand.is_bf16,
+          .gradient_format = gradient.operand.format,
+          .weight_format = weight.operand.format,
           .vectors = walk.vectors,
           .gradient = gradient.operand.data,
           .weight = weight.operand.data,

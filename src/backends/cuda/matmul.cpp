@@ -132,7 +132,7 @@ void run(const Matmul& matmul, const Invocation& invocation, CudaContext& contex
   if (!matmul.stochastic) return;
   const Matrix sum = matrix_of(invocation[Matmul::kC]);
   add_rounded({.walk = walk_rows({&sum}),
-               .x = {invocation.workspace.data, sum.columns, false},
+               .x = {invocation.workspace.data, sum.columns},
                .y = sum.operand,
                .key = {matmul.seed, matmul.site, integers_of(invocation[Matmul::kRandom])}},
               context.stream.get());

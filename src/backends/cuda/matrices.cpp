@@ -25,13 +25,26 @@ void require_dense(const Buffer& buffer, base::DType dtype) {
 
 }  // namespace
 
+ElementFormat format_of(base::DType dtype) {
+  switch (dtype) {
+    case base::DType::f32:
+      return ElementFormat::f32;
+    case base::DType::bf16:
+      return ElementFormat::bf16;
+    case base::DType::f16:
+      return ElementFormat::f16;
+    default:
+      SNUG_CHECK(false, "the CUDA backend computes in f32, bf16 and f16, not {}",
+                 base::name_of(dtype));
+      return ElementFormat::f32;
+  }
+}
+
 Matrix matrix_of(const Buffer& buffer) {
-  SNUG_CHECK(buffer.dtype == base::DType::f32 || buffer.dtype == base::DType::bf16,
-             "the CUDA backend computes in f32 and bf16, not {}", base::name_of(buffer.dtype));
   const int rank = buffer.shape.rank();
   const auto stride_of = [&](int axis) { return buffer.strides[static_cast<size_t>(axis)]; };
   const int64_t columns = buffer.shape.columns();
-  Matrix matrix{.operand = {buffer.data, columns, buffer.dtype == base::DType::bf16},
+  Matrix matrix{.operand = {buffer.data, columns, format_of(buffer.dtype)},
                 .rows = buffer.shape.rows(),
                 .columns = columns};
   SNUG_CHECK(rank == 0 || columns == 1 || stride_of(rank - 1) == 1,

@@ -20,10 +20,13 @@ struct Matrix {
   int64_t columns = 0;
 
   bool contiguous() const { return operand.stride == columns || rows <= 1; }
-  int64_t element_bytes() const { return operand.is_bf16 ? 2 : 4; }
+  int64_t element_bytes() const { return cuda::element_bytes(operand.format); }
 };
 
-// Requires f32 or bf16, elements of a row side by side and rows at one distance.
+// Requires f32, bf16 or f16.
+ElementFormat format_of(base::DType dtype);
+
+// Requires such a type, elements of a row side by side and rows at one distance.
 Matrix matrix_of(const Buffer& buffer);
 // The first element of an i32, u8 or f32 tensor whose elements lie side by side.
 const int32_t* integers_of(const Buffer& buffer);

@@ -39,8 +39,8 @@ AdamWTensor adamw_tensor(const Attributes& adamw, const Matrix& gradient, const 
           .first = first,
           .site = adamw.site,
           .weight_decay = adamw.weight_decay,
-          .gradient_is_bf16 = gradient.operand.is_bf16,
-          .weight_is_bf16 = weight.operand.is_bf16,
+          .gradient_format = gradient.operand.format,
+          .weight_format = weight.operand.format,
           .gradient = gradient.operand.data,
           .weight = weight.operand.data};
 }

@@ -13,6 +13,7 @@ namespace {
 constexpr int kMaxOffers = 8;
 
 cudaDataType_t data_type(base::DType dtype) {
+  if (dtype == base::DType::f16) return CUDA_R_16F;
   return dtype == base::DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 

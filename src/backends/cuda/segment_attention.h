@@ -12,11 +12,13 @@
 #include <string>
 #include <string_view>
 
+#include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/kernels/sizes.h"
 
 namespace snug::backends::cuda {
 
-// Its tensors. lse is (tokens, heads) f32, the log-sum-exp of the scaled scores; all else is bf16.
+// Its tensors. lse is (tokens, heads) f32, the log-sum-exp of the scaled scores; all else is
+// of one format of 16 bits.
 // The forward pass reads the first three and writes o and lse.
 enum class SegmentOperand : uint8_t { q, k, v, o, lse, d_o, dq, dk, dv };
 inline constexpr size_t kSegmentOperands = kSegmentTables;
@@ -29,6 +31,7 @@ inline constexpr int64_t kCudnnWithEmptySegments = 92500;
 // What a plan depends on, next to addresses.
 struct SegmentAttention {
   bool is_gradient = false;
+  ElementFormat format = ElementFormat::bf16;
   int64_t segments = 0;        // capacity of the tables
   int64_t segment_tokens = 0;  // of the longest
   int64_t tokens = 0;          // of all

@@ -1,12 +1,13 @@
 #include "backends/cuda/thin_product.h"
 
 #include "backends/cuda/kernels/sizes.h"
+#include "backends/cuda/matrices.h"
 
 namespace snug::backends::cuda {
 namespace {
 
 DeviceRows operand_of(const StoredMatrix& matrix) {
-  return {nullptr, matrix.stride, matrix.dtype == base::DType::bf16};
+  return {nullptr, matrix.stride, format_of(matrix.dtype)};
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 namespace {
 
 using snug::base::BFloat16;
+using snug::base::Float16;
 using snug::cuda_emulator::algorithms;
 using snug::cuda_emulator::AlgorithmStandIn;
 
@@ -25,30 +26,35 @@ class Elements {
 
   float at(uint64_t row, uint64_t column) const {
     const std::byte* from = data_ + offset(row, column);
-    if (layout_.type == CUDA_R_16BF) {
-      BFloat16 value;
-      std::memcpy(&value, from, sizeof value);
-      return snug::base::to_float(value);
-    }
-    float value = 0;
-    std::memcpy(&value, from, sizeof value);
-    return value;
+    if (layout_.type == CUDA_R_16BF) return snug::base::to_float(read<BFloat16>(from));
+    if (layout_.type == CUDA_R_16F) return snug::base::to_float(read<Float16>(from));
+    return read<float>(from);
   }
 
   void set(uint64_t row, uint64_t column, float value) const {
     std::byte* to = const_cast<std::byte*>(data_) + offset(row, column);
-    if (layout_.type == CUDA_R_16BF) {
-      const BFloat16 rounded = snug::base::to_bfloat16(value);
-      std::memcpy(to, &rounded, sizeof rounded);
-    } else {
-      std::memcpy(to, &value, sizeof value);
-    }
+    if (layout_.type == CUDA_R_16BF)
+      write(to, snug::base::to_bfloat16(value));
+    else if (layout_.type == CUDA_R_16F)
+      write(to, snug::base::to_float16(value));
+    else
+      write(to, value);
   }
 
  private:
+  template <typename T>
+  static T read(const std::byte* from) {
+    T value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+  }
+  template <typename T>
+  static void write(std::byte* to, const T& value) {
+    std::memcpy(to, &value, sizeof value);
+  }
   size_t offset(uint64_t row, uint64_t column) const {
     const uint64_t element = row + column * static_cast<uint64_t>(layout_.leading);
-    return element * (layout_.type == CUDA_R_16BF ? 2 : 4);
+    return element * (layout_.type == CUDA_R_32F ? 4 : 2);
   }
 
   const std::byte* data_;
@@ -79,7 +85,7 @@ bool fits(const MatmulStandIn& description, const LayoutStandIn& a, const Layout
   for (const LayoutStandIn* layout : {&a, &b, &c, &d})
     if (layout->leading < static_cast<int64_t>(layout->rows)) return false;
   const bool types =
-      a.type == b.type && c.type == d.type && (a.type == CUDA_R_16BF || d.type == CUDA_R_32F);
+      a.type == b.type && c.type == d.type && (d.type == a.type || d.type == CUDA_R_32F);
   return types && rows_of(a, description.operation_a) == d.rows &&
          columns_of(a, description.operation_a) == rows_of(b, description.operation_b) &&
          columns_of(b, description.operation_b) == d.columns && c.rows == d.rows &&

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "backends/cuda/segment_attention.h"
+#include "base/dtype.h"
 #include "base/error.h"
 #include "device_memory.h"
 #include "library_calls.h"
@@ -16,20 +18,6 @@
 namespace snug::backends::cuda {
 namespace {
 
-float from_bf16(uint16_t bits) {
-  const uint32_t wide = uint32_t{bits} << 16;
-  float value = 0;
-  std::memcpy(&value, &wide, sizeof value);
-  return value;
-}
-
-uint16_t to_bf16(double value) {
-  const auto narrow = static_cast<float>(value);
-  uint32_t bits = 0;
-  std::memcpy(&bits, &narrow, sizeof bits);
-  return static_cast<uint16_t>((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16);
-}
-
 // One segment, its tensors found through the tables.
 class EmulatedSegment {
  public:
@@ -38,6 +26,18 @@ class EmulatedSegment {
 
   int64_t length() const { return addresses_.lengths[index_]; }
 
+  double at(SegmentOperand operand, int64_t token, int64_t head, int64_t column) const {
+    const uint16_t bits = *element(operand, token, head, column);
+    return shape_.format == ElementFormat::f16 ? base::to_float(base::Float16{bits})
+                                               : base::to_float(base::BFloat16{bits});
+  }
+  void set(SegmentOperand operand, int64_t token, int64_t head, int64_t column,
+           double value) const {
+    const auto narrow = static_cast<float>(value);
+    *element(operand, token, head, column) = shape_.format == ElementFormat::f16
+                                                 ? base::to_float16(narrow).bits
+                                                 : base::to_bfloat16(narrow).bits;
+  }
   uint16_t* element(SegmentOperand operand, int64_t token, int64_t head, int64_t column) const {
     return static_cast<uint16_t*>(base(operand)) + begin(operand) + token * shape_.stride(operand) +
            head * shape_.head_dim + column;
@@ -49,8 +49,7 @@ class EmulatedSegment {
   double dot(SegmentOperand a, int64_t i, int64_t head_a, SegmentOperand b, int64_t j,
              int64_t head_b) const {
     double sum = 0;
-    for (int64_t d = 0; d < shape_.head_dim; ++d)
-      sum += double{from_bf16(*element(a, i, head_a, d))} * from_bf16(*element(b, j, head_b, d));
+    for (int64_t d = 0; d < shape_.head_dim; ++d) sum += at(a, i, head_a, d) * at(b, j, head_b, d);
     return sum;
   }
   bool sees(int64_t query, int64_t key) const {
@@ -86,10 +85,10 @@ void attend(const SegmentAttention& shape, const EmulatedSegment& segment) {
         const double weight = std::exp(shape.scale * segment.dot(q, i, head, k, j, kv));
         sum += weight;
         for (int64_t d = 0; d < shape.head_dim; ++d)
-          weighted[static_cast<size_t>(d)] += weight * from_bf16(*segment.element(v, j, kv, d));
+          weighted[static_cast<size_t>(d)] += weight * segment.at(v, j, kv, d);
       }
       for (int64_t d = 0; d < shape.head_dim; ++d)
-        *segment.element(o, i, head, d) = to_bf16(weighted[static_cast<size_t>(d)] / sum);
+        segment.set(o, i, head, d, weighted[static_cast<size_t>(d)] / sum);
       segment.lse(i, head) = static_cast<float>(std::log(sum));
     }
 }
@@ -116,9 +115,9 @@ void differentiate(const SegmentAttention& shape, const EmulatedSegment& segment
             std::exp(shape.scale * segment.dot(q, i, head, k, j, kv) - segment.lse(i, head));
         const double ds = shape.scale * p * (segment.dot(d_o, i, head, v, j, kv) - delta);
         for (int64_t d = 0; d < shape.head_dim; ++d) {
-          sum_q[at(i, shape.heads, head, d)] += ds * from_bf16(*segment.element(k, j, kv, d));
-          sum_k[at(j, shape.kv_heads, kv, d)] += ds * from_bf16(*segment.element(q, i, head, d));
-          sum_v[at(j, shape.kv_heads, kv, d)] += p * from_bf16(*segment.element(d_o, i, head, d));
+          sum_q[at(i, shape.heads, head, d)] += ds * segment.at(k, j, kv, d);
+          sum_k[at(j, shape.kv_heads, kv, d)] += ds * segment.at(q, i, head, d);
+          sum_v[at(j, shape.kv_heads, kv, d)] += p * segment.at(d_o, i, head, d);
         }
       }
     }
@@ -126,7 +125,7 @@ void differentiate(const SegmentAttention& shape, const EmulatedSegment& segment
     for (int64_t i = 0; i < length; ++i)
       for (int64_t head = 0; head < heads; ++head)
         for (int64_t d = 0; d < shape.head_dim; ++d)
-          *segment.element(operand, i, head, d) = to_bf16(sums[at(i, heads, head, d)]);
+          segment.set(operand, i, head, d, sums[at(i, heads, head, d)]);
   };
   write(dq, shape.heads, sum_q);
   write(dk, shape.kv_heads, sum_k);
@@ -166,10 +165,10 @@ int64_t sums_bytes(const SegmentAttention& shape) {
 // What an old version makes of a batch with an empty segment.
 void write_nan(const SegmentAttention& shape, const EmulatedSegment& segment) {
   using enum SegmentOperand;
-  constexpr uint16_t kNan = 0x7fc0;
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   for (int64_t token = 0; token < segment.length(); ++token)
     for (int64_t head = 0; head < shape.heads; ++head)
-      *segment.element(shape.is_gradient ? dq : o, token, head, 0) = kNan;
+      segment.set(shape.is_gradient ? dq : o, token, head, 0, kNan);
 }
 
 class Plan final : public SegmentPlan {

@@ -1,6 +1,6 @@
-// The backward pass of attention_grad.cu for bf16 on the tensor cores: the same two walks, 64 rows
-// a block. In the second, rows are keys and columns queries, so that transposed scores are the
-// factor of dk and dv as they leave the product.
+// The backward pass of attention_grad.cu in a format of 16 bits on the tensor cores: the same two
+// walks, 64 rows a block. In the second, rows are keys and columns queries, so that transposed
+// scores are the factor of dk and dv as they leave the product.
 #include "backends/cuda/kernels/attention_matrix_tile.cuh"
 #include "backends/cuda/kernels/bias_sums.cuh"
 #include "backends/cuda/kernels/score_adjustment.cuh"
@@ -72,7 +72,7 @@ struct ScaledQuery {
   }
 };
 
-template <int kDims, bool kAdjusts, bool kSumsBias>
+template <int kDims, bool kAdjusts, bool kSumsBias, typename Format>
 __device__ void walk_keys(const AttentionGradRun& run) {
   const AttentionForm& form = run.shape.form;
   const FragmentPlace place;
@@ -112,8 +112,8 @@ __device__ void walk_keys(const AttentionGradRun& run) {
     begin_keys(1 - stage, next);
     float scores[kTiles][4];
     float d_scores[kTiles][4];
-    multiply_tiles<kDims>(TileRows<kDims>{q}, ring.first(stage), scores);
-    multiply_tiles<kDims>(TileRows<kDims>{d_o}, ring.second(stage), d_scores);
+    multiply_tiles<kDims, Format>(TileRows<kDims>{q}, ring.first(stage), scores);
+    multiply_tiles<kDims, Format>(TileRows<kDims>{d_o}, ring.second(stage), d_scores);
 #pragma unroll
     for (int upper = 0; upper < 2; ++upper) {
       const SeenColumns seen(queries[upper].keys, tile.token + 2 * place.t);
@@ -135,7 +135,7 @@ __device__ void walk_keys(const AttentionGradRun& run) {
         }
     }
     bias_sums.add_tile(queries[0].diagonal - tile.token, queries[1].diagonal - tile.token);
-    add_weighted_tiles<kDims>(d_scores, ring.first(stage), dq);
+    add_weighted_tiles<kDims, Format>(d_scores, ring.first(stage), dq);
     tile = next;
   }
   finish_batches();
@@ -144,18 +144,18 @@ __device__ void walk_keys(const AttentionGradRun& run) {
   bias_sums.store(run.bias_sums, head, form.heads);
 }
 
-template <int kDims, bool kAdjusts>
+template <int kDims, bool kAdjusts, typename Format>
 __global__ void __launch_bounds__(kMatrixThreads) query_matrix_kernel(AttentionGradRun run) {
-  walk_keys<kDims, kAdjusts, false>(run);
+  walk_keys<kDims, kAdjusts, false, Format>(run);
 }
 // With the sums of a bias.
-template <int kDims>
+template <int kDims, typename Format>
 __global__ void __launch_bounds__(kMatrixThreads) query_bias_kernel(AttentionGradRun run) {
-  walk_keys<kDims, true, true>(run);
+  walk_keys<kDims, true, true, Format>(run);
 }
 
 // Adds what the queries of one tile give to the block's keys.
-template <int kDims, bool kAdjusts>
+template <int kDims, bool kAdjusts, typename Format>
 __device__ void add_tile(const uint16_t* k, const uint16_t* v, const uint16_t* q,
                          const uint16_t* d_o, const QueryStates& states,
                          const AttentionShape& shape, int64_t first_query, int64_t first_key,
@@ -164,8 +164,8 @@ __device__ void add_tile(const uint16_t* k, const uint16_t* v, const uint16_t* q
   const FragmentPlace place;
   float scores[kTiles][4];
   float d_scores[kTiles][4];
-  multiply_tiles<kDims>(TileRows<kDims>{k}, q, scores);
-  multiply_tiles<kDims>(TileRows<kDims>{v}, d_o, d_scores);
+  multiply_tiles<kDims, Format>(TileRows<kDims>{k}, q, scores);
+  multiply_tiles<kDims, Format>(TileRows<kDims>{v}, d_o, d_scores);
   const auto key = static_cast<int32_t>(first_key) + place.row(0);
 #pragma unroll
   for (int j = 0; j < kTiles; ++j)
@@ -188,8 +188,8 @@ __device__ void add_tile(const uint16_t* k, const uint16_t* v, const uint16_t* q
         }
       }
     }
-  add_weighted_tiles<kDims>(d_scores, q, dk);
-  add_weighted_tiles<kDims>(scores, d_o, dv);
+  add_weighted_tiles<kDims, Format>(d_scores, q, dk);
+  add_weighted_tiles<kDims, Format>(scores, d_o, dv);
 }
 
 // Tiles of queries, of all heads that read the key head, one after the other.
@@ -206,7 +206,7 @@ struct QueryWalk {
   }
 };
 
-template <int kDims, bool kAdjusts>
+template <int kDims, bool kAdjusts, typename Format>
 __global__ void __launch_bounds__(kMatrixThreads) key_matrix_kernel(AttentionGradRun run) {
   const AttentionForm& form = run.shape.form;
   const int64_t first = int64_t{blockIdx.x} * kBlockRows;
@@ -245,8 +245,9 @@ __global__ void __launch_bounds__(kMatrixThreads) key_matrix_kernel(AttentionGra
     // The tile is there, and all have read the one that the next takes the place of.
     __syncthreads();
     begin_queries(1 - stage, walk);
-    add_tile<kDims, kAdjusts>(k, v, ring.first(stage), ring.second(stage), states[stage], run.shape,
-                              first_query, first, form.scale * kLog2OfE, adjustment, dk, dv);
+    add_tile<kDims, kAdjusts, Format>(k, v, ring.first(stage), ring.second(stage), states[stage],
+                                      run.shape, first_query, first, form.scale * kLog2OfE,
+                                      adjustment, dk, dv);
   }
   finish_batches();
   const float scale[2] = {form.scale, form.scale};
@@ -255,38 +256,47 @@ __global__ void __launch_bounds__(kMatrixThreads) key_matrix_kernel(AttentionGra
   store_tiles<kDims>({run.dv, first, run.shape.k_tokens, column, form.head_dim}, one, dv);
 }
 
-template <int kDims, bool kAdjusts>
+template <int kDims, bool kAdjusts, typename Format>
 void launch_both(const AttentionGradRun& run, cudaStream_t stream) {
   const AttentionShape& shape = run.shape;
   const bool sums_bias = run.bias_sums != nullptr;
   const int32_t shared_bytes = attention_grad_matrix_shared_bytes(kDims);
   const int64_t sums_bytes = sums_bias ? bias_matrix_shared_bytes(shape.form.biases.reach) : 0;
   if (shape.q_tokens > 0)
-    launch(sums_bias ? query_bias_kernel<kDims> : query_matrix_kernel<kDims, kAdjusts>,
-           matrix_tiles_of(shape.q_tokens, shape.form.heads,
-                           shared_bytes + static_cast<int32_t>(sums_bytes)),
-           stream, run);
+    launch(
+        sums_bias ? query_bias_kernel<kDims, Format> : query_matrix_kernel<kDims, kAdjusts, Format>,
+        matrix_tiles_of(shape.q_tokens, shape.form.heads,
+                        shared_bytes + static_cast<int32_t>(sums_bytes)),
+        stream, run);
   if (shape.k_tokens > 0)
-    launch(key_matrix_kernel<kDims, kAdjusts>,
+    launch(key_matrix_kernel<kDims, kAdjusts, Format>,
            matrix_tiles_of(shape.k_tokens, shape.form.kv_heads, shared_bytes), stream, run);
 }
 
-template <int kDims>
+template <int kDims, typename Format>
 void launch_matrix(const AttentionGradRun& run, cudaStream_t stream) {
   if (are_adjusted(run.shape.form))
-    launch_both<kDims, true>(run, stream);
+    launch_both<kDims, true, Format>(run, stream);
   else
-    launch_both<kDims, false>(run, stream);
+    launch_both<kDims, false, Format>(run, stream);
+}
+
+template <typename Format>
+void launch_dims(const AttentionGradRun& run, cudaStream_t stream) {
+  if (matrix_dims(run.shape.form.head_dim) == 64)
+    launch_matrix<64, Format>(run, stream);
+  else
+    launch_matrix<128, Format>(run, stream);
 }
 
 }  // namespace
 
 void attention_grad_matrix(const AttentionGradRun& run, cudaStream_t stream) {
   find_delta(run, stream);
-  if (matrix_dims(run.shape.form.head_dim) == 64)
-    launch_matrix<64>(run, stream);
+  if (run.q.format == ElementFormat::f16)
+    launch_dims<F16>(run, stream);
   else
-    launch_matrix<128>(run, stream);
+    launch_dims<Bf16>(run, stream);
 }
 
 }  // namespace snug::backends::cuda

@@ -1,5 +1,5 @@
-// The forward pass of attention.cu for bf16 on the tensor cores: the same walk, 64 queries per
-// block.
+// The forward pass of attention.cu in a format of 16 bits on the tensor cores: the same walk, 64
+// queries per block.
 #include "backends/cuda/kernels/attention_matrix_tile.cuh"
 #include "backends/cuda/kernels/row_end.cuh"
 #include "backends/cuda/kernels/score_adjustment.cuh"
@@ -71,7 +71,7 @@ __device__ void weigh(float (&scores)[kTiles][4], const TokenRange (&keys)[2],
 // Blocks of a multiprocessor: as many as its shared memory and registers hold without spills.
 constexpr int blocks_of(int dims) { return dims > 64 ? 2 : 3; }
 
-template <int kDims, bool kAdjusts>
+template <int kDims, bool kAdjusts, typename Format>
 __global__ void __launch_bounds__(kMatrixThreads, blocks_of(kDims))
     attention_matrix_kernel(AttentionRun run) {
   const AttentionForm& form = run.shape.form;
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(kMatrixThreads, blocks_of(kDims))
     __syncthreads();
     begin_keys(1 - stage, next);
     float scores[kTiles][4];
-    multiply_tiles<kDims>(q, ring.first(stage), scores);
+    multiply_tiles<kDims, Format>(q, ring.first(stage), scores);
     float factor[2];
     weigh<kAdjusts>(scores, keys, diagonals, tile.token, form.scale * kLog2OfE, adjustment, state,
                     factor);
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kMatrixThreads, blocks_of(kDims))
     for (int j = 0; j < kDims / 8; ++j)
 #pragma unroll
       for (int i = 0; i < 4; ++i) output[j][i] *= factor[i / 2];
-    add_weighted_tiles<kDims>(scores, ring.second(stage), output);
+    add_weighted_tiles<kDims, Format>(scores, ring.second(stage), output);
     tile = next;
   }
   finish_batches();
@@ -139,23 +139,31 @@ __global__ void __launch_bounds__(kMatrixThreads, blocks_of(kDims))
   store_tiles<kDims>({run.o, first, q_tokens, q_column, form.head_dim}, scale, output);
 }
 
-template <int kDims>
+template <int kDims, typename Format>
 void launch_matrix(const AttentionRun& run, cudaStream_t stream) {
   const AttentionShape& shape = run.shape;
-  launch(are_adjusted(shape.form) ? attention_matrix_kernel<kDims, true>
-                                  : attention_matrix_kernel<kDims, false>,
+  launch(are_adjusted(shape.form) ? attention_matrix_kernel<kDims, true, Format>
+                                  : attention_matrix_kernel<kDims, false, Format>,
          matrix_tiles_of(shape.q_tokens, shape.form.heads, matrix_shared_bytes(1, kKeys, kDims)),
          stream, run);
+}
+
+template <typename Format>
+void launch_dims(const AttentionRun& run, cudaStream_t stream) {
+  if (matrix_dims(run.shape.form.head_dim) == 64)
+    launch_matrix<64, Format>(run, stream);
+  else
+    launch_matrix<128, Format>(run, stream);
 }
 
 }  // namespace
 
 void attention_matrix(const AttentionRun& run, cudaStream_t stream) {
   if (run.shape.q_tokens == 0) return;
-  if (matrix_dims(run.shape.form.head_dim) == 64)
-    launch_matrix<64>(run, stream);
+  if (run.q.format == ElementFormat::f16)
+    launch_dims<F16>(run, stream);
   else
-    launch_matrix<128>(run, stream);
+    launch_dims<Bf16>(run, stream);
 }
 
 }  // namespace snug::backends::cuda

@@ -1,7 +1,7 @@
-// Tiles of bf16 attention for the tensor cores. A block of four warps keeps 64 rows of one side
-// (queries, or keys), 16 a warp, and walks the other side kColumns at a time. Scores leave the
-// product in the registers in which they enter the next one as a factor (warp_matrix.cuh), rounded
-// to bf16; sums are f32.
+// Tiles of attention for the tensor cores, in a format of 16 bits. A block of four warps keeps 64
+// rows of one side (queries, or keys), 16 a warp, and walks the other side kColumns at a time.
+// Scores leave the product in the registers in which they enter the next one as a factor
+// (warp_matrix.cuh), rounded to the format; sums are f32.
 #pragma once
 
 #include "backends/cuda/kernels/attention.h"
@@ -26,7 +26,7 @@ struct FragmentPlace {
   __device__ int row(int upper) const { return warp_row + g + 8 * upper; }
 };
 
-// This thread's part in copying tiles: kRows tokens of a bf16 tensor, of one head in rows of kDims
+// This thread's part in copying tiles: kRows tokens of a tensor, of one head in rows of kDims
 // columns. All that a copy needs but its first token is made here, before the walk, so that copies
 // begin without waiting for anything that lies in memory. The head is a multiple of 8 columns, at
 // most kDims.
@@ -92,7 +92,7 @@ class KeptRows {
 };
 
 // products[j] = the warp's 16 rows times rows 8 j to 8 j + 7 of `columns`, over the head.
-template <int kDims, typename Rows, int kTiles>
+template <int kDims, typename Format, typename Rows, int kTiles>
 __device__ void multiply_tiles(const Rows& rows, const uint16_t* columns,
                                float (&products)[kTiles][4]) {
   const auto lane = static_cast<int>(threadIdx.x % kLanes);
@@ -111,31 +111,31 @@ __device__ void multiply_tiles(const Rows& rows, const uint16_t* columns,
     for (int j = 0; j < kTiles; j += 2) {
       uint32_t b[4];
       load_matrices(b, row + 8 * j * matrix_stride(kDims) + d);
-      multiply_add(products[j], a, b[0], b[1]);
-      multiply_add(products[j + 1], a, b[2], b[3]);
+      multiply_add(Format(), products[j], a, b[0], b[1]);
+      multiply_add(Format(), products[j + 1], a, b[2], b[3]);
     }
   }
 }
 
 // sums[j] += weights (16 rows, 8 kTiles columns, as products leave them) times columns 8 j to 8 j +
 // 7 of the 8 kTiles rows of `values`.
-template <int kDims, int kTiles>
+template <int kDims, typename Format, int kTiles>
 __device__ void add_weighted_tiles(const float (&weights)[kTiles][4], const uint16_t* values,
                                    float (&sums)[kDims / 8][4]) {
   const auto lane = static_cast<int>(threadIdx.x % kLanes);
 #pragma unroll
   for (int k = 0; k < kTiles; k += 2) {
-    const uint32_t a[4] = {float_pair_to_bf16(weights[k][0], weights[k][1]),
-                           float_pair_to_bf16(weights[k][2], weights[k][3]),
-                           float_pair_to_bf16(weights[k + 1][0], weights[k + 1][1]),
-                           float_pair_to_bf16(weights[k + 1][2], weights[k + 1][3])};
+    const uint32_t a[4] = {Format::narrow_pair(weights[k][0], weights[k][1]),
+                           Format::narrow_pair(weights[k][2], weights[k][3]),
+                           Format::narrow_pair(weights[k + 1][0], weights[k + 1][1]),
+                           Format::narrow_pair(weights[k + 1][2], weights[k + 1][3])};
     const uint16_t* row = values + (8 * k + lane % 16) * matrix_stride(kDims) + lane / 16 * 8;
 #pragma unroll
     for (int j = 0; j < kDims / 8; j += 2) {
       uint32_t b[4];
       load_transposed(b, row + 8 * j);
-      multiply_add(sums[j], a, b[0], b[1]);
-      multiply_add(sums[j + 1], a, b[2], b[3]);
+      multiply_add(Format(), sums[j], a, b[0], b[1]);
+      multiply_add(Format(), sums[j + 1], a, b[2], b[3]);
     }
   }
 }

@@ -57,20 +57,12 @@ struct SplitLane {
   }
 };
 
-// kVectorElements columns of a key: the 16 bytes as they were read, or one by one.
-template <bool kVectors>
-struct KeyColumns {
-  Elements<kVectorElements> elements;
-  __device__ void clear() { elements = {}; }
-  __device__ void read(const DeviceRows& x, int64_t offset, int count) {
-    for (int i = 0; i < kVectorElements; ++i)
-      elements.at[i] = i < count ? load_one(x, offset + i) : 0.0F;
-  }
-  __device__ float at(int i) const { return elements.at[i]; }
-};
+// In the place of a format: elements of any, one by one.
+struct OneByOne {};
 
-template <>
-struct KeyColumns<true> {
+// kVectorElements columns of a key: the 16 bytes as they were read, of elements of 16 bits.
+template <typename Format>
+struct KeyColumns {
   Vector16 pairs;
   __device__ void clear() { pairs = {}; }
   __device__ void read(const DeviceRows& x, int64_t offset, int) {
@@ -78,8 +70,19 @@ struct KeyColumns<true> {
   }
   __device__ float at(int i) const {
     const uint32_t word = pairs.word[i / 2];
-    return __uint_as_float(i % 2 == 0 ? word << 16 : word & 0xffff0000U);
+    return i % 2 == 0 ? Format::widen_low(word) : Format::widen_high(word);
   }
+};
+
+template <>
+struct KeyColumns<OneByOne> {
+  Elements<kVectorElements> elements;
+  __device__ void clear() { elements = {}; }
+  __device__ void read(const DeviceRows& x, int64_t offset, int count) {
+    for (int i = 0; i < kVectorElements; ++i)
+      elements.at[i] = i < count ? load_one(x, offset + i) : 0.0F;
+  }
+  __device__ float at(int i) const { return elements.at[i]; }
 };
 
 // A lane's part of the sums of kHeads heads.
@@ -98,9 +101,9 @@ struct HeadSums {
   }
 
   // Adds keys with these scores; -INFINITY: not seen.
-  template <bool kVectors>
+  template <typename Format>
   __device__ void add(int h, const float (&scores)[kSplitKeys],
-                      const KeyColumns<kVectors> (&values)[kSplitKeys]) {
+                      const KeyColumns<Format> (&values)[kSplitKeys]) {
     float now = peak[h];
     for (const float score : scores) now = fmaxf(now, score);
     const float factor = beneath(now, peak[h]);
@@ -152,10 +155,10 @@ __device__ void read_query(const AttentionSplitsRun& run, const SplitPlace& plac
 }
 
 // The lane's keys from `first` on, those of the range; others are zeros, whatever lies there.
-template <bool kVectors>
+template <typename Format>
 __device__ void read_keys(const DeviceRows& x, const TokenRange& keys, int64_t first,
                           int64_t column, int count, const SplitLane& lane,
-                          KeyColumns<kVectors> (&pieces)[kSplitKeys]) {
+                          KeyColumns<Format> (&pieces)[kSplitKeys]) {
   for (int k = 0; k < kSplitKeys; ++k) {
     const int64_t key = first + lane.slot + k * lane.slots;
     pieces[k].clear();
@@ -215,7 +218,7 @@ __device__ void store_block(const AttentionSplitsRun& run, const SplitPlace& pla
   }
 }
 
-template <int kHeads, bool kVectors, bool kAdjusts>
+template <int kHeads, typename Format, bool kAdjusts>
 __global__ void __launch_bounds__(kSplitThreads) attention_splits_kernel(AttentionSplitsRun run) {
   wait_for_kernels_before();
   const AttentionForm& form = run.segments.shape.form;
@@ -232,8 +235,8 @@ __global__ void __launch_bounds__(kSplitThreads) attention_splits_kernel(Attenti
   const int64_t step = int64_t{lane.slots} * kSplitKeys;
   for (int64_t first = keys.begin + place.split * step; first < keys.end;
        first += run.splits * step) {
-    KeyColumns<kVectors> key[kSplitKeys];
-    KeyColumns<kVectors> value[kSplitKeys];
+    KeyColumns<Format> key[kSplitKeys];
+    KeyColumns<Format> value[kSplitKeys];
     read_keys(run.k, keys, first, column, count, lane, key);
     read_keys(run.v, keys, first, column, count, lane, value);
 #pragma unroll
@@ -296,7 +299,7 @@ struct CombineSplits {
   }
 };
 
-template <int kHeads, bool kAdjusts>
+template <int kHeads, typename Format, bool kAdjusts>
 void launch_splits(const AttentionSplitsRun& run, cudaStream_t stream) {
   const AttentionShape& shape = run.segments.shape;
   const AttentionForm& form = shape.form;
@@ -307,24 +310,30 @@ void launch_splits(const AttentionSplitsRun& run, cudaStream_t stream) {
       static_cast<uint32_t>(form.kv_heads * ceil_div(form.heads / form.kv_heads, kHeads));
   launch_shape.shared_bytes = split_shared_bytes(kHeads, form.head_dim);
   launch_shape.begins_early = true;
-  launch(run.vectors ? attention_splits_kernel<kHeads, true, kAdjusts>
-                     : attention_splits_kernel<kHeads, false, kAdjusts>,
-         launch_shape, stream, run);
+  launch(attention_splits_kernel<kHeads, Format, kAdjusts>, launch_shape, stream, run);
 }
 
-template <bool kAdjusts>
+template <typename Format, bool kAdjusts>
 void launch_heads(const AttentionSplitsRun& run, cudaStream_t stream) {
   const AttentionForm& form = run.segments.shape.form;
   switch (heads_of_block(form.heads / form.kv_heads)) {
     case 1:
-      return launch_splits<1, kAdjusts>(run, stream);
+      return launch_splits<1, Format, kAdjusts>(run, stream);
     case 2:
-      return launch_splits<2, kAdjusts>(run, stream);
+      return launch_splits<2, Format, kAdjusts>(run, stream);
     case 4:
-      return launch_splits<4, kAdjusts>(run, stream);
+      return launch_splits<4, Format, kAdjusts>(run, stream);
     default:
-      return launch_splits<kSplitMaxHeads, kAdjusts>(run, stream);
+      return launch_splits<kSplitMaxHeads, Format, kAdjusts>(run, stream);
   }
+}
+
+template <typename Format>
+void launch_format(const AttentionSplitsRun& run, cudaStream_t stream) {
+  if (are_adjusted(run.segments.shape.form))
+    launch_heads<Format, true>(run, stream);
+  else
+    launch_heads<Format, false>(run, stream);
 }
 
 }  // namespace
@@ -332,10 +341,12 @@ void launch_heads(const AttentionSplitsRun& run, cudaStream_t stream) {
 void attention_splits(const AttentionSplitsRun& run, cudaStream_t stream) {
   const AttentionShape& shape = run.segments.shape;
   if (shape.q_tokens == 0) return;
-  if (are_adjusted(shape.form))
-    launch_heads<true>(run, stream);
+  if (!run.vectors)
+    launch_format<OneByOne>(run, stream);
+  else if (run.k.format == ElementFormat::f16)
+    launch_format<F16>(run, stream);
   else
-    launch_heads<false>(run, stream);
+    launch_format<Bf16>(run, stream);
   over_items(CombineSplits{run}, shape.q_tokens * shape.form.heads, shape.form.head_dim, stream);
 }
 

@@ -14,7 +14,7 @@ namespace snug::backends::cuda {
 struct AttentionSplitsRun {
   RangesRun segments;  // of which the ranges are not used
   int32_t splits = 1;
-  bool vectors = false;  // k and v are bf16, and a head's row begins at a multiple of 16 bytes
+  bool vectors = false;  // k and v have 16 bits, and a head's row begins at a multiple of 16 bytes
   DeviceRows q, k, v, o;
   float* lse = nullptr;  // (heads, q_tokens)
   DeviceRows sinks;      // (heads); without data: none

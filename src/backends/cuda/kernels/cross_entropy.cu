@@ -215,7 +215,7 @@ struct ScatterChunk {
 
 // Whether each row begins at a multiple of 16 bytes; so nothing has.
 bool has_vector_rows(const DeviceRows& operand) {
-  const int64_t row_bytes = operand.stride * (operand.is_bf16 ? 2 : 4);
+  const int64_t row_bytes = operand.stride * element_bytes(operand.format);
   return reinterpret_cast<uintptr_t>(operand.data) % 16 == 0 && row_bytes % 16 == 0;
 }
 

@@ -1,15 +1,20 @@
 // A float tensor as kernels see it, filled by the host: rows of contiguous elements, `stride`
-// elements apart, f32 or bf16. Plain data, passed to kernels by value.
+// elements apart, in one of three formats. Plain data, passed to kernels by value.
 #pragma once
 
 #include <cstdint>
 
 namespace snug::backends::cuda {
 
+// f16 is IEEE half precision.
+enum class ElementFormat : uint8_t { f32, bf16, f16 };
+constexpr bool is_narrow(ElementFormat format) { return format != ElementFormat::f32; }
+constexpr int64_t element_bytes(ElementFormat format) { return is_narrow(format) ? 2 : 4; }
+
 struct DeviceRows {
   void* data = nullptr;
   int64_t stride = 0;  // elements from one row to the next
-  bool is_bf16 = false;
+  ElementFormat format = ElementFormat::f32;
 };
 
 // Elements that one thread reads in one go where addresses allow it.

@@ -1,5 +1,7 @@
 #include "backends/cuda/kernels/few_rows.h"
 
+#include <cstddef>
+
 #include "backends/cuda/kernels/element.cuh"
 #include "backends/cuda/kernels/nf4.cuh"
 #include "backends/cuda/kernels/reduce.cuh"
@@ -23,23 +25,55 @@ __device__ void add_products(const Walk& inputs, const DeviceRows& x, int64_t co
   }
 }
 
+// An item of the weight as it was read: its format is looked at when it is used, so that reads
+// follow one another.
+template <int kCount>
+struct WeightItem {
+  Vector16 words[2];
+
+  __device__ void read(const DeviceRows& x, int64_t offset) {
+    const auto* from = static_cast<const std::byte*>(x.data) + offset * element_bytes(x.format);
+    words[0] = load_vector(from);
+    if (x.format == ElementFormat::f32) words[1] = load_vector(from + sizeof(Vector16));
+  }
+  __device__ Elements<kCount> elements(ElementFormat format) const {
+    Elements<kCount> elements;
+    if (format == ElementFormat::f32)
+      for (int i = 0; i < kCount; ++i) elements.at[i] = __uint_as_float(words[i / 4].word[i % 4]);
+    else if (format == ElementFormat::f16)
+      widen_pairs<F16>(words[0], elements);
+    else
+      widen_pairs<Bf16>(words[0], elements);
+    return elements;
+  }
+};
+
+template <>
+struct WeightItem<1> {
+  Elements<1> value;
+
+  __device__ void read(const DeviceRows& x, int64_t offset) { value = load<1>(x, offset); }
+  __device__ Elements<1> elements(ElementFormat) const { return value; }
+};
+
 // Four items of the weight are read before the first is used: a lane's column and three further
 // ones, `step` apart; beyond the row it reads the first again and adds nothing.
 template <int kCount>
 __device__ void add_items(const FewRowsRun& run, int64_t output, int64_t column, int64_t step,
                           float (&sums)[kFewRows]) {
   constexpr int kItems = 4;
-  Elements<kCount> weight[kItems];
+  WeightItem<kCount> weight[kItems];
 #pragma unroll
   for (int i = 0; i < kItems; ++i) {
     const int64_t at = column + i * step;
-    weight[i] = load<kCount>(run.weight,
-                             output * run.weight.stride + (at < run.inputs.columns ? at : column));
+    weight[i].read(run.weight,
+                   output * run.weight.stride + (at < run.inputs.columns ? at : column));
   }
 #pragma unroll
   for (int i = 0; i < kItems; ++i)
     if (column + i * step < run.inputs.columns)
-      add_products<kCount>(run.inputs, run.x, column + i * step, weight[i], sums);
+      add_products<kCount>(run.inputs, run.x, column + i * step,
+                           weight[i].elements(run.weight.format), sums);
 }
 
 template <int kCount>

@@ -66,9 +66,11 @@ class GlobalInputs {
 };
 
 // Of a step a lane has eight inputs of each of its two outputs, and those of row g of x.
-class Bf16Batch {
+template <typename Format>
+class NarrowBatch {
  public:
-  using Weight = Bf16Weight;
+  using Weight = NarrowWeight;
+  using InputFormat = Format;
   static constexpr int32_t kStepColumns = 32;
   static constexpr int kSteps = 4;
 
@@ -76,7 +78,7 @@ class Bf16Batch {
   struct Rows {
     const uint16_t* at[2];
 
-    __device__ Rows(const Bf16Weight& weight, int64_t first_output, int64_t outputs, int64_t) {
+    __device__ Rows(const NarrowWeight& weight, int64_t first_output, int64_t outputs, int64_t) {
 #pragma unroll
       for (int i = 0; i < 2; ++i)
         at[i] = weight.data + row_of_lane(first_output, outputs, i) * weight.stride + lane_column();
@@ -86,7 +88,8 @@ class Bf16Batch {
   __device__ static int lane_row() { return lane_group(); }
   __device__ static int32_t lane_column() { return lane_place() * kVectorElements; }
 
-  __device__ void load(const Rows& rows, const Bf16Weight&, int step, int32_t first, int32_t end) {
+  __device__ void load(const Rows& rows, const NarrowWeight&, int step, int32_t first,
+                       int32_t end) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       weight_[step][i] = {};
@@ -96,14 +99,14 @@ class Bf16Batch {
   }
 
   template <typename Inputs>
-  __device__ void multiply(const Bf16Weight&, const Inputs& x, const uint32_t*, int step,
+  __device__ void multiply(const NarrowWeight&, const Inputs& x, const uint32_t*, int step,
                            int32_t first, int32_t end, LaneSums& sums) const {
     const Vector16 inputs = x.read(first, step * kStepColumns, end);
 #pragma unroll
     for (int word = 0; word < 4; word += 2) {
       const uint32_t a[4] = {weight_[step][0].word[word], weight_[step][1].word[word],
                              weight_[step][0].word[word + 1], weight_[step][1].word[word + 1]};
-      multiply_add(sums, a, inputs.word[word], inputs.word[word + 1]);
+      multiply_add(Format(), sums, a, inputs.word[word], inputs.word[word + 1]);
     }
   }
 
@@ -113,18 +116,18 @@ class Bf16Batch {
   Vector16 weight_[kSteps][2];
 };
 
-// What each byte of codes stands for, a pair of bf16: once for each lane, so that none waits for
-// another. All threads of the block call it.
+// What each byte of codes stands for, a pair of the format of x: once for each lane, so that none
+// waits for another. All threads of the block call it.
 inline constexpr int kCodePairs = 256;
 inline constexpr uint32_t kPairBytes = uint32_t{kLanes} * 4;
 inline constexpr int64_t kPairTableBytes = int64_t{kCodePairs} * kPairBytes;
 
-__device__ inline void share_pairs(const Nf4Values& values, uint32_t* table) {
+template <typename Format>
+__device__ void share_pairs(const Nf4Values& values, uint32_t* table) {
   constexpr int kVectors = kLanes / 4;  // of a byte's copies
   for (auto byte = static_cast<int>(threadIdx.x); byte < kCodePairs;
        byte += static_cast<int>(blockDim.x)) {
-    const uint32_t pair = float_to_bf16(values.at[byte >> 4]) | float_to_bf16(values.at[byte & 15])
-                                                                    << 16;
+    const uint32_t pair = Format::narrow_pair(values.at[byte >> 4], values.at[byte & 15]);
     // Neighbouring threads begin at other copies: they meet different banks.
 #pragma unroll
     for (int i = 0; i < kVectors; ++i)
@@ -159,10 +162,11 @@ class Scale {
 // block of 64, those of 2 and 3 in the next. The sums of the two are kept apart, since their scales
 // differ: columns 0 to 3 of the product are the rows of x with zeros in the place of the second
 // block, columns 4 to 7 the same rows with zeros in the place of the first.
-template <bool kNested>
+template <typename Format, bool kNested>
 class Nf4Batch {
  public:
   using Weight = Nf4Weight;
+  using InputFormat = Format;
   static constexpr int32_t kStepColumns = 128;
   static constexpr int kSteps = 2;  // of more, three blocks' registers do not fit
 
@@ -221,7 +225,7 @@ class Nf4Batch {
               __dp4a(codes_[step][i].word[word], kPairBytes << (16 * half + 8 * byte), mine));
         };
         const uint32_t a[4] = {pair(0, 0), pair(1, 0), pair(0, 1), pair(1, 1)};
-        multiply_add(products, a, inputs.word[2 * half], inputs.word[2 * half + 1]);
+        multiply_add(Format(), products, a, inputs.word[2 * half], inputs.word[2 * half + 1]);
       }
     }
 #pragma unroll

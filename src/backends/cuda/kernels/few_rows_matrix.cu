@@ -50,9 +50,9 @@ __device__ void share_rows(const DeviceRows& x, int64_t rows, int64_t columns, u
 }
 
 // The same rows, normed: the bits of rms_norm, whose block has a thread for each of `threads` here.
-// `partial`: shared memory of a float for each of its warps.
+// `partial`: shared memory of a float for each of its warps; `format`: of the rows there.
 __device__ void share_normed_rows(const FewRowsNorm& norm, int64_t rows, int64_t columns,
-                                  float* partial, uint16_t* shared) {
+                                  float* partial, ElementFormat format, uint16_t* shared) {
   const uint32_t threads = row_threads(columns / kVectorElements);
   for (int64_t row = 0; row < rows; ++row) {
     for (uint32_t thread = threadIdx.x; thread < threads; thread += kThreads) {
@@ -74,7 +74,7 @@ __device__ void share_normed_rows(const FewRowsNorm& norm, int64_t rows, int64_t
       auto value = load<kVectorElements>(norm.x, row * norm.x.stride + column);
       const auto weight = load<kVectorElements>(norm.weight, column);
       for (int i = 0; i < kVectorElements; ++i) value.at[i] *= root * (weight.at[i] + norm.offset);
-      store(DeviceRows{shared, 0, true}, row * few_rows_stride(columns) + column, value);
+      store(DeviceRows{shared, 0, format}, row * few_rows_stride(columns) + column, value);
       if (blockIdx.x == 0) store(norm.y, row * norm.y.stride + column, value);
     }
     __syncthreads();  // the next row's sums take the place of these
@@ -178,7 +178,7 @@ __device__ float finish_output(const FewRowsPart<Weight>& part, const WarpSums& 
   sum *= part.alpha;
   if (part.addend.data != nullptr) sum += load_one(part.addend, row * part.addend.stride + output);
   store_one(part.y, row * part.y.stride + output, sum);
-  return part.y.is_bf16 ? bf16_to_float(float_to_bf16(sum)) : sum;
+  return as_held(part.y.format, sum);
 }
 
 // A thread's output of a tile that ends with this part, of both parts where they are gated.
@@ -220,7 +220,7 @@ template <typename Batch, bool kShared>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     few_rows_matrix_kernel(const __grid_constant__ FewRowsLaunch<typename Batch::Weight> run,
                            const __grid_constant__ Nf4Values values) {
-  constexpr bool kCodes = !std::is_same_v<Batch, Bf16Batch>;
+  constexpr bool kCodes = std::is_same_v<typename Batch::Weight, Nf4Weight>;
   __shared__ float partial[kMaxRowThreads / kLanes];
   let_next_kernel_begin();
   // A kernel before may just have made the weight (dequantize_nf4).
@@ -233,12 +233,13 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll
   for (int step = 0; step < Batch::kSteps; ++step) cursor.load(run, step, share, batch);
   cursor.advance(run, share);
-  if constexpr (kCodes) share_pairs(values, pairs);
+  if constexpr (kCodes) share_pairs<typename Batch::InputFormat>(values, pairs);
   if constexpr (kShared) share_zeros(run.rows, run.columns, shared_x);
   if (run.weights_are_constant) wait_for_kernels_before();
   if constexpr (kShared) {
     if (run.norm.y.data != nullptr)
-      share_normed_rows(run.norm, run.rows, run.columns, partial, shared_x);
+      share_normed_rows(run.norm, run.rows, run.columns, partial, Batch::InputFormat::kFormat,
+                        shared_x);
     else
       share_rows(run.x, run.rows, run.columns, shared_x);
   }
@@ -257,7 +258,7 @@ template <typename Batch>
 void launch_few_rows(const FewRowsLaunch<typename Batch::Weight>& run, int64_t multiprocessors,
                      cudaStream_t stream) {
   if (run.tiles == 0 || run.rows == 0) return;
-  constexpr bool kCodes = !std::is_same_v<Batch, Bf16Batch>;
+  constexpr bool kCodes = std::is_same_v<typename Batch::Weight, Nf4Weight>;
   const int64_t x_bytes = few_rows_shared_bytes(run.rows, run.columns);
   const bool shares = x_bytes <= kFewRowsSharedBytes;
   LaunchShape shape;
@@ -273,19 +274,31 @@ void launch_few_rows(const FewRowsLaunch<typename Batch::Weight>& run, int64_t m
          stream, run, nf4_values());
 }
 
+template <typename Format>
+void launch_few_nf4_rows(const FewRowsLaunch<Nf4Weight>& run, int64_t multiprocessors,
+                         cudaStream_t stream) {
+  if (run.parts[0].weight.absmax == nullptr)
+    launch_few_rows<Nf4Batch<Format, true>>(run, multiprocessors, stream);
+  else
+    launch_few_rows<Nf4Batch<Format, false>>(run, multiprocessors, stream);
+}
+
 }  // namespace
 
-void multiply_few_rows(const FewRowsLaunch<Bf16Weight>& run, int64_t multiprocessors,
+void multiply_few_rows(const FewRowsLaunch<NarrowWeight>& run, int64_t multiprocessors,
                        cudaStream_t stream) {
-  launch_few_rows<Bf16Batch>(run, multiprocessors, stream);
+  if (run.x.format == ElementFormat::f16)
+    launch_few_rows<NarrowBatch<F16>>(run, multiprocessors, stream);
+  else
+    launch_few_rows<NarrowBatch<Bf16>>(run, multiprocessors, stream);
 }
 
 void multiply_few_rows(const FewRowsLaunch<Nf4Weight>& run, int64_t multiprocessors,
                        cudaStream_t stream) {
-  if (run.parts[0].weight.absmax == nullptr)
-    launch_few_rows<Nf4Batch<true>>(run, multiprocessors, stream);
+  if (run.x.format == ElementFormat::f16)
+    launch_few_nf4_rows<F16>(run, multiprocessors, stream);
   else
-    launch_few_rows<Nf4Batch<false>>(run, multiprocessors, stream);
+    launch_few_nf4_rows<Bf16>(run, multiprocessors, stream);
 }
 
 }  // namespace snug::backends::cuda

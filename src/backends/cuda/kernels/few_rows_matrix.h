@@ -1,8 +1,8 @@
-// Products of a few bf16 rows with weights (out, in) on the tensor cores, for decoding. A tile is
-// 16 outputs of all rows: the warps of a block share its inputs out and read each weight once, 16
-// bytes a lane, eight (NF4: four) such reads ahead; the warps' sums are added up in their order. A
-// block makes one tile after the other and reads the next one's weights while it ends one. Bits
-// depend on shapes alone, so a product that shares its launch has those that it has by itself.
+// Products of a few rows of 16 bits with weights (out, in) on the tensor cores, for decoding. A
+// tile is 16 outputs of all rows: the warps of a block share its inputs out and read each weight
+// once, 16 bytes a lane, eight (NF4: four) such reads ahead; the warps' sums are added up in their
+// order. A block makes one tile after the other and reads the next one's weights while it ends one.
+// Bits depend on shapes alone, so a product that shares its launch has those that it has by itself.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,8 +13,8 @@
 
 namespace snug::backends::cuda {
 
-// Rows that begin at multiples of 16 bytes.
-struct Bf16Weight {
+// Elements of the format of x, rows that begin at multiples of 16 bytes.
+struct NarrowWeight {
   const uint16_t* data = nullptr;
   int64_t stride = 0;
 };
@@ -43,8 +43,8 @@ template <typename Weight>
 struct FewRowsLaunch {
   int64_t rows = 0;     // at most kFewRows
   int64_t columns = 0;  // inputs of a row: whole vectors; with NF4 whole blocks of 64
-  DeviceRows x;         // bf16, rows at multiples of 16 bytes; not read where the launch has a norm
-  FewRowsNorm norm;     // where there is one, rows fit into kFewRowsSharedBytes
+  DeviceRows x;      // 16 bits, rows at multiples of 16 bytes; not read where the launch has a norm
+  FewRowsNorm norm;  // where there is one, rows fit into kFewRowsSharedBytes
   // silu(y of part 0) * (y of part 1), of as many outputs each; data == nullptr: not made.
   DeviceRows gated;
   // No kernel that may still be running writes the weights: they are read before it has ended.
@@ -64,10 +64,10 @@ struct FewRowsLaunch {
 };
 
 // `multiprocessors`: of the card; no bit depends on it.
-void multiply_few_rows(const FewRowsLaunch<Bf16Weight>& run, int64_t multiprocessors,
+void multiply_few_rows(const FewRowsLaunch<NarrowWeight>& run, int64_t multiprocessors,
                        cudaStream_t stream);
-// The values that codes stand for are rounded to bf16, scales are not: as near as a weight that is
-// dequantised to bf16.
+// The values that codes stand for are rounded to the format of x, scales are not: as near as a
+// weight that is dequantised to it.
 void multiply_few_rows(const FewRowsLaunch<Nf4Weight>& run, int64_t multiprocessors,
                        cudaStream_t stream);
 

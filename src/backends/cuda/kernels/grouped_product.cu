@@ -116,7 +116,7 @@ __device__ void load_second(const uint16_t* tile, int side, int d, uint32_t (&b)
 
 using Sums = float[kRowsOfWarp / 16][kColumnsOfWarp / 8][4];
 
-template <bool kFirstByDepth, bool kSecondByDepth>
+template <bool kFirstByDepth, bool kSecondByDepth, typename Format>
 __device__ void multiply_stage(const uint16_t* first, const uint16_t* second, Sums& sums) {
   const auto warp = static_cast<int>(threadIdx.x / kLanes);
   const int row = warp / kWarpsAcross * kRowsOfWarp;
@@ -129,15 +129,15 @@ __device__ void multiply_stage(const uint16_t* first, const uint16_t* second, Su
       uint32_t b[4];
       load_second<kSecondByDepth>(second, column + 8 * j, d, b);
       for (int i = 0; i < kRowsOfWarp / 16; ++i) {
-        multiply_add(sums[i][j], a[i], b[0], b[1]);
-        multiply_add(sums[i][j + 1], a[i], b[2], b[3]);
+        multiply_add(Format(), sums[i][j], a[i], b[0], b[1]);
+        multiply_add(Format(), sums[i][j + 1], a[i], b[2], b[3]);
       }
     }
   }
 }
 
 // The tile from (row, column) on, over all of the depth.
-template <bool kFirstByDepth, bool kSecondByDepth>
+template <bool kFirstByDepth, bool kSecondByDepth, typename Format>
 __device__ void multiply_tile(const Factor& first, const Factor& second, int64_t row,
                               int64_t column, Sums& sums) {
   constexpr int kFirst = stage_elements(kFirstByDepth);
@@ -159,7 +159,7 @@ __device__ void multiply_tile(const Factor& first, const Factor& second, int64_t
     // The stage is there, and all have read the one that the next takes the place of.
     __syncthreads();
     begin(step + kRingStages - 1);
-    multiply_stage<kFirstByDepth, kSecondByDepth>(stage(step), stage(step) + kFirst, sums);
+    multiply_stage<kFirstByDepth, kSecondByDepth, Format>(stage(step), stage(step) + kFirst, sums);
   }
   wait_for_batches<0>();
 }
@@ -181,7 +181,7 @@ __device__ const uint16_t* bits_of(const DeviceRows& x) {
   return static_cast<const uint16_t*>(x.data);
 }
 
-template <bool kTransposeB>
+template <bool kTransposeB, typename Format>
 __global__ void __launch_bounds__(kGroupedThreads) grouped_kernel(GroupedRun run) {
   const RowTile tile = row_tile<kTile>(run.bounds, run.experts, blockIdx.x);
   if (tile.row >= tile.end) return;
@@ -189,7 +189,7 @@ __global__ void __launch_bounds__(kGroupedThreads) grouped_kernel(GroupedRun run
   const Factor a{bits_of(run.a), run.a.stride, tile.end, 0, run.k};
   const Factor b{bits_of(run.b) + tile.expert * run.k * run.n, run.b.stride, run.n, 0, run.k};
   Sums sums = {};
-  multiply_tile<false, !kTransposeB>(a, b, tile.row, column, sums);
+  multiply_tile<false, !kTransposeB, Format>(a, b, tile.row, column, sums);
   for_each_sum(sums, [&](int i, int j, float sum) {
     if (tile.row + i < tile.end && column + j < run.n)
       store_one(run.c, (tile.row + i) * run.c.stride + column + j, sum);
@@ -200,6 +200,7 @@ __device__ void add_or_store(const DeviceRows& c, int64_t at, float sum, bool ac
   store_one(c, at, accumulate ? load_one(c, at) + sum : sum);
 }
 
+template <typename Format>
 __global__ void __launch_bounds__(kGroupedThreads) grouped_grad_kernel(GroupedGradRun run) {
   const int64_t expert = blockIdx.z;
   const int64_t begin = run.bounds[2 * expert];
@@ -210,7 +211,7 @@ __global__ void __launch_bounds__(kGroupedThreads) grouped_grad_kernel(GroupedGr
   const Factor a{bits_of(run.a), run.a.stride, run.m, begin, end};
   const Factor b{bits_of(run.b), run.b.stride, run.n, begin, end};
   Sums sums = {};
-  multiply_tile<true, true>(a, b, row, column, sums);
+  multiply_tile<true, true, Format>(a, b, row, column, sums);
   for_each_sum(sums, [&](int i, int j, float sum) {
     if (row + i < run.m && column + j < run.n)
       add_or_store(run.c, (expert * run.m + row + i) * run.c.stride + column + j, sum,
@@ -294,6 +295,12 @@ LaunchShape matrix_shape(bool first_by_depth, bool second_by_depth) {
   return shape;
 }
 
+template <typename Format>
+void launch_grouped(const GroupedRun& run, const LaunchShape& shape, cudaStream_t stream) {
+  launch(run.transpose_b ? grouped_kernel<true, Format> : grouped_kernel<false, Format>, shape,
+         stream, run);
+}
+
 }  // namespace
 
 void multiply_grouped(const GroupedRun& run, cudaStream_t stream) {
@@ -306,8 +313,10 @@ void multiply_grouped(const GroupedRun& run, cudaStream_t stream) {
   shape.grid.y = static_cast<uint32_t>(ceil_div(run.n, tile));
   if (!run.tensor_cores)
     launch(plain_grouped_kernel, shape, stream, run);
+  else if (run.a.format == ElementFormat::f16)
+    launch_grouped<F16>(run, shape, stream);
   else
-    launch(run.transpose_b ? grouped_kernel<true> : grouped_kernel<false>, shape, stream, run);
+    launch_grouped<Bf16>(run, shape, stream);
 }
 
 void multiply_grouped_grad(const GroupedGradRun& run, cudaStream_t stream) {
@@ -317,7 +326,9 @@ void multiply_grouped_grad(const GroupedGradRun& run, cudaStream_t stream) {
   shape.grid.x = static_cast<uint32_t>(ceil_div(run.n, tile));
   shape.grid.y = static_cast<uint32_t>(ceil_div(run.m, tile));
   shape.grid.z = static_cast<uint32_t>(run.experts);
-  launch(run.tensor_cores ? grouped_grad_kernel : plain_grouped_grad_kernel, shape, stream, run);
+  if (!run.tensor_cores) return launch(plain_grouped_grad_kernel, shape, stream, run);
+  launch(run.a.format == ElementFormat::f16 ? grouped_grad_kernel<F16> : grouped_grad_kernel<Bf16>,
+         shape, stream, run);
 }
 
 }  // namespace snug::backends::cuda

@@ -10,8 +10,8 @@
 
 namespace snug::backends::cuda {
 
-// c[r] = a[r] op(b[e]) of the expert e that has row r. On tensor cores a and b are bf16, k and n
-// multiples of 8, and rows begin at multiples of 16 bytes.
+// c[r] = a[r] op(b[e]) of the expert e that has row r. On tensor cores a and b are of one
+// format of 16 bits, k and n multiples of 8, and rows begin at multiples of 16 bytes.
 struct GroupedRun {
   int64_t rows = 0;
   int64_t experts = 0;
@@ -19,7 +19,7 @@ struct GroupedRun {
   int64_t n = 0;
   DeviceRows a;  // (rows, k)
   DeviceRows b;  // (experts, k, n), or (experts, n, k) if `transpose_b`
-  DeviceRows c;  // (rows, n), f32 or bf16
+  DeviceRows c;  // (rows, n), f32 or of their format
   bool transpose_b = false;
   const int32_t* bounds = nullptr;  // (experts, 2)
   bool tensor_cores = false;
@@ -34,7 +34,7 @@ struct GroupedGradRun {
   int64_t n = 0;
   DeviceRows a;  // (rows, m)
   DeviceRows b;  // (rows, n)
-  DeviceRows c;  // (experts, m, n), f32 or bf16
+  DeviceRows c;  // (experts, m, n), f32 or of their format
   bool accumulate = false;
   const int32_t* bounds = nullptr;
   bool tensor_cores = false;

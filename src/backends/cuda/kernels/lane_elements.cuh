@@ -45,7 +45,7 @@ __device__ inline LaneElements load_lane(const DeviceRows& x, const LanePlace& p
 // Floats whose lower halves are zero are stored in bf16 as they are.
 __device__ inline void store_lane(const DeviceRows& x, const LanePlace& place, bool vectors,
                                   const LaneElements& elements) {
-  if (!x.is_bf16) {
+  if (x.format != ElementFormat::bf16) {
     if (vectors) return store<kOfLane>(x, place.first, elements);
 #pragma unroll
     for (int i = 0; i < kOfLane; ++i)

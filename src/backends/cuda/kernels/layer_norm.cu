@@ -103,7 +103,7 @@ __global__ void layer_norm_weight_grad_kernel(LayerNormGradRun run, float* parti
   over_row<kCount>(walk.columns, [&](int64_t column) {
     Elements<kCount> total{};
     for (int i = 0; i < kCount; ++i) total.at[i] = sums.at(column, i);
-    store(DeviceRows{partials, walk.columns, false}, blockIdx.x * walk.columns + column, total);
+    store(DeviceRows{partials, walk.columns}, blockIdx.x * walk.columns + column, total);
   });
 }
 
@@ -132,7 +132,7 @@ void layer_norm_weight_grad(const LayerNormGradRun& run, const LayerNormWeightGr
                         : layer_norm_weight_grad_kernel<1>,
            shape, stream, run, weight.partials);
   }
-  sum_rows({weight.partials, walk.columns, false},
+  sum_rows({weight.partials, walk.columns},
            {blocks, walk.columns, weight.column_partials, weight.dw, weight.accumulate}, stream);
 }
 

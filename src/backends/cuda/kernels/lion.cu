@@ -36,10 +36,10 @@ __device__ void advance(const LionStep& step, float gradient, float& weight, flo
 
 template <int kCount>
 __device__ void step_lion(const LionStep& step, const LionTensor& tensor) {
-  const DeviceRows gradient_at{tensor.gradient, 0, tensor.gradient_is_bf16};
-  const DeviceRows weight_at{tensor.weight, 0, tensor.weight_is_bf16};
-  const DeviceRows master_at{tensor.master, 0, false};
-  const DeviceRows momentum_at{tensor.momentum, 0, false};
+  const DeviceRows gradient_at{tensor.gradient, 0, tensor.gradient_format};
+  const DeviceRows weight_at{tensor.weight, 0, tensor.weight_format};
+  const DeviceRows master_at{tensor.master};
+  const DeviceRows momentum_at{tensor.momentum};
   const int64_t block = blockIdx.x - tensor.first_block;
   const int64_t first = block * kLionThreads * kLionItems + threadIdx.x;
   for (int64_t k = 0; k < kLionItems; ++k) {

@@ -27,17 +27,13 @@ struct AdvanceMomentum {
   }
 };
 
-__device__ float rounded_to_type(const DeviceRows& x, float value) {
-  return x.is_bf16 ? bf16_to_float(float_to_bf16(value)) : value;
-}
-
 template <int kCount>
 struct DivideByNorm {
   NormalizeRun run;
   __device__ void operator()(int64_t, int64_t item) const {
     const int64_t at = item * kCount;
-    const float norm = rounded_to_type(run.y, *run.norm);
-    const float divisor = rounded_to_type(run.y, fmaxf(norm, run.epsilon));
+    const float norm = as_held(run.y.format, *run.norm);
+    const float divisor = as_held(run.y.format, fmaxf(norm, run.epsilon));
     Elements<kCount> value = load<kCount>(run.x, at);
     for (int i = 0; i < kCount; ++i) value.at[i] /= divisor;
     store(run.y, at, value);

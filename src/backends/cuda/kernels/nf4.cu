@@ -44,20 +44,12 @@ Thresholds thresholds() {
   return all;
 }
 
-__device__ float widened(const QuantizeNf4Run& run, int64_t at) {
-  if (run.dtype == base::DType::f32) return static_cast<const float*>(run.values)[at];
-  const uint16_t bits = static_cast<const uint16_t*>(run.values)[at];
-  return run.dtype == base::DType::bf16 ? bf16_to_float(bits) : base::to_float(base::Float16{bits});
-}
-
 // The values from `first` on, zeros beyond the end.
 __device__ Elements<kLaneValues> load_values(const QuantizeNf4Run& run, int64_t first) {
-  if (first + kLaneValues <= run.elements && run.dtype != base::DType::f16)
-    return load<kLaneValues>({const_cast<void*>(run.values), 0, run.dtype == base::DType::bf16},
-                             first);
+  if (first + kLaneValues <= run.elements) return load<kLaneValues>(run.values, first);
   Elements<kLaneValues> values;
   for (int i = 0; i < kLaneValues; ++i)
-    values.at[i] = first + i < run.elements ? widened(run, first + i) : 0.0F;
+    values.at[i] = first + i < run.elements ? load_one(run.values, first + i) : 0.0F;
   return values;
 }
 

@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "backends/cuda/kernels/device_rows.h"
-#include "base/dtype.h"
 
 namespace snug::backends::cuda {
 
@@ -37,8 +36,7 @@ void dequantize_nf4(const DequantizeRun& run, cudaStream_t stream);
 
 // Makes the codes and absmax of formats::quantize_nf4, bit for bit.
 struct QuantizeNf4Run {
-  const void* values = nullptr;           // 16-byte aligned
-  base::DType dtype = base::DType::bf16;  // f32, bf16 or f16
+  DeviceRows values;  // one row, 16-byte aligned
   int64_t elements = 0;
   uint8_t* codes = nullptr;  // 4-byte aligned
   float* absmax = nullptr;   // a block of 64

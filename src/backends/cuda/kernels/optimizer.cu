@@ -99,11 +99,11 @@ __device__ State advance(const AdamWStep& step, const AdamWConstants& constants,
 template <int kCount>
 __device__ void step_elements(const AdamWStep& step, const AdamWConstants& constants,
                               const MasterTensor& tensor) {
-  const DeviceRows gradient_at{tensor.gradient, 0, tensor.gradient_is_bf16};
-  const DeviceRows weight_at{tensor.weight, 0, tensor.weight_is_bf16};
-  const DeviceRows master_at{tensor.master, 0, false};
-  const DeviceRows first_at{tensor.moments[0], 0, false};
-  const DeviceRows second_at{tensor.moments[1], 0, false};
+  const DeviceRows gradient_at{tensor.gradient, 0, tensor.gradient_format};
+  const DeviceRows weight_at{tensor.weight, 0, tensor.weight_format};
+  const DeviceRows master_at{tensor.master};
+  const DeviceRows first_at{tensor.moments[0]};
+  const DeviceRows second_at{tensor.moments[1]};
   const int64_t block = blockIdx.x - tensor.first_block;
   const int64_t first = block * kThreads * kItemsPerThread + threadIdx.x;
   for (int64_t k = 0; k < kItemsPerThread; ++k) {
@@ -148,11 +148,11 @@ __global__ void adamw_stochastic_kernel(const __grid_constant__ AdamWStochastic 
   if (block * kOfWarp >= tensor.elements) return;
   const LanePlace place = place_of_lane(block, tensor.elements);
   const bool vectors = tensor.vectors && place.is_full();
-  const DeviceRows weight_at{tensor.weight, 0, true};
-  const DeviceRows first_at{tensor.moments[0], 0, true};
-  const DeviceRows second_at{tensor.moments[1], 0, true};
+  const DeviceRows weight_at{tensor.weight, 0, ElementFormat::bf16};
+  const DeviceRows first_at{tensor.moments[0], 0, ElementFormat::bf16};
+  const DeviceRows second_at{tensor.moments[1], 0, ElementFormat::bf16};
   const LaneElements gradient =
-      load_lane({tensor.gradient, 0, tensor.gradient_is_bf16}, place, vectors);
+      load_lane({tensor.gradient, 0, tensor.gradient_format}, place, vectors);
   LaneElements weight = load_lane(weight_at, place, vectors);
   LaneElements first = load_lane(first_at, place, vectors);
   LaneElements second = load_lane(second_at, place, vectors);

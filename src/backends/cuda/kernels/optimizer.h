@@ -53,8 +53,8 @@ struct AdamWTensor {
   uint32_t first_block = 0;
   int32_t site = 0;
   float weight_decay = 0.0F;
-  bool gradient_is_bf16 = false;
-  bool weight_is_bf16 = false;
+  ElementFormat gradient_format = ElementFormat::f32;
+  ElementFormat weight_format = ElementFormat::f32;
   bool vectors = false;  // all may be read kVectorElements at a time
   void* gradient = nullptr;
   void* weight = nullptr;

@@ -105,17 +105,17 @@ __global__ void __launch_bounds__(kWarps* kLanes)
   if (block * kOfWarp >= tensor.elements) return;
   const LanePlace place = place_of_lane(block, tensor.elements);
   const bool vectors = tensor.vectors && place.is_full();
-  const DeviceRows weight_at{tensor.weight, 0, tensor.weight_is_bf16};
+  const DeviceRows weight_at{tensor.weight, 0, tensor.weight_format};
   const LaneElements gradient =
-      load_lane({tensor.gradient, 0, tensor.gradient_is_bf16}, place, vectors);
+      load_lane({tensor.gradient, 0, tensor.gradient_format}, place, vectors);
   LaneElements weight = load_lane(weight_at, place, vectors);
   const LaneCodes old_first = load_codes(tensor.codes[0], place, vectors);
   const LaneCodes old_second = load_codes(tensor.codes[1], place, vectors);
   const float first_scale = tensor.scales[0][block];
   const float second_scale = tensor.scales[1][block];
+  const bool rounds = tensor.weight_format == ElementFormat::bf16;
   LaneBits bits{};
-  if (tensor.weight_is_bf16)
-    bits = trade_bits(step.key, 0, block + tensor.first / kOfWarp, traded[warp]);
+  if (rounds) bits = trade_bits(step.key, 0, block + tensor.first / kOfWarp, traded[warp]);
   const StepConstants constants(launch.constants, step);
   LaneElements first;
   LaneElements second;
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(kWarps* kLanes)
         __fmul_rn(__fmaf_rn(-constants.step_size, direction, weight.at[i]), constants.keep);
     // A gradient that is not finite leaves the weight and takes the moments away.
     const bool takes_part = is_finite(gradient.at[i]) && place.has(i);
-    const float kept = tensor.weight_is_bf16 ? rounded(stepped, bits.of(i)) : stepped;
+    const float kept = rounds ? rounded(stepped, bits.of(i)) : stepped;
     weight.at[i] = takes_part ? kept : weight.at[i];
     first.at[i] = takes_part ? first.at[i] : 0.0F;
     second.at[i] = takes_part ? second.at[i] : 0.0F;

@@ -33,7 +33,7 @@ __device__ Elements<kCount> piece_of(const RankPieces& pieces, int32_t rank, int
                                 ? load<kCount>(pieces.own, i)
                                 : load<kCount>(pieces.received, rank * pieces.received.stride + i);
   if (pieces.rounds)
-    for (int k = 0; k < kCount; ++k) values.at[k] = bf16_to_float(float_to_bf16(values.at[k]));
+    for (int k = 0; k < kCount; ++k) values.at[k] = as_held(ElementFormat::bf16, values.at[k]);
   return values;
 }
 
@@ -60,8 +60,8 @@ __global__ void __launch_bounds__(kThreads) sum_kernel(RankPieces pieces, Table<
 
 // Whether elements from `first` on may be read as vectors.
 bool is_vector(const DeviceRows& operand, int64_t first) {
-  const int64_t bytes = operand.is_bf16 ? 2 : 4;
   constexpr uintptr_t kVectorBytes = 16;
+  const int64_t bytes = element_bytes(operand.format);
   return (reinterpret_cast<uintptr_t>(operand.data) + static_cast<uintptr_t>(first * bytes)) %
              kVectorBytes ==
          0;

@@ -84,7 +84,7 @@ __global__ void rms_norm_weight_grad_kernel(RmsNormGradRun run, float* partials)
   over_row<kCount>(walk.columns, [&](int64_t column) {
     Elements<kCount> total{};
     for (int i = 0; i < kCount; ++i) total.at[i] = sums.at(column, i);
-    store(DeviceRows{partials, walk.columns, false}, blockIdx.x * walk.columns + column, total);
+    store(DeviceRows{partials, walk.columns}, blockIdx.x * walk.columns + column, total);
   });
 }
 
@@ -113,7 +113,7 @@ void rms_norm_weight_grad(const RmsNormGradRun& run, const NormWeightGrad& weigh
                         : rms_norm_weight_grad_kernel<1>,
            shape, stream, run, weight.partials);
   }
-  sum_rows({weight.partials, walk.columns, false},
+  sum_rows({weight.partials, walk.columns},
            {blocks, walk.columns, weight.column_partials, weight.dw, weight.accumulate}, stream);
 }
 

@@ -74,11 +74,11 @@ struct Pairs {
     store(y, row * y.stride + place.column + place.apart, high);
   }
 
-  // As bf16 holds them.
-  __device__ void round() {
+  // As a tensor of this format holds them.
+  __device__ void round(ElementFormat format) {
     for (int k = 0; k < kCount; ++k) {
-      low.at[k] = bf16_to_float(float_to_bf16(low.at[k]));
-      high.at[k] = bf16_to_float(float_to_bf16(high.at[k]));
+      low.at[k] = as_held(format, low.at[k]);
+      high.at[k] = as_held(format, high.at[k]);
     }
   }
 };
@@ -109,7 +109,7 @@ struct Rotations {
       pairs.rotate(run.table, row * run.table.stride + place.i, part.width / 2, false);
     if (part.y.data != nullptr) {
       pairs.put(part.y, row, place);
-      if (part.y.is_bf16) pairs.round();
+      pairs.round(part.y.format);
     }
     if (part.cache.data == nullptr) return;
     const int64_t slot = run.slots[row];

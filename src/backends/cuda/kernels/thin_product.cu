@@ -45,7 +45,7 @@ __device__ uint32_t pair_of_tile(const uint16_t* tile, int element) {
   return *reinterpret_cast<const uint32_t*>(tile + element);
 }
 
-template <int kThin, bool kAcross, bool kSmallByDepth>
+template <int kThin, bool kAcross, bool kSmallByDepth, typename Format>
 struct ThinTiles {
   static constexpr int kLargeStride =
       tile_stride_of(kThinDepth);  // of both forms: tiles are square
@@ -112,8 +112,8 @@ struct ThinTiles {
       for (int j = 0; j < kThin / 8; j += 2) {
         uint32_t b[4];
         load_small(step, d, j, b);
-        multiply_add(sums[j], a, b[0], b[1]);
-        multiply_add(sums[j + 1], a, b[2], b[3]);
+        multiply_add(Format(), sums[j], a, b[0], b[1]);
+        multiply_add(Format(), sums[j + 1], a, b[2], b[3]);
       }
     }
   }
@@ -128,9 +128,9 @@ __device__ void finish_thin(const ThinRun& run, int64_t wide, int64_t thin, floa
   store_one(run.result, offset(run.result), value);
 }
 
-template <int kThin, bool kAcross, bool kSmallByDepth>
+template <int kThin, bool kAcross, bool kSmallByDepth, typename Format>
 __global__ void __launch_bounds__(kThreads) thin_product_kernel(ThinRun run) {
-  const ThinTiles<kThin, kAcross, kSmallByDepth> tiles{shared_memory<uint16_t>()};
+  const ThinTiles<kThin, kAcross, kSmallByDepth, Format> tiles{shared_memory<uint16_t>()};
   const int64_t wide = int64_t{blockIdx.x} * kThinWide;
   const int64_t all_steps = (run.depth + kThinDepth - 1) / kThinDepth;
   const int64_t share = (all_steps + run.parts - 1) / run.parts;
@@ -174,15 +174,23 @@ struct AddParts {
   }
 };
 
-template <int kThin, bool kAcross, bool kSmallByDepth>
-void launch_thin(const ThinRun& run, cudaStream_t stream) {
-  using Tiles = ThinTiles<kThin, kAcross, kSmallByDepth>;
+template <int kThin, bool kAcross, bool kSmallByDepth, typename Format>
+void launch_tiles(const ThinRun& run, cudaStream_t stream) {
+  using Tiles = ThinTiles<kThin, kAcross, kSmallByDepth, Format>;
   LaunchShape shape;
   shape.block.x = kThreads;
   shape.grid.x = static_cast<uint32_t>(ceil_div(run.wide, kThinWide));
   shape.grid.y = static_cast<uint32_t>(run.parts);
   shape.shared_bytes = kStages * Tiles::kStageElements * int32_t{sizeof(uint16_t)};
-  launch(thin_product_kernel<kThin, kAcross, kSmallByDepth>, shape, stream, run);
+  launch(thin_product_kernel<kThin, kAcross, kSmallByDepth, Format>, shape, stream, run);
+}
+
+template <int kThin, bool kAcross, bool kSmallByDepth>
+void launch_thin(const ThinRun& run, cudaStream_t stream) {
+  if (run.large.format == ElementFormat::f16)
+    launch_tiles<kThin, kAcross, kSmallByDepth, F16>(run, stream);
+  else
+    launch_tiles<kThin, kAcross, kSmallByDepth, Bf16>(run, stream);
 }
 
 template <int kThin>

@@ -9,7 +9,8 @@
 namespace snug::backends::cuda {
 
 // result = alpha * sum over depth of large[wide, depth] * small[depth, thin], plus beta * addend.
-// Both factors are bf16, their rows at multiples of 16 bytes and a multiple of 8 elements long.
+// Both factors are of one format of 16 bits, their rows at multiples of 16 bytes and a multiple of
+// 8 elements long.
 struct ThinRun {
   int64_t wide = 0;
   int64_t depth = 0;
@@ -19,7 +20,8 @@ struct ThinRun {
   bool across = false;
   bool small_by_depth = false;
   DeviceRows addend;  // read only where beta is not 0; as the result lies
-  DeviceRows result;  // (wide, thin), or (thin, wide) if `result_by_thin`; f32 or bf16
+  DeviceRows result;  // (wide, thin), or (thin, wide) if `result_by_thin`; f32 or of their
+                      // format
   bool result_by_thin = false;
   float alpha = 1.0F;
   float beta = 0.0F;

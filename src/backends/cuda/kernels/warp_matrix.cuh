@@ -1,21 +1,31 @@
 // Products of 16 x 16 by 16 x 8 matrices by a warp on the tensor cores, and what feeds them. With g
 // = lane / 4 and t = lane % 4, a lane holds:
-//   a (16, 16) bf16: [0] row g, [1] row g + 8, columns 2t and 2t + 1; [2], [3] the same rows,
-//   columns 2t + 8, + 9 b (16, 8) bf16:  [0] rows 2t and 2t + 1 of column g; [1] rows 2t + 8 and 2t
-//   + 9 c (16, 8) f32:   [0], [1] row g, columns 2t and 2t + 1; [2], [3] row g + 8
-// A pair is one word, the lower index in the lower half. (PTX ISA, mma.m16n8k16; ldmatrix;
-// cp.async.) The emulator has a file of the same path in its place.
+//   a (16, 16): [0] row g, [1] row g + 8, columns 2t and 2t + 1; [2], [3] the same rows, columns
+//               2t + 8 and 2t + 9
+//   b (16, 8):  [0] rows 2t and 2t + 1 of column g; [1] rows 2t + 8 and 2t + 9
+//   c (16, 8):  [0], [1] row g, columns 2t and 2t + 1; [2], [3] row g + 8
+// a and b are of one format of 16 bits, pairs of elements in words; c is f32. (PTX ISA,
+// mma.m16n8k16; ldmatrix; cp.async.) The emulator has a file of the same path in its place.
 #pragma once
 
 #include "backends/cuda/device.cuh"
+#include "backends/cuda/kernels/narrow_formats.cuh"
 
 namespace snug::backends::cuda {
 
 // c += a b.
-__device__ inline void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
+__device__ inline void multiply_add(Bf16, float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
                                     uint32_t b1) {
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+__device__ inline void multiply_add(F16, float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
+                                    uint32_t b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));

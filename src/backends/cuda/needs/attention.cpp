@@ -24,9 +24,9 @@ int64_t ranges_bytes(int64_t q_tokens, int64_t k_tokens) {
   return (q_tokens + k_tokens) * int64_t{sizeof(TokenRange)};
 }
 
-// A bf16 matrix whose rows begin at multiples of 16 bytes.
-bool has_bf16_vectors(const Tensor& tensor) {
-  return tensor.dtype == base::DType::bf16 && row_stride(tensor) % kVectorElements == 0 &&
+// A matrix of 16 bits an element whose rows begin at multiples of 16 bytes.
+bool has_narrow_vectors(const Tensor& tensor) {
+  return is_narrow(tensor.dtype) && row_stride(tensor) % kVectorElements == 0 &&
          tensor.view.offset % kVectorElements == 0;
 }
 
@@ -51,7 +51,7 @@ bool all_suit_cudnn(const Attributes& attention, const OperationView& view,
   return has_segments && takes_empty && attention.head_dim % 32 == 0 &&
          attention.head_dim <= kMaxDims &&
          std::all_of(tensors.begin(), tensors.end(),
-                     [](const Tensor* tensor) { return has_bf16_vectors(*tensor); });
+                     [](const Tensor* tensor) { return has_narrow_vectors(*tensor); });
 }
 
 // The library is given q, k, v, dq, dk and dv without gaps between their rows, which are columns of
@@ -102,14 +102,14 @@ SegmentScratch scratch_of(const Attributes& attention, const OperationView& view
   return scratch;
 }
 
-// Own kernels on the tensor cores read these operands as vectors of bf16.
+// Own kernels on the tensor cores read these operands as vectors of 16 bits each.
 template <typename Attributes>
 bool fits_tensor_cores(const Attributes& attention, int64_t shared_bytes, const Card& card,
                        std::initializer_list<const Tensor*> operands) {
   return attention.head_dim % kVectorElements == 0 && attention.head_dim <= kMaxMatrixDims &&
          shared_bytes <= card.shared_bytes &&
          std::all_of(operands.begin(), operands.end(),
-                     [](const Tensor* operand) { return has_bf16_vectors(*operand); });
+                     [](const Tensor* operand) { return has_narrow_vectors(*operand); });
 }
 
 // A block has 16 KiB under way (128 lanes, eight times 16 bytes), and 18 KiB a multiprocessor hide

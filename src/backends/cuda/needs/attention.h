@@ -11,9 +11,9 @@
 
 namespace snug::backends::cuda {
 
-// Whether cuDNN can do it: scores without cap, biases or sinks, bf16, heads of 32, 64, 96 or 128,
-// keys of the same tokens as the queries, segments of a known length and not so many that most of
-// its blocks would find none, and none of them empty where the library's version does not take
+// Whether cuDNN can do it: scores without cap, biases or sinks, bf16 or f16, heads of 32, 64, 96 or
+// 128, keys of the same tokens as the queries, segments of a known length and not so many that most
+// of its blocks would find none, and none of them empty where the library's version does not take
 // that, on a card of compute capability 9.0 to 10.x; a gradient where it need not be deterministic,
 // for the library adds in any order.
 bool suits_cudnn(const program::Attention& attention, const program::OperationView& view,

@@ -17,10 +17,10 @@ using program::Route;
 using program::RouteGrad;
 using program::Tensor;
 
-// A tensor whose rows kernels read in vectors of bf16; its bytes begin at a multiple of 16.
+// A tensor whose rows kernels read in vectors of 16 bits each; its bytes begin at a multiple of 16.
 bool is_read_in_vectors(const Tensor& tensor) {
   const int64_t stride = tensor.shape.rank() == 2 ? row_stride(tensor) : tensor.shape.columns();
-  return tensor.dtype == base::DType::bf16 && tensor.shape.columns() % kVectorElements == 0 &&
+  return is_narrow(tensor.dtype) && tensor.shape.columns() % kVectorElements == 0 &&
          stride % kVectorElements == 0 && tensor.view.offset % kVectorElements == 0;
 }
 

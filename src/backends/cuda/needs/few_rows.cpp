@@ -28,16 +28,16 @@ using program::SiluMul;
 using program::Tensor;
 using program::TensorId;
 
-// Rows of bf16 that kernels read in vectors, wherever the tensor lies in its arena.
+// Rows of 16 bits that kernels read in vectors, wherever the tensor lies in its arena.
 bool has_vectors(const Tensor& tensor) {
-  return tensor.dtype == base::DType::bf16 && tensor.shape.columns() % kVectorElements == 0 &&
+  return is_narrow(tensor.dtype) && tensor.shape.columns() % kVectorElements == 0 &&
          (tensor.shape.rank() < 2 || row_stride(tensor) % kVectorElements == 0) &&
          tensor.view.offset % kVectorElements == 0;
 }
 
 // The same of operands of one launch alone, of which a single row has no stride.
 bool can_read_vectors(const Tensor& tensor) {
-  return tensor.dtype == base::DType::bf16 && tensor.shape.columns() % kVectorElements == 0 &&
+  return is_narrow(tensor.dtype) && tensor.shape.columns() % kVectorElements == 0 &&
          (tensor.shape.rows() <= 1 || row_stride(tensor) % kVectorElements == 0) &&
          tensor.view.offset % kVectorElements == 0;
 }

@@ -18,7 +18,7 @@ namespace snug::backends::cuda {
 size_t few_rows_together(const program::Program& program, size_t first);
 
 // Which kernel for few rows computes y = x weight^T: that on tensor cores where both can be read in
-// vectors of bf16.
+// vectors of elements of 16 bits.
 program::ProductAlgorithm few_rows_algorithm(const program::Tensor& x,
                                              const program::Tensor& weight);
 // The same with a weight stored as NF4 codes.

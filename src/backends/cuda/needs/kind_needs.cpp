@@ -18,10 +18,8 @@ Result ask(const OperationView& view, F&& f) {
 
 }  // namespace
 
-// There are no kernels for fp16 yet.
 bool runs(const OperationView& view, const Card& card) {
-  return has_known_types(view) && !has_any_of(view, base::DType::f16) &&
-         ask<bool>(view, [&](const auto& attributes, const auto& kind) {
+  return has_known_types(view) && ask<bool>(view, [&](const auto& attributes, const auto& kind) {
            return kind.supports == nullptr || kind.supports(attributes, view, card);
          });
 }

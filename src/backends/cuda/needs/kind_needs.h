@@ -34,7 +34,8 @@ using program::OperationView;
 
 template <typename Struct>
 struct KindNeeds {
-  // Whether the card runs the operation. Null: it does, f32 and bf16 in any mix.
+  // Whether the card runs the operation. Null: it does, f32 with one of bf16 and
+  // f16 in any mix.
   bool (*supports)(const Struct&, const OperationView&, const Card&) = nullptr;
   // The attributes with what is decided for the card. Null: as they are.
   Struct (*decide)(const Struct&, const OperationView&, const Card&) = nullptr;

@@ -10,9 +10,7 @@ using program::Matmul;
 using program::ProductAlgorithm;
 
 bool supports_product(base::DType a, base::DType b, base::DType c) {
-  if (a != b) return false;
-  return a == base::DType::f32 ? c == base::DType::f32
-                               : c == base::DType::f32 || c == base::DType::bf16;
+  return a == b && (c == a || c == base::DType::f32);
 }
 
 bool has_few_rows(const Matmul& matmul, const OperationView& view) {

@@ -110,8 +110,10 @@ bool supports(const AdamW& adamw, const OperationView& view, const Card&) {
   return view[adamw.has_master ? AdamW::kMaster : AdamW::kWeight].dtype == base::DType::f32;
 }
 
+// A weight in bf16 is rounded stochastically; of one in f16 the master is stepped.
 bool supports(const AdamW8bit&, const OperationView& view, const Card&) {
-  return are_floats<AdamW8bit>(view, {AdamW8bit::kGradient, AdamW8bit::kWeight}) &&
+  return !has_any_of(view, base::DType::f16) &&
+         are_floats<AdamW8bit>(view, {AdamW8bit::kGradient, AdamW8bit::kWeight}) &&
          view[AdamW8bit::kFirstScale].dtype == base::DType::f32 &&
          view[AdamW8bit::kSecondScale].dtype == base::DType::f32;
 }

@@ -1,4 +1,4 @@
-// Kinds whose kernels take any rows of f32 and bf16, and at most sums of columns as scratch.
+// Kinds whose kernels take any rows of floats, and at most sums of columns as scratch.
 #include "backends/collective_scratch.h"
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/few_rows.h"

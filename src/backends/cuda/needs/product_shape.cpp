@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kVectorBytes = 16;
 
 bool allows_vectors(const StoredMatrix& matrix) {
-  return matrix.dtype == base::DType::bf16 && matrix.alignment_bytes >= kVectorBytes &&
+  return is_narrow(matrix.dtype) && matrix.alignment_bytes >= kVectorBytes &&
          matrix.columns % kVectorElements == 0 && matrix.stride % kVectorElements == 0;
 }
 
@@ -40,6 +40,7 @@ bool is_result_by_thin(const ProductShape& shape) {
 
 bool is_thin_product(const ProductShape& shape) {
   if (!allows_vectors(shape.a) || !allows_vectors(shape.b)) return false;
+  if (shape.a.dtype != shape.b.dtype) return false;
   if (shape.transpose_a && shape.transpose_b) return false;
   return is_thin(is_result_by_thin(shape) ? shape.c.rows : shape.c.columns);
 }

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "backends/cuda/device.cuh"
-#include "base/dtype.h"
+#include "backends/cuda/kernels/narrow_formats.cuh"
 
 namespace snug::backends::cuda {
 
@@ -17,11 +17,13 @@ struct LaneMatrices {
   uint32_t b[2];
 };
 
-inline float half_of(uint32_t word, int half) {
-  return base::to_float(base::BFloat16{static_cast<uint16_t>(word >> (16 * half))});
+template <typename Format>
+float half_of(uint32_t word, int half) {
+  return Format::widen(word >> (16 * half) & 0xffffU);
 }
 
-inline void multiply_add_of_warp(const uint64_t* lanes) {
+template <typename Format>
+void multiply_add_of_warp(const uint64_t* lanes) {
   const auto matrices = [&](int lane) -> const LaneMatrices& {
     return *reinterpret_cast<const LaneMatrices*>(lanes[lane]);
   };
@@ -32,8 +34,8 @@ inline void multiply_add_of_warp(const uint64_t* lanes) {
     const int pair = 2 * (lane % 4);
     for (int half = 0; half < 2; ++half)
       for (int i = 0; i < 4; ++i) {
-        a[g + i % 2 * 8][pair + i / 2 * 8 + half] = half_of(matrices(lane).a[i], half);
-        if (i < 2) b[pair + i * 8 + half][g] = half_of(matrices(lane).b[i], half);
+        a[g + i % 2 * 8][pair + i / 2 * 8 + half] = half_of<Format>(matrices(lane).a[i], half);
+        if (i < 2) b[pair + i * 8 + half][g] = half_of<Format>(matrices(lane).b[i], half);
       }
   }
   float c[16][8] = {};
@@ -45,10 +47,11 @@ inline void multiply_add_of_warp(const uint64_t* lanes) {
       matrices(lane).c[i] += c[lane / 4 + i / 2 * 8][2 * (lane % 4) + i % 2];
 }
 
-inline void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+template <typename Format>
+void multiply_add(Format, float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
   const LaneMatrices mine{c, a, {b0, b1}};
   cuda_emulator::exchange(cuda_emulator::Exchange::product, reinterpret_cast<uintptr_t>(&mine),
-                          multiply_add_of_warp);
+                          multiply_add_of_warp<Format>);
 }
 
 // Of the lanes' rows, eight a matrix: where the hardware would fault, or read a matrix in several
