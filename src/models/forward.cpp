@@ -33,6 +33,7 @@ class Forward : ForwardBuilder {
     declare_weights();
     make_rotary_tables();
     if (runs_encoder()) encode();
+    layer_ = stack_.encoder_layers();  // where the decoder's begin
     const TensorId hidden = through_layers(embed(), layers());
     balance_experts();
     head(norm(hidden, stack_.final_norm, "final.norm"));
