@@ -330,7 +330,7 @@ void add_biased_cases(CaseList& list) {
        .buckets = 32,
        .max_distance = 128}};
   for (const Form& form : kBiased) {
-    std::vector<Bounds> table{whole(17), whole(131), packed(list.random, 130), chunk(33, 31, 64),
+    std::vector<Bounds> table{whole(17), packed(list.random, 130), chunk(33, 31, 64),
                               decode(list.random, 3, 37)};
     if (!form.causal) table.push_back(crossed({9, 1, 40}, {23, 4, 17}));
     for (const Bounds& bounds : table) add_case(list, form, bounds, {});

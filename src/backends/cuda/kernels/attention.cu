@@ -48,8 +48,8 @@ struct RowState {
   float output[kWarpRows][kColumns];
 };
 
-template <int kColumns, bool kAdjusts>
-__global__ void attention_kernel(AttentionRun run) {
+template <int kColumns, bool kAdjusts, bool kBiased>
+__device__ void attend(const AttentionRun& run) {
   const AttentionForm& form = run.shape.form;
   const int64_t first = int64_t{blockIdx.x} * kTileRows;
   const int64_t head = blockIdx.y;
@@ -63,8 +63,8 @@ __global__ void attention_kernel(AttentionRun run) {
   const int64_t head_column = head * form.head_dim;
   load_tile<kColumns>(q_tile,
                       {run.q, first, run.shape.q_tokens, run.keys, head_column, form.head_dim});
-  const ScoreAdjustment adjustment(form, head, 1.0F);
-  const int32_t my_diagonal = diagonal_of(run.shape, first + lane_of_thread(), mine);
+  const ScoreAdjustment<kBiased> adjustment(form, head, 1.0F);
+  const int32_t my_diagonal = diagonal_of<kBiased>(run.shape, first + lane_of_thread(), mine);
   RowState<kColumns> state;
   for (int r = 0; r < kWarpRows; ++r) {
     state.largest[r] = -INFINITY;
@@ -116,14 +116,24 @@ __global__ void attention_kernel(AttentionRun run) {
                        scale, state.output);
 }
 
+template <int kColumns, bool kAdjusts>
+__global__ void attention_kernel(AttentionRun run) {
+  attend<kColumns, kAdjusts, false>(run);
+}
+template <int kColumns>
+__global__ void attention_bias_kernel(AttentionRun run) {
+  attend<kColumns, true, true>(run);
+}
+
 template <int kColumns>
 struct Forward {
   static void launch(const AttentionRun& run, cudaStream_t stream) {
     const AttentionForm& form = run.shape.form;
-    cuda::launch(
-        are_adjusted(form) ? attention_kernel<kColumns, true> : attention_kernel<kColumns, false>,
-        tiles_of(run.shape.q_tokens, form.heads, attention_shared_bytes(form.head_dim)), stream,
-        run);
+    cuda::launch(is_biased(form)      ? attention_bias_kernel<kColumns>
+                 : are_adjusted(form) ? attention_kernel<kColumns, true>
+                                      : attention_kernel<kColumns, false>,
+                 tiles_of(run.shape.q_tokens, form.heads, attention_shared_bytes(form.head_dim)),
+                 stream, run);
   }
 };
 

@@ -44,9 +44,9 @@ __device__ Weights weights_of(bool visible, const AdjustedScore& score, float d_
 }
 
 // Of a product of query and key, `distance` as in ScoreAdjustment.
-template <bool kAdjusts>
-__device__ AdjustedScore score_of(const ScoreAdjustment& adjustment, float scale, float product,
-                                  int64_t distance) {
+template <bool kAdjusts, bool kBiased>
+__device__ AdjustedScore score_of(const ScoreAdjustment<kBiased>& adjustment, float scale,
+                                  float product, int64_t distance) {
   if constexpr (kAdjusts)
     return adjustment.at(product, distance);
   else
@@ -94,7 +94,7 @@ __device__ float value_at(const float* values, const AttentionShape& shape, int6
   return token < shape.q_tokens ? values[head * shape.q_tokens + token] : 0.0F;
 }
 
-template <int kColumns, bool kAdjusts, bool kSumsBias>
+template <int kColumns, bool kAdjusts, bool kBiased, bool kSumsBias>
 __device__ void walk_keys(const AttentionGradRun& run) {
   const AttentionForm& form = run.shape.form;
   const Tiles<kColumns> tiles;
@@ -104,8 +104,8 @@ __device__ void walk_keys(const AttentionGradRun& run) {
   const TokenRange mine = range_of_lane(run.keys, first, run.shape.q_tokens);
   const TokenRange all = union_of_lanes(mine);
   tiles.load_queries(run, first, head);
-  const ScoreAdjustment adjustment(form, head, 1.0F);
-  const int32_t my_diagonal = diagonal_of(run.shape, first + lane_of_thread(), mine);
+  const ScoreAdjustment<kBiased> adjustment(form, head, 1.0F);
+  const int32_t my_diagonal = diagonal_of<kBiased>(run.shape, first + lane_of_thread(), mine);
   BiasSums<kSumsBias> bias_sums(tiles.end, form.biases);
   float dq[kWarpRows][kColumns];
   clear(dq);
@@ -124,11 +124,11 @@ __device__ void walk_keys(const AttentionGradRun& run) {
                             __shfl_sync(kWholeWarp, mine.end, row)};
       const int32_t diagonal = kAdjusts ? __shfl_sync(kWholeWarp, my_diagonal, row) : 0;
       const int64_t lane_key = key + lane_of_thread();
-      const Weights weights =
-          weights_of(is_in(keys, lane_key),
-                     score_of<kAdjusts>(adjustment, form.scale, scores[r], lane_key - diagonal),
-                     d_probabilities[r], value_at(run.lse, run.shape, head, first + row),
-                     value_at(run.delta, run.shape, head, first + row));
+      const Weights weights = weights_of(
+          is_in(keys, lane_key),
+          score_of<kAdjusts, kBiased>(adjustment, form.scale, scores[r], lane_key - diagonal),
+          d_probabilities[r], value_at(run.lse, run.shape, head, first + row),
+          value_at(run.delta, run.shape, head, first + row));
       tiles.d_scores[row * kLanes + lane_of_thread()] = weights.d_product;
       bias_sums.add(diagonal - static_cast<int32_t>(key), weights.d_score);
     }
@@ -145,16 +145,15 @@ __device__ void walk_keys(const AttentionGradRun& run) {
 
 template <int kColumns, bool kAdjusts>
 __global__ void query_gradient_kernel(AttentionGradRun run) {
-  walk_keys<kColumns, kAdjusts, false>(run);
+  walk_keys<kColumns, kAdjusts, false, false>(run);
 }
-// With the sums of a bias.
-template <int kColumns>
+template <int kColumns, bool kSumsBias>
 __global__ void query_bias_kernel(AttentionGradRun run) {
-  walk_keys<kColumns, true, true>(run);
+  walk_keys<kColumns, true, true, kSumsBias>(run);
 }
 
 // Adds what the tile of queries from `first` on gives to the block's keys.
-template <int kColumns, bool kAdjusts>
+template <int kColumns, bool kAdjusts, bool kBiased>
 __device__ void add_queries(const AttentionGradRun& run, const Tiles<kColumns>& tiles,
                             int64_t first_key, int64_t first, int64_t head,
                             float (&dk)[kWarpRows][kColumns], float (&dv)[kWarpRows][kColumns]) {
@@ -163,8 +162,8 @@ __device__ void add_queries(const AttentionGradRun& run, const Tiles<kColumns>& 
   const TokenRange keys = range_of_lane(run.keys, first, run.shape.q_tokens);
   const float lse = value_at(run.lse, run.shape, head, query);
   const float delta = value_at(run.delta, run.shape, head, query);
-  const int32_t diagonal = diagonal_of(run.shape, query, keys);
-  const ScoreAdjustment adjustment(form, head, 1.0F);
+  const int32_t diagonal = diagonal_of<kBiased>(run.shape, query, keys);
+  const ScoreAdjustment<kBiased> adjustment(form, head, 1.0F);
   float scores[kWarpRows];
   float d_probabilities[kWarpRows];
   multiply_rows<kColumns>(tiles.k, tiles.q, form.head_dim, scores);
@@ -173,7 +172,7 @@ __device__ void add_queries(const AttentionGradRun& run, const Tiles<kColumns>& 
     const int row = first_row_of_warp() + r;
     const int64_t key = first_key + row;
     const AdjustedScore score =
-        score_of<kAdjusts>(adjustment, form.scale, scores[r], key - diagonal);
+        score_of<kAdjusts, kBiased>(adjustment, form.scale, scores[r], key - diagonal);
     const Weights weights = weights_of(is_in(keys, key), score, d_probabilities[r], lse, delta);
     tiles.probabilities[row * kLanes + lane_of_thread()] = weights.probability;
     tiles.d_scores[row * kLanes + lane_of_thread()] = weights.d_product;
@@ -183,8 +182,8 @@ __device__ void add_queries(const AttentionGradRun& run, const Tiles<kColumns>& 
   add_weighted_rows<kColumns>(tiles.probabilities, tiles.d_o, dv);
 }
 
-template <int kColumns, bool kAdjusts>
-__global__ void key_gradient_kernel(AttentionGradRun run) {
+template <int kColumns, bool kAdjusts, bool kBiased>
+__device__ void walk_queries(const AttentionGradRun& run) {
   const AttentionForm& form = run.shape.form;
   const Tiles<kColumns> tiles;
   const int64_t first = int64_t{blockIdx.x} * kTileRows;
@@ -203,7 +202,7 @@ __global__ void key_gradient_kernel(AttentionGradRun run) {
       __syncthreads();
       tiles.load_queries(run, query, head);
       __syncthreads();
-      add_queries<kColumns, kAdjusts>(run, tiles, first, query, head, dk, dv);
+      add_queries<kColumns, kAdjusts, kBiased>(run, tiles, first, query, head, dk, dv);
     }
   float scale[kWarpRows];
   float one[kWarpRows];
@@ -218,28 +217,45 @@ __global__ void key_gradient_kernel(AttentionGradRun run) {
                        dv);
 }
 
+template <int kColumns, bool kAdjusts>
+__global__ void key_gradient_kernel(AttentionGradRun run) {
+  walk_queries<kColumns, kAdjusts, false>(run);
+}
+template <int kColumns>
+__global__ void key_bias_kernel(AttentionGradRun run) {
+  walk_queries<kColumns, true, true>(run);
+}
+
+using GradientKernel = void (*)(AttentionGradRun);
+
+template <int kColumns>
+GradientKernel query_kernel_of(const AttentionGradRun& run) {
+  if (run.bias_sums != nullptr) return query_bias_kernel<kColumns, true>;
+  if (is_biased(run.shape.form)) return query_bias_kernel<kColumns, false>;
+  if (are_adjusted(run.shape.form)) return query_gradient_kernel<kColumns, true>;
+  return query_gradient_kernel<kColumns, false>;
+}
+
+template <int kColumns>
+GradientKernel key_kernel_of(const AttentionGradRun& run) {
+  if (is_biased(run.shape.form)) return key_bias_kernel<kColumns>;
+  if (are_adjusted(run.shape.form)) return key_gradient_kernel<kColumns, true>;
+  return key_gradient_kernel<kColumns, false>;
+}
+
 template <int kColumns>
 struct Backward {
   static void launch(const AttentionGradRun& run, cudaStream_t stream) {
-    if (are_adjusted(run.shape.form))
-      launch_both<true>(run, stream);
-    else
-      launch_both<false>(run, stream);
-  }
-
-  template <bool kAdjusts>
-  static void launch_both(const AttentionGradRun& run, cudaStream_t stream) {
     const AttentionForm& form = run.shape.form;
-    const bool sums_bias = run.bias_sums != nullptr;
     const int32_t shared_bytes = attention_grad_shared_bytes(form.head_dim);
-    const int64_t sums_bytes = sums_bias ? bias_shared_bytes(form.biases.reach) : 0;
+    const int64_t sums = run.bias_sums != nullptr ? bias_shared_bytes(form.biases.reach) : 0;
     if (run.shape.q_tokens > 0)
       cuda::launch(
-          sums_bias ? query_bias_kernel<kColumns> : query_gradient_kernel<kColumns, kAdjusts>,
-          tiles_of(run.shape.q_tokens, form.heads, shared_bytes + static_cast<int32_t>(sums_bytes)),
+          query_kernel_of<kColumns>(run),
+          tiles_of(run.shape.q_tokens, form.heads, shared_bytes + static_cast<int32_t>(sums)),
           stream, run);
     if (run.shape.k_tokens > 0)
-      cuda::launch(key_gradient_kernel<kColumns, kAdjusts>,
+      cuda::launch(key_kernel_of<kColumns>(run),
                    tiles_of(run.shape.k_tokens, form.kv_heads, shared_bytes), stream, run);
   }
 };

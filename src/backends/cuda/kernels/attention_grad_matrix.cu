@@ -17,14 +17,12 @@ using Ring = TileRing<kColumns, kDims>;
 // What a query gives to its scores. The exponential of its probabilities is a power of two.
 struct QueryState {
   TokenRange keys;
-  int32_t diagonal = 0;
   float lse = 0.0F;  // times log2(e)
   float delta = 0.0F;
 
   __device__ QueryState(const AttentionGradRun& run, int64_t head, int64_t query) {
     if (query >= run.shape.q_tokens) return;
     keys = run.keys[query];
-    diagonal = diagonal_of(run.shape, query, keys);
     lse = run.lse[head * run.shape.q_tokens + query] * kLog2OfE;
     delta = run.delta[head * run.shape.q_tokens + query];
   }
@@ -72,7 +70,7 @@ struct ScaledQuery {
   }
 };
 
-template <int kDims, bool kAdjusts, bool kSumsBias, typename Format>
+template <int kDims, bool kAdjusts, bool kBiased, bool kSumsBias, typename Format>
 __device__ void walk_keys(const AttentionGradRun& run) {
   const AttentionForm& form = run.shape.form;
   const FragmentPlace place;
@@ -89,7 +87,10 @@ __device__ void walk_keys(const AttentionGradRun& run) {
   const QueryState queries[2] = {{run, head, first + place.row(0)},
                                  {run, head, first + place.row(1)}};
   const float scale_of_power = form.scale * kLog2OfE;
-  const ScoreAdjustment adjustment(form, head, kLog2OfE);
+  const int32_t diagonals[2] = {
+      diagonal_of<kBiased>(run.shape, first + place.row(0), queries[0].keys),
+      diagonal_of<kBiased>(run.shape, first + place.row(1), queries[1].keys)};
+  const ScoreAdjustment<kBiased> adjustment(form, head, kLog2OfE);
   BiasTileSums<kSumsBias> bias_sums(ring.end(), form.biases);
   float dq[kDims / 8][4];
   clear_tiles(dq);
@@ -124,7 +125,7 @@ __device__ void walk_keys(const AttentionGradRun& run) {
         for (int i = 2 * upper; i < 2 * upper + 2; ++i) {
           const int of_tile = 8 * j + i % 2;
           if constexpr (kAdjusts) {
-            const int32_t distance = tile.token + 2 * place.t + of_tile - queries[upper].diagonal;
+            const int32_t distance = tile.token + 2 * place.t + of_tile - diagonals[upper];
             bias_sums.keep(
                 place.g + 8 * upper, 2 * place.t + of_tile,
                 query.differentiate(seen.contains(of_tile), adjustment.at(scores[j][i], distance),
@@ -134,7 +135,7 @@ __device__ void walk_keys(const AttentionGradRun& run) {
           }
         }
     }
-    bias_sums.add_tile(queries[0].diagonal - tile.token, queries[1].diagonal - tile.token);
+    bias_sums.add_tile(diagonals[0] - tile.token, diagonals[1] - tile.token);
     add_weighted_tiles<kDims, Format>(d_scores, ring.first(stage), dq);
     tile = next;
   }
@@ -146,21 +147,20 @@ __device__ void walk_keys(const AttentionGradRun& run) {
 
 template <int kDims, bool kAdjusts, typename Format>
 __global__ void __launch_bounds__(kMatrixThreads) query_matrix_kernel(AttentionGradRun run) {
-  walk_keys<kDims, kAdjusts, false, Format>(run);
+  walk_keys<kDims, kAdjusts, false, false, Format>(run);
 }
-// With the sums of a bias.
-template <int kDims, typename Format>
+template <int kDims, bool kSumsBias, typename Format>
 __global__ void __launch_bounds__(kMatrixThreads) query_bias_kernel(AttentionGradRun run) {
-  walk_keys<kDims, true, true, Format>(run);
+  walk_keys<kDims, true, true, kSumsBias, Format>(run);
 }
 
 // Adds what the queries of one tile give to the block's keys.
-template <int kDims, bool kAdjusts, typename Format>
+template <int kDims, bool kAdjusts, bool kBiased, typename Format>
 __device__ void add_tile(const uint16_t* k, const uint16_t* v, const uint16_t* q,
                          const uint16_t* d_o, const QueryStates& states,
                          const AttentionShape& shape, int64_t first_query, int64_t first_key,
-                         float scale, const ScoreAdjustment& adjustment, float (&dk)[kDims / 8][4],
-                         float (&dv)[kDims / 8][4]) {
+                         float scale, const ScoreAdjustment<kBiased>& adjustment,
+                         float (&dk)[kDims / 8][4], float (&dv)[kDims / 8][4]) {
   const FragmentPlace place;
   float scores[kTiles][4];
   float d_scores[kTiles][4];
@@ -180,7 +180,8 @@ __device__ void add_tile(const uint16_t* k, const uint16_t* v, const uint16_t* q
         float& d_score = d_scores[j][2 * upper + odd];
         if constexpr (kAdjusts) {
           const int32_t distance =
-              key + 8 * upper - diagonal_of(shape, first_query + column, states.keys[column]);
+              key + 8 * upper -
+              diagonal_of<kBiased>(shape, first_query + column, states.keys[column]);
           query.differentiate(seen.contains(8 * upper), adjustment.at(score, distance), score,
                               d_score);
         } else {
@@ -206,8 +207,8 @@ struct QueryWalk {
   }
 };
 
-template <int kDims, bool kAdjusts, typename Format>
-__global__ void __launch_bounds__(kMatrixThreads) key_matrix_kernel(AttentionGradRun run) {
+template <int kDims, bool kAdjusts, bool kBiased, typename Format>
+__device__ void walk_queries(const AttentionGradRun& run) {
   const AttentionForm& form = run.shape.form;
   const int64_t first = int64_t{blockIdx.x} * kBlockRows;
   const auto kv_head = static_cast<int>(blockIdx.y);
@@ -238,16 +239,16 @@ __global__ void __launch_bounds__(kMatrixThreads) key_matrix_kernel(AttentionGra
   QueryWalk walk{ranges, (kv_head + 1) * group, kv_head * group, ranges.first<kColumns>()};
   begin_queries(0, walk);
   for (int stage = 0; !walk.is_end(); stage = 1 - stage) {
-    const ScoreAdjustment adjustment(form, walk.head, kLog2OfE);  // of this tile's head
+    const ScoreAdjustment<kBiased> adjustment(form, walk.head, kLog2OfE);  // of this tile's head
     const int32_t first_query = walk.tile.token;
     walk.step();
     wait_for_batches<0>();
     // The tile is there, and all have read the one that the next takes the place of.
     __syncthreads();
     begin_queries(1 - stage, walk);
-    add_tile<kDims, kAdjusts, Format>(k, v, ring.first(stage), ring.second(stage), states[stage],
-                                      run.shape, first_query, first, form.scale * kLog2OfE,
-                                      adjustment, dk, dv);
+    add_tile<kDims, kAdjusts, kBiased, Format>(k, v, ring.first(stage), ring.second(stage),
+                                               states[stage], run.shape, first_query, first,
+                                               form.scale * kLog2OfE, adjustment, dk, dv);
   }
   finish_batches();
   const float scale[2] = {form.scale, form.scale};
@@ -257,28 +258,45 @@ __global__ void __launch_bounds__(kMatrixThreads) key_matrix_kernel(AttentionGra
 }
 
 template <int kDims, bool kAdjusts, typename Format>
-void launch_both(const AttentionGradRun& run, cudaStream_t stream) {
-  const AttentionShape& shape = run.shape;
-  const bool sums_bias = run.bias_sums != nullptr;
-  const int32_t shared_bytes = attention_grad_matrix_shared_bytes(kDims);
-  const int64_t sums_bytes = sums_bias ? bias_matrix_shared_bytes(shape.form.biases.reach) : 0;
-  if (shape.q_tokens > 0)
-    launch(
-        sums_bias ? query_bias_kernel<kDims, Format> : query_matrix_kernel<kDims, kAdjusts, Format>,
-        matrix_tiles_of(shape.q_tokens, shape.form.heads,
-                        shared_bytes + static_cast<int32_t>(sums_bytes)),
-        stream, run);
-  if (shape.k_tokens > 0)
-    launch(key_matrix_kernel<kDims, kAdjusts, Format>,
-           matrix_tiles_of(shape.k_tokens, shape.form.kv_heads, shared_bytes), stream, run);
+__global__ void __launch_bounds__(kMatrixThreads) key_matrix_kernel(AttentionGradRun run) {
+  walk_queries<kDims, kAdjusts, false, Format>(run);
+}
+template <int kDims, typename Format>
+__global__ void __launch_bounds__(kMatrixThreads) key_bias_kernel(AttentionGradRun run) {
+  walk_queries<kDims, true, true, Format>(run);
+}
+
+using GradientKernel = void (*)(AttentionGradRun);
+
+template <int kDims, typename Format>
+GradientKernel query_kernel_of(const AttentionGradRun& run) {
+  if (run.bias_sums != nullptr) return query_bias_kernel<kDims, true, Format>;
+  if (is_biased(run.shape.form)) return query_bias_kernel<kDims, false, Format>;
+  if (are_adjusted(run.shape.form)) return query_matrix_kernel<kDims, true, Format>;
+  return query_matrix_kernel<kDims, false, Format>;
+}
+
+template <int kDims, typename Format>
+GradientKernel key_kernel_of(const AttentionGradRun& run) {
+  if (is_biased(run.shape.form)) return key_bias_kernel<kDims, Format>;
+  if (are_adjusted(run.shape.form)) return key_matrix_kernel<kDims, true, Format>;
+  return key_matrix_kernel<kDims, false, Format>;
 }
 
 template <int kDims, typename Format>
 void launch_matrix(const AttentionGradRun& run, cudaStream_t stream) {
-  if (are_adjusted(run.shape.form))
-    launch_both<kDims, true, Format>(run, stream);
-  else
-    launch_both<kDims, false, Format>(run, stream);
+  const AttentionShape& shape = run.shape;
+  const int32_t shared_bytes = attention_grad_matrix_shared_bytes(kDims);
+  const int64_t sums =
+      run.bias_sums != nullptr ? bias_matrix_shared_bytes(shape.form.biases.reach) : 0;
+  if (shape.q_tokens > 0)
+    launch(query_kernel_of<kDims, Format>(run),
+           matrix_tiles_of(shape.q_tokens, shape.form.heads,
+                           shared_bytes + static_cast<int32_t>(sums)),
+           stream, run);
+  if (shape.k_tokens > 0)
+    launch(key_kernel_of<kDims, Format>(run),
+           matrix_tiles_of(shape.k_tokens, shape.form.kv_heads, shared_bytes), stream, run);
 }
 
 template <typename Format>

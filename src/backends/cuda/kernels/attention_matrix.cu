@@ -29,10 +29,11 @@ struct SoftmaxState {
 
 // Turns scores of the tile from `key` on into weights beneath each row's new maximum; factor: what
 // its earlier sums are worth. scale: of the scores, times log2(e), where they are not adjusted.
-template <bool kAdjusts>
+template <bool kAdjusts, bool kBiased>
 __device__ void weigh(float (&scores)[kTiles][4], const TokenRange (&keys)[2],
                       const int32_t (&diagonals)[2], int32_t key, float scale,
-                      const ScoreAdjustment& adjustment, SoftmaxState& state, float (&factor)[2]) {
+                      const ScoreAdjustment<kBiased>& adjustment, SoftmaxState& state,
+                      float (&factor)[2]) {
   const FragmentPlace place;
 #pragma unroll
   for (int upper = 0; upper < 2; ++upper) {
@@ -71,9 +72,8 @@ __device__ void weigh(float (&scores)[kTiles][4], const TokenRange (&keys)[2],
 // Blocks of a multiprocessor: as many as its shared memory and registers hold without spills.
 constexpr int blocks_of(int dims) { return dims > 64 ? 2 : 3; }
 
-template <int kDims, bool kAdjusts, typename Format>
-__global__ void __launch_bounds__(kMatrixThreads, blocks_of(kDims))
-    attention_matrix_kernel(AttentionRun run) {
+template <int kDims, bool kAdjusts, bool kBiased, typename Format>
+__device__ void attend(const AttentionRun& run) {
   const AttentionForm& form = run.shape.form;
   const FragmentPlace place;
   const int64_t first = int64_t{blockIdx.x} * kBlockRows;
@@ -88,9 +88,9 @@ __global__ void __launch_bounds__(kMatrixThreads, blocks_of(kDims))
   const BlockRanges ranges(run.keys, first, q_tokens);
   const TokenRange keys[2] = {range_at(run.keys, first + place.row(0), q_tokens),
                               range_at(run.keys, first + place.row(1), q_tokens)};
-  const int32_t diagonals[2] = {diagonal_of(run.shape, first + place.row(0), keys[0]),
-                                diagonal_of(run.shape, first + place.row(1), keys[1])};
-  const ScoreAdjustment adjustment(form, head, kLog2OfE);
+  const int32_t diagonals[2] = {diagonal_of<kBiased>(run.shape, first + place.row(0), keys[0]),
+                                diagonal_of<kBiased>(run.shape, first + place.row(1), keys[1])};
+  const ScoreAdjustment<kBiased> adjustment(form, head, kLog2OfE);
   SoftmaxState state;
   float output[kDims / 8][4];
   clear_tiles(output);
@@ -117,8 +117,8 @@ __global__ void __launch_bounds__(kMatrixThreads, blocks_of(kDims))
     float scores[kTiles][4];
     multiply_tiles<kDims, Format>(q, ring.first(stage), scores);
     float factor[2];
-    weigh<kAdjusts>(scores, keys, diagonals, tile.token, form.scale * kLog2OfE, adjustment, state,
-                    factor);
+    weigh<kAdjusts, kBiased>(scores, keys, diagonals, tile.token, form.scale * kLog2OfE, adjustment,
+                             state, factor);
 #pragma unroll
     for (int j = 0; j < kDims / 8; ++j)
 #pragma unroll
@@ -139,11 +139,23 @@ __global__ void __launch_bounds__(kMatrixThreads, blocks_of(kDims))
   store_tiles<kDims>({run.o, first, q_tokens, q_column, form.head_dim}, scale, output);
 }
 
+template <int kDims, bool kAdjusts, typename Format>
+__global__ void __launch_bounds__(kMatrixThreads, blocks_of(kDims))
+    attention_matrix_kernel(AttentionRun run) {
+  attend<kDims, kAdjusts, false, Format>(run);
+}
+template <int kDims, typename Format>
+__global__ void __launch_bounds__(kMatrixThreads, blocks_of(kDims))
+    attention_bias_kernel(AttentionRun run) {
+  attend<kDims, true, true, Format>(run);
+}
+
 template <int kDims, typename Format>
 void launch_matrix(const AttentionRun& run, cudaStream_t stream) {
   const AttentionShape& shape = run.shape;
-  launch(are_adjusted(shape.form) ? attention_matrix_kernel<kDims, true, Format>
-                                  : attention_matrix_kernel<kDims, false, Format>,
+  launch(is_biased(shape.form)      ? attention_bias_kernel<kDims, Format>
+         : are_adjusted(shape.form) ? attention_matrix_kernel<kDims, true, Format>
+                                    : attention_matrix_kernel<kDims, false, Format>,
          matrix_tiles_of(shape.q_tokens, shape.form.heads, matrix_shared_bytes(1, kKeys, kDims)),
          stream, run);
 }

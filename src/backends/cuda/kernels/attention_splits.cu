@@ -218,15 +218,13 @@ __device__ void store_block(const AttentionSplitsRun& run, const SplitPlace& pla
   }
 }
 
-template <int kHeads, typename Format, bool kAdjusts>
-__global__ void __launch_bounds__(kSplitThreads) attention_splits_kernel(AttentionSplitsRun run) {
-  wait_for_kernels_before();
+template <int kHeads, typename Format, bool kAdjusts, bool kBiased>
+__device__ void attend(const AttentionSplitsRun& run) {
   const AttentionForm& form = run.segments.shape.form;
   const SplitPlace place(run, kHeads);
   const SplitLane lane(form.head_dim);
   const TokenRange keys = keys_of(run.segments, place.query);
-  const int64_t diagonal =
-      form.biases.zero == nullptr ? int64_t{keys.end} - 1 : diagonal_of(run.segments, place.query);
+  const int64_t diagonal = kBiased ? diagonal_of(run.segments, place.query) : int64_t{keys.end} - 1;
   const int64_t column = place.kv_head * form.head_dim + lane.column;
   const int count = form.head_dim - lane.column;  // columns from there on
   float query[kHeads][kVectorElements];
@@ -242,7 +240,8 @@ __global__ void __launch_bounds__(kSplitThreads) attention_splits_kernel(Attenti
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
       // A head beyond the last has no bias, and its sums are not used.
-      const ScoreAdjustment adjustment(form, h < place.heads ? place.head + h : place.head, 1.0F);
+      const int64_t head = !kBiased || h < place.heads ? place.head + h : place.head;
+      const ScoreAdjustment<kBiased> adjustment(form, head, 1.0F);
       float scores[kSplitKeys];
       for (int k = 0; k < kSplitKeys; ++k) {
         float product = 0.0F;
@@ -261,6 +260,17 @@ __global__ void __launch_bounds__(kSplitThreads) attention_splits_kernel(Attenti
   share_sums<kHeads>(shared, lane, sums);
   __syncthreads();
   store_block(run, place, shared);
+}
+
+template <int kHeads, typename Format, bool kAdjusts>
+__global__ void __launch_bounds__(kSplitThreads) attention_splits_kernel(AttentionSplitsRun run) {
+  wait_for_kernels_before();
+  attend<kHeads, Format, kAdjusts, false>(run);
+}
+template <int kHeads, typename Format>
+__global__ void __launch_bounds__(kSplitThreads) attention_bias_kernel(AttentionSplitsRun run) {
+  wait_for_kernels_before();
+  attend<kHeads, Format, true, true>(run);
 }
 
 // Whether some part of a query's head has seen a key.
@@ -310,7 +320,10 @@ void launch_splits(const AttentionSplitsRun& run, cudaStream_t stream) {
       static_cast<uint32_t>(form.kv_heads * ceil_div(form.heads / form.kv_heads, kHeads));
   launch_shape.shared_bytes = split_shared_bytes(kHeads, form.head_dim);
   launch_shape.begins_early = true;
-  launch(attention_splits_kernel<kHeads, Format, kAdjusts>, launch_shape, stream, run);
+  if (is_biased(form))
+    launch(attention_bias_kernel<kHeads, Format>, launch_shape, stream, run);
+  else
+    launch(attention_splits_kernel<kHeads, Format, kAdjusts>, launch_shape, stream, run);
 }
 
 template <typename Format, bool kAdjusts>

@@ -6,8 +6,9 @@
 
 namespace snug::backends::cuda {
 
+inline bool is_biased(const AttentionForm& form) { return form.biases.zero != nullptr; }
 inline bool are_adjusted(const AttentionForm& form) {
-  return form.softcap > 0.0F || form.alibi_scale != 0.0F || form.biases.zero != nullptr;
+  return form.softcap > 0.0F || form.alibi_scale != 0.0F;
 }
 
 // The exponent of a head's slope, without its sign, as program/kinds/attention.h has it.
@@ -18,11 +19,14 @@ __device__ inline float alibi_exponent(int32_t heads, int64_t head) {
   return static_cast<float>(4 * quarters) / static_cast<float>(n);
 }
 
-// The key at no distance from a query that sees these keys.
-__device__ inline int32_t diagonal_of(const AttentionShape& shape, int64_t query,
-                                      const TokenRange& keys) {
-  const bool is_known = shape.diagonals != nullptr && query < shape.q_tokens;
-  return is_known ? shape.diagonals[query] : keys.end - 1;
+// The key at no distance from a query that sees these keys; kBiased: as biases by relative position
+// count.
+template <bool kBiased>
+__device__ int32_t diagonal_of(const AttentionShape& shape, int64_t query, const TokenRange& keys) {
+  if constexpr (kBiased)
+    return query < shape.q_tokens ? shape.diagonals[query] : 0;
+  else
+    return keys.end - 1;
 }
 
 // A score, and its slope in the scaled product of query and key.
@@ -30,18 +34,22 @@ struct AdjustedScore {
   float score, slope;
 };
 
-// Of the scores of one head, in the base whose logarithm this is (1: e).
+// Of the scores of one head, in the base whose logarithm this is (1: e). kBiased: with a bias by
+// relative position, which has kernels of its own, so that others know of none.
+template <bool kBiased>
 class ScoreAdjustment {
  public:
   __device__ ScoreAdjustment(const AttentionForm& form, int64_t head, float log_base)
       : is_capped_(form.softcap > 0.0F),
         scale_(is_capped_ ? form.scale / form.softcap : form.scale * log_base),
-        cap_(form.softcap * log_base),
-        log_base_(log_base),
-        reach_(form.biases.reach) {
-    if (form.alibi_scale != 0.0F)
-      slope_ = form.alibi_scale * log_base * exp2f(-alibi_exponent(form.heads, head));
-    if (form.biases.zero != nullptr) biases_ = form.biases.zero + head * form.biases.head_step;
+        cap_(form.softcap * log_base) {
+    if constexpr (kBiased) {
+      biases_ = form.biases.zero + head * form.biases.head_step;
+      reach_ = form.biases.reach;
+      log_base_ = log_base;
+    }
+    if (form.alibi_scale == 0.0F) return;
+    slope_ = form.alibi_scale * log_base * exp2f(-alibi_exponent(form.heads, head));
   }
 
   // `distance`: of the key from its query's diagonal.
@@ -52,7 +60,7 @@ class ScoreAdjustment {
       adjusted = {share * cap_, 1.0F - share * share};
     }
     adjusted.score += slope_ * static_cast<float>(distance);
-    if (biases_ != nullptr) {
+    if constexpr (kBiased) {
       const int64_t x = distance < -reach_ ? reach_ : distance > reach_ ? -reach_ : -distance;
       adjusted.score += biases_[x] * log_base_;
     }
@@ -63,10 +71,10 @@ class ScoreAdjustment {
   bool is_capped_;
   float scale_;
   float cap_;
-  float log_base_;
-  int64_t reach_;
   float slope_ = 0.0F;
   const float* biases_ = nullptr;  // of the head, at distance 0
+  int64_t reach_ = 0;
+  float log_base_ = 1.0F;
 };
 
 }  // namespace snug::backends::cuda
