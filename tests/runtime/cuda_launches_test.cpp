@@ -223,10 +223,10 @@ TEST(CudaLaunches, AreThoseOfThePlan) {
   options.model.intermediate_size = 128;
   for (const base::DType compute : {base::DType::bf16, base::DType::f16})
     for (const bool quantized : {false, true}) {
-      options.compute = compute;
-      options.quantization.reset();
-      if (quantized) options.quantization.emplace();
-      plan::TrainingSpec spec = testing::spec_of(options);
+      testing::TinyOptions of_job = options;
+      of_job.compute = compute;
+      if (quantized) of_job.quantization.emplace();
+      plan::TrainingSpec spec = testing::spec_of(of_job);
       spec.lora.dropout = 0.1;
       spec.evaluate = true;
       if (compute == base::DType::f16) spec.update.loss_scale.emplace();

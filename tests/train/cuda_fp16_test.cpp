@@ -22,8 +22,14 @@ using Json = nlohmann::json;
 constexpr int64_t kRowTokens = 48;
 constexpr int64_t kSteps = 8;
 
+// With a first scale that some steps find too large.
+struct Fp16Job {
+  const char* method;
+  int scale_power;
+};
+
 // Heads of 64, two of which share keys, so that attention is a library's, or of tensor cores.
-class CudaFp16 : public ::testing::TestWithParam<const char*> {
+class CudaFp16 : public ::testing::TestWithParam<Fp16Job> {
  protected:
   void SetUp() override {
     if (!backends::has_cuda_device()) GTEST_SKIP() << "skipped: no CUDA device";
@@ -42,15 +48,16 @@ class CudaFp16 : public ::testing::TestWithParam<const char*> {
     folder_.write("rows.jsonl", rows);
   }
 
-  std::vector<Json> steps(const std::string& backend, const std::string& words) {
+  std::vector<Json> steps(const std::string& backend, const Fp16Job& job) {
     const auto output = folder_ / fmt::format("run{}", runs_++);
     const formats::Recipe recipe = formats::parse_recipe(
         "model: " + (folder_ / "shape").string() + "\ndata: " + (folder_ / "rows.jsonl").string() +
             "\ninit: random\ncompute_dtype: fp16\nlearning_rate: 0.003\n"
             "lr_scheduler_type: constant\nmax_length: 48\nper_device_train_batch_size: 2\n"
-            "max_segments: 1\nshuffle: false\nmax_steps: 8\nsave_steps: 0\n"
-            "initial_scale_power: 26\n",
-        "recipe.yaml", {"output_dir=" + output.string(), "backend=" + backend, "method=" + words});
+            "max_segments: 1\nshuffle: false\nmax_steps: 8\nsave_steps: 0\n",
+        "recipe.yaml",
+        {"output_dir=" + output.string(), "backend=" + backend, std::string("method=") + job.method,
+         fmt::format("initial_scale_power={}", job.scale_power)});
     EXPECT_EQ(train(recipe), 0);
     std::istringstream lines(base::read_text_file(output / "metrics.jsonl"));
     std::vector<Json> found;
@@ -91,7 +98,10 @@ TEST_P(CudaFp16, FollowsTheReference) {
   EXPECT_LT(reference.back()["loss"].get<double>(), reference.front()["loss"].get<double>());
 }
 
-INSTANTIATE_TEST_SUITE_P(Methods, CudaFp16, ::testing::Values("lora", "qlora", "full"));
+INSTANTIATE_TEST_SUITE_P(Methods, CudaFp16,
+                         ::testing::Values(Fp16Job{"lora", 26}, Fp16Job{"qlora", 26},
+                                           Fp16Job{"full", 22}),
+                         [](const auto& test) { return std::string(test.param.method); });
 
 }  // namespace
 }  // namespace snug::train
