@@ -145,7 +145,7 @@ void Generator::prefill_encoder(Group& group) {
     const size_t first = prompt;
     for (int64_t room = forward_.encoder_tokens(); prompt < group.prompts.size(); ++prompt) {
       const Ids& ids = group.prompts[prompt];
-      if (size_of(ids) > room) break;
+      if (size_of(ids) > room || std::ssize(parts) == forward_.prefill_tokens()) break;
       room -= size_of(ids);
       parts.push_back({static_cast<int64_t>(prompt), {&start, 1}, ids});
     }

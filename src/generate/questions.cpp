@@ -87,7 +87,8 @@ std::vector<Question> read_questions(const formats::Recipe& recipe,
   for (text::RawRecord raw; reader.next(raw);) {
     Record record;
     if (reader.format() != text::RecordReader::Format::plain_text)
-      record = text::parse_record(raw, recipe.data, plan::record_form(recipe.data_format));
+      record =
+          text::parse_record(raw, recipe.data, plan::record_form(recipe.data_format), has_encoder);
     try {
       questions.push_back(question_of(record, recipe, tokenizer, has_encoder));
     } catch (const base::UserError& error) {

@@ -49,6 +49,7 @@ struct BaseModel {
   std::string head;       // the head's weight
   bool tied_head = false;
   bool head_in_4_bits = false;
+  bool has_encoder = false;
   int64_t layers = 0;
 };
 

@@ -84,11 +84,13 @@ void check_prompts(const fs::path& folder, const MethodOptions& options,
 }
 
 void refuse_prompts(const MethodOptions& options, const BaseModel& base) {
+  if (base.has_encoder)
+    base::throw_user_error(
+        "method: is adapter, which is not built for encoder-decoders; use method=lora");
   if (options.prompt.layers > base.layers)
     base::throw_user_error(
         "adapter_layers: is {}, but the model has {} layers; give at most so many, or 0 for all "
-        "but "
-        "the first two",
+        "but the first two",
         options.prompt.layers, base.layers);
 }
 

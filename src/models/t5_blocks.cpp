@@ -1,5 +1,7 @@
 #include "models/t5_blocks.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -19,6 +21,9 @@ constexpr std::string_view kGated = "gated-gelu";
 constexpr std::string_view kPlain = "relu";
 constexpr int64_t kBuckets = 32;
 constexpr int64_t kMaxDistance = 128;
+// Beyond these, tables of the kernels would not fit where they lie.
+constexpr int64_t kMaxBuckets = 256;
+constexpr int64_t kMaxReach = 2048;
 
 // layer.INDEX.NAME.{q,k,v,o}. Scores are not scaled.
 AttentionBlock t5_attention(const ModelConfig& config, const std::string& module) {
@@ -83,9 +88,10 @@ Layer decoder_layer(const ModelConfig& config, const std::string& prefix) {
 }
 
 // A token that the file need not name, at least 0.
-int64_t token_or(const JsonObject& json, std::string_view key, int64_t fallback) {
+int64_t token_or(const JsonObject& json, std::string_view key, int64_t fallback, int64_t tokens) {
   const int64_t id = json.integer_or(key, fallback);
-  if (id < 0 || id >= kMaxVocabulary) json.fail(key, "is no token of a vocabulary");
+  if (id < 0 || id >= tokens)
+    json.fail(key, fmt::format("is {}, which is no token of a vocabulary of {}", id, tokens));
   return id;
 }
 
@@ -131,16 +137,17 @@ ModelConfig parse_t5_shape(const JsonObject& json, const T5Defaults& defaults) {
   config.gated_mlp =
       json.text_or("feed_forward_proj", std::string(defaults.feed_forward)) == kGated;
   config.relative_buckets =
-      positive_or(json, "relative_attention_num_buckets", kBuckets, kMaxHeads);
+      positive_or(json, "relative_attention_num_buckets", kBuckets, kMaxBuckets);
   if (config.relative_buckets % 4 != 0)
     json.fail("relative_attention_num_buckets", "is no multiple of 4");
   config.relative_distance =
-      positive_or(json, "relative_attention_max_distance", kMaxDistance, kMaxPositions);
+      positive_or(json, "relative_attention_max_distance", kMaxDistance, kMaxReach);
   if (config.relative_distance <= config.relative_buckets / 2)
     json.fail("relative_attention_max_distance",
               "is not above half of relative_attention_num_buckets");
-  config.padding_id = token_or(json, "pad_token_id", 0);
-  config.decoder_start_id = token_or(json, "decoder_start_token_id", config.padding_id);
+  config.padding_id = token_or(json, "pad_token_id", 0, config.vocab_size);
+  config.decoder_start_id =
+      token_or(json, "decoder_start_token_id", config.padding_id, config.vocab_size);
   return config;
 }
 

@@ -57,8 +57,9 @@ class Visits {
       return;
     }
     const int32_t latest = latest_[index(owner)];
-    const bool goes_on = home.moving > 0 || (latest >= 0 && section_of_[index(latest)] == section_ &&
-                                            found_[index(latest)].last > home.touched);
+    const bool goes_on =
+        home.moving > 0 || (latest >= 0 && section_of_[index(latest)] == section_ &&
+                            found_[index(latest)].last > home.touched);
     if (!goes_on) begin(i, owner, how);
     StreamVisit& visit = found_[index(latest_[index(owner)])];
     visit.last = i;

@@ -15,7 +15,7 @@ namespace {
 
 InferenceSpec spec_of(const InferenceInputs& inputs) {
   const formats::Recipe& recipe = inputs.recipe;
-  check_attention(recipe, inputs.model, inputs.target);
+  check_compute_type(recipe, inputs.model);
   InferenceSpec spec;
   spec.model = inputs.model;
   spec.compute = compute_type(recipe, inputs.target);
@@ -74,13 +74,22 @@ class Planner : public Changes {
   std::optional<Change> least() const override { return least_; }
 
  private:
+  // What one pass of the encoder has to read at least.
+  static int64_t longest_prompt(const InferenceSpec& spec) {
+    return spec.capacity.has_encoder() ? spec.capacity[base::TokenStream::encoder] : 0;
+  }
+
   // Where none fits, with the smallest.
   template <typename Fits>
   PlannedInference with_largest_chunk(InferenceSpec spec, const Fits& fits_in) {
     while (true) {
       PlannedInference planned = planned_with(spec);
-      if (spec.prefill_tokens <= kMinPrefillTokens || fits_in(planned.document)) return planned;
+      const int64_t least_encoder = longest_prompt(spec);
+      const bool is_least =
+          spec.prefill_tokens <= kMinPrefillTokens && spec.encoder_tokens <= least_encoder;
+      if (is_least || fits_in(planned.document)) return planned;
       spec.prefill_tokens = std::max(spec.prefill_tokens / 2, kMinPrefillTokens);
+      spec.encoder_tokens = std::max(spec.encoder_tokens / 2, least_encoder);
     }
   }
 

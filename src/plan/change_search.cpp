@@ -322,7 +322,8 @@ ChangeSearch::Candidate* ChangeSearch::fitting(const Overrides& overrides, const
 
 std::vector<int64_t> ChangeSearch::row_choices() const {
   const int64_t now = recipe_.per_device_train_batch_size;
-  // Which answers KTO's estimate pairs follows from the micro-batch, so another would be another run.
+  // Which answers KTO's estimate pairs follows from the micro-batch, so another would be another
+  // run.
   const bool is_fixed = recipe_.optim_in_backward || mismatch_batch(recipe_) > 0;
   return is_fixed ? std::vector<int64_t>{now} : micro_batches(now);
 }

@@ -278,6 +278,7 @@ methods::BaseModel base_model(const models::ModelConfig& model,
           .head = models::head_weight(stack),
           .tied_head = stack.tied_head,
           .head_in_4_bits = quantization && !quantization->head.empty(),
+          .has_encoder = model.has_encoder(),
           .layers = model.num_layers};
 }
 
@@ -330,7 +331,6 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
     recipe.fail("max_length", fmt::format("is {}, but the model has {} positions",
                                           recipe.max_length, model.max_position));
   check_streams(recipe, model);
-  check_attention(recipe, model, target);
   check_tokens(recipe, model);
   refuse_unused_keys(recipe);
   text::check_chat_template(recipe.chat_template);  // throws, whatever form the data will have

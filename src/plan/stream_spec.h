@@ -3,7 +3,6 @@
 
 #include "formats/recipe.h"
 #include "models/config.h"
-#include "program/target.h"
 
 namespace snug::plan {
 
@@ -11,8 +10,7 @@ namespace snug::plan {
 // for encoder-decoders, of another one for a length of its decoder's rows alone.
 void check_streams(const formats::Recipe& recipe, const models::ModelConfig& model);
 
-// Throws UserError where the target does not compute the attention that the model has.
-void check_attention(const formats::Recipe& recipe, const models::ModelConfig& model,
-                     const program::Target& target);
+// Throws UserError where the recipe asks for a type in which the model does not compute.
+void check_compute_type(const formats::Recipe& recipe, const models::ModelConfig& model);
 
 }  // namespace snug::plan

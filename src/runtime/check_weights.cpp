@@ -61,7 +61,10 @@ void check_surplus(const TensorIndex& index, const Stack& stack, const ModelConf
     base::throw_user_error(
         "{}: tensor '{}' is not part of the model that config.json describes (a {} of {} "
         "layers), and leaving it out would change the result{}. Is config.json this model's?",
-        index.path_of(tensor).string(), name, config.model_type, config.num_layers,
+        index.path_of(tensor).string(), name, config.model_type,
+        config.has_encoder() ? fmt::format("{} + {}", config.encoder_layers,
+                                           config.num_layers - config.encoder_layers)
+                             : std::to_string(config.num_layers),
         name.ends_with(".bias")
             ? "; it is a bias that config.json does not ask for (attention_bias, mlp_bias)"
             : "");

@@ -92,6 +92,8 @@ bool is_idle(const formats::Recipe& recipe, std::string_view key) {
   if (is_one_of(kOfObjectives, key)) return recipe.objective == formats::Objective::next_token;
   constexpr std::array kOfLabels{"desirable_weight", "undesirable_weight"};
   if (is_one_of(kOfLabels, key)) return !methods::objective_of(recipe.objective).is_labelled;
+  constexpr std::array kOfFp16{"loss_scale", "initial_scale_power"};
+  if (is_one_of(kOfFp16, key)) return recipe.compute_dtype != formats::ComputeDtype::fp16;
   if (key == "max_target_length") return recipe.max_target_length == 0;
   return formats::is_idle_key(recipe.method, key);
 }

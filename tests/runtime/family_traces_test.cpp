@@ -142,9 +142,7 @@ class Jobs {
 
   explicit Jobs(const std::string& backend)
       : backend_(backends::open_backend(backend, {.threads = 2})) {
-    // The CUDA backend has no bias by relative position.
-    for (const auto& [name, model] : tiny_models())
-      if (backend != "cuda" || !model.has_encoder()) models_.push_back(model);
+    for (const auto& [name, model] : tiny_models()) models_.push_back(model);
     types_ = {DType::f32};
     if (!testing::lacks_bf16(backend)) types_.insert(types_.begin(), DType::bf16);
     types_.push_back(DType::f16);

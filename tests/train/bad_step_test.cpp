@@ -28,8 +28,8 @@ TEST(BadStep, InTheBackwardPassOnlyTheTensorsConcernedWereSkipped) {
 TEST(BadStep, SkippedStepsInARowNameTheLast) {
   const StepMetrics metrics{.step = 12, .loss = NAN, .grad_norm = NAN, .loss_scale = 64.0};
   const std::string text = skipped_steps_message(metrics, 10, 4);
-  for (const char* part :
-       {"step 12", "10 steps in a row", "the loss scale is now 64", "compute_dtype=bf16", "that of step 4"})
+  for (const char* part : {"step 12", "10 steps in a row", "the loss scale is now 64",
+                           "compute_dtype=bf16", "that of step 4"})
     EXPECT_TRUE(contains(text, part));
 }
 

@@ -42,6 +42,7 @@ bool has_experts(const std::string& family) {
 const std::vector<Choice> kMethods{
     {"full", {"method=full"}},
     {"lora", {"method=lora"}},
+    {"adapter", {"method=adapter", "adapter_len=3"}},
     {"dora", {"method=lora", "use_dora=true"}},
     {"qlora", {"method=qlora", "double_quant=true"}},
     {"qdora", {"method=qlora", "double_quant=false", "use_dora=true"}}};

@@ -49,7 +49,7 @@ std::unique_ptr<Prepared> prepare_biases(const Attributes& attention, const Oper
   return prepared;
 }
 
-// The scratch of a bias, from `first` on.
+// The scratch of a bias.
 template <typename Attributes>
 BiasScratch scratch_of_bias(const Attributes& attention, const Invocation& invocation) {
   if (!attention.relative_bias) return {};
