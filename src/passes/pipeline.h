@@ -63,7 +63,6 @@ class Pipeline {
                          std::span<const program::Tensor> sums = {});
 
   const std::vector<PassRecord>& records() const { return records_; }
-  const Sharding& sharding() const { return sharding_; }
 
  private:
   program::Program placed(const program::Program& program, const ShardRole& role,
