@@ -34,11 +34,12 @@ void check_position(const TrainerState& state, text::RowSource& rows,
   if (state.epoch != static_cast<double>(state.rows_consumed) / rows_per_epoch)
     fail(fmt::format("epoch = {} after {} rows of {} an epoch", state.epoch, state.rows_consumed,
                      rows_per_epoch));
-  const auto most_tokens = static_cast<double>(state.rows_consumed) *
-                           static_cast<double>(rows.options().max_length.decoder());
+  const int64_t row_tokens = rows.options().max_length.sum();
+  const auto most_tokens =
+      static_cast<double>(state.rows_consumed) * static_cast<double>(row_tokens);
   if (static_cast<double>(state.total_tokens) > most_tokens)
     fail(fmt::format("total_tokens = {} in {} rows of {} tokens", state.total_tokens,
-                     state.rows_consumed, rows.options().max_length.decoder()));
+                     state.rows_consumed, row_tokens));
 }
 
 std::optional<runtime::CheckpointFolder> newest_before(const std::filesystem::path& output_dir,

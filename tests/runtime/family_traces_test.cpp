@@ -136,7 +136,7 @@ class Jobs {
 
   explicit Jobs(const std::string& backend)
       : backend_(backends::open_backend(backend, {.threads = 2})) {
-    // The CUDA backend has no bias by relative position.
+    // On the emulated card the operations of encoder-decoders are tested alone.
     for (const auto& [name, model] : tiny_models())
       if (backend != "cuda" || !model.has_encoder()) models_.push_back(model);
     types_ = {DType::f32};
