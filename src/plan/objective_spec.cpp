@@ -165,8 +165,9 @@ int64_t row_segments(const Recipe& recipe) {
   // A plan without data leaves room for documents of so many tokens, and for no more than so many.
   constexpr int64_t kMinTokens = 16;
   constexpr int64_t kMaxSegments = 512;
-  return std::clamp<int64_t>(decoder_tokens(recipe) / kMinTokens / group, 1, kMaxSegments / group) *
-         group;
+  // Of an encoder-decoder, whose answers are short, by what is longer.
+  const int64_t tokens = std::max(decoder_tokens(recipe), recipe.max_length * group);
+  return std::clamp<int64_t>(tokens / kMinTokens / group, 1, kMaxSegments / group) * group;
 }
 
 methods::ObjectiveOptions objective_options(const Recipe& recipe, const TrainingSpec& spec) {

@@ -38,10 +38,10 @@ class EncoderDecoders : public ::testing::TestWithParam<std::string> {
 
   // Packed rows of several documents.
   BinaryRun train(const std::string& words) const {
-    return run_snug(
-        joined({"train", "data=" + path("data.jsonl"), "max_length=12", "max_target_length=16",
-                "threads=2", "per_device_train_batch_size=2", "max_steps=4", "save_steps=2"},
-               words_of(words)));
+    return run_snug(joined({"train", "data=" + path("data.jsonl"), "max_length=12",
+                            "max_target_length=16", "max_segments=4", "threads=2",
+                            "per_device_train_batch_size=2", "max_steps=4", "save_steps=2"},
+                           words_of(words)));
   }
 
   double last_loss(const std::string& output) const {
@@ -65,7 +65,7 @@ class EncoderDecoders : public ::testing::TestWithParam<std::string> {
 TEST_P(EncoderDecoders, LearnToAnswerAndAreSaved) {
   const BinaryRun run = train(
       "method=full compute_dtype=fp32 max_steps=150 save_steps=0 learning_rate=0.02 "
-      "lr_scheduler_type=constant model=" +
+      "model=" +
       golden() + " output_dir=" + path("full"));
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_LT(last_loss("full"), 0.5);
