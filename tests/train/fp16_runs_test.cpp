@@ -19,7 +19,9 @@ constexpr const char* kOneDocument = "{\"text\": \"The same words in every step 
 constexpr const char* kOnePair =
     "{\"prompt\": \"Say a word.\", \"chosen\": \"A word.\", \"rejected\": \"No.\"}\n";
 constexpr const char* kSameSteps =
-    "compute_dtype=fp16 max_length=64 packing=false shuffle=false lr_scheduler_type=constant "
+    "backend=" SNUG_TEST_BACKEND
+    " deterministic=true compute_dtype=fp16 max_length=64 packing=false shuffle=false "
+    "lr_scheduler_type=constant "
     "warmup_steps=0 warmup_ratio=0 learning_rate=1e-3 save_steps=0 overwrite_output_dir=true";
 
 class Fp16Runs : public ::testing::Test {
@@ -82,6 +84,7 @@ class Fp16Runs : public ::testing::Test {
   const char* data_ = "one.jsonl";
 };
 
+// On the cpu backend, and with the binary of tests/bench on an emulated card.
 TEST_F(Fp16Runs, SkippedStepsChangeNothing) {
   for (const char* optimizer : {"adamw", "adamw_8bit", "lion", "adafactor", "muon"})
     expect_skipped_steps_to_change_nothing(std::string("method=full optim=") + optimizer);
