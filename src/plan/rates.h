@@ -127,8 +127,8 @@ class Rates {
   bool is_fast(base::DType type) const;
   double attention_flops_per_second(const program::AttentionRate& attention) const;
   double instruction_seconds(const RateKey& key) const;
-  // nullptr where there is none with the name. On a card what is done in f16 takes the time of bf16,
-  // which has the same bytes and the same rate of products: it is what was measured.
+  // nullptr where there is none with the name. On a card what is done in f16 takes the time of
+  // bf16, which has the same bytes and the same rate of products: it is what was measured.
   const std::vector<Point>* find_samples(const RateKey& key, std::string_view name) const;
   // By samples of its name, or of its plain form's.
   double seconds_by(const std::vector<Point>& points, const RateKey& key,
