@@ -33,7 +33,7 @@ namespace snug::runtime {
 // Where files hold a tensor, or a range of its elements.
 struct FilePart {
   const formats::IndexedTensor* source = nullptr;
-  std::optional<int64_t> first{};         // of the range, whose elements lie flat; nothing: it all
+  std::optional<int64_t> first{};  // of the range, whose elements lie flat; nothing: it all
   // Of what is a tensor of its own in the file, its shape there; nothing: as in the program.
   std::optional<program::Shape> shape{};
 };
