@@ -70,10 +70,10 @@ void add_norms(CaseList& list, const WeightSize& size, bool transposed) {
       .transposed = transposed, .low_rank = size.rank > 0, .alpha = size.rank > 0 ? 0.75F : 1.0F};
   CaseBuilder builder = list.builder();
   std::vector<TensorId> reads{
-      builder.weight(transposed ? Shape{size.in, size.out} : Shape{size.out, size.in}, 0.5, 1.0)};
+      builder.weight(transposed ? Shape{size.in, size.out} : Shape{size.out, size.in}, 4.0, 1.0)};
   if (size.rank > 0) {
-    reads.push_back(builder.weight({size.rank, size.in}));
-    reads.push_back(builder.weight({size.out, size.rank}));
+    reads.push_back(builder.weight({size.rank, size.in}, 0.0, 0.5));
+    reads.push_back(builder.weight({size.out, size.rank}, 0.0, 0.5));
   }
   const auto written = builder.output_measure({size.out});
   list.add(builder.finish(fmt::format("{} x {} rank {}{}", size.out, size.in, size.rank,
