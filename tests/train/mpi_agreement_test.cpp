@@ -72,7 +72,7 @@ void write_two_calibrations(const TinyJob& job) {
     job.folder().write(file, json.dump());
   };
   write("a/rates.json", [](double /*work*/) { return 1e-3; });
-  write("b/rates.json", [](double work) { return 1e-15 * work * work; });
+  write("b/rates.json", [](double work) { return 1e-12 * work * work; });
 }
 
 TEST_F(MpiAgreement, TheFirstChoosesTheRowsForAll) {
@@ -101,7 +101,11 @@ TEST_F(MpiAgreement, TheFirstChoosesTheRowsForAll) {
 TEST_F(MpiAgreement, TheFirstChoosesTheLengthForAll) {
   ASSERT_NO_FATAL_FAILURE(write_two_calibrations(job_));
   const std::string record = "{\"input_ids\": [5, 6, 7, 8, 9, 10, 11, 12]}\n";
-  job_.folder().write("ids.jsonl", record + record + record + record);
+  // Long enough for work that lies among what was measured, on any machine.
+  std::string ids = "5";
+  for (int id = 6; id < 65; ++id) ids += fmt::format(", {}", id);
+  const std::string document = fmt::format("{{\"input_ids\": [{}]}}\n", ids);
+  job_.folder().write("ids.jsonl", document + document + document + document);
   job_.folder().write("a/other.jsonl", record);
   job_.folder().write("b/other.jsonl", "{\"input_ids\": [5, 6, 7, 8, 9, 10, 11, 12, 13]}\n");
   const std::string words =
@@ -115,8 +119,8 @@ TEST_F(MpiAgreement, TheFirstChoosesTheLengthForAll) {
           {job_.path(std::string(1, folder)), with_binary(job_.words(output, words + data))});
     return launch(apps);
   };
-  const std::string long_rows = "max_length=auto: 32 tokens, 4 times the longest document";
-  const std::string short_rows = "max_length=auto: 8 tokens, the longest document";
+  const std::string long_rows = "max_length=auto: 240 tokens, 4 times the longest document";
+  const std::string short_rows = "max_length=auto: 60 tokens, the longest document";
   for (const auto& [folders, expected] :
        {std::pair{"ab", long_rows}, std::pair{"ba", short_rows}}) {
     const cli::BinaryRun done = run(folders, folders, job_.path("ids.jsonl").string());
