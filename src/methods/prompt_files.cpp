@@ -24,6 +24,7 @@ using program::Tensor;
 std::vector<int64_t> stored_dims(const Tensor& tensor) {
   const program::Shape shape = models::stored_prompt_shape(tensor.name, whole_shape(tensor));
   std::vector<int64_t> dims;
+  dims.reserve(static_cast<size_t>(shape.rank()));
   for (int axis = 0; axis < shape.rank(); ++axis) dims.push_back(shape[axis]);
   return dims;
 }
