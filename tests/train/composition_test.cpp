@@ -187,8 +187,7 @@ class Composition : public ::testing::TestWithParam<Case> {
     for (const Words& more : {wanted.method.words, wanted.objective.words, wanted.offloading.words})
       words.insert(words.end(), more.begin(), more.end());
     const bool has_targets = wanted.method.name != "full" && wanted.method.name != "adapter";
-    if (has_experts(wanted.family) && has_targets)
-      words.push_back("target_modules=q_proj,v_proj");
+    if (has_experts(wanted.family) && has_targets) words.push_back("target_modules=q_proj,v_proj");
     return run_on_ranks(words, wanted.strategy.ranks, kSteps);
   }
 
