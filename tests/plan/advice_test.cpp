@@ -118,8 +118,13 @@ TEST(Advice, NamesOtherTypesBeforeOtherAdapters) {
 
 // Which answers KTO's estimate pairs follows from the micro-batch.
 TEST(Advice, LeavesTheRowsOfLabelledAnswers) {
-  Words words{"model=llama-3.1-8b", "method=lora", "objective=kto", "max_length=2048",
-              "per_device_train_batch_size=8", "packing=false", "recompute=none"};
+  Words words{"model=llama-3.1-8b",
+              "method=lora",
+              "objective=kto",
+              "max_length=2048",
+              "per_device_train_batch_size=8",
+              "packing=false",
+              "recompute=none"};
   const PlannedCard small(*find_hardware("h100"), 40'000'000'000);
   const std::string change = judged(words, small).verdict.change;
   EXPECT_EQ(change.find("per_device_train_batch_size"), std::string::npos) << change;
