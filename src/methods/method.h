@@ -49,11 +49,15 @@ struct BaseModel {
   bool tied_head = false;
   bool head_in_4_bits = false;
   int64_t layers = 0;
+  bool has_experts = false;
 };
 
 struct Method {
   MethodKind kind;
   bool trains_weights = false;  // of the model; the functions below are null then
+  // Something of the head trains, whatever the recipe says, whose gradient sums rows: so no
+  // objective that weighs them (methods/objective.h).
+  bool trains_head = false;
   // Methods whose jobs take less memory, for a job that does not fit; the mildest first.
   std::span<const MethodKind> leaner = {};
   // Adds what trains to the network; null: nothing. Layers of one network may then differ.
@@ -99,5 +103,6 @@ extern const Method kFull;
 extern const Method kLora;
 extern const Method kQlora;
 extern const Method kAdapter;
+extern const Method kAdapterV2;
 
 }  // namespace snug::methods

@@ -206,6 +206,9 @@ struct Stack {
   float logit_softcap = 0.0F;  // as that of scores
   Rotary rotary;
   std::optional<Rotary> local_rotary;  // a second table, for blocks that say so
+  // Adapter v2: what each linear and the head give has a learned bias and then a learned gain, and
+  // norms train (models/prompt_names.h has their names).
+  bool adjusts_linears = false;
   // Tensors of a layer that files may hold besides its weights: "attention.masked_bias".
   std::vector<std::string> ignored;
 

@@ -274,9 +274,53 @@ class Forward : ForwardBuilder {
     const TensorId loss =
         declare(std::string(kLossName), {1}, DType::f32, Role::scalar, Lifetime::step);
     std::vector<TensorId> reads{hidden, w, targets, inverse};
-    if (stack_.head_bias) reads.push_back(weight(bias_name(stack_.head)));
-    builder_.emit(LinearCrossEntropy{.softcap = stack_.logit_softcap, .bias = stack_.head_bias},
+    const bool is_adjusted = stack_.adjusts_linears;
+    if (is_adjusted) {
+      reads.push_back(adjusted_head_bias());
+      reads.push_back(adjustment(stack_.head, stack_.vocab_size).scale);
+    } else if (stack_.head_bias) {
+      reads.push_back(weight(bias_name(stack_.head)));
+    }
+    builder_.emit(LinearCrossEntropy{.softcap = stack_.logit_softcap,
+                                     .bias = stack_.head_bias || is_adjusted,
+                                     .gain = is_adjusted},
                   reads, {losses, loss});
+  }
+
+  // The sum of the head's own bias and the one that is learned.
+  TensorId adjusted_head_bias() {
+    const TensorId learned = adjustment(stack_.head, stack_.vocab_size).bias;
+    if (!stack_.head_bias) return learned;
+    const auto vector = [&](const char* name) {
+      return builder_.activation(name, {stack_.vocab_size},
+                                 builder_.program().tensor(learned).dtype);
+    };
+    const TensorId copy = vector("final.learned_bias");
+    const TensorId sum = vector("final.bias");
+    builder_.emit(Scale{.factor = 1.0F}, {learned}, {copy});
+    builder_.emit(Add{}, {weight(bias_name(stack_.head)), copy}, {sum});
+    return sum;
+  }
+
+  // From rows of hidden to their logits: what is done one after the other, with what else each step
+  // reads.
+  struct HeadStep {
+    const char* name;
+    Attributes attributes;
+    std::vector<TensorId> reads;
+  };
+  std::vector<HeadStep> head_steps(TensorId w) {
+    std::vector<HeadStep> steps{{"final.product", Matmul{.transpose_b = true}, {w}}};
+    if (stack_.head_bias)
+      steps.push_back({"final.biased", AddBias{}, {weight(bias_name(stack_.head))}});
+    if (stack_.adjusts_linears) {
+      const Adjustment adjusting = adjustment(stack_.head, stack_.vocab_size);
+      steps.push_back({"final.moved", AddBias{}, {adjusting.bias}});
+      steps.push_back({"final.scaled", ScaleColumns{}, {adjusting.scale}});
+    }
+    if (stack_.logit_softcap > 0)
+      steps.push_back({"final.capped", Softcap{stack_.logit_softcap}, {}});
+    return steps;
   }
 
   void head_logits(TensorId hidden, TensorId w) {
@@ -286,16 +330,17 @@ class Forward : ForwardBuilder {
     builder_.emit(Embedding{}, {hidden, rows}, {selected});
     const TensorId logits = declare(input_name(kLogitsName), {options_.outputs, stack_.vocab_size},
                                     DType::f32, Role::logits, Lifetime::step);
-    const float cap = stack_.logit_softcap;
-    const bool has_bias = stack_.head_bias;
-    const auto before_logits = [&](const char* name) {
-      return builder_.activation(name, {options_.outputs, stack_.vocab_size}, DType::f32);
-    };
-    const TensorId product = has_bias || cap > 0 ? before_logits("final.product") : logits;
-    const TensorId biased = !has_bias ? product : cap > 0 ? before_logits("final.biased") : logits;
-    builder_.emit(Matmul{.transpose_b = true}, {selected, w}, {product});
-    if (has_bias) builder_.emit(AddBias{}, {product, weight(bias_name(stack_.head))}, {biased});
-    if (cap > 0) builder_.emit(Softcap{cap}, {biased}, {logits});
+    std::vector<HeadStep> steps = head_steps(w);
+    TensorId rows_so_far = selected;
+    for (HeadStep& step : steps) {
+      const TensorId result =
+          &step == &steps.back()
+              ? logits
+              : builder_.activation(step.name, {options_.outputs, stack_.vocab_size}, DType::f32);
+      step.reads.insert(step.reads.begin(), rows_so_far);
+      builder_.emit(std::move(step.attributes), std::move(step.reads), {result});
+      rows_so_far = result;
+    }
     if (options_.candidates == 0) return;
     const auto found = [&](std::string_view name, DType dtype) {
       return declare(input_name(name), {options_.outputs, options_.candidates}, dtype, Role::scalar,

@@ -36,6 +36,17 @@ class ForwardBuilder {
   int64_t columns(TensorId id) const { return builder_.program().tensor(id).shape.columns(); }
   int64_t rows(TensorId id) const { return builder_.program().tensor(id).shape.rows(); }
 
+  // Of an adapter, declared where it is asked for first; in the type of the computation, or in f32
+  // whatever that is where they are few.
+  enum class Precision : uint8_t { computed, wide };
+  TensorId trained(const std::string& name, const program::Shape& shape, Precision precision);
+  // (out) each, of a linear of the layer at hand or of the head, where the stack adjusts them.
+  struct Adjustment {
+    TensorId bias = program::kNone;
+    TensorId scale = program::kNone;
+  };
+  Adjustment adjustment(const std::string& of_module, int64_t out);
+
   // What an activation of the layer at hand is called in the program.
   std::string local_name(std::string_view name) const;
   TensorId activation(std::string_view name, int64_t width) {

@@ -31,10 +31,12 @@ class WeightList {
 
   void operator()(const std::optional<Norm>& norm) {
     if (!norm) return;
+    const size_t first = weights_.size();
     const bool adds_one = norm->form == NormForm::rms_one_plus_w;
     add(weight_name(norm->module), {norm->width},
         adds_one ? Initializer::zeros : Initializer::ones);
     if (norm->bias) bias(norm->module, norm->width);
+    for (size_t i = first; i < weights_.size(); ++i) weights_[i].is_of_norm = true;
   }
 
   void operator()(const Linear& linear) {

@@ -18,6 +18,7 @@ struct Weight {
   int32_t layer = -1;
   Initializer initializer = Initializer::normal;  // for init=random
   bool transposed = false;                        // a linear's, of shape (in, out)
+  bool is_of_norm = false;                        // its weight or its bias
   // Parts of a mixture of experts, which stay as they are where linears are adapted or quantised.
   bool is_router = false;
   bool is_expert = false;  // of all experts, or of one, as files have it

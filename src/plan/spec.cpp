@@ -309,7 +309,8 @@ methods::BaseModel base_model(const models::ModelConfig& model,
           .head = models::head_weight(stack),
           .tied_head = stack.tied_head,
           .head_in_4_bits = quantization && !quantization->head.empty(),
-          .layers = model.num_layers};
+          .layers = model.num_layers,
+          .has_experts = model.num_experts > 0};
 }
 
 std::optional<text::RecordForm> record_form(formats::DataFormat format) {

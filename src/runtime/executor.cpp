@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
 #include "program/inputs.h"
@@ -112,6 +113,11 @@ struct Executor::Loaded {
     return launches;
   }
 
+  // Inputs that no batch changes, before the first run.
+  void set_constants() {
+    if (!std::exchange(ran, true)) set_prompt_bounds(*program, tensors);
+  }
+
   // Of each tensor that says how much an operation has to do, and has a side on the host.
   void find_bounds() {
     for (const program::Operation& operation : program->operations)
@@ -190,7 +196,6 @@ Executor::Executor(const plan::Job& job, backends::Backend& backend, const comm:
       programs_.push_back(std::move(loaded));
       continue;
     }
-    set_prompt_bounds(program, loaded->tensors);
     loaded->find_bounds();
     loaded->operations.resize(program.operations.size());
     for (size_t i = 0; i < program.operations.size(); ++i) {
@@ -221,7 +226,7 @@ void Executor::run(program::ProgramName program) {
   Loaded& list = loaded(program);
   SNUG_CHECK(!list.by_runtime, "program {} is performed, not run", name_of(program));
   if (list.ran && !list.is_recorded && observer_ == nullptr) record(list);
-  list.ran = true;
+  list.set_constants();
   for (size_t i = 0; i < list.partitions.size(); ++i) {
     run_partition(list, i);
     mark_copies(list, i);
@@ -235,12 +240,12 @@ std::vector<backends::Trace> Executor::run_traced(program::ProgramName program) 
   std::vector<backends::Invocation> traced = list.invocations;
   for (size_t i = 0; i < traced.size(); ++i) traced[i].trace = &traces[i];
   const std::span<const backends::Invocation> all(traced);
+  list.set_constants();
   for (size_t i = 0; i < list.partitions.size(); ++i) {
     const Partition& partition = list.partitions[i];
     backend_.run_list(all.subspan(partition.begin, partition.end - partition.begin));
     mark_copies(list, i);
   }
-  list.ran = true;
   return traces;
 }
 

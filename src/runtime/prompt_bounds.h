@@ -1,5 +1,5 @@
 // The bounds by which attention reads prompts (models/forward.h): all tokens of a program, and all
-// vectors of a prompt, whatever the batch. So they are set once.
+// vectors of a prompt, whatever the batch. So they are set once, before a program's first run.
 #pragma once
 
 #include <span>

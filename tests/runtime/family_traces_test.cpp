@@ -40,6 +40,14 @@ void add_prompts(TrainingSpec& spec) {
   spec.prompt = {.tokens = 3, .layers = 1};
 }
 
+// Linears of experts have no biases and scales.
+void adjust_linears(TrainingSpec& spec) {
+  add_prompts(spec);
+  if (spec.model.num_experts > 0) return;
+  spec.method = formats::Method::adapter_v2;
+  spec.prompt.adjusts_linears = true;
+}
+
 void compare_pairs(TrainingSpec& spec) {
   adapt(spec);
   spec.objective = {.kind = methods::ObjectiveKind::dpo,
@@ -55,6 +63,7 @@ std::vector<Form> methods_of_jobs() {
   std::vector<Form> forms{{"full", [](TrainingSpec& spec) { spec.method = formats::Method::full; }},
                           {"lora", adapt},
                           {"adapter", add_prompts},
+                          {"adapter_v2", adjust_linears},
                           {"dpo", compare_pairs},
                           {"orpo", prefer_by_odds}};
   for (const bool nested : {false, true})
