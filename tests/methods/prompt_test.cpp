@@ -40,6 +40,19 @@ int64_t trained_elements(const Program& program) {
   return sum;
 }
 
+Tensor tensor_of(std::string name, const program::Shape& shape) {
+  Tensor tensor;
+  tensor.name = std::move(name);
+  tensor.shape = shape;
+  return tensor;
+}
+
+BaseModel model_of(int64_t layers) {
+  BaseModel base;
+  base.layers = layers;
+  return base;
+}
+
 // A = (L - S)(P d + H), with S = 2 and P = 10, of Lit-GPT's configurations.
 TEST(Prompts, TrainAsManyNumbersAsLitGpts) {
   struct Count {
@@ -99,8 +112,10 @@ TEST(Prompts, OfV2FitEveryFamilyWithoutExperts) {
     const models::ModelConfig config = four_layers(*family);
     const PromptOptions options{.tokens = 3, .layers = 3, .adjusts_linears = true};
     if (config.num_experts > 0) {
-      const std::string error = testing::user_error_of(
-          [&] { kAdapterV2.refuse({.prompt = options}, {.layers = 4, .has_experts = true}); });
+      BaseModel base = model_of(4);
+      base.has_experts = true;
+      const std::string error =
+          testing::user_error_of([&] { kAdapterV2.refuse({.prompt = options}, base); });
       EXPECT_NE(error.find("mixture of experts"), std::string::npos) << error;
       continue;
     }
@@ -141,8 +156,8 @@ TEST(Prompts, FitEveryFamily) {
 }
 
 TEST(Prompts, BeginAsPeftHasThem) {
-  const Tensor prompt{.name = models::prompt_name("model.layers.2.self_attn"), .shape = {3, 8}};
-  const Tensor gate{.name = models::gate_name("model.layers.2.self_attn"), .shape = {1}};
+  const Tensor prompt = tensor_of(models::prompt_name("model.layers.2.self_attn"), {3, 8});
+  const Tensor gate = tensor_of(models::gate_name("model.layers.2.self_attn"), {1});
   EXPECT_EQ(kAdapter.initial_values(prompt, 7),
             (program::Fill{program::FillForm::normal, 1.0F, 7}));
   EXPECT_EQ(kAdapter.initial_values(gate, 7), program::Fill{program::FillForm::constant});
@@ -153,9 +168,9 @@ TEST(Prompts, AreInAllButTheFirstTwoLayersUnlessTheRecipeSays) {
   EXPECT_EQ(prompt_layers({}, 2), 1);
   EXPECT_EQ(prompt_layers({.layers = 5}, 32), 5);
   EXPECT_EQ(prompt_layers({.layers = 5}, 3), 3);
-  kAdapter.refuse({.prompt = {.layers = 3}}, {.layers = 3});
+  kAdapter.refuse({.prompt = {.layers = 3}}, model_of(3));
   const std::string error =
-      testing::user_error_of([] { kAdapter.refuse({.prompt = {.layers = 4}}, {.layers = 3}); });
+      testing::user_error_of([] { kAdapter.refuse({.prompt = {.layers = 4}}, model_of(3)); });
   EXPECT_NE(error.find("adapter_layers: is 4, but the model has 3 layers"), std::string::npos)
       << error;
 }
