@@ -120,7 +120,7 @@ std::vector<FilePart> CheckpointFiles::find(const program::Tensor& tensor) const
     const TensorIndex& index = indexes_[files == FileSet::optimizer ? kOptimizer : kResult];
     const IndexedTensor* stored = index.find(piece.name);
     if (stored == nullptr) fail_missing(folder_, piece.name);
-    if (pieces.size() == 1) return {{stored}};
+    if (pieces.size() == 1) return {{stored, std::nullopt, piece.shape}};
     parts.push_back({stored, piece.first, piece.shape});
   }
   return parts;

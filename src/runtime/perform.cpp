@@ -37,7 +37,8 @@ Sources sources_of(const formats::TensorIndex& index, FileSet files, std::string
   return {.model = model,
           .find = [&index, files](const Tensor& tensor) -> std::vector<FilePart> {
             const auto pieces = pieces_in(files, tensor);
-            if (pieces.size() == 1) return {{&index.at(pieces.front().name)}};
+            if (pieces.size() == 1)
+              return {{&index.at(pieces.front().name), std::nullopt, pieces.front().shape}};
             std::vector<FilePart> parts;
             parts.reserve(pieces.size());
             for (const models::FilePiece& piece : pieces)
@@ -104,11 +105,13 @@ void Performance::operator()(const program::Read&) {
 void Performance::queue_part(const FilePart& part, const Tensor& tensor, const Buffer& held) {
   TensorRead tensor_read{part.source, held};
   tensor_read.is_counted = counts(tensor.rank_step > 0);
+  const int64_t part_elements = part.source->info->elements();
+  const program::Shape in_file =
+      part.shape.value_or(part.first ? program::Shape{part_elements} : whole_shape(tensor));
+  if (in_file != held.shape) tensor_read.whole = in_file;
   if (part.first || tensor.is_sharded()) {
     const int64_t part_first = part.first.value_or(0);
-    const int64_t part_elements = part.source->info->elements();
-    const program::Shape flat{part_elements};
-    tensor_read.whole = part.first ? part.shape.value_or(flat) : whole_shape(tensor);
+    tensor_read.whole = in_file;
     const int64_t begin = std::max(held.first, part_first);
     const int64_t end = std::min(held.first + held.elements(), part_first + part_elements);
     tensor_read.destination = slice(held, begin - held.first, std::max<int64_t>(0, end - begin));

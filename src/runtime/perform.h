@@ -34,7 +34,8 @@ namespace snug::runtime {
 struct FilePart {
   const formats::IndexedTensor* source = nullptr;
   std::optional<int64_t> first{};         // of the range, whose elements lie flat; nothing: it all
-  std::optional<program::Shape> shape{};  // of a range that is a tensor of its own in the file
+  // Of what is a tensor of its own in the file, its shape there; nothing: as in the program.
+  std::optional<program::Shape> shape{};
 };
 
 // What the operations of a program take their values from, next to their attributes.

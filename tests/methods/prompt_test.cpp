@@ -155,6 +155,19 @@ TEST(Prompts, FitEveryFamily) {
   }
 }
 
+Tensor tensor_of(std::string name, const program::Shape& shape) {
+  Tensor tensor;
+  tensor.name = std::move(name);
+  tensor.shape = shape;
+  return tensor;
+}
+
+BaseModel model_of(int64_t layers) {
+  BaseModel base;
+  base.layers = layers;
+  return base;
+}
+
 TEST(Prompts, BeginAsPeftHasThem) {
   const Tensor prompt = tensor_of(models::prompt_name("model.layers.2.self_attn"), {3, 8});
   const Tensor gate = tensor_of(models::gate_name("model.layers.2.self_attn"), {1});
