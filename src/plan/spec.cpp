@@ -8,13 +8,13 @@
 #include <cstdint>
 #include <limits>
 
-#include "formats/adapter_config.h"
 #include "formats/method_keys.h"
 #include "methods/method.h"
 #include "methods/optimizer.h"
 #include "models/families.h"
 #include "models/weights.h"
 #include "passes/recompute.h"
+#include "plan/adapter_spec.h"
 #include "plan/frozen_weights.h"
 #include "plan/objective_spec.h"
 #include "plan/rank_grid.h"
@@ -226,29 +226,6 @@ void check_tokens(const Recipe& recipe) {
                             recipe.per_device_train_batch_size, recipe.max_length, most));
 }
 
-// An adapter that training goes on with says what the recipe leaves open.
-void settle_adapter(Recipe& recipe) {
-  const methods::Method& method = methods::method_of(recipe.method);
-  if (recipe.adapter.empty() || method.trains_weights) return;
-  const formats::AdapterConfig config = formats::read_adapter_config(recipe.adapter);
-  if (!method.reads(config))
-    recipe.fail(
-        "adapter",
-        fmt::format("is {}, which was trained with method={}, and this job has method={}; "
-                    "set method={}",
-                    recipe.adapter, base::word_of(methods::method_of(config).kind),
-                    base::word_of(recipe.method), base::word_of(methods::method_of(config).kind)));
-  method.settle(recipe, config);
-}
-
-void settle_gates(Recipe& recipe, const models::ModelConfig& model) {
-  using formats::AdapterGates;
-  if (formats::is_idle_key(recipe.method, "adapter_gates")) return;
-  if (recipe.adapter_gates != AdapterGates::automatic) return;
-  recipe.adapter_gates =
-      methods::peft_has_prompts(model) ? AdapterGates::layer : AdapterGates::head;
-}
-
 }  // namespace
 
 DType compute_type(const Recipe& recipe, const program::Target& target) {
@@ -340,8 +317,7 @@ std::optional<text::RecordForm> record_form(formats::DataFormat format) {
 
 Recipe resolve(Recipe recipe, const models::ModelConfig& model) {
   if (model.stored) settle_storage(recipe, *model.stored);
-  settle_adapter(recipe);
-  settle_gates(recipe, model);
+  settle_adapter(recipe, model);
   if (!recipe.is_given("max_length"))
     recipe.max_length = std::min(recipe.max_length, model.max_position);
   settle_objective(recipe);

@@ -87,7 +87,7 @@ TEST(Prompts, AreReadAndWrittenBack) {
     const TemporaryFolder copy;
     const auto config = formats::read_adapter_config(folder);
     save_adapter(copy / "adapter", config, {}, run.executor());
-    const auto& saved = std::get<PromptConfig>(formats::read_adapter_config(copy / "adapter"));
+    const auto saved = std::get<PromptConfig>(formats::read_adapter_config(copy / "adapter"));
     EXPECT_EQ(saved.tokens, form.options.tokens);
     EXPECT_EQ(saved.layers, form.options.layers);
     EXPECT_EQ(saved.gates, form.options.gates);
