@@ -46,6 +46,7 @@ TEST(Prompts, BeginNormalWithGatesOfZero) {
     options.adapter_seed = 11;
     TinyRun run(options);
     initialise_adapter(run.executor());
+    run.executor().run(program::ProgramName::prepare);
     EXPECT_EQ(run.job().trainables.size(), 2U * 2);
     EXPECT_EQ(run.job().trainable_parameters, 2 * (64 * 36 + 6));
     std::vector<std::vector<float>> seen;

@@ -28,8 +28,11 @@ void run(const ColumnGainGrad& grad, const Invocation& invocation) {
   const int64_t width = program::columns_of_gain(x.columns(), dgain.columns());
   for (int64_t i = 0; i < dgain.columns(); ++i) {
     T sum = 0;
-    for (int64_t j = i * width; j < (i + 1) * width; ++j)
-      for (int64_t t = 0; t < x.rows(); ++t) sum += dy.at(t, j) * x.at(t, j);
+    for (int64_t j = i * width; j < (i + 1) * width; ++j) {
+      T column = 0;
+      for (int64_t t = 0; t < x.rows(); ++t) column += dy.at(t, j) * x.at(t, j);
+      sum += column;
+    }
     if (grad.divided) sum /= Floats<T>(invocation[ColumnGainGrad::kDivisor])[i];
     dgain.set(i, grad.accumulate ? dgain[i] + sum : sum);
   }
