@@ -29,6 +29,11 @@ bool stays_whole(const Tensor& tensor) {
 
 }  // namespace
 
+bool divides_state(const Tensor& trainable, const ShardingOptions& options) {
+  return options.shards_state() && trainable.shape.elements() >= options.threshold_elements &&
+         !stays_whole(trainable);
+}
+
 int32_t ShardingOptions::ranks_of(RankGroup group) const {
   switch (group) {
     case RankGroup::shards:
@@ -84,7 +89,7 @@ void Sharding::add_weight(const Program& states, const Tensor& weight,
 void Sharding::add_state(const Tensor& trainable, const std::vector<OptimizerState>& states,
                          const ShardingOptions& options) {
   const int64_t elements = trainable.shape.elements();
-  if (elements < options.threshold_elements || stays_whole(trainable)) return;
+  if (!divides_state(trainable, options)) return;
   const ShardedTensor part{.elements = part_of(elements, options.shards, kUnit)};
   static_assert(kUnit % kStateBlock == 0);
   for (const OptimizerState& state : states) {

@@ -61,6 +61,10 @@ struct ShardedTensor {
   bool is_padded = false;  // every rank holds all ranks' parts
 };
 
+// Whether ranks hold parts of what the optimizer keeps of a tensor that trains: it is large enough,
+// and nothing writes all of it.
+bool divides_state(const program::Tensor& trainable, const ShardingOptions& options);
+
 // By the names of tensors that last longer than a program.
 class Sharding {
  public:

@@ -199,17 +199,16 @@ class TrainingPlanner {
   void add_micro(const Program& forward, const std::vector<TensorId>& trainable, const Micro& micro,
                  Program* update) {
     // Sums over ranks add up what is sharded as it is made.
-    const bool scattered =
-        spec_.ranks.shards_state() && spec_.ranks.gradients == passes::GradientSharding::scattered;
-    const passes::DifferentiateOptions gradients{
-        .gradient = spec_.update.gradient,
-        .accumulate = micro.accumulate,
-        .begins_anew =
-            [&](const Tensor& weight) {
-              return scattered && weight.shape.elements() >= spec_.ranks.threshold_elements;
-            },
-        .stochastic = spec_.update.gradient == DType::bf16,
-        .seed = spec_.update.seed};
+    const bool scattered = spec_.ranks.gradients == passes::GradientSharding::scattered;
+    const passes::DifferentiateOptions gradients{.gradient = spec_.update.gradient,
+                                                 .accumulate = micro.accumulate,
+                                                 .begins_anew =
+                                                     [&](const Tensor& weight) {
+                                                       return scattered && passes::divides_state(
+                                                                               weight, spec_.ranks);
+                                                     },
+                                                 .stochastic = spec_.update.gradient == DType::bf16,
+                                                 .seed = spec_.update.seed};
     add(pipeline_.micro(forward, trainable,
                         {.gradients = gradients,
                          .recompute = spec_.recompute,
