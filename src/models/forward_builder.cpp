@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <unordered_set>
 #include <utility>
 
 #include "base/error.h"
@@ -38,10 +39,13 @@ TensorId ForwardBuilder::batch(std::string_view name, const Shape& shape) {
 }
 
 void ForwardBuilder::declare_weights() {
+  std::unordered_set<std::string> of_norms;
+  if (stack_.adjusts_linears)
+    for (std::string& name : norm_weights(stack_)) of_norms.insert(std::move(name));
   for (const Weight& weight : weights_of(stack_))
     declare(weight.name, weight.shape, options_.compute,
-            stack_.adjusts_linears && weight.is_of_norm ? Role::adapter : Role::weight,
-            Lifetime::run, weight.layer);
+            of_norms.contains(weight.name) ? Role::adapter : Role::weight, Lifetime::run,
+            weight.layer);
   for (size_t i = 0; i < builder_.program().tensors.size(); ++i)
     weights_[builder_.program().tensors[i].name] = static_cast<TensorId>(i);
 }

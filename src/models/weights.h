@@ -18,7 +18,6 @@ struct Weight {
   int32_t layer = -1;
   Initializer initializer = Initializer::normal;  // for init=random
   bool transposed = false;                        // a linear's, of shape (in, out)
-  bool is_of_norm = false;                        // its weight or its bias
   // Parts of a mixture of experts, which stay as they are where linears are adapted or quantised.
   bool is_router = false;
   bool is_expert = false;  // of all experts, or of one, as files have it
@@ -38,6 +37,9 @@ std::vector<Weight> weights_of(const ModelConfig& config);
 
 // The same as files hold them: each matrix of an expert is a tensor of its own (expert_names.h).
 std::vector<Weight> file_weights_of(const Stack& stack);
+
+// Weights and biases of norms, in the same order.
+std::vector<std::string> norm_weights(const Stack& stack);
 
 // The matrices of layers that are no linears, and so stay in 16 bits where linears are stored in 4:
 // routers and the biases of experts.
