@@ -24,7 +24,6 @@ ADAPTERS = {
 }
 V2 = {
     "prompt_v2_llama": ("grouped_tied", "head", 3, 1),
-    "prompt_v2_phi": ("phi", "head", 2, 1),
     "prompt_v2_gpt_neox": ("gpt_neox_in_turn", "head", 3, 1),
 }
 ADAPTERS |= V2

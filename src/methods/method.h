@@ -50,6 +50,7 @@ struct BaseModel {
   bool head_in_4_bits = false;
   int64_t layers = 0;
   bool has_experts = false;
+  bool head_bias = false;  // the head has one of its own
 };
 
 struct Method {

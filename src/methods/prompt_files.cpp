@@ -88,6 +88,11 @@ void refuse_prompts(const MethodOptions& options, const BaseModel& base) {
     base::throw_user_error(
         "method: is adapter_v2, which gives every linear a bias and a scale, and the model is a "
         "mixture of experts, whose linears have none yet; use method=adapter, or lora");
+  if (options.prompt.adjusts_linears && base.head_bias)
+    base::throw_user_error(
+        "method: is adapter_v2, which gives the head a bias, and the model's head has one of its "
+        "own, "
+        "which is not built yet; use method=adapter, or lora");
   if (options.prompt.layers > base.layers)
     base::throw_user_error(
         "adapter_layers: is {}, but the model has {} layers; give at most so many, or 0 for all "

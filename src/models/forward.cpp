@@ -276,8 +276,9 @@ class Forward : ForwardBuilder {
     std::vector<TensorId> reads{hidden, w, targets, inverse};
     const bool is_adjusted = stack_.adjusts_linears;
     if (is_adjusted) {
-      reads.push_back(adjusted_head_bias());
-      reads.push_back(adjustment(stack_.head, stack_.vocab_size).scale);
+      SNUG_CHECK(!stack_.head_bias, "{} has a bias, and would have another", stack_.head);
+      const Adjustment adjusting = adjustment(stack_.head, stack_.vocab_size);
+      reads.insert(reads.end(), {adjusting.bias, adjusting.scale});
     } else if (stack_.head_bias) {
       reads.push_back(weight(bias_name(stack_.head)));
     }
@@ -285,21 +286,6 @@ class Forward : ForwardBuilder {
                                      .bias = stack_.head_bias || is_adjusted,
                                      .gain = is_adjusted},
                   reads, {losses, loss});
-  }
-
-  // The sum of the head's own bias and the one that is learned.
-  TensorId adjusted_head_bias() {
-    const TensorId learned = adjustment(stack_.head, stack_.vocab_size).bias;
-    if (!stack_.head_bias) return learned;
-    const auto vector = [&](const char* name) {
-      return builder_.activation(name, {stack_.vocab_size},
-                                 builder_.program().tensor(learned).dtype);
-    };
-    const TensorId copy = vector("final.learned_bias");
-    const TensorId sum = vector("final.bias");
-    builder_.emit(Scale{.factor = 1.0F}, {learned}, {copy});
-    builder_.emit(Add{}, {weight(bias_name(stack_.head)), copy}, {sum});
-    return sum;
   }
 
   // From rows of hidden to their logits: what is done one after the other, with what else each step

@@ -40,10 +40,10 @@ void add_prompts(TrainingSpec& spec) {
   spec.prompt = {.tokens = 3, .layers = 1};
 }
 
-// Linears of experts have no biases and scales.
+// Linears of experts have no biases and scales, nor have heads with a bias of their own.
 void adjust_linears(TrainingSpec& spec) {
   add_prompts(spec);
-  if (spec.model.num_experts > 0) return;
+  if (spec.model.num_experts > 0 || models::stack_of(spec.model).head_bias) return;
   spec.method = formats::Method::adapter_v2;
   spec.prompt.adjusts_linears = true;
 }

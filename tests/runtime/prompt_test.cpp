@@ -75,9 +75,9 @@ const Form kForms[]{
     {"prompt_layer", "grouped_tied", {.tokens = 5, .layers = 2, .gates = AdapterGates::layer}},
     {"prompt_head", "qwen3", {.tokens = 4, .layers = 1, .gates = AdapterGates::head}},
     {"prompt_gpt2", "gpt2", {.tokens = 3, .layers = 1, .gates = AdapterGates::head}},
-    {"prompt_v2_phi",
-     "phi",
-     {.tokens = 2, .layers = 1, .gates = AdapterGates::head, .adjusts_linears = true}}};
+    {"prompt_v2_gpt_neox",
+     "gpt_neox_in_turn",
+     {.tokens = 3, .layers = 1, .gates = AdapterGates::head, .adjusts_linears = true}}};
 
 TEST(Prompts, AreReadAndWrittenBack) {
   for (const Form& form : kForms) {

@@ -24,7 +24,6 @@ struct PromptCase {
 constexpr PromptCase kCases[]{{"prompt_layer", "grouped_tied"},
                               {"prompt_head", "qwen3"},
                               {"prompt_gpt_neox", "gpt_neox_in_turn"},
-                              {"prompt_v2_phi", "phi"},
                               {"prompt_v2_gpt_neox", "gpt_neox_in_turn"}};
 
 plan::TrainingSpec spec_of(int64_t rows = 2) {
