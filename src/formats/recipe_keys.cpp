@@ -30,7 +30,8 @@ void add_model_keys(KeyTable& table) {
                             "which qlora stores in 4 bits, or prompts that attention reads through "
                             "gates (adapter)")
       .aliases({"train_type", "finetuning_type"})
-      .not_built({"adapter_v2"}, "the method adapter_v2 is not built yet; use method: lora");
+      .not_built({"adapter_v2"},
+                 "the method adapter_v2 is not built yet; use method: adapter or lora");
   table
       .add<&Recipe::load_in_4bit>("load_in_4bit", "",
                                   "linear layers as NF4, quantised while they are read")

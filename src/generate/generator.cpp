@@ -102,7 +102,10 @@ std::vector<Generation> Generator::run(std::span<const Ids> prompts,
                 .results = std::span(results).subspan(first, count),
                 .next = Ids(sequences, CachedForward::kIdle)};
     const Clock::time_point begin = Clock::now();
-    inference_.spec().capacity.has_encoder() ? prefill_encoder(group) : prefill(group);
+    if (inference_.spec().capacity.has_encoder())
+      prefill_encoder(group);
+    else
+      prefill(group);
     const Clock::time_point middle = Clock::now();
     decode(group);
     times_.prefill_seconds += std::chrono::duration<double>(middle - begin).count();

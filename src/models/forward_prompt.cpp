@@ -31,6 +31,7 @@ ForwardBuilder::KeysAndValues ForwardBuilder::project_prompt(TensorId vectors,
   }
   const int64_t groups = by.kv_heads;
   const int64_t queries = by.heads / groups * by.head_dim;
+  // Named, so that its gradient is known to be zero (passes/differentiate.cpp).
   part_of_groups(all, "prompt.q.in_groups", {groups, 0, queries});
   const auto copy = [&](const std::string& name, int64_t offset) {
     const TensorId part = part_of_groups(all, name + ".in_groups", {groups, offset, by.head_dim});

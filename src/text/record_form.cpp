@@ -111,7 +111,10 @@ Record parse_record(const RawRecord& raw, const std::string& path, std::optional
   record.line = raw.line;
   switch (*form) {
     case RecordForm::tokens:
-      has_encoder ? parse_token_pair(fields, record) : parse_tokens(fields, record);
+      if (has_encoder)
+        parse_token_pair(fields, record);
+      else
+        parse_tokens(fields, record);
       break;
     case RecordForm::messages:
       parse_messages(fields, "messages", record);

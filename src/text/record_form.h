@@ -70,8 +70,8 @@ std::string no_form_message(const std::string& keys, std::optional<RecordForm> w
 // Throws UserError with file and line for broken JSON, a record whose fields are of no form,
 // wrong types, unknown roles, empty answers, conversations without an assistant's text and records
 // that are long (record_reader.h); for tokens see token_record.h. The text of the form text may be
-// empty. With `wanted`, only the fields of that form count. `has_encoder`: labels of
-// tokens are not those of input_ids (token_record.h).
+// empty. With `wanted`, only the fields of that form count. `has_encoder`: labels of tokens are not
+// those of input_ids (token_record.h).
 Record parse_record(const RawRecord& raw, const std::string& path,
                     std::optional<RecordForm> wanted = std::nullopt, bool has_encoder = false);
 

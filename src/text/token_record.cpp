@@ -12,7 +12,6 @@ namespace {
 using nlohmann::json;
 using Fail = TokenFail;
 
-constexpr int64_t kUntrained = kUntrainedLabel;
 constexpr int64_t kLargestId = std::numeric_limits<int32_t>::max();
 
 // The tokens [begin, end) that the mask shows.
@@ -41,15 +40,15 @@ Shown shown_by(NumberList& mask, size_t size, const Fail& fail) {
 
 void check_labels(NumberList& labels, NumberList& ids, Shown shown, const Fail& fail) {
   for (size_t i = 0; i < labels.size(); ++i) {
-    if (labels[i] == kUntrained) continue;
+    if (labels[i] == kUntrainedLabel) continue;
     if (i < shown.begin || i >= shown.end)
       fail(fmt::format("labels[{}] is {} where attention_mask is 0; expected {} there", i,
-                       labels[i], kUntrained));
+                       labels[i], kUntrainedLabel));
     if (labels[i] != ids[i])
       fail(fmt::format(
           "labels[{}] is {}, but input_ids[{}] is {}; expected the same id, or {} where "
           "nothing is learned (labels are not shifted)",
-          i, labels[i], i, ids[i], kUntrained));
+          i, labels[i], i, ids[i], kUntrainedLabel));
   }
 }
 
@@ -123,7 +122,7 @@ TokenRecord read_token_lists(TokenLists& lists, size_t most, const Fail& fail) {
                     "expected at least 2",
                     result.size));
   for (size_t i = shown.begin; i < shown.end; ++i) {
-    const bool is_target = labels.empty() || labels[i] != kUntrained;
+    const bool is_target = labels.empty() || labels[i] != kUntrainedLabel;
     if (is_target && i > shown.begin && result.first_target == 0)
       result.first_target = static_cast<int64_t>(i - shown.begin);
     result.largest = std::max(result.largest, static_cast<int32_t>(ids[i]));
@@ -151,9 +150,9 @@ TokenPair read_token_pair(TokenLists& lists, const Fail& fail) {
   if (pair.encoder.ids.empty()) fail("input_ids has no token for the encoder to read");
   bool has_target = false;
   for (size_t i = 0; i < labels.size(); ++i) {
-    if (labels[i] < 0 && labels[i] != kUntrained)
+    if (labels[i] < 0 && labels[i] != kUntrainedLabel)
       fail(fmt::format("labels[{}] is {}; expected an id, or {} where nothing is learned", i,
-                       labels[i], kUntrained));
+                       labels[i], kUntrainedLabel));
     pair.labels.push_back(static_cast<int32_t>(labels[i]));
     has_target = has_target || labels[i] >= 0;
   }

@@ -3,19 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <utility>
 
+#include "adapter_step.h"
 #include "backends/cpu/isa.h"
-#include "golden_case.h"
 
 namespace snug::test {
 namespace {
 
 using passes::RecomputeMode;
-using program::ProgramName;
 
-constexpr int64_t kRowTokens = 33;
+constexpr int64_t kRowTokens = AdapterStep::kRowTokens;
 
 const std::string kModule = "model.layers.1.mlp.down_proj";
 
@@ -31,48 +30,9 @@ plan::TrainingSpec spec_of(double dropout, int64_t rows = 2) {
   return spec;
 }
 
-class DoraStep {
- public:
-  explicit DoraStep(plan::TrainingSpec spec)
-      : golden_(golden_folder("dora_q_down") + "/golden.safetensors"),
-        loaded_("cpu", golden_folder("grouped_tied/model"), golden_folder("dora_q_down/adapter"),
-                std::move(spec)) {}
-
-  float loss() {
-    const auto ids = integers(golden_, "ids");
-    const auto targets = integers(golden_, "targets");
-    const plan::TrainingSpec& spec = loaded_.spec();
-    executor().set_input("inverse_tokens", 1.0F / static_cast<float>(count_trained(targets)));
-    for (int64_t micro = 0; micro < spec.accumulation; ++micro) {
-      const auto program = micro == 0 ? ProgramName::micro_first : ProgramName::micro_next;
-      const auto begin = micro * spec.rows * kRowTokens;
-      const auto end = begin + spec.rows * kRowTokens;
-      loaded_.put_batch(program, {ids.begin() + begin, ids.begin() + end},
-                        {targets.begin() + begin, targets.begin() + end});
-      if (executor().has("random"))
-        executor().set_input("random",
-                             std::array<int32_t, 2>{3, static_cast<int32_t>(micro * spec.rows)});
-      executor().run(program);
-    }
-    return values_of(executor(), "loss")[0];
-  }
-
-  std::vector<std::vector<float>> gradients() {
-    loss();
-    std::vector<std::vector<float>> found;
-    for (const auto& trainable : executor().job().trainables)
-      found.push_back(values_of(executor(), "gradient." + trainable.name));
-    return found;
-  }
-
-  runtime::Executor& executor() { return loaded_.executor(); }
-  float* values(const std::string& tensor) { return executor().tensor(tensor).as<float>(); }
-  const formats::SafetensorsFile& golden() const { return golden_; }
-
- private:
-  formats::SafetensorsFile golden_;
-  LoadedCase loaded_;
-};
+AdapterStep dora_step(plan::TrainingSpec spec) {
+  return {"dora_q_down", "grouped_tied", std::move(spec)};
+}
 
 TEST(DoraSteps, RecomputationKeepsEveryBit) {
   for (const program::DType compute : {program::DType::f32, program::DType::bf16}) {
@@ -81,20 +41,20 @@ TEST(DoraSteps, RecomputationKeepsEveryBit) {
       continue;
     plan::TrainingSpec spec = spec_of(0.25);
     spec.compute = compute;
-    const auto none = DoraStep(spec).gradients();
+    const auto none = dora_step(spec).gradients();
     for (const RecomputeMode mode :
          {RecomputeMode::keep_all, RecomputeMode::gate_up, RecomputeMode::attention,
           RecomputeMode::all_but_attention, RecomputeMode::layer}) {
       spec.recompute = mode;
-      EXPECT_EQ(DoraStep(spec).gradients(), none);
+      EXPECT_EQ(dora_step(spec).gradients(), none);
     }
   }
 }
 
 TEST(DoraSteps, OneTimesTwoIsTwoTimesOne) {
   for (const double dropout : {0.0, 0.25}) {
-    const auto whole = DoraStep(spec_of(dropout, 2)).gradients();
-    const auto parts = DoraStep(spec_of(dropout, 1)).gradients();
+    const auto whole = dora_step(spec_of(dropout, 2)).gradients();
+    const auto parts = dora_step(spec_of(dropout, 1)).gradients();
     ASSERT_EQ(whole.size(), parts.size());
     for (size_t i = 0; i < whole.size(); ++i) EXPECT_LT(relative_error(parts[i], whole[i]), 1e-6);
   }
@@ -107,7 +67,7 @@ TEST(DoraSteps, RecomputationTakesLessMemory) {
   for (const RecomputeMode mode :
        {RecomputeMode::layer, RecomputeMode::gate_up, RecomputeMode::keep_all}) {
     spec.recompute = mode;
-    DoraStep step(spec);
+    AdapterStep step = dora_step(spec);
     const auto& spaces = step.executor().job().layout.spaces;
     const int64_t bytes = spaces[static_cast<size_t>(program::Space::device)].arena_bytes;
     EXPECT_GT(bytes, before);
@@ -118,7 +78,7 @@ TEST(DoraSteps, RecomputationTakesLessMemory) {
 // Where B is zero and magnitudes are the norms of the weights, a linear gives W (x - d) + W d,
 // which is the model's, whatever dropout leaves out.
 TEST(DoraSteps, DropoutLeavesAModelThatIsNotAdapted) {
-  DoraStep step(spec_of(0.5));
+  AdapterStep step = dora_step(spec_of(0.5));
   const float adapted = step.loss();
   for (const auto& trainable : step.executor().job().trainables) {
     if (!trainable.name.ends_with(".lora_magnitude_vector")) {
@@ -143,7 +103,7 @@ TEST(DoraSteps, DropoutLeavesAModelThatIsNotAdapted) {
 
 // The loss falls as the gradient of magnitudes says, with the same mask.
 TEST(DoraSteps, GradientsOfMagnitudesHoldWithDropout) {
-  DoraStep step(spec_of(0.5));
+  AdapterStep step = dora_step(spec_of(0.5));
   const std::string name = kModule + ".lora_magnitude_vector";
   step.loss();
   const std::vector<float> gradient = values_of(step.executor(), "gradient." + name);

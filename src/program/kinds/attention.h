@@ -20,18 +20,24 @@ struct Extent;
 // the softmax and has no value (gpt-oss); with `relative_bias` bias (buckets, heads): a number that
 // is added to a score by the distance of its key (T5, see bucket_of). writes: o like q; lse (heads,
 // q_tokens) f32, the log-sum-exp of the scores and the sink, which is all that the gradient has to
-// know of a sink. A score is s = scale q k; with softcap c > 0 it is c tanh(s / c) (Gemma 2). With
-// alibi_scale a != 0 a slope times the key's distance is added, after the cap: a alibi_slope(heads,
-// head) (j - (i + nk - nq)), for causal attention alone (Press et al. 2022; a is 1 in BLOOM,
-// `scale` in falcon-rw). Causal: with nq queries and nk keys in a segment, query i sees keys j <= i
-// + nk - nq; `window` w > 0 further demands j > i + nk - nq - w. Queries outside all segments give
-// zeros (lse 0). With segment_tokens > 0 no segment is longer, and each begins where the one before
-// it has ended, or later; with no_empty_segments every one has a token. A target may answer a
-// gradient that need not be deterministic with sums in any order. The target decides by_library (a
-// library does it, not the target's own kernels) and splits (the parts into which the keys of a
-// query are split while decoding; 0: one pass over them) and tensor_cores (the target's own kernels
-// multiply on them; otherwise, and elsewhere, they do not), and few_queries (segments of at most so
-// many queries are read straight from where their keys lie, by a kernel of its own; 0: none are).
+// know of a sink.
+//
+// A score is s = scale q k; with softcap c > 0 it is c tanh(s / c) (Gemma 2). With alibi_scale a !=
+// 0 a slope times the key's distance is added, after the cap: a alibi_slope(heads, head) (j - (i +
+// nk - nq)), for causal attention alone (Press et al. 2022; a is 1 in BLOOM, `scale` in falcon-rw).
+// The bias is added after the cap too.
+//
+// Causal: with nq queries and nk keys in a segment, query i sees keys j <= i + nk - nq; `window` w
+// > 0 further demands j > i + nk - nq - w. Queries outside all segments give zeros (lse 0). With
+// segment_tokens > 0 no segment is longer, and each begins where the one before it has ended, or
+// later; with no_empty_segments every one has a token. A target may answer a gradient that need not
+// be deterministic with sums in any order.
+//
+// The target decides by_library (a library does it, not the target's own kernels), splits (the
+// parts into which the keys of a query are split while decoding; 0: one pass over them),
+// tensor_cores (the target's own kernels multiply on them; otherwise, and elsewhere, they do not)
+// and few_queries (segments of at most so many queries are read straight from where their keys lie,
+// by a kernel of its own; 0: none are).
 struct Attention {
   int64_t heads = 0;
   int64_t kv_heads = 0;
@@ -175,9 +181,10 @@ constexpr double alibi_exponent(int64_t heads, int64_t head) {
   return static_cast<double>(4 * quarters) / static_cast<double>(n);
 }
 
-// The row of T5's bias table for a key at `relative` = key position - query position, both counted
-// within their segments, of `buckets` rows: exact for small distances, logarithmic up to
-// max_distance. Queries that see keys on both sides use the upper half for keys after them.
+// The row of T5's bias table, of `buckets` rows, for key j of a segment and its query i: `relative`
+// is j - (i + nk - nq) where attention is causal, j - i otherwise. A row holds one distance where
+// it is small, and logarithmically more up to max_distance. Queries that see keys on both sides use
+// the upper half for keys after them.
 int64_t bucket_of(int64_t relative, bool causal, int64_t buckets, int64_t max_distance);
 
 // Whether a segment of so many queries, and keys, is one of few.
