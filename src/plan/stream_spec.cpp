@@ -22,11 +22,13 @@ void check_data(const Recipe& recipe) {
                 fmt::format("is {}, which is not built for encoder-decoders; use next_token",
                             base::word_of(recipe.objective)));
   if (!has_two_parts(recipe.data_format))
-    recipe.fail("data_format",
-                fmt::format("is {}, which is not built for encoder-decoders; give records with "
-                            "prompt and completion, or instruction and output, or input_ids and "
-                            "labels",
-                            base::word_of(recipe.data_format)));
+    recipe.fail(
+        "data_format",
+        fmt::format(
+            "is {}, which is not built for encoder-decoders; give records with "
+            "prompt and completion, input and target, instruction and output, or input_ids and "
+            "labels",
+            base::word_of(recipe.data_format)));
   if (recipe.train_on_prompt)
     recipe.fail("train_on_prompt",
                 "is true, but the encoder reads the prompt and predicts nothing; leave it out");

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::string_view kExpected =
     "expected the fields of one of these forms: instruction and output (alpaca), messages, "
-    "conversations (sharegpt), prompt and completion, chosen and rejected (preference), text, or "
+    "conversations (sharegpt), prompt and completion, input and target, chosen and rejected "
+    "(preference), text, or "
     "input_ids (tokens)";
 
 void parse_tokens(const RecordFields& fields, Record& record) {
@@ -41,9 +42,16 @@ void parse_alpaca(const RecordFields& fields, Record& record) {
   fields.check_answer(output, record.answer);
 }
 
+bool has_prompt_and_completion(const std::function<bool(const char*)>& has) {
+  return has("prompt") && (has("completion") || has("response"));
+}
+
 void parse_completion(const RecordFields& fields, Record& record) {
-  const char* completion = fields.first_of({"completion", "response"}).value();
-  record.prompt = fields.string("prompt");
+  const bool is_named_so =
+      has_prompt_and_completion([&](const char* key) { return fields.has(key); });
+  const char* completion =
+      is_named_so ? fields.first_of({"completion", "response"}).value() : "target";
+  record.prompt = fields.string(is_named_so ? "prompt" : "input");
   record.answer = fields.string(completion);
   fields.check_answer(completion, record.answer);
 }
@@ -70,8 +78,8 @@ std::optional<RecordForm> form_of(const std::function<bool(const char*)>& has,
   if (may_be(RecordForm::sharegpt) && has("conversations")) return RecordForm::sharegpt;
   if (may_be(RecordForm::alpaca) && has("instruction") && (has("output") || has("response")))
     return RecordForm::alpaca;
-  if (may_be(RecordForm::prompt_completion) && has("prompt") &&
-      (has("completion") || has("response")))
+  if (may_be(RecordForm::prompt_completion) &&
+      (has_prompt_and_completion(has) || (has("input") && has("target"))))
     return RecordForm::prompt_completion;
   if (may_be(RecordForm::preference) && has("chosen") && has("rejected"))
     return RecordForm::preference;

@@ -3,7 +3,7 @@
 //   messages          messages: [{role, content}, ...], and where present tools, a list (or its
 //                     JSON as text), and chat_template_kwargs, variables for the chat template
 //   sharegpt          conversations: [{from, value}, ...]
-//   prompt/completion prompt, completion (or response)
+//   prompt/completion prompt, completion (or response); or input and target
 //   preference        prompt, chosen, rejected: three strings, or three lists of messages; without
 //                     prompt it is what chosen and rejected begin with alike
 //   unpaired          prompt, completion (or response): two strings, or two lists of messages; and
