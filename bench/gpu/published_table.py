@@ -37,7 +37,7 @@ MODELS = {
     ("Llama 3 8B", "8"): "llama-3-8b", ("Llama 3.1 8B", "8"): "llama-3.1-8b", ("Llama 3.1 70B", "70"): "llama-3.1-70b",
     ("LLaMA-7B", "7"): "llama-7b", ("LLaMA-13B", "13"): "llama-13b", ("LLaMA-30B", "30"): "llama-30b", ("LLaMA-65B", "65"): "llama-65b",
     ("CodeLlama", "13"): "codellama-13b", ("CodeLlama", "34"): "codellama-34b", ("Yi 34B", "34"): "yi-34b",
-    ("FLANT5-XL 3B", "3"): "flan-t5-xl", ("Gemma 2 9B", "9"): "gemma-2-9b", ("FLANT5-XL 3B", "3"): "flan-t5-xl", ("Gemma 7B", "7"): "gemma-7b", ("phi-1.5", "1.3"): "phi-1_5", ("StableLM Alpha", "3"): "stablelm-base-alpha-3b",
+    ("FLANT5-XL 3B", "3"): "flan-t5-xl", ("CodeT5+ 2B", "2"): "codet5p-2b", ("Gemma 2 9B", "9"): "gemma-2-9b", ("Gemma 7B", "7"): "gemma-7b", ("phi-1.5", "1.3"): "phi-1_5", ("StableLM Alpha", "3"): "stablelm-base-alpha-3b",
     ("Phi3-mini (3.8B)", "3.8"): "phi-3-mini-128k", ("Mistral 7B v0.2 Base", "7"): "mistral-7b-v0.2",
     ("Falcon", "40"): "falcon-40b", ("GPT-2 XL (1.5B)", "1.5"): "gpt2-xl", ("BLOOMZ (7B)", "7"): "bloomz-7b1",
 }
@@ -67,7 +67,7 @@ class Job:
 def card_of(row: dict) -> str:
     if row["source"] == "llama-fsdp-deepspeed":
         return "a100"
-    if row["gpu"] == "A100 SMX":
+    if row["gpu"] in ("A100", "A100 SMX"):
         return "a100-40gb" if row["gpu_mem_gb"] == "40" else "a100"
     if row["gpu"] not in CARDS:
         raise NotPlanned(f"the card is not named ({row['gpu'] or 'nothing'} is printed)")

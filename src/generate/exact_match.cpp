@@ -70,7 +70,7 @@ Examination examine(const formats::Recipe& recipe) {
       .max_new_tokens = room_for_answers(recipe, model.config, result.questions),
       .stop_ids = {tokenizer.stop_ids().begin(), tokenizer.stop_ids().end()}};
   Inference inference(recipe, model,
-                      shape_for(prompts, options, recipe.batch, model.config.has_encoder()));
+                      shape_for(prompts, options, recipe.batch, prompt_reader(model.config)));
   Generator generator(inference);
   const std::vector<Generation> generations = generator.run(prompts, options);
   for (size_t i = 0; i < generations.size(); ++i) {

@@ -73,7 +73,7 @@ class Session {
       options.stop_ids = text::folder_stop_ids(model_.folder);
     const std::vector<Ids> prompts{prompt_};
     Inference inference(recipe_, model_,
-                        shape_for(prompts, options, 1, model_.config.has_encoder()));
+                        shape_for(prompts, options, 1, prompt_reader(model_.config)));
     Generator generator(inference);
     if (json)
       print_json(generator.run(prompts, options).front(), generator.times(), inference);

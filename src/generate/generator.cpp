@@ -32,7 +32,7 @@ struct Generator::Group {
 };
 
 plan::InferenceShape shape_for(std::span<const Ids> prompts, const GenerationOptions& options,
-                               int64_t batch, bool has_encoder) {
+                               int64_t batch, PromptReader reader) {
   plan::InferenceShape shape;
   shape.candidates = candidates_of(options.sampling);
   shape.sequences = std::clamp<int64_t>(static_cast<int64_t>(prompts.size()), 1, batch);
@@ -46,10 +46,13 @@ plan::InferenceShape shape_for(std::span<const Ids> prompts, const GenerationOpt
     longest = std::max(longest, size_of(prompts[i]));
   }
   const int64_t prompt_tokens = std::min(plan::kPrefillTokens, in_steps(most_tokens));
-  if (has_encoder) {
+  if (reader != PromptReader::decoder) {
     // A decoder begins with one token. An encoder reads whole prompts.
-    shape.capacity = {options.max_new_tokens, longest};
-    shape.prefill_tokens = in_steps(shape.sequences);
+    const bool both = reader == PromptReader::both;
+    shape.capacity = {options.max_new_tokens + (both ? longest : 0), longest};
+    shape.prefill_tokens =
+        both ? std::min(plan::kPrefillTokens, in_steps(most_tokens + shape.sequences))
+             : in_steps(shape.sequences);
     shape.encoder_tokens = std::max(in_steps(longest), prompt_tokens);
     return shape;
   }
@@ -57,6 +60,11 @@ plan::InferenceShape shape_for(std::span<const Ids> prompts, const GenerationOpt
   shape.capacity = longest + options.max_new_tokens - 1;
   shape.prefill_tokens = prompt_tokens;
   return shape;
+}
+
+PromptReader prompt_reader(const models::ModelConfig& model) {
+  if (!model.has_encoder()) return PromptReader::decoder;
+  return model.repeats_prompt ? PromptReader::both : PromptReader::encoder;
 }
 
 void check_ids(std::span<const int32_t> ids, const models::ModelConfig& model, const char* what) {
@@ -72,8 +80,9 @@ void Generator::check(std::span<const Ids> prompts, const GenerationOptions& opt
   const base::PerStream<int64_t>& capacity = inference_.spec().capacity;
   const auto fits = [&](int64_t prompt) {
     if (!capacity.has_encoder()) return prompt + options.max_new_tokens - 1 <= capacity.decoder();
+    const int64_t repeated = inference_.model().repeats_prompt ? prompt : 0;
     return prompt <= capacity[base::TokenStream::encoder] &&
-           options.max_new_tokens <= capacity.decoder();
+           repeated + options.max_new_tokens <= capacity.decoder();
   };
   if (forward_.has_candidates())
     SNUG_CHECK_EQ(candidates_of(options.sampling), inference_.spec().candidates);
@@ -138,22 +147,39 @@ void Generator::prefill(Group& group) {
   }
 }
 
-// An encoder reads as many prompts at once as there is room for, and the decoder begins.
+// An encoder reads as many whole prompts at once as there is room for, and the decoder begins. One
+// that repeats the prompt goes on in the next chunk where it does not fit.
 void Generator::prefill_encoder(Group& group) {
   forward_.clear();
-  const auto start = static_cast<int32_t>(inference_.model().decoder_start_id);
+  std::vector<Ids> read;
+  for (const Ids& ids : group.prompts) {
+    read.push_back({static_cast<int32_t>(inference_.model().decoder_start_id)});
+    if (inference_.model().repeats_prompt)
+      read.back().insert(read.back().end(), ids.begin(), ids.end());
+  }
   size_t prompt = 0;
+  size_t done = 0;  // tokens that its decoder has read
   while (prompt < group.prompts.size()) {
     std::vector<SequencePart> parts;
-    const size_t first = prompt;
-    for (int64_t room = forward_.encoder_tokens(); prompt < group.prompts.size(); ++prompt) {
-      const Ids& ids = group.prompts[prompt];
-      if (size_of(ids) > room || std::ssize(parts) == forward_.prefill_tokens()) break;
-      room -= size_of(ids);
-      parts.push_back({static_cast<int64_t>(prompt), {&start, 1}, ids});
+    std::vector<int64_t> complete;
+    auto room = static_cast<size_t>(forward_.prefill_tokens());
+    int64_t encoder_room = forward_.encoder_tokens();
+    while (room > 0 && prompt < group.prompts.size()) {
+      const std::span<const int32_t> ids =
+          done == 0 ? std::span<const int32_t>(group.prompts[prompt]) : std::span<const int32_t>();
+      if (std::ssize(ids) > encoder_room) break;
+      encoder_room -= std::ssize(ids);
+      const size_t count = std::min(room, read[prompt].size() - done);
+      const auto words = std::span<const int32_t>(read[prompt]).subspan(done, count);
+      parts.push_back({static_cast<int64_t>(prompt), words, ids});
+      room -= count;
+      done += count;
+      if (done < read[prompt].size()) break;
+      complete.push_back(static_cast<int64_t>(prompt++));
+      done = 0;
     }
     forward_.prefill(parts);
-    for (size_t done = first; done < prompt; ++done) take_token(group, static_cast<int64_t>(done));
+    for (const int64_t sequence : complete) take_token(group, sequence);
   }
 }
 

@@ -27,15 +27,18 @@ struct Generation {
   bool stopped = false;  // by a stop id, not by max_new_tokens
 };
 
+enum class PromptReader : uint8_t { decoder, encoder, both };
+
 struct GenerationTimes {
   double prefill_seconds = 0;
   double decode_seconds = 0;
 };
 
 // Sizes for these prompts: the longest with its new tokens, and `batch` at most side by side.
-// `has_encoder`: prompts are an encoder's.
+// `reader`: what reads prompts.
 plan::InferenceShape shape_for(std::span<const Ids> prompts, const GenerationOptions& options,
-                               int64_t batch, bool has_encoder = false);
+                               int64_t batch, PromptReader reader = PromptReader::decoder);
+PromptReader prompt_reader(const models::ModelConfig& model);
 
 class Generator {
  public:

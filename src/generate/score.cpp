@@ -56,6 +56,11 @@ Text read_text(const formats::Recipe& recipe, const models::ModelSource& model) 
     Text text{text_or_ids(recipe, model), answer_of(recipe, model)};
     if (text.prompt.empty() || text.ids.empty())
       base::throw_user_error("the prompt or the answer has no token; each needs one");
+    const size_t read = text.ids.size() + (model.config.repeats_prompt ? text.prompt.size() : 0);
+    if (static_cast<int64_t>(read) > model.config.max_position)
+      base::throw_user_error(
+          "the decoder reads {} tokens, but the model has {} positions; score less", read,
+          model.config.max_position);
     return text;
   }
   if (!recipe.answer.empty() || !recipe.answer_ids.empty())
@@ -156,6 +161,8 @@ std::vector<double> answer_log_probabilities(
   CachedForward forward(inference);
   // What the decoder reads: each token of the answer stands after the one that predicts it.
   std::vector<int32_t> read{static_cast<int32_t>(inference.model().decoder_start_id)};
+  if (inference.model().repeats_prompt) read.insert(read.end(), prompt.begin(), prompt.end());
+  const size_t first_scored = read.size() - 1;
   read.insert(read.end(), answer.begin(), answer.end() - 1);
   const auto chunk = static_cast<size_t>(forward.prefill_tokens());
   std::vector<double> result;
@@ -164,9 +171,10 @@ std::vector<double> answer_log_probabilities(
     const SequencePart part{0, ids, first == 0 ? prompt : std::span<const int32_t>()};
     forward.prefill({&part, 1});
     for (size_t i = 0; i < ids.size(); ++i) {
+      if (first + i < first_scored) continue;
       const std::span<const float> logits = forward.logits(static_cast<int64_t>(i));
       if (on_logits) on_logits(logits);
-      result.push_back(log_probability(logits, answer[first + i]));
+      result.push_back(log_probability(logits, answer[first + i - first_scored]));
     }
   }
   return result;
@@ -177,7 +185,8 @@ int score(const formats::Recipe& recipe, bool json) {
   const models::ModelSource model = runtime::open_model(recipe);
   const Text text = read_text(recipe, model);
   const auto tokens = static_cast<int64_t>(text.ids.size());
-  Inference inference(recipe, model, score_shape(tokens, std::ssize(text.prompt)));
+  const int64_t repeated = model.config.repeats_prompt ? std::ssize(text.prompt) : 0;
+  Inference inference(recipe, model, score_shape(tokens + repeated, std::ssize(text.prompt)));
   std::optional<formats::SafetensorsWriter> writer;
   if (!recipe.logits_out.empty())
     writer.emplace(recipe.logits_out,

@@ -55,6 +55,7 @@ enum class RowOrder : uint8_t {
   by_part,   // all of the first, all of the second, ...
   by_group,  // of queries, keys and values: the queries that share a key head, that key, its value;
              // then those of the next key head
+  by_block,  // so many blocks, each with the heads' share of queries, then of values, then of keys
 };
 
 // Linears that read one input. How they are stored follows from `fused`: where it is empty, each
@@ -64,14 +65,17 @@ struct Projections {
   std::vector<Linear> parts;
   std::string fused;
   RowOrder order = RowOrder::by_part;
+  int64_t blocks = 1;          // of by_block
+  bool queries_apart = false;  // the first part has tensors of its own next to those of the others
 
   bool is_fused() const { return !fused.empty(); }
-  // The linear that holds the rows of all parts.
+  // The linear that holds the rows of all parts, or of all but queries that are apart.
   Linear whole() const {
-    Linear linear = parts.front();
+    const size_t first = queries_apart ? 1 : 0;
+    Linear linear = parts[first];
     linear.module = fused;
     linear.out = 0;
-    for (const Linear& part : parts) linear.out += part.out;
+    for (size_t part = first; part < parts.size(); ++part) linear.out += parts[part].out;
     return linear;
   }
 };
@@ -80,6 +84,7 @@ struct Projections {
 struct Rotary {
   int64_t width = 0;
   RopeConfig rope;
+  bool interleaved = false;  // which elements turn together: see kinds/rope.h
 };
 
 // A table (buckets, heads) of numbers that are added to scores by the distance of a key, as T5 has
@@ -123,6 +128,9 @@ struct AttentionBlock {
   bool causal = true;  // a query sees the keys up to its own; otherwise all of its document
   // Keys and values are made of what the encoder gives; otherwise of the block's input.
   bool reads_encoder = false;
+  // Of what the encoder gives, before keys and values: a linear of this block alone, whose module
+  // is a whole name. Where queries are rotated, so are these keys, by the encoder's positions.
+  std::optional<Linear> encoder_projection;
   bool rotated = true;        // by the stack's table
   bool local_rotary = false;  // by its second table
   std::optional<Prompt> prompt;
@@ -200,10 +208,12 @@ struct Layer {
   }
 };
 
-// What stands before a decoder's layers and reads a stream of tokens of its own, through the
-// embedding that both share. Its last norm gives what attention that `reads_encoder` reads.
+// What stands before a decoder's layers and reads a stream of tokens of its own. Its last norm
+// gives what attention that `reads_encoder` reads.
 struct Encoder {
-  std::string prefix;  // of the modules of a layer, as the stack's
+  int64_t hidden_size = 0;
+  std::string embedding;  // the module of a table (vocab_size, hidden_size); empty: the stack's
+  std::string prefix;     // of the modules of a layer, as the stack's
   std::vector<Layer> layers;
   Norm final_norm;
 };

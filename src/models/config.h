@@ -28,11 +28,21 @@ enum class Positions : uint8_t {
   relative,  // scores have a bias by the distance of the key, which a table holds
 };
 
+// An encoder whose layers are of another size than the decoder's.
+struct EncoderShape {
+  int64_t hidden_size = 0;
+  int64_t num_heads = 0;
+  int64_t head_dim = 0;
+  int64_t intermediate_size = 0;
+  double partial_rotary_factor = 1.0;
+};
+
 struct ModelConfig {
   std::string model_type;  // Hugging Face's: "llama", "mistral", ...
   int64_t hidden_size = 0;
   int64_t num_layers = 0;      // of all stacks
   int64_t encoder_layers = 0;  // of these, the encoder's, which come first; 0: there is no encoder
+  std::optional<EncoderShape> encoder;  // none: an encoder is of the sizes below
   int64_t num_heads = 0;
   int64_t num_kv_heads = 0;
   int64_t head_dim = 0;
@@ -59,6 +69,7 @@ struct ModelConfig {
   // decoder reads in place of a label without loss.
   int64_t decoder_start_id = 0;
   int64_t padding_id = 0;
+  bool repeats_prompt = false;  // the decoder reads the prompt, too, before its answer
   // Mixtures of experts, where a family has them.
   int64_t num_experts = 0;
   int64_t chosen_experts = 0;         // that each token is given to

@@ -12,10 +12,10 @@
 namespace snug::models {
 namespace {
 
-constexpr std::array kFamilies{&kLlama,   &kMistral,  &kQwen2,  &kQwen3,  &kPhi3,
-                               &kOlmo2,   &kGemma,    &kGemma2, &kGemma3, &kStablelm,
-                               &kPhi,     &kGptNeox,  &kGpt2,   &kBloom,  &kFalcon,
-                               &kMixtral, &kQwen3Moe, &kGptOss, &kT5,     &kMt5};
+constexpr std::array kFamilies{&kLlama, &kMistral, &kQwen2,  &kQwen3,    &kPhi3,     &kOlmo2,
+                               &kGemma, &kGemma2,  &kGemma3, &kStablelm, &kPhi,      &kGptNeox,
+                               &kGpt2,  &kBloom,   &kFalcon, &kMixtral,  &kQwen3Moe, &kGptOss,
+                               &kT5,    &kMt5,     &kCodeT5p};
 
 const Family& family_of(const ModelConfig& config) {
   const Family* family = find_family(config.model_type);

@@ -42,6 +42,7 @@ const Family* find_family(std::string_view model_type);
 std::string family_names();
 
 extern const Family kBloom;
+extern const Family kCodeT5p;
 extern const Family kFalcon;
 extern const Family kGemma;
 extern const Family kGemma2;

@@ -31,7 +31,8 @@ class Forward : ForwardBuilder {
   Program build() {
     declare_inputs();
     declare_weights();
-    make_rotary_tables();
+    if (runs_encoder()) make_rotary_tables(base::TokenStream::encoder, encoder_positions_);
+    make_rotary_tables(base::TokenStream::decoder, positions_);
     if (runs_encoder()) encode();
     layer_ = stack_.encoder_layers();  // where the decoder's begin
     const TensorId hidden = through_layers(embed(), layers());
@@ -41,7 +42,6 @@ class Forward : ForwardBuilder {
   }
 
  private:
-  bool runs_encoder() const { return stack_.encoder && options_.tokens.has_encoder(); }
   bool has_cache() const { return options_.cache_capacity.decoder() > 0; }
 
   // What attention that `reads_encoder` reads, and all of what makes it.
@@ -68,6 +68,7 @@ class Forward : ForwardBuilder {
     stream_ = base::TokenStream::encoder;
     if (runs_encoder()) {
       encoder_tokens_ = batch(kTokensName, {tokens()});
+      if (rotates_rows_of(stream_)) encoder_positions_ = batch(kPositionsName, {tokens()});
       encoder_bounds_ = batch(kQueryBoundsName, {options_.segments, 2});
       if (has_cache()) encoder_slots_ = batch(kSlotsName, {tokens()});
     }
@@ -79,36 +80,19 @@ class Forward : ForwardBuilder {
   void declare_inputs() {
     if (stack_.encoder) declare_encoder_inputs();
     tokens_ = batch(kTokensName, {tokens()});
-    const bool rotates = reads_rotary(stack_, false) || reads_rotary(stack_, true);
-    if (rotates || !stack_.positions.empty()) positions_ = batch(kPositionsName, {tokens()});
+    if (rotates_rows_of(stream_) || !stack_.positions.empty())
+      positions_ = batch(kPositionsName, {tokens()});
     query_bounds_ = batch(kQueryBoundsName, {options_.segments, 2});
     key_bounds_ = query_bounds_;
     if (has_cache()) {
       key_bounds_ = batch(kKeyBoundsName, {options_.segments, 2});
       slots_ = batch(kSlotsName, {tokens()});
     }
-    if (reads_rotary(stack_, false))
-      frequencies_ = declare_frequencies(frequencies_name(stack_.rotary, options_.sequence_tokens),
-                                         stack_.rotary);
-    if (reads_rotary(stack_, true))
-      local_frequencies_ = declare_frequencies(local_frequencies_name(), *stack_.local_rotary);
+    declare_frequencies();
   }
 
-  TensorId declare_frequencies(std::string name, const Rotary& rotary) {
-    return declare(std::move(name), {rotary.width / 2}, DType::f32, Role::scalar, Lifetime::run);
-  }
-
-  TensorId rotary_table(const char* name, const Rotary& rotary, TensorId frequencies) {
-    const TensorId table = builder_.activation(name, {tokens(), rotary.width}, DType::f32);
-    const auto factor = static_cast<float>(rotary.rope.attention_factor);
-    builder_.emit(RotaryTable{.factor = factor}, {positions_, frequencies}, {table});
-    return table;
-  }
-
-  void make_rotary_tables() {
-    if (frequencies_ != kNone) rotary_ = rotary_table("rotary_table", stack_.rotary, frequencies_);
-    if (local_frequencies_ != kNone)
-      local_rotary_ = rotary_table("rotary_table.local", *stack_.local_rotary, local_frequencies_);
+  bool rotates_rows_of(base::TokenStream stream) const {
+    return reads_rotary(stack_, stream, false) || reads_rotary(stack_, stream, true);
   }
 
   // Rows of the embedding, scaled, moved by their positions and normed where the stack says so. The
@@ -118,13 +102,13 @@ class Forward : ForwardBuilder {
     const bool has_positions = !stack_.positions.empty();
     int steps = (scale != 1.0F) + has_positions + stack_.embedding_norm.has_value();
     const auto result = [&](const char* name) {
-      return steps-- == 0 ? residual_stream(layer_) : activation(name, stack_.hidden_size);
+      return steps-- == 0 ? residual_stream(layer_) : activation(name, hidden_size());
     };
     TensorId hidden = result("embedded");
-    const bool is_encoder = stream_ == base::TokenStream::encoder;
+    const bool has_own = is_encoder() && !stack_.encoder->embedding.empty();
+    const std::string& table = has_own ? stack_.encoder->embedding : stack_.embedding;
     builder_.emit(Embedding{},
-                  {weight(embedding_weight(stack_)), is_encoder ? encoder_tokens_ : tokens_},
-                  {hidden});
+                  {weight(weight_name(table)), is_encoder() ? encoder_tokens_ : tokens_}, {hidden});
     if (scale != 1.0F) {
       const TensorId scaled = result("embedded.scaled");
       builder_.emit(Scale{.factor = rounded(scale, options_.compute)}, {hidden}, {scaled});
@@ -145,20 +129,6 @@ class Forward : ForwardBuilder {
     return hidden;
   }
 
-  // `rotated_heads` 0: all that x has. x itself where the block rotates nothing.
-  TensorId rope(TensorId x, const AttentionBlock& attention, const char* name,
-                int64_t rotated_heads = 0) {
-    if (!attention.rotated) return x;
-    const TensorId y = activation(name, columns(x));
-    const bool local = attention.local_rotary;
-    const int64_t width = local ? stack_.local_rotary->width : stack_.rotary.width;
-    builder_.emit(Rope{.head_dim = attention.head_dim,
-                       .rotated_heads = rotated_heads,
-                       .rotary_dim = width == attention.head_dim ? 0 : width},
-                  {x, local ? local_rotary_ : rotary_}, {y});
-    return y;
-  }
-
   // x (tokens, heads * head_dim), normed head by head or as a whole row.
   TensorId normed_heads(TensorId x, const std::optional<Norm>& given,
                         const AttentionBlock& attention, const char* which) {
@@ -172,54 +142,57 @@ class Forward : ForwardBuilder {
     return reshaped(y, fmt::format("{}.rows", name), {tokens(), width});
   }
 
-  // Queries, keys and values of projections whose rows lie group by group. Each is copied, once,
-  // since attention reads the heads of a row side by side.
-  std::vector<TensorId> copy_groups(TensorId all, const AttentionBlock& attention) {
-    const int64_t groups = attention.kv_heads;
-    const int64_t head = attention.head_dim;
-    std::vector<TensorId> results;
-    int64_t offset = 0;
-    for (const auto& [name, width] :
-         {std::pair{"q", attention.heads / groups * head}, {"k", head}, {"v", head}}) {
-      const TensorId part =
-          part_of_groups(all, fmt::format("{}.in_groups", name), {groups, offset, width});
-      results.push_back(copy_of_groups(part, name, groups));
-      offset += width;
-    }
-    return results;
-  }
-
   // Queries and keys, rotated if they are, and values: (tokens, heads * head_dim) each.
   std::vector<TensorId> query_key_value(TensorId x, const AttentionBlock& attention) {
     const Projections& projections = attention.query_key_value;
-    const bool in_groups = projections.order == RowOrder::by_group && attention.kv_heads > 1;
+    if (attention.reads_encoder) return cross_heads(x, attention);
+    const bool in_groups = projections.order == RowOrder::by_block ||
+                           (projections.order == RowOrder::by_group && attention.kv_heads > 1);
     if (projections.is_fused() && !in_groups) {
       SNUG_CHECK(!attention.query_norm && !attention.key_norm, "norms of fused {}",
                  projections.fused);
       const TensorId all = rope(linear(x, projections.whole(), "qkv"), attention, "qkv_rope",
-                                attention.heads + attention.kv_heads);
+                                {stream_, attention.heads + attention.kv_heads});
       return split(all, projections, {"q", "k", "v"});
     }
-    if (attention.reads_encoder) {
-      const std::vector<Linear>& parts = projections.parts;
-      const TensorId q = linear(x, parts[0], "q");
-      if (!runs_encoder()) return {q, kNone, kNone};
-      return {q, linear(encoded_, parts[1], "k"), linear(encoded_, parts[2], "v")};
-    }
-    std::vector<TensorId> heads =
-        projections.is_fused() ? copy_groups(linear(x, projections.whole(), "qkv"), attention)
-                               : project(x, projections, {"q", "k", "v"});
+    std::vector<TensorId> heads = projections.is_fused()
+                                      ? copy_heads(linear(x, projections.whole(), "qkv"), attention)
+                                      : project(x, projections, {"q", "k", "v"});
     heads[0] = normed_heads(heads[0], attention.query_norm, attention, "q");
     heads[1] = normed_heads(heads[1], attention.key_norm, attention, "k");
-    heads[0] = rope(heads[0], attention, "q_rope");
-    heads[1] = rope(heads[1], attention, "k_rope");
+    heads[0] = rope(heads[0], attention, "q_rope", {stream_});
+    heads[1] = rope(heads[1], attention, "k_rope", {stream_});
+    return heads;
+  }
+
+  // The same of attention across. Without the encoder keys and values lie in caches.
+  std::vector<TensorId> cross_heads(TensorId x, const AttentionBlock& attention) {
+    const Projections& projections = attention.query_key_value;
+    const std::vector<Linear>& parts = projections.parts;
+    const TensorId q =
+        rope(linear(x, parts[0], "q"), attention, "q_rope", {base::TokenStream::decoder});
+    if (!runs_encoder()) return {q, kNone, kNone};
+    const TensorId read = attention.encoder_projection
+                              ? linear_named(encoded_, *attention.encoder_projection, "projected")
+                              : encoded_;
+    std::vector<TensorId> heads{q};
+    if (projections.is_fused()) {
+      SNUG_CHECK(projections.queries_apart && projections.order == RowOrder::by_block,
+                 "keys and values across of {}", projections.fused);
+      for (const TensorId part : copy_heads(linear(read, projections.whole(), "kv"), attention))
+        heads.push_back(part);
+    } else {
+      heads.push_back(linear(read, parts[1], "k"));
+      heads.push_back(linear(read, parts[2], "v"));
+    }
+    heads[1] = rope(heads[1], attention, "k_rope", {base::TokenStream::encoder});
     return heads;
   }
 
   // Appends new rows, where there are any, to the layer's cache and returns it; the rows themselves
   // without a cache, and within the encoder.
   TensorId cached(TensorId new_rows, const AttentionBlock& attention, const char* name) {
-    if (!has_cache() || stream_ == base::TokenStream::encoder) return new_rows;
+    if (!has_cache() || is_encoder()) return new_rows;
     const auto keys_of =
         attention.reads_encoder ? base::TokenStream::encoder : base::TokenStream::decoder;
     const Shape shape{options_.cache_capacity[keys_of], attention.kv_heads * attention.head_dim};
@@ -232,7 +205,7 @@ class Forward : ForwardBuilder {
   }
 
   TensorId key_bounds_of(const AttentionBlock& attention) const {
-    if (stream_ == base::TokenStream::encoder) return encoder_bounds_;
+    if (is_encoder()) return encoder_bounds_;
     return attention.reads_encoder ? encoder_key_bounds_ : key_bounds_;
   }
 
@@ -248,10 +221,9 @@ class Forward : ForwardBuilder {
     const TensorId o = activation("attention", columns(heads[0]));
     const TensorId lse =
         builder_.activation(local_name("lse"), {attention.heads, tokens()}, DType::f32);
-    const bool is_encoder = stream_ == base::TokenStream::encoder;
     std::vector<TensorId> reads{heads[0], cached(heads[1], attention, "key_cache"),
                                 cached(heads[2], attention, "value_cache"),
-                                is_encoder ? encoder_bounds_ : query_bounds_,
+                                is_encoder() ? encoder_bounds_ : query_bounds_,
                                 key_bounds_of(attention)};
     if (!attention.sinks.empty()) reads.push_back(weight(attention.sinks));
     const std::optional<RelativeBias>& bias = attention.relative_bias;
@@ -302,9 +274,8 @@ class Forward : ForwardBuilder {
       const TensorId result =
           std::visit([&](const auto& block) { return output_of(block, normed); }, branch.block);
       const TensorId output = norm_if(branch.norm_after, result, name + "_output_norm");
-      const TensorId sum = i + 1 == layer.branches.size()
-                               ? residual_stream(layer_ + 1)
-                               : activation("middle", stack_.hidden_size);
+      const TensorId sum = i + 1 == layer.branches.size() ? residual_stream(layer_ + 1)
+                                                          : activation("middle", hidden_size());
       builder_.emit(Add{}, {stream, output}, {sum});
       stream = sum;
     }
@@ -362,10 +333,9 @@ class Forward : ForwardBuilder {
   }
 
   TensorId encoder_tokens_ = kNone, encoder_bounds_ = kNone, encoder_key_bounds_ = kNone;
-  TensorId encoder_slots_ = kNone, encoded_ = kNone;
+  TensorId encoder_slots_ = kNone, encoder_positions_ = kNone, encoded_ = kNone;
   TensorId tokens_ = kNone, positions_ = kNone, key_bounds_ = kNone;
-  TensorId slots_ = kNone, frequencies_ = kNone, rotary_ = kNone;
-  TensorId local_frequencies_ = kNone, local_rotary_ = kNone;
+  TensorId slots_ = kNone;
 };
 
 }  // namespace

@@ -66,12 +66,11 @@ TensorId ForwardBuilder::activation(std::string_view name, int64_t width, int64_
 
 TensorId ForwardBuilder::residual_stream(int64_t index) {
   const int32_t current = builder_.layer();
-  const bool is_encoder = stream_ == base::TokenStream::encoder;
-  const bool last = index == (is_encoder ? stack_.encoder_layers() : layers());
+  const bool last = index == (is_encoder() ? stack_.encoder_layers() : layers());
   builder_.set_layer(last ? -1 : static_cast<int32_t>(index));
   const TensorId id = builder_.activation(
       last ? stream_name(stream_, "final.input") : fmt::format("layers.{}.input", index),
-      {tokens(), stack_.hidden_size}, options_.compute);
+      {tokens(), hidden_size()}, options_.compute);
   builder_.set_layer(current);
   return id;
 }
@@ -97,14 +96,29 @@ void ForwardBuilder::emit_norm(TensorId x, const Norm& by, TensorId y) {
   builder_.emit(RmsNorm{by.epsilon, offset}, reads, {y});
 }
 
+int64_t ForwardBuilder::hidden_size() const {
+  return is_encoder() ? stack_.encoder->hidden_size : stack_.hidden_size;
+}
+
 TensorId ForwardBuilder::linear(TensorId x, const Linear& by, std::string_view name) {
-  const TensorId w = weight(weight_name(by.module));
+  const TensorId bias = by.bias ? weight(bias_name(by.module)) : kNone;
+  return apply(x, by, {weight(weight_name(by.module)), bias}, name);
+}
+
+TensorId ForwardBuilder::linear_named(TensorId x, const Linear& by, std::string_view name) {
+  const TensorId bias = by.bias ? weight_named(bias_name(by.module)) : kNone;
+  return apply(x, by, {weight_named(weight_name(by.module)), bias}, name);
+}
+
+TensorId ForwardBuilder::apply(TensorId x, const Linear& by,
+                               std::array<TensorId, 2> weight_and_bias, std::string_view name) {
+  const auto [w, bias] = weight_and_bias;
   const TensorId y =
       activation(by.bias ? fmt::format("{}.product", name) : std::string(name), by.out, rows(x));
   builder_.emit(Matmul{.transpose_b = !by.transposed}, {x, w}, {y});
   if (!by.bias) return y;
   const TensorId sum = activation(name, by.out, rows(x));
-  builder_.emit(AddBias{}, {y, weight(bias_name(by.module))}, {sum});
+  builder_.emit(AddBias{}, {y, bias}, {sum});
   return sum;
 }
 
@@ -137,6 +151,35 @@ TensorId ForwardBuilder::copy_of_groups(TensorId part, std::string_view name, in
   const TensorId copy = activation(fmt::format("{}.groups", name), columns(part), rows(part));
   builder_.emit(Scale{.factor = 1.0F}, {part}, {copy});
   return reshaped(copy, name, {rows(part) / groups, groups * columns(part)});
+}
+
+std::vector<TensorId> ForwardBuilder::copy_heads(TensorId all, const AttentionBlock& by) {
+  const Projections& projections = by.query_key_value;
+  const bool in_blocks = projections.order == RowOrder::by_block;
+  const int64_t groups = in_blocks ? projections.blocks : by.kv_heads;
+  const int64_t keys = by.kv_heads / groups * by.head_dim;
+  struct Part {
+    const char* name;
+    int64_t width;
+    int64_t offset = 0;
+  };
+  std::vector<Part> parts{{"q", by.heads / groups * by.head_dim}, {"k", keys}, {"v", keys}};
+  if (projections.queries_apart) parts.erase(parts.begin());
+  std::vector<Part*> in_rows;
+  for (Part& part : parts) in_rows.push_back(&part);
+  if (in_blocks) std::swap(in_rows.back(), in_rows[in_rows.size() - 2]);
+  int64_t offset = 0;
+  for (Part* part : in_rows) {
+    part->offset = offset;
+    offset += part->width;
+  }
+  std::vector<TensorId> results;
+  for (const Part& part : parts) {
+    const TensorId rows = part_of_groups(all, fmt::format("{}.in_groups", part.name),
+                                         {groups, part.offset, part.width});
+    results.push_back(copy_of_groups(rows, part.name, groups));
+  }
+  return results;
 }
 
 TensorId ForwardBuilder::view(TensorId base, std::string_view name, const Shape& shape,

@@ -2,6 +2,7 @@
 // and views of activations. models/forward.cpp makes blocks of them.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,6 +32,9 @@ class ForwardBuilder {
   // Of the stream at hand.
   int64_t tokens() const { return options_.tokens[stream_]; }
   int64_t layers() const { return stack_.layer_count(); }
+  int64_t hidden_size() const;
+  bool is_encoder() const { return stream_ == base::TokenStream::encoder; }
+  bool runs_encoder() const { return stack_.encoder && options_.tokens.has_encoder(); }
   // The tensor of a module of the layer at hand, or of none ("lm_head.weight").
   TensorId weight(const std::string& of_module) const;
   TensorId weight_named(const std::string& name) const;
@@ -54,6 +58,8 @@ class ForwardBuilder {
 
   // x (rows, in) -> y (rows, out)
   TensorId linear(TensorId x, const Linear& by, std::string_view name);
+  // The same of a linear whose module is a whole name.
+  TensorId linear_named(TensorId x, const Linear& by, std::string_view name);
   // One tensor for each part. Linears of one input are neighbours in the program, so that a target
   // may compute them together.
   std::vector<TensorId> project(TensorId x, const Projections& projections,
@@ -71,6 +77,20 @@ class ForwardBuilder {
   // A copy of such a part (rows x groups, width) as (rows, groups x width): attention reads the
   // heads of a row side by side.
   TensorId copy_of_groups(TensorId part, std::string_view name, int64_t groups);
+  // Queries, keys and values of `all`, the product of projections whose rows lie by group or by
+  // block; without the first where queries are apart. Each is copied, once.
+  std::vector<TensorId> copy_heads(TensorId all, const AttentionBlock& by);
+
+  // Frequencies, and the tables that blocks read, of the positions of a stream.
+  void declare_frequencies();
+  void make_rotary_tables(base::TokenStream stream, TensorId positions);
+  // Rows of a stream, rotated. `rotated_heads` 0: all that x has. x itself where the block rotates
+  // nothing.
+  struct Rotated {
+    base::TokenStream stream = base::TokenStream::decoder;
+    int64_t heads = 0;
+  };
+  TensorId rope(TensorId x, const AttentionBlock& by, const char* name, const Rotated& rows);
 
   // o + what queries q read of the block's prompt; o itself where it has none.
   TensorId with_prompt(TensorId o, TensorId q, const AttentionBlock& by);
@@ -100,6 +120,12 @@ class ForwardBuilder {
 
  private:
   std::unordered_map<std::string, TensorId> weights_;
+  // Of the stack's rotary and of its second one; the tables of each stream.
+  std::array<TensorId, 2> frequencies_{program::kNone, program::kNone};
+  std::array<std::array<TensorId, 2>, 2> rotary_tables_{
+      {{program::kNone, program::kNone}, {program::kNone, program::kNone}}};
+  TensorId apply(TensorId x, const Linear& by, std::array<TensorId, 2> weight_and_bias,
+                 std::string_view name);
   std::vector<TensorId> balanced_;  // counts and sums of each layer with experts
   int64_t balanced_choices_ = 0;    // experts that each of them chooses
   // Of what prompts are read by: all tokens, and the vectors of a prompt.

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "models/forward_builder.h"
 #include "models/prompt_names.h"
 #include "program/tensor_names.h"
@@ -29,6 +30,7 @@ ForwardBuilder::KeysAndValues ForwardBuilder::project_prompt(TensorId vectors,
         split(all, projections, {"prompt.q", "prompt.k", "prompt.v"});
     return {parts[1], parts[2]};
   }
+  SNUG_CHECK(projections.order == RowOrder::by_group, "a prompt of {}", projections.fused);
   const int64_t groups = by.kv_heads;
   const int64_t queries = by.heads / groups * by.head_dim;
   // Named, so that its gradient is known to be zero (passes/differentiate.cpp).

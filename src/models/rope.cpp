@@ -318,13 +318,16 @@ std::vector<float> inverse_frequencies(const ModelConfig& config, int64_t sequen
   return inverse_frequencies(stack_of(config).rotary, sequence_tokens);
 }
 
-bool reads_rotary(const Stack& stack, bool local) {
-  const auto reads = [local](const Branch& branch) {
-    const auto* attention = std::get_if<AttentionBlock>(&branch.block);
-    return attention != nullptr && attention->rotated && attention->local_rotary == local;
-  };
-  return std::ranges::any_of(
-      stack.layers, [&](const Layer& layer) { return std::ranges::any_of(layer.branches, reads); });
+bool reads_rotary(const Stack& stack, base::TokenStream stream, bool local) {
+  const bool is_encoder = stream == base::TokenStream::encoder;
+  for (int64_t index = 0; index < stack.layer_count(); ++index)
+    for (const Branch& branch : stack.layer(index).branches) {
+      const auto* attention = std::get_if<AttentionBlock>(&branch.block);
+      if (attention == nullptr || !attention->rotated || attention->local_rotary != local) continue;
+      if (index < stack.encoder_layers() ? is_encoder : !is_encoder || attention->reads_encoder)
+        return true;
+    }
+  return false;
 }
 
 std::vector<FrequencyTensor> frequency_tensors(const ModelConfig& config) {

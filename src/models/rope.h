@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/token_streams.h"
 #include "models/blocks.h"
 #include "models/config.h"
 
@@ -61,8 +62,8 @@ std::string frequencies_name(const Rotary& rotary, int64_t sequence_tokens);
 // That of the stack's second table.
 std::string local_frequencies_name();
 
-// Whether a block reads the stack's table, or the second one.
-bool reads_rotary(const Stack& stack, bool local);
+// Whether a block rotates rows of this stream by the stack's table, or by the second one.
+bool reads_rotary(const Stack& stack, base::TokenStream stream, bool local);
 
 // Every tensor of frequencies that some program of the model may read, with its values.
 struct FrequencyTensor {

@@ -104,7 +104,9 @@ Stack t5_stack(const ModelConfig& config) {
   const int64_t decoder_layers = config.num_layers - config.encoder_layers;
   stack.layers.assign(static_cast<size_t>(decoder_layers), decoder_layer(config, stack.prefix));
   stack.final_norm = rms_norm(config, "decoder.final_layer_norm");
-  stack.encoder = Encoder{.prefix = "encoder.block",
+  stack.encoder = Encoder{.hidden_size = config.hidden_size,
+                          .embedding = {},
+                          .prefix = "encoder.block",
                           .layers = {},
                           .final_norm = rms_norm(config, "encoder.final_layer_norm")};
   stack.encoder->layers.assign(static_cast<size_t>(config.encoder_layers),

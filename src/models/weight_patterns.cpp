@@ -78,11 +78,16 @@ std::string part_of_layer(const std::string& module, const std::string& layer) {
   return module.substr(layer.size() + 1);
 }
 
+// Its module is named within its layer.
+bool is_within(const Weight& weight, const Stack& stack) {
+  return weight.layer >= 0 && weight.name.starts_with(stack.layer_name(weight.layer) + ".");
+}
+
 // Layers [first, end), of which all have what the first one has.
 std::string layers_text(const Stack& stack, int64_t first, int64_t end) {
   std::vector<std::string> inside;
   for (const Weight& weight : weights_of(stack)) {
-    if (weight.layer != first) continue;
+    if (weight.layer != first || !is_within(weight, stack)) continue;
     const std::string part = part_of_layer(module_of(weight.name), stack.layer_name(first));
     if (inside.empty() || inside.back() != part) inside.push_back(part);  // a bias follows
   }
@@ -114,7 +119,7 @@ std::string known_names(const ModelConfig& config, const std::string& pattern) {
         candidates.insert(base::last_part(part));
       }
       const std::string module = module_of(name);
-      if (weight.layer < 0) outside.push_back(module);
+      if (!is_within(weight, stack)) outside.push_back(module);
     }
   const std::vector<std::string_view> views(candidates.begin(), candidates.end());
   std::string advice = advice_on_fused(stack, pattern);

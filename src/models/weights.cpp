@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <utility>
 #include <variant>
 
 #include "base/last_part.h"
@@ -48,11 +49,17 @@ class WeightList {
   }
 
   void operator()(const Projections& projections) {
+    if (projections.queries_apart) (*this)(projections.parts.front());
     if (projections.is_fused()) return (*this)(projections.whole());
     for (const Linear& part : projections.parts) (*this)(part);
   }
 
   void operator()(const AttentionBlock& attention) {
+    if (attention.encoder_projection) {
+      const std::string prefix = std::exchange(prefix_, {});
+      (*this)(*attention.encoder_projection);
+      prefix_ = prefix;
+    }
     (*this)(attention.query_key_value);
     (*this)(attention.query_norm);
     (*this)(attention.key_norm);
@@ -127,6 +134,8 @@ std::vector<Weight> weights_of(const Stack& stack) {
   list.table(stack.embedding, stack.vocab_size, stack.hidden_size);
   if (!stack.positions.empty()) list.table(stack.positions, stack.position_rows, stack.hidden_size);
   list(stack.embedding_norm);
+  if (stack.encoder && !stack.encoder->embedding.empty())
+    list.table(stack.encoder->embedding, stack.vocab_size, stack.encoder->hidden_size);
   for (int64_t index = 0; index < stack.layer_count(); ++index) {
     list.shared_tables(stack.layer(index));
     list.enter(stack.layer_name(index), index);
@@ -175,7 +184,8 @@ bool is_ignorable(const std::string& name, const Stack& stack) {
   if (name.ends_with(".rotary_emb.inv_freq")) return true;
   if (std::ranges::count(stack.embedding_copies, name) > 0) return true;
   const auto is_of_layer = [&](const std::string& module) {
-    return name.starts_with(stack.prefix + ".") && name.ends_with("." + module);
+    const bool is_of_encoder = stack.encoder && name.starts_with(stack.encoder->prefix + ".");
+    return (is_of_encoder || name.starts_with(stack.prefix + ".")) && name.ends_with("." + module);
   };
   if (std::ranges::any_of(stack.ignored, is_of_layer)) return true;
   return stack.tied_head && name == head_weight(stack);

@@ -14,7 +14,8 @@ struct DatasetOptions {
   // Tokens that an encoder reads, where documents are a prompt for it and an answer for a decoder,
   // of which max_length is then; 0: there is none.
   int32_t encoder_length = 0;
-  int32_t padding_id = 0;  // what such a decoder reads in place of a token without loss
+  int32_t padding_id = 0;       // what such a decoder reads in place of a token without loss
+  bool repeats_prompt = false;  // such a decoder reads the prompt, too, before the answer
   bool train_on_prompt = false;
   bool train_on_chosen_prompt = false;  // of the form preference, before what was chosen
   std::string chat_template{};          // as ChatTemplate takes it; empty: the model's own

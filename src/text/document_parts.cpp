@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "text/answer_document.h"
 
 namespace snug::text {
 namespace {
@@ -22,9 +23,11 @@ void require_parts(RecordForm form, const std::string& path, int line) {
       form == RecordForm::tokens)
     return;
   throw base::UserError(
-      fmt::format("the records are of the form {}, which is not built for encoder-decoders; give "
-                  "prompt and completion, instruction and output, or input_ids and labels",
-                  name_of(form)),
+      fmt::format(
+          "the records are of the form {}, which is not built for encoder-decoders; give "
+          "prompt and completion, input and target, instruction and output, or input_ids and "
+          "labels",
+          name_of(form)),
       {path, line, 0});
 }
 
@@ -46,9 +49,14 @@ CutParts cut_parts(std::vector<int32_t> encoder_ids, const Document& decoder,
   return cut;
 }
 
-DocumentParts document_parts(const Record& record, const Tokenizer& tokenizer) {
+DocumentParts document_parts(const Record& record, const Tokenizer& tokenizer,
+                             bool repeats_prompt) {
   DocumentParts parts;
   parts.encoder_ids = document_of(record.prompt, tokenizer).ids;
+  if (repeats_prompt) {
+    parts.decoder = answer_document(record, tokenizer);
+    return parts;
+  }
   Document answer = document_of(record.answer, tokenizer);
   if (std::ranges::count(answer.trained, 1) == 0) return parts;
   const int32_t eos = tokenizer.eos_id().value();

@@ -1,6 +1,8 @@
 // The two parts of a record that an encoder-decoder learns from, as transformers' tokenizers make
 // input_ids and labels of them: the prompt, which the encoder reads, and the answer. Each is a text
 // of its own, with the special tokens that the tokenizer adds to one, and the answer ends in EOS.
+// A decoder that repeats the prompt has prompt and answer as one text, of which it learns the
+// answer.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +18,7 @@ namespace snug::text {
 
 struct DocumentParts {
   std::vector<int32_t> encoder_ids;
-  Document decoder;  // all of it is learned; empty: the answer has no token
+  Document decoder;  // empty: the answer has no token
 };
 
 // Throws UserError for records of a form that has no such parts.
@@ -34,6 +36,7 @@ CutParts cut_parts(std::vector<int32_t> encoder_ids, const Document& decoder,
                    const DatasetOptions& options, int32_t eos);
 
 // Of a record with prompt and answer. The tokenizer has an EOS token. Pure; any thread.
-DocumentParts document_parts(const Record& record, const Tokenizer& tokenizer);
+DocumentParts document_parts(const Record& record, const Tokenizer& tokenizer,
+                             bool repeats_prompt = false);
 
 }  // namespace snug::text

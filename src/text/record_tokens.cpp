@@ -74,13 +74,17 @@ void RecordTokenizer::check_vocabulary(const Record& record, const char* key,
 }
 
 // Labels are what is predicted at their own index. Where one has no loss, the decoder reads padding
-// after it, as transformers has it.
+// after it, as transformers has it; one that repeats the prompt reads the prompt's token there.
 void RecordTokenizer::take_token_pair(Record& record, TokenizedRecord& result) const {
   check_vocabulary(record, "input_ids", record.tokens.largest);
   check_vocabulary(record, "labels", std::ranges::max(record.labels));
-  for (const int32_t label : record.labels) {
+  const std::vector<int32_t>& prompt = record.tokens.ids;
+  for (size_t i = 0; i < record.labels.size(); ++i) {
+    const int32_t label = record.labels[i];
     const bool is_target = label != kUntrainedLabel;
-    result.document.ids.push_back(is_target ? label : options_.padding_id);
+    const bool is_prompt = options_.repeats_prompt && i < prompt.size();
+    const int32_t in_place = is_prompt ? prompt[i] : options_.padding_id;
+    result.document.ids.push_back(is_target ? label : in_place);
     result.document.trained.push_back(is_target ? 1 : 0);
   }
   result.first_target =
@@ -90,13 +94,15 @@ void RecordTokenizer::take_token_pair(Record& record, TokenizedRecord& result) c
 }
 
 void RecordTokenizer::take_parts(const Record& record, TokenizedRecord& result) const {
-  DocumentParts parts = document_parts(record, *means_.tokenizer);
+  DocumentParts parts = document_parts(record, *means_.tokenizer, options_.repeats_prompt);
   if (parts.encoder_ids.empty())
     fail(record, "the tokenizer makes no token of the prompt, and the encoder must read one");
   if (parts.decoder.ids.empty())
     fail(record, "the tokenizer makes no token of what is to be learned; remove the record");
   result.encoder_ids = std::move(parts.encoder_ids);
   result.document = std::move(parts.decoder);
+  result.first_target =
+      std::ranges::find(result.document.trained, 1) - result.document.trained.begin();
   result.tokens = static_cast<int64_t>(result.encoder_ids.size() + result.document.ids.size());
 }
 

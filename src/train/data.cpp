@@ -229,6 +229,7 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
       .max_length = document_tokens(recipe, row_tokens),
       .encoder_length = encoder_tokens(row_tokens),
       .padding_id = static_cast<int32_t>(model.config.padding_id),
+      .repeats_prompt = model.config.repeats_prompt,
       .train_on_prompt = recipe.train_on_prompt,
       .train_on_chosen_prompt = methods::objective_of(recipe.objective).learns_prompts,
       .chat_template = recipe.chat_template,

@@ -102,7 +102,12 @@ TEST_P(EncoderDecoderLogits, OfChunksAndSingleTokens) {
 TEST_P(EncoderDecoderLogits, ScoresOfAnAnswer) {
   const auto labels = golden_values<int32_t>(golden_, "targets");
   const auto answer = std::span(labels).subspan(kTokens);  // all of row 1 has a loss
-  plan::InferenceShape shape = generate::score_shape(kTokens, kEncoderTokens);
+  const bool repeats = model_.config.repeats_prompt;
+  const auto last =
+      repeats ? golden_values<float>(golden_, "answer_logits")
+              : std::vector<float>(logits_.begin() + std::ssize(logits_) / 2, logits_.end());
+  plan::InferenceShape shape =
+      generate::score_shape(kTokens + (repeats ? kEncoderTokens : 0), kEncoderTokens);
   shape.prefill_tokens = 16;
   generate::Inference inference(recipe_, model_, shape);
   std::vector<float> logits;
@@ -110,10 +115,13 @@ TEST_P(EncoderDecoderLogits, ScoresOfAnAnswer) {
       inference, encoder_ids(1), answer,
       [&](std::span<const float> row) { logits.insert(logits.end(), row.begin(), row.end()); });
   ASSERT_EQ(scores.size(), answer.size());
-  EXPECT_LT(relative_error(logits, std::span(logits_).last(logits.size())), 1e-4);
+  ASSERT_EQ(logits.size(), last.size());
+  EXPECT_LT(relative_error(logits, last), 1e-4);
+  const auto vocab = static_cast<size_t>(model_.config.vocab_size);
   for (size_t i = 0; i < scores.size(); ++i)
     EXPECT_NEAR(scores[i],
-                generate::log_probability(expected(1, static_cast<int64_t>(i)), answer[i]), 1e-4)
+                generate::log_probability(std::span(last).subspan(i * vocab, vocab), answer[i]),
+                1e-4)
         << i;
 }
 
@@ -125,7 +133,8 @@ TEST_P(EncoderDecoderLogits, GreedyAnswersAreTransformers) {
   const generate::GenerationOptions options{
       .sampling = {}, .max_new_tokens = static_cast<int64_t>(count), .stop_ids = {}};
   for (const int64_t batch : {1, 2}) {
-    plan::InferenceShape shape = generate::shape_for(prompts, options, batch, true);
+    plan::InferenceShape shape =
+        generate::shape_for(prompts, options, batch, generate::prompt_reader(model_.config));
     for (const int64_t room : {shape.encoder_tokens, kEncoderTokens}) {
       shape.encoder_tokens = room;
       generate::Inference inference(recipe_, model_, shape);
@@ -139,7 +148,8 @@ TEST_P(EncoderDecoderLogits, GreedyAnswersAreTransformers) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EncoderDecoderLogits, ::testing::Values("t5", "t5_gated", "mt5"),
+INSTANTIATE_TEST_SUITE_P(All, EncoderDecoderLogits,
+                         ::testing::Values("t5", "t5_gated", "mt5", "codet5p"),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

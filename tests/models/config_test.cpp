@@ -264,7 +264,7 @@ TEST(Config, RefusesWhatAFamilyDoesNotDo) {
 
 TEST(Config, NamesWhatIsMissingOrImpossible) {
   EXPECT_NE(error_of("{}").find("model_type"), std::string::npos);
-  EXPECT_NE(error_of(R"({"model_type": "codet5p"})").find("codet5p"), std::string::npos);
+  EXPECT_NE(error_of(R"({"model_type": "rwkv"})").find("rwkv"), std::string::npos);
   EXPECT_NE(error_of(R"({"model_type": "llama"})").find("hidden_size"), std::string::npos);
   EXPECT_NE(error_of(R"({"model_type": "llama", "hidden_size": -4})").find("-4"),
             std::string::npos);

@@ -148,6 +148,53 @@ TEST(EncoderDecoder, PatternsSelectInBothStacks) {
   EXPECT_EQ(query_value_modules(stack_of(config)), "q,v");
 }
 
+TEST(CodeT5p, ConfigsThatItWritesAreTheSameNetwork) {
+  const ModelConfig config = golden("codet5p");
+  EXPECT_EQ(network_of(parse_config(describe(config).dump(), "saved")), network_of(config));
+  const ModelConfig large = *preset("codet5p-2b");
+  const ModelConfig saved = parse_config(describe(large).dump(), "saved");
+  EXPECT_EQ(network_of(with_layers(saved, 2)), network_of(with_layers(large, 2)));
+  EXPECT_EQ(saved.decoder_start_id, 50256);
+  EXPECT_TRUE(saved.repeats_prompt);
+}
+
+// The linear between the stacks is adapted and stored in 4 bits as others are, under its own name.
+TEST(CodeT5p, TheLastLayerAloneReadsTheEncoder) {
+  const ModelConfig config = golden("codet5p");
+  const Stack stack = stack_of(config);
+  EXPECT_EQ(weights_matching(config, "crossattention").size(), 3U);
+  EXPECT_EQ(weights_matching(config, "decoder.transformer.h.1.crossattention.qkv_proj").size(), 1U);
+  EXPECT_EQ(weights_matching(config, "qkv_proj").size(), 4U);
+  for (const Weight& weight : weights_of(stack)) {
+    if (weight.name != "enc_to_dec_proj.weight") continue;
+    EXPECT_TRUE(weight.is_quantised());
+    EXPECT_EQ(weight.shape, (program::Shape{24, 16}));
+  }
+  EXPECT_TRUE(contains(known_names(config, "q_proj"), "enc_to_dec_proj"));
+  EXPECT_TRUE(is_ignorable("encoder.h.0.attn.causal_mask", stack));
+  EXPECT_TRUE(is_ignorable("decoder.transformer.h.1.crossattention.causal_mask", stack));
+  EXPECT_FALSE(is_ignorable("encoder.wte.weight", stack));
+  EXPECT_EQ(query_value_modules(stack), "qkv_proj");
+}
+
+TEST(CodeT5p, RefusesWhatItDoesNotDo) {
+  nlohmann::json config = describe(golden("codet5p"));
+  const auto error_with = [&](const char* part, const char* key, const nlohmann::json& value) {
+    nlohmann::json wrong = config;
+    wrong[part][key] = value;
+    return error_of(wrong.dump());
+  };
+  EXPECT_EQ(error_of(config.dump()), "no error");
+  EXPECT_TRUE(contains(error_with("encoder", "vocab_size", 20), "vocab_size"));
+  EXPECT_TRUE(contains(error_with("encoder", "n_head", 2), "n_head"));
+  EXPECT_TRUE(contains(error_with("decoder", "rotary_dim", 3), "rotary_dim"));
+  EXPECT_TRUE(contains(error_with("decoder", "rotary_dim", 8), "rotary_dim"));
+  EXPECT_TRUE(contains(error_with("encoder", "layer_norm_epsilon", 1e-6), "layer_norm_epsilon"));
+  EXPECT_TRUE(contains(error_with("decoder", "activation_function", "relu"), "activation"));
+  EXPECT_TRUE(contains(error_with("decoder", "eos_token_id", 90), "eos_token_id"));
+  EXPECT_TRUE(contains(error_with("decoder", "tie_word_embeddings", true), "tie_word_embeddings"));
+}
+
 TEST(EncoderDecoder, RefusesWhatItDoesNotDo) {
   struct Case {
     const char* more;

@@ -39,6 +39,7 @@ class DocumentPartsData : public ::testing::Test {
                         {.max_length = max_length,
                          .encoder_length = encoder_length,
                          .padding_id = 9,
+                         .repeats_prompt = repeats_prompt_,
                          .vocabulary = 300,
                          .threads = 2});
   }
@@ -57,6 +58,7 @@ class DocumentPartsData : public ::testing::Test {
   static Ids answer(const Dataset& data) { return part_of(data, TokenStream::decoder); }
 
   Tokenizer tokenizer_ = t5_like();
+  bool repeats_prompt_ = false;
   TemporaryFolder folder_;
 };
 
@@ -66,6 +68,26 @@ TEST_F(DocumentPartsData, EachPartEndsInOneEos) {
   EXPECT_EQ(answer(data), (Ids{-'c', -'d', -kEos}));
   EXPECT_EQ(data.audit.trained_tokens, 3);
   EXPECT_EQ(data.audit.tokens, 6);
+}
+
+TEST_F(DocumentPartsData, InputAndTargetAreTheTwoParts) {
+  const Dataset data = load(R"({"input": "ab", "target": "cd"})");
+  EXPECT_EQ(prompt(data), (Ids{'a', 'b', kEos}));
+  EXPECT_EQ(answer(data), (Ids{-'c', -'d', -kEos}));
+}
+
+// CodeT5+'s decoder reads prompt and answer as one text, and learns the answer.
+TEST_F(DocumentPartsData, ADecoderMayRepeatThePrompt) {
+  tokenizer_ = TinyTokenizer{}.make();
+  repeats_prompt_ = true;
+  const Dataset data = load(R"({"prompt": "ab", "completion": "cd"})");
+  EXPECT_EQ(prompt(data), (Ids{'a', 'b'}));
+  EXPECT_EQ(answer(data), (Ids{'a', 'b', -'c', -'d', -kEos}));
+  const Dataset tokens = load(R"({"input_ids": [5, 6], "labels": [-100, -100, -100, 8]})");
+  EXPECT_EQ(answer(tokens), (Ids{5, 6, 9, -8}));
+  const std::string error =
+      message_of<UserError>([&] { load(R"({"prompt": "abcd", "completion": "e"})", 64, 4); });
+  EXPECT_TRUE(contains(error, "a larger max_target_length")) << error;
 }
 
 TEST_F(DocumentPartsData, ATokenizerWithoutEosGetsOneAfterAnswers) {

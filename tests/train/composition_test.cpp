@@ -34,10 +34,10 @@ const std::vector<std::string> kFamilies{
     "grouped_tied", "bloom",    "falcon", "falcon_grouped", "falcon_rw", "gemma",
     "gemma2",       "gemma3",   "gpt2",   "gpt_neox",       "gpt_oss",   "mistral",
     "mixtral",      "olmo2",    "phi",    "phi3",           "qwen2",     "qwen3",
-    "qwen3_moe",    "stablelm", "t5",     "t5_gated",       "mt5"};
+    "qwen3_moe",    "stablelm", "t5",     "t5_gated",       "mt5",       "codet5p"};
 
 bool has_encoder(const std::string& family) {
-  return family == "t5" || family == "t5_gated" || family == "mt5";
+  return family == "t5" || family == "t5_gated" || family == "mt5" || family == "codet5p";
 }
 
 bool has_experts(const std::string& family) {
@@ -164,9 +164,17 @@ class Composition : public ::testing::TestWithParam<Case> {
   static void write_model(const std::string& family) {
     const std::string path = "tests/goldens/" + family + "/model/config.json";
     nlohmann::json config = nlohmann::json::parse(base::read_text_file(path, 1 << 20));
-    config["vocab_size"] = 4096;
-    config["bos_token_id"] = config["eos_token_id"] = 0;
-    config["pad_token_id"] = has_encoder(family) ? nlohmann::json(0) : nullptr;
+    const auto use = [&](nlohmann::json& of) {
+      of["vocab_size"] = 4096;
+      of["bos_token_id"] = of["eos_token_id"] = 0;
+      of["pad_token_id"] = has_encoder(family) ? nlohmann::json(0) : nullptr;
+    };
+    if (config.contains("encoder")) {
+      use(config["encoder"]);
+      use(config["decoder"]);
+    } else {
+      use(config);
+    }
     folder_->write(family + "/config.json", config.dump());
     for (const char* name : {"tokenizer.json", "tokenizer_config.json"})
       std::filesystem::copy(std::filesystem::path("examples/wordnet") / name, *folder_ / family);

@@ -22,10 +22,10 @@ plan::TrainingSpec golden_spec(program::DType compute) {
   return spec;
 }
 
-void expect_gradients(LoadedCase& loaded, const formats::SafetensorsFile& golden, double bound) {
+void expect_gradients(LoadedCase& loaded, const formats::SafetensorsFile& golden, double bound,
+                      const std::string& prefix = "grad.") {
   int compared = 0;
   for (const auto& tensor : golden.tensors()) {
-    const std::string prefix = "grad.";
     if (!tensor.name.starts_with(prefix)) continue;
     const auto gradient =
         values_of(loaded.executor(), "gradient." + tensor.name.substr(prefix.size()));
@@ -133,10 +133,34 @@ TEST_P(EncoderDecoderGoldens, AccumulatedGradients) {
 
 INSTANTIATE_TEST_SUITE_P(All, EncoderDecoderGoldens,
                          ::testing::Combine(::testing::ValuesIn(golden_backends()),
-                                            ::testing::Values("t5", "t5_gated", "mt5")),
+                                            ::testing::Values("t5", "t5_gated", "mt5", "codet5p")),
                          [](const auto& test) {
                            return std::get<1>(test.param) + "_" + std::get<0>(test.param);
                          });
+
+// PEFT's adapter of every linear, the one between the stacks too; rows of fused projections lie as
+// in the files.
+TEST(CodeT5pAdapter, LossAndEveryGradient) {
+  const std::string name = "lora_codet5p";
+  const formats::SafetensorsFile golden(golden_folder(name) + "/golden.safetensors");
+  for (const std::string& backend : golden_backends()) {
+    if (!has_device(backend)) GTEST_SKIP() << "skipped: no CUDA device";
+    for (const auto mode : {RecomputeMode::none, RecomputeMode::layer}) {
+      auto spec = golden_spec(program::DType::f32);
+      spec.recompute = mode;
+      LoadedCase loaded(backend, golden_folder("codet5p/model"), golden_folder(name + "/adapter"),
+                        spec);
+      const auto targets = integers(golden, "targets");
+      loaded.put_batch(ProgramName::micro_first, integers(golden, "ids"), targets);
+      loaded.put_encoder_batch(ProgramName::micro_first, integers(golden, "encoder_ids"));
+      loaded.executor().set_input("inverse_tokens",
+                                  1.0F / static_cast<float>(count_trained(targets)));
+      loaded.executor().run(ProgramName::micro_first);
+      EXPECT_NEAR(values_of(loaded.executor(), "loss")[0], floats(golden, "loss")[0], 1e-5);
+      expect_gradients(loaded, golden, 1e-4, "grad.base_model.model.");
+    }
+  }
+}
 
 // Document i of a row is segment i of both streams, and sees nothing of the others.
 TEST(EncoderDecoderPacking, PackedRowsEqualDocumentsAlone) {

@@ -116,6 +116,12 @@ void LoadedCase::put_encoder_batch(program::ProgramName program, const std::vect
                                    std::vector<int32_t> bounds) {
   if (bounds.empty()) bounds = whole_rows(spec_.row_tokens[base::TokenStream::encoder]);
   put(*executor_, program, "host.encoder.tokens", ids, 0);
+  if (executor_->has(program, "host.encoder.positions")) {
+    const auto row = static_cast<int32_t>(spec_.row_tokens[base::TokenStream::encoder]);
+    std::vector<int32_t> positions;
+    for (size_t i = 0; i < ids.size(); ++i) positions.push_back(static_cast<int32_t>(i) % row);
+    put(*executor_, program, "host.encoder.positions", std::move(positions), 0);
+  }
   put(*executor_, program, "host.encoder.query_bounds", std::move(bounds), 0);
 }
 
