@@ -70,7 +70,7 @@ void PlanningSession::settle_length(AutoRows rows, const plan::MeasureProcess& m
   int64_t times = 1;
   if (rows == AutoRows::choose)
     times = plan::with_chosen_length(open, data_->lengths(), measure).max_length /
-            data_->longest_document().decoder();
+            plan::of_max_length(data_->shortest_rows());
   recipe_ = train::with_length_of_data(open, *data_, times);
 }
 

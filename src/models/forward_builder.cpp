@@ -153,31 +153,25 @@ TensorId ForwardBuilder::copy_of_groups(TensorId part, std::string_view name, in
   return reshaped(copy, name, {rows(part) / groups, groups * columns(part)});
 }
 
-std::vector<TensorId> ForwardBuilder::copy_heads(TensorId all, const AttentionBlock& by) {
+std::vector<ForwardBuilder::NamedPart> ForwardBuilder::parts_of_heads(const AttentionBlock& by) {
   const Projections& projections = by.query_key_value;
   const bool in_blocks = projections.order == RowOrder::by_block;
   const int64_t groups = in_blocks ? projections.blocks : by.kv_heads;
+  const int64_t queries = projections.queries_apart ? 0 : by.heads / groups * by.head_dim;
   const int64_t keys = by.kv_heads / groups * by.head_dim;
-  struct Part {
-    const char* name;
-    int64_t width;
-    int64_t offset = 0;
-  };
-  std::vector<Part> parts{{"q", by.heads / groups * by.head_dim}, {"k", keys}, {"v", keys}};
-  if (projections.queries_apart) parts.erase(parts.begin());
-  std::vector<Part*> in_rows;
-  for (Part& part : parts) in_rows.push_back(&part);
-  if (in_blocks) std::swap(in_rows.back(), in_rows[in_rows.size() - 2]);
-  int64_t offset = 0;
-  for (Part* part : in_rows) {
-    part->offset = offset;
-    offset += part->width;
-  }
+  const int64_t first = queries;
+  const int64_t second = queries + keys;
+  std::vector<NamedPart> parts{{"k", {groups, in_blocks ? second : first, keys}},
+                               {"v", {groups, in_blocks ? first : second, keys}}};
+  if (queries > 0) parts.insert(parts.begin(), NamedPart{"q", {groups, 0, queries}});
+  return parts;
+}
+
+std::vector<TensorId> ForwardBuilder::copy_heads(TensorId all, const AttentionBlock& by) {
   std::vector<TensorId> results;
-  for (const Part& part : parts) {
-    const TensorId rows = part_of_groups(all, fmt::format("{}.in_groups", part.name),
-                                         {groups, part.offset, part.width});
-    results.push_back(copy_of_groups(rows, part.name, groups));
+  for (const auto& [name, part] : parts_of_heads(by)) {
+    const TensorId rows = part_of_groups(all, fmt::format("{}.in_groups", name), part);
+    results.push_back(copy_of_groups(rows, name, part.groups));
   }
   return results;
 }

@@ -77,8 +77,14 @@ class ForwardBuilder {
   // A copy of such a part (rows x groups, width) as (rows, groups x width): attention reads the
   // heads of a row side by side.
   TensorId copy_of_groups(TensorId part, std::string_view name, int64_t groups);
-  // Queries, keys and values of `all`, the product of projections whose rows lie by group or by
-  // block; without the first where queries are apart. Each is copied, once.
+  // Where queries, keys and values lie whose rows lie by group or by block; without the first where
+  // queries are apart.
+  struct NamedPart {
+    const char* name;
+    GroupPart part;
+  };
+  static std::vector<NamedPart> parts_of_heads(const AttentionBlock& by);
+  // Queries, keys and values of `all`, the product of such projections. Each is copied, once.
   std::vector<TensorId> copy_heads(TensorId all, const AttentionBlock& by);
 
   // Frequencies, and the tables that blocks read, of the positions of a stream.

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "models/forward_builder.h"
 #include "models/prompt_names.h"
 #include "program/tensor_names.h"
@@ -25,21 +24,21 @@ ForwardBuilder::KeysAndValues ForwardBuilder::project_prompt(TensorId vectors,
     return {linear(vectors, projections.parts[1], "prompt.k"),
             linear(vectors, projections.parts[2], "prompt.v")};
   const TensorId all = linear(vectors, projections.whole(), "prompt.qkv");
-  if (projections.order == RowOrder::by_part || by.kv_heads == 1) {
+  const bool is_one_group = projections.order == RowOrder::by_group && by.kv_heads == 1;
+  if (projections.order == RowOrder::by_part || is_one_group) {
     const std::vector<TensorId> parts =
         split(all, projections, {"prompt.q", "prompt.k", "prompt.v"});
     return {parts[1], parts[2]};
   }
-  SNUG_CHECK(projections.order == RowOrder::by_group, "a prompt of {}", projections.fused);
-  const int64_t groups = by.kv_heads;
-  const int64_t queries = by.heads / groups * by.head_dim;
-  // Named, so that its gradient is known to be zero (passes/differentiate.cpp).
-  part_of_groups(all, "prompt.q.in_groups", {groups, 0, queries});
-  const auto copy = [&](const std::string& name, int64_t offset) {
-    const TensorId part = part_of_groups(all, name + ".in_groups", {groups, offset, by.head_dim});
-    return copy_of_groups(part, name, groups);
-  };
-  return {copy("prompt.k", queries), copy("prompt.v", queries + by.head_dim)};
+  std::vector<TensorId> copies;
+  for (const auto& [name, part] : parts_of_heads(by)) {
+    const std::string of_prompt = std::string("prompt.") + name;
+    const TensorId rows = part_of_groups(all, of_prompt + ".in_groups", part);
+    // Queries are named alone, so that their gradient is known to be zero
+    // (passes/differentiate.cpp).
+    if (*name != 'q') copies.push_back(copy_of_groups(rows, of_prompt, part.groups));
+  }
+  return {copies[0], copies[1]};
 }
 
 TensorId ForwardBuilder::with_prompt(TensorId o, TensorId q, const AttentionBlock& by) {

@@ -24,6 +24,20 @@ using formats::Recipe;
 // open they have nothing else to offer.
 constexpr double kFullRows = 0.99;
 
+std::vector<std::pair<std::string, int64_t>> keys_of(const base::PerStream<int64_t>& tokens) {
+  if (!tokens.has_encoder()) return {{"max_length", tokens.decoder()}};
+  return {{"max_length", tokens[base::TokenStream::encoder]},
+          {"max_target_length", tokens.decoder()}};
+}
+
+// "max_length=700".
+std::string recipe_words(const base::PerStream<int64_t>& tokens) {
+  std::string words;
+  for (const auto& [key, value] : keys_of(tokens))
+    words += fmt::format("{}{}={}", words.empty() ? "" : " ", key, value);
+  return words;
+}
+
 class LengthChoice {
  public:
   LengthChoice(const TrainingInputs& inputs, const DocumentLengths& documents,
@@ -54,7 +68,7 @@ class LengthChoice {
   std::vector<int64_t> lengths() const {
     const Recipe& recipe = inputs_.recipe;
     if (!recipe.packing || recipe.max_segments == 1) return {1};
-    const int64_t most = most_tokens(inputs_.model.config) / documents_.longest;
+    const int64_t most = most_tokens(inputs_.model.config) / std::ranges::max(documents_.longest);
     std::vector<int64_t> times = micro_batches(recipe.gradient_accumulation_steps);
     std::erase_if(times, [&](int64_t each) { return each > most; });
     std::ranges::reverse(times);
@@ -78,13 +92,13 @@ class LengthChoice {
 
   bool is_full_enough(const RowsOfLength& rows, int64_t times) const {
     return inputs_.recipe.per_device_train_batch_size == 0 &&
-           rows.tokens >= kFullRows * static_cast<double>(times * documents_.longest);
+           rows.tokens >= kFullRows * static_cast<double>(times * documents_.longest.sum());
   }
 
   // What such rows take does not depend on what they hold.
-  bool fits_with(int64_t tokens) const {
-    const Recipe recipe =
-        with_fewest_rows(with_overrides(inputs_.recipe, {{"max_length", std::to_string(tokens)}}));
+  bool fits_with(int64_t most) const {
+    const base::PerStream<int64_t> tokens = cut_to(most);
+    const Recipe recipe = with_fewest_rows(with_length(inputs_.recipe, tokens, 1));
     return fastest_rows(with(recipe, {.shape = documents_.shape,
                                       .expected = program::full_rows(tokens),
                                       .reading_bytes = documents_.reading_bytes}),
@@ -92,10 +106,14 @@ class LengthChoice {
         .has_value();
   }
 
+  base::PerStream<int64_t> cut_to(int64_t most) const {
+    return documents_.longest.map([&](int64_t tokens) { return std::min(tokens, most); });
+  }
+
   // 1: no row fits, which has 2 tokens at least.
   int64_t longest_that_fits() const {
     int64_t fits = 1;
-    int64_t too_long = documents_.longest;
+    int64_t too_long = std::ranges::max(documents_.longest);
     while (too_long - fits > 1) {
       const int64_t middle = fits + (too_long - fits) / 2;
       (fits_with(middle) ? fits : too_long) = middle;
@@ -109,15 +127,14 @@ class LengthChoice {
     const int64_t fits = longest_that_fits();
     const std::string what =
         fits < 2 ? "no shorter rows fit either"
-                 : fmt::format(
-                       "the longest that fits is max_length={}, which cuts {} of the {} documents",
-                       fits, documents_.longer_than(fits), documents_.documents);
+                 : fmt::format("the longest that fits is {}, which cuts {} of the {} documents",
+                               recipe_words(cut_to(fits)), documents_.longer_than(fits),
+                               documents_.documents);
     throw base::UserError(
-        fmt::format("'max_length' is auto, but {} of {} tokens, as many as the longest document "
-                    "has, does not fit; {}. snug plan with max_length={} says what else would "
-                    "make it fit",
+        fmt::format("'max_length' is auto, but {} of {}, as many as the longest document "
+                    "has, does not fit; {}. snug plan with {} says what else would make it fit",
                     rows == 1 ? "a row" : fmt::format("a micro-batch of {} rows", rows),
-                    documents_.longest, what, documents_.longest),
+                    length_text(documents_.longest), what, recipe_words(documents_.longest)),
         recipe.given.at("max_length"), kDoesNotFitExitCode);
   }
 
@@ -140,8 +157,20 @@ Recipe with_open_length(const Recipe& recipe, const models::ModelConfig& model) 
   return open;
 }
 
-Recipe with_length(const Recipe& recipe, int64_t longest, int64_t times) {
-  Overrides overrides{{"max_length", std::to_string(times * longest)}};
+int64_t of_max_length(const base::PerStream<int64_t>& tokens) {
+  return tokens.has_encoder() ? tokens[base::TokenStream::encoder] : tokens.decoder();
+}
+
+std::string length_text(const base::PerStream<int64_t>& tokens) {
+  if (!tokens.has_encoder()) return fmt::format("{} tokens", tokens.decoder());
+  return fmt::format("{} tokens of prompts and {} of answers", of_max_length(tokens),
+                     tokens.decoder());
+}
+
+Recipe with_length(const Recipe& recipe, const base::PerStream<int64_t>& longest, int64_t times) {
+  Overrides overrides;
+  for (const auto& [key, tokens] : keys_of(longest))
+    overrides.emplace_back(key, std::to_string(times * tokens));
   const auto divide = [&](const char* key, int64_t rows) {
     overrides.emplace_back(key, std::to_string(rows / times));
   };

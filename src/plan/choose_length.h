@@ -1,6 +1,7 @@
 // max_length=auto: rows as long as the longest document, so that nothing is cut, or a whole number
 // of times as long where documents share rows, whichever trains on most tokens of documents in a
-// second by the plan.
+// second by the plan. Next to an encoder rows of prompts and rows of answers (max_target_length)
+// are as many times as long as the longest of each.
 //
 // A step keeps its room for tokens: `times` as long, rows are `times` fewer, so that number divides
 // gradient_accumulation_steps, and is divided out of it and of train_batch_size. The rows of a
@@ -11,6 +12,7 @@
 #include <functional>
 #include <string>
 
+#include "base/token_streams.h"
 #include "formats/recipe.h"
 #include "models/config.h"
 #include "plan/assembly.h"
@@ -35,11 +37,11 @@ struct RowsOfLength {
 
 // The documents of a job, read with rows of most_tokens.
 struct DocumentLengths {
-  int64_t longest = 0;  // tokens
+  base::PerStream<int64_t> longest = 0;  // tokens of a row that holds any one document
   int64_t documents = 0;
   RowShape shape;             // at any length
   int64_t reading_bytes = 0;  // DataFacts::reading_bytes
-  // How many documents have more tokens.
+  // How many documents have more tokens, in a stream.
   std::function<int64_t(int64_t)> longer_than;
   // Makes rows of spec.row_tokens with spec.row_segments documents at most. Those that were made
   // before are no more.
@@ -47,7 +49,14 @@ struct DocumentLengths {
 };
 
 // Of a recipe that says auto: rows of `times` the longest document.
-formats::Recipe with_length(const formats::Recipe& recipe, int64_t longest, int64_t times);
+formats::Recipe with_length(const formats::Recipe& recipe, const base::PerStream<int64_t>& longest,
+                            int64_t times);
+
+// Of these that of the stream whose rows max_length is about: an encoder's, where there is one.
+int64_t of_max_length(const base::PerStream<int64_t>& tokens);
+
+// "700 tokens", "700 tokens of prompts and 20 of answers".
+std::string length_text(const base::PerStream<int64_t>& tokens);
 
 // The recipe with a number in place of auto; as it is where it has one. The rows of a micro-batch
 // stay open where they are. inputs.data is not used. Throws UserError as assemble_training does,

@@ -52,8 +52,9 @@ void check_streams(const Recipe& recipe, const models::ModelConfig& model) {
     return;
   }
   check_data(recipe);
-  if (recipe.max_length == 0)
-    recipe.fail("max_length", "is auto, which is not built for encoder-decoders; give a number");
+  if (recipe.max_length == 0 && recipe.max_target_length > 0)
+    recipe.fail("max_target_length",
+                "is given next to max_length=auto, which chooses both lengths; leave it out");
   if (recipe.max_target_length > model.max_position)
     recipe.fail("max_target_length", fmt::format("is {}, but the model has {} positions",
                                                  recipe.max_target_length, model.max_position));

@@ -115,6 +115,14 @@ double mean_row_tokens(DataSource& source) {
          static_cast<double>(source.rows.rows_until(1));
 }
 
+// Of a document in the stream that has most of them.
+int64_t longest_part(const text::DocumentStore& documents, int64_t document) {
+  int64_t most = documents.length(document);
+  if (documents.has_encoder())
+    most = std::max<int64_t>(most, documents.length(document, base::TokenStream::encoder));
+  return most;
+}
+
 // What no length that is chosen could hold.
 std::string cut_text(const RunData& data, const models::ModelConfig& model) {
   int64_t cut = data.training->dataset.audit.truncated;
@@ -148,6 +156,10 @@ base::PerStream<int64_t> RunData::longest_document() const {
   return longest;
 }
 
+base::PerStream<int64_t> RunData::shortest_rows() const {
+  return longest_document().map([](int64_t tokens) { return std::max<int64_t>(tokens, 2); });
+}
+
 plan::RowShape RunData::shape() const {
   // By tokens of a row; the data's own are known.
   const text::RowOptions& own = training->rows.options();
@@ -179,14 +191,14 @@ plan::DocumentLengths RunData::lengths() {
     int64_t count = 0;
     for (const DataSource* source : {training.get(), evaluation.get()})
       for (int64_t i = 0; source != nullptr && i < source->dataset.documents.size(); ++i)
-        if (source->dataset.documents.length(i) > tokens) ++count;
+        if (longest_part(source->dataset.documents, i) > tokens) ++count;
     return count;
   };
   const auto rows = [this](const plan::TrainingSpec& spec) {
     make_rows(spec);
     return plan::RowsOfLength{facts(), mean_row_tokens(*training)};
   };
-  return {.longest = longest_document().decoder(),
+  return {.longest = shortest_rows(),
           .documents = longer_than(0),
           .shape = shape(),
           .reading_bytes = reading_bytes,
@@ -202,15 +214,16 @@ void RunData::make_rows(const plan::TrainingSpec& spec) {
 
 formats::Recipe with_length_of_data(const plan::TrainingInputs& inputs, RunData& data,
                                     int64_t times, std::string_view why) {
-  const int64_t longest = data.longest_document().decoder();
-  formats::Recipe recipe = plan::with_length(inputs.recipe, longest, times);
+  formats::Recipe recipe = plan::with_length(inputs.recipe, data.shortest_rows(), times);
   data.make_rows(plan::training_spec(plan::with_fewest_rows(recipe), inputs.model.config,
                                      inputs.target, data.shape()));
-  const double fill = mean_row_tokens(*data.training) / static_cast<double>(recipe.max_length);
+  base::PerStream<int64_t> tokens = recipe.max_length;
+  if (inputs.model.config.has_encoder()) tokens = {recipe.max_target_length, recipe.max_length};
+  const double fill = mean_row_tokens(*data.training) / static_cast<double>(tokens.sum());
   base::say(
-      "max_length=auto: {} tokens, {}the longest document, rows {:.1f} % full, "
+      "max_length=auto: {}, {}the longest document, rows {:.1f} % full, "
       "gradient_accumulation_steps={}{}{}",
-      recipe.max_length, times == 1 ? "" : fmt::format("{} times ", times), 100 * fill,
+      plan::length_text(tokens), times == 1 ? "" : fmt::format("{} times ", times), 100 * fill,
       recipe.gradient_accumulation_steps, why, cut_text(data, inputs.model.config));
   return recipe;
 }

@@ -36,6 +36,8 @@ struct RunData {
   int64_t reading_bytes = 0;
   int64_t host_bytes() const;
   base::PerStream<int64_t> longest_document() const;  // tokens, of both, after cutting
+  // The shortest rows that hold each document, and that a recipe can ask for.
+  base::PerStream<int64_t> shortest_rows() const;
   // Makes a job's rows those of the data: how long a document is, how many a row may have. The
   // data must outlive it.
   plan::RowShape shape() const;

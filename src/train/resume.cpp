@@ -95,7 +95,7 @@ formats::Recipe with_settled_length(const RunFolder& folder, const plan::Trainin
                                     const runtime::Ranks& ranks) {
   if (inputs.recipe.max_length > 0) return inputs.recipe;
   require_same_data(data, ranks);
-  const int64_t longest = data.longest_document().decoder();
+  const int64_t longest = plan::of_max_length(data.shortest_rows());
   const std::optional<int64_t> earlier = earlier_times(folder, inputs, longest);
   int64_t times = 0;
   if (ranks.is_first())

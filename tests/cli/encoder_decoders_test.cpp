@@ -99,6 +99,30 @@ TEST_P(EncoderDecoders, AdaptersAreSavedAndResumed) {
   EXPECT_EQ(json::parse(scored.out)["logprobs"].size(), 4U);
 }
 
+// Of prompts of three tokens and answers of four: rows are so many times as long, and nothing is
+// cut.
+TEST_P(EncoderDecoders, LengthsAreChosenByTheData) {
+  const BinaryRun run =
+      run_snug({"train", "data=" + path("data.jsonl"), "model=" + golden(), "method=lora",
+                "lora_r=2", "max_length=auto", "threads=2", "per_device_train_batch_size=auto",
+                "max_steps=2", "gradient_accumulation_steps=4", "output_dir=" + path("auto")});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(contains(run.err, "of prompts and ")) << run.err;
+  EXPECT_TRUE(contains(run.err, "0 documents cut")) << run.err;
+  const BinaryRun alone = run_snug({"train", "data=" + path("data.jsonl"), "model=" + golden(),
+                                    "method=lora", "lora_r=2", "max_length=auto", "packing=false",
+                                    "max_steps=1", "output_dir=" + path("alone")});
+  ASSERT_EQ(alone.exit_code, 0) << alone.err;
+  EXPECT_TRUE(contains(alone.err, "max_length=auto: 3 tokens of prompts and 4 of answers"))
+      << alone.err;
+  const BinaryRun resumed = run_snug(
+      {"train", "data=" + path("data.jsonl"), "model=" + golden(), "method=lora", "lora_r=2",
+       "max_length=auto", "packing=false", "max_steps=2", "save_steps=1",
+       "resume_from_checkpoint=" + path("alone/checkpoint-1"), "output_dir=" + path("more")});
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_TRUE(contains(resumed.err, ", as the run began")) << resumed.err;
+}
+
 // A folder in 4 bits is the same base as the 16-bit one that is quantised while it is read, and
 // holds wo, the embedding and the head in 16 bits.
 TEST_P(EncoderDecoders, AreTunedIn4Bits) {
@@ -133,7 +157,8 @@ TEST(EncoderDecoderRefusals, NameWhatIsNotBuilt) {
   for (const Case& wrong :
        {Case{{"train", model, data, output, "objective=dpo"}, "objective"},
         Case{{"train", model, data, output, "train_on_prompt=true"}, "train_on_prompt"},
-        Case{{"train", model, data, output, "max_length=auto"}, "max_length"},
+        Case{{"train", model, data, output, "max_length=auto", "max_target_length=8"},
+             "max_target_length"},
         Case{{"train", model, data, output, "compute_dtype=fp16"}, "fp16"},
         Case{{"train", model, data, output, "method=adapter"}, "adapter"},
         Case{{"generate", model, "ids=2 3", "compute_dtype=fp16"}, "fp16"},

@@ -179,6 +179,39 @@ TEST_F(ChooseLength, SaysSoWhereNoLengthFits) {
   EXPECT_NE(error.find("no shorter rows fit either"), std::string::npos) << error;
 }
 
+// Prompts and answers are as many times as long as the longest of each.
+TEST_F(ChooseLength, OfTwoStreamsHasBoth) {
+  std::string lines;
+  for (int i = 0; i < 40; ++i) {
+    const std::string prompt = record(i == 0 ? 300 : 150);
+    lines += prompt.substr(0, prompt.size() - 2) + ", \"labels\": [" +
+             (i == 7 ? "4, 5, 6, 7, 8, 9, 1" : "4, 5, 1") + "]}\n";
+  }
+  const testing::TemporaryFolder folder;
+  const std::string path = folder.write("pairs.jsonl", lines).string();
+  const Recipe open = formats::load_recipe(
+      "", Words{"model=flan-t5-small", "method=lora", "data=" + path, "max_length=auto",
+                "gradient_accumulation_steps=4", "per_device_train_batch_size=auto"});
+  const models::ModelSource model = models::find_model(open.model);
+  const auto chosen_on = [&](const PlannedCard& card) {
+    RunData data = load_data(open, model, card);
+    EXPECT_EQ(data.shortest_rows(), (base::PerStream<int64_t>{7, 300}));
+    return plan::with_chosen_length({open, model, card}, data.lengths());
+  };
+  const Recipe chosen = chosen_on(card_of(40000));
+  EXPECT_EQ(chosen.max_length % 300, 0);
+  EXPECT_EQ(chosen.max_target_length, chosen.max_length / 300 * 7);
+  EXPECT_EQ(chosen.gradient_accumulation_steps * chosen.max_length, 4 * 300);
+  try {
+    chosen_on(card_of(100));
+    ADD_FAILURE() << "fits";
+  } catch (const base::UserError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("300 tokens of prompts and 7 of answers"), std::string::npos) << text;
+    EXPECT_NE(text.find("max_length=300 max_target_length=7 says"), std::string::npos) << text;
+  }
+}
+
 // So that what was written as numbers is the job that was planned.
 TEST_F(ChooseLength, DividesAllThatCountsRowsOfAStep) {
   const Recipe recipe = plan::with_length(
