@@ -106,24 +106,6 @@ TEST_F(DatasetFile, ATokenAcrossTheBorderBelongsToTheAnswer) {
   EXPECT_EQ(data.documents.targets(0), 3);
 }
 
-// As data sets of sequences to sequences name their fields.
-TEST_F(DatasetFile, InputAndTargetArePromptAndCompletion) {
-  const Dataset named = load("p.jsonl", R"({"prompt": "Qx", "completion": "yz"})");
-  const Dataset data = load("i.jsonl", R"({"input": "Qx", "target": "yz"})");
-  EXPECT_EQ(data.audit.form, "prompt/completion");
-  EXPECT_EQ(words_of(data.documents, 0), words_of(named.documents, 0));
-  // Next to the fields of another form they are something else.
-  EXPECT_EQ(
-      load("p.jsonl", R"({"prompt": "Qx", "response": "yz", "input": 1, "target": 2})").audit.form,
-      "prompt/completion");
-  EXPECT_EQ(load("a.jsonl", R"({"instruction": "a", "input": "b", "output": "c", "target": 1})")
-                .audit.form,
-            "alpaca");
-  expect_error(R"({"input": "a", "output": "b"})", "input and target");
-  expect_error(R"({"input": "a", "target": 3})", "expected the field 'target' to be a string");
-  expect_error(R"({"input": "a", "target": " "})", "the answer ('target') is empty");
-}
-
 TEST_F(DatasetFile, TrainOnPromptLearnsAllButTheFirst) {
   DatasetOptions chosen = options(64);
   chosen.train_on_prompt = true;
