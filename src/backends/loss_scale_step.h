@@ -16,7 +16,7 @@ struct LossScaleState {
   T scale = 1;
   T finite_steps = 0;
   T skipped_steps = 0;
-  T borne_steps = 0;
+  T tolerated_steps = 0;
 };
 
 template <typename T>
@@ -26,8 +26,8 @@ LossScaleState<T> after_step(const program::ScaledClipFactor& clip, LossScaleSta
     state.finite_steps = 0;
     state.skipped_steps += 1;
     if (clip.window == 0) return state;
-    if (state.borne_steps + 1 < static_cast<T>(clip.hysteresis)) {
-      state.borne_steps += 1;
+    if (state.tolerated_steps + 1 < static_cast<T>(clip.hysteresis)) {
+      state.tolerated_steps += 1;
       return state;
     }
     const T lower = state.scale / 2;
@@ -40,7 +40,7 @@ LossScaleState<T> after_step(const program::ScaledClipFactor& clip, LossScaleSta
   state.finite_steps += 1;
   if (state.finite_steps < static_cast<T>(clip.window)) return state;
   state.finite_steps = 0;
-  state.borne_steps = 0;
+  state.tolerated_steps = 0;
   // The scale is f32, whatever it is computed in.
   if (state.scale * 2 <= static_cast<T>(std::numeric_limits<float>::max())) state.scale *= 2;
   return state;

@@ -54,7 +54,7 @@ void add_loss_scales(CaseList& list) {
                               program::ScaleBy{divides}, {x, scale}, {y}));
     }
   struct Counts {
-    double finite, skipped, borne;
+    double finite, skipped, tolerated;
   };
   // A norm of 0 and others, clipped and not; scales that fall, stay, grow and would grow beyond
   // fp32.
@@ -69,11 +69,11 @@ void add_loss_scales(CaseList& list) {
           const auto unscaled = builder.output_measure({1});
           const auto factor = builder.output_measure({1});
           const auto of_loss = builder.measure({1}, {scale});
-          const auto kept = builder.measure({3}, {counts.finite, counts.skipped, counts.borne});
+          const auto kept = builder.measure({3}, {counts.finite, counts.skipped, counts.tolerated});
           list.add(
               builder.finish(fmt::format("norm {} at most {} scale {} window {} counts {} {} {}",
                                          norm, clip.max_norm, scale, clip.window, counts.finite,
-                                         counts.skipped, counts.borne),
+                                         counts.skipped, counts.tolerated),
                              clip, {scaled_norm}, {unscaled, factor}, {of_loss, kept}));
         }
 }

@@ -22,7 +22,7 @@ void run(const ScaledClipFactor& clip, const Invocation& invocation, CpuContext&
   const LossScaleState<float> state{.scale = *scale,
                                     .finite_steps = counts[program::kFiniteSteps],
                                     .skipped_steps = counts[program::kSkippedSteps],
-                                    .borne_steps = counts[program::kBorneSteps]};
+                                    .tolerated_steps = counts[program::kToleratedSteps]};
   const float norm = *invocation[ScaledClipFactor::kScaledNorm].as<const float>() / state.scale;
   *invocation[ScaledClipFactor::kNorm].as<float>() = norm;
   *invocation[ScaledClipFactor::kFactor].as<float>() = scaled_clip_factor(clip, norm, state.scale);
@@ -30,7 +30,7 @@ void run(const ScaledClipFactor& clip, const Invocation& invocation, CpuContext&
   *scale = next.scale;
   counts[program::kFiniteSteps] = next.finite_steps;
   counts[program::kSkippedSteps] = next.skipped_steps;
-  counts[program::kBorneSteps] = next.borne_steps;
+  counts[program::kToleratedSteps] = next.tolerated_steps;
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ void run(const ScaledClipFactor& clip, const Invocation& invocation) {
   const LossScaleState<T> state{.scale = scale[0],
                                 .finite_steps = counts[program::kFiniteSteps],
                                 .skipped_steps = counts[program::kSkippedSteps],
-                                .borne_steps = counts[program::kBorneSteps]};
+                                .tolerated_steps = counts[program::kToleratedSteps]};
   const T norm = Floats<T>(invocation[ScaledClipFactor::kScaledNorm])[0] / state.scale;
   Floats<T>(invocation[ScaledClipFactor::kNorm]).set(0, norm);
   Floats<T>(invocation[ScaledClipFactor::kFactor])
@@ -32,7 +32,7 @@ void run(const ScaledClipFactor& clip, const Invocation& invocation) {
   scale.set(0, next.scale);
   counts.set(program::kFiniteSteps, next.finite_steps);
   counts.set(program::kSkippedSteps, next.skipped_steps);
-  counts.set(program::kBorneSteps, next.borne_steps);
+  counts.set(program::kToleratedSteps, next.tolerated_steps);
 }
 
 }  // namespace

@@ -35,8 +35,8 @@ struct ScaledClip {
     run.counts[program::kFiniteSteps] = 0.0F;
     run.counts[program::kSkippedSteps] += 1.0F;
     if (run.window == 0.0F) return;
-    if (run.counts[program::kBorneSteps] + 1.0F < run.hysteresis) {
-      run.counts[program::kBorneSteps] += 1.0F;
+    if (run.counts[program::kToleratedSteps] + 1.0F < run.hysteresis) {
+      run.counts[program::kToleratedSteps] += 1.0F;
       return;
     }
     const float lower = scale / 2.0F;
@@ -49,7 +49,7 @@ struct ScaledClip {
     run.counts[program::kFiniteSteps] += 1.0F;
     if (run.counts[program::kFiniteSteps] < run.window) return;
     run.counts[program::kFiniteSteps] = 0.0F;
-    run.counts[program::kBorneSteps] = 0.0F;
+    run.counts[program::kToleratedSteps] = 0.0F;
     if (is_finite(scale * 2.0F)) *run.scale = scale * 2.0F;
   }
 };
