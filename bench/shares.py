@@ -120,6 +120,26 @@ def line(job: Job, row: dict) -> str:
             f"{row['share_of_all']:.0%} | {row['bar']:.0%} | {row['quiet_rounds']} of {len(row['rounds'])} |")
 
 
+def write(path: pathlib.Path, measured: list[dict]) -> None:
+    """Next to what the file has of other jobs on the same machine, each row with the commit and the date of its measurement."""
+    cpu = next((text.split(":", 1)[1].strip() for text in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+                if text.startswith("model name")), "")
+    machine = f"{cpu}, {os.cpu_count()} cores"
+    rows = {}
+    if path.exists() and (before := json.loads(path.read_text()))["machine"] == machine:
+        rows = {key_of(row): row for row in before["rows"]}
+    provenance = {"commit": commit(), "date": datetime.date.today().isoformat()}
+    rows |= {key_of(row): row | provenance for row in measured}
+    order = [(job.model, job.method, job.rows, job.tokens) for job in JOBS]
+    path.write_text(json.dumps({
+        "what": "model FLOPs of a training step per second over the rate of oneDNN alone on its products; bf16, nothing recomputed",
+        "command": "bench/shares.py", "machine": machine, "rows": [rows[key] for key in order if key in rows]}, indent=1) + "\n")
+
+
+def key_of(row: dict) -> tuple:
+    return row["model"], row["method"], row["rows"], row["tokens"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("snug")
@@ -137,12 +157,7 @@ def main() -> None:
         rows.append(summary(job, [one_round(bench, job) for _ in range(wanted.rounds)]))
         print(line(job, rows[-1]), flush=True)
     if wanted.result:
-        cpu = next((text.split(":", 1)[1].strip() for text in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
-                    if text.startswith("model name")), "")
-        wanted.result.write_text(json.dumps({
-            "what": "model FLOPs of a training step per second over the rate of oneDNN alone on its products; bf16, nothing recomputed",
-            "command": "bench/shares.py", "machine": f"{cpu}, {os.cpu_count()} cores", "commit": commit(),
-            "date": datetime.date.today().isoformat(), "rows": rows}, indent=1) + "\n")
+        write(wanted.result, rows)
 
 
 if __name__ == "__main__":

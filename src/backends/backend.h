@@ -9,6 +9,7 @@
 // timelines of their own may be used by both at once.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -97,9 +98,6 @@ struct Invocation {
     trace->joined = with_before;
     if (bounds == nullptr && program::traits_of(trace->kind).has_extent())
       trace->note_capacity(extent());
-    trace->bytes = 0;
-    for (const auto buffers : {reads, writes, updates})
-      for (const Buffer& buffer : buffers) trace->bytes += buffer.bytes();
   }
   void note_decision(std::string_view name, int64_t value) const {
     if (trace != nullptr) trace->decision(name, value);
@@ -122,21 +120,51 @@ struct Invocation {
     if (trace != nullptr) trace->note_extent(done);
   }
 
-  // The tensor of an operand that is there.
+  // The tensor of an operand that is there. A trace counts what is asked for here and with all().
   template <typename Struct>
   const Buffer& operator[](const program::Operand<Struct>& operand) const {
     const program::Slot slot = program::slot_of(std::get<Struct>(*attributes), operand);
-    switch (slot.access) {
+    const Buffer& buffer = list_of(slot.access)[slot.index];
+    if (trace != nullptr) trace->note_operand(bit_of(slot.access, slot.index), buffer.bytes());
+    return buffer;
+  }
+  // All tensors of one access, of a kind that has an operand for each of many tensors.
+  std::span<const Buffer> all(program::Access access) const;
+
+ private:
+  // Operands of each access that a trace tells from each other; those after them are the last one.
+  static constexpr size_t kTracedOperands = 21;
+
+  static int bit_of(program::Access access, size_t index) {
+    return static_cast<int>(static_cast<size_t>(access) * kTracedOperands +
+                            std::min(index, kTracedOperands - 1));
+  }
+  std::span<const Buffer> list_of(program::Access access) const {
+    switch (access) {
       case program::Access::read:
-        return reads[slot.index];
+        return reads;
       case program::Access::write:
-        return writes[slot.index];
+        return writes;
       case program::Access::update:
         break;
     }
-    return updates[slot.index];
+    return updates;
   }
 };
+
+inline std::span<const Buffer> Invocation::all(program::Access access) const {
+  const std::span<const Buffer> buffers = list_of(access);
+  if (trace == nullptr) return buffers;
+  int64_t last_bytes = 0;
+  for (size_t i = 0; i < buffers.size(); ++i)
+    if (i + 1 < kTracedOperands)
+      trace->note_operand(bit_of(access, i), buffers[i].bytes());
+    else
+      last_bytes += buffers[i].bytes();
+  if (buffers.size() >= kTracedOperands)
+    trace->note_operand(bit_of(access, kTracedOperands - 1), last_bytes);
+  return buffers;
+}
 
 inline program::Extent Invocation::extent() const {
   SNUG_CHECK(view != nullptr, "an extent of an operation that is of no program");

@@ -7,6 +7,7 @@
 namespace snug::backends {
 namespace {
 
+using program::Access;
 using program::AllGather;
 using program::AllReduce;
 using program::RankGroup;
@@ -25,25 +26,25 @@ bool updates_shards(const ReduceScatter& reduce) { return reduce.in_place || red
 }  // namespace
 
 std::span<const Buffer> results_of(const AllGather& gather, const Invocation& invocation) {
-  return gather.in_place ? invocation.updates : invocation.writes;
+  return invocation.all(gather.in_place ? Access::update : Access::write);
 }
 
 std::span<const Buffer> results_of(const ReduceScatter& reduce, const Invocation& invocation) {
-  return updates_shards(reduce) ? invocation.updates : invocation.writes;
+  return invocation.all(updates_shards(reduce) ? Access::update : Access::write);
 }
 
 std::span<const Buffer> results_of(const AllReduce& /*reduce*/, const Invocation& invocation) {
-  return invocation.updates;
+  return invocation.all(Access::update);
 }
 
 std::vector<comm::GatherPart> parts_of(const AllGather& gather, const Invocation& invocation,
                                        int rank) {
   std::vector<comm::GatherPart> parts;
   const std::span<const Buffer> wholes = results_of(gather, invocation);
+  const std::span<const Buffer> shards = invocation.all(Access::read);
   for (size_t i = 0; i < wholes.size(); ++i) {
     const int64_t bytes = wholes[i].bytes() / gather.ranks;
-    const std::byte* const shard =
-        gather.in_place ? wholes[i].data + bytes * rank : invocation.reads[i].data;
+    const std::byte* const shard = gather.in_place ? wholes[i].data + bytes * rank : shards[i].data;
     parts.push_back({.shard = shard, .whole = wholes[i].data, .bytes = bytes});
   }
   return parts;
@@ -53,7 +54,8 @@ std::vector<comm::ReducePart> parts_of(const ReduceScatter& reduce, const Invoca
                                        int rank) {
   std::vector<comm::ReducePart> parts;
   const program::OperationView& view = *invocation.view;
-  const std::span<const Buffer> wholes = reduce.in_place ? invocation.updates : invocation.reads;
+  const std::span<const Buffer> wholes =
+      invocation.all(reduce.in_place ? Access::update : Access::read);
   const std::span<const Buffer> shards = results_of(reduce, invocation);
   const std::vector<program::TensorId>& shard_ids =
       updates_shards(reduce) ? view.operation.updates : view.operation.writes;
@@ -77,7 +79,7 @@ std::vector<comm::ReducePart> parts_of(const ReduceScatter& reduce, const Invoca
 std::vector<comm::SumPart> parts_of(const AllReduce& reduce, const Invocation& invocation,
                                     int /*rank*/) {
   std::vector<comm::SumPart> parts;
-  for (const Buffer& values : invocation.updates)
+  for (const Buffer& values : invocation.all(Access::update))
     parts.push_back({.values = values.data,
                      .elements = values.elements(),
                      .type = values.dtype,

@@ -56,7 +56,7 @@ void HostCollectives::begin(const AllReduce& reduce, const Invocation& invocatio
 }
 
 void HostCollectives::await(const Invocation& invocation) {
-  const auto begun = begun_.find(invocation[program::Await::kY].data);
+  const auto begun = begun_.find(invocation.all(program::Access::update).front().data);
   if (begun == begun_.end()) return;  // a copy, which is done where it begins
   begun->second.group->wait(begun->second.ticket);
   begun_.erase(begun);

@@ -2,6 +2,7 @@
 // shows that what ran is what was planned.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -25,8 +26,9 @@ struct Trace {
   std::optional<program::Extent> extent;
   // It was done, or queued, for all that shapes allow, whatever the batch holds.
   bool by_capacity = false;
-  int64_t bytes = 0;    // of its operands
-  bool joined = false;  // done by the launch of the operation before it
+  int64_t bytes = 0;      // of the operands that were asked for (note_operand)
+  uint64_t operands = 0;  // which those are, a bit for each
+  bool joined = false;    // done by the launch of the operation before it
 
   void note_extent(const program::Extent& done) {
     extent = done;
@@ -35,6 +37,12 @@ struct Trace {
   void note_capacity(const program::Extent& most) {
     extent = most;
     by_capacity = true;
+  }
+  // That the code which does it asked for this operand, by whatever thread and however often.
+  void note_operand(int bit, int64_t size) {
+    const uint64_t mask = uint64_t{1} << bit;
+    const uint64_t before = std::atomic_ref(operands).fetch_or(mask, std::memory_order_relaxed);
+    if ((before & mask) == 0) std::atomic_ref(bytes).fetch_add(size, std::memory_order_relaxed);
   }
   void decision(std::string_view name, int64_t value) { decisions.emplace_back(name, value); }
 };

@@ -241,7 +241,10 @@ class Streamer {
     is_divided_ = operation.joined && (is_divided_ || result_.operations.size() != end_of_last_ ||
                                        operation.on_host || result_.operations.back().on_host);
     if (is_divided_) operation.joined = false;
-    if (operation.on_host && !placement_.reaches_device) operation.channel = Channel::host;
+    if (operation.on_host && !placement_.reaches_device) {
+      operation.channel = Channel::host;
+      operation.launches = 0;  // the device starts nothing for it
+    }
     result_.operations.push_back(std::move(operation));
     end_of_last_ = result_.operations.size();
   }

@@ -246,6 +246,7 @@ std::vector<backends::Trace> Executor::run_traced(program::ProgramName program) 
     backend_.run_list(all.subspan(partition.begin, partition.end - partition.begin));
     mark_copies(list, i);
   }
+  backend_.synchronise();  // operations of the host are noted when they run
   return traces;
 }
 

@@ -17,13 +17,14 @@ using backends::Trace;
 using program::Operation;
 using program::Program;
 
-// What passes through the runtime's staging memory is counted where it arrives.
+// What passes through the runtime's staging memory is counted where it arrives. An await asks for
+// what it waits for alone.
 int64_t operand_bytes(const Program& program, const Operation& operation) {
   int64_t bytes = 0;
   const auto add = [&](const std::vector<program::TensorId>& ids) {
     for (const program::TensorId id : ids) bytes += program.tensor(id).bytes();
   };
-  add(operation.reads);
+  if (!program::traits_of(operation).ends_copy) add(operation.reads);
   add(operation.writes);
   if (!program::traits_of(operation).by_runtime) add(operation.updates);
   return bytes;
@@ -88,7 +89,7 @@ std::vector<std::string> compare(const Planned& planned, const Operation& operat
                                    name_of(operation.channel)));
   if (const int64_t bytes = operand_bytes(planned.program, operation); trace.bytes != bytes)
     problems.push_back(
-        fmt::format("had {} bytes of operands, planned were {}", trace.bytes, bytes));
+        fmt::format("asked for {} bytes of operands, planned were {}", trace.bytes, bytes));
   if (trace.joined != operation.joined)
     problems.push_back(trace.joined ? "ran with the operation before it" : "ran alone");
   const size_t before = problems.size();

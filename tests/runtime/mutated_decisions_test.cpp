@@ -153,7 +153,9 @@ Outcome outcome_of(const MakeJob& make_job, const Mutation& mutation, const Attr
   int status = 0;
   ::waitpid(child, &status, 0);
   if (WIFSIGNALED(status)) {
-    EXPECT_EQ(WTERMSIG(status), SIGABRT) << "it is no refusal";
+    EXPECT_EQ(WTERMSIG(status), SIGABRT)
+        << fmt::format("{} {} of operation {} of {} is no refusal", mutation.decision,
+                       mutation.value, mutation.operation, base::word_of(mutation.program));
     return Outcome::refused;
   }
   return static_cast<Outcome>(WEXITSTATUS(status));

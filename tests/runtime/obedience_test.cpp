@@ -39,7 +39,8 @@ class Disobedient final : public backends::cpu::CpuBackend {
     shorter_segments,
     smaller_pieces,
     skips,
-    repeats
+    repeats,
+    does_nothing
   };
   explicit Disobedient(Fault fault) : CpuBackend({.threads = 1}), fault_(fault) {}
 
@@ -88,6 +89,7 @@ class Disobedient final : public backends::cpu::CpuBackend {
     const bool is_norm = std::holds_alternative<program::RmsNorm>(*invocation.attributes);
     if (is_norm && fault_ == Fault::skips) return;
     if (is_norm && fault_ == Fault::repeats) CpuBackend::run(invocation);
+    if (is_norm && fault_ == Fault::does_nothing) return invocation.note_run();
     using program::Attention;
     if (const auto* attention = std::get_if<Attention>(invocation.attributes);
         attention != nullptr && fault_ == Fault::shorter_segments)
@@ -155,6 +157,7 @@ TEST(Traces, ABackendThatDoesOtherwiseIsSeen) {
       << "two products of two layers, and two for their gradients";
   EXPECT_GT(differences_with(Fault::skips), 0U);
   EXPECT_GT(differences_with(Fault::repeats), 0U);
+  EXPECT_GT(differences_with(Fault::does_nothing), 0U) << "it says that it ran";
 }
 
 // That the products of a loss were computed as the program says, and not as the cpu backend would

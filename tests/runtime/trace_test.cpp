@@ -260,6 +260,7 @@ TEST(Traces, SoDoPrefillAndDecode) {
       Executor executor(job, *backend);
       for (const Program& program : job.programs) {
         if (!is_run_by_backends(program)) continue;
+        fill_batch(program, executor);
         const Planned planned{program, executor.bounds(typed_name(program))};
         EXPECT_EQ(differences(planned, executor.run_traced(typed_name(program))),
                   std::vector<std::string>{});

@@ -1,10 +1,13 @@
 // Batches for tests of traces: the rows of a program filled in, and their shapes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
+#include "base/token_streams.h"
 #include "plan/job.h"
+#include "program/tensor_names.h"
 #include "runtime/executor.h"
 #ifdef SNUG_TEST_CPU_BACKEND
 #include "backends/cpu/isa.h"
@@ -48,10 +51,37 @@ inline void fill_bounds(const backends::Buffer& bounds, int64_t tokens) {
   }
 }
 
+// Of a pass over a cache: every sequence has tokens, which go to the cache's first slots and see
+// none but each other; of what an encoder left in the cache each sequence sees a token.
+inline void fill_pass(const program::Program& program, runtime::Executor& executor) {
+  const program::ProgramName name = typed_name(program);
+  for (const auto stream : {base::TokenStream::decoder, base::TokenStream::encoder}) {
+    const auto host_of = [&](std::string_view tensor) {
+      return program::host_name(program::own_name(name, program::stream_name(stream, tensor)));
+    };
+    int32_t tokens = 0;  // that the pass has of this stream
+    if (const std::string slots = host_of(program::kSlotsName);
+        program.find(slots) != program::kNone) {
+      const backends::Buffer& buffer = executor.tensor(name, slots);
+      for (; tokens < buffer.elements(); ++tokens) buffer.as<int32_t>()[tokens] = tokens;
+    }
+    for (const auto tensor : {program::kQueryBoundsName, program::kKeyBoundsName}) {
+      const std::string bounds = host_of(tensor);
+      if (program.find(bounds) == program::kNone) continue;
+      const backends::Buffer& buffer = executor.tensor(name, bounds);
+      const auto sequences = static_cast<int32_t>(buffer.elements() / 2);
+      for (int32_t i = 0; i < sequences; ++i) {
+        buffer.as<int32_t>()[2 * i] = i;
+        buffer.as<int32_t>()[2 * i + 1] = i + 1 == sequences ? std::max(tokens, i + 1) : i + 1;
+      }
+    }
+  }
+}
+
 // A batch whose row is one segment, or as many as it may have.
 inline void fill_batch(const program::Program& program, runtime::Executor& executor) {
-  if (program.find("host.targets") == program::kNone) return;
   executor.await_inputs(typed_name(program));
+  if (program.find("host.targets") == program::kNone) return fill_pass(program, executor);
   const backends::Buffer& targets = executor.tensor(typed_name(program), "host.targets");
   const int64_t tokens = targets.elements();
   for (int64_t i = 0; i < tokens; ++i) targets.as<int32_t>()[i] = i < trained_of(tokens) ? 1 : -1;

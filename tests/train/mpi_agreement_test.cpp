@@ -10,6 +10,7 @@
 
 #include "mpi_apps.h"
 #include "mpi_job.h"
+#include "two_calibrations.h"
 
 namespace snug::train {
 namespace {
@@ -54,32 +55,17 @@ TEST_F(MpiAgreement, RanksOfDifferentFilesAreRefused) {
                     "do not agree on the files of the model: it is '");
 }
 
-// Two folders with a calibration of their own, rates.json. By the times of `a` all operations take
-// alike, so that few of them are fastest; by those of `b` large ones take out of proportion long.
-void write_two_calibrations(const TinyJob& job) {
-  static std::string measured;  // takes seconds, and is the same for all tests
-  if (measured.empty()) {
-    const fs::path path = job.path("measured.json");
-    ASSERT_EQ(cli::run_snug(
-                  cli::words_of("bench calibrate-quickly threads=1 calibration=" + path.string()))
-                  .exit_code,
-              0);
-    measured = cli::contents_of(path);
-  }
-  const auto write = [&](const char* file, double (*seconds_of)(double work)) {
-    auto json = nlohmann::json::parse(measured);
-    for (auto& sample : json["samples"]) sample["seconds"] = seconds_of(sample["work"]);
-    job.folder().write(file, json.dump());
-  };
-  write("a/rates.json", [](double /*work*/) { return 1e-3; });
-  write("b/rates.json", [](double work) { return 1e-12 * work * work; });
-}
-
 TEST_F(MpiAgreement, TheFirstChoosesTheRowsForAll) {
-  const std::string words =
-      "recompute=none strategy=ddp calibration=rates.json per_device_train_batch_size=auto "
-      "gradient_accumulation_steps=4 max_steps=2 timeout_seconds=60 ";
-  ASSERT_NO_FATAL_FAILURE(write_two_calibrations(job_));
+  const std::string common = "recompute=none strategy=ddp ";
+  std::vector<std::string> variants;
+  for (const int rows : {1, 2, 4})
+    variants.push_back(
+        fmt::format("{} per_device_train_batch_size={} gradient_accumulation_steps={}", common,
+                    rows, 4 / rows));
+  write_two_calibrations(job_, variants);
+  const std::string words = common +
+                            "calibration=rates.json per_device_train_batch_size=auto "
+                            "gradient_accumulation_steps=4 max_steps=2 timeout_seconds=60 ";
   const auto said = [&](const char* rows) {
     return fmt::format("per_device_train_batch_size=auto: {}", rows);
   };
@@ -99,18 +85,22 @@ TEST_F(MpiAgreement, TheFirstChoosesTheRowsForAll) {
 
 // By the times of `a` few large micro-batches are fastest, by those of `b` many small ones.
 TEST_F(MpiAgreement, TheFirstChoosesTheLengthForAll) {
-  ASSERT_NO_FATAL_FAILURE(write_two_calibrations(job_));
   const std::string record = "{\"input_ids\": [5, 6, 7, 8, 9, 10, 11, 12]}\n";
-  // Long enough for work that lies among what was measured, on any machine.
   std::string ids = "5";
   for (int id = 6; id < 65; ++id) ids += fmt::format(", {}", id);
   const std::string document = fmt::format("{{\"input_ids\": [{}]}}\n", ids);
   job_.folder().write("ids.jsonl", document + document + document + document);
   job_.folder().write("a/other.jsonl", record);
   job_.folder().write("b/other.jsonl", "{\"input_ids\": [5, 6, 7, 8, 9, 10, 11, 12, 13]}\n");
-  const std::string words =
-      "recompute=none strategy=ddp calibration=rates.json max_length=auto "
-      "gradient_accumulation_steps=4 max_steps=2 timeout_seconds=60 data=";
+  const std::string common = "recompute=none strategy=ddp ";
+  std::vector<std::string> variants;
+  for (const int times : {1, 2, 4})
+    variants.push_back(fmt::format("{} max_length={} gradient_accumulation_steps={} data={}",
+                                   common, 60 * times, 4 / times, job_.path("ids.jsonl").string()));
+  write_two_calibrations(job_, variants);
+  const std::string words = common +
+                            "calibration=rates.json max_length=auto "
+                            "gradient_accumulation_steps=4 max_steps=2 timeout_seconds=60 data=";
   const auto run = [&](const std::string& output, const std::string& folders,
                        const std::string& data) {
     std::vector<App> apps;
@@ -156,7 +146,7 @@ int64_t budget_of_two_choices(const TinyJob& job, const std::string& words) {
 
 TEST_F(MpiAgreement, TheFirstChoosesWhatLayersComputeAgainForAll) {
   std::string words = "strategy=ddp per_device_train_batch_size=4 ";
-  ASSERT_NO_FATAL_FAILURE(write_two_calibrations(job_));
+  write_two_calibrations(job_, {words + "recompute=none", words + "recompute=layer"});
   const int64_t budget = budget_of_two_choices(job_, words);
   ASSERT_GT(budget, 0);
   words += fmt::format("max_steps=2 timeout_seconds=60 device_memory={}B calibration=rates.json ",

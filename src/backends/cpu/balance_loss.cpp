@@ -14,30 +14,30 @@ struct Balance {
   int64_t count(int64_t expert) const {
     int64_t count = 0;
     for (int64_t layer = 0; layer < layers; ++layer)
-      count += integers_of(invocation.reads[program::counts_read(layer)])[expert];
+      count += integers_of(reads[program::counts_read(layer)])[expert];
     return count;
   }
   float sum(int64_t expert) const {
     float sum = 0;
     for (int64_t layer = 0; layer < layers; ++layer)
-      sum += invocation.reads[program::sums_read(layer)].as<const float>()[expert];
+      sum += reads[program::sums_read(layer)].as<const float>()[expert];
     return sum;
   }
 
-  const Invocation& invocation;
+  std::span<const Buffer> reads;
   int64_t experts;
   int64_t layers;
 };
 
 template <typename Struct>
 Balance balance_of(const Invocation& invocation) {
-  return {invocation, invocation[Struct::kLayers].elements(),
-          program::balanced_layers(invocation.reads.size())};
+  const std::span<const Buffer> reads = invocation.all(program::Access::read);
+  return {reads, invocation[Struct::kLayers].elements(), program::balanced_layers(reads.size())};
 }
 
 // Writes the loss. Returns what a count is multiplied by for the gradient of a sum.
 template <typename Struct>
-float write_loss(const Struct& loss, const Balance& balance) {
+float write_loss(const Struct& loss, const Invocation& invocation, const Balance& balance) {
   int64_t choices = 0;
   double products = 0;
   for (int64_t expert = 0; expert < balance.experts; ++expert) {
@@ -45,7 +45,6 @@ float write_loss(const Struct& loss, const Balance& balance) {
     choices += count;
     products += static_cast<double>(count) * balance.sum(expert);
   }
-  const Invocation& invocation = balance.invocation;
   const double tokens = static_cast<double>(choices) / static_cast<double>(loss.k);
   const double inverse = *invocation[Struct::kInverseTokens].template as<const float>();
   const double scale = choices == 0 ? 0.0
@@ -61,12 +60,12 @@ bool supports(const Struct&, const program::OperationView& view, const CpuContex
 }
 
 void run(const BalanceLoss& loss, const Invocation& invocation, CpuContext&) {
-  write_loss(loss, balance_of<BalanceLoss>(invocation));
+  write_loss(loss, invocation, balance_of<BalanceLoss>(invocation));
 }
 
 void run(const BalanceLossTrain& loss, const Invocation& invocation, CpuContext&) {
   const auto balance = balance_of<BalanceLossTrain>(invocation);
-  const float scale = write_loss(loss, balance);
+  const float scale = write_loss(loss, invocation, balance);
   auto* const dsums = invocation[BalanceLossTrain::kDSums].as<float>();
   for (int64_t expert = 0; expert < balance.experts; ++expert)
     dsums[expert] = scale * static_cast<float>(balance.count(expert));

@@ -29,11 +29,11 @@ bool supports(const Lion& lion, const program::OperationView& view, const CpuCon
 
 void run(const Lion& lion, const Invocation& invocation, CpuContext& context) {
   const LionStep step = step_of(lion, invocation);
-  if (std::isnan(step.factor)) return;
   const std::array tensors{one_row_of(invocation[Lion::kGradient]),
                            one_row_of(invocation[Lion::kWeight]),
                            one_row_of(invocation[Lion::kMomentum]),
                            one_row_of(invocation[lion.has_master ? Lion::kMaster : Lion::kWeight])};
+  if (std::isnan(step.factor)) return;
   const auto advance = context.kernels.lion->step[tensors[0].element][tensors[1].element];
   parallel_elements(tensors, [&](auto at, int64_t, int64_t n) {
     advance(step, {.gradient = at[0],

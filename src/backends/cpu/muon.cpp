@@ -81,11 +81,12 @@ bool supports(const MuonStep& step, const program::OperationView& view, const Cp
 }
 
 void run(const MuonStep& step, const Invocation& invocation, CpuContext& context) {
-  if (std::isnan(*invocation[MuonStep::kFactor].as<const float>())) return;
+  const float factor = *invocation[MuonStep::kFactor].as<const float>();
   const float rate = *invocation[MuonStep::kLearningRate].as<const float>();
   const std::array tensors{
       one_row_of(invocation[MuonStep::kDirection]), one_row_of(invocation[MuonStep::kWeight]),
       one_row_of(invocation[step.has_master ? MuonStep::kMaster : MuonStep::kWeight])};
+  if (std::isnan(factor)) return;
   const MuonStepNumbers numbers{.keep = decayed_share(rate, step.weight_decay),
                                 .rate = rate * step.rate_scale};
   const int64_t left = step.elements - invocation[MuonStep::kWeight].first;

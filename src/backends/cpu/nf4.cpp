@@ -69,9 +69,17 @@ bool supports(const program::MatmulNf4& matmul, const program::OperationView& vi
   return !matmul.addend && runs(algorithm_of(view, context), view, context);
 }
 
+void require_runs(const program::MatmulNf4& matmul, const program::OperationView& view,
+                  const CpuContext& context) {
+  SNUG_CHECK(runs(matmul.algorithm, view, context),
+             "a product with a stored weight by algorithm {}, which does not compute it here",
+             base::word_of(matmul.algorithm));
+}
+
 // x in the type and order of the kernel.
 int64_t workspace_bytes(const program::MatmulNf4& matmul, const program::OperationView& view,
                         const CpuContext& context) {
+  require_runs(matmul, view, context);
   const program::Tensor& x = view[program::MatmulNf4::kX];
   if (matmul.algorithm == program::ProductAlgorithm::thin)
     return context.kernels.nf4_tiles->arranged_bytes(x.shape.rows(), x.shape.columns());
@@ -89,9 +97,7 @@ program::MatmulNf4 decide(const program::MatmulNf4& matmul, const program::Opera
 // There is nothing to keep, but an algorithm that does not compute it here is refused.
 std::unique_ptr<Prepared> prepare(const program::MatmulNf4& matmul,
                                   const program::OperationView& view, CpuContext& context) {
-  SNUG_CHECK(runs(matmul.algorithm, view, context),
-             "a product with a stored weight by algorithm {}, which does not compute it here",
-             base::word_of(matmul.algorithm));
+  require_runs(matmul, view, context);
   return nullptr;
 }
 

@@ -55,7 +55,7 @@ int64_t workspace_bytes(const program::GlobalNorm&, const program::OperationView
 void run(const program::GlobalNorm&, const Invocation& invocation, CpuContext& context) {
   auto* partials = invocation.workspace.as<double>();
   int64_t used = 0;
-  for (const Buffer& buffer : invocation.reads) {
+  for (const Buffer& buffer : invocation.all(program::Access::read)) {
     const Rows x = flattened(rows_of(buffer));
     const auto sum_of_squares = context.kernels.optimizer->sum_of_squares[x.element];
     const int64_t blocks_per_row = ceil_div(x.columns, kElementsPerTask);
@@ -95,11 +95,11 @@ bool supports(const AdamW& adamw, const program::OperationView& view, const CpuC
 
 void run(const AdamW& adamw, const Invocation& invocation, CpuContext& context) {
   const AdamWStep step = step_of(adamw, invocation);
-  if (std::isnan(step.factor)) return;
   const std::array tensors{
       one_row_of(invocation[AdamW::kGradient]), one_row_of(invocation[AdamW::kWeight]),
       one_row_of(invocation[AdamW::kFirstMoment]), one_row_of(invocation[AdamW::kSecondMoment]),
       one_row_of(invocation[adamw.has_master ? AdamW::kMaster : AdamW::kWeight])};
+  if (std::isnan(step.factor)) return;
   const OptimizerKernels& kernels = *context.kernels.optimizer;
   const auto advance = adamw.stochastic ? kernels.adamw_stochastic[tensors[0].element]
                                         : kernels.adamw[tensors[0].element][tensors[1].element];

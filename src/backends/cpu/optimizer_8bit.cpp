@@ -84,13 +84,13 @@ bool supports(const AdamW8bit&, const program::OperationView& view, const CpuCon
 
 void run(const AdamW8bit& adamw, const Invocation& invocation, CpuContext& context) {
   const AdamW8bitStep step = step_of(adamw, invocation);
-  if (std::isnan(step.factor)) return;
   const Rows gradient = one_row_of(invocation[AdamW8bit::kGradient]);
   const Rows weight = one_row_of(invocation[AdamW8bit::kWeight]);
   auto* first_codes = invocation[AdamW8bit::kFirstMoment].as<uint8_t>();
   auto* second_codes = invocation[AdamW8bit::kSecondMoment].as<uint8_t>();
   auto* first_scales = invocation[AdamW8bit::kFirstScale].as<float>();
   auto* second_scales = invocation[AdamW8bit::kSecondScale].as<float>();
+  if (std::isnan(step.factor)) return;
   const auto advance = context.kernels.optimizer_8bit->adamw_8bit[gradient.element][weight.element];
   static_assert(kElementsPerTask % program::kStateBlock == 0);
   parallel_ranges(weight.columns, kElementsPerTask, [&](int64_t begin, int64_t end) {

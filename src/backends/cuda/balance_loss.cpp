@@ -13,7 +13,8 @@ using program::BalanceLossTrain;
 template <typename Struct>
 void run_layers(const Struct& loss, const Invocation& invocation, float* dsums,
                 CudaContext& context) {
-  const int64_t layers = program::balanced_layers(invocation.reads.size());
+  const std::span<const Buffer> reads = invocation.all(program::Access::read);
+  const int64_t layers = program::balanced_layers(reads.size());
   BalanceRun run;
   run.all_layers = static_cast<int32_t>(layers);
   run.experts = static_cast<int32_t>(invocation[Struct::kLayers].elements());
@@ -24,8 +25,8 @@ void run_layers(const Struct& loss, const Invocation& invocation, float* dsums,
   run.loss = floats_of(invocation[Struct::kLoss]);
   run.dsums = dsums;
   for (int64_t layer = 0; layer < layers; ++layer) {
-    run.layers[run.count++] = {integers_of(invocation.reads[program::counts_read(layer)]),
-                               floats_of(invocation.reads[program::sums_read(layer)])};
+    run.layers[run.count++] = {integers_of(reads[program::counts_read(layer)]),
+                               floats_of(reads[program::sums_read(layer)])};
     run.is_last = layer + 1 == layers;
     if (run.count < kBalanceLayers && !run.is_last) continue;
     balance_loss(run, context.stream.get());

@@ -171,7 +171,7 @@ void CardCollectives::begin(const AllReduce& reduce, const Invocation& invocatio
 }
 
 bool CardCollectives::await(const Invocation& invocation, cudaStream_t waits, bool ends) {
-  const auto begun = begun_.find(invocation[program::Await::kY].data);
+  const auto begun = begun_.find(invocation.all(program::Access::update).front().data);
   if (begun == begun_.end() || !begun->second.is_under_way) return false;
   CUDA_CHECK(cudaStreamWaitEvent(waits, begun->second.ended, 0));
   if (ends) begun->second.is_under_way = false;

@@ -167,7 +167,6 @@ void CudaBackend::run_list(std::span<const Invocation> invocations) {
     const std::span<const Invocation> together = invocations.first(count);
     invocations = invocations.subspan(count);
     if (together[0].on_host) {
-      together[0].note_run();
       context_->host_work.run(together[0], context_->stream.get());
       continue;
     }

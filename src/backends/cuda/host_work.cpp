@@ -66,6 +66,7 @@ HostWork::Call& HostWork::call_of(const Invocation& invocation) {
   // An earlier run of the same operation may not have been called yet.
   if (call != nullptr && call->attributes == *invocation.attributes &&
       call->invocation.prepared == invocation.prepared &&
+      call->invocation.trace == invocation.trace &&
       std::ranges::equal(call->buffers, buffers, {}, &Buffer::data, &Buffer::data))
     return *call;
   if (call == nullptr) {
@@ -85,7 +86,6 @@ HostWork::Call& HostWork::call_of(const Invocation& invocation) {
   call->invocation.reads = all.first(reads);
   call->invocation.writes = all.subspan(reads, writes);
   call->invocation.updates = all.subspan(reads + writes);
-  call->invocation.trace = nullptr;
   call->invocation.view = nullptr;
   call->invocation.bounds = nullptr;
   return *call;

@@ -68,7 +68,7 @@ void run(const GlobalNorm&, const Invocation& invocation, CudaContext& context) 
   auto* partials = invocation.workspace.as<float>();
   int64_t used = 0;
   SquaresList list;
-  for (const Buffer& buffer : invocation.reads) {
+  for (const Buffer& buffer : invocation.all(program::Access::read)) {
     Matrix x = matrix_of(buffer);
     const Walk walk = walk_flat({&x});
     const int64_t count = norm_partials(walk.rows, walk.columns);

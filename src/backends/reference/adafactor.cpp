@@ -59,8 +59,8 @@ void advance_moments(const Adafactor& adafactor, const Operands<T>& tensor, T be
 template <typename T>
 void run(const Adafactor& adafactor, const Invocation& invocation) {
   const Operands<T> tensor(adafactor, invocation);
-  if (std::isnan(tensor.factor)) return;
   const int32_t count = Integers(invocation[Adafactor::kStep])[0];
+  if (std::isnan(tensor.factor)) return;
   const T share = std::pow(static_cast<T>(count), static_cast<T>(adafactor.decay_rate));
   advance_moments<T>(adafactor, tensor, T{1} - share);
   T mean_row = 0;

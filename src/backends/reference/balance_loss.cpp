@@ -19,12 +19,13 @@ struct Balance {
 template <typename T, typename Struct>
 Balance<T> balance_of(const Struct& loss, const Invocation& invocation) {
   const auto experts = static_cast<size_t>(invocation[Struct::kLayers].elements());
-  const int64_t layers = program::balanced_layers(invocation.reads.size());
+  const std::span<const Buffer> reads = invocation.all(program::Access::read);
+  const int64_t layers = program::balanced_layers(reads.size());
   Balance<T> balance{std::vector<T>(experts, 0), std::vector<T>(experts, 0), 0};
   T choices = 0;
   for (int64_t layer = 0; layer < layers; ++layer) {
-    const Integers counts(invocation.reads[program::counts_read(layer)]);
-    const Floats<T> sums(invocation.reads[program::sums_read(layer)]);
+    const Integers counts(reads[program::counts_read(layer)]);
+    const Floats<T> sums(reads[program::sums_read(layer)]);
     for (size_t expert = 0; expert < experts; ++expert) {
       balance.counts[expert] += static_cast<T>(counts[static_cast<int64_t>(expert)]);
       balance.sums[expert] += sums[static_cast<int64_t>(expert)];

@@ -11,6 +11,7 @@
 namespace snug::backends::reference {
 namespace {
 
+using program::Access;
 using program::AllGather;
 using program::AllReduce;
 using program::ReduceScatter;
@@ -25,9 +26,10 @@ T sent(T value, bool in_bf16) {
 template <typename>
 void run_alone(const AllGather& gather, const Invocation& invocation) {
   if (gather.in_place) return;
-  for (size_t i = 0; i < invocation.reads.size(); ++i)
-    std::memcpy(invocation.writes[i].data, invocation.reads[i].data,
-                static_cast<size_t>(invocation.reads[i].bytes()));
+  const std::span<const Buffer> shards = invocation.all(Access::read);
+  const std::span<const Buffer> wholes = invocation.all(Access::write);
+  for (size_t i = 0; i < shards.size(); ++i)
+    std::memcpy(wholes[i].data, shards[i].data, static_cast<size_t>(shards[i].bytes()));
 }
 
 // Of one rank: without the padding.
@@ -39,9 +41,10 @@ int64_t valid_elements(const program::OperationView& view, program::TensorId sha
 
 template <typename T>
 void run_alone(const ReduceScatter& reduce, const Invocation& invocation) {
-  const std::span<const Buffer> wholes = reduce.in_place ? invocation.updates : invocation.reads;
+  const std::span<const Buffer> wholes =
+      invocation.all(reduce.in_place ? Access::update : Access::read);
   const std::span<const Buffer> shards =
-      reduce.in_place || reduce.accumulate ? invocation.updates : invocation.writes;
+      invocation.all(reduce.in_place || reduce.accumulate ? Access::update : Access::write);
   const program::Operation& operation = invocation.view->operation;
   const std::vector<program::TensorId>& shard_ids =
       reduce.in_place || reduce.accumulate ? operation.updates : operation.writes;
@@ -57,7 +60,7 @@ void run_alone(const ReduceScatter& reduce, const Invocation& invocation) {
 
 template <typename T>
 void run_alone(const AllReduce& reduce, const Invocation& invocation) {
-  for (const Buffer& buffer : invocation.updates) {
+  for (const Buffer& buffer : invocation.all(Access::update)) {
     const Floats<T> values(buffer);
     for (int64_t k = 0; k < values.count(); ++k) values.set(k, sent(values[k], reduce.sent_bf16));
   }

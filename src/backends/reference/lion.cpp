@@ -13,10 +13,10 @@ void run(const Lion& lion, const Invocation& invocation) {
   const Floats<T> gradient(invocation[Lion::kGradient]);
   const T factor = Floats<T>(invocation[Lion::kFactor])[0];
   const T rate = Floats<T>(invocation[Lion::kLearningRate])[0];
-  if (std::isnan(factor)) return;
   const Floats<T> weight(invocation[Lion::kWeight]);
   const Floats<T> momentum(invocation[Lion::kMomentum]);
   const Floats<T> stepped(invocation[lion.has_master ? Lion::kMaster : Lion::kWeight]);
+  if (std::isnan(factor)) return;
   const T beta1 = static_cast<T>(lion.beta1);
   const T beta2 = static_cast<T>(lion.beta2);
   for (int64_t i = 0; i < weight.count(); ++i) {

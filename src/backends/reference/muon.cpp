@@ -55,8 +55,9 @@ void run(const MuonStep& step, const Invocation& invocation) {
   const Floats<T> direction(invocation[MuonStep::kDirection]);
   const Floats<T> weight(invocation[MuonStep::kWeight]);
   const Floats<T> stepped(invocation[step.has_master ? MuonStep::kMaster : MuonStep::kWeight]);
-  if (std::isnan(Floats<T>(invocation[MuonStep::kFactor])[0])) return;
+  const T factor = Floats<T>(invocation[MuonStep::kFactor])[0];
   const T rate = Floats<T>(invocation[MuonStep::kLearningRate])[0];
+  if (std::isnan(factor)) return;
   const T keep = T{1} - rate * static_cast<T>(step.weight_decay);
   const int64_t left = step.elements - invocation[MuonStep::kWeight].first;
   for (int64_t i = 0; i < std::min(weight.count(), left); ++i) {

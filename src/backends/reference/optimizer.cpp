@@ -43,7 +43,7 @@ template <typename T>
 void run(const program::GlobalNorm&, const Invocation& invocation) {
   // In fp64: of many gradients one after the other, fp32 would lose the fifth digit.
   double squares = 0;
-  for (const Buffer& buffer : invocation.reads) {
+  for (const Buffer& buffer : invocation.all(program::Access::read)) {
     const Floats<T> gradient(buffer);
     for (int64_t i = 0; i < gradient.count(); ++i) {
       const double value = gradient[i];
@@ -71,12 +71,12 @@ void run(const AdamW& adamw, const Invocation& invocation) {
       .learning_rate = Floats<T>(invocation[AdamW::kLearningRate])[0],
       .first_correction = T{1} - std::pow(static_cast<T>(adamw.beta1), static_cast<T>(count)),
       .second_correction = T{1} - std::pow(static_cast<T>(adamw.beta2), static_cast<T>(count))};
-  if (std::isnan(step.factor)) return;
   const Floats<T> weight(invocation[AdamW::kWeight]);
   const Floats<T> first(invocation[AdamW::kFirstMoment]);
   const Floats<T> second(invocation[AdamW::kSecondMoment]);
   // The tensor that is stepped: the master where there is one.
   const Floats<T> stepped(invocation[adamw.has_master ? AdamW::kMaster : AdamW::kWeight]);
+  if (std::isnan(step.factor)) return;
   const base::PhiloxKey key =
       stream_key({adamw.seed, adamw.site, count, 0}, RandomPurpose::rounding);
   const int64_t begin = invocation[AdamW::kWeight].first;

@@ -71,13 +71,13 @@ class StoredMoment {
 template <typename T>
 void run(const AdamW8bit& adamw, const Invocation& invocation) {
   const Step8bit<T> step = step_of<T>(adamw, invocation);
-  if (std::isnan(step.factor)) return;
   const Floats<T> gradient(invocation[AdamW8bit::kGradient]);
   const Floats<T> weight(invocation[AdamW8bit::kWeight]);
   const Buffer& first_codes = invocation[AdamW8bit::kFirstMoment];
   const Buffer& first_scales = invocation[AdamW8bit::kFirstScale];
   const Buffer& second_codes = invocation[AdamW8bit::kSecondMoment];
   const Buffer& second_scales = invocation[AdamW8bit::kSecondScale];
+  if (std::isnan(step.factor)) return;
   const int32_t count = Integers(invocation[AdamW8bit::kStep])[0];
   const base::PhiloxKey key =
       stream_key({adamw.seed, adamw.site, count, 0}, RandomPurpose::rounding);
