@@ -27,8 +27,9 @@ TEST(Methods, EachWordHasARowWhichSaysWhatRecipesSay) {
   }
   EXPECT_EQ(method_of(formats::AdapterConfig(formats::LoraConfig{})).kind, MethodKind::lora);
   EXPECT_EQ(method_of(formats::AdapterConfig(formats::PromptConfig{})).kind, MethodKind::adapter);
-  EXPECT_EQ(method_of(formats::AdapterConfig(formats::PromptConfig{.adjusts_linears = true})).kind,
-            MethodKind::adapter_v2);
+  formats::PromptConfig second;
+  second.adjusts_linears = true;
+  EXPECT_EQ(method_of(formats::AdapterConfig(second)).kind, MethodKind::adapter_v2);
 }
 
 TEST(Methods, AKeyIsIdleWithTheMethodsThatDoNotReadIt) {
