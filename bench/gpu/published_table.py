@@ -87,10 +87,10 @@ def method_words(row: dict) -> tuple[str, ...]:
     if method == "full":
         # Eight bytes per parameter are what its memory allows.
         return ("method=full", "optim=adamw_bf16") if row["source"] == "gpu-test" else ("method=full",)
-    if method == "adapter":
+    if method in ("adapter", "adapter_v2"):
         in_4_bits = row["quant"].startswith("nf4")
         stored = ("load_in_4bit=true", f"double_quant={'false' if row['quant'] == 'nf4' else 'true'}") if in_4_bits else ()
-        return ("method=adapter", "adapter_gates=head", *stored)
+        return (f"method={method}", "adapter_gates=head", *stored)
     if row["quant"].startswith("nf4"):
         method = "qlora"
     words = [f"method={method}"]
@@ -130,8 +130,6 @@ def own_words(row: dict, rows: int) -> tuple[str, ...]:
 
 
 def job_of(row: dict) -> Job:
-    if row["method"] == "adapter_v2":
-        raise NotPlanned(f"the method {row['method']} is not built")
     if row["method"] == "inference":
         raise NotPlanned("inference, which `snug plan` is not about")
     if row["outcome"] == "na":

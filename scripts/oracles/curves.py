@@ -94,6 +94,7 @@ CURVES |= {
 }
 CURVES["curve_dora"] = Curve("gpt2", True, 1, 2e-2, 0.31, 4008, batches_of=FAMILY_BATCHES, starts_from="dora_gpt2")
 CURVES["curve_prompt"] = Curve("grouped_tied", True, 2, 3e-2, 0.5, 4002, batches_of="curve_lora_accumulated", starts_from="prompt_layer")
+CURVES["curve_prompt_v2"] = Curve("gpt_neox_in_turn", True, 1, 1e-2, 0.6, 4008, batches_of=FAMILY_BATCHES, starts_from="prompt_v2_gpt_neox")
 ADAPTER_SEED = 4100
 
 
@@ -135,7 +136,7 @@ def batches(curve: Curve) -> tuple[torch.Tensor, torch.Tensor]:
 def parameter_groups(model) -> list:
     """No decay on norms and biases, as transformers' Trainer has it. `hidden`: the matrices of layers, which muon steps."""
     def is_plain(name: str) -> bool:
-        return name.endswith("bias") or "norm" in name or ".ln_" in name
+        return name.endswith(("bias", "adapter_scale")) or "norm" in name or ".ln_" in name
 
     def is_hidden(name: str, weight) -> bool:
         return weight.dim() == 2 and ".layers." in name
@@ -219,7 +220,7 @@ def settings(curve: Curve) -> dict:
 
 def method_of(curve: Curve) -> str:
     if curve.starts_from in prompts.ADAPTERS:
-        return "adapter"
+        return "adapter_v2" if curve.starts_from in prompts.V2 else "adapter"
     return "lora" if curve.adapter else "full"
 
 
@@ -266,7 +267,7 @@ def make(name: str, root: pathlib.Path) -> str:
     model = trainee(curve)
     ids, labels = batches(curve)
     targets = golden_io.shifted(labels.flatten(0, 2)).reshape(labels.shape)
-    double = cases.in_fp64(model)
+    double = prompts.in_fp64(model) if curve.starts_from in prompts.ADAPTERS else cases.in_fp64(model)
     found, exact = train(model, curve, ids, targets), train(double, curve, ids, targets)
     noise = {key: float((found[key] / exact[key] - 1).abs().nan_to_num().max()) for key in found}
     worst = max(noise, key=noise.get)

@@ -1,5 +1,6 @@
 """LLaMA-Adapter's prompts: with one gate a layer as PEFT has them, and with one a head written here from the paper's description,
-since PEFT has none. Logits, loss and the gradients of prompts and gates."""
+since PEFT has none; and adapter v2, which PEFT does not have either: norms train too, and a bias and a scale of each linear.
+Logits, loss and the gradients of what trains."""
 
 import json
 import pathlib
@@ -21,6 +22,13 @@ ADAPTERS = {
     "prompt_gpt_neox": ("gpt_neox_in_turn", "head", 3, 1),
     "prompt_gpt2": ("gpt2", "head", 3, 1),
 }
+V2 = {
+    "prompt_v2_llama": ("grouped_tied", "head", 3, 1),
+    "prompt_v2_gpt_neox": ("gpt_neox_in_turn", "head", 3, 1),
+}
+ADAPTERS |= V2
+# What logits of a larger vocabulary would add to the files.
+WITHOUT_LOGITS = ("prompt_v2_llama",)
 PREFIX = "base_model.model."
 
 
@@ -29,7 +37,7 @@ def keys_and_values(module, prompt: torch.Tensor, heads: int, width: int) -> tup
     if hasattr(module, "query_key_value"):  # GPT-NeoX: query, key and value of a head lie side by side
         parts = module.query_key_value(prompt).view(len(prompt), heads, 3, width)
         return parts[:, :, 1].transpose(0, 1), parts[:, :, 2].transpose(0, 1)
-    if hasattr(module, "c_attn"):
+    if hasattr(module, "c_attn"):  # GPT-2
         _, key, value = module.c_attn(prompt).chunk(3, dim=-1)
     else:
         key, value = module.k_proj(prompt), module.v_proj(prompt)
@@ -70,6 +78,23 @@ def attach_gates_of_heads(model, tokens: int, layers: int, generator: torch.Gene
     return model
 
 
+def adjusted(self, x: torch.Tensor) -> torch.Tensor:
+    """A linear's forward pass with what adapter v2 adds: scale (W x + b + bias)."""
+    return self.adapter_scale * (torch.nn.functional.linear(x, self.weight, self.bias) + self.adapter_bias)
+
+
+def adjust_linears(model, generator: torch.Generator):
+    """Biases and scales as they begin, and norms that train, moved a little at random."""
+    for module in list(model.modules()):
+        if isinstance(module, torch.nn.Linear):
+            module.adapter_bias = torch.nn.Parameter(torch.zeros(module.out_features))
+            module.adapter_scale = torch.nn.Parameter(torch.ones(module.out_features))
+            module.forward = adjusted.__get__(module)
+        elif "Norm" in type(module).__name__:
+            module.requires_grad_(True)
+    return model
+
+
 def attach(model, name: str, random_gates: bool = True):
     """Prompts as PEFT initialises them, gates random or zero."""
     model_name, gates, tokens, layers = ADAPTERS[name]
@@ -82,16 +107,34 @@ def attach(model, name: str, random_gates: bool = True):
         model = get_peft_model(model, AdaptionPromptConfig(**options))
     else:
         model = attach_gates_of_heads(model, tokens, layers, generator)
+    if name in V2:
+        adjust_linears(model, generator)
     with torch.no_grad():
         for key, weight in sorted(model.named_parameters()):
             if random_gates and "adaption_gate" in key:
                 weight.copy_(0.7 * torch.randn(weight.shape, generator=generator))
+            elif random_gates and weight.requires_grad and "adaption_prompt" not in key:
+                weight.add_(0.2 * torch.randn(weight.shape, generator=generator))
     return model
+
+
+def in_fp64(model):
+    """A copy in fp64, which reads its prompts as the model does."""
+    double = cases.in_fp64(model)
+    if model.config._attn_implementation == "prompted":
+        double.set_attn_implementation("prompted")
+    return double
 
 
 def trained(model) -> dict:
     """Name in the adapter's file to tensor."""
-    return {PREFIX + name.removeprefix(PREFIX): weight for name, weight in model.named_parameters() if weight.requires_grad}
+    names = golden_io.FILE_NAMES.get(model.config.model_type, {})
+    head = {old.removesuffix(".weight"): new.removesuffix(".weight") for old, new in names.items()}
+
+    def file_name(name: str) -> str:
+        module, _, last = name.removeprefix(PREFIX).rpartition(".")
+        return f"{PREFIX}{head.get(module, module)}.{last}"
+    return {file_name(name): weight for name, weight in model.named_parameters() if weight.requires_grad}
 
 
 def save(model, name: str, folder: pathlib.Path) -> None:
@@ -102,7 +145,7 @@ def save(model, name: str, folder: pathlib.Path) -> None:
         return
     folder.mkdir(parents=True)
     save_file({key: weight.detach().contiguous() for key, weight in trained(model).items()}, folder / "adapter_model.safetensors")
-    config = {"peft_type": "LLAMA_ADAPTER", "adapter_len": tokens, "adapter_layers": layers, "adapter_gates": gates,
+    config = {"peft_type": "LLAMA_ADAPTER_V2" if name in V2 else "LLAMA_ADAPTER", "adapter_len": tokens, "adapter_layers": layers, "adapter_gates": gates,
               "base_model_name_or_path": f"tests/goldens/{model_name}/model", "task_type": "CAUSAL_LM"}
     (folder / "adapter_config.json").write_text(json.dumps(config, indent=2) + "\n")
 
@@ -125,7 +168,8 @@ def make(name: str, root: pathlib.Path) -> str:
     folder = root / name
     save(model, name, folder / "adapter")
     golden_io.write(folder / "golden.safetensors", {
-        "ids": ids, "labels": labels, "targets": targets, "loss": loss.reshape(1), "logits": logits,
+        "ids": ids, "labels": labels, "targets": targets, "loss": loss.reshape(1),
+        **({} if name in WITHOUT_LOGITS else {"logits": logits}),
         **{"grad." + key: weight.grad for key, weight in trained(model).items()},
     })
     count = sum(weight.numel() for weight in trained(model).values())

@@ -17,9 +17,11 @@ struct LossOperands {
   const T& losses;             // (tokens) f32
   const T& loss;               // (1) f32
   const T* bias = nullptr;     // (vocab); null where there is none
+  const T* gain = nullptr;     // likewise
   const T* dhidden = nullptr;  // (tokens, d); null where no gradient is made
   const T* dweight = nullptr;  // (vocab, d); likewise, for the gradient of the weight
   const T* dbias = nullptr;    // (vocab); likewise, for that of the bias
+  const T* dgain = nullptr;    // and of the gain
 };
 
 // Of LinearCrossEntropy or LinearCrossEntropyTrain; `source` is the view or the invocation.
@@ -33,10 +35,12 @@ auto loss_operands(const Loss& loss, const Source& source) {
                            .losses = source[Loss::kLosses],
                            .loss = source[Loss::kLoss]};
   if (loss.bias) operands.bias = &source[Loss::kBias];
+  if (loss.gain) operands.gain = &source[Loss::kGain];
   if constexpr (std::is_same_v<Loss, program::LinearCrossEntropyTrain>) {
     operands.dhidden = &source[Loss::kDHidden];
     if (loss.weight_gradient) operands.dweight = &source[Loss::kDWeight];
     if (loss.bias_gradient) operands.dbias = &source[Loss::kDBias];
+    if (loss.gain_gradient) operands.dgain = &source[Loss::kDGain];
   }
   return operands;
 }

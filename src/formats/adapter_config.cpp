@@ -25,7 +25,8 @@ AdapterConfig read_adapter_config(const std::filesystem::path& folder) {
   if (!std::filesystem::exists(path, error)) return read_lora_config(folder);
   const nlohmann::json document = base::read_json_file(path);
   const std::string type = base::JsonObject(document, path.string()).text("peft_type");
-  if (type == kPeftPromptType || type == kPromptType) return read_prompt_config(folder);
+  if (type == kPeftPromptType || type == kPromptType || type == kPromptV2Type)
+    return read_prompt_config(folder);
   return read_lora_config(folder);
 }
 

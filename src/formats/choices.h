@@ -9,12 +9,13 @@
 
 namespace snug::formats {
 
-enum class Method : uint8_t { full, lora, qlora, adapter };
+enum class Method : uint8_t { full, lora, qlora, adapter, adapter_v2 };
 constexpr auto words_of(Method /*type*/) {
   return base::words<Method>({{Method::full, "full"},
                               {Method::lora, "lora"},
                               {Method::qlora, "qlora"},
-                              {Method::adapter, "adapter"}});
+                              {Method::adapter, "adapter"},
+                              {Method::adapter_v2, "adapter_v2"}});
 }
 
 // Which gates LLaMA-Adapter's prompts have.

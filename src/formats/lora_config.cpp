@@ -106,9 +106,11 @@ LoraConfig read_lora_config(const fs::path& folder) {
   const json document = base::read_json_file(path);
   const base::JsonObject config(document, path.string());
   if (config.text("peft_type") != "LORA")
-    config.fail("peft_type",
-                fmt::format("is '{}'; expected 'LORA', 'ADAPTION_PROMPT' or 'LLAMA_ADAPTER'",
-                            config.text("peft_type")));
+    config.fail(
+        "peft_type",
+        fmt::format(
+            "is '{}'; expected 'LORA', 'ADAPTION_PROMPT', 'LLAMA_ADAPTER' or 'LLAMA_ADAPTER_V2'",
+            config.text("peft_type")));
   refuse_what_is_not_honoured(config);
 
   LoraConfig lora;

@@ -37,13 +37,17 @@ constexpr std::array kMethodTable{MethodKeys{.method = Method::full,
                                   MethodKeys{.method = Method::adapter,
                                              .learning_rate = kPromptLearningRate,
                                              .pair_learning_rate = kPairPromptLearningRate,
-                                             .in_4_bits = Method::adapter}};
+                                             .in_4_bits = Method::adapter},
+                                  MethodKeys{.method = Method::adapter_v2,
+                                             .learning_rate = kPromptLearningRate,
+                                             .pair_learning_rate = kPairPromptLearningRate,
+                                             .in_4_bits = Method::adapter_v2}};
 
 constexpr std::array kLora{Method::lora, Method::qlora};
 constexpr std::array<string_view, 7> kOfLora{"lora_r",         "lora_alpha",      "lora_dropout",
                                              "target_modules", "modules_to_save", "use_rslora",
                                              "use_dora"};
-constexpr std::array kPrompts{Method::adapter};
+constexpr std::array kPrompts{Method::adapter, Method::adapter_v2};
 constexpr std::array<string_view, 3> kOfPrompts{"adapter_len", "adapter_layers", "adapter_gates"};
 constexpr std::array kFull{Method::full};
 constexpr std::array<string_view, 2> kOfFull{"trainable_modules", "freeze_modules"};
@@ -56,7 +60,7 @@ constexpr std::array kGroups{
     MethodKeyGroup{.readers = kPrompts,
                    .keys = kOfPrompts,
                    .refusal = "is a key of LLaMA-Adapter, which method={} does not use; leave it "
-                              "out, or use method=adapter"},
+                              "out, or use method=adapter or adapter_v2"},
     MethodKeyGroup{.readers = kFull,
                    .keys = kOfFull,
                    .refusal =

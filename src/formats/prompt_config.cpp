@@ -59,6 +59,7 @@ PromptConfig read_prompt_config(const fs::path& folder) {
   refuse_unknown_keys(config);
   PromptConfig prompt;
   prompt.is_peft = config.text("peft_type") == kPeftPromptType;
+  prompt.adjusts_linears = config.text("peft_type") == kPromptV2Type;
   prompt.tokens = config.integer("adapter_len");
   prompt.layers = config.integer("adapter_layers");
   prompt.gates = prompt.is_peft ? AdapterGates::layer : read_gates(config);
@@ -79,7 +80,9 @@ void write_prompt_config(const fs::path& folder, const PromptConfig& config) {
       {"base_model_name_or_path",
        config.base_model.empty() ? json(nullptr) : json(config.base_model)},
       {"inference_mode", true},
-      {"peft_type", config.is_peft ? kPeftPromptType : kPromptType},
+      {"peft_type", config.is_peft           ? kPeftPromptType
+                    : config.adjusts_linears ? kPromptV2Type
+                                             : kPromptType},
       {"revision", nullptr},
       {"task_type", "CAUSAL_LM"},
   };

@@ -8,7 +8,7 @@ namespace {
 constexpr double kMaxRank = 65536;
 
 void add_prompt_keys(KeyTable& table) {
-  table.add<&Recipe::adapter_len>("adapter_len", "10", "vectors of a prompt of method=adapter")
+  table.add<&Recipe::adapter_len>("adapter_len", "10", "vectors of a prompt of LLaMA-Adapter")
       .aliases({"adapter_prompt_length"})
       .range({.least = 1, .most = kMaxRank});
   table

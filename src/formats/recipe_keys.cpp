@@ -28,10 +28,9 @@ void add_model_keys(KeyTable& table) {
       .add<&Recipe::method>("method", Method::lora,
                             "what trains: every weight, low-rank additions to linear layers, "
                             "which qlora stores in 4 bits, or prompts that attention reads through "
-                            "gates (adapter)")
-      .aliases({"train_type", "finetuning_type"})
-      .not_built({"adapter_v2"},
-                 "the method adapter_v2 is not built yet; use method: adapter or lora");
+                            "gates (adapter), with norms, and biases and scales of linears "
+                            "(adapter_v2)")
+      .aliases({"train_type", "finetuning_type"});
   table
       .add<&Recipe::load_in_4bit>("load_in_4bit", "",
                                   "linear layers as NF4, quantised while they are read")
@@ -171,7 +170,8 @@ void add_schedule_keys(KeyTable& table) {
   table.group("Learning rate", kTraining);
   table.add<&Recipe::learning_rate>("learning_rate", "", "at its peak, after the warm-up")
       .computed(
-          "2e-4 for lora and qlora, 3e-3 for adapter, 1e-5 for full; 5e-6, 7.5e-5 and 1e-6 with "
+          "2e-4 for lora and qlora, 3e-3 for adapter and adapter_v2, 1e-5 for full; 5e-6, 7.5e-5 "
+          "and 1e-6 with "
           "objective=dpo, orpo or kto")
       .aliases({"lr"})
       .range({.least = 0, .most = kMaxFloat});

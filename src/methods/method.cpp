@@ -10,7 +10,7 @@ namespace snug::methods {
 namespace {
 
 const auto& table() {
-  static const std::array<const Method*, 4> rows{&kFull, &kLora, &kQlora, &kAdapter};
+  static const std::array<const Method*, 5> rows{&kFull, &kLora, &kQlora, &kAdapter, &kAdapterV2};
   return rows;
 }
 

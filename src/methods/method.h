@@ -51,11 +51,16 @@ struct BaseModel {
   bool head_in_4_bits = false;
   bool has_encoder = false;
   int64_t layers = 0;
+  bool has_experts = false;
+  bool head_bias = false;  // the head has one of its own
 };
 
 struct Method {
   MethodKind kind;
   bool trains_weights = false;  // of the model; the functions below are null then
+  // Something of the head trains, whatever the recipe says, whose gradient sums rows: so no
+  // objective that weighs them (methods/objective.h).
+  bool trains_head = false;
   // Methods whose jobs take less memory, for a job that does not fit; the mildest first.
   std::span<const MethodKind> leaner = {};
   // Adds what trains to the network; null: nothing. Layers of one network may then differ.
@@ -101,5 +106,6 @@ extern const Method kFull;
 extern const Method kLora;
 extern const Method kQlora;
 extern const Method kAdapter;
+extern const Method kAdapterV2;
 
 }  // namespace snug::methods

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "models/prompt_names.h"
 #include "program/tensor_names.h"
 
 namespace snug::methods {
@@ -44,10 +45,11 @@ program::OptimizerState master_of(const program::Tensor& trainable) {
 
 namespace {
 
-// Norms and biases do not, as with transformers' Trainer. Weights of norms are those of one
-// dimension; biases are known by their names, since those of experts have two.
+// Norms and biases do not, as with transformers' Trainer, nor do scales of linears, which are one
+// where they change nothing. Weights of norms are those of one dimension; biases are known by their
+// names, since those of experts have two.
 bool decays(const program::Tensor& trainable) {
-  if (trainable.name.ends_with("bias")) return false;
+  if (trainable.name.ends_with("bias") || models::is_adjusting_scale(trainable.name)) return false;
   return trainable.shape.rank() > 1 || !trainable.name.ends_with(".weight");
 }
 

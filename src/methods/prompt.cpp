@@ -13,6 +13,7 @@ void add_prompts(models::Stack& stack, const PromptOptions& options) {
   const models::Prompt prompt{.tokens = options.tokens,
                               .gate_of_heads = options.gates == formats::AdapterGates::head};
   SNUG_CHECK(options.gates != formats::AdapterGates::automatic, "which gates prompts have is open");
+  stack.adjusts_linears = options.adjusts_linears;
   for (int64_t layer = all - prompt_layers(options, all); layer < all; ++layer)
     for (models::Branch& branch : stack.layers[static_cast<size_t>(layer)].branches)
       if (auto* attention = std::get_if<models::AttentionBlock>(&branch.block))
@@ -31,8 +32,10 @@ bool peft_has_prompts(const models::ModelConfig& model) {
 }
 
 PromptOptions prompt_options(const formats::Recipe& recipe) {
-  return {
-      .tokens = recipe.adapter_len, .layers = recipe.adapter_layers, .gates = recipe.adapter_gates};
+  return {.tokens = recipe.adapter_len,
+          .layers = recipe.adapter_layers,
+          .gates = recipe.adapter_gates,
+          .adjusts_linears = recipe.method == formats::Method::adapter_v2};
 }
 
 }  // namespace snug::methods

@@ -18,6 +18,8 @@ struct PromptOptions {
   int64_t tokens = 10;  // vectors of a prompt
   int64_t layers = 0;   // from the top; 0: all but the first two
   formats::AdapterGates gates = formats::AdapterGates::head;
+  // Adapter v2 (Gao et al. 2023): norms train too, and a bias and a scale of each linear.
+  bool adjusts_linears = false;
 };
 
 // Gives the blocks of attention of these layers their prompts.

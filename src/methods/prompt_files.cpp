@@ -87,7 +87,17 @@ void check_prompts(const fs::path& folder, const MethodOptions& options,
 void refuse_prompts(const MethodOptions& options, const BaseModel& base) {
   if (base.has_encoder)
     base::throw_user_error(
-        "method: is adapter, which is not built for encoder-decoders; use method=lora");
+        "method: is {}, which is not built for encoder-decoders; use method=lora",
+        options.prompt.adjusts_linears ? "adapter_v2" : "adapter");
+  if (options.prompt.adjusts_linears && base.has_experts)
+    base::throw_user_error(
+        "method: is adapter_v2, which gives every linear a bias and a scale, and the model is a "
+        "mixture of experts, whose linears have none yet; use method=adapter, or lora");
+  if (options.prompt.adjusts_linears && base.head_bias)
+    base::throw_user_error(
+        "method: is adapter_v2, which gives the head a bias, and the model's head has one of its "
+        "own, "
+        "which is not built yet; use method=adapter, or lora");
   if (options.prompt.layers > base.layers)
     base::throw_user_error(
         "adapter_layers: is {}, but the model has {} layers; give at most so many, or 0 for all "
@@ -95,17 +105,22 @@ void refuse_prompts(const MethodOptions& options, const BaseModel& base) {
         options.prompt.layers, base.layers);
 }
 
-// As PEFT: vectors normal, gates zero.
+// As PEFT and Lit-GPT: vectors normal, gates and biases zero, scales one. What else trains is norms
+// of the model.
 std::optional<program::Fill> initial_prompts(const Tensor& tensor, int64_t seed) {
   using program::Fill;
   using program::FillForm;
   if (models::is_prompt(tensor.name)) return Fill{FillForm::normal, 1.0F, seed};
-  SNUG_CHECK(models::is_gate(tensor.name), "{} is no tensor of a prompt", tensor.name);
-  return Fill{FillForm::constant};
+  if (models::is_adjusting_scale(tensor.name)) return Fill{FillForm::constant, 1.0F};
+  if (models::is_gate(tensor.name) || models::is_adjusting_bias(tensor.name))
+    return Fill{FillForm::constant};
+  return std::nullopt;
 }
 
+template <bool adjusts_linears>
 bool reads_prompts(const AdapterConfig& config) {
-  return std::holds_alternative<PromptConfig>(config);
+  const auto* prompts = std::get_if<PromptConfig>(&config);
+  return prompts != nullptr && prompts->adjusts_linears == adjusts_linears;
 }
 
 void settle_prompts(Recipe& recipe, const AdapterConfig& config) {
@@ -117,15 +132,22 @@ void settle_prompts(Recipe& recipe, const AdapterConfig& config) {
 
 MethodOptions options_of_prompts(const AdapterConfig& config) {
   const auto& adapter = std::get<PromptConfig>(config);
-  return {.prompt = {.tokens = adapter.tokens, .layers = adapter.layers, .gates = adapter.gates}};
+  return {.prompt = {.tokens = adapter.tokens,
+                     .layers = adapter.layers,
+                     .gates = adapter.gates,
+                     .adjusts_linears = adapter.adjusts_linears}};
 }
 
+template <bool adjusts_linears>
 AdapterConfig config_of_prompts(const SavedAdapter& saved) {
   const formats::AdapterGates gates = saved.recipe.adapter_gates;
+  const bool has_peft_form =
+      saved.peft_has_prompts && gates == formats::AdapterGates::layer && !adjusts_linears;
   return PromptConfig{.tokens = saved.recipe.adapter_len,
                       .layers = layers_with_prompts(saved.tensors),
                       .gates = gates,
-                      .is_peft = saved.peft_has_prompts && gates == formats::AdapterGates::layer,
+                      .is_peft = has_peft_form,
+                      .adjusts_linears = adjusts_linears,
                       .base_model = saved.recipe.model};
 }
 
@@ -133,18 +155,25 @@ void extend(models::Stack& stack, const MethodOptions& options) {
   add_prompts(stack, options.prompt);
 }
 
+template <bool adjusts_linears>
+constexpr Method row_of_prompts(MethodKind kind) {
+  return {.kind = kind,
+          .trains_head = adjusts_linears,
+          .extend = extend,
+          .refuse = refuse_prompts,
+          .initial_values = initial_prompts,
+          .reads = reads_prompts<adjusts_linears>,
+          .settle = settle_prompts,
+          .options = options_of_prompts,
+          .config = config_of_prompts<adjusts_linears>,
+          .check = check_prompts,
+          .basis = basis_of_prompts};
+}
+
 }  // namespace
 
 // How the base is stored is no part of the adapter.
-constinit const Method kAdapter{.kind = MethodKind::adapter,
-                                .extend = extend,
-                                .refuse = refuse_prompts,
-                                .initial_values = initial_prompts,
-                                .reads = reads_prompts,
-                                .settle = settle_prompts,
-                                .options = options_of_prompts,
-                                .config = config_of_prompts,
-                                .check = check_prompts,
-                                .basis = basis_of_prompts};
+constinit const Method kAdapter = row_of_prompts<false>(MethodKind::adapter);
+constinit const Method kAdapterV2 = row_of_prompts<true>(MethodKind::adapter_v2);
 
 }  // namespace snug::methods

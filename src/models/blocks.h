@@ -234,10 +234,13 @@ struct Stack {
   std::string optional_prefix;
   std::vector<Layer> layers;
   Norm final_norm;
-  double head_scale = 1.0;     // of what the head reads
-  std::string head;            // the module that gives logits
-  bool tied_head = false;      // the head's weight is the embedding's table
-  bool head_bias = false;      // logits have a bias, which is the head's own
+  double head_scale = 1.0;  // of what the head reads
+  std::string head;         // the module that gives logits
+  bool tied_head = false;   // the head's weight is the embedding's table
+  bool head_bias = false;   // logits have a bias, which is the head's own
+  // Adapter v2: what each linear and the head give has a learned bias and then a learned gain, and
+  // norms train (models/prompt_names.h has their names).
+  bool adjusts_linears = false;
   float logit_softcap = 0.0F;  // as that of scores
   Rotary rotary;
   std::optional<Rotary> local_rotary;  // a second table, for blocks that say so

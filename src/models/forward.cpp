@@ -283,55 +283,6 @@ class Forward : ForwardBuilder {
     return stream;
   }
 
-  TensorId scaled_for_head(TensorId hidden) {
-    if (stack_.head_scale == 1.0) return hidden;
-    const TensorId scaled = activation("final.scaled", stack_.hidden_size);
-    builder_.emit(Scale{.factor = static_cast<float>(stack_.head_scale)}, {hidden}, {scaled});
-    return scaled;
-  }
-
-  void head(const TensorId normed) {
-    const TensorId hidden = scaled_for_head(normed);
-    const TensorId w = weight(stack_.tied_head ? embedding_weight(stack_) : head_weight(stack_));
-    if (options_.head == Head::logits) return head_logits(hidden, w);
-    const TensorId targets = batch(kTargetsName, {tokens()});
-    const TensorId inverse =
-        declare(std::string(kInverseTokensName), {1}, DType::f32, Role::batch, Lifetime::step);
-    const TensorId losses = declare("losses", {tokens()}, DType::f32, Role::scalar, Lifetime::step);
-    const TensorId loss =
-        declare(std::string(kLossName), {1}, DType::f32, Role::scalar, Lifetime::step);
-    std::vector<TensorId> reads{hidden, w, targets, inverse};
-    if (stack_.head_bias) reads.push_back(weight(bias_name(stack_.head)));
-    builder_.emit(LinearCrossEntropy{.softcap = stack_.logit_softcap, .bias = stack_.head_bias},
-                  reads, {losses, loss});
-  }
-
-  void head_logits(TensorId hidden, TensorId w) {
-    const TensorId rows = batch(kOutputRowsName, {options_.outputs});
-    const TensorId selected = builder_.activation(
-        "final.selected", {options_.outputs, stack_.hidden_size}, options_.compute);
-    builder_.emit(Embedding{}, {hidden, rows}, {selected});
-    const TensorId logits = declare(input_name(kLogitsName), {options_.outputs, stack_.vocab_size},
-                                    DType::f32, Role::logits, Lifetime::step);
-    const float cap = stack_.logit_softcap;
-    const bool has_bias = stack_.head_bias;
-    const auto before_logits = [&](const char* name) {
-      return builder_.activation(name, {options_.outputs, stack_.vocab_size}, DType::f32);
-    };
-    const TensorId product = has_bias || cap > 0 ? before_logits("final.product") : logits;
-    const TensorId biased = !has_bias ? product : cap > 0 ? before_logits("final.biased") : logits;
-    builder_.emit(Matmul{.transpose_b = true}, {selected, w}, {product});
-    if (has_bias) builder_.emit(AddBias{}, {product, weight(bias_name(stack_.head))}, {biased});
-    if (cap > 0) builder_.emit(Softcap{cap}, {biased}, {logits});
-    if (options_.candidates == 0) return;
-    const auto found = [&](std::string_view name, DType dtype) {
-      return declare(input_name(name), {options_.outputs, options_.candidates}, dtype, Role::scalar,
-                     Lifetime::step);
-    };
-    builder_.emit(TopK{options_.candidates}, {logits},
-                  {found(kLikeliestLogitsName, DType::f32), found(kLikeliestIdsName, DType::i32)});
-  }
-
   TensorId encoder_tokens_ = kNone, encoder_bounds_ = kNone, encoder_key_bounds_ = kNone;
   TensorId encoder_slots_ = kNone, encoder_positions_ = kNone, encoded_ = kNone;
   TensorId tokens_ = kNone, positions_ = kNone, key_bounds_ = kNone;

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <unordered_set>
 #include <utility>
 
 #include "base/error.h"
+#include "models/prompt_names.h"
 #include "models/weights.h"
 #include "program/tensor_names.h"
 
@@ -37,8 +39,13 @@ TensorId ForwardBuilder::batch(std::string_view name, const Shape& shape) {
 }
 
 void ForwardBuilder::declare_weights() {
+  std::unordered_set<std::string> of_norms;
+  if (stack_.adjusts_linears)
+    for (std::string& name : norm_weights(stack_)) of_norms.insert(std::move(name));
   for (const Weight& weight : weights_of(stack_))
-    declare(weight.name, weight.shape, options_.compute, Role::weight, Lifetime::run, weight.layer);
+    declare(weight.name, weight.shape, options_.compute,
+            of_norms.contains(weight.name) ? Role::adapter : Role::weight, Lifetime::run,
+            weight.layer);
   for (size_t i = 0; i < builder_.program().tensors.size(); ++i)
     weights_[builder_.program().tensors[i].name] = static_cast<TensorId>(i);
 }
@@ -53,6 +60,22 @@ TensorId ForwardBuilder::weight_named(const std::string& name) const {
   const auto found = weights_.find(name);
   SNUG_CHECK(found != weights_.end(), "no weight {}", name);
   return found->second;
+}
+
+TensorId ForwardBuilder::trained(const std::string& name, const Shape& shape, Precision precision) {
+  const auto [found, is_new] = weights_.emplace(name, kNone);
+  if (!is_new) return found->second;
+  const DType wide = options_.compute == DType::f64 ? DType::f64 : DType::f32;
+  found->second = declare(name, shape, precision == Precision::wide ? wide : options_.compute,
+                          Role::adapter, Lifetime::run, builder_.layer());
+  return found->second;
+}
+
+ForwardBuilder::Adjustment ForwardBuilder::adjustment(const std::string& of_module, int64_t out) {
+  const std::string module =
+      builder_.layer() < 0 ? of_module : fmt::format("{}.{}", stack_.layer_name(layer_), of_module);
+  return {trained(adjusting_bias_name(module), {out}, Precision::wide),
+          trained(adjusting_scale_name(module), {out}, Precision::wide)};
 }
 
 std::string ForwardBuilder::local_name(std::string_view name) const {
@@ -113,13 +136,21 @@ TensorId ForwardBuilder::linear_named(TensorId x, const Linear& by, std::string_
 TensorId ForwardBuilder::apply(TensorId x, const Linear& by,
                                std::array<TensorId, 2> weight_and_bias, std::string_view name) {
   const auto [w, bias] = weight_and_bias;
-  const TensorId y =
-      activation(by.bias ? fmt::format("{}.product", name) : std::string(name), by.out, rows(x));
-  builder_.emit(Matmul{.transpose_b = !by.transposed}, {x, w}, {y});
-  if (!by.bias) return y;
-  const TensorId sum = activation(name, by.out, rows(x));
-  builder_.emit(AddBias{}, {y, bias}, {sum});
-  return sum;
+  // The last step has the name.
+  int steps = (by.bias ? 1 : 0) + (stack_.adjusts_linears ? 2 : 0);
+  TensorId y = kNone;
+  const auto emit = [&](Attributes attributes, std::vector<TensorId> reads, const char* suffix) {
+    const std::string step_name = fmt::format("{}{}", name, steps-- == 0 ? "" : suffix);
+    y = activation(step_name, by.out, rows(x));
+    builder_.emit(std::move(attributes), std::move(reads), {y});
+  };
+  emit(Matmul{.transpose_b = !by.transposed}, {x, w}, ".product");
+  if (by.bias) emit(AddBias{}, {y, bias}, ".biased");
+  if (!stack_.adjusts_linears) return y;
+  const Adjustment adjusting = adjustment(by.module, by.out);
+  emit(AddBias{}, {y, adjusting.bias}, ".moved");
+  emit(ScaleColumns{}, {y, adjusting.scale}, "");
+  return y;
 }
 
 std::vector<TensorId> ForwardBuilder::project(TensorId x, const Projections& projections,

@@ -41,6 +41,17 @@ class ForwardBuilder {
   int64_t rows(TensorId id) const { return builder_.program().tensor(id).shape[0]; }
   int64_t columns(TensorId id) const { return builder_.program().tensor(id).shape.columns(); }
 
+  // Of an adapter, declared where it is asked for first; in the type of the computation, or in f32
+  // whatever that is where they are few.
+  enum class Precision : uint8_t { computed, wide };
+  TensorId trained(const std::string& name, const program::Shape& shape, Precision precision);
+  // (out) each, of a linear of the layer at hand or of the head, where the stack adjusts them.
+  struct Adjustment {
+    TensorId bias = program::kNone;
+    TensorId scale = program::kNone;
+  };
+  Adjustment adjustment(const std::string& of_module, int64_t out);
+
   // What an activation of the layer at hand is called in the program. Outside of layers those of
   // the encoder's stream have its name in front.
   std::string local_name(std::string_view name) const;
@@ -109,6 +120,10 @@ class ForwardBuilder {
   // `router_loss` (1), of all layers with experts, where the options ask for it and there are any.
   void balance_experts();
 
+  // Losses of the decoder's tokens, or logits of the rows that the options ask for, of what the
+  // final norm gives (tokens, hidden).
+  void head(TensorId normed);
+
   TensorId view(TensorId base, std::string_view name, const program::Shape& shape,
                 const program::View& of);
   // Columns [offset, offset + width) of a (rows, columns) activation.
@@ -142,6 +157,11 @@ class ForwardBuilder {
     TensorId values = program::kNone;
   };
   KeysAndValues project_prompt(TensorId vectors, const AttentionBlock& by);
+
+  TensorId scaled_for_head(TensorId hidden);
+  // w: the head's weight (vocab, hidden).
+  void head_losses(TensorId hidden, TensorId w);
+  void head_logits(TensorId hidden, TensorId w);
 };
 
 }  // namespace snug::models

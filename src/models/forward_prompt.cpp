@@ -11,8 +11,6 @@
 namespace snug::models {
 
 using program::DType;
-using program::Lifetime;
-using program::Role;
 using program::TensorId;
 
 // Of projections in one tensor all rows are multiplied, since it may be stored in 4 bits; what they
@@ -48,15 +46,10 @@ TensorId ForwardBuilder::with_prompt(TensorId o, TensorId q, const AttentionBloc
     prompt_key_bounds_ = batch(program::kPromptKeyBoundsName, {1, 2});
   }
   const std::string module = stack_.layer_name(layer_) + "." + prompt_module(by);
-  const auto trained = [&](const std::string& name, const program::Shape& shape, DType type) {
-    return declare(name, shape, type, Role::adapter, Lifetime::run, builder_.layer());
-  };
-  // Gates are few, and in f32 whatever is computed in.
-  const DType wide = options_.compute == DType::f64 ? DType::f64 : DType::f32;
   const TensorId vectors =
-      trained(prompt_name(module), {by.prompt->tokens, stack_.hidden_size}, options_.compute);
+      trained(prompt_name(module), {by.prompt->tokens, stack_.hidden_size}, Precision::computed);
   const TensorId gates =
-      trained(gate_name(module), {by.prompt->gate_of_heads ? by.heads : 1}, wide);
+      trained(gate_name(module), {by.prompt->gate_of_heads ? by.heads : 1}, Precision::wide);
   const KeysAndValues prompt = project_prompt(vectors, by);
   const TensorId read = activation("prompt.attention", columns(q));
   const TensorId lse =

@@ -1,5 +1,6 @@
 // What the tensors of a block's prompt are called, as PEFT has it: "adaption_prompt" and
-// "adaption_gate" of the module that the block's projections stand in.
+// "adaption_gate" of the module that the block's projections stand in. Those of adapter v2 are
+// called as Lit-GPT has it: "adapter_bias" and "adapter_scale" of a linear.
 #pragma once
 
 #include <string>
@@ -18,6 +19,12 @@ std::string gate_name(std::string_view module);    // (heads) or (1)
 
 bool is_prompt(std::string_view tensor);
 bool is_gate(std::string_view tensor);
+
+// What adapter v2 has of a linear or of the head, (out) each: y = scale (W x + b + bias).
+std::string adjusting_bias_name(std::string_view module);
+std::string adjusting_scale_name(std::string_view module);
+bool is_adjusting_bias(std::string_view tensor);
+bool is_adjusting_scale(std::string_view tensor);
 
 // Of a tensor of an adapter in files, where a prompt (tokens, hidden) is (1, tokens, hidden).
 program::Shape stored_prompt_shape(std::string_view tensor, const program::Shape& shape);

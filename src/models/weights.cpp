@@ -33,10 +33,12 @@ class WeightList {
 
   void operator()(const std::optional<Norm>& norm) {
     if (!norm) return;
+    const size_t first = weights_.size();
     const bool adds_one = norm->form == NormForm::rms_one_plus_w;
     add(weight_name(norm->module), {norm->width},
         adds_one ? Initializer::zeros : Initializer::ones);
     if (norm->bias) bias(norm->module, norm->width);
+    for (size_t i = first; i < weights_.size(); ++i) of_norms_.push_back(weights_[i].name);
   }
 
   void operator()(const Linear& linear) {
@@ -109,6 +111,7 @@ class WeightList {
   }
 
   std::vector<Weight> take() { return std::move(weights_); }
+  std::vector<std::string> take_norms() { return std::move(of_norms_); }
 
  private:
   void of_experts(const std::string& name, const program::Shape& shape, Initializer initializer) {
@@ -125,11 +128,10 @@ class WeightList {
   int32_t layer_ = -1;
   std::vector<Weight> weights_;
   std::set<std::string> tables_;
+  std::vector<std::string> of_norms_;
 };
 
-}  // namespace
-
-std::vector<Weight> weights_of(const Stack& stack) {
+WeightList list_of(const Stack& stack) {
   WeightList list;
   list.table(stack.embedding, stack.vocab_size, stack.hidden_size);
   if (!stack.positions.empty()) list.table(stack.positions, stack.position_rows, stack.hidden_size);
@@ -146,8 +148,14 @@ std::vector<Weight> weights_of(const Stack& stack) {
   list(stack.final_norm);
   if (!stack.tied_head) list.table(stack.head, stack.vocab_size, stack.hidden_size);
   if (stack.head_bias) list.bias(stack.head, stack.vocab_size);
-  return list.take();
+  return list;
 }
+
+}  // namespace
+
+std::vector<Weight> weights_of(const Stack& stack) { return list_of(stack).take(); }
+
+std::vector<std::string> norm_weights(const Stack& stack) { return list_of(stack).take_norms(); }
 
 std::vector<Weight> weights_of(const ModelConfig& config) { return weights_of(stack_of(config)); }
 

@@ -41,6 +41,9 @@ std::vector<Weight> weights_of(const ModelConfig& config);
 // The same as files hold them: each matrix of an expert is a tensor of its own (expert_names.h).
 std::vector<Weight> file_weights_of(const Stack& stack);
 
+// Weights and biases of norms, in the same order.
+std::vector<std::string> norm_weights(const Stack& stack);
+
 // The matrices of layers that stay in 16 bits where linears are stored in 4: routers, the biases of
 // experts, and linears that a family keeps so.
 std::vector<std::string> matrices_in_16_bits(const Stack& stack);

@@ -30,8 +30,9 @@ void settle_gates(Recipe& recipe, const models::ModelConfig& model) {
   using formats::AdapterGates;
   if (formats::is_idle_key(recipe.method, "adapter_gates")) return;
   if (recipe.adapter_gates != AdapterGates::automatic) return;
-  recipe.adapter_gates =
-      methods::peft_has_prompts(model) ? AdapterGates::layer : AdapterGates::head;
+  const bool has_peft_form =
+      methods::peft_has_prompts(model) && !methods::prompt_options(recipe).adjusts_linears;
+  recipe.adapter_gates = has_peft_form ? AdapterGates::layer : AdapterGates::head;
 }
 
 }  // namespace

@@ -192,6 +192,11 @@ methods::ObjectiveOptions objective_options(const Recipe& recipe, const Training
                 fmt::format("is {}, but objective={} compares log-probabilities, which are made "
                             "without dropout, as TRL's trainer makes them; set lora_dropout=0",
                             recipe.lora_dropout, base::word_of(recipe.objective)));
+  if (methods::method_of(spec.method).trains_head)
+    recipe.fail("method",
+                fmt::format("is {}, which trains something of the head, and objective={} does not "
+                            "train it yet; use method=adapter, or lora",
+                            base::word_of(spec.method), base::word_of(recipe.objective)));
   if (!spec.is_adapted()) check_head(recipe, spec);
   if (objective.compares && !spec.lora.modules_to_save.empty())
     recipe.fail("modules_to_save",

@@ -279,7 +279,9 @@ methods::BaseModel base_model(const models::ModelConfig& model,
           .tied_head = stack.tied_head,
           .head_in_4_bits = quantization && !quantization->head.empty(),
           .has_encoder = model.has_encoder(),
-          .layers = model.num_layers};
+          .layers = model.num_layers,
+          .has_experts = model.num_experts > 0,
+          .head_bias = stack.head_bias};
 }
 
 std::optional<text::RecordForm> record_form(formats::DataFormat format) {

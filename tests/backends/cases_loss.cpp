@@ -59,20 +59,23 @@ struct LogitForm {
   float scale = 1.0F;
   float softcap = 0.0F;
   bool bias = false;
+  bool gain = false;
 };
 
 void add_linear(CaseList& list, const Size& size, int64_t width, Trained trained, int64_t chunk,
                 const LogitForm& form = {}) {
-  const std::string name = fmt::format(
-      "{}, width {}, chunks of {}{}{}{}", name_of(size, trained), width, chunk,
-      form.scale != 1 ? fmt::format(", times {}", form.scale) : "",
-      form.softcap > 0 ? fmt::format(", softcap {}", form.softcap) : "", form.bias ? ", bias" : "");
+  const std::string name =
+      fmt::format("{}, width {}, chunks of {}{}{}{}{}", name_of(size, trained), width, chunk,
+                  form.scale != 1 ? fmt::format(", times {}", form.scale) : "",
+                  form.softcap > 0 ? fmt::format(", softcap {}", form.softcap) : "",
+                  form.bias ? ", bias" : "", form.gain ? ", gain" : "");
   const auto add_reads = [&](CaseBuilder& builder) {
     std::vector<TensorId> reads{
         builder.activation({size.tokens, width}), builder.weight({size.vocab, width}, 0.0, 0.2),
         builder.index({size.tokens}, targets_of(list.random, size, trained)),
         builder.measure({1}, {0.125})};
     if (form.bias) reads.push_back(builder.weight({size.vocab}, 0.0, 0.5));
+    if (form.gain) reads.push_back(builder.weight({size.vocab}, 1.0, 0.25));
     return reads;
   };
   {
@@ -80,8 +83,11 @@ void add_linear(CaseList& list, const Size& size, int64_t width, Trained trained
     const auto reads = add_reads(builder);
     const auto losses = builder.output_measure({size.tokens});
     const auto loss = builder.output_measure({1});
-    const program::LinearCrossEntropy plain{
-        .chunk_rows = chunk, .scale = form.scale, .softcap = form.softcap, .bias = form.bias};
+    const program::LinearCrossEntropy plain{.chunk_rows = chunk,
+                                            .scale = form.scale,
+                                            .softcap = form.softcap,
+                                            .bias = form.bias,
+                                            .gain = form.gain};
     list.add(builder.finish(name, plain, reads, {losses, loss}));
   }
   for (const int gradient : {0, 1, 2}) {
@@ -93,15 +99,20 @@ void add_linear(CaseList& list, const Size& size, int64_t width, Trained trained
     const Shape weight{size.vocab, width};
     if (gradient == 1) writes.push_back(builder.output_gradient(weight));
     if (gradient == 2) updates.push_back(builder.gradient(weight, 0.0, 0.01));
-    const bool bias_gradient = form.bias && gradient > 0;
-    if (bias_gradient) writes.push_back(builder.output_gradient({size.vocab}));
+    // What a head has besides its weight may train without it.
+    const bool bias_gradient = form.bias && (gradient > 0 || form.gain);
+    const bool gain_gradient = form.gain && gradient != 1;
+    for (const bool is_made : {bias_gradient, gain_gradient})
+      if (is_made) writes.push_back(builder.output_gradient({size.vocab}));
     const program::LinearCrossEntropyTrain train{.chunk_rows = chunk,
                                                  .weight_gradient = gradient > 0,
                                                  .accumulate = gradient > 1,
                                                  .scale = form.scale,
                                                  .softcap = form.softcap,
                                                  .bias = form.bias,
-                                                 .bias_gradient = bias_gradient};
+                                                 .bias_gradient = bias_gradient,
+                                                 .gain = form.gain,
+                                                 .gain_gradient = gain_gradient};
     constexpr std::string_view kNames[]{"", " weight_gradient", " accumulate"};
     list.add(
         builder.finish(fmt::format("{}{}", name, kNames[gradient]), train, reads, writes, updates));
@@ -121,16 +132,18 @@ void add_cases(CaseList& list) {
     add_linear(list, {65, 129}, 33, trained, 64);
     add_linear(list, {130, 300}, 64, trained, 64);
     add_linear(list, {33, 1000}, 24, trained, 256);
-    // Scaled, capped and biased logits; without a size of chunks, too, where a target may have
-    // another way.
+    // Logits that are scaled, capped, or have a bias or a gain; without a size of chunks, too,
+    // where a target may have another way.
     for (const LogitForm& form :
          {LogitForm{0.5F, 0.0F}, LogitForm{1.0F, 1.5F}, LogitForm{2.0F, 1.0F},
-          LogitForm{.bias = true}, LogitForm{1.0F, 1.5F, true}}) {
+          LogitForm{.bias = true}, LogitForm{1.0F, 1.5F, true}, LogitForm{.gain = true},
+          LogitForm{.bias = true, .gain = true}, LogitForm{1.0F, 1.5F, true, true}}) {
       add_linear(list, {17, 65}, 16, trained, 4, form);
       add_linear(list, {66, 130}, 64, trained, 0, form);
     }
     add_linear(list, {3, 20008}, 8, trained, 2, {0.5F, 2.0F});
     add_linear(list, {33, 2500}, 8, trained, 8, {.bias = true});
+    add_linear(list, {33, 2500}, 8, trained, 8, {.bias = true, .gain = true});
     // More than one piece of a row for any block, read in vectors.
     add_linear(list, {3, 20008}, 8, trained, 2);
   }

@@ -106,7 +106,6 @@ constexpr BadRecipe kBadRecipes[] = {
     {"qlora_in_16_bit", "method: qlora\nload_in_4bit: false",
      "r.yaml:2:1: 'load_in_4bit' is false next to method: qlora"},
     {"full_in_4_bit", "method: full\nload_in_4bit: true", "weights stored in 4 bits do not train"},
-    {"adapter_v2", "method: adapter_v2", "the method adapter_v2 is not built yet"},
     {"fp4", "bnb_4bit_quant_type: fp4", "the 4-bit type fp4 is not built; use nf4"},
     {"quantize", "quantize: bnb.nf4-dq", "say method: qlora"},
     {"galore", "optim: galore_adafactor", "which optim: adamw_8bit does too"},

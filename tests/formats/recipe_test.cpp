@@ -257,9 +257,10 @@ TEST(RecipeKeys, HelpShowsTypeDefaultAndAliases) {
   const std::string help = recipe_help(Verb::train);
   EXPECT_TRUE(contains(help, "lr_scheduler_type"));
   EXPECT_TRUE(contains(help, "constant|linear|cosine"));
-  EXPECT_TRUE(contains(help,
-                       "(default 2e-4 for lora and qlora, 3e-3 for adapter, 1e-5 for full; 5e-6, "
-                       "7.5e-5 and 1e-6 with objective=dpo, orpo or kto)"));
+  EXPECT_TRUE(
+      contains(help,
+               "(default 2e-4 for lora and qlora, 3e-3 for adapter and adapter_v2, 1e-5 for full; "
+               "5e-6, 7.5e-5 and 1e-6 with objective=dpo, orpo or kto)"));
   EXPECT_TRUE(contains(help, "also: micro_batch_size, batch_size"));
   EXPECT_EQ(help.find("load_in_8bit"), std::string::npos);
   EXPECT_TRUE(contains(recipe_help(Verb::score), "logits_out"));

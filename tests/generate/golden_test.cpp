@@ -105,6 +105,7 @@ std::vector<Case> golden_cases() {
                                  {"prompt_head", "qwen3", "prompt_head"},
                                  {"prompt_gpt_neox", "gpt_neox_in_turn", "prompt_gpt_neox"},
                                  {"prompt_gpt2", "gpt2", "prompt_gpt2"},
+                                 {"prompt_v2_gpt_neox", "gpt_neox_in_turn", "prompt_v2_gpt_neox"},
                                  {"sharded_fp16", "sharded_fp16", "", std::nullopt, false},
                                  {"sharded_bf16", "sharded_bf16", "", std::nullopt, false},
                                  {"lora_all_linear", "grouped_tied", "lora_all_linear"},

@@ -27,6 +27,9 @@ TEST(Methods, EachWordHasARowWhichSaysWhatRecipesSay) {
   }
   EXPECT_EQ(method_of(formats::AdapterConfig(formats::LoraConfig{})).kind, MethodKind::lora);
   EXPECT_EQ(method_of(formats::AdapterConfig(formats::PromptConfig{})).kind, MethodKind::adapter);
+  formats::PromptConfig second;
+  second.adjusts_linears = true;
+  EXPECT_EQ(method_of(formats::AdapterConfig(second)).kind, MethodKind::adapter_v2);
 }
 
 TEST(Methods, AKeyIsIdleWithTheMethodsThatDoNotReadIt) {

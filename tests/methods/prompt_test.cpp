@@ -40,6 +40,19 @@ int64_t trained_elements(const Program& program) {
   return sum;
 }
 
+Tensor tensor_of(std::string name, const program::Shape& shape) {
+  Tensor tensor;
+  tensor.name = std::move(name);
+  tensor.shape = shape;
+  return tensor;
+}
+
+BaseModel model_of(int64_t layers) {
+  BaseModel base;
+  base.layers = layers;
+  return base;
+}
+
 // A = (L - S)(P d + H), with S = 2 and P = 10, of Lit-GPT's configurations.
 TEST(Prompts, TrainAsManyNumbersAsLitGpts) {
   struct Count {
@@ -60,14 +73,74 @@ TEST(Prompts, TrainAsManyNumbersAsLitGpts) {
   }
 }
 
+// A + 2 (L((H + 2 G) hd + d + m) + V) + w d (n L + 1): m = f + d, of gated mlps 2 f + d; w = 2 of
+// layer norms, else 1; n norms a layer.
+TEST(Prompts, OfV2TrainAsManyNumbersAsLitGpts) {
+  struct Count {
+    const char* preset;
+    int64_t norm_vectors, norms, mlp_inner;
+    int64_t elements;
+  };
+  for (const Count& count : {Count{"llama-2-7b", 1, 2, 2 * 11008, 4'279'744},
+                             Count{"stablelm-base-alpha-3b", 2, 2, 16384, 2'125'248},
+                             Count{"falcon-7b", 2, 1, 18176, 3'839'186}}) {
+    SCOPED_TRACE(count.preset);
+    const models::ModelConfig config = *models::preset(count.preset);
+    const PromptOptions options{.gates = AdapterGates::head, .adjusts_linears = true};
+    const int64_t d = config.hidden_size;
+    const int64_t of_layer =
+        (config.num_heads + 2 * config.num_kv_heads) * config.head_dim + d + count.mlp_inner + d;
+    const int64_t expected = (config.num_layers - 2) * (10 * d + config.num_heads) +
+                             2 * (config.num_layers * of_layer + config.vocab_size) +
+                             count.norm_vectors * d * (count.norms * config.num_layers + 1);
+    EXPECT_EQ(expected, count.elements);
+    EXPECT_EQ(trained_elements(forward(config, options)), expected);
+  }
+}
+
+models::ModelConfig four_layers(const models::Family& family) {
+  models::ModelConfig config = *models::preset(family.presets.front().name);
+  config.num_layers = 4;
+  if (!config.windows.empty()) config.windows.resize(4);
+  return config;
+}
+
+TEST(Prompts, OfV2FitEveryFamilyWithoutExperts) {
+  for (const models::Family* family : models::families()) {
+    SCOPED_TRACE(family->model_type);
+    if (family->presets.empty()) continue;
+    if (models::preset(family->presets.front().name)->has_encoder()) continue;  // refused
+    const models::ModelConfig config = four_layers(*family);
+    const PromptOptions options{.tokens = 3, .layers = 3, .adjusts_linears = true};
+    if (config.num_experts > 0) {
+      BaseModel base = model_of(4);
+      base.has_experts = true;
+      const std::string error =
+          testing::user_error_of([&] { kAdapterV2.refuse({.prompt = options}, base); });
+      EXPECT_NE(error.find("mixture of experts"), std::string::npos) << error;
+      continue;
+    }
+    if (models::stack_of(config).head_bias) continue;  // refused
+    const Program program = forward(config, options);
+    EXPECT_EQ(program::verify(program), std::vector<std::string>{});
+    const std::vector<TensorId> trainable = trainable_tensors(program);
+    EXPECT_EQ(program::verify(passes::differentiate(program, trainable, {})),
+              std::vector<std::string>{});
+    for (const TensorId id : trainable) {
+      const Tensor& tensor = program.tensor(id);
+      const bool is_of_model = !kAdapterV2.initial_values(tensor, 0).has_value();
+      EXPECT_EQ(is_of_model, tensor.name.ends_with(".weight") || tensor.name.ends_with(".bias"));
+      EXPECT_TRUE(!is_of_model || tensor.shape.rank() == 1) << tensor.name;
+    }
+  }
+}
+
 TEST(Prompts, FitEveryFamily) {
   for (const models::Family* family : models::families()) {
     SCOPED_TRACE(family->model_type);
     if (family->presets.empty()) continue;
-    models::ModelConfig config = *models::preset(family->presets.front().name);
-    if (config.has_encoder()) continue;  // refused
-    config.num_layers = 4;
-    if (!config.windows.empty()) config.windows.resize(4);
+    if (models::preset(family->presets.front().name)->has_encoder()) continue;  // refused
+    const models::ModelConfig config = four_layers(*family);
     const Program program = forward(config, {.tokens = 3, .layers = 3});
     EXPECT_EQ(program::verify(program), std::vector<std::string>{});
     const std::vector<TensorId> trainable = trainable_tensors(program);
@@ -83,19 +156,6 @@ TEST(Prompts, FitEveryFamily) {
       EXPECT_GE(tensor.layer, 1);
     }
   }
-}
-
-Tensor tensor_of(std::string name, const program::Shape& shape) {
-  Tensor tensor;
-  tensor.name = std::move(name);
-  tensor.shape = shape;
-  return tensor;
-}
-
-BaseModel model_of(int64_t layers) {
-  BaseModel base;
-  base.layers = layers;
-  return base;
 }
 
 TEST(Prompts, BeginAsPeftHasThem) {

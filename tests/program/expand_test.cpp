@@ -75,6 +75,23 @@ TEST(Expand, ABiasIsAddedAndItsGradientIsTheSumOfRows) {
     EXPECT_NE(text.find(operation), std::string::npos) << text;
 }
 
+TEST(Expand, AGainMultipliesLogitsAndTheirGradients) {
+  const std::string text =
+      expanded(std::string(kInputs) +
+               "tensor b (16) bf16 weight run\n"
+               "tensor g (16) f32 adapter run\n"
+               "l (8) f32, s (1) f32, dh (8, 4) bf16, db (16) f32 gradient, dg (16) f32 gradient = "
+               "linear_cross_entropy_train(h, w, t, i, b, g) {bias, bias_gradient, gain, "
+               "gain_gradient}\n");
+  for (const char* operation :
+       {"l.before_gain (8, 16) f32 logits = add_bias(x=l.product, bias=b)\n"
+        "l.logits (8, 16) f32 logits = scale_columns(x=l.before_gain, gain=g)\n",
+        "dg (16) f32 gradient = column_gain_grad(dy=l.dlogits, x=l.before_gain)\n"
+        "l.dproduct (8, 16) f32 logits = scale_columns(x=l.dlogits, gain=g)\n",
+        "db (16) f32 gradient = sum_rows(x=l.dproduct)\n"})
+    EXPECT_NE(text.find(operation), std::string::npos) << text;
+}
+
 TEST(Expand, FrozenWeightGetsNoGradient) {
   const std::string text =
       expanded(std::string(kInputs) +

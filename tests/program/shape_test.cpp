@@ -312,6 +312,11 @@ INSTANTIATE_TEST_SUITE_P(
              ""},
         Case{"losses, one, y, flat6 = linear_cross_entropy_train(x, w, ids, two) {bias_gradient}",
              "makes the gradient of a bias that it has not"},
+        Case{"losses, one = linear_cross_entropy(x, w, ids, two, flat6) {gain}", ""},
+        Case{"losses, one = linear_cross_entropy(x, w, ids, two, flat) {gain}",
+             "gain 'flat' has shape (4), expected (6)"},
+        Case{"losses, one = linear_cross_entropy(x, w, ids, two, flat6) {gain, scale 0.5}",
+             "has a gain and a scale"},
         Case{"losses, one, y = linear_cross_entropy_train(x, head, ids, two)", ""},
         Case{"losses, one, y, head32 = linear_cross_entropy_train(x, head, ids, two) "
              "{weight_gradient}",

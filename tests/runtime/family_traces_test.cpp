@@ -40,6 +40,16 @@ void add_prompts(TrainingSpec& spec) {
   spec.prompt = {.tokens = 3, .layers = 1};
 }
 
+// Linears of experts have no biases and scales, nor have heads with a bias of their own and what
+// has an encoder.
+void adjust_linears(TrainingSpec& spec) {
+  add_prompts(spec);
+  const models::ModelConfig& model = spec.model;
+  if (model.num_experts > 0 || model.has_encoder() || models::stack_of(model).head_bias) return;
+  spec.method = formats::Method::adapter_v2;
+  spec.prompt.adjusts_linears = true;
+}
+
 void compare_pairs(TrainingSpec& spec) {
   adapt(spec);
   spec.objective = {.kind = methods::ObjectiveKind::dpo,
@@ -55,6 +65,7 @@ std::vector<Form> methods_of_jobs() {
   std::vector<Form> forms{{"full", [](TrainingSpec& spec) { spec.method = formats::Method::full; }},
                           {"lora", adapt},
                           {"adapter", add_prompts},
+                          {"adapter_v2", adjust_linears},
                           {"dpo", compare_pairs},
                           {"orpo", prefer_by_odds}};
   for (const bool nested : {false, true})

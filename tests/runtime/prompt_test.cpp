@@ -28,7 +28,7 @@ using testing::user_error_of;
 TinyOptions prompts(const std::string& model, const methods::PromptOptions& options) {
   TinyOptions tiny;
   tiny.model = golden_config(model);
-  tiny.method = formats::Method::adapter;
+  tiny.method = options.adjusts_linears ? formats::Method::adapter_v2 : formats::Method::adapter;
   tiny.prompt = options;
   return tiny;
 }
@@ -74,7 +74,10 @@ struct Form {
 const Form kForms[]{
     {"prompt_layer", "grouped_tied", {.tokens = 5, .layers = 2, .gates = AdapterGates::layer}},
     {"prompt_head", "qwen3", {.tokens = 4, .layers = 1, .gates = AdapterGates::head}},
-    {"prompt_gpt2", "gpt2", {.tokens = 3, .layers = 1, .gates = AdapterGates::head}}};
+    {"prompt_gpt2", "gpt2", {.tokens = 3, .layers = 1, .gates = AdapterGates::head}},
+    {"prompt_v2_gpt_neox",
+     "gpt_neox_in_turn",
+     {.tokens = 3, .layers = 1, .gates = AdapterGates::head, .adjusts_linears = true}}};
 
 TEST(Prompts, AreReadAndWrittenBack) {
   for (const Form& form : kForms) {

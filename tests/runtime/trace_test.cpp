@@ -138,6 +138,18 @@ const std::vector<Case>& cases() {
          spec.recompute = RecomputeMode::all_but_attention;
          spec.activation_offloading = true;
        }},
+      {"adapter_v2, evaluation", adapter(false),
+       [](TrainingSpec& spec) {
+         spec.method = formats::Method::adapter_v2;
+         spec.prompt.adjusts_linears = true;
+         spec.evaluate = true;
+       }},
+      {"adapter_v2 in 4 bits, layer", adapter(true),
+       [](TrainingSpec& spec) {
+         spec.method = formats::Method::adapter_v2;
+         spec.prompt.adjusts_linears = true;
+         spec.recompute = RecomputeMode::layer;
+       }},
       {"lora with dropout and evaluation", lora(),
        [](TrainingSpec& spec) {
          spec.lora.dropout = 0.1;

@@ -48,6 +48,7 @@ const std::vector<Choice> kMethods{
     {"full", {"method=full"}},
     {"lora", {"method=lora"}},
     {"adapter", {"method=adapter", "adapter_len=3", "adapter_gates=head"}},
+    {"adapter_v2", {"method=adapter_v2", "adapter_len=3"}},
     {"dora", {"method=lora", "use_dora=true"}},
     {"qlora", {"method=qlora", "double_quant=true"}},
     {"qdora", {"method=qlora", "double_quant=false", "use_dora=true"}}};
@@ -93,13 +94,23 @@ enum Dimension : uint8_t { kFamily, kMethod, kObjective, kStrategy, kRecomputed,
 // What is refused, or is another computation. Full training takes no objective that compares with
 // the model as it begins, nor ORPO with a head that trains; KTO's estimate is that of a
 // micro-batch, whose rows on several ranks are others; what is offloaded of activations is what
-// recompute modes keep. Encoder-decoders have the loss of tokens alone, and no prompts.
+// recompute modes keep. Encoder-decoders have the loss of tokens alone, and no prompts. Nothing of
+// experts, and no head with a bias of its own, is given another by version 2 of prompts.
 bool is_excluded(const testing::PairwiseCases::Pair& pair) {
-  if (pair.a == kFamily && has_encoder(kFamilies[pair.i]))
-    return (pair.b == kObjective && pair.j != 0) ||
-           (pair.b == kMethod && kMethods[pair.j].name == "adapter");
-  // Full training goes with the loss of tokens alone, and only it has state to stream.
-  if (pair.a == kMethod && pair.b == kObjective) return pair.i == 0 && pair.j != 0;
+  if (pair.a == kFamily && pair.b == kMethod) {
+    const std::string& family = kFamilies[pair.i];
+    const std::string& method = kMethods[pair.j].name;
+    if (method == "adapter_v2" && (has_experts(family) || family == "phi")) return true;
+    return has_encoder(family) && method.starts_with("adapter");
+  }
+  if (pair.a == kFamily)
+    return pair.b == kObjective && pair.j != 0 && has_encoder(kFamilies[pair.i]);
+  // Full training and version 2 go with the loss of tokens alone, and only full training has state
+  // to stream.
+  if (pair.a == kMethod && pair.b == kObjective) {
+    const std::string& method = kMethods[pair.i].name;
+    return (method == "full" || method == "adapter_v2") && pair.j != 0;
+  }
   if (pair.a == kObjective && pair.b == kOffloaded) return pair.i != 0 && pair.j == 3;
   if (pair.a == kObjective && pair.b == kStrategy && pair.i == 3)
     return kStrategies[pair.j].ranks > 1;
@@ -194,7 +205,8 @@ class Composition : public ::testing::TestWithParam<Case> {
                 fmt::format("per_device_train_batch_size={}", kRows / wanted.strategy.ranks)};
     for (const Words& more : {wanted.method.words, wanted.objective.words, wanted.offloading.words})
       words.insert(words.end(), more.begin(), more.end());
-    const bool has_targets = wanted.method.name != "full" && wanted.method.name != "adapter";
+    const bool has_targets =
+        wanted.method.name != "full" && !wanted.method.name.starts_with("adapter");
     if (has_experts(wanted.family) && has_targets) words.push_back("target_modules=q_proj,v_proj");
     return run_on_ranks(words, wanted.strategy.ranks, kSteps);
   }

@@ -222,14 +222,13 @@ INSTANTIATE_TEST_SUITE_P(All, Fp16Curves,
 
 INSTANTIATE_TEST_SUITE_P(
     All, Curves,
-    ::testing::Combine(::testing::ValuesIn(golden_backends()),
-                       ::testing::Values("curve_lora", "curve_lora_accumulated", "curve_qlora",
-                                         "curve_full", "curve_full_accumulated",
-                                         "curve_full_frozen", "curve_lora_lion",
-                                         "curve_lora_adafactor", "curve_full_lion",
-                                         "curve_full_adafactor", "curve_lora_muon",
-                                         "curve_full_muon", "curve_dora", "curve_prompt",
-                                         "curve_mixtral_balanced", "curve_qwen3_moe_balanced")),
+    ::testing::Combine(
+        ::testing::ValuesIn(golden_backends()),
+        ::testing::Values("curve_lora", "curve_lora_accumulated", "curve_qlora", "curve_full",
+                          "curve_full_accumulated", "curve_full_frozen", "curve_lora_lion",
+                          "curve_lora_adafactor", "curve_full_lion", "curve_full_adafactor",
+                          "curve_lora_muon", "curve_full_muon", "curve_dora", "curve_prompt",
+                          "curve_prompt_v2", "curve_mixtral_balanced", "curve_qwen3_moe_balanced")),
     name_of);
 
 // All weights and LoRA of each; of two mixtures all weights alone.

@@ -144,6 +144,10 @@ std::vector<GoldenParameter> cases_in(program::DType compute) {
     cases.push_back(
         {backend, "prompt_gpt_neox", "gpt_neox_in_turn/model", "prompt_gpt_neox/adapter"});
     cases.push_back({backend, "prompt_gpt2", "gpt2/model", "prompt_gpt2/adapter"});
+    for (const auto& [name, model] :
+         {std::pair{"prompt_v2_llama", "grouped_tied"}, {"prompt_v2_gpt_neox", "gpt_neox_in_turn"}})
+      cases.push_back(
+          {backend, name, fmt::format("{}/model", model), fmt::format("{}/adapter", name)});
     cases.push_back({backend, "dora_gpt2", "gpt2/model", "dora_gpt2/adapter"});
     cases.push_back({backend, "dora_q_down", "grouped_tied/model", "dora_q_down/adapter"});
     for (const bool nested : {false, true})

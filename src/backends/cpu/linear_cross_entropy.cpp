@@ -1,10 +1,9 @@
 #include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include "backends/cpu/kind_functions.h"
-#include "backends/cpu/loss_bias.h"
 #include "backends/cpu/loss_plan.h"
+#include "backends/cpu/loss_vectors.h"
 #include "backends/cpu/online_loss.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/rows.h"
@@ -32,7 +31,10 @@ class LossRun {
         targets_(integers_of(operands.targets)),
         inverse_tokens_(*operands.inverse_tokens.as<float>()),
         losses_(operands.losses.as<float>()),
-        row_numbers_(invocation.workspace.as<int32_t>()) {
+        row_numbers_(invocation.workspace.as<int32_t>()),
+        vectors_(plan.shape(), operands,
+                 reinterpret_cast<float*>(invocation.workspace.data + plan.vectors_offset()),
+                 context.kernels) {
     if (shape_.train) dhidden_ = rows_of(*operands.dhidden);
   }
 
@@ -44,9 +46,6 @@ class LossRun {
     // Without a trained row no product runs.
     if (trained == 0) ran_ = {shape_.whole, shape_.rest};
     invocation_.note_extent({.rows = static_cast<double>(trained)});
-    if (operands_.dbias != nullptr)
-      dbias_.emplace(shape_.vocab, reinterpret_cast<float*>(workspace(plan_.dbias_offset())),
-                     context_.kernels);
     bool first = !shape_.accumulate;
     for (int64_t done = 0; done < trained;) {
       const LossChunk& chunk = plan_.next(trained - done);
@@ -56,7 +55,7 @@ class LossRun {
       first = false;
     }
     if (first && operands_.dweight != nullptr) clear_dweight();
-    if (dbias_) dbias_->write(*operands_.dbias);
+    vectors_.write_gradients();
     note_algorithms(shape_.train, ran_.whole, ran_.rest, invocation_);
     sum_losses(losses_, shape_.tokens, inverse_tokens_, operands_.loss);
   }
@@ -74,6 +73,10 @@ class LossRun {
   std::byte* logits(const Part& part, int64_t block) const {
     return workspace(plan_.logits_offset(part.chunk, block));
   }
+  // What the product gives, before bias and gain.
+  std::byte* products(const Part& part, int64_t block) const {
+    return workspace(plan_.product_offset(part.chunk, block));
+  }
   int64_t token(const Part& part, int64_t i) const { return row_numbers_[part.first_row + i]; }
 
   void run_chunk(const Part& part) {
@@ -83,7 +86,7 @@ class LossRun {
                               .logits
                               .multiply({.a = workspace(plan_.hidden_offset()),
                                          .b = weight_block(block),
-                                         .c = logits(part, block)},
+                                         .c = products(part, block)},
                                         workspace(plan_.scratch_offset()), context_)
                               .algorithm;
     if (!shape_.train) {
@@ -91,7 +94,7 @@ class LossRun {
       return;
     }
     softmax_in_place(part);
-    if (dbias_) add_to_dbias(part);
+    for (int64_t block = 0; block < plan_.blocks(); ++block) take_gradients(part, block);
     for (int64_t block = 0; block < plan_.blocks(); ++block) multiply_gradients(part, block);
     scatter(part);
   }
@@ -144,14 +147,16 @@ class LossRun {
                              .algorithm;
   }
 
-  void add_to_dbias(const Part& part) {
-    for (int64_t block = 0; block < plan_.blocks(); ++block)
-      dbias_->add({.data = logits(part, block),
-                   .element = element_of(shape_.type),
-                   .rows = part.rows,
-                   .columns = plan_.columns(block),
-                   .stride = plan_.columns(block)},
-                  block * plan_.block_columns());
+  void take_gradients(const Part& part, int64_t block) {
+    Rows rows{.data = logits(part, block),
+              .element = element_of(shape_.type),
+              .rows = part.rows,
+              .columns = plan_.columns(block),
+              .stride = plan_.columns(block)};
+    const Rows dlogits = rows;
+    rows.data = products(part, block);
+    rows.element = kF32;
+    vectors_.take(dlogits, rows, block * plan_.block_columns());
   }
 
   void scatter(const Part& part) {
@@ -163,32 +168,23 @@ class LossRun {
     });
   }
 
-  void cap_row(const Part& part, int64_t i) const {
-    const auto cap = context_.kernels.elementwise->softcap[kF32][kF32];
-    for (int64_t block = 0; block < plan_.blocks(); ++block) {
-      const int64_t count = plan_.columns(block);
-      std::byte* row = logits(part, block) + i * count * int64_t{sizeof(float)};
-      cap(row, row, count, shape_.softcap);
-    }
-  }
-
   LogitRun logit_run(const Part& part, int64_t i, int64_t block) const {
     const int64_t count = plan_.columns(block);
     return {reinterpret_cast<const float*>(logits(part, block)) + i * count, kF32, count};
   }
 
-  void add_bias_to_row(const Part& part, int64_t i) const {
+  void finish_row(const Part& part, int64_t i) const {
     for (int64_t block = 0; block < plan_.blocks(); ++block) {
       const int64_t count = plan_.columns(block);
-      add_bias(*operands_.bias, block * plan_.block_columns(),
-               reinterpret_cast<float*>(logits(part, block)) + i * count, count, context_.kernels);
+      vectors_.finish_logits(reinterpret_cast<float*>(products(part, block)) + i * count,
+                             reinterpret_cast<float*>(logits(part, block)) + i * count,
+                             block * plan_.block_columns(), count);
     }
   }
 
-  // Of row i of a chunk, whose logits are given their bias and capped; also sets its loss.
+  // Of row i of a chunk, whose logits are given their bias, gain and cap; also sets its loss.
   Statistics row_statistics(const Part& part, int64_t i) const {
-    if (operands_.bias != nullptr) add_bias_to_row(part, i);
-    if (shape_.softcap > 0.0F) cap_row(part, i);
+    finish_row(part, i);
     Statistics row = statistics_of(logit_run(part, i, 0), kernels_);
     for (int64_t block = 1; block < plan_.blocks(); ++block)
       row = merged(row, statistics_of(logit_run(part, i, block), kernels_));
@@ -253,7 +249,7 @@ class LossRun {
   float inverse_tokens_;
   float* losses_;
   int32_t* row_numbers_;
-  std::optional<BiasGradient> dbias_;
+  LossVectors vectors_;
   struct {
     LossAlgorithms whole, rest;
   } ran_;
@@ -264,7 +260,7 @@ bool is_online(const LossShape& shape) { return shape.algorithm == program::Loss
 // Sums that follow the vocabulary are of products as they are.
 template <typename Form>
 bool has_plain_logits(const Form& form) {
-  return form.scale == 1.0F && form.softcap == 0.0F && !form.bias;
+  return form.scale == 1.0F && form.softcap == 0.0F && !form.bias && !form.gain;
 }
 
 template <typename Loss>
@@ -273,8 +269,8 @@ std::unique_ptr<Prepared> prepare_loss(const Loss& loss, const program::Operatio
   const LossShape shape = shape_of(loss, view);
   SNUG_CHECK(
       !is_online(shape) || has_plain_logits(shape),
-      "a linear cross-entropy of scaled, capped or biased logits with algorithm {}, which the cpu "
-      "backend does not run",
+      "a linear cross-entropy of logits that are scaled, capped, or have a bias or a gain, with "
+      "algorithm {}, which the cpu backend does not run",
       base::word_of(shape.algorithm));
   check_products(shape);
   if (is_online(shape)) return std::make_unique<OnlineLossPlan>(shape, context);

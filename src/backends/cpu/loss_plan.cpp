@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "backends/cpu/loss_bias.h"
+#include "backends/cpu/loss_vectors.h"
 #include "backends/cpu/parallel.h"
 #include "base/error.h"
 
@@ -179,9 +179,10 @@ void LossPlan::lay_out() {
   hidden_offset_ = whole_lines(shape_.tokens * static_cast<int64_t>(sizeof(int32_t)));
   dhidden_offset_ = hidden_offset_ + whole_lines(rows * shape_.width * base::size_of(shape_.type));
   logits_offset_ = dhidden_offset_ + (shape_.train ? whole_lines(rows * shape_.width * kFloat) : 0);
-  dbias_offset_ = logits_offset_ + whole_lines(rows * shape_.vocab * kFloat);
-  const int64_t sums = shape_.bias_gradient ? BiasGradient::scratch_floats(shape_.vocab) : 0;
-  scratch_offset_ = dbias_offset_ + whole_lines(sums * kFloat);
+  const int64_t logits_bytes = whole_lines(rows * shape_.vocab * kFloat);
+  product_offset_ = logits_offset_ + (shape_.gain_gradient ? logits_bytes : 0);
+  vectors_offset_ = product_offset_ + logits_bytes;
+  scratch_offset_ = vectors_offset_ + whole_lines(LossVectors::scratch_floats(shape_) * kFloat);
   int64_t scratch = 0;
   for_each_product(chunks_, [&](const Product& product) {
     scratch = std::max(scratch, product.scratch_bytes());

@@ -59,11 +59,15 @@ class LossPlan : public Prepared {
 
   // The workspace, by offsets in bytes. Row numbers: (tokens) i32. Hidden: a chunk's rows,
   // gathered. Dhidden: their gradients, f32. Logits: block after block, f32, and in the place of
-  // each block its gradient in `type`, without gaps. Dbias: sums for the gradient of a bias.
+  // each block its gradient in `type`, without gaps. Products: what a gain multiplies, likewise;
+  // where its gradient is not made, in the place of logits. Vectors: those of LossVectors.
   int64_t hidden_offset() const { return hidden_offset_; }
   int64_t dhidden_offset() const { return dhidden_offset_; }
   int64_t logits_offset(const LossChunk& chunk, int64_t block) const;
-  int64_t dbias_offset() const { return dbias_offset_; }
+  int64_t product_offset(const LossChunk& chunk, int64_t block) const {
+    return logits_offset(chunk, block) + product_offset_ - logits_offset_;
+  }
+  int64_t vectors_offset() const { return vectors_offset_; }
   int64_t scratch_offset() const { return scratch_offset_; }
   int64_t workspace_bytes() const { return workspace_bytes_; }
 
@@ -75,7 +79,8 @@ class LossPlan : public Prepared {
   int64_t hidden_offset_ = 0;
   int64_t dhidden_offset_ = 0;
   int64_t logits_offset_ = 0;
-  int64_t dbias_offset_ = 0;
+  int64_t product_offset_ = 0;
+  int64_t vectors_offset_ = 0;
   int64_t scratch_offset_ = 0;
   int64_t workspace_bytes_ = 0;
 };

@@ -25,6 +25,7 @@ LossShape plain_shape_of(const Loss& loss, const program::OperationView& view) {
   shape.scale = loss.scale;
   shape.softcap = loss.softcap;
   shape.bias = loss.bias;
+  shape.gain = loss.gain;
   return shape;
 }
 
@@ -41,6 +42,7 @@ LossShape shape_of(const program::LinearCrossEntropyTrain& loss,
   shape.weight_gradient = loss.weight_gradient;
   shape.accumulate = loss.accumulate;
   shape.bias_gradient = loss.bias_gradient;
+  shape.gain_gradient = loss.gain_gradient;
   if (!loss.weight_gradient) return shape;
   const MatrixLayout dweight = matrix_layout(view[program::LinearCrossEntropyTrain::kDWeight]);
   shape.dweight_type = dweight.dtype;

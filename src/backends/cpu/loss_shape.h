@@ -27,6 +27,8 @@ struct LossShape {
   float softcap = 0.0F;       // of scaled logits; 0: none
   bool bias = false;
   bool bias_gradient = false;
+  bool gain = false;
+  bool gain_gradient = false;
 };
 
 // Without what computes its products, except what the attributes state of that.

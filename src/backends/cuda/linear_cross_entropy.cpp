@@ -3,12 +3,14 @@
 // chunk that could be needed runs. Rows beyond the last are zero in all products, so that bits do
 // not depend on how many chunks run.
 //
-// A chunk: its rows of hidden are gathered; logits = hidden weight^T [+ bias] in f32; softmax turns
-// them in place into dlogits (of hidden's type, in the first half of each row's bytes if that has
-// 16 bits); dbias (+)= the sum of their rows; dweight (+)= dlogits^T hidden; dlogits weight takes
-// the place of the chunk's hidden and is scattered to dhidden.
+// A chunk: its rows of hidden are gathered; logits = (hidden weight^T [+ bias]) [* gain] in f32;
+// softmax turns them in place into dlogits (of hidden's type, in the first half of each row's bytes
+// if that has 16 bits); dgain (+)= the sum of their products with what the gain multiplied, and
+// dlogits are multiplied by it; dbias (+)= the sum of their rows; dweight (+)= dlogits^T hidden;
+// dlogits weight takes the place of the chunk's hidden and is scattered to dhidden.
 #include <algorithm>
 
+#include "backends/cuda/kernels/column_scale.h"
 #include "backends/cuda/kernels/column_sums.h"
 #include "backends/cuda/kernels/cross_entropy.h"
 #include "backends/cuda/kernels/elementwise.h"
@@ -130,12 +132,14 @@ class LossRun {
   std::byte* library_workspace() const { return at<std::byte>(plan_.layout.library()); }
 
   std::byte* logits() const { return at<std::byte>(plan_.layout.logits()); }
+  // What the product gives, before bias and gain.
+  std::byte* product() const { return at<std::byte>(plan_.layout.product()); }
   std::byte* chunk() const { return at<std::byte>(plan_.layout.hidden()); }
 
   // Of the products of a chunk. Its dhidden takes the place of its hidden, its dlogits that of its
   // logits.
   Product::Addresses logits_addresses() const {
-    return {.a = chunk(), .b = form_.weight.data, .c = logits()};
+    return {.a = chunk(), .b = form_.weight.data, .c = product()};
   }
   Product::Addresses dhidden_addresses() const {
     return {.a = logits(), .b = form_.weight.data, .c = chunk()};
@@ -174,9 +178,12 @@ class LossRun {
     invocation_.note_piece(rows);
     gather_chunk(chunk_rows(hidden, trained, rows), stream_);
     ran_.logits = multiply(*products.logits, logits_addresses());
-    if (form_.bias != nullptr) add_bias_to_logits(rows);
+    if (form_.bias != nullptr) add_bias_to_product(rows);
+    if (form_.gain != nullptr) scale(all_of(product(), rows), all_of(logits(), rows));
     softmax(logits(), trained, rows);
     if (form_.dhidden == nullptr) return;
+    if (form_.dgain != nullptr) add_to_dgain(rows, first == 0);
+    if (form_.gain != nullptr) scale(all_dlogits(rows), all_dlogits(rows));
     if (form_.dbias != nullptr) add_to_dbias(rows, first == 0);
     if (form_.dweight != nullptr) {
       const bool is_first = first == 0 && !form_.accumulate;
@@ -187,9 +194,27 @@ class LossRun {
     scatter_chunk(chunk_rows(matrix_of(*form_.dhidden), trained, rows), stream_);
   }
 
-  void add_bias_to_logits(int64_t rows) const {
+  Matrix all_of(std::byte* logits, int64_t rows) const {
     const int64_t vocab = plan_.layout.vocab;
-    const Matrix all{{logits(), vocab}, rows, vocab};
+    return {{logits, vocab}, rows, vocab};
+  }
+  Matrix all_dlogits(int64_t rows) const { return {dlogits(logits()), rows, plan_.layout.vocab}; }
+
+  void scale(const Matrix& x, const Matrix& y) const {
+    const Matrix gain = matrix_of(*form_.gain);
+    scale_columns({walk_rows({&x, &gain, &y}), x.operand, gain.operand, {}, y.operand}, stream_);
+  }
+
+  void add_to_dgain(int64_t rows, bool is_first) const {
+    const LossLayout& layout = plan_.layout;
+    sum_products(
+        {dlogits(logits()), all_of(product(), rows).operand, {}},
+        {rows, layout.vocab, at<float>(layout.sums()), matrix_of(*form_.dgain).operand, !is_first},
+        stream_);
+  }
+
+  void add_bias_to_product(int64_t rows) const {
+    const Matrix all = all_of(product(), rows);
     const Matrix bias = matrix_of(*form_.bias);
     add_bias({walk_rows({&all, &bias, &all}), all.operand, bias.operand, all.operand}, stream_);
   }

@@ -44,11 +44,30 @@ void run_step(const Struct& attributes, std::span<const Buffer> reads,
   run_kind<T>(attributes, invocation);
 }
 
-// The logits of all rows at once, whatever they carry.
-template <typename T>
-Buffer whole_logits(const LossOperands<Buffer>& operands, const Invocation& invocation) {
-  return scratch_buffer(scratch<T>(invocation), operands.hidden.shape.rows(),
-                        operands.weight.shape.rows());
+// The logits of all rows at once, whatever they carry; what a gain multiplies, where there is one;
+// and their gradients, which take their place unless a cap asks for both.
+struct WholeLogits {
+  Buffer logits, before_gain, gradients;
+};
+
+int64_t matrices_of(const program::LinearCrossEntropy& loss) { return loss.gain ? 2 : 1; }
+int64_t matrices_of(const program::LinearCrossEntropyTrain& train) {
+  return (train.gain ? 2 : 1) + (train.softcap > 0 ? 1 : 0);
+}
+
+template <typename T, typename Loss>
+WholeLogits whole_logits(const Loss& loss, const LossOperands<Buffer>& operands,
+                         const Invocation& invocation) {
+  const int64_t rows = operands.hidden.shape.rows();
+  const int64_t columns = operands.weight.shape.rows();
+  const auto matrix = [&](int64_t number) {
+    const auto offset = static_cast<size_t>(number * rows * columns);
+    return scratch_buffer(scratch<T>(invocation).subspan(offset), rows, columns);
+  };
+  const Buffer logits = matrix(0);
+  const int64_t plain = loss.gain ? 2 : 1;
+  return {logits, loss.gain ? matrix(1) : logits,
+          matrices_of(loss) > plain ? matrix(plain) : logits};
 }
 
 void note(const Invocation& invocation, int64_t rows, bool train) {
@@ -64,14 +83,21 @@ int64_t logits_elements(const Loss&, const program::OperationView& view) {
   return view[Loss::kHidden].shape.rows() * view[Loss::kWeight].shape.rows();
 }
 
-// losses and loss from logits = scale hidden weight^T, with a bias and a cap where there are.
+// losses and loss from logits = scale hidden weight^T, with a bias, a gain and a cap where there
+// are.
 template <typename T, typename Loss>
-void plain_loss(const Loss& loss, const LossOperands<Buffer>& operands, const Buffer& logits) {
+void plain_loss(const Loss& loss, const LossOperands<Buffer>& operands, const WholeLogits& whole) {
+  const Buffer& logits = whole.logits;
+  const Buffer& product = whole.before_gain;
   const Buffer factors[]{operands.hidden, operands.weight};
-  run_step<T>(program::Matmul{.transpose_b = true, .alpha = loss.scale}, factors, {&logits, 1});
+  run_step<T>(program::Matmul{.transpose_b = true, .alpha = loss.scale}, factors, {&product, 1});
   if (operands.bias != nullptr) {
-    const Buffer terms[]{logits, *operands.bias};
-    run_step<T>(program::AddBias{}, terms, {&logits, 1});
+    const Buffer terms[]{product, *operands.bias};
+    run_step<T>(program::AddBias{}, terms, {&product, 1});
+  }
+  if (operands.gain != nullptr) {
+    const Buffer scaled[]{product, *operands.gain};
+    run_step<T>(program::ScaleColumns{}, scaled, {&logits, 1});
   }
   if (loss.softcap > 0) run_step<T>(program::Softcap{loss.softcap}, {&logits, 1}, {&logits, 1});
   const Buffer inputs[]{logits, operands.targets, operands.inverse_tokens};
@@ -125,24 +151,30 @@ template <typename T>
 void run(const program::LinearCrossEntropy& loss, const Invocation& invocation) {
   const LossOperands<Buffer> operands = loss_operands(loss, invocation);
   note(invocation, operands.hidden.shape.rows(), false);
-  plain_loss<T>(loss, operands, whole_logits<T>(operands, invocation));
+  plain_loss<T>(loss, operands, whole_logits<T>(loss, operands, invocation));
 }
 
 template <typename T>
 void run(const program::LinearCrossEntropyTrain& train, const Invocation& invocation) {
   const LossOperands<Buffer> operands = loss_operands(train, invocation);
   note(invocation, operands.hidden.shape.rows(), true);
-  const Buffer logits = whole_logits<T>(operands, invocation);
-  plain_loss<T>(train, operands, logits);
+  const WholeLogits whole = whole_logits<T>(train, operands, invocation);
+  plain_loss<T>(train, operands, whole);
+  const Buffer& logits = whole.logits;
+  const Buffer& dlogits = whole.gradients;
   const Buffer loss_inputs[]{logits, operands.targets, operands.inverse_tokens};
-  Buffer dlogits = logits;
-  if (train.softcap > 0)
-    dlogits = scratch_buffer(scratch<T>(invocation).subspan(static_cast<size_t>(logits.elements())),
-                             logits.shape[0], logits.shape[1]);
   run_step<T>(program::CrossEntropyGrad{}, loss_inputs, {&dlogits, 1});
   if (train.softcap > 0) {
     const Buffer cap_inputs[]{dlogits, logits};
     run_step<T>(program::SoftcapGrad{train.softcap}, cap_inputs, {&dlogits, 1});
+  }
+  if (operands.dgain != nullptr) {
+    const Buffer products[]{dlogits, whole.before_gain};
+    run_step<T>(program::ColumnGainGrad{}, products, {operands.dgain, 1});
+  }
+  if (operands.gain != nullptr) {
+    const Buffer scaled[]{dlogits, *operands.gain};
+    run_step<T>(program::ScaleColumns{}, scaled, {&dlogits, 1});
   }
   const Buffer hidden_factors[]{dlogits, operands.weight};
   run_step<T>(program::Matmul{.alpha = train.scale}, hidden_factors, {operands.dhidden, 1});
@@ -161,12 +193,12 @@ void run(const program::LinearCrossEntropyTrain& train, const Invocation& invoca
 
 int64_t scratch_elements(const program::LinearCrossEntropy& loss,
                          const program::OperationView& view) {
-  return logits_elements(loss, view);
+  return matrices_of(loss) * logits_elements(loss, view);
 }
 
 int64_t scratch_elements(const program::LinearCrossEntropyTrain& train,
                          const program::OperationView& view) {
-  return (train.softcap > 0 ? 2 : 1) * logits_elements(train, view);
+  return matrices_of(train) * logits_elements(train, view);
 }
 
 }  // namespace

@@ -8,8 +8,7 @@
 #include <span>
 
 #include "base/error.h"
-#include "program/builder.h"
-#include "program/kinds/elementwise.h"
+#include "program/kinds/cross_entropy_expansion.h"
 #include "program/kinds/functions.h"
 #include "program/kinds/rate_names.h"
 #include "program/kinds/segment_sums.h"
@@ -25,7 +24,7 @@ namespace {
 constexpr double kLossFlops = 4;
 constexpr double kGradFlops = 6;
 
-// The reads that all linear forms share: hidden, weight, targets, inverse_tokens, bias.
+// The reads that all linear forms share: hidden, weight, targets, inverse_tokens, bias, gain.
 template <typename Struct>
 void check_linear_reads(const Struct& loss, const OperationView& view, ShapeRule& rule) {
   const Tensor& hidden = view[Struct::kHidden];
@@ -36,9 +35,12 @@ void check_linear_reads(const Struct& loss, const OperationView& view, ShapeRule
   rule.mixed_types({{"hidden", hidden}, {"weight", weight}});
   rule.index({"targets", view[Struct::kTargets]}, Shape{hidden.shape[0]});
   rule.measure({"inverse_tokens", view[Struct::kInverseTokens]}, Shape{1});
-  if (!loss.bias) return;
-  rule.shape({"bias", view[Struct::kBias]}, Shape{weight.shape[0]});
-  rule.mixed_types({{"hidden", hidden}, {"bias", view[Struct::kBias]}});
+  const auto check_vector = [&](const char* name, const Tensor& vector) {
+    rule.shape({name, vector}, Shape{weight.shape[0]});
+    rule.mixed_types({{"hidden", hidden}, {name, vector}});
+  };
+  if (loss.bias) check_vector("bias", view[Struct::kBias]);
+  if (loss.gain) check_vector("gain", view[Struct::kGain]);
 }
 
 template <typename Struct>
@@ -94,37 +96,6 @@ Cost cost_of_chunks(const Struct& loss, const OperationView& view, const Extent&
   return cost;
 }
 
-// A (tokens, vocab) tensor of the expansion. Logits leave the product in f32, as a chunk of them
-// does in the fused kind; f64 programs keep f64.
-template <typename Struct>
-TensorId add_logits(const Struct&, const OperationView& view, Builder& builder,
-                    const char* suffix) {
-  const Tensor& hidden = view[Struct::kHidden];
-  Tensor logits;
-  logits.name = fmt::format("{}.{}", view[Struct::kLosses].name, suffix);
-  logits.shape = Shape{hidden.shape[0], view[Struct::kWeight].shape[0]};
-  logits.dtype = hidden.dtype == DType::f64 ? DType::f64 : DType::f32;
-  logits.role = Role::logits;
-  logits.layer = view.operation.layer;
-  return builder.add(std::move(logits));
-}
-
-// Emits the logits of all rows before a cap: scale hidden weight^T, or hidden weight^T + bias.
-template <typename Struct>
-TensorId emit_logits(const Struct& loss, const OperationView& view, Builder& builder) {
-  // A copy: the view may look at the builder's own program.
-  const Operation operation = view.operation;
-  const TensorId product = add_logits(loss, view, builder, loss.bias ? "product" : "logits");
-  const TensorId logits = loss.bias ? add_logits(loss, view, builder, "logits") : product;
-  Matmul linear;
-  linear.transpose_b = true;
-  linear.alpha = loss.scale;
-  builder.emit(linear, {id_of(operation, Struct::kHidden), id_of(operation, Struct::kWeight)},
-               {product});
-  if (loss.bias) builder.emit(AddBias{}, {product, id_of(operation, Struct::kBias)}, {logits});
-  return logits;
-}
-
 template <typename Struct>
 void check_logits(const Struct& loss, ShapeRule& rule) {
   rule.require(loss.chunk_rows >= 0, "has a negative chunk_rows");
@@ -133,13 +104,21 @@ void check_logits(const Struct& loss, ShapeRule& rule) {
   rule.require(std::isfinite(loss.softcap) && loss.softcap >= 0.0F,
                "has a softcap that is negative or not finite");
   rule.require(!loss.bias || loss.scale == 1.0F, "has a bias and a scale");
+  rule.require(!loss.gain || loss.scale == 1.0F, "has a gain and a scale");
 }
 
-// Operations on a logit for scale or bias, and cap, as the kind softcap counts them, and for what
-// the gradient has of them.
+// Operations on a logit for scale or bias, gain, and cap, as the kind softcap counts them, and for
+// what the gradient has of them.
 template <typename Struct>
 double cap_flops(const Struct& loss) {
-  return (loss.scale != 1.0F || loss.bias ? 1.0 : 0.0) + (loss.softcap > 0.0F ? 6.0 : 0.0);
+  return (loss.scale != 1.0F || loss.bias ? 1.0 : 0.0) + (loss.gain ? 1.0 : 0.0) +
+         (loss.softcap > 0.0F ? 6.0 : 0.0);
+}
+
+// Of what only the training form has: gradients through the cap and the gain, and sums of rows.
+double gradient_flops(const LinearCrossEntropyTrain& loss) {
+  return (loss.softcap > 0.0F ? 4.0 : 0.0) + (loss.gain ? 1.0 : 0.0) +
+         (loss.bias_gradient ? 1.0 : 0.0) + (loss.gain_gradient ? 2.0 : 0.0);
 }
 
 std::string shape_error(const CrossEntropy& loss, const OperationView& view) {
@@ -180,6 +159,7 @@ std::string shape_error(const LinearCrossEntropyTrain& loss, const OperationView
   rule.require(loss.dweight_step >= 0 && loss.rest_dweight_step >= 0,
                "has a negative dweight_step");
   rule.require(loss.bias || !loss.bias_gradient, "makes the gradient of a bias that it has not");
+  rule.require(loss.gain || !loss.gain_gradient, "makes the gradient of a gain that it has not");
   check_linear_reads(loss, view, rule);
   const Tensor& hidden = view[LinearCrossEntropyTrain::kHidden];
   check_losses(loss, view, hidden.shape[0], rule);
@@ -190,11 +170,16 @@ std::string shape_error(const LinearCrossEntropyTrain& loss, const OperationView
     rule.shape({"dweight", dweight}, view[LinearCrossEntropyTrain::kWeight].shape);
     rule.mixed_types({{"hidden", hidden}, {"dweight", dweight}});
   }
-  if (loss.bias && loss.bias_gradient) {
-    const Tensor& dbias = view[LinearCrossEntropyTrain::kDBias];
-    rule.shape({"dbias", dbias}, view[LinearCrossEntropyTrain::kBias].shape);
-    rule.mixed_types({{"hidden", hidden}, {"dbias", dbias}});
-  }
+  const auto check_vector = [&](const char* name, const Tensor& gradient, const Tensor& vector) {
+    rule.shape({name, gradient}, vector.shape);
+    rule.mixed_types({{"hidden", hidden}, {name, gradient}});
+  };
+  if (loss.bias && loss.bias_gradient)
+    check_vector("dbias", view[LinearCrossEntropyTrain::kDBias],
+                 view[LinearCrossEntropyTrain::kBias]);
+  if (loss.gain && loss.gain_gradient)
+    check_vector("dgain", view[LinearCrossEntropyTrain::kDGain],
+                 view[LinearCrossEntropyTrain::kGain]);
   return rule.error();
 }
 
@@ -243,10 +228,9 @@ double bytes_of_parts(const LinearCrossEntropyTrain& loss, const OperationView& 
 }
 
 Cost cost(const LinearCrossEntropyTrain& loss, const OperationView& view, const Extent& extent) {
-  const double of_cap = loss.softcap > 0.0F ? 4.0 : 0.0;
   Cost cost = cost_of_chunks(
       loss, view, extent, products_of(loss),
-      kLossFlops + kGradFlops + cap_flops(loss) + of_cap + (loss.bias_gradient ? 1.0 : 0.0),
+      kLossFlops + kGradFlops + cap_flops(loss) + gradient_flops(loss),
       loss.weight_gradient ? static_cast<double>(view[LinearCrossEntropyTrain::kDWeight].bytes())
                            : 0.0);
   cost.bytes += bytes_of_parts(loss, view, extent);
@@ -274,10 +258,12 @@ void differentiate(const LinearCrossEntropy& loss, const Operation& operation, T
   train.bias = loss.bias;
   train.weight_gradient = tape.wants(weight);
   train.bias_gradient = loss.bias && tape.wants(id_of(operation, LinearCrossEntropy::kBias));
+  train.gain = loss.gain;
+  train.gain_gradient = loss.gain && tape.wants(id_of(operation, LinearCrossEntropy::kGain));
   std::vector<TensorId> writes = operation.writes;  // losses, loss
   const TensorId losses = id_of(operation, LinearCrossEntropy::kLosses);
   const bool is_weighed = tape.is_read(losses);
-  SNUG_CHECK(!is_weighed || !(train.weight_gradient || train.bias_gradient),
+  SNUG_CHECK(!is_weighed || !(train.weight_gradient || train.bias_gradient || train.gain_gradient),
              "a head that trains, whose rows are weighed once their losses are known");
   if (!tape.wants(hidden))
     writes.push_back(tape.temporary("dhidden", input.shape, input.dtype));
@@ -286,51 +272,9 @@ void differentiate(const LinearCrossEntropy& loss, const Operation& operation, T
   if (train.weight_gradient) writes.push_back(tape.contribute(weight));
   if (train.bias_gradient)
     writes.push_back(tape.contribute(id_of(operation, LinearCrossEntropy::kBias)));
+  if (train.gain_gradient)
+    writes.push_back(tape.contribute(id_of(operation, LinearCrossEntropy::kGain)));
   tape.emit(train, operation.reads, std::move(writes));
-}
-
-void expand(const LinearCrossEntropy& loss, const OperationView& view, Builder& builder) {
-  using Loss = LinearCrossEntropy;
-  // A copy: the view may look at the builder's own program.
-  const Operation operation = view.operation;
-  const auto id = [&](const Operand<Loss>& operand) { return id_of(operation, operand); };
-  const bool is_capped = loss.softcap > 0.0F;
-  const TensorId logits = emit_logits(loss, view, builder);
-  const TensorId capped = is_capped ? add_logits(loss, view, builder, "capped") : logits;
-  if (is_capped) builder.emit(Softcap{loss.softcap}, {logits}, {capped});
-  builder.emit(CrossEntropy{}, {capped, id(Loss::kTargets), id(Loss::kInverseTokens)},
-               {id(Loss::kLosses), id(Loss::kLoss)});
-}
-
-void expand(const LinearCrossEntropyTrain& loss, const OperationView& view, Builder& builder) {
-  using Loss = LinearCrossEntropyTrain;
-  // A copy: the view may look at the builder's own program.
-  const Operation operation = view.operation;
-  const auto id = [&](const Operand<Loss>& operand) { return id_of(operation, operand); };
-  const bool is_capped = loss.softcap > 0.0F;
-  const TensorId logits = emit_logits(loss, view, builder);
-  const TensorId dlogits = add_logits(loss, view, builder, "dlogits");
-  const TensorId capped = is_capped ? add_logits(loss, view, builder, "capped") : logits;
-  const TensorId dcapped = is_capped ? add_logits(loss, view, builder, "dcapped") : dlogits;
-  const std::vector<TensorId> scored{capped, id(Loss::kTargets), id(Loss::kInverseTokens)};
-  if (is_capped) builder.emit(Softcap{loss.softcap}, {logits}, {capped});
-  builder.emit(CrossEntropy{}, scored, {id(Loss::kLosses), id(Loss::kLoss)});
-  builder.emit(CrossEntropyGrad{}, scored, {dcapped});
-  if (is_capped) builder.emit(SoftcapGrad{loss.softcap}, {dcapped, capped}, {dlogits});
-  Matmul hidden_product;
-  hidden_product.alpha = loss.scale;
-  builder.emit(hidden_product, {dlogits, id(Loss::kWeight)}, {id(Loss::kDHidden)});
-  if (loss.bias_gradient) builder.emit(SumRows{}, {dlogits}, {id(Loss::kDBias)});
-  if (!loss.weight_gradient) return;
-  Matmul weight_product;
-  weight_product.transpose_a = true;
-  weight_product.alpha = loss.scale;
-  weight_product.accumulate = loss.accumulate;
-  const TensorId dweight = id(Loss::kDWeight);
-  if (loss.accumulate)
-    builder.emit(weight_product, {dlogits, id(Loss::kHidden)}, {}, {dweight});
-  else
-    builder.emit(weight_product, {dlogits, id(Loss::kHidden)}, {dweight});
 }
 
 template <typename Struct>
@@ -391,9 +335,9 @@ std::vector<int64_t> pieces_of(const LinearCrossEntropyTrain& loss, const Operat
 
 SNUG_DEFINE_KIND(CrossEntropy, .differentiate = differentiate, .extent_of = extent_of);
 SNUG_DEFINE_KIND(CrossEntropyGrad, .extent_of = extent_of);
-SNUG_DEFINE_KIND(LinearCrossEntropy, .differentiate = differentiate, .expand = expand,
+SNUG_DEFINE_KIND(LinearCrossEntropy, .differentiate = differentiate, .expand = expand_loss,
                  .extent_of = extent_of, .pieces_of = pieces_of, .rate_key = rate_key);
-SNUG_DEFINE_KIND(LinearCrossEntropyTrain, .expand = expand, .extent_of = extent_of,
+SNUG_DEFINE_KIND(LinearCrossEntropyTrain, .expand = expand_loss, .extent_of = extent_of,
                  .pieces_of = pieces_of, .rate_key = rate_key);
 
 }  // namespace snug::program

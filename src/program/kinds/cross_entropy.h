@@ -78,9 +78,9 @@ std::vector<int64_t> chunk_sizes(LossAlgorithm algorithm, int64_t chunk_rows, in
 
 // Fused: matmul (transpose_b) then cross_entropy, in chunks of rows that carry loss, so that at
 // most chunk_rows x vocab logits exist. reads: hidden (tokens, d), weight (vocab, d), targets,
-// inverse_tokens, then bias (vocab) if `bias`. writes: losses, loss. Logits are `scale` hidden
-// weight^T, or hidden weight^T + bias, which has no scale; with softcap c > 0 each is then c
-// tanh(logit / c), as the kind softcap has it.
+// inverse_tokens, then bias (vocab) if `bias` and gain (vocab) if `gain`. writes: losses, loss.
+// Logits are `scale` hidden weight^T, or (hidden weight^T [+ bias]) [* gain], which has no scale;
+// with softcap c > 0 each is then c tanh(logit / c), as the kind softcap has it.
 // The target decides what computes the products of every chunk: the logits and, in the training
 // form, the gradients of hidden and weight. Where it divides the vocabulary into blocks of
 // block_columns (0: it does not), the last block, if it is narrower, has the algorithms named
@@ -95,6 +95,7 @@ struct LinearCrossEntropy {
   float scale = 1.0F;
   float softcap = 0.0F;
   bool bias = false;
+  bool gain = false;
   bool operator==(const LinearCrossEntropy&) const = default;
   static constexpr auto kFields =
       std::tuple{Field{"chunk_rows", &LinearCrossEntropy::chunk_rows},
@@ -105,16 +106,18 @@ struct LinearCrossEntropy {
                  Field{"rest_logits_algorithm", &LinearCrossEntropy::rest_logits_algorithm},
                  Field{"scale", &LinearCrossEntropy::scale},
                  Field{"softcap", &LinearCrossEntropy::softcap},
-                 Field{"bias", &LinearCrossEntropy::bias}};
+                 Field{"bias", &LinearCrossEntropy::bias},
+                 Field{"gain", &LinearCrossEntropy::gain}};
   static constexpr auto kHidden = read<LinearCrossEntropy>(0, "hidden");
   static constexpr auto kWeight = read<LinearCrossEntropy>(1, "weight");
   static constexpr auto kTargets = read<LinearCrossEntropy>(2, "targets");
   static constexpr auto kInverseTokens = read<LinearCrossEntropy>(3, "inverse_tokens");
   static constexpr auto kBias = read<LinearCrossEntropy>(4, "bias", &LinearCrossEntropy::bias);
-  static constexpr auto kLosses = write<LinearCrossEntropy>(5, "losses");
-  static constexpr auto kLoss = write<LinearCrossEntropy>(6, "loss");
+  static constexpr auto kGain = read<LinearCrossEntropy>(5, "gain", &LinearCrossEntropy::gain);
+  static constexpr auto kLosses = write<LinearCrossEntropy>(6, "losses");
+  static constexpr auto kLoss = write<LinearCrossEntropy>(7, "loss");
   static constexpr std::array kOperands{kHidden, kWeight, kTargets, kInverseTokens,
-                                        kBias,   kLosses, kLoss};
+                                        kBias,   kGain,   kLosses,  kLoss};
   static constexpr Traits kTraits{.loss_factors = {kInverseTokens.name},
                                   .has_training_form = true,
                                   .is_fused = true,
@@ -125,8 +128,9 @@ struct LinearCrossEntropy {
 
 // The training form: makes the gradient in the forward pass. reads as LinearCrossEntropy. writes:
 // losses, loss, dhidden, then dweight (vocab, d) if `weight_gradient`; with `accumulate` dweight is
-// updated instead; then dbias (vocab) if `bias_gradient`. Expansion: matmul, [add_bias,] [softcap,]
-// cross_entropy, cross_entropy_grad, [softcap_grad,] matmul, matmul, [sum_rows]. Of the rows of a
+// updated instead; then dbias (vocab) if `bias_gradient` and dgain (vocab) if `gain_gradient`.
+// Expansion: matmul, [add_bias,] [scale_columns,] [softcap,] cross_entropy, cross_entropy_grad,
+// [softcap_grad,] [column_gain_grad,] [scale_columns,] matmul, matmul, [sum_rows]. Of the rows of a
 // chunk at most dweight_step are summed before the gradient of the weight is read and written
 // again; 0: all.
 struct LinearCrossEntropyTrain {
@@ -148,6 +152,8 @@ struct LinearCrossEntropyTrain {
   float softcap = 0.0F;
   bool bias = false;
   bool bias_gradient = false;
+  bool gain = false;
+  bool gain_gradient = false;
   bool operator==(const LinearCrossEntropyTrain&) const = default;
   static constexpr auto kFields =
       std::tuple{Field{"chunk_rows", &LinearCrossEntropyTrain::chunk_rows},
@@ -167,23 +173,29 @@ struct LinearCrossEntropyTrain {
                  Field{"scale", &LinearCrossEntropyTrain::scale},
                  Field{"softcap", &LinearCrossEntropyTrain::softcap},
                  Field{"bias", &LinearCrossEntropyTrain::bias},
-                 Field{"bias_gradient", &LinearCrossEntropyTrain::bias_gradient}};
+                 Field{"bias_gradient", &LinearCrossEntropyTrain::bias_gradient},
+                 Field{"gain", &LinearCrossEntropyTrain::gain},
+                 Field{"gain_gradient", &LinearCrossEntropyTrain::gain_gradient}};
   static constexpr auto kHidden = read<LinearCrossEntropyTrain>(0, "hidden");
   static constexpr auto kWeight = read<LinearCrossEntropyTrain>(1, "weight");
   static constexpr auto kTargets = read<LinearCrossEntropyTrain>(2, "targets");
   static constexpr auto kInverseTokens = read<LinearCrossEntropyTrain>(3, "inverse_tokens");
   static constexpr auto kBias =
       read<LinearCrossEntropyTrain>(4, "bias", &LinearCrossEntropyTrain::bias);
-  static constexpr auto kLosses = write<LinearCrossEntropyTrain>(5, "losses");
-  static constexpr auto kLoss = write<LinearCrossEntropyTrain>(6, "loss");
-  static constexpr auto kDHidden = write<LinearCrossEntropyTrain>(7, "dhidden");
+  static constexpr auto kGain =
+      read<LinearCrossEntropyTrain>(5, "gain", &LinearCrossEntropyTrain::gain);
+  static constexpr auto kLosses = write<LinearCrossEntropyTrain>(6, "losses");
+  static constexpr auto kLoss = write<LinearCrossEntropyTrain>(7, "loss");
+  static constexpr auto kDHidden = write<LinearCrossEntropyTrain>(8, "dhidden");
   static constexpr auto kDWeight =
-      write_or_update<LinearCrossEntropyTrain>(8, "dweight", &LinearCrossEntropyTrain::accumulate,
+      write_or_update<LinearCrossEntropyTrain>(9, "dweight", &LinearCrossEntropyTrain::accumulate,
                                                &LinearCrossEntropyTrain::weight_gradient);
   static constexpr auto kDBias =
-      write<LinearCrossEntropyTrain>(9, "dbias", &LinearCrossEntropyTrain::bias_gradient);
-  static constexpr std::array kOperands{kHidden, kWeight, kTargets, kInverseTokens, kBias,
-                                        kLosses, kLoss,   kDHidden, kDWeight,       kDBias};
+      write<LinearCrossEntropyTrain>(10, "dbias", &LinearCrossEntropyTrain::bias_gradient);
+  static constexpr auto kDGain =
+      write<LinearCrossEntropyTrain>(11, "dgain", &LinearCrossEntropyTrain::gain_gradient);
+  static constexpr std::array kOperands{kHidden, kWeight, kTargets, kInverseTokens, kBias,  kGain,
+                                        kLosses, kLoss,   kDHidden, kDWeight,       kDBias, kDGain};
   static constexpr Traits kTraits{
       .is_fused = true,
       .extents = {kTargets.name},

@@ -25,12 +25,15 @@ int64_t loss_bytes(const LossTensors& form, const Card& card) {
   return LossLayout(form).library() + card.product_workspace_bytes;
 }
 
-// Besides products: rows are gathered, given a bias where there is one, and turned into losses; for
-// gradients there are a scatter, and two stages of sums for the bias's.
+// Besides products: rows are gathered, given a bias and a gain where there are, and turned into
+// losses; for gradients there are a scatter, the gain's factors, and two stages of sums for those
+// of bias and gain.
 int32_t own_launches(const LossTensors& form) {
-  const int32_t of_losses = form.bias == nullptr ? 2 : 3;
+  const int32_t of_gain = form.gain == nullptr ? 0 : 1;
+  const int32_t of_losses = 2 + (form.bias == nullptr ? 0 : 1) + of_gain;
   if (form.dhidden == nullptr) return of_losses;
-  return of_losses + 1 + (form.dbias == nullptr ? 0 : 2);
+  return of_losses + 1 + of_gain + (form.dbias == nullptr ? 0 : 2) +
+         (form.dgain == nullptr ? 0 : 2);
 }
 
 // How many rows a chunk has decides nothing: what the own kernel computes depends on the columns of
@@ -61,15 +64,21 @@ LossLayout::LossLayout(const LossTensors& form)
       width(form.hidden.shape[1]),
       chunk_rows(form.chunk_rows > 0 ? std::min(form.chunk_rows, tokens) : tokens),
       hidden_bytes(base::size_of(form.hidden.dtype)),
-      sums_bytes(form.dbias == nullptr ? 0 : column_sums_bytes(chunk_rows, vocab)) {}
+      sums_bytes(form.dbias == nullptr && form.dgain == nullptr
+                     ? 0
+                     : column_sums_bytes(chunk_rows, vocab)),
+      keeps_product(form.dgain != nullptr) {}
 
 int64_t LossLayout::numbers() const { return kArenaAlignment; }
 int64_t LossLayout::hidden() const {
   return numbers() + aligned(tokens * int64_t{sizeof(int32_t)});
 }
 int64_t LossLayout::logits() const { return hidden() + aligned(chunk_rows * width * hidden_bytes); }
+int64_t LossLayout::product() const {
+  return logits() + (keeps_product ? aligned(chunk_rows * vocab * int64_t{sizeof(float)}) : 0);
+}
 int64_t LossLayout::sums() const {
-  return logits() + aligned(chunk_rows * vocab * int64_t{sizeof(float)});
+  return product() + aligned(chunk_rows * vocab * int64_t{sizeof(float)});
 }
 int64_t LossLayout::library() const { return sums() + aligned(sums_bytes); }
 

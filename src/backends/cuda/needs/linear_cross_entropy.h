@@ -33,15 +33,17 @@ auto form_of(const Loss& loss, const Source& source) {
 }
 
 // In this order, after a count of rows: which rows carry loss, a chunk's rows of hidden, its
-// logits in f32, sums of blocks of rows of their gradients where a bias has one, the library's own
-// scratch.
+// logits in f32, what they are before a gain whose gradient is made, sums of blocks of rows of
+// their gradients where a bias or a gain has one, the library's own scratch.
 struct LossLayout {
   int64_t tokens, vocab, width, chunk_rows, hidden_bytes, sums_bytes;
+  bool keeps_product;
 
   explicit LossLayout(const LossForm<program::Tensor>& form);
   int64_t numbers() const;
   int64_t hidden() const;
   int64_t logits() const;
+  int64_t product() const;  // that of the logits where they take its place
   int64_t sums() const;
   int64_t library() const;
 };
