@@ -59,8 +59,10 @@ def makers() -> dict:
     found["curve_qlora"] = qlora.make_curve
     found |= {name: functools.partial(shards.make, name) for name in shards.STORED}
     found["dpo"] = preference.make_loss
+    found["dpo_full"] = functools.partial(preference.make_loss, name="dpo_full", full_model="gpt2")
     found["mxfp4"] = mxfp4.make
     found["orpo"] = orpo.make_loss
+    found["orpo_full"] = functools.partial(orpo.make_loss, name="orpo_full", full_model="phi")
     found["preference_data"] = preference.make_data
     found["kto"] = functools.partial(kto.make_loss, "kto", 5003)
     found["kto_clamped"] = functools.partial(kto.make_loss, "kto_clamped", 5006)

@@ -1,7 +1,6 @@
 """The loss of the odds of pairs of answers, with its gradients and what is measured of them, as TRL's ORPOTrainer computes
 them of the pairs of preference.py."""
 
-import json
 import pathlib
 import tempfile
 
@@ -20,15 +19,16 @@ from preference import ADAPTER, BETA, LENGTH, MODEL, PAIRS, TOKENIZER
 MEASURES = (*preference.MEASURES, "nll_loss", "log_odds_ratio", "log_odds_chosen")
 
 
-def trainer_of(folder: str, tokenizer) -> ORPOTrainer:
-    """A trainer of the tiny model with the adapter of another golden."""
-    model = tiny_models.build(MODEL)
+def trainer_of(folder: str, tokenizer, full_model: str = "") -> ORPOTrainer:
+    """A trainer of the tiny model with the adapter of another golden, or of all weights of full_model."""
+    model = tiny_models.build(full_model or MODEL)
     config = ORPOConfig(output_dir=folder, beta=BETA, max_length=LENGTH, bf16=False, use_cpu=True, report_to="none",
                         gradient_checkpointing=False, disable_tqdm=True)
-    options = LoraConfig(task_type="CAUSAL_LM", lora_dropout=0.0, bias="none", **preference.OPTIONS)
+    options = None if full_model else LoraConfig(task_type="CAUSAL_LM", lora_dropout=0.0, bias="none", **preference.OPTIONS)
     trainer = ORPOTrainer(model, args=config, train_dataset=Dataset.from_list(preference.TEXTS[:2]),
                           processing_class=tokenizer, peft_config=options)
-    set_peft_model_state_dict(trainer.model, load_file(f"tests/goldens/{ADAPTER}/adapter/adapter_model.safetensors"))
+    if not full_model:
+        set_peft_model_state_dict(trainer.model, load_file(f"tests/goldens/{ADAPTER}/adapter/adapter_model.safetensors"))
     return trainer
 
 
@@ -49,9 +49,9 @@ def padded(examples: list) -> dict:
     return batch
 
 
-def make_loss(root: pathlib.Path) -> str:
+def make_loss(root: pathlib.Path, name: str = "orpo", full_model: str = "") -> str:
     with tempfile.TemporaryDirectory() as folder:
-        trainer = trainer_of(folder, AutoTokenizer.from_pretrained(TOKENIZER))
+        trainer = trainer_of(folder, AutoTokenizer.from_pretrained(TOKENIZER), full_model)
         examples = preference.pairs(trainer.model.config.vocab_size)
         trainer.model.train()
         loss, metrics = trainer.get_batch_loss_metrics(trainer.model, padded(examples))
@@ -59,11 +59,9 @@ def make_loss(root: pathlib.Path) -> str:
     rows = preference.packed(examples, learns_prompts=True)
     answers = rows["bounds"].reshape(len(examples), 2, 2).clone()
     answers[:, :, 0] += torch.tensor([max(0, len(example["prompt_ids"]) - 1) for example in examples])[:, None]
-    golden_io.write(root / "orpo" / "golden.safetensors", {
+    golden_io.write(root / name / "golden.safetensors", {
         **rows, "answers": answers.flatten(0, 1), "loss": loss.reshape(1),
-        "measures": torch.tensor([metrics[name] for name in MEASURES]), **golden_io.gradients(trainer.model),
+        "measures": torch.tensor([metrics[each] for each in MEASURES]), **golden_io.gradients(trainer.model),
     })
-    (root / "orpo" / "settings.json").write_text(json.dumps(
-        {"model": f"tests/goldens/{MODEL}/model", "adapter": f"tests/goldens/{ADAPTER}/adapter", "beta": BETA,
-         "max_length": LENGTH, "pairs": len(PAIRS)}, indent=1) + "\n")
-    return f"orpo: loss {float(loss.detach()):.6f}, nll {metrics['nll_loss']:.4f}, log odds {metrics['log_odds_chosen']:.4f}"
+    preference.write_settings(root / name, full_model)
+    return f"{name}: loss {float(loss.detach()):.6f}, nll {metrics['nll_loss']:.4f}, log odds {metrics['log_odds_chosen']:.4f}"

@@ -54,16 +54,35 @@ CHATS = [
 ]
 
 
-def trainer_of(folder: str, records: list, tokenizer, length: int) -> DPOTrainer:
-    """A trainer of the tiny model with the adapter of another golden, whose reference is the model without it."""
-    model = tiny_models.build(MODEL)
-    model.config._name_or_path = model.name_or_path = f"tests/goldens/{MODEL}/model"
-    options = LoraConfig(task_type="CAUSAL_LM", lora_dropout=0.0, bias="none", **OPTIONS)
+def write_settings(folder: pathlib.Path, full_model: str = "") -> None:
+    """What a golden of pairs was made of; without an adapter where all weights of full_model train."""
+    (folder / "settings.json").write_text(json.dumps(
+        {"model": f"tests/goldens/{full_model or MODEL}/model", "adapter": "" if full_model else f"tests/goldens/{ADAPTER}/adapter",
+         "beta": BETA, "max_length": LENGTH, "pairs": len(PAIRS)}, indent=1) + "\n")
+
+
+def other_weights(name: str):
+    """The tiny model with other weights, which one that trains whole is compared with."""
+    model = tiny_models.build(name)
+    generator = torch.Generator().manual_seed(5002)
+    with torch.no_grad():
+        for _, weight in sorted(model.named_parameters()):
+            weight.add_(0.05 * torch.randn(weight.shape, generator=generator))
+    return model
+
+
+def trainer_of(folder: str, records: list, tokenizer, length: int, full_model: str = "") -> DPOTrainer:
+    """A trainer of the tiny model with the adapter of another golden, whose reference is the model without it, or of all
+    weights of full_model, whose reference has other weights."""
+    model = tiny_models.build(full_model or MODEL)
+    model.config._name_or_path = model.name_or_path = f"tests/goldens/{full_model or MODEL}/model"
+    options = None if full_model else LoraConfig(task_type="CAUSAL_LM", lora_dropout=0.0, bias="none", **OPTIONS)
     config = DPOConfig(output_dir=folder, beta=BETA, max_length=length, bf16=False, use_cpu=True, report_to="none",
                        gradient_checkpointing=False, disable_tqdm=True)
-    trainer = DPOTrainer(model, args=config, train_dataset=Dataset.from_list(records), processing_class=tokenizer,
-                         peft_config=options)
-    set_peft_model_state_dict(trainer.model, load_file(f"tests/goldens/{ADAPTER}/adapter/adapter_model.safetensors"))
+    trainer = DPOTrainer(model, ref_model=other_weights(full_model) if full_model else None, args=config,
+                         train_dataset=Dataset.from_list(records), processing_class=tokenizer, peft_config=options)
+    if not full_model:
+        set_peft_model_state_dict(trainer.model, load_file(f"tests/goldens/{ADAPTER}/adapter/adapter_model.safetensors"))
     return trainer
 
 
@@ -97,25 +116,23 @@ def packed(examples: list, learns_prompts: bool = False) -> dict:
             (("ids", ids), ("targets", targets), ("positions", positions), ("bounds", bounds))}
 
 
-def make_loss(root: pathlib.Path) -> str:
+def make_loss(root: pathlib.Path, name: str = "dpo", full_model: str = "") -> str:
     tokenizer = AutoTokenizer.from_pretrained(TOKENIZER)
     with tempfile.TemporaryDirectory() as folder:
-        trainer = trainer_of(folder, TEXTS[:2], tokenizer, LENGTH)
+        trainer = trainer_of(folder, TEXTS[:2], tokenizer, LENGTH, full_model)
         examples = pairs(trainer.model.config.vocab_size)
         inputs = DataCollatorForPreference(pad_token_id=0, max_length=LENGTH)(examples)
         trainer.model.train()
         loss = trainer.compute_loss(trainer.model, inputs)
         loss.backward()
-        measured = [trainer._metrics["train"][name][0] for name in MEASURES]
-        reference = torch.stack(trainer.compute_ref_log_probs(trainer.model, inputs), dim=1)
-    golden_io.write(root / "dpo" / "golden.safetensors", {
+        measured = [trainer._metrics["train"][each][0] for each in MEASURES]
+        reference = torch.stack(trainer.compute_ref_log_probs(trainer.model if not full_model else trainer.ref_model, inputs), dim=1)
+    golden_io.write(root / name / "golden.safetensors", {
         **packed(examples), "loss": loss.reshape(1), "measures": torch.tensor(measured),
         "reference": reference.flatten(), **golden_io.gradients(trainer.model),
     })
-    (root / "dpo" / "settings.json").write_text(json.dumps(
-        {"model": f"tests/goldens/{MODEL}/model", "adapter": f"tests/goldens/{ADAPTER}/adapter", "beta": BETA,
-         "max_length": LENGTH, "pairs": len(PAIRS)}, indent=1) + "\n")
-    return f"dpo: loss {float(loss.detach()):.6f}, accuracy {measured[2]:.2f}, margin {measured[3]:.4f}"
+    write_settings(root / name, full_model)
+    return f"{name}: loss {float(loss.detach()):.6f}, accuracy {measured[2]:.2f}, margin {measured[3]:.4f}"
 
 
 def make_data(root: pathlib.Path) -> str:

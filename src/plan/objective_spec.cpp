@@ -6,8 +6,6 @@
 #include <string>
 
 #include "formats/recipe_keys.h"
-#include "models/families.h"
-#include "models/weights.h"
 
 namespace snug::plan {
 namespace {
@@ -105,24 +103,6 @@ void check_balance(const Recipe& recipe, const TrainingSpec& spec) {
                           base::word_of(recipe.objective)));
 }
 
-// A head's gradient is a sum over rows, whose weights are known when all losses are.
-void check_head(const Recipe& recipe, const TrainingSpec& spec) {
-  const models::Stack stack = models::stack_of(spec.model);
-  const std::string head =
-      stack.tied_head ? models::embedding_weight(stack) : models::head_weight(stack);
-  const auto is_frozen = [&](const std::string& name) {
-    return std::find(spec.frozen.begin(), spec.frozen.end(), name) != spec.frozen.end();
-  };
-  if (is_frozen(head) && (!stack.head_bias || is_frozen(models::bias_name(stack.head)))) return;
-  recipe.fail("objective",
-              fmt::format("is {}, which does not train the head ({}) yet; use method=lora, or "
-                          "method=full with freeze_modules={}{}",
-                          base::word_of(recipe.objective), head, head,
-                          objective_row(recipe).compares && !recipe.precompute_ref_log_probs
-                              ? " precompute_ref_log_probs=true"
-                              : ""));
-}
-
 ReferenceModel reference_of(const Recipe& recipe, const TrainingSpec& spec) {
   if (recipe.precompute_ref_log_probs) return ReferenceModel::kept;
   const std::string_view word = base::word_of(recipe.objective);
@@ -136,6 +116,12 @@ ReferenceModel reference_of(const Recipe& recipe, const TrainingSpec& spec) {
     recipe.fail("adapter",
                 fmt::format("is given, and objective={} compares with the model as it begins, "
                             "that adapter on; set precompute_ref_log_probs=true",
+                            word));
+  if (!spec.lora.modules_to_save.empty())
+    recipe.fail("modules_to_save",
+                fmt::format("is given, and objective={} compares with the model as it begins, "
+                            "whose weights are those that modules_to_save trains; set "
+                            "precompute_ref_log_probs=true",
                             word));
   return ReferenceModel::adapter_off;
 }
@@ -197,13 +183,6 @@ methods::ObjectiveOptions objective_options(const Recipe& recipe, const Training
                 fmt::format("is {}, which trains something of the head, and objective={} does not "
                             "train it yet; use method=adapter, or lora",
                             base::word_of(spec.method), base::word_of(recipe.objective)));
-  if (!spec.is_adapted()) check_head(recipe, spec);
-  if (objective.compares && !spec.lora.modules_to_save.empty())
-    recipe.fail("modules_to_save",
-                fmt::format("is given, but objective={} compares with the model without its "
-                            "adapter, whose weights are those that modules_to_save trains; leave "
-                            "it out",
-                            base::word_of(recipe.objective)));
   return {.kind = recipe.objective,
           .reference = objective.compares ? reference_of(recipe, spec) : ReferenceModel::none,
           .beta = recipe.beta,

@@ -13,6 +13,12 @@ struct Size {
 
 constexpr Size kSizes[]{{1, 3}, {3, 17}, {17, 65}, {65, 129}, {130, 1000}, {4, 5003}, {3, 20004}};
 
+// What each token counts: one number, or numbers of both signs.
+TensorId add_factors(CaseBuilder& builder, Random& random, int64_t tokens, bool each) {
+  if (!each) return builder.measure({1}, {0.125});
+  return builder.measure({tokens}, normal(random, tokens, 0.0, 0.25));
+}
+
 // How many targets carry loss.
 enum class Trained { none, some, all };
 
@@ -32,16 +38,18 @@ std::string name_of(const Size& size, Trained trained) {
 }
 
 // Logits in f32 too, as they leave a bf16 product.
-void add_plain(CaseList& list, const Size& size, Trained trained, double deviation, DType type) {
+void add_plain(CaseList& list, const Size& size, Trained trained, double deviation, DType type,
+               bool each = false) {
   const Shape shape{size.tokens, size.vocab};
   const Values logits = normal(list.random, shape.elements(), 0.0, deviation);
   const Values targets = targets_of(list.random, size, trained);
-  const std::string name = fmt::format("{} deviation {}", name_of(size, trained), deviation);
+  const std::string name =
+      fmt::format("{} deviation {}{}", name_of(size, trained), deviation, each ? ", weighed" : "");
   {
     CaseBuilder builder = list.builder();
     const std::vector<TensorId> reads{builder.input(shape, type, logits),
                                       builder.index({size.tokens}, targets),
-                                      builder.measure({1}, {0.125})};
+                                      add_factors(builder, list.random, size.tokens, each)};
     const auto losses = builder.output_measure({size.tokens});
     const auto loss = builder.output_measure({1});
     list.add(builder.finish(name, program::CrossEntropy{}, reads, {losses, loss}));
@@ -49,7 +57,7 @@ void add_plain(CaseList& list, const Size& size, Trained trained, double deviati
   CaseBuilder builder = list.builder();
   const std::vector<TensorId> reads{builder.input(shape, type, logits),
                                     builder.index({size.tokens}, targets),
-                                    builder.measure({1}, {0.125})};
+                                    add_factors(builder, list.random, size.tokens, each)};
   const auto dlogits = builder.output_activation(shape);
   list.add(builder.finish(name, program::CrossEntropyGrad{}, reads, {dlogits}));
 }
@@ -60,20 +68,21 @@ struct LogitForm {
   float softcap = 0.0F;
   bool bias = false;
   bool gain = false;
+  bool each = false;  // token counts what it counts
 };
 
 void add_linear(CaseList& list, const Size& size, int64_t width, Trained trained, int64_t chunk,
                 const LogitForm& form = {}) {
-  const std::string name =
-      fmt::format("{}, width {}, chunks of {}{}{}{}{}", name_of(size, trained), width, chunk,
-                  form.scale != 1 ? fmt::format(", times {}", form.scale) : "",
-                  form.softcap > 0 ? fmt::format(", softcap {}", form.softcap) : "",
-                  form.bias ? ", bias" : "", form.gain ? ", gain" : "");
+  const std::string name = fmt::format(
+      "{}, width {}, chunks of {}{}{}{}{}", name_of(size, trained), width, chunk,
+      form.scale != 1 ? fmt::format(", times {}", form.scale) : "",
+      form.softcap > 0 ? fmt::format(", softcap {}", form.softcap) : "", form.bias ? ", bias" : "",
+      form.gain ? ", gain" : "", form.each ? ", weighed" : "");
   const auto add_reads = [&](CaseBuilder& builder) {
     std::vector<TensorId> reads{
         builder.activation({size.tokens, width}), builder.weight({size.vocab, width}, 0.0, 0.2),
         builder.index({size.tokens}, targets_of(list.random, size, trained)),
-        builder.measure({1}, {0.125})};
+        add_factors(builder, list.random, size.tokens, form.each)};
     if (form.bias) reads.push_back(builder.weight({size.vocab}, 0.0, 0.5));
     if (form.gain) reads.push_back(builder.weight({size.vocab}, 1.0, 0.25));
     return reads;
@@ -125,6 +134,7 @@ void add_cases(CaseList& list) {
       add_plain(list, size, trained, 1.0, list.types.activation);
       // Steep logits; a lone row might have a loss of zero except for rounding.
       if (size.tokens >= 17) add_plain(list, size, trained, 20.0, DType::f32);
+      if (size.tokens > 1) add_plain(list, size, trained, 1.0, list.types.activation, true);
     }
   for (const Trained trained : {Trained::none, Trained::some, Trained::all}) {
     add_linear(list, {1, 17}, 8, trained, 1);
@@ -137,7 +147,9 @@ void add_cases(CaseList& list) {
     for (const LogitForm& form :
          {LogitForm{0.5F, 0.0F}, LogitForm{1.0F, 1.5F}, LogitForm{2.0F, 1.0F},
           LogitForm{.bias = true}, LogitForm{1.0F, 1.5F, true}, LogitForm{.gain = true},
-          LogitForm{.bias = true, .gain = true}, LogitForm{1.0F, 1.5F, true, true}}) {
+          LogitForm{.bias = true, .gain = true}, LogitForm{1.0F, 1.5F, true, true},
+          LogitForm{.each = true}, LogitForm{.scale = 0.5F, .softcap = 1.5F, .each = true},
+          LogitForm{.bias = true, .gain = true, .each = true}}) {
       add_linear(list, {17, 65}, 16, trained, 4, form);
       add_linear(list, {66, 130}, 64, trained, 0, form);
     }

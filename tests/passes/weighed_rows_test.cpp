@@ -56,6 +56,30 @@ TEST(WeighedRows, AreThoseOfTheHeadsGradient) {
   }
 }
 
+// The gradient of a head that trains is a sum over rows, which has to wait for what each counts.
+TEST(WeighedRows, AHeadThatTrainsIsMultipliedOnceMore) {
+  const Program forward = parse(kPairs);
+  for (const bool accumulate : {false, true}) {
+    const Program result = differentiate(
+        forward, std::array{forward.find("a"), forward.find("head")}, {.accumulate = accumulate});
+    EXPECT_EQ(program::verify(result), std::vector<std::string>{});
+    const std::string text = print(result);
+    size_t last = 0;
+    for (const char* step :
+         {"= linear_cross_entropy(", "= dpo(", "= dpo_grad(", "= spread_segments(",
+          "= linear_cross_entropy_train(", "= matmul(a=d.y"}) {
+      const size_t found = text.find(step);
+      ASSERT_NE(found, std::string::npos) << step << " in\n" << text;
+      EXPECT_LT(last, found) << step;
+      last = found;
+    }
+    EXPECT_EQ(count(text, "= weigh_rows("), 0U);
+    EXPECT_NE(text.find("inverse_tokens=d.losses"), std::string::npos) << text;
+    EXPECT_NE(text.find("gradient.head"), std::string::npos);
+    EXPECT_EQ(count(text, "accumulate(x="), accumulate ? 4U : 0U);
+  }
+}
+
 // What two sums are made of has one gradient, which weighs the rows once.
 TEST(WeighedRows, AreWeighedByAllSumsOfTheirLosses) {
   std::string text(kPairs);

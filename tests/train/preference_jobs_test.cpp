@@ -101,6 +101,11 @@ void expect_movement(const RankRun& run) {
 constexpr const char* kFrozenHead =
     "method=full freeze_modules=lm_head.weight precompute_ref_log_probs=true";
 
+// Of the pairs twelve examples with labels. Rows of one example each, whose other answers do not
+// follow from the micro-batch.
+const std::string kLabelled = " objective=kto undesirable_weight=0.5 packing=true max_segments=2 ";
+constexpr size_t kDivergence = 5;  // among the measures
+
 void expect_near(const RankRun& one, const RankRun& many) {
   const Distance apart = distance(one, many);
   EXPECT_LE(apart.loss, 1e-5);
@@ -213,6 +218,39 @@ TEST_F(PreferenceJobs, OddsAreThoseOfTheTokensOfAnswers) {
   }
 }
 
+// The head's gradient is made where the backward pass begins, of untied and of tied heads, in full
+// training and next to LoRA.
+TEST_F(PreferenceJobs, AHeadThatTrainsLearnsInEveryFormOfTheJob) {
+  const std::string lora = "method=lora modules_to_save=lm_head ";
+  for (const std::string& method :
+       {std::string("method=full objective=orpo "), lora + "objective=orpo ",
+        std::string("method=full precompute_ref_log_probs=true "),
+        lora + "precompute_ref_log_probs=true ",
+        "method=full precompute_ref_log_probs=true per_device_train_batch_size=2" + kLabelled}) {
+    const std::string start = method + " gradient_accumulation_steps=2 ";
+    const RankRun plain = run(start + "recompute=keep_all");
+    EXPECT_GT(std::abs(plain.losses.back() - plain.losses.front()), 1e-3);
+    for (const char* form :
+         {"recompute=layer activation_offloading=true",
+          "offload_params=true offload_optimizer=stream offload_threshold=100B recompute=layer"}) {
+      SCOPED_TRACE(fmt::format("{} {}", method, form));
+      const Distance apart = distance(plain, run(start + form));
+      EXPECT_EQ(apart.loss, 0);
+      EXPECT_EQ(apart.measure, 0);
+      EXPECT_EQ(apart.weight, 0);
+    }
+    const std::string clip = method + " max_grad_norm=0 ";
+    EXPECT_EQ(distance(run(clip), run(clip + "optim_in_backward=true")).weight, 0);
+    if (method.ends_with(kLabelled)) continue;  // their estimate is of a micro-batch
+    for (const char* strategy : {"ddp", "zero1", "zero2", "full_shard"}) {
+      SCOPED_TRACE(fmt::format("{} {}", method, strategy));
+      const RankRun many = run(fmt::format("{} strategy={}", method, strategy), 2);
+      expect_near(plain, many);
+      for (const int64_t sent : many.sent_bytes) EXPECT_EQ(sent, many.planned_bytes);
+    }
+  }
+}
+
 // A loss of two means, of tokens and of pairs, without a reference.
 TEST_F(PreferenceJobs, OddsAreLearnedInEveryFormOfTheJob) {
   const std::string full = "method=full freeze_modules=lm_head.weight";
@@ -240,11 +278,6 @@ TEST_F(PreferenceJobs, OddsAreLearnedInEveryFormOfTheJob) {
   const std::string all = "method=qlora objective=orpo max_length=160 ";
   expect_near(run(all + "per_device_train_batch_size=6"), run(all + "packing=true"));
 }
-
-// Of the pairs twelve examples with labels. Rows of one example each, whose other answers do not
-// follow from the micro-batch.
-const std::string kLabelled = " objective=kto undesirable_weight=0.5 packing=true max_segments=2 ";
-constexpr size_t kDivergence = 5;  // among the measures
 
 TEST_F(PreferenceJobs, LabelsAreLearnedOnSeveralRanks) {
   for (const std::string& method :

@@ -22,15 +22,15 @@ void run(const program::CrossEntropy&, const Invocation& invocation, CpuContext&
     losses[t] =
         statistics_of(row, *context.kernels.softmax).loss(logit_at(row.data, row.element, target));
   });
-  const float inverse_tokens = *invocation[program::CrossEntropy::kInverseTokens].as<float>();
-  sum_losses(losses, logits.rows, inverse_tokens, invocation[program::CrossEntropy::kLoss]);
+  sum_losses(losses, logits.rows, factors_of(invocation[program::CrossEntropy::kInverseTokens]),
+             invocation[program::CrossEntropy::kLoss]);
 }
 
 void run(const program::CrossEntropyGrad&, const Invocation& invocation, CpuContext& context) {
   const SoftmaxKernels& kernels = *context.kernels.softmax;
   const Rows logits = rows_of(invocation[program::CrossEntropyGrad::kLogits]);
   const int32_t* targets = integers_of(invocation[program::CrossEntropyGrad::kTargets]);
-  const float inverse_tokens = *invocation[program::CrossEntropyGrad::kInverseTokens].as<float>();
+  const TokenFactors factors = factors_of(invocation[program::CrossEntropyGrad::kInverseTokens]);
   const Rows dlogits = rows_of(invocation[program::CrossEntropyGrad::kDLogits]);
   note_rows(invocation, program::CrossEntropyGrad::kTargets);
   parallel_for(logits.rows, [&](int64_t t) {
@@ -44,7 +44,7 @@ void run(const program::CrossEntropyGrad&, const Invocation& invocation, CpuCont
                    .element = dlogits.element,
                    .target = checked_target(targets[t], logits.columns),
                    .lse = statistics_of(row, kernels).lse(),
-                   .scale = inverse_tokens,
+                   .scale = factors[t],
                    .cap = 0.0F},
                   kernels);
   });

@@ -29,7 +29,7 @@ class LossRun {
         kernels_(*context.kernels.softmax),
         hidden_(rows_of(operands.hidden)),
         targets_(integers_of(operands.targets)),
-        inverse_tokens_(*operands.inverse_tokens.as<float>()),
+        factors_(factors_of(operands.inverse_tokens)),
         losses_(operands.losses.as<float>()),
         row_numbers_(invocation.workspace.as<int32_t>()),
         vectors_(plan.shape(), operands,
@@ -57,7 +57,7 @@ class LossRun {
     if (first && operands_.dweight != nullptr) clear_dweight();
     vectors_.write_gradients();
     note_algorithms(shape_.train, ran_.whole, ran_.rest, invocation_);
-    sum_losses(losses_, shape_.tokens, inverse_tokens_, operands_.loss);
+    sum_losses(losses_, shape_.tokens, factors_, operands_.loss);
   }
 
  private:
@@ -206,7 +206,7 @@ class LossRun {
                      .element = element_of(shape_.type),
                      .target = target - block * plan_.block_columns(),
                      .lse = lse,
-                     .scale = inverse_tokens_ * shape_.scale,
+                     .scale = factors_[token(part, i)] * shape_.scale,
                      .cap = shape_.softcap},
                     kernels_);
     }
@@ -246,7 +246,7 @@ class LossRun {
   Rows hidden_;
   Rows dhidden_;
   const int32_t* targets_;
-  float inverse_tokens_;
+  TokenFactors factors_;
   float* losses_;
   int32_t* row_numbers_;
   LossVectors vectors_;

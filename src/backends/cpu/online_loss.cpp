@@ -42,7 +42,7 @@ class OnlineRun {
         hidden_(rows_of(operands.hidden)),
         weight_(rows_of(operands.weight)),
         targets_(integers_of(operands.targets)),
-        inverse_tokens_(*operands.inverse_tokens.as<float>()),
+        factors_(factors_of(operands.inverse_tokens)),
         losses_(operands.losses.as<float>()),
         loss_(operands.loss),
         dweight_(operands.dweight),
@@ -63,7 +63,7 @@ class OnlineRun {
       invocation_.note_piece(rows);
     }
     if (trained == 0 && dweight_ != nullptr && !shape_.accumulate) clear_dweight();
-    sum_losses(losses_, shape_.tokens, inverse_tokens_, loss_);
+    sum_losses(losses_, shape_.tokens, factors_, loss_);
   }
 
  private:
@@ -100,8 +100,7 @@ class OnlineRun {
     const bool adds = shape_.accumulate || first_row > 0;
     for_each_block([&](const EntryRange& block) {
       make_logits(rows, block);
-      for_each_row(rows,
-                   [&](int64_t i) { differentiate(targets_[tokens[i]] - block.first, block, i); });
+      for_each_row(rows, [&](int64_t i) { differentiate(tokens[i], block, i); });
       multiply_wide(plan_.dweight_spec(rows, block.count, adds),
                     {.a = reinterpret_cast<const std::byte*>(logits(0)),
                      .b = reinterpret_cast<const std::byte*>(gathered(0)),
@@ -176,19 +175,19 @@ class OnlineRun {
     losses_[token] = Statistics{state.largest, state.sum}.loss(state.target_logit);
     if (!shape_.train) return;
     softmax_.gradient(sums(row), reinterpret_cast<const uint16_t*>(weight_.at(targets_[token])),
-                      shape_.width, {1.0F / state.sum, inverse_tokens_},
+                      shape_.width, {1.0F / state.sum, factors_[token]},
                       reinterpret_cast<uint16_t*>(dhidden_.at(token)));
   }
 
   // The gradients of a row's logits, in their place.
-  void differentiate(int64_t target, const EntryRange& block, int64_t row) const {
+  void differentiate(int64_t token, const EntryRange& block, int64_t row) const {
     const RowState& state = states()[row];
     make_gradient({.data = logits(row), .element = kF32, .count = block.count},
                   {.data = logits(row),
                    .element = kBf16,
-                   .target = target,
+                   .target = targets_[token] - block.first,
                    .lse = Statistics{state.largest, state.sum}.lse(),
-                   .scale = inverse_tokens_,
+                   .scale = factors_[token],
                    .cap = 0.0F},
                   *context_.kernels.softmax);
   }
@@ -202,7 +201,7 @@ class OnlineRun {
   Rows weight_;
   Rows dhidden_;
   const int32_t* targets_;
-  float inverse_tokens_;
+  TokenFactors factors_;
   float* losses_;
   const Buffer& loss_;
   const Buffer* dweight_;  // null: not made

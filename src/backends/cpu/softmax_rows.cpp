@@ -47,10 +47,17 @@ int64_t checked_target(int32_t target, int64_t vocab) {
   return target;
 }
 
-void sum_losses(const float* losses, int64_t tokens, float inverse_tokens, const Buffer& loss) {
+TokenFactors factors_of(const Buffer& inverse_tokens) {
+  return {inverse_tokens.as<const float>(), inverse_tokens.elements() > 1 ? 1 : 0};
+}
+
+void sum_losses(const float* losses, int64_t tokens, const TokenFactors& factors,
+                const Buffer& loss) {
+  const bool is_each = factors.step > 0;
   double sum = 0;
-  for (int64_t t = 0; t < tokens; ++t) sum += static_cast<double>(losses[t]);
-  *loss.as<float>() = static_cast<float>(sum * static_cast<double>(inverse_tokens));
+  for (int64_t t = 0; t < tokens; ++t)
+    sum += static_cast<double>(losses[t]) * (is_each ? static_cast<double>(factors[t]) : 1.0);
+  *loss.as<float>() = static_cast<float>(is_each ? sum : sum * static_cast<double>(factors[0]));
 }
 
 }  // namespace snug::backends::cpu

@@ -49,8 +49,17 @@ void make_gradient(const LogitRun& run, const GradientRun& gradient, const Softm
 // Fails a CHECK when a target lies outside the vocabulary.
 int64_t checked_target(int32_t target, int64_t vocab);
 
-// loss = sum of losses * inverse_tokens, in token order and fp64: it does not depend on threads or
-// chunks.
-void sum_losses(const float* losses, int64_t tokens, float inverse_tokens, const Buffer& loss);
+// What each token counts: inverse_tokens, one number for all or one for each.
+struct TokenFactors {
+  const float* data;
+  int64_t step;  // 0: one for all
+  float operator[](int64_t token) const { return data[token * step]; }
+};
+TokenFactors factors_of(const Buffer& inverse_tokens);
+
+// loss = sum of losses times what they count, in token order and fp64: it does not depend on
+// threads or chunks.
+void sum_losses(const float* losses, int64_t tokens, const TokenFactors& factors,
+                const Buffer& loss);
 
 }  // namespace snug::backends::cpu

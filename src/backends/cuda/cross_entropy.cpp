@@ -2,6 +2,7 @@
 
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
+#include "backends/cuda/token_factors.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -17,7 +18,7 @@ SoftmaxRun softmax_run(const Invocation& invocation) {
           .trained = {},
           .logits = logits.operand,
           .targets = integers_of(invocation[Attributes::kTargets]),
-          .inverse_tokens = floats_of(invocation[Attributes::kInverseTokens]),
+          .factors = factors_of(invocation[Attributes::kInverseTokens]),
           .losses = nullptr,
           .dlogits = {}};
 }
@@ -26,7 +27,7 @@ void run(const CrossEntropy&, const Invocation& invocation, CudaContext& context
   SoftmaxRun run = softmax_run<CrossEntropy>(invocation);
   run.losses = floats_of(invocation[CrossEntropy::kLosses]);
   softmax_rows(run, context.stream.get());
-  sum_losses(run.losses, run.rows, run.inverse_tokens, floats_of(invocation[CrossEntropy::kLoss]),
+  sum_losses(run.losses, run.rows, run.factors, floats_of(invocation[CrossEntropy::kLoss]),
              context.stream.get());
 }
 

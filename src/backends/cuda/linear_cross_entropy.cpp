@@ -17,6 +17,7 @@
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
 #include "backends/cuda/needs/linear_cross_entropy.h"
+#include "backends/cuda/token_factors.h"
 #include "backends/cuda/tune_product.h"
 #include "backends/loss_operands.h"
 #include "base/error.h"
@@ -115,7 +116,7 @@ class LossRun {
     for (int64_t first = 0; first < rows; first += layout.chunk_rows)
       run_chunk(first, std::min(layout.chunk_rows, layout.tokens - first));
     note_algorithms(form_.dhidden != nullptr, ran_, {}, invocation_);
-    sum_losses(losses, layout.tokens, floats_of(form_.inverse_tokens), floats_of(form_.loss),
+    sum_losses(losses, layout.tokens, factors_of(form_.inverse_tokens), floats_of(form_.loss),
                stream_);
   }
 
@@ -248,7 +249,7 @@ class LossRun {
                   .trained = trained,
                   .logits = {logits, layout.vocab},
                   .targets = integers_of(form_.targets),
-                  .inverse_tokens = floats_of(form_.inverse_tokens),
+                  .factors = factors_of(form_.inverse_tokens),
                   .losses = floats_of(form_.losses),
                   .scale = form_.scale,
                   .softcap = form_.softcap,

@@ -105,11 +105,23 @@ void plain_loss(const Loss& loss, const LossOperands<Buffer>& operands, const Wh
   run_step<T>(program::CrossEntropy{}, inputs, outputs);
 }
 
+// What each token counts: one number for all, or one for each.
+template <typename T>
+class TokenFactors {
+ public:
+  explicit TokenFactors(const Buffer& inverse_tokens) : factors_(inverse_tokens) {}
+  T operator[](int64_t token) const { return factors_[factors_.columns() > 1 ? token : 0]; }
+
+ private:
+  Floats<T> factors_;
+};
+
 template <typename T>
 void run(const program::CrossEntropy&, const Invocation& invocation) {
   const Floats<T> logits(invocation[program::CrossEntropy::kLogits]);
   const Integers targets(invocation[program::CrossEntropy::kTargets]);
   const Floats<T> losses(invocation[program::CrossEntropy::kLosses]);
+  const TokenFactors<T> factors(invocation[program::CrossEntropy::kInverseTokens]);
   note_rows(invocation, program::CrossEntropy::kTargets);
   T sum = 0;
   for (int64_t t = 0; t < logits.rows(); ++t) {
@@ -120,17 +132,16 @@ void run(const program::CrossEntropy&, const Invocation& invocation) {
       loss = total.log_rest - (logits.at(t, target) - total.largest);
     }
     losses.set(t, loss);
-    sum += loss;
+    sum += loss * factors[t];
   }
-  const T inverse_tokens = Floats<T>(invocation[program::CrossEntropy::kInverseTokens])[0];
-  Floats<T>(invocation[program::CrossEntropy::kLoss]).set(0, sum * inverse_tokens);
+  Floats<T>(invocation[program::CrossEntropy::kLoss]).set(0, sum);
 }
 
 template <typename T>
 void run(const program::CrossEntropyGrad&, const Invocation& invocation) {
   const Floats<T> logits(invocation[program::CrossEntropyGrad::kLogits]);
   const Integers targets(invocation[program::CrossEntropyGrad::kTargets]);
-  const T inverse_tokens = Floats<T>(invocation[program::CrossEntropyGrad::kInverseTokens])[0];
+  const TokenFactors<T> factors(invocation[program::CrossEntropyGrad::kInverseTokens]);
   const Floats<T> dlogits(invocation[program::CrossEntropyGrad::kDLogits]);
   note_rows(invocation, program::CrossEntropyGrad::kTargets);
   for (int64_t t = 0; t < logits.rows(); ++t) {
@@ -142,7 +153,7 @@ void run(const program::CrossEntropyGrad&, const Invocation& invocation) {
     const int64_t target = checked_target(logits, targets[t]);
     for (int64_t j = 0; j < logits.columns(); ++j) {
       const T softmax = std::exp(logits.at(t, j) - total.largest - total.log_rest);
-      dlogits.set(t, j, (j == target ? softmax - T{1} : softmax) * inverse_tokens);
+      dlogits.set(t, j, (j == target ? softmax - T{1} : softmax) * factors[t]);
     }
   }
 }

@@ -8,10 +8,10 @@
 #include <span>
 
 #include "base/error.h"
+#include "program/kinds/cross_entropy_derivative.h"
 #include "program/kinds/cross_entropy_expansion.h"
 #include "program/kinds/functions.h"
 #include "program/kinds/rate_names.h"
-#include "program/kinds/segment_sums.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
 #include "program/tape.h"
@@ -24,6 +24,14 @@ namespace {
 constexpr double kLossFlops = 4;
 constexpr double kGradFlops = 6;
 
+// One number for all tokens, or one for each.
+template <typename Struct>
+void check_inverse_tokens(const Struct&, const OperationView& view, ShapeRule& rule) {
+  const Tensor& inverse_tokens = view[Struct::kInverseTokens];
+  const bool is_each = inverse_tokens.shape == view[Struct::kTargets].shape;
+  rule.measure({"inverse_tokens", inverse_tokens}, is_each ? inverse_tokens.shape : Shape{1});
+}
+
 // The reads that all linear forms share: hidden, weight, targets, inverse_tokens, bias, gain.
 template <typename Struct>
 void check_linear_reads(const Struct& loss, const OperationView& view, ShapeRule& rule) {
@@ -34,7 +42,7 @@ void check_linear_reads(const Struct& loss, const OperationView& view, ShapeRule
   rule.shape({"weight", weight}, Shape{weight.shape[0], hidden.shape[1]});
   rule.mixed_types({{"hidden", hidden}, {"weight", weight}});
   rule.index({"targets", view[Struct::kTargets]}, Shape{hidden.shape[0]});
-  rule.measure({"inverse_tokens", view[Struct::kInverseTokens]}, Shape{1});
+  check_inverse_tokens(loss, view, rule);
   const auto check_vector = [&](const char* name, const Tensor& vector) {
     rule.shape({name, vector}, Shape{weight.shape[0]});
     rule.mixed_types({{"hidden", hidden}, {name, vector}});
@@ -127,17 +135,17 @@ std::string shape_error(const CrossEntropy& loss, const OperationView& view) {
   rule.rank({"logits", logits}, 2);
   rule.same_type({{"logits", logits}});
   rule.index({"targets", view[CrossEntropy::kTargets]}, Shape{logits.shape[0]});
-  rule.measure({"inverse_tokens", view[CrossEntropy::kInverseTokens]}, Shape{1});
+  check_inverse_tokens(loss, view, rule);
   check_losses(loss, view, logits.shape[0], rule);
   return rule.error();
 }
 
-std::string shape_error(const CrossEntropyGrad&, const OperationView& view) {
+std::string shape_error(const CrossEntropyGrad& grad, const OperationView& view) {
   ShapeRule rule;
   const Tensor& logits = view[CrossEntropyGrad::kLogits];
   rule.rank({"logits", logits}, 2);
   rule.index({"targets", view[CrossEntropyGrad::kTargets]}, Shape{logits.shape[0]});
-  rule.measure({"inverse_tokens", view[CrossEntropyGrad::kInverseTokens]}, Shape{1});
+  check_inverse_tokens(grad, view, rule);
   rule.shape({"dlogits", view[CrossEntropyGrad::kDLogits]}, logits.shape);
   rule.mixed_types({{"logits", logits}, {"dlogits", view[CrossEntropyGrad::kDLogits]}});
   return rule.error();
@@ -244,37 +252,8 @@ void differentiate(const CrossEntropy&, const Operation& operation, Tape& tape) 
   tape.emit(CrossEntropyGrad{}, operation.reads, {tape.contribute(logits)});
 }
 
-// Where what follows reads the losses of rows, it decides what each of them counts, and rows are
-// weighed once that is known. A gradient of the head itself would sum rows before that.
 void differentiate(const LinearCrossEntropy& loss, const Operation& operation, Tape& tape) {
-  const TensorId hidden = id_of(operation, LinearCrossEntropy::kHidden);
-  const TensorId weight = id_of(operation, LinearCrossEntropy::kWeight);
-  const Tensor input = tape.program().tensor(hidden);  // a copy: the table grows
-  LinearCrossEntropyTrain train;
-  train.chunk_rows = loss.chunk_rows;
-  train.algorithm = loss.algorithm;
-  train.scale = loss.scale;
-  train.softcap = loss.softcap;
-  train.bias = loss.bias;
-  train.weight_gradient = tape.wants(weight);
-  train.bias_gradient = loss.bias && tape.wants(id_of(operation, LinearCrossEntropy::kBias));
-  train.gain = loss.gain;
-  train.gain_gradient = loss.gain && tape.wants(id_of(operation, LinearCrossEntropy::kGain));
-  std::vector<TensorId> writes = operation.writes;  // losses, loss
-  const TensorId losses = id_of(operation, LinearCrossEntropy::kLosses);
-  const bool is_weighed = tape.is_read(losses);
-  SNUG_CHECK(!is_weighed || !(train.weight_gradient || train.bias_gradient || train.gain_gradient),
-             "a head that trains, whose rows are weighed once their losses are known");
-  if (!tape.wants(hidden))
-    writes.push_back(tape.temporary("dhidden", input.shape, input.dtype));
-  else
-    writes.push_back(is_weighed ? weigh_rows_later(hidden, losses, tape) : tape.contribute(hidden));
-  if (train.weight_gradient) writes.push_back(tape.contribute(weight));
-  if (train.bias_gradient)
-    writes.push_back(tape.contribute(id_of(operation, LinearCrossEntropy::kBias)));
-  if (train.gain_gradient)
-    writes.push_back(tape.contribute(id_of(operation, LinearCrossEntropy::kGain)));
-  tape.emit(train, operation.reads, std::move(writes));
+  differentiate_linear_loss(loss, operation, tape);
 }
 
 template <typename Struct>

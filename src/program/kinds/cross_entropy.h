@@ -1,6 +1,7 @@
-// Cross-entropy of a language model's head. Targets below 0 carry no loss. `inverse_tokens` (1) f32
-// is one over the trained tokens of the whole step, so losses and gradients of micro-batches just
-// add up.
+// Cross-entropy of a language model's head. Targets below 0 carry no loss. `inverse_tokens` f32 is
+// what each token counts: one number (1), which is one over the trained tokens of the whole step,
+// so losses and gradients of micro-batches just add up, or a number for each token (tokens), where
+// another loss has decided it.
 #pragma once
 
 #include <array>
@@ -15,9 +16,9 @@
 
 namespace snug::program {
 
-// reads: logits (tokens, vocab), targets (tokens) i32, inverse_tokens (1).
-// writes: losses (tokens) f32, -log p(target), 0 without loss; loss (1) f32 = sum(losses) *
-// inverse_tokens.
+// reads: logits (tokens, vocab), targets (tokens) i32, inverse_tokens (1) or (tokens).
+// writes: losses (tokens) f32, -log p(target), 0 without loss; loss (1) f32 = sum(losses *
+// inverse_tokens).
 struct CrossEntropy {
   bool operator==(const CrossEntropy&) const = default;
   static constexpr std::tuple<> kFields{};

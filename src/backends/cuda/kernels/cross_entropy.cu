@@ -112,7 +112,7 @@ template <int kCount, bool kCaps>
 __device__ void store_gradients(const SoftmaxRun& run, int64_t row, int64_t target,
                                 const LogSum& total, int64_t begin, int64_t end) {
   const LogitForm<kCaps> form(run);
-  const float scale = *run.inverse_tokens;
+  const float scale = run.factors.data[token_of(run.trained, row) * run.factors.step];
   const int64_t part = int64_t{blockDim.x} * kCount;
   for (; begin < end; begin += part) {
     const int64_t j = begin + int64_t{threadIdx.x} * kCount;
@@ -155,12 +155,14 @@ __global__ void softmax_kernel(SoftmaxRun run) {
   store_gradients<1, kCaps>(run, row, target, total, in_vectors, run.vocab);
 }
 
-__global__ void sum_losses_kernel(const float* losses, int64_t tokens, const float* inverse_tokens,
+__global__ void sum_losses_kernel(const float* losses, int64_t tokens, TokenFactors factors,
                                   float* loss) {
+  const bool is_each = factors.step > 0;
   float sum = 0.0F;
-  for (int64_t t = threadIdx.x; t < tokens; t += blockDim.x) sum += losses[t];
+  for (int64_t t = threadIdx.x; t < tokens; t += blockDim.x)
+    sum += is_each ? losses[t] * factors.data[t] : losses[t];
   sum = block_sum(sum);
-  if (threadIdx.x == 0) *loss = sum * *inverse_tokens;
+  if (threadIdx.x == 0) *loss = is_each ? sum : sum * *factors.data;
 }
 
 // One block, kListThreads tokens at a time: a token's place is how many were found before, in
@@ -237,9 +239,9 @@ void softmax_rows(SoftmaxRun run, cudaStream_t stream) {
   launch(is_plain ? softmax_kernel<false> : softmax_kernel<true>, shape, stream, run);
 }
 
-void sum_losses(const float* losses, int64_t tokens, const float* inverse_tokens, float* loss,
+void sum_losses(const float* losses, int64_t tokens, const TokenFactors& factors, float* loss,
                 cudaStream_t stream) {
-  launch(sum_losses_kernel, one_block(tokens), stream, losses, tokens, inverse_tokens, loss);
+  launch(sum_losses_kernel, one_block(tokens), stream, losses, tokens, factors, loss);
 }
 
 void find_trained_rows(const FindTrainedRun& run, cudaStream_t stream) {

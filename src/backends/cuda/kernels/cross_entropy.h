@@ -18,24 +18,30 @@ struct TrainedRows {
   int64_t first = 0;
 };
 
+// What each token counts: one number for all, of step 0, or one for each, of step 1.
+struct TokenFactors {
+  const float* data = nullptr;
+  int64_t step = 0;
+};
+
 struct SoftmaxRun {
   int64_t rows = 0;  // of logits
   int64_t vocab = 0;
   TrainedRows trained;
   DeviceRows logits;
-  const int32_t* targets = nullptr;       // (tokens)
-  const float* inverse_tokens = nullptr;  // (1)
-  float* losses = nullptr;                // (tokens); null: not wanted
-  float scale = 1.0F;                     // of logits
-  float softcap = 0.0F;                   // of scaled logits; 0: none
-  bool vectors = false;  // set by softmax_rows: rows may be read kVectorElements at a time
+  const int32_t* targets = nullptr;  // (tokens)
+  TokenFactors factors;
+  float* losses = nullptr;  // (tokens); null: not wanted
+  float scale = 1.0F;       // of logits
+  float softcap = 0.0F;     // of scaled logits; 0: none
+  bool vectors = false;     // set by softmax_rows: rows may be read kVectorElements at a time
   DeviceRows
       dlogits;  // data == nullptr: not wanted; may be the bytes of logits; zero rows without loss
 };
 void softmax_rows(SoftmaxRun run, cudaStream_t stream);
 
-// loss = the sum of losses * inverse_tokens, in a fixed order.
-void sum_losses(const float* losses, int64_t tokens, const float* inverse_tokens, float* loss,
+// loss = the sum of losses times what they count, in a fixed order.
+void sum_losses(const float* losses, int64_t tokens, const TokenFactors& factors, float* loss,
                 cudaStream_t stream);
 
 // Lists the tokens with a target of 0 or more in order, counts them, and sets the losses of the
