@@ -74,7 +74,7 @@ struct LogitForm {
 void add_linear(CaseList& list, const Size& size, int64_t width, Trained trained, int64_t chunk,
                 const LogitForm& form = {}) {
   const std::string name = fmt::format(
-      "{}, width {}, chunks of {}{}{}{}{}", name_of(size, trained), width, chunk,
+      "{}, width {}, chunks of {}{}{}{}{}{}", name_of(size, trained), width, chunk,
       form.scale != 1 ? fmt::format(", times {}", form.scale) : "",
       form.softcap > 0 ? fmt::format(", softcap {}", form.softcap) : "", form.bias ? ", bias" : "",
       form.gain ? ", gain" : "", form.each ? ", weighed" : "");
