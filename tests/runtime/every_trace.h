@@ -34,7 +34,12 @@ inline void expect_changes_seen(const runtime::Planned& planned,
       expect_seen([&](backends::Trace& trace) { trace.decisions[d].second += 1; });
     for (size_t p = 0; p < traces[i].pieces.size(); ++p)
       expect_seen([&](backends::Trace& trace) { trace.pieces[p] += 1; });
-    expect_seen([&](backends::Trace& trace) { trace.channel = program::Channel::interconnect; });
+    expect_seen([&](backends::Trace& trace) {
+      using program::Channel;
+      const bool is_between_ranks = trace.channel == Channel::interconnect;
+      trace.channel = is_between_ranks ? Channel::compute : Channel::interconnect;
+    });
+    if (traces[i].bytes > 0) expect_seen([&](backends::Trace& trace) { trace.bytes -= 1; });
   }
 }
 
