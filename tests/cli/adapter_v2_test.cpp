@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -111,12 +113,15 @@ TEST_P(AdapterV2, IsAsked) {
   EXPECT_FALSE(ask("generate", "ids=1,5,9,7 max_new_tokens=8" + with_adapter).empty());
 }
 
+std::string name_of(const ::testing::TestParamInfo<std::string>& base) {
+  constexpr std::array kNames{"whole", "nf4", "nested"};
+  return kNames.at(base.index);
+}
+
 INSTANTIATE_TEST_SUITE_P(Bases, AdapterV2,
                          ::testing::Values("", "load_in_4bit=true double_quant=false",
                                            "load_in_4bit=true double_quant=true"),
-                         [](const auto& test) {
-                           return std::vector{"whole", "nf4", "nested"}[test.index];
-                         });
+                         name_of);
 
 TEST(AdapterV2Refusals, SayWhyAndWhatToUse) {
   const testing::TemporaryFolder folder;

@@ -48,7 +48,7 @@ const std::vector<Choice> kMethods{
     {"full", {"method=full"}},
     {"lora", {"method=lora"}},
     {"adapter", {"method=adapter", "adapter_len=3", "adapter_gates=head"}},
-    {"adapter_v2", {"method=adapter_v2", "adapter_len=3"}},
+    {"adapter_v2", {"method=adapter_v2", "adapter_len=3", "adapter_gates=head"}},
     {"dora", {"method=lora", "use_dora=true"}},
     {"qlora", {"method=qlora", "double_quant=true"}},
     {"qdora", {"method=qlora", "double_quant=false", "use_dora=true"}}};

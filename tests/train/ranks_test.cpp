@@ -111,7 +111,7 @@ std::vector<Case> cases() {
         {"method=adapter", "adapter_gates=head", fmt::format("strategy={}", strategy)}, 3, 2);
     all.back().shard_threshold = 0;  // gates too are divided
     add(fmt::format("adapter_v2_{}", strategy),
-        {"method=adapter_v2", fmt::format("strategy={}", strategy)}, 2);
+        {"method=adapter_v2", "adapter_gates=head", fmt::format("strategy={}", strategy)}, 2);
     all.back().shard_threshold = 0;
   }
   add("full_8bit_zero2", {"method=full", "optim=adamw_8bit", "strategy=zero2"}, 2);
