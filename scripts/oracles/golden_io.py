@@ -58,6 +58,7 @@ def gradients(model: torch.nn.Module) -> dict:
             assert weight.grad is not None, name
             name = name.replace(".modules_to_save.default.", ".")
             name = name.replace("lora_magnitude_vector.default.weight", "lora_magnitude_vector")
+            name = name.replace("lora_embedding_A.default", "lora_embedding_A").replace("lora_embedding_B.default", "lora_embedding_B")
             name = file_names.get(name, name.replace(".default.weight", ".weight"))
             found["grad." + stacked_name(name, model.config.model_type)] = weight.grad
     return found

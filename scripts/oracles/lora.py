@@ -23,7 +23,13 @@ ADAPTERS = {
     "dora_gpt2": ("gpt2", dict(r=2, lora_alpha=8, target_modules="all-linear", fan_in_fan_out=True, use_dora=True)),
     "dora_q_down": ("grouped_tied", dict(r=2, lora_alpha=8, target_modules=["q_proj", "down_proj"], layers_to_transform=[1],
                                           use_dora=True)),
+    # The embedding has an adapter: untied; tied and scaled; that of positions, too.
+    "lora_embedding": ("stablelm", dict(r=3, lora_alpha=6, target_modules=["embed_tokens", "q_proj"])),
+    "lora_embedding_tied": ("gemma", dict(r=2, lora_alpha=4, target_modules=["embed_tokens", "v_proj"])),
+    "lora_embedding_gpt2": ("gpt2", dict(r=2, lora_alpha=8, target_modules=["wte", "wpe", "c_attn"], fan_in_fan_out=True)),
 }
+# Saved with the base model's own table, as PEFT does unless it is told not to.
+WITH_TABLES = ("lora_embedding",)
 # What logits of a larger vocabulary would add to the files.
 WITHOUT_LOGITS = ("dora_q_down",)
 
@@ -38,7 +44,7 @@ def attach(model, model_name: str, options: dict, seed: int, random_b: bool, tas
         generator = torch.Generator().manual_seed(seed + 1)
         with torch.no_grad():
             for key, weight in sorted(peft_model.named_parameters()):
-                if "lora_B" in key:
+                if "lora_B" in key or "lora_embedding_A" in key:
                     weight.copy_(0.1 * torch.randn(weight.shape, generator=generator))
                 elif "lora_magnitude" in key:
                     weight.mul_(1 + 0.2 * torch.randn(weight.shape, generator=generator))
@@ -47,9 +53,9 @@ def attach(model, model_name: str, options: dict, seed: int, random_b: bool, tas
     return peft_model
 
 
-def save(peft_model: PeftModel, folder: pathlib.Path) -> None:
+def save(peft_model: PeftModel, folder: pathlib.Path, with_tables: bool = False) -> None:
     """The adapter folder as PEFT writes it, without the model card."""
-    peft_model.save_pretrained(folder, save_embedding_layers=False)
+    peft_model.save_pretrained(folder, save_embedding_layers=with_tables)
     (folder / "README.md").unlink()
     config = json.loads((folder / "adapter_config.json").read_text())
     assert config["base_model_name_or_path"] and not os.path.isabs(config["base_model_name_or_path"])
@@ -74,7 +80,7 @@ def make(name: str, root: pathlib.Path) -> str:
     assert change > 0.05, "the adapter must matter"
 
     folder = root / name
-    save(peft_model, folder / "adapter")
+    save(peft_model, folder / "adapter", with_tables=name in WITH_TABLES)
     golden_io.write(folder / "golden.safetensors", {
         "ids": ids, "labels": labels, "targets": targets, "loss": loss.reshape(1),
         **({} if name in WITHOUT_LOGITS else {"logits": logits}), **golden_io.gradients(peft_model),

@@ -17,6 +17,9 @@ constexpr std::string_view kPrefix = "base_model.model.";
 constexpr std::string_view kSuffixA = ".lora_A.weight";
 constexpr std::string_view kSuffixB = ".lora_B.weight";
 constexpr std::string_view kSuffixMagnitude = ".lora_magnitude_vector";
+constexpr std::string_view kSuffixEmbeddingA = ".lora_embedding_A";
+constexpr std::string_view kSuffixEmbeddingB = ".lora_embedding_B";
+constexpr std::string_view kSuffixBase = ".base_layer.weight";
 
 std::string key_of(std::string_view module, std::string_view suffix) {
   return fmt::format("{}{}{}", kPrefix, module, suffix);
@@ -49,7 +52,10 @@ void check_types(const SafetensorsFile& file, std::initializer_list<const Tensor
 
 LoraModule read_module(const SafetensorsFile& file, const std::string& module, const TensorInfo& a,
                        int64_t r) {
-  const TensorInfo& b = require_partner(file, module, kSuffixA, kSuffixB);
+  const bool is_embedding = a.name.ends_with(kSuffixEmbeddingA);
+  const TensorInfo& b = is_embedding
+                            ? require_partner(file, module, kSuffixEmbeddingA, kSuffixEmbeddingB)
+                            : require_partner(file, module, kSuffixA, kSuffixB);
   if (a.shape.size() != 2 || a.shape[0] != r)
     base::throw_user_error(
         "{}: tensor '{}' has shape {}; expected [{}, in_features], since adapter_config.json says "
@@ -61,7 +67,17 @@ LoraModule read_module(const SafetensorsFile& file, const std::string& module, c
         "r = {}",
         file.path().string(), b.name, shape_text(b.shape), r, r);
   check_types(file, {&a, &b});
-  return {module, a.shape[1], b.shape[0]};
+  return {module, a.shape[1], b.shape[0], is_embedding};
+}
+
+// The base model's own table, of the same vocabulary. Its values are those of the base model.
+void check_base(const SafetensorsFile& file, const LoraModule& module) {
+  const TensorInfo* table = file.find(key_of(module.module, kSuffixBase));
+  const std::vector<int64_t> expected{module.in_features, module.out_features};
+  if (table != nullptr && table->shape != expected)
+    base::throw_user_error("{}: tensor '{}' has shape {}; expected {}, as its adapter has it",
+                           file.path().string(), table->name, shape_text(table->shape),
+                           shape_text(expected));
 }
 
 // With use_dora, of a module's outputs.
@@ -89,8 +105,12 @@ SafetensorsFile open_adapter_file(const fs::path& folder) {
 }
 
 std::string adapter_key(std::string_view tensor) { return key_of(tensor, ""); }
-std::string lora_a_key(std::string_view module) { return key_of(module, kSuffixA); }
-std::string lora_b_key(std::string_view module) { return key_of(module, kSuffixB); }
+std::string lora_a_key(const LoraModule& module) {
+  return key_of(module.module, module.is_embedding ? kSuffixEmbeddingA : kSuffixA);
+}
+std::string lora_b_key(const LoraModule& module) {
+  return key_of(module.module, module.is_embedding ? kSuffixEmbeddingB : kSuffixB);
+}
 std::string lora_magnitude_key(std::string_view module) { return key_of(module, kSuffixMagnitude); }
 
 bool is_of_module(std::string_view tensor, const std::vector<std::string>& names) {
@@ -102,7 +122,8 @@ std::vector<std::string> stored_modules(const fs::path& folder) {
   const SafetensorsFile file = open_adapter_file(folder);
   std::vector<std::string> modules;
   for (const TensorInfo& tensor : file.tensors())
-    if (auto module = module_of(tensor.name, kSuffixA)) modules.push_back(std::move(*module));
+    for (const std::string_view suffix : {kSuffixA, kSuffixEmbeddingA})
+      if (auto module = module_of(tensor.name, suffix)) modules.push_back(std::move(*module));
   if (modules.empty())
     base::throw_user_error("{}: the adapter holds no tensors", file.path().string());
   return modules;
@@ -118,6 +139,13 @@ PeftAdapter::PeftAdapter(const fs::path& folder)
       if (config_.use_dora) check_magnitude(*file_, modules_.back());
     } else if (const auto partner = module_of(tensor.name, kSuffixB)) {
       require_partner(*file_, *partner, kSuffixB, kSuffixA);
+    } else if (const auto table = module_of(tensor.name, kSuffixEmbeddingA)) {
+      modules_.push_back(read_module(*file_, *table, tensor, config_.r));
+      check_base(*file_, modules_.back());
+    } else if (const auto rows = module_of(tensor.name, kSuffixEmbeddingB)) {
+      require_partner(*file_, *rows, kSuffixEmbeddingB, kSuffixEmbeddingA);
+    } else if (const auto own = module_of(tensor.name, kSuffixBase)) {
+      require_partner(*file_, *own, kSuffixBase, kSuffixEmbeddingA);
     } else if (const auto scaled = module_of(tensor.name, kSuffixMagnitude);
                scaled && config_.use_dora) {
       require_partner(*file_, *scaled, kSuffixMagnitude, kSuffixA);
@@ -127,7 +155,7 @@ PeftAdapter::PeftAdapter(const fs::path& folder)
     } else {
       base::throw_user_error(
           "{}: tensor '{}' is not part of a plain LoRA; expected names such as '{}'",
-          file_->path().string(), tensor.name, lora_a_key("model.layers.0.self_attn.q_proj"));
+          file_->path().string(), tensor.name, key_of("model.layers.0.self_attn.q_proj", kSuffixA));
     }
   }
   if (modules_.empty())
@@ -135,19 +163,19 @@ PeftAdapter::PeftAdapter(const fs::path& folder)
 }
 
 const TensorInfo& PeftAdapter::lora_a(const LoraModule& module) const {
-  return file_->at(lora_a_key(module.module));
+  return file_->at(lora_a_key(module));
 }
 
 const TensorInfo& PeftAdapter::lora_b(const LoraModule& module) const {
-  return file_->at(lora_b_key(module.module));
+  return file_->at(lora_b_key(module));
 }
 
 std::vector<TensorSpec> adapter_tensors(const std::vector<LoraModule>& modules, int64_t r,
                                         base::DType dtype) {
   std::vector<TensorSpec> tensors;
   for (const LoraModule& module : modules) {
-    tensors.push_back({lora_a_key(module.module), dtype, {r, module.in_features}});
-    tensors.push_back({lora_b_key(module.module), dtype, {module.out_features, r}});
+    tensors.push_back({lora_a_key(module), dtype, {r, module.in_features}});
+    tensors.push_back({lora_b_key(module), dtype, {module.out_features, r}});
   }
   return tensors;
 }

@@ -2,6 +2,10 @@
 //   base_model.model.MODULE.lora_A.weight   (r, in_features)
 //   base_model.model.MODULE.lora_B.weight   (out_features, r)
 //   base_model.model.MODULE.lora_magnitude_vector   (out_features), with use_dora
+//   base_model.model.MODULE.lora_embedding_A   (r, vocab), of an embedding
+//   base_model.model.MODULE.lora_embedding_B   (hidden, r)
+//   base_model.model.MODULE.base_layer.weight  (vocab, hidden), the base model's own table, which
+//                                              PEFT saves next to them unless it is told not to
 //   base_model.model.MODULE.weight          of a module that trains whole (modules_to_save); .bias
 // where MODULE is the module's name in the base model, "model.layers.0.self_attn.q_proj".
 #pragma once
@@ -19,17 +23,18 @@
 
 namespace snug::formats {
 
-// One adapted linear layer.
+// One adapted linear layer, or an embedding, whose inputs are the entries of its vocabulary.
 struct LoraModule {
   std::string module;  // "model.layers.0.self_attn.q_proj"
   int64_t in_features = 0;
   int64_t out_features = 0;
+  bool is_embedding = false;
 };
 
 // What a file calls a tensor of an adapter: "base_model.model.MODULE.lora_A.weight".
 std::string adapter_key(std::string_view tensor);
-std::string lora_a_key(std::string_view module);
-std::string lora_b_key(std::string_view module);
+std::string lora_a_key(const LoraModule& module);
+std::string lora_b_key(const LoraModule& module);
 std::string lora_magnitude_key(std::string_view module);
 
 // Whether the name of the tensor's module ends in one of the names, as PEFT compares

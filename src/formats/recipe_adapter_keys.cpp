@@ -41,7 +41,7 @@ void add_adapter_keys(KeyTable& table) {
       .add<&Recipe::target_modules>(
           "target_modules", "all-linear",
           "linear layers that get LoRA: names such as q_proj, regular expressions that match whole "
-          "names, or all-linear (all but the head)")
+          "names, or all-linear (all but the head); embeddings by name")
       .aliases({"lora_target_modules", "lora_target"});
   table
       .add<&Recipe::modules_to_save>(

@@ -1,21 +1,17 @@
 #include "methods/lora.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
-#include <set>
-#include <stdexcept>
 #include <string_view>
 #include <utility>
 #include <variant>
 
 #include "base/error.h"
-#include "base/last_part.h"
-#include "formats/module_pattern.h"
+#include "methods/lora_targets.h"
 #include "program/builder.h"
 #include "program/inputs.h"
 #include "program/operands.h"
@@ -26,160 +22,41 @@ namespace {
 
 using namespace program;  // NOLINT: rewrites speak the program's words throughout
 
-constexpr std::string_view kWeightSuffix = ".weight";
 constexpr std::string_view kSuffixA = ".lora_A.weight";
 constexpr std::string_view kSuffixB = ".lora_B.weight";
 constexpr std::string_view kSuffixMagnitude = ".lora_magnitude_vector";
-constexpr std::array<std::pair<std::string_view, LoraPart>, 3> kParts{
-    {{kSuffixA, LoraPart::a}, {kSuffixB, LoraPart::b}, {kSuffixMagnitude, LoraPart::magnitude}}};
+constexpr std::string_view kSuffixEmbeddingA = ".lora_embedding_A";
+constexpr std::string_view kSuffixEmbeddingB = ".lora_embedding_B";
 
-// What routers give, before their bias too: it is not adapted, as PEFT sees no linear there either.
-std::set<TensorId> routing_logits(const Program& program) {
-  std::set<TensorId> logits;
-  for (auto operation = program.operations.rbegin(); operation != program.operations.rend();
-       ++operation) {
-    if (std::holds_alternative<Route>(operation->attributes))
-      logits.insert(id_of(*operation, Route::kLogits));
-    else if (std::holds_alternative<AddBias>(operation->attributes) &&
-             logits.contains(id_of(*operation, AddBias::kY)))
-      logits.insert(id_of(*operation, AddBias::kX));
-  }
-  return logits;
-}
-
-// The module a linear operation applies ("model.layers.0.mlp.up_proj"); empty for other operations.
-std::string module_of(const Program& program, const Operation& operation,
-                      const std::set<TensorId>& routing) {
-  const auto* matmul = std::get_if<Matmul>(&operation.attributes);
-  if (matmul == nullptr || matmul->addend || routing.contains(id_of(operation, Matmul::kC)))
-    return {};
-  const Tensor& weight = program.tensor(id_of(operation, Matmul::kB));
-  if (weight.role != Role::weight || weight.layer < 0) return {};
-  return weight.name.substr(0, weight.name.size() - kWeightSuffix.size());
-}
-
-// An entry of target_modules: the last parts of names, or a regular expression over whole ones.
-class Target {
- public:
-  explicit Target(const std::string& written) : written_(written) {
-    if (formats::is_module_pattern(written)) checked([&] { pattern_.emplace(written); });
-  }
-
-  const std::string& written() const { return written_; }
-
-  bool selects(const std::string& module) const {
-    if (!pattern_)
-      return written_ == "all-linear" || module == written_ || module.ends_with("." + written_);
-    bool is_match = false;
-    checked([&] { is_match = pattern_->matches(module); });
-    return is_match;
-  }
-
- private:
-  template <typename Call>
-  static void checked(const Call& call) {
-    try {
-      call();
-    } catch (const std::invalid_argument& error) {
-      base::throw_user_error("target_modules: {}", error.what());
-    }
-  }
-
-  std::string written_;
-  std::optional<formats::ModulePattern> pattern_;
+// What a tensor of an adapter is, by the end of its name.
+struct NamedPart {
+  std::string_view suffix;
+  LoraPart part;
+  bool of_embedding = false;
 };
-
-using Targets = std::vector<Target>;
-
-bool selects(const Targets& targets, const std::string& module) {
-  return std::any_of(targets.begin(), targets.end(),
-                     [&](const Target& target) { return target.selects(module); });
-}
-
-// Throws UserError for an entry that selects no linear.
-Targets read_targets(const Program& forward, const std::vector<std::string>& written) {
-  std::set<std::string> known;
-  std::vector<std::string> modules;
-  const std::set<TensorId> routing = routing_logits(forward);
-  for (const Operation& operation : forward.operations)
-    if (auto module = module_of(forward, operation, routing); !module.empty()) {
-      known.insert(base::last_part(module));
-      modules.push_back(std::move(module));
-    }
-  Targets targets;
-  for (const std::string& one : written) {
-    const Target& target = targets.emplace_back(one);
-    const bool found = std::any_of(modules.begin(), modules.end(), [&](const std::string& module) {
-      return target.selects(module);
-    });
-    if (!found)
-      base::throw_user_error(
-          "target_modules: \"{}\" matches no linear of this model{}; it has {}, or use "
-          "all-linear{}",
-          one, routing.empty() ? "" : " that is adapted (routers and experts are not)",
-          fmt::join(known, ", "),
-          formats::is_module_pattern(one)
-              ? ". A regular expression matches whole names, such as " + modules.front()
-              : "");
-  }
-  return targets;
-}
-
-// The names of modules that may train whole, in order, each by its last part. Linears of layers may
-// not, whose biases are vectors.
-std::vector<std::string> modules_that_save(const Program& forward) {
-  std::vector<std::string> names;
-  std::set<std::string> matrices;
-  for (const Tensor& tensor : forward.tensors) {
-    if (tensor.role != Role::weight) continue;
-    std::string name = base::last_part(tensor.name.substr(0, tensor.name.rfind('.')));
-    if (tensor.layer >= 0 && tensor.shape.rank() > 1) matrices.insert(name);
-    if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
-  }
-  std::erase_if(names, [&](const std::string& name) { return matrices.contains(name); });
-  return names;
-}
-
-// Of a module that trains whole next to the adapter. Two names may select one tensor.
-void train_whole(Program& forward, const std::string& module) {
-  bool found = false;
-  for (Tensor& tensor : forward.tensors) {
-    const bool is_of_model = tensor.role == Role::weight || tensor.role == Role::adapter;
-    if (!is_of_model || !formats::is_of_module(tensor.name, {module})) continue;
-    if (tensor.layer >= 0 && tensor.shape.rank() > 1)
-      base::throw_user_error(
-          "modules_to_save: \"{}\" is a matrix of a layer ({}), which does not train whole next to "
-          "an adapter; name it in target_modules, or use method=full with trainable_modules",
-          module, tensor.name);
-    tensor.role = Role::adapter;
-    found = true;
-  }
-  if (!found)
-    base::throw_user_error("modules_to_save: \"{}\" matches no module of this model; it has {}",
-                           module, fmt::join(modules_that_save(forward), ", "));
-}
-
-Program with_saved_modules(Program forward, const std::vector<std::string>& modules) {
-  for (const std::string& module : modules) train_whole(forward, module);
-  return forward;
-}
+constexpr std::array kParts{NamedPart{kSuffixA, LoraPart::a}, NamedPart{kSuffixB, LoraPart::b},
+                            NamedPart{kSuffixMagnitude, LoraPart::magnitude},
+                            NamedPart{kSuffixEmbeddingA, LoraPart::a, true},
+                            NamedPart{kSuffixEmbeddingB, LoraPart::b, true}};
 
 class LoraRewrite {
  public:
   LoraRewrite(Program forward, const LoraOptions& options)
       : forward_(std::move(forward)),
         options_(options),
-        targets_(read_targets(forward_, options.target_modules)),
+        targets_(forward_, options.target_modules),
         result_(forward_) {
     result_.operations.clear();
   }
 
   Program run() {
-    const std::set<TensorId> routing = routing_logits(forward_);
     for (const Operation& operation : forward_.operations) {
-      const std::string module = module_of(forward_, operation, routing);
-      if (!module.empty() && selects(targets_, module))
-        adapt(operation, module);
+      const std::string linear = targets_.adapted_linear(operation);
+      const std::string embedding = targets_.adapted_embedding(operation);
+      if (!linear.empty())
+        adapt(operation, linear);
+      else if (!embedding.empty())
+        adapt_embedding(operation, embedding);
       else
         result_.operations.push_back(operation);
     }
@@ -270,6 +147,45 @@ class LoraRewrite {
     add_low_rank(adapted, base, dropped(adapted, next_site_++), id_of(linear, Matmul::kC));
   }
 
+  void check_embedding(const std::string& module, const Tensor& table) const {
+    if (options_.dora)
+      base::throw_user_error(
+          "use_dora: is true, and target_modules names the embedding {}, whose magnitudes are not "
+          "built; leave one of the two out",
+          module);
+    if (table.role == Role::adapter)
+      base::throw_user_error(
+          "target_modules: names the embedding {}, which modules_to_save trains whole; leave it "
+          "out of one of the two",
+          module);
+    if (result_.find(lora_embedding_a_name(module)) != kNone)
+      base::throw_user_error(
+          "target_modules: names the embedding {}, which two parts of this model read; adapt "
+          "linears instead",
+          module);
+  }
+
+  void adapt_embedding(const Operation& lookup, const std::string& module) {
+    const Tensor table = forward_.tensor(id_of(lookup, Embedding::kTable));
+    check_embedding(module, table);
+    const TensorId y = id_of(lookup, Embedding::kY);
+    const TensorId ids = id_of(lookup, Embedding::kIds);
+    const Tensor output = forward_.tensor(y);
+    const int64_t r = options_.r;
+    const int64_t width = table.shape[1];
+    const TensorId a = add(lora_embedding_a_name(module), {r, table.shape[0]}, table, Role::adapter,
+                           Lifetime::run);
+    const TensorId b =
+        add(lora_embedding_b_name(module), {width, r}, table, Role::adapter, Lifetime::run);
+    const TensorId base = activation(output, "base", width);
+    const TensorId hidden = activation(output, "hidden", r);
+    const TensorId delta = activation(output, "delta", width);
+    emit(lookup, lookup.attributes, lookup.reads, base);
+    emit(lookup, Embedding{.transposed = true}, {a, ids}, hidden);
+    emit(lookup, Matmul{.transpose_b = true, .alpha = scale()}, {hidden, b}, delta);
+    emit(lookup, Add{}, {base, delta}, y);
+  }
+
   // W x.
   TensorId multiply(const Adapted& adapted, TensorId x, const char* suffix) {
     const TensorId y = activation(adapted.output, suffix, adapted.out);
@@ -324,7 +240,7 @@ class LoraRewrite {
 
   const Program forward_;
   const LoraOptions& options_;
-  const Targets targets_;
+  const LoraTargets targets_;
   Program result_;
   int32_t next_site_ = 0;
 };
@@ -334,36 +250,32 @@ class LoraRewrite {
 std::string lora_a_name(std::string_view module) { return fmt::format("{}{}", module, kSuffixA); }
 std::string lora_b_name(std::string_view module) { return fmt::format("{}{}", module, kSuffixB); }
 
+std::string lora_embedding_a_name(std::string_view module) {
+  return fmt::format("{}{}", module, kSuffixEmbeddingA);
+}
+std::string lora_embedding_b_name(std::string_view module) {
+  return fmt::format("{}{}", module, kSuffixEmbeddingB);
+}
+
 std::string lora_magnitude_name(std::string_view module) {
   return fmt::format("{}{}", module, kSuffixMagnitude);
 }
 
 LoraTensor lora_tensor(std::string_view name) {
-  for (const auto& [suffix, part] : kParts)
-    if (name.ends_with(suffix)) return {name.substr(0, name.size() - suffix.size()), part};
+  for (const auto& [suffix, part, of_embedding] : kParts)
+    if (name.ends_with(suffix))
+      return {name.substr(0, name.size() - suffix.size()), part, of_embedding};
   SNUG_CHECK(false, "{} is no tensor of LoRA", name);
   return {};
 }
 
 bool is_lora_tensor(std::string_view name) {
-  return std::ranges::any_of(kParts, [&](const auto& part) { return name.ends_with(part.first); });
+  return std::ranges::any_of(kParts, [&](const auto& part) { return name.ends_with(part.suffix); });
 }
 
 double lora_scale(const LoraOptions& options) {
   const auto r = static_cast<double>(options.r);
   return options.alpha / (options.rslora ? std::sqrt(r) : r);
-}
-
-std::vector<std::string> lora_modules(const Program& forward,
-                                      const std::vector<std::string>& target_modules) {
-  const Targets targets = read_targets(forward, target_modules);
-  std::vector<std::string> modules;
-  const std::set<TensorId> routing = routing_logits(forward);
-  for (const Operation& operation : forward.operations)
-    if (auto module = module_of(forward, operation, routing);
-        !module.empty() && selects(targets, module))
-      modules.push_back(std::move(module));
-  return modules;
 }
 
 Program lora(const Program& forward, const LoraOptions& options) {

@@ -10,6 +10,17 @@
 // W is (out, in), or (in, out) where the product reads it without transpose_b. A (r, in) and B
 // (out, r) are tensors of role adapter named MODULE.lora_A.weight, MODULE.lora_B.weight.
 //
+// Of an embedding A (r, vocab) is itself a table, whose columns are looked up:
+//
+//   before   y = embedding(W, ids)
+//   after    y.base   = embedding(W, ids)
+//            y.hidden = embedding(A, ids) {transposed}      (tokens, r)
+//            y.delta  = matmul(y.hidden, B) {transpose_b, alpha = scale}
+//            y        = add(y.base, y.delta)
+//
+// Its tensors are MODULE.lora_embedding_A, MODULE.lora_embedding_B. As in PEFT nothing is dropped
+// there, and a head that is the same tensor stays as it is.
+//
 // DoRA (Liu et al. 2024) trains a magnitude m (out) next to them, which is the rows' norm in place
 // of their own:
 //
@@ -44,6 +55,7 @@ struct LoraOptions {
   bool rslora = false;  // scale alpha / sqrt(r) instead of alpha / r
   bool dora = false;    // with a magnitude for each output
   // Last parts of names ("q_proj"), expressions over whole ones, or {"all-linear"}: every linear.
+  // Names alone select embeddings.
   std::vector<std::string> target_modules{"all-linear"};
   // Modules that train whole next to the adapter (PEFT's modules_to_save): the ends of names of the
   // embedding, the head, norms. Their weights become tensors of role adapter, under their own
@@ -53,11 +65,12 @@ struct LoraOptions {
   int64_t seed = 0;
 };
 
-// Throws UserError when a target module matches no linear, naming those that exist, and when a
-// module to save matches none, or a matrix of a layer.
+// Throws UserError when a target module matches no linear and no embedding, naming those that
+// exist, for an embedding that cannot have an adapter, and when a module to save matches none, or a
+// matrix of a layer.
 program::Program lora(const program::Program& forward, const LoraOptions& options);
 
-// Names of the linears' modules that LoRA would adapt: "model.layers.0.self_attn.q_proj", in order.
+// Names of the modules that LoRA would adapt: "model.layers.0.self_attn.q_proj", in order.
 std::vector<std::string> lora_modules(const program::Program& forward,
                                       const std::vector<std::string>& target_modules);
 
@@ -65,10 +78,13 @@ std::vector<std::string> lora_modules(const program::Program& forward,
 std::string lora_a_name(std::string_view module);
 std::string lora_b_name(std::string_view module);
 std::string lora_magnitude_name(std::string_view module);
+std::string lora_embedding_a_name(std::string_view module);
+std::string lora_embedding_b_name(std::string_view module);
 enum class LoraPart : uint8_t { a, b, magnitude };
 struct LoraTensor {
   std::string_view module;
   LoraPart part = LoraPart::a;
+  bool of_embedding = false;
 };
 LoraTensor lora_tensor(std::string_view name);
 // Else a weight of the model, which trains whole.

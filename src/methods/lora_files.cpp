@@ -155,14 +155,16 @@ void refuse(const MethodOptions& options, const BaseModel& base) {
 }
 
 // As PEFT: A Kaiming-uniform with a = sqrt(5), which is uniform(-1/sqrt(in), 1/sqrt(in)); B zero.
-// Magnitudes follow from the model (initial_magnitudes).
+// Of an embedding the other way round: A zero, B normal. Magnitudes follow from the model
+// (initial_magnitudes).
 std::optional<program::Fill> initial_values(const Tensor& tensor, int64_t seed) {
   using program::Fill;
   using program::FillForm;
   if (!is_lora_tensor(tensor.name)) return std::nullopt;
-  const LoraPart part = lora_tensor(tensor.name).part;
+  const auto [module, part, of_embedding] = lora_tensor(tensor.name);
   if (part == LoraPart::magnitude) return std::nullopt;
-  if (part == LoraPart::b) return Fill{FillForm::constant};
+  if (part == (of_embedding ? LoraPart::a : LoraPart::b)) return Fill{FillForm::constant};
+  if (of_embedding) return Fill{FillForm::normal, 1.0F, seed};
   const float bound = 1.0F / std::sqrt(static_cast<float>(program::whole_shape(tensor)[1]));
   return Fill{FillForm::uniform, bound, seed};
 }
@@ -251,9 +253,9 @@ std::vector<LoraModule> adapted_modules(std::span<const Tensor> tensors) {
   std::unordered_map<std::string_view, size_t> known;
   for (const Tensor& tensor : tensors) {
     if (!is_lora_tensor(tensor.name)) continue;
-    const auto [module, part] = lora_tensor(tensor.name);
+    const auto [module, part, of_embedding] = lora_tensor(tensor.name);
     const auto [found, added] = known.emplace(module, modules.size());
-    if (added) modules.push_back({std::string(module), 0, 0});
+    if (added) modules.push_back({std::string(module), 0, 0, of_embedding});
     LoraModule& entry = modules[found->second];
     if (part == LoraPart::a)
       entry.in_features = whole_shape(tensor)[1];

@@ -244,7 +244,7 @@ class Differentiator final : public Tape {
       });
       if (!is_apart) continue;
       const TensorId part = contribute_to_part(view);
-      push({.attributes = Scale{.factor = 0.0F}, .reads = {view}, .writes = {part}, .updates = {}});
+      push({.attributes = Zeros{}, .reads = {}, .writes = {part}, .updates = {}});
     }
   }
 

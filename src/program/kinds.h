@@ -51,6 +51,7 @@
   X(Scale, scale)                                        \
   X(Dropout, dropout)                                    \
   X(Cast, cast)                                          \
+  X(Zeros, zeros)                                        \
   X(Embedding, embedding)                                \
   X(EmbeddingGrad, embedding_grad)                       \
   X(RmsNorm, rms_norm)                                   \

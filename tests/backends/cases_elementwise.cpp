@@ -83,6 +83,13 @@ void add_dropouts(CaseList& list, const Size& size, bool views) {
   }
 }
 
+void add_zeros(CaseList& list, const Size& size, bool views) {
+  CaseBuilder builder = list.builder();
+  if (views) builder.use_views();
+  const auto y = builder.output_activation({size.rows, size.columns});
+  list.add(builder.finish(name_of(size), program::Zeros{}, {}, {y}));
+}
+
 void add_casts(CaseList& list, const Size& size) {
   const Shape shape{size.rows, size.columns};
   const DType type = list.types.activation;
@@ -183,6 +190,7 @@ void add_cases(CaseList& list) {
     add_accumulates(list, size);
     add_dropouts(list, size, false);
     add_casts(list, size);
+    for (const bool views : {false, true}) add_zeros(list, size, views);
     add_gelus(list, size, 1.0, false);
     // Where it is 0 or x.
     if (size.rows * size.columns > 1000) add_gelus(list, size, 40.0, false);
@@ -200,8 +208,8 @@ void add_cases(CaseList& list) {
 CaseTable elementwise_cases() {
   using program::Kind;
   return {{Kind::add, Kind::accumulate, Kind::add_bias, Kind::sum_rows, Kind::dropout, Kind::cast,
-           Kind::gelu, Kind::gelu_grad, Kind::scale, Kind::relu, Kind::relu_grad, Kind::softcap,
-           Kind::softcap_grad},
+           Kind::zeros, Kind::gelu, Kind::gelu_grad, Kind::scale, Kind::relu, Kind::relu_grad,
+           Kind::softcap, Kind::softcap_grad},
           add_cases};
 }
 

@@ -18,28 +18,30 @@ constexpr Size kSizes[]{{1, 3},    {3, 17},   {17, 65},  {65, 16}, {5, 129},
 
 std::string name_of(const Size& size) { return fmt::format("{} x {}", size.tokens, size.width); }
 
-void add_embeddings(CaseList& list, const Size& size) {
+// `transposed`: a table whose columns are looked up.
+void add_embeddings(CaseList& list, const Size& size, bool transposed) {
   for (const int64_t vocab : {int64_t{1}, int64_t{5}, int64_t{131}}) {
-    const Shape table_shape{vocab, size.width};
+    const Shape table_shape = transposed ? Shape{size.width, vocab} : Shape{vocab, size.width};
     const Shape shape{size.tokens, size.width};
-    const std::string name = fmt::format("{} of {}", name_of(size), vocab);
+    const std::string name =
+        fmt::format("{} of {}{}", name_of(size), vocab, transposed ? " transposed" : "");
     CaseBuilder forward = list.builder();
     const auto table = forward.weight(table_shape);
     const auto ids = forward.index({size.tokens}, integers(list.random, size.tokens, 0, vocab - 1));
     const auto y = forward.output_activation(shape);
-    list.add(forward.finish(name, program::Embedding{}, {table, ids}, {y}));
+    list.add(forward.finish(name, program::Embedding{transposed}, {table, ids}, {y}));
     for (const bool accumulate : {false, true}) {
       CaseBuilder backward = list.builder();
       const auto dy = backward.activation(shape);
       const auto where =
           backward.index({size.tokens}, integers(list.random, size.tokens, 0, vocab - 1));
+      const program::EmbeddingGrad grad{accumulate, transposed};
       if (accumulate) {
         const auto dtable = backward.gradient(table_shape);
-        list.add(backward.finish(name + " accumulate", program::EmbeddingGrad{true}, {dy, where},
-                                 {}, {dtable}));
+        list.add(backward.finish(name + " accumulate", grad, {dy, where}, {}, {dtable}));
       } else {
         const auto dtable = backward.output_gradient(table_shape);
-        list.add(backward.finish(name, program::EmbeddingGrad{}, {dy, where}, {dtable}));
+        list.add(backward.finish(name, grad, {dy, where}, {dtable}));
       }
     }
   }
@@ -223,7 +225,7 @@ void add_clamped_gates(CaseList& list, const Size& size, double deviation, bool 
 
 void add_cases(CaseList& list) {
   for (const Size& size : kSizes) {
-    add_embeddings(list, size);
+    for (const bool transposed : {false, true}) add_embeddings(list, size, transposed);
     add_norms(list, size, 1.0, false, 0.0F);
     add_norms(list, size, 1.0, false, 1.0F);
     // Of three elements a gradient is what is left of two projections, which may be next to

@@ -222,8 +222,8 @@ TEST(PeftAdapter, MagnitudesAreThereWhereTheConfigSaysSo) {
   config.use_dora = true;
   write_lora_config(folder.path(), config);
   EXPECT_TRUE(read_lora_config(folder.path()).use_dora);
-  const std::vector<TensorSpec> plain{{lora_a_key("m.q_proj"), DType::f32, {2, 3}},
-                                      {lora_b_key("m.q_proj"), DType::f32, {5, 2}}};
+  const std::vector<TensorSpec> plain{{lora_a_key(LoraModule{"m.q_proj"}), DType::f32, {2, 3}},
+                                      {lora_b_key(LoraModule{"m.q_proj"}), DType::f32, {5, 2}}};
   const auto error_with = [&](const TensorSpec& magnitude) {
     std::vector<TensorSpec> tensors = plain;
     tensors.push_back(magnitude);
@@ -244,6 +244,40 @@ TEST(PeftAdapter, MagnitudesAreThereWhereTheConfigSaysSo) {
   EXPECT_TRUE(contains(error_with({name, DType::f32, {5}}), "is not part of a plain LoRA"));
 }
 
+// Of an embedding, with and without the base model's own table, which PEFT saves next to them.
+TEST(PeftAdapter, EmbeddingsHaveNamesOfTheirOwn) {
+  const TemporaryFolder folder;
+  write_lora_config(folder.path(), small_config());
+  const LoraModule module{"m.embed_tokens", 7, 5, true};
+  const std::string name = "base_model.model.m.embed_tokens.";
+  EXPECT_EQ(lora_a_key(module), name + "lora_embedding_A");
+  EXPECT_EQ(lora_b_key(module), name + "lora_embedding_B");
+  const TensorSpec a{lora_a_key(module), DType::f32, {2, 7}};
+  const TensorSpec b{lora_b_key(module), DType::f32, {5, 2}};
+  const auto error_with = [&](const std::vector<TensorSpec>& tensors) {
+    write_tensors(folder, tensors);
+    return open_error(folder);
+  };
+  const std::string base = name + "base_layer.weight";
+  for (const std::vector<TensorSpec>& tensors :
+       {std::vector<TensorSpec>{a, b}, {a, b, {base, DType::f32, {7, 5}}}}) {
+    ASSERT_EQ(error_with(tensors), "(no error)");
+    const PeftAdapter adapter(folder.path());
+    ASSERT_EQ(adapter.modules().size(), 1U);
+    EXPECT_EQ(adapter.modules().front().module, module.module);
+    EXPECT_TRUE(adapter.modules().front().is_embedding);
+    EXPECT_EQ(adapter.modules().front().in_features, 7);
+    EXPECT_EQ(adapter.modules().front().out_features, 5);
+    EXPECT_EQ(stored_modules(folder.path()), std::vector<std::string>{module.module});
+  }
+  EXPECT_TRUE(contains(error_with({a, b, {base, DType::f32, {8, 5}}}),
+                       "has shape [8, 5]; expected [7, 5], as its adapter has it"));
+  EXPECT_TRUE(contains(error_with({a}), "lora_embedding_B'; the adapter is incomplete"));
+  EXPECT_TRUE(contains(error_with({b}), "lora_embedding_A'; the adapter is incomplete"));
+  const TensorSpec other{"base_model.model.m.q_proj.base_layer.weight", DType::f32, {5, 7}};
+  EXPECT_TRUE(contains(error_with({a, b, other}), "the adapter is incomplete"));
+}
+
 TEST(PeftAdapter, BrokenAdapters) {
   const TemporaryFolder folder;
   EXPECT_TRUE(contains(open_error(folder), "there is no adapter_config.json here"));
@@ -252,8 +286,8 @@ TEST(PeftAdapter, BrokenAdapters) {
   folder.write("adapter_model.bin", "x");
   EXPECT_TRUE(contains(open_error(folder), "adapter_model.bin: a pickle file"));
 
-  const std::string a = lora_a_key("m.q_proj");
-  const std::string b = lora_b_key("m.q_proj");
+  const std::string a = lora_a_key(LoraModule{"m.q_proj"});
+  const std::string b = lora_b_key(LoraModule{"m.q_proj"});
   const TensorSpec good_a{a, DType::f32, {2, 3}};
   const TensorSpec good_b{b, DType::f32, {5, 2}};
   const auto error_with = [&](const std::vector<TensorSpec>& tensors) {

@@ -82,6 +82,54 @@ TEST(Lora, AnExpressionSelectsWholeNames) {
             std::string::npos);
 }
 
+std::string refusal_of(const LoraOptions& options, const char* model = "smollm2-135m") {
+  try {
+    lora(forward(model), options);
+  } catch (const base::UserError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+// By name alone; the head, which is the same tensor, is left as it is, and so is what is looked up.
+TEST(Lora, AnEmbeddingIsATableToo) {
+  LoraOptions options;
+  options.r = 8;
+  options.alpha = 16;
+  options.dropout = 0.1;
+  options.target_modules = {"embed_tokens", "q_proj"};
+  const Program adapted = lora(forward(), options);
+  EXPECT_EQ(program::verify(adapted), std::vector<std::string>{});
+  EXPECT_EQ(count_role(adapted, Role::adapter), 2 + 30 * 2);
+  EXPECT_EQ(count_kind(adapted, Kind::dropout), 30);
+  const auto shape_of = [&](const char* name) { return adapted.tensor(adapted.find(name)).shape; };
+  EXPECT_EQ(shape_of("model.embed_tokens.lora_embedding_A"), (program::Shape{8, 49152}));
+  EXPECT_EQ(shape_of("model.embed_tokens.lora_embedding_B"), (program::Shape{576, 8}));
+  EXPECT_EQ(count_kind(adapted, Kind::embedding), count_kind(forward(), Kind::embedding) + 1);
+  const std::vector<std::string> both{"embed_tokens", "q_proj"};
+  EXPECT_EQ(lora_modules(forward(), both).front(), "model.embed_tokens");
+  for (const char* others : {"all-linear", ".*"}) {
+    const std::vector<std::string> modules = lora_modules(forward(), {others});
+    EXPECT_EQ(modules.size(), 30U * 7U) << others;
+    EXPECT_NE(modules.front(), "model.embed_tokens");
+  }
+}
+
+TEST(Lora, AnEmbeddingIsRefusedWhereItCannotHaveAnAdapter) {
+  LoraOptions options;
+  options.target_modules = {"embed_tokens"};
+  options.dora = true;
+  EXPECT_NE(refusal_of(options).find("use_dora"), std::string::npos);
+  options.dora = false;
+  EXPECT_EQ(refusal_of(options), "");
+  options.modules_to_save = {"embed_tokens"};
+  EXPECT_NE(refusal_of(options, "mistral-7b-v0.3").find("which modules_to_save trains whole"),
+            std::string::npos);
+  options.modules_to_save.clear();
+  options.target_modules = {"lm_head"};
+  EXPECT_NE(refusal_of(options).find("embeddings are embed_tokens, by name"), std::string::npos);
+}
+
 TEST(Lora, ScalesAsPeft) {
   LoraOptions options;
   options.r = 16;

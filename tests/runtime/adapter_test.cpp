@@ -92,6 +92,60 @@ TEST(Adapter, StartsUniformTimesZero) {
   EXPECT_GT(*std::max_element(a.begin(), a.end()), 0.99 * bound);
 }
 
+// Of an embedding as PEFT: the other way round.
+TEST(Adapter, OfAnEmbeddingStartsZeroTimesNormal) {
+  TinyOptions options = lora();
+  options.model.hidden_size = 1200;
+  options.target_modules = {"embed_tokens", "q_proj"};
+  TinyRun run(options);
+  run.scribble(adapter_names(run), 3);
+  initialise_adapter(run.executor());
+  const std::vector<float> a = run.floats("model.embed_tokens.lora_embedding_A");
+  EXPECT_EQ(a, std::vector<float>(a.size(), 0.0F));
+  const std::vector<float> b = run.floats("model.embed_tokens.lora_embedding_B");
+  ASSERT_EQ(b.size(), 1200U * static_cast<size_t>(run.spec().lora.r));
+  double mean = 0;
+  double square = 0;
+  for (const float value : b) {
+    mean += value / static_cast<double>(b.size());
+    square += value * value / static_cast<double>(b.size());
+  }
+  const double error = 5.0 / std::sqrt(static_cast<double>(b.size()));
+  EXPECT_NEAR(mean, 0.0, error);
+  EXPECT_NEAR(square, 1.0, 2 * error);
+}
+
+// Its tensors have PEFT's names; the base model's own table, which PEFT saves next to them, is left
+// where it is, and must be one of this vocabulary.
+TEST(Adapter, OfAnEmbeddingIsPefts) {
+  const auto folder = golden("lora_embedding") / "adapter";
+  TinyOptions options = lora("stablelm");
+  options.target_modules = {"embed_tokens", "q_proj"};
+  options.lora_r = 3;
+  TinyRun run(read_from_files(options));
+  methods::LoraOptions scale = run.spec().lora;
+  const formats::PeftAdapter adapter(folder);
+  scale.alpha = adapter.config().alpha;
+  load_adapter(folder, {scale}, run.executor());
+  const std::string module = "model.embed_tokens.lora_embedding_";
+  for (const char* part : {"A", "B"}) {
+    const auto& info = adapter.file().at(formats::adapter_key(module + part));
+    std::string expected(static_cast<size_t>(info.bytes()), '\0');
+    adapter.file().read(info, expected.data());
+    EXPECT_TRUE(run.bytes(module + part) == expected) << part;
+  }
+  TemporaryFolder saved;
+  save_adapter(saved / "adapter", config_of(run), {}, run.executor());
+  const formats::PeftAdapter again(saved / "adapter");
+  EXPECT_EQ(again.config().target_modules, options.target_modules);
+  ASSERT_EQ(again.modules().size(), adapter.modules().size());
+  EXPECT_TRUE(again.modules().front().is_embedding);
+  EXPECT_EQ(again.modules().front().in_features, 43);
+  EXPECT_EQ(again.modules().front().out_features, 20);
+  EXPECT_EQ(again.file().find("base_model.model.model.embed_tokens.base_layer.weight"), nullptr);
+  EXPECT_NE(again.file().find("base_model.model.model.embed_tokens.lora_embedding_A"), nullptr);
+}
+
 TEST(Adapter, StartDependsOnSeedAndNameAlone) {
   TinyRun one(lora());
   TinyRun two(lora());

@@ -77,6 +77,11 @@ TEST(Resume, QloraEndsWithTheSameBits) {
                   "adapter/adapter_model.safetensors");
 }
 
+TEST(Resume, AnEmbeddingsAdapterEndsWithTheSameBits) {
+  expect_same_end({"method=lora", "target_modules=embed_tokens,q_proj"},
+                  "adapter/adapter_model.safetensors");
+}
+
 TEST(Resume, FullEndsWithTheSameBits) {
   expect_same_end({"method=full", "gradient_accumulation_steps=2", "lora_dropout=0"},
                   "model/model.safetensors");

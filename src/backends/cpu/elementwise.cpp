@@ -67,6 +67,10 @@ void run(const program::SumRows& sum_rows, const Invocation& invocation, CpuCont
   add_reduction_blocks(context.kernels, partials, reduction_blocks(x.rows), y, sum_rows.accumulate);
 }
 
+void run(const program::Zeros&, const Invocation& invocation, CpuContext&) {
+  zero_rows(rows_of(invocation[program::Zeros::kY]));
+}
+
 void run(const program::Scale& scale, const Invocation& invocation, CpuContext& context) {
   const std::array tensors{rows_of(invocation[program::Scale::kX]),
                            rows_of(invocation[program::Scale::kY])};
@@ -112,5 +116,6 @@ SNUG_CPU_KIND(SumRows, .workspace_bytes = workspace_bytes);
 SNUG_CPU_KIND(Scale);
 SNUG_CPU_KIND(Dropout);
 SNUG_CPU_KIND(Cast);
+SNUG_CPU_KIND(Zeros);
 
 }  // namespace snug::backends::cpu

@@ -13,21 +13,6 @@ namespace {
 constexpr uint64_t token_of(uint64_t entry) { return entry & 0xffffffffU; }
 constexpr int64_t id_of(uint64_t entry) { return static_cast<int64_t>(entry >> 32); }
 
-void zero_rows(const Rows& table) {
-  const Rows flat = flattened(table);
-  const int64_t rows_per_task = std::max<int64_t>(1, kElementsPerTask / flat.columns);
-  if (flat.rows == 1) {
-    parallel_ranges(flat.columns, kElementsPerTask, [&](int64_t begin, int64_t end) {
-      std::fill(flat.at(0, begin), flat.at(0, end), std::byte{0});
-    });
-    return;
-  }
-  parallel_ranges(flat.rows, rows_per_task, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row)
-      std::fill(flat.at(row), flat.at(row, flat.columns), std::byte{0});
-  });
-}
-
 // Adds the rows of dy that `entries` name, all of one id, to that row of the table, through a fp32
 // sum so that a bf16 table is rounded once.
 void add_token_rows(const ElementwiseKernels& kernels, const Rows& dy, const Rows& table,
@@ -46,17 +31,38 @@ void add_token_rows(const ElementwiseKernels& kernels, const Rows& dy, const Row
   }
 }
 
-void run(const program::Embedding&, const Invocation& invocation, CpuContext& context) {
+// The same to that column of a table that lies the other way round.
+void add_token_columns(const Rows& dy, const Rows& table, std::span<const uint64_t> entries) {
+  const int64_t id = id_of(entries[0]);
+  for (int64_t j = 0; j < table.rows; ++j) {
+    float sum = 0;
+    for (const uint64_t entry : entries)
+      sum += value_at(dy.at(static_cast<int64_t>(token_of(entry))), dy.element, j);
+    std::byte* const row = table.at(j);
+    set_value(row, table.element, id, value_at(row, table.element, id) + sum);
+  }
+}
+
+int64_t ids_of(const Rows& table, bool transposed) {
+  return transposed ? table.columns : table.rows;
+}
+
+void run(const program::Embedding& embedding, const Invocation& invocation, CpuContext& context) {
   const Rows table = rows_of(invocation[program::Embedding::kTable]);
   const int32_t* ids = integers_of(invocation[program::Embedding::kIds]);
   const Rows y = rows_of(invocation[program::Embedding::kY]);
+  const int64_t known = ids_of(table, embedding.transposed);
   const auto convert = context.kernels.elementwise->convert[table.element][y.element];
   const int64_t rows_per_task = std::max<int64_t>(1, kElementsPerTask / y.columns);
   parallel_ranges(y.rows, rows_per_task, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
-      SNUG_CHECK(ids[t] >= 0 && ids[t] < table.rows, "id {} at {} in a table of {}", ids[t], t,
-                 table.rows);
-      convert(table.at(ids[t]), y.at(t), y.columns);
+      SNUG_CHECK(ids[t] >= 0 && ids[t] < known, "id {} at {} in a table of {}", ids[t], t, known);
+      if (!embedding.transposed) {
+        convert(table.at(ids[t]), y.at(t), y.columns);
+        continue;
+      }
+      for (int64_t j = 0; j < y.columns; ++j)
+        set_value(y.at(t), y.element, j, value_at(table.at(j), table.element, ids[t]));
     }
   });
 }
@@ -71,10 +77,10 @@ void run(const program::EmbeddingGrad& grad, const Invocation& invocation, CpuCo
   const Rows dy = rows_of(invocation[program::EmbeddingGrad::kDY]);
   const int32_t* ids = integers_of(invocation[program::EmbeddingGrad::kIds]);
   const Rows table = rows_of(invocation[program::EmbeddingGrad::kDTable]);
+  const int64_t known = ids_of(table, grad.transposed);
   const std::span entries(invocation.workspace.as<uint64_t>(), static_cast<size_t>(dy.rows));
   for (int64_t t = 0; t < dy.rows; ++t) {
-    SNUG_CHECK(ids[t] >= 0 && ids[t] < table.rows, "id {} at {} in a table of {}", ids[t], t,
-               table.rows);
+    SNUG_CHECK(ids[t] >= 0 && ids[t] < known, "id {} at {} in a table of {}", ids[t], t, known);
     entries[static_cast<size_t>(t)] =
         static_cast<uint64_t>(ids[t]) << 32 | static_cast<uint64_t>(t);
   }
@@ -87,8 +93,14 @@ void run(const program::EmbeddingGrad& grad, const Invocation& invocation, CpuCo
       const int64_t id = id_of(entries[i]);
       size_t last = i + 1;
       while (last < entries.size() && id_of(entries[last]) == id) ++last;
-      if (i == 0 || id_of(entries[i - 1]) != id)
-        add_token_rows(*context.kernels.elementwise, dy, table, entries.subspan(i, last - i));
+      const auto tokens = entries.subspan(i, last - i);
+      if (i > 0 && id_of(entries[i - 1]) == id) {
+        // The task before has it.
+      } else if (grad.transposed) {
+        add_token_columns(dy, table, tokens);
+      } else {
+        add_token_rows(*context.kernels.elementwise, dy, table, tokens);
+      }
       i = last;
     }
   });

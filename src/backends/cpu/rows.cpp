@@ -84,4 +84,19 @@ void add_reduction_blocks(const Kernels& kernels, const float* partials, int64_t
   });
 }
 
+void zero_rows(const Rows& rows) {
+  const Rows flat = flattened(rows);
+  const int64_t rows_per_task = std::max<int64_t>(1, kElementsPerTask / flat.columns);
+  if (flat.rows == 1) {
+    parallel_ranges(flat.columns, kElementsPerTask, [&](int64_t begin, int64_t end) {
+      std::fill(flat.at(0, begin), flat.at(0, end), std::byte{0});
+    });
+    return;
+  }
+  parallel_ranges(flat.rows, rows_per_task, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row)
+      std::fill(flat.at(row), flat.at(row, flat.columns), std::byte{0});
+  });
+}
+
 }  // namespace snug::backends::cpu

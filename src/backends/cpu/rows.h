@@ -44,6 +44,8 @@ const int32_t* integers_of(const Buffer& buffer);
 // A multiple of the blocks of random_bits.h.
 inline constexpr int64_t kElementsPerTask = 16384;
 
+void zero_rows(const Rows& rows);
+
 // Calls f(pointers, first, n) over runs of the tensors, which have one shape: `first` is the
 // row-major index of a run's first element, `pointers` where it lies in each tensor.
 template <size_t kCount, typename F>

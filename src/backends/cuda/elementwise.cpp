@@ -14,6 +14,7 @@ using program::Cast;
 using program::Dropout;
 using program::Scale;
 using program::SumRows;
+using program::Zeros;
 
 void run(const Add&, const Invocation& invocation, CudaContext& context) {
   Matrix a = matrix_of(invocation[Add::kA]);
@@ -79,6 +80,12 @@ void run(const Cast&, const Invocation& invocation, CudaContext& context) {
   cast({walk, x.operand, y.operand}, context.stream.get());
 }
 
+void run(const Zeros&, const Invocation& invocation, CudaContext& context) {
+  Matrix y = matrix_of(invocation[Zeros::kY]);
+  const Walk walk = walk_flat({&y});
+  fill_zero({walk, y.operand}, context.stream.get());
+}
+
 }  // namespace
 
 SNUG_CUDA_KIND(Add);
@@ -88,5 +95,6 @@ SNUG_CUDA_KIND(SumRows);
 SNUG_CUDA_KIND(Scale);
 SNUG_CUDA_KIND(Dropout);
 SNUG_CUDA_KIND(Cast);
+SNUG_CUDA_KIND(Zeros);
 
 }  // namespace snug::backends::cuda

@@ -12,12 +12,16 @@ using program::CacheWrite;
 using program::Embedding;
 using program::EmbeddingGrad;
 
-void run(const Embedding&, const Invocation& invocation, CudaContext& context) {
+void run(const Embedding& embedding, const Invocation& invocation, CudaContext& context) {
   const Matrix table = matrix_of(invocation[Embedding::kTable]);
   const Matrix y = matrix_of(invocation[Embedding::kY]);
-  gather_rows({walk_rows({&y, &table}), table.operand, y.operand,
-               integers_of(invocation[Embedding::kIds]), table.rows},
-              context.stream.get());
+  const int32_t* ids = integers_of(invocation[Embedding::kIds]);
+  if (embedding.transposed)
+    gather_columns({walk_rows({&y}), table.operand, y.operand, ids, table.columns},
+                   context.stream.get());
+  else
+    gather_rows({walk_rows({&y, &table}), table.operand, y.operand, ids, table.rows},
+                context.stream.get());
 }
 
 void run(const EmbeddingGrad& grad, const Invocation& invocation, CudaContext& context) {
@@ -28,8 +32,10 @@ void run(const EmbeddingGrad& grad, const Invocation& invocation, CudaContext& c
     const Walk walk = walk_flat({&zeros});
     fill_zero({walk, zeros.operand}, context.stream.get());
   }
-  add_embedding_grad({walk_rows({&dy, &table}), dy.operand, table.operand,
-                      integers_of(invocation[EmbeddingGrad::kIds]), table.rows},
+  const int32_t* ids = integers_of(invocation[EmbeddingGrad::kIds]);
+  const Walk walk = grad.transposed ? walk_rows({&dy}) : walk_rows({&dy, &table});
+  add_embedding_grad({walk, dy.operand, table.operand, ids,
+                      grad.transposed ? table.columns : table.rows, grad.transposed},
                      context.stream.get());
 }
 

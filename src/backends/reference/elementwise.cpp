@@ -52,6 +52,12 @@ void run(const program::SumRows& sum_rows, const Invocation& invocation) {
 }
 
 template <typename T>
+void run(const program::Zeros&, const Invocation& invocation) {
+  const Floats<T> y(invocation[program::Zeros::kY]);
+  for (int64_t i = 0; i < y.count(); ++i) y.set(i, T{0});
+}
+
+template <typename T>
 void run(const program::Scale& scale, const Invocation& invocation) {
   const Floats<T> x(invocation[program::Scale::kX]);
   const Floats<T> y(invocation[program::Scale::kY]);
@@ -92,5 +98,6 @@ SNUG_REFERENCE_KIND(SumRows);
 SNUG_REFERENCE_KIND(Scale);
 SNUG_REFERENCE_KIND(Dropout);
 SNUG_REFERENCE_KIND(Cast);
+SNUG_REFERENCE_KIND(Zeros);
 
 }  // namespace snug::backends::reference

@@ -7,14 +7,30 @@
 namespace snug::backends::reference {
 namespace {
 
+// A table by id and column, whichever way it lies.
 template <typename T>
-void run(const program::Embedding&, const Invocation& invocation) {
-  const Floats<T> table(invocation[program::Embedding::kTable]);
+class Table {
+ public:
+  Table(const Buffer& buffer, bool transposed) : values_(buffer), transposed_(transposed) {}
+  int64_t ids() const { return transposed_ ? values_.columns() : values_.rows(); }
+  T at(int64_t id, int64_t j) const { return transposed_ ? values_.at(j, id) : values_.at(id, j); }
+  void set(int64_t id, int64_t j, T value) const {
+    transposed_ ? values_.set(j, id, value) : values_.set(id, j, value);
+  }
+
+ private:
+  Floats<T> values_;
+  bool transposed_;
+};
+
+template <typename T>
+void run(const program::Embedding& embedding, const Invocation& invocation) {
+  const Table<T> table(invocation[program::Embedding::kTable], embedding.transposed);
   const Integers ids(invocation[program::Embedding::kIds]);
   const Floats<T> y(invocation[program::Embedding::kY]);
   for (int64_t t = 0; t < y.rows(); ++t) {
     const int64_t id = ids[t];
-    SNUG_CHECK(id >= 0 && id < table.rows(), "id {} at {} in a table of {}", id, t, table.rows());
+    SNUG_CHECK(id >= 0 && id < table.ids(), "id {} at {} in a table of {}", id, t, table.ids());
     for (int64_t j = 0; j < y.columns(); ++j) y.set(t, j, table.at(id, j));
   }
 }
@@ -23,9 +39,9 @@ template <typename T>
 void run(const program::EmbeddingGrad& grad, const Invocation& invocation) {
   const Floats<T> dy(invocation[program::EmbeddingGrad::kDY]);
   const Integers ids(invocation[program::EmbeddingGrad::kIds]);
-  const Floats<T> dtable(invocation[program::EmbeddingGrad::kDTable]);
+  const Table<T> dtable(invocation[program::EmbeddingGrad::kDTable], grad.transposed);
   const std::span<T> sum = scratch<T>(invocation).first(static_cast<size_t>(dy.columns()));
-  for (int64_t id = 0; id < dtable.rows(); ++id) {
+  for (int64_t id = 0; id < dtable.ids(); ++id) {
     std::fill(sum.begin(), sum.end(), T{0});
     for (int64_t t = 0; t < dy.rows(); ++t)
       if (ids[t] == id)

@@ -81,6 +81,13 @@ std::string shape_error(const Cast&, const OperationView& view) {
   return rule.error();
 }
 
+std::string shape_error(const Zeros&, const OperationView& view) {
+  ShapeRule rule;
+  rule.rank({"y", view[Zeros::kY]}, 2);
+  rule.same_type({{"y", view[Zeros::kY]}});
+  return rule.error();
+}
+
 Cost cost(const Add&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[Add::kC].shape.elements(), 1);
 }
@@ -108,6 +115,10 @@ Cost cost(const Dropout&, const OperationView& view, const Extent&) {
 
 Cost cost(const Cast&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[Cast::kY].shape.elements(), 0);
+}
+
+Cost cost(const Zeros&, const OperationView& view, const Extent&) {
+  return streaming_cost(view, view[Zeros::kY].shape.elements(), 0);
 }
 
 void differentiate(const Add&, const Operation& operation, Tape& tape) {
@@ -170,5 +181,6 @@ SNUG_DEFINE_KIND(SumRows);
 SNUG_DEFINE_KIND(Scale, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
 SNUG_DEFINE_KIND(Dropout, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
 SNUG_DEFINE_KIND(Cast, .differentiate = differentiate);
+SNUG_DEFINE_KIND(Zeros);
 
 }  // namespace snug::program

@@ -1,4 +1,4 @@
-// Element-by-element kinds: add, accumulate, add_bias, sum_rows, scale, dropout, cast.
+// Element-by-element kinds: add, accumulate, add_bias, sum_rows, scale, dropout, cast, zeros.
 #pragma once
 
 #include <array>
@@ -95,6 +95,15 @@ struct Cast {
   static constexpr auto kY = write<Cast>(1, "y");
   static constexpr std::array kOperands{kX, kY};
   static constexpr Traits kTraits{.is_cheap = true};
+};
+
+// writes: y (rows, n), zero everywhere: a gradient that is known to be none, whatever the values
+// are that it is the gradient of.
+struct Zeros {
+  bool operator==(const Zeros&) const = default;
+  static constexpr std::tuple<> kFields{};
+  static constexpr auto kY = write<Zeros>(0, "y");
+  static constexpr std::array kOperands{kY};
 };
 
 }  // namespace snug::program

@@ -1,5 +1,7 @@
 #include "program/kinds/embedding.h"
 
+#include <algorithm>
+
 #include "program/kinds/functions.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
@@ -8,35 +10,49 @@
 namespace snug::program {
 namespace {
 
-std::string shape_error(const Embedding&, const OperationView& view) {
+// Of a table: how many numbers it has for an id.
+template <typename Struct>
+int64_t width_of(const Struct& kind, const Tensor& table) {
+  return table.shape[kind.transposed ? 0 : 1];
+}
+
+std::string shape_error(const Embedding& embedding, const OperationView& view) {
   ShapeRule rule;
   const Tensor& table = view[Embedding::kTable];
   const Tensor& ids = view[Embedding::kIds];
   rule.rank({"table", table}, 2);
   rule.rank({"ids", ids}, 1);
   rule.index({"ids", ids}, Shape{ids.shape[0]});
-  rule.shape({"y", view[Embedding::kY]}, Shape{ids.shape[0], table.shape[1]});
+  rule.shape({"y", view[Embedding::kY]}, Shape{ids.shape[0], width_of(embedding, table)});
   rule.mixed_types({{"table", table}, {"y", view[Embedding::kY]}});
   return rule.error();
 }
 
-std::string shape_error(const EmbeddingGrad&, const OperationView& view) {
+std::string shape_error(const EmbeddingGrad& grad, const OperationView& view) {
   ShapeRule rule;
   const Tensor& dy = view[EmbeddingGrad::kDY];
   const Tensor& dtable = view[EmbeddingGrad::kDTable];
   rule.rank({"dy", dy}, 2);
   rule.index({"ids", view[EmbeddingGrad::kIds]}, Shape{dy.shape[0]});
   rule.rank({"dtable", dtable}, 2);
-  rule.shape({"dtable", dtable}, Shape{dtable.shape[0], dy.shape[1]});
+  rule.require(width_of(grad, dtable) == dy.shape[1], "has a dtable of another width than dy");
   rule.mixed_types({{"dy", dy}, {"dtable", dtable}});
   return rule.error();
 }
 
-// Of the table only the rows that ids point to are read: at most one a token.
-Cost cost(const Embedding&, const OperationView& view, const Extent&) {
-  const Tensor& table = view[Embedding::kTable];
+// What is touched of a table: the numbers of an id for each token. Those of a table that lies the
+// other way round are apart, and each brings a line of a cache along.
+template <typename Struct>
+double touched_bytes(const Struct& kind, const Tensor& table, int64_t tokens) {
+  constexpr double kLine = 64;
+  if (!kind.transposed) return row_bytes(table, static_cast<double>(tokens));
+  const double lines = static_cast<double>(tokens * width_of(kind, table)) * kLine;
+  return std::min(lines, static_cast<double>(table.bytes()));
+}
+
+Cost cost(const Embedding& embedding, const OperationView& view, const Extent&) {
   const Tensor& ids = view[Embedding::kIds];
-  const double touched = row_bytes(table, static_cast<double>(ids.shape[0]));
+  const double touched = touched_bytes(embedding, view[Embedding::kTable], ids.shape[0]);
   return {0, touched + static_cast<double>(ids.bytes() + view[Embedding::kY].bytes())};
 }
 
@@ -45,16 +61,17 @@ Cost cost(const EmbeddingGrad& grad, const OperationView& view, const Extent&) {
   const Tensor& dy = view[EmbeddingGrad::kDY];
   const auto flops = static_cast<double>(dy.shape.elements());
   if (!grad.accumulate) return {flops, operand_bytes(view)};
-  const double touched = row_bytes(view[EmbeddingGrad::kDTable], static_cast<double>(dy.shape[0]));
+  const double touched = touched_bytes(grad, view[EmbeddingGrad::kDTable], dy.shape[0]);
   return {flops,
           2.0 * touched + static_cast<double>(dy.bytes() + view[EmbeddingGrad::kIds].bytes())};
 }
 
-void differentiate(const Embedding&, const Operation& operation, Tape& tape) {
+void differentiate(const Embedding& embedding, const Operation& operation, Tape& tape) {
   const TensorId dy = tape.gradient(id_of(operation, Embedding::kY));
   const TensorId table = id_of(operation, Embedding::kTable);
   if (dy == kNone || !tape.wants(table)) return;
-  tape.emit(EmbeddingGrad{}, {dy, id_of(operation, Embedding::kIds)}, {tape.contribute(table)});
+  tape.emit(EmbeddingGrad{.transposed = embedding.transposed},
+            {dy, id_of(operation, Embedding::kIds)}, {tape.contribute(table)});
 }
 
 }  // namespace

@@ -18,10 +18,25 @@ struct Gather {
   GatherRun run;
   __device__ void operator()(int64_t row, int64_t item) const {
     const int64_t id = run.ids[row];
-    device_check(id >= 0 && id < run.table_rows);
+    device_check(id >= 0 && id < run.known_ids);
     const int64_t column = item * kCount;
     store(run.y, row * run.y.stride + column,
           load<kCount>(run.table, id * run.table.stride + column));
+  }
+};
+
+// Of a table that lies the other way round, whose columns are not side by side.
+template <int kCount>
+struct GatherColumn {
+  GatherRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const int64_t id = run.ids[row];
+    device_check(id >= 0 && id < run.known_ids);
+    const int64_t column = item * kCount;
+    Elements<kCount> values;
+    for (int k = 0; k < kCount; ++k)
+      values.at[k] = load_one(run.table, (column + k) * run.table.stride + id);
+    store(run.y, row * run.y.stride + column, values);
   }
 };
 
@@ -76,7 +91,7 @@ __global__ void embedding_grad_kernel(EmbeddingGradRun run) {
   __shared__ int32_t tokens[kThreads];
   const int64_t first = blockIdx.x;
   const int32_t id = run.ids[first];
-  device_check(id >= 0 && id < run.table_rows);
+  device_check(id >= 0 && id < run.known_ids);
   if (stood_before(run.ids, first)) return;
   const int64_t column = (int64_t{blockIdx.y} * kThreads + threadIdx.x) * kCount;
   const bool has_column = column < run.walk.columns;
@@ -89,6 +104,13 @@ __global__ void embedding_grad_kernel(EmbeddingGradRun run) {
     }
   }
   if (!has_column) return;
+  if (run.transposed) {
+    for (int k = 0; k < kCount; ++k) {
+      const int64_t at = (column + k) * run.dtable.stride + id;
+      store_one(run.dtable, at, load_one(run.dtable, at) + sum.at[k]);
+    }
+    return;
+  }
   const int64_t at = id * run.dtable.stride + column;
   const Elements<kCount> old = load<kCount>(run.dtable, at);
   for (int k = 0; k < kCount; ++k) sum.at[k] += old.at[k];
@@ -98,6 +120,10 @@ __global__ void embedding_grad_kernel(EmbeddingGradRun run) {
 }  // namespace
 
 void gather_rows(const GatherRun& run, cudaStream_t stream) { over_elements<Gather>(run, stream); }
+
+void gather_columns(const GatherRun& run, cudaStream_t stream) {
+  over_elements<GatherColumn>(run, stream);
+}
 
 void cache_write(const CacheWriteRun& run, cudaStream_t stream) {
   over_elements<CacheWrite>(run, stream);

@@ -7,14 +7,16 @@
 
 namespace snug::backends::cuda {
 
-// y[t] = table[ids[t]]. An id outside [0, table_rows) stops the device.
+// y[t] = table[ids[t]], a row, or a column of a table that lies the other way round. An id outside
+// [0, known_ids) stops the device.
 struct GatherRun {
   Walk walk;  // of y
   DeviceRows table, y;
   const int32_t* ids = nullptr;
-  int64_t table_rows = 0;
+  int64_t known_ids = 0;
 };
 void gather_rows(const GatherRun& run, cudaStream_t stream);
+void gather_columns(const GatherRun& run, cudaStream_t stream);
 
 // cache[slots[t]] = x[t]; negative slots are skipped.
 struct CacheWriteRun {
@@ -25,12 +27,14 @@ struct CacheWriteRun {
 };
 void cache_write(const CacheWriteRun& run, cudaStream_t stream);
 
-// table[id] += the sum of dy[t] over the tokens t with that id, in token order, rounded once.
+// table[id], a row or a column of it, += the sum of dy[t] over the tokens t with that id, in token
+// order, rounded once.
 struct EmbeddingGradRun {
   Walk walk;  // of dy
   DeviceRows dy, dtable;
   const int32_t* ids = nullptr;
-  int64_t table_rows = 0;
+  int64_t known_ids = 0;
+  bool transposed = false;
 };
 void add_embedding_grad(const EmbeddingGradRun& run, cudaStream_t stream);
 

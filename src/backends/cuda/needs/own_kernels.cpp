@@ -58,6 +58,7 @@ SNUG_CARD_NEEDS(Softcap);
 SNUG_CARD_NEEDS(SoftcapGrad);
 SNUG_CARD_NEEDS(SumRows, .workspace_bytes = workspace_bytes, .launches = launches);
 SNUG_CARD_NEEDS(Scale);
+SNUG_CARD_NEEDS(Zeros);
 SNUG_CARD_NEEDS(ScaleColumns);
 SNUG_CARD_NEEDS(ColumnGainGrad, .workspace_bytes = workspace_bytes, .launches = launches);
 SNUG_CARD_NEEDS(RowNorms);

@@ -1,0 +1,184 @@
+#include "methods/lora_targets.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "base/error.h"
+#include "base/last_part.h"
+#include "formats/adapter_modules.h"
+#include "formats/peft_adapter.h"
+#include "methods/lora.h"
+#include "program/kinds.h"
+#include "program/operands.h"
+
+namespace snug::methods {
+namespace {
+
+using namespace program;  // NOLINT: rewrites speak the program's words throughout
+
+std::string module_of_weight(const Tensor& weight) {
+  return weight.name.substr(0, weight.name.rfind('.'));
+}
+
+template <typename Call>
+void checked(const Call& call) {
+  try {
+    call();
+  } catch (const std::invalid_argument& error) {
+    base::throw_user_error("target_modules: {}", error.what());
+  }
+}
+
+// What routers give, before their bias too: it is not adapted, as PEFT sees no linear there either.
+std::set<TensorId> routing_logits(const Program& program) {
+  std::set<TensorId> logits;
+  for (auto operation = program.operations.rbegin(); operation != program.operations.rend();
+       ++operation) {
+    if (std::holds_alternative<Route>(operation->attributes))
+      logits.insert(id_of(*operation, Route::kLogits));
+    else if (std::holds_alternative<AddBias>(operation->attributes) &&
+             logits.contains(id_of(*operation, AddBias::kY)))
+      logits.insert(id_of(*operation, AddBias::kX));
+  }
+  return logits;
+}
+
+// The names of modules that may train whole, in order, each by its last part. Linears of layers may
+// not, whose biases are vectors.
+std::vector<std::string> modules_that_save(const Program& forward) {
+  std::vector<std::string> names;
+  std::set<std::string> matrices;
+  for (const Tensor& tensor : forward.tensors) {
+    if (tensor.role != Role::weight) continue;
+    std::string name = base::last_part(tensor.name.substr(0, tensor.name.rfind('.')));
+    if (tensor.layer >= 0 && tensor.shape.rank() > 1) matrices.insert(name);
+    if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+  }
+  std::erase_if(names, [&](const std::string& name) { return matrices.contains(name); });
+  return names;
+}
+
+// Of a module that trains whole next to the adapter. Two names may select one tensor.
+void train_whole(Program& forward, const std::string& module) {
+  bool found = false;
+  for (Tensor& tensor : forward.tensors) {
+    const bool is_of_model = tensor.role == Role::weight || tensor.role == Role::adapter;
+    if (!is_of_model || !formats::is_of_module(tensor.name, {module})) continue;
+    if (tensor.layer >= 0 && tensor.shape.rank() > 1)
+      base::throw_user_error(
+          "modules_to_save: \"{}\" is a matrix of a layer ({}), which does not train whole next to "
+          "an adapter; name it in target_modules, or use method=full with trainable_modules",
+          module, tensor.name);
+    tensor.role = Role::adapter;
+    found = true;
+  }
+  if (!found)
+    base::throw_user_error("modules_to_save: \"{}\" matches no module of this model; it has {}",
+                           module, fmt::join(modules_that_save(forward), ", "));
+}
+
+}  // namespace
+
+Program with_saved_modules(Program forward, const std::vector<std::string>& modules) {
+  for (const std::string& module : modules) train_whole(forward, module);
+  return forward;
+}
+
+LoraTarget::LoraTarget(const std::string& written) : written_(written) {
+  if (formats::is_module_pattern(written)) checked([&] { pattern_.emplace(written); });
+}
+
+bool LoraTarget::is_name_of(const std::string& module) const {
+  return !pattern_ && (module == written_ || module.ends_with("." + written_));
+}
+
+bool LoraTarget::selects_linear(const std::string& module) const {
+  if (!pattern_) return written_ == formats::kAllLinear || is_name_of(module);
+  bool is_match = false;
+  checked([&] { is_match = pattern_->matches(module); });
+  return is_match;
+}
+
+bool LoraTarget::selects_embedding(const std::string& module) const { return is_name_of(module); }
+
+LoraTargets::LoraTargets(const Program& forward, const std::vector<std::string>& written)
+    : forward_(forward), routing_(routing_logits(forward)) {
+  for (const std::string& one : written) require_match(one, targets_.emplace_back(one));
+}
+
+std::string LoraTargets::linear_of(const Operation& operation) const {
+  const auto* matmul = std::get_if<Matmul>(&operation.attributes);
+  if (matmul == nullptr || matmul->addend || routing_.contains(id_of(operation, Matmul::kC)))
+    return {};
+  const Tensor& weight = forward_.tensor(id_of(operation, Matmul::kB));
+  if (weight.role != Role::weight || weight.layer < 0) return {};
+  return module_of_weight(weight);
+}
+
+std::string LoraTargets::embedding_of(const Operation& operation) const {
+  if (!std::holds_alternative<Embedding>(operation.attributes)) return {};
+  const Tensor& table = forward_.tensor(id_of(operation, Embedding::kTable));
+  const bool is_of_model = table.role == Role::weight || table.role == Role::adapter;
+  return is_of_model ? module_of_weight(table) : std::string{};
+}
+
+std::string LoraTargets::adapted_linear(const Operation& operation) const {
+  std::string module = linear_of(operation);
+  const bool is_adapted =
+      !module.empty() && std::ranges::any_of(targets_, [&](const LoraTarget& target) {
+        return target.selects_linear(module);
+      });
+  return is_adapted ? module : std::string{};
+}
+
+std::string LoraTargets::adapted_embedding(const Operation& operation) const {
+  std::string module = embedding_of(operation);
+  const bool is_adapted =
+      !module.empty() && std::ranges::any_of(targets_, [&](const LoraTarget& target) {
+        return target.selects_embedding(module);
+      });
+  return is_adapted ? module : std::string{};
+}
+
+void LoraTargets::require_match(const std::string& written, const LoraTarget& target) const {
+  std::set<std::string> linears;
+  std::set<std::string> embeddings;
+  std::string first;
+  for (const Operation& operation : forward_.operations) {
+    const std::string linear = linear_of(operation);
+    const std::string embedding = embedding_of(operation);
+    if ((!linear.empty() && target.selects_linear(linear)) ||
+        (!embedding.empty() && target.selects_embedding(embedding)))
+      return;
+    if (!linear.empty()) linears.insert(base::last_part(linear));
+    if (!embedding.empty()) embeddings.insert(base::last_part(embedding));
+    if (first.empty()) first = linear;
+  }
+  base::throw_user_error(
+      "target_modules: \"{}\" matches no linear of this model{}; it has {}, or use "
+      "all-linear{}; embeddings are {}, by name",
+      written, routing_.empty() ? "" : " that is adapted (routers and experts are not)",
+      fmt::join(linears, ", "),
+      formats::is_module_pattern(written)
+          ? ". A regular expression matches whole names, such as " + first
+          : "",
+      fmt::join(embeddings, ", "));
+}
+
+std::vector<std::string> lora_modules(const Program& forward,
+                                      const std::vector<std::string>& target_modules) {
+  const LoraTargets targets(forward, target_modules);
+  std::vector<std::string> modules;
+  for (const Operation& operation : forward.operations)
+    for (std::string module :
+         {targets.adapted_embedding(operation), targets.adapted_linear(operation)})
+      if (!module.empty()) modules.push_back(std::move(module));
+  return modules;
+}
+
+}  // namespace snug::methods
