@@ -41,8 +41,14 @@ struct DifferentiateOptions {
 //            %d.losses = spread_segments(%d.policy, %bounds) {scale -1} phase backward
 //            %d.y = weigh_rows(%d.hidden, %d.losses) phase backward
 //
+// Of a head that trains the gradient is a sum of rows: the loss stays as it is, and in the place of
+// weigh_rows there is
+//
+//            .., %d.y, %gradient.head = linear_cross_entropy_train(.., %d.losses) phase backward
+//
 // Where views cut up a tensor that an operation writes whole (fused projections, heads of a row),
-// the gradient of a view is that view of the base's gradient, and every part must get one.
+// the gradient of a view is that view of the base's gradient, and every part must get one: zeros,
+// where nothing reads it.
 //
 // The last operation must have a training form (linear_cross_entropy) or be a cross_entropy.
 // Gradients are tensors of lifetime step named gradient.NAME.

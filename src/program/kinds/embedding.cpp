@@ -35,7 +35,8 @@ std::string shape_error(const EmbeddingGrad& grad, const OperationView& view) {
   rule.rank({"dy", dy}, 2);
   rule.index({"ids", view[EmbeddingGrad::kIds]}, Shape{dy.shape[0]});
   rule.rank({"dtable", dtable}, 2);
-  rule.require(width_of(grad, dtable) == dy.shape[1], "has a dtable of another width than dy");
+  rule.shape({"dtable", dtable}, grad.transposed ? Shape{dy.shape[1], dtable.shape[1]}
+                                                 : Shape{dtable.shape[0], dy.shape[1]});
   rule.mixed_types({{"dy", dy}, {"dtable", dtable}});
   return rule.error();
 }
