@@ -13,15 +13,15 @@ struct LossOperands {
   const T& hidden;             // (tokens, d)
   const T& weight;             // (vocab, d)
   const T& targets;            // (tokens) i32
-  const T& inverse_tokens;     // (1) f32
+  const T& inverse_tokens;     // (1) or (tokens) f32
   const T& losses;             // (tokens) f32
   const T& loss;               // (1) f32
   const T* bias = nullptr;     // (vocab); null where there is none
-  const T* gain = nullptr;     // likewise
+  const T* gain = nullptr;     // (vocab); likewise
   const T* dhidden = nullptr;  // (tokens, d); null where no gradient is made
   const T* dweight = nullptr;  // (vocab, d); likewise, for the gradient of the weight
   const T* dbias = nullptr;    // (vocab); likewise, for that of the bias
-  const T* dgain = nullptr;    // and of the gain
+  const T* dgain = nullptr;    // (vocab); and of the gain
 };
 
 // Of LinearCrossEntropy or LinearCrossEntropyTrain; `source` is the view or the invocation.

@@ -58,8 +58,8 @@ struct BaseModel {
 struct Method {
   MethodKind kind;
   bool trains_weights = false;  // of the model; the functions below are null then
-  // Something of the head trains, whatever the recipe says, whose gradient sums rows: so no
-  // objective that weighs them (methods/objective.h).
+  // Something of the head trains, whatever the recipe says. Objectives that weigh rows
+  // (methods/objective.h) are not built for that.
   bool trains_head = false;
   // Methods whose jobs take less memory, for a job that does not fit; the mildest first.
   std::span<const MethodKind> leaner = {};

@@ -180,8 +180,8 @@ methods::ObjectiveOptions objective_options(const Recipe& recipe, const Training
                             recipe.lora_dropout, base::word_of(recipe.objective)));
   if (methods::method_of(spec.method).trains_head)
     recipe.fail("method",
-                fmt::format("is {}, which trains something of the head, and objective={} does not "
-                            "train it yet; use method=adapter, or lora",
+                fmt::format("is {}, which objective={} is not built for; use method=adapter, or "
+                            "lora",
                             base::word_of(spec.method), base::word_of(recipe.objective)));
   return {.kind = recipe.objective,
           .reference = objective.compares ? reference_of(recipe, spec) : ReferenceModel::none,

@@ -133,16 +133,16 @@ TEST(AdapterV2Refusals, SayWhyAndWhatToUse) {
     const char* word;
     const char* reason;
   };
-  const char* of_head = "which trains something of the head";
+  const char* of_pairs = "is not built for";
   for (const Case& wrong :
        {Case{model_of("mixtral"), "max_length=8", "mixture of experts"},
         Case{model_of("qwen3_moe"), "max_length=8", "mixture of experts"},
         Case{model_of("gpt_oss"), "max_length=8", "mixture of experts"},
         Case{model_of("phi"), "max_length=8", "the model's head has one of its own"},
         Case{model_of("t5"), "max_length=8", "is adapter_v2, which is not built for encoder"},
-        Case{model_of("basic"), "objective=dpo", of_head},
-        Case{model_of("basic"), "objective=orpo", of_head},
-        Case{model_of("basic"), "objective=kto", of_head},
+        Case{model_of("basic"), "objective=dpo", of_pairs},
+        Case{model_of("basic"), "objective=orpo", of_pairs},
+        Case{model_of("basic"), "objective=kto", of_pairs},
         Case{model_of("basic"), "lora_r=4", "lora_r"}}) {
     const BinaryRun run = run_snug({"plan", wrong.model, "method=adapter_v2", wrong.word});
     EXPECT_EQ(run.exit_code, 2) << wrong.model << " " << wrong.word;

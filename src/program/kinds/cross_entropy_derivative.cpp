@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "program/kinds/segment_sums.h"
 #include "program/tape.h"
 
@@ -59,6 +60,8 @@ void differentiate_later(const LinearCrossEntropy& loss, const Operation& operat
     const TensorId losses = id_of(operation, LinearCrossEntropy::kLosses);
     const TensorId dlosses = tape.gradient(losses);
     if (dlosses == kNone) return;
+    // What each token counts stands in these alone.
+    SNUG_CHECK_EQ(tape.gradient(id_of(operation, LinearCrossEntropy::kLoss)), kNone);
     std::vector<TensorId> reads = operation.reads;
     std::ranges::replace(reads, id_of(operation, LinearCrossEntropy::kInverseTokens), dlosses);
     std::vector<TensorId> again;

@@ -32,8 +32,8 @@ struct ScaleBy {
 //
 // As torch.amp.GradScaler and DeepSpeed change it: after a step that is not finite the scale is
 // divided by 2, down to `least`, but only once `hysteresis` - 1 such steps were tolerated without
-// that; after `window` finite steps in a row it is doubled, as long as that is finite, and bears as
-// many again. With window 0 it stays as it is.
+// that; after `window` finite steps in a row it is doubled, as long as that is finite, and
+// tolerates as many again. With window 0 it stays as it is.
 struct ScaledClipFactor {
   float max_norm = 0.0F;
   int64_t window = 0;

@@ -9,10 +9,10 @@
 namespace snug::backends::cuda {
 
 struct OrpoRun {
-  const float* policy = nullptr;    // (2 pairs)
-  const int32_t* bounds = nullptr;  // (2 pairs, 2)
-  const float* inverse_pairs = nullptr;
-  const float* inverse_tokens = nullptr;
+  const float* policy = nullptr;          // (2 pairs)
+  const int32_t* bounds = nullptr;        // (2 pairs, 2)
+  const float* inverse_pairs = nullptr;   // (1)
+  const float* inverse_tokens = nullptr;  // (1)
   int64_t pairs = 0;
   float beta = 0.0F;
 };
