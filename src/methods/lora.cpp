@@ -170,7 +170,9 @@ class LoraRewrite {
     check_embedding(module, table);
     const TensorId y = id_of(lookup, Embedding::kY);
     const TensorId ids = id_of(lookup, Embedding::kIds);
-    const Tensor output = forward_.tensor(y);
+    // What is looked up is no layer's, whose first tensor the sum may be.
+    Tensor output = forward_.tensor(y);
+    output.layer = lookup.layer;
     const int64_t r = options_.r;
     const int64_t width = table.shape[1];
     const TensorId a = add(lora_embedding_a_name(module), {r, table.shape[0]}, table, Role::adapter,

@@ -61,13 +61,27 @@ void prefer_by_odds(TrainingSpec& spec) {
   spec.objective = {.kind = methods::ObjectiveKind::orpo};
 }
 
+void prefer_by_odds_whole(TrainingSpec& spec) {
+  spec.method = formats::Method::full;
+  spec.objective = {.kind = methods::ObjectiveKind::orpo};
+}
+
+void adapt_embedding(TrainingSpec& spec) {
+  adapt(spec);
+  const models::Stack stack = models::stack_of(spec.model);
+  const std::string table = models::embedding_weight(stack);
+  spec.lora.target_modules = {table.substr(0, table.rfind('.'))};
+}
+
 std::vector<Form> methods_of_jobs() {
   std::vector<Form> forms{{"full", [](TrainingSpec& spec) { spec.method = formats::Method::full; }},
                           {"lora", adapt},
                           {"adapter", add_prompts},
                           {"adapter_v2", adjust_linears},
                           {"dpo", compare_pairs},
-                          {"orpo", prefer_by_odds}};
+                          {"orpo", prefer_by_odds},
+                          {"orpo, full", prefer_by_odds_whole},
+                          {"lora, embedding", adapt_embedding}};
   for (const bool nested : {false, true})
     forms.push_back({nested ? "qlora, nested" : "qlora", [nested](TrainingSpec& spec) {
                        adapt(spec);
@@ -171,7 +185,8 @@ class Jobs {
   }
 
   // What no job is: an optimizer of bf16 weights in fp32, a wait for what is never made again,
-  // steps in the backward pass of several micro-batches, preferences of an encoder-decoder.
+  // steps in the backward pass of several micro-batches, preferences of an encoder-decoder, or an
+  // adapter of the embedding that its two halves share.
   bool is_possible(const testing::Choice& choice) const {
     const TrainingSpec spec = spec_of(choice);
     const bool needs_bf16 = methods::optimizer_of(spec.update.optimizer).needs_bf16;
@@ -179,6 +194,7 @@ class Jobs {
     if (spec.update_in_backward && spec.update.loss_scale) return false;
     if (spec.model.has_encoder() && spec.objective.kind != methods::ObjectiveKind::next_token)
       return false;
+    if (spec.model.has_encoder() && spec.lora.target_modules.front() != "all-linear") return false;
     if (spec.activation_offloading && !passes::keeps_checkpoints(spec.recompute.of_layer(0)))
       return false;
     return !spec.update_in_backward || spec.accumulation == 1;
