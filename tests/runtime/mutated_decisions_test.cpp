@@ -26,6 +26,8 @@ using program::Operation;
 
 using Tested = backends::cpu::CpuBackend;
 
+constexpr int kLateExit = 101;
+
 // A decision of an operation and another value of it.
 struct Mutation {
   program::ProgramName program{};
@@ -124,6 +126,9 @@ using MakeJob = std::function<plan::Job(const program::Target&)>;
 
 enum class Outcome : uint8_t { seen, refused, ignored };
 
+// Ends the process where a CHECK fails once everything is prepared: that is no refusal.
+[[noreturn]] void end_late(int /*signal*/) { ::_exit(kLateExit); }
+
 // Whether the trace of the mutated operation shows what it was given.
 Outcome outcome_here(const MakeJob& make_job, const Mutation& mutation, const Attributes& planned) {
   Mutating backend(mutation, planned);
@@ -131,6 +136,7 @@ Outcome outcome_here(const MakeJob& make_job, const Mutation& mutation, const At
   const program::Program& program = *job.find(mutation.program);
   backend.mutate(program.operations[mutation.operation]);
   Executor executor(job, backend);
+  std::signal(SIGABRT, end_late);
   testing::fill_batch(program, executor);
   const std::vector<backends::Trace> traces = executor.run_traced(mutation.program);
   const Planned compared{program, executor.bounds(mutation.program)};
@@ -158,6 +164,9 @@ Outcome outcome_of(const MakeJob& make_job, const Mutation& mutation, const Attr
                        mutation.value, mutation.operation, base::word_of(mutation.program));
     return Outcome::refused;
   }
+  EXPECT_NE(WEXITSTATUS(status), kLateExit)
+      << fmt::format("{} {} of operation {} of {} is refused when it runs", mutation.decision,
+                     mutation.value, mutation.operation, base::word_of(mutation.program));
   return static_cast<Outcome>(WEXITSTATUS(status));
 }
 
