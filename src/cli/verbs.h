@@ -1,4 +1,4 @@
-// The table of verbs: what `snug VERB` can be, and the function behind each.
+// The table of verbs: what `snug VERB` can be, and the function that runs each.
 #pragma once
 
 #include <span>

@@ -29,7 +29,7 @@ enum class ValueType : uint8_t {
 using Value = std::variant<std::string, int64_t, double, bool, std::vector<std::string>,
                            std::vector<int64_t>, std::vector<double>>;
 
-// The field of Recipe behind a key. Without get and set the key is recognised but holds nothing.
+// The field of Recipe that a key sets. Without get and set the key is recognised but holds nothing.
 struct RecipeField {
   ValueType type = ValueType::text;
   Value (*get)(const Recipe&) = nullptr;

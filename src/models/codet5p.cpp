@@ -1,6 +1,6 @@
 // The codet5p family (CodeT5+, Wang et al. 2023) in its form of 2B: an encoder and a decoder that
 // are CodeGen models of different sizes, each with a table of its own. In a layer attention and a
-// plain mlp stand side by side behind one norm. The decoder's last layer alone reads the encoder,
+// plain mlp stand side by side after one norm. The decoder's last layer alone reads the encoder,
 // through a projection to its own width. The decoder reads the prompt, too, before it answers.
 #include <fmt/format.h>
 

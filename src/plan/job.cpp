@@ -321,7 +321,7 @@ Job plan_inference(const InferenceSpec& spec, const program::Target& target) {
   const auto add = [&](ProgramName name, const base::PerStream<int64_t>& tokens) {
     passes::Hoisted hoisted = passes::hoist(inference_forward(spec, name, tokens, outputs));
     const Program& forward = hoisted.program;
-    // The same of both programs, but for what the first alone has of an encoder.
+    // The same of both programs, except for what the first alone has of an encoder.
     if (once.operations.empty()) once = std::move(hoisted.once);
     std::vector<std::string_view> read_by_host{program::kLogitsName};
     if (spec.candidates > 0)

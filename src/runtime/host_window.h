@@ -1,7 +1,7 @@
 // How the host writes and reads tensors of the device: at their addresses where it reaches them,
 // else through the staging memory of a program that loads or saves, piece by piece. What is written
 // is copied while the host fills the next stage of its ring; work that a backend is given later
-// comes behind it. One thread uses a window; windows of different slots may be used at once. Not
+// comes after it. One thread uses a window; windows of different slots may be used at once. Not
 // while a program runs, since it may have the staging memory for its own.
 #pragma once
 

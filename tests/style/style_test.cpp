@@ -21,8 +21,7 @@ namespace fs = std::filesystem;
 const fs::path kRoot = SNUG_SOURCE_DIR;
 constexpr const char* kThisFile = "tests/style/style_test.cpp";
 
-// Floors of docs/architecture.md; a folder includes only itself and folders on the same or a lower
-// floor.
+// Floors of docs/architecture.md; a folder includes only itself and folders on lower floors.
 const std::map<std::string, int> kFloors{
     {"base", 0},    {"comm", 1},     {"formats", 1}, {"text", 1},   {"program", 2},  {"models", 3},
     {"methods", 4}, {"passes", 4},   {"plan", 5},    {"report", 6}, {"backends", 6}, {"runtime", 7},

@@ -74,7 +74,7 @@ int64_t ExpertPieces::scratch_bytes() const {
   return bytes;
 }
 
-// Within a panel the scratch grows with the rows, but for a copy of those that do not fill one.
+// Within a panel the scratch grows with the rows, except for a copy of those that do not fill one.
 int64_t ExpertPieces::most_wide_bytes(const CpuContext& context) const {
   int64_t bytes = 0;
   for (int64_t rows = kWideRows; rows > 0; rows -= kWidePanel)

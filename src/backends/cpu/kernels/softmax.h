@@ -16,7 +16,7 @@ struct CappedSoftmax {
 struct SoftmaxKernels {
   // Largest of n logits, and the sum of exp(x - largest).
   void (*statistics[kElements])(const void* x, int64_t n, float* largest, float* sum);
-  // y[i] = exp(x[i] - lse) * scale. y may begin where x begins: no element of y then lies behind
+  // y[i] = exp(x[i] - lse) * scale. y may begin where x begins: no element of y then lies after
   // its x, unless y is f32 and x bf16.
   void (*gradient[kElements][kElements])(const void* x, int64_t n, float lse, float scale, void* y);
   // The same of f32 logits that are cap tanh(z / cap), in z: another factor 1 - (x / cap)^2.

@@ -26,7 +26,7 @@ __device__ inline int64_t row_of_lane(int64_t first_output, int64_t outputs, int
 }
 
 // Of a step a lane has inputs of each of its two outputs from `column` on, and those of one row of
-// x, or zeros. Rows of x in shared memory, with zeros behind each and behind all.
+// x, or zeros. Rows of x in shared memory, with zeros after each and after all rows.
 class SharedInputs {
  public:
   // `row`: at least `rows` where the lane has zeros.

@@ -29,7 +29,7 @@ struct Share {
   }
 };
 
-// Zeros behind each row that the block keeps, and behind all.
+// Zeros after each row that the block keeps, and after all rows.
 __device__ void share_zeros(int64_t rows, int64_t columns, uint16_t* shared) {
   for (int64_t row = 0; row <= rows; ++row) {
     uint16_t* zeros = shared + row * few_rows_stride(columns) + (row < rows ? columns : 0);

@@ -22,7 +22,7 @@ using SquaresList = TensorList<SquaresTensor, 80>;
 static_assert(sizeof(SquaresList) <= kArgumentBytes);
 void sum_squares(const SquaresList& list, cudaStream_t stream);
 
-// norm = the root of the sum of all partials, behind which lies room for the blocks' sums of them
+// norm = the root of the sum of all partials, after which lies room for the blocks' sums of them
 // (norm_scratch_bytes).
 void finish_norm(float* partials, int64_t count, float* norm, cudaStream_t stream);
 

@@ -16,7 +16,7 @@ inline constexpr int kFewRowsOutputs = 16;
 inline constexpr int kFewRowsParts = 3;
 inline constexpr int64_t kFewRowsSharedBytes = 64 << 10;
 constexpr int64_t few_rows_tiles(int64_t outputs) { return ceil_div(outputs, kFewRowsOutputs); }
-// Elements of zeros behind each row that a block keeps, and behind all rows: what a step reads that
+// Elements of zeros after each row that a block keeps, and after all rows: what a step reads that
 // a row does not have.
 inline constexpr int64_t kFewRowsPadding = 64;
 inline constexpr int64_t kFewRowsZeros = 256;
@@ -121,7 +121,7 @@ inline constexpr int64_t kNormElements = 16384;
 constexpr int64_t norm_partials(int64_t rows, int64_t columns) {
   return rows * ceil_div(columns, kNormElements);
 }
-// Where there are more than a block adds up, each block leaves the sum of so many, in fp64 behind
+// Where there are more than a block adds up, each block leaves the sum of so many, in fp64 after
 // them, at an even float.
 inline constexpr int64_t kNormBlockPartials = 4096;
 constexpr int64_t norm_sums(int64_t partials) {

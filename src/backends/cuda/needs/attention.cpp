@@ -238,7 +238,7 @@ AttentionGrad decide(const AttentionGrad& grad, const OperationView& view, const
   return decided;
 }
 
-// What a bias by relative position takes, behind all else.
+// What a bias by relative position takes, after all else.
 template <typename Attributes>
 int64_t bias_bytes(const Attributes& attention, const OperationView& view) {
   if (!attention.relative_bias) return 0;
@@ -284,7 +284,7 @@ int32_t launches(const Attention& attention, const OperationView&, const Card&) 
 }
 
 // By the library: the same, and copies of what it takes without gaps. Else: ranges, delta, and a
-// kernel for queries and one for keys; tables of biases before, the sums of their gradient behind.
+// kernel for queries and one for keys; tables of biases before, the sums of their gradient after.
 int32_t launches(const AttentionGrad& grad, const OperationView&, const Card&) {
   if (!grad.by_library) return 4 + (grad.relative_bias ? 1 : 0) + (grad.bias_gradient ? 1 : 0);
   const std::array<bool, 6> dense = are_made_dense(grad);
