@@ -60,6 +60,7 @@ template <typename T>
 void run(const Adafactor& adafactor, const Invocation& invocation) {
   const Operands<T> tensor(adafactor, invocation);
   const int32_t count = Integers(invocation[Adafactor::kStep])[0];
+  const T rate = Floats<T>(invocation[Adafactor::kLearningRate])[0];
   if (std::isnan(tensor.factor)) return;
   const T share = std::pow(static_cast<T>(count), static_cast<T>(adafactor.decay_rate));
   advance_moments<T>(adafactor, tensor, T{1} - share);
@@ -78,7 +79,6 @@ void run(const Adafactor& adafactor, const Invocation& invocation) {
     squares += static_cast<double>(update_of(i) * update_of(i));
   const T size = static_cast<T>(std::sqrt(squares / static_cast<double>(tensor.weight.count())));
   const T clipping = std::max(T{1}, size / static_cast<T>(adafactor.clip_threshold));
-  const T rate = Floats<T>(invocation[Adafactor::kLearningRate])[0];
   const T keep = T{1} - rate * static_cast<T>(adafactor.weight_decay);
   for (int64_t i = 0; i < tensor.weight.count(); ++i) {
     const T next = tensor.stepped[i] * keep - rate / clipping * update_of(i);
