@@ -76,8 +76,10 @@ template <typename Struct, typename Weight>
 void run_list(std::span<const Invocation> list, CudaContext& context) {
   FewRowsLaunch<Weight> launch;
   for (size_t i = 0; i < list.size(); ++i) list[i].note_run(i > 0);
-  if (std::holds_alternative<SiluMul>(*list.back().attributes)) {
-    launch.gated = matrix_of(list.back()[SiluMul::kY]).operand;
+  const Invocation* const gated =
+      std::holds_alternative<SiluMul>(*list.back().attributes) ? &list.back() : nullptr;
+  if (gated != nullptr) {
+    launch.gated = matrix_of((*gated)[SiluMul::kY]).operand;
     list = list.first(list.size() - 1);
   }
   if (const auto* norm = std::get_if<RmsNorm>(list[0].attributes)) {
@@ -94,6 +96,10 @@ void run_list(std::span<const Invocation> list, CudaContext& context) {
     launch.add(part_of(product), product.weight_is_constant);
     note_tensor_cores(std::get<Struct>(*invocation.attributes), invocation);
   }
+  if (gated != nullptr)
+    SNUG_CHECK(list.size() == 2 && launch.parts[0].y.data == (*gated)[SiluMul::kGate].data &&
+                   launch.parts[1].y.data == (*gated)[SiluMul::kUp].data,
+               "a product of gates that is not made in its launch");
   multiply_few_rows(launch, context.device.card.multiprocessors, context.stream.get());
 }
 
