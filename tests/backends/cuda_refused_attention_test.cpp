@@ -3,6 +3,7 @@
 
 #include "../base/captured_stream.h"
 #include "backends/cuda/cuda_backend.h"
+#include "backends/cuda/needs/attention.h"
 #include "base/error.h"
 #include "operation_check.h"
 #include "refusals.h"
@@ -26,8 +27,16 @@ class RefusedAttention : public ::testing::TestWithParam<bool> {
 TEST_P(RefusedAttention, runs_on_own_kernels) {
   cuda::CudaBackend backend({});
   const snug::testing::CapturedStream said(stderr);
-  for (const program::Kind kind : {program::Kind::attention, program::Kind::attention_grad})
-    check_kind(backend, kind, cuda_must_run, true);
+  for (const program::Kind kind : {program::Kind::attention, program::Kind::attention_grad}) {
+    for (const Types& types : kAllTypes)
+      for (const OperationCase& made : cases_of(kind, types)) {
+        program::Operation decided = made.operation();
+        decided.attributes = backend.decide(made.view());
+        EXPECT_FALSE(cuda::is_by_cudnn({made.program, decided})) << made.name;
+      }
+    // Why they are taken changes nothing of what they compute.
+    if (GetParam()) check_kind(backend, kind, cuda_must_run, true);
+  }
   EXPECT_TRUE(snug::testing::contains(
       said.text(),
       GetParam() ? "cuDNN has no kernel; own kernels are planned for it" : "of scratch"));
