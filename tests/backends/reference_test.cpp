@@ -119,9 +119,10 @@ void expect_adds(const OperationCase& accumulating, program::Attributes plain_at
   const TensorId target = operation.updates[0];
   operation.writes.push_back(target);
   operation.updates.clear();
-  // The gradient of a bias comes after that of the weight.
-  if (!program::shape_error(plain.view()).empty())
-    std::swap(operation.writes.back(), operation.writes.end()[-2]);
+  // Gradients of what else a head has come after that of the weight.
+  for (size_t at = operation.writes.size() - 1;
+       at > 0 && !program::shape_error(plain.view()).empty(); --at)
+    std::swap(operation.writes[at], operation.writes[at - 1]);
   ASSERT_EQ(program::shape_error(plain.view()), "");
   Values expected = oracle_of(plain).values.at(target);
   const Values& before = accumulating.inputs.at(target);
