@@ -4,7 +4,8 @@
     bench/gpu/published_table.py [--snug FILE]      prints them; --check PAGE: fails where that page does not contain them; --write PAGE: writes them there
 
 Each row of published.csv, the figures as their authors printed them, is planned in its own setting; each job of these rows that is affordable also in the
-best setting that `snug search` finds. Rows that cannot be planned say why. Nothing is fitted to them.
+best setting that `snug search` finds. Of encoder-decoders and of prompts, the commands are shown. Rows that cannot be planned say why. Nothing is
+fitted to them.
 
 The ranges and rows that the page's prose names are held against its tables (published_prose.py) with --check and after --write.
 
@@ -32,19 +33,49 @@ from planned_pages import GIB  # noqa: E402
 from report import table  # noqa: E402
 
 MODELS = {
-    ("Llama 2", "7"): "llama-2-7b", ("Llama 2", "13"): "llama-2-13b", ("Llama 2", "70"): "llama-2-70b",
-    ("Llama-2 7B", "7"): "llama-2-7b", ("Llama 2 13B", "13"): "llama-2-13b", ("Llama-2 70B", "70"): "llama-2-70b",
-    ("Llama 3 8B", "8"): "llama-3-8b", ("Llama 3.1 8B", "8"): "llama-3.1-8b", ("Llama 3.1 70B", "70"): "llama-3.1-70b",
-    ("LLaMA-7B", "7"): "llama-7b", ("LLaMA-13B", "13"): "llama-13b", ("LLaMA-30B", "30"): "llama-30b", ("LLaMA-65B", "65"): "llama-65b",
-    ("CodeLlama", "13"): "codellama-13b", ("CodeLlama", "34"): "codellama-34b", ("Yi 34B", "34"): "yi-34b",
-    ("FLANT5-XL 3B", "3"): "flan-t5-xl", ("CodeT5+ 2B", "2"): "codet5p-2b", ("Gemma 2 9B", "9"): "gemma-2-9b", ("Gemma 7B", "7"): "gemma-7b", ("phi-1.5", "1.3"): "phi-1_5", ("StableLM Alpha", "3"): "stablelm-base-alpha-3b",
-    ("Phi3-mini (3.8B)", "3.8"): "phi-3-mini-128k", ("Mistral 7B v0.2 Base", "7"): "mistral-7b-v0.2",
-    ("Falcon", "40"): "falcon-40b", ("GPT-2 XL (1.5B)", "1.5"): "gpt2-xl", ("BLOOMZ (7B)", "7"): "bloomz-7b1",
+    ("BLOOMZ (7B)", "7"): "bloomz-7b1",
+    ("CodeLlama", "13"): "codellama-13b",
+    ("CodeLlama", "34"): "codellama-34b",
+    ("CodeT5+ 2B", "2"): "codet5p-2b",
+    ("Falcon", "40"): "falcon-40b",
+    ("FLAN-XL (11B)", "11"): "flan-t5-xxl",
+    ("FLAN-XL (3B)", "3"): "flan-t5-xl",
+    ("FLANT5-XL 3B", "3"): "flan-t5-xl",
+    ("Gemma 2 9B", "9"): "gemma-2-9b",
+    ("Gemma 7B", "7"): "gemma-7b",
+    ("GPT-2 XL (1.5B)", "1.5"): "gpt2-xl",
+    ("Llama 2", "7"): "llama-2-7b",
+    ("Llama 2", "13"): "llama-2-13b",
+    ("Llama 2", "70"): "llama-2-70b",
+    ("Llama 2 13B", "13"): "llama-2-13b",
+    ("Llama 3 8B", "8"): "llama-3-8b",
+    ("Llama 3.1 70B", "70"): "llama-3.1-70b",
+    ("Llama 3.1 8B", "8"): "llama-3.1-8b",
+    ("LLaMA-13B", "13"): "llama-13b",
+    ("Llama-2 70B", "70"): "llama-2-70b",
+    ("Llama-2 7B", "7"): "llama-2-7b",
+    ("LLaMA-30B", "30"): "llama-30b",
+    ("LLaMA-65B", "65"): "llama-65b",
+    ("LLaMA-7B", "7"): "llama-7b",
+    ("Mistral 7B v0.2 Base", "7"): "mistral-7b-v0.2",
+    ("mTO (12B)", "12"): "mt0-xxl",
+    ("phi-1.5", "1.3"): "phi-1_5",
+    ("Phi3-mini (3.8B)", "3.8"): "phi-3-mini-128k",
+    ("StableLM Alpha", "3"): "stablelm-base-alpha-3b",
+    ("TO (3B)", "3"): "t0-3b",
+    ("Yi 34B", "34"): "yi-34b",
 }
 CARDS = {
     "H100": "h100", "H100 SXM": "h100", "Pro 6000": "rtx-pro-6000", "RTX 4090": "rtx-4090", "RTX 3090": "rtx-3090", "A5000": "rtx-a5000",
     "A6000 Ada": "rtx-6000-ada", "A100-SXM4-40GB": "a100-40gb", "A100": "a100",
 }
+# Rows whose figures are in pictures alone: the setting in which they are planned is chosen, not published.
+FULL_CHOSEN = {"gpu": "A100", "gpus": "8", "gpu_mem_gb": "40", "micro_batch": "1", "seq_len": "1024", "grad_checkpoint": "y", "outcome": "chosen"}
+LORA_CHOSEN = {"gpu": "A100", "gpus": "1", "gpu_mem_gb": "80", "micro_batch": "1", "seq_len": "1024", "outcome": "chosen"}
+# "DS Zero offload: Yes (50G CPU)": neither the stage nor what is offloaded is published. DeepSpeed's ZeRO-Offload is stage 2, with the
+# optimizer on the host.
+ZERO_OFFLOAD = {"strategy": "zero2", "cpu_offload": "50GiB"}
+SETTINGS = {58: ZERO_OFFLOAD, 59: ZERO_OFFLOAD, 60: FULL_CHOSEN, 61: FULL_CHOSEN, 65: LORA_CHOSEN, 66: LORA_CHOSEN}
 # Models whose positions end before the rows that were run: as many tokens in more rows.
 POSITIONS = {"llama-2-13b": 4096}
 # Cards times billions of parameters: larger jobs have nine times the settings, or plans that take longer.
@@ -109,6 +140,12 @@ def strategy_of(row: dict) -> str:
     return "ddp" if row["parallel"] == "ddp" else row["strategy"] or "full_shard"
 
 
+def has_command(row: dict) -> bool:
+    """Whether the page shows the command: of encoder-decoders and of prompts."""
+    model = MODELS.get((row["model"], row["params_b"]), "")
+    return row["method"] in ("adapter", "adapter_v2") or "t5" in model or model.startswith(("t0", "mt0"))
+
+
 def own_words(row: dict, rows: int) -> tuple[str, ...]:
     words = [f"per_device_train_batch_size={rows}"]
     several = row["gpus"] not in ("", "1")
@@ -124,8 +161,12 @@ def own_words(row: dict, rows: int) -> tuple[str, ...]:
         words.append("offload_params=true")
         if row["method"] == "full":
             words.append("offload_optimizer=auto")
+    if row["cpu_offload"].endswith("GiB"):
+        words += ["offload_optimizer=auto", f"host_memory={row['cpu_offload']}"]
     if row["activation_offload"] == "y":
         words.append("activation_offloading=true")
+    if has_command(row):
+        words.append("compute_dtype=bf16")
     return tuple(words)
 
 
@@ -204,6 +245,12 @@ def own_line(number: int, row: dict, planned: dict) -> list[str]:
     return [str(number), row["source"], name_of(row), f"{row['gpus']} x {card_of(row)}", f"{row['micro_batch']} x {length_of(row)}", *own_cells(row, planned)]
 
 
+def command_line(number: int, job: Job, planned: dict) -> list[str]:
+    """A job's command, and how it ends."""
+    ends = "0" if planned["fits"] else f"{planned_pages.DOES_NOT_FIT}; `{planned['change']}` fits"
+    return [str(number), f"`snug plan {' '.join([*job.words, *job.own])}`", f"{planned['device']['peak_bytes'] / GIB:.2f} GiB", ends]
+
+
 def best_line(numbers: list[int], row: dict, fastest: tuple[float, str] | None, found: dict) -> list[str]:
     job = [", ".join(map(str, numbers)), name_of(row), f"{row['gpus']} x {card_of(row)}", str(length_of(row)), speed(fastest[0]) if fastest else ""]
     if not found["plans"]:
@@ -215,12 +262,13 @@ def best_line(numbers: list[int], row: dict, fastest: tuple[float, str] | None, 
 
 OWN_HEAD = ["row", "source", "job", "cards", "rows", "published", "planned", "ratio", "tokens/s", "planned", "ratio"]
 BEST_HEAD = ["rows", "job", "cards", "length", "fastest published", "best plan", "tokens/s", "ratio", "its setting"]
+COMMAND_HEAD = ["row", "command", "device", "exit code"]
 LEFT_HEAD = ["source", "not planned, because", "rows", "which"]
 
 
 def read_rows() -> list[dict]:
     with (HERE / "published.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
+        return [{**row, **SETTINGS.get(number, {})} for number, row in enumerate(csv.DictReader(file), 1)]
 
 
 def jobs_of(rows: list[dict]) -> tuple[dict[int, Job], dict[int, str]]:
@@ -259,20 +307,23 @@ def tables(snug: pathlib.Path, only: list[int], searches: float) -> list[str]:
     jobs, reasons = jobs_of(rows)
     with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         own = {n: pool.submit(planned_pages.plan, snug, [*job.words, *job.own]) for n, job in jobs.items() if not only or n in only}
-        lines = []
+        lines, commands = [], []
         for number, planned in own.items():
             try:
                 lines.append(own_line(number, rows[number - 1], planned.result()))
+                if has_command(rows[number - 1]):
+                    commands.append(command_line(number, jobs[number], planned.result()))
             except processes.Failure as failure:
                 # What Snug refuses to plan, by its own words.
                 reasons[number] = str(failure).rpartition("snug: error: ")[2].splitlines()[0]
                 del jobs[number]
         if only:
-            # Single lines of the page's table, without its heading.
-            return table(OWN_HEAD, lines).splitlines(keepends=True)[2:]
-        texts = [table(OWN_HEAD, lines)]
+            # Single lines of the page's tables, without their headings.
+            return [line for head, part in ((OWN_HEAD, lines), (COMMAND_HEAD, commands)) for line in table(head, part).splitlines(keepends=True)[2:]]
+        texts = [table(OWN_HEAD, lines), table(COMMAND_HEAD, commands)]
         if searches:
-            few = {n: job for n, job in jobs.items() if int(rows[n - 1]["gpus"]) * float(rows[n - 1]["params_b"]) <= searches}
+            published = {n: job for n, job in jobs.items() if rows[n - 1]["outcome"] != "chosen"}
+            few = {n: job for n, job in published.items() if int(rows[n - 1]["gpus"]) * float(rows[n - 1]["params_b"]) <= searches}
             texts.append(table(BEST_HEAD, searched_lines(snug, rows, few, pool)))
     return [*texts, table(LEFT_HEAD, not_planned(rows, reasons))]
 
