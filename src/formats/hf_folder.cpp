@@ -109,7 +109,12 @@ std::vector<fs::path> companion_files(const fs::path& folder) {
 void copy_companion_files(const fs::path& from, const fs::path& to) {
   for (const fs::path& file : companion_files(from)) {
     const fs::path copy = to / file.lexically_relative(from);
-    fs::create_directories(copy.parent_path());
+    // They lie in the folder or one below it. Where the folder itself is gone, as one is that was
+    // just renamed, it is not made again.
+    std::error_code error;
+    if (const fs::path parent = copy.parent_path(); parent != to)
+      fs::create_directory(parent, error);
+    if (error) base::throw_system_error("create", copy.parent_path(), error.value());
     base::copy_file_atomically(file, copy);
   }
 }
