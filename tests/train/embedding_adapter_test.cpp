@@ -48,11 +48,11 @@ class EmbeddingAdapter : public ::testing::Test {
   std::string in(const char* model) const { return "model=" + (folder_ / model).string() + " "; }
 
   RankRun run(const std::string& more, int ranks = 1) const {
-    std::istringstream text(
-        fmt::format("data={} init=random target_modules=embed_tokens,q_proj lora_r=4 max_length=160 "
-                    "packing=false compute_dtype=fp32 lr_scheduler_type=constant learning_rate={} "
-                    "shard_threshold=100 per_device_train_batch_size=1 {}",
-                    (folder_ / "data.json").string(), kLearningRate, more));
+    std::istringstream text(fmt::format(
+        "data={} init=random target_modules=embed_tokens,q_proj lora_r=4 max_length=160 "
+        "packing=false compute_dtype=fp32 lr_scheduler_type=constant learning_rate={} "
+        "shard_threshold=100 per_device_train_batch_size=1 {}",
+        (folder_ / "data.json").string(), kLearningRate, more));
     std::map<std::string, std::string> by_key;
     for (std::string word; text >> word;) by_key[word.substr(0, word.find('='))] = word;
     std::vector<std::string> words;

@@ -1,4 +1,6 @@
 // A few thousand numbers: one thread adds them up.
+#include <span>
+
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
 #include "backends/operation_checks.h"

@@ -1,5 +1,7 @@
 #include "backends/cpu/rows.h"
 
+#include <algorithm>
+
 #include "backends/cpu/kernels.h"
 #include "base/error.h"
 
