@@ -41,7 +41,8 @@ TEST_P(LossRows, leave_chunks_out_and_change_no_bit) {
   // What is timed would be counted too.
   cuda::CudaBackend backend({.chooses_by_timing = false});
   int64_t left_out = 0;
-  for (const Types& types : {kAllTypes[0], kAllTypes[1], kAllTypes[2]})
+  for (const Types& types : {kAllTypes[0], kAllTypes[1], kAllTypes[2]}) {
+    int told_less = 0;  // of each type some: every one is a process that ends
     for (const OperationCase& made : cases_of(GetParam(), types)) {
       SCOPED_TRACE(fmt::format("{} [{}], SNUG_TEST_SEED={}", made.name, made.types(), test_seed()));
       std::vector<int32_t> targets = targets_of(made);
@@ -62,12 +63,14 @@ TEST_P(LossRows, leave_chunks_out_and_change_no_bit) {
           chunks(made, trained);
       EXPECT_EQ(said.second<all.second, more> 0);
       left_out += more;
-      if (trained > 1) {
+      if (trained > 1 && told_less++ < 8) {
         *std::find_if(targets.begin(), targets.end(), [](int32_t target) { return target >= 0; }) =
             -1;
         EXPECT_TRUE(dies([&] { run(&bounds); }, "a kernel's check failed"));
       }
     }
+    EXPECT_GT(told_less, 8);
+  }
   EXPECT_GT(left_out, 0);
 }
 
