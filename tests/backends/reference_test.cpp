@@ -204,7 +204,7 @@ TEST_F(Reference, training_form_has_the_losses_of_the_plain_form) {
     program::Operation& operation = plain.program.operations[0];
     const auto& form = std::get<program::LinearCrossEntropyTrain>(operation.attributes);
     operation.attributes = program::LinearCrossEntropy{
-        .scale = form.scale, .softcap = form.softcap, .bias = form.bias};
+        .scale = form.scale, .softcap = form.softcap, .bias = form.bias, .gain = form.gain};
     operation.writes.resize(2);
     operation.updates.clear();
     const RunResult expected = oracle_of(plain);
