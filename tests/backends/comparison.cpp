@@ -1,5 +1,6 @@
 #include "comparison.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -28,7 +29,10 @@ double relative_error(const Values& result, const Values& oracle) {
     norm += oracle[i] * oracle[i];
   }
   if (difference == 0) return 0;
-  return norm == 0 ? kInfinite : std::sqrt(difference / norm);
+  if (norm == 0) return kInfinite;
+  // Smaller numbers have fewer digits in fp32.
+  constexpr double kLeast = std::numeric_limits<float>::min();
+  return std::sqrt(difference) / std::max(std::sqrt(norm), kLeast);
 }
 
 RunResult oracle_of(const OperationCase& operation_case) {
