@@ -75,7 +75,7 @@ class Mlp(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention, attention across where there is one, and an mlp side by side behind one norm."""
+    """Attention, cross attention where there is one, and an MLP side by side after one norm."""
 
     def __init__(self, shape: dict, has_cross: bool):
         super().__init__()
