@@ -88,6 +88,22 @@ class PreferenceJobs : public ::testing::Test {
     return run_on_ranks(words(more), ranks, length);
   }
 
+  // The job that keeps all, which learns; recomputation and offloading give its bits.
+  RankRun run_in_every_form(const std::string& job) const {
+    RankRun plain = run(job + "recompute=keep_all");
+    EXPECT_GT(std::abs(plain.losses.back() - plain.losses.front()), 1e-3);
+    for (const char* form :
+         {"recompute=layer activation_offloading=true",
+          "offload_params=true offload_optimizer=stream offload_threshold=100B recompute=layer"}) {
+      SCOPED_TRACE(fmt::format("{} {}", job, form));
+      const Distance apart = distance(plain, run(job + form));
+      EXPECT_EQ(apart.loss, 0);
+      EXPECT_EQ(apart.measure, 0);
+      EXPECT_EQ(apart.weight, 0);
+    }
+    return plain;
+  }
+
  private:
   testing::TemporaryFolder folder_;
 };
@@ -228,17 +244,7 @@ TEST_F(PreferenceJobs, AHeadThatTrainsLearnsInEveryFormOfTheJob) {
         lora + "precompute_ref_log_probs=true ",
         "method=full precompute_ref_log_probs=true per_device_train_batch_size=2" + kLabelled}) {
     const std::string start = method + " gradient_accumulation_steps=2 ";
-    const RankRun plain = run(start + "recompute=keep_all");
-    EXPECT_GT(std::abs(plain.losses.back() - plain.losses.front()), 1e-3);
-    for (const char* form :
-         {"recompute=layer activation_offloading=true",
-          "offload_params=true offload_optimizer=stream offload_threshold=100B recompute=layer"}) {
-      SCOPED_TRACE(fmt::format("{} {}", method, form));
-      const Distance apart = distance(plain, run(start + form));
-      EXPECT_EQ(apart.loss, 0);
-      EXPECT_EQ(apart.measure, 0);
-      EXPECT_EQ(apart.weight, 0);
-    }
+    const RankRun plain = run_in_every_form(start);
     const std::string clip = method + " max_grad_norm=0 ";
     EXPECT_EQ(distance(run(clip), run(clip + "optim_in_backward=true")).weight, 0);
     if (method.ends_with(kLabelled)) continue;  // their estimate is of a micro-batch
@@ -256,17 +262,7 @@ TEST_F(PreferenceJobs, OddsAreLearnedInEveryFormOfTheJob) {
   const std::string full = "method=full freeze_modules=lm_head.weight";
   for (const std::string& method : {std::string("method=lora"), full}) {
     const std::string start = method + " objective=orpo gradient_accumulation_steps=2 ";
-    const RankRun plain = run(start + "recompute=keep_all");
-    EXPECT_GT(std::abs(plain.losses.back() - plain.losses.front()), 1e-3);
-    for (const char* form :
-         {"recompute=layer activation_offloading=true",
-          "offload_params=true offload_optimizer=stream offload_threshold=100B recompute=layer"}) {
-      SCOPED_TRACE(fmt::format("{} {}", method, form));
-      const Distance apart = distance(plain, run(start + form));
-      EXPECT_EQ(apart.loss, 0);
-      EXPECT_EQ(apart.measure, 0);
-      EXPECT_EQ(apart.weight, 0);
-    }
+    const RankRun plain = run_in_every_form(start);
     for (const char* strategy : {"ddp", "full_shard"}) {
       SCOPED_TRACE(fmt::format("{} {}", method, strategy));
       expect_near(plain, run(fmt::format("{} objective=orpo strategy={}", method, strategy), 2));
