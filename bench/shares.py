@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """What share of the rate that oneDNN alone reaches on a job's products a training step makes of them, for jobs of several shapes.
 
-    bench/shares.py SNUG [--rounds N] [--jobs NAME ...] [--result bench/results/shares.json]
+    bench/shares.py SNUG [--rounds N] [--jobs NAME ...] [--isa v3|v4] [--result bench/results/shares.json]
 
 A share is a step's model FLOPs (bench/peer/model_flops.py: linears, head, adapters, attention; nothing that is recomputed) per second over
 oneDNN's rate on the products of that step (`snug bench products`), of linears and head, and of all products, the thin ones of adapters
 among them. Shares mean something only where the machine does not change meanwhile: oneDNN's rate is measured before and after each step's
 measurement (`snug bench step`), and a round in which it moved by more than 10 % is made again. Where it never stands still, the round
-that moved least counts, and the result says so. Run it on a machine that does nothing else.
+that moved least counts, and the result says so. With --isa both sides may use AVX2 (v3) or AVX-512 (v4) alone, and multiply in fp32,
+as on a processor that has no more; such rows go to a file of their own. Run it on a machine that does nothing else.
 Exit code 0, whatever was measured: speed fails nothing.
 """
 
@@ -31,17 +32,8 @@ from provenance import commit  # noqa: E402
 LIMIT_SECONDS = 900.0
 MOST_MOVEMENT = 0.10
 TRIES = 3  # of a round
+LIBRARY_ISA = {"v3": "AVX2", "v4": "AVX512_CORE"}
 BARS = {"lora": 0.75, "qlora": 0.75, "full": 0.70}
-
-MORE_SHAPES = {
-    "qwen3-0.6b": dict(hidden_size=1024, intermediate_size=3072, num_hidden_layers=28, num_attention_heads=16,
-                       num_key_value_heads=8, head_dim=128, vocab_size=151936),
-    "qwen2.5-0.5b": dict(hidden_size=896, intermediate_size=4864, num_hidden_layers=24, num_attention_heads=14,
-                         num_key_value_heads=2, head_dim=64, vocab_size=151936),
-    "tinyllama-1.1b": dict(hidden_size=2048, intermediate_size=5632, num_hidden_layers=22, num_attention_heads=32,
-                           num_key_value_heads=4, head_dim=64, vocab_size=32000),
-}
-
 
 @dataclasses.dataclass(frozen=True)
 class Job:
@@ -55,12 +47,12 @@ class Job:
     def __str__(self) -> str:
         return f"{self.model} {self.method} {self.rows} x {self.tokens}"
 
-    def words(self, method: str) -> list[str]:
+    def words(self, method: str, compute_dtype: str) -> list[str]:
         return [f"model={self.model}", f"method={method}", f"max_length={self.tokens}", "max_segments=1", "recompute=none",
-                f"per_device_train_batch_size={self.rows}", "compute_dtype=bf16"]
+                f"per_device_train_batch_size={self.rows}", f"compute_dtype={compute_dtype}"]
 
     def flops(self) -> float:
-        return training_flops((SHAPES | MORE_SHAPES)[self.model], self.method, self.tokens) * self.rows * self.tokens
+        return training_flops(SHAPES[self.model], self.method, self.tokens) * self.rows * self.tokens
 
 
 JOBS = [Job("smollm2-135m", "lora", 2, 1024), Job("qwen3-0.6b", "lora", 1, 1024), Job("qwen3-0.6b", "qlora", 1, 1024),
@@ -71,18 +63,21 @@ JOBS = [Job("smollm2-135m", "lora", 2, 1024), Job("qwen3-0.6b", "lora", 1, 1024)
 class Bench:
     """`snug bench`, each measurement in a process of its own."""
 
-    def __init__(self, snug: str):
+    def __init__(self, snug: str, isa: str = ""):
         self.snug = pathlib.Path(snug).resolve()
+        self.isa = isa
+        self.compute_dtype = "fp32" if isa else "bf16"
 
     def measure(self, verb: str, words: list[str]) -> dict:
-        return processes.run_json([self.snug, "bench", verb, *words, "--json"], LIMIT_SECONDS, os.cpu_count())
+        environment = {"SNUG_ISA": self.isa, "ONEDNN_MAX_CPU_ISA": LIBRARY_ISA[self.isa]} if self.isa else {}
+        return processes.run_json([self.snug, "bench", verb, *words, "--json"], LIMIT_SECONDS, os.cpu_count(), environment)
 
     def step_seconds(self, job: Job) -> float:
-        return self.measure("step", ["init=random", *job.words(job.method)])["step_seconds"]
+        return self.measure("step", ["init=random", *job.words(job.method, self.compute_dtype)])["step_seconds"]
 
     def products(self, job: Job) -> dict:
         """QLoRA multiplies the shapes of LoRA."""
-        return self.measure("products", job.words("full" if job.method == "full" else "lora"))
+        return self.measure("products", job.words("full" if job.method == "full" else "lora", self.compute_dtype))
 
 
 def one_round(bench: Bench, job: Job) -> dict:
@@ -120,24 +115,25 @@ def line(job: Job, row: dict) -> str:
             f"{row['share_of_all']:.0%} | {row['bar']:.0%} | {row['quiet_rounds']} of {len(row['rounds'])} |")
 
 
-def write(path: pathlib.Path, measured: list[dict]) -> None:
-    """Next to what the file has of other jobs on the same machine, each row with the commit and the date of its measurement."""
+def write(path: pathlib.Path, measured: list[dict], isa: str) -> None:
+    """Next to what the file has of other jobs on the same machine and instruction set, each row with the commit and the date of its measurement."""
     cpu = next((text.split(":", 1)[1].strip() for text in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
                 if text.startswith("model name")), "")
     machine = f"{cpu}, {os.cpu_count()} cores"
     rows = {}
     if path.exists() and (before := json.loads(path.read_text()))["machine"] == machine:
         rows = {key_of(row): row for row in before["rows"]}
-    provenance = {"commit": commit(), "date": datetime.date.today().isoformat()}
-    rows |= {key_of(row): row | provenance for row in measured}
-    order = [(job.model, job.method, job.rows, job.tokens) for job in JOBS]
+    provenance = {"commit": commit(), "date": datetime.date.today().isoformat()} | ({"isa": isa} if isa else {})
+    rows |= {key_of(row): row for row in (row | provenance for row in measured)}
+    order = [(job.model, job.method, job.rows, job.tokens, each) for each in ("", *LIBRARY_ISA) for job in JOBS]
     path.write_text(json.dumps({
-        "what": "model FLOPs of a training step per second over the rate of oneDNN alone on its products; bf16, nothing recomputed",
-        "command": "bench/shares.py", "machine": machine, "rows": [rows[key] for key in order if key in rows]}, indent=1) + "\n")
+        "what": "model FLOPs of a training step per second over the rate of oneDNN alone on its products; "
+                f"{'fp32' if isa else 'bf16'}, nothing recomputed",
+        "command": "bench/shares.py build/release/snug" + (f" --isa {' and '.join(LIBRARY_ISA)}" if isa else ""), "machine": machine, "rows": [rows[key] for key in order if key in rows]}, indent=1) + "\n")
 
 
 def key_of(row: dict) -> tuple:
-    return row["model"], row["method"], row["rows"], row["tokens"]
+    return row["model"], row["method"], row["rows"], row["tokens"], row.get("isa", "")
 
 
 def main() -> None:
@@ -145,19 +141,20 @@ def main() -> None:
     parser.add_argument("snug")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--jobs", nargs="*", default=[], help="names as the table has them; all where none is given")
+    parser.add_argument("--isa", default="", choices=("", *LIBRARY_ISA))
     parser.add_argument("--result", type=pathlib.Path)
     wanted = parser.parse_args()
     jobs = [job for job in JOBS if not wanted.jobs or str(job) in wanted.jobs]
     if len(jobs) < len(wanted.jobs):
         parser.error("--jobs: known are " + "; ".join(map(str, JOBS)))
-    bench, rows = Bench(wanted.snug), []
+    bench, rows = Bench(wanted.snug, wanted.isa), []
     print("| job | s a step | tokens/s | of oneDNN, linears and head | range | of oneDNN, all | bar | quiet rounds |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for job in jobs:
         rows.append(summary(job, [one_round(bench, job) for _ in range(wanted.rounds)]))
         print(line(job, rows[-1]), flush=True)
     if wanted.result:
-        write(wanted.result, rows)
+        write(wanted.result, rows, wanted.isa)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,16 @@ SHAPES = {
     "llama-3.2-1b": dict(hidden_size=2048, intermediate_size=8192, num_hidden_layers=16, num_attention_heads=32,
                          num_key_value_heads=8, head_dim=64, vocab_size=128256, max_position_embeddings=8192,
                          rms_norm_eps=1e-5, rope_theta=500000.0, tie_word_embeddings=True),
+    # Qwen3 0.6B, Qwen2.5 0.5B and TinyLlama 1.1B as Llama-shaped folders: without the norms of queries and keys, and without biases.
+    "qwen3-0.6b": dict(hidden_size=1024, intermediate_size=3072, num_hidden_layers=28, num_attention_heads=16,
+                       num_key_value_heads=8, head_dim=128, vocab_size=151936, max_position_embeddings=8192,
+                       rms_norm_eps=1e-6, rope_theta=1000000.0, tie_word_embeddings=True),
+    "qwen2.5-0.5b": dict(hidden_size=896, intermediate_size=4864, num_hidden_layers=24, num_attention_heads=14,
+                         num_key_value_heads=2, head_dim=64, vocab_size=151936, max_position_embeddings=8192,
+                         rms_norm_eps=1e-6, rope_theta=1000000.0, tie_word_embeddings=True),
+    "tinyllama-1.1b": dict(hidden_size=2048, intermediate_size=5632, num_hidden_layers=22, num_attention_heads=32,
+                           num_key_value_heads=4, head_dim=64, vocab_size=32000, max_position_embeddings=2048,
+                           rms_norm_eps=1e-5, rope_theta=10000.0, tie_word_embeddings=True),
     # Two layers that run in a moment, to try the scripts.
     "quick": dict(hidden_size=192, intermediate_size=512, num_hidden_layers=2, num_attention_heads=3,
                   num_key_value_heads=1, head_dim=64, vocab_size=2048, max_position_embeddings=2048,

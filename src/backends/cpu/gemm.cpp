@@ -11,18 +11,30 @@ namespace {
 // A packed block of b, 256 x 192 floats, fills 192 KiB of the second-level cache; the panel of a
 // that the inner loop reads, 6 KiB, stays in the first. Rows are many, since each tile packs b
 // again.
-constexpr int64_t kTileRows = 32 * kGemmRows;
+constexpr int64_t kTileRows = 64 * kGemmRows;
 constexpr int64_t kTileColumns = 12 * kGemmColumns;
-constexpr int64_t kPackedDepth = 256;
+constexpr int64_t kMaxDepth = 256;
 
-// Floats of one thread: a's block, then b's.
+// Steps of k of about equal length, so that none is too short to be worth its reading and writing
+// of c.
+int64_t packed_depth(int64_t k) {
+  return round_up(ceil_div(k, std::max<int64_t>(1, ceil_div(k, kMaxDepth))), kGemmColumns);
+}
+
+// Rows of fp32 without gaps are read where they lie.
+bool reads_a_in_place(const MatmulSpec& spec) {
+  return spec.a_type == base::DType::f32 && spec.a_strides[1] == 1;
+}
+
+// Floats of one thread: a's block where it is packed, then b's.
 int64_t packed_a_size(const MatmulSpec& spec) {
-  return round_up(std::min(spec.m, kTileRows), kGemmRows) * std::min(spec.k, kPackedDepth);
+  if (reads_a_in_place(spec)) return 0;
+  return round_up(std::min(spec.m, kTileRows), kGemmRows) * std::min(spec.k, packed_depth(spec.k));
 }
 
 int64_t packed_size(const MatmulSpec& spec) {
   return round_up(packed_a_size(spec) + round_up(std::min(spec.n, kTileColumns), kGemmColumns) *
-                                            std::min(spec.k, kPackedDepth),
+                                            std::min(spec.k, packed_depth(spec.k)),
                   16);
 }
 
@@ -89,6 +101,16 @@ void finish_tile(const MatmulSpec& spec, const MatmulOperands& operands, const T
   }
 }
 
+// A block of a where it lies, or packed.
+GemmRows block_rows(const MatmulSpec& spec, const GemmSource& block, int64_t rows, int64_t k,
+                 float* packed, const GemmKernels& kernels) {
+  if (reads_a_in_place(spec))
+    return {static_cast<const float*>(block.data), block.row_stride, 1,
+            kGemmRows * block.row_stride};
+  kernels.pack_a[element_of(spec.a_type)](block, rows, k, packed);
+  return {packed, 1, kGemmRows, kGemmRows * k};
+}
+
 void multiply_tile(const MatmulSpec& spec, const MatmulOperands& operands, const Tile& tile,
                    float* packed, const Kernels& all_kernels) {
   const GemmKernels& kernels = *all_kernels.gemm;
@@ -98,15 +120,16 @@ void multiply_tile(const MatmulSpec& spec, const MatmulOperands& operands, const
   const std::byte* const b = operands.b + tile.column * spec.b_strides[1] * size;
   float* const packed_b = packed + packed_a_size(spec);
   float* const sums = packed + packed_size(spec);
-  for (int64_t p = 0; p < spec.k; p += kPackedDepth) {
-    const int64_t k = std::min(kPackedDepth, spec.k - p);
-    kernels.pack_a[element](
-        {a + p * spec.a_strides[1] * size, spec.a_strides[0], spec.a_strides[1]}, tile.rows, k,
-        packed);
+  const int64_t depth = packed_depth(spec.k);
+  for (int64_t p = 0; p < spec.k; p += depth) {
+    const int64_t k = std::min(depth, spec.k - p);
+    const GemmSource block_of_a{a + p * spec.a_strides[1] * size, spec.a_strides[0],
+                                spec.a_strides[1]};
     kernels.pack_b[element](
         {b + p * spec.b_strides[0] * size, spec.b_strides[0], spec.b_strides[1]}, k, tile.columns,
         packed_b);
-    kernels.block(packed, packed_b, {tile.rows, tile.columns, k},
+    kernels.block(block_rows(spec, block_of_a, tile.rows, k, packed, kernels), packed_b,
+                  {tile.rows, tile.columns, k},
                   is_rounded(spec) ? sums_of(spec, tile, sums, p == 0)
                                    : destination_of(spec, operands, tile, p == 0));
   }

@@ -5,61 +5,75 @@
 namespace snug::backends::cpu::SNUG_ISA {
 namespace {
 
-using Tile = float[kGemmRows][kGemmColumns];
+// Where each row of a panel begins. Rows that are absent are the last one again, and go nowhere.
+using RowStarts = const float* [kGemmRows];
 
-// Eight floats: sixteen at once do not stay in registers where there is no AVX-512.
-using Eight = float __attribute__((vector_size(32)));
+SNUG_INLINE void prefetch_rows(const GemmDestination& to, int64_t rows) {
+  for (int64_t i = 0; i < rows; ++i) __builtin_prefetch(to.c + i * to.c_stride, 1);
+}
 
-SNUG_INLINE Eight load_eight(const float* x) {
-  Eight v;
+// As many floats as one register holds: sixteen at once do not stay in registers where there is no
+// AVX-512.
+#if defined(__AVX512F__)
+using Wide = Float16Lanes;
+#else
+using Wide = float __attribute__((vector_size(32)));
+#endif
+constexpr int64_t kWideLanes = sizeof(Wide) / sizeof(float);
+constexpr int64_t kWides = kGemmColumns / kWideLanes;
+using TileSums = Wide[kGemmRows][kWides];
+
+SNUG_INLINE Wide load_wide(const float* x) {
+  Wide v;
   __builtin_memcpy(&v, x, sizeof v);
   return v;
 }
 
-// sums = a b over k, in order of k.
-#if defined(__AVX512F__)
-SNUG_INLINE void multiply_tile(const float* a, const float* b, int64_t k, Tile& sums) {
-  Float16Lanes all[kGemmRows] = {};
+// Sums over k, in order of k, of a panel's rows and a panel of b.
+SNUG_INLINE void multiply_tile(const RowStarts& a, int64_t step, const float* b, int64_t k,
+                               TileSums& sums) {
+  TileSums all = {};
   for (int64_t p = 0; p < k; ++p) {
-    const Float16Lanes of_b = load(b);
+    Wide of_b[kWides];
+#pragma GCC unroll 2
+    for (int64_t j = 0; j < kWides; ++j) of_b[j] = load_wide(b + j * kWideLanes);
 #pragma GCC unroll 6
-    for (int64_t i = 0; i < kGemmRows; ++i) all[i] += a[i] * of_b;
-    a += kGemmRows;
+    for (int64_t i = 0; i < kGemmRows; ++i)
+#pragma GCC unroll 2
+      for (int64_t j = 0; j < kWides; ++j) all[i][j] += a[i][p * step] * of_b[j];
     b += kGemmColumns;
   }
-  for (int64_t i = 0; i < kGemmRows; ++i) store(sums[i], all[i]);
-}
-#else
-SNUG_INLINE void multiply_tile(const float* a, const float* b, int64_t k, Tile& sums) {
-  Eight low[kGemmRows] = {};
-  Eight high[kGemmRows] = {};
-  for (int64_t p = 0; p < k; ++p) {
-    const Eight b_low = load_eight(b);
-    const Eight b_high = load_eight(b + 8);
 #pragma GCC unroll 6
-    for (int64_t i = 0; i < kGemmRows; ++i) {
-      low[i] += a[i] * b_low;
-      high[i] += a[i] * b_high;
-    }
-    a += kGemmRows;
-    b += kGemmColumns;
-  }
-  for (int64_t i = 0; i < kGemmRows; ++i) {
-    __builtin_memcpy(&sums[i][0], &low[i], sizeof(Eight));
-    __builtin_memcpy(&sums[i][8], &high[i], sizeof(Eight));
-  }
+  for (int64_t i = 0; i < kGemmRows; ++i)
+#pragma GCC unroll 2
+    for (int64_t j = 0; j < kWides; ++j) sums[i][j] = all[i][j];
 }
-#endif
 
-void store_tile(const Tile& sums, int64_t rows, int64_t columns, const GemmDestination& to) {
+// c = alpha * sums [+ addend], of a whole tile.
+SNUG_INLINE void store_tile(const TileSums& sums, const GemmDestination& to) {
+#pragma GCC unroll 6
+  for (int64_t i = 0; i < kGemmRows; ++i)
+#pragma GCC unroll 2
+    for (int64_t j = 0; j < kWides; ++j) {
+      Wide value = to.alpha * sums[i][j];
+      if (to.addend != nullptr)
+        value = value + load_wide(to.addend + i * to.addend_stride + j * kWideLanes);
+      __builtin_memcpy(to.c + i * to.c_stride + j * kWideLanes, &value, sizeof value);
+    }
+}
+
+// The same of a tile at an edge.
+void store_part(const TileSums& sums, int64_t rows, int64_t columns, const GemmDestination& to) {
   for (int64_t i = 0; i < rows; ++i) {
-    float* c = to.c + i * to.c_stride;
+    float row[kGemmColumns];
+    __builtin_memcpy(row, sums[i], sizeof row);
+    float* const c = to.c + i * to.c_stride;
     if (to.addend == nullptr) {
-      for (int64_t j = 0; j < columns; ++j) c[j] = to.alpha * sums[i][j];
+      for (int64_t j = 0; j < columns; ++j) c[j] = to.alpha * row[j];
       continue;
     }
-    const float* addend = to.addend + i * to.addend_stride;
-    for (int64_t j = 0; j < columns; ++j) c[j] = to.alpha * sums[i][j] + addend[j];
+    const float* const addend = to.addend + i * to.addend_stride;
+    for (int64_t j = 0; j < columns; ++j) c[j] = to.alpha * row[j] + addend[j];
   }
 }
 
@@ -88,6 +102,50 @@ SNUG_INLINE void turn_lines(const X* from, int64_t stride, int64_t count, int64_
   }
 }
 
+using Eight = float __attribute__((vector_size(32)));
+
+// to[p * kGemmColumns + i] = from[i * stride + p], of 8 x 8 elements.
+SNUG_INLINE void turn_square(const float* from, int64_t stride, float* to) {
+  Eight line[8];
+  Eight pairs[8];
+  Eight fours[8];
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < 8; ++i) __builtin_memcpy(&line[i], from + i * stride, sizeof(Eight));
+#pragma GCC unroll 4
+  for (int64_t i = 0; i < 8; i += 2) {
+    pairs[i] = __builtin_shufflevector(line[i], line[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+    pairs[i + 1] = __builtin_shufflevector(line[i], line[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+  }
+#pragma GCC unroll 2
+  for (int64_t i = 0; i < 8; i += 4)
+#pragma GCC unroll 2
+    for (int64_t j = 0; j < 2; ++j) {
+      const Eight x = pairs[i + j];
+      const Eight y = pairs[i + j + 2];
+      fours[i + 2 * j] = __builtin_shufflevector(x, y, 0, 1, 8, 9, 4, 5, 12, 13);
+      fours[i + 2 * j + 1] = __builtin_shufflevector(x, y, 2, 3, 10, 11, 6, 7, 14, 15);
+    }
+#pragma GCC unroll 4
+  for (int64_t p = 0; p < 4; ++p) {
+    const Eight low = __builtin_shufflevector(fours[p], fours[p + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    const Eight high = __builtin_shufflevector(fours[p], fours[p + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    __builtin_memcpy(to + p * kGemmColumns, &low, sizeof low);
+    __builtin_memcpy(to + (p + 4) * kGemmColumns, &high, sizeof high);
+  }
+}
+
+// turn_lines() of kLanes lines in whole panels of b.
+SNUG_INLINE void turn_panel(const float* from, int64_t stride, float* to) {
+  for (int64_t i = 0; i < kGemmColumns; i += 8)
+    for (int64_t p = 0; p < kLanes; p += 8)
+      turn_square(from + i * stride + p, stride, to + p * kGemmColumns + i);
+}
+SNUG_INLINE void turn_panel(const Fp16* from, int64_t stride, float* to) {
+  float lines[kGemmColumns * kLanes];
+  for (int64_t i = 0; i < kGemmColumns; ++i) store(lines + i * kLanes, load(from + i * stride));
+  turn_panel(lines, kLanes, to);
+}
+
 // Panels of `width` lanes: lane i of step p is element (first + i, p) of a matrix seen with these
 // strides.
 template <typename X>
@@ -100,7 +158,10 @@ SNUG_INLINE void pack_panels(const GemmSource& source, int64_t lanes, int64_t k,
     for (int64_t p = 0; p < k; p += kLanes) {
       const int64_t steps = k - p < kLanes ? k - p : kLanes;
       const X* line = from + p * source.column_stride;
-      if (source.column_stride == 1) {
+      if (source.column_stride == 1 && width == kGemmColumns && present == width &&
+          steps == kLanes) {
+        turn_panel(line, source.row_stride, packed);
+      } else if (source.column_stride == 1) {
         turn_lines(line, source.row_stride, present, steps, width, packed);
       } else if (source.row_stride == 1) {
         for (int64_t step = 0; step < steps; ++step)
@@ -129,19 +190,39 @@ void pack_b(const GemmSource& b, int64_t k, int64_t columns, float* packed) {
   pack_panels<X>(transposed, columns, k, kGemmColumns, packed);
 }
 
-void block(const float* packed_a, const float* packed_b, const int64_t (&rows_columns_k)[3],
-           const GemmDestination& destination) {
+// The step is a constant of its own for packed rows and for rows where they lie, which the compiler
+// turns into addresses without products.
+template <int64_t kStep>
+void multiply_block(const GemmRows& a, const float* packed_b, const int64_t (&rows_columns_k)[3],
+                    const GemmDestination& destination) {
   const auto [rows, columns, k] = rows_columns_k;
   for (int64_t j = 0; j < columns; j += kGemmColumns)
     for (int64_t i = 0; i < rows; i += kGemmRows) {
-      Tile sums;
-      multiply_tile(packed_a + i * k, packed_b + j * k, k, sums);
+      const int64_t present = rows - i < kGemmRows ? rows - i : kGemmRows;
+      const float* const panel = a.data + i / kGemmRows * a.panel_stride;
+      RowStarts starts;
+      for (int64_t row = 0; row < kGemmRows; ++row)
+        starts[row] = panel + (row < present ? row : present - 1) * a.row_stride;
       GemmDestination to = destination;
       to.c += i * to.c_stride + j;
       if (to.addend != nullptr) to.addend += i * to.addend_stride + j;
-      store_tile(sums, rows - i < kGemmRows ? rows - i : kGemmRows,
-                 columns - j < kGemmColumns ? columns - j : kGemmColumns, to);
+      prefetch_rows(to, present);
+      TileSums sums;
+      multiply_tile(starts, kStep, packed_b + j * k, k, sums);
+      const int64_t width = columns - j < kGemmColumns ? columns - j : kGemmColumns;
+      if (present == kGemmRows && width == kGemmColumns)
+        store_tile(sums, to);
+      else
+        store_part(sums, present, width, to);
     }
+}
+
+void block(const GemmRows& a, const float* packed_b, const int64_t (&rows_columns_k)[3],
+           const GemmDestination& destination) {
+  if (a.step_stride == 1)
+    multiply_block<1>(a, packed_b, rows_columns_k, destination);
+  else
+    multiply_block<kGemmRows>(a, packed_b, rows_columns_k, destination);
 }
 
 }  // namespace

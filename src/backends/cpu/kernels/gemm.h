@@ -1,6 +1,7 @@
 // Blocks of a matrix product with fp32 sums, for fp16 factors, and for fp32 ones on instruction
-// sets where oneDNN's own takes its scratch from the heap. Both factors are packed first, as fp32,
-// so every stride, transpose and type ends in the same inner loop.
+// sets where oneDNN's own takes its scratch from the heap. b is packed first, as fp32, and so is a,
+// unless it is fp32 whose rows are without gaps: those are read where they lie. So every
+// transpose and type ends in the same inner loop.
 #pragma once
 
 #include <cstdint>
@@ -30,13 +31,21 @@ struct GemmDestination {
   float alpha;
 };
 
+// Rows of a, fp32, as the inner loop reads them: of a packed block, or of the matrix itself.
+struct GemmRows {
+  const float* data;
+  int64_t row_stride;
+  int64_t step_stride;   // along k
+  int64_t panel_stride;  // between the first rows of panels of kGemmRows
+};
+
 struct GemmKernels {
   // (rows, k) of a as panels of kGemmRows rows, k by k; (k, columns) of b as panels of kGemmColumns
   // columns. Rows and columns that are absent are zeros. Null for bf16.
   void (*pack_a[kElements])(const GemmSource& a, int64_t rows, int64_t k, float* packed);
   void (*pack_b[kElements])(const GemmSource& b, int64_t k, int64_t columns, float* packed);
-  // The product of packed blocks.
-  void (*block)(const float* packed_a, const float* packed_b, const int64_t (&rows_columns_k)[3],
+  // The product of rows and a packed block of b. Reads no rows that are absent.
+  void (*block)(const GemmRows& a, const float* packed_b, const int64_t (&rows_columns_k)[3],
                 const GemmDestination& destination);
 };
 
