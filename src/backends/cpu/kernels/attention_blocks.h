@@ -47,7 +47,8 @@ SNUG_INLINE Int16Lanes load_integers(const int32_t* x) {
 template <int64_t rows>
 SNUG_INLINE Int16Lanes sees(const Seen<rows>& seen, int64_t i, int64_t key) {
   const Int16Lanes this_key = Int16Lanes{} + static_cast<int32_t>(key);
-  return (this_key >= load_integers(seen.begin + i)) & (this_key < load_integers(seen.end + i));
+  return ~less(this_key, load_integers(seen.begin + i)) &
+         less(this_key, load_integers(seen.end + i));
 }
 
 // Hands out pieces of scratch, each from a cache line on. With a null start it only counts.

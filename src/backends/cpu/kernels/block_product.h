@@ -42,24 +42,8 @@ struct BlockProduct {
   bool accumulate;
 };
 
-// A register of fp32 sums, and how many of them a tile of c takes: rows x two registers.
-#if defined(__AVX512F__)
-constexpr int64_t kRegisterLanes = 16;
-constexpr int64_t kTileRows = 8;
-#elif defined(__AVX__)
-constexpr int64_t kRegisterLanes = 8;
-constexpr int64_t kTileRows = 4;
-#else
-constexpr int64_t kRegisterLanes = 4;
-constexpr int64_t kTileRows = 4;
-#endif
-using Register = float __attribute__((vector_size(kRegisterLanes * 4)));
-
-SNUG_INLINE Register load_register(const void* x) {
-  Register v;
-  __builtin_memcpy(&v, x, sizeof v);
-  return v;
-}
+// Rows of a tile of c, whose sums take two registers a row.
+constexpr int64_t kTileRows = kRegisterLanes == 16 ? 8 : 4;
 
 // sum += a b, with one unit of a for all lanes.
 SNUG_INLINE Register multiply_add(Register sum, const float* a, Register b) { return sum + *a * b; }

@@ -98,9 +98,10 @@ void backward(const ClampedSwigluRun& run) {
     const Float16Lanes dys = load(dy + i, part) * s;
     const Float16Lanes dgate = dys * (up + 1.0F) * (1.0F + form.alpha * gate * (1.0F - s));
     const Float16Lanes none = {};
-    store_pairs(dgate_up + 2 * i,
-                {select(given.gate > gate, none, dgate), select(given.up != up, none, dys * gate)},
-                part);
+    store_pairs(
+        dgate_up + 2 * i,
+        {select(less(gate, given.gate), none, dgate), select(given.up != up, none, dys * gate)},
+        part);
   });
 }
 

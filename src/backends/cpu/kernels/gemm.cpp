@@ -12,41 +12,27 @@ SNUG_INLINE void prefetch_rows(const GemmDestination& to, int64_t rows) {
   for (int64_t i = 0; i < rows; ++i) __builtin_prefetch(to.c + i * to.c_stride, 1);
 }
 
-// As many floats as one register holds: sixteen at once do not stay in registers where there is no
-// AVX-512.
-#if defined(__AVX512F__)
-using Wide = Float16Lanes;
-#else
-using Wide = float __attribute__((vector_size(32)));
-#endif
-constexpr int64_t kWideLanes = sizeof(Wide) / sizeof(float);
-constexpr int64_t kWides = kGemmColumns / kWideLanes;
-using TileSums = Wide[kGemmRows][kWides];
-
-SNUG_INLINE Wide load_wide(const float* x) {
-  Wide v;
-  __builtin_memcpy(&v, x, sizeof v);
-  return v;
-}
+constexpr int64_t kPanelRegisters = kGemmColumns / kRegisterLanes;
+using TileSums = Register[kGemmRows][kPanelRegisters];
 
 // Sums over k, in order of k, of a panel's rows and a panel of b.
 SNUG_INLINE void multiply_tile(const RowStarts& a, int64_t step, const float* b, int64_t k,
                                TileSums& sums) {
   TileSums all = {};
   for (int64_t p = 0; p < k; ++p) {
-    Wide of_b[kWides];
+    Register of_b[kPanelRegisters];
 #pragma GCC unroll 2
-    for (int64_t j = 0; j < kWides; ++j) of_b[j] = load_wide(b + j * kWideLanes);
+    for (int64_t j = 0; j < kPanelRegisters; ++j) of_b[j] = load_register(b + j * kRegisterLanes);
 #pragma GCC unroll 6
     for (int64_t i = 0; i < kGemmRows; ++i)
 #pragma GCC unroll 2
-      for (int64_t j = 0; j < kWides; ++j) all[i][j] += a[i][p * step] * of_b[j];
+      for (int64_t j = 0; j < kPanelRegisters; ++j) all[i][j] += a[i][p * step] * of_b[j];
     b += kGemmColumns;
   }
 #pragma GCC unroll 6
   for (int64_t i = 0; i < kGemmRows; ++i)
 #pragma GCC unroll 2
-    for (int64_t j = 0; j < kWides; ++j) sums[i][j] = all[i][j];
+    for (int64_t j = 0; j < kPanelRegisters; ++j) sums[i][j] = all[i][j];
 }
 
 // c = alpha * sums [+ addend], of a whole tile.
@@ -54,11 +40,11 @@ SNUG_INLINE void store_tile(const TileSums& sums, const GemmDestination& to) {
 #pragma GCC unroll 6
   for (int64_t i = 0; i < kGemmRows; ++i)
 #pragma GCC unroll 2
-    for (int64_t j = 0; j < kWides; ++j) {
-      Wide value = to.alpha * sums[i][j];
+    for (int64_t j = 0; j < kPanelRegisters; ++j) {
+      Register value = to.alpha * sums[i][j];
       if (to.addend != nullptr)
-        value = value + load_wide(to.addend + i * to.addend_stride + j * kWideLanes);
-      __builtin_memcpy(to.c + i * to.c_stride + j * kWideLanes, &value, sizeof value);
+        value = value + load_register(to.addend + i * to.addend_stride + j * kRegisterLanes);
+      __builtin_memcpy(to.c + i * to.c_stride + j * kRegisterLanes, &value, sizeof value);
     }
 }
 

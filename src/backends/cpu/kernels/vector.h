@@ -22,6 +22,31 @@ using Half16Lanes = uint16_t __attribute__((vector_size(32)));
 
 #define SNUG_INLINE static inline __attribute__((always_inline))
 
+// One register of lanes. Where it holds fewer than sixteen, gcc 12 makes scalars of comparisons and
+// choices of sixteen lanes, and stores them by way of the stack; so those are written for a
+// register at a time.
+#if defined(__AVX512F__)
+constexpr int64_t kRegisterLanes = 16;
+#elif defined(__AVX__)
+constexpr int64_t kRegisterLanes = 8;
+#else
+constexpr int64_t kRegisterLanes = 4;
+#endif
+constexpr int64_t kRegisters = kLanes / kRegisterLanes;
+template <typename Element>
+struct RegisterType {
+  typedef Element Type __attribute__((vector_size(kRegisterLanes * 4)));
+};
+template <typename Element>
+using RegisterOf = typename RegisterType<Element>::Type;
+using Register = RegisterOf<float>;
+
+SNUG_INLINE Register load_register(const void* x) {
+  Register v;
+  __builtin_memcpy(&v, x, sizeof v);
+  return v;
+}
+
 SNUG_INLINE Float16Lanes splat(float x) { return Float16Lanes{} + x; }
 
 SNUG_INLINE Float16Lanes load(const float* x) {
@@ -149,7 +174,12 @@ SNUG_INLINE Half16Lanes to_bf16(Float16Lanes x) {
 #endif
 }
 
-SNUG_INLINE void store(float* out, Float16Lanes x) { __builtin_memcpy(out, &x, sizeof x); }
+SNUG_INLINE void store(float* out, Float16Lanes x) {
+  Register part[kRegisters];
+  __builtin_memcpy(part, &x, sizeof x);
+  for (int64_t i = 0; i < kRegisters; ++i)
+    __builtin_memcpy(out + i * kRegisterLanes, &part[i], sizeof(Register));
+}
 
 SNUG_INLINE void store(uint16_t* out, Float16Lanes x) {
   const Half16Lanes half = to_bf16(x);
@@ -175,8 +205,43 @@ SNUG_INLINE void store_partial(Fp16* out, Float16Lanes x, int64_t n) {
   __builtin_memcpy(out, &half, static_cast<uint64_t>(n) * sizeof(Fp16));
 }
 
+// operation(a, b) for a register of lanes at a time; Element is that of the lanes.
+template <typename Result, typename Element, typename Lanes, typename Operation>
+SNUG_INLINE Result by_registers(Lanes a, Lanes b, Operation operation) {
+  RegisterOf<Element> of_a[kRegisters];
+  RegisterOf<Element> of_b[kRegisters];
+  __builtin_memcpy(of_a, &a, sizeof a);
+  __builtin_memcpy(of_b, &b, sizeof b);
+  decltype(operation(of_a[0], of_b[0])) made[kRegisters];
+  for (int64_t i = 0; i < kRegisters; ++i) made[i] = operation(of_a[i], of_b[i]);
+  Result result;
+  __builtin_memcpy(&result, made, sizeof result);
+  return result;
+}
+
+template <typename Element, typename Lanes>
+SNUG_INLINE Int16Lanes less_lanes(Lanes a, Lanes b) {
+#if defined(__AVX512F__)
+  return a < b;
+#else
+  return by_registers<Int16Lanes, Element>(
+      a, b, [](auto x, auto y) -> RegisterOf<int32_t> { return x < y; });
+#endif
+}
+SNUG_INLINE Int16Lanes less(Float16Lanes a, Float16Lanes b) { return less_lanes<float>(a, b); }
+SNUG_INLINE Int16Lanes less(Int16Lanes a, Int16Lanes b) { return less_lanes<int32_t>(a, b); }
+SNUG_INLINE Int16Lanes less(Uint16Lanes a, Uint16Lanes b) { return less_lanes<uint32_t>(a, b); }
+
 SNUG_INLINE Float16Lanes select(Int16Lanes mask, Float16Lanes yes, Float16Lanes no) {
+#if defined(__AVX512F__)
   return mask ? yes : no;
+#else
+  RegisterOf<int32_t> of_mask[kRegisters];
+  __builtin_memcpy(of_mask, &mask, sizeof mask);
+  int64_t i = 0;
+  return by_registers<Float16Lanes, float>(
+      yes, no, [&](Register x, Register y) -> Register { return of_mask[i++] ? x : y; });
+#endif
 }
 
 // Of each lane; b where one is NaN. gcc 12 makes two instructions of the comparison.
@@ -185,7 +250,8 @@ SNUG_INLINE Float16Lanes maximum(Float16Lanes a, Float16Lanes b) {
   return reinterpret_cast<Float16Lanes>(
       _mm512_maskz_max_ps(0xffff, reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
 #else
-  return a > b ? a : b;
+  return by_registers<Float16Lanes, float>(
+      a, b, [](Register x, Register y) -> Register { return x > y ? x : y; });
 #endif
 }
 SNUG_INLINE Float16Lanes minimum(Float16Lanes a, Float16Lanes b) {
@@ -193,7 +259,8 @@ SNUG_INLINE Float16Lanes minimum(Float16Lanes a, Float16Lanes b) {
   return reinterpret_cast<Float16Lanes>(
       _mm512_maskz_min_ps(0xffff, reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
 #else
-  return a < b ? a : b;
+  return by_registers<Float16Lanes, float>(
+      a, b, [](Register x, Register y) -> Register { return x < y ? x : y; });
 #endif
 }
 
@@ -227,8 +294,9 @@ using Float4Lanes = float __attribute__((vector_size(16)));
 
 // Lanes are added as a tree: the same order in every instruction set.
 SNUG_INLINE float reduce_add(Float16Lanes x) {
-  const Float8Lanes eight = __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7) +
-                            __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15);
+  Float8Lanes half[2];
+  __builtin_memcpy(half, &x, sizeof x);
+  const Float8Lanes eight = half[0] + half[1];
   const Float4Lanes four = __builtin_shufflevector(eight, eight, 0, 1, 2, 3) +
                            __builtin_shufflevector(eight, eight, 4, 5, 6, 7);
   const Float4Lanes two = four + __builtin_shufflevector(four, four, 2, 3, 0, 1);
@@ -237,9 +305,9 @@ SNUG_INLINE float reduce_add(Float16Lanes x) {
 
 // A NaN lane makes the result NaN or is passed over, whichever comes.
 SNUG_INLINE float reduce_max(Float16Lanes x) {
-  const Float8Lanes low = __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7);
-  const Float8Lanes high = __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15);
-  const Float8Lanes eight = low > high ? low : high;
+  Float8Lanes half[2];
+  __builtin_memcpy(half, &x, sizeof x);
+  const Float8Lanes eight = half[0] > half[1] ? half[0] : half[1];
   const Float4Lanes left = __builtin_shufflevector(eight, eight, 0, 1, 2, 3);
   const Float4Lanes right = __builtin_shufflevector(eight, eight, 4, 5, 6, 7);
   const Float4Lanes four = left > right ? left : right;
@@ -267,7 +335,7 @@ SNUG_INLINE Float16Lanes exp(Float16Lanes x) {
   const Int16Lanes exponent = (reinterpret_cast<Int16Lanes>(shifted) << 23) + 0;
   const Float16Lanes scaled =
       reinterpret_cast<Float16Lanes>(reinterpret_cast<Int16Lanes>(p) + exponent);
-  return select(x < splat(-87.33F), splat(0.0F), scaled);
+  return select(less(x, splat(-87.33F)), splat(0.0F), scaled);
 }
 
 }  // namespace snug::backends::cpu::SNUG_ISA
