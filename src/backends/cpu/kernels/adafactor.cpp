@@ -9,8 +9,9 @@ namespace {
 // Lanes beyond the end would bring an epsilon each.
 SNUG_INLINE Float16Lanes present(Float16Lanes x, Whole) { return x; }
 SNUG_INLINE Float16Lanes present(Float16Lanes x, Part part) {
-  for (int64_t i = part.count; i < kLanes; ++i) x[i] = 0.0F;
-  return x;
+  float all[kLanes];
+  store(all, x);
+  return load_partial(all, part.count, 0.0F);
 }
 
 template <typename G>

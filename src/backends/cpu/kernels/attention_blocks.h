@@ -38,17 +38,20 @@ SNUG_INLINE Seen<rows> seen_by(const AttentionForm& form, int64_t query) {
 }
 
 SNUG_INLINE Int16Lanes load_integers(const int32_t* x) {
+#if defined(__AVX512F__)
   Int16Lanes v;
   __builtin_memcpy(&v, x, sizeof v);
   return v;
+#else
+  return load_lanes(x);
+#endif
 }
 
 // For the sixteen queries of `seen` from i on: whether they see the key.
 template <int64_t rows>
 SNUG_INLINE Int16Lanes sees(const Seen<rows>& seen, int64_t i, int64_t key) {
   const Int16Lanes this_key = Int16Lanes{} + static_cast<int32_t>(key);
-  return ~less(this_key, load_integers(seen.begin + i)) &
-         less(this_key, load_integers(seen.end + i));
+  return (this_key >= load_integers(seen.begin + i)) & (this_key < load_integers(seen.end + i));
 }
 
 // Hands out pieces of scratch, each from a cache line on. With a null start it only counts.

@@ -171,7 +171,7 @@ void soften(const Blocks<Compute>& blocks, const Step& step, int64_t i, int64_t 
   const Float16Lanes now = maximum(maximum(block_largest[0], block_largest[1]),
                                    maximum(block_largest[2], block_largest[3])) *
                            factor;
-  const Int16Lanes grew = less(before + kMaxGrowth, now);
+  const Int16Lanes grew = now > before + kMaxGrowth;
   const Float16Lanes largest = select(grew, now, before);
   Float16Lanes total[2] = {};
   Compute* weights = blocks.weights + i * kUnit<Compute>;

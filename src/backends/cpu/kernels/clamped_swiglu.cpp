@@ -16,24 +16,27 @@ template <typename X>
 SNUG_INLINE Pairs load_pairs(const X* x) {
   const Float16Lanes a = load(x);
   const Float16Lanes b = load(x + kLanes);
-  return {__builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
-          __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)};
+  return {lanes_as<Float16Lanes>(__builtin_shufflevector(whole(a), whole(b), 0, 2, 4, 6, 8, 10, 12,
+                                                         14, 16, 18, 20, 22, 24, 26, 28, 30)),
+          lanes_as<Float16Lanes>(__builtin_shufflevector(whole(a), whole(b), 1, 3, 5, 7, 9, 11, 13,
+                                                         15, 17, 19, 21, 23, 25, 27, 29, 31))};
 }
 
 // A pair of bf16 is a word, the gate in its lower half.
 SNUG_INLINE Pairs load_pairs(const uint16_t* x) {
   Uint16Lanes words;
   __builtin_memcpy(&words, x, sizeof words);
-  return {reinterpret_cast<Float16Lanes>(words << 16),
-          reinterpret_cast<Float16Lanes>(words & 0xffff0000U)};
+  return {lanes_as<Float16Lanes>(words << 16), lanes_as<Float16Lanes>(words & 0xffff0000U)};
 }
 
 template <typename X>
 SNUG_INLINE void store_pairs(X* out, const Pairs& pairs) {
-  store(out, __builtin_shufflevector(pairs.gate, pairs.up, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21,
-                                     6, 22, 7, 23));
-  store(out + kLanes, __builtin_shufflevector(pairs.gate, pairs.up, 8, 24, 9, 25, 10, 26, 11, 27,
-                                              12, 28, 13, 29, 14, 30, 15, 31));
+  store(out, lanes_as<Float16Lanes>(__builtin_shufflevector(whole(pairs.gate), whole(pairs.up), 0,
+                                                            16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21,
+                                                            6, 22, 7, 23)));
+  store(out + kLanes, lanes_as<Float16Lanes>(
+                          __builtin_shufflevector(whole(pairs.gate), whole(pairs.up), 8, 24, 9, 25,
+                                                  10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)));
 }
 
 SNUG_INLINE void store_pairs(uint16_t* out, const Pairs& pairs) {
@@ -98,10 +101,9 @@ void backward(const ClampedSwigluRun& run) {
     const Float16Lanes dys = load(dy + i, part) * s;
     const Float16Lanes dgate = dys * (up + 1.0F) * (1.0F + form.alpha * gate * (1.0F - s));
     const Float16Lanes none = {};
-    store_pairs(
-        dgate_up + 2 * i,
-        {select(less(gate, given.gate), none, dgate), select(given.up != up, none, dys * gate)},
-        part);
+    store_pairs(dgate_up + 2 * i,
+                {select(given.gate > gate, none, dgate), select(given.up != up, none, dys * gate)},
+                part);
   });
 }
 

@@ -106,7 +106,7 @@ void dropout(const void* x_bytes, void* y_bytes, int64_t n, const DropoutStream&
     const int64_t first = block * kBlock;
     const int64_t left = n - first < kBlock ? n - first : kBlock;
     const auto apply = [&](int64_t i, auto part) {
-      const Int16Lanes keep = ~less(words.word[i / kLanes], Uint16Lanes{} + stream.threshold);
+      const Int16Lanes keep = words.word[i / kLanes] >= Uint16Lanes{} + stream.threshold;
       const Float16Lanes kept = load(x + first + i, part) * stream.scale;
       store(y + first + i, select(keep, kept, Float16Lanes{}), part);
     };
@@ -128,7 +128,7 @@ void relu(const void* x_bytes, void* y_bytes, int64_t n) {
   Y* y = static_cast<Y*>(y_bytes);
   for_each_lanes(n, [=](int64_t i, auto part) {
     const Float16Lanes v = load(x + i, part);
-    store(y + i, select(less(v, Float16Lanes{}), Float16Lanes{}, v), part);
+    store(y + i, select(v < Float16Lanes{}, Float16Lanes{}, v), part);
   });
 }
 
@@ -138,7 +138,7 @@ void relu_grad(const void* dy_bytes, const void* y_bytes, void* dx_bytes, int64_
   const Y* y = static_cast<const Y*>(y_bytes);
   DX* dx = static_cast<DX*>(dx_bytes);
   for_each_lanes(n, [=](int64_t i, auto part) {
-    const Int16Lanes passes = less(Float16Lanes{}, load(y + i, part));
+    const Int16Lanes passes = load(y + i, part) > Float16Lanes{};
     store(dx + i, select(passes, load(dy + i, part), Float16Lanes{}), part);
   });
 }

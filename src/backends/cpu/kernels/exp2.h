@@ -19,8 +19,8 @@ SNUG_INLINE Float16Lanes exp2(Float16Lanes x) {
   p = p * f + 0.240221075F;
   p = p * f + 0.693147188F;
   p = p * f + 1.0F;
-  const Int16Lanes exponent = reinterpret_cast<Int16Lanes>(shifted) << 23;
-  return reinterpret_cast<Float16Lanes>(reinterpret_cast<Int16Lanes>(p) + exponent);
+  const Int16Lanes exponent = lanes_as<Int16Lanes>(shifted) << 23;
+  return lanes_as<Float16Lanes>(lanes_as<Int16Lanes>(p) + exponent);
 }
 
 // The same where the result becomes a weight of type Compute. For bf16 within 3e-6, a fraction of
@@ -31,13 +31,12 @@ SNUG_INLINE Float16Lanes exp2_of_weight(Float16Lanes x) {
   if constexpr (sizeof(Compute) == 2) {
     constexpr int kFraction = 0x01;  // x - floor(x)
     const __m512 clamped = reinterpret_cast<__m512>(maximum(splat(-126.0F), x));
-    const auto f =
-        reinterpret_cast<Float16Lanes>(_mm512_maskz_reduce_ps(0xffff, clamped, kFraction));
+    const auto f = lanes_as<Float16Lanes>(_mm512_maskz_reduce_ps(0xffff, clamped, kFraction));
     Float16Lanes p = f * 1.35341681e-2F + 5.20114603e-2F;
     p = p * f + 0.241442757F;
     p = p * f + 0.693003834F;
     p = p * f + 1.00000259F;
-    return reinterpret_cast<Float16Lanes>(
+    return lanes_as<Float16Lanes>(
         _mm512_maskz_scalef_ps(0xffff, reinterpret_cast<__m512>(p), clamped));
   }
 #endif

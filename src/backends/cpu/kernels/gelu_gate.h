@@ -10,9 +10,7 @@ struct GeluGate {
   Float16Lanes factor, slope;
 };
 
-SNUG_INLINE Float16Lanes magnitude(Float16Lanes x) {
-  return select(less(x, Float16Lanes{}), -x, x);
-}
+SNUG_INLINE Float16Lanes magnitude(Float16Lanes x) { return select(x < Float16Lanes{}, -x, x); }
 
 // The normal distribution function Phi and its density. With a = |x|, Phi(-a) = exp(-a^2 / 2) t
 // P(t) where t = 1 / (1 + 0.35 a): P is the polynomial of degree 8 whose largest relative error on
@@ -34,7 +32,7 @@ struct NormalGate {
     p = p * t + 0.139621571F;
     const Float16Lanes tail = e * (t * p);
     constexpr float kDensityAtZero = 0.398942280F;  // 1 / sqrt(2 pi)
-    return {select(less(x, Float16Lanes{}), tail, 1.0F - tail), e * kDensityAtZero};
+    return {select(x < Float16Lanes{}, tail, 1.0F - tail), e * kDensityAtZero};
   }
 };
 
@@ -49,7 +47,7 @@ struct TanhGate {
     const Float16Lanes e = exp(-a * (kLinear + kCubic * a * a));
     const Float16Lanes r = reciprocal(1.0F + e);
     const Float16Lanes slope = (kLinear + 3.0F * kCubic * a * a) * (e * r * r);
-    return {select(less(x, Float16Lanes{}), e * r, r), slope};
+    return {select(x < Float16Lanes{}, e * r, r), slope};
   }
 };
 

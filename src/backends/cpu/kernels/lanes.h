@@ -43,7 +43,7 @@ SNUG_INLINE Float16Lanes square_root(Float16Lanes x) {
 SNUG_INLINE Float16Lanes reciprocal(Float16Lanes x) {
 #if defined(__AVX512F__)
   const auto estimate =
-      reinterpret_cast<Float16Lanes>(_mm512_maskz_rcp14_ps(0xffff, reinterpret_cast<__m512>(x)));
+      lanes_as<Float16Lanes>(_mm512_maskz_rcp14_ps(0xffff, reinterpret_cast<__m512>(x)));
   return estimate + estimate * (1.0F - x * estimate);
 #else
   return 1.0F / x;

@@ -7,8 +7,8 @@ namespace snug::backends::cpu::SNUG_ISA {
 namespace {
 
 SNUG_INLINE Float16Lanes sign(Float16Lanes x) {
-  const Float16Lanes negative = select(less(x, splat(0.0F)), splat(-1.0F), splat(0.0F));
-  return select(less(splat(0.0F), x), splat(1.0F), negative);
+  const Float16Lanes negative = select(x < splat(0.0F), splat(-1.0F), splat(0.0F));
+  return select(x > splat(0.0F), splat(1.0F), negative);
 }
 
 template <typename G, typename W>

@@ -18,11 +18,11 @@ SNUG_INLINE __mmask16 lanes_of(int64_t n) {
 
 // Absent lanes are 0.
 SNUG_INLINE Float16Lanes load_some(const float* x, __mmask16 lanes) {
-  return reinterpret_cast<Float16Lanes>(_mm512_maskz_loadu_ps(lanes, x));
+  return lanes_as<Float16Lanes>(_mm512_maskz_loadu_ps(lanes, x));
 }
 SNUG_INLINE Float16Lanes load_some(const uint16_t* x, __mmask16 lanes) {
   const auto half = reinterpret_cast<Half16Lanes>(_mm256_maskz_loadu_epi16(lanes, x));
-  return reinterpret_cast<Float16Lanes>(widen(half) << 16);
+  return lanes_as<Float16Lanes>(widen(half) << 16);
 }
 SNUG_INLINE void store_some(float* out, Float16Lanes x, __mmask16 lanes) {
   _mm512_mask_storeu_ps(out, lanes, reinterpret_cast<__m512>(x));

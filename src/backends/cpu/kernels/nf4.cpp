@@ -31,17 +31,17 @@ SNUG_INLINE Uint16Lanes widen_bytes(const uint8_t* bytes) {
   Bytes narrow;
   __builtin_memcpy(&narrow, bytes, sizeof narrow);
 #if defined(__AVX512F__)
-  return reinterpret_cast<Uint16Lanes>(
+  return lanes_as<Uint16Lanes>(
       _mm512_maskz_cvtepu8_epi32(0xffff, reinterpret_cast<__m128i>(narrow)));
 #else
-  return __builtin_convertvector(narrow, Uint16Lanes);
+  return widened(narrow);
 #endif
 }
 
 // table[index % 16] in every lane.
 SNUG_INLINE Float16Lanes look_up(Float16Lanes table, Uint16Lanes index) {
 #if defined(__AVX512F__)
-  return reinterpret_cast<Float16Lanes>(_mm512_maskz_permutexvar_ps(
+  return lanes_as<Float16Lanes>(_mm512_maskz_permutexvar_ps(
       0xffff, reinterpret_cast<__m512i>(index), reinterpret_cast<__m512>(table)));
 #else
   float values[kLanes];
@@ -81,8 +81,8 @@ SNUG_INLINE void dequantize_pair(const uint8_t* codes, Float16Lanes table, float
       _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
   const auto a = reinterpret_cast<__m512>(high);
   const auto b = reinterpret_cast<__m512>(low);
-  store(w, reinterpret_cast<Float16Lanes>(_mm512_permutex2var_ps(a, first, b)));
-  store(w + kLanes, reinterpret_cast<Float16Lanes>(_mm512_permutex2var_ps(a, last, b)));
+  store(w, lanes_as<Float16Lanes>(_mm512_permutex2var_ps(a, first, b)));
+  store(w + kLanes, lanes_as<Float16Lanes>(_mm512_permutex2var_ps(a, last, b)));
 #else
   for (int64_t i = 0; i < kLanes; ++i) {
     w[2 * i] = high[i];
@@ -287,8 +287,8 @@ SNUG_INLINE void multiply_pair(__m512i words, __m512i table, const int16_t* (&x)
       part = _mm512_dpwssd_epi32(part, w[i], _mm512_loadu_si512(x[row] + at + i * kPair));
     const __m512 scale =
         _mm512_maskz_permutexvar_ps(0xffff, lanes, reinterpret_cast<__m512>(scales[row]));
-    sums[row] = multiply_add(reinterpret_cast<Float16Lanes>(_mm512_maskz_cvtepi32_ps(0xffff, part)),
-                             reinterpret_cast<Float16Lanes>(scale), sums[row]);
+    sums[row] = multiply_add(lanes_as<Float16Lanes>(_mm512_maskz_cvtepi32_ps(0xffff, part)),
+                             lanes_as<Float16Lanes>(scale), sums[row]);
   }
 }
 

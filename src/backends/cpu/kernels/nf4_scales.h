@@ -16,7 +16,7 @@ constexpr int64_t kNestedBlocks = 256;
 SNUG_INLINE Float16Lanes block_scales(const Nf4Weight& weight, int64_t first, int64_t count) {
   const auto present = static_cast<__mmask16>(0xffffU >> (kLanes - count));
   if (weight.absmax != nullptr)
-    return reinterpret_cast<Float16Lanes>(_mm512_maskz_loadu_ps(present, weight.absmax + first));
+    return lanes_as<Float16Lanes>(_mm512_maskz_loadu_ps(present, weight.absmax + first));
   const __m512i codes = _mm512_maskz_cvtepu8_epi32(
       present, _mm_maskz_loadu_epi8(present, weight.nested_codes + first));
   const __m512 mapped =
@@ -26,8 +26,7 @@ SNUG_INLINE Float16Lanes block_scales(const Nf4Weight& weight, int64_t first, in
   const __m512 absmax = _mm512_mask_blend_ps(
       later, _mm512_set1_ps(weight.nested_absmax[first / kNestedBlocks]),
       _mm512_set1_ps(weight.nested_absmax[(first + count - 1) / kNestedBlocks]));
-  const Float16Lanes product =
-      reinterpret_cast<Float16Lanes>(mapped) * reinterpret_cast<Float16Lanes>(absmax);
+  const Float16Lanes product = lanes_as<Float16Lanes>(mapped) * lanes_as<Float16Lanes>(absmax);
   return product + splat(weight.nested_offset);
 }
 

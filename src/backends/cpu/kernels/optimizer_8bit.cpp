@@ -18,53 +18,50 @@ constexpr int64_t kRounding = 128;  // elements of one block of random_bits.h
 // a * b + c in one rounding, whatever the compiler makes of products and sums.
 SNUG_INLINE Float16Lanes fused(Float16Lanes a, Float16Lanes b, Float16Lanes c) {
 #if defined(__AVX512F__)
-  return reinterpret_cast<Float16Lanes>(_mm512_maskz_fmadd_ps(0xffff, reinterpret_cast<__m512>(a),
-                                                              reinterpret_cast<__m512>(b),
-                                                              reinterpret_cast<__m512>(c)));
+  return lanes_as<Float16Lanes>(_mm512_maskz_fmadd_ps(0xffff, reinterpret_cast<__m512>(a),
+                                                      reinterpret_cast<__m512>(b),
+                                                      reinterpret_cast<__m512>(c)));
 #elif defined(__FMA__)
   Float16Lanes result;
-  for (int half = 0; half < 2; ++half) {
-    __m256 x, y, z;
-    __builtin_memcpy(&x, reinterpret_cast<const char*>(&a) + 32 * half, sizeof x);
-    __builtin_memcpy(&y, reinterpret_cast<const char*>(&b) + 32 * half, sizeof y);
-    __builtin_memcpy(&z, reinterpret_cast<const char*>(&c) + 32 * half, sizeof z);
-    const __m256 sum = _mm256_fmadd_ps(x, y, z);
-    __builtin_memcpy(reinterpret_cast<char*>(&result) + 32 * half, &sum, sizeof sum);
-  }
+  for (int64_t i = 0; i < kRegisters; ++i)
+    result.part[i] =
+        __builtin_bit_cast(Register, _mm256_fmadd_ps(__builtin_bit_cast(__m256, a.part[i]),
+                                                     __builtin_bit_cast(__m256, b.part[i]),
+                                                     __builtin_bit_cast(__m256, c.part[i])));
   return result;
 #else
-  Float16Lanes result;
+  float result[kLanes];
   for (int i = 0; i < kLanes; ++i) result[i] = __builtin_fmaf(a[i], b[i], c[i]);
-  return result;
+  return load(result);
 #endif
 }
 
 SNUG_INLINE Float16Lanes magnitude(Float16Lanes x) {
-  return reinterpret_cast<Float16Lanes>(reinterpret_cast<Uint16Lanes>(x) & 0x7fffffffU);
+  return lanes_as<Float16Lanes>(lanes_as<Uint16Lanes>(x) & 0x7fffffffU);
 }
 
 // table[index] in every lane.
 SNUG_INLINE Float16Lanes gather(const float* table, Uint16Lanes index) {
 #if defined(__AVX512F__)
-  return reinterpret_cast<Float16Lanes>(_mm512_mask_i32gather_ps(
+  return lanes_as<Float16Lanes>(_mm512_mask_i32gather_ps(
       _mm512_setzero_ps(), 0xffff, reinterpret_cast<__m512i>(index), table, 4));
 #else
-  Float16Lanes found;
+  float found[kLanes];
   for (int i = 0; i < kLanes; ++i) found[i] = table[index[i]];
-  return found;
+  return load(found);
 #endif
 }
 
 // The same of bytes; reads three beyond.
 SNUG_INLINE Uint16Lanes gather(const uint8_t* table, Uint16Lanes index) {
 #if defined(__AVX512F__)
-  return reinterpret_cast<Uint16Lanes>(_mm512_mask_i32gather_epi32(
+  return lanes_as<Uint16Lanes>(_mm512_mask_i32gather_epi32(
              _mm512_setzero_si512(), 0xffff, reinterpret_cast<__m512i>(index), table, 1)) &
          0xffU;
 #else
-  Uint16Lanes found;
+  uint32_t found[kLanes];
   for (int i = 0; i < kLanes; ++i) found[i] = table[index[i]];
-  return found;
+  return __builtin_bit_cast(Uint16Lanes, found);
 #endif
 }
 
@@ -78,10 +75,10 @@ SNUG_INLINE Uint16Lanes load_codes(const uint8_t* codes, int64_t n) {
   else
     __builtin_memcpy(&bytes, codes, static_cast<uint64_t>(n));
 #if defined(__AVX512F__)
-  return reinterpret_cast<Uint16Lanes>(
+  return lanes_as<Uint16Lanes>(
       _mm512_maskz_cvtepu8_epi32(0xffff, reinterpret_cast<__m128i>(bytes)));
 #else
-  return __builtin_convertvector(bytes, Uint16Lanes);
+  return widened(bytes);
 #endif
 }
 
@@ -90,7 +87,7 @@ SNUG_INLINE void store_codes(uint8_t* codes, Uint16Lanes lanes, int64_t n) {
   const auto bytes = reinterpret_cast<Codes16>(
       _mm512_maskz_cvtepi32_epi8(0xffff, reinterpret_cast<__m512i>(lanes)));
 #else
-  const Codes16 bytes = __builtin_convertvector(lanes & 0xffU, Codes16);
+  const auto bytes = narrowed<Codes16>(lanes & 0xffU);
 #endif
   if (n == kLanes)
     __builtin_memcpy(codes, &bytes, sizeof bytes);
@@ -100,15 +97,15 @@ SNUG_INLINE void store_codes(uint8_t* codes, Uint16Lanes lanes, int64_t n) {
 
 // Of values divided by their block's scale. Comparisons give lanes of ones, which are -1.
 SNUG_INLINE Uint16Lanes encode(const DynamicCodec& codec, Float16Lanes scaled) {
-  const Uint16Lanes code = gather(codec.first, reinterpret_cast<Uint16Lanes>(scaled) >> 16);
-  return code - reinterpret_cast<Uint16Lanes>(scaled >= gather(codec.threshold, code));
+  const Uint16Lanes code = gather(codec.first, lanes_as<Uint16Lanes>(scaled) >> 16);
+  return code - lanes_as<Uint16Lanes>(scaled >= gather(codec.threshold, code));
 }
 
 // A code whose sign differs from its value's moves one towards it; map[127] is zero, and positive.
 SNUG_INLINE Uint16Lanes with_sign_of(Float16Lanes value, Uint16Lanes code) {
-  const Uint16Lanes negative = reinterpret_cast<Uint16Lanes>(value) >> 31;
-  const auto code_negative = reinterpret_cast<Uint16Lanes>(code < 127U) & 1U;
-  const Uint16Lanes towards = 0xffffffffU - 2 * reinterpret_cast<Uint16Lanes>(value > 0.0F);
+  const Uint16Lanes negative = lanes_as<Uint16Lanes>(value) >> 31;
+  const auto code_negative = lanes_as<Uint16Lanes>(code < 127U) & 1U;
+  const Uint16Lanes towards = 0xffffffffU - 2 * lanes_as<Uint16Lanes>(value > 0.0F);
   return code + (towards & (0U - (negative ^ code_negative)));
 }
 
@@ -137,10 +134,10 @@ SNUG_INLINE void advance(const AdamW8bitStep& step, const AdamW8bitRun& run, int
   const Float16Lanes raw =
       n == kLanes ? load(gradient) : load_partial(gradient, n, __builtin_inff());
   const Float16Lanes old = n == kLanes ? load(weight) : load_partial(weight, n, 0.0F);
-  const auto finite = reinterpret_cast<Uint16Lanes>(
-      (reinterpret_cast<Uint16Lanes>(raw) & 0x7f800000U) != Uint16Lanes{} + 0x7f800000U);
+  const auto finite = lanes_as<Uint16Lanes>((lanes_as<Uint16Lanes>(raw) & 0x7f800000U) !=
+                                            Uint16Lanes{} + 0x7f800000U);
   const auto where_finite = [&](Float16Lanes x) {
-    return reinterpret_cast<Float16Lanes>(reinterpret_cast<Uint16Lanes>(x) & finite);
+    return lanes_as<Float16Lanes>(lanes_as<Uint16Lanes>(x) & finite);
   };
   const int64_t block = begin / kBlock;
   const Float16Lanes g = raw * step.factor;
@@ -159,7 +156,7 @@ SNUG_INLINE void advance(const AdamW8bitStep& step, const AdamW8bitRun& run, int
   const Float16Lanes direction = first / (square_root(second) + step.of_step.epsilon);
   const Float16Lanes stepped =
       fused(splat(-step.of_step.step_size), direction, old) * step.of_step.keep;
-  store_weight(weight, select(reinterpret_cast<Int16Lanes>(finite), stepped, old), bits, n);
+  store_weight(weight, select(lanes_as<Int16Lanes>(finite), stepped, old), bits, n);
 }
 
 template <typename G, typename W>

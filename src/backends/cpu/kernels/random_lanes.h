@@ -55,7 +55,7 @@ SNUG_INLINE PhiloxLanes philox(const uint32_t counter[3], const uint32_t key[2])
   const PhiloxWide odd = philox_wide(counter, key, kEven + 1);
   PhiloxLanes c;
   for (int i = 0; i < 4; ++i)
-    c.word[i] = reinterpret_cast<Uint16Lanes>((even.word[i] & 0xffffffffU) | (odd.word[i] << 32));
+    c.word[i] = lanes_as<Uint16Lanes>((even.word[i] & 0xffffffffU) | (odd.word[i] << 32));
   return c;
 }
 
@@ -80,11 +80,11 @@ SNUG_INLINE RoundingLanes rounding_lanes(const uint32_t key[2], uint32_t plane, 
 // Adds the bits below the upper half of each value, whose upper half is then the bf16. What is not
 // finite rounds to nearest.
 SNUG_INLINE Half16Lanes round_stochastically(Float16Lanes x, Uint16Lanes bits) {
-  const Uint16Lanes raw = reinterpret_cast<Uint16Lanes>(x);
+  const Uint16Lanes raw = lanes_as<Uint16Lanes>(x);
   const Uint16Lanes finite =
-      reinterpret_cast<Uint16Lanes>((raw & 0x7f800000U) != Uint16Lanes{} + 0x7f800000U);
-  const Uint16Lanes quiet = (raw >> 16) | (reinterpret_cast<Uint16Lanes>(x != x) & 0x40U);
-  return __builtin_convertvector((((raw + bits) >> 16) & finite) | (quiet & ~finite), Half16Lanes);
+      lanes_as<Uint16Lanes>((raw & 0x7f800000U) != Uint16Lanes{} + 0x7f800000U);
+  const Uint16Lanes quiet = (raw >> 16) | (lanes_as<Uint16Lanes>(x != x) & 0x40U);
+  return narrow_halves((((raw + bits) >> 16) & finite) | (quiet & ~finite));
 }
 
 }  // namespace snug::backends::cpu::SNUG_ISA

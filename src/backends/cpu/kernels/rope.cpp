@@ -40,17 +40,18 @@ struct Neighbours {
 };
 
 SNUG_INLINE Neighbours split(Float16Lanes low, Float16Lanes high) {
-  return {
-      __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
-      __builtin_shufflevector(low, high, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29,
-                              31)};
+  return {lanes_as<Float16Lanes>(__builtin_shufflevector(whole(low), whole(high), 0, 2, 4, 6, 8, 10,
+                                                         12, 14, 16, 18, 20, 22, 24, 26, 28, 30)),
+          lanes_as<Float16Lanes>(__builtin_shufflevector(whole(low), whole(high), 1, 3, 5, 7, 9, 11,
+                                                         13, 15, 17, 19, 21, 23, 25, 27, 29, 31))};
 }
 
 SNUG_INLINE Neighbours join(Float16Lanes even, Float16Lanes odd) {
   return {
-      __builtin_shufflevector(even, odd, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23),
-      __builtin_shufflevector(even, odd, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15,
-                              31)};
+      lanes_as<Float16Lanes>(__builtin_shufflevector(whole(even), whole(odd), 0, 16, 1, 17, 2, 18,
+                                                     3, 19, 4, 20, 5, 21, 6, 22, 7, 23)),
+      lanes_as<Float16Lanes>(__builtin_shufflevector(whole(even), whole(odd), 8, 24, 9, 25, 10, 26,
+                                                     11, 27, 12, 28, 13, 29, 14, 30, 15, 31))};
 }
 
 // Elements [0, count) of the next sixteen, for a count that may lie outside.

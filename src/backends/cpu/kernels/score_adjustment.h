@@ -70,7 +70,8 @@ class ScoreAdjustment {
     return Float16Lanes{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   }
   SNUG_INLINE Float16Lanes turned(Float16Lanes x) {
-    return __builtin_shufflevector(x, x, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    return lanes_as<Float16Lanes>(__builtin_shufflevector(whole(x), whole(x), 15, 14, 13, 12, 11,
+                                                          10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0));
   }
 
   bool is_capped_;

@@ -16,10 +16,10 @@ SNUG_INLINE Float16Lanes tanh(Float16Lanes x) {
   p = p * square - 0.333332598F;
   p = p * square + 1.0F;
   const Float16Lanes zero = {};
-  const Float16Lanes magnitude = select(less(x, zero), -x, x);
+  const Float16Lanes magnitude = select(x < zero, -x, x);
   const Float16Lanes e = exp(-2.0F * magnitude);
   const Float16Lanes far = (1.0F - e) * reciprocal(1.0F + e);
-  return select(less(magnitude, splat(0.625F)), x * p, select(less(x, zero), -far, far));
+  return select(magnitude < splat(0.625F), x * p, select(x < zero, -far, far));
 }
 
 }  // namespace snug::backends::cpu::SNUG_ISA
