@@ -1,5 +1,5 @@
-// Four outputs at a time: as many chains of sums for each row. What the next four read is asked for
-// meanwhile; processors look less far ahead by themselves.
+// Four or eight outputs at a time: as many chains of sums for each row. What the next ones read is
+// asked for meanwhile; processors look less far ahead by themselves.
 #include "backends/cpu/kernels/few_rows.h"
 
 #include "backends/cpu/kernels/element_table.h"
@@ -8,7 +8,9 @@
 namespace snug::backends::cpu::SNUG_ISA {
 namespace {
 
-constexpr int64_t kOutputs = 4;
+// Eight where their sums stay in registers: more of the memory is under way at once.
+template <int kRows>
+constexpr int kOutputs = kRegisterLanes == 16 && kRows <= 2 ? 8 : 4;
 
 // Elements of one step, and a step: sum += x w over them. Instructions that multiply pairs of bf16
 // take twice as many.
@@ -71,8 +73,8 @@ SNUG_INLINE void multiply_outputs(const FewRowsProduct& product, int64_t output)
 template <int kRows, typename X>
 void multiply_rows(const FewRowsProduct& product) {
   int64_t output = product.begin;
-  for (; output + kOutputs <= product.end; output += kOutputs)
-    multiply_outputs<kRows, kOutputs, X>(product, output);
+  for (; output + kOutputs<kRows> <= product.end; output += kOutputs<kRows>)
+    multiply_outputs<kRows, kOutputs<kRows>, X>(product, output);
   for (; output < product.end; ++output) multiply_outputs<kRows, 1, X>(product, output);
 }
 
