@@ -52,9 +52,8 @@ std::string shape_error(const ExpertBiasGrad& grad, const OperationView& view) {
 std::string shape_error(const ExpertBiasWeightsGrad&, const OperationView& view) {
   using Grad = ExpertBiasWeightsGrad;
   ShapeRule rule(view);
-  const Tensor& dy = view[Grad::kDY];
-  require_biases(dy, view[Grad::kBias], view[Grad::kBounds], rule);
-  require_weights(dy, view[Grad::kDWeights], view[Grad::kPlaces], rule);
+  require_biases(Grad::kDY, Grad::kBias, view, rule);
+  require_weights(Grad::kDY, Grad::kDWeights, view, rule);
   return rule.error();
 }
 
