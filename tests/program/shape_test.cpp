@@ -165,7 +165,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"y = add_expert_bias(x, square, bounds4, m, bounds4) {weighted}",
              "weights 'm' has shape (4, 4), expected (4, 2)"},
         Case{"square = expert_bias_grad(x, bounds4)", ""},
-        Case{"wide = expert_bias_grad(x, bounds4)", "bias 'wide' has shape (8, 6)"}));
+        Case{"wide = expert_bias_grad(x, bounds4)", "dbias 'wide' has shape (8, 6)"}));
 
 #define SNUG_HEADS "{heads 2, kv_heads 1, head_dim 2}"
 #define SNUG_BIASED "{heads 2, kv_heads 1, head_dim 2, relative_bias, max_distance"
