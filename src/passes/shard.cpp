@@ -281,9 +281,7 @@ class Sharder {
   bool joins_norms(const Operation& operation) const {
     const OperandName norm = traits_of(operation).norm_of_parts;
     if (norm.empty()) return false;
-    const bool is_of_part =
-        sharding_.is_part_norm(input_.tensor(find_operand(operation, norm)).name);
-    return !is_of_part &&
+    return !sharding_.is_part_norm(input_.tensor(find_operand(operation, norm)).name) &&
            std::ranges::any_of(operation.reads, [&](TensorId id) { return is_part(id); });
   }
 
