@@ -69,7 +69,7 @@ def steps_table(result: dict, steps: dict[jobs.Job, dict]) -> str:
         rows.append([job.name, job.recomputes[0], f"{flops * 1e-12:.0f}", f"{flops / bars.PEAK_FLOPS:.2f}", f"{practical:.2f}",
                      f"{step['seconds']:.3f}", f"{step['seconds'] / practical:.2f}", results_table.held(result, job.name, None)[0],
                      f"{row['step_seconds']:.3f}" if row else NOT_MEASURED])
-    return table(["job", "recompute", "model TFLOP", "physical s", "practical s", "planned s", "times practical", "bar", "measured s"], rows)
+    return table(["job", "recompute", "model TFLOP", "physical s", "practical s", "planned s", "times practical", "goal", "measured s"], rows)
 
 
 def kinds_table(result: dict, steps: dict[jobs.Job, dict]) -> str:

@@ -46,18 +46,18 @@ def line(kind: str, row: dict) -> str:
 
 
 def held(result: dict, name: str, row: dict | None) -> tuple[str, str]:
-    """A row's bars, and whether each is held."""
+    """A row's goals, and whether each is held."""
     found = bars.verdicts(name, row, results.compared_to(result, row))
-    return "; ".join(bar for bar, _ in found), "; ".join(verdict for _, verdict in found)
+    return "; ".join(goal for goal, _ in found), "; ".join(verdict for _, verdict in found)
 
 
 def training_section(result: dict, device: str) -> str:
     rows = []
     for job in jobs.TRAINING:
         row, reference = results.find(result["training"], job.name, device), bars.of(job.name)
-        bar, verdict = held(result, job.name, row)
+        goal, verdict = held(result, job.name, row)
         if row is None:
-            rows.append([job.name, "", str(job.tokens), bars.UNMEASURED, "", "", "", "", "", "", reference.published, bar, verdict])
+            rows.append([job.name, "", str(job.tokens), bars.UNMEASURED, "", "", "", "", "", "", reference.published, goal, verdict])
             continue
         peer = row.get("peer")
         rows.append([job.name, row["recompute"], str(row["tokens"]), f"{row['step_seconds']:.3f}",
@@ -65,9 +65,9 @@ def training_section(result: dict, device: str) -> str:
                      f"{100 * row['share_of_peak']:.0f} %", figure(row["times_practical"], ".2f"),
                      f"{gib(row['measured_peak_bytes'])} of {gib(row['planned_peak_bytes'])}",
                      f"{row['times_the_peer']:.2f} ({peer['fastest']['variant']}); {gib(peer['memory']['measured_peak_bytes'])} GiB" if peer else
-                     bars.UNMEASURED, reference.published, bar, verdict])
+                     bars.UNMEASURED, reference.published, goal, verdict])
     return table(["job", "recompute", "tokens", "s a step", "planned s", "tokens/s", "of 989 TFLOP/s", "times practical", "GiB of planned",
-                  "times the peer's speed", "published", "bar", "held"], rows)
+                  "times the baseline's speed", "published", "goal", "held"], rows)
 
 
 def decoding_section(result: dict, device: str) -> str:
@@ -75,12 +75,12 @@ def decoding_section(result: dict, device: str) -> str:
     for model, stored in jobs.DECODING:
         name = f"{model} decoding {stored}"
         row, reference = results.find(result["decoding"], name, device), bars.of(name)
-        bar, verdict = held(result, name, row)
+        goal, verdict = held(result, name, row)
         measured = [bars.UNMEASURED, "", "", "", ""] if row is None else [
             f"{row['tokens_per_second']:.1f}", f"{row['prefill_seconds']:.3f}", figure(row["share_of_bandwidth"] and 100 * row["share_of_bandwidth"], ".0f", " %"),
             gib(row["measured_peak_bytes"]), f"{row['times_the_peer']:.2f} ({row['peer']['variant']})" if row.get("peer") else bars.UNMEASURED]
-        rows.append([name, *measured, reference.published, bar, verdict])
-    return table(["generation", "tokens/s", "prefill s", "of the bandwidth", "GiB", "times the peer's speed", "published", "bar", "held"], rows)
+        rows.append([name, *measured, reference.published, goal, verdict])
+    return table(["generation", "tokens/s", "prefill s", "of the bandwidth", "GiB", "times the baseline's speed", "published", "goal", "held"], rows)
 
 
 def rate(operation: dict) -> str:
@@ -141,9 +141,9 @@ def markdown(result: dict) -> str:
     parts = ["# On a card\n", f"`scripts/gpu_check`; medians of {jobs.STEPS} steps after {jobs.WARMUP}. Random weights and tokens, bf16; a row is one document, all of "
              "it trained; a step is one micro-batch, clip, update. Memory as the driver reports it above what was taken before, loading included; planned: "
              "the arena and what the plan counts next to it. Full: 6 bytes per weight (`adamw_8bit`). Rows of 8192; Llama 2 13B, which has 4096 positions, takes rows of 4096. Shares of 989 TFLOP/s count model FLOPs, nothing that is recomputed. "
-             "Practical: products at 730 TFLOP/s, attention at what cuDNN was measured with, other bytes at 80 % of the bandwidth. Bars were set for an H200; a time's for "
-             "nothing recomputed, unless the row is one with checkpoints (recompute=layer). The peer: transformers + PEFT in the same state of the machine, its fastest "
-             "variant; its memory is that variant's, of rows with checkpoints its leanest one's.\n"]
+             "Practical: products at 730 TFLOP/s, attention at what cuDNN was measured with, other bytes at 80 % of the bandwidth. Goals were set for an H200; a time's for "
+             "nothing recomputed, unless the row is one with checkpoints (recompute=layer). The baseline: transformers + PEFT in the same state of the machine, its fastest "
+             "variant; its memory is that variant's, of rows with checkpoints the one with the lowest peak.\n"]
     for device in results.devices(result):
         parts += [f"## {device}\n", training_section(result, device), decoding_section(result, device)]
         parts += profile_sections(result, device)
@@ -170,7 +170,7 @@ def reached(row: dict, reference: bars.Reference) -> str:
 
 
 def readme_table(result: dict) -> str:
-    """Every row that has a bar or a published figure, with what each card made of it."""
+    """Every row that has a goal or a published figure, with what each card made of it."""
     rows = []
     for name, reference in bars.REFERENCES.items():
         kind, cells = next((kind for kind in ("decoding", "longest") if kind in name), "training"), []
@@ -178,9 +178,9 @@ def readme_table(result: dict) -> str:
             row = results.find(result[kind], name, device)
             if row is None:
                 continue
-            cells.append(f"{bars.card_of(device) or device}: {reached(row, reference)}, {gib(row['measured_peak_bytes'])} GiB ({held(result, name, row)[1] or 'no bar'})")
+            cells.append(f"{bars.card_of(device) or device}: {reached(row, reference)}, {gib(row['measured_peak_bytes'])} GiB ({held(result, name, row)[1] or 'no goal'})")
         rows.append([name, reference.published, held(result, name, None)[0], "; ".join(cells) or "not yet measured"])
-    return table(["job", "published", "bar", "measured"], rows)
+    return table(["job", "published", "goal", "measured"], rows)
 
 
 def main() -> int:

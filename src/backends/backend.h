@@ -1,4 +1,4 @@
-// The seam between a program and a machine. Three implement it: reference (plain loops), cpu,
+// The interface between a program and a machine. Three implement it: reference (plain loops), cpu,
 // cuda.
 //
 // The executor allocates each arena once, prepares every operation once, lets each be tuned, and

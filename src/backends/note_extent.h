@@ -13,13 +13,13 @@ template <typename Struct>
 std::span<const int32_t> integers_in(const Invocation& invocation,
                                      const program::Operand<Struct>& operand) {
   const Buffer& buffer = invocation[operand];
-  SNUG_CHECK(buffer.dtype == program::DType::i32, "{} is {}", operand.name,
+  SNUG_CHECK(buffer.dtype == program::DType::i32, "{} is {}", operand.name.text,
              base::name_of(buffer.dtype));
   int64_t stride = 1;
   for (int axis = buffer.shape.rank() - 1; axis >= 0; --axis) {
     const auto at = static_cast<size_t>(axis);
     SNUG_CHECK(buffer.shape[axis] <= 1 || buffer.strides[at] == stride, "{} has gaps",
-               operand.name);
+               operand.name.text);
     stride *= buffer.shape[axis];
   }
   return {buffer.as<const int32_t>(), static_cast<size_t>(buffer.elements())};

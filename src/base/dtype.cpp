@@ -1,28 +1,6 @@
 #include "base/dtype.h"
 
-#include <array>
-#include <utility>
-
 namespace snug::base {
-namespace {
-
-constexpr std::array<std::pair<DType, std::string_view>, 7> kNames{{{DType::f64, "f64"},
-                                                                    {DType::f32, "f32"},
-                                                                    {DType::bf16, "bf16"},
-                                                                    {DType::f16, "f16"},
-                                                                    {DType::i64, "i64"},
-                                                                    {DType::i32, "i32"},
-                                                                    {DType::u8, "u8"}}};
-
-}  // namespace
-
-std::string_view name_of(DType type) { return kNames[static_cast<size_t>(type)].second; }
-
-std::optional<DType> dtype_from_name(std::string_view name) {
-  for (const auto& [type, text] : kNames)
-    if (text == name) return type;
-  return std::nullopt;
-}
 
 Float16 to_float16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);

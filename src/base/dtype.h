@@ -3,12 +3,25 @@
 
 #include <bit>
 #include <cstdint>
-#include <optional>
 #include <string_view>
+
+#include "base/words.h"
 
 namespace snug::base {
 
 enum class DType : uint8_t { f64, f32, bf16, f16, i64, i32, u8 };
+
+// The words in recipes, program texts and messages.
+constexpr auto words_of(DType /*type*/) {
+  return words<DType>({{DType::f64, "f64"},
+                       {DType::f32, "f32"},
+                       {DType::bf16, "bf16"},
+                       {DType::f16, "f16"},
+                       {DType::i64, "i64"},
+                       {DType::i32, "i32"},
+                       {DType::u8, "u8"}});
+}
+constexpr std::string_view name_of(DType type) { return word_of(type); }
 
 constexpr int64_t size_of(DType type) {
   switch (type) {
@@ -28,10 +41,6 @@ constexpr int64_t size_of(DType type) {
 }
 
 constexpr bool is_float(DType type) { return type <= DType::f16; }
-
-// The name in recipes, program texts and messages: "f32", "bf16", ...
-std::string_view name_of(DType type);
-std::optional<DType> dtype_from_name(std::string_view name);
 
 // bfloat16 as stored: the upper half of an fp32.
 struct BFloat16 {

@@ -29,17 +29,20 @@ constexpr std::array<Word<Enum>, N> words(const Word<Enum> (&list)[N]) {
   return std::to_array(list);
 }
 
+template <typename Enum>
+inline constexpr auto kWordsOf = words_of(Enum{});
+
 // Empty for what is no value of the enumeration.
 template <typename Enum>
 constexpr std::string_view word_of(Enum value) {
-  for (const Word<Enum>& word : words_of(Enum{}))
+  for (const Word<Enum>& word : kWordsOf<Enum>)
     if (word.value == value) return word.text;
   return {};
 }
 
 template <typename Enum>
 constexpr std::optional<Enum> from_word(std::string_view text) {
-  for (const Word<Enum>& word : words_of(Enum{}))
+  for (const Word<Enum>& word : kWordsOf<Enum>)
     if (word.text == text) return word.value;
   return std::nullopt;
 }
@@ -48,7 +51,7 @@ constexpr std::optional<Enum> from_word(std::string_view text) {
 template <typename Enum>
 std::vector<std::string_view> all_words() {
   std::vector<std::string_view> texts;
-  for (const Word<Enum>& word : words_of(Enum{})) texts.push_back(word.text);
+  for (const Word<Enum>& word : kWordsOf<Enum>) texts.push_back(word.text);
   return texts;
 }
 

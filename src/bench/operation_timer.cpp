@@ -179,14 +179,15 @@ FilledStep::FilledStep(const CalibrationStep& step, backends::Backend& backend)
   executor_.run(ProgramName::prepare);
 }
 
-std::vector<double> operation_seconds(const plan::StepProgram& step, runtime::Executor& executor) {
+std::vector<double> launch_seconds(const plan::StepProgram& step, runtime::Executor& executor) {
   const Program& program = *step.program;
-  Stopwatch stopwatch(program.operations.size(), executor.backend());
+  Stopwatch stopwatch(program.operations.size(), executor.backend(), Stopwatch::Of::launches);
   executor.set_observer(&stopwatch);
   executor.run(step.name);
   executor.set_observer(nullptr);
   std::vector<double> seconds;
-  for (size_t i = 0; i < program.operations.size(); ++i) seconds.push_back(stopwatch.seconds(i));
+  for (size_t i = 0; i < program.operations.size(); ++i)
+    seconds.push_back(program.operations[i].joined ? 0 : stopwatch.seconds(i));
   return seconds;
 }
 

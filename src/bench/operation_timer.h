@@ -64,8 +64,9 @@ class FilledStep {
   runtime::Executor executor_;
 };
 
-// Runs the program once, operation by operation; seconds of each.
-std::vector<double> operation_seconds(const plan::StepProgram& step, runtime::Executor& executor);
+// Runs the program once, launch by launch: seconds of each launch at the index of its first
+// operation, 0 at those of operations that are joined to another.
+std::vector<double> launch_seconds(const plan::StepProgram& step, runtime::Executor& executor);
 
 // Plans the step, allocates it, fills it with random values and runs it: once to warm up, then as
 // often as its budget says (time_rounds). Adds the times of the repeats that count.

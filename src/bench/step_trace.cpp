@@ -43,9 +43,28 @@ struct Row {
   const Program& program;
   size_t index;
   const backends::Trace& trace;
-  double seconds;
-  double planned_seconds;
+  double seconds;          // of the launch that it begins
+  double planned_seconds;  // likewise
 };
+
+// The clock's seconds of all that one launch does.
+double planned_seconds(const plan::Timeline& timeline, const program::Together& launch) {
+  double seconds = 0;
+  for (size_t i = launch.first; i <= launch.last; ++i) seconds += timeline.operations[i].seconds;
+  return seconds;
+}
+
+// A launch has its times once: with its first operation. What is joined to that names it.
+void put_times(const Row& row, ordered_json& line) {
+  const program::Together launch = done_with(row.program, row.index);
+  if (launch.first != row.index) {
+    line["launched_with"] = launch.first;
+    return;
+  }
+  if (launch.last > launch.first) line["operations_in_launch"] = launch.last - launch.first + 1;
+  line["seconds"] = row.seconds;
+  line["planned_seconds"] = row.planned_seconds;
+}
 
 ordered_json json_of(const Row& row, const std::vector<std::string>& differences) {
   ordered_json decisions = ordered_json::object();
@@ -69,8 +88,7 @@ ordered_json json_of(const Row& row, const std::vector<std::string>& differences
   }
   if (!row.trace.pieces.empty()) line["pieces"] = row.trace.pieces;
   line["bytes"] = row.trace.bytes;
-  line["seconds"] = row.seconds;
-  line["planned_seconds"] = row.planned_seconds;
+  put_times(row, line);
   if (!differences.empty()) line["differences"] = differences;
   return line;
 }
@@ -88,12 +106,13 @@ int trace(const formats::Recipe& given) {
     const program::BatchBounds& bounds = filled.executor().bounds(each.name);
     filled.executor().run(each.name);
     const std::vector<backends::Trace> traces = filled.executor().run_traced(each.name);
-    const std::vector<double> seconds = operation_seconds(each, filled.executor());
+    const std::vector<double> seconds = launch_seconds(each, filled.executor());
     const plan::Timeline timeline = plan::simulate(program, rates, bounds);
     for (size_t i = 0; i < traces.size(); ++i) {
       const auto differences = runtime::differences({program, bounds}, i, traces[i]);
       is_as_planned = is_as_planned && differences.empty();
-      const Row row{program, i, traces[i], seconds[i], timeline.operations[i].seconds};
+      const Row row{program, i, traces[i], seconds[i],
+                    planned_seconds(timeline, done_with(program, i))};
       base::print("{}\n", json_of(row, differences).dump());
     }
   }

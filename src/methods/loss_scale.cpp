@@ -30,7 +30,7 @@ Tensor run_scalar(std::string_view name, int64_t count) {
 // The numbers of a loss that its gradients are linear in.
 std::vector<TensorId> factors_of(const Operation& loss) {
   std::vector<TensorId> factors;
-  for (const std::string_view name : traits_of(loss).loss_factors)
+  for (const OperandName name : traits_of(loss).loss_factors)
     if (!name.empty()) factors.push_back(find_operand(loss, name));
   SNUG_CHECK(!factors.empty(), "{} has no number to scale", name_of(loss.kind()));
   return factors;

@@ -88,7 +88,8 @@ ModelConfig parse(const JsonObject& json) {
 }
 
 void describe(const ModelConfig& config, nlohmann::json& json) {
-  if (config.rope.scaling == RopeScaling::none) json["rope_scaling"] = {{"rope_type", "default"}};
+  if (config.rope.scaling == RopeScaling::none)
+    json["rope_scaling"] = {{"rope_type", base::word_of(RopeScaling::none)}};
   json["attention_bias"] = config.attention_bias;
   describe_window(config, json);
   describe_layer_types(config, json);

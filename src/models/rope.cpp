@@ -66,11 +66,10 @@ struct ScalingType {
 };
 ScalingType parse_scaling_type(const JsonObject& scaling) {
   const char* key = key_present(scaling, {"rope_type", "type"}).data();
-  return {key, scaling.text_or(key, "default")};
+  return {key, scaling.text_or(key, std::string(base::word_of(RopeScaling::none)))};
 }
 
 void parse_yarn(const JsonObject& scaling, RopeConfig& rope) {
-  rope.scaling = RopeScaling::yarn;
   rope.beta_fast = scaling.number_or("beta_fast", 32.0);
   rope.beta_slow = scaling.number_or("beta_slow", 1.0);
   if (!(rope.beta_slow > 0)) scaling.fail("beta_slow", "must be above 0");
@@ -92,18 +91,19 @@ void parse_scaling(const JsonObject& json, const char* theta_key, const JsonObje
                    RopeConfig& rope) {
   rope.theta = parse_theta(scaling, rope.theta);
   const auto [type_key, type] = parse_scaling_type(scaling);
-  if (type == "default") return;
-  if (type != "linear" && type != "llama3" && type != "yarn" && type != "dynamic")
+  const auto form = base::from_word<RopeScaling>(type);
+  if (form == RopeScaling::none) return;
+  if (!form || form == RopeScaling::longrope)
     scaling.fail(type_key,
                  fmt::format("is \"{}\", which is not built for this family; it has default, "
                              "linear, dynamic, llama3 and yarn",
                              type));
   rope.factor = scaling.number("factor");
   if (!(rope.factor >= 1.0)) scaling.fail("factor", "must be at least 1");
-  rope.scaling = type == "dynamic" ? RopeScaling::dynamic : RopeScaling::linear;
-  if (type == "linear" || type == "dynamic") return;
+  rope.scaling = *form;
+  if (form == RopeScaling::linear || form == RopeScaling::dynamic) return;
   rope.original_max_position = parse_original_positions(json, scaling);
-  if (type == "yarn") {
+  if (form == RopeScaling::yarn) {
     const bool within = scaling.has(kThetaKey);
     if (!(rope.theta > 1))
       (within ? scaling : json)
@@ -111,7 +111,6 @@ void parse_scaling(const JsonObject& json, const char* theta_key, const JsonObje
                 fmt::format("is {}; yarn needs more than 1", rope.theta));
     return parse_yarn(scaling, rope);
   }
-  rope.scaling = RopeScaling::llama3;
   rope.low_freq_factor = scaling.number("low_freq_factor");
   rope.high_freq_factor = scaling.number("high_freq_factor");
   if (!(rope.high_freq_factor > rope.low_freq_factor))
@@ -166,8 +165,10 @@ std::vector<double> parse_factors(const JsonObject& scaling, const char* key, in
 void parse_long_scaling(const JsonObject& scaling, const ModelConfig& config, RopeConfig& rope) {
   rope.theta = parse_theta(scaling, rope.theta);
   const auto [type_key, type] = parse_scaling_type(scaling);
-  if (type == "default") return;
-  if (type != "longrope" && type != "su" && type != "yarn")
+  const auto form = base::from_word<RopeScaling>(type);
+  if (form == RopeScaling::none) return;
+  // Files of Phi-3 call the same form su or yarn, too.
+  if (form != RopeScaling::longrope && form != RopeScaling::yarn && type != "su")
     scaling.fail(
         type_key,
         fmt::format("is \"{}\", which is not built for this family; it has default and longrope",
@@ -186,7 +187,7 @@ void parse_long_scaling(const JsonObject& scaling, const ModelConfig& config, Ro
 // max_position_embeddings.
 void describe_longrope(const RopeConfig& rope, nlohmann::json& json) {
   json["original_max_position_embeddings"] = rope.original_max_position;
-  json["rope_scaling"] = {{"type", "longrope"},
+  json["rope_scaling"] = {{"type", base::word_of(RopeScaling::longrope)},
                           {"short_factor", rope.short_factors},
                           {"long_factor", rope.long_factors}};
 }
@@ -277,10 +278,7 @@ void describe_rope(const RopeConfig& rope, nlohmann::json& json) {
   if (rope.scaling == RopeScaling::none) return;
   if (rope.scaling == RopeScaling::longrope) return describe_longrope(rope, json);
   nlohmann::json& scaling = json["rope_scaling"];
-  scaling["rope_type"] = rope.scaling == RopeScaling::linear    ? "linear"
-                         : rope.scaling == RopeScaling::dynamic ? "dynamic"
-                         : rope.scaling == RopeScaling::yarn    ? "yarn"
-                                                                : "llama3";
+  scaling["rope_type"] = base::word_of(rope.scaling);
   scaling["factor"] = rope.factor;
   if (rope.scaling == RopeScaling::linear || rope.scaling == RopeScaling::dynamic) return;
   if (rope.scaling == RopeScaling::yarn) return describe_yarn(rope, scaling);

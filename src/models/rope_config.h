@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/words.h"
+
 namespace snug::models {
 
 enum class RopeScaling : uint8_t {
@@ -16,6 +18,16 @@ enum class RopeScaling : uint8_t {
   dynamic,   // theta grows with a sequence that is longer than max_position_embeddings, and only
              // then
 };
+
+// What config.json calls them.
+constexpr auto words_of(RopeScaling /*type*/) {
+  return base::words<RopeScaling>({{RopeScaling::none, "default"},
+                                   {RopeScaling::linear, "linear"},
+                                   {RopeScaling::llama3, "llama3"},
+                                   {RopeScaling::yarn, "yarn"},
+                                   {RopeScaling::longrope, "longrope"},
+                                   {RopeScaling::dynamic, "dynamic"}});
+}
 
 struct RopeConfig {
   double theta = 10000.0;

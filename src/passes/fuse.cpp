@@ -1,7 +1,6 @@
 // Two peephole rewrites: sums that a matrix product or a norm's derivative can make on the way.
 #include <algorithm>
 #include <optional>
-#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -14,27 +13,25 @@ namespace {
 
 using namespace program;  // NOLINT: passes speak the program's words throughout
 
-constexpr std::string_view kAddend = "addend";
-
 // Whether the operation's first output can take an addend, on this target.
 bool takes_addend(const Program& program, const Operation& operation, TensorId addend,
                   const Target& target) {
   const auto* matmul = std::get_if<Matmul>(&operation.attributes);
   if (matmul != nullptr && matmul->accumulate) return false;
   Operation trial = operation;
-  return add_operand(trial, kAddend, addend) && target.runs({program, trial});
+  return add_operand(trial, kAddendOperand, addend) && target.runs({program, trial});
 }
 
 // The name of the output that an addend goes into, in the kinds that take one; empty elsewhere.
-std::string_view sum_operand(const Operation& operation) {
-  for (const std::string_view name : {Matmul::kC.name, MatmulNf4::kY.name, RmsNormGrad::kDX.name})
+OperandName sum_operand(const Operation& operation) {
+  for (const OperandName name : {Matmul::kC.name, MatmulNf4::kY.name, RmsNormGrad::kDX.name})
     if (find_operand(operation, name) != kNone) return name;
   return {};
 }
 
 void set_addend(Operation& operation, TensorId addend, TensorId output) {
   replace_operand(operation, sum_operand(operation), output);
-  add_operand(operation, kAddend, addend);
+  add_operand(operation, kAddendOperand, addend);
 }
 
 // Where the producer of `part` may absorb add(part, other) at position `add`: part has no other

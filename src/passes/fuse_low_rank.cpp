@@ -1,5 +1,5 @@
 // A linear's product and its adapter's, added, become one: what is written and read again for the
-// sake of a few columns is then the target's to avoid, or to hide behind the larger product.
+// sake of a few columns is then the target's to avoid, or to overlap with the larger product.
 #include <algorithm>
 #include <optional>
 #include <utility>

@@ -128,9 +128,9 @@ class InPlace {
 
   // A product added to an addend in the addend's own place is an accumulation.
   static void accumulate_onto_itself(Operation& operation, TensorId source, TensorId target) {
-    if (find_operand(operation, "addend") != source) return;
+    if (find_operand(operation, kAddendOperand) != source) return;
     Operation updating = operation;
-    remove_operand(updating, "addend");
+    remove_operand(updating, kAddendOperand);
     if (update_in_place(updating, target, target)) operation = std::move(updating);
   }
 

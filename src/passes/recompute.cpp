@@ -99,7 +99,7 @@ class Recompute {
 
   // What a norm or a rotation changes.
   static TensorId passed_on(const Operation& operation) {
-    const std::string_view name = traits_of(operation).passes_on;
+    const OperandName name = traits_of(operation).passes_on;
     return name.empty() ? kNone : find_operand(operation, name);
   }
 

@@ -279,10 +279,9 @@ class Sharder {
 
   // Whether it is the norm of all gradients, of some of which a rank has a part.
   bool joins_norms(const Operation& operation) const {
-    if (!traits_of(operation).is_norm_of_parts) return false;
-    const bool is_of_part =
-        sharding_.is_part_norm(input_.tensor(find_operand(operation, "norm")).name);
-    return !is_of_part &&
+    const OperandName norm = traits_of(operation).norm_of_parts;
+    if (norm.empty()) return false;
+    return !sharding_.is_part_norm(input_.tensor(find_operand(operation, norm)).name) &&
            std::ranges::any_of(operation.reads, [&](TensorId id) { return is_part(id); });
   }
 
@@ -300,7 +299,7 @@ class Sharder {
 
   // norm = the norm of (the norms of all ranks' parts, what every rank holds whole).
   void emit_norm(const Operation& original) {
-    const Tensor total = input_.tensor(find_operand(original, "norm"));
+    const Tensor total = input_.tensor(find_operand(original, traits_of(original).norm_of_parts));
     Operation parts = original;
     Operation all = original;
     parts.reads.clear();

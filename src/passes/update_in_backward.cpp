@@ -91,12 +91,13 @@ class Mover {
 
   void move(const Operation& optimizer) {
     Operation here = optimizer;
-    const TensorId shared_factor = find_operand(here, "factor");  // here it has one of its own
+    const TensorId shared_factor =
+        find_operand(here, kFactorOperand);  // here it has one of its own
     for (TensorId& id : here.reads)
       if (id != shared_factor) id = find_or_add(update_.tensor(id));
     for (TensorId& id : here.updates) id = find_or_add(update_.tensor(id));
-    const TensorId gradient = find_operand(here, "gradient");
-    const std::string weight = result_.tensor(find_operand(here, "weight")).name;
+    const TensorId gradient = find_operand(here, kGradientOperand);
+    const std::string weight = result_.tensor(find_operand(here, kWeightOperand)).name;
     int32_t last = last_touch(gradient);
     SNUG_CHECK(last >= 0, "nothing in {} writes the gradient of {}", result_.name, weight);
     for (const TensorId id : here.updates) last = std::max(last, last_touch(id));
@@ -104,7 +105,7 @@ class Mover {
     const TensorId norm = find_or_add(scalar(gradient_norm_name(weight), Lifetime::step));
     norms_.push_back(norm);
     const TensorId factor = find_or_add(scalar(clip_factor_name(weight), Lifetime::program));
-    replace_operand(here, "factor", factor);
+    replace_operand(here, kFactorOperand, factor);
     std::vector<Operation>& after = after_[last];
     after.push_back(operation_of(GlobalNorm{}, {gradient}, {norm}, here.layer));
     after.push_back(operation_of(ClipFactor{}, {norm}, {factor}, here.layer));

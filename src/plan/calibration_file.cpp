@@ -106,7 +106,7 @@ RateSample sample_of(const base::JsonObject& object) {
     object.fail("seconds", "and work must be above zero");
   if (sample.unit != Work::flops) return sample;
   const std::string type = object.text("multiplies");
-  const auto multiplies = base::dtype_from_name(type);
+  const auto multiplies = base::from_word<base::DType>(type);
   if (!multiplies || !base::is_float(*multiplies))
     object.fail("multiplies", fmt::format("is \"{}\"; expected a type of floats", type));
   sample.multiplies = *multiplies;

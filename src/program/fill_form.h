@@ -3,8 +3,16 @@
 
 #include <cstdint>
 
+#include "base/words.h"
+
 namespace snug::program {
 
 enum class FillForm : uint8_t { constant, normal, uniform };
+
+constexpr auto words_of(FillForm /*type*/) {
+  return base::words<FillForm>({{FillForm::constant, "constant"},
+                                {FillForm::normal, "normal"},
+                                {FillForm::uniform, "uniform"}});
+}
 
 }  // namespace snug::program

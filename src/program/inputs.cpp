@@ -21,8 +21,9 @@ TensorId random_input(Program& program) {
 
 TensorId host_side(const Program& program, TensorId tensor) {
   for (const Operation& operation : program.operations)
-    if (traits_of(operation).is_host_copy && find_operand(operation, "y") == tensor)
-      return find_operand(operation, "x");
+    if (traits_of(operation).is_host_copy)
+      for (const auto& [source, destination] : copies_of(operation))
+        if (destination == tensor) return source;
   return kNone;
 }
 

@@ -19,6 +19,24 @@ Result ask(const Operation& operation, F&& f) {
   });
 }
 
+template <typename Struct>
+constexpr bool has_operand(OperandName name) {
+  for (const Operand<Struct>& operand : Struct::kOperands)
+    if (operand.name == name) return true;
+  return false;
+}
+
+// A trait that promises operands is held to it.
+template <typename Struct>
+constexpr bool has_promised_operands() {
+  return !traits_of<Struct>().is_optimizer ||
+         (has_operand<Struct>(kWeightOperand) && has_operand<Struct>(kGradientOperand) &&
+          has_operand<Struct>(kFactorOperand));
+}
+#define SNUG_KIND(Struct, name) static_assert(has_promised_operands<Struct>());
+SNUG_KINDS(SNUG_KIND)
+#undef SNUG_KIND
+
 }  // namespace
 
 std::string shape_error(const OperationView& view) {

@@ -41,7 +41,7 @@ std::string operand_error(const Struct& attributes, const Operation& operation) 
     Expected& list = expected[static_cast<size_t>(slot.access)];
     ++list.count;
     list.repeated = operand.repeated;
-    list.names += fmt::format("{}{}", list.names.empty() ? "" : ", ", operand.name);
+    list.names += fmt::format("{}{}", list.names.empty() ? "" : ", ", operand.name.text);
   }
   for (const Access access : {Access::read, Access::write, Access::update}) {
     const std::string error =
@@ -90,7 +90,7 @@ Result with_kind(Variant& attributes, F&& f) {
 }
 
 template <typename Struct>
-bool add_operand(Struct& attributes, Operation& operation, std::string_view name, TensorId tensor) {
+bool add_operand(Struct& attributes, Operation& operation, OperandName name, TensorId tensor) {
   for (const Operand<Struct>& operand : Struct::kOperands) {
     if (operand.name != name || operand.present == nullptr || attributes.*operand.present) continue;
     attributes.*operand.present = true;
@@ -141,13 +141,13 @@ std::vector<std::string_view> operand_names(const Operation& operation, Access a
           const Slot slot = slot_of(attributes, operand);
           if (slot.present && slot.access == access)
             names.resize(operand.repeated ? list_of(operation, access).size() : names.size() + 1,
-                         operand.name);
+                         operand.name.text);
         }
         return names;
       });
 }
 
-TensorId find_operand(const Operation& operation, std::string_view name) {
+TensorId find_operand(const Operation& operation, OperandName name) {
   for (const NamedOperand& operand : operands_of(operation))
     if (operand.name == name) return operand.tensor;
   return kNone;
@@ -161,7 +161,7 @@ std::vector<std::pair<TensorId, TensorId>> copies_of(const Operation& operation)
   return copies;
 }
 
-void replace_operand(Operation& operation, std::string_view name, TensorId tensor) {
+void replace_operand(Operation& operation, OperandName name, TensorId tensor) {
   const bool replaced = with_kind<bool>(std::as_const(operation.attributes),
                                         [&]<typename Struct>(const Struct& attributes) {
                                           for (const Operand<Struct>& operand : Struct::kOperands) {
@@ -172,10 +172,10 @@ void replace_operand(Operation& operation, std::string_view name, TensorId tenso
                                           }
                                           return false;
                                         });
-  SNUG_CHECK(replaced, "{} has no operand {}", name_of(operation.kind()), name);
+  SNUG_CHECK(replaced, "{} has no operand {}", name_of(operation.kind()), name.text);
 }
 
-void remove_operand(Operation& operation, std::string_view name) {
+void remove_operand(Operation& operation, OperandName name) {
   const bool removed =
       with_kind<bool>(operation.attributes, [&]<typename Struct>(Struct& attributes) {
         for (const Operand<Struct>& operand : Struct::kOperands) {
@@ -188,10 +188,10 @@ void remove_operand(Operation& operation, std::string_view name) {
         }
         return false;
       });
-  SNUG_CHECK(removed, "{} has no optional operand {}", name_of(operation.kind()), name);
+  SNUG_CHECK(removed, "{} has no optional operand {}", name_of(operation.kind()), name.text);
 }
 
-bool add_operand(Operation& operation, std::string_view name, TensorId tensor) {
+bool add_operand(Operation& operation, OperandName name, TensorId tensor) {
   return with_kind<bool>(operation.attributes, [&](auto& attributes) {
     return add_operand(attributes, operation, name, tensor);
   });

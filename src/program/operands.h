@@ -36,7 +36,7 @@ TensorId id_of(const Operation& operation, const Operand<Struct>& operand) {
 // An operation's operand with the name that its kind gives it. A repeated operand is there once for
 // each of its tensors.
 struct NamedOperand {
-  std::string_view name;
+  OperandName name;
   Access access = Access::read;
   TensorId tensor = kNone;
 };
@@ -54,22 +54,22 @@ std::vector<std::string_view> operand_names(const Operation& operation, Access a
 
 // For what kinds of one sort have in common, such as the gradient and the weight of an optimizer.
 // kNone where the operation has no such operand.
-TensorId find_operand(const Operation& operation, std::string_view name);
+TensorId find_operand(const Operation& operation, OperandName name);
 
-// For an operation that begins or ends a copy: a pair (source, destination) for each of its
-// tensors. A tensor that ranks change in place is its own destination.
+// For an operation that copies, or begins or ends a copy: a pair (source, destination) for each of
+// its tensors. A tensor that ranks change in place is its own destination.
 std::vector<std::pair<TensorId, TensorId>> copies_of(const Operation& operation);
 
 // Puts another tensor in the place of an operand, which the operation must have.
-void replace_operand(Operation& operation, std::string_view name, TensorId tensor);
+void replace_operand(Operation& operation, OperandName name, TensorId tensor);
 
 // Adds an optional operand and sets the attribute that says so. False, and nothing is changed,
 // where the kind has no optional operand of this name or the operation has it already.
-bool add_operand(Operation& operation, std::string_view name, TensorId tensor);
+bool add_operand(Operation& operation, OperandName name, TensorId tensor);
 
 // Takes an optional operand away, which the operation must have, and clears the attribute that says
 // that it is there.
-void remove_operand(Operation& operation, std::string_view name);
+void remove_operand(Operation& operation, OperandName name);
 
 // Lets the operation add to `target` instead of overwriting its output `part`, and sets the
 // attribute that says so. False, and nothing is changed, where the kind cannot.

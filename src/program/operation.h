@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 #include <tuple>
 #include <variant>
 #include <vector>
 
+#include "base/words.h"
 #include "program/kinds.h"
 #include "program/tensor.h"
 
@@ -19,6 +19,15 @@ enum class Kind : uint8_t {
   SNUG_KINDS(SNUG_KIND)
 #undef SNUG_KIND
 };
+
+constexpr auto words_of(Kind /*type*/) {
+  return base::words<Kind>({
+#define SNUG_KIND(Struct, name) {Kind::name, #name},
+      SNUG_KINDS(SNUG_KIND)
+#undef SNUG_KIND
+  });
+}
+constexpr std::string_view name_of(Kind kind) { return base::word_of(kind); }
 
 // Closes the list of alternatives below; never the kind of an operation.
 struct EndOfKinds {
@@ -45,9 +54,27 @@ enum class Channel : uint8_t {
   storage,
   host,
 };
-inline constexpr size_t kChannelCount = static_cast<size_t>(Channel::host) + 1;
+
+constexpr auto words_of(Channel /*type*/) {
+  return base::words<Channel>({{Channel::compute, "compute"},
+                               {Channel::host_to_device, "host_to_device"},
+                               {Channel::device_to_host, "device_to_host"},
+                               {Channel::interconnect, "interconnect"},
+                               {Channel::storage, "storage"},
+                               {Channel::host, "host"}});
+}
+constexpr std::string_view name_of(Channel channel) { return base::word_of(channel); }
+inline constexpr size_t kChannelCount = base::kWordsOf<Channel>.size();
 
 enum class Phase : uint8_t { forward, recompute, backward, update };
+
+constexpr auto words_of(Phase /*type*/) {
+  return base::words<Phase>({{Phase::forward, "forward"},
+                             {Phase::recompute, "recompute"},
+                             {Phase::backward, "backward"},
+                             {Phase::update, "update"}});
+}
+constexpr std::string_view name_of(Phase phase) { return base::word_of(phase); }
 
 struct Operation {
   Attributes attributes;
@@ -73,12 +100,6 @@ struct Operation {
   bool operator==(const Operation&) const = default;
 };
 
-std::string_view name_of(Kind kind);
-std::string_view name_of(Channel channel);
-std::string_view name_of(Phase phase);
-std::optional<Kind> kind_from_name(std::string_view name);
-std::optional<Channel> channel_from_name(std::string_view name);
-std::optional<Phase> phase_from_name(std::string_view name);
 // Attributes of a kind with default values.
 Attributes default_attributes(Kind kind);
 

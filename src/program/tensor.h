@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/dtype.h"
+#include "base/words.h"
 
 namespace snug::program {
 
@@ -63,12 +64,45 @@ enum class Role : uint8_t {
   comm_buffer,  // of a collective
 };
 
+constexpr auto words_of(Role /*type*/) {
+  return base::words<Role>({{Role::weight, "weight"},
+                            {Role::quant_state, "quant_state"},
+                            {Role::adapter, "adapter"},
+                            {Role::master, "master"},
+                            {Role::gradient, "gradient"},
+                            {Role::moment, "moment"},
+                            {Role::activation, "activation"},
+                            {Role::checkpoint, "checkpoint"},
+                            {Role::logits, "logits"},
+                            {Role::kv_cache, "kv_cache"},
+                            {Role::workspace, "workspace"},
+                            {Role::staging, "staging"},
+                            {Role::batch, "batch"},
+                            {Role::scalar, "scalar"},
+                            {Role::comm_buffer, "comm_buffer"}});
+}
+constexpr std::string_view name_of(Role role) { return base::word_of(role); }
+inline constexpr int kRoleCount = static_cast<int>(base::kWordsOf<Role>.size());
+
 // Memory a tensor lies in. On a CPU, device and host are two budgets of the same memory.
 enum class Space : uint8_t { device, pinned_host, host };
+
+constexpr auto words_of(Space /*type*/) {
+  return base::words<Space>(
+      {{Space::device, "device"}, {Space::pinned_host, "pinned_host"}, {Space::host, "host"}});
+}
+constexpr std::string_view name_of(Space space) { return base::word_of(space); }
+inline constexpr int kSpaceCount = static_cast<int>(base::kWordsOf<Space>.size());
 
 // run: from load to the end. step: from the first micro-batch to the update. program: inside one
 // program.
 enum class Lifetime : uint8_t { run, step, program };
+
+constexpr auto words_of(Lifetime /*type*/) {
+  return base::words<Lifetime>(
+      {{Lifetime::run, "run"}, {Lifetime::step, "step"}, {Lifetime::program, "program"}});
+}
+constexpr std::string_view name_of(Lifetime lifetime) { return base::word_of(lifetime); }
 
 // A window on another tensor: the same bytes, seen with another offset, shape and strides. Strides
 // and offset count elements of the base; the base itself is never a view.
@@ -110,15 +144,6 @@ inline const Shape& whole_shape(const Tensor& tensor) {
 
 // Of a dense tensor: the last dimension varies fastest. Zeros beyond the rank.
 std::array<int64_t, Shape::kMaxRank> dense_strides(const Shape& shape);
-
-std::string_view name_of(Role role);
-std::string_view name_of(Space space);
-std::string_view name_of(Lifetime lifetime);
-std::optional<Role> role_from_name(std::string_view name);
-std::optional<Space> space_from_name(std::string_view name);
-std::optional<Lifetime> lifetime_from_name(std::string_view name);
-inline constexpr int kRoleCount = static_cast<int>(Role::comm_buffer) + 1;
-inline constexpr int kSpaceCount = 3;
 
 // "(16384, 4096)".
 std::string to_string(const Shape& shape);

@@ -152,7 +152,7 @@ class LineParser {
       declaration.tensor.shape.append(dim);
     const size_t begin = cursor_.position();
     const std::string type = cursor_.word("an element type such as bf16");
-    const auto dtype = base::dtype_from_name(type);
+    const auto dtype = base::from_word<DType>(type);
     if (!dtype) cursor_.fail_at(begin, fmt::format("unknown element type '{}'", type));
     declaration.tensor.dtype = *dtype;
     return declaration;
@@ -183,11 +183,11 @@ class LineParser {
     } else if (word == "layer") {
       tensor.layer = layer();
       declaration.inherits_layer = false;
-    } else if (const auto role = role_from_name(word)) {
+    } else if (const auto role = base::from_word<Role>(word)) {
       tensor.role = *role;
-    } else if (const auto space = space_from_name(word)) {
+    } else if (const auto space = base::from_word<Space>(word)) {
       tensor.space = *space;
-    } else if (const auto lifetime = lifetime_from_name(word)) {
+    } else if (const auto lifetime = base::from_word<Lifetime>(word)) {
       tensor.lifetime = *lifetime;
     } else {
       cursor_.fail_at(begin, fmt::format("'{}' is no role, space or lifetime", word));
@@ -233,7 +233,7 @@ class LineParser {
   void call(OperationText& statement) {
     const size_t begin = cursor_.position();
     const std::string name = cursor_.word("a kind of operation");
-    const auto kind = kind_from_name(name);
+    const auto kind = base::from_word<Kind>(name);
     if (!kind) cursor_.fail_at(begin, fmt::format("unknown kind of operation '{}'", name));
     statement.operation.attributes = default_attributes(*kind);
     statement.reads = references();
@@ -259,7 +259,7 @@ class LineParser {
       statement.operation.on_host = true;
     } else if (word == "layer") {
       statement.operation.layer = layer();
-    } else if (const auto phase = phase_from_name(word)) {
+    } else if (const auto phase = base::from_word<Phase>(word)) {
       statement.operation.phase = *phase;
     } else {
       constexpr const char* kOthers =
@@ -271,7 +271,7 @@ class LineParser {
   Channel channel() {
     const size_t begin = cursor_.position();
     const std::string name = cursor_.word("a channel");
-    const auto channel = channel_from_name(name);
+    const auto channel = base::from_word<Channel>(name);
     if (!channel) cursor_.fail_at(begin, fmt::format("'{}' is no channel", name));
     return *channel;
   }

@@ -170,7 +170,8 @@ class Verifier {
 
   // Whether what an await names lies in host memory.
   bool awaits_on_host(const Operation& await) const {
-    const TensorId y = find_operand(await, "y");
+    const auto copies = copies_of(await);
+    const TensorId y = copies.empty() ? kNone : copies.front().second;
     return y >= 0 && static_cast<size_t>(y) < program_.tensors.size() &&
            program_.tensor(y).space != Space::device;
   }

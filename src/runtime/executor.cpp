@@ -50,11 +50,13 @@ HostCopies host_copies_of(const Program& program, const Partition& partition) {
   for (size_t i = partition.begin; i < partition.end; ++i) {
     const program::Operation& operation = program.operations[i];
     if (!program::traits_of(operation).is_host_copy) continue;
-    const Tensor& x = program.tensor(find_operand(operation, "x"));
-    if (x.space == Space::device)
-      copies.has_results = true;
-    else
-      copies.inputs.push_back(x.name);
+    for (const auto& [source, destination] : copies_of(operation)) {
+      const Tensor& from = program.tensor(source);
+      if (from.space == Space::device)
+        copies.has_results = true;
+      else
+        copies.inputs.push_back(from.name);
+    }
   }
   return copies;
 }
@@ -65,7 +67,7 @@ std::vector<bool> constants_of(const Program& program) {
   const auto& operations = program.operations;
   const bool begins_with_copy =
       !operations.empty() && program::traits_of(operations.front()).is_host_copy &&
-      program.tensor(find_operand(operations.front(), "x")).space != Space::device;
+      program.tensor(copies_of(operations.front()).front().first).space != Space::device;
   std::vector<bool> owners(program.tensors.size(), begins_with_copy);
   for (const program::Operation& operation : operations) {
     const auto change = [&](TensorId id) {
@@ -121,7 +123,7 @@ struct Executor::Loaded {
   // Of each tensor that says how much an operation has to do, and has a side on the host.
   void find_bounds() {
     for (const program::Operation& operation : program->operations)
-      for (const std::string_view name : program::traits_of(operation).extents) {
+      for (const program::OperandName name : program::traits_of(operation).extents) {
         if (name.empty()) continue;
         const TensorId operand = find_operand(operation, name);
         if (!bounds[operand].empty()) continue;
@@ -278,10 +280,22 @@ void Executor::record(Loaded& list) {
 void Executor::run_operations(const Loaded& list, size_t begin, size_t end) {
   const std::span<const backends::Invocation> all(list.invocations);
   if (observer_ == nullptr) return backend_.run_list(all.subspan(begin, end - begin));
+  if (observer_->sees_launches()) return run_launches(list, begin, end);
   for (size_t i = begin; i < end; ++i) {
     observer_->before(*list.program, i);
     backend_.run(list.invocations[i]);
     observer_->after(*list.program, i);
+  }
+}
+
+void Executor::run_launches(const Loaded& list, size_t begin, size_t end) {
+  const std::span<const backends::Invocation> all(list.invocations);
+  for (size_t first = begin; first < end;) {
+    const size_t next = std::min(end, done_with(*list.program, first).last + 1);
+    observer_->before(*list.program, first);
+    backend_.run_list(all.subspan(first, next - first));
+    observer_->after(*list.program, first);
+    first = next;
   }
 }
 

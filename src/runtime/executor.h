@@ -75,6 +75,9 @@ class Executor {
   class Observer {
    public:
     virtual ~Observer() = default;
+    // Operations that are joined run in their one launch, and it is called around the first of them
+    // alone.
+    virtual bool sees_launches() const { return false; }
     virtual void before(const program::Program& program, size_t operation) = 0;
     virtual void after(const program::Program& program, size_t operation) = 0;
   };
@@ -90,6 +93,7 @@ class Executor {
   void run_partition(const Loaded& list, size_t index);
   void mark_copies(const Loaded& list, size_t partition);
   void run_operations(const Loaded& list, size_t begin, size_t end);
+  void run_launches(const Loaded& list, size_t begin, size_t end);
   Loaded& loaded(program::ProgramName program) const;
   void await_input(std::string_view host_name) const;
   void write_input(std::string_view name, const void* value, int64_t bytes);

@@ -46,7 +46,7 @@ void HostWindow::close() {
   used_ = 0;
 }
 
-// Behind what is still being copied from the same memory.
+// After what is still being copied from the same memory.
 const std::byte* HostWindow::read(const std::byte* device, int64_t bytes) {
   if (stages_ == nullptr) return device;
   SNUG_CHECK(bytes <= capacity_bytes() && pieces_.empty(), "{} bytes read through a window of {}",

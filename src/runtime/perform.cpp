@@ -128,10 +128,20 @@ void Performance::zero_padding() {
         set_zero(padding(program_.tensor(id), executor_.tensor(name_, id)), executor_.backend());
 }
 
-StoredWeight Performance::stored(const std::string& name) const {
-  StoredWeight stored = stored_weight(executor_, name);
-  stored.is_part = program_.tensor(program::find_operand(*operation_, "codes")).is_sharded();
+StoredWeight Performance::stored(const Tensor& codes) const {
+  StoredWeight stored = stored_weight(executor_, codes.name);
+  stored.is_part = codes.is_sharded();
   return stored;
+}
+
+// Those of elements beyond the weight's end, and of what a scale is for each block.
+template <typename Struct>
+void Performance::zero_codes(const StoredWeight& weight) {
+  const auto zero_tail = [&](const program::Operand<Struct>& operand, const Buffer& held) {
+    trace_->bytes += set_zero(padding(tensor(operand), held), executor_.backend());
+  };
+  zero_tail(Struct::kCodes, weight.codes);
+  if (!weight.nested()) zero_tail(Struct::kAbsmax, weight.absmax);
 }
 
 void Performance::operator()(const program::ReadNf4& read) {
@@ -142,7 +152,7 @@ void Performance::operator()(const program::ReadNf4& read) {
   const auto in_file =
       formats::find_nf4(*sources_.index, codes.name, dims_of(given.shape_in_4_bits()));
   SNUG_CHECK_EQ(in_file.has_value(), read.stored);
-  const StoredWeight weight = stored(codes.name);
+  const StoredWeight weight = stored(codes);
   if (in_file) {
     queue_parts(*in_file, weight);
     return zero_padding();
@@ -159,7 +169,7 @@ void Performance::operator()(const program::ReadNf4& read) {
   await_room(weight);
   if (weight.is_part && weight.nested()) scaled_.push_back({weight, elements, trace_});
   queue(std::move(tensor_read));
-  zero_codes(weight);
+  zero_codes<program::ReadNf4>(weight);
 }
 
 // Where the absmax of weights pass through staging memory: those of a part stay there until they
@@ -235,13 +245,14 @@ void Performance::operator()(const program::Fill& fill) {
 
 void Performance::operator()(const program::FillNf4& fill) {
   flush();
-  const std::string& name = tensor(program::FillNf4::kCodes).name;
-  const StoredWeight weight = stored(name);
+  const Tensor& codes = tensor(program::FillNf4::kCodes);
+  const std::string& name = codes.name;
+  const StoredWeight weight = stored(codes);
   const int64_t elements = weights_.at(name).shape.elements();
   trace_->bytes += fill_stored({program::FillForm::normal, tensor_key(name, fill.seed), fill.scale},
                                weight, elements, name_, executor_);
   if (weight.is_part && weight.nested()) scaled_.push_back({weight, elements, trace_});
-  zero_codes(weight);
+  zero_codes<program::FillNf4>(weight);
   gather_scales();
 }
 
@@ -288,16 +299,6 @@ void Performance::gather_scales() {
     trace->bytes += store_scales(all, elements, weight, window);
   }
   scaled_.clear();
-}
-
-// Those of elements beyond the weight's end, and of what a scale is for each block.
-void Performance::zero_codes(const StoredWeight& weight) {
-  const auto zero_tail = [&](std::string_view operand, const Buffer& held) {
-    const Tensor& part = program_.tensor(program::find_operand(*operation_, operand));
-    trace_->bytes += set_zero(padding(part, held), executor_.backend());
-  };
-  zero_tail("codes", weight.codes);
-  if (!weight.nested()) zero_tail("absmax", weight.absmax);
 }
 
 Performed Performance::finish() {

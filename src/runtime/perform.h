@@ -100,9 +100,10 @@ class Performance {
   void queue_parts(const formats::Nf4Parts& in_file, const StoredWeight& stored);
   void check_map(const formats::Nf4Parts& in_file);
   void flush();
-  StoredWeight stored(const std::string& name) const;
+  StoredWeight stored(const program::Tensor& codes) const;
   void await_room(const StoredWeight& stored);
   void gather_scales();
+  template <typename Struct>
   void zero_codes(const StoredWeight& weight);
   bool counts(bool is_part) const { return is_part || executor_.mesh().shard() == 0; }
 

@@ -1,9 +1,8 @@
 #include "runtime/prompt_bounds.h"
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <string_view>
-#include <utility>
+#include <string>
 
 #include "base/last_part.h"
 #include "program/inputs.h"
@@ -14,12 +13,11 @@
 namespace snug::runtime {
 
 void set_prompt_bounds(const program::Program& program, std::span<const backends::Buffer> tensors) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kRowsOfBounds{
-      {{"q_bounds", "q"}, {"k_bounds", "k"}}};
   for (const program::Operation& operation : program.operations) {
-    if (!program::traits_of(operation).is_attention) continue;
-    for (const auto& [bounds_name, rows_name] : kRowsOfBounds) {
-      const program::TensorId bounds = find_operand(operation, bounds_name);
+    const program::Traits& traits = program::traits_of(operation);
+    for (size_t i = 0; i < traits.bounded.size(); ++i) {
+      if (traits.bounded[i].empty()) continue;
+      const program::TensorId bounds = find_operand(operation, traits.extents[i]);
       const std::string name = base::last_part(program.tensor(bounds).name);
       if (name != program::kPromptQueryBoundsName && name != program::kPromptKeyBoundsName)
         continue;
@@ -27,7 +25,8 @@ void set_prompt_bounds(const program::Program& program, std::span<const backends
       if (host == program::kNone) continue;
       auto* values = tensors[static_cast<size_t>(host)].as<int32_t>();
       values[0] = 0;
-      values[1] = static_cast<int32_t>(program.tensor(find_operand(operation, rows_name)).shape[0]);
+      const program::TensorId rows = find_operand(operation, traits.bounded[i]);
+      values[1] = static_cast<int32_t>(program.tensor(rows).shape[0]);
     }
   }
 }

@@ -1,17 +1,21 @@
 // Seconds of each operation of one run, as the device stamps them.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "runtime/executor.h"
 
 namespace snug::runtime {
 
-// An observer of programs with at most so many operations; marks where each begins and ends.
+// An observer of programs with at most so many operations; marks where each begins and ends, or
+// each launch, which is under its first operation.
 class Stopwatch final : public Executor::Observer {
  public:
-  Stopwatch(size_t operations, backends::Backend& backend)
-      : events_(backend.events(2 * operations)) {}
+  enum class Of : uint8_t { operations, launches };
+  Stopwatch(size_t operations, backends::Backend& backend, Of of = Of::operations)
+      : of_(of), events_(backend.events(2 * operations)) {}
+  bool sees_launches() const override { return of_ == Of::launches; }
   void before(const program::Program&, size_t operation) override { events_->mark(2 * operation); }
   void after(const program::Program&, size_t operation) override {
     events_->mark(2 * operation + 1);
@@ -22,6 +26,7 @@ class Stopwatch final : public Executor::Observer {
   }
 
  private:
+  Of of_;
   std::unique_ptr<backends::DeviceEvents> events_;
 };
 

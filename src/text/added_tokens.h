@@ -21,7 +21,7 @@ struct AddedToken {
   bool rstrip = false;       // takes the white space after it
 };
 
-// A stretch of text: an added token (id >= 0) or ordinary text (id -1).
+// A span of text: an added token (id >= 0) or ordinary text (id -1).
 struct TextSpan {
   size_t begin = 0;
   size_t end = 0;

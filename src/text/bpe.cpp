@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kMarker = "\xE2\x96\x81";  // U+2581, stands for a space
 constexpr char32_t kFirstCharacters = 0x800;
 
-// Where the marker follows another character: the end of the stretch that begins at `begin`.
+// Where the marker follows another character: the end of the span that begins at `begin`.
 size_t marked_end(std::string_view word, size_t begin) {
   size_t at = begin;
   while (word.substr(at).starts_with(kMarker)) at += kMarker.size();
@@ -131,15 +131,15 @@ void Bpe::close_unseen_joins(bool merges_stand_ins) {
 }
 
 // Between two characters that no merge joins. Requires at > 0.
-bool Bpe::is_stretch_begin(std::string_view word, size_t at) const {
+bool Bpe::is_span_begin(std::string_view word, size_t at) const {
   const bool is_inside = (static_cast<unsigned char>(word[at]) & 0xC0U) == 0x80U;
   return !is_inside && !joins_[class_before(word, at)][class_at(word, at)];
 }
 
-size_t Bpe::stretch_end(std::string_view word, size_t begin) const {
+size_t Bpe::span_end(std::string_view word, size_t begin) const {
   if (splits_at_marker_) return marked_end(word, begin);
   size_t at = begin + 1;
-  while (at < word.size() && !is_stretch_begin(word, at)) ++at;
+  while (at < word.size() && !is_span_begin(word, at)) ++at;
   return at;
 }
 
@@ -226,29 +226,29 @@ void Bpe::merge_symbols(Scratch& scratch) const {
   }
 }
 
-void Bpe::encode_stretch(std::string_view stretch, std::vector<int32_t>& ids) const {
-  if (cache_.look_up(stretch, ids)) return;
-  require_short(stretch);
+void Bpe::encode_span(std::string_view span, std::vector<int32_t>& ids) const {
+  if (cache_.look_up(span, ids)) return;
+  require_short(span);
   thread_local Scratch scratch;
   constexpr size_t kKeptSymbols = 4096;  // a longer word gives its memory back, and waits its turn
   static std::mutex turn;
   std::unique_lock guard(turn, std::defer_lock);
-  if (stretch.size() > kKeptSymbols) guard.lock();
+  if (span.size() > kKeptSymbols) guard.lock();
   const size_t begin = ids.size();
   scratch.symbols.clear();
-  push_characters(stretch, scratch.symbols);
+  push_characters(span, scratch.symbols);
   merge_symbols(scratch);
   for (const Symbol& symbol : scratch.symbols)
     if (!symbol.merged_away) ids.push_back(symbol.id);
-  cache_.store(stretch, ids.data() + begin, ids.size() - begin);
+  cache_.store(span, ids.data() + begin, ids.size() - begin);
   if (scratch.symbols.capacity() > kKeptSymbols) scratch = Scratch{};
 }
 
-size_t Bpe::last_stretch(std::string_view word) const {
+size_t Bpe::last_span(std::string_view word) const {
   if (ignore_merges_) return 0;
   for (size_t at = word.size(); at-- > 1;) {
     if (!splits_at_marker_
-            ? is_stretch_begin(word, at)
+            ? is_span_begin(word, at)
             : class_at(word, at) == kMarkerClass && class_before(word, at) != kMarkerClass)
       return at;
   }
@@ -261,10 +261,10 @@ void Bpe::encode(std::string_view word, std::vector<int32_t>& ids) const {
     const int32_t whole = vocabulary_.find(word);
     if (whole >= 0) return ids.push_back(whole);
   }
-  if (!splits_at_marker_ && word.size() <= WordCache::kWordBytes) return encode_stretch(word, ids);
+  if (!splits_at_marker_ && word.size() <= WordCache::kWordBytes) return encode_span(word, ids);
   for (size_t begin = 0; begin < word.size();) {
-    const size_t end = stretch_end(word, begin);
-    encode_stretch(word.substr(begin, end - begin), ids);
+    const size_t end = span_end(word, begin);
+    encode_span(word.substr(begin, end - begin), ids);
     begin = end;
   }
 }

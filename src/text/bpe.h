@@ -32,7 +32,7 @@ class Bpe : public Model {
 
   void encode(std::string_view word, std::vector<int32_t>& ids) const override;
   bool splits_at_marker() const override { return splits_at_marker_ && !ignore_merges_; }
-  size_t last_stretch(std::string_view word) const override;
+  size_t last_span(std::string_view word) const override;
   const Vocabulary& vocabulary() const override { return vocabulary_; }
   int64_t host_bytes() const override;
 
@@ -57,14 +57,14 @@ class Bpe : public Model {
   void index_characters();
   bool is_stand_in(int32_t id) const;
   void close_unseen_joins(bool merges_stand_ins);
-  bool is_stretch_begin(std::string_view word, size_t at) const;
-  size_t stretch_end(std::string_view word, size_t begin) const;
+  bool is_span_begin(std::string_view word, size_t at) const;
+  size_t span_end(std::string_view word, size_t begin) const;
   int32_t find_character(std::string_view character) const;
   bool push_bytes(std::string_view text, std::vector<Symbol>& symbols) const;
   void push_characters(std::string_view word, std::vector<Symbol>& symbols) const;
   void push_candidate(int32_t position, Scratch& scratch) const;
   void merge_symbols(Scratch& scratch) const;
-  void encode_stretch(std::string_view stretch, std::vector<int32_t>& ids) const;
+  void encode_span(std::string_view span, std::vector<int32_t>& ids) const;
 
   Vocabulary vocabulary_;
   MergeTable merges_;
@@ -75,10 +75,10 @@ class Bpe : public Model {
   bool ignore_merges_ = false;
   std::optional<std::array<int32_t, 256>> byte_ids_;  // -1 where there is no such byte token
   // No token holds the space marker after another character, so no merge crosses such a place and
-  // each stretch that a marker begins can be encoded on its own.
+  // each span that a marker begins can be encoded on its own.
   bool splits_at_marker_ = false;
   // Whether a merge joins a token that ends in a character of one class to one that begins with a
-  // character of another. Where none does, too, stretches are encoded on their own.
+  // character of another. Where none does, too, spans are encoded on their own.
   static constexpr size_t kClasses = 130;  // ASCII, the marker, any other
   using Joins = std::array<std::array<bool, kClasses>, kClasses>;
   Joins joins_{};

@@ -1,6 +1,6 @@
 // How a conversation becomes one text: the chat template of the model's folder is run (jinja/), or
 // one that the user chose, which is a file or one of those built in (chat_forms.h).
-// What is learned is what the assistant wrote: the stretches that the template marks with
+// What is learned is what the assistant wrote: the spans that the template marks with
 // {% generation %}, else those that answer_spans.h finds.
 // Immutable; may be used from any thread. The tokenizer must outlive it.
 #pragma once

@@ -39,7 +39,7 @@ struct Conversation {
   std::vector<std::pair<std::string, jinja::Value>> variables{};  // more for the template
 };
 
-// A stretch of a document before it is tokenized: a token by its id, or text.
+// A span of a document before it is tokenized: a token by its id, or text.
 struct Part {
   std::string text;
   int32_t id = -1;  // -1: text

@@ -17,7 +17,7 @@ class Model {
  public:
   virtual ~Model() = default;
 
-  // A word, or a stretch of it, takes up to 40 bytes per byte while it is encoded, 20 MiB in all:
+  // A word, or a span of it, takes up to 40 bytes per byte while it is encoded, 20 MiB in all:
   // long ones take turns.
   static constexpr size_t kMaxBytes = size_t{512} << 10;
 
@@ -25,11 +25,11 @@ class Model {
   // for one with characters that the vocabulary cannot express.
   virtual void encode(std::string_view word, std::vector<int32_t>& ids) const = 0;
 
-  // Whether each stretch of a word that a space's marker (U+2581) begins can be encoded apart.
+  // Whether each span of a word that a space's marker (U+2581) begins can be encoded apart.
   virtual bool splits_at_marker() const { return false; }
-  // Where the last stretch of `word` begins that can be encoded apart whatever follows, 0 where
+  // Where the last span of `word` begins that can be encoded apart whatever follows, 0 where
   // there is one only.
-  virtual size_t last_stretch(std::string_view /*word*/) const { return 0; }
+  virtual size_t last_span(std::string_view /*word*/) const { return 0; }
 
   virtual const Vocabulary& vocabulary() const = 0;
   virtual int64_t host_bytes() const = 0;

@@ -1,6 +1,5 @@
 #include "text/record_form.h"
 
-#include <array>
 #include <limits>
 #include <optional>
 
@@ -57,13 +56,6 @@ void parse_completion(const RecordFields& fields, Record& record) {
 }
 
 }  // namespace
-
-std::string_view name_of(RecordForm form) {
-  constexpr std::array<std::string_view, 8> kNames = {
-      "alpaca",     "messages", "sharegpt", "prompt/completion",
-      "preference", "unpaired", "text",     "tokens"};
-  return kNames[static_cast<size_t>(form)];
-}
 
 std::optional<RecordForm> form_of(const std::function<bool(const char*)>& has,
                                   std::optional<RecordForm> wanted) {

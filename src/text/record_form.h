@@ -22,6 +22,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/words.h"
 #include "text/conversation.h"
 #include "text/record_reader.h"
 #include "text/token_record.h"
@@ -39,7 +40,17 @@ enum class RecordForm {
   tokens
 };
 
-std::string_view name_of(RecordForm form);
+constexpr auto words_of(RecordForm /*type*/) {
+  return base::words<RecordForm>({{RecordForm::alpaca, "alpaca"},
+                                  {RecordForm::messages, "messages"},
+                                  {RecordForm::sharegpt, "sharegpt"},
+                                  {RecordForm::prompt_completion, "prompt/completion"},
+                                  {RecordForm::preference, "preference"},
+                                  {RecordForm::unpaired, "unpaired"},
+                                  {RecordForm::text, "text"},
+                                  {RecordForm::tokens, "tokens"}});
+}
+constexpr std::string_view name_of(RecordForm form) { return base::word_of(form); }
 
 // A record, parsed: which fields are filled depends on the form.
 struct Record {

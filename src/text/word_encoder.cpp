@@ -9,12 +9,12 @@
 namespace snug::text {
 namespace {
 
-// What the pre-tokenizer leaves of an open word the model may yet encode in stretches.
-void take_stretches(const Model& model, Words& words) {
+// What the pre-tokenizer leaves of an open word the model may yet encode in spans.
+void take_spans(const Model& model, Words& words) {
   if (!words.is_open) return;
   Words::Word& word = words.list.back();
   const auto text = std::string_view(words.buffer).substr(word.begin, word.end - word.begin);
-  const size_t begin = model.last_stretch(text);
+  const size_t begin = model.last_span(text);
   words.done += begin;
   word.end = word.begin + begin;
   word.origin = std::min(word.origin, begin);
@@ -40,7 +40,7 @@ size_t encode_words(const Tokenizer::Parts& parts, std::string_view text, WordPl
     words.most = most_bytes_from(window.size());
     const bool was_open = words.is_open;
     if (parts.pre_tokenizer) parts.pre_tokenizer->apply(words);
-    take_stretches(*parts.model, words);
+    take_spans(*parts.model, words);
     const std::string_view buffer = words.buffer;
     for (const Words::Word& word : words.list)
       parts.model->encode(buffer.substr(word.begin, word.end - word.begin), ids);

@@ -15,7 +15,8 @@ namespace {
 using testing::dies;
 
 std::vector<int32_t> targets_of(const OperationCase& made) {
-  const Values& targets = made.inputs.at(find_operand(made.operation(), "targets"));
+  const Values& targets =
+      made.inputs.at(find_operand(made.operation(), program::OperandName("targets")));
   return {targets.begin(), targets.end()};
 }
 
@@ -48,7 +49,7 @@ TEST_P(LossRows, leave_chunks_out_and_change_no_bit) {
       std::vector<int32_t> targets = targets_of(made);
       const int64_t trained = trained_rows(targets);
       program::BatchBounds bounds;
-      bounds.set(find_operand(made.operation(), "targets"), targets);
+      bounds.set(find_operand(made.operation(), program::OperandName("targets")), targets);
       const auto run = [&](const program::BatchBounds* known) {
         const uint64_t before = cuda_emulator::launches();
         const RunResult result = guarded_run(backend, made.program, made.inputs, known);
@@ -59,7 +60,9 @@ TEST_P(LossRows, leave_chunks_out_and_change_no_bit) {
       const auto said = run(&bounds);
       EXPECT_TRUE(said.first == all.first) << "other bits";
       const int64_t more =
-          chunks(made, made.program.tensor(find_operand(made.operation(), "hidden")).shape[0]) -
+          chunks(made,
+                 made.program.tensor(find_operand(made.operation(), program::OperandName("hidden")))
+                     .shape[0]) -
           chunks(made, trained);
       EXPECT_EQ(said.second<all.second, more> 0);
       left_out += more;

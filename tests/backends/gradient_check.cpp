@@ -105,7 +105,7 @@ std::vector<TensorId> differentiable_inputs(const OperationCase& operation_case)
         (operation.kind() == program::Kind::rope && operand.name == program::Rope::kTable.name) ||
         (operation.kind() == program::Kind::scale_columns &&
          operand.name == program::ScaleColumns::kDivisor.name) ||
-        (is_loss(operation.kind()) && std::ranges::count(kConstants, operand.name) > 0);
+        (is_loss(operation.kind()) && std::ranges::count(kConstants, operand.name.text) > 0);
     if (is_read && !is_constant &&
         base::is_float(operation_case.program.tensor(operand.tensor).dtype))
       ids.push_back(operand.tensor);

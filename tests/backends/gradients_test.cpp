@@ -50,11 +50,13 @@ GradientCase gradient_case_of(OperationCase forward, const std::vector<TensorId>
     return normal(random, forward.program.tensor(output).shape.elements());
   };
   if (is_loss(forward.operation().kind()))
-    result.output_gradients[find_operand(forward.operation(), "loss")] = {1.0};
+    result.output_gradients[find_operand(forward.operation(), program::OperandName("loss"))] = {
+        1.0};
   else
     result.output_gradients[writes[0]] = gradient_of(writes[0]);
   // A route's sums have one too, which its derivative adds to that of its weights.
-  if (const TensorId sums = find_operand(forward.operation(), "sums"); sums != program::kNone)
+  if (const TensorId sums = find_operand(forward.operation(), program::OperandName("sums"));
+      sums != program::kNone)
     result.output_gradients[sums] = gradient_of(sums);
   result.forward = std::move(forward);
   return result;

@@ -30,7 +30,7 @@ std::vector<OperationCase> some_cases_of(Kind kind) {
   std::erase_if(cases, [&](const OperationCase& operation_case) {
     std::vector<std::string_view> form;
     for (const program::NamedOperand& operand : program::operands_of(operation_case.operation()))
-      form.push_back(operand.name);
+      form.push_back(operand.name.text);
     return seen[form]++ >= kPerForm;
   });
   return cases;
@@ -43,7 +43,7 @@ std::string error_with(const OperationCase& operation_case, TensorId id, const T
 }
 
 // Whether the kind has any number of tensors under this name.
-bool is_repeated(const program::Operation& operation, std::string_view name) {
+bool is_repeated(const program::Operation& operation, program::OperandName name) {
   return program::dispatch<bool>(operation.attributes, [&]<typename Struct>(const Struct&) {
     return std::any_of(
         Struct::kOperands.begin(), Struct::kOperands.end(),
@@ -60,12 +60,12 @@ TEST_P(Kinds, look_at_type_and_shape_of_every_operand) {
       Tensor changed = operation_case.program.tensor(operand.tensor);
       changed.dtype = program::DType::i64;
       EXPECT_NE(error_with(operation_case, operand.tensor, changed), "")
-          << operand.name << " may be i64: " << operation_case.name;
+          << operand.name.text << " may be i64: " << operation_case.name;
       changed = operation_case.program.tensor(operand.tensor);
       changed.shape = {3, 1, 2, 5};
       if (is_repeated(operation_case.operation(), operand.name)) continue;
       EXPECT_NE(error_with(operation_case, operand.tensor, changed), "")
-          << operand.name << " may have any shape: " << operation_case.name;
+          << operand.name.text << " may have any shape: " << operation_case.name;
     }
   }
 }
@@ -92,7 +92,7 @@ TEST_P(Kinds, are_cheap_where_they_say_so) {
 // Values of the case's tensors that say how much there is to do, as a host would have them.
 struct HostSides {
   explicit HostSides(const OperationCase& operation_case) {
-    for (const std::string_view name : program::traits_of(operation_case.operation()).extents) {
+    for (const program::OperandName name : program::traits_of(operation_case.operation()).extents) {
       if (name.empty()) continue;
       const TensorId id = program::find_operand(operation_case.operation(), name);
       const Values& input = operation_case.inputs.at(id);

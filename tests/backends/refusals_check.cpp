@@ -97,7 +97,8 @@ void check_refused_types(Backend& backend) {
     SCOPED_TRACE(fmt::format("{} of {}", wrong.operand, wrong.text));
     program::Program program = lowered(backend, wrong.text);
     (void)backend.prepare(view_of(program));
-    const program::TensorId id = program::find_operand(program.operations[0], wrong.operand);
+    const program::TensorId id =
+        program::find_operand(program.operations[0], program::OperandName(wrong.operand));
     ASSERT_NE(id, program::kNone);
     program.tensors[static_cast<size_t>(id)].dtype = wrong.type;
     EXPECT_FALSE(backend.runs(view_of(program)));

@@ -25,7 +25,7 @@ Job plan_of(const std::vector<std::string>& words, const program::Target& target
   return plan_training(training_spec(recipe, model.config, target), target);
 }
 
-std::vector<std::string> bar_words(const char* recompute) {
+std::vector<std::string> goal_words(const char* recompute) {
   return {"model=llama-3.1-8b", "max_length=8192", "per_device_train_batch_size=2",
           fmt::format("recompute={}", recompute)};
 }
@@ -34,7 +34,7 @@ double gigabytes(const Job& job) {
   return static_cast<double>(job.layout.spaces[0].arena_bytes) / kDecimalGigabyte;
 }
 
-struct Bar {
+struct Goal {
   const char* name;
   std::vector<std::string> words;
   const char* recompute;
@@ -42,7 +42,7 @@ struct Bar {
 };
 
 // 2 rows of 8192 tokens of llama-3.1-8b; within 3 % of the table, or below.
-const std::vector<Bar> kBars{
+const std::vector<Goal> kGoals{
     {"lora_none", {"method=lora"}, "none", 68 * 1.03},
     {"lora_gate_up", {"method=lora"}, "gate_up", 38 * 1.03},
     {"lora_layer", {"method=lora"}, "layer", 25 * 1.03},
@@ -57,15 +57,15 @@ const std::vector<Bar> kBars{
 };
 
 void expect_below_bars(const program::Target& target) {
-  for (const Bar& bar : kBars) {
-    std::vector<std::string> words = bar_words(bar.recompute);
-    words.insert(words.end(), bar.words.begin(), bar.words.end());
+  for (const Goal& goal : kGoals) {
+    std::vector<std::string> words = goal_words(goal.recompute);
+    words.insert(words.end(), goal.words.begin(), goal.words.end());
     const Job job = plan_of(words, target);
-    EXPECT_LE(gigabytes(job), bar.gigabytes) << bar.name << " on " << target.name();
+    EXPECT_LE(gigabytes(job), goal.gigabytes) << goal.name << " on " << target.name();
     // Weights alone are 16 GB, or 3.6 in 4 bits next to 2.1 of embedding and head: a plan that
     // forgot them is no plan.
-    const bool is_quantized = bar.words[0] == "method=qlora";
-    EXPECT_GE(gigabytes(job), is_quantized ? 5.7 : 16.06) << bar.name;
+    const bool is_quantized = goal.words[0] == "method=qlora";
+    EXPECT_GE(gigabytes(job), is_quantized ? 5.7 : 16.06) << goal.name;
   }
 }
 
@@ -180,7 +180,7 @@ int64_t role_bytes(const Job& job, program::Role role) {
 // Weights in bf16, two codes, two scales for 256 elements: 4.03 bytes per weight; and gradients in
 // bf16, of which an update in the backward pass keeps about one.
 TEST(EightBits, CostFourBytesAWeightAndTwoOfGradient) {
-  std::vector<std::string> words = bar_words("layer");
+  std::vector<std::string> words = goal_words("layer");
   words.insert(words.end(), {"method=full", "optim=adamw_8bit"});
   const Job job = plan_of(words, NullTarget());
   words.insert(words.end(), {"optim_in_backward=true", "max_grad_norm=0"});

@@ -1,7 +1,7 @@
 // A machine that is only said to be there: it runs every kind (products of NF4 codes with a few
 // rows only), keeps the logits of a chunk of 2048 rows in bf16 as its only scratch, and has
 // whatever memory a test gives it. The figures are those of a GPU's kernels (facts of the memory
-// table that the bars come from).
+// table that the goals come from).
 #pragma once
 
 #include <string>

@@ -48,7 +48,7 @@ Planned planned(std::vector<std::string> words, const program::Target& target) {
 
 int64_t device_bytes(const PlanDocument& document) { return document.device.report.peak_bytes; }
 
-struct Bar {
+struct Goal {
   std::vector<std::string> words;
   double gigabytes;  // decimal
 };
@@ -57,7 +57,7 @@ const std::vector<std::string> kInBackward{"method=full", "optim=adamw_8bit", "r
                                            "optim_in_backward=true", "max_grad_norm=0"};
 
 // The table's figures, without the 3 % of tolerance that other targets are given.
-const std::vector<Bar> kBars{
+const std::vector<Goal> kGoals{
     {{"method=lora", "recompute=none"}, 68},
     {{"method=lora", "recompute=gate_up"}, 38.5},
     {{"method=lora", "recompute=layer"}, 25},
@@ -69,10 +69,10 @@ const std::vector<Bar> kBars{
 
 TEST(PlannedCard, KeepsToTheMemoryTable) {
   const PlannedCard h100 = card("h100");
-  for (const Bar& bar : kBars) {
-    const PlanDocument document = planned(bar.words, h100).document;
-    EXPECT_LE(static_cast<double>(document.device.report.peak_bytes), bar.gigabytes * 1e9)
-        << bar.words[0] << " " << bar.words.back();
+  for (const Goal& goal : kGoals) {
+    const PlanDocument document = planned(goal.words, h100).document;
+    EXPECT_LE(static_cast<double>(document.device.report.peak_bytes), goal.gigabytes * 1e9)
+        << goal.words[0] << " " << goal.words.back();
     EXPECT_EQ(document.workspaces, "bound") << "of cuBLASLt";
     EXPECT_GT(document.device.report.by_role.at("weight"), 0);
   }

@@ -27,7 +27,7 @@ class Batch {
   Batch& operator=(const Batch&) = delete;
   Batch& with(const char* operand, Numbers values) {
     values_.push_back(std::move(values));
-    bounds_.set(find_operand(program_.operations[0], operand), values_.back());
+    bounds_.set(find_operand(program_.operations[0], OperandName(operand)), values_.back());
     return *this;
   }
   OperationView view() const { return {program_, program_.operations.at(0)}; }

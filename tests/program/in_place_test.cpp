@@ -45,10 +45,10 @@ TEST(InPlace, ListsEachKindsPairs) {
 TEST(Kinds, NamesReadBack) {
   for (int i = 0; i < kKindCount; ++i) {
     const auto kind = static_cast<Kind>(i);
-    EXPECT_EQ(kind_from_name(name_of(kind)), kind);
+    EXPECT_EQ(base::from_word<Kind>(name_of(kind)), kind);
     EXPECT_EQ(default_attributes(kind).index(), static_cast<size_t>(i));
   }
-  EXPECT_FALSE(kind_from_name("matmull"));
+  EXPECT_FALSE(base::from_word<Kind>("matmull").has_value());
   EXPECT_TRUE(traits_of(Kind::linear_cross_entropy).is_fused);
   EXPECT_TRUE(traits_of(Kind::linear_cross_entropy_train).is_fused);
   EXPECT_FALSE(traits_of(Kind::attention).is_fused);

@@ -165,7 +165,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"y = add_expert_bias(x, square, bounds4, m, bounds4) {weighted}",
              "weights 'm' has shape (4, 4), expected (4, 2)"},
         Case{"square = expert_bias_grad(x, bounds4)", ""},
-        Case{"wide = expert_bias_grad(x, bounds4)", "bias 'wide' has shape (8, 6)"}));
+        Case{"wide = expert_bias_grad(x, bounds4)", "dbias 'wide' has shape (8, 6)"}));
 
 #define SNUG_HEADS "{heads 2, kv_heads 1, head_dim 2}"
 #define SNUG_BIASED "{heads 2, kv_heads 1, head_dim 2, relative_bias, max_distance"
@@ -281,7 +281,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Case{"one = global_norm(x, flat32, w)", ""},
         Case{"one = global_norm()", "has 0 reads, expected at least 1 (gradients)"},
-        Case{"one = global_norm(x, ids)", "gradient 'ids' is i32"},
+        Case{"one = global_norm(x, ids)", "gradients 'ids' is i32"},
         Case{"flat32 = global_norm(x)", "norm 'flat32' has shape (4), expected (1)"},
         Case{"two = clip_factor(one)", ""},
         Case{"two = clip_factor(one) {max_norm -1}", "has a negative max_norm"},
@@ -291,12 +291,12 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"adamw(square32, one, two, onei) updates (square, m, v32)",
              "master 'square' is bf16, expected f32"},
         Case{"adamw(square32, one, two, onei) updates (square, m16, v32, master) {has_master}",
-             "first moment 'm16' is bf16"},
+             "first_moment 'm16' is bf16"},
         Case{"adamw(square32, one, two, onei) updates (square, m16, v16, master) "
              "{stochastic, has_master}",
              "is stochastic and has a master"},
         Case{"adamw(square, one, two, onei) updates (square, m, v16) {stochastic}",
-             "first moment 'm' is f32, expected bf16"},
+             "first_moment 'm' is f32, expected bf16"},
         Case{"adamw(square, one, two, onei) updates (master, m16, v16) {stochastic}",
              "master 'master' is f32, expected bf16"},
         Case{"adamw(square, one, two, two) updates (master, m, v32)", "step 'two' is f32"},
@@ -331,7 +331,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"adafactor(flat, one, two, onei) updates (flat32, row32, row32) {factored}",
              "weight 'flat32' has shape (4), expected 2 dimensions"},
         Case{"adafactor(w32, one, two, onei) updates (w32m, flat32, flat6f) {factored}",
-             "row moment 'flat32' has shape (4), expected (6)"},
+             "row_moment 'flat32' has shape (4), expected (6)"},
         Case{"adafactor(square32, one, two, onei) updates (square, flat32, row32) {factored}",
              "master 'square' is bf16"},
         Case{"adafactor(square32, one, two, onei) updates (master, m) {decay_rate 0}",

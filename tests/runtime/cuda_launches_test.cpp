@@ -123,6 +123,16 @@ plan::InferenceSpec decoding_spec(int64_t sequences, std::optional<bool> nested)
   return spec;
 }
 
+// Sees each launch once, as what measures launches does.
+class Launches final : public Executor::Observer {
+ public:
+  bool sees_launches() const override { return true; }
+  void before(const program::Program& program, size_t operation) override {
+    EXPECT_FALSE(program.operations[operation].joined);
+  }
+  void after(const program::Program&, size_t) override {}
+};
+
 class Decoding : public ::testing::TestWithParam<base::DType> {};
 
 // Those of one launch do what they do one by one, and are as few as planned.
@@ -148,6 +158,12 @@ TEST_P(Decoding, DoesALayerInFewLaunches) {
       const uint64_t middle = cuda_emulator::launches();
       EXPECT_EQ(logits, one_by_one.run());
       EXPECT_GT(cuda_emulator::launches() - middle, 6 * static_cast<uint64_t>(work.launches) / 2);
+      Launches launches;
+      TinyDecoding observed(spec);
+      observed.executor().set_observer(&launches);
+      const uint64_t last = cuda_emulator::launches();
+      EXPECT_EQ(logits, observed.run());
+      EXPECT_EQ(static_cast<double>(cuda_emulator::launches() - last), 3 * work.launches);
       const Planned planned{together.program(),
                             together.executor().bounds(program::ProgramName::decode)};
       EXPECT_EQ(differences(planned, together.executor().run_traced(program::ProgramName::decode)),

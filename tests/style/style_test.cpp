@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -104,35 +105,108 @@ TEST(Style, JsonIsParsedInOnePlace) {
           << path << ": " << line << " goes past base/json_parser.h";
 }
 
-// Operands have names (program/kinds/operands.h).
+// Operands have names (program/kinds/operands.h), which are no texts elsewhere.
 TEST(Style, OperandsAreAskedForByName) {
   const std::regex positional(
-      "(reads|writes|updates)(\\[[0-9]|\\.(at|first|last)\\(|\\.(front|back)\\(\\)|\\.size\\(\\) "
-      "-)|"
+      "(reads|writes|updates)(\\[[0-9]|\\.(at|first|last)\\(|\\.(front|back)\\(\\)|\\.size\\(\\) -|"
+      "\\.(data|begin)\\(\\)(\\[| \\+ [0-9]))|"
       "view\\.(read|write|update)\\(");
-  for (const fs::path& path : sources("src"))
-    for (const std::string& line : lines_of(path))
+  const std::regex by_text("(find|add|replace|remove)_operand\\([^;]*\"|OperandName[({][^)}]*\"");
+  for (const fs::path& path : sources("src")) {
+    const bool is_kind = path.parent_path() == kRoot / "src/program/kinds";
+    for (const std::string& line : lines_of(path)) {
       EXPECT_FALSE(std::regex_search(line, positional)) << path << ": " << line;
+      if (is_kind || line.find('"') == std::string::npos) continue;
+      EXPECT_FALSE(std::regex_search(line, by_text)) << path << ": " << line;
+    }
+  }
 }
 
-// What holds for every kind asks for traits (program/kinds/traits.h). A rewrite that is about one
-// kind may name it in its own file, and so may what benchmarks the products of a job.
+// The kinds of program/kinds.h: a struct and a value of the enumeration for each, as "A|B".
+struct KindNames {
+  std::string structs;
+  std::string values;
+};
+
+KindNames kind_names() {
+  const std::regex listed("  X\\(([A-Za-z0-9]+), ([a-z0-9_]+)\\).*");
+  KindNames names;
+  for (const std::string& line : lines_of(kRoot / "src/program/kinds.h")) {
+    std::smatch match;
+    if (!std::regex_match(line, match, listed)) continue;
+    names.structs += (names.structs.empty() ? "" : "|") + match[1].str();
+    names.values += (names.values.empty() ? "" : "|") + match[2].str();
+  }
+  return names;
+}
+
+// Files that are about some kinds, outside program/kinds: rewrites of these, what a backend does
+// with them, and what benchmarks the products of a job. They name no others.
+const std::map<std::string, std::set<std::string>> kMayName{
+    {"backends/collective_scratch.h", {"AllReduce", "ReduceScatter"}},
+    {"backends/loss_operands.h", {"LinearCrossEntropyTrain"}},
+    {"backends/cpu/attention_grad.cpp", {"AttentionGrad"}},
+    {"backends/cpu/layer_norm.cpp", {"LayerNorm"}},
+    {"backends/cpu/linear_cross_entropy.cpp", {"LinearCrossEntropy", "LinearCrossEntropyTrain"}},
+    {"backends/cuda/cudnn_attention.cpp", {"Attention", "AttentionGrad"}},
+    {"backends/cuda/few_rows.cpp", {"MatmulNf4", "RmsNorm", "SiluMul"}},
+    {"backends/cuda/grouped_matmul.cpp", {"GroupedMatmulGrad"}},
+    {"backends/cuda/needs/attention.cpp", {"Attention", "AttentionGrad"}},
+    {"backends/cuda/needs/attention.h", {"AttentionGrad"}},
+    {"backends/cuda/needs/few_rows.cpp", {"Matmul", "MatmulNf4", "RmsNorm", "Rope", "SiluMul"}},
+    {"backends/cuda/needs/linear_cross_entropy.h", {"LinearCrossEntropyTrain"}},
+    {"backends/cuda/needs/norms.cpp", {"LayerNormGrad", "RmsNormGrad"}},
+    {"backends/cuda/rope.cpp", {"CacheWrite", "Rope"}},
+    {"bench/job_products.cpp", {"LinearCrossEntropyTrain", "Matmul"}},
+    {"methods/lora.cpp", {"Matmul", "RowNorms", "scale_columns"}},
+    {"methods/lora_targets.cpp", {"AddBias", "Embedding", "Matmul", "Route"}},
+    {"methods/loss_builder.cpp", {"LinearCrossEntropy"}},
+    {"passes/fuse.cpp", {"Accumulate", "Matmul", "accumulate", "add"}},
+    {"passes/fuse_low_rank.cpp", {"Matmul", "dequantize_nf4"}},
+    {"passes/quantize.cpp", {"Matmul", "RowNorms", "matmul", "row_norms"}},
+    {"passes/update_in_backward.cpp", {"ClipFactor"}}};
+
+// What holds for every kind asks for traits (program/kinds/traits.h), or takes any kind as a
+// template does. text/jinja has an enumeration Kind of its own.
 TEST(Style, GeneralCodeNamesNoKind) {
-  const std::set<std::string> rewrites{"fuse.cpp", "fuse_low_rank.cpp", "quantize.cpp",
-                                       "update_in_backward.cpp", "job_products.cpp"};
+  const KindNames kinds = kind_names();
   const std::regex names_a_kind(
-      "(^|[^A-Za-z])Kind::(?!name)[a-z]|get_if<|holds_alternative<|std::get<(program::)?(?!Struct)["
-      "A-Z][a-z]|"
-      "starts_with\\(\"(attention|matmul|transfer)");
-  for (const char* folder : {"src/passes", "src/plan", "src/program", "src/runtime", "src/bench",
-                             "src/generate", "src/train", "src/report", "src/cli"})
-    for (const auto& entry : fs::directory_iterator(kRoot / folder)) {
-      const fs::path& path = entry.path();
-      if (path.extension() != ".cpp" && path.extension() != ".h") continue;
-      if (rewrites.contains(path.filename().string())) continue;
-      for (const std::string& line : lines_of(path))
-        EXPECT_FALSE(std::regex_search(line, names_a_kind)) << path << ": " << line;
+      "(get_if|holds_alternative|get|is_same_v)<([A-Za-z]+, )?(const )?"
+      "(program::)?(" +
+      kinds.structs +
+      ")(, [A-Za-z]+)?>|"
+      "(^|[^A-Za-z])Kind::(" +
+      kinds.values +
+      ")\\b|"
+      "using [A-Za-z]+ = (program::)?(" +
+      kinds.structs +
+      ");|"
+      "starts_with\\(\"(" +
+      kinds.values + ")");
+  constexpr std::array<size_t, 4> kGroups{5, 8, 10, 11};
+  // So many alternatives are slow to try on every line.
+  const std::regex may_name(
+      "(get_if|holds_alternative|get|is_same_v)<|Kind::|^ *using .*=|starts_with");
+  std::map<std::string, std::set<std::string>> named;
+  for (const fs::path& path : sources("src")) {
+    const std::string file = fs::relative(path, kRoot / "src").string();
+    if (file.starts_with("program/kinds/") || file.starts_with("text/")) continue;
+    for (const std::string& line : lines_of(path)) {
+      if (!std::regex_search(line, may_name)) continue;
+      for (std::sregex_iterator match(line.begin(), line.end(), names_a_kind), end; match != end;
+           ++match)
+        for (const size_t group : kGroups)
+          if ((*match)[group].matched) named[file].insert((*match)[group].str());
     }
+  }
+  for (const auto& [file, found] : named) {
+    const auto allowed = kMayName.find(file);
+    for (const std::string& kind : found)
+      EXPECT_TRUE(allowed != kMayName.end() && allowed->second.contains(kind))
+          << "src/" << file << " names the kind " << kind;
+  }
+  for (const auto& [file, allowed] : kMayName)
+    EXPECT_EQ(named[file], allowed) << "src/" << file << " no longer names what it may";
 }
 
 // Programs of a job, and tensors that code refers to without having made them: program_name.h and

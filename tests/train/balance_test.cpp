@@ -133,7 +133,7 @@ TEST(Balance, KeepsAFewBytesOfALayer) {
   }
 }
 
-// As the peer's Trainer has it.
+// As transformers' Trainer has it.
 TEST(Balance, IsOnWhereTheConfigSaysSoAndARecipeMayTurnItOff) {
   const BalanceJob job({{"output_router_logits", true}, {"router_aux_loss_coef", 0.125}});
   const auto on = job.metrics("on", "max_steps=1");

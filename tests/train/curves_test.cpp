@@ -146,7 +146,7 @@ void follow(const std::string& backend, const std::string& name) {
   }
 }
 
-// In fp16 the peer rounds gradients of weights too. Tolerances are some three times what its own
+// In fp16 PyTorch rounds gradients of weights too. Tolerances are some three times what its own
 // fp16 curve is away from its fp32 one over the finite steps.
 void follow_fp16(const std::string& backend, const std::string& name) {
   constexpr double kLossTolerance = 2e-3;

@@ -1,18 +1,17 @@
 #include "backends/cpu/isa.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 
 #include "base/error.h"
 
 namespace snug::backends::cpu {
 namespace {
-
-constexpr std::array<std::string_view, 5> kNames{"v2", "v3", "v4", "v4_bf16", "amx"};
 
 bool has_v2() { return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt"); }
 
@@ -65,19 +64,16 @@ Isa processor_isa() {
 Isa allowed_isa(Isa processor) {
   const char* wanted = std::getenv("SNUG_ISA");
   if (wanted == nullptr || *wanted == '\0') return processor;
-  const auto found = std::find(kNames.begin(), kNames.end(), std::string_view(wanted));
-  if (found == kNames.end())
+  const auto found = base::from_word<Isa>(wanted);
+  if (!found)
     base::throw_user_error(
-        "The environment variable SNUG_ISA is '{}'; expected v2, v3, v4, v4_bf16 or amx. Unset it "
-        "to "
-        "use what the processor has.",
-        wanted);
-  return std::min(processor, static_cast<Isa>(found - kNames.begin()));
+        "The environment variable SNUG_ISA is '{}'; expected one of {}. Unset it to use what the "
+        "processor has.",
+        wanted, fmt::join(base::all_words<Isa>(), ", "));
+  return std::min(processor, *found);
 }
 
 }  // namespace
-
-std::string_view name_of(Isa isa) { return kNames[static_cast<size_t>(isa)]; }
 
 Isa detect_isa() {
   static const Isa isa = allowed_isa(processor_isa());

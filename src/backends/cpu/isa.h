@@ -6,13 +6,22 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/words.h"
+
 namespace snug::backends::cpu {
 
 // Levels of x86-64, each containing the ones before: v2 = SSE4.2, v3 = AVX2 and FMA, v4 = AVX-512,
 // v4_bf16 = v4 with AVX512_BF16 and AVX512_VNNI, amx = v4_bf16 with AMX tiles for bf16 products.
 enum class Isa : uint8_t { v2, v3, v4, v4_bf16, amx };
 
-std::string_view name_of(Isa isa);
+constexpr auto words_of(Isa /*type*/) {
+  return base::words<Isa>({{Isa::v2, "v2"},
+                           {Isa::v3, "v3"},
+                           {Isa::v4, "v4"},
+                           {Isa::v4_bf16, "v4_bf16"},
+                           {Isa::amx, "amx"}});
+}
+constexpr std::string_view name_of(Isa isa) { return base::word_of(isa); }
 
 // Throws UserError when SNUG_ISA holds an unknown name or the processor is older than x86-64-v2.
 Isa detect_isa();

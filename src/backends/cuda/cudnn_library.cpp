@@ -23,7 +23,7 @@ using fe::graph::Graph;
 using fe::graph::Tensor_attributes;
 using TensorRef = std::shared_ptr<Tensor_attributes>;
 
-// What stands behind a pointer when a graph runs.
+// What a pointer refers to when a graph runs.
 constexpr int64_t kOperandIds = 1;
 constexpr int64_t kBeginIds = 101;
 constexpr int64_t kLengthsId = 201;

@@ -1,9 +1,9 @@
 #include "backends/cuda/kernels/embedding.h"
 
+#include "backends/cuda/few_rows.h"
 #include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
-#include "backends/cuda/rope.h"
 
 namespace snug::backends::cuda {
 namespace {

@@ -44,7 +44,9 @@ ProductAlgorithm multiply_few_rows(const FewRowsNf4Product& product, ProductAlgo
 template <typename Attributes>
 Nf4Weight nf4_weight(const Attributes& attributes, const Invocation& invocation);
 
-// Operations that were joined: few_rows_together says which.
+// Operations that were joined: few_rows_together says which, and of rotations and writes to a cache
+// rotations_together.
 void run_few_rows_together(std::span<const Invocation> list, CudaContext& context);
+void run_rotations_together(std::span<const Invocation> list, CudaContext& context);
 
 }  // namespace snug::backends::cuda

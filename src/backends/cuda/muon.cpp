@@ -3,7 +3,7 @@
 #include "backends/cuda/kernels/optimizer.h"
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/kind_functions.h"
-#include "backends/cuda/needs/muon.h"
+#include "backends/cuda/needs/optimizer.h"
 #include "backends/cuda/optimizer_operands.h"
 
 namespace snug::backends::cuda {

@@ -1,8 +1,7 @@
-#include "backends/cuda/rope.h"
-
 #include <algorithm>
 #include <variant>
 
+#include "backends/cuda/few_rows.h"
 #include "backends/cuda/kernels/rope.h"
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"

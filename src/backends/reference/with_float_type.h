@@ -1,4 +1,4 @@
-// A program in another precision: what makes the oracle of a program its fp64 twin.
+// A program in another precision: what makes the oracle of a program its fp64 form.
 #pragma once
 
 #include "program/program.h"

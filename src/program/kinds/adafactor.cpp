@@ -8,23 +8,23 @@ namespace snug::program {
 namespace {
 
 std::string shape_error(const Adafactor& adafactor, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   rule.require(adafactor.decay_rate < 0.0F, "has a decay_rate that is not below 0");
   rule.require(adafactor.epsilon > 0.0F, "has an epsilon that is not above 0");
   rule.require(adafactor.clip_threshold > 0.0F, "has a clip_threshold that is not above 0");
   rule.require(adafactor.weight_decay >= 0.0F, "has a negative weight_decay");
-  rule.index({"step", view[Adafactor::kStep]}, Shape{1});
+  rule.index(Adafactor::kStep, Shape{1});
   check_step(rule, adafactor, view);
   check_master(rule, adafactor, view);
   const Tensor& weight = view[Adafactor::kWeight];
   if (!adafactor.factored) {
-    rule.measure({"row moment", view[Adafactor::kRows]}, weight.shape);
+    rule.measure(Adafactor::kRows, weight.shape);
     return rule.error();
   }
-  rule.rank({"weight", weight}, 2);
+  rule.rank(Adafactor::kWeight, 2);
   if (!rule.error().empty()) return rule.error();
-  rule.measure({"row moment", view[Adafactor::kRows]}, Shape{weight.shape[0]});
-  rule.measure({"column moment", view[Adafactor::kColumns]}, Shape{weight.shape[1]});
+  rule.measure(Adafactor::kRows, Shape{weight.shape[0]});
+  rule.measure(Adafactor::kColumns, Shape{weight.shape[1]});
   return rule.error();
 }
 

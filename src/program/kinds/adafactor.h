@@ -36,11 +36,11 @@ struct Adafactor {
                                              Field{"weight_decay", &Adafactor::weight_decay},
                                              Field{"factored", &Adafactor::factored},
                                              Field{"has_master", &Adafactor::has_master}};
-  static constexpr auto kGradient = read<Adafactor>(0, "gradient");
-  static constexpr auto kFactor = read<Adafactor>(1, "factor");
+  static constexpr auto kGradient = read<Adafactor>(0, kGradientOperand.text);
+  static constexpr auto kFactor = read<Adafactor>(1, kFactorOperand.text);
   static constexpr auto kLearningRate = read<Adafactor>(2, "learning_rate");
   static constexpr auto kStep = read<Adafactor>(3, "step");
-  static constexpr auto kWeight = update<Adafactor>(4, "weight");
+  static constexpr auto kWeight = update<Adafactor>(4, kWeightOperand.text);
   static constexpr auto kRows = update<Adafactor>(5, "row_moment");
   static constexpr auto kColumns = update<Adafactor>(6, "column_moment", &Adafactor::factored);
   static constexpr auto kMaster = update<Adafactor>(7, "master", &Adafactor::has_master);

@@ -41,14 +41,14 @@ template <typename Struct>
 void check_bias(const Struct& attention, const OperationView& view, ShapeRule& rule) {
   if (!attention.relative_bias) return;
   const Tensor& bias = view[Struct::kBias];
-  rule.rank({"bias", bias}, 2);
-  rule.shape({"bias", bias}, Shape{bias.shape[0], attention.heads});
+  rule.rank(Struct::kBias, 2);
+  rule.shape(Struct::kBias, Shape{bias.shape[0], attention.heads});
   const int64_t in_one_direction = bias.shape[0] / (attention.causal ? 1 : 2);
   rule.require(in_one_direction >= 2 && bias.shape[0] % (attention.causal ? 2 : 4) == 0,
                "has a bias table whose buckets cannot be halved");
   rule.require(attention.max_distance > in_one_direction / 2,
                "has a max_distance within the buckets of one distance each");
-  rule.mixed_types({{"q", view[Struct::kQ]}, {"bias", bias}});
+  rule.mixed_types({Struct::kQ, Struct::kBias});
 }
 
 // Of q, k, v and the bounds.
@@ -56,18 +56,16 @@ template <typename Struct>
 void check_inputs(const Struct& attention, const OperationView& view, ShapeRule& rule) {
   const Tensor& q = view[Struct::kQ];
   const Tensor& k = view[Struct::kK];
-  const Tensor& v = view[Struct::kV];
-  rule.rank({"q", q}, 2);
-  rule.rank({"k", k}, 2);
-  rule.shape({"q", q}, Shape{q.shape[0], attention.heads * attention.head_dim});
-  rule.shape({"k", k}, Shape{k.shape[0], attention.kv_heads * attention.head_dim});
-  rule.shape({"v", v}, k.shape);
-  rule.same_type({{"q", q}, {"k", k}, {"v", v}});
+  rule.rank(Struct::kQ, 2);
+  rule.rank(Struct::kK, 2);
+  rule.shape(Struct::kQ, Shape{q.shape[0], attention.heads * attention.head_dim});
+  rule.shape(Struct::kK, Shape{k.shape[0], attention.kv_heads * attention.head_dim});
+  rule.shape(Struct::kV, k.shape);
+  rule.same_type({Struct::kQ, Struct::kK, Struct::kV});
   const Tensor& q_bounds = view[Struct::kQBounds];
-  const Tensor& k_bounds = view[Struct::kKBounds];
-  rule.rank({"q_bounds", q_bounds}, 2);
-  rule.index({"q_bounds", q_bounds}, Shape{q_bounds.shape[0], 2});
-  rule.index({"k_bounds", k_bounds}, q_bounds.shape);
+  rule.rank(Struct::kQBounds, 2);
+  rule.index(Struct::kQBounds, Shape{q_bounds.shape[0], 2});
+  rule.index(Struct::kKBounds, q_bounds.shape);
 }
 
 template <typename Attributes>
@@ -133,45 +131,40 @@ double bytes_of(const Attention&, const OperationView& view, const Extent& exten
 }
 
 std::string shape_error(const Attention& attention, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   check_attributes(attention, rule);
   check_inputs(attention, view, rule);
   const Tensor& q = view[Attention::kQ];
-  rule.shape({"o", view[Attention::kO]}, q.shape);
-  rule.mixed_types({{"q", q}, {"o", view[Attention::kO]}});
-  rule.measure({"lse", view[Attention::kLse]}, Shape{attention.heads, q.shape[0]});
+  rule.shape(Attention::kO, q.shape);
+  rule.mixed_types({Attention::kQ, Attention::kO});
+  rule.measure(Attention::kLse, Shape{attention.heads, q.shape[0]});
   check_bias(attention, view, rule);
   if (!attention.sinks) return rule.error();
-  rule.shape({"sinks", view[Attention::kSinks]}, Shape{attention.heads});
-  rule.mixed_types({{"q", q}, {"sinks", view[Attention::kSinks]}});
+  rule.shape(Attention::kSinks, Shape{attention.heads});
+  rule.mixed_types({Attention::kQ, Attention::kSinks});
   return rule.error();
 }
 
 std::string shape_error(const AttentionGrad& attention, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   check_attributes(attention, rule);
   check_inputs(attention, view, rule);
   const Tensor& q = view[AttentionGrad::kQ];
   const Tensor& k = view[AttentionGrad::kK];
-  rule.shape({"do", view[AttentionGrad::kDO]}, q.shape);
-  rule.shape({"o", view[AttentionGrad::kO]}, q.shape);
-  rule.measure({"lse", view[AttentionGrad::kLse]}, Shape{attention.heads, q.shape[0]});
-  rule.shape({"dq", view[AttentionGrad::kDQ]}, q.shape);
-  rule.shape({"dk", view[AttentionGrad::kDK]}, k.shape);
-  rule.shape({"dv", view[AttentionGrad::kDV]}, k.shape);
-  rule.mixed_types({{"q", q},
-                    {"do", view[AttentionGrad::kDO]},
-                    {"o", view[AttentionGrad::kO]},
-                    {"dq", view[AttentionGrad::kDQ]},
-                    {"dk", view[AttentionGrad::kDK]},
-                    {"dv", view[AttentionGrad::kDV]}});
+  rule.shape(AttentionGrad::kDO, q.shape);
+  rule.shape(AttentionGrad::kO, q.shape);
+  rule.measure(AttentionGrad::kLse, Shape{attention.heads, q.shape[0]});
+  rule.shape(AttentionGrad::kDQ, q.shape);
+  rule.shape(AttentionGrad::kDK, k.shape);
+  rule.shape(AttentionGrad::kDV, k.shape);
+  rule.mixed_types({AttentionGrad::kQ, AttentionGrad::kDO, AttentionGrad::kO, AttentionGrad::kDQ,
+                    AttentionGrad::kDK, AttentionGrad::kDV});
   check_bias(attention, view, rule);
   rule.require(attention.relative_bias || !attention.bias_gradient,
                "has a bias_gradient without a bias");
   if (!attention.bias_gradient || !rule.error().empty()) return rule.error();
-  const Tensor& dbias = view[AttentionGrad::kDBias];
-  rule.shape({"dbias", dbias}, view[AttentionGrad::kBias].shape);
-  rule.mixed_types({{"q", q}, {"dbias", dbias}});
+  rule.shape(AttentionGrad::kDBias, view[AttentionGrad::kBias].shape);
+  rule.mixed_types({AttentionGrad::kQ, AttentionGrad::kDBias});
   return rule.error();
 }
 

@@ -90,6 +90,7 @@ struct Attention {
   static constexpr Traits kTraits{
       .is_attention = true,
       .extents = {kQBounds.name, kKBounds.name},
+      .bounded = {kQ.name, kK.name},
       .decisions = {"by_library", "splits", "tensor_cores", "few_queries"}};
 };
 

@@ -9,19 +9,18 @@ namespace {
 
 std::string shape_error(const AttentionSinkGrad&, const OperationView& view) {
   using Grad = AttentionSinkGrad;
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& o = view[Grad::kO];
   const Tensor& sinks = view[Grad::kSinks];
-  rule.rank({"o", o}, 2);
-  rule.rank({"sinks", sinks}, 1);
+  rule.rank(Grad::kO, 2);
+  rule.rank(Grad::kSinks, 1);
   const int64_t heads = sinks.shape.elements();
   rule.require(heads > 0 && o.shape.columns() % heads == 0,
                "has rows of o that are no whole heads");
-  rule.shape({"do", view[Grad::kDO]}, o.shape);
-  rule.measure({"lse", view[Grad::kLse]}, Shape{heads, o.shape.rows()});
-  rule.shape({"dsinks", view[Grad::kDSinks]}, sinks.shape);
-  rule.mixed_types(
-      {{"o", o}, {"do", view[Grad::kDO]}, {"sinks", sinks}, {"dsinks", view[Grad::kDSinks]}});
+  rule.shape(Grad::kDO, o.shape);
+  rule.measure(Grad::kLse, Shape{heads, o.shape.rows()});
+  rule.shape(Grad::kDSinks, sinks.shape);
+  rule.mixed_types({Grad::kO, Grad::kDO, Grad::kSinks, Grad::kDSinks});
   return rule.error();
 }
 

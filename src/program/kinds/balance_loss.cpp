@@ -17,32 +17,30 @@ void check_layers(const Struct& loss, const OperationView& view, ShapeRule& rule
   const std::vector<TensorId>& reads = view.operation.reads;
   rule.require(reads.size() % 2 == 1, "has counts of a layer without sums");
   rule.require(std::isfinite(loss.factor), "has a factor that is not finite");
-  const Tensor& inverse = view[Struct::kInverseTokens];
-  rule.measure({"inverse_tokens", inverse}, Shape{1});
+  rule.measure(Struct::kInverseTokens, Shape{1});
   const Shape experts{view[Struct::kLayers].shape.elements()};
   rule.require(loss.k >= 1 && loss.k <= experts[0], "has a k that the experts do not allow");
   for (int64_t layer = 0; layer < balanced_layers(reads.size()); ++layer) {
     const Tensor& sums = view.program.tensor(reads[sums_read(layer)]);
     rule.index({"counts", view.program.tensor(reads[counts_read(layer)])}, experts);
     rule.measure({"sums", sums}, experts);
-    rule.mixed_types({{"inverse_tokens", inverse}, {"sums", sums}});
+    rule.mixed_types({rule.named(Struct::kInverseTokens), {"sums", sums}});
   }
-  rule.measure({"loss", view[Struct::kLoss]}, Shape{1});
-  rule.mixed_types({{"inverse_tokens", inverse}, {"loss", view[Struct::kLoss]}});
+  rule.measure(Struct::kLoss, Shape{1});
+  rule.mixed_types({Struct::kInverseTokens, Struct::kLoss});
 }
 
 std::string shape_error(const BalanceLoss& loss, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   check_layers(loss, view, rule);
   return rule.error();
 }
 
 std::string shape_error(const BalanceLossTrain& loss, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   check_layers(loss, view, rule);
-  const Tensor& dsums = view[BalanceLossTrain::kDSums];
-  rule.measure({"dsums", dsums}, view[BalanceLossTrain::kLayers].shape);
-  rule.mixed_types({{"inverse_tokens", view[BalanceLossTrain::kInverseTokens]}, {"dsums", dsums}});
+  rule.measure(BalanceLossTrain::kDSums, view[BalanceLossTrain::kLayers].shape);
+  rule.mixed_types({BalanceLossTrain::kInverseTokens, BalanceLossTrain::kDSums});
   return rule.error();
 }
 

@@ -7,14 +7,14 @@ namespace snug::program {
 namespace {
 
 std::string shape_error(const CacheWrite&, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& x = view[CacheWrite::kX];
   const Tensor& cache = view[CacheWrite::kCache];
-  rule.rank({"x", x}, 2);
-  rule.index({"slots", view[CacheWrite::kSlots]}, Shape{x.shape[0]});
-  rule.rank({"cache", cache}, 2);
-  rule.shape({"cache", cache}, Shape{cache.shape[0], x.shape[1]});
-  rule.same_type({{"x", x}, {"cache", cache}});
+  rule.rank(CacheWrite::kX, 2);
+  rule.index(CacheWrite::kSlots, Shape{x.shape[0]});
+  rule.rank(CacheWrite::kCache, 2);
+  rule.shape(CacheWrite::kCache, Shape{cache.shape[0], x.shape[1]});
+  rule.same_type({CacheWrite::kX, CacheWrite::kCache});
   return rule.error();
 }
 

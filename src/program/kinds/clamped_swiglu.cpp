@@ -19,26 +19,25 @@ void require_numbers(const Struct& swiglu, ShapeRule& rule) {
 }
 
 std::string shape_error(const ClampedSwiglu& swiglu, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   require_numbers(swiglu, rule);
-  const Tensor& gate_up = view[ClampedSwiglu::kGateUp];
   const Tensor& y = view[ClampedSwiglu::kY];
-  rule.rank({"y", y}, 2);
-  rule.shape({"gate_up", gate_up}, Shape{y.shape.rows(), 2 * y.shape.columns()});
-  rule.mixed_types({{"gate_up", gate_up}, {"y", y}});
+  rule.rank(ClampedSwiglu::kY, 2);
+  rule.shape(ClampedSwiglu::kGateUp, Shape{y.shape.rows(), 2 * y.shape.columns()});
+  rule.mixed_types({ClampedSwiglu::kGateUp, ClampedSwiglu::kY});
   return rule.error();
 }
 
 std::string shape_error(const ClampedSwigluGrad& grad, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   require_numbers(grad, rule);
   const Tensor& gate_up = view[ClampedSwigluGrad::kGateUp];
   const Tensor& dy = view[ClampedSwigluGrad::kDY];
-  rule.rank({"dy", dy}, 2);
-  rule.shape({"gate_up", gate_up}, Shape{dy.shape.rows(), 2 * dy.shape.columns()});
-  rule.shape({"dgate_up", view[ClampedSwigluGrad::kDGateUp]}, gate_up.shape);
+  rule.rank(ClampedSwigluGrad::kDY, 2);
+  rule.shape(ClampedSwigluGrad::kGateUp, Shape{dy.shape.rows(), 2 * dy.shape.columns()});
+  rule.shape(ClampedSwigluGrad::kDGateUp, gate_up.shape);
   rule.mixed_types(
-      {{"gate_up", gate_up}, {"dy", dy}, {"dgate_up", view[ClampedSwigluGrad::kDGateUp]}});
+      {ClampedSwigluGrad::kGateUp, ClampedSwigluGrad::kDY, ClampedSwigluGrad::kDGateUp});
   return rule.error();
 }
 

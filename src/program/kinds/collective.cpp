@@ -47,7 +47,7 @@ void check_divided(ShapeRule& rule, const std::vector<TensorId>& wholes, int32_t
 }
 
 std::string shape_error(const AllGather& gather, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   check_ranks(rule, gather, view);
   const Operation& operation = view.operation;
   if (gather.in_place) {
@@ -62,7 +62,7 @@ std::string shape_error(const AllGather& gather, const OperationView& view) {
 }
 
 std::string shape_error(const ReduceScatter& reduce, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   check_ranks(rule, reduce, view);
   rule.require(!reduce.in_place || !reduce.accumulate, "adds to what it writes over");
   const Operation& operation = view.operation;
@@ -79,7 +79,7 @@ std::string shape_error(const ReduceScatter& reduce, const OperationView& view) 
 }
 
 std::string shape_error(const AllReduce& reduce, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   check_ranks(rule, reduce, view);
   for (const TensorId id : view.operation.updates)
     rule.require(is_sum_type(tensor_of(view, id).dtype), "sums what is neither f32 nor bf16");

@@ -39,10 +39,10 @@ struct AllGather {
   static constexpr auto kFields =
       std::tuple{Field{"group", &AllGather::group}, Field{"ranks", &AllGather::ranks},
                  Field{"nodes", &AllGather::nodes}, Field{"in_place", &AllGather::in_place}};
-  static constexpr Operand<AllGather> kShards{0,       "shards", Access::read,        nullptr,
-                                              nullptr, true,     &AllGather::in_place};
-  static constexpr Operand<AllGather> kWholes{
-      1, "wholes", Access::write, nullptr, &AllGather::in_place, true};
+  static constexpr Operand<AllGather> kShards{
+      0, OperandName("shards"), Access::read, nullptr, nullptr, true, &AllGather::in_place};
+  static constexpr Operand<AllGather> kWholes{1,       OperandName("wholes"), Access::write,
+                                              nullptr, &AllGather::in_place,  true};
   static constexpr std::array kOperands{kShards, kWholes};
   static constexpr Traits kTraits{.begins_copy = true, .is_collective = true};
 };
@@ -65,15 +65,11 @@ struct ReduceScatter {
                                              Field{"in_place", &ReduceScatter::in_place},
                                              Field{"accumulate", &ReduceScatter::accumulate},
                                              Field{"sent_bf16", &ReduceScatter::sent_bf16}};
-  static constexpr Operand<ReduceScatter> kWholes{
-      0, "wholes", Access::read, nullptr, &ReduceScatter::in_place, true};
-  static constexpr Operand<ReduceScatter> kShards{1,
-                                                  "shards",
-                                                  Access::write,
-                                                  nullptr,
-                                                  &ReduceScatter::accumulate,
-                                                  true,
-                                                  &ReduceScatter::in_place};
+  static constexpr Operand<ReduceScatter> kWholes{0,       OperandName("wholes"),    Access::read,
+                                                  nullptr, &ReduceScatter::in_place, true};
+  static constexpr Operand<ReduceScatter> kShards{
+      1,    OperandName("shards"),   Access::write, nullptr, &ReduceScatter::accumulate,
+      true, &ReduceScatter::in_place};
   static constexpr std::array kOperands{kWholes, kShards};
   static constexpr Traits kTraits{.begins_copy = true, .is_collective = true};
 };

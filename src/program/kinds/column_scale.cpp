@@ -9,35 +9,35 @@ namespace snug::program {
 namespace {
 
 // One number for each column, or for as many neighbouring ones.
-void check_gains(const ShapeRule::NamedTensor& gain, int64_t columns, ShapeRule& rule) {
-  const int64_t gains = gain.tensor.shape.elements();
+template <typename Struct>
+void check_gains(const Operand<Struct>& gain, int64_t columns, const OperationView& view,
+                 ShapeRule& rule) {
+  const int64_t gains = view[gain].shape.elements();
   const bool divides = gains > 0 && columns % gains == 0;
   rule.shape(gain, Shape{divides ? gains : columns});
 }
 
 std::string shape_error(const ScaleColumns& scale, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& x = view[ScaleColumns::kX];
   const Tensor& gain = view[ScaleColumns::kGain];
-  const Tensor& y = view[ScaleColumns::kY];
-  rule.rank({"x", x}, 2);
-  check_gains({"gain", gain}, x.shape.columns(), rule);
-  if (scale.divided) rule.measure({"divisor", view[ScaleColumns::kDivisor]}, gain.shape);
-  rule.shape({"y", y}, x.shape);
-  rule.mixed_types({{"x", x}, {"gain", gain}, {"y", y}});
+  rule.rank(ScaleColumns::kX, 2);
+  check_gains(ScaleColumns::kGain, x.shape.columns(), view, rule);
+  if (scale.divided) rule.measure(ScaleColumns::kDivisor, gain.shape);
+  rule.shape(ScaleColumns::kY, x.shape);
+  rule.mixed_types({ScaleColumns::kX, ScaleColumns::kGain, ScaleColumns::kY});
   return rule.error();
 }
 
 std::string shape_error(const ColumnGainGrad& grad, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& dy = view[ColumnGainGrad::kDY];
-  const Tensor& x = view[ColumnGainGrad::kX];
   const Tensor& dgain = view[ColumnGainGrad::kDGain];
-  rule.rank({"dy", dy}, 2);
-  rule.shape({"x", x}, dy.shape);
-  check_gains({"dgain", dgain}, dy.shape.columns(), rule);
-  if (grad.divided) rule.measure({"divisor", view[ColumnGainGrad::kDivisor]}, dgain.shape);
-  rule.mixed_types({{"dy", dy}, {"x", x}, {"dgain", dgain}});
+  rule.rank(ColumnGainGrad::kDY, 2);
+  rule.shape(ColumnGainGrad::kX, dy.shape);
+  check_gains(ColumnGainGrad::kDGain, dy.shape.columns(), view, rule);
+  if (grad.divided) rule.measure(ColumnGainGrad::kDivisor, dgain.shape);
+  rule.mixed_types({ColumnGainGrad::kDY, ColumnGainGrad::kX, ColumnGainGrad::kDGain});
   return rule.error();
 }
 

@@ -29,7 +29,7 @@ template <typename Struct>
 void check_inverse_tokens(const Struct&, const OperationView& view, ShapeRule& rule) {
   const Tensor& inverse_tokens = view[Struct::kInverseTokens];
   const bool is_each = inverse_tokens.shape == view[Struct::kTargets].shape;
-  rule.measure({"inverse_tokens", inverse_tokens}, is_each ? inverse_tokens.shape : Shape{1});
+  rule.measure(Struct::kInverseTokens, is_each ? inverse_tokens.shape : Shape{1});
 }
 
 // The reads that all linear forms share: hidden, weight, targets, inverse_tokens, bias, gain.
@@ -37,24 +37,24 @@ template <typename Struct>
 void check_linear_reads(const Struct& loss, const OperationView& view, ShapeRule& rule) {
   const Tensor& hidden = view[Struct::kHidden];
   const Tensor& weight = view[Struct::kWeight];
-  rule.rank({"hidden", hidden}, 2);
-  rule.rank({"weight", weight}, 2);
-  rule.shape({"weight", weight}, Shape{weight.shape[0], hidden.shape[1]});
-  rule.mixed_types({{"hidden", hidden}, {"weight", weight}});
-  rule.index({"targets", view[Struct::kTargets]}, Shape{hidden.shape[0]});
+  rule.rank(Struct::kHidden, 2);
+  rule.rank(Struct::kWeight, 2);
+  rule.shape(Struct::kWeight, Shape{weight.shape[0], hidden.shape[1]});
+  rule.mixed_types({Struct::kHidden, Struct::kWeight});
+  rule.index(Struct::kTargets, Shape{hidden.shape[0]});
   check_inverse_tokens(loss, view, rule);
-  const auto check_vector = [&](const char* name, const Tensor& vector) {
-    rule.shape({name, vector}, Shape{weight.shape[0]});
-    rule.mixed_types({{"hidden", hidden}, {name, vector}});
+  const auto check_vector = [&](const Operand<Struct>& vector) {
+    rule.shape(vector, Shape{weight.shape[0]});
+    rule.mixed_types({Struct::kHidden, vector});
   };
-  if (loss.bias) check_vector("bias", view[Struct::kBias]);
-  if (loss.gain) check_vector("gain", view[Struct::kGain]);
+  if (loss.bias) check_vector(Struct::kBias);
+  if (loss.gain) check_vector(Struct::kGain);
 }
 
 template <typename Struct>
-void check_losses(const Struct&, const OperationView& view, int64_t tokens, ShapeRule& rule) {
-  rule.measure({"losses", view[Struct::kLosses]}, Shape{tokens});
-  rule.measure({"loss", view[Struct::kLoss]}, Shape{1});
+void check_losses(const Struct&, int64_t tokens, ShapeRule& rule) {
+  rule.measure(Struct::kLosses, Shape{tokens});
+  rule.measure(Struct::kLoss, Shape{1});
 }
 
 // Rows of these losses that carry loss.
@@ -130,37 +130,37 @@ double gradient_flops(const LinearCrossEntropyTrain& loss) {
 }
 
 std::string shape_error(const CrossEntropy& loss, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& logits = view[CrossEntropy::kLogits];
-  rule.rank({"logits", logits}, 2);
-  rule.same_type({{"logits", logits}});
-  rule.index({"targets", view[CrossEntropy::kTargets]}, Shape{logits.shape[0]});
+  rule.rank(CrossEntropy::kLogits, 2);
+  rule.same_type({CrossEntropy::kLogits});
+  rule.index(CrossEntropy::kTargets, Shape{logits.shape[0]});
   check_inverse_tokens(loss, view, rule);
-  check_losses(loss, view, logits.shape[0], rule);
+  check_losses(loss, logits.shape[0], rule);
   return rule.error();
 }
 
 std::string shape_error(const CrossEntropyGrad& grad, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& logits = view[CrossEntropyGrad::kLogits];
-  rule.rank({"logits", logits}, 2);
-  rule.index({"targets", view[CrossEntropyGrad::kTargets]}, Shape{logits.shape[0]});
+  rule.rank(CrossEntropyGrad::kLogits, 2);
+  rule.index(CrossEntropyGrad::kTargets, Shape{logits.shape[0]});
   check_inverse_tokens(grad, view, rule);
-  rule.shape({"dlogits", view[CrossEntropyGrad::kDLogits]}, logits.shape);
-  rule.mixed_types({{"logits", logits}, {"dlogits", view[CrossEntropyGrad::kDLogits]}});
+  rule.shape(CrossEntropyGrad::kDLogits, logits.shape);
+  rule.mixed_types({CrossEntropyGrad::kLogits, CrossEntropyGrad::kDLogits});
   return rule.error();
 }
 
 std::string shape_error(const LinearCrossEntropy& loss, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   check_logits(loss, rule);
   check_linear_reads(loss, view, rule);
-  check_losses(loss, view, view[LinearCrossEntropy::kHidden].shape[0], rule);
+  check_losses(loss, view[LinearCrossEntropy::kHidden].shape[0], rule);
   return rule.error();
 }
 
 std::string shape_error(const LinearCrossEntropyTrain& loss, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   check_logits(loss, rule);
   rule.require(!loss.accumulate || loss.weight_gradient,
                "accumulates a weight gradient that it does not make");
@@ -170,24 +170,20 @@ std::string shape_error(const LinearCrossEntropyTrain& loss, const OperationView
   rule.require(loss.gain || !loss.gain_gradient, "makes the gradient of a gain that it has not");
   check_linear_reads(loss, view, rule);
   const Tensor& hidden = view[LinearCrossEntropyTrain::kHidden];
-  check_losses(loss, view, hidden.shape[0], rule);
-  rule.shape({"dhidden", view[LinearCrossEntropyTrain::kDHidden]}, hidden.shape);
-  rule.mixed_types({{"hidden", hidden}, {"dhidden", view[LinearCrossEntropyTrain::kDHidden]}});
+  check_losses(loss, hidden.shape[0], rule);
+  rule.shape(LinearCrossEntropyTrain::kDHidden, hidden.shape);
+  rule.mixed_types({LinearCrossEntropyTrain::kHidden, LinearCrossEntropyTrain::kDHidden});
   if (loss.weight_gradient) {
-    const Tensor& dweight = view[LinearCrossEntropyTrain::kDWeight];
-    rule.shape({"dweight", dweight}, view[LinearCrossEntropyTrain::kWeight].shape);
-    rule.mixed_types({{"hidden", hidden}, {"dweight", dweight}});
+    rule.shape(LinearCrossEntropyTrain::kDWeight, view[LinearCrossEntropyTrain::kWeight].shape);
+    rule.mixed_types({LinearCrossEntropyTrain::kHidden, LinearCrossEntropyTrain::kDWeight});
   }
-  const auto check_vector = [&](const char* name, const Tensor& gradient, const Tensor& vector) {
-    rule.shape({name, gradient}, vector.shape);
-    rule.mixed_types({{"hidden", hidden}, {name, gradient}});
+  using Loss = LinearCrossEntropyTrain;
+  const auto check_vector = [&](const Operand<Loss>& gradient, const Operand<Loss>& vector) {
+    rule.shape(gradient, view[vector].shape);
+    rule.mixed_types({Loss::kHidden, gradient});
   };
-  if (loss.bias && loss.bias_gradient)
-    check_vector("dbias", view[LinearCrossEntropyTrain::kDBias],
-                 view[LinearCrossEntropyTrain::kBias]);
-  if (loss.gain && loss.gain_gradient)
-    check_vector("dgain", view[LinearCrossEntropyTrain::kDGain],
-                 view[LinearCrossEntropyTrain::kGain]);
+  if (loss.bias && loss.bias_gradient) check_vector(Loss::kDBias, Loss::kBias);
+  if (loss.gain && loss.gain_gradient) check_vector(Loss::kDGain, Loss::kGain);
   return rule.error();
 }
 

@@ -17,29 +17,29 @@ constexpr double kPairFlops = 24;
 template <typename Struct>
 Shape require_pairs(const Struct& dpo, const OperationView& view, ShapeRule& rule) {
   const Tensor& policy = view[Struct::kPolicy];
-  rule.rank({"policy", policy}, 1);
-  rule.measure({"policy", policy}, policy.shape);
+  rule.rank(Struct::kPolicy, 1);
+  rule.measure(Struct::kPolicy, policy.shape);
   rule.require(policy.shape.elements() % 2 == 0, "has an odd number of segments");
-  rule.measure({"reference", view[Struct::kReference]}, policy.shape);
-  rule.index({"bounds", view[Struct::kBounds]}, Shape{policy.shape.elements(), 2});
-  rule.measure({"inverse_pairs", view[Struct::kInversePairs]}, Shape{1});
+  rule.measure(Struct::kReference, policy.shape);
+  rule.index(Struct::kBounds, Shape{policy.shape.elements(), 2});
+  rule.measure(Struct::kInversePairs, Shape{1});
   rule.require(std::isfinite(dpo.beta) && dpo.beta >= 0.0F,
                "has a beta that is negative or not finite");
   return policy.shape;
 }
 
 std::string shape_error(const Dpo& dpo, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   require_pairs(dpo, view, rule);
-  rule.measure({"measures", view[Dpo::kMeasures]}, Shape{kPreferenceMeasureCount});
-  rule.measure({"loss", view[Dpo::kLoss]}, Shape{1});
+  rule.measure(Dpo::kMeasures, Shape{kPreferenceMeasureCount});
+  rule.measure(Dpo::kLoss, Shape{1});
   return rule.error();
 }
 
 std::string shape_error(const DpoGrad& grad, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Shape segments = require_pairs(grad, view, rule);
-  rule.measure({"dpolicy", view[DpoGrad::kDPolicy]}, segments);
+  rule.measure(DpoGrad::kDPolicy, segments);
   return rule.error();
 }
 

@@ -12,79 +12,78 @@ namespace snug::program {
 namespace {
 
 std::string shape_error(const Add&, const OperationView& view) {
-  ShapeRule rule;
-  rule.shape({"b", view[Add::kB]}, view[Add::kA].shape);
-  rule.shape({"c", view[Add::kC]}, view[Add::kA].shape);
-  rule.mixed_types({{"a", view[Add::kA]}, {"b", view[Add::kB]}, {"c", view[Add::kC]}});
+  ShapeRule rule(view);
+  rule.shape(Add::kB, view[Add::kA].shape);
+  rule.shape(Add::kC, view[Add::kA].shape);
+  rule.mixed_types({Add::kA, Add::kB, Add::kC});
   return rule.error();
 }
 
 std::string shape_error(const Accumulate& accumulate, const OperationView& view) {
-  ShapeRule rule;
-  rule.shape({"y", view[Accumulate::kY]}, view[Accumulate::kX].shape);
-  rule.mixed_types({{"x", view[Accumulate::kX]}, {"y", view[Accumulate::kY]}});
+  ShapeRule rule(view);
+  rule.shape(Accumulate::kY, view[Accumulate::kX].shape);
+  rule.mixed_types({Accumulate::kX, Accumulate::kY});
   if (accumulate.stochastic) {
-    rule.index({"random", view[Accumulate::kRandom]}, Shape{2});
-    rule.type({"y", view[Accumulate::kY]}, DType::bf16);
+    rule.index(Accumulate::kRandom, Shape{2});
+    rule.type(Accumulate::kY, DType::bf16);
   }
   return rule.error();
 }
 
 std::string shape_error(const AddBias&, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& x = view[AddBias::kX];
-  rule.rank({"x", x}, 2);
-  rule.shape({"bias", view[AddBias::kBias]}, Shape{x.shape[1]});
-  rule.shape({"y", view[AddBias::kY]}, x.shape);
-  rule.mixed_types({{"x", x}, {"bias", view[AddBias::kBias]}, {"y", view[AddBias::kY]}});
+  rule.rank(AddBias::kX, 2);
+  rule.shape(AddBias::kBias, Shape{x.shape[1]});
+  rule.shape(AddBias::kY, x.shape);
+  rule.mixed_types({AddBias::kX, AddBias::kBias, AddBias::kY});
   return rule.error();
 }
 
 std::string shape_error(const SumRows&, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& x = view[SumRows::kX];
-  const Tensor& y = view[SumRows::kY];
-  rule.rank({"x", x}, 2);
-  rule.shape({"y", y}, Shape{x.shape[1]});
-  rule.mixed_types({{"x", x}, {"y", y}});
+  rule.rank(SumRows::kX, 2);
+  rule.shape(SumRows::kY, Shape{x.shape[1]});
+  rule.mixed_types({SumRows::kX, SumRows::kY});
   return rule.error();
 }
 
 std::string shape_error(const Scale& scale, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   rule.require(std::isfinite(scale.factor), "has a factor that is not finite");
   const Tensor& x = view[Scale::kX];
-  rule.rank({"x", x}, 2);
-  rule.shape({"y", view[Scale::kY]}, x.shape);
-  rule.mixed_types({{"x", x}, {"y", view[Scale::kY]}});
+  rule.rank(Scale::kX, 2);
+  rule.shape(Scale::kY, x.shape);
+  rule.mixed_types({Scale::kX, Scale::kY});
   return rule.error();
 }
 
 std::string shape_error(const Dropout& dropout, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   rule.require(dropout.probability >= 0.0F && dropout.probability < 1.0F,
                "has a probability outside [0, 1)");
   rule.require(dropout.row_length > 0, "has a row_length that is not positive");
   const Tensor& x = view[Dropout::kX];
-  rule.rank({"x", x}, 2);
-  rule.index({"random", view[Dropout::kRandom]}, Shape{2});
-  rule.shape({"y", view[Dropout::kY]}, x.shape);
-  rule.same_type({{"x", x}, {"y", view[Dropout::kY]}});
+  rule.rank(Dropout::kX, 2);
+  rule.index(Dropout::kRandom, Shape{2});
+  rule.shape(Dropout::kY, x.shape);
+  rule.same_type({Dropout::kX, Dropout::kY});
   return rule.error();
 }
 
 std::string shape_error(const Cast&, const OperationView& view) {
-  ShapeRule rule;
-  rule.shape({"y", view[Cast::kY]}, view[Cast::kX].shape);
+  ShapeRule rule(view);
+  rule.shape(Cast::kY, view[Cast::kX].shape);
   rule.require(is_float(view[Cast::kX].dtype) && is_float(view[Cast::kY].dtype),
                "casts an element type that is not floating point");
   return rule.error();
 }
 
 std::string shape_error(const Zeros&, const OperationView& view) {
-  ShapeRule rule;
-  rule.rank({"y", view[Zeros::kY]}, 2);
-  rule.same_type({{"y", view[Zeros::kY]}});
+  ShapeRule rule(view);
+  rule.rank(Zeros::kY, 2);
+  rule.same_type({Zeros::kY});
   return rule.error();
 }
 

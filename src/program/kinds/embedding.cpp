@@ -17,27 +17,27 @@ int64_t width_of(const Struct& kind, const Tensor& table) {
 }
 
 std::string shape_error(const Embedding& embedding, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& table = view[Embedding::kTable];
   const Tensor& ids = view[Embedding::kIds];
-  rule.rank({"table", table}, 2);
-  rule.rank({"ids", ids}, 1);
-  rule.index({"ids", ids}, Shape{ids.shape[0]});
-  rule.shape({"y", view[Embedding::kY]}, Shape{ids.shape[0], width_of(embedding, table)});
-  rule.mixed_types({{"table", table}, {"y", view[Embedding::kY]}});
+  rule.rank(Embedding::kTable, 2);
+  rule.rank(Embedding::kIds, 1);
+  rule.index(Embedding::kIds, Shape{ids.shape[0]});
+  rule.shape(Embedding::kY, Shape{ids.shape[0], width_of(embedding, table)});
+  rule.mixed_types({Embedding::kTable, Embedding::kY});
   return rule.error();
 }
 
 std::string shape_error(const EmbeddingGrad& grad, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& dy = view[EmbeddingGrad::kDY];
   const Tensor& dtable = view[EmbeddingGrad::kDTable];
-  rule.rank({"dy", dy}, 2);
-  rule.index({"ids", view[EmbeddingGrad::kIds]}, Shape{dy.shape[0]});
-  rule.rank({"dtable", dtable}, 2);
-  rule.shape({"dtable", dtable}, grad.transposed ? Shape{dy.shape[1], dtable.shape[1]}
-                                                 : Shape{dtable.shape[0], dy.shape[1]});
-  rule.mixed_types({{"dy", dy}, {"dtable", dtable}});
+  rule.rank(EmbeddingGrad::kDY, 2);
+  rule.index(EmbeddingGrad::kIds, Shape{dy.shape[0]});
+  rule.rank(EmbeddingGrad::kDTable, 2);
+  rule.shape(EmbeddingGrad::kDTable, grad.transposed ? Shape{dy.shape[1], dtable.shape[1]}
+                                                     : Shape{dtable.shape[0], dy.shape[1]});
+  rule.mixed_types({EmbeddingGrad::kDY, EmbeddingGrad::kDTable});
   return rule.error();
 }
 

@@ -9,51 +9,51 @@ namespace snug::program {
 namespace {
 
 // Of rows of experts, a bias for each and the bounds of all.
-void require_biases(const Tensor& rows, const Tensor& bias, const Tensor& bounds, ShapeRule& rule) {
-  rule.rank({"rows", rows}, 2);
-  rule.rank({"bias", bias}, 2);
-  rule.shape({"bias", bias}, Shape{bias.shape.rows(), rows.shape.columns()});
-  rule.require(bias.shape.rows() > 0, "has no experts");
-  rule.index({"bounds", bounds}, Shape{bias.shape.rows(), 2});
-  rule.mixed_types({{"rows", rows}, {"bias", bias}});
+template <typename Struct>
+void require_biases(const Operand<Struct>& rows, const Operand<Struct>& bias,
+                    const OperationView& view, ShapeRule& rule) {
+  const Shape& shape = view[bias].shape;
+  rule.rank(rows, 2);
+  rule.rank(bias, 2);
+  rule.shape(bias, Shape{shape.rows(), view[rows].shape.columns()});
+  rule.require(shape.rows() > 0, "has no experts");
+  rule.index(Struct::kBounds, Shape{shape.rows(), 2});
+  rule.mixed_types({rows, bias});
 }
 
 // Of the weights of so many rows.
-void require_weights(const Tensor& rows, const Tensor& weights, const Tensor& places,
-                     ShapeRule& rule) {
-  rule.rank({"places", places}, 2);
-  rule.index({"places", places}, places.shape);
-  rule.require(places.shape.elements() == rows.shape.rows(), "has places for other rows");
-  rule.measure({"weights", weights}, places.shape);
-  rule.mixed_types({{"rows", rows}, {"weights", weights}});
+template <typename Struct>
+void require_weights(const Operand<Struct>& rows, const Operand<Struct>& weights,
+                     const OperationView& view, ShapeRule& rule) {
+  const Shape& places = view[Struct::kPlaces].shape;
+  rule.rank(Struct::kPlaces, 2);
+  rule.index(Struct::kPlaces, places);
+  rule.require(places.elements() == view[rows].shape.rows(), "has places for other rows");
+  rule.measure(weights, places);
+  rule.mixed_types({rows, weights});
 }
 
 std::string shape_error(const AddExpertBias& add, const OperationView& view) {
-  ShapeRule rule;
-  const Tensor& x = view[AddExpertBias::kX];
-  require_biases(x, view[AddExpertBias::kBias], view[AddExpertBias::kBounds], rule);
-  if (add.weighted)
-    require_weights(x, view[AddExpertBias::kWeights], view[AddExpertBias::kPlaces], rule);
-  rule.shape({"y", view[AddExpertBias::kY]}, x.shape);
-  rule.mixed_types({{"x", x}, {"y", view[AddExpertBias::kY]}});
+  ShapeRule rule(view);
+  require_biases(AddExpertBias::kX, AddExpertBias::kBias, view, rule);
+  if (add.weighted) require_weights(AddExpertBias::kX, AddExpertBias::kWeights, view, rule);
+  rule.shape(AddExpertBias::kY, view[AddExpertBias::kX].shape);
+  rule.mixed_types({AddExpertBias::kX, AddExpertBias::kY});
   return rule.error();
 }
 
 std::string shape_error(const ExpertBiasGrad& grad, const OperationView& view) {
-  ShapeRule rule;
-  const Tensor& dy = view[ExpertBiasGrad::kDY];
-  require_biases(dy, view[ExpertBiasGrad::kDBias], view[ExpertBiasGrad::kBounds], rule);
-  if (grad.weighted)
-    require_weights(dy, view[ExpertBiasGrad::kWeights], view[ExpertBiasGrad::kPlaces], rule);
+  ShapeRule rule(view);
+  require_biases(ExpertBiasGrad::kDY, ExpertBiasGrad::kDBias, view, rule);
+  if (grad.weighted) require_weights(ExpertBiasGrad::kDY, ExpertBiasGrad::kWeights, view, rule);
   return rule.error();
 }
 
 std::string shape_error(const ExpertBiasWeightsGrad&, const OperationView& view) {
   using Grad = ExpertBiasWeightsGrad;
-  ShapeRule rule;
-  const Tensor& dy = view[Grad::kDY];
-  require_biases(dy, view[Grad::kBias], view[Grad::kBounds], rule);
-  require_weights(dy, view[Grad::kDWeights], view[Grad::kPlaces], rule);
+  ShapeRule rule(view);
+  require_biases(Grad::kDY, Grad::kBias, view, rule);
+  require_weights(Grad::kDY, Grad::kDWeights, view, rule);
   return rule.error();
 }
 

@@ -9,59 +9,61 @@ namespace snug::program {
 namespace {
 
 // Of one operand with a row for each token, and one with a row for each place.
-void require_places(const Tensor& tokens, const Tensor& rows, const Tensor& places,
-                    ShapeRule& rule) {
-  rule.rank({"places", places}, 2);
-  rule.index({"places", places}, places.shape);
-  rule.rank({"the side of tokens", tokens}, 2);
-  rule.rank({"the side of experts", rows}, 2);
-  const int64_t columns = tokens.shape.columns();
-  rule.shape({"the side of tokens", tokens}, Shape{places.shape.rows(), columns});
-  rule.shape({"the side of experts", rows}, Shape{places.shape.elements(), columns});
-  rule.mixed_types({{"the side of tokens", tokens}, {"the side of experts", rows}});
+template <typename Struct>
+void require_places(const Operand<Struct>& tokens, const Operand<Struct>& rows,
+                    const OperationView& view, ShapeRule& rule) {
+  const Shape& places = view[Struct::kPlaces].shape;
+  rule.rank(Struct::kPlaces, 2);
+  rule.index(Struct::kPlaces, places);
+  rule.rank(tokens, 2);
+  rule.rank(rows, 2);
+  const int64_t columns = view[tokens].shape.columns();
+  rule.shape(tokens, Shape{places.rows(), columns});
+  rule.shape(rows, Shape{places.elements(), columns});
+  rule.mixed_types({tokens, rows});
 }
 
 std::string shape_error(const Permute&, const OperationView& view) {
-  ShapeRule rule;
-  require_places(view[Permute::kX], view[Permute::kY], view[Permute::kPlaces], rule);
+  ShapeRule rule(view);
+  require_places(Permute::kX, Permute::kY, view, rule);
   return rule.error();
 }
 
 std::string shape_error(const Combine&, const OperationView& view) {
-  ShapeRule rule;
-  require_places(view[Combine::kY], view[Combine::kX], view[Combine::kPlaces], rule);
+  ShapeRule rule(view);
+  require_places(Combine::kY, Combine::kX, view, rule);
   return rule.error();
 }
 
 // Rows of x, and the measure and the place that each has.
-void require_weighted(const Tensor& x, const ShapeRule::NamedTensor& weights, const Tensor& places,
-                      ShapeRule& rule) {
-  rule.rank({"places", places}, 2);
-  rule.index({"places", places}, places.shape);
-  rule.measure(weights, places.shape);
-  rule.rank({"x", x}, 2);
-  rule.shape({"x", x}, Shape{places.shape.elements(), x.shape.columns()});
-  rule.mixed_types({{"x", x}, weights});
+template <typename Struct>
+void require_weighted(const Operand<Struct>& weights, const OperationView& view, ShapeRule& rule) {
+  const Shape& places = view[Struct::kPlaces].shape;
+  rule.rank(Struct::kPlaces, 2);
+  rule.index(Struct::kPlaces, places);
+  rule.measure(weights, places);
+  rule.rank(Struct::kX, 2);
+  rule.shape(Struct::kX, Shape{places.elements(), view[Struct::kX].shape.columns()});
+  rule.mixed_types({Struct::kX, weights});
 }
 
 std::string shape_error(const ScaleRows&, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& x = view[ScaleRows::kX];
-  require_weighted(x, {"weights", view[ScaleRows::kWeights]}, view[ScaleRows::kPlaces], rule);
-  rule.shape({"y", view[ScaleRows::kY]}, x.shape);
-  rule.mixed_types({{"x", x}, {"y", view[ScaleRows::kY]}});
+  require_weighted(ScaleRows::kWeights, view, rule);
+  rule.shape(ScaleRows::kY, x.shape);
+  rule.mixed_types({ScaleRows::kX, ScaleRows::kY});
   return rule.error();
 }
 
 std::string shape_error(const ScaleRowsGrad&, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& x = view[ScaleRowsGrad::kX];
-  const Tensor& places = view[ScaleRowsGrad::kPlaces];
-  require_weighted(x, {"weights", view[ScaleRowsGrad::kWeights]}, places, rule);
-  require_weighted(x, {"dweights", view[ScaleRowsGrad::kDWeights]}, places, rule);
-  rule.shape({"dy", view[ScaleRowsGrad::kDY]}, x.shape);
-  rule.shape({"dx", view[ScaleRowsGrad::kDX]}, x.shape);
-  rule.mixed_types({{"x", x}, {"dy", view[ScaleRowsGrad::kDY]}, {"dx", view[ScaleRowsGrad::kDX]}});
+  require_weighted(ScaleRowsGrad::kWeights, view, rule);
+  require_weighted(ScaleRowsGrad::kDWeights, view, rule);
+  rule.shape(ScaleRowsGrad::kDY, x.shape);
+  rule.shape(ScaleRowsGrad::kDX, x.shape);
+  rule.mixed_types({ScaleRowsGrad::kX, ScaleRowsGrad::kDY, ScaleRowsGrad::kDX});
   return rule.error();
 }
 

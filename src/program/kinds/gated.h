@@ -13,29 +13,25 @@ namespace snug::program {
 
 template <typename Gated>
 std::string gated_shape_error(const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& gate = view[Gated::kGate];
-  rule.rank({"gate", gate}, 2);
-  rule.shape({"up", view[Gated::kUp]}, gate.shape);
-  rule.shape({"y", view[Gated::kY]}, gate.shape);
-  rule.mixed_types({{"gate", gate}, {"up", view[Gated::kUp]}, {"y", view[Gated::kY]}});
+  rule.rank(Gated::kGate, 2);
+  rule.shape(Gated::kUp, gate.shape);
+  rule.shape(Gated::kY, gate.shape);
+  rule.mixed_types({Gated::kGate, Gated::kUp, Gated::kY});
   return rule.error();
 }
 
 template <typename Grad>
 std::string gated_grad_shape_error(const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& gate = view[Grad::kGate];
-  rule.rank({"gate", gate}, 2);
-  rule.shape({"dy", view[Grad::kDY]}, gate.shape);
-  rule.shape({"up", view[Grad::kUp]}, gate.shape);
-  rule.shape({"dgate", view[Grad::kDGate]}, gate.shape);
-  rule.shape({"dup", view[Grad::kDUp]}, gate.shape);
-  rule.mixed_types({{"gate", gate},
-                    {"dy", view[Grad::kDY]},
-                    {"up", view[Grad::kUp]},
-                    {"dgate", view[Grad::kDGate]},
-                    {"dup", view[Grad::kDUp]}});
+  rule.rank(Grad::kGate, 2);
+  rule.shape(Grad::kDY, gate.shape);
+  rule.shape(Grad::kUp, gate.shape);
+  rule.shape(Grad::kDGate, gate.shape);
+  rule.shape(Grad::kDUp, gate.shape);
+  rule.mixed_types({Grad::kGate, Grad::kDY, Grad::kUp, Grad::kDGate, Grad::kDUp});
   return rule.error();
 }
 

@@ -9,21 +9,21 @@ namespace snug::program {
 namespace {
 
 std::string shape_error(const Gelu&, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& x = view[Gelu::kX];
-  rule.rank({"x", x}, 2);
-  rule.shape({"y", view[Gelu::kY]}, x.shape);
-  rule.mixed_types({{"x", x}, {"y", view[Gelu::kY]}});
+  rule.rank(Gelu::kX, 2);
+  rule.shape(Gelu::kY, x.shape);
+  rule.mixed_types({Gelu::kX, Gelu::kY});
   return rule.error();
 }
 
 std::string shape_error(const GeluGrad&, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& x = view[GeluGrad::kX];
-  rule.rank({"x", x}, 2);
-  rule.shape({"dy", view[GeluGrad::kDY]}, x.shape);
-  rule.shape({"dx", view[GeluGrad::kDX]}, x.shape);
-  rule.mixed_types({{"x", x}, {"dy", view[GeluGrad::kDY]}, {"dx", view[GeluGrad::kDX]}});
+  rule.rank(GeluGrad::kX, 2);
+  rule.shape(GeluGrad::kDY, x.shape);
+  rule.shape(GeluGrad::kDX, x.shape);
+  rule.mixed_types({GeluGrad::kX, GeluGrad::kDY, GeluGrad::kDX});
   return rule.error();
 }
 

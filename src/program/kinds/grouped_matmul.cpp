@@ -18,39 +18,39 @@ int64_t size_of(const Tensor& tensor, int axis) {
 }
 
 std::string shape_error(const GroupedMatmul& grouped, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& a = view[GroupedMatmul::kA];
   const Tensor& b = view[GroupedMatmul::kB];
   const Tensor& c = view[GroupedMatmul::kC];
   rule.require(grouped.block_rows >= 0, "has a negative block_rows");
-  rule.rank({"a", a}, 2);
-  rule.rank({"b", b}, 3);
-  rule.rank({"c", c}, 2);
+  rule.rank(GroupedMatmul::kA, 2);
+  rule.rank(GroupedMatmul::kB, 3);
+  rule.rank(GroupedMatmul::kC, 2);
   const int64_t experts = size_of(b, 0);
   const int64_t k = size_of(a, 1);
   const int64_t n = size_of(c, 1);
-  rule.shape({"b", b}, grouped.transpose_b ? Shape{experts, n, k} : Shape{experts, k, n});
-  rule.shape({"c", c}, Shape{size_of(a, 0), n});
-  rule.index({"bounds", view[GroupedMatmul::kBounds]}, Shape{experts, 2});
-  rule.mixed_types({{"a", a}, {"b", b}, {"c", c}});
+  rule.shape(GroupedMatmul::kB, grouped.transpose_b ? Shape{experts, n, k} : Shape{experts, k, n});
+  rule.shape(GroupedMatmul::kC, Shape{size_of(a, 0), n});
+  rule.index(GroupedMatmul::kBounds, Shape{experts, 2});
+  rule.mixed_types({GroupedMatmul::kA, GroupedMatmul::kB, GroupedMatmul::kC});
   return rule.error();
 }
 
 std::string shape_error(const GroupedMatmulGrad& grad, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& a = view[GroupedMatmulGrad::kA];
   const Tensor& b = view[GroupedMatmulGrad::kB];
   const Tensor& c = view[GroupedMatmulGrad::kC];
   rule.require(grad.block_rows >= 0, "has a negative block_rows");
   rule.require(grad.sum_rows >= 0, "has a negative sum_rows");
-  rule.rank({"a", a}, 2);
-  rule.rank({"b", b}, 2);
-  rule.rank({"c", c}, 3);
+  rule.rank(GroupedMatmulGrad::kA, 2);
+  rule.rank(GroupedMatmulGrad::kB, 2);
+  rule.rank(GroupedMatmulGrad::kC, 3);
   const int64_t experts = size_of(c, 0);
-  rule.shape({"b", b}, Shape{size_of(a, 0), size_of(b, 1)});
-  rule.shape({"c", c}, Shape{experts, size_of(a, 1), size_of(b, 1)});
-  rule.index({"bounds", view[GroupedMatmulGrad::kBounds]}, Shape{experts, 2});
-  rule.mixed_types({{"a", a}, {"b", b}, {"c", c}});
+  rule.shape(GroupedMatmulGrad::kB, Shape{size_of(a, 0), size_of(b, 1)});
+  rule.shape(GroupedMatmulGrad::kC, Shape{experts, size_of(a, 1), size_of(b, 1)});
+  rule.index(GroupedMatmulGrad::kBounds, Shape{experts, 2});
+  rule.mixed_types({GroupedMatmulGrad::kA, GroupedMatmulGrad::kB, GroupedMatmulGrad::kC});
   return rule.error();
 }
 

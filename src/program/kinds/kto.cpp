@@ -18,11 +18,11 @@ constexpr double kOtherFlops = 2;
 template <typename Struct>
 Shape require_labels(const Struct&, const OperationView& view, ShapeRule& rule) {
   const Tensor& policy = view[Struct::kPolicy];
-  rule.rank({"policy", policy}, 1);
-  rule.measure({"policy", policy}, policy.shape);
+  rule.rank(Struct::kPolicy, 1);
+  rule.measure(Struct::kPolicy, policy.shape);
   rule.require(policy.shape.elements() % 2 == 0, "has an odd number of segments");
-  rule.measure({"reference", view[Struct::kReference]}, policy.shape);
-  rule.index({"labels", view[Struct::kLabels]}, Shape{policy.shape.elements() / 2});
+  rule.measure(Struct::kReference, policy.shape);
+  rule.index(Struct::kLabels, Shape{policy.shape.elements() / 2});
   return policy.shape;
 }
 
@@ -31,8 +31,8 @@ bool is_amount(float value) { return std::isfinite(value) && value >= 0.0F; }
 template <typename Struct>
 Shape require_examples(const Struct& kto, const OperationView& view, ShapeRule& rule) {
   const Shape segments = require_labels(kto, view, rule);
-  rule.measure({"kl_sums", view[Struct::kKlSums]}, Shape{2});
-  rule.measure({"inverse_pairs", view[Struct::kInversePairs]}, Shape{1});
+  rule.measure(Struct::kKlSums, Shape{2});
+  rule.measure(Struct::kInversePairs, Shape{1});
   rule.require(is_amount(kto.beta), "has a beta that is negative or not finite");
   rule.require(is_amount(kto.desirable_weight) && is_amount(kto.undesirable_weight),
                "has a weight that is negative or not finite");
@@ -40,26 +40,26 @@ Shape require_examples(const Struct& kto, const OperationView& view, ShapeRule& 
 }
 
 std::string shape_error(const KlEstimate& estimate, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   require_labels(estimate, view, rule);
-  rule.measure({"sums", view[KlEstimate::kSums]}, Shape{2});
+  rule.measure(KlEstimate::kSums, Shape{2});
   return rule.error();
 }
 
 std::string shape_error(const Kto& kto, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   require_examples(kto, view, rule);
-  rule.measure({"inverse_desirable", view[Kto::kInverseDesirable]}, Shape{1});
-  rule.measure({"inverse_undesirable", view[Kto::kInverseUndesirable]}, Shape{1});
-  rule.measure({"measures", view[Kto::kMeasures]}, Shape{kLabelMeasureCount});
-  rule.measure({"loss", view[Kto::kLoss]}, Shape{1});
+  rule.measure(Kto::kInverseDesirable, Shape{1});
+  rule.measure(Kto::kInverseUndesirable, Shape{1});
+  rule.measure(Kto::kMeasures, Shape{kLabelMeasureCount});
+  rule.measure(Kto::kLoss, Shape{1});
   return rule.error();
 }
 
 std::string shape_error(const KtoGrad& grad, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Shape segments = require_examples(grad, view, rule);
-  rule.measure({"dpolicy", view[KtoGrad::kDPolicy]}, segments);
+  rule.measure(KtoGrad::kDPolicy, segments);
   return rule.error();
 }
 

@@ -9,41 +9,38 @@ namespace snug::program {
 namespace {
 
 std::string shape_error(const LayerNorm& norm, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   rule.require(norm.epsilon >= 0.0F, "has a negative epsilon");
   const Tensor& x = view[LayerNorm::kX];
-  rule.rank({"x", x}, 2);
-  rule.shape({"w", view[LayerNorm::kW]}, Shape{x.shape[1]});
-  rule.shape({"y", view[LayerNorm::kY]}, x.shape);
-  rule.mixed_types({{"x", x}, {"w", view[LayerNorm::kW]}, {"y", view[LayerNorm::kY]}});
+  rule.rank(LayerNorm::kX, 2);
+  rule.shape(LayerNorm::kW, Shape{x.shape[1]});
+  rule.shape(LayerNorm::kY, x.shape);
+  rule.mixed_types({LayerNorm::kX, LayerNorm::kW, LayerNorm::kY});
   if (norm.bias) {
-    rule.shape({"bias", view[LayerNorm::kBias]}, Shape{x.shape[1]});
-    rule.mixed_types({{"x", x}, {"bias", view[LayerNorm::kBias]}});
+    rule.shape(LayerNorm::kBias, Shape{x.shape[1]});
+    rule.mixed_types({LayerNorm::kX, LayerNorm::kBias});
   }
   return rule.error();
 }
 
 std::string shape_error(const LayerNormGrad& norm, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   rule.require(norm.epsilon >= 0.0F, "has a negative epsilon");
   rule.require(!norm.accumulate || norm.weight_gradient,
                "accumulates a weight gradient that it does not make");
-  const Tensor& dy = view[LayerNormGrad::kDY];
   const Tensor& x = view[LayerNormGrad::kX];
-  rule.rank({"x", x}, 2);
-  rule.shape({"dy", dy}, x.shape);
-  rule.shape({"w", view[LayerNormGrad::kW]}, Shape{x.shape[1]});
-  rule.shape({"dx", view[LayerNormGrad::kDX]}, x.shape);
-  rule.mixed_types(
-      {{"x", x}, {"dy", dy}, {"w", view[LayerNormGrad::kW]}, {"dx", view[LayerNormGrad::kDX]}});
+  rule.rank(LayerNormGrad::kX, 2);
+  rule.shape(LayerNormGrad::kDY, x.shape);
+  rule.shape(LayerNormGrad::kW, Shape{x.shape[1]});
+  rule.shape(LayerNormGrad::kDX, x.shape);
+  rule.mixed_types({LayerNormGrad::kX, LayerNormGrad::kDY, LayerNormGrad::kW, LayerNormGrad::kDX});
   if (norm.addend) {
-    rule.shape({"addend", view[LayerNormGrad::kAddend]}, x.shape);
-    rule.mixed_types({{"x", x}, {"addend", view[LayerNormGrad::kAddend]}});
+    rule.shape(LayerNormGrad::kAddend, x.shape);
+    rule.mixed_types({LayerNormGrad::kX, LayerNormGrad::kAddend});
   }
   if (norm.weight_gradient) {
-    const Tensor& dw = view[LayerNormGrad::kDW];
-    rule.shape({"dw", dw}, Shape{x.shape[1]});
-    rule.mixed_types({{"x", x}, {"dw", dw}});
+    rule.shape(LayerNormGrad::kDW, Shape{x.shape[1]});
+    rule.mixed_types({LayerNormGrad::kX, LayerNormGrad::kDW});
   }
   return rule.error();
 }

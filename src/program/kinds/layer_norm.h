@@ -42,7 +42,8 @@ struct LayerNormGrad {
   static constexpr auto kDY = read<LayerNormGrad>(0, "dy");
   static constexpr auto kX = read<LayerNormGrad>(1, "x");
   static constexpr auto kW = read<LayerNormGrad>(2, "w");
-  static constexpr auto kAddend = read<LayerNormGrad>(3, "addend", &LayerNormGrad::addend);
+  static constexpr auto kAddend =
+      read<LayerNormGrad>(3, kAddendOperand.text, &LayerNormGrad::addend);
   static constexpr auto kDX = write<LayerNormGrad>(4, "dx");
   static constexpr auto kDW = write_or_update<LayerNormGrad>(5, "dw", &LayerNormGrad::accumulate,
                                                              &LayerNormGrad::weight_gradient);

@@ -8,11 +8,11 @@ namespace snug::program {
 namespace {
 
 std::string shape_error(const Lion& lion, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   check_betas(rule, lion);
   rule.require(lion.weight_decay >= 0.0F, "has a negative weight_decay");
   check_step(rule, lion, view);
-  rule.measure({"momentum", view[Lion::kMomentum]}, view[Lion::kWeight].shape);
+  rule.measure(Lion::kMomentum, view[Lion::kWeight].shape);
   check_master(rule, lion, view);
   return rule.error();
 }

@@ -24,10 +24,10 @@ struct Lion {
   static constexpr auto kFields = std::tuple{
       Field{"beta1", &Lion::beta1}, Field{"beta2", &Lion::beta2},
       Field{"weight_decay", &Lion::weight_decay}, Field{"has_master", &Lion::has_master}};
-  static constexpr auto kGradient = read<Lion>(0, "gradient");
-  static constexpr auto kFactor = read<Lion>(1, "factor");
+  static constexpr auto kGradient = read<Lion>(0, kGradientOperand.text);
+  static constexpr auto kFactor = read<Lion>(1, kFactorOperand.text);
   static constexpr auto kLearningRate = read<Lion>(2, "learning_rate");
-  static constexpr auto kWeight = update<Lion>(3, "weight");
+  static constexpr auto kWeight = update<Lion>(3, kWeightOperand.text);
   static constexpr auto kMomentum = update<Lion>(4, "momentum");
   static constexpr auto kMaster = update<Lion>(5, "master", &Lion::has_master);
   static constexpr std::array kOperands{kGradient, kFactor,   kLearningRate,

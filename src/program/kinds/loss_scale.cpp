@@ -13,28 +13,28 @@ namespace {
 constexpr int64_t kMostCounted = int64_t{1} << 24;
 
 std::string shape_error(const ScaleBy&, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& x = view[ScaleBy::kX];
-  rule.rank({"x", x}, 1);
-  rule.measure({"x", x}, x.shape);
-  rule.measure({"scale", view[ScaleBy::kScale]}, Shape{1});
-  rule.measure({"y", view[ScaleBy::kY]}, x.shape);
+  rule.rank(ScaleBy::kX, 1);
+  rule.measure(ScaleBy::kX, x.shape);
+  rule.measure(ScaleBy::kScale, Shape{1});
+  rule.measure(ScaleBy::kY, x.shape);
   return rule.error();
 }
 
 std::string shape_error(const ScaledClipFactor& clip, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   rule.require(clip.max_norm >= 0.0F, "has a negative max_norm");
   rule.require(clip.window >= 0 && clip.window <= kMostCounted, "has a window out of range");
   rule.require(clip.hysteresis >= 1 && clip.hysteresis <= kMostCounted,
                "has a hysteresis out of range");
   rule.require(std::isfinite(clip.least) && clip.least >= 0.0F,
                "has a least scale that is negative or not finite");
-  rule.measure({"scaled_norm", view[ScaledClipFactor::kScaledNorm]}, Shape{1});
-  rule.measure({"norm", view[ScaledClipFactor::kNorm]}, Shape{1});
-  rule.measure({"factor", view[ScaledClipFactor::kFactor]}, Shape{1});
-  rule.measure({"scale", view[ScaledClipFactor::kScale]}, Shape{1});
-  rule.measure({"counts", view[ScaledClipFactor::kCounts]}, Shape{kLossScaleCounts});
+  rule.measure(ScaledClipFactor::kScaledNorm, Shape{1});
+  rule.measure(ScaledClipFactor::kNorm, Shape{1});
+  rule.measure(ScaledClipFactor::kFactor, Shape{1});
+  rule.measure(ScaledClipFactor::kScale, Shape{1});
+  rule.measure(ScaledClipFactor::kCounts, Shape{kLossScaleCounts});
   return rule.error();
 }
 

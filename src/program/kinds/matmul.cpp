@@ -21,13 +21,12 @@ int64_t inner_size(const Matmul& matmul, const Tensor& a) {
 void require_low_rank(const Matmul& matmul, const OperationView& view, const Shape& c,
                       ShapeRule& rule) {
   const Tensor& low_a = view[Matmul::kLowA];
-  const Tensor& low_b = view[Matmul::kLowB];
-  rule.rank({"low_a", low_a}, 2);
-  rule.rank({"low_b", low_b}, 2);
+  rule.rank(Matmul::kLowA, 2);
+  rule.rank(Matmul::kLowB, 2);
   const int64_t rank = low_a.shape.columns();
-  rule.shape({"low_a", low_a}, Shape{c[0], rank});
-  rule.shape({"low_b", low_b}, matmul.low_transpose_b ? Shape{c[1], rank} : Shape{rank, c[1]});
-  rule.mixed_types({{"a", view[Matmul::kA]}, {"low_a", low_a}, {"low_b", low_b}});
+  rule.shape(Matmul::kLowA, Shape{c[0], rank});
+  rule.shape(Matmul::kLowB, matmul.low_transpose_b ? Shape{c[1], rank} : Shape{rank, c[1]});
+  rule.mixed_types({Matmul::kA, Matmul::kLowA, Matmul::kLowB});
 }
 
 // The product that has this derivative: operands in their order, each as stored or transposed.
@@ -61,7 +60,7 @@ void differentiate_product(const Matmul& matmul, TensorId a, TensorId b, TensorI
 }
 
 std::string shape_error(const Matmul& matmul, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   rule.require(!(matmul.addend && matmul.accumulate),
                "has both addend and accumulate; the updated output is the addend");
   rule.require(!matmul.stochastic || matmul.accumulate,
@@ -77,21 +76,21 @@ std::string shape_error(const Matmul& matmul, const OperationView& view) {
   const Tensor& a = view[Matmul::kA];
   const Tensor& b = view[Matmul::kB];
   const Tensor& c = view[Matmul::kC];
-  rule.rank({"a", a}, 2);
-  rule.rank({"b", b}, 2);
+  rule.rank(Matmul::kA, 2);
+  rule.rank(Matmul::kB, 2);
   const int64_t m = a.shape[matmul.transpose_a ? 1 : 0];
   const int64_t k = inner_size(matmul, a);
   const int64_t n = b.shape[matmul.transpose_b ? 0 : 1];
-  rule.shape({"b", b}, matmul.transpose_b ? Shape{n, k} : Shape{k, n});
-  rule.shape({"c", c}, Shape{m, n});
-  rule.mixed_types({{"a", a}, {"b", b}, {"c", c}});
+  rule.shape(Matmul::kB, matmul.transpose_b ? Shape{n, k} : Shape{k, n});
+  rule.shape(Matmul::kC, Shape{m, n});
+  rule.mixed_types({Matmul::kA, Matmul::kB, Matmul::kC});
   if (matmul.addend) {
-    rule.shape({"addend", view[Matmul::kAddend]}, Shape{m, n});
-    rule.mixed_types({{"a", a}, {"addend", view[Matmul::kAddend]}});
+    rule.shape(Matmul::kAddend, Shape{m, n});
+    rule.mixed_types({Matmul::kA, Matmul::kAddend});
   }
   if (matmul.stochastic) {
-    rule.index({"random", view[Matmul::kRandom]}, Shape{2});
-    rule.type({"c", c}, DType::bf16);
+    rule.index(Matmul::kRandom, Shape{2});
+    rule.type(Matmul::kC, DType::bf16);
   }
   if (matmul.augmented) require_low_rank(matmul, view, c.shape, rule);
   return rule.error();

@@ -93,7 +93,7 @@ struct Matmul {
                                              Field{"rest_sum_step", &Matmul::rest_sum_step}};
   static constexpr auto kA = read<Matmul>(0, "a");
   static constexpr auto kB = read<Matmul>(1, "b");
-  static constexpr auto kAddend = read<Matmul>(2, "addend", &Matmul::addend);
+  static constexpr auto kAddend = read<Matmul>(2, kAddendOperand.text, &Matmul::addend);
   static constexpr auto kRandom = read<Matmul>(3, "random", &Matmul::stochastic);
   static constexpr auto kLowA = read<Matmul>(4, "low_a", &Matmul::augmented);
   static constexpr auto kLowB = read<Matmul>(5, "low_b", &Matmul::augmented);

@@ -19,7 +19,7 @@ namespace {
 constexpr double kMaxScale = 0x1p16;
 
 std::string shape_error(const Muon& muon, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   rule.require(muon.momentum >= 0.0F && muon.momentum < 1.0F, "has a momentum outside [0, 1)");
   rule.require(std::isfinite(muon.c0) && muon.c0 != 0.0F, "has a c0 that is 0 or not finite");
   rule.require(std::isfinite(muon.c1) && muon.c1 != 0.0F, "has a c1 that is 0 or not finite");
@@ -30,44 +30,41 @@ std::string shape_error(const Muon& muon, const OperationView& view) {
   check_step(rule, muon, view);
   const Shape& shape = view[Muon::kWeight].shape;
   rule.require(shape.rank() == 2 || shape.rank() == 3, "has a weight that is no matrix");
-  rule.measure({"momentum", view[Muon::kMomentum]}, shape);
+  rule.measure(Muon::kMomentum, shape);
   check_master(rule, muon, view);
   return rule.error();
 }
 
 std::string shape_error(const MuonMomentum& muon, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   rule.require(muon.momentum >= 0.0F && muon.momentum < 1.0F, "has a momentum outside [0, 1)");
   const Tensor& gradient = view[MuonMomentum::kGradient];
-  const Tensor& direction = view[MuonMomentum::kDirection];
-  rule.measure({"factor", view[MuonMomentum::kFactor]}, Shape{1});
-  rule.measure({"momentum", view[MuonMomentum::kMomentum]}, gradient.shape);
-  rule.mixed_types({{"gradient", gradient}, {"direction", direction}});
-  rule.shape({"direction", direction}, gradient.shape);
+  rule.measure(MuonMomentum::kFactor, Shape{1});
+  rule.measure(MuonMomentum::kMomentum, gradient.shape);
+  rule.mixed_types({MuonMomentum::kGradient, MuonMomentum::kDirection});
+  rule.shape(MuonMomentum::kDirection, gradient.shape);
   return rule.error();
 }
 
 std::string shape_error(const Normalize& normalize, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   rule.require(normalize.epsilon > 0.0F, "has an epsilon that is not above 0");
   const Tensor& x = view[Normalize::kX];
-  const Tensor& y = view[Normalize::kY];
-  rule.same_type({{"x", x}, {"y", y}});
-  rule.shape({"y", y}, x.shape);
+  rule.same_type({Normalize::kX, Normalize::kY});
+  rule.shape(Normalize::kY, x.shape);
   return rule.error();
 }
 
 std::string shape_error(const MuonStep& step, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   rule.require(step.weight_decay >= 0.0F, "has a negative weight_decay");
   rule.require(std::isfinite(step.rate_scale), "has a rate_scale that is not finite");
   rule.require(step.elements > 0, "steps no elements");
-  const Tensor& direction = view[MuonStep::kDirection];
   const Tensor& weight = view[MuonStep::kWeight];
-  rule.measure({"factor", view[MuonStep::kFactor]}, Shape{1});
-  rule.measure({"learning_rate", view[MuonStep::kLearningRate]}, Shape{1});
-  rule.mixed_types({{"weight", weight}, {"direction", direction}});
-  rule.shape({"direction", direction}, weight.shape);
+  rule.measure(MuonStep::kFactor, Shape{1});
+  rule.measure(MuonStep::kLearningRate, Shape{1});
+  rule.mixed_types({MuonStep::kWeight, MuonStep::kDirection});
+  rule.shape(MuonStep::kDirection, weight.shape);
   check_master(rule, step, view);
   return rule.error();
 }

@@ -52,10 +52,10 @@ struct Muon {
                                              Field{"rate_scale", &Muon::rate_scale},
                                              Field{"bf16", &Muon::bf16},
                                              Field{"has_master", &Muon::has_master}};
-  static constexpr auto kGradient = read<Muon>(0, "gradient");
-  static constexpr auto kFactor = read<Muon>(1, "factor");
+  static constexpr auto kGradient = read<Muon>(0, kGradientOperand.text);
+  static constexpr auto kFactor = read<Muon>(1, kFactorOperand.text);
   static constexpr auto kLearningRate = read<Muon>(2, "learning_rate");
-  static constexpr auto kWeight = update<Muon>(3, "weight");
+  static constexpr auto kWeight = update<Muon>(3, kWeightOperand.text);
   static constexpr auto kMomentum = update<Muon>(4, "momentum");
   static constexpr auto kMaster = update<Muon>(5, "master", &Muon::has_master);
   static constexpr std::array kOperands{kGradient, kFactor,   kLearningRate,

@@ -15,27 +15,27 @@ namespace snug::program {
 namespace {
 
 std::string shape_error(const DequantizeNf4& dequantize, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& w = view[DequantizeNf4::kW];
-  rule.rank({"w", w}, 2);
-  rule.mixed_types({{"w", w}});
-  check_stored_weight(rule, dequantize, view, w.shape.elements());
+  rule.rank(DequantizeNf4::kW, 2);
+  rule.mixed_types({DequantizeNf4::kW});
+  check_stored_weight(rule, dequantize, w.shape.elements());
   return rule.error();
 }
 
 std::string shape_error(const MatmulNf4& matmul, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& x = view[MatmulNf4::kX];
   const Tensor& y = view[MatmulNf4::kY];
-  rule.rank({"x", x}, 2);
-  rule.rank({"y", y}, 2);
-  rule.shape({"y", y}, Shape{x.shape[0], y.shape.columns()});
-  rule.mixed_types({{"x", x}, {"y", y}});
+  rule.rank(MatmulNf4::kX, 2);
+  rule.rank(MatmulNf4::kY, 2);
+  rule.shape(MatmulNf4::kY, Shape{x.shape[0], y.shape.columns()});
+  rule.mixed_types({MatmulNf4::kX, MatmulNf4::kY});
   if (matmul.addend) {
-    rule.shape({"addend", view[MatmulNf4::kAddend]}, y.shape);
-    rule.mixed_types({{"x", x}, {"addend", view[MatmulNf4::kAddend]}});
+    rule.shape(MatmulNf4::kAddend, y.shape);
+    rule.mixed_types({MatmulNf4::kX, MatmulNf4::kAddend});
   }
-  check_stored_weight(rule, matmul, view, x.shape.columns() * y.shape.columns());
+  check_stored_weight(rule, matmul, x.shape.columns() * y.shape.columns());
   return rule.error();
 }
 

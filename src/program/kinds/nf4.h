@@ -71,7 +71,7 @@ struct MatmulNf4 {
   static constexpr auto kNestedAbsmax = read<MatmulNf4>(3, "nested_absmax", &MatmulNf4::nested);
   static constexpr auto kNestedMap = read<MatmulNf4>(4, "nested_map", &MatmulNf4::nested);
   static constexpr auto kNestedOffset = read<MatmulNf4>(5, "nested_offset", &MatmulNf4::nested);
-  static constexpr auto kAddend = read<MatmulNf4>(6, "addend", &MatmulNf4::addend);
+  static constexpr auto kAddend = read<MatmulNf4>(6, kAddendOperand.text, &MatmulNf4::addend);
   static constexpr auto kY = write<MatmulNf4>(7, "y");
   static constexpr std::array kOperands{kX,         kCodes,        kAbsmax, kNestedAbsmax,
                                         kNestedMap, kNestedOffset, kAddend, kY};

@@ -15,10 +15,27 @@ namespace snug::program {
 
 enum class Access : uint8_t { read, write, update };
 
+// What an operand is called. Code takes it from a kind's operand (Rope::kTable.name), from a trait
+// or from the names below, and never makes one of a text.
+struct OperandName {
+  std::string_view text;
+  constexpr OperandName() = default;
+  constexpr explicit OperandName(std::string_view name) : text(name) {}
+  constexpr bool empty() const { return text.empty(); }
+  bool operator==(const OperandName&) const = default;
+};
+
+// Operands that kinds of one sort have in common: optimizers (Traits::is_optimizer), and what adds
+// another tensor to its output.
+inline constexpr OperandName kWeightOperand{"weight"};
+inline constexpr OperandName kGradientOperand{"gradient"};
+inline constexpr OperandName kFactorOperand{"factor"};
+inline constexpr OperandName kAddendOperand{"addend"};
+
 template <typename Struct>
 struct Operand {
   size_t position = 0;  // in kOperands
-  std::string_view name;
+  OperandName name;
   Access access = Access::read;
   bool Struct::*present = nullptr;  // the operand is there where this holds; null: always
   bool Struct::*updated = nullptr;  // an output is updated where this holds, and written elsewhere
@@ -29,35 +46,35 @@ struct Operand {
 template <typename Struct>
 constexpr Operand<Struct> read(size_t position, std::string_view name,
                                bool Struct::*present = nullptr) {
-  return {position, name, Access::read, present};
+  return {position, OperandName(name), Access::read, present};
 }
 
 template <typename Struct>
 constexpr Operand<Struct> read_all(size_t position, std::string_view name) {
-  return {position, name, Access::read, nullptr, nullptr, true};
+  return {position, OperandName(name), Access::read, nullptr, nullptr, true};
 }
 
 template <typename Struct>
 constexpr Operand<Struct> write(size_t position, std::string_view name,
                                 bool Struct::*present = nullptr) {
-  return {position, name, Access::write, present};
+  return {position, OperandName(name), Access::write, present};
 }
 
 template <typename Struct>
 constexpr Operand<Struct> write_or_update(size_t position, std::string_view name,
                                           bool Struct::*updated, bool Struct::*present = nullptr) {
-  return {position, name, Access::write, present, updated};
+  return {position, OperandName(name), Access::write, present, updated};
 }
 
 template <typename Struct>
 constexpr Operand<Struct> update(size_t position, std::string_view name,
                                  bool Struct::*present = nullptr) {
-  return {position, name, Access::update, present};
+  return {position, OperandName(name), Access::update, present};
 }
 
 template <typename Struct>
 constexpr Operand<Struct> update_all(size_t position, std::string_view name) {
-  return {position, name, Access::update, nullptr, nullptr, true};
+  return {position, OperandName(name), Access::update, nullptr, nullptr, true};
 }
 
 // Where an operation holds an operand.

@@ -12,18 +12,18 @@ namespace snug::program {
 namespace {
 
 std::string shape_error(const GlobalNorm&, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   for (const TensorId gradient : view.operation.reads)
-    rule.same_type({{"gradient", view.program.tensor(gradient)}});
-  rule.measure({"norm", view[GlobalNorm::kNorm]}, Shape{1});
+    rule.mixed_types({{GlobalNorm::kGradients.name.text, view.program.tensor(gradient)}});
+  rule.measure(GlobalNorm::kNorm, Shape{1});
   return rule.error();
 }
 
 std::string shape_error(const ClipFactor& clip, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   rule.require(clip.max_norm >= 0.0F, "has a negative max_norm");
-  rule.measure({"norm", view[ClipFactor::kNorm]}, Shape{1});
-  rule.measure({"factor", view[ClipFactor::kFactor]}, Shape{1});
+  rule.measure(ClipFactor::kNorm, Shape{1});
+  rule.measure(ClipFactor::kFactor, Shape{1});
   return rule.error();
 }
 
@@ -32,40 +32,40 @@ void check_adamw(ShapeRule& rule, const Struct& adamw, const OperationView& view
   check_betas(rule, adamw);
   rule.require(adamw.epsilon >= 0.0F, "has a negative epsilon");
   rule.require(adamw.weight_decay >= 0.0F, "has a negative weight_decay");
-  rule.index({"step", view[Struct::kStep]}, Shape{1});
+  rule.index(Struct::kStep, Shape{1});
   check_step(rule, adamw, view);
 }
 
 std::string shape_error(const AdamW& adamw, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   check_adamw(rule, adamw, view);
   rule.require(!(adamw.has_master && adamw.stochastic), "is stochastic and has a master");
   const Tensor& weight = view[AdamW::kWeight];
   // The moments, then the master; without one, the weight is it.
-  const auto check_state = [&](const ShapeRule::NamedTensor& state) {
+  const auto check_state = [&](const Operand<AdamW>& state) {
     if (adamw.stochastic)
       rule.type(state, DType::bf16);
     else
       rule.measure(state, weight.shape);
     rule.shape(state, weight.shape);
   };
-  check_state({"first moment", view[AdamW::kFirstMoment]});
-  check_state({"second moment", view[AdamW::kSecondMoment]});
-  check_state({"master", adamw.has_master ? view[AdamW::kMaster] : weight});
+  check_state(AdamW::kFirstMoment);
+  check_state(AdamW::kSecondMoment);
+  check_state(adamw.has_master ? AdamW::kMaster : AdamW::kWeight);
   return rule.error();
 }
 
 std::string shape_error(const AdamW8bit& adamw, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   check_adamw(rule, adamw, view);
   const Shape& shape = view[AdamW8bit::kWeight].shape;
   const Shape scales{state_blocks(shape.elements())};
   for (const auto& moment : {AdamW8bit::kFirstMoment, AdamW8bit::kSecondMoment}) {
-    rule.type({moment.name, view[moment]}, DType::u8);
-    rule.shape({moment.name, view[moment]}, shape);
+    rule.type(moment, DType::u8);
+    rule.shape(moment, shape);
   }
   for (const auto& scale : {AdamW8bit::kFirstScale, AdamW8bit::kSecondScale})
-    rule.measure({scale.name, view[scale]}, scales);
+    rule.measure(scale, scales);
   return rule.error();
 }
 

@@ -17,7 +17,7 @@ struct GlobalNorm {
   static constexpr auto kGradients = read_all<GlobalNorm>(0, "gradients");
   static constexpr auto kNorm = write<GlobalNorm>(1, "norm");
   static constexpr std::array kOperands{kGradients, kNorm};
-  static constexpr Traits kTraits{.is_norm_of_parts = true, .reads_in_place = true};
+  static constexpr Traits kTraits{.norm_of_parts = kNorm.name, .reads_in_place = true};
 };
 
 // reads: norm (1). writes: factor (1) f32 = min(1, max_norm / (norm + 1e-6)) as torch clips; 1 when
@@ -56,11 +56,11 @@ struct AdamW {
                                              Field{"has_master", &AdamW::has_master},
                                              Field{"seed", &AdamW::seed},
                                              Field{"site", &AdamW::site}};
-  static constexpr auto kGradient = read<AdamW>(0, "gradient");
-  static constexpr auto kFactor = read<AdamW>(1, "factor");
+  static constexpr auto kGradient = read<AdamW>(0, kGradientOperand.text);
+  static constexpr auto kFactor = read<AdamW>(1, kFactorOperand.text);
   static constexpr auto kLearningRate = read<AdamW>(2, "learning_rate");
   static constexpr auto kStep = read<AdamW>(3, "step");
-  static constexpr auto kWeight = update<AdamW>(4, "weight");
+  static constexpr auto kWeight = update<AdamW>(4, kWeightOperand.text);
   static constexpr auto kFirstMoment = update<AdamW>(5, "first_moment");
   static constexpr auto kSecondMoment = update<AdamW>(6, "second_moment");
   static constexpr auto kMaster = update<AdamW>(7, "master", &AdamW::has_master);
@@ -95,11 +95,11 @@ struct AdamW8bit {
       Field{"beta1", &AdamW8bit::beta1},     Field{"beta2", &AdamW8bit::beta2},
       Field{"epsilon", &AdamW8bit::epsilon}, Field{"weight_decay", &AdamW8bit::weight_decay},
       Field{"seed", &AdamW8bit::seed},       Field{"site", &AdamW8bit::site}};
-  static constexpr auto kGradient = read<AdamW8bit>(0, "gradient");
-  static constexpr auto kFactor = read<AdamW8bit>(1, "factor");
+  static constexpr auto kGradient = read<AdamW8bit>(0, kGradientOperand.text);
+  static constexpr auto kFactor = read<AdamW8bit>(1, kFactorOperand.text);
   static constexpr auto kLearningRate = read<AdamW8bit>(2, "learning_rate");
   static constexpr auto kStep = read<AdamW8bit>(3, "step");
-  static constexpr auto kWeight = update<AdamW8bit>(4, "weight");
+  static constexpr auto kWeight = update<AdamW8bit>(4, kWeightOperand.text);
   static constexpr auto kFirstMoment = update<AdamW8bit>(5, "first_moment");
   static constexpr auto kSecondMoment = update<AdamW8bit>(6, "second_moment");
   static constexpr auto kFirstScale = update<AdamW8bit>(7, "first_scale");

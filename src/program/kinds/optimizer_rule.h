@@ -9,18 +9,17 @@ namespace snug::program {
 // Gradient, factor and learning rate, which every optimizer reads, and its weight.
 template <typename Struct>
 void check_step(ShapeRule& rule, const Struct&, const OperationView& view) {
-  const Tensor& gradient = view[Struct::kGradient];
   const Tensor& weight = view[Struct::kWeight];
-  rule.measure({"factor", view[Struct::kFactor]}, Shape{1});
-  rule.measure({"learning_rate", view[Struct::kLearningRate]}, Shape{1});
-  rule.mixed_types({{"weight", weight}, {"gradient", gradient}});
-  rule.shape({"gradient", gradient}, weight.shape);
+  rule.measure(Struct::kFactor, Shape{1});
+  rule.measure(Struct::kLearningRate, Shape{1});
+  rule.mixed_types({Struct::kWeight, Struct::kGradient});
+  rule.shape(Struct::kGradient, weight.shape);
 }
 
 // The f32 that is stepped: the master, or else the weight itself.
 template <typename Struct>
 void check_master(ShapeRule& rule, const Struct& attributes, const OperationView& view) {
-  rule.measure({"master", view[attributes.has_master ? Struct::kMaster : Struct::kWeight]},
+  rule.measure(attributes.has_master ? Struct::kMaster : Struct::kWeight,
                view[Struct::kWeight].shape);
 }
 

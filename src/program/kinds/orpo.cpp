@@ -17,31 +17,31 @@ constexpr double kOddsFlops = 48;
 template <typename Struct>
 Shape require_odds(const Struct& orpo, const OperationView& view, ShapeRule& rule) {
   const Tensor& policy = view[Struct::kPolicy];
-  rule.rank({"policy", policy}, 1);
-  rule.measure({"policy", policy}, policy.shape);
+  rule.rank(Struct::kPolicy, 1);
+  rule.measure(Struct::kPolicy, policy.shape);
   rule.require(policy.shape.elements() % 2 == 0, "has an odd number of segments");
-  rule.index({"bounds", view[Struct::kBounds]}, Shape{policy.shape.elements(), 2});
-  rule.measure({"inverse_pairs", view[Struct::kInversePairs]}, Shape{1});
-  rule.measure({"inverse_chosen_tokens", view[Struct::kInverseTokens]}, Shape{1});
+  rule.index(Struct::kBounds, Shape{policy.shape.elements(), 2});
+  rule.measure(Struct::kInversePairs, Shape{1});
+  rule.measure(Struct::kInverseTokens, Shape{1});
   rule.require(std::isfinite(orpo.beta) && orpo.beta >= 0.0F,
                "has a beta that is negative or not finite");
   return policy.shape;
 }
 
 std::string shape_error(const Orpo& orpo, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Shape segments = require_odds(orpo, view, rule);
-  rule.measure({"nll", view[Orpo::kNll]}, segments);
-  rule.measure({"measures", view[Orpo::kMeasures]}, Shape{kOddsMeasureCount});
-  rule.measure({"loss", view[Orpo::kLoss]}, Shape{1});
+  rule.measure(Orpo::kNll, segments);
+  rule.measure(Orpo::kMeasures, Shape{kOddsMeasureCount});
+  rule.measure(Orpo::kLoss, Shape{1});
   return rule.error();
 }
 
 std::string shape_error(const OrpoGrad& grad, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Shape segments = require_odds(grad, view, rule);
-  rule.measure({"dpolicy", view[OrpoGrad::kDPolicy]}, segments);
-  rule.measure({"dnll", view[OrpoGrad::kDNll]}, segments);
+  rule.measure(OrpoGrad::kDPolicy, segments);
+  rule.measure(OrpoGrad::kDNll, segments);
   return rule.error();
 }
 

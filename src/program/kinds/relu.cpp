@@ -9,21 +9,21 @@ namespace snug::program {
 namespace {
 
 std::string shape_error(const Relu&, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& x = view[Relu::kX];
-  rule.rank({"x", x}, 2);
-  rule.shape({"y", view[Relu::kY]}, x.shape);
-  rule.mixed_types({{"x", x}, {"y", view[Relu::kY]}});
+  rule.rank(Relu::kX, 2);
+  rule.shape(Relu::kY, x.shape);
+  rule.mixed_types({Relu::kX, Relu::kY});
   return rule.error();
 }
 
 std::string shape_error(const ReluGrad&, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& y = view[ReluGrad::kY];
-  rule.rank({"y", y}, 2);
-  rule.shape({"dy", view[ReluGrad::kDY]}, y.shape);
-  rule.shape({"dx", view[ReluGrad::kDX]}, y.shape);
-  rule.mixed_types({{"y", y}, {"dy", view[ReluGrad::kDY]}, {"dx", view[ReluGrad::kDX]}});
+  rule.rank(ReluGrad::kY, 2);
+  rule.shape(ReluGrad::kDY, y.shape);
+  rule.shape(ReluGrad::kDX, y.shape);
+  rule.mixed_types({ReluGrad::kY, ReluGrad::kDY, ReluGrad::kDX});
   return rule.error();
 }
 

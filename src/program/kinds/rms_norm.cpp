@@ -11,39 +11,36 @@ namespace snug::program {
 namespace {
 
 std::string shape_error(const RmsNorm& norm, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   rule.require(norm.epsilon >= 0.0F, "has a negative epsilon");
   rule.require(std::isfinite(norm.offset), "has an offset that is not finite");
   const Tensor& x = view[RmsNorm::kX];
-  rule.rank({"x", x}, 2);
-  rule.shape({"w", view[RmsNorm::kW]}, Shape{x.shape[1]});
-  rule.shape({"y", view[RmsNorm::kY]}, x.shape);
-  rule.mixed_types({{"x", x}, {"w", view[RmsNorm::kW]}, {"y", view[RmsNorm::kY]}});
+  rule.rank(RmsNorm::kX, 2);
+  rule.shape(RmsNorm::kW, Shape{x.shape[1]});
+  rule.shape(RmsNorm::kY, x.shape);
+  rule.mixed_types({RmsNorm::kX, RmsNorm::kW, RmsNorm::kY});
   return rule.error();
 }
 
 std::string shape_error(const RmsNormGrad& norm, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   rule.require(norm.epsilon >= 0.0F, "has a negative epsilon");
   rule.require(std::isfinite(norm.offset), "has an offset that is not finite");
   rule.require(!norm.accumulate || norm.weight_gradient,
                "accumulates a weight gradient that it does not make");
-  const Tensor& dy = view[RmsNormGrad::kDY];
   const Tensor& x = view[RmsNormGrad::kX];
-  rule.rank({"x", x}, 2);
-  rule.shape({"dy", dy}, x.shape);
-  rule.shape({"w", view[RmsNormGrad::kW]}, Shape{x.shape[1]});
-  rule.shape({"dx", view[RmsNormGrad::kDX]}, x.shape);
-  rule.mixed_types(
-      {{"x", x}, {"dy", dy}, {"w", view[RmsNormGrad::kW]}, {"dx", view[RmsNormGrad::kDX]}});
+  rule.rank(RmsNormGrad::kX, 2);
+  rule.shape(RmsNormGrad::kDY, x.shape);
+  rule.shape(RmsNormGrad::kW, Shape{x.shape[1]});
+  rule.shape(RmsNormGrad::kDX, x.shape);
+  rule.mixed_types({RmsNormGrad::kX, RmsNormGrad::kDY, RmsNormGrad::kW, RmsNormGrad::kDX});
   if (norm.addend) {
-    rule.shape({"addend", view[RmsNormGrad::kAddend]}, x.shape);
-    rule.mixed_types({{"x", x}, {"addend", view[RmsNormGrad::kAddend]}});
+    rule.shape(RmsNormGrad::kAddend, x.shape);
+    rule.mixed_types({RmsNormGrad::kX, RmsNormGrad::kAddend});
   }
   if (norm.weight_gradient) {
-    const Tensor& dw = view[RmsNormGrad::kDW];
-    rule.shape({"dw", dw}, Shape{x.shape[1]});
-    rule.mixed_types({{"x", x}, {"dw", dw}});
+    rule.shape(RmsNormGrad::kDW, Shape{x.shape[1]});
+    rule.mixed_types({RmsNormGrad::kX, RmsNormGrad::kDW});
   }
   return rule.error();
 }

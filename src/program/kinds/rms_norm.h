@@ -41,7 +41,7 @@ struct RmsNormGrad {
   static constexpr auto kDY = read<RmsNormGrad>(0, "dy");
   static constexpr auto kX = read<RmsNormGrad>(1, "x");
   static constexpr auto kW = read<RmsNormGrad>(2, "w");
-  static constexpr auto kAddend = read<RmsNormGrad>(3, "addend", &RmsNormGrad::addend);
+  static constexpr auto kAddend = read<RmsNormGrad>(3, kAddendOperand.text, &RmsNormGrad::addend);
   static constexpr auto kDX = write<RmsNormGrad>(4, "dx");
   static constexpr auto kDW = write_or_update<RmsNormGrad>(5, "dw", &RmsNormGrad::accumulate,
                                                            &RmsNormGrad::weight_gradient);

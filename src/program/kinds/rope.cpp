@@ -11,34 +11,33 @@ namespace snug::program {
 namespace {
 
 std::string shape_error(const RotaryTable& rotary, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   rule.require(std::isfinite(rotary.factor), "has a factor that is not finite");
   const Tensor& positions = view[RotaryTable::kPositions];
   const Tensor& frequency = view[RotaryTable::kInverseFrequency];
-  rule.rank({"positions", positions}, 1);
-  rule.index({"positions", positions}, Shape{positions.shape[0]});
-  rule.rank({"inverse_frequency", frequency}, 1);
-  rule.measure({"inverse_frequency", frequency}, frequency.shape);
-  rule.measure({"table", view[RotaryTable::kTable]},
-               Shape{positions.shape[0], 2 * frequency.shape[0]});
+  rule.rank(RotaryTable::kPositions, 1);
+  rule.index(RotaryTable::kPositions, Shape{positions.shape[0]});
+  rule.rank(RotaryTable::kInverseFrequency, 1);
+  rule.measure(RotaryTable::kInverseFrequency, frequency.shape);
+  rule.measure(RotaryTable::kTable, Shape{positions.shape[0], 2 * frequency.shape[0]});
   return rule.error();
 }
 
 std::string shape_error(const Rope& rope, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   rule.require(rope.head_dim > 0 && rope.head_dim % 2 == 0,
                "has a head_dim that is not positive and even");
   rule.require(rope.rotary_dim >= 0 && rope.rotary_dim % 2 == 0 && rope.rotary_dim <= rope.head_dim,
                "has a rotary_dim that is odd or not within a head");
   const Tensor& x = view[Rope::kX];
-  rule.rank({"x", x}, 2);
+  rule.rank(Rope::kX, 2);
   rule.require(rope.head_dim > 0 && x.shape[1] % rope.head_dim == 0,
                "has an x whose width is no multiple of head_dim");
   rule.require(rope.rotated_heads >= 0 && rope.rotated_heads * rope.head_dim <= x.shape[1],
                "rotates more heads than x has");
-  rule.measure({"table", view[Rope::kTable]}, Shape{x.shape[0], rotated_width(rope)});
-  rule.shape({"y", view[Rope::kY]}, x.shape);
-  rule.mixed_types({{"x", x}, {"y", view[Rope::kY]}});
+  rule.measure(Rope::kTable, Shape{x.shape[0], rotated_width(rope)});
+  rule.shape(Rope::kY, x.shape);
+  rule.mixed_types({Rope::kX, Rope::kY});
   return rule.error();
 }
 

@@ -11,51 +11,48 @@
 namespace snug::program {
 namespace {
 
-void check_segments(const Tensor& segments, ShapeRule& rule) {
-  rule.rank({"segments", segments}, 2);
-  rule.index({"segments", segments}, Shape{segments.shape.rows(), 2});
+template <typename Struct>
+void check_segments(const Struct&, const OperationView& view, ShapeRule& rule) {
+  rule.rank(Struct::kSegments, 2);
+  rule.index(Struct::kSegments, Shape{view[Struct::kSegments].shape.rows(), 2});
 }
 
 std::string shape_error(const Route& route, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& logits = view[Route::kLogits];
-  const Tensor& weights = view[Route::kWeights];
-  rule.rank({"logits", logits}, 2);
+  rule.rank(Route::kLogits, 2);
   const Shape& shape = logits.shape;
   rule.require(route.k >= 1, "has a k below 1");
   rule.require(route.k <= shape.columns(), "has a k above the number of experts");
   const Shape chosen{shape.rank() > 0 ? shape[0] : 0, route.k};
-  rule.measure({"weights", weights}, chosen);
-  rule.index({"ids", view[Route::kIds]}, chosen);
-  rule.index({"places", view[Route::kPlaces]}, chosen);
-  rule.index({"bounds", view[Route::kBounds]}, Shape{shape.columns(), 2});
-  rule.mixed_types({{"logits", logits}, {"weights", weights}});
+  rule.measure(Route::kWeights, chosen);
+  rule.index(Route::kIds, chosen);
+  rule.index(Route::kPlaces, chosen);
+  rule.index(Route::kBounds, Shape{shape.columns(), 2});
+  rule.mixed_types({Route::kLogits, Route::kWeights});
   if (!route.balance) return rule.error();
-  const Tensor& sums = view[Route::kSums];
-  check_segments(view[Route::kSegments], rule);
-  rule.index({"counts", view[Route::kCounts]}, Shape{shape.columns()});
-  rule.measure({"sums", sums}, Shape{shape.columns()});
-  rule.mixed_types({{"logits", logits}, {"sums", sums}});
+  check_segments(route, view, rule);
+  rule.index(Route::kCounts, Shape{shape.columns()});
+  rule.measure(Route::kSums, Shape{shape.columns()});
+  rule.mixed_types({Route::kLogits, Route::kSums});
   return rule.error();
 }
 
 std::string shape_error(const RouteGrad& grad, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& logits = view[RouteGrad::kLogits];
   const Tensor& dweights = view[RouteGrad::kDWeights];
-  const Tensor& dlogits = view[RouteGrad::kDLogits];
-  rule.rank({"logits", logits}, 2);
-  rule.rank({"dweights", dweights}, 2);
+  rule.rank(RouteGrad::kLogits, 2);
+  rule.rank(RouteGrad::kDWeights, 2);
   const Shape chosen{logits.shape.rank() > 0 ? logits.shape[0] : 0, dweights.shape.columns()};
-  rule.measure({"dweights", dweights}, chosen);
-  rule.index({"ids", view[RouteGrad::kIds]}, chosen);
-  rule.shape({"dlogits", dlogits}, logits.shape);
-  rule.mixed_types({{"logits", logits}, {"dweights", dweights}, {"dlogits", dlogits}});
+  rule.measure(RouteGrad::kDWeights, chosen);
+  rule.index(RouteGrad::kIds, chosen);
+  rule.shape(RouteGrad::kDLogits, logits.shape);
+  rule.mixed_types({RouteGrad::kLogits, RouteGrad::kDWeights, RouteGrad::kDLogits});
   if (!grad.balance) return rule.error();
-  const Tensor& dsums = view[RouteGrad::kDSums];
-  check_segments(view[RouteGrad::kSegments], rule);
-  rule.measure({"dsums", dsums}, Shape{logits.shape.columns()});
-  rule.mixed_types({{"logits", logits}, {"dsums", dsums}});
+  check_segments(grad, view, rule);
+  rule.measure(RouteGrad::kDSums, Shape{logits.shape.columns()});
+  rule.mixed_types({RouteGrad::kLogits, RouteGrad::kDSums});
   return rule.error();
 }
 

@@ -12,21 +12,20 @@ namespace snug::program {
 namespace {
 
 std::string shape_error(const RowNorms& row_norms, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& w = view[RowNorms::kW];
   rule.require(std::isfinite(row_norms.alpha), "has an alpha that is not finite");
-  rule.rank({"w", w}, 2);
+  rule.rank(RowNorms::kW, 2);
   const int64_t out = w.shape[row_norms.transposed ? 1 : 0];
   const int64_t in = w.shape[row_norms.transposed ? 0 : 1];
-  rule.measure({"norms", view[RowNorms::kNorms]}, Shape{out});
-  rule.mixed_types({{"w", w}, {"norms", view[RowNorms::kNorms]}});
+  rule.measure(RowNorms::kNorms, Shape{out});
+  rule.mixed_types({RowNorms::kW, RowNorms::kNorms});
   if (!row_norms.low_rank) return rule.error();
   const Tensor& a = view[RowNorms::kA];
-  const Tensor& b = view[RowNorms::kB];
-  rule.rank({"a", a}, 2);
-  rule.shape({"a", a}, Shape{a.shape.rows(), in});
-  rule.shape({"b", b}, Shape{out, a.shape.rows()});
-  rule.mixed_types({{"w", w}, {"a", a}, {"b", b}});
+  rule.rank(RowNorms::kA, 2);
+  rule.shape(RowNorms::kA, Shape{a.shape.rows(), in});
+  rule.shape(RowNorms::kB, Shape{out, a.shape.rows()});
+  rule.mixed_types({RowNorms::kW, RowNorms::kA, RowNorms::kB});
   return rule.error();
 }
 

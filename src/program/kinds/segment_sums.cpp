@@ -11,37 +11,36 @@ namespace snug::program {
 namespace {
 
 // A number for each token, one for each segment, and where the segments lie.
-void require_segments(const Tensor& values, const Tensor& sums, const Tensor& bounds, float scale,
-                      ShapeRule& rule) {
-  rule.rank({"values", values}, 1);
-  rule.rank({"sums", sums}, 1);
-  rule.measure({"values", values}, values.shape);
-  rule.measure({"sums", sums}, sums.shape);
-  rule.index({"bounds", bounds}, Shape{sums.shape.elements(), 2});
-  rule.require(std::isfinite(scale), "has a scale that is not finite");
+template <typename Struct>
+void require_segments(const Struct& segments, const OperationView& view, ShapeRule& rule) {
+  const Shape& sums = view[Struct::kSums].shape;
+  rule.rank(Struct::kValues, 1);
+  rule.rank(Struct::kSums, 1);
+  rule.measure(Struct::kValues, view[Struct::kValues].shape);
+  rule.measure(Struct::kSums, sums);
+  rule.index(Struct::kBounds, Shape{sums.elements(), 2});
+  rule.require(std::isfinite(segments.scale), "has a scale that is not finite");
 }
 
 std::string shape_error(const SumSegments& sum, const OperationView& view) {
-  ShapeRule rule;
-  require_segments(view[SumSegments::kValues], view[SumSegments::kSums], view[SumSegments::kBounds],
-                   sum.scale, rule);
+  ShapeRule rule(view);
+  require_segments(sum, view, rule);
   return rule.error();
 }
 
 std::string shape_error(const SpreadSegments& spread, const OperationView& view) {
-  ShapeRule rule;
-  require_segments(view[SpreadSegments::kValues], view[SpreadSegments::kSums],
-                   view[SpreadSegments::kBounds], spread.scale, rule);
+  ShapeRule rule(view);
+  require_segments(spread, view, rule);
   return rule.error();
 }
 
 std::string shape_error(const WeighRows&, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& x = view[WeighRows::kX];
-  rule.rank({"x", x}, 2);
-  rule.measure({"weights", view[WeighRows::kWeights]}, Shape{x.shape.rows()});
-  rule.shape({"y", view[WeighRows::kY]}, x.shape);
-  rule.mixed_types({{"x", x}, {"weights", view[WeighRows::kWeights]}, {"y", view[WeighRows::kY]}});
+  rule.rank(WeighRows::kX, 2);
+  rule.measure(WeighRows::kWeights, Shape{x.shape.rows()});
+  rule.shape(WeighRows::kY, x.shape);
+  rule.mixed_types({WeighRows::kX, WeighRows::kWeights, WeighRows::kY});
   return rule.error();
 }
 

@@ -36,13 +36,13 @@ void ShapeRule::type(const NamedTensor& operand, DType expected) {
          fmt::format("is {}, expected {}", name_of(operand.tensor.dtype), name_of(expected)));
 }
 
-void ShapeRule::same_type(std::initializer_list<NamedTensor> operands) {
-  mixed_types(operands);
-  for (const NamedTensor& operand : operands) type(operand, operands.begin()->tensor.dtype);
+void ShapeRule::check_same(const std::vector<NamedTensor>& operands) {
+  check_mixed(operands);
+  for (const NamedTensor& operand : operands) type(operand, operands.front().tensor.dtype);
 }
 
-void ShapeRule::mixed_types(std::initializer_list<NamedTensor> operands) {
-  const NamedTensor& first = *operands.begin();
+void ShapeRule::check_mixed(const std::vector<NamedTensor>& operands) {
+  const NamedTensor& first = operands.front();
   const NamedTensor* narrow = nullptr;  // the first of 16 bits
   for (const NamedTensor& operand : operands) {
     const DType type = operand.tensor.dtype;

@@ -13,23 +13,23 @@ namespace {
 bool is_cap(float cap) { return std::isfinite(cap) && cap > 0.0F; }
 
 std::string shape_error(const Softcap& softcap, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   rule.require(is_cap(softcap.cap), "has a cap that is not positive and finite");
   const Tensor& x = view[Softcap::kX];
-  rule.rank({"x", x}, 2);
-  rule.shape({"y", view[Softcap::kY]}, x.shape);
-  rule.mixed_types({{"x", x}, {"y", view[Softcap::kY]}});
+  rule.rank(Softcap::kX, 2);
+  rule.shape(Softcap::kY, x.shape);
+  rule.mixed_types({Softcap::kX, Softcap::kY});
   return rule.error();
 }
 
 std::string shape_error(const SoftcapGrad& grad, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   rule.require(is_cap(grad.cap), "has a cap that is not positive and finite");
   const Tensor& y = view[SoftcapGrad::kY];
-  rule.rank({"y", y}, 2);
-  rule.shape({"dy", view[SoftcapGrad::kDY]}, y.shape);
-  rule.shape({"dx", view[SoftcapGrad::kDX]}, y.shape);
-  rule.mixed_types({{"y", y}, {"dy", view[SoftcapGrad::kDY]}, {"dx", view[SoftcapGrad::kDX]}});
+  rule.rank(SoftcapGrad::kY, 2);
+  rule.shape(SoftcapGrad::kDY, y.shape);
+  rule.shape(SoftcapGrad::kDX, y.shape);
+  rule.mixed_types({SoftcapGrad::kY, SoftcapGrad::kDY, SoftcapGrad::kDX});
   return rule.error();
 }
 

@@ -16,23 +16,27 @@ namespace {
 bool is_loadable(DType type) { return base::is_float(type) || type == DType::u8; }
 
 // A tensor that is sharded over ranks lies there flat; one that is padded has room for all of it.
-void check_part(ShapeRule& rule, const ShapeRule::NamedTensor& operand) {
-  const Tensor& tensor = operand.tensor;
+template <typename Struct>
+void check_part(ShapeRule& rule, const OperationView& view, const Operand<Struct>& operand) {
+  const Tensor& tensor = view[operand];
   if (!tensor.is_sharded()) return;
   const int64_t elements = tensor.shape.elements();
   const bool fits = tensor.rank_step > 0 ? tensor.rank_step == elements
                                          : elements >= whole_shape(tensor).elements();
-  rule.require(tensor.shape.rank() == 1 && fits,
-               fmt::format("{} is no part of {}", operand.what, to_string(whole_shape(tensor))));
+  rule.require(
+      tensor.shape.rank() == 1 && fits,
+      fmt::format("{} is no part of {}", operand.name.text, to_string(whole_shape(tensor))));
 }
 
 // Of what a file holds or will hold: a tensor or a rank's part of it, wherever it lies between
 // steps.
-void check_tensor(ShapeRule& rule, const Tensor& tensor) {
+template <typename Struct>
+void check_tensor(ShapeRule& rule, const Struct&, const OperationView& view) {
+  const Tensor& tensor = view[Struct::kTensor];
   rule.require(is_loadable(tensor.dtype), "tensor is neither of floats nor of u8");
   rule.require(!tensor.is_view() && tensor.space != Space::host,
                "tensor is not a whole one of the device or of pinned host memory");
-  check_part(rule, {"tensor", tensor});
+  check_part(rule, view, Struct::kTensor);
 }
 
 void check_staging(ShapeRule& rule, const OperationView& view) {
@@ -55,36 +59,35 @@ int64_t stored_elements(const OperationView& view) {
 // A rank's part of a stored weight: whole blocks, and whole blocks of scales.
 template <typename Struct>
 void check_stored_part(ShapeRule& rule, const Struct& attributes, const OperationView& view) {
-  const auto check = [&](const ShapeRule::NamedTensor& operand, DType type, int64_t elements) {
+  const auto check = [&](const Operand<Struct>& operand, DType type, int64_t elements) {
     rule.type(operand, type);
     rule.shape(operand, Shape{elements});
-    rule.require(operand.tensor.is_sharded(),
-                 fmt::format("{} is whole, and codes are sharded", operand.what));
-    check_part(rule, operand);
+    rule.require(view[operand].is_sharded(),
+                 fmt::format("{} is whole, and codes are sharded", operand.name.text));
+    check_part(rule, view, operand);
   };
   const int64_t elements = stored_elements<Struct>(view);
-  check({"codes", view[Struct::kCodes]}, DType::u8, elements / 2);
-  check({"absmax", view[Struct::kAbsmax]}, attributes.nested ? DType::u8 : DType::f32,
-        elements / kNf4BlockSize);
+  check(Struct::kCodes, DType::u8, elements / 2);
+  check(Struct::kAbsmax, attributes.nested ? DType::u8 : DType::f32, elements / kNf4BlockSize);
   rule.require(elements % kNf4BlockSize == 0, "a block lies on two ranks");
   if (!attributes.nested) return;
-  check({"nested_absmax", view[Struct::kNestedAbsmax]}, DType::f32, nf4_nested_blocks(elements));
+  check(Struct::kNestedAbsmax, DType::f32, nf4_nested_blocks(elements));
   rule.require(elements % (kNf4BlockSize * formats::kNestedBlockSize) == 0,
                "a block of scales lies on two ranks");
-  rule.measure({"nested_map", view[Struct::kNestedMap]}, Shape{kNf4MapSize});
-  rule.measure({"nested_offset", view[Struct::kNestedOffset]}, Shape{1});
+  rule.measure(Struct::kNestedMap, Shape{kNf4MapSize});
+  rule.measure(Struct::kNestedOffset, Shape{1});
 }
 
 template <typename Struct>
 void check_stored(ShapeRule& rule, const Struct& attributes, const OperationView& view) {
   if (view[Struct::kCodes].is_sharded()) return check_stored_part(rule, attributes, view);
-  rule.rank({"codes", view[Struct::kCodes]}, 2);
-  check_stored_weight(rule, attributes, view, stored_elements<Struct>(view));
+  rule.rank(Struct::kCodes, 2);
+  check_stored_weight(rule, attributes, stored_elements<Struct>(view));
 }
 
 std::string shape_error(const Read& read, const OperationView& view) {
-  ShapeRule rule;
-  check_tensor(rule, view[Read::kTensor]);
+  ShapeRule rule(view);
+  check_tensor(rule, read, view);
   rule.require(read.file_width >= 0 && read.file_width <= 8, "no type is of that file_width");
   check_staging(rule, view);
   check_channel(rule, view, Channel::storage);
@@ -92,7 +95,7 @@ std::string shape_error(const Read& read, const OperationView& view) {
 }
 
 std::string shape_error(const ReadNf4& read, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   check_stored(rule, read, view);
   rule.require(read.file_width > 0 && read.file_width <= 8, "no type is of that file_width");
   check_staging(rule, view);
@@ -100,34 +103,33 @@ std::string shape_error(const ReadNf4& read, const OperationView& view) {
   return rule.error();
 }
 
-std::string shape_error(const Fill&, const OperationView& view) {
-  ShapeRule rule;
-  const Tensor& tensor = view[Fill::kTensor];
-  rule.mixed_types({{"tensor", tensor}});
-  check_tensor(rule, tensor);
+std::string shape_error(const Fill& fill, const OperationView& view) {
+  ShapeRule rule(view);
+  rule.mixed_types({Fill::kTensor});
+  check_tensor(rule, fill, view);
   check_channel(rule, view, Channel::compute);
   return rule.error();
 }
 
 std::string shape_error(const FillNf4& fill, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   check_stored(rule, fill, view);
   check_staging(rule, view);
   check_channel(rule, view, Channel::compute);
   return rule.error();
 }
 
-std::string shape_error(const Put&, const OperationView& view) {
-  ShapeRule rule;
-  rule.type({"tensor", view[Put::kTensor]}, DType::f32);
-  check_tensor(rule, view[Put::kTensor]);
+std::string shape_error(const Put& put, const OperationView& view) {
+  ShapeRule rule(view);
+  rule.type(Put::kTensor, DType::f32);
+  check_tensor(rule, put, view);
   check_channel(rule, view, Channel::compute);
   return rule.error();
 }
 
-std::string shape_error(const Write&, const OperationView& view) {
-  ShapeRule rule;
-  check_tensor(rule, view[Write::kTensor]);
+std::string shape_error(const Write& write, const OperationView& view) {
+  ShapeRule rule(view);
+  check_tensor(rule, write, view);
   check_staging(rule, view);
   check_channel(rule, view, Channel::storage);
   return rule.error();

@@ -13,7 +13,6 @@
 #include <string_view>
 #include <tuple>
 
-#include "base/words.h"
 #include "program/fill_form.h"
 #include "program/kinds/field.h"
 #include "program/kinds/operands.h"
@@ -52,12 +51,6 @@ struct ReadNf4 {
                                         kNestedMap, kNestedOffset, kStaging};
   static constexpr Traits kTraits{.by_runtime = true};
 };
-
-constexpr auto words_of(FillForm /*type*/) {
-  return base::words<FillForm>({{FillForm::constant, "constant"},
-                                {FillForm::normal, "normal"},
-                                {FillForm::uniform, "uniform"}});
-}
 
 // writes: tensor (f32 or bf16), initial values: `scale` everywhere; normal(0, scale); or
 // uniform(-scale, scale). Random ones depend on the seed, the tensor's name (a master's without its

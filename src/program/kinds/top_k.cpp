@@ -8,14 +8,14 @@ namespace snug::program {
 namespace {
 
 std::string shape_error(const TopK& top, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Tensor& x = view[TopK::kX];
-  rule.rank({"x", x}, 2);
-  rule.measure({"x", x}, x.shape);
+  rule.rank(TopK::kX, 2);
+  rule.measure(TopK::kX, x.shape);
   rule.require(top.k >= 1, "k is at least 1");
   rule.require(x.shape.columns() >= 1, "a row has elements");
-  rule.measure({"values", view[TopK::kValues]}, Shape{x.shape[0], top.k});
-  rule.index({"ids", view[TopK::kIds]}, Shape{x.shape[0], top.k});
+  rule.measure(TopK::kValues, Shape{x.shape[0], top.k});
+  rule.index(TopK::kIds, Shape{x.shape[0], top.k});
   return rule.error();
 }
 

@@ -5,6 +5,8 @@
 #include <array>
 #include <string_view>
 
+#include "program/kinds/operands.h"
+
 namespace snug::program {
 
 struct Traits {
@@ -13,15 +15,15 @@ struct Traits {
   bool is_cheap = false;
   // The operand that it passes on with another scale or direction (norms, rotations): where that is
   // made again, so is the output.
-  std::string_view passes_on = {};
+  OperandName passes_on = {};
   // The activation of a layer's mlp, with a gate or without: recompute=gate_up makes what it reads
   // again.
   bool is_mlp_activation = false;
   // Attention over rows: costly to make again where rows are long.
   bool is_attention = false;
-  // A norm, of what follows from norms of parts: where ranks hold parts of what it reads, theirs
-  // are joined into its operand norm.
-  bool is_norm_of_parts = false;
+  // Of a norm that follows from norms of parts, the operand that holds it: where ranks hold parts
+  // of what it reads, theirs are joined into it.
+  OperandName norm_of_parts = {};
   // Small next to what it costs: kept for the backward pass, whatever a layer computes again.
   bool is_kept = false;
   // A matrix product, which lists show with its shape.
@@ -30,10 +32,10 @@ struct Traits {
   bool is_loss = false;
   // Operands of one number that a loss, what is measured with it and its gradients are linear in,
   // all taken together: loss scaling multiplies them.
-  std::array<std::string_view, 3> loss_factors = {};
+  std::array<OperandName, 3> loss_factors = {};
   // An operand to which every rank adds its share: it is summed over all ranks before anything
   // reads it.
-  std::string_view sums_over_ranks = {};
+  OperandName sums_over_ranks = {};
   // Replaced by its derivative, which computes the forward outputs too.
   bool has_training_form = false;
   // Defined by its expansion into other kinds.
@@ -42,7 +44,8 @@ struct Traits {
   bool by_expansion = false;
   // A part of a layer that a target may do in one go with its neighbours (Operation::joined).
   bool is_joinable = false;
-  // Steps a weight by its gradient; has the operands weight, gradient and factor.
+  // Steps a weight by its gradient: has the operands kWeightOperand, kGradientOperand and
+  // kFactorOperand.
   bool is_optimizer = false;
   // A part of an optimizer's expansion that works on each element alone: on a rank's part of a
   // tensor that is sharded, and on the host where state is stepped there.
@@ -65,7 +68,9 @@ struct Traits {
   // The operands whose values say how much of the work is done; their capacity is in their shapes.
   // The host holds a copy (batch_bounds.h), which the kind's extent_of() turns into an amount
   // (extent.h).
-  std::array<std::string_view, 2> extents = {};
+  std::array<OperandName, 2> extents = {};
+  // Of each of these that holds pairs [begin, end): the operand whose rows they are of.
+  std::array<OperandName, 2> bounded = {};
   // Attributes that say how it is done, and are left to lower and to the target. A backend notes
   // what it did under the same names (backends/trace.h).
   std::array<std::string_view, 12> decisions = {};

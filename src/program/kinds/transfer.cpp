@@ -12,9 +12,12 @@ bool is_dense(const Tensor& tensor) {
 }
 
 // Of the two ends of a transfer.
-void check_ends(ShapeRule& rule, const Tensor& x, const Tensor& y) {
-  rule.shape({"y", y}, x.shape);
-  rule.type({"y", y}, x.dtype);
+template <typename Struct>
+void check_ends(ShapeRule& rule, const Struct&, const OperationView& view) {
+  const Tensor& x = view[Struct::kX];
+  const Tensor& y = view[Struct::kY];
+  rule.shape(Struct::kY, x.shape);
+  rule.type(Struct::kY, x.dtype);
   rule.require(x.space != y.space, "copies within one space");
   rule.require(x.space != Space::host && y.space != Space::host,
                "reaches host memory that is not pinned");
@@ -29,26 +32,26 @@ RateKey link_key(const OperationView& view, const Cost& cost) {
   return key;
 }
 
-std::string shape_error(const Copy&, const OperationView& view) {
-  ShapeRule rule;
-  check_ends(rule, view[Copy::kX], view[Copy::kY]);
+std::string shape_error(const Copy& copy, const OperationView& view) {
+  ShapeRule rule(view);
+  check_ends(rule, copy, view);
   return rule.error();
 }
 
-std::string shape_error(const Transfer&, const OperationView& view) {
-  ShapeRule rule;
+std::string shape_error(const Transfer& transfer, const OperationView& view) {
+  ShapeRule rule(view);
   const Channel channel = view.operation.channel;
   const bool to_device = view[Transfer::kY].space == Space::device;
   rule.require(channel == Channel::compute ||
                    channel == (to_device ? Channel::host_to_device : Channel::device_to_host),
                "copies against the direction of its channel");
-  check_ends(rule, view[Transfer::kX], view[Transfer::kY]);
+  check_ends(rule, transfer, view);
   return rule.error();
 }
 
 // What was begun knows what it copies; the verifier finds it.
 std::string shape_error(const Await& await, const OperationView& view) {
-  ShapeRule rule;
+  ShapeRule rule(view);
   const Operation& operation = view.operation;
   rule.require(await.in_place || operation.reads.size() == operation.updates.size(),
                "has not as many ends as beginnings");

@@ -44,8 +44,8 @@ struct Await {
   bool in_place = false;
   bool operator==(const Await&) const = default;
   static constexpr auto kFields = std::tuple{Field{"in_place", &Await::in_place}};
-  static constexpr Operand<Await> kX{0,       "x",  Access::read,    nullptr,
-                                     nullptr, true, &Await::in_place};
+  static constexpr Operand<Await> kX{0,    OperandName("x"), Access::read, nullptr, nullptr,
+                                     true, &Await::in_place};
   static constexpr auto kY = update_all<Await>(1, "y");
   static constexpr std::array kOperands{kX, kY};
   static constexpr Traits kTraits{.ends_copy = true};

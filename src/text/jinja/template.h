@@ -23,7 +23,7 @@ using Variables = std::vector<std::pair<std::string, Value>>;
 
 class Template {
  public:
-  // A stretch of bytes.
+  // A span of bytes.
   struct Span {
     size_t begin = 0;
     size_t end = 0;

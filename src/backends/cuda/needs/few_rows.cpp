@@ -181,20 +181,22 @@ size_t rotations_together(const Program& program, size_t first) {
   const auto is = [&]<typename Struct>(size_t i, const Struct&) {
     return i < list.size() && std::holds_alternative<Struct>(list[i].attributes);
   };
-  const auto rows = [&](size_t i) {
-    return program.tensor(find_operand(list[i], "x")).shape.rows();
+  const auto rows = [&]<typename Struct>(size_t i, const program::Operand<Struct>& x) {
+    return program.tensor(id_of(list[i], x)).shape.rows();
   };
+  const int64_t first_rows = is(first, Rope{}) ? rows(first, Rope::kX) : 0;
   size_t next = first;
   size_t parts = 0;
   for (; is(next, Rope{}) && parts < kRotationParts; ++next, ++parts)
-    if (std::get<Rope>(list[next].attributes).inverse || rows(next) != rows(first) ||
+    if (std::get<Rope>(list[next].attributes).inverse || rows(next, Rope::kX) != first_rows ||
         id_of(list[next], Rope::kTable) != id_of(list[first], Rope::kTable))
       return 1;
   const size_t writes = next;
   for (; is(next, CacheWrite{}) && parts < kRotationParts; ++next, ++parts) {
     const Operation& write = list[next];
     const bool is_even = program.tensor(id_of(write, CacheWrite::kX)).shape.columns() % 2 == 0;
-    if (rows(next) != rows(first) || !is_even || !may_follow(program, write, first, next) ||
+    if (rows(next, CacheWrite::kX) != first_rows || !is_even ||
+        !may_follow(program, write, first, next) ||
         id_of(write, CacheWrite::kSlots) != id_of(list[writes], CacheWrite::kSlots))
       break;
   }

@@ -35,7 +35,7 @@ inline bool allows_few_rows(program::ProductAlgorithm algorithm, const program::
          algorithm == few_rows_algorithm(x, weight);
 }
 
-// The same for rotations and writes to the cache (rope.h): [rope] ... [cache_write] ..., if there
+// The same for rotations and writes to the cache: [rope] ... [cache_write] ..., if there
 // is a write among them.
 size_t rotations_together(const program::Program& program, size_t first);
 

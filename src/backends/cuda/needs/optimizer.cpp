@@ -12,9 +12,13 @@
 namespace snug::backends::cuda {
 namespace {
 
+using program::Adafactor;
 using program::AdamW;
 using program::AdamW8bit;
 using program::Lion;
+using program::MuonMomentum;
+using program::MuonStep;
+using program::Normalize;
 
 int64_t capacity(const AdamW&) { return kTensorsPerStep; }
 int64_t capacity(const AdamW8bit&) { return kTensorsPer8bitStep; }
@@ -124,6 +128,49 @@ bool supports(const Lion& lion, const OperationView& view, const Card&) {
          view[lion.has_master ? Lion::kMaster : Lion::kWeight].dtype == base::DType::f32;
 }
 
+bool supports(const Adafactor& adafactor, const OperationView& view, const Card&) {
+  const auto is_f32 = [&](const program::Operand<Adafactor>& operand) {
+    return view[operand].dtype == base::DType::f32;
+  };
+  return are_floats<Adafactor>(view, {Adafactor::kGradient, Adafactor::kWeight}) &&
+         is_f32(Adafactor::kRows) && (!adafactor.factored || is_f32(Adafactor::kColumns)) &&
+         is_f32(adafactor.has_master ? Adafactor::kMaster : Adafactor::kWeight);
+}
+
+int64_t workspace_bytes(const Adafactor& adafactor, const OperationView& view, const Card&) {
+  const program::Shape& shape = view[Adafactor::kWeight].shape;
+  return adafactor.factored ? adafactor_scratch_bytes(shape[0], shape[1], true)
+                            : adafactor_scratch_bytes(1, shape.elements(), false);
+}
+
+// The stages of kernels/adafactor.cu.
+int32_t launches(const Adafactor& adafactor, const OperationView&, const Card&) {
+  return adafactor.factored ? 7 : 4;
+}
+
+int64_t partials_of(const OperationView& view) {
+  return norm_partials(1, view[Normalize::kX].shape.elements());
+}
+
+bool supports(const MuonMomentum&, const OperationView& view, const Card&) {
+  return are_floats<MuonMomentum>(view, {MuonMomentum::kGradient, MuonMomentum::kDirection}) &&
+         are_f32<MuonMomentum>(view, {MuonMomentum::kMomentum});
+}
+
+bool supports(const MuonStep& step, const OperationView& view, const Card&) {
+  return are_floats<MuonStep>(view, {MuonStep::kDirection, MuonStep::kWeight}) &&
+         are_f32<MuonStep>(view, {step.has_master ? MuonStep::kMaster : MuonStep::kWeight});
+}
+
+int64_t workspace_bytes(const Normalize&, const OperationView& view, const Card&) {
+  return kNormFloats * int64_t{sizeof(float)} + norm_scratch_bytes(partials_of(view));
+}
+
+// Sums of squares, the norm of them in one or two, the quotient.
+int32_t launches(const Normalize&, const OperationView& view, const Card&) {
+  return norm_sums(partials_of(view)) == 0 ? 3 : 4;
+}
+
 }  // namespace
 
 SNUG_CARD_NEEDS(GlobalNorm, .supports = supports, .workspace_bytes = workspace_bytes,
@@ -132,5 +179,10 @@ SNUG_CARD_NEEDS(AdamW, .supports = supports, .launched_together = steps_together
 SNUG_CARD_NEEDS(AdamW8bit, .supports = supports, .launched_together = steps_together<AdamW8bit>);
 SNUG_CARD_NEEDS(Lion, .supports = supports, .launched_together = steps_together<Lion>);
 SNUG_CARD_NEEDS(ClipFactor);
+SNUG_CARD_NEEDS(Adafactor, .supports = supports, .workspace_bytes = workspace_bytes,
+                .launches = launches);
+SNUG_CARD_NEEDS(MuonMomentum, .supports = supports);
+SNUG_CARD_NEEDS(Normalize, .workspace_bytes = workspace_bytes, .launches = launches);
+SNUG_CARD_NEEDS(MuonStep, .supports = supports);
 
 }  // namespace snug::backends::cuda
