@@ -107,6 +107,13 @@ struct Invocation {
   void note_decision(std::string_view name, Enum value) const {
     note_decision(name, static_cast<int64_t>(value));
   }
+  // That the device was given so many kernels and library calls, `spared` fewer than the most that
+  // what is timed may take.
+  void note_launches(int64_t launches, int64_t spared) const {
+    if (trace == nullptr) return;
+    trace->launches += launches;
+    trace->launches_spared += spared;
+  }
   // A piece of so many rows, which was done.
   void note_piece(int64_t size) const {
     if (trace != nullptr) trace->pieces.push_back(size);

@@ -81,6 +81,7 @@ ordered_json json_of(const Row& row, const std::vector<std::string>& differences
                     {"writes", names_of(row.program, row.program.operations[row.index])},
                     {"channel", program::name_of(row.trace.channel)},
                     {"joined", row.trace.joined},
+                    {"launches", row.trace.launches},
                     {"decisions", decisions}};
   if (row.trace.extent) {
     line["extent"] = json_of(*row.trace.extent);

@@ -233,7 +233,8 @@ class TrainingPlanner {
                         .adapter_in_files = spec_.adapter_in_files,
                         .adapter_seed = spec_.lora.seed,
                         .loss_scale = spec_.update.loss_scale,
-                        .shards = spec_.ranks.shards};
+                        .shards = spec_.ranks.shards,
+                        .shard_nodes = spec_.ranks.nodes_of(program::RankGroup::shards)};
     append(job_, loading_programs(job_, origin, target_), spec_.verify);
     append(job_, saving_programs(job_, spec_.model, target_), spec_.verify);
   }

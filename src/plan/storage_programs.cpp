@@ -2,169 +2,20 @@
 
 #include <algorithm>
 #include <string>
-#include <string_view>
-#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "models/rope.h"
 #include "models/weights.h"
 #include "passes/quantize.h"
+#include "plan/storage_program.h"
 #include "program/tensor_names.h"
 
 namespace snug::plan {
 namespace {
 
 using namespace program;  // NOLINT: plans of programs speak their words throughout
-
-// What lasts through a run, by name, as the programs of a job have it.
-class RunTensors {
- public:
-  explicit RunTensors(const Job& job) {
-    for (const Program& program : job.programs)
-      for (const Tensor& tensor : program.tensors)
-        if (tensor.lifetime == Lifetime::run && !tensor.is_view())
-          tensors_.try_emplace(tensor.name, &tensor);
-  }
-
-  bool has(std::string_view name) const { return tensors_.contains(name); }
-  const Tensor& at(std::string_view name) const {
-    const auto found = tensors_.find(name);
-    SNUG_CHECK(found != tensors_.end(), "no program has a tensor {} for the run", name);
-    return *found->second;
-  }
-  // Where a tensor's values in files belong.
-  const Tensor& original_of(const std::string& name) const {
-    const auto master = tensors_.find(master_name(name));
-    return master != tensors_.end() ? *master->second : at(name);
-  }
-
- private:
-  std::unordered_map<std::string_view, const Tensor*> tensors_;
-};
-
-// Which staging memory an operation passes values through.
-enum class Staging : uint8_t { one_slot, all_slots, quantised, made_quantised };
-
-class StorageProgram {
- public:
-  StorageProgram(ProgramName name, const RunTensors& tensors, const Target& target)
-      : tensors_(tensors), is_remote_(!target.host_reaches_device()) {
-    program_.name = name_of(name);
-  }
-
-  // The blocks of the largest weight that is quantised by the program, and whether it is nested.
-  void set_largest(int64_t blocks, bool nested) {
-    largest_blocks_ = blocks;
-    is_nested_ = nested;
-  }
-
-  // No two operations of such a program touch one tensor, staging memory apart.
-  TensorId add(const Tensor& tensor) {
-    program_.tensors.push_back(tensor);
-    return static_cast<TensorId>(program_.tensors.size() - 1);
-  }
-
-  std::vector<TensorId> staging(Staging form) {
-    std::vector<TensorId>& ids = staging_[form];
-    if (ids.empty()) ids = make_staging(form);
-    return ids;
-  }
-
-  void emit(Attributes attributes, const Tensor& output, std::vector<TensorId> updates = {},
-            Channel channel = Channel::compute) {
-    Operation operation;
-    operation.attributes = std::move(attributes);
-    operation.writes = {add(output)};
-    operation.updates = std::move(updates);
-    operation.channel = channel;
-    operation.layer = output.layer;
-    program_.operations.push_back(std::move(operation));
-  }
-
-  void read(const Tensor& tensor, int64_t file_width) {
-    const bool is_same = file_width == base::size_of(tensor.dtype);
-    emit(Read{.file_width = is_same ? 0 : file_width}, tensor, staging(Staging::all_slots),
-         Channel::storage);
-  }
-
-  // What writes a weight that is stored as NF4.
-  void emit_stored(Attributes attributes, const std::string& weight, std::vector<TensorId> updates,
-                   Channel channel) {
-    emit(std::move(attributes), tensors_.at(weight), std::move(updates), channel);
-    Operation& operation = program_.operations.back();
-    operation.writes.push_back(add(tensors_.at(passes::absmax_name(weight))));
-    if (!tensors_.has(passes::nested_map_name(weight))) return;
-    for (const std::string& part :
-         {passes::nested_absmax_name(weight), passes::nested_map_name(weight),
-          passes::nested_offset_name(weight)})
-      operation.writes.push_back(add(tensors_.at(part)));
-  }
-
-  void write(const Tensor& tensor, bool read_back) {
-    Operation operation;
-    operation.attributes = Write{read_back};
-    operation.reads = {add(tensor)};
-    operation.updates = staging(Staging::one_slot);
-    operation.channel = Channel::storage;
-    operation.layer = tensor.layer;
-    program_.operations.push_back(std::move(operation));
-  }
-
-  // Jobs keep these programs as long as they last: nothing is held in reserve.
-  Program take() {
-    program_.tensors.shrink_to_fit();
-    program_.operations.shrink_to_fit();
-    return std::move(program_);
-  }
-
- private:
-  TensorId staging_tensor(std::string name, DType dtype, int64_t elements, Space space) {
-    Tensor tensor;
-    tensor.name = std::move(name);
-    tensor.shape = {elements};
-    tensor.dtype = dtype;
-    tensor.role = Role::staging;
-    tensor.space = space;
-    // Forms of staging share what they have in common.
-    for (size_t id = 0; id < program_.tensors.size(); ++id)
-      if (program_.tensors[id].role == Role::staging && program_.tensors[id].name == tensor.name)
-        return static_cast<TensorId>(id);
-    return add(tensor);
-  }
-
-  std::vector<TensorId> make_staging(Staging form) {
-    constexpr int64_t kSlotBlocks = nf4_blocks(kSlotBytes / 2);  // of 16-bit values
-    const bool is_made = form == Staging::made_quantised;
-    const bool quantises = form == Staging::quantised || is_made;
-    const int slots = form == Staging::one_slot || is_made ? 1 : kSlots;
-    std::vector<TensorId> ids;
-    const auto add_memory = [&](std::string name, DType dtype, int64_t elements, Space space) {
-      ids.push_back(staging_tensor(std::move(name), dtype, elements, space));
-    };
-    for (int slot = 0; slot < slots; ++slot) {
-      // Values that are made lie where they are quantised.
-      if (!is_made || !is_remote_)
-        add_memory(staging_slot_name(slot), DType::u8, kSlotBytes, Space::pinned_host);
-      if (is_remote_ && (!is_made || is_nested_))
-        add_memory(staging_stage_name(slot), DType::u8, kStages * kStageBytes, Space::pinned_host);
-      if (!quantises) continue;
-      if (is_nested_ || (is_remote_ && !is_made))
-        add_memory(staging_absmax_name(slot), DType::f32, largest_blocks_, Space::pinned_host);
-      if (!is_remote_) continue;
-      add_memory(staging_values_name(slot), DType::u8, kSlotBytes, Space::device);
-      if (is_nested_) add_memory(staging_scales_name(slot), DType::f32, kSlotBlocks, Space::device);
-    }
-    return ids;
-  }
-
-  const RunTensors& tensors_;
-  const bool is_remote_;
-  int64_t largest_blocks_ = 0;
-  bool is_nested_ = false;
-  Program program_;
-  std::unordered_map<Staging, std::vector<TensorId>> staging_;
-};
 
 // Which of longrope's two sets a job's programs read was settled when they were made.
 void put_frequencies(const models::ModelConfig& model, const RunTensors& tensors,
@@ -195,6 +46,7 @@ class LoadPlanner {
       else
         load_.read(tensors_.original_of(weight.name), origin_.model.file_width);
     }
+    gather_scales();
     put_frequencies(origin_.model, tensors_, load_);
     if (origin_.loss_scale) put_loss_scale(*origin_.loss_scale);
     return load_.take();
@@ -240,19 +92,51 @@ class LoadPlanner {
 
   void add_stored(const models::Weight& weight) {
     const bool nested = is_nested(weight);
+    const bool in_file = !origin_.init_seed && origin_.model.stored.has_value();
+    const Staging form = origin_.init_seed ? Staging::made_quantised
+                         : in_file         ? Staging::all_slots
+                                           : Staging::quantised;
+    std::vector<TensorId> staging = load_.staging(form);
+    const Tensor& absmax = tensors_.at(passes::absmax_name(weight.name));
+    const bool is_gathered = nested && !in_file && absmax.is_sharded();
+    if (is_gathered)
+      staging = staging_of_part(form, absmax);
+    else if (!in_file)
+      gather_scales();
     if (origin_.init_seed)
-      return load_.emit_stored(FillNf4{nested, origin_.model.initializer_range, *origin_.init_seed},
-                               weight.name, load_.staging(Staging::made_quantised),
-                               Channel::compute);
-    const bool in_file = origin_.model.stored.has_value();
-    load_.emit_stored(ReadNf4{nested, in_file, origin_.model.file_width}, weight.name,
-                      load_.staging(in_file ? Staging::all_slots : Staging::quantised),
-                      Channel::storage);
+      load_.emit_stored(FillNf4{nested, origin_.model.initializer_range, *origin_.init_seed},
+                        weight.name, std::move(staging), Channel::compute);
+    else
+      load_.emit_stored(ReadNf4{nested, in_file, origin_.model.file_width}, weight.name,
+                        std::move(staging), Channel::storage);
+    // Values are made with the memory of one slot.
+    const size_t most = origin_.init_seed ? 1 : kSlots;
+    if (is_gathered && ungathered_.size() == most) gather_scales();
+  }
+
+  // With a slot for the absmax of this rank, which are gathered with those of the slots before it.
+  std::vector<TensorId> staging_of_part(Staging form, const Tensor& absmax) {
+    const auto slot = static_cast<int>(ungathered_.size());
+    const int64_t blocks = absmax.shape.elements();
+    std::vector<TensorId> staging = load_.staging_of_parts(form);
+    staging.push_back(load_.absmax_part(slot, blocks));
+    ungathered_.push_back(load_.absmax_whole(slot, blocks, origin_.shards));
+    layer_ = absmax.layer;
+    return staging;
+  }
+
+  void gather_scales() {
+    if (ungathered_.empty()) return;
+    load_.gather(
+        {.group = RankGroup::shards, .ranks = origin_.shards, .nodes = origin_.shard_nodes},
+        std::exchange(ungathered_, {}), layer_);
   }
 
   const Origin& origin_;
   const RunTensors& tensors_;
   StorageProgram load_;
+  std::vector<TensorId> ungathered_;  // absmax of weights that are sharded, by slot
+  int32_t layer_ = -1;                // of the last of those
 };
 
 bool is_adapted(const Job& job) { return !adapter_tensors(job).empty(); }

@@ -15,10 +15,20 @@
 //   slot    pinned: values as a file holds them, where they are converted or compared
 //   stage   pinned, where the host does not reach the device: what is on its way to or from it
 //   absmax  pinned: the scales of a whole weight that is quantised, where it is nested or the host
-//           does not reach the device, since all are needed first, and looked at; of a weight that
-//           is sharded those of all ranks, padding too
+//           does not reach the device, since all are needed first, and looked at
 //   values  device, where the host does not reach it: a slot's values, which are quantised there
 //   scales  device, likewise: their scales, of a nested weight
+//
+// Of a nested weight that is sharded and quantised by the program, a rank has the absmax of its
+// part alone, and the mean of all is needed. The operation leaves its own in a rank's part of the
+// staging memory, an all_gather in place makes them those of all ranks, padding too, and an await
+// of it ends the operation: its scales are made then, and the memory is free again. As many weights
+// as there are slots are gathered together. The runtime performs this between the hosts of the
+// ranks, whose memory it is, whatever the device.
+//
+//   codes, small, nested, map, offset = read_nf4() updates (slot.0, slot.1, absmax.0.part)
+//   all_gather() updates (absmax.0.whole) {ranks 2, in_place} channel interconnect
+//   await() updates (absmax.0.whole) {in_place}
 #pragma once
 
 #include <cstdint>
@@ -47,7 +57,8 @@ struct Origin {
   bool adapter_in_files = false;     // else initial values of the seed below
   int64_t adapter_seed = 0;
   std::optional<methods::LossScaleOptions> loss_scale{};  // where gradients are scaled
-  int32_t shards = 1;  // ranks among which weights may be sharded
+  int32_t shards = 1;       // ranks among which weights may be sharded
+  int32_t shard_nodes = 1;  // machines that those are spread over
 };
 
 // For a job whose other programs are made: load, and load_adapter where there is an adapter.

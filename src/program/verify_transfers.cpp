@@ -16,6 +16,13 @@ struct Open {
   bool host_has_waited = false;  // so that what is placed there may touch the target
 };
 
+// A rank's part of staging memory that an operation has left there, for ranks to gather.
+struct LeftPart {
+  size_t operation;
+  TensorId tensor;
+  bool is_gathered = false;  // or begun to be
+};
+
 class TransferVerifier {
  public:
   TransferVerifier(const Program& program, std::span<const Region> regions)
@@ -32,9 +39,16 @@ class TransferVerifier {
       else
         check_touches(i, operation);
       if (traits_of(operation).begins_copy)
-        for (const auto& [source, target] : copies_of(operation))
+        for (const auto& [source, target] : copies_of(operation)) {
           open_.push_back({i, source, target});
+          note_gather(i, target);
+        }
+      if (traits_of(operation).by_runtime) leave_parts(i, operation);
     }
+    for (const LeftPart& part : left_)
+      if (!part.is_gathered)
+        report(part.operation,
+               fmt::format("leaves its part in '{}', which is never gathered", name(part.tensor)));
     for (const Open& transfer : open_)
       report(transfer.operation,
              fmt::format("begins to copy '{}', which is never awaited", name(transfer.source)));
@@ -71,6 +85,9 @@ class TransferVerifier {
       if (program_.operations[begun->operation].workspace != await.workspace)
         report(i, fmt::format("awaits a copy of '{}' without its scratch", name(source)));
       open_.erase(begun);
+      std::erase_if(left_, [&, end = target](const LeftPart& part) {
+        return part.is_gathered && share(part.tensor, end);
+      });
     }
   }
 
@@ -95,9 +112,30 @@ class TransferVerifier {
     }
   }
 
+  void note_gather(size_t i, TensorId target) {
+    bool found = program_.tensor(target).role != Role::staging;
+    for (LeftPart& part : left_) {
+      if (!share(part.tensor, target)) continue;
+      part.is_gathered = found = true;
+    }
+    if (!found) report(i, fmt::format("gathers '{}', where no part was left", name(target)));
+  }
+
+  // The runtime performs operations ahead of others; what one has left for a gather stays.
+  void leave_parts(size_t i, const Operation& operation) {
+    for_each_tensor(operation, [&](TensorId id) {
+      for (const LeftPart& part : left_)
+        if (share(part.tensor, id))
+          report(i, fmt::format("touches '{}' before it is gathered", name(part.tensor)));
+    });
+    for (const TensorId id : operation.updates)
+      if (program_.tensor(id).view.rank_step > 0) left_.push_back({i, id});
+  }
+
   const Program& program_;
   std::span<const Region> regions_;
   std::vector<Open> open_;
+  std::vector<LeftPart> left_;
   std::vector<std::string> problems_;
 };
 

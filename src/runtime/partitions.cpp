@@ -43,30 +43,13 @@ std::vector<Halves> halves_of(const Program& program) {
   return copies;
 }
 
-// What is placed on the host is queued as the awaits on its channel before it are. Returns whether
-// it changed any.
-bool keep_with_awaits(const Program& program, std::vector<bool>& each_run) {
-  bool changed = false;
-  for (size_t i = 0; i < each_run.size(); ++i) {
-    if (!program.operations[i].on_host) continue;
-    std::vector<size_t> together{i};
-    for (size_t k = i; k-- > 0 && !program.operations[k].on_host;)
-      if (program.operations[k].channel == program::Channel::host) together.push_back(k);
-    if (std::ranges::none_of(together, [&](size_t k) { return each_run[k]; })) continue;
-    for (const size_t k : together) {
-      changed |= !each_run[k];
-      each_run[k] = true;
-    }
-  }
-  return changed;
-}
-
 // By operation: whether the host queues it in every run.
 std::vector<bool> queued_each_run(const Program& program, const TakesExtent& takes_extent) {
   std::vector<bool> each_run;
   for (const Operation& operation : program.operations) {
     const program::Traits& traits = program::traits_of(operation);
-    each_run.push_back(traits.is_host_copy || traits.is_collective ||
+    const bool is_of_host = operation.on_host || operation.channel == program::Channel::host;
+    each_run.push_back(traits.is_host_copy || traits.is_collective || is_of_host ||
                        (traits.has_extent() && takes_extent({program, operation})));
   }
   const std::vector<Halves> copies = halves_of(program);
@@ -83,7 +66,6 @@ std::vector<bool> queued_each_run(const Program& program, const TakesExtent& tak
       each_run[copy.begins] = each_run[copy.ends] = true;
       changed = true;
     }
-    changed |= keep_with_awaits(program, each_run);
   }
   return each_run;
 }

@@ -21,9 +21,10 @@ struct Partition {
 using TakesExtent = std::function<bool(const program::OperationView&)>;
 
 // The program's operations in order, in as few partitions as the rules allow. The host queues in
-// every run what copies from or to memory that the host writes or reads between runs, what ranks do
-// together, what does an amount of work that the batch decides and the host says, and both halves
-// of a copy that such an operation comes between: a recording ends what it begins.
+// every run what copies from or to memory that the host writes or reads between runs, what is
+// placed on the host or awaited there, what ranks do together, what does an amount of work that the
+// batch decides and the host says, and both halves of a copy that such an operation comes between:
+// a recording ends what it begins.
 std::vector<Partition> partitions_of(const program::Program& program,
                                      const TakesExtent& takes_extent);
 

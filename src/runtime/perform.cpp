@@ -58,7 +58,8 @@ Performance::Performance(program::ProgramName program, const Sources& sources, E
     : name_(program),
       program_(*executor.job().find(program)),
       sources_(sources),
-      executor_(executor) {
+      executor_(executor),
+      collectives_(&executor.mesh()) {
   if (sources.model != nullptr)
     for (models::Weight& weight : models::weights_of(*sources.model)) {
       std::string weight_name = weight.name;
@@ -73,12 +74,44 @@ void Performance::operation(size_t index) {
   trace_ = &performed_.traces[index];
   ++trace_->runs;
   trace_->kind = operation_->kind();
-  program::dispatch<void>(operation_->attributes, [&]<typename Struct>(const Struct& attributes) {
-    if constexpr (program::traits_of<Struct>().by_runtime)
-      (*this)(attributes);
-    else
-      SNUG_CHECK(false, "{} is run by backends", name_of(operation_->kind()));
-  });
+  program::dispatch<void>(operation_->attributes,
+                          [&](const auto& attributes) { perform(attributes); });
+}
+
+// What is read before a collective in the list is in place when it begins.
+template <typename Struct>
+void Performance::perform(const Struct& attributes) {
+  constexpr program::Traits kTraits = program::traits_of<Struct>();
+  if constexpr (kTraits.by_runtime) {
+    (*this)(attributes);
+  } else if constexpr (kTraits.is_collective) {
+    flush();
+    collectives_.begin(attributes, between_ranks());
+  } else if constexpr (kTraits.ends_copy) {
+    collectives_.await(between_ranks());
+    store_gathered();
+  } else {
+    SNUG_CHECK(false, "{} is run by backends", name_of(operation_->kind()));
+  }
+}
+
+backends::Invocation Performance::between_ranks() {
+  between_.clear();
+  for (const auto* ids : {&operation_->reads, &operation_->writes, &operation_->updates})
+    for (const program::TensorId id : *ids) between_.push_back(executor_.tensor(name_, id));
+  view_.emplace(program::OperationView{program_, *operation_});
+  const std::span<const Buffer> all(between_);
+  const size_t reads = operation_->reads.size();
+  const size_t writes = operation_->writes.size();
+  backends::Invocation invocation;
+  invocation.attributes = &operation_->attributes;
+  invocation.reads = all.first(reads);
+  invocation.writes = all.subspan(reads, writes);
+  invocation.updates = all.subspan(reads + writes);
+  invocation.view = &*view_;
+  invocation.channel = operation_->channel;
+  invocation.trace = trace_;
+  return invocation;
 }
 
 void Performance::queue(TensorRead tensor_read) {
@@ -131,7 +164,15 @@ void Performance::zero_padding() {
 StoredWeight Performance::stored(const Tensor& codes) const {
   StoredWeight stored = stored_weight(executor_, codes.name);
   stored.is_part = codes.is_sharded();
+  stored.gathered = gathered_place();
   return stored;
+}
+
+// Of the operation: what of its staging is a rank's part.
+float* Performance::gathered_place() const {
+  for (const program::TensorId id : operation_->updates)
+    if (program_.tensor(id).view.rank_step > 0) return executor_.tensor(name_, id).as<float>();
+  return nullptr;
 }
 
 // Those of elements beyond the weight's end, and of what a scale is for each block.
@@ -167,17 +208,17 @@ void Performance::operator()(const program::ReadNf4& read) {
   tensor_read.destination.strides = program::dense_strides(tensor_read.destination.shape);
   if (tensor_read.destination.elements() == 0) tensor_read.first = 0;
   await_room(weight);
-  if (weight.is_part && weight.nested()) scaled_.push_back({weight, elements, trace_});
+  if (weight.gathered != nullptr) scaled_.push_back({weight, elements, trace_});
   queue(std::move(tensor_read));
   zero_codes<program::ReadNf4>(weight);
 }
 
-// Where the absmax of weights pass through staging memory: those of a part stay there until they
-// are gathered.
+// The absmax of whole weights pass through any memory for them; those of a part stay in theirs
+// until they are gathered.
 void Performance::await_room(const StoredWeight& stored) {
-  const bool stays = stored.is_part && stored.nested();
-  if (stays ? has_other_scales_ || scaled_.size() == plan::kSlots : !scaled_.empty()) flush();
-  has_other_scales_ = !stays;
+  const bool is_whole = stored.gathered == nullptr;
+  if (has_whole_scales_ && !is_whole) flush();
+  has_whole_scales_ = is_whole;
 }
 
 void Performance::queue_parts(const formats::Nf4Parts& in_file, const StoredWeight& stored) {
@@ -251,9 +292,8 @@ void Performance::operator()(const program::FillNf4& fill) {
   const int64_t elements = weights_.at(name).shape.elements();
   trace_->bytes += fill_stored({program::FillForm::normal, tensor_key(name, fill.seed), fill.scale},
                                weight, elements, name_, executor_);
-  if (weight.is_part && weight.nested()) scaled_.push_back({weight, elements, trace_});
+  if (weight.gathered != nullptr) scaled_.push_back({weight, elements, trace_});
   zero_codes<program::FillNf4>(weight);
-  gather_scales();
 }
 
 // Which of longrope's two sets a job's programs read was settled when they were made.
@@ -280,29 +320,26 @@ void Performance::flush() {
     performed_.digest += report.digest;
     tensor_reads_.clear();
   }
-  gather_scales();
-  has_other_scales_ = false;
+  has_whole_scales_ = false;
 }
 
-// Every rank has the same of these, in the same order, whichever of its threads was first.
-void Performance::gather_scales() {
-  for (size_t slot = 0; slot < scaled_.size(); ++slot) {
-    const auto& [weight, elements, trace] = scaled_[slot];
-    const std::string name = program::staging_absmax_name(static_cast<int>(slot));
-    auto* const all = executor_.tensor(name_, name).as<float>();
-    const comm::GatherPart part{.shard = all + weight.absmax.first,
-                                .whole = all,
-                                .bytes = weight.absmax.elements() * int64_t{sizeof(float)}};
-    comm::Communicator& shards = *executor_.mesh().shards;
-    shards.wait(shards.begin_all_gather({&part, 1}, "the scales of a quantised weight"));
+// Of the weights whose absmax the operation, an await, has made those of all ranks.
+void Performance::store_gathered() {
+  for (const Buffer& whole : between_) {
+    const auto found = std::ranges::find_if(scaled_, [&](const Scaled& scaled) {
+      return scaled.stored.gathered == whole.as<float>() + scaled.stored.absmax.first;
+    });
+    SNUG_CHECK(found != scaled_.end(), "program {} gathers what no operation left", program_.name);
     HostWindow window(executor_, name_, 0);
-    trace->bytes += store_scales(all, elements, weight, window);
+    found->trace->bytes += store_scales(whole.as<float>(), found->elements, found->stored, window);
+    scaled_.erase(found);
   }
-  scaled_.clear();
 }
 
 Performed Performance::finish() {
   flush();
+  SNUG_CHECK(scaled_.empty(), "program {} leaves the scales of {} weights", program_.name,
+             scaled_.size());
   return std::move(performed_);
 }
 

@@ -3,7 +3,8 @@
 // together: one thread reads ahead while another converts or quantises (read_tensors.h). What is
 // done is noted, as backends note what they run, and held against the program (trace_check.h).
 // Of what is sharded each rank reads or makes its part, and padding becomes 0. The absmax of a
-// double quantised weight are gathered, since its scales are read with the mean over all of them.
+// double quantised weight are gathered by operations of the program, between the hosts of the
+// ranks, since its scales are made with the mean over all of them (plan/storage_programs.h).
 // Programs that save are walked by save_tensors.h.
 //
 // One thread. Not while a program runs.
@@ -17,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "backends/host_collectives.h"
 #include "backends/trace.h"
 #include "formats/quant_state.h"
 #include "formats/tensor_index.h"
@@ -82,7 +84,11 @@ class Performance {
   void operator()(const program::Put& put);
   void operator()(const program::Write& write);
 
-  // Operands of the operation that is being performed.
+  template <typename Struct>
+  void perform(const Struct& attributes);
+  // The operation that is being performed, for what ranks do together.
+  backends::Invocation between_ranks();
+  // Operands of it.
   template <typename Struct>
   const program::Tensor& tensor(const program::Operand<Struct>& operand) const {
     return program_.tensor(id_of(*operation_, operand));
@@ -102,7 +108,8 @@ class Performance {
   void flush();
   StoredWeight stored(const program::Tensor& codes) const;
   void await_room(const StoredWeight& stored);
-  void gather_scales();
+  float* gathered_place() const;
+  void store_gathered();
   template <typename Struct>
   void zero_codes(const StoredWeight& weight);
   bool counts(bool is_part) const { return is_part || executor_.mesh().shard() == 0; }
@@ -115,15 +122,18 @@ class Performance {
   const program::Operation* operation_ = nullptr;            // that is being performed
   backends::Trace* trace_ = nullptr;                         // of it
   std::vector<TensorRead> tensor_reads_;                     // that are read together
-  // Parts of double quantised weights among them, at most one for each absmax in staging memory,
-  // and whether there are other weights that pass through it.
+  // Whether weights among them pass through the memory for absmax, and leave nothing there.
+  bool has_whole_scales_ = false;
+  // Parts of double quantised weights, whose absmax are not those of all ranks yet.
   struct Scaled {
     StoredWeight stored;
     int64_t elements;
     backends::Trace* trace;
   };
   std::vector<Scaled> scaled_;
-  bool has_other_scales_ = false;
+  backends::HostCollectives collectives_;
+  std::vector<backends::Buffer> between_;  // of between_ranks()
+  std::optional<program::OperationView> view_;
   Performed performed_;
 };
 

@@ -41,10 +41,9 @@ void fill_constant(const Buffer& buffer, float value, Executor& executor) {
 int64_t fill_stored(const RandomValues& values, const StoredWeight& weight, int64_t elements,
                     program::ProgramName program, Executor& executor) {
   WeightQuantizer quantizer(executor, program, 0);
-  float* gathered = nullptr;
-  if (weight.nested())
-    gathered =
-        executor.tensor(program, program::staging_absmax_name(0)).as<float>() + weight.absmax.first;
+  float* gathered = weight.gathered;
+  if (weight.nested() && gathered == nullptr)
+    gathered = executor.tensor(program, program::staging_absmax_name(0)).as<float>();
   const int64_t begin = weight.codes.first * 2;
   const int64_t held = held_elements(weight, elements);
   const int64_t most = plan::kSlotBytes / base::size_of(weight.compute);
@@ -58,7 +57,7 @@ int64_t fill_stored(const RandomValues& values, const StoredWeight& weight, int6
   }
   if (!weight.nested()) return bytes;
   executor.backend().synchronise();
-  if (weight.is_part) return bytes;
+  if (weight.gathered != nullptr) return bytes;
   HostWindow window(executor, program, 0);
   return bytes + store_scales(gathered, elements, weight, window);
 }

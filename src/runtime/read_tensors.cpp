@@ -136,11 +136,10 @@ class Work {
   // Where the host does not reach the device it sees the absmax only here.
   static float* absmax_of(const StoredWeight& stored, size_t& gathered, Executor& executor,
                           program::ProgramName program) {
+    if (stored.gathered != nullptr) return stored.gathered;
     if (!stored.nested() && executor.backend().host_reaches_device()) return nullptr;
     const auto slot = static_cast<int>(gathered++ % plan::kSlots);
-    auto* const all = executor.tensor(program, program::staging_absmax_name(slot)).as<float>();
-    if (!stored.is_part) return all;
-    return all + executor.backend().shard_rank() * stored.absmax.elements();
+    return executor.tensor(program, program::staging_absmax_name(slot)).as<float>();
   }
 
   // Of the two tensors before this one at least one has ended, so one waits for them at most.
@@ -328,7 +327,7 @@ void read_to_quantize(const TensorIndex& index, const ReadPiece& piece, Work& wo
   const int64_t scales = part.stored->nested() ? 0 : std::ssize(absmax) * int64_t{sizeof(float)};
   if (!work.ends(piece, formats::nf4_code_bytes(piece.elements) + scales)) return;
   // Scales of a part wait for those of the other ranks.
-  work.finished(piece, part.stored->is_part
+  work.finished(piece, part.stored->gathered != nullptr
                            ? 0
                            : store_scales(work.absmax(piece), part.destination.elements(),
                                           *part.stored, reader.window));

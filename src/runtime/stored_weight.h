@@ -20,6 +20,9 @@ struct StoredWeight {
   backends::Buffer nested_offset;
   base::DType compute = base::DType::bf16;  // of the job
   bool is_part = false;                     // of what is sharded: the buffers are a rank's
+  // In memory of the host, of a part that is quantised here and double quantised: its place among
+  // the absmax of all ranks, which it needs first.
+  float* gathered = nullptr;
   bool nested() const { return nested_map.data != nullptr; }
 };
 

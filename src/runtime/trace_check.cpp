@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "program/decisions.h"
@@ -78,6 +79,21 @@ void compare_pieces(const program::OperationView& view, const program::BatchBoun
                                    fmt::join(trace.pieces, ", "), fmt::join(asked, ", ")));
 }
 
+// Those of chunks among them. A target that states none starts none.
+int64_t planned_launches(const program::OperationView& view, const program::BatchBounds& bounds) {
+  if (view.operation.launches == 0) return 0;
+  return std::llround(program::cost(view, bounds).launches);
+}
+
+void compare_launches(const program::OperationView& view, const program::BatchBounds& bounds,
+                      const Trace& trace, std::vector<std::string>& problems) {
+  const int64_t planned =
+      planned_launches(view, trace.by_capacity ? program::BatchBounds() : bounds);
+  if (trace.launches + trace.launches_spared != planned)
+    problems.push_back(fmt::format("took {} launches and spared {}, planned were {}",
+                                   trace.launches, trace.launches_spared, planned));
+}
+
 std::vector<std::string> compare(const Planned& planned, const Operation& operation,
                                  const Trace& trace) {
   if (trace.runs != 1) return {fmt::format("ran {} times", trace.runs)};
@@ -97,8 +113,9 @@ std::vector<std::string> compare(const Planned& planned, const Operation& operat
   const bool extent_differs = problems.size() > before;
   compare_decisions(operation, trace, problems);
   // They follow from the extent: another one is reported alone.
-  if (!extent_differs)
-    compare_pieces({planned.program, operation}, planned.bounds, trace, problems);
+  if (extent_differs) return problems;
+  compare_pieces({planned.program, operation}, planned.bounds, trace, problems);
+  compare_launches({planned.program, operation}, planned.bounds, trace, problems);
   return problems;
 }
 

@@ -7,6 +7,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "backends/cuda/cuda_backend.h"
 #include "base/error.h"
+#include "block_fibers.h"
 #include "operation_case.h"
 
 namespace snug::backends::test {
@@ -69,6 +70,7 @@ class Update {
     return invocation;
   }
   float weight() const { return memory_[4][0]; }
+  std::byte* weights() const { return buffers_[4].data; }
 
  private:
   program::Program program_;
@@ -92,6 +94,88 @@ TEST(HostWork, WhatFailsThereIsThrownWhereTheDeviceIsWaitedFor) {
   card.run(invocation);
   card.synchronise();
   EXPECT_LT(update.weight(), after_one);
+}
+
+// y = 2 x, on the card, of 64 numbers.
+class Doubling {
+ public:
+  Doubling(cuda::CudaBackend& card, std::byte* x, std::byte* y) {
+    program::Builder builder("doubling");
+    const auto id = builder.activation("x", {64}, program::DType::f32);
+    const auto to = builder.activation("y", {64}, program::DType::f32);
+    builder.emit(program::Scale{2.0F}, {id}, {to});
+    program_ = builder.take();
+    for (std::byte* data : {x, y})
+      buffers_.push_back({data, program::DType::f32, {64}, program::dense_strides({64})});
+    prepared_ = card.prepare({program_, program_.operations[0]});
+  }
+  Invocation invocation() const {
+    const std::span<const Buffer> all(buffers_);
+    Invocation invocation;
+    invocation.attributes = &program_.operations[0].attributes;
+    invocation.reads = all.first(1);
+    invocation.writes = all.subspan(1);
+    invocation.prepared = prepared_.get();
+    return invocation;
+  }
+
+ private:
+  program::Program program_;
+  std::vector<Buffer> buffers_;
+  std::unique_ptr<Prepared> prepared_;
+};
+
+// The emulated host works at the last moment, and the emulated card, of which this other stream is
+// the first, at the first that it has.
+TEST(HostWork, IsWaitedForByWhatSharesItsBytesAlone) {
+  const cuda::Stream first;
+  cuda::CudaBackend card({.make_host = [] { return std::make_unique<FailingHost>(0); }});
+  const auto memory = card.allocate(program::Space::device, 3 * 256);
+  const Update update;
+  const auto prepared = card.prepare(update.view());
+  Invocation work = update.invocation();
+  work.prepared = prepared.get();
+  const Doubling apart(card, memory->data(), memory->data() + 256);
+  const Doubling after(card, update.weights(), memory->data() + 512);
+  for (const bool is_recorded : {false, true}) {
+    std::unique_ptr<Recording> of_apart;
+    std::unique_ptr<Recording> of_after;
+    if (is_recorded) {
+      of_apart = card.record([&] { card.run(apart.invocation()); });
+      of_after = card.record([&] { card.run(after.invocation()); });
+    }
+    const float before = update.weight();
+    const uint64_t launches = cuda_emulator::launches();
+    Trace trace;
+    work.trace = &trace;
+    card.run(work);
+    EXPECT_EQ(trace.channel, program::Channel::host);
+    is_recorded ? of_apart->replay() : card.run(apart.invocation());
+    EXPECT_EQ(cuda_emulator::launches() - launches, 1U) << "it waits for the host";
+    EXPECT_EQ(update.weight(), before) << "the host has worked at once";
+    is_recorded ? of_after->replay() : card.run(after.invocation());
+    EXPECT_EQ(cuda_emulator::launches() - launches, 1U) << "it does not wait for the host";
+    card.synchronise();
+    EXPECT_EQ(cuda_emulator::launches() - launches, 2U);
+    EXPECT_LT(update.weight(), before);
+    float doubled = 0;
+    card.copy(&doubled, memory->data() + 512, sizeof doubled);
+    EXPECT_EQ(doubled, 2 * update.weight());
+  }
+}
+
+// A point that is marked after it is reached when the host is done.
+TEST(HostWork, IsAmongWhatAPointWaitsFor) {
+  cuda::CudaBackend card({.make_host = [] { return std::make_unique<FailingHost>(0); }});
+  const Update update;
+  const auto prepared = card.prepare(update.view());
+  Invocation work = update.invocation();
+  work.prepared = prepared.get();
+  const auto points = card.events(1);
+  card.run(work);
+  points->mark(0);
+  points->wait(0);
+  EXPECT_LT(update.weight(), 0.0F);
 }
 
 TEST(HostWork, NeedsABackendOfTheHost) {

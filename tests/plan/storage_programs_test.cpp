@@ -68,7 +68,10 @@ std::vector<Case> cases() {
                           {"muon", spec_of(formats::Method::full)},
                           {"dora", spec_of(formats::Method::lora)},
                           {"dora in 4 bits", spec_of(formats::Method::lora)},
-                          {"dora that is there", spec_of(formats::Method::lora)}};
+                          {"dora that is there", spec_of(formats::Method::lora)},
+                          {"qlora of ranks", spec_of(formats::Method::lora)},
+                          {"random weights in 4 bits of ranks", spec_of(formats::Method::lora)},
+                          {"a folder in 4 bits, of ranks", spec_of(formats::Method::lora)}};
   cases[1].spec.update.optimizer = methods::OptimizerKind::adamw_bf16;
   cases[1].spec.update.gradient = program::DType::bf16;
   cases[2].spec.update.optimizer = methods::OptimizerKind::adamw_8bit;
@@ -88,6 +91,14 @@ std::vector<Case> cases() {
   cases[16].spec.quantization.emplace();
   cases[16].spec.update.optimizer = methods::OptimizerKind::adamw_bf16;
   cases[17].spec.adapter_in_files = true;
+  for (const size_t of_ranks : {18, 19, 20}) {
+    cases[of_ranks].spec.quantization.emplace();
+    cases[of_ranks].spec.ranks = {.shards = 2,
+                                  .weights = passes::WeightSharding::layer_by_layer,
+                                  .gradients = passes::GradientSharding::scattered};
+  }
+  cases[19].spec.init_seed = 42;
+  cases[20].spec.model.stored = models::StoredNf4{.double_quant = true, .kept = {}};
   return cases;
 }
 
@@ -183,13 +194,51 @@ TEST(StoragePrograms, StagingIsThereForWhatUsesIt) {
       for (const Program& program : job.programs) {
         std::set<program::TensorId> used;
         for (const Operation& operation : program.operations)
-          program::for_each_tensor(operation, [&](program::TensorId id) { used.insert(id); });
+          program::for_each_tensor(operation, [&](program::TensorId id) {
+            used.insert(id);
+            used.insert(program.owner(id));
+          });
         for (size_t id = 0; id < program.tensors.size(); ++id) {
           if (program.tensors[id].role != Role::staging) continue;
           EXPECT_TRUE(used.contains(static_cast<program::TensorId>(id)))
               << each.name << ": " << program.tensors[id].name << " of " << program.name;
         }
       }
+    }
+}
+
+// The scales of double quantised weights that are sharded and not in the files, as many at a time
+// as there are slots.
+TEST(StoragePrograms, RanksGatherScales) {
+  const Rates rates = Rates::assumed(1);
+  for (const bool is_remote : {false, true})
+    for (const Case& each : cases()) {
+      SCOPED_TRACE(each.name);
+      const Job job = plan_training(each.spec, Target(is_remote));
+      const Program& load = *job.find(ProgramName::load);
+      const bool gathers = each.spec.ranks.shards > 1 && !each.spec.model.stored;
+      int64_t bytes = 0;
+      int64_t gathered = 0;
+      for (const Operation& operation : load.operations) {
+        if (!traits_of(operation).is_collective) continue;
+        EXPECT_EQ(operation.channel, Channel::interconnect);
+        EXPECT_LE(operation.updates.size(), each.spec.init_seed ? 1U : 2U);
+        gathered += std::ssize(operation.updates);
+        bytes += static_cast<int64_t>(program::cost({load, operation}, {}).bytes);
+      }
+      // Seven linears of each of two layers; a scale in fp32 for 64 weights, to the other rank.
+      EXPECT_EQ(gathered, gathers ? 14 : 0);
+      int64_t scales = 0;
+      for (const Tensor& tensor : load.tensors)
+        if (tensor.role == Role::quant_state && tensor.dtype == program::DType::u8)
+          scales += tensor.bytes();
+      EXPECT_EQ(bytes, gathers ? 4 * scales : 0);
+      double on_links = 0;
+      const Timeline times = simulate(load, rates, {});
+      for (const OperationTime& time : times.operations)
+        if (load.operations[static_cast<size_t>(time.operation)].channel == Channel::interconnect)
+          on_links += time.seconds;
+      EXPECT_EQ(on_links > 0, gathers);
     }
 }
 

@@ -1,5 +1,6 @@
 // What the runtime performs: which programs of such operations are right, and what is wrong with
 // others.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -89,6 +90,62 @@ TEST(StorageKinds, RefuseWhatTheyCannotDo) {
 // Staging memory is the host's and holds nothing between operations; all else keeps to its rules.
 TEST(StorageKinds, OnlyTheirStagingLiesOnTheHost) {
   EXPECT_EQ(problems_of("y (64) bf16 = cast(slot)").size(), 2U);
+}
+
+// A weight of two blocks of scales, of which each of two ranks has one.
+constexpr const char* kParts =
+    "program load\n"
+    "tensor slot (64) u8 staging pinned_host\n"
+    "tensor absmax (512) f32 staging pinned_host\n"
+    "tensor of_rank (256) f32 staging pinned_host view of absmax at 0 by 256\n"
+    "tensor of_all (512) f32 staging pinned_host view of absmax at 0\n"
+    "tensor codes (8192) u8 weight run part of (16384, 1) by 8192\n"
+    "tensor small (256) u8 quant_state run part of (512) by 256\n"
+    "tensor nested (1) f32 quant_state run part of (2) by 1\n"
+    "tensor map (256) f32 quant_state run\n"
+    "tensor offset (1) f32 quant_state run\n";
+constexpr const char* kReadPart =
+    "codes, small, nested, map, offset = read_nf4() updates (slot, of_rank) {nested} channel "
+    "storage\n";
+constexpr const char* kFillPart =
+    "codes, small, nested, map, offset = fill_nf4() updates (slot, of_rank) {nested}\n";
+constexpr const char* kGather =
+    "all_gather() updates (of_all) {ranks 2, in_place} channel interconnect\n";
+constexpr const char* kAwait = "await() updates (of_all) {in_place}\n";
+
+Problems problems_of_parts(const std::string& lines) { return verify(parse_text(kParts + lines)); }
+
+TEST(StorageKinds, LeaveScalesOfARanksPartToBeGathered) {
+  const std::string ends = std::string(kGather) + kAwait;
+  EXPECT_EQ(problems_of_parts(kReadPart + ends + kFillPart + ends), Problems{});
+  // Another operation may come before it, if it is one that leaves that memory alone.
+  EXPECT_EQ(problems_of_parts(std::string(kReadPart) +
+                              "offset = read() updates (slot) channel "
+                              "storage\n" +
+                              ends),
+            Problems{});
+  const std::string stored =
+      "codes, small, nested, map, offset = read_nf4() updates (slot{}) {{nested, stored}} channel "
+      "storage\n";
+  EXPECT_EQ(problems_of_parts(fmt::format(fmt::runtime(stored), "")), Problems{});
+  const std::vector<std::pair<std::string, const char*>> cases{
+      {"codes, small, nested, map, offset = read_nf4() updates (slot) {nested} channel storage\n",
+       "(read_nf4) has no place where its scales are gathered from ranks"},
+      {fmt::format(fmt::runtime(stored), ", of_rank") + ends,
+       "(read_nf4) has scales of a rank's part in staging, which nothing is to gather"},
+      {"offset = fill() {scale 1}\n" + ends, "(all_gather) gathers 'of_all', where no part was"},
+      {kReadPart, "(read_nf4) leaves its part in 'of_rank', which is never gathered"},
+      {std::string(kReadPart) + kFillPart + ends,
+       "(fill_nf4) touches 'of_rank' before it is gathered"},
+      {std::string(kReadPart) + kGather, "begins to copy 'of_all', which is never awaited"},
+      {std::string(kReadPart) + kGather +
+           "offset = read() updates (slot, absmax) channel storage\n" + kAwait,
+       "(read) writes 'of_all' while it is copied"}};
+  for (const auto& [lines, problem] : cases) {
+    const Problems problems = problems_of_parts(lines);
+    ASSERT_FALSE(problems.empty()) << lines;
+    EXPECT_NE(problems[0].find(problem), std::string::npos) << lines << ": " << problems[0];
+  }
 }
 
 // What a file holds, whatever it becomes.

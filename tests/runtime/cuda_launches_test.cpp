@@ -206,11 +206,16 @@ int expect_planned_launches(const plan::TrainingSpec& spec, bool times = false) 
     if (program.operations.empty() || program::traits_of(program.operations[0]).by_runtime)
       continue;
     const auto name = base::from_word<program::ProgramName>(program.name).value();
-    (void)executor.run_traced(name);
-    for (const program::Operation& operation : program.operations) {
-      if (operation.launches == 0 || operation.joined) continue;
+    const std::vector<backends::Trace> traces = executor.run_traced(name);
+    EXPECT_EQ(differences({program, executor.bounds(name)}, traces), std::vector<std::string>{});
+    for (size_t i = 0; i < traces.size(); ++i) {
+      const program::Operation& operation = program.operations[i];
+      if (operation.joined) continue;
+      const auto given = static_cast<int64_t>(backend.counts[&operation]);
+      EXPECT_EQ(traces[i].launches, given) << name_of(operation.kind()) << " of " << program.name;
+      if (operation.launches == 0) continue;
       const program::Cost cost = program::cost({program, operation}, executor.bounds(name));
-      EXPECT_EQ(static_cast<double>(backend.counts[&operation]), cost.launches)
+      EXPECT_EQ(static_cast<double>(given), cost.launches)
           << name_of(operation.kind()) << " of " << program.name;
       const auto* matmul = std::get_if<program::Matmul>(&operation.attributes);
       if (matmul != nullptr && !matmul->augmented && cost.launches > 1) ++in_parts;

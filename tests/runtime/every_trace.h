@@ -39,6 +39,8 @@ inline void expect_changes_seen(const runtime::Planned& planned,
       const bool is_between_ranks = trace.channel == Channel::interconnect;
       trace.channel = is_between_ranks ? Channel::compute : Channel::interconnect;
     });
+    expect_seen([&](backends::Trace& trace) { trace.launches += 1; });
+    expect_seen([&](backends::Trace& trace) { trace.launches -= 1; });
     if (traces[i].bytes > 0) expect_seen([&](backends::Trace& trace) { trace.bytes -= 1; });
   }
 }

@@ -51,16 +51,21 @@ TEST(Partitions, SoIsALoss) {
             "R0-2 Q2-3 R3-4");
 }
 
-// What the host works on next to the device is as its awaits are: in a recording it would not wait
-// for a copy that is queued outside of it.
-TEST(Partitions, TheHostsWorkGoesWithItsAwaits) {
+// In a recording the device would wait for it at the recording's end.
+TEST(Partitions, TheHostsWorkIsQueuedAnewWithItsAwaits) {
   const std::string work =
       "await(x) updates (x.out) channel host\n"
       "z (8, 4) f32 pinned_host = add(x.out, x.out) channel host on_host\n";
   EXPECT_EQ(partitions_in(std::string(kX) + kOut + kLoss + work + kAwaitOut + kY),
             "R0-1 Q1-6 R6-7");
-  EXPECT_EQ(partitions_in(std::string(kX) + kLoss + kOut + work + kAwaitOut + kY),
-            "R0-1 Q1-2 R2-7");
+  EXPECT_EQ(
+      partitions_in(std::string(kX) + kY + kOut + work + kAwaitOut + "u (8, 4) f32 = add(x, y)\n"),
+      "R0-2 Q2-6 R6-7");
+  // Its await ends before the host works.
+  EXPECT_EQ(
+      partitions_in(std::string(kX) + kOut + "await(x) updates (x.out) channel host\n" + kAwaitOut +
+                    kY + "z (8, 4) f32 pinned_host = add(x.out, x.out) channel host on_host\n"),
+      "R0-1 Q1-4 R4-5 Q5-6");
 }
 
 TEST(Partitions, WhatFindsItsExtentOnTheDeviceIsRecorded) {

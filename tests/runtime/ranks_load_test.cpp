@@ -11,10 +11,12 @@
 #include "rank_runs.h"
 #include "runtime/adapter.h"
 #include "runtime/load_weights.h"
+#include "runtime/perform.h"
 #include "runtime/quantize_folder.h"
 #include "runtime/read_tensors.h"
 #include "runtime/save_model.h"
 #include "runtime/stored_weight.h"
+#include "runtime/trace_check.h"
 
 namespace snug::runtime {
 namespace {
@@ -140,6 +142,47 @@ TEST_F(Ranks, SendTheScalesOfDoubleQuantisedWeightsAlone) {
       EXPECT_GT(scales, 0);
       const int64_t each = nested ? scales * int64_t{sizeof(float)} : 0;
       EXPECT_EQ(shards.bytes_sent() - before, (kRanks - 1) * each);
+    }));
+  }
+}
+
+// The gathers of scales are operations of the program: what ranks send is what those cost, what
+// they did is what those say.
+TEST_F(Ranks, GatherScalesAsTheProgramSays) {
+  constexpr int kRanks = 3;
+  for (const bool from_files : {false, true}) {
+    TinyOptions options = qlora(true);
+    if (!from_files) options.init_seed = 9;
+    expect_no_errors(on_ranks(options, full_shard(kRanks), [&](TinyRun& run, int) {
+      Executor& executor = run.executor();
+      const program::Program& load = *run.job().find(ProgramName::load);
+      std::optional<formats::TensorIndex> index;
+      Sources sources{.model = &options.model};
+      if (from_files) {
+        index.emplace(folder());
+        sources = sources_of(*index, FileSet::model, "as config.json says", &options.model,
+                             ProgramName::load, executor);
+      }
+      const comm::Communicator& shards = *executor.mesh().shards;
+      const int64_t before = shards.bytes_sent();
+      std::vector<backends::Trace> traces = perform(ProgramName::load, sources, executor).traces;
+      double planned = 0;
+      size_t gathers = 0;
+      const program::BatchBounds no_bounds;
+      for (size_t i = 0; i < traces.size(); ++i) {
+        if (!program::traits_of(load.operations[i]).is_collective) continue;
+        ++gathers;
+        planned += program::cost({load, load.operations[i]}, {}).bytes;
+        backends::Trace changed = traces[i];
+        changed.bytes -= 4;
+        EXPECT_EQ(differences({load, no_bounds}, i, changed).size(), 1U);
+        changed = traces[i];
+        changed.channel = program::Channel::compute;
+        EXPECT_EQ(differences({load, no_bounds}, i, changed).size(), 1U);
+      }
+      EXPECT_GT(gathers, 2U);
+      EXPECT_EQ(static_cast<double>(shards.bytes_sent() - before), planned);
+      EXPECT_EQ(differences({load, no_bounds}, traces), std::vector<std::string>{});
     }));
   }
 }

@@ -125,8 +125,8 @@ void CardCollectives::let_go(const std::string& reason) {
 }
 
 template <typename Struct, typename Perform>
-void CardCollectives::queue(const Struct& collective, const Invocation& invocation,
-                            cudaStream_t work, const Perform& perform) {
+cudaStream_t CardCollectives::queue(const Struct& collective, const Invocation& invocation,
+                                    cudaStream_t work, const Perform& perform) {
   CardGroup* const cards = group(collective.group, collective.ranks);
   const cudaStream_t own = cards == nullptr ? work : stream_->get();
   if (own != work) {
@@ -146,28 +146,31 @@ void CardCollectives::queue(const Struct& collective, const Invocation& invocati
     CUDA_CHECK(cudaEventCreateWithFlags(&begun.ended, cudaEventDisableTiming));
   CUDA_CHECK(cudaEventRecord(begun.ended, own));
   begun.is_under_way = true;
-  invocation.note_channel(program::Channel::interconnect);
+  return own;
 }
 
-void CardCollectives::begin(const AllGather& gather, const Invocation& invocation,
-                            cudaStream_t work) {
-  queue(gather, invocation, work, [&](const auto& parts, CardGroup* cards, cudaStream_t stream) {
-    sums_.all_gather(parts, cards, stream);
-  });
+cudaStream_t CardCollectives::begin(const AllGather& gather, const Invocation& invocation,
+                                    cudaStream_t work) {
+  return queue(gather, invocation, work,
+               [&](const auto& parts, CardGroup* cards, cudaStream_t stream) {
+                 sums_.all_gather(parts, cards, stream);
+               });
 }
 
-void CardCollectives::begin(const ReduceScatter& reduce, const Invocation& invocation,
-                            cudaStream_t work) {
-  queue(reduce, invocation, work, [&](const auto& parts, CardGroup* cards, cudaStream_t stream) {
-    sums_.reduce_scatter(parts, scratch_of(invocation), cards, stream);
-  });
+cudaStream_t CardCollectives::begin(const ReduceScatter& reduce, const Invocation& invocation,
+                                    cudaStream_t work) {
+  return queue(reduce, invocation, work,
+               [&](const auto& parts, CardGroup* cards, cudaStream_t stream) {
+                 sums_.reduce_scatter(parts, scratch_of(invocation), cards, stream);
+               });
 }
 
-void CardCollectives::begin(const AllReduce& reduce, const Invocation& invocation,
-                            cudaStream_t work) {
-  queue(reduce, invocation, work, [&](const auto& parts, CardGroup* cards, cudaStream_t stream) {
-    sums_.all_reduce(parts, scratch_of(invocation), cards, stream);
-  });
+cudaStream_t CardCollectives::begin(const AllReduce& reduce, const Invocation& invocation,
+                                    cudaStream_t work) {
+  return queue(reduce, invocation, work,
+               [&](const auto& parts, CardGroup* cards, cudaStream_t stream) {
+                 sums_.all_reduce(parts, scratch_of(invocation), cards, stream);
+               });
 }
 
 bool CardCollectives::await(const Invocation& invocation, cudaStream_t waits, bool ends) {

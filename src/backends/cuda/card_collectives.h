@@ -30,10 +30,14 @@ class CardCollectives {
   // anything failed.
   ~CardCollectives();
 
-  // Begins it once all that `work` was given is done. Throws UserError where ranks have failed.
-  void begin(const program::AllGather& gather, const Invocation& invocation, cudaStream_t work);
-  void begin(const program::ReduceScatter& reduce, const Invocation& invocation, cudaStream_t work);
-  void begin(const program::AllReduce& reduce, const Invocation& invocation, cudaStream_t work);
+  // Begins it once all that `work` was given is done; returns the stream on which it is queued.
+  // Throws UserError where ranks have failed.
+  cudaStream_t begin(const program::AllGather& gather, const Invocation& invocation,
+                     cudaStream_t work);
+  cudaStream_t begin(const program::ReduceScatter& reduce, const Invocation& invocation,
+                     cudaStream_t work);
+  cudaStream_t begin(const program::AllReduce& reduce, const Invocation& invocation,
+                     cudaStream_t work);
   // Where what the await updates was begun here, `waits` waits for it; `ends`: nobody else will.
   // False: it was not begun here.
   bool await(const Invocation& invocation, cudaStream_t waits, bool ends);
@@ -52,8 +56,8 @@ class CardCollectives {
     bool is_under_way = false;
   };
   template <typename Struct, typename Perform>
-  void queue(const Struct& collective, const Invocation& invocation, cudaStream_t work,
-             const Perform& perform);
+  cudaStream_t queue(const Struct& collective, const Invocation& invocation, cudaStream_t work,
+                     const Perform& perform);
   void connect(comm::Communicator& host, double timeout_seconds);
   void try_messages();
   CardGroup* group(program::RankGroup group, int32_t ranks);

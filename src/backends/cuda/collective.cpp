@@ -11,7 +11,8 @@ requires(program::traits_of<Struct>().is_collective) void run(const Struct& coll
                                                               CudaContext& context) {
   const cudaStream_t work = context.stream.get();
   context.host_work.wait_for(invocation, context.collectives.stream(work));
-  context.collectives.begin(collective, invocation, work);
+  invocation.note_channel(
+      context.channel_of(context.collectives.begin(collective, invocation, work)));
 }
 
 }  // namespace

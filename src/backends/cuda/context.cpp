@@ -104,6 +104,18 @@ void CudaContext::note_empty_segments() {
       cudnn->version(), kEmptySegments);
 }
 
+// A rank alone has no stream of collectives, and does them where it computes.
+program::Channel CudaContext::channel_of(cudaStream_t queued_on) const {
+  using program::Channel;
+  const cudaStream_t work = stream.get();
+  if (queued_on == work) return Channel::compute;
+  for (const Channel channel : {Channel::host_to_device, Channel::device_to_host})
+    if (queued_on == side_copies.stream_of(channel, work)) return channel;
+  if (queued_on == host_work.stream()) return Channel::host;
+  SNUG_CHECK(queued_on == collectives.stream(work), "something was queued on a stream of nobody");
+  return Channel::interconnect;
+}
+
 CudaContext::SegmentAnswer& CudaContext::segment_plan(const SegmentAttention& shape,
                                                       int64_t scratch_bytes) {
   const auto [found, is_new] = segment_plans_.try_emplace(shape);

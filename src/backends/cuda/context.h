@@ -52,6 +52,9 @@ struct CudaContext {
   // planned instead.
   bool accepts_segments(const SegmentAttention& shape, int64_t scratch_bytes);
 
+  // What is done on this stream, which is one of the backend's.
+  program::Channel channel_of(cudaStream_t queued_on) const;
+
   // Says, once, that the library's version leaves an attention to own kernels.
   void note_empty_segments();
 

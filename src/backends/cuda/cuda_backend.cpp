@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "backends/cuda/arena.h"
 #include "backends/cuda/cudnn_attention.h"
@@ -10,6 +11,7 @@
 #include "backends/cuda/kernels/nf4.h"
 #include "backends/cuda/kernels/random_values.h"
 #include "backends/cuda/kind_functions.h"
+#include "backends/cuda/launch_count.h"
 #include "backends/cuda/matrices.h"
 #include "backends/cuda/needs/attention.h"
 #include "backends/cuda/needs/kind_needs.h"
@@ -35,6 +37,24 @@ Result ask(const program::Attributes& attributes, F&& f) {
 bool is_await(const Invocation& invocation) {
   return program::traits_of(static_cast<program::Kind>(invocation.attributes->index())).ends_copy;
 }
+
+// A recording whose operations wait for what the host does with their tensors.
+class AfterHostWork final : public Recording {
+ public:
+  AfterHostWork(std::unique_ptr<Recording> graph, ByteRanges touched, CudaContext& context)
+      : graph_(std::move(graph)), touched_(std::move(touched)), context_(context) {}
+
+  void replay() override {
+    context_.host_work.forget_done();
+    context_.host_work.wait_for(touched_, context_.stream.get());
+    graph_->replay();
+  }
+
+ private:
+  std::unique_ptr<Recording> graph_;
+  ByteRanges touched_;
+  CudaContext& context_;
+};
 
 void require_multiple(const void* address, uintptr_t bytes) {
   SNUG_CHECK(reinterpret_cast<uintptr_t>(address) % bytes == 0, "an address is no multiple of {}",
@@ -161,18 +181,24 @@ size_t CudaBackend::launched_together(const program::Program& program, size_t fi
 }
 
 void CudaBackend::run_list(std::span<const Invocation> invocations) {
+  if (!recorded_) context_->host_work.forget_done();
   while (!invocations.empty()) {
     size_t count = 1;
     while (count < invocations.size() && invocations[count].joined) ++count;
     const std::span<const Invocation> together = invocations.first(count);
     invocations = invocations.subspan(count);
+    if (recorded_)
+      for (const Invocation& invocation : together) recorded_->add(invocation);
     if (together[0].on_host) {
-      context_->host_work.run(together[0], context_->stream.get());
+      SNUG_CHECK(!recorded_, "work on the host is recorded");
+      const cudaStream_t host = context_->host_work.run(together[0], context_->stream.get());
+      together[0].note_channel(context_->channel_of(host));
       continue;
     }
     for (const Invocation& invocation : together)
       if (invocation.channel == program::Channel::compute && !is_await(invocation))
         context_->host_work.wait_for(invocation, context_->stream.get());
+    const LaunchCount before = launch_count();
     ask<void>(*together[0].attributes, [&](const auto& attributes, const auto& kind) {
       if (count == 1) {
         together[0].note_run();
@@ -181,8 +207,21 @@ void CudaBackend::run_list(std::span<const Invocation> invocations) {
       SNUG_CHECK(kind.run_together != nullptr, "{} operations joined that run one by one", count);
       kind.run_together(attributes, together, *context_);
     });
+    note_launches(together[0], before);
   }
+}
+
+// Of what has just been run. On other channels than compute programs state none.
+void CudaBackend::note_launches(const Invocation& invocation, const LaunchCount& before) const {
+  if (invocation.trace == nullptr || invocation.channel != program::Channel::compute) return;
+  const LaunchCount& now = launch_count();
+  invocation.note_launches(now.launches - before.launches, now.spared - before.spared);
+  if (now.launches > before.launches) invocation.note_channel(context_->channel_of(now.stream));
+}
+
+cudaStream_t CudaBackend::joined_stream() {
   context_->host_work.join(context_->stream.get());
+  return context_->stream.get();
 }
 
 void CudaBackend::expect_recordings(int64_t launches) {
@@ -199,7 +238,16 @@ void CudaBackend::expect_recordings(int64_t launches) {
 
 std::unique_ptr<Recording> CudaBackend::record(const std::function<void()>& operations) {
   if (!records_) return nullptr;
-  return record_graph(operations, context_->stream.get());
+  ByteRanges touched;
+  const auto record_all = [&] {
+    recorded_.emplace();
+    operations();
+    touched = *std::exchange(recorded_, std::nullopt);
+  };
+  // A recording cannot wait for what was queued before it.
+  std::unique_ptr<Recording> graph = record_graph(record_all, joined_stream());
+  touched.merge();
+  return std::make_unique<AfterHostWork>(std::move(graph), std::move(touched), *context_);
 }
 
 void CudaBackend::copy(void* destination, const void* source, int64_t bytes) {
@@ -210,11 +258,11 @@ void CudaBackend::copy(void* destination, const void* source, int64_t bytes) {
 void CudaBackend::queue_copy(void* destination, const void* source, int64_t bytes) {
   context_->device.use();
   CUDA_CHECK(cudaMemcpyAsync(destination, source, static_cast<size_t>(bytes), cudaMemcpyDefault,
-                             context_->stream.get()));
+                             joined_stream()));
 }
 
 void CudaBackend::synchronise() {
-  CUDA_CHECK(cudaStreamSynchronize(context_->stream.get()));
+  CUDA_CHECK(cudaStreamSynchronize(joined_stream()));
   context_->collectives.check();
   context_->host_work.check();
 }
@@ -223,8 +271,10 @@ int CudaBackend::shard_rank() const { return context_->collectives.shard_rank();
 
 std::unique_ptr<DeviceEvents> CudaBackend::events(size_t points) {
   context_->device.use();
-  return std::make_unique<CudaEvents>(points, context_->stream.get(),
-                                      [this] { context_->collectives.check(); });
+  return std::make_unique<CudaEvents>(
+      points, context_->stream.get(),
+      PointCalls{.before_mark = [this] { joined_stream(); },
+                 .after_wait = [this] { context_->collectives.check(); }});
 }
 
 void CudaBackend::fill(const Buffer& tensor, const RandomValues& values, int64_t first) {
@@ -232,7 +282,7 @@ void CudaBackend::fill(const Buffer& tensor, const RandomValues& values, int64_t
   const Walk walk = walk_flat({&matrix});
   SNUG_CHECK(walk.rows <= 1 && first % kValueGroup == 0, "a weight of {} rows from element {}",
              walk.rows, first);
-  make_random_values({walk, matrix.operand, values, first / kValueGroup}, context_->stream.get());
+  make_random_values({walk, matrix.operand, values, first / kValueGroup}, joined_stream());
 }
 
 void CudaBackend::quantize_nf4(const Buffer& values, uint8_t* codes, float* absmax) {
@@ -240,7 +290,7 @@ void CudaBackend::quantize_nf4(const Buffer& values, uint8_t* codes, float* absm
   require_multiple(codes, 4);
   context_->device.use();  // called by threads that read weights
   cuda::quantize_nf4({{values.data, 0, format_of(values.dtype)}, values.elements(), codes, absmax},
-                     context_->stream.get());
+                     joined_stream());
 }
 
 }  // namespace snug::backends::cuda

@@ -9,6 +9,7 @@
 
 #include "backends/backend.h"
 #include "backends/cuda/context.h"
+#include "backends/cuda/launch_count.h"
 
 namespace snug::backends::cuda {
 
@@ -59,8 +60,13 @@ class CudaBackend : public Backend {
   std::unique_ptr<DeviceEvents> events(size_t points) override;
 
  private:
+  void note_launches(const Invocation& invocation, const LaunchCount& before) const;
+  // The stream of kernels, which waits for all that the host does next to it.
+  cudaStream_t joined_stream();
+
   std::unique_ptr<CudaContext> context_;
-  int64_t device_budget_bytes_ = 0;  // 0: what the device has free
+  std::optional<ByteRanges> recorded_;  // of what is being recorded
+  int64_t device_budget_bytes_ = 0;     // 0: what the device has free
   bool records_ = true;
 };
 

@@ -6,6 +6,7 @@
 
 #include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/kernels/segments.h"
+#include "backends/cuda/launch_count.h"
 #include "backends/cuda/matrices.h"
 #include "backends/cuda/needs/attention.h"
 #include "backends/cuda/needs/row_stride.h"
@@ -108,6 +109,7 @@ class Segments {
                           .lengths = at<int32_t>(prepared_.scratch().lengths),
                           .begins = at<int64_t>(prepared_.scratch().begins)},
                          at<std::byte>(prepared_.scratch().library), stream);
+    launch_count().add(stream);
   }
 
  private:

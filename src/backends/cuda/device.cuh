@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "backends/cuda/cuda_check.h"
+#include "backends/cuda/launch_count.h"
 #include "backends/cuda/launch_shape.h"
 
 namespace snug::backends::cuda {
@@ -33,6 +34,7 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_
   config.attrs = &early;
   config.numAttrs = shape.begins_early && kernels_begin_early() ? 1 : 0;
   CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
+  launch_count().add(stream);
 }
 
 // In a kernel that begins early: returns when all kernels before it in the stream have ended, and

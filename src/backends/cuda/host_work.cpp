@@ -9,6 +9,16 @@
 namespace snug::backends::cuda {
 namespace {
 
+// From the first of its bytes to the last, with the gaps of a view.
+int64_t spanned_bytes(const Buffer& buffer) {
+  int64_t last = 0;
+  for (int axis = 0; axis < buffer.shape.rank(); ++axis) {
+    if (buffer.shape[axis] == 0) return 0;
+    last += (buffer.shape[axis] - 1) * buffer.strides[static_cast<size_t>(axis)];
+  }
+  return (last + 1) * base::size_of(buffer.dtype);
+}
+
 template <typename F>
 bool any_buffer(const Invocation& invocation, F&& f) {
   return std::ranges::any_of(invocation.reads, f) || std::ranges::any_of(invocation.writes, f) ||
@@ -29,6 +39,31 @@ bool share_bytes(const Invocation& a, const Invocation& b) {
 }
 
 }  // namespace
+
+void ByteRanges::add(const Invocation& invocation) {
+  for (const auto operands : {invocation.reads, invocation.writes, invocation.updates})
+    for (const Buffer& buffer : operands)
+      ranges_.push_back({buffer.data, buffer.data + spanned_bytes(buffer)});
+  const Buffer& scratch = invocation.workspace;
+  if (scratch.data != nullptr) ranges_.push_back({scratch.data, scratch.data + scratch.bytes()});
+}
+
+void ByteRanges::merge() {
+  std::ranges::sort(ranges_, {}, &Range::begin);
+  std::vector<Range> merged;
+  for (const Range& range : ranges_)
+    if (!merged.empty() && range.begin <= merged.back().end)
+      merged.back().end = std::max(merged.back().end, range.end);
+    else
+      merged.push_back(range);
+  ranges_ = std::move(merged);
+}
+
+bool ByteRanges::share(const Buffer& buffer) const {
+  const std::byte* const end = buffer.data + buffer.bytes();
+  const auto after = std::ranges::lower_bound(ranges_, end, {}, &Range::begin);
+  return after != ranges_.begin() && std::prev(after)->end > buffer.data;
+}
 
 HostWork::HostWork(std::function<std::unique_ptr<Backend>()> make_host)
     : make_host_(std::move(make_host)) {
@@ -91,20 +126,38 @@ HostWork::Call& HostWork::call_of(const Invocation& invocation) {
   return *call;
 }
 
-void HostWork::run(const Invocation& invocation, cudaStream_t work) {
+cudaStream_t HostWork::run(const Invocation& invocation, cudaStream_t work) {
   Call& call = call_of(invocation);
   CUDA_CHECK(cudaEventRecord(reached_, work));
   CUDA_CHECK(cudaStreamWaitEvent(stream_.get(), reached_, 0));
   CUDA_CHECK(cudaLaunchHostFunc(stream_.get(), perform, &call));
   CUDA_CHECK(cudaEventRecord(call.done, stream_.get()));
   under_way_.push_back(&call);
-  invocation.note_channel(program::Channel::host);
+  return stream_.get();
 }
 
 void HostWork::wait_for(const Invocation& invocation, cudaStream_t stream) const {
   for (const Call* call : under_way_)
     if (share_bytes(call->invocation, invocation))
       CUDA_CHECK(cudaStreamWaitEvent(stream, call->done, 0));
+}
+
+void HostWork::wait_for(const ByteRanges& touched, cudaStream_t stream) const {
+  for (const Call* call : under_way_)
+    if (any_buffer(call->invocation, [&](const Buffer& buffer) { return touched.share(buffer); }))
+      CUDA_CHECK(cudaStreamWaitEvent(stream, call->done, 0));
+}
+
+// They end in their order, and one that was queued again ends with its last run.
+void HostWork::forget_done() {
+  const auto is_under_way = [](const Call* call) {
+    const cudaError_t state = cudaEventQuery(call->done);
+    if (state == cudaSuccess) return false;
+    if (state != cudaErrorNotReady) CUDA_CHECK(state);
+    cudaGetLastError();  // takes the answer back: it is no error
+    return true;
+  };
+  under_way_.erase(under_way_.begin(), std::ranges::find_if(under_way_, is_under_way));
 }
 
 void HostWork::check() {

@@ -1,6 +1,6 @@
 // Operations that are placed on the host, next to the device: a stream of their own calls the
-// host's backend, in their order. The device goes on meanwhile; what touches an operand of such an
-// operation waits for it. Of one thread; can be recorded for a graph, if joined in it.
+// host's backend, in their order. The device goes on meanwhile, until it is given what touches an
+// operand of such an operation, which waits for it. Never recorded in a graph. Of one thread.
 #pragma once
 
 #include <exception>
@@ -14,6 +14,23 @@
 
 namespace snug::backends::cuda {
 
+// Bytes that operations touch.
+class ByteRanges {
+ public:
+  void add(const Invocation& invocation);
+  // Joins what lies side by side, once all is added.
+  void merge();
+  // Requires merge().
+  bool share(const Buffer& buffer) const;
+
+ private:
+  struct Range {
+    const std::byte* begin;
+    const std::byte* end;
+  };
+  std::vector<Range> ranges_;
+};
+
 class HostWork {
  public:
   // `make_host` is called when the first such operation is prepared.
@@ -24,11 +41,16 @@ class HostWork {
 
   // Refuses an operation that the host's backend does not run, or that needs scratch there.
   std::unique_ptr<Prepared> prepare(const program::OperationView& view);
-  // Begins when all that `work` was given is done. The tensors must stay where they are until then.
-  void run(const Invocation& invocation, cudaStream_t work);
+  // Begins when all that `work` was given is done; returns the stream on which it is queued. The
+  // tensors must stay where they are until then.
+  cudaStream_t run(const Invocation& invocation, cudaStream_t work);
   // `stream` waits for those under way that share bytes with the operation's tensors.
   void wait_for(const Invocation& invocation, cudaStream_t stream) const;
-  // `work` waits for all that is under way, and nothing is any more.
+  void wait_for(const ByteRanges& touched, cudaStream_t stream) const;
+  // What has ended needs no wait. Not while anything is recorded.
+  void forget_done();
+  // `work` waits for all that is under way, and nothing is any more. By any thread where nothing
+  // is.
   void join(cudaStream_t work);
 
   // Throws what an operation threw that has been called by now; a synchronised device has no other.

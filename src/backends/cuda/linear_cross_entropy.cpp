@@ -15,6 +15,7 @@
 #include "backends/cuda/kernels/cross_entropy.h"
 #include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/kind_functions.h"
+#include "backends/cuda/launch_count.h"
 #include "backends/cuda/matrices.h"
 #include "backends/cuda/needs/linear_cross_entropy.h"
 #include "backends/cuda/token_factors.h"
@@ -53,6 +54,10 @@ class LossPlan : public Prepared {
   }
 
   const ChunkProducts& of(int64_t rows) const { return rows == layout.chunk_rows ? whole : last; }
+  // How many fewer launches the products of a chunk of so many rows take at most than those of any.
+  int64_t spared_by(int64_t rows) const {
+    return std::max(most_launches(whole), most_launches(last)) - most_launches(of(rows));
+  }
 
   LossLayout layout;
   ChunkProducts whole;
@@ -60,6 +65,12 @@ class LossPlan : public Prepared {
 
  private:
   ChunkProducts products(const LossTensors& form, int64_t rows, CublasLt& library) const;
+  static int64_t most_launches(const ChunkProducts& products) {
+    int64_t launches = 0;
+    for (const auto& product : {products.logits, products.dhidden, products.dweight_first})
+      if (product != nullptr) launches += product->most_launches();
+    return launches;
+  }
 };
 
 ChunkProducts LossPlan::products(const LossTensors& form, int64_t rows, CublasLt& library) const {
@@ -177,6 +188,7 @@ class LossRun {
     const TrainedRows trained{at<int32_t>(layout.numbers()), at<int32_t>(0), first};
     const Matrix hidden = matrix_of(form_.hidden);
     invocation_.note_piece(rows);
+    launch_count().spared += plan_.spared_by(rows);
     gather_chunk(chunk_rows(hidden, trained, rows), stream_);
     ran_.logits = multiply(*products.logits, logits_addresses());
     if (form_.bias != nullptr) add_bias_to_product(rows);

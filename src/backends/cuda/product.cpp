@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cuda/cuda_check.h"
+#include "backends/cuda/launch_count.h"
 #include "backends/cuda/thin_product.h"
 #include "base/error.h"
 
@@ -118,7 +119,9 @@ void Product::choose(const Algorithm& algorithm) {
 }
 
 void Product::multiply(const Addresses& addresses, void* workspace, cudaStream_t stream) const {
+  const int64_t before = launch_count().launches;
   library_.check(queue(algorithm_, addresses, workspace, stream), "cublasLtMatmul");
+  launch_count().spared += most_launches() - (launch_count().launches - before);
 }
 
 bool Product::try_algorithm(const Algorithm& algorithm, const Addresses& addresses, void* workspace,
@@ -136,6 +139,7 @@ cublasStatus_t Product::queue(const Algorithm& algorithm, const Addresses& addre
                   stream);
     return CUBLAS_STATUS_SUCCESS;
   }
+  launch_count().add(stream);
   const void* addend = shape_.beta == 0.0F ? addresses.c : addresses.addend;
   return library_.functions().matmul(library_.handle(), description_, &shape_.alpha, addresses.b,
                                      first_, addresses.a, second_, &shape_.beta, addend, addend_,

@@ -34,7 +34,7 @@ cudaStream_t SideCopies::stream_of(Channel channel, cudaStream_t work) const {
   return nullptr;
 }
 
-program::Channel SideCopies::begin(Channel channel, const Copy& copy, cudaStream_t work) {
+cudaStream_t SideCopies::begin(Channel channel, const Copy& copy, cudaStream_t work) {
   const cudaStream_t copies = stream_of(channel, work);
   if (copies != work) {
     CUDA_CHECK(cudaEventRecord(reached_, work));
@@ -47,8 +47,7 @@ program::Channel SideCopies::begin(Channel channel, const Copy& copy, cudaStream
     CUDA_CHECK(cudaEventCreateWithFlags(&begun.finished, cudaEventDisableTiming));
   CUDA_CHECK(cudaEventRecord(begun.finished, copies));
   begun.waited.clear();
-  if (copies == work) return Channel::compute;
-  return copies == to_device_.get() ? Channel::host_to_device : Channel::device_to_host;
+  return copies;
 }
 
 void SideCopies::await(const void* to, cudaStream_t work) {

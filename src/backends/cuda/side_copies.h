@@ -27,8 +27,8 @@ class SideCopies {
   ~SideCopies();
 
   // Copies once all that `work` was given is done; on the channel that computes, as the next thing
-  // that `work` does. Host memory must be pinned. Returns the channel of the stream that copies.
-  program::Channel begin(program::Channel channel, const Copy& copy, cudaStream_t work);
+  // that `work` does. Host memory must be pinned. Returns the stream that copies.
+  cudaStream_t begin(program::Channel channel, const Copy& copy, cudaStream_t work);
   // What `work` is given from here on waits for the copy to `to` that was begun last. Fails a CHECK
   // where none was begun since `work` waited for one.
   void await(const void* to, cudaStream_t work);

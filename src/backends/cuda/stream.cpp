@@ -4,8 +4,8 @@
 
 namespace snug::backends::cuda {
 
-CudaEvents::CudaEvents(size_t points, cudaStream_t stream, std::function<void()> check)
-    : stream_(stream), events_(points), check_(std::move(check)) {
+CudaEvents::CudaEvents(size_t points, cudaStream_t stream, PointCalls calls)
+    : stream_(stream), events_(points), calls_(std::move(calls)) {
   for (cudaEvent_t& event : events_) CUDA_CHECK(cudaEventCreate(&event));
 }
 
@@ -13,7 +13,10 @@ CudaEvents::~CudaEvents() {
   for (const cudaEvent_t event : events_) cudaEventDestroy(event);
 }
 
-void CudaEvents::mark(size_t index) { CUDA_CHECK(cudaEventRecord(events_[index], stream_)); }
+void CudaEvents::mark(size_t index) {
+  if (calls_.before_mark) calls_.before_mark();
+  CUDA_CHECK(cudaEventRecord(events_[index], stream_));
+}
 
 bool CudaEvents::is_reached(size_t index) {
   const cudaError_t state = cudaEventQuery(events_[index]);
@@ -27,7 +30,7 @@ bool CudaEvents::is_reached(size_t index) {
 
 void CudaEvents::wait(size_t index) {
   CUDA_CHECK(cudaEventSynchronize(events_[index]));
-  if (check_) check_();
+  if (calls_.after_wait) calls_.after_wait();
 }
 
 double CudaEvents::seconds(size_t begin, size_t end) {

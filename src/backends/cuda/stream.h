@@ -22,12 +22,19 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
+// What is called at points of a stream, where there is something to call.
+struct PointCalls {
+  // Lets the stream wait for what else belongs to a point.
+  std::function<void()> before_mark{};
+  // Throws where what was waited for ended without having been done.
+  std::function<void()> after_wait{};
+};
+
 // Points of a stream: an event for each, which the device stamps when it gets there.
 class CudaEvents final : public DeviceEvents {
  public:
-  // The stream must outlive the events. `check` is called after each wait: where what was waited
-  // for ended without having been done, it throws.
-  CudaEvents(size_t points, cudaStream_t stream, std::function<void()> check = {});
+  // The stream must outlive the events.
+  CudaEvents(size_t points, cudaStream_t stream, PointCalls calls = {});
   CudaEvents(const CudaEvents&) = delete;
   CudaEvents& operator=(const CudaEvents&) = delete;
   ~CudaEvents() override;
@@ -40,7 +47,7 @@ class CudaEvents final : public DeviceEvents {
  private:
   cudaStream_t stream_;
   std::vector<cudaEvent_t> events_;
-  std::function<void()> check_;
+  PointCalls calls_;
 };
 
 }  // namespace snug::backends::cuda

@@ -18,8 +18,9 @@ void run(const Transfer&, const Invocation& invocation, CudaContext& context) {
   const Buffer& y = invocation[Transfer::kY];
   context.host_work.wait_for(
       invocation, context.side_copies.stream_of(invocation.channel, context.stream.get()));
-  invocation.note_channel(context.side_copies.begin(invocation.channel, {y.data, x.data, x.bytes()},
-                                                    context.stream.get()));
+  const cudaStream_t copies = context.side_copies.begin(
+      invocation.channel, {y.data, x.data, x.bytes()}, context.stream.get());
+  invocation.note_channel(context.channel_of(copies));
 }
 
 void run(const Await&, const Invocation& invocation, CudaContext& context) {
@@ -27,7 +28,7 @@ void run(const Await&, const Invocation& invocation, CudaContext& context) {
   const cudaStream_t waits = by_host ? context.host_work.stream() : context.stream.get();
   if (!context.collectives.await(invocation, waits, !by_host))
     context.side_copies.await(invocation[Await::kY].data, waits);
-  invocation.note_channel(invocation.channel);
+  invocation.note_channel(context.channel_of(waits));
 }
 
 }  // namespace

@@ -78,6 +78,25 @@ void check_stored_part(ShapeRule& rule, const Struct& attributes, const Operatio
   rule.measure(Struct::kNestedOffset, Shape{1});
 }
 
+// The mean of all absmax of a weight is needed to keep them in 8 bits. An operation that makes a
+// part of them leaves it, in f32, in a rank's part of staging memory, to be gathered there.
+template <typename Struct>
+void check_gathered_part(ShapeRule& rule, bool makes_nested, const OperationView& view) {
+  const int64_t blocks = view[Struct::kAbsmax].shape.elements();
+  const bool leaves_part = makes_nested && view[Struct::kCodes].is_sharded();
+  int64_t parts = 0;
+  for (const TensorId id : view.operation.updates) {
+    const Tensor& tensor = view.program.tensor(id);
+    if (tensor.view.rank_step == 0) continue;
+    ++parts;
+    rule.type({"staging", tensor}, DType::f32);
+    rule.shape({"staging", tensor}, Shape{blocks});
+  }
+  rule.require(parts == (leaves_part ? 1 : 0),
+               leaves_part ? "has no place where its scales are gathered from ranks"
+                           : "has scales of a rank's part in staging, which nothing is to gather");
+}
+
 template <typename Struct>
 void check_stored(ShapeRule& rule, const Struct& attributes, const OperationView& view) {
   if (view[Struct::kCodes].is_sharded()) return check_stored_part(rule, attributes, view);
@@ -99,6 +118,7 @@ std::string shape_error(const ReadNf4& read, const OperationView& view) {
   check_stored(rule, read, view);
   rule.require(read.file_width > 0 && read.file_width <= 8, "no type is of that file_width");
   check_staging(rule, view);
+  check_gathered_part<ReadNf4>(rule, read.nested && !read.stored, view);
   check_channel(rule, view, Channel::storage);
   return rule.error();
 }
@@ -115,6 +135,7 @@ std::string shape_error(const FillNf4& fill, const OperationView& view) {
   ShapeRule rule(view);
   check_stored(rule, fill, view);
   check_staging(rule, view);
+  check_gathered_part<FillNf4>(rule, fill.nested, view);
   check_channel(rule, view, Channel::compute);
   return rule.error();
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "backends/cuda/launch_count.h"
 #include "backends/cuda/launch_shape.h"
 #include "cuda_runtime.h"
 #include "stream.h"
@@ -24,6 +25,7 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_
                                  shape.begins_early};
   cuda_emulator::submit(stream,
                         [=] { cuda_emulator::run_grid(grid, [&] { kernel(arguments...); }); });
+  launch_count().add(stream);
 }
 
 // Kernels are run one after the other; one that begins early must have waited in every thread.
