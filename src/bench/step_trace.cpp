@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/console.h"
@@ -66,14 +69,24 @@ void put_times(const Row& row, ordered_json& line) {
   line["planned_seconds"] = row.planned_seconds;
 }
 
+// Whether this was chosen of a class that the trace names too.
+bool is_choice(const backends::Trace& trace, const std::pair<std::string_view, int64_t>& way) {
+  return std::ranges::any_of(trace.decisions, [&](const auto& decision) {
+    return decision.first == way.first &&
+           program::is_of_class(trace.kind, way.first, decision.second, way.second);
+  });
+}
+
 ordered_json json_of(const Row& row, const std::vector<std::string>& differences) {
   ordered_json decisions = ordered_json::object();
   for (const auto& [name, value] : row.trace.decisions) {
+    const std::string key =
+        std::string(name) + (is_choice(row.trace, {name, value}) ? "_chosen" : "");
     const std::string text = program::decision_text(row.trace.kind, name, value);
     if (text == std::to_string(value))
-      decisions[std::string(name)] = value;
+      decisions[key] = value;
     else
-      decisions[std::string(name)] = text;
+      decisions[key] = text;
   }
   ordered_json line{{"program", row.program.name},
                     {"operation", row.index},

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -38,6 +39,35 @@ std::string text_of(std::string_view name, int64_t value) {
   return text;
 }
 
+template <typename Struct>
+void clear_decisions(Struct& attributes) {
+  if constexpr (requires { Struct::kTraits; }) {
+    const auto clear = [&](const auto& field) {
+      if (std::ranges::count(Struct::kTraits.decisions, field.name) > 0)
+        attributes.*field.member = Struct{}.*field.member;
+    };
+    std::apply([&](const auto&... fields) { (clear(fields), ...); }, Struct::kFields);
+  }
+}
+
+bool is_way_of_timed(int64_t way) {
+  return way == static_cast<int64_t>(ProductAlgorithm::library) ||
+         way == static_cast<int64_t>(ProductAlgorithm::thin);
+}
+
+template <typename Struct>
+bool is_timed(std::string_view name, int64_t value) {
+  bool timed = false;
+  const auto look = [&](const auto& field) {
+    using Value = std::decay_t<decltype(std::declval<Struct>().*field.member)>;
+    if constexpr (std::is_same_v<Value, ProductAlgorithm>)
+      timed =
+          timed || (field.name == name && value == static_cast<int64_t>(ProductAlgorithm::timed));
+  };
+  std::apply([&](const auto&... fields) { (look(fields), ...); }, Struct::kFields);
+  return timed;
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string_view, int64_t>> decisions_of(const Operation& operation) {
@@ -52,12 +82,30 @@ std::vector<std::pair<std::string_view, int64_t>> decisions_of(const Operation& 
   return decisions;
 }
 
+Attributes undecided(const Attributes& attributes) {
+  Attributes cleared = attributes;
+  std::visit([](auto& concrete) { clear_decisions(concrete); }, cleared);
+  return cleared;
+}
+
 std::string decision_text(Kind kind, std::string_view name, int64_t value) {
   return std::visit(
       [&](const auto& attributes) {
         return text_of<std::decay_t<decltype(attributes)>>(name, value);
       },
       default_attributes(kind));
+}
+
+bool is_class(Kind kind, std::string_view name, int64_t value) {
+  return std::visit(
+      [&](const auto& attributes) {
+        return is_timed<std::decay_t<decltype(attributes)>>(name, value);
+      },
+      default_attributes(kind));
+}
+
+bool is_of_class(Kind kind, std::string_view name, int64_t value, int64_t way) {
+  return is_class(kind, name, value) && is_way_of_timed(way);
 }
 
 }  // namespace snug::program

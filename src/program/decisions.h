@@ -14,7 +14,15 @@ namespace snug::program {
 // Name and value of each attribute that the kind's traits call a decision, in their order.
 std::vector<std::pair<std::string_view, int64_t>> decisions_of(const Operation& operation);
 
+// The attributes without what was decided, as they are before a target is asked.
+Attributes undecided(const Attributes& attributes);
+
 // Such a value as people read it: the word of an enumeration, else the number.
 std::string decision_text(Kind kind, std::string_view name, int64_t value);
+
+// Whether such a value states a class of ways, one of which a backend chooses before the first step
+// (ProductAlgorithm::timed), and whether `way` is of the class.
+bool is_class(Kind kind, std::string_view name, int64_t value);
+bool is_of_class(Kind kind, std::string_view name, int64_t value, int64_t way);
 
 }  // namespace snug::program

@@ -21,9 +21,10 @@ struct Planned {
 std::vector<std::string> differences(const Planned& planned, size_t operation,
                                      const backends::Trace& trace);
 // A sentence for each operation that did not run once as the program says: another kind, channel or
-// decision, other bytes, more or fewer launches, or more or less than the batch asks for, except
-// where it ran for all that shapes allow and says so. Empty where all did. `traces`: one for each
-// operation, of one run (Executor::run_traced).
+// decision, a decided class without the way that was chosen of it, other bytes, more or fewer
+// launches, or more or less than the batch asks for, except where it ran for all that shapes allow
+// and says so. Empty where all did. `traces`: one for each operation, of one run
+// (Executor::run_traced).
 std::vector<std::string> differences(const Planned& planned,
                                      std::span<const backends::Trace> traces);
 

@@ -2,9 +2,7 @@
 // that is seen.
 #include <gtest/gtest.h>
 
-#ifdef SNUG_TEST_CPU_BACKEND
-#include "backends/cpu/cpu_backend.h"
-#endif
+#include "tested_backends.h"
 #include "tiny_run.h"
 
 namespace snug::runtime {
@@ -38,31 +36,68 @@ TEST(AllocatedMemory, IsWhatWasPlanned) {
   }
 }
 
-#ifdef SNUG_TEST_CPU_BACKEND
 constexpr int64_t kMebibyte = 1 << 20;
 
 // Gives the executor more than it asks for.
-class Generous final : public backends::cpu::CpuBackend {
+template <typename Tested>
+class Generous final : public Tested {
  public:
-  Generous() : CpuBackend({.threads = 1}) {}
   std::unique_ptr<backends::Arena> allocate(Space space, int64_t bytes) override {
-    return CpuBackend::allocate(space, bytes + (space == Space::device ? kMebibyte : 0));
+    return Tested::allocate(space, bytes + (space == Space::device ? kMebibyte : 0));
   }
 };
 
-TEST(AllocatedMemory, OfAnArenaThatIsTooLargeIsSeen) {
-  Generous backend;
-  const plan::Job job = plan::plan_training(testing::spec_of({}), backend);
-  const Executor executor(job, backend);
-  EXPECT_EQ(allocated_arena_bytes(Space::device), planned_bytes(job, Space::device) + kMebibyte);
+plan::Job tiny_job(const program::Target& target) {
+  return plan::plan_training(testing::spec_of({}), target);
 }
 
-TEST(AllocatedMemory, OfAnArenaBesidesTheJobsIsSeen) {
-  const testing::TinyRun run;
-  backends::cpu::CpuBackend backend({.threads = 1});
-  const auto more = backend.allocate(Space::device, kMebibyte);
-  EXPECT_EQ(allocated_arena_bytes(Space::device),
-            planned_bytes(run.job(), Space::device) + kMebibyte);
+// By which more was given on the device than is planned, once the backend has all that it needs.
+int64_t given_beyond_plan(backends::Backend& backend) {
+  const plan::Job job = tiny_job(backend);
+  const Executor executor(job, backend);
+  return allocated_arena_bytes(Space::device).value() - planned_bytes(job, Space::device);
+}
+
+template <typename Tested>
+class AllocatedMemoryOn : public ::testing::Test {};
+TYPED_TEST_SUITE(AllocatedMemoryOn, testing::TestedBackends);
+
+TYPED_TEST(AllocatedMemoryOn, OfAnArenaThatIsTooLargeIsSeen) {
+  Generous<TypeParam> backend;
+  EXPECT_EQ(given_beyond_plan(backend), kMebibyte);
+}
+
+TYPED_TEST(AllocatedMemoryOn, OfAnArenaBesidesTheJobsIsSeen) {
+  TypeParam backend;
+  const plan::Job job = tiny_job(backend);
+  std::unique_ptr<backends::Arena> more;
+  {
+    const Executor executor(job, backend);
+    more = backend.allocate(Space::device, kMebibyte);
+    EXPECT_EQ(allocated_arena_bytes(Space::device), planned_bytes(job, Space::device) + kMebibyte);
+  }
+  EXPECT_EQ(allocated_arena_bytes(Space::device), kMebibyte);
+}
+
+#ifndef SNUG_TEST_CPU_BACKEND
+// A card's backend that takes memory outside of the arenas while operations are prepared, once.
+class Hoarding final : public testing::OnCard {
+ public:
+  ~Hoarding() override { cudaFree(taken_); }
+  std::unique_ptr<backends::Prepared> prepare(const program::OperationView& view) override {
+    if (taken_ == nullptr) {
+      EXPECT_EQ(cudaMalloc(&taken_, kMebibyte), cudaSuccess);
+    }
+    return OnCard::prepare(view);
+  }
+
+ private:
+  void* taken_ = nullptr;
+};
+
+TEST(AllocatedMemory, OfABackendOutsideOfArenasIsSeen) {
+  Hoarding backend;
+  EXPECT_EQ(given_beyond_plan(backend), kMebibyte);
 }
 #endif
 

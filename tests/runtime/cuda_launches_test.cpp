@@ -10,6 +10,7 @@
 #include "library_calls.h"
 #include "plan/clock.h"
 #include "plan/token_work.h"
+#include "program/decisions.h"
 #include "runtime/adapter.h"
 #include "runtime/random_weights.h"
 #include "runtime/trace_check.h"
@@ -255,11 +256,8 @@ TEST(CudaLaunches, AreThoseOfThePlan) {
     }
 }
 
-// Where timing takes the own kernel for thin products, whose sums over long rows are made in parts
-// and then added.
-TEST(CudaLaunches, AreThoseOfThePlanForProductsThatAreTimed) {
-  const auto usual = cuda_emulator::algorithms;
-  for (auto& algorithm : cuda_emulator::algorithms) algorithm.extra = std::chrono::seconds(100);
+// A job with products for which there is an own kernel.
+plan::TrainingSpec thin_products() {
   testing::TinyOptions options{
       .method = formats::Method::lora, .compute = base::DType::bf16, .lora_r = 8};
   options.model.hidden_size = 64;
@@ -270,8 +268,65 @@ TEST(CudaLaunches, AreThoseOfThePlanForProductsThatAreTimed) {
   plan::TrainingSpec spec = testing::spec_of(options);
   spec.rows = 1;
   spec.row_tokens = 272;
-  EXPECT_GT(expect_planned_launches(spec, true), 0);
-  cuda_emulator::algorithms = usual;
+  return spec;
+}
+
+// While it lives, the library takes so much longer than it does.
+class SlowLibrary {
+ public:
+  explicit SlowLibrary(std::chrono::seconds extra) : usual_(cuda_emulator::algorithms) {
+    for (auto& algorithm : cuda_emulator::algorithms) algorithm.extra = extra;
+  }
+  SlowLibrary(const SlowLibrary&) = delete;
+  SlowLibrary& operator=(const SlowLibrary&) = delete;
+  ~SlowLibrary() { cuda_emulator::algorithms = usual_; }
+
+ private:
+  decltype(cuda_emulator::algorithms) usual_;
+};
+
+// Where timing takes the own kernel for thin products, whose sums over long rows are made in parts
+// and then added.
+TEST(CudaLaunches, AreThoseOfThePlanForProductsThatAreTimed) {
+  const SlowLibrary slow(std::chrono::seconds(100));
+  EXPECT_GT(expect_planned_launches(thin_products(), true), 0);
+}
+
+// How often the library was called, and how often a trace says of a product that was timed that the
+// own kernel made it.
+struct TimedProducts {
+  int64_t library_calls = 0;
+  int64_t own = 0;
+};
+
+TimedProducts timed_products() {
+  backends::cuda::CudaBackend backend({});
+  const plan::Job job = plan::plan_training(thin_products(), backend);
+  Executor executor(job, backend);
+  constexpr auto kProgram = program::ProgramName::micro_first;
+  const uint64_t before = cuda_emulator::library_calls;
+  const std::vector<backends::Trace> traces = executor.run_traced(kProgram);
+  TimedProducts products{.library_calls =
+                             static_cast<int64_t>(cuda_emulator::library_calls - before)};
+  const Planned planned{*job.find(kProgram), executor.bounds(kProgram)};
+  EXPECT_EQ(differences(planned, traces), std::vector<std::string>{});
+  for (const backends::Trace& trace : traces)
+    for (const auto& [name, value] : trace.decisions)
+      if (program::decision_text(trace.kind, name, value) == "thin") ++products.own;
+  return products;
+}
+
+// A trace says which way a product that is timed took, and the device was given that.
+TEST(CudaLaunches, OfProductsThatAreTimedAreNoted) {
+  const auto with_library = [](std::chrono::seconds extra) {
+    const SlowLibrary slow(extra);
+    return timed_products();
+  };
+  const TimedProducts own = with_library(std::chrono::seconds(100));
+  const TimedProducts by_library = with_library(std::chrono::seconds(-100));
+  EXPECT_GT(own.own, 0);
+  EXPECT_EQ(by_library.own, 0);
+  EXPECT_EQ(by_library.library_calls - own.library_calls, own.own);
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "program/decisions.h"
 #include "program/kind.h"
 #include "runtime/trace_check.h"
 #include "traced_batch.h"
@@ -29,8 +28,7 @@ inline void expect_changes_seen(const runtime::Planned& planned,
       EXPECT_EQ(runtime::differences(planned, i, changed).size(), 1U)
           << name_of(program.operations[i].kind()) << " of " << program.name;
     };
-    const size_t decisions = program::decisions_of(program.operations[i]).size();
-    for (size_t d = 0; d < decisions; ++d)
+    for (size_t d = 0; d < traces[i].decisions.size(); ++d)
       expect_seen([&](backends::Trace& trace) { trace.decisions[d].second += 1; });
     for (size_t p = 0; p < traces[i].pieces.size(); ++p)
       expect_seen([&](backends::Trace& trace) { trace.pieces[p] += 1; });

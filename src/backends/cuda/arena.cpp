@@ -2,7 +2,10 @@
 
 #include <atomic>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <optional>
+#include <vector>
 
 #include "backends/cuda/cuda_check.h"
 #include "base/error.h"
@@ -15,26 +18,66 @@ constexpr double kMebibyte = 1 << 20;
 // The driver counts a process as a whole, so this does too.
 std::atomic<int64_t> device_arena_bytes{0};
 
+// The arenas of this process that live on one device, the oldest first, and what the driver said
+// was free before there was one.
+struct LiveArenas {
+  std::vector<const Arena*> arenas;
+  int64_t free_before = 0;
+};
+struct LiveDevices {
+  std::mutex mutex;
+  std::map<int, LiveArenas> at;  // by the device's number
+};
+LiveDevices& live_devices() {
+  static LiveDevices instance;
+  return instance;
+}
+
+int current_device() {
+  int device = 0;
+  CUDA_CHECK(cudaGetDevice(&device));
+  return device;
+}
+
 class DeviceArena : public Arena {
  public:
-  DeviceArena(void* data, int64_t bytes, int64_t given_bytes)
-      : Arena(program::Space::device), data_(data), bytes_(bytes), given_bytes_(given_bytes) {
+  // `free_before`: what the driver said before the arena was allocated.
+  DeviceArena(void* data, int64_t bytes, int64_t free_before)
+      : Arena(program::Space::device), data_(data), bytes_(bytes), device_(current_device()) {
     device_arena_bytes += bytes;
+    const std::lock_guard lock(live_devices().mutex);
+    LiveArenas& live = live_devices().at[device_];
+    if (live.arenas.empty()) live.free_before = free_before;
+    live.arenas.push_back(this);
   }
   ~DeviceArena() override {
     cudaFree(data_);
     device_arena_bytes -= bytes_;
+    const std::lock_guard lock(live_devices().mutex);
+    std::erase(live_devices().at[device_].arenas, this);
   }
   std::byte* data() const override { return static_cast<std::byte*>(data_); }
   int64_t bytes() const override { return bytes_; }
-  std::optional<int64_t> allocated_bytes() const override { return given_bytes_; }
+
+  // By which the driver's free memory has fallen since the device had no arena of this process:
+  // all that was allocated, by whatever code, each rounded up as the driver does, kernels that were
+  // loaded and graphs, and what other processes took or gave back in between. The oldest arena
+  // stands for all of it, so that nothing counts twice.
+  std::optional<int64_t> allocated_bytes() const override {
+    const std::lock_guard lock(live_devices().mutex);
+    const LiveArenas& live = live_devices().at[device_];
+    if (live.arenas.front() != this) return 0;
+    const int before = current_device();
+    CUDA_CHECK(cudaSetDevice(device_));
+    const int64_t free_now = device_memory().free_bytes;
+    CUDA_CHECK(cudaSetDevice(before));
+    return live.free_before - free_now;
+  }
 
  private:
   void* data_;
   int64_t bytes_;
-  // By which the driver's free memory fell: the arena, rounded up as the driver does, and what
-  // other processes took or gave back in between.
-  int64_t given_bytes_;
+  int device_;
 };
 
 class PinnedArena : public Arena {
@@ -88,8 +131,7 @@ std::unique_ptr<Arena> allocate_arena(program::Space space, int64_t bytes, cudaS
       std::memset(data, 0, size);
     }
   }
-  if (on_device)
-    return std::make_unique<DeviceArena>(data, bytes, free_before - device_memory().free_bytes);
+  if (on_device) return std::make_unique<DeviceArena>(data, bytes, free_before);
   return std::make_unique<PinnedArena>(space, data, bytes);
 }
 

@@ -19,7 +19,9 @@ struct DeviceMemory {
 DeviceMemory device_memory();
 
 // Throws UserError when the device, or the host for its spaces, has not that much. The memory is
-// zero. Host spaces are both pinned: copies run next to kernels.
+// zero. Host spaces are both pinned: copies run next to kernels. What the driver has given to an
+// arena of the device (Arena::allocated_bytes) counts all that was allocated there since, by arenas
+// and by anything else.
 std::unique_ptr<Arena> allocate_arena(program::Space space, int64_t bytes, cudaStream_t stream);
 
 }  // namespace snug::backends::cuda

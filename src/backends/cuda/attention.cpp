@@ -1,7 +1,5 @@
 #include "backends/cuda/kernels/attention.h"
 
-#include <initializer_list>
-
 #include "backends/cuda/cudnn_attention.h"
 #include "backends/cuda/kernels/attention_splits.h"
 #include "backends/cuda/kernels/distance_biases.h"
@@ -101,16 +99,27 @@ RangesRun ranges_run(const Attributes& attention, const Invocation& invocation, 
           .queries = ranges + q_tokens};
 }
 
-// What was decided of the operands' places in the arena holds of their addresses.
-void check_vectors(std::initializer_list<const Matrix*> operands) {
-  SNUG_CHECK(walk_rows(operands).vectors, "attention on tensor cores reads rows out of line");
+// Fails a CHECK where what is decided of both forms is not one kernel, or not one that computes the
+// operation. Operands lie in the arena as the tensors of the view say, so nothing is left to find
+// out when it runs.
+template <typename Attributes>
+void check_kernel(const Attributes& attention, int64_t splits, const OperationView& view,
+                  const Card& card) {
+  const int chosen = int{attention.by_library} + int{attention.tensor_cores} + int{splits != 0};
+  SNUG_CHECK(chosen <= 1 && splits >= 0,
+             "an attention by one of the library (planned as {}), the tensor cores ({}) and in {} "
+             "splits",
+             attention.by_library, attention.tensor_cores, splits);
+  SNUG_CHECK(!attention.by_library || suits_cudnn(attention, view, card),
+             "an attention is planned by the library, which does not compute it here");
+  SNUG_CHECK(!attention.tensor_cores || suits_tensor_cores(attention, view, card),
+             "an attention is planned on the tensor cores, which do not compute it here");
 }
 
 std::unique_ptr<Prepared> prepare(const Attention& attributes, const OperationView& view,
                                   CudaContext& context) {
   SNUG_CHECK(attributes.few_queries == 0, "a card has no kernel for segments of few queries");
-  SNUG_CHECK(!attributes.by_library || !attributes.relative_bias,
-             "the library has no bias by relative position");
+  check_kernel(attributes, attributes.splits, view, context.device.card);
   return attributes.by_library ? prepare_cudnn(attributes, view, context)
                                : prepare_biases(attributes, view);
 }
@@ -121,8 +130,7 @@ std::unique_ptr<Prepared> prepare(const AttentionGrad& attributes, const Operati
              "a card has no kernel for segments of few queries or keys");
   SNUG_CHECK(attributes.by_library || !program::copies_operands(attributes),
              "own kernels read and write what has gaps where it lies");
-  SNUG_CHECK(!attributes.by_library || !attributes.relative_bias,
-             "the library has no bias by relative position");
+  check_kernel(attributes, 0, view, context.device.card);
   return attributes.by_library ? prepare_cudnn(attributes, view, context)
                                : prepare_biases(attributes, view);
 }
@@ -132,14 +140,18 @@ DeviceRows sinks_of(const Attention& attention, const Invocation& invocation) {
   return attention.sinks ? matrix_of(invocation[Attention::kSinks]).operand : DeviceRows{};
 }
 
+// Which own kernel was queued: in so many splits (0: it is none that splits), on the tensor cores.
+void note_own(const Invocation& invocation, int64_t splits, bool on_tensor_cores) {
+  invocation.note_decision("by_library", 0);
+  invocation.note_decision("splits", splits);
+  invocation.note_decision("tensor_cores", on_tensor_cores ? 1 : 0);
+  invocation.note_decision("few_queries", 0);
+}
+
 // Decoding: queues the attention of `segments` in as many parts as it was decided
 // (needs/attention.h).
 void run_in_splits(const Attention& attention, RangesRun segments, const Invocation& invocation,
                    CudaContext& context) {
-  invocation.note_decision("by_library", 0);
-  invocation.note_decision("splits", attention.splits);
-  invocation.note_decision("tensor_cores", 0);
-  invocation.note_decision("few_queries", 0);
   const AttentionForm& form = segments.shape.form;
   const Matrix k = matrix_of(invocation[Attention::kK]);
   const Matrix v = matrix_of(invocation[Attention::kV]);
@@ -148,21 +160,22 @@ void run_in_splits(const Attention& attention, RangesRun segments, const Invocat
   begin_biases(attention, invocation,
                reinterpret_cast<std::byte*>(scratch + parts * (form.head_dim + 2)), segments,
                context);
-  attention_splits(
-      {.segments = segments,
-       .splits = static_cast<int32_t>(attention.splits),
-       .vectors = is_narrow(k.operand.format) && k.operand.format == v.operand.format &&
-                  form.head_dim % kVectorElements == 0 && walk_rows({&k, &v}).vectors,
-       .q = matrix_of(invocation[Attention::kQ]).operand,
-       .k = k.operand,
-       .v = v.operand,
-       .o = matrix_of(invocation[Attention::kO]).operand,
-       .lse = floats_of(invocation[Attention::kLse]),
-       .sinks = sinks_of(attention, invocation),
-       .peaks = scratch,
-       .totals = scratch + parts,
-       .outputs = scratch + 2 * parts},
-      context.stream.get());
+  const AttentionSplitsRun run{
+      .segments = segments,
+      .splits = static_cast<int32_t>(attention.splits),
+      .vectors = is_narrow(k.operand.format) && k.operand.format == v.operand.format &&
+                 form.head_dim % kVectorElements == 0 && walk_rows({&k, &v}).vectors,
+      .q = matrix_of(invocation[Attention::kQ]).operand,
+      .k = k.operand,
+      .v = v.operand,
+      .o = matrix_of(invocation[Attention::kO]).operand,
+      .lse = floats_of(invocation[Attention::kLse]),
+      .sinks = sinks_of(attention, invocation),
+      .peaks = scratch,
+      .totals = scratch + parts,
+      .outputs = scratch + 2 * parts};
+  attention_splits(run, context.stream.get());
+  note_own(invocation, run.splits, false);
 }
 
 void run(const Attention& attributes, const Invocation& invocation, CudaContext& context) {
@@ -171,9 +184,6 @@ void run(const Attention& attributes, const Invocation& invocation, CudaContext&
   const Matrix k = matrix_of(invocation[Attention::kK]);
   RangesRun ranges = ranges_run(attributes, invocation, q.rows, k.rows);
   if (attributes.splits > 0) return run_in_splits(attributes, ranges, invocation, context);
-  invocation.note_decision("by_library", 0);
-  invocation.note_decision("splits", 0);
-  invocation.note_decision("few_queries", 0);
   begin_biases(attributes, invocation, reinterpret_cast<std::byte*>(ranges.queries + k.rows),
                ranges, context);
   find_ranges(ranges, context.stream.get());
@@ -187,13 +197,12 @@ void run(const Attention& attributes, const Invocation& invocation, CudaContext&
                          .o = matrix_of(invocation[Attention::kO]).operand,
                          .lse = floats_of(invocation[Attention::kLse]),
                          .sinks = sinks_of(attributes, invocation)};
-  if (!attributes.tensor_cores) {
-    invocation.note_decision("tensor_cores", 0);
-    return attention(run, context.stream.get());
+  if (attributes.tensor_cores) {
+    attention_matrix(run, context.stream.get());
+    return note_own(invocation, 0, true);
   }
-  invocation.note_decision("tensor_cores", 1);
-  check_vectors({&q, &k, &v});
-  attention_matrix(run, context.stream.get());
+  attention(run, context.stream.get());
+  note_own(invocation, 0, false);
 }
 
 // Where blocks leave the sums of a bias's gradient; null where it is not wanted.
@@ -242,12 +251,12 @@ void run(const AttentionGrad& attributes, const Invocation& invocation, CudaCont
                              .dk = matrix_of(invocation[AttentionGrad::kDK]).operand,
                              .dv = matrix_of(invocation[AttentionGrad::kDV]).operand,
                              .bias_sums = bias_sums_at(attributes, invocation, of_bias)};
-  invocation.note_decision("tensor_cores", attributes.tensor_cores ? 1 : 0);
   if (attributes.tensor_cores) {
-    check_vectors({&d_o, &q, &k, &v});
     attention_grad_matrix(run, context.stream.get());
+    invocation.note_decision("tensor_cores", 1);
   } else {
     attention_grad(run, context.stream.get());
+    invocation.note_decision("tensor_cores", 0);
   }
   if (attributes.bias_gradient) add_bias_sums(attributes, run, invocation, context);
 }

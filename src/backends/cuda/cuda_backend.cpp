@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <utility>
+#include <vector>
 
 #include "backends/cuda/arena.h"
 #include "backends/cuda/cudnn_attention.h"
@@ -55,6 +57,20 @@ class AfterHostWork final : public Recording {
   ByteRanges touched_;
   CudaContext& context_;
 };
+
+// Fails a CHECK where operations were joined of which one launch does not do all here: with the
+// first of them, or with one alone.
+void check_joined(const OperationView& view) {
+  const std::vector<program::Operation>& list = view.program.operations;
+  const bool is_listed = !list.empty() && std::less_equal<>()(list.data(), &view.operation) &&
+                         std::less_equal<>()(&view.operation, &list.back());
+  if (!is_listed || view.operation.joined) return;
+  const auto first = static_cast<size_t>(&view.operation - list.data());
+  const size_t joined = program::done_with(view.program, first).last - first + 1;
+  const size_t most = joined > 1 ? launched_together(view.program, first) : 1;
+  SNUG_CHECK(joined <= most, "{} operations from a {} on are joined, of which a launch does {}",
+             joined, program::name_of(view.operation.kind()), most);
+}
 
 void require_multiple(const void* address, uintptr_t bytes) {
   SNUG_CHECK(reinterpret_cast<uintptr_t>(address) % bytes == 0, "an address is no multiple of {}",
@@ -143,6 +159,8 @@ std::unique_ptr<Arena> CudaBackend::allocate(program::Space space, int64_t bytes
 std::unique_ptr<Prepared> CudaBackend::prepare(const program::OperationView& view) {
   if (view.operation.on_host) return context_->host_work.prepare(view);
   check_runs(view, *this);
+  check_joined(view);
+  check_strides(view);
   check_workspace(view, workspace(view).bytes, library_versions());
   return ask<std::unique_ptr<Prepared>>(
       view.operation.attributes, [&](const auto& attributes, const auto& kind) {

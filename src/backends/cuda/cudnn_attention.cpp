@@ -88,7 +88,6 @@ class Segments {
     copy.operand.stride = tensor.columns;
     return copy;
   }
-  const int32_t* bounds() const { return bounds_; }
   float* lse() const { return at<float>(prepared_.scratch().lse); }
 
   void write_tables(cudaStream_t stream) const {
@@ -195,7 +194,7 @@ void run_cudnn(const Attention& attention, const Invocation& invocation, CudaCon
             .heads = attention.heads,
             .to_heads = true},
            stream);
-  clear_outside({.bounds = segments.bounds(),
+  clear_outside({.bounds = integers_of(invocation[Attention::kQBounds]),
                  .segments = segments.shape().segments,
                  .tokens = o.rows,
                  .rows = {o.operand},
@@ -238,7 +237,7 @@ void run_cudnn(const AttentionGrad& grad, const Invocation& invocation, CudaCont
   invocation.note_decision("dense_k", copied[1]);
   invocation.note_decision("dense_v", copied[2]);
   invocation.note_decision("dense_gradients", copied[3] && copied[4] && copied[5]);
-  clear_outside({.bounds = segments.bounds(),
+  clear_outside({.bounds = integers_of(invocation[Grad::kQBounds]),  // those of keys too
                  .segments = segments.shape().segments,
                  .tokens = dq.rows,
                  .rows = {dq.operand, dk.operand, dv.operand},

@@ -40,21 +40,10 @@ FewRowsPart<Nf4Weight> part_of(const FewRowsNf4Product& product) {
           .outputs = product.y.columns};
 }
 
-bool suits_tensor_cores(const FewRowsProduct& product) {
-  return walk_rows({&product.x, &product.weight}).vectors && is_narrow(product.x.operand.format) &&
-         product.x.operand.format == product.weight.operand.format;
-}
-
-bool suits_tensor_cores(const FewRowsNf4Product& product) {
-  return walk_rows({&product.x}).vectors && is_narrow(product.x.operand.format) &&
-         is_aligned(product.weight.codes);
-}
-
 FewRowsNorm norm_of(const RmsNorm& norm, const Invocation& invocation) {
   const Matrix x = matrix_of(invocation[RmsNorm::kX]);
   const Matrix weight = matrix_of(invocation[RmsNorm::kW]);
   const Matrix y = matrix_of(invocation[RmsNorm::kY]);
-  SNUG_CHECK(walk_rows({&x, &weight, &y}).vectors, "a norm before products is not in vectors");
   return {x.operand, weight.operand, y.operand, norm.epsilon, norm.offset};
 }
 
@@ -71,7 +60,8 @@ void note_tensor_cores(const MatmulNf4&, const Invocation& invocation) {
   invocation.note_decision("algorithm", ProductAlgorithm::few_rows_tensor_cores);
 }
 
-// [rms_norm] products [silu_mul], products of this kind.
+// [rms_norm] products [silu_mul], products of this kind: those that few_rows_together joins, which
+// prepare() has held them against.
 template <typename Struct, typename Weight>
 void run_list(std::span<const Invocation> list, CudaContext& context) {
   FewRowsLaunch<Weight> launch;
@@ -86,18 +76,17 @@ void run_list(std::span<const Invocation> list, CudaContext& context) {
     launch.norm = norm_of(*norm, list[0]);
     list = list.subspan(1);
   }
-  SNUG_CHECK(!list.empty() && list.size() <= kFewRowsParts, "{} products in a launch", list.size());
   for (const Invocation& invocation : list) {
     const auto product = product_of(std::get<Struct>(*invocation.attributes), invocation);
-    SNUG_CHECK(suits_tensor_cores(product), "a product that shares its launch is not in vectors");
     launch.rows = product.x.rows;
     launch.columns = product.x.columns;
     launch.x = product.x.operand;
     launch.add(part_of(product), product.weight_is_constant);
     note_tensor_cores(std::get<Struct>(*invocation.attributes), invocation);
   }
+  // The launch multiplies what its parts make: a bug if that is not what the gate reads.
   if (gated != nullptr)
-    SNUG_CHECK(list.size() == 2 && launch.parts[0].y.data == (*gated)[SiluMul::kGate].data &&
+    SNUG_CHECK(launch.parts[0].y.data == (*gated)[SiluMul::kGate].data &&
                    launch.parts[1].y.data == (*gated)[SiluMul::kUp].data,
                "a product of gates that is not made in its launch");
   multiply_few_rows(launch, context.device.card.multiprocessors, context.stream.get());
@@ -110,7 +99,6 @@ ProductAlgorithm multiply_few_rows(const FewRowsProduct& product, ProductAlgorit
   const auto& [x, weight, addend, y, alpha, is_constant] = product;
   if (y.columns == 0) return algorithm;
   if (algorithm == ProductAlgorithm::few_rows_tensor_cores) {
-    SNUG_CHECK(suits_tensor_cores(product), "a product on tensor cores is not in vectors");
     auto launch = launch_of<NarrowWeight>(x);
     launch.add(part_of(product), is_constant);
     multiply_few_rows(launch, context.device.card.multiprocessors, context.stream.get());
@@ -132,7 +120,6 @@ ProductAlgorithm multiply_few_rows(const FewRowsNf4Product& product, ProductAlgo
   const auto& [x, weight, addend, y, is_constant] = product;
   if (y.columns == 0) return algorithm;
   if (algorithm == ProductAlgorithm::few_rows_tensor_cores) {
-    SNUG_CHECK(suits_tensor_cores(product), "a product on tensor cores is not in vectors");
     auto launch = launch_of<Nf4Weight>(x);
     launch.add(part_of(product), is_constant);
     multiply_few_rows(launch, context.device.card.multiprocessors, context.stream.get());

@@ -9,6 +9,7 @@
 // dlogits are multiplied by it; dbias (+)= the sum of their rows; dweight (+)= dlogits^T hidden;
 // dlogits weight takes the place of the chunk's hidden and is scattered to dhidden.
 #include <algorithm>
+#include <string_view>
 
 #include "backends/cuda/kernels/column_scale.h"
 #include "backends/cuda/kernels/column_sums.h"
@@ -81,8 +82,14 @@ ChunkProducts LossPlan::products(const LossTensors& form, int64_t rows, CublasLt
                base::word_of(planned), base::word_of(made->algorithm()));
     return made;
   };
+  const auto none = [](ProductAlgorithm planned) {
+    SNUG_CHECK(planned == ProductAlgorithm::loops,
+               "a product that a loss does not have is planned by algorithm {}",
+               base::word_of(planned));
+  };
   ChunkProducts made;
   made.logits = product(logits_shape(form, rows), form.products.logits);
+  if (form.dweight == nullptr) none(form.products.dweight);
   if (form.dhidden == nullptr) return made;
   made.dhidden = product(dhidden_shape(form, rows), form.products.dhidden);
   if (form.dweight == nullptr) return made;
@@ -190,7 +197,7 @@ class LossRun {
     invocation_.note_piece(rows);
     launch_count().spared += plan_.spared_by(rows);
     gather_chunk(chunk_rows(hidden, trained, rows), stream_);
-    ran_.logits = multiply(*products.logits, logits_addresses());
+    ran_.logits = multiply("logits_algorithm", *products.logits, logits_addresses());
     if (form_.bias != nullptr) add_bias_to_product(rows);
     if (form_.gain != nullptr) scale(all_of(product(), rows), all_of(logits(), rows));
     softmax(logits(), trained, rows);
@@ -200,10 +207,11 @@ class LossRun {
     if (form_.dbias != nullptr) add_to_dbias(rows, first == 0);
     if (form_.dweight != nullptr) {
       const bool is_first = first == 0 && !form_.accumulate;
-      ran_.dweight = multiply(is_first ? *products.dweight_first : *products.dweight_next,
-                              dweight_addresses());
+      ran_.dweight =
+          multiply("dweight_algorithm", is_first ? *products.dweight_first : *products.dweight_next,
+                   dweight_addresses());
     }
-    ran_.dhidden = multiply(*products.dhidden, dhidden_addresses());
+    ran_.dhidden = multiply("dhidden_algorithm", *products.dhidden, dhidden_addresses());
     scatter_chunk(chunk_rows(matrix_of(*form_.dhidden), trained, rows), stream_);
   }
 
@@ -241,9 +249,11 @@ class LossRun {
         stream_);
   }
 
-  // Returns what computed it.
-  ProductAlgorithm multiply(const Product& product, const Product::Addresses& addresses) const {
+  // Returns what computed it; notes what was chosen, of a product that is timed.
+  ProductAlgorithm multiply(std::string_view decision, const Product& product,
+                            const Product::Addresses& addresses) const {
     product.multiply(addresses, library_workspace(), stream_);
+    note_choice(decision, product, invocation_);
     return product.algorithm();
   }
 
@@ -279,9 +289,12 @@ class LossRun {
 template <typename Loss>
 std::unique_ptr<Prepared> prepare_loss(const Loss& loss, const OperationView& view,
                                        CudaContext& context) {
-  SNUG_CHECK(loss.block_columns == 0 && algorithms_of(loss).dweight_step == 0,
+  const LossAlgorithms algorithms = algorithms_of(loss);
+  SNUG_CHECK(loss.block_columns == 0 && algorithms.dweight_step == 0 &&
+                 rest_algorithms_of(loss) == LossAlgorithms(),
              "a linear cross-entropy in blocks of {} columns, which a card does not run",
              loss.block_columns);
+  SNUG_CHECK(loss.chunk_rows > 0, "a linear cross-entropy in chunks of {} rows", loss.chunk_rows);
   return std::make_unique<LossPlan>(form_of(loss, view), loss.chunk_launches, context.cublas_lt);
 }
 std::unique_ptr<Prepared> prepare(const LinearCrossEntropy& loss, const OperationView& view,

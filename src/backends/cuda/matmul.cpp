@@ -48,10 +48,8 @@ class PreparedMatmul : public Prepared {
     each(*main_, addresses, scratch + product_bytes_);
   }
 
-  ProductAlgorithm algorithm() const { return main_->algorithm(); }
-  ProductAlgorithm low_algorithm() const {
-    return low_ != nullptr ? low_->algorithm() : ProductAlgorithm::loops;
-  }
+  const Product& main() const { return *main_; }
+  const Product* low() const { return low_.get(); }
 
  private:
   static void check(ProductAlgorithm planned, ProductAlgorithm possible) {
@@ -72,6 +70,11 @@ void note(const Invocation& invocation, int64_t products, ProductAlgorithm algor
   invocation.note_decision("rest_algorithm", ProductAlgorithm::loops);
   for (const char* decision : {"block_rows", "sum_step", "rest_sum_step"})
     invocation.note_decision(decision, 0);
+}
+
+void note_choices(const PreparedMatmul& prepared, const Invocation& invocation) {
+  note_choice("algorithm", prepared.main(), invocation);
+  if (prepared.low() != nullptr) note_choice("low_algorithm", *prepared.low(), invocation);
 }
 
 void run_few_rows(const Matmul& matmul, const Invocation& invocation, CudaContext& context) {
@@ -95,10 +98,15 @@ void run_few_rows(const Matmul& matmul, const Invocation& invocation, CudaContex
 std::unique_ptr<Prepared> prepare(const Matmul& matmul, const OperationView& view,
                                   CudaContext& context) {
   SNUG_CHECK(matmul.products == (matmul.augmented ? 2 : 1) && matmul.block_rows == 0 &&
-                 matmul.sum_step == 0,
-             "a matmul of {} products in blocks of {} rows and steps of {}, which a card does not "
-             "run",
-             matmul.products, matmul.block_rows, matmul.sum_step);
+                 matmul.sum_step == 0 && matmul.rest_sum_step == 0,
+             "a matmul of {} products in blocks of {} rows and steps of {} and {}, which a card "
+             "does not run",
+             matmul.products, matmul.block_rows, matmul.sum_step, matmul.rest_sum_step);
+  SNUG_CHECK(matmul.rest_algorithm == ProductAlgorithm::loops &&
+                 (matmul.augmented || matmul.low_algorithm == ProductAlgorithm::loops),
+             "a matmul with algorithms for products that it does not have: {} of low rank, {} of "
+             "the last rows",
+             base::word_of(matmul.low_algorithm), base::word_of(matmul.rest_algorithm));
   if (!is_of_few_rows(matmul.algorithm))
     return std::make_unique<PreparedMatmul>(matmul, view, context.cublas_lt);
   const bool low_fits =
@@ -128,7 +136,10 @@ void run(const Matmul& matmul, const Invocation& invocation, CudaContext& contex
                       product.multiply(addresses, scratch, context.stream.get());
                       ++products;
                     });
-  note(invocation, products, prepared.algorithm(), prepared.low_algorithm());
+  const Product* low = prepared.low();
+  note(invocation, products, prepared.main().algorithm(),
+       low != nullptr ? low->algorithm() : ProductAlgorithm::loops);
+  note_choices(prepared, invocation);
   if (!matmul.stochastic) return;
   const Matrix sum = matrix_of(invocation[Matmul::kC]);
   add_rounded({.walk = walk_rows({&sum}),

@@ -15,9 +15,6 @@ template <typename Attributes>
 Nf4Weight nf4_weight(const Attributes& attributes, const Invocation& invocation) {
   const Buffer& absmax = invocation[Attributes::kAbsmax];
   Nf4Weight stored{.codes = bytes_of(invocation[Attributes::kCodes])};
-  constexpr uintptr_t kWordBytes = 4;
-  SNUG_CHECK(reinterpret_cast<uintptr_t>(stored.codes) % kWordBytes == 0,
-             "the codes of a weight do not lie at a multiple of {}", kWordBytes);
   if (!attributes.nested) {
     stored.absmax = floats_of(absmax);
     return stored;
@@ -33,6 +30,21 @@ template Nf4Weight nf4_weight(const MatmulNf4& attributes, const Invocation& inv
 
 namespace {
 
+// Kernels read codes in words. Where they lie in the arena, whose own place is a multiple of more,
+// is what the view says.
+template <typename Attributes>
+void check_codes(const program::OperationView& view) {
+  constexpr int64_t kWordBytes = 4;
+  SNUG_CHECK(view[Attributes::kCodes].view.offset % kWordBytes == 0,
+             "the codes of a weight do not lie at a multiple of {}", kWordBytes);
+}
+
+std::unique_ptr<Prepared> prepare(const DequantizeNf4&, const program::OperationView& view,
+                                  CudaContext&) {
+  check_codes<DequantizeNf4>(view);
+  return nullptr;
+}
+
 void run(const DequantizeNf4& dequantize, const Invocation& invocation, CudaContext& context) {
   Matrix w = matrix_of(invocation[DequantizeNf4::kW]);
   const Walk walk = walk_flat({&w});
@@ -41,6 +53,7 @@ void run(const DequantizeNf4& dequantize, const Invocation& invocation, CudaCont
 
 std::unique_ptr<Prepared> prepare(const MatmulNf4& matmul, const program::OperationView& view,
                                   CudaContext&) {
+  check_codes<MatmulNf4>(view);
   const auto best = few_rows_nf4_algorithm(view[MatmulNf4::kX], view[MatmulNf4::kCodes]);
   SNUG_CHECK(matmul.algorithm == best || matmul.algorithm == program::ProductAlgorithm::few_rows,
              "a product with a stored weight by algorithm {}, which does not compute it here",
@@ -59,7 +72,7 @@ void run_together(const MatmulNf4&, std::span<const Invocation> list, CudaContex
 
 }  // namespace
 
-SNUG_CUDA_KIND(DequantizeNf4);
+SNUG_CUDA_KIND(DequantizeNf4, .prepare = prepare);
 SNUG_CUDA_KIND(MatmulNf4, .run_together = run_together, .prepare = prepare);
 
 }  // namespace snug::backends::cuda

@@ -8,8 +8,10 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
+#include "backends/backend.h"
 #include "backends/cuda/cublas_lt.h"
 #include "backends/cuda/kernels/thin_product.h"
 #include "program/kinds/matmul.h"
@@ -42,6 +44,10 @@ class Product {
   program::ProductAlgorithm algorithm() const {
     return thin_ ? program::ProductAlgorithm::timed : program::ProductAlgorithm::library;
   }
+  // Which of these it is computed by as chosen so far: the library, or the own kernel.
+  program::ProductAlgorithm chosen() const {
+    return algorithm_.is_own ? program::ProductAlgorithm::thin : program::ProductAlgorithm::library;
+  }
   // What there is to choose from: at least one and at most eight of the library, the best by its
   // own guess first, and the own kernel where it makes this product.
   const std::vector<Algorithm>& offers() const { return offers_; }
@@ -71,5 +77,12 @@ class Product {
   Algorithm algorithm_;
   bool is_chosen_ = false;
 };
+
+// Notes what a product that is timed was computed by, under the decision that states the class.
+inline void note_choice(std::string_view decision, const Product& product,
+                        const Invocation& invocation) {
+  if (product.algorithm() == program::ProductAlgorithm::timed)
+    invocation.note_decision(decision, product.chosen());
+}
 
 }  // namespace snug::backends::cuda

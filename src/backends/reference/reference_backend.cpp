@@ -13,6 +13,7 @@
 #include "backends/reference/kinds.h"
 #include "base/error.h"
 #include "formats/nf4.h"
+#include "program/decisions.h"
 #include "program/dispatch.h"
 
 namespace snug::backends::reference {
@@ -68,6 +69,19 @@ bool computes_in_double(const program::OperationView& view) {
   return found;
 }
 
+void check_undecided(const program::Operation& operation) {
+  const program::Kind kind = operation.kind();
+  program::Operation undecided;
+  undecided.attributes = program::default_attributes(kind);
+  const auto known = program::decisions_of(undecided);
+  const auto planned = program::decisions_of(operation);
+  for (size_t i = 0; i < planned.size(); ++i) {
+    const auto& [name, value] = planned[i];
+    SNUG_CHECK(value == known[i].second, "{} with {} {}, which the reference does not run",
+               program::name_of(kind), name, program::decision_text(kind, name, value));
+  }
+}
+
 }  // namespace
 
 int64_t ReferenceBackend::capacity_bytes(program::Space space) const {
@@ -96,6 +110,10 @@ program::Workspace ReferenceBackend::workspace(const program::OperationView& vie
   return {.bytes = elements * size};
 }
 
+program::Attributes ReferenceBackend::decide(const program::OperationView& view) const {
+  return program::undecided(view.operation.attributes);
+}
+
 std::unique_ptr<Arena> ReferenceBackend::allocate(program::Space space, int64_t bytes) {
   return std::make_unique<HeapArena>(space, bytes);
 }
@@ -105,6 +123,7 @@ std::unique_ptr<Prepared> ReferenceBackend::prepare(const program::OperationView
   const program::Operation& operation = view.operation;
   SNUG_CHECK(!operation.joined, "{} is joined to another operation, which the reference is not",
              program::name_of(operation.kind()));
+  check_undecided(operation);
   return nullptr;
 }
 

@@ -24,11 +24,13 @@ class ReferenceBackend : public Backend {
   int64_t alignment_bytes() const override { return 64; }
   bool runs(const program::OperationView& view) const override;
   program::Workspace workspace(const program::OperationView& view) const override;
-  // All at once: the scratch of the loss holds every logit.
+  // Nothing: there is one way to do an operation here. What the attributes state of it is taken
+  // back.
+  program::Attributes decide(const program::OperationView& view) const override;
 
   std::unique_ptr<Arena> allocate(program::Space space, int64_t bytes) override;
-  // Fails a CHECK for what it does not run, and for operations that one launch is to do together.
-  // What was decided of an operation changes no result, so it runs what any target decided.
+  // Fails a CHECK for what it does not run, for operations that one launch is to do together, and
+  // for what another target decided.
   std::unique_ptr<Prepared> prepare(const program::OperationView& view) override;
   void run(const Invocation& invocation) override;
   void copy(void* destination, const void* source, int64_t bytes) override;

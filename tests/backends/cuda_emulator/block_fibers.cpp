@@ -10,9 +10,11 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "device_memory.h"
+#include "device_record.h"
 #include "library_calls.h"
 
 uint3 threadIdx;
@@ -221,6 +223,13 @@ void run_grid(const Grid& grid, const std::function<void()>& thread) {
   Block& all = block();
   ++all.launches;
   if (grid.begins_early) ++early_launches;
+  record_device([&] {
+    const auto text_of = [](const dim3& of) {
+      return std::to_string(of.x) + " x " + std::to_string(of.y) + " x " + std::to_string(of.z);
+    };
+    return std::string(thread.target_type().name()) + ": " + text_of(grid.blocks) + " blocks of " +
+           text_of(grid.threads) + " threads, " + std::to_string(grid.shared_bytes) + " bytes";
+  });
   all.thread = &thread;
   all.shared_bytes = grid.shared_bytes;
   all.threads = grid.threads.x * grid.threads.y * grid.threads.z;

@@ -3,12 +3,14 @@
 // several algorithms (algorithms.h).
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "algorithms.h"
 #include "backends/cuda/cublas_lt.h"
 #include "base/dtype.h"
 #include "device_memory.h"
+#include "device_record.h"
 #include "library_calls.h"
 #include "stream.h"
 
@@ -263,6 +265,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   snug::cuda_emulator::submit(stream, [=, operations = *description] {
     snug::cuda_emulator::extra_device_time += algorithm.extra;
     ++snug::cuda_emulator::library_calls;
+    snug::cuda_emulator::record_device([&] {
+      return "cublasLtMatmul: " + std::to_string(layouts.d.columns) + " x " +
+             std::to_string(layouts.d.rows) + " of " +
+             std::to_string(columns_of(layouts.a, operations.operation_a));
+    });
     const snug::cuda_emulator::DeviceAccess access;
     // The library may scribble on all of it.
     std::memset(workspace, 0xff, workspace_bytes);

@@ -1,6 +1,9 @@
 // In the place of cuDNN: attention over segments in plain loops, from the same tables and strides.
 // It writes what the library writes and no more: nothing outside the segments, and dq, dk and dv of
 // the segments in whole.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -11,6 +14,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "device_memory.h"
+#include "device_record.h"
 #include "library_calls.h"
 #include "refusals.h"
 #include "stream.h"
@@ -183,6 +187,10 @@ class Plan final : public SegmentPlan {
     cuda_emulator::submit(stream, [shape = shape_, addresses, workspace, bytes = workspace_bytes_] {
       const cuda_emulator::DeviceAccess access;
       ++cuda_emulator::library_calls;
+      cuda_emulator::record_device([&] {
+        return fmt::format("cuDNN {}: {}", shape.is_gradient ? "gradient" : "attention",
+                           fmt::join(shape.strides, " "));
+      });
       std::memset(workspace, 0xff, static_cast<size_t>(bytes));
       SNUG_CHECK(are_tables_sound(shape, addresses), "tables of segments that cuDNN does not take");
       const bool is_wrong =

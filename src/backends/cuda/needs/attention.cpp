@@ -112,6 +112,13 @@ bool fits_tensor_cores(const Attributes& attention, int64_t shared_bytes, const 
                      [](const Tensor* operand) { return has_narrow_vectors(*operand); });
 }
 
+// How far distances differ in the gradient of a bias, whose sums a block keeps; 0 without one.
+int64_t reach_of_sums(const AttentionGrad& grad, const OperationView& view) {
+  if (!grad.bias_gradient) return 0;
+  return bias_reach(grad.max_distance, view[AttentionGrad::kQ].shape[0],
+                    view[AttentionGrad::kK].shape[0]);
+}
+
 // A block has 16 KiB under way (128 lanes, eight times 16 bytes), and 18 KiB a multiprocessor hide
 // the latency of an H100's memory (25 bytes a nanosecond, some 700 ns): two blocks do, and two fit
 // where they keep eight heads. With four, some read while others sum.
@@ -165,6 +172,18 @@ bool suits_cudnn(const AttentionGrad& grad, const OperationView& view, const Car
                         card);
 }
 
+bool suits_tensor_cores(const Attention& attention, const OperationView& view, const Card& card) {
+  return fits_tensor_cores(attention, attention_matrix_shared_bytes(attention.head_dim), card,
+                           {&view[Attention::kQ], &view[Attention::kK], &view[Attention::kV]});
+}
+
+bool suits_tensor_cores(const AttentionGrad& grad, const OperationView& view, const Card& card) {
+  using Grad = AttentionGrad;
+  const int64_t sums = grad.bias_gradient ? bias_matrix_shared_bytes(reach_of_sums(grad, view)) : 0;
+  return fits_tensor_cores(grad, attention_grad_matrix_shared_bytes(grad.head_dim) + sums, card,
+                           {&view[Grad::kDO], &view[Grad::kQ], &view[Grad::kK], &view[Grad::kV]});
+}
+
 bool is_by_cudnn(const OperationView& view) {
   const auto& attributes = view.operation.attributes;
   if (const auto* attention = std::get_if<Attention>(&attributes)) return attention->by_library;
@@ -201,13 +220,6 @@ bool supports(const Attention& attention, const OperationView& view, const Card&
          attention_shared_bytes(attention.head_dim) <= card.shared_bytes;
 }
 
-// How far distances differ in the gradient of a bias, whose sums a block keeps; 0 without one.
-int64_t reach_of_sums(const AttentionGrad& grad, const OperationView& view) {
-  if (!grad.bias_gradient) return 0;
-  return bias_reach(grad.max_distance, view[AttentionGrad::kQ].shape[0],
-                    view[AttentionGrad::kK].shape[0]);
-}
-
 bool supports(const AttentionGrad& grad, const OperationView& view, const Card& card) {
   const int64_t sums = grad.bias_gradient ? bias_shared_bytes(reach_of_sums(grad, view)) : 0;
   return grad.head_dim <= kMaxHeadDim && has_known_buckets(grad, view) &&
@@ -219,9 +231,7 @@ Attention decide(const Attention& attention, const OperationView& view, const Ca
   decided.splits = attention_splits(split_shape(attention, view), card);
   decided.by_library = decided.splits == 0 && suits_cudnn(attention, view, card);
   decided.tensor_cores =
-      decided.splits == 0 && !decided.by_library &&
-      fits_tensor_cores(attention, attention_matrix_shared_bytes(attention.head_dim), card,
-                        {&view[Attention::kQ], &view[Attention::kK], &view[Attention::kV]});
+      decided.splits == 0 && !decided.by_library && suits_tensor_cores(attention, view, card);
   return decided;
 }
 
@@ -229,12 +239,7 @@ AttentionGrad decide(const AttentionGrad& grad, const OperationView& view, const
   AttentionGrad decided = grad;
   decided.by_library = suits_cudnn(grad, view, card);
   if (decided.by_library) decide_copies(view, decided);
-  using Grad = AttentionGrad;
-  const int64_t sums = grad.bias_gradient ? bias_matrix_shared_bytes(reach_of_sums(grad, view)) : 0;
-  decided.tensor_cores =
-      !decided.by_library &&
-      fits_tensor_cores(grad, attention_grad_matrix_shared_bytes(grad.head_dim) + sums, card,
-                        {&view[Grad::kDO], &view[Grad::kQ], &view[Grad::kK], &view[Grad::kV]});
+  decided.tensor_cores = !decided.by_library && suits_tensor_cores(grad, view, card);
   return decided;
 }
 

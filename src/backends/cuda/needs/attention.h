@@ -20,6 +20,12 @@ bool suits_cudnn(const program::Attention& attention, const program::OperationVi
                  const Card& card);
 bool suits_cudnn(const program::AttentionGrad& grad, const program::OperationView& view,
                  const Card& card);
+// Whether own kernels on the tensor cores can do it: operands of 16 bits an element whose rows
+// begin at multiples of 16 bytes, and heads whose tiles fit into a block's shared memory.
+bool suits_tensor_cores(const program::Attention& attention, const program::OperationView& view,
+                        const Card& card);
+bool suits_tensor_cores(const program::AttentionGrad& grad, const program::OperationView& view,
+                        const Card& card);
 // Whether the operation is an attention, or its gradient, that was given to cuDNN.
 bool is_by_cudnn(const program::OperationView& view);
 

@@ -1,5 +1,7 @@
 // Kinds of mixtures of experts. Rows of experts are bounds on the device: kernels read them there,
 // so that the host waits for nothing and a recording holds for any bounds.
+#include "backends/cuda/needs/experts.h"
+
 #include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/kind_needs.h"
@@ -24,12 +26,16 @@ bool is_read_in_vectors(const Tensor& tensor) {
          stride % kVectorElements == 0 && tensor.view.offset % kVectorElements == 0;
 }
 
+}  // namespace
+
 ProductAlgorithm grouped_algorithm(const Tensor& a, const Tensor& b, const Card& card) {
   const bool has_cores = card.compute_capability >= 80 && card.shared_bytes >= kGroupedSharedBytes;
   return has_cores && is_read_in_vectors(a) && is_read_in_vectors(b)
              ? ProductAlgorithm::blocked_tensor_cores
              : ProductAlgorithm::blocked;
 }
+
+namespace {
 
 bool is_within_grid(int64_t columns) { return columns / kGroupedPlainTile < kMaxGridY; }
 

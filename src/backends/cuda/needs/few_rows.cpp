@@ -53,7 +53,8 @@ struct Product {
 std::optional<Product> product_of(const OperationView& view) {
   const Operation& operation = view.operation;
   if (const auto* matmul = std::get_if<Matmul>(&operation.attributes)) {
-    const bool fits = has_few_rows(*matmul, view) && !matmul->augmented && !matmul->accumulate &&
+    const bool fits = matmul->algorithm == ProductAlgorithm::few_rows_tensor_cores &&
+                      has_few_rows(*matmul, view) && !matmul->augmented && !matmul->accumulate &&
                       has_vectors(view[Matmul::kA]) && has_vectors(view[Matmul::kB]);
     if (!fits) return std::nullopt;
     Product product{.x = id_of(operation, Matmul::kA), .y = id_of(operation, Matmul::kC)};
@@ -61,7 +62,9 @@ std::optional<Product> product_of(const OperationView& view) {
     return product;
   }
   const auto* nf4 = std::get_if<MatmulNf4>(&operation.attributes);
-  if (nf4 == nullptr || !has_vectors(view[MatmulNf4::kX])) return std::nullopt;
+  const bool fits = nf4 != nullptr && nf4->algorithm == ProductAlgorithm::few_rows_tensor_cores &&
+                    has_vectors(view[MatmulNf4::kX]);
+  if (!fits) return std::nullopt;
   return Product{.x = id_of(operation, MatmulNf4::kX),
                  .y = id_of(operation, MatmulNf4::kY),
                  .addend = nf4->addend ? id_of(operation, MatmulNf4::kAddend) : program::kNone,

@@ -14,7 +14,8 @@ namespace snug::backends::cuda {
 //   [rms_norm] [matmul or matmul_nf4] ... [silu_mul]
 //
 // a norm whose output all products read, up to three products that read the same rows, and the
-// gated activation of two. At least 1: an operation that runs by itself.
+// gated activation of two. Products are decided before: those on tensor cores. At least 1: an
+// operation that runs by itself.
 size_t few_rows_together(const program::Program& program, size_t first);
 
 // Which kernel for few rows computes y = x weight^T: that on tensor cores where both can be read in
