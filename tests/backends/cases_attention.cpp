@@ -94,7 +94,7 @@ Values with_nan_outside(Values values, int64_t tokens, const Values& bounds) {
 
 OperationCase forward_case(CaseList& list, const Form& form, const Bounds& bounds, bool nan_outside,
                            const Variant& variant) {
-  CaseBuilder builder = list.builder();
+  CaseBuilder builder(list.types, list.random);  // gradients are made of it too
   if (variant.views) builder.use_views(variant.left, variant.right);
   const int64_t q_width = form.heads * form.head_dim;
   const int64_t k_width = form.kv_heads * form.head_dim;

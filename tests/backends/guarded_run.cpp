@@ -375,14 +375,21 @@ RunResult guarded_run(Backend& backend, program::Program program, const Inputs& 
   return result;
 }
 
-Values rounded(const Values& values, DType type) {
-  Values result(values.size());
-  std::transform(values.begin(), values.end(), result.begin(), [&](double value) {
+Values rounded(Values values, DType type) {
+  const auto round = [&](auto as_stored) {
+    for (double& value : values) value = as_stored(value);
+    return std::move(values);
+  };
+  const auto narrow = [](double value) { return static_cast<float>(value); };
+  // The types of most inputs.
+  if (type == DType::f32) return round(narrow);
+  if (type == DType::bf16)
+    return round([&](double value) { return base::to_float(base::to_bfloat16(narrow(value))); });
+  return round([&](double value) {
     std::byte bytes[8];
     store(bytes, type, value);
     return load(bytes, type);
   });
-  return result;
 }
 
 }  // namespace snug::backends::test

@@ -29,6 +29,6 @@ RunResult guarded_run(Backend& backend, program::Program program, const Inputs& 
                       const program::BatchBounds* bounds = nullptr);
 
 // The values as they read after storing them in this type.
-Values rounded(const Values& values, program::DType type);
+Values rounded(Values values, program::DType type);
 
 }  // namespace snug::backends::test

@@ -7,17 +7,34 @@
 namespace snug::backends::cpu {
 namespace {
 
+// The matrix or its transpose, row by row.
+Values dense(const Matrix& matrix, bool transposed) {
+  Values values;
+  values.reserve(static_cast<size_t>(matrix.rows * matrix.columns));
+  const int64_t rows = transposed ? matrix.columns : matrix.rows;
+  const int64_t columns = transposed ? matrix.rows : matrix.columns;
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j)
+      values.push_back(transposed ? matrix.at(j, i) : matrix.at(i, j));
+  return values;
+}
+
+// Adds the terms of every sum in turn; a row of sums at once, which is a loop without an order.
 Values product_of(const MatmulCase& c, const Matrix& a, const Matrix& b, const Matrix* addend) {
+  const Values left = dense(a, c.transpose_a);
+  const Values right = dense(b, c.transpose_b);
   Values expected(static_cast<size_t>(c.m * c.n));
-  for (int64_t i = 0; i < c.m; ++i)
-    for (int64_t j = 0; j < c.n; ++j) {
-      double sum = 0;
-      for (int64_t p = 0; p < c.k; ++p)
-        sum +=
-            (c.transpose_a ? a.at(p, i) : a.at(i, p)) * (c.transpose_b ? b.at(j, p) : b.at(p, j));
-      expected[static_cast<size_t>(i * c.n + j)] =
-          static_cast<double>(c.alpha) * sum + (addend == nullptr ? 0.0 : addend->at(i, j));
+  for (int64_t i = 0; i < c.m; ++i) {
+    double* const sums = expected.data() + i * c.n;
+    for (int64_t p = 0; p < c.k; ++p) {
+      const double factor = left[static_cast<size_t>(i * c.k + p)];
+      const double* const terms = right.data() + p * c.n;
+      for (int64_t j = 0; j < c.n; ++j) sums[j] += factor * terms[j];
     }
+    for (int64_t j = 0; j < c.n; ++j)
+      sums[j] =
+          static_cast<double>(c.alpha) * sums[j] + (addend == nullptr ? 0.0 : addend->at(i, j));
+  }
   return expected;
 }
 

@@ -103,8 +103,22 @@ TensorId CaseBuilder::add(const Shape& shape, DType type, bool may_be_view) {
 TensorId CaseBuilder::random_input(const Shape& shape, DType type, double mean, double deviation,
                                    bool may_be_view) {
   const TensorId id = add(shape, type, may_be_view);
-  inputs_[id] = rounded(normal(random_, shape.elements(), mean, deviation), type);
+  not_drawn_[id] = {mean, deviation};
   return id;
+}
+
+void CaseBuilder::draw(TensorId id, const Normal& of) {
+  const program::Tensor& tensor = builder_.program().tensor(id);
+  inputs_[id] =
+      rounded(normal(random_, tensor.shape.elements(), of.mean, of.deviation), tensor.dtype);
+}
+
+const Values& CaseBuilder::values(TensorId id) {
+  if (const auto found = not_drawn_.find(id); found != not_drawn_.end()) {
+    draw(id, found->second);
+    not_drawn_.erase(found);
+  }
+  return inputs_.at(id);
 }
 
 TensorId CaseBuilder::activation(const Shape& shape, double mean, double deviation) {
@@ -113,7 +127,7 @@ TensorId CaseBuilder::activation(const Shape& shape, double mean, double deviati
 
 TensorId CaseBuilder::activation(const Shape& shape, Values values) {
   const TensorId id = add(shape, types_.activation, true);
-  inputs_[id] = rounded(values, types_.activation);
+  inputs_[id] = rounded(std::move(values), types_.activation);
   return id;
 }
 
@@ -127,7 +141,7 @@ TensorId CaseBuilder::gradient(const Shape& shape, double mean, double deviation
 
 TensorId CaseBuilder::input(const Shape& shape, DType type, Values values) {
   const TensorId id = add(shape, type);
-  inputs_[id] = rounded(values, type);
+  inputs_[id] = rounded(std::move(values), type);
   return id;
 }
 
@@ -152,6 +166,8 @@ OperationCase CaseBuilder::finish(std::string name, program::Attributes attribut
                                   std::vector<TensorId> reads, std::vector<TensorId> writes,
                                   std::vector<TensorId> updates) {
   builder_.emit(std::move(attributes), std::move(reads), std::move(writes), std::move(updates));
+  if (!wanted_ || builder_.program().operations[0].kind() == *wanted_)
+    for (const auto& [id, of] : not_drawn_) draw(id, of);
   if (views_) name += " views";
   return {std::move(name), builder_.take(), std::move(inputs_)};
 }

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -52,10 +54,13 @@ uint64_t test_seed();
 Values normal(Random& random, int64_t count, double mean = 0.0, double deviation = 1.0);
 Values integers(Random& random, int64_t count, int64_t low, int64_t high);  // inclusive
 
-// Builds one case: add operands in any order, then finish.
+// Builds one case: add operands in any order, then finish. Tables build those of all their kinds
+// each time; random inputs are drawn for the kind that is wanted alone (nothing: for every kind),
+// or where they are asked for.
 class CaseBuilder {
  public:
-  CaseBuilder(const Types& types, Random& random) : types_(types), random_(random) {}
+  CaseBuilder(const Types& types, Random& random, std::optional<program::Kind> wanted = {})
+      : types_(types), random_(random), wanted_(wanted) {}
 
   using TensorId = program::TensorId;
   using Shape = program::Shape;
@@ -85,7 +90,7 @@ class CaseBuilder {
   }
   void use_whole_tensors() { views_ = false; }
   // Rounded as the tensor holds them.
-  const Values& values(TensorId id) const { return inputs_.at(id); }
+  const Values& values(TensorId id);
 
   OperationCase finish(std::string name, program::Attributes attributes,
                        std::vector<TensorId> reads, std::vector<TensorId> writes,
@@ -96,10 +101,17 @@ class CaseBuilder {
   TensorId random_input(const Shape& shape, program::DType type, double mean, double deviation,
                         bool may_be_view = false);
 
+  struct Normal {
+    double mean, deviation;
+  };
+  void draw(TensorId id, const Normal& normal);
+
   const Types& types_;
   Random& random_;
+  std::optional<program::Kind> wanted_;
   program::Builder builder_{"case"};
   Inputs inputs_;
+  std::map<TensorId, Normal> not_drawn_;
   bool views_ = false;
   int64_t left_ = 0;
   int64_t right_ = 0;
@@ -112,7 +124,7 @@ struct CaseList {
   Random& random;
   std::vector<OperationCase> cases;
 
-  CaseBuilder builder() { return {types, random}; }
+  CaseBuilder builder() { return {types, random, kind}; }
   void add(OperationCase operation_case) { cases.push_back(std::move(operation_case)); }
 };
 

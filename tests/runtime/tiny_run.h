@@ -94,8 +94,9 @@ class TinyRun {
  public:
   explicit TinyRun(const TinyOptions& options = {})
       : spec_(spec_of(options)),
-        backend_(backends::open_backend(options.backend,
-                                        {.threads = options.threads, .mesh = options.mesh})),
+        backend_(backends::open_backend(
+            options.backend,
+            {.threads = options.threads, .chooses_by_timing = false, .mesh = options.mesh})),
         job_(plan::plan_training(spec_, *backend_)),
         executor_(job_, *backend_, options.mesh) {}
 

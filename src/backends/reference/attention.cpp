@@ -178,6 +178,19 @@ struct GradientTensors {
   const Invocation& invocation;
 };
 
+// A query head, and do_i o_i, which is the mean of its do_i v_j.
+template <typename T>
+struct QueryHead {
+  int64_t i, head;
+  T mean;
+};
+
+template <typename T>
+QueryHead<T> query_head(const GradientTensors<T>& tensors, int64_t head_dim, int64_t i,
+                        int64_t head) {
+  return {i, head, Heads<T>{head_dim}.dot(tensors.d_o, i, head, tensors.o, i, head)};
+}
+
 // p_ij of a query head, and the derivatives of its score and of scale q_i k_j.
 template <typename T>
 struct Pair {
@@ -188,7 +201,8 @@ struct Pair {
 
 template <typename T>
 Pair<T> pair_of(const SegmentView<AttentionGrad>& segment, const GradientTensors<T>& tensors,
-                int64_t i, int64_t j, int64_t head) {
+                const QueryHead<T>& query, int64_t j) {
+  const auto [i, head, mean] = query;
   const AttentionGrad& grad = segment.attention;
   const Heads<T> heads{grad.head_dim};
   const int64_t kv_head = head / (grad.heads / grad.kv_heads);
@@ -196,7 +210,6 @@ Pair<T> pair_of(const SegmentView<AttentionGrad>& segment, const GradientTensors
                                   heads.dot(tensors.q, i, head, tensors.k, j, kv_head), i, j, head);
   const T probability = std::exp(score.value - tensors.lse.at(head, i));
   const T d_probability = heads.dot(tensors.d_o, i, head, tensors.v, j, kv_head);
-  const T mean = heads.dot(tensors.d_o, i, head, tensors.o, i, head);
   const T d_score = probability * (d_probability - mean);
   return {probability, d_score, d_score * score.slope};
 }
@@ -210,10 +223,10 @@ void query_gradient(const SegmentView<AttentionGrad>& segment, const GradientTen
   const int64_t kv_head = head / (grad.heads / grad.kv_heads);
   std::fill(sum.begin(), sum.end(), T{0});
   const Range seen = segment.keys_of(i);
+  const QueryHead<T> query = query_head(tensors, width, i, head);
   for (int64_t j = seen.begin; j < seen.end; ++j) {
-    const Pair<T> pair = pair_of(segment, tensors, i, j, head);
-    for (int64_t d = 0; d < width; ++d)
-      sum[static_cast<size_t>(d)] += pair.d_product * tensors.k.at(j, kv_head * width + d);
+    const Pair<T> pair = pair_of(segment, tensors, query, j);
+    add_multiple(sum, pair.d_product, line_across(tensors.k.buffer(), j, kv_head * width));
   }
   for (int64_t d = 0; d < width; ++d)
     tensors.dq.set(i, head * width + d, static_cast<T>(grad.scale) * sum[static_cast<size_t>(d)]);
@@ -233,11 +246,10 @@ void key_gradient(const SegmentView<AttentionGrad>& segment, const GradientTenso
     for (int64_t i = segment.queries.begin; i < segment.queries.end; ++i) {
       const Range seen = segment.keys_of(i);
       if (j < seen.begin || j >= seen.end) continue;
-      const Pair<T> pair = pair_of(segment, tensors, i, j, head);
-      for (int64_t d = 0; d < width; ++d) {
-        dk[static_cast<size_t>(d)] += pair.d_product * tensors.q.at(i, head * width + d);
-        dv[static_cast<size_t>(d)] += pair.probability * tensors.d_o.at(i, head * width + d);
-      }
+      const QueryHead<T> query = query_head(tensors, width, i, head);
+      const Pair<T> pair = pair_of(segment, tensors, query, j);
+      add_multiple(dk, pair.d_product, line_across(tensors.q.buffer(), i, head * width));
+      add_multiple(dv, pair.probability, line_across(tensors.d_o.buffer(), i, head * width));
     }
   for (int64_t d = 0; d < width; ++d) {
     tensors.dk.set(j, kv_head * width + d, static_cast<T>(grad.scale) * dk[static_cast<size_t>(d)]);
@@ -251,9 +263,10 @@ void add_bias_gradient(const SegmentView<AttentionGrad>& segment, const Gradient
                        std::span<T> sums, int64_t i, int64_t head) {
   const Buffer& bias = tensors.invocation[AttentionGrad::kBias];
   const Range seen = segment.keys_of(i);
+  const QueryHead<T> query = query_head(tensors, segment.attention.head_dim, i, head);
   for (int64_t j = seen.begin; j < seen.end; ++j) {
     const int64_t at = bucket_at(segment, bias, i, j) * segment.attention.heads + head;
-    sums[static_cast<size_t>(at)] += pair_of(segment, tensors, i, j, head).d_score;
+    sums[static_cast<size_t>(at)] += pair_of(segment, tensors, query, j).d_score;
   }
 }
 

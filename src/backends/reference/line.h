@@ -66,4 +66,13 @@ T add_products(T sum, const Line& a, const Line& b, int64_t count) {
   });
 }
 
+// Adds `factor` times the first elements of a line to the sums, one each.
+template <typename T>
+void add_multiple(std::span<T> sums, T factor, const Line& x) {
+  with_stored(x, [&](const auto* elements) {
+    for (size_t i = 0; i < sums.size(); ++i)
+      sums[i] += factor * static_cast<T>(plain(elements[static_cast<int64_t>(i) * x.step]));
+  });
+}
+
 }  // namespace snug::backends::reference

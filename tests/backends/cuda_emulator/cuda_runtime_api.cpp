@@ -308,7 +308,10 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 
 // The function reaches no memory of the device, as on a card.
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* argument) {
-  snug::cuda_emulator::submit(stream, [=] { function(argument); });
+  snug::cuda_emulator::submit(stream, [=] {
+    snug::cuda_emulator::QueuedWork::close_pages();
+    function(argument);
+  });
   return cudaSuccess;
 }
 

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <mutex>
+#include <utility>
 
 namespace snug::cuda_emulator {
 namespace {
@@ -19,8 +20,18 @@ Regions& regions() {
   return all;
 }
 
+// Of this thread: queues that it works off, and whether it keeps an access for them.
+thread_local int queues = 0;
+thread_local bool keeps_access = false;
+
 void protect(const Regions& all, int protection) {
   for (const auto& [data, bytes] : all.bytes_at) mprotect(data, bytes, protection);
+}
+
+void end_access() {
+  Regions& all = regions();
+  const std::lock_guard lock(all.mutex);
+  if (--all.accesses == 0) protect(all, PROT_NONE);
 }
 
 }  // namespace
@@ -71,9 +82,18 @@ DeviceAccess::DeviceAccess() {
 }
 
 DeviceAccess::~DeviceAccess() {
-  Regions& all = regions();
-  const std::lock_guard lock(all.mutex);
-  if (--all.accesses == 0) protect(all, PROT_NONE);
+  if (queues > 0 && !keeps_access)
+    keeps_access = true;
+  else
+    end_access();
+}
+
+QueuedWork::QueuedWork() { ++queues; }
+QueuedWork::~QueuedWork() {
+  if (--queues == 0) close_pages();
+}
+void QueuedWork::close_pages() {
+  if (std::exchange(keeps_access, false)) end_access();
 }
 
 }  // namespace snug::cuda_emulator

@@ -22,4 +22,16 @@ class DeviceAccess {
   ~DeviceAccess();
 };
 
+// While a thread works off a queue, the pages that its first access opened stay open: to change
+// all of them again for each kernel would take longer than many kernels do.
+class QueuedWork {
+ public:
+  QueuedWork();
+  QueuedWork(const QueuedWork&) = delete;
+  QueuedWork& operator=(const QueuedWork&) = delete;
+  ~QueuedWork();
+  // For what of the queue is the host's.
+  static void close_pages();
+};
+
 }  // namespace snug::cuda_emulator

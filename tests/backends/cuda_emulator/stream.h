@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cuda_runtime_api.h"
+#include "device_memory.h"
 
 struct Work {
   std::function<void()> run;
@@ -43,6 +44,7 @@ namespace snug::cuda_emulator {
 template <typename F>
 void finish_until(cudaStream_t stream, const F& is_enough) {
   const std::lock_guard lock(stream->mutex);
+  const QueuedWork work;
   for (; !stream->queued.empty() && !is_enough(); stream->queued.pop_front())
     stream->queued.front().run();
 }
@@ -81,6 +83,7 @@ inline void do_what_is_ready(cudaStream_t stream) {
     {
       const std::unique_lock lock(stream->mutex, std::try_to_lock);
       if (!lock.owns_lock()) return;
+      const QueuedWork work;
       for (; !stream->queued.empty(); stream->queued.pop_front()) {
         const Work& next = stream->queued.front();
         if (next.is_ready && !next.is_ready()) break;
