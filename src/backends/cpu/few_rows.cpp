@@ -14,6 +14,13 @@ namespace {
 // kilobytes, are enough to hide what a task costs.
 constexpr int64_t kOutputsPerTask = 64;
 
+// Outputs [begin, end) of a row.
+struct RowPart {
+  int64_t row;
+  int64_t begin;
+  int64_t end;
+};
+
 // What is added to an output before it is rounded.
 float added(const MatmulSpec& spec, const MatmulOperands& operands, int64_t row, int64_t column) {
   if (spec.add == MatmulSpec::Add::nothing) return 0.0F;
@@ -22,19 +29,32 @@ float added(const MatmulSpec& spec, const MatmulOperands& operands, int64_t row,
   return value_at(operands.addend, element_of(spec.addend_type), row * spec.addend_stride + column);
 }
 
+// c = alpha * sums [+ addend].
+void finish_row(const MatmulSpec& spec, const MatmulOperands& operands, const RowPart& part,
+                const float* sums, const ElementwiseKernels& kernels) {
+  const Element c = element_of(spec.c_type);
+  const auto [row, begin, end] = part;
+  if (spec.alpha == 1.0F && spec.add == MatmulSpec::Add::nothing)
+    return kernels.convert[kF32][c](
+        sums, operands.c + (row * spec.c_stride + begin) * base::size_of(spec.c_type), end - begin);
+  for (int64_t column = begin; column < end; ++column)
+    set_value(operands.c, c, row * spec.c_stride + column,
+              spec.alpha * sums[column - begin] + added(spec, operands, row, column));
+}
+
 }  // namespace
 
-bool is_few_rows(const MatmulSpec& spec) {
-  return spec.m <= kFewRows && spec.a_strides[1] == 1 && spec.b_strides[0] == 1 &&
-         spec.a_type == spec.b_type;
+bool is_few_rows(const MatmulSpec& spec, const CpuContext& context) {
+  const bool is_wide = context.isa == Isa::v4 || context.isa == Isa::v4_bf16;
+  return spec.m <= (is_wide ? kFewRowsWide : kFewRows) && spec.a_strides[1] == 1 &&
+         spec.b_strides[0] == 1 && spec.a_type == spec.b_type;
 }
 
 void few_rows_product(const MatmulSpec& spec, const MatmulOperands& operands,
                       const CpuContext& context) {
   const auto multiply = context.kernels.few_rows->multiply[element_of(spec.a_type)];
-  const Element c = element_of(spec.c_type);
   parallel_ranges(spec.n, kOutputsPerTask, [&](int64_t begin, int64_t end) {
-    float sums[kFewRows * kOutputsPerTask];
+    float sums[kFewRowsWide * kOutputsPerTask];
     multiply({.x = operands.a,
               .x_stride = spec.a_strides[0],
               .rows = spec.m,
@@ -45,11 +65,8 @@ void few_rows_product(const MatmulSpec& spec, const MatmulOperands& operands,
               .end = end,
               .sums = sums});
     for (int64_t row = 0; row < spec.m; ++row)
-      for (int64_t column = begin; column < end; ++column) {
-        const float sum = sums[row * (end - begin) + column - begin];
-        set_value(operands.c, c, row * spec.c_stride + column,
-                  spec.alpha * sum + added(spec, operands, row, column));
-      }
+      finish_row(spec, operands, {row, begin, end}, sums + row * (end - begin),
+                 *context.kernels.elementwise);
   });
 }
 

@@ -124,7 +124,7 @@ ProductAlgorithm algorithm_of_any(DType type, const CpuContext& context) {
 bool runs_product(const MatmulSpec& spec, ProductAlgorithm algorithm, const CpuContext& context) {
   switch (algorithm) {
     case ProductAlgorithm::few_rows:
-      return is_few_rows(spec);
+      return is_few_rows(spec, context);
     case ProductAlgorithm::blocked:
       return is_gemm(spec.a_type, context);
     case ProductAlgorithm::thin:

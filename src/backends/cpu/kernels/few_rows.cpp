@@ -1,5 +1,5 @@
-// Four or eight outputs at a time: as many chains of sums for each row. What the next ones read is
-// asked for meanwhile; processors look less far ahead by themselves.
+// A few outputs at a time: as many chains of sums for each row. What the next ones read is asked
+// for meanwhile; processors look less far ahead by themselves.
 #include "backends/cpu/kernels/few_rows.h"
 
 #include "backends/cpu/kernels/element_table.h"
@@ -8,9 +8,13 @@
 namespace snug::backends::cpu::SNUG_ISA {
 namespace {
 
-// Eight where their sums stay in registers: more of the memory is under way at once.
+// As many as have their sums in registers, up to eight: more of the memory is under way at once.
 template <int kRows>
-constexpr int kOutputs = kRegisterLanes == 16 && kRows <= 2 ? 8 : 4;
+constexpr int kOutputs = kRegisterLanes < 16 ? 4
+                         : kRows <= 2        ? 8
+                         : kRows <= 4        ? 4
+                         : kRows <= 6        ? 3
+                                             : 2;
 
 // Elements of one step, and a step: sum += x w over them. Instructions that multiply pairs of bf16
 // take twice as many.
@@ -79,7 +83,7 @@ void multiply_rows(const FewRowsProduct& product) {
 }
 
 template <typename X>
-void multiply(const FewRowsProduct& product) {
+void multiply_some(const FewRowsProduct& product) {
   switch (product.rows) {
     case 1:
       return multiply_rows<1, X>(product);
@@ -87,8 +91,34 @@ void multiply(const FewRowsProduct& product) {
       return multiply_rows<2, X>(product);
     case 3:
       return multiply_rows<3, X>(product);
-    default:
+    case 4:
       return multiply_rows<4, X>(product);
+    default:
+      break;
+  }
+#if defined(__AVX512F__)
+  switch (product.rows) {
+    case 5:
+      return multiply_rows<5, X>(product);
+    case 6:
+      return multiply_rows<6, X>(product);
+    case 7:
+      return multiply_rows<7, X>(product);
+    default:
+      return multiply_rows<8, X>(product);
+  }
+#endif
+}
+
+template <typename X>
+void multiply(const FewRowsProduct& product) {
+  constexpr int64_t kMostRows = kRegisterLanes == 16 ? 8 : 4;
+  for (int64_t row = 0; row < product.rows; row += kMostRows) {
+    FewRowsProduct some = product;
+    some.x = static_cast<const X*>(product.x) + row * product.x_stride;
+    some.rows = product.rows - row < kMostRows ? product.rows - row : kMostRows;
+    some.sums = product.sums + row * (product.end - product.begin);
+    multiply_some<X>(some);
   }
 }
 

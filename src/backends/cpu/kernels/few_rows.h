@@ -8,14 +8,17 @@
 
 namespace snug::backends::cpu {
 
+// Of any instruction set, and where there are registers of sixteen lanes: there eight rows are
+// multiplied with what is read at once, and the next eight with what lies in the cache by then.
 inline constexpr int64_t kFewRows = 4;
+inline constexpr int64_t kFewRowsWide = 16;
 
 // Rows of x (rows, k) and outputs [begin, end) of w (n, k): both have rows of elements side by
 // side, and one element type. Strides count elements.
 struct FewRowsProduct {
   const void* x;
   int64_t x_stride;
-  int64_t rows;  // at most kFewRows
+  int64_t rows;  // at most kFewRows, or kFewRowsWide
   const void* w;
   int64_t w_stride;
   int64_t k;
