@@ -122,6 +122,15 @@ class Segments {
   const int32_t* bounds_;
 };
 
+// Of queries and keys, which are one tensor in all that the library computes.
+template <typename Attributes>
+const Buffer& bounds_of(const Invocation& invocation) {
+  const Buffer& bounds = invocation[Attributes::kKBounds];
+  SNUG_CHECK(invocation[Attributes::kQBounds].data == bounds.data,
+             "cuDNN is given queries of other segments than their keys");
+  return bounds;
+}
+
 // `to` = `from`, unless they are one. Returns whether they are two.
 bool copy_rows(const Matrix& from, const Matrix& to, cudaStream_t stream) {
   if (from.operand.data == to.operand.data) return false;
@@ -181,7 +190,7 @@ void run_cudnn(const Attention& attention, const Invocation& invocation, CudaCon
   invocation.note_decision("tensor_cores", 0);
   invocation.note_decision("few_queries", 0);
   cudaStream_t stream = context.stream.get();
-  const Segments segments(invocation, invocation[Attention::kKBounds]);
+  const Segments segments(invocation, bounds_of<Attention>(invocation));
   const Matrix o = matrix_of(invocation[Attention::kO]);
   float* lse = floats_of(invocation[Attention::kLse]);
   segments.write_tables(stream);
@@ -210,7 +219,7 @@ void run_cudnn(const AttentionGrad& grad, const Invocation& invocation, CudaCont
   invocation.note_decision("few_queries", 0);
   invocation.note_decision("few_keys", 0);
   cudaStream_t stream = context.stream.get();
-  const Segments segments(invocation, invocation[AttentionGrad::kKBounds]);
+  const Segments segments(invocation, bounds_of<AttentionGrad>(invocation));
   using Grad = AttentionGrad;
   constexpr std::array kOperands{Grad::kQ, Grad::kK, Grad::kV, Grad::kDQ, Grad::kDK, Grad::kDV};
   std::array<Matrix, kOperands.size()> tensors, taken;  // taken: by the library
