@@ -3,9 +3,14 @@
 import copy
 import math
 import pathlib
+import sys
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
+
+import decode_shares
 import model_flops
 import report
+import shapes_race
 import training
 from contestants import VARIANTS
 from materials import SHAPES
@@ -64,9 +69,29 @@ def check_made_up_peer(job: dict) -> None:
         require(part in section, f"no '{part}' in:\n{section}")
 
 
+def check_fastest_peer() -> None:
+    """One that computed something else, or failed, is not the fastest, however fast."""
+    ours = {"step_seconds": 1.0, "losses": [2.0, 1.0]}
+    theirs = {"step_seconds": 3.0, "losses": [2.0, 1.0]}
+    require(shapes_race.fastest_peer([{"snug": ours, "compiled": theirs | {"step_seconds": 2.0}, "plain": theirs}]) == "compiled", "the faster")
+    wrong = {"step_seconds": 0.5, "losses": [2.0, 1.5]}
+    require(shapes_race.fastest_peer([{"snug": ours, "compiled": wrong, "plain": theirs}]) == "plain", "the one that computed the same")
+    require(shapes_race.fastest_peer([{"snug": ours, "compiled": {"failure": "killed"}, "plain": theirs}]) == "plain", "the one that ran")
+
+
+def check_limits_of_decoding() -> None:
+    """Llama 3.2 1B has 1.236e9 weights, in bf16 twice as many bytes; of many sequences the products take longer."""
+    limits = {"bytes_per_second": 1e10, "flops_per_second": 1e11}
+    one, many = (decode_shares.token_seconds("llama-3.2-1b", "bf16", sequences, limits) for sequences in (1, 16))
+    require(abs(one["memory"] / 0.2471 - 1) < 0.001 and one["memory"] > one["products"], one)
+    require(many["memory"] == one["memory"] and many["products"] > many["memory"], many)
+
+
 def check(result: dict, out: pathlib.Path) -> None:
     """Of a run with --quick and no peer."""
     check_formula()
+    check_fastest_peer()
+    check_limits_of_decoding()
     jobs = {job["method"]: job for job in result["jobs"]}
     for name in ("lora", "qlora", "full"):
         require("failure" not in jobs[name], jobs[name])
