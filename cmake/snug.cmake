@@ -19,17 +19,21 @@ function(snug_precompiled_headers name)
   target_precompile_headers(${name} PRIVATE <fmt/format.h> <nlohmann/json.hpp>
     <algorithm> <array> <cmath> <cstdint> <filesystem> <functional> <map> <memory> <optional> <set> <span>
     <string> <string_view> <utility> <variant> <vector> ${ARG_HEADERS})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(${name} PRIVATE fmt::fmt nlohmann_json::nlohmann_json snug_warnings ${ARG_DEPENDS})
 endfunction()
 
 # A header precompiled without OpenMP cannot be used with it, nor one for optimised code with less of that.
 if(SNUG_FAST_BUILD AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  snug_precompiled_headers(snug_precompiled)
-  snug_precompiled_headers(snug_precompiled_openmp DEPENDS OpenMP::OpenMP_CXX)
+  set(program ${PROJECT_SOURCE_DIR}/src/program/program.h)
+  snug_precompiled_headers(snug_precompiled HEADERS ${program})
+  snug_precompiled_headers(snug_precompiled_openmp HEADERS ${program} DEPENDS OpenMP::OpenMP_CXX)
   if(SNUG_TESTS)
     find_package(GTest CONFIG REQUIRED)
     foreach(openmp "" _openmp)
-      snug_precompiled_headers(snug_precompiled_tests${openmp} HEADERS <gtest/gtest.h> <fstream> <random> <sstream> <thread>
+      snug_precompiled_headers(snug_precompiled_tests${openmp}
+        HEADERS <gtest/gtest.h> <fstream> <random> <sstream> <thread> ${PROJECT_SOURCE_DIR}/src/formats/safetensors_writer.h
+          ${PROJECT_SOURCE_DIR}/src/program/builder.h ${PROJECT_SOURCE_DIR}/src/runtime/executor.h
         DEPENDS GTest::gtest $<$<STREQUAL:${openmp},_openmp>:OpenMP::OpenMP_CXX>)
       target_compile_options(snug_precompiled_tests${openmp} PRIVATE $<$<CONFIG:Release>:-O1>)
     endforeach()
@@ -57,7 +61,7 @@ function(snug_use_precompiled name headers)
   endif()
 endfunction()
 
-# snug_unite(NAME): the library NAME is compiled in units of several files, but for files with options of their own and those with
+# snug_unite(NAME): the library or test NAME is compiled in units of several files, but for files with options of their own and those with
 # the property SKIP_UNITY_BUILD_INCLUSION. What gcc says of types without linkage and of shadowed names is about single files.
 add_library(snug_united_warnings INTERFACE)
 target_compile_options(snug_united_warnings INTERFACE -Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
@@ -66,16 +70,21 @@ function(snug_unite name)
   target_link_libraries(${name} PRIVATE snug_united_warnings)
 endfunction()
 
+# snug_build_fast(NAME target ...): what SNUG_FAST_BUILD asks of the library NAME, which depends on these targets.
+function(snug_build_fast name)
+  if(SNUG_FAST_BUILD AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    snug_use_precompiled(${name} snug_precompiled ${ARGN})
+    snug_unite(${name})
+  endif()
+endfunction()
+
 # snug_library(NAME SOURCES a.cpp ... DEPENDS target ...): the static library snug_NAME of one floor's folder.
 function(snug_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   add_library(snug_${name} STATIC ${ARG_SOURCES})
   target_include_directories(snug_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(snug_${name} PUBLIC ${ARG_DEPENDS} PRIVATE snug_warnings)
-  if(SNUG_FAST_BUILD AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    snug_use_precompiled(snug_${name} snug_precompiled ${ARG_DEPENDS})
-    snug_unite(snug_${name})
-  endif()
+  snug_build_fast(snug_${name} ${ARG_DEPENDS})
 endfunction()
 
 # snug_packable(NAME): its libraries are looked for in lib beside it and two folders up first, where bench/gpu/pack
@@ -122,7 +131,7 @@ function(snug_test_entry name)
   endforeach()
 endfunction()
 
-# snug_compile_quickly(NAME target ...): NAME is of the tests and depends on these targets. What tests themselves compute is little, and
+# snug_compile_quickly(NAME target ...): NAME is of the tests (a binary or a library) and depends on these targets. What tests themselves compute is little, and
 # a third of the time of their compilation goes into optimising it further.
 function(snug_compile_quickly name)
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
@@ -133,14 +142,18 @@ function(snug_compile_quickly name)
   endif()
 endfunction()
 
-# snug_test(NAME SOURCES a_test.cpp ... DEPENDS target ... [FILTER tests] [ENVIRONMENT NAME=VALUE ...] [TIMEOUT seconds]): a
-# GoogleTest binary, one ctest entry a binary, which runs the tests that the filter lets through.
+# snug_test(NAME SOURCES a_test.cpp ... DEPENDS target ... [FILTER tests] [ENVIRONMENT NAME=VALUE ...] [TIMEOUT seconds] [UNITED]): a
+# GoogleTest binary, one ctest entry a binary, which runs the tests that the filter lets through. UNITED: a fast build compiles several
+# of its files at a time, so that what their anonymous namespaces define has names of its own.
 function(snug_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT;FILTER" "SOURCES;DEPENDS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(ARG "UNITED" "TIMEOUT;FILTER" "SOURCES;DEPENDS;ENVIRONMENT" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gtest_main snug_warnings)
   target_compile_definitions(${name} PRIVATE SNUG_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   snug_compile_quickly(${name} ${ARG_DEPENDS})
+  if(ARG_UNITED AND SNUG_FAST_BUILD AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    snug_unite(${name})
+  endif()
   if(ARG_FILTER)
     set(filter "--gtest_filter=${ARG_FILTER}")
   endif()

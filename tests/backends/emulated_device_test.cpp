@@ -15,7 +15,7 @@ namespace {
 
 using testing::dies;
 
-constexpr uint32_t kThreads = 64;
+constexpr uint32_t kBlockThreads = 64;
 
 // Each thread gives a value to its neighbour through shared memory; every second block runs its
 // threads backwards, so without the barrier many neighbours have not given yet.
@@ -23,27 +23,28 @@ __global__ void pass_on(bool with_barrier, int* received) {
   int* given = cuda::shared_memory<int>();
   given[threadIdx.x] = static_cast<int>(threadIdx.x);
   if (with_barrier) __syncthreads();
-  received[blockIdx.x * kThreads + threadIdx.x] = given[(threadIdx.x + 1) % kThreads];
+  received[blockIdx.x * kBlockThreads + threadIdx.x] = given[(threadIdx.x + 1) % kBlockThreads];
 }
 
 int wrong_values(bool with_barrier) {
   constexpr uint32_t kBlocks = 2;
-  std::vector<int> received(kBlocks * kThreads);
-  const cuda::LaunchShape shape{{kBlocks, 1, 1}, {kThreads, 1, 1}, kThreads * sizeof(int)};
+  std::vector<int> received(kBlocks * kBlockThreads);
+  const cuda::LaunchShape shape{
+      {kBlocks, 1, 1}, {kBlockThreads, 1, 1}, kBlockThreads * sizeof(int)};
   cuda::launch(pass_on, shape, nullptr, with_barrier, received.data());
   int wrong = 0;
   for (uint32_t i = 0; i < received.size(); ++i)
-    wrong += received[i] == static_cast<int>((i + 1) % kThreads) ? 0 : 1;
+    wrong += received[i] == static_cast<int>((i + 1) % kBlockThreads) ? 0 : 1;
   return wrong;
 }
 
 TEST(EmulatedDevice, shows_a_missing_barrier) {
   EXPECT_EQ(wrong_values(true), 0);
-  EXPECT_GE(wrong_values(false), static_cast<int>(kThreads));
+  EXPECT_GE(wrong_values(false), static_cast<int>(kBlockThreads));
 }
 
 __global__ void half_reaches_the_barrier() {
-  if (threadIdx.x < kThreads / 2) __syncthreads();
+  if (threadIdx.x < kBlockThreads / 2) __syncthreads();
 }
 
 __global__ void half_a_warp_votes() {
@@ -57,7 +58,7 @@ __global__ void lanes_meet_in_unlike_operations() {
     __shfl_xor_sync(0xffffffffU, 1.0F, 1);
 }
 
-__global__ void writes_beyond_shared_memory() { cuda::shared_memory<int>()[kThreads] = 1; }
+__global__ void writes_beyond_shared_memory() { cuda::shared_memory<int>()[kBlockThreads] = 1; }
 
 __global__ void ends_with_a_copy_under_way(const uint16_t* from) {
   cuda::begin_copy(cuda::shared_memory<uint16_t>(), from, false);
@@ -70,7 +71,7 @@ __global__ void copies(bool with_wait, const uint16_t* from, uint16_t* seen) {
   cuda::begin_copy(to, from, false);
   cuda::end_batch();
   if (with_wait) cuda::wait_for_batches<0>();
-  seen[blockIdx.x * kThreads + threadIdx.x] = *to;
+  seen[blockIdx.x * kBlockThreads + threadIdx.x] = *to;
   cuda::wait_for_batches<0>();
 }
 
@@ -134,8 +135,8 @@ __global__ void begins_a_crooked_value_copy(const float* from) {
 TEST(EmulatedDevice, aborts_where_hardware_would_hang_or_fail) {
   cuda::LaunchShape shape;
   shape.grid.x = 2;  // copies are late in one of them
-  shape.block.x = kThreads;
-  shape.shared_bytes = kThreads * sizeof(int);
+  shape.block.x = kBlockThreads;
+  shape.shared_bytes = kBlockThreads * sizeof(int);
   const auto run = [&](auto kernel, auto... arguments) {
     cuda::launch(kernel, shape, nullptr, arguments...);
   };
@@ -157,7 +158,7 @@ __global__ void half_waits() {
 }
 
 TEST(EmulatedDevice, shows_a_kernel_that_begins_early_and_does_not_wait) {
-  cuda::LaunchShape shape{{1, 1, 1}, {kThreads, 1, 1}};
+  cuda::LaunchShape shape{{1, 1, 1}, {kBlockThreads, 1, 1}};
   cuda::launch(half_waits, shape, nullptr);
   shape.begins_early = true;
   EXPECT_TRUE(dies([&] { cuda::launch(half_waits, shape, nullptr); }, "did not wait in every"));
@@ -178,11 +179,12 @@ TEST(EmulatedDevice, has_the_limits_of_a_grid) {
 
 TEST(EmulatedDevice, shows_a_copy_that_is_not_waited_for) {
   alignas(16) const uint16_t words[8] = {7};
-  const cuda::LaunchShape shape{{2, 1, 1}, {kThreads, 1, 1}, kThreads * sizeof(words)};
+  const cuda::LaunchShape shape{{2, 1, 1}, {kBlockThreads, 1, 1}, kBlockThreads * sizeof(words)};
   for (const bool with_wait : {true, false}) {
-    std::vector<uint16_t> seen(2 * kThreads);
+    std::vector<uint16_t> seen(2 * kBlockThreads);
     cuda::launch(copies, shape, nullptr, with_wait, &words[0], seen.data());
-    EXPECT_EQ(std::count(seen.begin(), seen.end(), 7), with_wait ? 2 * kThreads : kThreads);
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), 7),
+              with_wait ? 2 * kBlockThreads : kBlockThreads);
   }
 }
 
@@ -190,17 +192,17 @@ TEST(EmulatedDevice, shows_a_copy_that_is_not_waited_for) {
 __global__ void sums_of_sums(float* sums) {
   for (int i = 0; i < 2; ++i) {
     const float value = static_cast<float>(i + 1);
-    sums[(blockIdx.x * kThreads + threadIdx.x) * 2 + static_cast<unsigned>(i)] =
+    sums[(blockIdx.x * kBlockThreads + threadIdx.x) * 2 + static_cast<unsigned>(i)] =
         cuda::block_sum(value);
   }
 }
 
 TEST(EmulatedDevice, sums_may_follow_each_other) {
-  std::vector<float> sums(2 * 2 * kThreads);
-  const cuda::LaunchShape shape{{2, 1, 1}, {kThreads, 1, 1}};
+  std::vector<float> sums(2 * 2 * kBlockThreads);
+  const cuda::LaunchShape shape{{2, 1, 1}, {kBlockThreads, 1, 1}};
   cuda::launch(sums_of_sums, shape, nullptr, sums.data());
   for (size_t i = 0; i < sums.size(); ++i)
-    EXPECT_EQ(sums[i], static_cast<float>(kThreads * (i % 2 + 1)));
+    EXPECT_EQ(sums[i], static_cast<float>(kBlockThreads * (i % 2 + 1)));
 }
 
 }  // namespace

@@ -21,7 +21,8 @@ using testing::contains;
 using testing::TemporaryFolder;
 using testing::user_error_of;
 
-std::vector<uint8_t> bytes_of(const formats::TensorIndex& index, const std::string& name) {
+std::vector<uint8_t> dequantized_bytes_of(const formats::TensorIndex& index,
+                                          const std::string& name) {
   const formats::IndexedTensor& tensor = index.at(name);
   std::vector<uint8_t> bytes(static_cast<size_t>(tensor.info->bytes()));
   index.read(tensor, bytes.data());
@@ -31,8 +32,8 @@ std::vector<uint8_t> bytes_of(const formats::TensorIndex& index, const std::stri
 // Every expert of a stack, decoded alone.
 std::vector<uint8_t> decoded(const formats::TensorIndex& index, const models::Weight& weight) {
   const std::vector<int64_t> dims = testing::dims_of_weight(weight);
-  const auto blocks = bytes_of(index, weight.name + "_blocks");
-  const auto scales = bytes_of(index, weight.name + "_scales");
+  const auto blocks = dequantized_bytes_of(index, weight.name + "_blocks");
+  const auto scales = dequantized_bytes_of(index, weight.name + "_scales");
   const int64_t expert = dims[1] * dims[2];
   std::vector<uint8_t> bytes(static_cast<size_t>(dims[0] * expert) * sizeof(BFloat16));
   for (int64_t e = 0; e < dims[0]; ++e)
@@ -61,8 +62,8 @@ TEST(DequantizeFolder, HoldsEveryValueAndFitsItsPlan) {
   for (const models::Weight& weight : models::file_weights_of(testing::mxfp4_stack())) {
     EXPECT_EQ(to.at(weight.name).info->shape, testing::dims_of_weight(weight));
     const bool is_stack = weight.is_expert && weight.shape.rank() == 3;
-    EXPECT_EQ(bytes_of(to, weight.name),
-              is_stack ? decoded(from, weight) : bytes_of(from, weight.name))
+    EXPECT_EQ(dequantized_bytes_of(to, weight.name),
+              is_stack ? decoded(from, weight) : dequantized_bytes_of(from, weight.name))
         << weight.name;
   }
 }

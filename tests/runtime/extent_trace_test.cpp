@@ -22,7 +22,7 @@ using program::Program;
 using program::ProgramName;
 using Numbers = std::vector<int32_t>;
 
-std::vector<std::string> backend_names() {
+std::vector<std::string> extent_backend_names() {
 #ifdef SNUG_TEST_CPU_BACKEND
   return {"reference", "cpu"};
 #else
@@ -95,7 +95,7 @@ void expect_other_amounts_seen(Ran ran) {
 }
 
 TEST(ExtentTraces, OfPackedRows) {
-  for (const std::string& backend_name : backend_names()) {
+  for (const std::string& backend_name : extent_backend_names()) {
     SCOPED_TRACE(backend_name);
     plan::TrainingSpec spec = testing::spec_of({});
     spec.row_segments = 3;
@@ -160,7 +160,7 @@ void expect_pass(Executor& executor, const std::string& backend, ProgramName nam
 }
 
 TEST(ExtentTraces, OfPrefillAndDecode) {
-  for (const std::string& backend_name : backend_names()) {
+  for (const std::string& backend_name : extent_backend_names()) {
     plan::InferenceSpec spec;
     spec.model = testing::tiny_model();
     spec.compute = program::DType::f32;

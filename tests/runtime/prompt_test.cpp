@@ -65,13 +65,13 @@ TEST(Prompts, BeginNormalWithGatesOfZero) {
   }
 }
 
-struct Form {
+struct PromptForm {
   const char* golden;
   const char* model;
   methods::PromptOptions options;
 };
 
-const Form kForms[]{
+const PromptForm kForms[]{
     {"prompt_layer", "grouped_tied", {.tokens = 5, .layers = 2, .gates = AdapterGates::layer}},
     {"prompt_head", "qwen3", {.tokens = 4, .layers = 1, .gates = AdapterGates::head}},
     {"prompt_gpt2", "gpt2", {.tokens = 3, .layers = 1, .gates = AdapterGates::head}},
@@ -80,7 +80,7 @@ const Form kForms[]{
      {.tokens = 3, .layers = 1, .gates = AdapterGates::head, .adjusts_linears = true}}};
 
 TEST(Prompts, AreReadAndWrittenBack) {
-  for (const Form& form : kForms) {
+  for (const PromptForm& form : kForms) {
     SCOPED_TRACE(form.golden);
     const auto folder = golden(form.golden) / "adapter";
     TinyRun run(read_prompts(form.model, form.options));

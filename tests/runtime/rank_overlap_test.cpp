@@ -22,7 +22,7 @@ using passes::Prefetch;
 using program::ProgramName;
 using Seconds = std::chrono::duration<double>;
 
-constexpr int kLayers = 12;
+constexpr int kOverlapLayers = 12;
 constexpr int kPasses = 4;  // over the same links
 constexpr int kTurns = 5;
 
@@ -31,7 +31,7 @@ plan::TrainingSpec frozen_weights(Prefetch prefetch) {
   testing::TinyOptions options;
   options.method = formats::Method::lora;
   options.model.hidden_size = 256;
-  options.model.num_layers = kLayers;
+  options.model.num_layers = kOverlapLayers;
   options.model.num_heads = 4;
   options.model.num_kv_heads = 2;
   options.model.head_dim = 64;
@@ -64,7 +64,7 @@ class LayerTimes : public Executor::Observer {
 
  private:
   Clock::time_point begin_;
-  std::vector<double> seconds_ = std::vector<double>(kLayers);
+  std::vector<double> seconds_ = std::vector<double>(kOverlapLayers);
 };
 
 struct Pass {
@@ -126,7 +126,7 @@ TEST(RankOverlap, HidesGathersThatAreShorterThanALayersWork) {
     run_passes(Prefetch::none, Seconds(0), none);
     run_passes(Prefetch::pre, Seconds(0), pre);
   }
-  ASSERT_GE(pre.gathers, 2 * kLayers);
+  ASSERT_GE(pre.gathers, 2 * kOverlapLayers);
   const double none_cost = none_late.seconds - none.seconds;
   const double pre_cost = pre_late.seconds - pre.seconds;
   constexpr int kSeen = 2;

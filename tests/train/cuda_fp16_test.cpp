@@ -19,8 +19,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int64_t kRowTokens = 48;
-constexpr int64_t kSteps = 8;
+constexpr int64_t kFp16RowTokens = 48;
+constexpr int64_t kFp16Steps = 8;
 
 // With a first scale that some steps find too large.
 struct Fp16Job {
@@ -42,7 +42,7 @@ class CudaFp16 : public ::testing::TestWithParam<Fp16Job> {
     std::string rows;
     for (int64_t row = 1; row <= 2; ++row) {
       Json ids = Json::array();
-      for (int64_t i = 0; i < kRowTokens; ++i) ids.push_back((7 * row * i + i) % 251);
+      for (int64_t i = 0; i < kFp16RowTokens; ++i) ids.push_back((7 * row * i + i) % 251);
       rows += Json{{"input_ids", ids}}.dump() + "\n";
     }
     folder_.write("rows.jsonl", rows);
@@ -64,7 +64,7 @@ class CudaFp16 : public ::testing::TestWithParam<Fp16Job> {
     for (std::string line; std::getline(lines, line);)
       if (Json record = Json::parse(line); record.contains("step_seconds"))
         found.push_back(std::move(record));
-    EXPECT_EQ(found.size(), size_t{kSteps});
+    EXPECT_EQ(found.size(), size_t{kFp16Steps});
     return found;
   }
 
@@ -94,7 +94,7 @@ TEST_P(CudaFp16, FollowsTheReference) {
   }
   const auto skipped = reference.back()["skipped_steps"].get<int64_t>();
   EXPECT_GE(skipped, 2);
-  EXPECT_LE(skipped, kSteps - 3);
+  EXPECT_LE(skipped, kFp16Steps - 3);
   EXPECT_LT(reference.back()["loss"].get<double>(), reference.front()["loss"].get<double>());
 }
 

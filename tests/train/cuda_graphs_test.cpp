@@ -15,7 +15,7 @@
 namespace snug::train {
 namespace {
 
-constexpr int64_t kRowTokens = 32;
+constexpr int64_t kGraphRowTokens = 32;
 constexpr int64_t kSteps = 4;
 
 class Variable {
@@ -44,7 +44,7 @@ class CudaGraphs : public ::testing::Test {
     std::string rows;
     for (int64_t row = 1; row <= 2; ++row) {
       nlohmann::json ids = nlohmann::json::array();
-      for (int64_t i = 0; i < kRowTokens; ++i) ids.push_back((7 * row * i + i) % 251);
+      for (int64_t i = 0; i < kGraphRowTokens; ++i) ids.push_back((7 * row * i + i) % 251);
       rows += nlohmann::json{{"input_ids", ids}}.dump() + "\n";
     }
     folder_.write("rows.jsonl", rows);

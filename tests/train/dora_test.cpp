@@ -14,7 +14,7 @@ namespace {
 
 using passes::RecomputeMode;
 
-constexpr int64_t kRowTokens = AdapterStep::kRowTokens;
+constexpr int64_t kDoraRowTokens = AdapterStep::kDoraRowTokens;
 
 const std::string kModule = "model.layers.1.mlp.down_proj";
 
@@ -22,10 +22,10 @@ plan::TrainingSpec spec_of(double dropout, int64_t rows = 2) {
   plan::TrainingSpec spec;
   spec.compute = program::DType::f32;
   spec.rows = rows;
-  spec.row_tokens = kRowTokens;
+  spec.row_tokens = kDoraRowTokens;
   spec.accumulation = 2 / rows;
   spec.lora.dropout = dropout;
-  spec.lora.row_tokens = kRowTokens;
+  spec.lora.row_tokens = kDoraRowTokens;
   spec.lora.seed = 5;
   return spec;
 }

@@ -12,7 +12,7 @@ namespace {
 using passes::RecomputeMode;
 using program::ProgramName;
 
-plan::TrainingSpec golden_spec(program::DType compute) {
+plan::TrainingSpec encoder_decoder_spec(program::DType compute) {
   plan::TrainingSpec spec;
   spec.method = methods::MethodKind::full;
   spec.compute = compute;
@@ -69,7 +69,7 @@ TEST_P(EncoderDecoderGoldens, LossAndEveryGradient) {
   for (const auto mode :
        {RecomputeMode::keep_all, RecomputeMode::none, RecomputeMode::gate_up,
         RecomputeMode::attention, RecomputeMode::all_but_attention, RecomputeMode::layer}) {
-    auto spec = golden_spec(program::DType::f32);
+    auto spec = encoder_decoder_spec(program::DType::f32);
     spec.recompute = mode;
     LoadedCase loaded(backend_, model_, "", spec);
     run(loaded, ProgramName::micro_first);
@@ -79,7 +79,7 @@ TEST_P(EncoderDecoderGoldens, LossAndEveryGradient) {
 }
 
 TEST_P(EncoderDecoderGoldens, OffloadedActivationsChangeNothing) {
-  auto spec = golden_spec(program::DType::f32);
+  auto spec = encoder_decoder_spec(program::DType::f32);
   spec.recompute = RecomputeMode::layer;
   spec.activation_offloading = true;
   LoadedCase loaded(backend_, model_, "", spec);
@@ -88,7 +88,7 @@ TEST_P(EncoderDecoderGoldens, OffloadedActivationsChangeNothing) {
 }
 
 TEST_P(EncoderDecoderGoldens, EvaluationGivesTheTrainingLoss) {
-  LoadedCase loaded(backend_, model_, "", golden_spec(program::DType::f32));
+  LoadedCase loaded(backend_, model_, "", encoder_decoder_spec(program::DType::f32));
   run(loaded, ProgramName::evaluate);
   EXPECT_NEAR(loss_of(loaded), golden_loss(), 1e-5);
 }
@@ -99,7 +99,7 @@ TEST_P(EncoderDecoderGoldens, Bf16) {
   if (backend_ == "cpu" && !backends::test::cpu_must_multiply_bf16())
     GTEST_SKIP() << "the processor does not multiply bf16";
   for (const auto mode : {RecomputeMode::none, RecomputeMode::layer}) {
-    auto spec = golden_spec(program::DType::bf16);
+    auto spec = encoder_decoder_spec(program::DType::bf16);
     spec.recompute = mode;
     LoadedCase loaded(backend_, model_, "", spec);
     run(loaded, ProgramName::micro_first);
@@ -110,7 +110,7 @@ TEST_P(EncoderDecoderGoldens, Bf16) {
 
 // Of two micro-batches of one row each, the second adds to the gradients of the first.
 TEST_P(EncoderDecoderGoldens, AccumulatedGradients) {
-  auto spec = golden_spec(program::DType::f32);
+  auto spec = encoder_decoder_spec(program::DType::f32);
   spec.rows = 1;
   spec.accumulation = 2;
   LoadedCase loaded(backend_, model_, "", spec);
@@ -146,7 +146,7 @@ TEST(CodeT5pAdapter, LossAndEveryGradient) {
   for (const std::string& backend : golden_backends()) {
     if (!has_device(backend)) GTEST_SKIP() << "skipped: no CUDA device";
     for (const auto mode : {RecomputeMode::none, RecomputeMode::layer}) {
-      auto spec = golden_spec(program::DType::f32);
+      auto spec = encoder_decoder_spec(program::DType::f32);
       spec.recompute = mode;
       LoadedCase loaded(backend, golden_folder("codet5p/model"), golden_folder(name + "/adapter"),
                         spec);
@@ -177,7 +177,7 @@ TEST(EncoderDecoderPacking, PackedRowsEqualDocumentsAlone) {
   }
   for (const std::string& backend : golden_backends()) {
     if (!has_device(backend)) GTEST_SKIP() << "skipped: no CUDA device";
-    auto spec = golden_spec(program::DType::f32);
+    auto spec = encoder_decoder_spec(program::DType::f32);
     spec.row_segments = 4;
     LoadedCase loaded(backend, golden_folder("t5/model"), "", spec);
     const auto targets = integers(golden, "targets");

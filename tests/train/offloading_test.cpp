@@ -15,11 +15,11 @@
 namespace snug::test {
 namespace {
 
-constexpr int64_t kRowTokens = 64;
+constexpr int64_t kOffloadedRowTokens = 64;
 
 std::vector<int32_t> random_ids(uint32_t stream) {
   std::vector<int32_t> ids;
-  for (uint32_t i = 0; i < kRowTokens; ++i)
+  for (uint32_t i = 0; i < kOffloadedRowTokens; ++i)
     ids.push_back(static_cast<int32_t>(base::philox({i, stream, 0, 0}, {7, 7})[0] % 137));
   return ids;
 }
@@ -51,17 +51,17 @@ Trained run_steps(const std::string& backend, const Method& method, passes::Reco
   spec.method = methods::MethodKind::full;
   spec.quantization = method.quantization;
   spec.lora.dropout = 0.25;
-  spec.lora.row_tokens = kRowTokens;
+  spec.lora.row_tokens = kOffloadedRowTokens;
   spec.compute = program::DType::f32;
   spec.rows = 1;
-  spec.row_tokens = kRowTokens;
+  spec.row_tokens = kOffloadedRowTokens;
   spec.accumulation = 2;
   spec.recompute = mode;
   spec.activation_offloading = offloads;
   LoadedCase loaded(backend, golden_folder("grouped_tied/model"),
                     *method.adapter == 0 ? "" : golden_folder(method.adapter), spec);
   auto& executor = loaded.executor();
-  executor.set_input("inverse_tokens", 0.5F / static_cast<float>(kRowTokens));
+  executor.set_input("inverse_tokens", 0.5F / static_cast<float>(kOffloadedRowTokens));
   Trained run;
   for (uint32_t step = 0; step < 3; ++step) {
     uint32_t stream = 10 * step;
@@ -119,11 +119,11 @@ std::vector<std::vector<float>> train(const std::string& backend, const Method& 
   plan::TrainingSpec spec;
   spec.method = methods::MethodKind::full;
   spec.quantization = method.quantization;
-  spec.lora.row_tokens = kRowTokens;
+  spec.lora.row_tokens = kOffloadedRowTokens;
   spec.compute = update.type;
   spec.update.gradient = update.type;
   spec.rows = 1;
-  spec.row_tokens = kRowTokens;
+  spec.row_tokens = kOffloadedRowTokens;
   spec.accumulation = update.in_backward ? 1 : 2;
   spec.update.optimizer = update.optimizer;
   spec.update.weight_decay = 0.1;
@@ -136,7 +136,7 @@ std::vector<std::vector<float>> train(const std::string& backend, const Method& 
   LoadedCase loaded(backend, golden_folder("grouped_tied/model"),
                     *method.adapter == 0 ? "" : golden_folder(method.adapter), spec);
   auto& executor = loaded.executor();
-  executor.set_input("inverse_tokens", 0.5F / static_cast<float>(kRowTokens));
+  executor.set_input("inverse_tokens", 0.5F / static_cast<float>(kOffloadedRowTokens));
   executor.set_input("learning_rate", 0.01F);
   std::vector<std::vector<float>> values;
   for (uint32_t step = 0; step < 3; ++step) {

@@ -14,7 +14,7 @@ namespace {
 
 using passes::RecomputeMode;
 
-constexpr int64_t kRowTokens = AdapterStep::kRowTokens;
+constexpr int64_t kPromptRowTokens = AdapterStep::kPromptRowTokens;
 
 struct PromptCase {
   const char* golden;
@@ -30,7 +30,7 @@ plan::TrainingSpec spec_of(int64_t rows = 2) {
   plan::TrainingSpec spec;
   spec.compute = program::DType::f32;
   spec.rows = rows;
-  spec.row_tokens = kRowTokens;
+  spec.row_tokens = kPromptRowTokens;
   spec.accumulation = 2 / rows;
   return spec;
 }

@@ -48,7 +48,7 @@ Step step_of(LoadedCase& loaded) {
 }
 
 template <typename T>
-std::vector<T> bytes_of(runtime::Executor& executor, const std::string& name) {
+std::vector<T> head_bytes_of(runtime::Executor& executor, const std::string& name) {
   const backends::Buffer& buffer = executor.tensor(name);
   std::vector<T> values(static_cast<size_t>(buffer.bytes()) / sizeof(T));
   executor.backend().copy(values.data(), buffer.data, buffer.bytes());
@@ -58,8 +58,8 @@ std::vector<T> bytes_of(runtime::Executor& executor, const std::string& name) {
 
 // What the stored head stands for.
 std::vector<float> head_values(runtime::Executor& executor) {
-  const auto codes = bytes_of<uint8_t>(executor, kHead);
-  const auto absmax = bytes_of<float>(executor, std::string(kHead) + ".absmax");
+  const auto codes = head_bytes_of<uint8_t>(executor, kHead);
+  const auto absmax = head_bytes_of<float>(executor, std::string(kHead) + ".absmax");
   std::vector<float> values(codes.size() * 2);
   for (size_t i = 0; i < values.size(); ++i) {
     const int code = i % 2 == 0 ? codes[i / 2] >> 4 : codes[i / 2] & 15;

@@ -3,6 +3,8 @@
 // looked up once a sum, which is most of the time of a product.
 #pragma once
 
+#include <span>
+
 #include "backends/reference/elements.h"
 
 namespace snug::backends::reference {

@@ -5,9 +5,9 @@
 
 namespace snug::text::jinja {
 
-using Kind = Expression::Kind;
+using ExpressionKind = Expression::Kind;
 
-ExpressionPtr ExpressionParser::make(Kind kind, int line) const {
+ExpressionPtr ExpressionParser::make(ExpressionKind kind, int line) const {
   auto node = std::make_unique<Expression>();
   node->kind = kind;
   node->line = line;
@@ -44,7 +44,7 @@ ExpressionPtr ExpressionParser::expression() {
     const int line = stream_.take().line;
     ExpressionPtr condition = disjunction();
     ExpressionPtr otherwise = stream_.skip_name("else") ? expression() : nullptr;
-    ExpressionPtr node = add(make(Kind::conditional, line), std::move(value));
+    ExpressionPtr node = add(make(ExpressionKind::conditional, line), std::move(value));
     value = add(add(std::move(node), std::move(condition)), std::move(otherwise));
   }
   return value;
@@ -72,7 +72,7 @@ ExpressionPtr ExpressionParser::tuple(bool with_condition, std::string_view end)
   }
   if (!is_tuple && !parts.empty()) return std::move(parts.front());
   if (parts.empty()) stream_.fail(fmt::format("expected an expression, found {}", stream_.found()));
-  ExpressionPtr node = make(Kind::tuple, line);
+  ExpressionPtr node = make(ExpressionKind::tuple, line);
   for (ExpressionPtr& part : parts) node = add(std::move(node), std::move(part));
   return node;
 }
@@ -83,7 +83,7 @@ ExpressionPtr ExpressionParser::left_to_right(Level level,
   const auto is_mark = [&](std::string_view mark) { return stream_.current().is_mark(mark); };
   while (std::any_of(marks.begin(), marks.end(), is_mark)) {
     const Token mark = stream_.take();
-    ExpressionPtr node = add(make(Kind::binary, mark.line), std::move(left));
+    ExpressionPtr node = add(make(ExpressionKind::binary, mark.line), std::move(left));
     node->text = mark.text;
     left = add(std::move(node), (this->*level)());
   }
@@ -93,7 +93,7 @@ ExpressionPtr ExpressionParser::left_to_right(Level level,
 ExpressionPtr ExpressionParser::disjunction() {
   ExpressionPtr left = conjunction();
   while (stream_.current().is_name("or")) {
-    ExpressionPtr node = add(make(Kind::binary, stream_.take().line), std::move(left));
+    ExpressionPtr node = add(make(ExpressionKind::binary, stream_.take().line), std::move(left));
     node->text = "or";
     left = add(std::move(node), conjunction());
   }
@@ -103,7 +103,7 @@ ExpressionPtr ExpressionParser::disjunction() {
 ExpressionPtr ExpressionParser::conjunction() {
   ExpressionPtr left = negation();
   while (stream_.current().is_name("and")) {
-    ExpressionPtr node = add(make(Kind::binary, stream_.take().line), std::move(left));
+    ExpressionPtr node = add(make(ExpressionKind::binary, stream_.take().line), std::move(left));
     node->text = "and";
     left = add(std::move(node), negation());
   }
@@ -113,7 +113,7 @@ ExpressionPtr ExpressionParser::conjunction() {
 ExpressionPtr ExpressionParser::negation() {
   if (!stream_.current().is_name("not")) return comparison();
   const DepthGuard guard(stream_);
-  ExpressionPtr node = make(Kind::unary, stream_.take().line);
+  ExpressionPtr node = make(ExpressionKind::unary, stream_.take().line);
   node->text = "not";
   return add(std::move(node), negation());
 }
@@ -136,7 +136,7 @@ ExpressionPtr ExpressionParser::comparison() {
   ExpressionPtr first = sum();
   auto found = comparison_operator();
   if (!found) return first;
-  ExpressionPtr node = add(make(Kind::compare, line), std::move(first));
+  ExpressionPtr node = add(make(ExpressionKind::compare, line), std::move(first));
   for (; found; found = comparison_operator()) {
     node->operators.push_back(std::move(*found));
     node = add(std::move(node), sum());
@@ -152,7 +152,7 @@ ExpressionPtr ExpressionParser::concatenation() {
   const int line = stream_.line();
   ExpressionPtr first = product();
   if (!stream_.current().is_mark("~")) return first;
-  ExpressionPtr node = add(make(Kind::concatenate, line), std::move(first));
+  ExpressionPtr node = add(make(ExpressionKind::concatenate, line), std::move(first));
   while (stream_.skip_mark("~")) node = add(std::move(node), product());
   return node;
 }
@@ -170,7 +170,7 @@ ExpressionPtr ExpressionParser::unary(bool with_filters) {
   ExpressionPtr node;
   if (stream_.current().is_mark("-") || stream_.current().is_mark("+")) {
     const Token mark = stream_.take();
-    node = make(Kind::unary, mark.line);
+    node = make(ExpressionKind::unary, mark.line);
     node->text = mark.text;
     node = add(std::move(node), unary(false));
   } else {
@@ -182,9 +182,9 @@ ExpressionPtr ExpressionParser::unary(bool with_filters) {
 
 Target ExpressionParser::to_target(const Expression& node) const {
   Target target;
-  if (node.kind == Kind::name) {
+  if (node.kind == ExpressionKind::name) {
     target.name = node.name;
-  } else if (node.kind == Kind::tuple || node.kind == Kind::list) {
+  } else if (node.kind == ExpressionKind::tuple || node.kind == ExpressionKind::list) {
     for (const ExpressionPtr& part : node.parts) target.several.push_back(to_target(*part));
   }
   if (target.name < 0 && target.several.empty())
@@ -209,7 +209,7 @@ Target ExpressionParser::target(std::string_view end) {
     is_tuple = true;
   }
   if (!is_tuple) return to_target(*parts.front());
-  ExpressionPtr all = make(Kind::tuple, line);
+  ExpressionPtr all = make(ExpressionKind::tuple, line);
   for (ExpressionPtr& part : parts) all = add(std::move(all), std::move(part));
   return to_target(*all);
 }

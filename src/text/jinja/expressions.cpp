@@ -12,7 +12,7 @@
 
 namespace snug::text::jinja {
 
-using Kind = Expression::Kind;
+using ExpressionKind = Expression::Kind;
 
 Renderer::Renderer(const Syntax& syntax, const Variables& variables, std::time_t now)
     : Runtime(now),
@@ -33,38 +33,38 @@ Renderer::Renderer(const Syntax& syntax, const Variables& variables, std::time_t
 Value Renderer::evaluate(const Expression& node) {
   const Level level(*this);
   switch (node.kind) {
-    case Kind::constant:
+    case ExpressionKind::constant:
       return node.value;
-    case Kind::name:
+    case ExpressionKind::name:
       return variable(node.name);
-    case Kind::list:
-    case Kind::tuple:
+    case ExpressionKind::list:
+    case ExpressionKind::tuple:
       return evaluate_list(node);
-    case Kind::dict:
+    case ExpressionKind::dict:
       return evaluate_dict(node);
-    case Kind::attribute:
+    case ExpressionKind::attribute:
       return attribute_of(*this, evaluate(*node.parts[0]), node.text);
-    case Kind::item: {
+    case ExpressionKind::item: {
       const Value value = evaluate(*node.parts[0]);
       return item_of(*this, value, evaluate(*node.parts[1]));
     }
-    case Kind::slice:
+    case ExpressionKind::slice:
       return evaluate_slice(node);
-    case Kind::call:
+    case ExpressionKind::call:
       return call_expression(node, nullptr);
-    case Kind::filter:
+    case ExpressionKind::filter:
       return evaluate_filter(node);
-    case Kind::test:
+    case ExpressionKind::test:
       return evaluate_test(node);
-    case Kind::unary:
+    case ExpressionKind::unary:
       return evaluate_unary(node);
-    case Kind::binary:
+    case ExpressionKind::binary:
       return evaluate_binary(node);
-    case Kind::compare:
+    case ExpressionKind::compare:
       return evaluate_compare(node);
-    case Kind::concatenate:
+    case ExpressionKind::concatenate:
       return evaluate_concatenate(node);
-    case Kind::conditional:
+    case ExpressionKind::conditional:
       return evaluate_conditional(node);
   }
   return {};
@@ -91,7 +91,8 @@ Value Renderer::evaluate_list(const Expression& node) {
   List items;
   items.reserve(node.parts.size());
   for (const ExpressionPtr& part : node.parts) items.push_back(evaluate(*part));
-  return list(std::move(items), node.kind == Kind::list ? Value::Kind::list : Value::Kind::tuple);
+  return list(std::move(items),
+              node.kind == ExpressionKind::list ? Value::Kind::list : Value::Kind::tuple);
 }
 
 Value Renderer::evaluate_dict(const Expression& node) {
@@ -179,7 +180,7 @@ Value Renderer::evaluate_test(const Expression& node) {
 
 Value Renderer::call_expression(const Expression& node, const Value* caller) {
   const Expression& callee = *node.parts[0];
-  if (callee.kind == Kind::attribute) {
+  if (callee.kind == ExpressionKind::attribute) {
     const Value self = evaluate(*callee.parts[0]);
     if (has_method(self, callee.text)) {
       const Arguments arguments = arguments_of(node, caller);

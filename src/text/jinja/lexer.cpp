@@ -13,7 +13,7 @@
 namespace snug::text::jinja {
 namespace {
 
-using Kind = Token::Kind;
+using TokenKind = Token::Kind;
 constexpr size_t kNowhere = std::string_view::npos;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -41,7 +41,7 @@ class Lexer {
 
   std::vector<Token> run() {
     while (at_ < source_.size()) read_data();
-    push(Kind::end, "");
+    push(TokenKind::end, "");
     return std::move(tokens_);
   }
 
@@ -53,7 +53,7 @@ class Lexer {
   std::string_view rest() const { return std::string_view(source_).substr(at_); }
   bool follows(std::string_view text) const { return rest().starts_with(text); }
 
-  void push(Kind kind, std::string text) { tokens_.push_back({kind, std::move(text), line_}); }
+  void push(TokenKind kind, std::string text) { tokens_.push_back({kind, std::move(text), line_}); }
 
   // Goes on to byte `end`; a line starts there if what is passed ends in a line break.
   void advance(size_t end) {
@@ -110,13 +110,13 @@ class Lexer {
       if ((from > 0 || starts_line_) && strip(text.substr(from), Side::both).empty())
         text = text.substr(0, from);
     }
-    if (!text.empty()) push(Kind::data, std::string(text));
+    if (!text.empty()) push(TokenKind::data, std::string(text));
   }
 
   void read_data() {
     const size_t tag = next_tag();
     if (tag == kNowhere) {
-      push(Kind::data, std::string(rest()));
+      push(TokenKind::data, std::string(rest()));
       return advance(source_.size());
     }
     const char kind = source_[tag + 1];
@@ -127,10 +127,10 @@ class Lexer {
     push_data(tag, sign, kind != '{');
     advance(tag);
     if (kind == '#') return read_comment(inside);
-    if (kind == '{') return read_tag(inside, Kind::output_begin);
+    if (kind == '{') return read_tag(inside, TokenKind::output_begin);
     const size_t raw = end_of_word_tag(inside, "raw", false);
     if (raw != kNowhere) return read_raw(raw);
-    read_tag(inside, Kind::block_begin);
+    read_tag(inside, TokenKind::block_begin);
   }
 
   void read_comment(size_t inside) {
@@ -158,8 +158,8 @@ class Lexer {
     fail("the tag raw is not closed");
   }
 
-  void read_tag(size_t inside, Kind begin) {
-    const bool is_block = begin == Kind::block_begin;
+  void read_tag(size_t inside, TokenKind begin) {
+    const bool is_block = begin == TokenKind::block_begin;
     push(begin, "");
     advance(inside);
     brackets_.clear();
@@ -170,7 +170,7 @@ class Lexer {
       const size_t end =
           brackets_.empty() ? end_of_tag(at_, is_block ? "%}" : "}}", is_block) : kNowhere;
       if (end != kNowhere) {
-        push(is_block ? Kind::block_end : Kind::output_end, "");
+        push(is_block ? TokenKind::block_end : TokenKind::output_end, "");
         return advance(end);
       }
       read_token();
@@ -190,7 +190,7 @@ class Lexer {
     while (end < source_.size() && (is_name_start(source_[end]) || is_digit(source_[end]))) ++end;
     if (end < source_.size() && static_cast<unsigned char>(source_[end]) >= 0x80)
       fail("names with letters beyond ASCII are not supported");
-    push(Kind::name, source_.substr(at_, end - at_));
+    push(TokenKind::name, source_.substr(at_, end - at_));
     advance(end);
   }
 
@@ -228,7 +228,7 @@ class Lexer {
     if (!is_real && digits.size() > 1 && digits[0] == '0' &&
         digits.find_first_not_of('0') != std::string::npos)
       fail("a number begins with 0");
-    push(is_real ? Kind::real : Kind::integer, std::move(digits));
+    push(is_real ? TokenKind::real : TokenKind::integer, std::move(digits));
     advance(end);
   }
 
@@ -238,7 +238,7 @@ class Lexer {
     if (end >= source_.size()) fail("a text is not closed");
     auto text = unescaped(std::string_view(source_).substr(at_ + 1, end - at_ - 1));
     if (!text) fail("an escape in a text is broken, or is one by a character's name");
-    push(Kind::text, std::move(*text));
+    push(TokenKind::text, std::move(*text));
     advance(end + 1);
   }
 
@@ -251,7 +251,7 @@ class Lexer {
     if (mark == kMarks.end()) fail(fmt::format("the character '{}' is not expected", character()));
     if (std::string_view("([{").find(mark->front()) != kNowhere) brackets_.push_back(mark->front());
     if (std::string_view(")]}").find(mark->front()) != kNowhere) close_bracket(mark->front());
-    push(Kind::mark, std::string(*mark));
+    push(TokenKind::mark, std::string(*mark));
     advance(at_ + mark->size());
   }
 

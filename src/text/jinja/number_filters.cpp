@@ -118,7 +118,7 @@ Value round_number(Runtime&, const Value& input, const Arguments& arguments) {
   return Value::real((method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / scale);
 }
 
-constexpr std::array<Filter, 4> kFilters{{
+constexpr std::array<Filter, 4> kNumberFilters{{
     {"abs", absolute},
     {"float", to_real},
     {"int", to_integer},
@@ -127,6 +127,6 @@ constexpr std::array<Filter, 4> kFilters{{
 
 }  // namespace
 
-std::span<const Filter> number_filters() { return kFilters; }
+std::span<const Filter> number_filters() { return kNumberFilters; }
 
 }  // namespace snug::text::jinja

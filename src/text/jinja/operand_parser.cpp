@@ -8,7 +8,7 @@
 
 namespace snug::text::jinja {
 
-using Kind = Expression::Kind;
+using ExpressionKind = Expression::Kind;
 
 ExpressionPtr ExpressionParser::primary() {
   const DepthGuard guard(stream_);
@@ -34,7 +34,7 @@ ExpressionPtr ExpressionParser::primary() {
 
 ExpressionPtr ExpressionParser::constant_or_name() {
   const Token token = stream_.take();
-  ExpressionPtr node = make(Kind::constant, token.line);
+  ExpressionPtr node = make(ExpressionKind::constant, token.line);
   if (token.text == "true" || token.text == "True") {
     node->value = Value::boolean(true);
   } else if (token.text == "false" || token.text == "False") {
@@ -42,7 +42,7 @@ ExpressionPtr ExpressionParser::constant_or_name() {
   } else if (token.text == "none" || token.text == "None") {
     node->value = Value::none();
   } else {
-    node->kind = Kind::name;
+    node->kind = ExpressionKind::name;
     node->name = name_index(token.text);
     for (Uses& uses : uses_) {
       uses.caller = uses.caller || token.text == "caller";
@@ -55,7 +55,7 @@ ExpressionPtr ExpressionParser::constant_or_name() {
 
 ExpressionPtr ExpressionParser::number() {
   const Token token = stream_.take();
-  ExpressionPtr node = make(Kind::constant, token.line);
+  ExpressionPtr node = make(ExpressionKind::constant, token.line);
   const char* begin = token.text.data();
   const char* end = begin + token.text.size();
   int64_t whole = 0;
@@ -71,7 +71,7 @@ ExpressionPtr ExpressionParser::number() {
 
 // Texts that follow each other are one.
 ExpressionPtr ExpressionParser::string() {
-  ExpressionPtr node = make(Kind::constant, stream_.line());
+  ExpressionPtr node = make(ExpressionKind::constant, stream_.line());
   std::string text;
   while (stream_.current().is(Token::Kind::text)) text += stream_.take().text;
   node->value = Value::text(std::move(text));
@@ -79,7 +79,7 @@ ExpressionPtr ExpressionParser::string() {
 }
 
 ExpressionPtr ExpressionParser::list() {
-  ExpressionPtr node = make(Kind::list, stream_.take().line);
+  ExpressionPtr node = make(ExpressionKind::list, stream_.take().line);
   while (!stream_.skip_mark("]")) {
     if (!node->parts.empty()) {
       stream_.expect_mark(",");
@@ -91,7 +91,7 @@ ExpressionPtr ExpressionParser::list() {
 }
 
 ExpressionPtr ExpressionParser::dict() {
-  ExpressionPtr node = make(Kind::dict, stream_.take().line);
+  ExpressionPtr node = make(ExpressionKind::dict, stream_.take().line);
   while (!stream_.skip_mark("}")) {
     if (!node->parts.empty()) {
       stream_.expect_mark(",");
@@ -106,7 +106,7 @@ ExpressionPtr ExpressionParser::dict() {
 
 ExpressionPtr ExpressionParser::parenthesised() {
   const int line = stream_.take().line;
-  if (stream_.skip_mark(")")) return make(Kind::tuple, line);
+  if (stream_.skip_mark(")")) return make(ExpressionKind::tuple, line);
   ExpressionPtr node = tuple(true);
   stream_.expect_mark(")");
   return node;
@@ -145,9 +145,9 @@ ExpressionPtr ExpressionParser::attribute(ExpressionPtr node) {
   const int line = stream_.take().line;
   if (stream_.current().is(Token::Kind::integer)) {
     ExpressionPtr index = number();
-    return add(add(make(Kind::item, line), std::move(node)), std::move(index));
+    return add(add(make(ExpressionKind::item, line), std::move(node)), std::move(index));
   }
-  ExpressionPtr result = add(make(Kind::attribute, line), std::move(node));
+  ExpressionPtr result = add(make(ExpressionKind::attribute, line), std::move(node));
   result->text = stream_.expect_any_name();
   return result;
 }
@@ -163,10 +163,11 @@ ExpressionPtr ExpressionParser::subscript(ExpressionPtr node) {
   if (first && !stream_.current().is_mark(":")) {
     if (stream_.current().is_mark(",")) stream_.fail("an index of several values is not supported");
     stream_.expect_mark("]");
-    return add(add(make(Kind::item, line), std::move(node)), std::move(first));
+    return add(add(make(ExpressionKind::item, line), std::move(node)), std::move(first));
   }
   stream_.expect_mark(":");
-  ExpressionPtr result = add(add(make(Kind::slice, line), std::move(node)), std::move(first));
+  ExpressionPtr result =
+      add(add(make(ExpressionKind::slice, line), std::move(node)), std::move(first));
   result = add(std::move(result), bound());
   const bool has_step = stream_.skip_mark(":");
   result = add(std::move(result), has_step ? bound() : nullptr);
@@ -175,7 +176,7 @@ ExpressionPtr ExpressionParser::subscript(ExpressionPtr node) {
 }
 
 ExpressionPtr ExpressionParser::one_filter(ExpressionPtr node, int line) {
-  ExpressionPtr result = add(make(Kind::filter, line), std::move(node));
+  ExpressionPtr result = add(make(ExpressionKind::filter, line), std::move(node));
   result->text = stream_.expect_any_name();
   result->filter = find_filter(result->text);
   if (result->filter == nullptr)
@@ -211,7 +212,7 @@ bool ExpressionParser::begins_argument_of_test() const {
 ExpressionPtr ExpressionParser::test(ExpressionPtr node) {
   const int line = stream_.take().line;
   const bool is_negated = stream_.skip_name("not");
-  ExpressionPtr result = add(make(Kind::test, line), std::move(node));
+  ExpressionPtr result = add(make(ExpressionKind::test, line), std::move(node));
   result->text = stream_.expect_any_name();
   result->test = find_test(result->text);
   if (result->test == nullptr)
@@ -223,13 +224,13 @@ ExpressionPtr ExpressionParser::test(ExpressionPtr node) {
     result = add(std::move(result), postfix(primary()));
   }
   if (!is_negated) return result;
-  ExpressionPtr negated = make(Kind::unary, line);
+  ExpressionPtr negated = make(ExpressionKind::unary, line);
   negated->text = "not";
   return add(std::move(negated), std::move(result));
 }
 
 ExpressionPtr ExpressionParser::call(ExpressionPtr node) {
-  ExpressionPtr result = add(make(Kind::call, stream_.line()), std::move(node));
+  ExpressionPtr result = add(make(ExpressionKind::call, stream_.line()), std::move(node));
   arguments(*result);
   return result;
 }

@@ -110,7 +110,7 @@ Value unique(Runtime& runtime, const Value& input, const Arguments& arguments) {
   return runtime.generator(std::move(kept));
 }
 
-constexpr std::array<Filter, 5> kFilters{{
+constexpr std::array<Filter, 5> kOrderFilters{{
     {"dictsort", sort_dict},
     {"max", extreme<true>},
     {"min", extreme<false>},
@@ -120,6 +120,6 @@ constexpr std::array<Filter, 5> kFilters{{
 
 }  // namespace
 
-std::span<const Filter> order_filters() { return kFilters; }
+std::span<const Filter> order_filters() { return kOrderFilters; }
 
 }  // namespace snug::text::jinja

@@ -8,7 +8,7 @@
 namespace snug::text::jinja {
 namespace {
 
-using Kind = Statement::Kind;
+using StatementKind = Statement::Kind;
 using TokenKind = Token::Kind;
 using Ends = std::initializer_list<std::string_view>;
 
@@ -25,7 +25,7 @@ class Parser {
   }
 
  private:
-  static Statement make(Kind kind, int line) {
+  static Statement make(StatementKind kind, int line) {
     Statement statement;
     statement.kind = kind;
     statement.line = line;
@@ -43,7 +43,7 @@ class Parser {
         return statements;
       }
       if (token.is(TokenKind::data)) {
-        statements.push_back(make(Kind::data, token.line));
+        statements.push_back(make(StatementKind::data, token.line));
         statements.back().text = stream_.take().text;
       } else if (token.is(TokenKind::output_begin)) {
         statements.push_back(output());
@@ -76,7 +76,7 @@ class Parser {
   }
 
   Statement output() {
-    Statement statement = make(Kind::output, stream_.take().line);
+    Statement statement = make(StatementKind::output, stream_.take().line);
     statement.expressions.push_back(expressions_.tuple(true));
     stream_.expect(TokenKind::output_end);
     return statement;
@@ -98,7 +98,7 @@ class Parser {
   }
 
   Statement branch(int line) {
-    Statement statement = make(Kind::branch, line);
+    Statement statement = make(StatementKind::branch, line);
     while (true) {
       statement.expressions.push_back(expressions_.tuple(false));
       stream_.expect(TokenKind::block_end);
@@ -112,7 +112,7 @@ class Parser {
   }
 
   Statement loop(int line) {
-    Statement statement = make(Kind::loop, line);
+    Statement statement = make(StatementKind::loop, line);
     statement.targets.push_back(expressions_.target("in"));
     if (!statement.targets.front().attribute.empty())
       TokenStream::fail_at("a loop over an attribute is not supported", line);
@@ -129,13 +129,13 @@ class Parser {
   }
 
   Statement set(int line) {
-    Statement statement = make(Kind::set, line);
+    Statement statement = make(StatementKind::set, line);
     statement.targets.push_back(expressions_.target(""));
     if (stream_.skip_mark("=")) {
       statement.expressions.push_back(expressions_.tuple(true));
       return statement;
     }
-    statement.kind = Kind::set_block;
+    statement.kind = StatementKind::set_block;
     statement.expressions.push_back(expressions_.block_filters(false));
     statement.bodies.push_back(body_up_to("endset"));
     return statement;
@@ -169,7 +169,7 @@ class Parser {
   }
 
   Statement macro(int line) {
-    Statement statement = make(Kind::macro, line);
+    Statement statement = make(StatementKind::macro, line);
     statement.text = stream_.expect_any_name();
     statement.name = expressions_.name_index(statement.text);
     statement.signature = signature();
@@ -180,7 +180,7 @@ class Parser {
   }
 
   Statement call(int line) {
-    Statement statement = make(Kind::call, line);
+    Statement statement = make(StatementKind::call, line);
     if (stream_.current().is_mark("(")) statement.signature = signature();
     statement.expressions.push_back(expressions_.expression());
     if (statement.expressions.front()->kind != Expression::Kind::call)
@@ -192,14 +192,14 @@ class Parser {
   }
 
   Statement filter(int line) {
-    Statement statement = make(Kind::filter, line);
+    Statement statement = make(StatementKind::filter, line);
     statement.expressions.push_back(expressions_.block_filters(true));
     statement.bodies.push_back(body_up_to("endfilter"));
     return statement;
   }
 
   Statement with(int line) {
-    Statement statement = make(Kind::with, line);
+    Statement statement = make(StatementKind::with, line);
     while (!stream_.current().is(TokenKind::block_end)) {
       if (!statement.targets.empty()) stream_.expect_mark(",");
       statement.targets.push_back(expressions_.target(""));
@@ -213,7 +213,7 @@ class Parser {
   }
 
   Statement generation(int line) {
-    Statement statement = make(Kind::generation, line);
+    Statement statement = make(StatementKind::generation, line);
     has_generation_ = true;
     statement.bodies.push_back(own_body("endgeneration"));
     return statement;
@@ -221,7 +221,7 @@ class Parser {
 
   Statement jump(const std::string& tag, int line) const {
     if (loops_ == 0) TokenStream::fail_at(fmt::format("'{}' stands outside of a loop", tag), line);
-    return make(tag == "break" ? Kind::break_loop : Kind::continue_loop, line);
+    return make(tag == "break" ? StatementKind::break_loop : StatementKind::continue_loop, line);
   }
 
   TokenStream stream_;

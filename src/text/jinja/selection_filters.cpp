@@ -79,7 +79,7 @@ Value choose(Runtime& runtime, const Value& input, const Arguments& arguments) {
   return runtime.generator(std::move(chosen));
 }
 
-constexpr std::array<Filter, 5> kFilters{{
+constexpr std::array<Filter, 5> kSelectionFilters{{
     {"map", map},
     {"reject", choose<false, false>},
     {"rejectattr", choose<true, false>},
@@ -89,6 +89,6 @@ constexpr std::array<Filter, 5> kFilters{{
 
 }  // namespace
 
-std::span<const Filter> selection_filters() { return kFilters; }
+std::span<const Filter> selection_filters() { return kSelectionFilters; }
 
 }  // namespace snug::text::jinja

@@ -150,7 +150,7 @@ Value slices(Runtime& runtime, const Value& input, const Arguments& arguments) {
   return runtime.generator(std::move(lists));
 }
 
-constexpr std::array<Filter, 13> kFilters{{
+constexpr std::array<Filter, 13> kSequenceFilters{{
     {"batch", batch},
     {"count", length_of},
     {"d", default_value},
@@ -168,6 +168,6 @@ constexpr std::array<Filter, 13> kFilters{{
 
 }  // namespace
 
-std::span<const Filter> sequence_filters() { return kFilters; }
+std::span<const Filter> sequence_filters() { return kSequenceFilters; }
 
 }  // namespace snug::text::jinja

@@ -9,7 +9,7 @@
 
 namespace snug::text::jinja {
 
-using Kind = Statement::Kind;
+using StatementKind = Statement::Kind;
 
 void Scope::set(int name, Value value) {
   for (auto& [own, current] : variables)
@@ -60,17 +60,17 @@ Renderer::Flow Renderer::run_statement(const Statement& statement) {
   const Level level(*this);
   line_ = statement.line;
   switch (statement.kind) {
-    case Kind::data:
+    case StatementKind::data:
       write(statement.text);
       return Flow::next;
-    case Kind::output:
+    case StatementKind::output:
       write(print(evaluate(*statement.expressions[0])));
       return Flow::next;
-    case Kind::set:
+    case StatementKind::set:
       assign(statement.targets[0], evaluate(*statement.expressions[0]));
       return Flow::next;
-    case Kind::set_block:
-    case Kind::filter: {
+    case StatementKind::set_block:
+    case StatementKind::filter: {
       std::string text;
       const Flow flow = capture(statement.bodies[0], text);
       if (flow != Flow::next) return flow;
@@ -82,30 +82,30 @@ Renderer::Flow Renderer::run_statement(const Statement& statement) {
         block_text_ = outer;
         value = std::move(filtered);
       }
-      if (statement.kind == Kind::filter)
+      if (statement.kind == StatementKind::filter)
         write(print(value));
       else
         assign(statement.targets[0], value);
       return Flow::next;
     }
-    case Kind::branch:
+    case StatementKind::branch:
       return run_branch(statement);
-    case Kind::loop:
+    case StatementKind::loop:
       return run_loop(statement);
-    case Kind::with:
+    case StatementKind::with:
       return run_with(statement);
-    case Kind::macro:
+    case StatementKind::macro:
       scope_->set(statement.name, macro_value(statement, statement.text));
       return Flow::next;
-    case Kind::call:
+    case StatementKind::call:
       run_call(statement);
       return Flow::next;
-    case Kind::generation:
+    case StatementKind::generation:
       run_generation(statement);
       return Flow::next;
-    case Kind::break_loop:
+    case StatementKind::break_loop:
       return Flow::breaks;
-    case Kind::continue_loop:
+    case StatementKind::continue_loop:
       return Flow::continues;
   }
   return Flow::next;

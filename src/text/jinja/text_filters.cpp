@@ -178,7 +178,7 @@ Value to_json(Runtime& runtime, const Value& input, const Arguments& arguments) 
   return runtime.text(std::move(text));
 }
 
-constexpr std::array<Filter, 16> kFilters{{
+constexpr std::array<Filter, 16> kTextFilters{{
     {"capitalize", by_case<capitalize>},
     {"center", center},
     {"e", escape},
@@ -199,6 +199,6 @@ constexpr std::array<Filter, 16> kFilters{{
 
 }  // namespace
 
-std::span<const Filter> text_filters() { return kFilters; }
+std::span<const Filter> text_filters() { return kTextFilters; }
 
 }  // namespace snug::text::jinja
