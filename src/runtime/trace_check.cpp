@@ -106,7 +106,8 @@ void compare_launches(const program::OperationView& view, const program::BatchBo
                       const Trace& trace, std::vector<std::string>& problems) {
   const int64_t planned =
       planned_launches(view, trace.by_capacity ? program::BatchBounds() : bounds);
-  if (trace.launches + trace.launches_spared != planned)
+  // A class may take fewer launches than it states, never more.
+  if (trace.launches + trace.launches_spared != planned || trace.launches_spared < 0)
     problems.push_back(fmt::format("took {} launches and spared {}, planned were {}",
                                    trace.launches, trace.launches_spared, planned));
 }

@@ -45,14 +45,15 @@ struct Tile {
   int64_t columns;
 };
 
-// Sums of c in fp16, or with an addend of it, wait in fp32 until all of k is in them.
-bool is_rounded(const MatmulSpec& spec) {
-  return spec.c_type != base::DType::f32 ||
+// Where k takes several steps, a tile's sums wait in scratch until all of them are in it, so that c
+// is written once; and so they do where they are rounded, to c in fp16 or with an addend of it.
+bool keeps_sums(const MatmulSpec& spec) {
+  return spec.k > packed_depth(spec.k) || spec.c_type != base::DType::f32 ||
          (spec.add == MatmulSpec::Add::addend && spec.addend_type != base::DType::f32);
 }
 
 int64_t sums_size(const MatmulSpec& spec) {
-  return is_rounded(spec) ? std::min(spec.m, kTileRows) * std::min(spec.n, kTileColumns) : 0;
+  return keeps_sums(spec) ? std::min(spec.m, kTileRows) * std::min(spec.n, kTileColumns) : 0;
 }
 
 // Floats of one thread: packed blocks, then sums.
@@ -60,12 +61,12 @@ int64_t thread_size(const MatmulSpec& spec) {
   return round_up(packed_size(spec) + sums_size(spec), 16);
 }
 
-// The destination of a tile's first step adds what the product asks for, later ones to c itself.
+// c itself, of a product of one step.
 GemmDestination destination_of(const MatmulSpec& spec, const MatmulOperands& operands,
-                               const Tile& tile, bool first) {
+                               const Tile& tile) {
   float* c = reinterpret_cast<float*>(operands.c) + tile.row * spec.c_stride + tile.column;
   GemmDestination to{c, spec.c_stride, c, spec.c_stride, spec.alpha};
-  if (!first || spec.add == MatmulSpec::Add::destination) return to;
+  if (spec.add == MatmulSpec::Add::destination) return to;
   to.addend = nullptr;
   if (spec.add == MatmulSpec::Add::addend) {
     to.addend_stride = spec.addend_stride;
@@ -103,7 +104,7 @@ void finish_tile(const MatmulSpec& spec, const MatmulOperands& operands, const T
 
 // A block of a where it lies, or packed.
 GemmRows block_rows(const MatmulSpec& spec, const GemmSource& block, int64_t rows, int64_t k,
-                 float* packed, const GemmKernels& kernels) {
+                    float* packed, const GemmKernels& kernels) {
   if (reads_a_in_place(spec))
     return {static_cast<const float*>(block.data), block.row_stride, 1,
             kGemmRows * block.row_stride};
@@ -130,10 +131,10 @@ void multiply_tile(const MatmulSpec& spec, const MatmulOperands& operands, const
         packed_b);
     kernels.block(block_rows(spec, block_of_a, tile.rows, k, packed, kernels), packed_b,
                   {tile.rows, tile.columns, k},
-                  is_rounded(spec) ? sums_of(spec, tile, sums, p == 0)
-                                   : destination_of(spec, operands, tile, p == 0));
+                  keeps_sums(spec) ? sums_of(spec, tile, sums, p == 0)
+                                   : destination_of(spec, operands, tile));
   }
-  if (is_rounded(spec)) finish_tile(spec, operands, tile, sums, *all_kernels.elementwise);
+  if (keeps_sums(spec)) finish_tile(spec, operands, tile, sums, *all_kernels.elementwise);
 }
 
 }  // namespace
