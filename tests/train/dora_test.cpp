@@ -14,7 +14,7 @@ namespace {
 
 using passes::RecomputeMode;
 
-constexpr int64_t kDoraRowTokens = AdapterStep::kDoraRowTokens;
+constexpr int64_t kDoraRowTokens = AdapterStep::kRowTokens;
 
 const std::string kModule = "model.layers.1.mlp.down_proj";
 

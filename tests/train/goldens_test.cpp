@@ -160,13 +160,14 @@ std::vector<GoldenParameter> cases_in(program::DType compute) {
   return cases;
 }
 
-std::string name_of(const ::testing::TestParamInfo<GoldenParameter>& test) {
+std::string golden_name_of(const ::testing::TestParamInfo<GoldenParameter>& test) {
   return test.param.name + "_" + test.param.backend;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Goldens, ::testing::ValuesIn(cases_in(program::DType::f32)), name_of);
+INSTANTIATE_TEST_SUITE_P(All, Goldens, ::testing::ValuesIn(cases_in(program::DType::f32)),
+                         golden_name_of);
 INSTANTIATE_TEST_SUITE_P(All, Bf16Goldens, ::testing::ValuesIn(cases_in(program::DType::bf16)),
-                         name_of);
+                         golden_name_of);
 
 // With the loss that balances experts. Padding counts for nothing in it.
 class BalancedGoldens : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {

@@ -14,7 +14,7 @@ namespace {
 
 using passes::RecomputeMode;
 
-constexpr int64_t kPromptRowTokens = AdapterStep::kPromptRowTokens;
+constexpr int64_t kPromptRowTokens = AdapterStep::kRowTokens;
 
 struct PromptCase {
   const char* golden;
