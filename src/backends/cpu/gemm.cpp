@@ -13,12 +13,12 @@ namespace {
 // again.
 constexpr int64_t kTileRows = 64 * kGemmRows;
 constexpr int64_t kTileColumns = 12 * kGemmColumns;
-constexpr int64_t kMaxDepth = 256;
+constexpr int64_t kMaxPackedDepth = 256;
 
 // Steps of k of about equal length, so that none is too short to be worth its reading and writing
 // of c.
 int64_t packed_depth(int64_t k) {
-  return round_up(ceil_div(k, std::max<int64_t>(1, ceil_div(k, kMaxDepth))), kGemmColumns);
+  return round_up(ceil_div(k, std::max<int64_t>(1, ceil_div(k, kMaxPackedDepth))), kGemmColumns);
 }
 
 // Rows of fp32 without gaps are read where they lie.

@@ -187,7 +187,9 @@ size_t rotations_together(const Program& program, size_t first) {
   const auto rows = [&]<typename Struct>(size_t i, const program::Operand<Struct>& x) {
     return program.tensor(id_of(list[i], x)).shape.rows();
   };
-  const int64_t first_rows = is(first, Rope{}) ? rows(first, Rope::kX) : 0;
+  if (!is(first, Rope{}) && !is(first, CacheWrite{})) return 1;
+  const int64_t first_rows =
+      is(first, Rope{}) ? rows(first, Rope::kX) : rows(first, CacheWrite::kX);
   size_t next = first;
   size_t parts = 0;
   for (; is(next, Rope{}) && parts < kRotationParts; ++next, ++parts)
