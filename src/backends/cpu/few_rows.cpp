@@ -45,7 +45,7 @@ void finish_row(const MatmulSpec& spec, const MatmulOperands& operands, const Ro
 }  // namespace
 
 bool is_few_rows(const MatmulSpec& spec, const CpuContext& context) {
-  const bool is_wide = context.isa == Isa::v4 || context.isa == Isa::v4_bf16;
+  const bool is_wide = context.isa == Isa::v4_bf16 && spec.a_type == base::DType::bf16;
   return spec.m <= (is_wide ? kFewRowsWide : kFewRows) && spec.a_strides[1] == 1 &&
          spec.b_strides[0] == 1 && spec.a_type == spec.b_type;
 }

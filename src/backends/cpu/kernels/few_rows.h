@@ -8,8 +8,8 @@
 
 namespace snug::backends::cpu {
 
-// Of any instruction set, and where there are registers of sixteen lanes: there eight rows are
-// multiplied with what is read at once, and the next eight with what lies in the cache by then.
+// Of any type and instruction set, and of bf16 where instructions multiply pairs of it: there eight
+// rows are multiplied with what is read at once, and the next eight with what lies in the cache.
 inline constexpr int64_t kFewRows = 4;
 inline constexpr int64_t kFewRowsWide = 16;
 
