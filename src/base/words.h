@@ -51,6 +51,7 @@ constexpr std::optional<Enum> from_word(std::string_view text) {
 template <typename Enum>
 std::vector<std::string_view> all_words() {
   std::vector<std::string_view> texts;
+  texts.reserve(std::size(kWordsOf<Enum>));
   for (const Word<Enum>& word : kWordsOf<Enum>) texts.push_back(word.text);
   return texts;
 }

@@ -77,6 +77,7 @@ void compare_decisions(const Operation& operation, const Trace& trace,
           fmt::format("says nothing of {}, planned as {}", name, text_of(name, value)));
     } else if (!is_as_planned(operation.kind(), name, value, ran)) {
       std::vector<std::string> texts;
+      texts.reserve(ran.size());
       for (const int64_t done : ran) texts.push_back(text_of(name, done));
       problems.push_back(fmt::format("ran with {} {}, planned as {}", name, fmt::join(texts, ", "),
                                      text_of(name, value)));
