@@ -26,6 +26,7 @@ import processes  # noqa: E402
 from materials import SHAPES  # noqa: E402
 from model_flops import attention_flops, decoded_bytes, head_weights, linear_weights  # noqa: E402
 from provenance import commit  # noqa: E402
+from results_file import machine  # noqa: E402
 
 LIMIT_SECONDS = 900.0
 MODELS = ("llama-3.2-1b", "qwen3-0.6b")
@@ -65,7 +66,7 @@ def prompt_flops(model: str, tokens: int) -> float:
 
 
 def token_seconds(model: str, weights: str, sequences: int, limits: dict) -> dict:
-    """The least that a token of every sequence takes, by what."""
+    """Seconds that a token of every sequence takes at least: to read the weights, and to multiply them."""
     shape = SHAPES[model]
     return {"memory": decoded_bytes(shape, weights) / limits["bytes_per_second"],
             "products": 2 * (linear_weights(shape) + head_weights(shape)) * sequences / limits["flops_per_second"]}
@@ -121,11 +122,9 @@ def main() -> None:
         print("\n".join(map(line, made)), flush=True)
         rows += made
     if wanted.result:
-        cpu = next((text.split(":", 1)[1].strip() for text in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
-                    if text.startswith("model name")), "")
         wanted.result.write_text(json.dumps({
             "what": "tokens per second of generation over what reading the weights, or oneDNN alone on the products, allows",
-            "command": "bench/decode_shares.py build/release/snug", "machine": f"{cpu}, {os.cpu_count()} cores", "commit": commit(),
+            "command": "bench/decode_shares.py build/release/snug", "machine": machine(), "commit": commit(),
             "date": datetime.date.today().isoformat(), "rows": rows}, indent=1) + "\n")
 
 

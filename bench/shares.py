@@ -14,7 +14,6 @@ Exit code 0, whatever was measured: speed fails nothing.
 
 import argparse
 import dataclasses
-import datetime
 import json
 import os
 import pathlib
@@ -27,7 +26,7 @@ sys.path.append(str(ROOT / "bench" / "peer"))
 import processes  # noqa: E402
 from materials import SHAPES  # noqa: E402
 from model_flops import training_flops  # noqa: E402
-from provenance import commit  # noqa: E402
+from results_file import machine, with_earlier_rows  # noqa: E402
 
 LIMIT_SECONDS = 900.0
 MOST_MOVEMENT = 0.10
@@ -117,19 +116,13 @@ def line(job: Job, row: dict) -> str:
 
 def write(path: pathlib.Path, measured: list[dict], isa: str) -> None:
     """Next to what the file has of other jobs on the same machine and instruction set, each row with the commit and the date of its measurement."""
-    cpu = next((text.split(":", 1)[1].strip() for text in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
-                if text.startswith("model name")), "")
-    machine = f"{cpu}, {os.cpu_count()} cores"
-    rows = {}
-    if path.exists() and (before := json.loads(path.read_text()))["machine"] == machine:
-        rows = {key_of(row): row for row in before["rows"]}
-    provenance = {"commit": commit(), "date": datetime.date.today().isoformat()} | ({"isa": isa} if isa else {})
-    rows |= {key_of(row): row for row in (row | provenance for row in measured)}
+    rows = with_earlier_rows(path, [row | ({"isa": isa} if isa else {}) for row in measured], key_of)
     order = [(job.model, job.method, job.rows, job.tokens, each) for each in ("", *LIBRARY_ISA) for job in JOBS]
     path.write_text(json.dumps({
         "what": "model FLOPs of a training step per second over the rate of oneDNN alone on its products; "
                 f"{'fp32' if isa else 'bf16'}, nothing recomputed",
-        "command": "bench/shares.py build/release/snug" + (f" --isa {' and '.join(LIBRARY_ISA)}" if isa else ""), "machine": machine, "rows": [rows[key] for key in order if key in rows]}, indent=1) + "\n")
+        "command": "bench/shares.py build/release/snug" + (f" --isa {' and '.join(LIBRARY_ISA)}" if isa else ""), 
+        "machine": machine(), "rows": [rows[key] for key in order if key in rows]}, indent=1) + "\n")
 
 
 def key_of(row: dict) -> tuple:

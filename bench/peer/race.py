@@ -24,6 +24,7 @@ import training
 from contestants import HERE, Setting
 from materials import SHAPES, make_adapter, make_model, make_rows
 from provenance import commit
+from results_file import processor
 
 METHODS = ("lora", "qlora", "full")
 
@@ -52,12 +53,10 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def machine() -> dict:
-    cpu = next((line.split(":", 1)[1].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
-                if line.startswith("model name")), platform.processor())
     limits = {name: os.environ[name] for name in ("ONEDNN_MAX_CPU_ISA", "SNUG_ISA") if name in os.environ}
     if preloaded := os.environ.get("LD_PRELOAD"):
         limits["LD_PRELOAD"] = pathlib.Path(preloaded).name
-    return {"cpu": cpu, "environment": limits, "cores": os.cpu_count(), "kernel": platform.release(), "load_before": round(os.getloadavg()[0], 2),
+    return {"cpu": processor(), "environment": limits, "cores": os.cpu_count(), "kernel": platform.release(), "load_before": round(os.getloadavg()[0], 2),
             "memory_gib": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30}
 
 

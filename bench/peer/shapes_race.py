@@ -12,7 +12,6 @@ written after each job, next to what it has of other jobs of the same machine. R
 
 import argparse
 import dataclasses
-import datetime
 import json
 import pathlib
 import statistics
@@ -24,8 +23,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
 import processes  # noqa: E402
 from contestants import VARIANTS, Setting, loss_difference, step_seconds, train_peer, train_snug  # noqa: E402
 from materials import SHAPES, make_adapter, make_model, make_rows  # noqa: E402
-from provenance import commit  # noqa: E402
-from race import machine  # noqa: E402
+from results_file import machine, with_earlier_rows  # noqa: E402
 from shares import JOBS, Job  # noqa: E402
 from training import LOSS_TOLERANCE  # noqa: E402
 
@@ -86,19 +84,16 @@ def race(setting: Setting, job: Job, rounds_wanted: int) -> dict:
         "memory_target": MEMORY_TARGETS[job.method], "rounds": rounds}
 
 
+def key_of(row: dict) -> tuple:
+    return row["model"], row["method"], row["rows"], row["tokens"]
+
+
 def write(path: pathlib.Path, measured: list[dict]) -> None:
-    this = machine()
-    here = f"{this['cpu']}, {this['cores']} cores"
-    key = lambda row: (row["model"], row["method"], row["rows"], row["tokens"])  # noqa: E731
-    rows = {}
-    if path.exists() and (before := json.loads(path.read_text()))["machine"] == here:
-        rows = {key(row): row for row in before["rows"]}
-    provenance = {"commit": commit(), "date": datetime.date.today().isoformat()}
-    rows |= {key(row): row | provenance for row in measured}
-    ordered = [rows[each] for each in (key(dataclasses.asdict(job)) for job in JOBS) if each in rows]
+    rows = with_earlier_rows(path, measured, key_of)
+    ordered = [rows[each] for each in (key_of(dataclasses.asdict(job)) for job in JOBS) if each in rows]
     path.write_text(json.dumps({
         "what": "seconds of a training step and peak bytes, Snug next to the faster of transformers + PEFT compiled and not",
-        "command": "bench/peer/shapes_race.py --snug build/release/snug --python PEER/bin/python", "machine": here,
+        "command": "bench/peer/shapes_race.py --snug build/release/snug --python PEER/bin/python", "machine": machine(),
         "speed_targets": SPEED_TARGETS, "median_speed_ratio": statistics.median(row["speed_ratio"] for row in ordered),
         "rows": ordered}, indent=1) + "\n")
 

@@ -45,8 +45,8 @@ void finish_row(const MatmulSpec& spec, const MatmulOperands& operands, const Ro
 }  // namespace
 
 bool is_few_rows(const MatmulSpec& spec, const CpuContext& context) {
-  const bool is_wide = context.isa == Isa::v4_bf16 && spec.a_type == base::DType::bf16;
-  return spec.m <= (is_wide ? kFewRowsWide : kFewRows) && spec.a_strides[1] == 1 &&
+  const bool has_pairs = context.isa == Isa::v4_bf16 && spec.a_type == base::DType::bf16;
+  return spec.m <= (has_pairs ? kFewRowsOfPairs : kFewRows) && spec.a_strides[1] == 1 &&
          spec.b_strides[0] == 1 && spec.a_type == spec.b_type;
 }
 
@@ -54,7 +54,7 @@ void few_rows_product(const MatmulSpec& spec, const MatmulOperands& operands,
                       const CpuContext& context) {
   const auto multiply = context.kernels.few_rows->multiply[element_of(spec.a_type)];
   parallel_ranges(spec.n, kOutputsPerTask, [&](int64_t begin, int64_t end) {
-    float sums[kFewRowsWide * kOutputsPerTask];
+    float sums[kFewRowsOfPairs * kOutputsPerTask];
     multiply({.x = operands.a,
               .x_stride = spec.a_strides[0],
               .rows = spec.m,

@@ -2,6 +2,8 @@
 // for meanwhile; processors look less far ahead by themselves.
 #include "backends/cpu/kernels/few_rows.h"
 
+#include <type_traits>
+
 #include "backends/cpu/kernels/element_table.h"
 #include "backends/cpu/kernels/vector.h"
 
@@ -74,64 +76,41 @@ SNUG_INLINE void multiply_outputs(const FewRowsProduct& product, int64_t output)
       product.sums[row * columns + output - product.begin + i] = reduce_add(sums[row][i]);
 }
 
-// Outputs [from, to) of the product's.
-struct Outputs {
-  int64_t from;
-  int64_t to;
-};
-
 template <int kRows, typename X>
-void multiply_rows(const FewRowsProduct& product, const Outputs& outputs) {
-  int64_t output = outputs.from;
-  for (; output + kOutputs<kRows> <= outputs.to; output += kOutputs<kRows>)
+void multiply_rows(const FewRowsProduct& product) {
+  int64_t output = product.begin;
+  for (; output + kOutputs<kRows> <= product.end; output += kOutputs<kRows>)
     multiply_outputs<kRows, kOutputs<kRows>, X>(product, output);
-  for (; output < outputs.to; ++output) multiply_outputs<kRows, 1, X>(product, output);
+  for (; output < product.end; ++output) multiply_outputs<kRows, 1, X>(product, output);
 }
 
-template <typename X>
-void multiply_some(const FewRowsProduct& product, const Outputs& outputs) {
-  switch (product.rows) {
-    case 1:
-      return multiply_rows<1, X>(product, outputs);
-    case 2:
-      return multiply_rows<2, X>(product, outputs);
-    case 3:
-      return multiply_rows<3, X>(product, outputs);
-    case 4:
-      return multiply_rows<4, X>(product, outputs);
-    default:
-      break;
-  }
-#if defined(__AVX512F__)
-  switch (product.rows) {
-    case 5:
-      return multiply_rows<5, X>(product, outputs);
-    case 6:
-      return multiply_rows<6, X>(product, outputs);
-    case 7:
-      return multiply_rows<7, X>(product, outputs);
-    default:
-      return multiply_rows<8, X>(product, outputs);
-  }
-#endif
-}
-
-// More rows than registers hold sums of go over some outputs before the next ones are read, whose
-// rows of w lie in the cache by then.
 template <typename X>
 void multiply(const FewRowsProduct& product) {
-  constexpr int64_t kMostRows = kRegisterLanes == 16 ? 8 : 4;
-  constexpr int64_t kSome = 24;  // whole steps of outputs, for any number of rows
-  const int64_t step = product.rows > kMostRows ? kSome : product.end - product.begin;
-  for (int64_t from = product.begin; from < product.end; from += step) {
-    const Outputs outputs{from, from + step < product.end ? from + step : product.end};
-    for (int64_t row = 0; row < product.rows; row += kMostRows) {
-      FewRowsProduct some = product;
-      some.x = static_cast<const X*>(product.x) + row * product.x_stride;
-      some.rows = product.rows - row < kMostRows ? product.rows - row : kMostRows;
-      some.sums = product.sums + row * (product.end - product.begin);
-      multiply_some<X>(some, outputs);
+#if defined(__AVX512BF16__)
+  if constexpr (std::is_same_v<X, uint16_t>) {
+    switch (product.rows) {
+      case 5:
+        return multiply_rows<5, X>(product);
+      case 6:
+        return multiply_rows<6, X>(product);
+      case 7:
+        return multiply_rows<7, X>(product);
+      case 8:
+        return multiply_rows<8, X>(product);
+      default:
+        break;
     }
+  }
+#endif
+  switch (product.rows) {
+    case 1:
+      return multiply_rows<1, X>(product);
+    case 2:
+      return multiply_rows<2, X>(product);
+    case 3:
+      return multiply_rows<3, X>(product);
+    default:
+      return multiply_rows<4, X>(product);
   }
 }
 

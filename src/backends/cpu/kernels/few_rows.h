@@ -8,17 +8,16 @@
 
 namespace snug::backends::cpu {
 
-// Of any type and instruction set, and of bf16 where instructions multiply pairs of it: there eight
-// rows are multiplied with what is read at once, and the next eight with what lies in the cache.
+// Of any type and instruction set, and of bf16 where instructions multiply pairs of it.
 inline constexpr int64_t kFewRows = 4;
-inline constexpr int64_t kFewRowsWide = 16;
+inline constexpr int64_t kFewRowsOfPairs = 8;
 
 // Rows of x (rows, k) and outputs [begin, end) of w (n, k): both have rows of elements side by
 // side, and one element type. Strides count elements.
 struct FewRowsProduct {
   const void* x;
   int64_t x_stride;
-  int64_t rows;  // at most kFewRows, or kFewRowsWide
+  int64_t rows;  // at most kFewRows, or kFewRowsOfPairs
   const void* w;
   int64_t w_stride;
   int64_t k;
