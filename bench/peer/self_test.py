@@ -9,6 +9,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
 
 import decode_shares
 import model_flops
+import processes
 import report
 import shapes_race
 import training
@@ -77,6 +78,11 @@ def check_fastest_peer() -> None:
     wrong = {"step_seconds": 0.5, "losses": [2.0, 1.5]}
     require(shapes_race.fastest_peer([{"snug": ours, "compiled": wrong, "plain": theirs}]) == "plain", "the one that computed the same")
     require(shapes_race.fastest_peer([{"snug": ours, "compiled": {"failure": "killed"}, "plain": theirs}]) == "plain", "the one that ran")
+    try:
+        shapes_race.fastest_peer([{"snug": ours, "compiled": wrong, "plain": {"failure": "killed"}}])
+    except processes.Failure:
+        return
+    require(False, "a winner among failures")
 
 
 def check_limits_of_decoding() -> None:

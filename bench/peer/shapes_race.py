@@ -43,7 +43,7 @@ def setting_of(arguments: argparse.Namespace, job: Job, work: pathlib.Path) -> S
 
 
 def run_round(setting: Setting, job: Job, peers: list[str], backwards: bool) -> dict:
-    """Every contestant once; one that failed keeps its reason."""
+    """Every contestant once; a variant of the peer that failed keeps its reason. Raises Failure where Snug fails."""
     contestants = {"snug": lambda: train_snug(setting, job.method, "none", setting.steps)}
     for name in peers:
         contestants[name] = lambda name=name: train_peer(setting, job.method, PEERS[name], setting.steps, setting.limit_seconds)
@@ -55,6 +55,8 @@ def run_round(setting: Setting, job: Job, peers: list[str], backwards: bool) -> 
                           "planned_bytes": run.get("planned_bytes")}
             print(f"  {job} {name}: {runs[name]['step_seconds']:.2f} s, {runs[name]['peak_bytes'] / 2**30:.2f} GiB", file=sys.stderr, flush=True)
         except processes.Failure as failure:
+            if name == "snug":
+                raise
             runs[name] = {"failure": str(failure)}
             print(f"  {job} {name}: {failure}", file=sys.stderr, flush=True)
     return runs
@@ -67,7 +69,11 @@ def sound(rounds: list[dict], name: str) -> bool:
 
 
 def fastest_peer(rounds: list[dict]) -> str:
-    return min((name for name in PEERS if sound(rounds, name)), key=lambda name: rounds[0][name]["step_seconds"])
+    """Raises Failure where none is sound."""
+    names = [name for name in PEERS if sound(rounds, name)]
+    if not names:
+        raise processes.Failure("no variant of the peer ran and computed what Snug computed")
+    return min(names, key=lambda name: rounds[0][name]["step_seconds"])
 
 
 def race(setting: Setting, job: Job, rounds_wanted: int) -> dict:
@@ -122,7 +128,11 @@ def main() -> None:
     rows = []
     for job in jobs:
         with tempfile.TemporaryDirectory(prefix="snug-shapes-") as work:
-            rows.append(race(setting_of(arguments, job, pathlib.Path(work)), job, arguments.rounds))
+            try:
+                rows.append(race(setting_of(arguments, job, pathlib.Path(work)), job, arguments.rounds))
+            except processes.Failure as failure:
+                print(f"| {job} | {failure} |", flush=True)
+                continue
         print(line(job, rows[-1]), flush=True)
         if arguments.result:
             write(arguments.result, rows)
