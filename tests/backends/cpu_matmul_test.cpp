@@ -53,6 +53,14 @@ TEST(CpuMatmul, EveryTransposeAndSum) {
   for (const Sizes& sizes : kSizes) check_every_form(sizes, kNoGaps);
 }
 
+// As few rows as a kernel takes without packing, and one more.
+TEST(CpuMatmul, FewRows) {
+  for (int64_t rows = 1; rows <= 17; ++rows) check_every_form({rows, 103, 77}, kNoGaps);
+  for (const int64_t rows : {3, 7, 11, 16})
+    for (const Gaps& gaps : {Gaps{1, 0, 1}, Gaps{32, 3, 32}})
+      check_every_form({rows, 29, 96}, gaps);
+}
+
 // Of products with a dimension of a few dozen: those of LoRA, odd ends in every dimension, and
 // tokens too few to be one.
 constexpr Sizes kThinSizes[] = {{16, 576, 2048}, {192, 16, 2047}, {300, 16, 4100}, {2048, 192, 16},

@@ -30,10 +30,12 @@ bool cpu_must_run(const OperationCase& operation_case) {
   // apart.
   if (operation_case.operation().kind() == program::Kind::matmul_nf4) {
     const program::Tensor& x = operation_case.view()[program::MatmulNf4::kX];
-    const bool is_on_tiles =
-        !operation_case.is_f32() && !operation_case.has_f16() && cpu_must_use_tiles();
-    return x.shape.rows() <= (is_on_tiles ? 32 : 4) &&
-           x.shape.columns() % program::kNf4BlockSize == 0 &&
+    const bool is_bf16 = !operation_case.is_f32() && !operation_case.has_f16();
+    const int64_t most_rows = !is_bf16                   ? 4
+                              : cpu_must_use_tiles()     ? 32
+                              : cpu_must_multiply_bf16() ? 16
+                                                         : 4;
+    return x.shape.rows() <= most_rows && x.shape.columns() % program::kNf4BlockSize == 0 &&
            !std::get<program::MatmulNf4>(operation_case.operation().attributes).addend;
   }
   // One call makes an augmented product where tiles do, and where it is wide.

@@ -10,9 +10,9 @@
 namespace snug::backends::cpu {
 namespace {
 
-// Outputs of a task: its sums stay on the stack, and its rows of the matrix, at most some hundred
-// kilobytes, are enough to hide what a task costs.
-constexpr int64_t kOutputsPerTask = 64;
+// Outputs of a task: its sums stay on the stack, and its rows of the matrix, some hundred
+// kilobytes, are enough to hide what a task costs. A multiple of what kernels take at a time.
+constexpr int64_t kOutputsPerTask = 96;
 
 // Outputs [begin, end) of a row.
 struct RowPart {

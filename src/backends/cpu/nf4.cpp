@@ -51,17 +51,21 @@ bool runs(program::ProductAlgorithm algorithm, const program::OperationView& vie
           const CpuContext& context) {
   const program::Tensor& x = view[program::MatmulNf4::kX];
   if (x.shape.columns() % program::kNf4BlockSize != 0) return false;
-  if (algorithm == program::ProductAlgorithm::few_rows) return x.shape.rows() <= kNf4Rows;
+  if (algorithm == program::ProductAlgorithm::few_rows)
+    return x.shape.rows() <= context.kernels.nf4->most_rows[element_of(x.dtype)];
   return algorithm == program::ProductAlgorithm::thin && context.isa >= Isa::amx &&
          x.dtype == base::DType::bf16 && x.shape.rows() <= kNf4TileRows;
 }
 
-// The kernel of few rows where it runs: with weights that come from memory a token of each of four
-// sequences took 60 ms by it and 80 by tiles (Llama 3.2 1B's shape, two cores).
+// On tiles too, up to four rows are for the kernel of few rows: with weights that come from memory
+// a token of each of four sequences took 60 ms by it and 80 by tiles (Llama 3.2 1B's shape, two
+// cores).
 program::ProductAlgorithm algorithm_of(const program::OperationView& view,
                                        const CpuContext& context) {
   using enum program::ProductAlgorithm;
-  return runs(few_rows, view, context) ? few_rows : thin;
+  constexpr int64_t kFewOnTiles = 4;
+  const bool are_few = view[program::MatmulNf4::kX].shape.rows() <= kFewOnTiles;
+  return are_few || !runs(thin, view, context) ? few_rows : thin;
 }
 
 bool supports(const program::MatmulNf4& matmul, const program::OperationView& view,

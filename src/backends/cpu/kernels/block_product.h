@@ -42,8 +42,9 @@ struct BlockProduct {
   bool accumulate;
 };
 
-// Rows of a tile of c, whose sums take two registers a row.
-constexpr int64_t kTileRows = kRegisterLanes == 16 ? 8 : 4;
+// Rows of a tile of c, whose sums take two registers a row: as many as leave registers for the
+// factors.
+constexpr int64_t kTileRows = kRegisterLanes == 16 ? 8 : 6;
 
 // sum += a b, with one unit of a for all lanes.
 SNUG_INLINE Register multiply_add(Register sum, const float* a, Register b) { return sum + *a * b; }
@@ -55,14 +56,14 @@ SNUG_INLINE Register multiply_add(Register sum, const uint16_t* a, Register b) {
 }
 #endif
 
-// kTileRows rows and two registers of columns of c, over all of k.
-template <typename Element>
+// kRows rows and two registers of columns of c, over all of k.
+template <int64_t kRows, typename Element>
 SNUG_INLINE void multiply_tile(const BlockProduct<Element>& p, int64_t i, int64_t j) {
-  Register left[kTileRows] = {};
-  Register right[kTileRows] = {};
+  Register left[kRows] = {};
+  Register right[kRows] = {};
   float* c = p.c + i * p.c_stride + j;
   if (p.accumulate)
-    for (int64_t row = 0; row < kTileRows; ++row) {
+    for (int64_t row = 0; row < kRows; ++row) {
       left[row] = load_register(c + row * p.c_stride);
       right[row] = load_register(c + row * p.c_stride + kRegisterLanes);
     }
@@ -72,13 +73,13 @@ SNUG_INLINE void multiply_tile(const BlockProduct<Element>& p, int64_t i, int64_
     const Register b_left = load_register(b);
     const Register b_right = load_register(b + kRegisterLanes * kUnit<Element>);
 #pragma GCC unroll 8
-    for (int64_t row = 0; row < kTileRows; ++row) {
+    for (int64_t row = 0; row < kRows; ++row) {
       left[row] = multiply_add(left[row], a + row * p.a_stride + k, b_left);
       right[row] = multiply_add(right[row], a + row * p.a_stride + k, b_right);
     }
     b += p.b_stride * kUnit<Element>;
   }
-  for (int64_t row = 0; row < kTileRows; ++row) {
+  for (int64_t row = 0; row < kRows; ++row) {
     __builtin_memcpy(c + row * p.c_stride, &left[row], sizeof(Register));
     __builtin_memcpy(c + row * p.c_stride + kRegisterLanes, &right[row], sizeof(Register));
   }
@@ -86,8 +87,17 @@ SNUG_INLINE void multiply_tile(const BlockProduct<Element>& p, int64_t i, int64_
 
 template <typename Element>
 static void multiply_blocks(const BlockProduct<Element>& p) {
-  for (int64_t j = 0; j < p.n; j += 2 * kRegisterLanes)
-    for (int64_t i = 0; i < p.m; i += kTileRows) multiply_tile(p, i, j);
+  for (int64_t j = 0; j < p.n; j += 2 * kRegisterLanes) {
+    int64_t i = 0;
+    if constexpr (kTileRows == 6) {
+      // Of 32 rows, four tiles of six and two of four; of 64, ten and one.
+      const int64_t fours = (6 - p.m % 6) % 6 / 2;
+      for (; i < p.m - 4 * fours; i += 6) multiply_tile<6>(p, i, j);
+      for (; i < p.m; i += 4) multiply_tile<4>(p, i, j);
+    } else {
+      for (; i < p.m; i += kTileRows) multiply_tile<kTileRows>(p, i, j);
+    }
+  }
 }
 
 #if defined(__AMX_BF16__)

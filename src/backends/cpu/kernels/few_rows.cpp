@@ -1,5 +1,6 @@
-// A few outputs at a time: as many chains of sums for each row. What the next ones read is asked
-// for meanwhile; processors look less far ahead by themselves.
+// One to four outputs at a time, as their rows follow each other in memory: what is read comes as
+// one stream. The lines after it are asked for into the second-level cache, of which a processor
+// can have more under way than the first-level cache has places for.
 #include "backends/cpu/kernels/few_rows.h"
 
 #include <type_traits>
@@ -10,13 +11,19 @@
 namespace snug::backends::cpu::SNUG_ISA {
 namespace {
 
-// As many as have their sums in registers, up to eight: more of the memory is under way at once.
+// Rows that are multiplied together, and outputs at a time: as many as have their sums in registers
+// and their rows of the matrix in few streams. More rows than that are several groups, of which
+// each but the first finds the outputs' rows in a cache.
+constexpr int kTogether = 8;
+constexpr int kRowsOfGroup = 4;
 template <int kRows>
-constexpr int kOutputs = kRegisterLanes < 16 ? 4
-                         : kRows <= 2        ? 8
-                         : kRows <= 4        ? 4
-                         : kRows <= 6        ? 3
-                                             : 2;
+constexpr int kOutputs = kRows == 1                                  ? 1
+                         : kRows == 2                                ? 2
+                         : kRows <= 4 && kRegisterLanes == 16        ? 2
+                         : kRows <= kTogether&& kRegisterLanes == 16 ? 3
+                                                                     : 1;
+// How far ahead of what is read lines are asked for, at least.
+constexpr int64_t kAheadBytes = 4096;
 
 // Elements of one step, and a step: sum += x w over them. Instructions that multiply pairs of bf16
 // take twice as many.
@@ -47,19 +54,31 @@ SNUG_INLINE void pad(const X* from, int64_t n, X (&to)[kStep<X>]) {
   for (int64_t i = 0; i < kStep<X>; ++i) to[i] = i < n ? from[i] : X{};
 }
 
-template <int kRows, int kWide, typename X>
-SNUG_INLINE void multiply_outputs(const FewRowsProduct& product, int64_t output) {
-  const X* x = static_cast<const X*>(product.x);
-  const X* w = static_cast<const X*>(product.w) + output * product.w_stride;
+// Rows from `row` and outputs from `output` on. Lines of `kAsked` of the outputs, from the
+// `asked`th on, are asked for as many outputs later.
+struct Outputs {
+  int64_t row;
+  int64_t output;
+  int64_t asked;
+};
+
+template <int kRows, int kWide, int kAsked, typename X>
+SNUG_INLINE void multiply_outputs(const FewRowsProduct& product, const Outputs& part) {
+  const X* x = static_cast<const X*>(product.x) + part.row * product.x_stride;
+  const X* w = static_cast<const X*>(product.w) + part.output * product.w_stride;
+  const int64_t after = kWide * product.w_stride;
+  constexpr int64_t kLeast = kAheadBytes / int64_t{sizeof(X)};
+  const X* ahead = w + (after > kLeast ? after : kLeast);
   Float16Lanes sums[kRows][kWide] = {};
   int64_t at = 0;
-  for (; at + kStep<X> <= product.k; at += kStep<X>)
-    for (int i = 0; i < kWide; ++i) {
-      __builtin_prefetch(w + (i + kWide) * product.w_stride + at);
+  for (; at + kStep<X> <= product.k; at += kStep<X>) {
+    for (int i = 0; i < kAsked; ++i)
+      __builtin_prefetch(ahead + (part.asked + i) * product.w_stride + at, 0, 2);
+    for (int i = 0; i < kWide; ++i)
       for (int row = 0; row < kRows; ++row)
         sums[row][i] = add_products(sums[row][i], x + row * product.x_stride + at,
                                     w + i * product.w_stride + at);
-    }
+  }
   if (at < product.k)
     for (int i = 0; i < kWide; ++i) {
       X last_w[kStep<X>];
@@ -73,34 +92,74 @@ SNUG_INLINE void multiply_outputs(const FewRowsProduct& product, int64_t output)
   const int64_t columns = product.end - product.begin;
   for (int row = 0; row < kRows; ++row)
     for (int i = 0; i < kWide; ++i)
-      product.sums[row * columns + output - product.begin + i] = reduce_add(sums[row][i]);
+      product.sums[(part.row + row) * columns + part.output - product.begin + i] =
+          reduce_add(sums[row][i]);
 }
 
 template <int kRows, typename X>
 void multiply_rows(const FewRowsProduct& product) {
+  constexpr int kWide = kOutputs<kRows>;
   int64_t output = product.begin;
-  for (; output + kOutputs<kRows> <= product.end; output += kOutputs<kRows>)
-    multiply_outputs<kRows, kOutputs<kRows>, X>(product, output);
-  for (; output < product.end; ++output) multiply_outputs<kRows, 1, X>(product, output);
+  for (; output + kWide <= product.end; output += kWide)
+    multiply_outputs<kRows, kWide, kWide, X>(product, {0, output, 0});
+  for (; output < product.end; ++output) multiply_outputs<kRows, 1, 1, X>(product, {0, output, 0});
 }
+
+#if defined(__AVX512BF16__)
+// A group's rows, of which the last group may have fewer.
+template <int kWide, int kAsked, typename X>
+SNUG_INLINE void multiply_group(const FewRowsProduct& product, const Outputs& part) {
+  switch (product.rows - part.row) {
+    case 1:
+      return multiply_outputs<1, kWide, kAsked, X>(product, part);
+    case 2:
+      return multiply_outputs<2, kWide, kAsked, X>(product, part);
+    case 3:
+      return multiply_outputs<3, kWide, kAsked, X>(product, part);
+    default:
+      return multiply_outputs<kRowsOfGroup, kWide, kAsked, X>(product, part);
+  }
+}
+
+// As many outputs at a time as there are groups: each group asks for the lines of one output.
+template <int kGroups, typename X>
+void multiply_groups(const FewRowsProduct& product) {
+  int64_t output = product.begin;
+  for (; output + kGroups <= product.end; output += kGroups)
+    for (int group = 0; group < kGroups; ++group)
+      multiply_group<kGroups, 1, X>(product, {group * kRowsOfGroup, output, group});
+  for (; output < product.end; ++output)
+    for (int group = 0; group < kGroups; ++group)
+      multiply_group<1, 0, X>(product, {group * kRowsOfGroup, output, 0});
+}
+
+void multiply_pairs(const FewRowsProduct& product) {
+  using Pairs = uint16_t;
+  switch (product.rows) {
+    case 5:
+      return multiply_rows<5, Pairs>(product);
+    case 6:
+      return multiply_rows<6, Pairs>(product);
+    case 7:
+      return multiply_rows<7, Pairs>(product);
+    case 8:
+      return multiply_rows<8, Pairs>(product);
+    case 9:
+    case 10:
+    case 11:
+    case 12:
+      return multiply_groups<3, Pairs>(product);
+    default:
+      return multiply_groups<4, Pairs>(product);
+  }
+}
+#endif
 
 template <typename X>
 void multiply(const FewRowsProduct& product) {
 #if defined(__AVX512BF16__)
-  if constexpr (std::is_same_v<X, uint16_t>) {
-    switch (product.rows) {
-      case 5:
-        return multiply_rows<5, X>(product);
-      case 6:
-        return multiply_rows<6, X>(product);
-      case 7:
-        return multiply_rows<7, X>(product);
-      case 8:
-        return multiply_rows<8, X>(product);
-      default:
-        break;
-    }
-  }
+  if constexpr (std::is_same_v<X, uint16_t>)
+    if (product.rows > 4) return multiply_pairs(product);
 #endif
   switch (product.rows) {
     case 1:

@@ -10,7 +10,7 @@ namespace snug::backends::cpu {
 
 // Of any type and instruction set, and of bf16 where instructions multiply pairs of it.
 inline constexpr int64_t kFewRows = 4;
-inline constexpr int64_t kFewRowsOfPairs = 8;
+inline constexpr int64_t kFewRowsOfPairs = 16;
 
 // Rows of x (rows, k) and outputs [begin, end) of w (n, k): both have rows of elements side by
 // side, and one element type. Strides count elements.

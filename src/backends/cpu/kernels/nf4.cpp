@@ -334,8 +334,37 @@ void multiply_rows(const Nf4Product& product) {
   }
 }
 
+// Rows that are multiplied together, since their sums fit in registers next to a block's values.
+template <typename X>
+constexpr int64_t kTogether = 4;
+// Rows in all.
+template <typename X>
+constexpr int64_t kMostRows = 4;
+#if defined(__AVX512VNNI__)
+template <>
+constexpr int64_t kTogether<uint16_t> = 8;
+template <>
+constexpr int64_t kMostRows<uint16_t> = 16;
+#endif
+// Outputs whose codes stay in a first-level cache from one group of rows to the next.
+constexpr int64_t kOutputsPerGroup = 8;
+
 template <typename X, typename Y>
-void multiply(const Nf4Product& product) {
+void multiply_group(const Nf4Product& product) {
+  if constexpr (kTogether < X >> 4) {
+    switch (product.rows) {
+      case 5:
+        return multiply_rows<5, X, Y>(product);
+      case 6:
+        return multiply_rows<6, X, Y>(product);
+      case 7:
+        return multiply_rows<7, X, Y>(product);
+      case 8:
+        return multiply_rows<8, X, Y>(product);
+      default:
+        break;
+    }
+  }
   switch (product.rows) {
     case 1:
       return multiply_rows<1, X, Y>(product);
@@ -348,6 +377,27 @@ void multiply(const Nf4Product& product) {
   }
 }
 
+SNUG_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// Groups of about equal size.
+template <typename X, typename Y>
+void multiply(const Nf4Product& product) {
+  if (product.rows <= kTogether<X>) return multiply_group<X, Y>(product);
+  const int64_t groups = (product.rows + kTogether<X> - 1) / kTogether<X>;
+  const int64_t rows = (product.rows + groups - 1) / groups;
+  Nf4Product part = product;
+  for (int64_t output = product.begin; output < product.end; output = part.end) {
+    part.begin = output;
+    part.end = smaller(product.end, output + kOutputsPerGroup);
+    for (int64_t row = 0; row < product.rows; row += rows) {
+      part.rows = smaller(rows, product.rows - row);
+      part.x = static_cast<const char*>(product.x) + row * ArrangedOf<X>::bytes(product.in);
+      part.y = static_cast<Y*>(product.y) + row * product.y_stride;
+      multiply_group<X, Y>(part);
+    }
+  }
+}
+
 }  // namespace
 
 extern const Nf4Kernels kNf4Kernels;
@@ -356,6 +406,7 @@ const Nf4Kernels kNf4Kernels = {
     .arrange_x = SNUG_BY_ELEMENT(arrange_x),
     .arranged_bytes = {ArrangedOf<float>::bytes, ArrangedOf<uint16_t>::bytes,
                        ArrangedOf<Fp16>::bytes},
+    .most_rows = SNUG_BY_ELEMENT(kMostRows),
     .multiply = SNUG_BY_TWO_ELEMENTS(multiply)};
 
 }  // namespace snug::backends::cpu::SNUG_ISA

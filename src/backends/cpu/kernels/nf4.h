@@ -25,12 +25,10 @@ struct Nf4Product {
   int64_t begin;
   int64_t end;
   const void* x;  // rows as arrange_x makes them, one after the other
-  int64_t rows;   // at most kNf4Rows
+  int64_t rows;   // at most most_rows
   void* y;
   int64_t y_stride;  // elements
 };
-
-inline constexpr int64_t kNf4Rows = 4;
 
 struct Nf4Kernels {
   // Values of n elements from `first` on, a multiple of 64.
@@ -38,6 +36,8 @@ struct Nf4Kernels {
   // A row of x in the type and order that multiply wants.
   void (*arrange_x[kElements])(const void* x, void* arranged, int64_t in);
   int64_t (*arranged_bytes[kElements])(int64_t in);
+  // Rows of x that multiply takes.
+  int64_t most_rows[kElements];
   void (*multiply[kElements][kElements])(const Nf4Product& product);
 };
 
