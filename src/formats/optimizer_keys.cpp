@@ -16,15 +16,16 @@ constexpr std::array<OptimizerKey, 2> kOfLion{{{"adam_beta1", "0.9"}, {"adam_bet
 constexpr std::array<OptimizerKey, 2> kOfAdafactor{
     {{"decay_rate", "-0.8"}, {"clip_threshold", "1"}}};
 // Its own, and those of AdamW, which steps what is no matrix of a layer.
-constexpr std::array<OptimizerKey, 9> kOfMuon{{{"muon_momentum", "0.95"},
-                                               {"nesterov", "true"},
-                                               {"ns_coefficients", "[3.4445, -4.775, 2.0315]"},
-                                               {"ns_steps", "5"},
-                                               {"muon_epsilon", "1e-07"},
-                                               {"adjust_lr_fn", "original"},
-                                               {"adam_beta1", "0.9"},
-                                               {"adam_beta2", "0.999"},
-                                               {"adam_epsilon", "1e-08"}}};
+constexpr std::array<OptimizerKey, 9> kOfMuon{
+    {{"muon_momentum", "0.95"},
+     {"nesterov", "true"},
+     {"ns_coefficients", "[3.4445, -4.775, 2.0315]"},
+     {"ns_steps", "5"},
+     {"muon_epsilon", "1e-07"},
+     {"adjust_lr_fn", base::word_of(AdjustLearningRate::original)},
+     {"adam_beta1", "0.9"},
+     {"adam_beta2", "0.999"},
+     {"adam_epsilon", "1e-08"}}};
 
 constexpr std::array<string_view, 8> kNamesOfAdamW{
     "adamw_torch",      "adamw_torch_fused", "adamw_torch_xla", "adamw_torch_npu_fused",

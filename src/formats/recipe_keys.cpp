@@ -7,6 +7,8 @@
 namespace snug::formats {
 namespace {
 
+using base::word_of;
+
 // Far above what anyone needs, and low enough that no figure of a plan and no 32-bit float
 // overflows.
 constexpr double kMaxMicroBatches = 1'000'000;
@@ -179,7 +181,7 @@ void add_schedule_keys(KeyTable& table) {
       .add<&Recipe::lr_scheduler_type>("lr_scheduler_type", Schedule::cosine,
                                        "how the learning rate falls after the warm-up")
       .aliases({"lr_scheduler"})
-      .translations({{"constant_with_warmup", "constant"}});
+      .translations({{"constant_with_warmup", word_of(Schedule::constant)}});
   table
       .add<&Recipe::warmup_ratio>(
           "warmup_ratio", "0.03",
@@ -217,12 +219,12 @@ void add_machine_keys(KeyTable& table) {
           "of activations and products; auto: bf16 where the processor multiplies it; fp16 scales "
           "losses (docs/fp16.md)")
       .aliases({"bf16", "torch_dtype", "dtype", "bnb_4bit_compute_dtype"})
-      .translations({{"true", "bf16", "bf16"},
-                     {"false", "fp32", "bf16"},
-                     {"bfloat16", "bf16"},
-                     {"float16", "fp16"},
-                     {"half", "fp16"},
-                     {"float32", "fp32"}})
+      .translations({{"true", word_of(ComputeDtype::bf16), "bf16"},
+                     {"false", word_of(ComputeDtype::fp32), "bf16"},
+                     {"bfloat16", word_of(ComputeDtype::bf16)},
+                     {"float16", word_of(ComputeDtype::fp16)},
+                     {"half", word_of(ComputeDtype::fp16)},
+                     {"float32", word_of(ComputeDtype::fp32)}})
       .verbs(kEverywhere);
   add_loss_scale_keys(table);
   table
@@ -231,7 +233,7 @@ void add_machine_keys(KeyTable& table) {
           "activations that are computed again in the backward pass to save memory; auto: for each "
           "layer, what makes the fastest step that fits")
       .aliases({"gradient_checkpointing", "activation_checkpointing"})
-      .translations({{"true", "layer"}, {"false", "none"}});
+      .translations({{"true", word_of(Recompute::layer)}, {"false", word_of(Recompute::none)}});
   table.add<&Recipe::activation_offloading>(
       "activation_offloading", "false",
       "what layers of recompute=layer or all_but_attention keep waits in host memory for the "
@@ -252,7 +254,9 @@ void add_machine_keys(KeyTable& table) {
           "the device, as the state streams by; host: by the host's processor; auto: what makes "
           "the shorter step")
       .aliases({"offload_optimizer_device"})
-      .translations({{"cpu", "auto"}, {"true", "auto"}, {"false", "none"}})
+      .translations({{"cpu", word_of(OffloadOptimizer::automatic)},
+                     {"true", word_of(OffloadOptimizer::automatic)},
+                     {"false", word_of(OffloadOptimizer::none)}})
       .not_built({"nvme"},
                  "optimizer state on NVMe drives is not built; use offload_optimizer: "
                  "auto, which keeps it in host memory");
@@ -292,10 +296,10 @@ void add_output_keys(KeyTable& table) {
                                            "replace an existing run folder");
   table
       .add<&Recipe::resume_from_checkpoint>(
-          "resume_from_checkpoint", "none",
+          "resume_from_checkpoint", word_of(Resume::none),
           "none, auto (the newest complete checkpoint of output_dir), or a checkpoint folder")
       .aliases({"auto_resume_from_checkpoints"})
-      .translations({{"true", "auto"}, {"false", "none"}});
+      .translations({{"true", word_of(Resume::automatic)}, {"false", word_of(Resume::none)}});
   table
       .add<&Recipe::save_steps>("save_steps", "500",
                                 "a checkpoint every so many steps; 0: only at the end")

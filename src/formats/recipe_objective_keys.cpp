@@ -26,7 +26,7 @@ void add_objective_keys(KeyTable& table) {
           "two answers is preferred (data with chosen and rejected); by kto whether an answer is "
           "desirable (data with prompt, completion and label)")
       .aliases({"stage", "rl"})
-      .translations({{"sft", "next_token"}})
+      .translations({{"sft", base::word_of(Objective::next_token)}})
       .not_built({"ipo", "simpo", "cpo", "bco", "grpo", "ppo", "rm", "pt"}, kObjectiveAdvice);
   table
       .add<&Recipe::beta>(
