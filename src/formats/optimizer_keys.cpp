@@ -43,22 +43,22 @@ constexpr std::array kTable{
                   .help = "both bf16, rounded stochastically",
                   .keys = kOfAdamW},
     OptimizerKeys{.optimizer = Optimizer::adamw_8bit,
-                  .help = "moments of 8 bits, state and update bitsandbytes', weights in "
+                  .help = "8-bit moments, state and update as in bitsandbytes, weights in "
                           "compute_dtype",
                   .other_names = kNamesOfAdamW8bit,
                   .keys = kOfAdamW},
     OptimizerKeys{.optimizer = Optimizer::lion,
-                  .help = "fp32 weights and one moment, whose sign is the update; it wants a third "
+                  .help = "fp32 weights and one moment, whose sign is the update; needs a third "
                           "to a tenth of AdamW's learning rate",
                   .other_names = kNamesOfLion,
                   .keys = kOfLion},
     OptimizerKeys{.optimizer = Optimizer::adafactor,
-                  .help = "fp32 weights, and of a matrix one number a row and a column; on several "
-                          "devices with strategy=ddp",
+                  .help = "fp32 weights, and for a matrix one number per row and per column; on "
+                          "several devices with strategy=ddp alone",
                   .keys = kOfAdafactor},
     OptimizerKeys{.optimizer = Optimizer::muon,
-                  .help = "of a layer's matrices fp32 weights and one moment, which is made "
-                          "orthogonal; of the rest adamw's",
+                  .help = "for matrices of layers fp32 weights and one moment, which is made "
+                          "orthogonal; adamw for all other weights",
                   .keys = kOfMuon}};
 
 }  // namespace

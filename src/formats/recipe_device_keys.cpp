@@ -66,9 +66,10 @@ void add_strategy_keys(KeyTable& table) {
       .aliases({"sharding_strategy", "fsdp_sharding_strategy", "zero_stage", "fsdp"})
       .translations(strategy_words())
       .side_words({{"fsdp", "auto_wrap"}, {"fsdp", "offload", "fsdp_offload_params", "true"}});
-  table.add<&Recipe::devices>("devices", "0", "of a node; 0: as many as were launched, or 1")
+  table
+      .add<&Recipe::devices>("devices", "0", "devices of a node; 0: as many as were launched, or 1")
       .range({.least = 0, .most = kMaxDevices});
-  table.add<&Recipe::nodes>("nodes", "0", "machines; 0: as many as were launched, or 1")
+  table.add<&Recipe::nodes>("nodes", "0", "machines of the job; 0: as many as were launched, or 1")
       .range({.least = 0, .most = kMaxNodes});
   table
       .add<&Recipe::shard_devices>(
@@ -87,15 +88,16 @@ void add_traffic_keys(KeyTable& table) {
       .aliases({"fsdp_backward_prefetch", "backward_prefetch"})
       .translations(prefetch_words());
   table
-      .add<&Recipe::reduce_dtype>("reduce_dtype", ReduceDtype::automatic,
-                                  "of gradients on their way between devices; auto: that of the "
-                                  "gradients")
+      .add<&Recipe::reduce_dtype>(
+          "reduce_dtype", ReduceDtype::automatic,
+          "type in which gradients travel between devices; auto: that of the "
+          "gradients")
       .translations(
           {{"float32", word_of(ReduceDtype::fp32)}, {"bfloat16", word_of(ReduceDtype::bf16)}});
   table
       .add<&Recipe::shard_threshold>(
           "shard_threshold", "100000",
-          "every device keeps tensors of fewer elements than this whole, whatever the strategy")
+          "tensors with fewer elements than this are whole on every device, whatever the strategy")
       .aliases({"stage3_param_persistence_threshold"})
       .range({.least = 0, .most = kMaxThreshold});
   table
