@@ -25,6 +25,7 @@
 #include "backends/trace.h"
 #include "base/error.h"
 #include "comm/mesh.h"
+#include "formats/choices.h"
 #include "program/extent.h"
 #include "program/kind.h"
 #include "program/program.h"
@@ -45,15 +46,23 @@ struct Buffer {
 
   int64_t elements() const { return shape.elements(); }
   int64_t bytes() const { return elements() * base::size_of(dtype); }
+  // From the first of its bytes to the last, with the gaps of a view.
+  int64_t spanned_bytes() const {
+    if (elements() == 0) return 0;
+    int64_t last = 0;
+    for (int axis = 0; axis < shape.rank(); ++axis)
+      last += (shape[axis] - 1) * strides[static_cast<size_t>(axis)];
+    return (last + 1) * base::size_of(dtype);
+  }
   template <typename T>
   T* as() const {
     return reinterpret_cast<T*>(data);
   }
 };
 
-// Whether two share a byte. Requires whole tensors or windows without gaps.
+// Whether a byte of one lies among those of the other, the gaps of views included.
 inline bool overlap(const Buffer& a, const Buffer& b) {
-  return a.data < b.data + b.bytes() && b.data < a.data + a.bytes();
+  return a.data < b.data + b.spanned_bytes() && b.data < a.data + a.spanned_bytes();
 }
 
 class HostCollectives;
@@ -99,13 +108,15 @@ struct Invocation {
     if (bounds == nullptr && program::traits_of(trace->kind).has_extent())
       trace->note_capacity(extent());
   }
-  void note_decision(std::string_view name, int64_t value) const {
-    if (trace != nullptr) trace->decision(name, value);
+  // How decisions were carried out (Trace::note_decision).
+  template <auto... decisions, typename Value>
+  void note_decision(Value value) const {
+    if (trace != nullptr) trace->note_decision<decisions...>(value);
   }
-  template <typename Enum>
-  requires std::is_enum_v<Enum>
-  void note_decision(std::string_view name, Enum value) const {
-    note_decision(name, static_cast<int64_t>(value));
+  // All decisions of a kind as its defaults have them.
+  template <typename Struct>
+  void note_defaults() const {
+    if (trace != nullptr) trace->note_defaults<Struct>();
   }
   // That the device was given so many kernels and library calls, `spared` fewer than the most that
   // what is timed may take.
@@ -267,7 +278,9 @@ struct BackendOptions {
   double timeout_seconds = 600;
 };
 
-// "cpu", "cuda" or "reference". Throws UserError for a name that is not built.
-std::unique_ptr<Backend> open_backend(std::string_view name, const BackendOptions& options);
+// Throws UserError for a backend that is not built, or cannot run on this machine.
+std::unique_ptr<Backend> open_backend(formats::BackendName name, const BackendOptions& options);
+// By its word; throws UserError for another one.
+std::unique_ptr<Backend> open_backend(std::string_view word, const BackendOptions& options);
 
 }  // namespace snug::backends

@@ -93,18 +93,38 @@ void set_algorithms(const LossAlgorithms& whole, const LossAlgorithms& rest, Los
   }
 }
 
-// Notes what computed them. `train`: of the training form.
-inline void note_algorithms(bool train, const LossAlgorithms& whole, const LossAlgorithms& rest,
-                            const Invocation& invocation) {
-  invocation.note_decision("logits_algorithm", whole.logits);
-  invocation.note_decision("rest_logits_algorithm", rest.logits);
-  if (!train) return;
-  invocation.note_decision("dhidden_algorithm", whole.dhidden);
-  invocation.note_decision("rest_dhidden_algorithm", rest.dhidden);
-  invocation.note_decision("dweight_algorithm", whole.dweight);
-  invocation.note_decision("rest_dweight_algorithm", rest.dweight);
-  invocation.note_decision("dweight_step", whole.dweight_step);
-  invocation.note_decision("rest_dweight_step", rest.dweight_step);
+// How a run went over rows and vocabulary.
+struct LossCut {
+  program::LossAlgorithm algorithm = program::LossAlgorithm::whole;
+  int64_t chunk_rows = 0;
+  int64_t block_columns = 0;
+};
+
+// Notes how one of the two kinds was computed.
+template <typename Loss>
+void note_loss(const LossCut& cut, const LossAlgorithms& whole, const LossAlgorithms& rest,
+               const Invocation& invocation) {
+  invocation.note_decision<&Loss::algorithm>(cut.algorithm);
+  invocation.note_decision<&Loss::chunk_rows>(cut.chunk_rows);
+  invocation.note_decision<&Loss::block_columns>(cut.block_columns);
+  invocation.note_decision<&Loss::logits_algorithm>(whole.logits);
+  invocation.note_decision<&Loss::rest_logits_algorithm>(rest.logits);
+  if constexpr (std::is_same_v<Loss, program::LinearCrossEntropyTrain>) {
+    invocation.note_decision<&Loss::dhidden_algorithm>(whole.dhidden);
+    invocation.note_decision<&Loss::rest_dhidden_algorithm>(rest.dhidden);
+    invocation.note_decision<&Loss::dweight_algorithm>(whole.dweight);
+    invocation.note_decision<&Loss::rest_dweight_algorithm>(rest.dweight);
+    invocation.note_decision<&Loss::dweight_step>(whole.dweight_step);
+    invocation.note_decision<&Loss::rest_dweight_step>(rest.dweight_step);
+  }
+}
+// `train`: of the training form.
+inline void note_loss(bool train, const LossCut& cut, const LossAlgorithms& whole,
+                      const LossAlgorithms& rest, const Invocation& invocation) {
+  if (train)
+    note_loss<program::LinearCrossEntropyTrain>(cut, whole, rest, invocation);
+  else
+    note_loss<program::LinearCrossEntropy>(cut, whole, rest, invocation);
 }
 
 }  // namespace snug::backends

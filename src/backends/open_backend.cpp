@@ -12,16 +12,20 @@
 
 namespace snug::backends {
 
-std::unique_ptr<Backend> open_backend(std::string_view name, const BackendOptions& options) {
-  using formats::BackendName;
-  const std::optional<BackendName> known = base::from_word<BackendName>(name);
-  if (!known)
+using formats::BackendName;
+
+std::unique_ptr<Backend> open_backend(std::string_view word, const BackendOptions& options) {
+  const std::optional<BackendName> name = base::from_word<BackendName>(word);
+  if (!name)
     base::throw_user_error("There is no backend '{}'; there are {}. Leave the key away for '{}'.",
-                           name, fmt::join(base::all_words<BackendName>(), ", "),
+                           word, fmt::join(base::all_words<BackendName>(), ", "),
                            base::word_of(BackendName::cpu));
-  if (known == BackendName::reference)
-    return std::make_unique<reference::ReferenceBackend>(options);
-  if (known == BackendName::cpu) return std::make_unique<cpu::CpuBackend>(options);
+  return open_backend(*name, options);
+}
+
+std::unique_ptr<Backend> open_backend(BackendName name, const BackendOptions& options) {
+  if (name == BackendName::reference) return std::make_unique<reference::ReferenceBackend>(options);
+  if (name == BackendName::cpu) return std::make_unique<cpu::CpuBackend>(options);
   BackendOptions with_host = options;
   with_host.make_host = [threads = options.threads] {
     return std::make_unique<cpu::CpuBackend>(BackendOptions{.threads = threads});

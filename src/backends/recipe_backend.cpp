@@ -3,7 +3,7 @@
 namespace snug::backends {
 
 std::unique_ptr<Backend> open_backend(const formats::Recipe& recipe, const comm::Mesh* mesh) {
-  return open_backend(base::word_of(recipe.backend),
+  return open_backend(recipe.backend,
                       {.threads = static_cast<int>(recipe.threads),
                        .device_memory_bytes = recipe.device_memory,
                        .chooses_by_timing = !recipe.deterministic,

@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "program/extent.h"
+#include "program/kinds/field.h"
 #include "program/operation.h"
 
 namespace snug::backends {
@@ -18,7 +20,7 @@ struct Trace {
   int64_t runs = 0;  // how often it was run, or queued
   program::Kind kind{};
   program::Channel channel = program::Channel::compute;
-  // By the names of the attributes in which the program says the same (Traits::decisions).
+  // By the names of the attributes in which the program says the same (program/kinds/field.h).
   std::vector<std::pair<std::string_view, int64_t>> decisions;
   // The sizes of the pieces in which it was done (program::pieces_of), in order.
   std::vector<int64_t> pieces;
@@ -49,7 +51,23 @@ struct Trace {
     const uint64_t before = std::atomic_ref(operands).fetch_or(mask, std::memory_order_relaxed);
     if ((before & mask) == 0) std::atomic_ref(bytes).fetch_add(size, std::memory_order_relaxed);
   }
-  void decision(std::string_view name, int64_t value) { decisions.emplace_back(name, value); }
+  // That each of these decisions of a kind, which are of one type, was carried out so:
+  // note_decision<&program::Matmul::products>(1).
+  template <auto first, auto... others>
+  void note_decision(program::MemberValue<first> value) {
+    static_assert(
+        (std::is_same_v<program::MemberValue<first>, program::MemberValue<others>> && ...));
+    for (const std::string_view name :
+         {program::decision_name<first>(), program::decision_name<others>()...})
+      decisions.emplace_back(name, static_cast<int64_t>(value));
+  }
+  // That all decisions of a kind were carried out as its defaults have them.
+  template <typename Struct>
+  void note_defaults() {
+    program::for_each_decision<Struct>([&](const auto& decision) {
+      decisions.emplace_back(decision.name, static_cast<int64_t>(Struct{}.*decision.member));
+    });
+  }
 };
 
 }  // namespace snug::backends

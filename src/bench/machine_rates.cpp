@@ -108,7 +108,7 @@ void add_link(backends::Backend& backend, std::vector<plan::RateSample>& samples
 
 // As the backend updates weights next to a device.
 plan::RateSample host_memory(int threads) {
-  const auto host = backends::open_backend("cpu", {.threads = threads});
+  const auto host = backends::open_backend(formats::BackendName::cpu, {.threads = threads});
   MemoryUpdate update(*host, kUpdatedElements);
   update.run();
   const double seconds = median_seconds([&] { update.run(); });

@@ -235,7 +235,8 @@ int products(const formats::Recipe& given, bool as_json) {
                 fmt::format("is {}, but it is the cpu backend that multiplies with oneDNN",
                             base::word_of(recipe.backend)));
   backends::cpu::limit_onednn(backends::cpu::detect_isa());
-  const auto backend = backends::open_backend("cpu", {.threads = static_cast<int>(recipe.threads)});
+  const auto backend = backends::open_backend(formats::BackendName::cpu,
+                                              {.threads = static_cast<int>(recipe.threads)});
   const plan::TrainingSpec spec = plan::training_spec(recipe, model.config, *backend);
   const plan::Job job = plan::plan_training(spec, *backend);
   const std::vector<JobProduct> of_the_job = job_products(job, spec);

@@ -42,7 +42,7 @@ uint64_t read_all(const uint64_t* words, int64_t count) {
 }  // namespace
 
 double read_bandwidth(int64_t bytes, int threads, int sweeps) {
-  const auto backend = backends::open_backend("cpu", {.threads = threads});
+  const auto backend = backends::open_backend(formats::BackendName::cpu, {.threads = threads});
   const auto arena = backend->allocate(program::Space::device, bytes);
   const auto* words = reinterpret_cast<const uint64_t*>(arena->data());
   const int64_t part = bytes / static_cast<int64_t>(sizeof(uint64_t)) / threads;
@@ -62,7 +62,7 @@ double read_bandwidth(int64_t bytes, int threads, int sweeps) {
 int memory(const formats::Recipe& recipe, bool json) {
   const int threads = base::thread_count(recipe.threads);
   const auto backend = backends::open_backend(
-      "cpu", {.threads = threads, .device_memory_bytes = recipe.device_memory});
+      formats::BackendName::cpu, {.threads = threads, .device_memory_bytes = recipe.device_memory});
   const int64_t free = backend->capacity_bytes(program::Space::device);
   const int64_t bytes = std::min(kBufferBytes, free / 2);
   const double rate = read_bandwidth(bytes, threads, kSweeps);

@@ -18,10 +18,10 @@ namespace {
 
 constexpr const char* kDescription =
     "snug fine-tunes language models in exactly the memory that it planned.\n"
-    "Every verb takes an optional recipe file and words of the form key=value, which win over it; "
-    "of two words for one key the last counts. Paths in a recipe to what is read are relative to "
-    "the "
-    "current folder or, where nothing is there, to the recipe's. snug VERB --help lists the keys.";
+    "Every verb takes an optional recipe file and settings of the form key=value, which override "
+    "it. If a key is given twice, the last value counts. Relative paths of inputs in a recipe are "
+    "looked up in the current folder, then in the recipe's folder. snug VERB --help lists the "
+    "keys.";
 
 struct ParsedVerb {
   const VerbEntry* verb = nullptr;
@@ -52,7 +52,8 @@ CLI::App* add_command(CLI::App& app, const VerbEntry& verb) {
   const auto known = app.get_subcommands([&](CLI::App* sub) { return sub->get_name() == first; });
   CLI::App* group = known.empty() ? nullptr : known.front();
   if (group == nullptr) {
-    group = app.add_subcommand(first, fmt::format("measure; snug {} --help lists what", first));
+    group = app.add_subcommand(first,
+                               fmt::format("run a measurement; snug {} --help lists them", first));
     group->require_subcommand(1);
   }
   return group->add_subcommand(std::string(verb.name.substr(space + 1)), std::string(verb.summary));
@@ -62,7 +63,8 @@ void add_verb(CLI::App& app, const VerbEntry& verb, std::deque<ParsedVerb>& pars
   ParsedVerb& entry = parsed.emplace_back();
   entry.verb = &verb;
   entry.command = add_command(app, verb);
-  entry.command->add_option("words", entry.words, "a recipe file, and key=value overrides");
+  entry.command->add_option("words", entry.words,
+                            "a recipe file, and settings of the form key=value");
   entry.command->add_flag("--json", entry.json, "print JSON on standard output");
   entry.command->footer(verb.help);
 }

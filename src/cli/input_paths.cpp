@@ -48,7 +48,9 @@ bool is_nothing_else(std::string_view /*value*/) { return false; }
 
 bool is_model_name(std::string_view value) { return models::preset(value).has_value(); }
 
-bool is_checkpoint_word(std::string_view value) { return value == "none" || value == "auto"; }
+bool is_checkpoint_word(std::string_view value) {
+  return base::from_word<formats::Resume>(value).has_value();
+}
 
 struct InputKey {
   std::string_view name;

@@ -136,27 +136,28 @@ SearchOptions take_search_options(Request& request) {
 }
 
 std::string search_help() {
-  return "search:\n"
-         "  machines=\"2x rtx-3090, 8x h100\"\n"
-         "      machines to search, of the hardware table; 2x 8x h100 is two of eight cards\n"
-         "      (default: device, devices and nodes, or what is here)\n"
-         "  method=lora,qlora\n"
-         "      several methods\n"
-         "  rank_by=tokens_per_second|cost\n"
-         "      what comes first (default tokens_per_second)\n"
-         "  price_per_hour=NUMBER\n"
-         "      of one card, in US dollars (default: the hardware table's lowest)\n"
-         "  job_tokens=NUMBER\n"
-         "      tokens that the job trains on, of which the hours follow that are shown (default: "
-         "rows of\n"
-         "      data x max_length x num_train_epochs)\n"
-         "  recipe_out=FILE\n"
-         "      where the best recipe is written\n"
-         "  Keys of a plan that are given are kept; strategy, prefetch, recompute, "
-         "activation_offloading,\n"
-         "  offload_params, offload_optimizer and the micro-batch are chosen where they are not. "
-         "With\n"
-         "  per_device_train_batch_size or gradient_accumulation_steps a step keeps its rows.\n\n";
+  return fmt::format(
+      "search:\n"
+      "  machines=\"2x rtx-3090, 8x h100\"\n"
+      "      machines to compare, named as in the hardware table; 2x 8x h100 is two machines with\n"
+      "      eight cards each (default: device, devices and nodes, or this machine)\n"
+      "  method=lora,qlora\n"
+      "      several methods to compare\n"
+      "  rank_by={}\n"
+      "      the order of the plans (default {})\n"
+      "  price_per_hour=NUMBER\n"
+      "      of one card, in US dollars (default: the hardware table's lowest)\n"
+      "  job_tokens=NUMBER\n"
+      "      tokens that the job trains on, for the hours that are shown (default: rows of data x\n"
+      "      max_length x num_train_epochs)\n"
+      "  recipe_out=FILE\n"
+      "      write the best recipe to this file\n"
+      "  A plan's keys that are given are kept. If they are not given, strategy, prefetch,\n"
+      "  recompute, activation_offloading, offload_params, offload_optimizer and the micro-batch\n"
+      "  are chosen. With per_device_train_batch_size or gradient_accumulation_steps, a step "
+      "keeps\n"
+      "  its number of rows.\n\n",
+      fmt::join(base::all_words<RankBy>(), "|"), base::word_of(RankBy::tokens_per_second));
 }
 
 }  // namespace snug::cli

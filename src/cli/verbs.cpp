@@ -67,43 +67,45 @@ int memory(const Request& request) { return bench::memory(request.recipe(), requ
 
 std::vector<VerbEntry> make_table() {
   std::vector<VerbEntry> table;
-  table.push_back(with_recipe(
-      "plan", "say what a job will take, before anything is loaded; exit code 3: it does not fit",
-      Verb::plan, plan));
+  table.push_back(with_recipe("plan",
+                              "predict the memory and time of a job before anything is loaded; "
+                              "exit code 3: it does not fit",
+                              Verb::plan, plan));
   table.push_back({"search",
-                   "the fastest or cheapest plan of a job that fits, over all strategies, "
+                   "find the fastest or cheapest plan of a job that fits, over all strategies, "
                    "offloading, recompute and micro-batches, on one machine or several",
                    keys_of(Verb::plan), search_help() + formats::recipe_help(Verb::plan), search});
   table.push_back(
-      with_recipe("train", "run a job in the memory that was planned", Verb::train, train));
+      with_recipe("train", "train a model in the memory that was planned", Verb::train, train));
   table.back().runs_on_ranks = true;
 #ifdef SNUG_WITH_GENERATE
   table.push_back(with_recipe("generate", "continue a prompt", Verb::generate, generate));
-  table.push_back(
-      with_recipe("score", "log-probabilities of the tokens of a text", Verb::score, score));
-  table.push_back(with_recipe("evaluate", "how often greedy answers are exactly the expected ones",
+  table.push_back(with_recipe("score", "print the log-probabilities of the tokens of a text",
+                              Verb::score, score));
+  table.push_back(with_recipe("evaluate",
+                              "measure how often greedy answers are exactly the expected ones",
                               Verb::evaluate, evaluate));
 #endif
   table.push_back(
       {"quantize",
-       "a model folder to one with 4-bit weights (NF4), as bitsandbytes stores them",
+       "convert a model folder to one with 4-bit weights (NF4), as bitsandbytes stores them",
        {"model", "output_dir", "double_quant", "load_head_in_4bit", "compute_dtype"},
        "model:\n  model=DIR            a Hugging Face model folder in 16 or 32 bits\n"
        "  output_dir=DIR       the folder to make\n"
-       "  double_quant=true    the scales of NF4 blocks in 8 bits too; also: "
+       "  double_quant=true    store the scales of NF4 blocks in 8 bits; also: "
        "bnb_4bit_use_double_quant\n"
-       "  load_head_in_4bit=false  the head as NF4 too, where it has weights of its own\n"
-       "  compute_dtype=auto   auto, bf16: what is stored in 32 bits is rounded to bf16 "
-       "first;\n                       fp32: it stays\n",
+       "  load_head_in_4bit=false  store the head as NF4 too, if it has weights of its own\n"
+       "  compute_dtype=auto   auto, bf16: weights in 32 bits are rounded to bf16 first;\n"
+       "                       fp32: they are not\n",
        quantize});
   table.push_back({"dequantize",
-                   "a model folder with experts in MXFP4 (gpt-oss) to one in bf16",
+                   "convert a model folder with experts in MXFP4 (gpt-oss) to one in bf16",
                    {"model", "output_dir"},
                    "model:\n  model=DIR            a Hugging Face model folder with MXFP4\n"
                    "  output_dir=DIR       the folder to make\n",
                    dequantize});
   table.push_back({"tokenize",
-                   "ids of the text on standard input, or of prompt=; the text of ids=",
+                   "print the ids of the text on standard input or of prompt=, or the text of ids=",
                    {"model", "prompt", "ids"},
                    "model:\n  model=DIR        a model folder with a tokenizer.json\n"
                    "  prompt=TEXT      in place of standard input\n"
@@ -119,29 +121,33 @@ std::vector<VerbEntry> make_table() {
 #ifdef SNUG_WITH_BENCH
   table.push_back(with_recipe("bench calibrate", "measure this machine's rates by kind and shape",
                               Verb::train, calibrate));
-  table.push_back(with_recipe("bench calibrate-quickly",
-                              "the same in a few seconds, as a first run does by itself",
-                              Verb::train, calibrate_quickly));
+  table.push_back(
+      with_recipe("bench calibrate-quickly",
+                  "measure fewer of them, in a few seconds, as a first run does by itself",
+                  Verb::train, calibrate_quickly));
   table.push_back(with_recipe("bench links",
-                              "how fast the ranks of a job send each other what steps do",
+                              "measure how fast the ranks of a job send each other what steps send",
                               Verb::train, links));
   table.back().runs_on_ranks = true;
-  table.push_back(
-      with_recipe("bench step", "where the time of a job's training step goes", Verb::train, step));
+  table.push_back(with_recipe("bench step", "measure where the time of a job's training step goes",
+                              Verb::train, step));
 #ifdef SNUG_WITH_GENERATE
   table.push_back(with_recipe("bench decode",
-                              "how fast a prompt is continued, and where the time of a token goes",
+                              "measure how fast a prompt is continued, and where the time of a "
+                              "token goes",
                               Verb::generate, decoding));
   table.back().keys.push_back("batch");
 #endif
   table.push_back(with_recipe("bench trace",
-                              "what each operation of a training step did, as lines of JSON",
+                              "print what each operation of a training step did, as lines of JSON",
                               Verb::train, trace));
-  table.push_back(with_recipe("bench products",
-                              "how fast oneDNN alone multiplies what a job's step multiplies",
-                              Verb::train, products));
   table.push_back(
-      with_recipe("bench memory", "how fast this machine reads memory", Verb::train, memory));
+      with_recipe("bench products",
+                  "measure how fast oneDNN alone computes the matrix products of a job's "
+                  "step",
+                  Verb::train, products));
+  table.push_back(with_recipe("bench memory", "measure how fast this machine reads memory",
+                              Verb::train, memory));
 #endif
   return table;
 }

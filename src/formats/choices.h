@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/record_forms.h"
 #include "base/words.h"
 
 namespace snug::formats {
@@ -170,6 +171,15 @@ constexpr auto words_of(ReduceDtype /*type*/) {
       {{ReduceDtype::automatic, "auto"}, {ReduceDtype::fp32, "fp32"}, {ReduceDtype::bf16, "bf16"}});
 }
 
+// What resume_from_checkpoint says where it is no folder.
+enum class Resume : uint8_t {
+  none,       // the run begins anew
+  automatic,  // at the newest complete checkpoint of output_dir, if there is one
+};
+constexpr auto words_of(Resume /*type*/) {
+  return base::words<Resume>({{Resume::none, "none"}, {Resume::automatic, "auto"}});
+}
+
 enum class Init : uint8_t { files, random };
 constexpr auto words_of(Init /*type*/) {
   return base::words<Init>({{Init::files, "files"}, {Init::random, "random"}});
@@ -182,27 +192,19 @@ constexpr auto words_of(BackendName /*type*/) {
                                    {BackendName::cuda, "cuda"}});
 }
 
+// A form of records, or what the first record looks like.
 enum class DataFormat : uint8_t {
   automatic,
-  alpaca,
-  messages,
-  sharegpt,
-  prompt_completion,
-  preference,
-  unpaired,
-  text,
-  tokens
+#define SNUG_FORM(name) name,
+  SNUG_RECORD_FORMS(SNUG_FORM)
+#undef SNUG_FORM
 };
 constexpr auto words_of(DataFormat /*type*/) {
   return base::words<DataFormat>({{DataFormat::automatic, "auto"},
-                                  {DataFormat::alpaca, "alpaca"},
-                                  {DataFormat::messages, "messages"},
-                                  {DataFormat::sharegpt, "sharegpt"},
-                                  {DataFormat::prompt_completion, "prompt_completion"},
-                                  {DataFormat::preference, "preference"},
-                                  {DataFormat::unpaired, "unpaired"},
-                                  {DataFormat::text, "text"},
-                                  {DataFormat::tokens, "tokens"}});
+#define SNUG_FORM(name) {DataFormat::name, #name},
+                                  SNUG_RECORD_FORMS(SNUG_FORM)
+#undef SNUG_FORM
+  });
 }
 
 enum class PromptFormat : uint8_t { raw, alpaca, chat };

@@ -9,6 +9,8 @@
 namespace snug::formats {
 namespace {
 
+using base::word_of;
+
 constexpr std::string_view kBuffers =
     "Snug plans its own buffers, and its transfers overlap with computing";
 constexpr std::string_view kReports = "metrics.jsonl in the run's folder has every step";
@@ -60,7 +62,7 @@ Rows batch_and_numbers() {
       {"data_types.grad_accum_dtype", "gradient_dtype"},
       {"communication_data_type",
        "reduce_dtype",
-       {{"none"}, {"fp32", "fp32"}, {"bf16", "bf16"}},
+       {{"none"}, {"fp32", word_of(ReduceDtype::fp32)}, {"bf16", word_of(ReduceDtype::bf16)}},
        "gradients travel as bf16 or fp32"},
       {"gradient_allreduce_op", "", {{"mean"}}, "gradients are averaged"},
       {"prescale_gradients", "", kOff, "it serves fp16"},
@@ -75,7 +77,9 @@ Rows optimizer_and_schedule() {
   return {
       {"optimizer.type",
        "optim",
-       {{"Adam", "adamw"}, {"AdamW", "adamw"}, {"Lion", "lion"}},
+       {{"Adam", word_of(Optimizer::adamw)},
+        {"AdamW", word_of(Optimizer::adamw)},
+        {"Lion", word_of(Optimizer::lion)}},
        kOptimizer},
       {"optimizer.legacy_fusion", "", {}, kRuntime},
       {"optimizer.params.lr", "learning_rate"},
@@ -91,7 +95,9 @@ Rows optimizer_and_schedule() {
       {"optimizer.params.amsgrad", "", kOff, kAdamW},
       {"scheduler.type",
        "lr_scheduler_type",
-       {{"WarmupLR", "constant"}, {"WarmupDecayLR", "linear"}, {"WarmupCosineLR", "cosine"}},
+       {{"WarmupLR", word_of(Schedule::constant)},
+        {"WarmupDecayLR", word_of(Schedule::linear)},
+        {"WarmupCosineLR", word_of(Schedule::cosine)}},
        "set lr_scheduler_type in the recipe in place of other schedules"},
       {"scheduler.params.warmup_num_steps", "warmup_steps"},
       {"scheduler.params.warmup_max_lr", "learning_rate"},
@@ -118,7 +124,10 @@ Rows zero_that_counts() {
       {"zero_optimization.offload_param.device", "offload_param_device"},
       {"zero_optimization.offload_param.nvme_path", "", {}, "no NVMe drive is used"},
       {"zero_optimization.offload_param.*", "", {}, kPinned},
-      {"zero_optimization.cpu_offload", "offload_optimizer", {{"true", "auto"}, {"false", "none"}}},
+      {"zero_optimization.cpu_offload",
+       "offload_optimizer",
+       {{"true", word_of(OffloadOptimizer::automatic)},
+        {"false", word_of(OffloadOptimizer::none)}}},
       {"zero_optimization.cpu_offload_param", "offload_params"},
       {"zero_optimization.cpu_offload_use_pin_memory", "", {}, kPinned},
       {"zero_optimization.stage3_param_persistence_threshold", "shard_threshold"},

@@ -16,15 +16,16 @@ constexpr std::array<OptimizerKey, 2> kOfLion{{{"adam_beta1", "0.9"}, {"adam_bet
 constexpr std::array<OptimizerKey, 2> kOfAdafactor{
     {{"decay_rate", "-0.8"}, {"clip_threshold", "1"}}};
 // Its own, and those of AdamW, which steps what is no matrix of a layer.
-constexpr std::array<OptimizerKey, 9> kOfMuon{{{"muon_momentum", "0.95"},
-                                               {"nesterov", "true"},
-                                               {"ns_coefficients", "[3.4445, -4.775, 2.0315]"},
-                                               {"ns_steps", "5"},
-                                               {"muon_epsilon", "1e-07"},
-                                               {"adjust_lr_fn", "original"},
-                                               {"adam_beta1", "0.9"},
-                                               {"adam_beta2", "0.999"},
-                                               {"adam_epsilon", "1e-08"}}};
+constexpr std::array<OptimizerKey, 9> kOfMuon{
+    {{"muon_momentum", "0.95"},
+     {"nesterov", "true"},
+     {"ns_coefficients", "[3.4445, -4.775, 2.0315]"},
+     {"ns_steps", "5"},
+     {"muon_epsilon", "1e-07"},
+     {"adjust_lr_fn", base::word_of(AdjustLearningRate::original)},
+     {"adam_beta1", "0.9"},
+     {"adam_beta2", "0.999"},
+     {"adam_epsilon", "1e-08"}}};
 
 constexpr std::array<string_view, 8> kNamesOfAdamW{
     "adamw_torch",      "adamw_torch_fused", "adamw_torch_xla", "adamw_torch_npu_fused",
@@ -42,22 +43,22 @@ constexpr std::array kTable{
                   .help = "both bf16, rounded stochastically",
                   .keys = kOfAdamW},
     OptimizerKeys{.optimizer = Optimizer::adamw_8bit,
-                  .help = "moments of 8 bits, state and update bitsandbytes', weights in "
+                  .help = "8-bit moments, state and update as in bitsandbytes, weights in "
                           "compute_dtype",
                   .other_names = kNamesOfAdamW8bit,
                   .keys = kOfAdamW},
     OptimizerKeys{.optimizer = Optimizer::lion,
-                  .help = "fp32 weights and one moment, whose sign is the update; it wants a third "
+                  .help = "fp32 weights and one moment, whose sign is the update; needs a third "
                           "to a tenth of AdamW's learning rate",
                   .other_names = kNamesOfLion,
                   .keys = kOfLion},
     OptimizerKeys{.optimizer = Optimizer::adafactor,
-                  .help = "fp32 weights, and of a matrix one number a row and a column; on several "
-                          "devices with strategy=ddp",
+                  .help = "fp32 weights, and for a matrix one number per row and per column; on "
+                          "several devices with strategy=ddp alone",
                   .keys = kOfAdafactor},
     OptimizerKeys{.optimizer = Optimizer::muon,
-                  .help = "of a layer's matrices fp32 weights and one moment, which is made "
-                          "orthogonal; of the rest adamw's",
+                  .help = "for matrices of layers fp32 weights and one moment, which is made "
+                          "orthogonal; adamw for all other weights",
                   .keys = kOfMuon}};
 
 }  // namespace

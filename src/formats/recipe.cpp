@@ -23,7 +23,6 @@ namespace {
 using base::Location;
 using base::UserError;
 
-constexpr std::string_view kCommandLine = "command line";
 constexpr int64_t kMaxRecipeBytes = int64_t{1} << 20;
 
 Location location_of(const YAML::Mark& mark, const std::string& file) {

@@ -10,11 +10,15 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace snug::formats {
+
+// The file of a base::Location on the command line.
+inline constexpr std::string_view kCommandLine = "command line";
 
 struct Recipe {
   std::string model;  // a folder or a preset
@@ -51,7 +55,7 @@ struct Recipe {
   bool overwrite_output_dir = false;
   int64_t save_steps = 0;              // 0: only at the end
   int64_t save_total_limit = 0;        // 0: keep all
-  std::string resume_from_checkpoint;  // "none", "auto" or a path
+  std::string resume_from_checkpoint;  // a word of Resume, or a path
   int64_t logging_steps = 0;
   int64_t eval_steps = 0;  // 0: only at the end
 
@@ -142,13 +146,15 @@ struct Recipe {
   std::string logits_out;  // a safetensors file to write; empty: none
   int64_t batch = 0;       // prompts at once
 
-  // Where the user set each key: file, line and column, or the file "command line".
+  // Where the user set each key: file, line and column, or the file kCommandLine.
   std::map<std::string, base::Location, std::less<>> given;
 
   // What files of other tools say that has no meaning here, for the user to be told.
   std::vector<std::string> notes;
 
   bool is_given(std::string_view key) const { return given.contains(key); }
+  // Empty where resume_from_checkpoint is a folder.
+  std::optional<Resume> resume() const { return base::from_word<Resume>(resume_from_checkpoint); }
   // Numbers that nobody gave count as one.
   int64_t devices_per_node() const { return std::max<int64_t>(1, devices); }
   int64_t node_count() const { return std::max<int64_t>(1, nodes); }

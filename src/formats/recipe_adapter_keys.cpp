@@ -8,18 +8,19 @@ namespace {
 constexpr double kMaxRank = 65536;
 
 void add_prompt_keys(KeyTable& table) {
-  table.add<&Recipe::adapter_len>("adapter_len", "10", "vectors of a prompt of LLaMA-Adapter")
+  table.add<&Recipe::adapter_len>("adapter_len", "10", "LLaMA-Adapter: length of a layer's prompt")
       .aliases({"adapter_prompt_length"})
       .range({.least = 1, .most = kMaxRank});
   table
-      .add<&Recipe::adapter_layers>("adapter_layers", "0",
-                                    "layers that have prompts, from the top; 0: all but the first "
-                                    "two")
+      .add<&Recipe::adapter_layers>(
+          "adapter_layers", "0",
+          "LLaMA-Adapter: number of layers with prompts, counted from the "
+          "top; 0: all but the first two")
       .range({.least = 0, .most = kMaxRank});
   table.add<&Recipe::adapter_gates>(
       "adapter_gates", AdapterGates::automatic,
-      "a gate for each head or one for each layer, as PEFT has it; auto: layer of a model whose "
-      "prompts PEFT loads (llama, mistral), else head");
+      "LLaMA-Adapter: a gate for each head, or one for each layer as in PEFT; auto: layer for "
+      "models whose prompts PEFT loads (llama, mistral), else head");
 }
 
 }  // namespace
@@ -35,7 +36,7 @@ void add_adapter_keys(KeyTable& table) {
       .range({.least = 0, .most = kMaxFloat, .least_excluded = true});
   table
       .add<&Recipe::lora_dropout>("lora_dropout", "0",
-                                  "share of the inputs of LoRA that is dropped in training")
+                                  "share of LoRA's inputs that is dropped in training")
       .range(kBelowOne);
   table
       .add<&Recipe::target_modules>(
@@ -46,13 +47,15 @@ void add_adapter_keys(KeyTable& table) {
   table
       .add<&Recipe::modules_to_save>(
           "modules_to_save", "",
-          "modules that train whole next to LoRA, by the ends of their names: lm_head, "
+          "modules that are trained whole next to LoRA, by the ends of their names: lm_head, "
           "embed_tokens, norms")
       .aliases({"lora_modules_to_save", "additional_target"})
       .computed("none");
   table.add<&Recipe::use_rslora>("use_rslora", "false", "scale LoRA by lora_alpha / sqrt(lora_r)");
-  table.add<&Recipe::use_dora>("use_dora", "false",
-                               "DoRA: LoRA turns rows of a weight, and their lengths train apart");
+  table.add<&Recipe::use_dora>(
+      "use_dora", "false",
+      "DoRA: LoRA changes the direction of a weight's rows, and their lengths are trained "
+      "separately");
   add_prompt_keys(table);
 }
 

@@ -5,6 +5,8 @@
 namespace snug::formats {
 namespace {
 
+using base::word_of;
+
 constexpr double kMaxDevices = 4096;
 constexpr double kMaxNodes = 65536;
 constexpr double kMaxThreshold = 1e12;
@@ -12,33 +14,33 @@ constexpr double kMaxSeconds = 1e9;  // 64 bits hold it in nanoseconds
 
 // What other tools call the strategies: under every name of the key, and under names of its own.
 std::vector<Translation> strategy_words() {
-  std::vector<Translation> list = {{"no_shard", "ddp"},
-                                   {"hybrid_shard", "hybrid_full_shard"},
-                                   {"hybrid_shard_zero2", "hybrid_shard_grad_op"},
-                                   {"_hybrid_shard_zero2", "hybrid_shard_grad_op"},
-                                   {"fsdp", "full_shard"},
-                                   {"zero0", "ddp"},
-                                   {"zero3", "full_shard"},
-                                   {"0", "ddp", "zero_stage"},
-                                   {"1", "zero1", "zero_stage"},
-                                   {"2", "zero2", "zero_stage"},
-                                   {"3", "full_shard", "zero_stage"}};
+  std::vector<Translation> list = {{"no_shard", word_of(Strategy::ddp)},
+                                   {"hybrid_shard", word_of(Strategy::hybrid_full_shard)},
+                                   {"hybrid_shard_zero2", word_of(Strategy::hybrid_shard_grad_op)},
+                                   {"_hybrid_shard_zero2", word_of(Strategy::hybrid_shard_grad_op)},
+                                   {"fsdp", word_of(Strategy::full_shard)},
+                                   {"zero0", word_of(Strategy::ddp)},
+                                   {"zero3", word_of(Strategy::full_shard)},
+                                   {"0", word_of(Strategy::ddp), "zero_stage"},
+                                   {"1", word_of(Strategy::zero1), "zero_stage"},
+                                   {"2", word_of(Strategy::zero2), "zero_stage"},
+                                   {"3", word_of(Strategy::full_shard), "zero_stage"}};
   for (const std::string_view name : {"sharding_strategy", "fsdp_sharding_strategy", "fsdp"}) {
-    list.push_back({"full_shard", "full_shard", name});
-    list.push_back({"shard_grad_op", "shard_grad_op", name});
-    list.push_back({"no_shard", "ddp", name});
-    list.push_back({"hybrid_shard", "hybrid_full_shard", name});
-    list.push_back({"hybrid_shard_zero2", "hybrid_shard_grad_op", name});
+    list.push_back({"full_shard", word_of(Strategy::full_shard), name});
+    list.push_back({"shard_grad_op", word_of(Strategy::shard_grad_op), name});
+    list.push_back({"no_shard", word_of(Strategy::ddp), name});
+    list.push_back({"hybrid_shard", word_of(Strategy::hybrid_full_shard), name});
+    list.push_back({"hybrid_shard_zero2", word_of(Strategy::hybrid_shard_grad_op), name});
     if (name == "fsdp") continue;
-    list.push_back({"1", "full_shard", name});
-    list.push_back({"2", "shard_grad_op", name});
-    list.push_back({"3", "ddp", name});
-    list.push_back({"4", "hybrid_full_shard", name});
-    list.push_back({"5", "hybrid_shard_grad_op", name});
+    list.push_back({"1", word_of(Strategy::full_shard), name});
+    list.push_back({"2", word_of(Strategy::shard_grad_op), name});
+    list.push_back({"3", word_of(Strategy::ddp), name});
+    list.push_back({"4", word_of(Strategy::hybrid_full_shard), name});
+    list.push_back({"5", word_of(Strategy::hybrid_shard_grad_op), name});
   }
-  list.push_back({"true", "full_shard", "fsdp"});
-  list.push_back({"false", "ddp", "fsdp"});
-  list.push_back({"", "ddp", "fsdp"});
+  list.push_back({"true", word_of(Strategy::full_shard), "fsdp"});
+  list.push_back({"false", word_of(Strategy::ddp), "fsdp"});
+  list.push_back({"", word_of(Strategy::ddp), "fsdp"});
   return list;
 }
 
@@ -46,9 +48,9 @@ std::vector<Translation> strategy_words() {
 std::vector<Translation> prefetch_words() {
   std::vector<Translation> list;
   for (const std::string_view name : {"", "backward_prefetch", "fsdp_backward_prefetch"}) {
-    list.push_back({"backward_pre", "pre", name});
-    list.push_back({"backward_post", "post", name});
-    list.push_back({"no_prefetch", "none", name});
+    list.push_back({"backward_pre", word_of(Prefetch::pre), name});
+    list.push_back({"backward_post", word_of(Prefetch::post), name});
+    list.push_back({"no_prefetch", word_of(Prefetch::none), name});
   }
   return list;
 }
@@ -64,9 +66,10 @@ void add_strategy_keys(KeyTable& table) {
       .aliases({"sharding_strategy", "fsdp_sharding_strategy", "zero_stage", "fsdp"})
       .translations(strategy_words())
       .side_words({{"fsdp", "auto_wrap"}, {"fsdp", "offload", "fsdp_offload_params", "true"}});
-  table.add<&Recipe::devices>("devices", "0", "of a node; 0: as many as were launched, or 1")
+  table
+      .add<&Recipe::devices>("devices", "0", "devices of a node; 0: as many as were launched, or 1")
       .range({.least = 0, .most = kMaxDevices});
-  table.add<&Recipe::nodes>("nodes", "0", "machines; 0: as many as were launched, or 1")
+  table.add<&Recipe::nodes>("nodes", "0", "machines of the job; 0: as many as were launched, or 1")
       .range({.least = 0, .most = kMaxNodes});
   table
       .add<&Recipe::shard_devices>(
@@ -85,14 +88,16 @@ void add_traffic_keys(KeyTable& table) {
       .aliases({"fsdp_backward_prefetch", "backward_prefetch"})
       .translations(prefetch_words());
   table
-      .add<&Recipe::reduce_dtype>("reduce_dtype", ReduceDtype::automatic,
-                                  "of gradients on their way between devices; auto: that of the "
-                                  "gradients")
-      .translations({{"float32", "fp32"}, {"bfloat16", "bf16"}});
+      .add<&Recipe::reduce_dtype>(
+          "reduce_dtype", ReduceDtype::automatic,
+          "type in which gradients travel between devices; auto: that of the "
+          "gradients")
+      .translations(
+          {{"float32", word_of(ReduceDtype::fp32)}, {"bfloat16", word_of(ReduceDtype::bf16)}});
   table
       .add<&Recipe::shard_threshold>(
           "shard_threshold", "100000",
-          "every device keeps tensors of fewer elements than this whole, whatever the strategy")
+          "tensors with fewer elements than this are whole on every device, whatever the strategy")
       .aliases({"stage3_param_persistence_threshold"})
       .range({.least = 0, .most = kMaxThreshold});
   table

@@ -15,7 +15,7 @@ bool has_value(const WrittenByKey& given, std::string_view key) {
 }
 
 // The command line has no lines, and it wins over files of all kinds.
-bool is_on_command_line(const Written& written) { return written.where.file == "command line"; }
+bool is_on_command_line(const Written& written) { return written.where.file == kCommandLine; }
 
 void add_one(WrittenByKey& given, const Written& setting) {
   const RecipeKey& key = *find_recipe_key(setting.name);

@@ -5,38 +5,44 @@ namespace snug::formats {
 void add_generation_keys(KeyTable& table) {
   table.group("Generating and scoring", kGenerate);
   table.add<&Recipe::prompt>("prompt", "", "the text to continue").verbs(kGenerate | kScore);
-  table.add<&Recipe::prompt_format>("prompt_format", PromptFormat::raw,
-                                    "what is put around the prompt: nothing, the Alpaca form of an "
-                                    "instruction, or the chat template's form of a user's message");
+  table.add<&Recipe::prompt_format>(
+      "prompt_format", PromptFormat::raw,
+      "what is put around the prompt: raw: nothing; alpaca: the Alpaca "
+      "form of an instruction; chat: the chat template's form of a "
+      "user's message");
   table.add<&Recipe::ids>("ids", "", "token ids in place of a prompt, such as \"1 5 9\"")
       .range({.least = 0, .most = kMaxIds})
       .verbs(kGenerate | kScore);
-  table.add<&Recipe::answer>("answer", "", "of an encoder-decoder, the answer to score")
-      .verbs(kScore);
+  table.add<&Recipe::answer>("answer", "", "encoder-decoders: the answer to score").verbs(kScore);
   table.add<&Recipe::answer_ids>("answer_ids", "", "token ids in place of an answer, as ids")
       .range({.least = 0, .most = kMaxIds})
       .verbs(kScore);
-  table.add<&Recipe::max_new_tokens>("max_new_tokens", "128", "tokens to generate, at most")
+  table
+      .add<&Recipe::max_new_tokens>("max_new_tokens", "128", "largest number of tokens to generate")
       .range({.least = 1, .most = kMaxTokens})
       .verbs(kGenerate | kEvaluate);
-  table.add<&Recipe::temperature>("temperature", "1", "of sampling; 0: always the likeliest token")
+  table
+      .add<&Recipe::temperature>("temperature", "1",
+                                 "temperature of sampling; 0: always the likeliest token")
       .range({.least = 0, .most = kMaxFloat});
-  table.add<&Recipe::top_k>("top_k", "0", "sample from so many likeliest tokens; 0: from all")
+  table
+      .add<&Recipe::top_k>("top_k", "0",
+                           "sample from this many of the likeliest tokens; 0: from all")
       .range({.least = 0, .most = kMaxIds});
   table
       .add<&Recipe::top_p>("top_p", "1",
-                           "sample from the likeliest tokens that make up this probability")
+                           "sample from the likeliest tokens whose probabilities add up to this")
       .range({.least = 0, .most = 1, .least_excluded = true});
   table
       .add<&Recipe::batch>(
           "batch", "32",
-          "questions that are answered side by side; of bench decode, copies of its "
-          "prompt, one where it is not given")
+          "questions that are answered at once; for bench decode, copies of its prompt (default 1 "
+          "there)")
       .range({.least = 1, .most = kMaxSequences})
       .verbs(kEvaluate);
   table
       .add<&Recipe::logits_out>("logits_out", "",
-                                "a safetensors file for the logits, fp32 (tokens, vocab)")
+                                "write the logits, fp32 (tokens, vocab), to this safetensors file")
       .verbs(kScore);
 }
 

@@ -7,6 +7,8 @@
 namespace snug::formats {
 namespace {
 
+using base::word_of;
+
 // Far above what anyone needs, and low enough that no figure of a plan and no 32-bit float
 // overflows.
 constexpr double kMaxMicroBatches = 1'000'000;
@@ -25,25 +27,26 @@ void add_model_keys(KeyTable& table) {
       .aliases({"model_name_or_path", "base_model", "pretrained_model_name_or_path"})
       .verbs(kEverywhere);
   table
-      .add<&Recipe::method>("method", Method::lora,
-                            "what trains: every weight, low-rank additions to linear layers, "
-                            "which qlora stores in 4 bits, or prompts that attention reads through "
-                            "gates (adapter), with norms, and biases and scales of linears "
-                            "(adapter_v2)")
+      .add<&Recipe::method>(
+          "method", Method::lora,
+          "what is trained: full: all weights; lora: low-rank additions to linear "
+          "layers; qlora: the same, with the linear layers stored in 4 bits; "
+          "adapter: prompts that attention reads through gates; adapter_v2: the "
+          "same, norms, and biases and scales of linear layers")
       .aliases({"train_type", "finetuning_type"});
   table
       .add<&Recipe::load_in_4bit>("load_in_4bit", "",
-                                  "linear layers as NF4, quantised while they are read")
+                                  "store linear layers as NF4, quantised while they are read")
       .computed("true with qlora, and where the folder is quantised")
       .verbs(kEverywhere);
   table
       .add<&Recipe::load_head_in_4bit>("load_head_in_4bit", "false",
-                                       "the head as NF4 too, where it has weights of its own")
+                                       "store the head as NF4 too, if it has weights of its own")
       .verbs(kEverywhere);
   table
       .add<&Recipe::double_quant>(
           "double_quant", "true",
-          "the scales of NF4 blocks in 8 bits: 4.13 bits per weight, not 4.5")
+          "store the scales of NF4 blocks in 8 bits: 4.13 bits per weight instead of 4.5")
       .aliases({"bnb_4bit_use_double_quant"})
       .verbs(kEverywhere);
   table
@@ -53,28 +56,28 @@ void add_model_keys(KeyTable& table) {
       .verbs(kEverywhere);
   table
       .add<&Recipe::init>("init", Init::files,
-                          "weights from the model's files, or random with its initializer_range")
+                          "read weights from the model's files, or draw them at random with its "
+                          "initializer_range")
       .verbs(kEverywhere);
   table
       .add<&Recipe::trainable_modules>(
           "trainable_modules", "",
-          "what method=full trains, the rest being frozen: tensors or modules by their last parts, "
-          "such as lm_head or mlp.down_proj, and patterns of * ? [0-9], such as layers.2[4-9]")
+          "what method=full trains; all else is frozen. Tensors or modules by the last parts of "
+          "their names, such as lm_head or mlp.down_proj, or patterns with * ? [0-9], such as "
+          "layers.2[4-9]")
       .computed("all of the model");
   table
       .add<&Recipe::freeze_modules>(
           "freeze_modules", "",
-          "what method=full does not train, named likewise; also where trainable_modules names it")
+          "what method=full does not train, named in the same way; wins over trainable_modules")
       .computed("nothing");
   add_adapter_keys(table);
   table
       .add<&Recipe::output_router_logits>(
           "output_router_logits", "",
-          "mixtures of experts: train with the loss that balances the use of experts too")
+          "mixtures of experts: add the loss that balances the use of experts")
       .computed("as the model's config.json says");
-  table
-      .add<&Recipe::router_aux_loss_coef>("router_aux_loss_coef", "",
-                                          "what that loss is multiplied by")
+  table.add<&Recipe::router_aux_loss_coef>("router_aux_loss_coef", "", "weight of that loss")
       .computed("as the model's config.json says")
       .range({.least = 0, .most = kMaxFloat});
 }
@@ -83,32 +86,34 @@ void add_data_keys(KeyTable& table) {
   table.group("Data", kTraining);
   table
       .add<&Recipe::data>(
-          "data", "", "a JSON, JSONL or text file to train on, or with questions to evaluate on")
+          "data", "", "a JSON, JSONL or text file to train on; for evaluate, a file of questions")
       .aliases({"dataset", "train_file", "train_data"})
       .verbs(kTraining | kEvaluate);
   table.add<&Recipe::eval_data>("eval_data", "", "a file to evaluate on")
       .aliases({"eval_dataset", "eval_file", "validation_file"});
   table
       .add<&Recipe::data_format>("data_format", DataFormat::automatic,
-                                 "the form of the records; auto sees it from their fields")
+                                 "the form of the records; auto: the one that their fields show")
       .verbs(kTraining | kEvaluate);
   table
       .add<&Recipe::chat_template>("chat_template", "",
-                                   "a chat template, by name or as a file, for messages")
+                                   "the chat template for messages: a name or a file")
       .computed("the model's own")
       .verbs(kEverywhere);
   table
-      .add<&Recipe::max_length>("max_length", "1024",
-                                "tokens in a row; longer documents are cut; auto, or 0: from the "
-                                "data, so that none is")
+      .add<&Recipe::max_length>(
+          "max_length", "1024",
+          "tokens in a row; longer documents are cut; auto, or 0: chosen from "
+          "the data, so that none is cut")
       .aliases({"sequence_len", "cutoff_len", "max_seq_length", "max_seq_len", "context_length"})
       .range({.least = 2, .most = kMaxTokens, .or_zero = true})
       .translations({{"auto", "0"}})
       .verbs(kEverywhere);
   table
-      .add<&Recipe::max_target_length>("max_target_length", "0",
-                                       "of an encoder-decoder, tokens of answers in a row; 0: "
-                                       "max_length, which is of prompts")
+      .add<&Recipe::max_target_length>(
+          "max_target_length", "0",
+          "encoder-decoders: tokens in a row of answers; 0: as max_length, "
+          "which is for prompts")
       .aliases({"max_completion_length", "val_max_target_length"})
       .range({.least = 2, .most = kMaxTokens, .or_zero = true})
       .verbs(kEverywhere);
@@ -118,11 +123,11 @@ void add_data_keys(KeyTable& table) {
       .range({.least = 0, .most = kMaxTokens});
   table
       .add<&Recipe::packing>("packing", "true",
-                             "several documents in a row, which do not see each other")
+                             "put several documents into a row; none attends to another")
       .aliases({"sample_packing"});
   table
       .add<&Recipe::train_on_prompt>("train_on_prompt", "false",
-                                     "loss on the prompt too, not on the answer only")
+                                     "train on the prompt too, not on the answer alone")
       .aliases({"train_on_inputs", "train_on_input"});
   table.add<&Recipe::shuffle>("shuffle", "true", "a new order of the documents in every epoch");
 }
@@ -142,8 +147,8 @@ void add_length_keys(KeyTable& table) {
   table
       .add<&Recipe::per_device_train_batch_size>(
           "per_device_train_batch_size", "1",
-          "rows in a micro-batch; auto, or 0: as many of gradient_accumulation_steps rows as make "
-          "the fastest step that fits, which has so many rows all the same")
+          "rows in a micro-batch; auto, or 0: a step has gradient_accumulation_steps rows, and is "
+          "split into the micro-batches that make the fastest step that fits")
       .aliases({"micro_batch_size", "batch_size"})
       .range({.least = 0, .most = kMaxSequences})
       .translations({{"auto", "0"}});
@@ -152,23 +157,25 @@ void add_length_keys(KeyTable& table) {
                                                  "micro-batches in a step")
       .range({.least = 1, .most = kMaxMicroBatches});
   table
-      .add<&Recipe::train_batch_size>("train_batch_size", "0",
-                                      "rows in a step of all devices, which must come out; 0: any")
+      .add<&Recipe::train_batch_size>(
+          "train_batch_size", "0",
+          "rows in a step of all devices together: another number is an error; "
+          "0: not checked")
       .range({.least = 0, .most = kMaxCount});
-  table.add<&Recipe::seed>("seed", "42", "of every random choice")
+  table.add<&Recipe::seed>("seed", "42", "seed of all random numbers")
       .range(at_least(0))
       .verbs(kEverywhere);
   table
       .add<&Recipe::deterministic>(
           "deterministic", "false",
-          "the same bits from the same recipe on a card too, where that costs speed; the cpu gives "
-          "them always")
+          "the same recipe gives the same bits on a card too, at some cost in speed; on the cpu it "
+          "always does")
       .aliases({"full_determinism"});
 }
 
 void add_schedule_keys(KeyTable& table) {
   table.group("Learning rate", kTraining);
-  table.add<&Recipe::learning_rate>("learning_rate", "", "at its peak, after the warm-up")
+  table.add<&Recipe::learning_rate>("learning_rate", "", "the peak, reached after the warm-up")
       .computed(
           "2e-4 for lora and qlora, 3e-3 for adapter and adapter_v2, 1e-5 for full; 5e-6, 7.5e-5 "
           "and 1e-6 with "
@@ -177,9 +184,9 @@ void add_schedule_keys(KeyTable& table) {
       .range({.least = 0, .most = kMaxFloat});
   table
       .add<&Recipe::lr_scheduler_type>("lr_scheduler_type", Schedule::cosine,
-                                       "how the learning rate falls after the warm-up")
+                                       "how the learning rate goes on after the warm-up")
       .aliases({"lr_scheduler"})
-      .translations({{"constant_with_warmup", "constant"}});
+      .translations({{"constant_with_warmup", word_of(Schedule::constant)}});
   table
       .add<&Recipe::warmup_ratio>(
           "warmup_ratio", "0.03",
@@ -194,48 +201,49 @@ void add_schedule_keys(KeyTable& table) {
 void add_machine_keys(KeyTable& table) {
   table.group("Machine and memory", kTraining);
   table
-      .add<&Recipe::backend>(
-          "backend", BackendName::cpu,
-          "reference is the slow, readable meaning of every operation; cuda runs on an "
-          "NVIDIA card")
+      .add<&Recipe::backend>("backend", BackendName::cpu,
+                             "cuda: an NVIDIA card; reference: slow and readable code that defines "
+                             "what each operation "
+                             "means")
       .verbs(kEverywhere);
   table
       .add<&Recipe::device>("device", "",
-                            "a card to plan for that need not be here, such as h100 or rtx-4090; "
-                            "means backend=cuda")
+                            "the card to plan for, which need not be in this machine, such as "
+                            "h100 or rtx-4090; implies backend=cuda")
       .computed("the card that is here")
       .verbs(bit(Verb::plan));
   table
       .add<&Recipe::hardware>("hardware", "",
-                              "a file of cards of your own for device, in the form that "
-                              "docs/search.md describes; a card of a known name gets its figures")
+                              "a file with more cards for device, in the form that docs/search.md "
+                              "describes; figures of a card with a known name replace the "
+                              "built-in ones")
       .computed("the built-in table alone")
       .verbs(bit(Verb::plan));
   table
       .add<&Recipe::compute_dtype>(
           "compute_dtype", ComputeDtype::automatic,
-          "of activations and products; auto: bf16 where the processor multiplies it; fp16 scales "
-          "losses (docs/fp16.md)")
+          "type of activations and matrix products; auto: bf16 where the hardware multiplies it, "
+          "else fp32; fp16 scales losses (docs/fp16.md)")
       .aliases({"bf16", "torch_dtype", "dtype", "bnb_4bit_compute_dtype"})
-      .translations({{"true", "bf16", "bf16"},
-                     {"false", "fp32", "bf16"},
-                     {"bfloat16", "bf16"},
-                     {"float16", "fp16"},
-                     {"half", "fp16"},
-                     {"float32", "fp32"}})
+      .translations({{"true", word_of(ComputeDtype::bf16), "bf16"},
+                     {"false", word_of(ComputeDtype::fp32), "bf16"},
+                     {"bfloat16", word_of(ComputeDtype::bf16)},
+                     {"float16", word_of(ComputeDtype::fp16)},
+                     {"half", word_of(ComputeDtype::fp16)},
+                     {"float32", word_of(ComputeDtype::fp32)}})
       .verbs(kEverywhere);
   add_loss_scale_keys(table);
   table
       .add<&Recipe::recompute>(
           "recompute", Recompute::automatic,
-          "activations that are computed again in the backward pass to save memory; auto: for each "
-          "layer, what makes the fastest step that fits")
+          "activations that are computed again in the backward pass to save memory; auto: chosen "
+          "for each layer, for the fastest step that fits")
       .aliases({"gradient_checkpointing", "activation_checkpointing"})
-      .translations({{"true", "layer"}, {"false", "none"}});
+      .translations({{"true", word_of(Recompute::layer)}, {"false", word_of(Recompute::none)}});
   table.add<&Recipe::activation_offloading>(
       "activation_offloading", "false",
-      "what layers of recompute=layer or all_but_attention keep waits in host memory for the "
-      "backward pass");
+      "with recompute=auto, layer or all_but_attention: activations that layers keep are moved to "
+      "host memory until the backward pass");
   table
       .add<&Recipe::offload_params>(
           "offload_params", "false",
@@ -248,11 +256,13 @@ void add_machine_keys(KeyTable& table) {
   table
       .add<&Recipe::offload_optimizer>(
           "offload_optimizer", OffloadOptimizer::none,
-          "optimizer state and gradients lie in pinned host memory; stream: weights are updated on "
-          "the device, as the state streams by; host: by the host's processor; auto: what makes "
-          "the shorter step")
+          "optimizer state and gradients lie in pinned host memory; stream: the device updates "
+          "weights, and the state is copied to it and back; host: the host's processor updates "
+          "them; auto: whichever makes the shorter step")
       .aliases({"offload_optimizer_device"})
-      .translations({{"cpu", "auto"}, {"true", "auto"}, {"false", "none"}})
+      .translations({{"cpu", word_of(OffloadOptimizer::automatic)},
+                     {"true", word_of(OffloadOptimizer::automatic)},
+                     {"false", word_of(OffloadOptimizer::none)}})
       .not_built({"nvme"},
                  "optimizer state on NVMe drives is not built; use offload_optimizer: "
                  "auto, which keeps it in host memory");
@@ -261,15 +271,15 @@ void add_machine_keys(KeyTable& table) {
       "tensors smaller than this stay on the device when weights or optimizer state do not");
   table.add_size<&Recipe::offload_window>(
       "offload_window", "0",
-      "a card's memory for copies of what lies in host memory; they begin as far ahead as it has "
-      "room for, and take more only where one operation needs more; 0: chosen by step time");
+      "memory of a card for copies of what lies in host memory: with more of it copies begin "
+      "earlier; one operation that needs more gets more; 0: chosen by step time");
   table
       .add_size<&Recipe::device_memory>("device_memory", "0",
                                         "budget on the device, such as 80GiB; 0: all there is")
       .verbs(kEverywhere);
   table.add_size<&Recipe::host_memory>("host_memory", "0", "budget in host memory; 0: all there is")
       .verbs(kEverywhere);
-  table.add<&Recipe::threads>("threads", "0", "0: one per core")
+  table.add<&Recipe::threads>("threads", "0", "threads of the processor; 0: one per core")
       .aliases({"num_threads"})
       .range({.least = 0, .most = kMaxThreads})
       .verbs(kEverywhere);
@@ -279,7 +289,7 @@ void add_machine_keys(KeyTable& table) {
       .computed("the hardware table");
   table
       .add<&Recipe::picture>("picture", "",
-                             "a file to write the plan to as an HTML page: memory over a step, "
+                             "write the plan to this file as an HTML page: memory over a step, "
                              "channels, layers, alternatives")
       .verbs(bit(Verb::plan));
 }
@@ -292,26 +302,23 @@ void add_output_keys(KeyTable& table) {
                                            "replace an existing run folder");
   table
       .add<&Recipe::resume_from_checkpoint>(
-          "resume_from_checkpoint", "none",
+          "resume_from_checkpoint", word_of(Resume::none),
           "none, auto (the newest complete checkpoint of output_dir), or a checkpoint folder")
       .aliases({"auto_resume_from_checkpoints"})
-      .translations({{"true", "auto"}, {"false", "none"}});
+      .translations({{"true", word_of(Resume::automatic)}, {"false", word_of(Resume::none)}});
   table
       .add<&Recipe::save_steps>("save_steps", "500",
-                                "a checkpoint every so many steps; 0: only at the end")
+                                "steps between checkpoints; 0: only at the end")
       .range({.least = 0, .most = kMaxCount});
   table
       .add<&Recipe::save_total_limit>("save_total_limit", "0",
                                       "checkpoints to keep, the newest; 0: all")
       .range({.least = 0, .most = kMaxCount});
-  table
-      .add<&Recipe::eval_steps>("eval_steps", "0",
-                                "evaluate every so many steps; 0: only at the end")
+  table.add<&Recipe::eval_steps>("eval_steps", "0", "steps between evaluations; 0: only at the end")
       .range({.least = 0, .most = kMaxCount});
   table
-      .add<&Recipe::logging_steps>(
-          "logging_steps", "1",
-          "a line in the log every so many steps; metrics.jsonl has every step")
+      .add<&Recipe::logging_steps>("logging_steps", "1",
+                                   "steps between lines of the log; metrics.jsonl has every step")
       .range({.least = 1, .most = kMaxCount});
 }
 

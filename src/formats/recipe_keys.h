@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -111,6 +112,9 @@ std::vector<std::string> add_config_files(WrittenByKey& given);
 
 // Takes the side words out of the written values, and adds the keys that they set.
 std::vector<Written> without_side_words(std::vector<Written> all);
+
+// true, yes and on, and false, no and off, in any case; empty for another text.
+std::optional<bool> parse_boolean(std::string_view text);
 
 // The written value as the key's type, checked against its range and choices. Throws UserError with
 // the location.

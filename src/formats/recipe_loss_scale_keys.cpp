@@ -8,23 +8,25 @@ void add_loss_scale_keys(KeyTable& table) {
   table
       .add<&Recipe::loss_scale>(
           "loss_scale", "0",
-          "with fp16, what losses are multiplied by before gradients are made; 0: it changes, from "
-          "2^initial_scale_power on")
+          "with fp16, the factor of losses before gradients are computed; 0: it follows overflows, "
+          "from 2^initial_scale_power on")
       .range({.least = 0, .most = kMaxFloat});
   table
       .add<&Recipe::initial_scale_power>("initial_scale_power", "16",
-                                         "power of two of the loss scale that training begins with")
+                                         "the first loss scale is 2 to this power")
       .range({.least = 0, .most = 64});
   table
       .add<&Recipe::loss_scale_window>(
           "loss_scale_window", "2000",
-          "steps with finite gradients in a row, after which the loss scale is doubled")
+          "the loss scale is doubled after this many steps in a row with finite gradients")
       .range({.least = 1, .most = 1 << 24});
   // Ten skipped steps in a row end a run.
   table
-      .add<&Recipe::hysteresis>("hysteresis", "1",
-                                "the loss scale is halved by this step whose gradients are not "
-                                "finite, and by each that follows")
+      .add<&Recipe::hysteresis>(
+          "hysteresis", "1",
+          "which step with gradients that are not finite is the first to halve "
+          "the loss scale, counted since it last grew; each later one does "
+          "too")
       .range({.least = 1, .most = 10});
   table
       .add<&Recipe::min_loss_scale>("min_loss_scale", "0",

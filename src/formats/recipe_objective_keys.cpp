@@ -22,28 +22,27 @@ void add_objective_keys(KeyTable& table) {
   table
       .add<&Recipe::objective>(
           "objective", Objective::next_token,
-          "what is learned: each token of an answer from those before it; by dpo or orpo which of "
-          "two answers is preferred (data with chosen and rejected); by kto whether an answer is "
-          "desirable (data with prompt, completion and label)")
+          "what is learned: next_token: each token of an answer from those before it; dpo, orpo: "
+          "which of two answers is preferred (data with chosen and rejected); kto: whether an "
+          "answer is desirable (data with prompt, completion and label)")
       .aliases({"stage", "rl"})
-      .translations({{"sft", "next_token"}})
+      .translations({{"sft", base::word_of(Objective::next_token)}})
       .not_built({"ipo", "simpo", "cpo", "bco", "grpo", "ppo", "rm", "pt"}, kObjectiveAdvice);
   table
       .add<&Recipe::beta>(
           "beta", "0.1",
-          "dpo and kto: how strongly the model is held to the one that it is "
-          "compared with; orpo: what the odds of the two answers count next to the loss of "
-          "the preferred one")
+          "dpo, kto: how strongly the model is held to the reference model; orpo: weight of the "
+          "odds ratio of the two answers next to the loss of the preferred one")
       .aliases({"dpo_beta", "pref_beta", "rl_beta"})
       .range({.least = 0, .most = kMaxFloat, .least_excluded = true});
   table
       .add<&Recipe::desirable_weight>("desirable_weight", "1",
-                                      "kto: what the loss of a desirable answer counts")
+                                      "kto: weight of the loss of desirable answers")
       .aliases({"kto_chosen_weight"})
       .range({.least = 0, .most = kMaxFloat});
   table
       .add<&Recipe::undesirable_weight>("undesirable_weight", "1",
-                                        "kto: what the loss of an undesirable answer counts")
+                                        "kto: weight of the loss of undesirable answers")
       .aliases({"kto_rejected_weight"})
       .range({.least = 0, .most = kMaxFloat});
   table
@@ -56,9 +55,9 @@ void add_objective_keys(KeyTable& table) {
                  kLossAdvice);
   table.add<&Recipe::precompute_ref_log_probs>(
       "precompute_ref_log_probs", "false",
-      "dpo and kto: log-probabilities of the model as it begins, made once before training and "
-      "kept "
-      "in output_dir; else those without the adapter are made in every step");
+      "dpo, kto: compute the log-probabilities of the reference model, which is the model before "
+      "training, once, and keep them in output_dir; false: in every step, by the model without "
+      "its adapter");
   table.recognise("truncation_mode", ValueType::choice)
       .choices({"keep_start"})
       .not_built({"keep_end"}, kEndAdvice);

@@ -36,7 +36,8 @@ const std::string& optim_help() {
     }
     all.resize(all.size() - 2);
     return fmt::format(
-        "{}. Other names are taken: {} (adamw_torch_8bit is torchao's, whose own state differs). "
+        "{}. Other names are accepted: {} (adamw_torch_8bit is torchao's, whose own state "
+        "differs). "
         "The plan covers the largest micro-batch, so nothing is paged",
         all, names);
   }();
@@ -71,28 +72,28 @@ void add_optimizer(KeyTable& table) {
 void add_muon_keys(KeyTable& table) {
   table
       .add<&Recipe::muon_momentum>("muon_momentum", "0.95",
-                                   "muon's: decay of the mean of a matrix's gradients")
+                                   "muon: decay of the mean of a matrix's gradients")
       .range(kBelowOne);
   table.add<&Recipe::nesterov>("nesterov", "true",
-                               "muon's: the step's gradient has a share in the update beyond that "
-                               "in the mean");
+                               "muon: Nesterov's form of the mean, in which the step's gradient "
+                               "counts more");
   table
       .add<&Recipe::ns_coefficients>(
           "ns_coefficients", "[3.4445, -4.775, 2.0315]",
-          "muon's: a, b and c of x = a x + (b p + c p p) x with p = x x^T, which makes an update "
-          "more orthogonal; neither a nor b is 0")
+          "muon: a, b and c of a Newton-Schulz step, x = a x + (b p + c p p) x with p = x x^T, "
+          "which makes an update more orthogonal; neither a nor b is 0")
       .range({.least = -kMaxCoefficient, .most = kMaxCoefficient});
-  table.add<&Recipe::ns_steps>("ns_steps", "5", "muon's: how often that is done, in bf16")
+  table.add<&Recipe::ns_steps>("ns_steps", "5", "muon: number of such steps, in bf16")
       .range({.least = 1, .most = 99});
   table
       .add<&Recipe::muon_epsilon>("muon_epsilon", "1e-07",
-                                  "muon's: the norm that an update is divided by is at least this")
+                                  "muon: lower limit of the norm that an update is divided by")
       .range({.least = kMinEpsilon, .most = kMaxFloat});
   table.add<&Recipe::adjust_lr_fn>(
       "adjust_lr_fn", AdjustLearningRate::original,
-      "muon's: by what the learning rate is multiplied for a matrix (m, n): original: the root of "
-      "max(1, m / n); match_rms_adamw: 0.2 times the root of max(m, n), with which AdamW's "
-      "learning rate serves both; spectral_unclamped: the root of m / n");
+      "muon: factor of the learning rate for a matrix of shape (m, n): original: sqrt(max(1, m / "
+      "n)); match_rms_adamw: 0.2 sqrt(max(m, n)), so that one learning rate suits matrices and "
+      "what AdamW updates; spectral_unclamped: sqrt(m / n)");
 }
 
 // What not every optimizer reads: optimizer_keys.h says which do, and with which defaults.
@@ -101,20 +102,20 @@ void add_keys_of_some(KeyTable& table) {
       .range(kBelowOne);
   table
       .add<&Recipe::adam_beta2>("adam_beta2", "0.999",
-                                "decay of the mean of their squares; with lion, whose default is "
-                                "0.99, of the mean that is kept")
+                                "decay of the mean of their squares; lion (default 0.99): of the "
+                                "mean that is kept")
       .range(kBelowOne);
   table
       .add<&Recipe::adam_epsilon>("adam_epsilon", "1e-08", "added to the denominator of the update")
       .range({.least = 0, .most = kMaxFloat});
   table
       .add<&Recipe::decay_rate>("decay_rate", "-0.8",
-                                "adafactor's: second moments decay by 1 - step^decay_rate")
+                                "adafactor: second moments decay by 1 - step^decay_rate")
       .range({.least = -kMaxFloat, .most = 0, .most_excluded = true});
   table
       .add<&Recipe::clip_threshold>("clip_threshold", "1",
-                                    "adafactor's: the root mean square of a tensor's update is at "
-                                    "most this, before the learning rate")
+                                    "adafactor: upper limit of the root mean square of a tensor's "
+                                    "update, before the learning rate")
       .range({.least = 0, .most = kMaxFloat, .least_excluded = true});
   constexpr std::string_view kGivenRate =
       "adafactor takes the learning rate that the recipe gives, as transformers' Trainer has it; "
@@ -131,20 +132,23 @@ void add_optimizer_keys(KeyTable& table) {
   table
       .add<&Recipe::optim_in_backward>(
           "optim_in_backward", "false",
-          "update each weight as soon as its gradient is there, so that about one gradient is in "
-          "memory; needs max_grad_norm 0 and gradient_accumulation_steps 1")
+          "update each weight as soon as its gradient is computed, so that about one gradient is "
+          "in "
+          "memory at a time; needs max_grad_norm=0 and gradient_accumulation_steps=1")
       .aliases({"optimizer_in_bwd"});
   table.add<&Recipe::gradient_dtype>(
       "gradient_dtype", GradientDtype::automatic,
-      "of gradients; auto: compute_dtype with adamw_bf16 and adamw_8bit, else fp32");
-  table.add<&Recipe::weight_decay>("weight_decay", "0", "decoupled, not on norms and biases")
+      "type of gradients; auto: compute_dtype with adamw_bf16 and adamw_8bit, else fp32");
+  table
+      .add<&Recipe::weight_decay>("weight_decay", "0",
+                                  "decoupled weight decay, not of norms and biases")
       .range({.least = 0, .most = kMaxFloat});
   add_keys_of_some(table);
   add_muon_keys(table);
   table
       .add<&Recipe::max_grad_norm>(
           "max_grad_norm", "1",
-          "gradients are clipped to this norm, over all of them; 0: not at all")
+          "gradients are clipped to this norm of all of them together; 0: no clipping")
       .range({.least = 0, .most = kMaxFloat});
 }
 

@@ -103,13 +103,6 @@ std::optional<int64_t> parse_whole(std::string_view text) {
   return static_cast<int64_t>(*value);
 }
 
-std::optional<bool> parse_boolean(std::string_view text) {
-  const std::string word = base::lower_case(text);
-  if (word == "true" || word == "yes" || word == "on") return true;
-  if (word == "false" || word == "no" || word == "off") return false;
-  return std::nullopt;
-}
-
 // The word of a choice or a boolean, in the form that the tables of the key use.
 std::string canonical_word(const RecipeKey& key, const Written& written) {
   std::string word = written.items.front();
@@ -222,6 +215,13 @@ Value parse_scalar(const RecipeKey& key, const Written& written) {
 std::string number_text(double value) { return fmt::format("{}", value); }
 
 }  // namespace
+
+std::optional<bool> parse_boolean(std::string_view text) {
+  const std::string word = base::lower_case(text);
+  if (word == "true" || word == "yes" || word == "on") return true;
+  if (word == "false" || word == "no" || word == "off") return false;
+  return std::nullopt;
+}
 
 std::vector<std::string_view> words_under(const RecipeKey& key, std::string_view name) {
   std::vector<std::string_view> words;

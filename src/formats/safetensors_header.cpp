@@ -94,10 +94,8 @@ class HeaderReader : public nlohmann::json_sax<json> {
       field_ = name;
       const int index = field_index(name);
       if (index < 0)
-        fail(
-            fmt::format("has the unknown key '{}' in tensor '{}'; expected dtype, shape and "
-                        "data_offsets",
-                        name, tensor_.name));
+        fail(fmt::format("has the unknown key '{}' in tensor '{}'; expected {}, {} and {}", name,
+                         tensor_.name, kDtype, kShape, kOffsets));
       if (std::exchange(seen_[static_cast<size_t>(index)], true))
         fail(fmt::format("gives '{}' twice in tensor '{}'", name, tensor_.name));
     }
@@ -105,13 +103,13 @@ class HeaderReader : public nlohmann::json_sax<json> {
   }
 
   bool start_array(std::size_t) override {
-    if (place_ != Place::tensor || field_ == "dtype") fail_value("a list");
+    if (place_ != Place::tensor || field_ == kDtype) fail_value("a list");
     numbers_.clear();
     return enter(Place::list);
   }
 
   bool end_array() override {
-    if (field_ == "shape") {
+    if (field_ == kShape) {
       tensor_.shape = numbers_;
     } else {
       if (numbers_.size() != 2)
@@ -135,7 +133,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
   bool string(string_t& value) override {
     if (place_ == Place::metadata) {
       header_.metadata[field_] = value;
-    } else if (place_ == Place::tensor && field_ == "dtype") {
+    } else if (place_ == Place::tensor && field_ == kDtype) {
       tensor_.stored_dtype = value;
     } else {
       fail_value("text");
@@ -168,10 +166,15 @@ class HeaderReader : public nlohmann::json_sax<json> {
  private:
   enum class Place : uint8_t { start, top, metadata, tensor, list, end };
 
+  // What a tensor has, each once.
+  static constexpr std::string_view kDtype = "dtype";
+  static constexpr std::string_view kShape = "shape";
+  static constexpr std::string_view kOffsets = "data_offsets";
+  static constexpr std::array kFields{kDtype, kShape, kOffsets};
+
   static int field_index(std::string_view name) {
-    if (name == "dtype") return 0;
-    if (name == "shape") return 1;
-    return name == "data_offsets" ? 2 : -1;
+    const auto found = std::find(kFields.begin(), kFields.end(), name);
+    return found == kFields.end() ? -1 : static_cast<int>(found - kFields.begin());
   }
 
   bool enter(Place place) {
@@ -180,7 +183,6 @@ class HeaderReader : public nlohmann::json_sax<json> {
   }
 
   void require_fields() const {
-    constexpr std::array<std::string_view, 3> kFields{"dtype", "shape", "data_offsets"};
     for (size_t i = 0; i < kFields.size(); ++i)
       if (!seen_[i]) fail(fmt::format("gives no '{}' for tensor '{}'", kFields[i], tensor_.name));
   }
@@ -191,7 +193,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
         fail(fmt::format("holds {} in __metadata__ at '{}'; expected text", found, field_));
       case Place::tensor:
         fail(fmt::format("holds {} for '{}' of tensor '{}'; expected {}", found, field_,
-                         tensor_.name, field_ == "dtype" ? "text" : "a list of sizes"));
+                         tensor_.name, field_ == kDtype ? "text" : "a list of sizes"));
       case Place::list:
         fail(fmt::format("holds {} in '{}' of tensor '{}'; expected sizes from 0 on", found, field_,
                          tensor_.name));

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 namespace snug::formats {
 namespace {
@@ -48,10 +49,8 @@ class Flattening {
 
 // YAML's words for a truth value count as one.
 std::string plain_word(std::string_view text) {
-  const std::string word = base::lower_case(text);
-  if (word == "yes" || word == "on") return "true";
-  if (word == "no" || word == "off") return "false";
-  return word;
+  if (const std::optional<bool> truth = parse_boolean(text)) return *truth ? "true" : "false";
+  return base::lower_case(text);
 }
 
 bool fits(std::string_view pattern, std::string_view path) {

@@ -17,7 +17,7 @@ struct Question {
   int line = 0;
 };
 
-// Reads recipe.data: records of the forms that have an answer (alpaca, prompt/completion, and
+// Reads recipe.data: records of the forms that have an answer (alpaca, prompt_completion, and
 // conversations, whose last text is the answer). `has_encoder`: prompts are an encoder's, and there
 // are no conversations. Throws UserError with file and line.
 std::vector<Question> read_questions(const formats::Recipe& recipe,

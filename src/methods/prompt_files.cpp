@@ -88,7 +88,8 @@ void refuse_prompts(const MethodOptions& options, const BaseModel& base) {
   if (base.has_encoder)
     base::throw_user_error(
         "method: is {}, which is not built for encoder-decoders; use method=lora",
-        options.prompt.adjusts_linears ? "adapter_v2" : "adapter");
+        base::word_of(options.prompt.adjusts_linears ? formats::Method::adapter_v2
+                                                     : formats::Method::adapter));
   if (options.prompt.adjusts_linears && base.has_experts)
     base::throw_user_error(
         "method: is adapter_v2, which gives every linear a bias and a scale, and the model is a "

@@ -5,7 +5,6 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "base/error.h"
@@ -45,11 +44,8 @@ class Mover {
       : update_(update), result_(micro), last_touch_(last_touch_of_owner(micro)) {
     for (size_t id = 0; id < micro.tensors.size(); ++id)
       by_name_.emplace(micro.tensors[id].name, static_cast<TensorId>(id));
-    for (const Operation& operation : update.operations) {
-      const auto* clip = std::get_if<ClipFactor>(&operation.attributes);
-      SNUG_CHECK(clip == nullptr || clip->max_norm == 0, "an update that clips cannot move");
+    for (const Operation& operation : update.operations)
       if (traits_of(operation).is_optimizer) move(operation);
-    }
   }
 
   Program moved() && {
@@ -89,10 +85,20 @@ class Mover {
                                                            : -1;
   }
 
+  // A gradient gets a factor of its own, which is that of a norm alone. What makes the shared one
+  // must do no more: clip to nothing, and undo no scale of the loss.
+  void check_factor(TensorId factor) const {
+    const auto maker = std::ranges::find_if(update_.operations, [&](const Operation& operation) {
+      return std::ranges::count(operation.writes, factor) > 0;
+    });
+    SNUG_CHECK(maker != update_.operations.end() && maker->attributes == Attributes(ClipFactor{}),
+               "an update that clips, or scales gradients, cannot move");
+  }
+
   void move(const Operation& optimizer) {
     Operation here = optimizer;
-    const TensorId shared_factor =
-        find_operand(here, kFactorOperand);  // here it has one of its own
+    const TensorId shared_factor = find_operand(here, kFactorOperand);
+    check_factor(shared_factor);
     for (TensorId& id : here.reads)
       if (id != shared_factor) id = find_or_add(update_.tensor(id));
     for (TensorId& id : here.updates) id = find_or_add(update_.tensor(id));

@@ -22,8 +22,8 @@
 
 namespace snug::passes {
 
-// `micro` accumulates over nothing and `update` clips to nothing: a bug otherwise. What is left of
-// the update replaces `update`.
+// `micro` accumulates over nothing, and the factor of `update` clips to nothing: a bug otherwise.
+// What is left of the update replaces `update`.
 program::Program update_in_backward(const program::Program& micro, program::Program& update);
 
 }  // namespace snug::passes

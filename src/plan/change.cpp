@@ -18,7 +18,7 @@ formats::Recipe with_overrides(formats::Recipe recipe, const Overrides& override
   for (const auto& [name, value] : overrides) {
     const formats::RecipeKey* key = formats::find_recipe_key(name);
     SNUG_CHECK(key != nullptr && key->field.set != nullptr, "no key {}", name);
-    const base::Location where{"command line", 0, 0};
+    const base::Location where{std::string(formats::kCommandLine), 0, 0};
     key->field.set(recipe, formats::parse_value(*key, {name, {value}, false, where}));
     recipe.given.insert_or_assign(std::string(key->name), where);
   }

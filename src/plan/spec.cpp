@@ -80,7 +80,9 @@ methods::UpdateOptions update_options(const Recipe& recipe, DType compute,
     recipe.fail("optim",
                 fmt::format("{} keeps weights in bf16, so it needs compute_dtype=bf16; "
                             "with {} use optim=adamw",
-                            base::word_of(recipe.optim), compute == DType::f16 ? "fp16" : "fp32"));
+                            base::word_of(recipe.optim),
+                            base::word_of(compute == DType::f16 ? formats::ComputeDtype::fp16
+                                                                : formats::ComputeDtype::fp32)));
   const bool is_narrow = optimizer.narrow_gradients && compute == DType::bf16;
   options.gradient = is_narrow ? DType::bf16 : DType::f32;
   if (recipe.gradient_dtype == formats::GradientDtype::fp32) options.gradient = DType::f32;
@@ -285,28 +287,7 @@ methods::BaseModel base_model(const models::ModelConfig& model,
 }
 
 std::optional<text::RecordForm> record_form(formats::DataFormat format) {
-  using formats::DataFormat;
-  switch (format) {
-    case DataFormat::automatic:
-      return std::nullopt;
-    case DataFormat::alpaca:
-      return text::RecordForm::alpaca;
-    case DataFormat::messages:
-      return text::RecordForm::messages;
-    case DataFormat::sharegpt:
-      return text::RecordForm::sharegpt;
-    case DataFormat::prompt_completion:
-      return text::RecordForm::prompt_completion;
-    case DataFormat::preference:
-      return text::RecordForm::preference;
-    case DataFormat::unpaired:
-      return text::RecordForm::unpaired;
-    case DataFormat::text:
-      return text::RecordForm::text;
-    case DataFormat::tokens:
-      return text::RecordForm::tokens;
-  }
-  return std::nullopt;
+  return base::from_word<text::RecordForm>(base::word_of(format));
 }
 
 Recipe resolve(Recipe recipe, const models::ModelConfig& model) {

@@ -67,7 +67,7 @@ void refuse_loss_scale_keys(const Recipe& recipe) {
   for (const char* key :
        {"loss_scale", "initial_scale_power", "loss_scale_window", "hysteresis", "min_loss_scale"}) {
     const auto found = recipe.given.find(key);
-    if (found != recipe.given.end() && found->second.file == "command line" &&
+    if (found != recipe.given.end() && found->second.file == formats::kCommandLine &&
         !has_default(recipe, key))
       recipe.fail(key, "scales losses, which is for compute_dtype=fp16; leave it out");
   }

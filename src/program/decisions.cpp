@@ -2,52 +2,39 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <optional>
 #include <type_traits>
 #include <utility>
 #include <variant>
 
-#include "base/error.h"
 #include "base/words.h"
-#include "program/kind.h"
 
 namespace snug::program {
 namespace {
 
 template <typename Struct>
-std::optional<int64_t> value_of(const Struct& attributes, std::string_view name) {
-  std::optional<int64_t> value;
-  const auto look = [&](const auto& field) {
-    using Value = std::decay_t<decltype(attributes.*field.member)>;
-    if constexpr (std::is_integral_v<Value> || std::is_enum_v<Value>)
-      if (field.name == name) value = static_cast<int64_t>(attributes.*field.member);
-  };
-  std::apply([&](const auto&... fields) { (look(fields), ...); }, Struct::kFields);
-  return value;
+std::vector<std::pair<std::string_view, int64_t>> decisions_among(const Struct& attributes) {
+  std::vector<std::pair<std::string_view, int64_t>> decisions;
+  for_each_decision<Struct>([&](const auto& decision) {
+    decisions.emplace_back(decision.name, static_cast<int64_t>(attributes.*decision.member));
+  });
+  return decisions;
 }
 
 template <typename Struct>
 std::string text_of(std::string_view name, int64_t value) {
   std::string text = fmt::format("{}", value);
-  const auto look = [&](const auto& field) {
-    using Value = std::decay_t<decltype(std::declval<Struct>().*field.member)>;
+  for_each_decision<Struct>([&](const auto& decision) {
+    using Value = std::decay_t<decltype(std::declval<Struct>().*decision.member)>;
     if constexpr (std::is_enum_v<Value>)
-      if (field.name == name) text = base::word_of(static_cast<Value>(value));
-  };
-  std::apply([&](const auto&... fields) { (look(fields), ...); }, Struct::kFields);
+      if (decision.name == name) text = base::word_of(static_cast<Value>(value));
+  });
   return text;
 }
 
 template <typename Struct>
 void clear_decisions(Struct& attributes) {
-  if constexpr (requires { Struct::kTraits; }) {
-    const auto clear = [&](const auto& field) {
-      if (std::ranges::count(Struct::kTraits.decisions, field.name) > 0)
-        attributes.*field.member = Struct{}.*field.member;
-    };
-    std::apply([&](const auto&... fields) { (clear(fields), ...); }, Struct::kFields);
-  }
+  for_each_decision<Struct>(
+      [&](const auto& decision) { attributes.*decision.member = Struct{}.*decision.member; });
 }
 
 bool is_way_of_timed(int64_t way) {
@@ -58,28 +45,20 @@ bool is_way_of_timed(int64_t way) {
 template <typename Struct>
 bool is_timed(std::string_view name, int64_t value) {
   bool timed = false;
-  const auto look = [&](const auto& field) {
-    using Value = std::decay_t<decltype(std::declval<Struct>().*field.member)>;
+  for_each_decision<Struct>([&](const auto& decision) {
+    using Value = std::decay_t<decltype(std::declval<Struct>().*decision.member)>;
     if constexpr (std::is_same_v<Value, ProductAlgorithm>)
-      timed =
-          timed || (field.name == name && value == static_cast<int64_t>(ProductAlgorithm::timed));
-  };
-  std::apply([&](const auto&... fields) { (look(fields), ...); }, Struct::kFields);
+      timed = timed ||
+              (decision.name == name && value == static_cast<int64_t>(ProductAlgorithm::timed));
+  });
   return timed;
 }
 
 }  // namespace
 
 std::vector<std::pair<std::string_view, int64_t>> decisions_of(const Operation& operation) {
-  std::vector<std::pair<std::string_view, int64_t>> decisions;
-  for (const std::string_view name : traits_of(operation).decisions) {
-    if (name.empty()) continue;
-    const std::optional<int64_t> value = std::visit(
-        [&](const auto& attributes) { return value_of(attributes, name); }, operation.attributes);
-    SNUG_CHECK(value.has_value(), "{} has no attribute {}", name_of(operation.kind()), name);
-    decisions.emplace_back(name, *value);
-  }
-  return decisions;
+  return std::visit([](const auto& attributes) { return decisions_among(attributes); },
+                    operation.attributes);
 }
 
 Attributes undecided(const Attributes& attributes) {

@@ -11,7 +11,7 @@
 
 namespace snug::program {
 
-// Name and value of each attribute that the kind's traits call a decision, in their order.
+// Name and value of each attribute that the kind lists as a decision, in the order of its list.
 std::vector<std::pair<std::string_view, int64_t>> decisions_of(const Operation& operation);
 
 // The attributes without what was decided, as they are before a target is asked.

@@ -226,7 +226,7 @@ std::optional<RecordForm> form_of(const FieldCollector& found, std::optional<Rec
   const auto has = [&](const char* key) {
     return std::find(found.keys.begin(), found.keys.end(), key) != found.keys.end();
   };
-  return form_of(has, wanted);
+  return text::form_of(has, wanted);
 }
 
 TokenFail fail_of(const RawRecord& raw, const std::string& path) {

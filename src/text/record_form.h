@@ -3,7 +3,7 @@
 //   messages          messages: [{role, content}, ...], and where present tools, a list (or its
 //                     JSON as text), and chat_template_kwargs, variables for the chat template
 //   sharegpt          conversations: [{from, value}, ...]
-//   prompt/completion prompt, completion (or response); or input and target
+//   prompt_completion prompt, completion (or response); or input and target
 //   preference        prompt, chosen, rejected: three strings, or three lists of messages; without
 //                     prompt it is what chosen and rejected begin with alike
 //   unpaired          prompt, completion (or response): two strings, or two lists of messages; and
@@ -22,6 +22,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/record_forms.h"
 #include "base/words.h"
 #include "text/conversation.h"
 #include "text/record_reader.h"
@@ -29,27 +30,8 @@
 
 namespace snug::text {
 
-enum class RecordForm {
-  alpaca,
-  messages,
-  sharegpt,
-  prompt_completion,
-  preference,
-  unpaired,
-  text,
-  tokens
-};
+using base::RecordForm;
 
-constexpr auto words_of(RecordForm /*type*/) {
-  return base::words<RecordForm>({{RecordForm::alpaca, "alpaca"},
-                                  {RecordForm::messages, "messages"},
-                                  {RecordForm::sharegpt, "sharegpt"},
-                                  {RecordForm::prompt_completion, "prompt/completion"},
-                                  {RecordForm::preference, "preference"},
-                                  {RecordForm::unpaired, "unpaired"},
-                                  {RecordForm::text, "text"},
-                                  {RecordForm::tokens, "tokens"}});
-}
 constexpr std::string_view name_of(RecordForm form) { return base::word_of(form); }
 
 // A record, parsed: which fields are filled depends on the form.

@@ -138,7 +138,7 @@ TrainerState restore(RunFolder& folder, const formats::Recipe& recipe,
     try {
       return runtime::restore_checkpoint(*folder.checkpoint, config, executor);
     } catch (const base::DamagedFile& damage) {
-      const auto older = recipe.resume_from_checkpoint == "auto"
+      const auto older = recipe.resume() == formats::Resume::automatic
                              ? newest_before(folder.path, folder.step)
                              : std::nullopt;
       if (!older) throw;

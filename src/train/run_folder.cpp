@@ -27,16 +27,18 @@ namespace {
 namespace fs = std::filesystem;
 
 std::optional<fs::path> checkpoint_of(const formats::Recipe& recipe) {
-  if (recipe.resume_from_checkpoint == "none") return std::nullopt;
-  if (recipe.resume_from_checkpoint == "auto") {
+  if (recipe.resume() == formats::Resume::none) return std::nullopt;
+  if (recipe.resume() == formats::Resume::automatic) {
     for (const std::string& reason : runtime::list_checkpoints(recipe.output_dir).ignored)
       base::say("passed over: {}", reason);
     return runtime::find_latest_checkpoint(recipe.output_dir);
   }
   if (!fs::is_directory(recipe.resume_from_checkpoint))
-    recipe.fail("resume_from_checkpoint", fmt::format("\"{}\" is no folder; give a checkpoint-N "
-                                                      "folder, auto or none",
-                                                      recipe.resume_from_checkpoint));
+    recipe.fail(
+        "resume_from_checkpoint",
+        fmt::format("\"{}\" is no folder; give a checkpoint-N folder, {} or {}",
+                    recipe.resume_from_checkpoint, base::word_of(formats::Resume::automatic),
+                    base::word_of(formats::Resume::none)));
   return recipe.resume_from_checkpoint;
 }
 
@@ -77,7 +79,7 @@ void check_free(const RunFolder& folder, const formats::Recipe& recipe) {
   if (!fs::is_directory(folder.path))
     base::throw_user_error("output_dir {} is a file; give a folder", recipe.output_dir);
   if (fs::is_empty(folder.path) || folder.goes_on || recipe.overwrite_output_dir) return;
-  if (recipe.resume_from_checkpoint == "none")
+  if (recipe.resume() == formats::Resume::none)
     base::throw_user_error(
         "output_dir {} exists and is not empty; choose another, continue its run with "
         "resume_from_checkpoint=auto, or replace it with overwrite_output_dir=true",

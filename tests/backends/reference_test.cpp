@@ -2,7 +2,9 @@
 // that the oracle of all others has one too.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <utility>
 
 #include "backends/reference/reference_backend.h"
@@ -225,6 +227,21 @@ TEST_F(Reference, with_float_type_leaves_integers_and_workspaces_alone) {
   EXPECT_EQ(converted.tensors[0].dtype, DType::f64);
   EXPECT_EQ(converted.tensors[1].dtype, DType::i32);
   EXPECT_EQ(converted.tensors[2].dtype, DType::f32);
+}
+
+// A view of columns reaches from its first byte to its last, past as many bytes as it has.
+TEST_F(Reference, buffers_overlap_with_the_gaps_of_views) {
+  std::array<float, 24> memory{};
+  auto* const data = reinterpret_cast<std::byte*>(memory.data());
+  const Buffer columns{data, DType::f32, Shape{4, 2}, {6, 1}};  // of (4, 6)
+  const Buffer last_row{data + 18 * sizeof(float), DType::f32, Shape{2}, {1}};
+  const Buffer after{data + 20 * sizeof(float), DType::f32, Shape{4}, {1}};
+  EXPECT_EQ(columns.bytes(), 8 * 4);
+  EXPECT_EQ(columns.spanned_bytes(), 20 * 4);
+  EXPECT_TRUE(overlap(columns, last_row));
+  EXPECT_TRUE(overlap(last_row, columns));
+  EXPECT_FALSE(overlap(columns, after));
+  EXPECT_FALSE(overlap(after, columns));
 }
 
 TEST_F(Reference, unknown_backend_is_an_error_that_names_the_others) {

@@ -1,6 +1,7 @@
 // The passes that rewrite a program, each on the smallest program that shows it.
 #include <gtest/gtest.h>
 
+#include "../base/captured_stream.h"
 #include "passes/differentiate.h"
 #include "passes/lower.h"
 #include "passes/recompute.h"
@@ -369,6 +370,21 @@ tensor gradient_norm.a (1) f32 scalar step
 tensor gradient_norm.b (1) f32 scalar step
 gradient_norm (1) f32 scalar step = global_norm(gradients=gradient_norm.a, gradients=gradient_norm.b) update
 )");
+}
+
+// A factor of its own clips to nothing and undoes no scale of the loss.
+TEST(UpdateInBackward, RefusesAFactorThatDoesMore) {
+  const Program micro = differentiated({"a", "b"});
+  const std::string_view made = "clip_factor = clip_factor(gradient_norm)";
+  for (const std::string_view other :
+       {"clip_factor = clip_factor(gradient_norm) {max_norm 1}",
+        "norm (1) f32 scalar step, clip_factor = scaled_clip_factor(gradient_norm) "
+        "updates (learning_rate, step)"}) {
+    std::string text(kUpdate);
+    text.replace(text.find(made), made.size(), other);
+    Program update = parse(text);
+    EXPECT_TRUE(testing::dies([&] { update_in_backward(micro, update); }, "cannot move")) << other;
+  }
 }
 
 }  // namespace

@@ -280,7 +280,8 @@ void expect_other_products(const program::Operation& operation, const program::O
   const auto& loss = std::get<LinearCrossEntropyTrain>(operation.attributes);
   const auto own = backend.CpuBackend::decide(view);
   EXPECT_NE(loss.logits_algorithm, std::get<LinearCrossEntropyTrain>(own).logits_algorithm);
-  const auto ran = std::ranges::find(trace.decisions, "logits_algorithm",
+  constexpr auto kName = program::decision_name<&LinearCrossEntropyTrain::logits_algorithm>();
+  const auto ran = std::ranges::find(trace.decisions, kName,
                                      [](const auto& decision) { return decision.first; });
   ASSERT_NE(ran, trace.decisions.end());
   EXPECT_EQ(ran->second, static_cast<int64_t>(loss.logits_algorithm));

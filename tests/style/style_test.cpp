@@ -153,7 +153,8 @@ const std::map<std::string, std::set<std::string>> kMayName{
     {"backends/cuda/grouped_matmul.cpp", {"GroupedMatmulGrad"}},
     {"backends/cuda/needs/attention.cpp", {"Attention", "AttentionGrad"}},
     {"backends/cuda/needs/attention.h", {"AttentionGrad"}},
-    {"backends/cuda/needs/few_rows.cpp", {"Matmul", "MatmulNf4", "RmsNorm", "Rope", "SiluMul"}},
+    {"backends/cuda/needs/few_rows.cpp",
+     {"CacheWrite", "Matmul", "MatmulNf4", "RmsNorm", "Rope", "SiluMul"}},
     {"backends/cuda/needs/linear_cross_entropy.h", {"LinearCrossEntropyTrain"}},
     {"backends/cuda/needs/norms.cpp", {"LayerNormGrad", "RmsNormGrad"}},
     {"backends/cuda/rope.cpp", {"CacheWrite", "Rope"}},
@@ -167,7 +168,9 @@ const std::map<std::string, std::set<std::string>> kMayName{
     {"passes/update_in_backward.cpp", {"ClipFactor"}}};
 
 // What holds for every kind asks for traits (program/kinds/traits.h), or takes any kind as a
-// template does. text/jinja has an enumeration Kind of its own.
+// template does. A kind is asked for by its type, by its value of the enumeration, or by attributes
+// that stand for it: is(operation, Rope{}), attributes == Attributes(Rope{}). To make an operation
+// of a kind asks for none. text/jinja has an enumeration Kind of its own.
 TEST(Style, GeneralCodeNamesNoKind) {
   const KindNames kinds = kind_names();
   const std::regex names_a_kind(
@@ -187,16 +190,30 @@ TEST(Style, GeneralCodeNamesNoKind) {
   // So many alternatives are slow to try on every line.
   const std::regex may_name(
       "(get_if|holds_alternative|get|is_same_v)<|Kind::|^ *using .*=|starts_with");
+  const std::regex asks_by_value(
+      "(^|[^A-Za-z_])(is|are|has|have|holds|same|any|all|none|count|find)(_[a-z_]*)?"
+      "(<[^<>;]*>)?\\(([^;()]|\\([^;()]*\\))*?\\b(" +
+      kinds.structs +
+      ")\\{|"
+      "[=!]= (program::)?(Attributes[({])?(program::)?(" +
+      kinds.structs +
+      ")\\{|"
+      "\\b(" +
+      kinds.structs + ")\\{[^}]*\\}\\)?\\.index\\(\\)");
+  constexpr std::array<size_t, 3> kValueGroups{6, 10, 11};
+  const std::regex may_have_value("[A-Za-z0-9]\\{");
   std::map<std::string, std::set<std::string>> named;
   for (const fs::path& path : sources("src")) {
     const std::string file = fs::relative(path, kRoot / "src").string();
     if (file.starts_with("program/kinds/") || file.starts_with("text/")) continue;
-    for (const std::string& line : lines_of(path)) {
-      if (!std::regex_search(line, may_name)) continue;
-      for (std::sregex_iterator match(line.begin(), line.end(), names_a_kind), end; match != end;
-           ++match)
-        for (const size_t group : kGroups)
+    const auto look = [&](const std::string& line, const std::regex& regex, const auto& groups) {
+      for (std::sregex_iterator match(line.begin(), line.end(), regex), end; match != end; ++match)
+        for (const size_t group : groups)
           if ((*match)[group].matched) named[file].insert((*match)[group].str());
+    };
+    for (const std::string& line : lines_of(path)) {
+      if (std::regex_search(line, may_name)) look(line, names_a_kind, kGroups);
+      if (std::regex_search(line, may_have_value)) look(line, asks_by_value, kValueGroups);
     }
   }
   for (const auto& [file, found] : named) {

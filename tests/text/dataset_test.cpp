@@ -100,7 +100,7 @@ TEST_F(DatasetFile, AlpacaLearnsTheAnswerAndItsEnd) {
 
 TEST_F(DatasetFile, ATokenAcrossTheBorderBelongsToTheAnswer) {
   const Dataset data = load("p.jsonl", R"({"prompt": "Qx", "completion": "yz"})");
-  EXPECT_EQ(data.audit.form, "prompt/completion");
+  EXPECT_EQ(data.audit.form, "prompt_completion");
   EXPECT_EQ(ids_of(data.documents, 0), (Ids{kBos, 'Q', 256, 'z', kEos}));
   EXPECT_EQ(targets_of(tokenizer_, data.documents, 0), "xyz</s>");
   EXPECT_EQ(data.documents.targets(0), 3);
@@ -308,7 +308,7 @@ TEST_F(DatasetFile, NamesTheLineOfABrokenRecord) {
   expect_error(good + "{\"prompt\": \"a\", \"completion\": \" \\n\"}\n",
                "data.jsonl:2: record 2: the answer ('completion') is empty");
   expect_error(good + "{\"text\": \"a\"}\n",
-               "record 2 is of the form text, but the records before it are prompt/completion");
+               "record 2 is of the form text, but the records before it are prompt_completion");
   expect_error(good + "{\"prompt\": \"\xFF\"}\n", "data.jsonl:2: the text is not valid UTF-8");
   expect_error("{\"instruction\": \"a\", \"input\": 1, \"output\": \"b\"}",
                "expected the field 'input' to be a string");
@@ -370,7 +370,7 @@ TEST(SharedData, EveryInstructionFileLoads) {
   chosen.chat_template = "plain";
   const std::vector<std::pair<std::string, std::string>> files = {
       {"alpaca_5000.json", "alpaca"},
-      {"dolly_hhrlhf_train_small.jsonl", "prompt/completion"},
+      {"dolly_hhrlhf_train_small.jsonl", "prompt_completion"},
       {"openai_toy_chat_first4.jsonl", "messages"},
       {"litgpt/alpaca.json", "alpaca"},
       {"litgpt/dolly.json", "alpaca"},

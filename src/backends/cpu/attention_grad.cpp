@@ -138,12 +138,11 @@ int64_t workspace_bytes(const AttentionGrad& grad, const program::OperationView&
 }
 
 void note_decisions(const AttentionGrad& grad, const Invocation& invocation) {
-  invocation.note_decision("by_library", 0);
-  invocation.note_decision("tensor_cores", 0);
-  invocation.note_decision("few_queries", grad.few_queries);
-  invocation.note_decision("few_keys", grad.few_keys);
-  for (const char* decision : {"dense_q", "dense_k", "dense_v", "dense_gradients"})
-    invocation.note_decision(decision, 0);
+  using Grad = AttentionGrad;
+  invocation.note_decision<&Grad::by_library, &Grad::tensor_cores, &Grad::dense_q, &Grad::dense_k,
+                           &Grad::dense_v, &Grad::dense_gradients>(false);
+  invocation.note_decision<&Grad::few_queries>(grad.few_queries);
+  invocation.note_decision<&Grad::few_keys>(grad.few_keys);
 }
 
 void run(const AttentionGrad& grad, const Invocation& invocation, CpuContext& context) {

@@ -15,7 +15,9 @@ class CpuBackend : public Backend {
  public:
   explicit CpuBackend(const BackendOptions& options);
 
-  std::string name() const override { return "cpu"; }
+  std::string name() const override {
+    return std::string(base::word_of(formats::BackendName::cpu));
+  }
   std::string library_versions() const override;
   int64_t capacity_bytes(program::Space space) const override;
   int64_t alignment_bytes() const override { return 64; }

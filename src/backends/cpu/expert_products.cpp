@@ -34,13 +34,6 @@ ExpertProducts decide_products(MatmulSpec spec, int64_t MatmulSpec::*dimension, 
   return {spec.*dimension, best == ProductAlgorithm::wide ? any : best, any};
 }
 
-void RanProducts::note(const ExpertProducts& decided, int64_t block_rows,
-                       const Invocation& invocation) const {
-  invocation.note_decision("block_rows", block_rows);
-  invocation.note_decision("algorithm", algorithm_.value_or(decided.algorithm));
-  invocation.note_decision("rest_algorithm", rest_algorithm_.value_or(decided.rest_algorithm));
-}
-
 ExpertPieces::ExpertPieces(const ExpertProducts& decided, const MatmulSpec& spec,
                            int64_t MatmulSpec::*dimension, const CpuContext& context)
     : spec_(spec), dimension_(dimension), is_wide_(decided.algorithm == ProductAlgorithm::wide) {

@@ -37,7 +37,14 @@ class RanProducts {
   void add(bool is_rest, ProductAlgorithm algorithm) {
     (is_rest ? rest_algorithm_ : algorithm_) = algorithm;
   }
-  void note(const ExpertProducts& decided, int64_t block_rows, const Invocation& invocation) const;
+  // Of a grouped product of kind `Struct`.
+  template <typename Struct>
+  void note(const ExpertProducts& decided, int64_t block_rows, const Invocation& invocation) const {
+    invocation.note_decision<&Struct::block_rows>(block_rows);
+    invocation.note_decision<&Struct::algorithm>(algorithm_.value_or(decided.algorithm));
+    invocation.note_decision<&Struct::rest_algorithm>(
+        rest_algorithm_.value_or(decided.rest_algorithm));
+  }
 
  private:
   std::optional<ProductAlgorithm> algorithm_;

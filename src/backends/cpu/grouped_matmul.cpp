@@ -91,7 +91,7 @@ void run(const GroupedMatmul& grouped, const Invocation& invocation, CpuContext&
     pieces.multiply(bounds[2 * expert], bounds[2 * expert + 1], operands_of,
                     invocation.workspace.data, context, ran);
   }
-  ran.note(products_of(grouped), pieces.block_rows(), invocation);
+  ran.note<GroupedMatmul>(products_of(grouped), pieces.block_rows(), invocation);
 }
 
 bool supports(const GroupedMatmul&, const program::OperationView& view, const CpuContext& context) {
@@ -269,8 +269,10 @@ void run(const GroupedMatmulGrad& grad, const Invocation& invocation, CpuContext
     if (begin == end && grad.accumulate) continue;
     (run.prepared.in_place() ? add_in_place : add_in_sums)(run, expert, begin, end, ran);
   }
-  invocation.note_decision("sum_rows", run.prepared.in_place() ? 0 : run.prepared.block());
-  ran.note(products_of(grad), run.prepared.pieces(run.prepared.block()).block_rows(), invocation);
+  invocation.note_decision<&GroupedMatmulGrad::sum_rows>(
+      run.prepared.in_place() ? 0 : run.prepared.block());
+  ran.note<GroupedMatmulGrad>(products_of(grad),
+                              run.prepared.pieces(run.prepared.block()).block_rows(), invocation);
 }
 
 bool supports(const GroupedMatmulGrad&, const program::OperationView& view,

@@ -40,9 +40,6 @@ class LossRun {
 
   void run() {
     const int64_t trained = list_trained_rows(shape_, targets_, losses_, dhidden_, row_numbers_);
-    invocation_.note_decision("chunk_rows", plan_.largest_rows());
-    invocation_.note_decision("algorithm", program::LossAlgorithm::halved_chunks);
-    invocation_.note_decision("block_columns", plan_.block_columns());
     // Without a trained row no product runs.
     if (trained == 0) ran_ = {shape_.whole, shape_.rest};
     invocation_.note_extent({.rows = static_cast<double>(trained)});
@@ -56,7 +53,9 @@ class LossRun {
     }
     if (first && operands_.dweight != nullptr) clear_dweight();
     vectors_.write_gradients();
-    note_algorithms(shape_.train, ran_.whole, ran_.rest, invocation_);
+    note_loss(shape_.train,
+              {program::LossAlgorithm::halved_chunks, plan_.largest_rows(), plan_.block_columns()},
+              ran_.whole, ran_.rest, invocation_);
     sum_losses(losses_, shape_.tokens, factors_, operands_.loss);
   }
 

@@ -126,13 +126,13 @@ void add_rounded(const float* sums, const RoundingStream& stream, const MatmulSp
 // What one product was computed by, in blocks of rows or whole.
 void note(const Invocation& invocation, const RanProduct& whole, int64_t block_rows = 0,
           const RanProduct& rest = {}) {
-  invocation.note_decision("products", 1);
-  invocation.note_decision("algorithm", whole.algorithm);
-  invocation.note_decision("low_algorithm", ProductAlgorithm::loops);
-  invocation.note_decision("block_rows", block_rows);
-  invocation.note_decision("rest_algorithm", rest.algorithm);
-  invocation.note_decision("sum_step", whole.step);
-  invocation.note_decision("rest_sum_step", rest.step);
+  invocation.note_decision<&Matmul::products>(1);
+  invocation.note_decision<&Matmul::algorithm>(whole.algorithm);
+  invocation.note_decision<&Matmul::low_algorithm>(ProductAlgorithm::loops);
+  invocation.note_decision<&Matmul::block_rows>(block_rows);
+  invocation.note_decision<&Matmul::rest_algorithm>(rest.algorithm);
+  invocation.note_decision<&Matmul::sum_step>(whole.step);
+  invocation.note_decision<&Matmul::rest_sum_step>(rest.step);
 }
 
 void run_stochastic(const Matmul& matmul, const PreparedMatmul& prepared,

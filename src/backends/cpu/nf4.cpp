@@ -119,7 +119,7 @@ void multiply_in_parts(const Product& product, int64_t outputs, int64_t outputs_
 
 void multiply_few_rows(const program::MatmulNf4& matmul, const Invocation& invocation,
                        const CpuContext& context) {
-  invocation.note_decision("algorithm", program::ProductAlgorithm::few_rows);
+  invocation.note_decision<&program::MatmulNf4::algorithm>(program::ProductAlgorithm::few_rows);
   const Nf4Kernels& kernels = *context.kernels.nf4;
   const Rows x = rows_of(invocation[program::MatmulNf4::kX]);
   const Rows y = rows_of(invocation[program::MatmulNf4::kY]);
@@ -141,7 +141,7 @@ void multiply_few_rows(const program::MatmulNf4& matmul, const Invocation& invoc
 
 void multiply_on_tiles(const program::MatmulNf4& matmul, const Invocation& invocation,
                        const CpuContext& context) {
-  invocation.note_decision("algorithm", program::ProductAlgorithm::thin);
+  invocation.note_decision<&program::MatmulNf4::algorithm>(program::ProductAlgorithm::thin);
   const Nf4TileKernels& kernels = *context.kernels.nf4_tiles;
   const Rows x = rows_of(invocation[program::MatmulNf4::kX]);
   const Rows y = rows_of(invocation[program::MatmulNf4::kY]);

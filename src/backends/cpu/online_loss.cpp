@@ -52,10 +52,8 @@ class OnlineRun {
 
   void run() {
     const int64_t trained = list_trained_rows(shape_, targets_, losses_, dhidden_, row_numbers_);
-    invocation_.note_decision("chunk_rows", plan_.chunk_rows);
-    invocation_.note_decision("algorithm", program::LossAlgorithm::online);
-    invocation_.note_decision("block_columns", plan_.block_entries);
-    note_algorithms(shape_.train, with_online_algorithms(shape_).whole, {}, invocation_);
+    note_loss(shape_.train, {program::LossAlgorithm::online, plan_.chunk_rows, plan_.block_entries},
+              with_online_algorithms(shape_).whole, {}, invocation_);
     invocation_.note_extent({.rows = static_cast<double>(trained)});
     for (int64_t row = 0; row < trained; row += plan_.chunk_rows) {
       const int64_t rows = std::min(plan_.chunk_rows, trained - row);

@@ -142,10 +142,10 @@ DeviceRows sinks_of(const Attention& attention, const Invocation& invocation) {
 
 // Which own kernel was queued: in so many splits (0: it is none that splits), on the tensor cores.
 void note_own(const Invocation& invocation, int64_t splits, bool on_tensor_cores) {
-  invocation.note_decision("by_library", 0);
-  invocation.note_decision("splits", splits);
-  invocation.note_decision("tensor_cores", on_tensor_cores ? 1 : 0);
-  invocation.note_decision("few_queries", 0);
+  invocation.note_decision<&Attention::by_library>(false);
+  invocation.note_decision<&Attention::splits>(splits);
+  invocation.note_decision<&Attention::tensor_cores>(on_tensor_cores);
+  invocation.note_decision<&Attention::few_queries>(0);
 }
 
 // Decoding: queues the attention of `segments` in as many parts as it was decided
@@ -227,10 +227,10 @@ void run(const AttentionGrad& attributes, const Invocation& invocation, CudaCont
   const Matrix q = matrix_of(invocation[AttentionGrad::kQ]);
   const Matrix k = matrix_of(invocation[AttentionGrad::kK]);
   RangesRun ranges = ranges_run(attributes, invocation, q.rows, k.rows);
-  invocation.note_decision("by_library", 0);
-  for (const char* decision :
-       {"few_queries", "few_keys", "dense_q", "dense_k", "dense_v", "dense_gradients"})
-    invocation.note_decision(decision, 0);
+  invocation.note_decision<&AttentionGrad::few_queries, &AttentionGrad::few_keys>(0);
+  invocation
+      .note_decision<&AttentionGrad::by_library, &AttentionGrad::dense_q, &AttentionGrad::dense_k,
+                     &AttentionGrad::dense_v, &AttentionGrad::dense_gradients>(false);
   auto* delta = reinterpret_cast<float*>(ranges.queries + k.rows);
   auto* of_bias = reinterpret_cast<std::byte*>(delta + q.rows * attributes.heads);
   begin_biases(attributes, invocation, of_bias, ranges, context);
@@ -253,10 +253,10 @@ void run(const AttentionGrad& attributes, const Invocation& invocation, CudaCont
                              .bias_sums = bias_sums_at(attributes, invocation, of_bias)};
   if (attributes.tensor_cores) {
     attention_grad_matrix(run, context.stream.get());
-    invocation.note_decision("tensor_cores", 1);
+    invocation.note_decision<&AttentionGrad::tensor_cores>(true);
   } else {
     attention_grad(run, context.stream.get());
-    invocation.note_decision("tensor_cores", 0);
+    invocation.note_decision<&AttentionGrad::tensor_cores>(false);
   }
   if (attributes.bias_gradient) add_bias_sums(attributes, run, invocation, context);
 }

@@ -23,7 +23,9 @@ class CudaBackend : public Backend {
   explicit CudaBackend(const BackendOptions& options);
   ~CudaBackend() override;
 
-  std::string name() const override { return "cuda"; }
+  std::string name() const override {
+    return std::string(base::word_of(formats::BackendName::cuda));
+  }
   std::string library_versions() const override;
   int64_t capacity_bytes(program::Space space) const override;
   // Outside of the arenas lies what is taken and was not allocated here.

@@ -49,15 +49,14 @@ FewRowsNorm norm_of(const RmsNorm& norm, const Invocation& invocation) {
 
 // Of a product that shares a launch, which is always one on tensor cores.
 void note_tensor_cores(const Matmul&, const Invocation& invocation) {
-  invocation.note_decision("products", 1);
-  invocation.note_decision("algorithm", ProductAlgorithm::few_rows_tensor_cores);
-  invocation.note_decision("low_algorithm", ProductAlgorithm::loops);
-  invocation.note_decision("rest_algorithm", ProductAlgorithm::loops);
-  for (const char* decision : {"block_rows", "sum_step", "rest_sum_step"})
-    invocation.note_decision(decision, 0);
+  invocation.note_decision<&Matmul::products>(1);
+  invocation.note_decision<&Matmul::algorithm>(ProductAlgorithm::few_rows_tensor_cores);
+  invocation.note_decision<&Matmul::low_algorithm, &Matmul::rest_algorithm>(
+      ProductAlgorithm::loops);
+  invocation.note_decision<&Matmul::block_rows, &Matmul::sum_step, &Matmul::rest_sum_step>(0);
 }
 void note_tensor_cores(const MatmulNf4&, const Invocation& invocation) {
-  invocation.note_decision("algorithm", ProductAlgorithm::few_rows_tensor_cores);
+  invocation.note_decision<&MatmulNf4::algorithm>(ProductAlgorithm::few_rows_tensor_cores);
 }
 
 // [rms_norm] products [silu_mul], products of this kind: those that few_rows_together joins, which

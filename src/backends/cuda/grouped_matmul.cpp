@@ -34,11 +34,12 @@ std::unique_ptr<Prepared> prepare(const Struct& grouped, const program::Operatio
 }
 
 // Which of the two kernels was queued, for all rows at once.
+template <typename Struct>
 void note_kernel(bool tensor_cores, const Invocation& invocation) {
-  invocation.note_decision("block_rows", 0);
-  invocation.note_decision("algorithm", tensor_cores ? ProductAlgorithm::blocked_tensor_cores
-                                                     : ProductAlgorithm::blocked);
-  invocation.note_decision("rest_algorithm", ProductAlgorithm::loops);
+  invocation.note_decision<&Struct::block_rows>(0);
+  invocation.note_decision<&Struct::algorithm>(tensor_cores ? ProductAlgorithm::blocked_tensor_cores
+                                                            : ProductAlgorithm::blocked);
+  invocation.note_decision<&Struct::rest_algorithm>(ProductAlgorithm::loops);
 }
 
 void run(const GroupedMatmul& grouped, const Invocation& invocation, CudaContext& context) {
@@ -55,7 +56,7 @@ void run(const GroupedMatmul& grouped, const Invocation& invocation, CudaContext
                        .bounds = integers_of(invocation[GroupedMatmul::kBounds]),
                        .tensor_cores = on_tensor_cores(grouped.algorithm)};
   multiply_grouped(run, context.stream.get());
-  note_kernel(run.tensor_cores, invocation);
+  note_kernel<GroupedMatmul>(run.tensor_cores, invocation);
 }
 
 void run(const GroupedMatmulGrad& grad, const Invocation& invocation, CudaContext& context) {
@@ -71,8 +72,8 @@ void run(const GroupedMatmulGrad& grad, const Invocation& invocation, CudaContex
                            .bounds = integers_of(invocation[GroupedMatmulGrad::kBounds]),
                            .tensor_cores = on_tensor_cores(grad.algorithm)};
   multiply_grouped_grad(run, context.stream.get());
-  note_kernel(run.tensor_cores, invocation);
-  invocation.note_decision("sum_rows", 0);
+  note_kernel<GroupedMatmulGrad>(run.tensor_cores, invocation);
+  invocation.note_decision<&GroupedMatmulGrad::sum_rows>(0);
 }
 
 }  // namespace

@@ -9,16 +9,6 @@
 namespace snug::backends::cuda {
 namespace {
 
-// From the first of its bytes to the last, with the gaps of a view.
-int64_t spanned_bytes(const Buffer& buffer) {
-  int64_t last = 0;
-  for (int axis = 0; axis < buffer.shape.rank(); ++axis) {
-    if (buffer.shape[axis] == 0) return 0;
-    last += (buffer.shape[axis] - 1) * buffer.strides[static_cast<size_t>(axis)];
-  }
-  return (last + 1) * base::size_of(buffer.dtype);
-}
-
 template <typename F>
 bool any_buffer(const Invocation& invocation, F&& f) {
   return std::ranges::any_of(invocation.reads, f) || std::ranges::any_of(invocation.writes, f) ||
@@ -43,7 +33,7 @@ bool share_bytes(const Invocation& a, const Invocation& b) {
 void ByteRanges::add(const Invocation& invocation) {
   for (const auto operands : {invocation.reads, invocation.writes, invocation.updates})
     for (const Buffer& buffer : operands)
-      ranges_.push_back({buffer.data, buffer.data + spanned_bytes(buffer)});
+      ranges_.push_back({buffer.data, buffer.data + buffer.spanned_bytes()});
   const Buffer& scratch = invocation.workspace;
   if (scratch.data != nullptr) ranges_.push_back({scratch.data, scratch.data + scratch.bytes()});
 }
@@ -60,7 +50,7 @@ void ByteRanges::merge() {
 }
 
 bool ByteRanges::share(const Buffer& buffer) const {
-  const std::byte* const end = buffer.data + buffer.bytes();
+  const std::byte* const end = buffer.data + buffer.spanned_bytes();
   const auto after = std::ranges::lower_bound(ranges_, end, {}, &Range::begin);
   return after != ranges_.begin() && std::prev(after)->end > buffer.data;
 }

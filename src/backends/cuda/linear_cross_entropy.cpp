@@ -9,7 +9,6 @@
 // dlogits are multiplied by it; dbias (+)= the sum of their rows; dweight (+)= dlogits^T hidden;
 // dlogits weight takes the place of the chunk's hidden and is scattered to dhidden.
 #include <algorithm>
-#include <string_view>
 
 #include "backends/cuda/kernels/column_scale.h"
 #include "backends/cuda/kernels/column_sums.h"
@@ -115,9 +114,6 @@ class LossRun {
     const program::Extent extent = invocation_.extent();
     // One at least: the weight's gradient is written by the first chunk.
     const int64_t rows = std::max<int64_t>(1, static_cast<int64_t>(extent.rows));
-    invocation_.note_decision("chunk_rows", layout.chunk_rows);
-    invocation_.note_decision("algorithm", program::LossAlgorithm::chunks);
-    invocation_.note_decision("block_columns", 0);
     if (invocation_.bounds != nullptr) invocation_.note_extent(extent);
     find_trained_rows({.targets = integers_of(form_.targets),
                        .tokens = layout.tokens,
@@ -133,7 +129,8 @@ class LossRun {
     }
     for (int64_t first = 0; first < rows; first += layout.chunk_rows)
       run_chunk(first, std::min(layout.chunk_rows, layout.tokens - first));
-    note_algorithms(form_.dhidden != nullptr, ran_, {}, invocation_);
+    note_loss(form_.dhidden != nullptr, {program::LossAlgorithm::chunks, layout.chunk_rows}, ran_,
+              {}, invocation_);
     sum_losses(losses, layout.tokens, factors_of(form_.inverse_tokens), floats_of(form_.loss),
                stream_);
   }
@@ -197,7 +194,7 @@ class LossRun {
     invocation_.note_piece(rows);
     launch_count().spared += plan_.spared_by(rows);
     gather_chunk(chunk_rows(hidden, trained, rows), stream_);
-    ran_.logits = multiply("logits_algorithm", *products.logits, logits_addresses());
+    ran_.logits = multiply(logits_choice(), *products.logits, logits_addresses());
     if (form_.bias != nullptr) add_bias_to_product(rows);
     if (form_.gain != nullptr) scale(all_of(product(), rows), all_of(logits(), rows));
     softmax(logits(), trained, rows);
@@ -207,11 +204,12 @@ class LossRun {
     if (form_.dbias != nullptr) add_to_dbias(rows, first == 0);
     if (form_.dweight != nullptr) {
       const bool is_first = first == 0 && !form_.accumulate;
-      ran_.dweight =
-          multiply("dweight_algorithm", is_first ? *products.dweight_first : *products.dweight_next,
-                   dweight_addresses());
+      ran_.dweight = multiply(note_choice<&LinearCrossEntropyTrain::dweight_algorithm>,
+                              is_first ? *products.dweight_first : *products.dweight_next,
+                              dweight_addresses());
     }
-    ran_.dhidden = multiply("dhidden_algorithm", *products.dhidden, dhidden_addresses());
+    ran_.dhidden = multiply(note_choice<&LinearCrossEntropyTrain::dhidden_algorithm>,
+                            *products.dhidden, dhidden_addresses());
     scatter_chunk(chunk_rows(matrix_of(*form_.dhidden), trained, rows), stream_);
   }
 
@@ -249,11 +247,18 @@ class LossRun {
         stream_);
   }
 
+  // note_choice() for a decision.
+  using NoteChoice = void (*)(const Product& product, const Invocation& invocation);
+  NoteChoice logits_choice() const {
+    if (form_.dhidden == nullptr) return note_choice<&LinearCrossEntropy::logits_algorithm>;
+    return note_choice<&LinearCrossEntropyTrain::logits_algorithm>;
+  }
+
   // Returns what computed it; notes what was chosen, of a product that is timed.
-  ProductAlgorithm multiply(std::string_view decision, const Product& product,
+  ProductAlgorithm multiply(NoteChoice note, const Product& product,
                             const Product::Addresses& addresses) const {
     product.multiply(addresses, library_workspace(), stream_);
-    note_choice(decision, product, invocation_);
+    note(product, invocation_);
     return product.algorithm();
   }
 

@@ -62,19 +62,18 @@ class PreparedMatmul : public Prepared {
   std::shared_ptr<Product> low_;  // of an adapter, run first; null without one
 };
 
-void note(const Invocation& invocation, int64_t products, ProductAlgorithm algorithm,
+void note(const Invocation& invocation, int32_t products, ProductAlgorithm algorithm,
           ProductAlgorithm low_algorithm) {
-  invocation.note_decision("products", products);
-  invocation.note_decision("algorithm", algorithm);
-  invocation.note_decision("low_algorithm", low_algorithm);
-  invocation.note_decision("rest_algorithm", ProductAlgorithm::loops);
-  for (const char* decision : {"block_rows", "sum_step", "rest_sum_step"})
-    invocation.note_decision(decision, 0);
+  invocation.note_decision<&Matmul::products>(products);
+  invocation.note_decision<&Matmul::algorithm>(algorithm);
+  invocation.note_decision<&Matmul::low_algorithm>(low_algorithm);
+  invocation.note_decision<&Matmul::rest_algorithm>(ProductAlgorithm::loops);
+  invocation.note_decision<&Matmul::block_rows, &Matmul::sum_step, &Matmul::rest_sum_step>(0);
 }
 
 void note_choices(const PreparedMatmul& prepared, const Invocation& invocation) {
-  note_choice("algorithm", prepared.main(), invocation);
-  if (prepared.low() != nullptr) note_choice("low_algorithm", *prepared.low(), invocation);
+  note_choice<&Matmul::algorithm>(prepared.main(), invocation);
+  if (prepared.low() != nullptr) note_choice<&Matmul::low_algorithm>(*prepared.low(), invocation);
 }
 
 void run_few_rows(const Matmul& matmul, const Invocation& invocation, CudaContext& context) {
@@ -130,7 +129,7 @@ void tune(const Matmul& matmul, const Invocation& invocation, CudaContext& conte
 void run(const Matmul& matmul, const Invocation& invocation, CudaContext& context) {
   if (is_of_few_rows(matmul.algorithm)) return run_few_rows(matmul, invocation, context);
   const auto& prepared = static_cast<const PreparedMatmul&>(*invocation.prepared);
-  int64_t products = 0;
+  int32_t products = 0;
   prepared.for_each(matmul, invocation,
                     [&](const Product& product, const auto& addresses, void* scratch) {
                       product.multiply(addresses, scratch, context.stream.get());

@@ -62,8 +62,8 @@ std::unique_ptr<Prepared> prepare(const MatmulNf4& matmul, const program::Operat
 }
 
 void run(const MatmulNf4& matmul, const Invocation& invocation, CudaContext& context) {
-  invocation.note_decision(
-      "algorithm", multiply_few_rows(product_of(matmul, invocation), matmul.algorithm, context));
+  invocation.note_decision<&MatmulNf4::algorithm>(
+      multiply_few_rows(product_of(matmul, invocation), matmul.algorithm, context));
 }
 
 void run_together(const MatmulNf4&, std::span<const Invocation> list, CudaContext& context) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backends/cuda/hardware_table.h"
+#include "formats/choices.h"
 #include "program/target.h"
 
 namespace snug::backends::cuda {
@@ -14,7 +15,9 @@ class PlannedCard : public program::Target {
   // Budget 0: what the card has. The budget is the arena's; the card stays the limit.
   PlannedCard(const HardwareRow& row, int64_t device_budget_bytes);
 
-  std::string name() const override { return "cuda"; }
+  std::string name() const override {
+    return std::string(base::word_of(formats::BackendName::cuda));
+  }
   std::string library_versions() const override;
   int64_t capacity_bytes(program::Space space) const override;
   std::optional<program::DeviceFacts> device() const override { return facts_; }

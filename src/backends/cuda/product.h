@@ -8,7 +8,6 @@
 #pragma once
 
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "backends/backend.h"
@@ -79,10 +78,10 @@ class Product {
 };
 
 // Notes what a product that is timed was computed by, under the decision that states the class.
-inline void note_choice(std::string_view decision, const Product& product,
-                        const Invocation& invocation) {
+template <auto decision>
+void note_choice(const Product& product, const Invocation& invocation) {
   if (product.algorithm() == program::ProductAlgorithm::timed)
-    invocation.note_decision(decision, product.chosen());
+    invocation.note_decision<decision>(product.chosen());
 }
 
 }  // namespace snug::backends::cuda

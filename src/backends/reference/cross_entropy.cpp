@@ -70,14 +70,6 @@ WholeLogits whole_logits(const Loss& loss, const LossOperands<Buffer>& operands,
           matrices_of(loss) > plain ? matrix(plain) : logits};
 }
 
-void note(const Invocation& invocation, int64_t rows, bool train) {
-  invocation.note_piece(rows);
-  invocation.note_decision("chunk_rows", 0);
-  invocation.note_decision("algorithm", program::LossAlgorithm::whole);
-  invocation.note_decision("block_columns", 0);
-  note_algorithms(train, {}, {}, invocation);
-}
-
 template <typename Loss>
 int64_t logits_elements(const Loss&, const program::OperationView& view) {
   return view[Loss::kHidden].shape.rows() * view[Loss::kWeight].shape.rows();
@@ -161,14 +153,16 @@ void run(const program::CrossEntropyGrad&, const Invocation& invocation) {
 template <typename T>
 void run(const program::LinearCrossEntropy& loss, const Invocation& invocation) {
   const LossOperands<Buffer> operands = loss_operands(loss, invocation);
-  note(invocation, operands.hidden.shape.rows(), false);
+  invocation.note_defaults<program::LinearCrossEntropy>();
+  invocation.note_piece(operands.hidden.shape.rows());
   plain_loss<T>(loss, operands, whole_logits<T>(loss, operands, invocation));
 }
 
 template <typename T>
 void run(const program::LinearCrossEntropyTrain& train, const Invocation& invocation) {
   const LossOperands<Buffer> operands = loss_operands(train, invocation);
-  note(invocation, operands.hidden.shape.rows(), true);
+  invocation.note_defaults<program::LinearCrossEntropyTrain>();
+  invocation.note_piece(operands.hidden.shape.rows());
   const WholeLogits whole = whole_logits<T>(train, operands, invocation);
   plain_loss<T>(train, operands, whole);
   const Buffer& logits = whole.logits;

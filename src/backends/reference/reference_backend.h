@@ -18,7 +18,9 @@ class ReferenceBackend : public Backend {
   explicit ReferenceBackend(const BackendOptions& options)
       : device_memory_bytes_(options.device_memory_bytes), collectives_(options.mesh) {}
 
-  std::string name() const override { return "reference"; }
+  std::string name() const override {
+    return std::string(base::word_of(formats::BackendName::reference));
+  }
   std::string library_versions() const override { return "none, 1 thread"; }
   int64_t capacity_bytes(program::Space space) const override;
   int64_t alignment_bytes() const override { return 64; }

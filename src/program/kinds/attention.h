@@ -73,10 +73,10 @@ struct Attention {
                  Field{"segment_tokens", &Attention::segment_tokens},
                  Field{"no_empty_segments", &Attention::no_empty_segments},
                  Field{"deterministic", &Attention::deterministic},
-                 Field{"by_library", &Attention::by_library},
-                 Field{"splits", &Attention::splits},
-                 Field{"tensor_cores", &Attention::tensor_cores},
-                 Field{"few_queries", &Attention::few_queries}};
+                 Decision{"by_library", &Attention::by_library},
+                 Decision{"splits", &Attention::splits},
+                 Decision{"tensor_cores", &Attention::tensor_cores},
+                 Decision{"few_queries", &Attention::few_queries}};
   static constexpr auto kQ = read<Attention>(0, "q");
   static constexpr auto kK = read<Attention>(1, "k");
   static constexpr auto kV = read<Attention>(2, "v");
@@ -87,11 +87,9 @@ struct Attention {
   static constexpr auto kO = write<Attention>(7, "o");
   static constexpr auto kLse = write<Attention>(8, "lse");
   static constexpr std::array kOperands{kQ, kK, kV, kQBounds, kKBounds, kSinks, kBias, kO, kLse};
-  static constexpr Traits kTraits{
-      .is_attention = true,
-      .extents = {kQBounds.name, kKBounds.name},
-      .bounded = {kQ.name, kK.name},
-      .decisions = {"by_library", "splits", "tensor_cores", "few_queries"}};
+  static constexpr Traits kTraits{.is_attention = true,
+                                  .extents = {kQBounds.name, kKBounds.name},
+                                  .bounded = {kQ.name, kK.name}};
 };
 
 // reads: do, q, k, v, o, lse, q_bounds, k_bounds; with `relative_bias` bias. writes: dq, dk, dv
@@ -143,14 +141,14 @@ struct AttentionGrad {
                  Field{"segment_tokens", &AttentionGrad::segment_tokens},
                  Field{"no_empty_segments", &AttentionGrad::no_empty_segments},
                  Field{"deterministic", &AttentionGrad::deterministic},
-                 Field{"by_library", &AttentionGrad::by_library},
-                 Field{"tensor_cores", &AttentionGrad::tensor_cores},
-                 Field{"few_queries", &AttentionGrad::few_queries},
-                 Field{"few_keys", &AttentionGrad::few_keys},
-                 Field{"dense_q", &AttentionGrad::dense_q},
-                 Field{"dense_k", &AttentionGrad::dense_k},
-                 Field{"dense_v", &AttentionGrad::dense_v},
-                 Field{"dense_gradients", &AttentionGrad::dense_gradients}};
+                 Decision{"by_library", &AttentionGrad::by_library},
+                 Decision{"tensor_cores", &AttentionGrad::tensor_cores},
+                 Decision{"few_queries", &AttentionGrad::few_queries},
+                 Decision{"few_keys", &AttentionGrad::few_keys},
+                 Decision{"dense_q", &AttentionGrad::dense_q},
+                 Decision{"dense_k", &AttentionGrad::dense_k},
+                 Decision{"dense_v", &AttentionGrad::dense_v},
+                 Decision{"dense_gradients", &AttentionGrad::dense_gradients}};
   static constexpr auto kDO = read<AttentionGrad>(0, "do");
   static constexpr auto kQ = read<AttentionGrad>(1, "q");
   static constexpr auto kK = read<AttentionGrad>(2, "k");
@@ -166,10 +164,7 @@ struct AttentionGrad {
   static constexpr auto kDBias = write<AttentionGrad>(12, "dbias", &AttentionGrad::bias_gradient);
   static constexpr std::array kOperands{kDO,      kQ,    kK,  kV,  kO,  kLse,  kQBounds,
                                         kKBounds, kBias, kDQ, kDK, kDV, kDBias};
-  static constexpr Traits kTraits{
-      .extents = {kQBounds.name, kKBounds.name},
-      .decisions = {"by_library", "tensor_cores", "few_queries", "few_keys", "dense_q", "dense_k",
-                    "dense_v", "dense_gradients"}};
+  static constexpr Traits kTraits{.extents = {kQBounds.name, kKBounds.name}};
 };
 
 // With n the largest power of two that is not above `heads`, slopes are 2^(-8 k / n) for k = 1,

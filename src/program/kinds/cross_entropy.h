@@ -99,12 +99,12 @@ struct LinearCrossEntropy {
   bool gain = false;
   bool operator==(const LinearCrossEntropy&) const = default;
   static constexpr auto kFields =
-      std::tuple{Field{"chunk_rows", &LinearCrossEntropy::chunk_rows},
-                 Field{"algorithm", &LinearCrossEntropy::algorithm},
+      std::tuple{Decision{"chunk_rows", &LinearCrossEntropy::chunk_rows},
+                 Decision{"algorithm", &LinearCrossEntropy::algorithm},
                  Field{"chunk_launches", &LinearCrossEntropy::chunk_launches},
-                 Field{"block_columns", &LinearCrossEntropy::block_columns},
-                 Field{"logits_algorithm", &LinearCrossEntropy::logits_algorithm},
-                 Field{"rest_logits_algorithm", &LinearCrossEntropy::rest_logits_algorithm},
+                 Decision{"block_columns", &LinearCrossEntropy::block_columns},
+                 Decision{"logits_algorithm", &LinearCrossEntropy::logits_algorithm},
+                 Decision{"rest_logits_algorithm", &LinearCrossEntropy::rest_logits_algorithm},
                  Field{"scale", &LinearCrossEntropy::scale},
                  Field{"softcap", &LinearCrossEntropy::softcap},
                  Field{"bias", &LinearCrossEntropy::bias},
@@ -122,9 +122,7 @@ struct LinearCrossEntropy {
   static constexpr Traits kTraits{.loss_factors = {kInverseTokens.name},
                                   .has_training_form = true,
                                   .is_fused = true,
-                                  .extents = {kTargets.name},
-                                  .decisions = {"chunk_rows", "algorithm", "block_columns",
-                                                "logits_algorithm", "rest_logits_algorithm"}};
+                                  .extents = {kTargets.name}};
 };
 
 // The training form: makes the gradient in the forward pass. reads as LinearCrossEntropy. writes:
@@ -156,27 +154,27 @@ struct LinearCrossEntropyTrain {
   bool gain = false;
   bool gain_gradient = false;
   bool operator==(const LinearCrossEntropyTrain&) const = default;
-  static constexpr auto kFields =
-      std::tuple{Field{"chunk_rows", &LinearCrossEntropyTrain::chunk_rows},
-                 Field{"algorithm", &LinearCrossEntropyTrain::algorithm},
-                 Field{"chunk_launches", &LinearCrossEntropyTrain::chunk_launches},
-                 Field{"block_columns", &LinearCrossEntropyTrain::block_columns},
-                 Field{"logits_algorithm", &LinearCrossEntropyTrain::logits_algorithm},
-                 Field{"rest_logits_algorithm", &LinearCrossEntropyTrain::rest_logits_algorithm},
-                 Field{"dhidden_algorithm", &LinearCrossEntropyTrain::dhidden_algorithm},
-                 Field{"rest_dhidden_algorithm", &LinearCrossEntropyTrain::rest_dhidden_algorithm},
-                 Field{"dweight_algorithm", &LinearCrossEntropyTrain::dweight_algorithm},
-                 Field{"rest_dweight_algorithm", &LinearCrossEntropyTrain::rest_dweight_algorithm},
-                 Field{"dweight_step", &LinearCrossEntropyTrain::dweight_step},
-                 Field{"rest_dweight_step", &LinearCrossEntropyTrain::rest_dweight_step},
-                 Field{"weight_gradient", &LinearCrossEntropyTrain::weight_gradient},
-                 Field{"accumulate", &LinearCrossEntropyTrain::accumulate},
-                 Field{"scale", &LinearCrossEntropyTrain::scale},
-                 Field{"softcap", &LinearCrossEntropyTrain::softcap},
-                 Field{"bias", &LinearCrossEntropyTrain::bias},
-                 Field{"bias_gradient", &LinearCrossEntropyTrain::bias_gradient},
-                 Field{"gain", &LinearCrossEntropyTrain::gain},
-                 Field{"gain_gradient", &LinearCrossEntropyTrain::gain_gradient}};
+  static constexpr auto kFields = std::tuple{
+      Decision{"chunk_rows", &LinearCrossEntropyTrain::chunk_rows},
+      Decision{"algorithm", &LinearCrossEntropyTrain::algorithm},
+      Field{"chunk_launches", &LinearCrossEntropyTrain::chunk_launches},
+      Decision{"block_columns", &LinearCrossEntropyTrain::block_columns},
+      Decision{"logits_algorithm", &LinearCrossEntropyTrain::logits_algorithm},
+      Decision{"rest_logits_algorithm", &LinearCrossEntropyTrain::rest_logits_algorithm},
+      Decision{"dhidden_algorithm", &LinearCrossEntropyTrain::dhidden_algorithm},
+      Decision{"rest_dhidden_algorithm", &LinearCrossEntropyTrain::rest_dhidden_algorithm},
+      Decision{"dweight_algorithm", &LinearCrossEntropyTrain::dweight_algorithm},
+      Decision{"rest_dweight_algorithm", &LinearCrossEntropyTrain::rest_dweight_algorithm},
+      Decision{"dweight_step", &LinearCrossEntropyTrain::dweight_step},
+      Decision{"rest_dweight_step", &LinearCrossEntropyTrain::rest_dweight_step},
+      Field{"weight_gradient", &LinearCrossEntropyTrain::weight_gradient},
+      Field{"accumulate", &LinearCrossEntropyTrain::accumulate},
+      Field{"scale", &LinearCrossEntropyTrain::scale},
+      Field{"softcap", &LinearCrossEntropyTrain::softcap},
+      Field{"bias", &LinearCrossEntropyTrain::bias},
+      Field{"bias_gradient", &LinearCrossEntropyTrain::bias_gradient},
+      Field{"gain", &LinearCrossEntropyTrain::gain},
+      Field{"gain_gradient", &LinearCrossEntropyTrain::gain_gradient}};
   static constexpr auto kHidden = read<LinearCrossEntropyTrain>(0, "hidden");
   static constexpr auto kWeight = read<LinearCrossEntropyTrain>(1, "weight");
   static constexpr auto kTargets = read<LinearCrossEntropyTrain>(2, "targets");
@@ -197,13 +195,7 @@ struct LinearCrossEntropyTrain {
       write<LinearCrossEntropyTrain>(11, "dgain", &LinearCrossEntropyTrain::gain_gradient);
   static constexpr std::array kOperands{kHidden, kWeight, kTargets, kInverseTokens, kBias,  kGain,
                                         kLosses, kLoss,   kDHidden, kDWeight,       kDBias, kDGain};
-  static constexpr Traits kTraits{
-      .is_fused = true,
-      .extents = {kTargets.name},
-      .decisions = {"chunk_rows", "algorithm", "block_columns", "logits_algorithm",
-                    "rest_logits_algorithm", "dhidden_algorithm", "rest_dhidden_algorithm",
-                    "dweight_algorithm", "rest_dweight_algorithm", "dweight_step",
-                    "rest_dweight_step"}};
+  static constexpr Traits kTraits{.is_fused = true, .extents = {kTargets.name}};
 };
 
 }  // namespace snug::program

@@ -29,16 +29,15 @@ struct GroupedMatmul {
   bool operator==(const GroupedMatmul&) const = default;
   static constexpr auto kFields =
       std::tuple{Field{"transpose_b", &GroupedMatmul::transpose_b},
-                 Field{"block_rows", &GroupedMatmul::block_rows},
-                 Field{"algorithm", &GroupedMatmul::algorithm},
-                 Field{"rest_algorithm", &GroupedMatmul::rest_algorithm}};
+                 Decision{"block_rows", &GroupedMatmul::block_rows},
+                 Decision{"algorithm", &GroupedMatmul::algorithm},
+                 Decision{"rest_algorithm", &GroupedMatmul::rest_algorithm}};
   static constexpr auto kA = read<GroupedMatmul>(0, "a");
   static constexpr auto kB = read<GroupedMatmul>(1, "b");
   static constexpr auto kBounds = read<GroupedMatmul>(2, "bounds");
   static constexpr auto kC = write<GroupedMatmul>(3, "c");
   static constexpr std::array kOperands{kA, kB, kBounds, kC};
-  static constexpr Traits kTraits{.is_product = true,
-                                  .decisions = {"block_rows", "algorithm", "rest_algorithm"}};
+  static constexpr Traits kTraits{.is_product = true};
 };
 
 // reads: a (rows, m), b (rows, n), bounds (experts, 2) i32. writes: c (experts, m, n), for each
@@ -56,18 +55,17 @@ struct GroupedMatmulGrad {
   bool operator==(const GroupedMatmulGrad&) const = default;
   static constexpr auto kFields =
       std::tuple{Field{"accumulate", &GroupedMatmulGrad::accumulate},
-                 Field{"block_rows", &GroupedMatmulGrad::block_rows},
-                 Field{"algorithm", &GroupedMatmulGrad::algorithm},
-                 Field{"rest_algorithm", &GroupedMatmulGrad::rest_algorithm},
-                 Field{"sum_rows", &GroupedMatmulGrad::sum_rows}};
+                 Decision{"block_rows", &GroupedMatmulGrad::block_rows},
+                 Decision{"algorithm", &GroupedMatmulGrad::algorithm},
+                 Decision{"rest_algorithm", &GroupedMatmulGrad::rest_algorithm},
+                 Decision{"sum_rows", &GroupedMatmulGrad::sum_rows}};
   static constexpr auto kA = read<GroupedMatmulGrad>(0, "a");
   static constexpr auto kB = read<GroupedMatmulGrad>(1, "b");
   static constexpr auto kBounds = read<GroupedMatmulGrad>(2, "bounds");
   static constexpr auto kC =
       write_or_update<GroupedMatmulGrad>(3, "c", &GroupedMatmulGrad::accumulate);
   static constexpr std::array kOperands{kA, kB, kBounds, kC};
-  static constexpr Traits kTraits{
-      .is_product = true, .decisions = {"block_rows", "algorithm", "rest_algorithm", "sum_rows"}};
+  static constexpr Traits kTraits{.is_product = true};
 };
 
 }  // namespace snug::program

@@ -84,13 +84,13 @@ struct Matmul {
                                              Field{"augmented", &Matmul::augmented},
                                              Field{"low_transpose_b", &Matmul::low_transpose_b},
                                              Field{"low_alpha", &Matmul::low_alpha},
-                                             Field{"products", &Matmul::products},
-                                             Field{"algorithm", &Matmul::algorithm},
-                                             Field{"low_algorithm", &Matmul::low_algorithm},
-                                             Field{"block_rows", &Matmul::block_rows},
-                                             Field{"rest_algorithm", &Matmul::rest_algorithm},
-                                             Field{"sum_step", &Matmul::sum_step},
-                                             Field{"rest_sum_step", &Matmul::rest_sum_step}};
+                                             Decision{"products", &Matmul::products},
+                                             Decision{"algorithm", &Matmul::algorithm},
+                                             Decision{"low_algorithm", &Matmul::low_algorithm},
+                                             Decision{"block_rows", &Matmul::block_rows},
+                                             Decision{"rest_algorithm", &Matmul::rest_algorithm},
+                                             Decision{"sum_step", &Matmul::sum_step},
+                                             Decision{"rest_sum_step", &Matmul::rest_sum_step}};
   static constexpr auto kA = read<Matmul>(0, "a");
   static constexpr auto kB = read<Matmul>(1, "b");
   static constexpr auto kAddend = read<Matmul>(2, kAddendOperand.text, &Matmul::addend);
@@ -99,11 +99,7 @@ struct Matmul {
   static constexpr auto kLowB = read<Matmul>(5, "low_b", &Matmul::augmented);
   static constexpr auto kC = write_or_update<Matmul>(6, "c", &Matmul::accumulate);
   static constexpr std::array kOperands{kA, kB, kAddend, kRandom, kLowA, kLowB, kC};
-  static constexpr Traits kTraits{
-      .is_product = true,
-      .is_joinable = true,
-      .decisions = {"products", "algorithm", "low_algorithm", "block_rows", "rest_algorithm",
-                    "sum_step", "rest_sum_step"}};
+  static constexpr Traits kTraits{.is_product = true, .is_joinable = true};
 };
 
 // How often sums over `inner` are read and written again.

@@ -64,7 +64,7 @@ struct MatmulNf4 {
   bool operator==(const MatmulNf4&) const = default;
   static constexpr auto kFields =
       std::tuple{Field{"nested", &MatmulNf4::nested}, Field{"addend", &MatmulNf4::addend},
-                 Field{"algorithm", &MatmulNf4::algorithm}};
+                 Decision{"algorithm", &MatmulNf4::algorithm}};
   static constexpr auto kX = read<MatmulNf4>(0, "x");
   static constexpr auto kCodes = read<MatmulNf4>(1, "codes");
   static constexpr auto kAbsmax = read<MatmulNf4>(2, "absmax");
@@ -75,8 +75,7 @@ struct MatmulNf4 {
   static constexpr auto kY = write<MatmulNf4>(7, "y");
   static constexpr std::array kOperands{kX,         kCodes,        kAbsmax, kNestedAbsmax,
                                         kNestedMap, kNestedOffset, kAddend, kY};
-  static constexpr Traits kTraits{
-      .is_product = true, .is_fused = true, .is_joinable = true, .decisions = {"algorithm"}};
+  static constexpr Traits kTraits{.is_product = true, .is_fused = true, .is_joinable = true};
 };
 
 }  // namespace snug::program
