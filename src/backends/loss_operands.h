@@ -1,6 +1,7 @@
 // The operands of a linear cross-entropy by name, for code that both of its kinds share.
 #pragma once
 
+#include <string_view>
 #include <type_traits>
 
 #include "backends/backend.h"
@@ -93,18 +94,21 @@ void set_algorithms(const LossAlgorithms& whole, const LossAlgorithms& rest, Los
   }
 }
 
-// Notes what computed them. `train`: of the training form.
-inline void note_algorithms(bool train, const LossAlgorithms& whole, const LossAlgorithms& rest,
+// Notes what computed the products that were made: of blocks of columns, and of a narrower last
+// one.
+inline void note_algorithms(const LossAlgorithms& whole, const LossAlgorithms& rest,
                             const Invocation& invocation) {
-  invocation.note_decision("logits_algorithm", whole.logits);
-  invocation.note_decision("rest_logits_algorithm", rest.logits);
-  if (!train) return;
-  invocation.note_decision("dhidden_algorithm", whole.dhidden);
-  invocation.note_decision("rest_dhidden_algorithm", rest.dhidden);
-  invocation.note_decision("dweight_algorithm", whole.dweight);
-  invocation.note_decision("rest_dweight_algorithm", rest.dweight);
-  invocation.note_decision("dweight_step", whole.dweight_step);
-  invocation.note_decision("rest_dweight_step", rest.dweight_step);
+  const auto note = [&](std::string_view decision, auto ran) {
+    if (ran != decltype(ran){}) invocation.note_decision(decision, ran);
+  };
+  note("logits_algorithm", whole.logits);
+  note("rest_logits_algorithm", rest.logits);
+  note("dhidden_algorithm", whole.dhidden);
+  note("rest_dhidden_algorithm", rest.dhidden);
+  note("dweight_algorithm", whole.dweight);
+  note("rest_dweight_algorithm", rest.dweight);
+  note("dweight_step", whole.dweight_step);
+  note("rest_dweight_step", rest.dweight_step);
 }
 
 }  // namespace snug::backends

@@ -130,10 +130,6 @@ struct ForwardTensors {
 
 void run(const Attention& attention, const Invocation& invocation, CpuContext& context) {
   SNUG_CHECK(attention.scale > 0, "attention's scale is {}", attention.scale);
-  invocation.note_decision("by_library", 0);
-  invocation.note_decision("splits", 0);
-  invocation.note_decision("tensor_cores", 0);
-  invocation.note_decision("few_queries", attention.few_queries);
   const ForwardTensors tensors(attention, invocation);
   const Element element = tensors.q.element;
   const Segments segments(attention, invocation);

@@ -137,17 +137,7 @@ int64_t workspace_bytes(const AttentionGrad& grad, const program::OperationView&
   return tables.bytes() + sums.bytes() + context.threads * (sums.table.bytes() + scratch);
 }
 
-void note_decisions(const AttentionGrad& grad, const Invocation& invocation) {
-  invocation.note_decision("by_library", 0);
-  invocation.note_decision("tensor_cores", 0);
-  invocation.note_decision("few_queries", grad.few_queries);
-  invocation.note_decision("few_keys", grad.few_keys);
-  for (const char* decision : {"dense_q", "dense_k", "dense_v", "dense_gradients"})
-    invocation.note_decision(decision, 0);
-}
-
 void run(const AttentionGrad& grad, const Invocation& invocation, CpuContext& context) {
-  note_decisions(grad, invocation);
   const BackwardTensors tensors(grad, invocation);
   const Element element = tensors.q.element;
   const Segments segments(grad, invocation);

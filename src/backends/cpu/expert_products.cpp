@@ -27,18 +27,18 @@ ExpertProducts decide_products(MatmulSpec spec, int64_t MatmulSpec::*dimension, 
                                const CpuContext& context) {
   spec.*dimension = kWideRows;
   if (rows >= kWidePanel && algorithm_of(spec, context) == ProductAlgorithm::wide)
-    return {kWideRows, ProductAlgorithm::wide, ProductAlgorithm::wide};
+    return {kWideRows, ProductAlgorithm::wide};
   const ProductAlgorithm any = algorithm_of_any(spec.a_type, context);
   spec.*dimension = piece_rows(rows);
   const ProductAlgorithm best = algorithm_of(spec, context);
   return {spec.*dimension, best == ProductAlgorithm::wide ? any : best, any};
 }
 
-void RanProducts::note(const ExpertProducts& decided, int64_t block_rows,
-                       const Invocation& invocation) const {
-  invocation.note_decision("block_rows", block_rows);
-  invocation.note_decision("algorithm", algorithm_.value_or(decided.algorithm));
-  invocation.note_decision("rest_algorithm", rest_algorithm_.value_or(decided.rest_algorithm));
+void RanProducts::note(const Invocation& invocation) const {
+  if (block_rows_ > 0) invocation.note_decision("block_rows", block_rows_);
+  if (sum_rows_ > 0) invocation.note_decision("sum_rows", sum_rows_);
+  if (algorithm_) invocation.note_decision("algorithm", *algorithm_);
+  if (rest_algorithm_) invocation.note_decision("rest_algorithm", *rest_algorithm_);
 }
 
 ExpertPieces::ExpertPieces(const ExpertProducts& decided, const MatmulSpec& spec,
@@ -52,6 +52,9 @@ ExpertPieces::ExpertPieces(const ExpertProducts& decided, const MatmulSpec& spec
     SNUG_CHECK(decided.block_rows == kWideRows && has_wide_products(of_rows(kWideRows), context),
                "a wide grouped product in pieces of {} rows, which does not compute it here",
                decided.block_rows);
+    SNUG_CHECK(decided.rest_algorithm == ProductAlgorithm::loops,
+               "a wide grouped product with last rows by algorithm {}, of which there are none",
+               base::word_of(decided.rest_algorithm));
     wide_bytes_ = most_wide_bytes(context);
     return;
   }
@@ -62,6 +65,13 @@ ExpertPieces::ExpertPieces(const ExpertProducts& decided, const MatmulSpec& spec
     products_.emplace_back(of_rows(size), runs ? decided.algorithm : decided.rest_algorithm,
                            context);
   }
+}
+
+void ExpertPieces::check_algorithm(const ExpertProducts& decided) const {
+  SNUG_CHECK(is_wide_ || !is_rest_.front(),
+             "a grouped product in pieces of {} rows by algorithm {}, which does not compute them "
+             "here",
+             decided.block_rows, base::word_of(decided.algorithm));
 }
 
 void ExpertPieces::create() const {

@@ -272,10 +272,6 @@ void add_bias_gradient(const SegmentView<AttentionGrad>& segment, const Gradient
 
 template <typename T>
 void run(const Attention& attention, const Invocation& invocation) {
-  invocation.note_decision("by_library", 0);
-  invocation.note_decision("splits", 0);
-  invocation.note_decision("tensor_cores", 0);
-  invocation.note_decision("few_queries", 0);
   note_segments(attention, invocation);
   fill_zero(Floats<T>(invocation[Attention::kO]));
   fill_zero(Floats<T>(invocation[Attention::kLse]));
@@ -294,11 +290,6 @@ int64_t scratch_elements(const Attention&, const program::OperationView& view) {
 
 template <typename T>
 void run(const AttentionGrad& grad, const Invocation& invocation) {
-  invocation.note_decision("by_library", 0);
-  invocation.note_decision("tensor_cores", 0);
-  invocation.note_decision("few_queries", 0);
-  for (const char* decision : {"few_keys", "dense_q", "dense_k", "dense_v", "dense_gradients"})
-    invocation.note_decision(decision, 0);
   note_segments(grad, invocation);
   const GradientTensors<T> tensors(invocation);
   const auto width = static_cast<size_t>(grad.head_dim);

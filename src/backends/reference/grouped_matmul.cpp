@@ -8,15 +8,8 @@ namespace {
 using program::GroupedMatmul;
 using program::GroupedMatmulGrad;
 
-void note_loops(const Invocation& invocation) {
-  invocation.note_decision("block_rows", 0);
-  for (const char* decision : {"algorithm", "rest_algorithm"})
-    invocation.note_decision(decision, program::ProductAlgorithm::loops);
-}
-
 template <typename T>
 void run(const GroupedMatmul& grouped, const Invocation& invocation) {
-  note_loops(invocation);
   const Floats<T> a(invocation[GroupedMatmul::kA]);
   const Floats<T> b(invocation[GroupedMatmul::kB]);
   const Integers bounds(invocation[GroupedMatmul::kBounds]);
@@ -34,8 +27,6 @@ void run(const GroupedMatmul& grouped, const Invocation& invocation) {
 
 template <typename T>
 void run(const GroupedMatmulGrad& grad, const Invocation& invocation) {
-  note_loops(invocation);
-  invocation.note_decision("sum_rows", 0);
   const Floats<T> a(invocation[GroupedMatmulGrad::kA]);
   const Floats<T> b(invocation[GroupedMatmulGrad::kB]);
   const Integers bounds(invocation[GroupedMatmulGrad::kBounds]);

@@ -30,11 +30,6 @@ T low_rank_product(const Matmul& matmul, const Invocation& invocation, int64_t i
 
 template <typename T>
 void run(const Matmul& matmul, const Invocation& invocation) {
-  invocation.note_decision("products", 1);
-  for (const char* decision : {"algorithm", "low_algorithm", "rest_algorithm"})
-    invocation.note_decision(decision, program::ProductAlgorithm::loops);
-  for (const char* decision : {"block_rows", "sum_step", "rest_sum_step"})
-    invocation.note_decision(decision, 0);
   const Floats<T> a(invocation[Matmul::kA]);
   const Floats<T> b(invocation[Matmul::kB]);
   const Floats<T> c(invocation[Matmul::kC]);

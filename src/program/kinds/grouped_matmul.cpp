@@ -129,9 +129,22 @@ RateKey rate_key(const GroupedMatmulGrad& grad, const OperationView& view, const
   return key;
 }
 
+constexpr std::string_view kGroupedNamed[] = {"algorithm"};
+constexpr PricedAlike kGroupedPricedAlike[] = {
+    {"block_rows",
+     "pieces are as many rows as an expert has on average, which the shape has, up "
+     "to a size that is the target's"},
+    {"sum_rows", "rows of sums are as many as fit a cache, whatever the shape"}};
+// An expert may have fewer rows than a piece, or none.
+constexpr std::string_view kGroupedByValues[] = {"block_rows", "algorithm", "rest_algorithm",
+                                                 "sum_rows"};
+
 }  // namespace
 
-SNUG_DEFINE_KIND(GroupedMatmul, .differentiate = differentiate, .rate_key = rate_key);
-SNUG_DEFINE_KIND(GroupedMatmulGrad, .rate_key = rate_key);
+SNUG_DEFINE_KIND(GroupedMatmul, .differentiate = differentiate, .rate_key = rate_key,
+                 .named = kGroupedNamed, .priced_alike = kGroupedPricedAlike,
+                 .by_values = kGroupedByValues);
+SNUG_DEFINE_KIND(GroupedMatmulGrad, .rate_key = rate_key, .named = kGroupedNamed,
+                 .priced_alike = kGroupedPricedAlike, .by_values = kGroupedByValues);
 
 }  // namespace snug::program

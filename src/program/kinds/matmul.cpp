@@ -160,8 +160,16 @@ RateKey rate_key(const Matmul& matmul, const OperationView& view, const Extent&)
   return key;
 }
 
+constexpr std::string_view kProductNamed[] = {"algorithm"};
+constexpr PricedAlike kProductPricedAlike[] = {
+    {"block_rows", "rows that are rounded at once are as many as fit a cache, whatever the shape"},
+    {"sum_step", "steps follow from the inner size, which the key's shape has"},
+    {"rest_sum_step", "steps follow from the inner size, which the key's shape has"}};
+
 }  // namespace
 
+// loops, library and timed are alike: what was not lowered is taken to be the library's, and
+// samples of what is timed are of whichever way was the faster.
 std::string suffix_of(ProductAlgorithm algorithm) {
   switch (algorithm) {
     case ProductAlgorithm::loops:
@@ -180,6 +188,6 @@ std::string suffix_of(ProductAlgorithm algorithm) {
 }
 
 SNUG_DEFINE_KIND(Matmul, .differentiate = differentiate, .in_place_pairs = in_place_pairs,
-                 .rate_key = rate_key);
+                 .rate_key = rate_key, .named = kProductNamed, .priced_alike = kProductPricedAlike);
 
 }  // namespace snug::program
