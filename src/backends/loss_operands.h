@@ -1,6 +1,7 @@
 // The operands of a linear cross-entropy by name, for code that both of its kinds share.
 #pragma once
 
+#include <string_view>
 #include <type_traits>
 
 #include "backends/backend.h"
@@ -93,38 +94,22 @@ void set_algorithms(const LossAlgorithms& whole, const LossAlgorithms& rest, Los
   }
 }
 
-// How a run went over rows and vocabulary.
-struct LossCut {
-  program::LossAlgorithm algorithm = program::LossAlgorithm::whole;
-  int64_t chunk_rows = 0;
-  int64_t block_columns = 0;
-};
-
-// Notes how one of the two kinds was computed.
-template <typename Loss>
-void note_loss(const LossCut& cut, const LossAlgorithms& whole, const LossAlgorithms& rest,
-               const Invocation& invocation) {
-  invocation.note_decision<&Loss::algorithm>(cut.algorithm);
-  invocation.note_decision<&Loss::chunk_rows>(cut.chunk_rows);
-  invocation.note_decision<&Loss::block_columns>(cut.block_columns);
-  invocation.note_decision<&Loss::logits_algorithm>(whole.logits);
-  invocation.note_decision<&Loss::rest_logits_algorithm>(rest.logits);
-  if constexpr (std::is_same_v<Loss, program::LinearCrossEntropyTrain>) {
-    invocation.note_decision<&Loss::dhidden_algorithm>(whole.dhidden);
-    invocation.note_decision<&Loss::rest_dhidden_algorithm>(rest.dhidden);
-    invocation.note_decision<&Loss::dweight_algorithm>(whole.dweight);
-    invocation.note_decision<&Loss::rest_dweight_algorithm>(rest.dweight);
-    invocation.note_decision<&Loss::dweight_step>(whole.dweight_step);
-    invocation.note_decision<&Loss::rest_dweight_step>(rest.dweight_step);
-  }
-}
-// `train`: of the training form.
-inline void note_loss(bool train, const LossCut& cut, const LossAlgorithms& whole,
-                      const LossAlgorithms& rest, const Invocation& invocation) {
-  if (train)
-    note_loss<program::LinearCrossEntropyTrain>(cut, whole, rest, invocation);
-  else
-    note_loss<program::LinearCrossEntropy>(cut, whole, rest, invocation);
+// Notes what computed the products that were made: of blocks of columns, and of a narrower last
+// one. Decisions of the kind that only evaluates have the names of the other's.
+inline void note_algorithms(const LossAlgorithms& whole, const LossAlgorithms& rest,
+                            const Invocation& invocation) {
+  using Loss = program::LinearCrossEntropyTrain;
+  const auto note = [&]<auto member>(program::MemberValue<member> ran) {
+    if (ran != program::MemberValue<member>{}) invocation.note_decision<member>(ran);
+  };
+  note.operator()<&Loss::logits_algorithm>(whole.logits);
+  note.operator()<&Loss::rest_logits_algorithm>(rest.logits);
+  note.operator()<&Loss::dhidden_algorithm>(whole.dhidden);
+  note.operator()<&Loss::rest_dhidden_algorithm>(rest.dhidden);
+  note.operator()<&Loss::dweight_algorithm>(whole.dweight);
+  note.operator()<&Loss::rest_dweight_algorithm>(rest.dweight);
+  note.operator()<&Loss::dweight_step>(whole.dweight_step);
+  note.operator()<&Loss::rest_dweight_step>(rest.dweight_step);
 }
 
 }  // namespace snug::backends

@@ -95,12 +95,4 @@ inline void check_workspace(const program::OperationView& view, int64_t asked,
              program::name_of(view.operation.kind()), asked, planned, libraries);
 }
 
-// Fails a CHECK when what may be chosen for the operation takes more launches than it states
-// (Operation::launches; 0: it states none).
-inline void check_launches(const program::OperationView& view, int32_t most) {
-  const int32_t planned = view.operation.launches;
-  SNUG_CHECK(planned == 0 || most <= planned, "{} takes up to {} launches here, planned were {}",
-             program::name_of(view.operation.kind()), most, planned);
-}
-
 }  // namespace snug::backends

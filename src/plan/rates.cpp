@@ -278,8 +278,9 @@ double Rates::seconds(const RateKey& key, const program::Cost& cost) const {
 
 double Rates::undisturbed_seconds(const RateKey& key, const program::Cost& cost) const {
   const double over_link = cost.link_bytes / roofline_.host_bytes_per_second;
-  if (const auto* points = find_samples(key, key.name))
-    return std::max(over_link, seconds_by(*points, key, cost));
+  const auto* points = find_samples(key, key.name);
+  if (points == nullptr && key.main_name != key.name) points = find_samples(key, key.main_name);
+  if (points != nullptr) return std::max(over_link, seconds_by(*points, key, cost));
   if (key.attention && !key.attention->plain_name.empty())
     if (const auto* plain = find_samples(key, key.attention->plain_name)) {
       const double factor = adjusted_attention_factor(*key.attention);

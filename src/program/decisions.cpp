@@ -2,11 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <variant>
 
+#include "base/error.h"
 #include "base/words.h"
+#include "program/dispatch.h"
+#include "program/kind.h"
+#include "program/kinds/functions.h"
 
 namespace snug::program {
 namespace {
@@ -43,15 +49,13 @@ bool is_way_of_timed(int64_t way) {
 }
 
 template <typename Struct>
-bool is_timed(std::string_view name, int64_t value) {
-  bool timed = false;
+bool is_product_algorithm(std::string_view name) {
+  bool found = false;
   for_each_decision<Struct>([&](const auto& decision) {
     using Value = std::decay_t<decltype(std::declval<Struct>().*decision.member)>;
-    if constexpr (std::is_same_v<Value, ProductAlgorithm>)
-      timed = timed ||
-              (decision.name == name && value == static_cast<int64_t>(ProductAlgorithm::timed));
+    found = found || (std::is_same_v<Value, ProductAlgorithm> && decision.name == name);
   });
-  return timed;
+  return found;
 }
 
 }  // namespace
@@ -75,12 +79,32 @@ std::string decision_text(Kind kind, std::string_view name, int64_t value) {
       default_attributes(kind));
 }
 
-bool is_class(Kind kind, std::string_view name, int64_t value) {
-  return std::visit(
+int64_t undecided_value(Kind kind, std::string_view name) {
+  const auto decisions = dispatch<std::vector<std::pair<std::string_view, int64_t>>>(
+      default_attributes(kind), [](const auto& attributes) { return decisions_among(attributes); });
+  const auto found =
+      std::ranges::find(decisions, name, &std::pair<std::string_view, int64_t>::first);
+  SNUG_CHECK(found != decisions.end(), "{} has no decision {}", name_of(kind), name);
+  return found->second;
+}
+
+bool may_have_no_work(Kind kind, std::string_view name) {
+  return dispatch<bool>(default_attributes(kind), [&]<typename Struct>(const Struct&) {
+    return std::ranges::count(FunctionsOf<Struct>::kDefined.by_values, name) > 0;
+  });
+}
+
+std::optional<ProductAlgorithm> product_algorithm(Kind kind, std::string_view name, int64_t value) {
+  const bool is_one = std::visit(
       [&](const auto& attributes) {
-        return is_timed<std::decay_t<decltype(attributes)>>(name, value);
+        return is_product_algorithm<std::decay_t<decltype(attributes)>>(name);
       },
       default_attributes(kind));
+  return is_one ? std::optional(static_cast<ProductAlgorithm>(value)) : std::nullopt;
+}
+
+bool is_class(Kind kind, std::string_view name, int64_t value) {
+  return product_algorithm(kind, name, value) == ProductAlgorithm::timed;
 }
 
 bool is_of_class(Kind kind, std::string_view name, int64_t value, int64_t way) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,6 +20,16 @@ Attributes undecided(const Attributes& attributes);
 
 // Such a value as people read it: the word of an enumeration, else the number.
 std::string decision_text(Kind kind, std::string_view name, int64_t value);
+
+// Such a value, where the decision is the algorithm of a product; else nothing.
+std::optional<ProductAlgorithm> product_algorithm(Kind kind, std::string_view name, int64_t value);
+
+// The value that asks for nothing: what the decision is before a target is asked.
+int64_t undecided_value(Kind kind, std::string_view name);
+
+// Whether a run may leave the decision without work, as values have it; a trace then says nothing
+// of it.
+bool may_have_no_work(Kind kind, std::string_view name);
 
 // Whether such a value states a class of ways, one of which a backend chooses before the first step
 // (ProductAlgorithm::timed), and whether `way` is of the class.

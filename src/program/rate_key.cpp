@@ -4,6 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
 
 #include "program/dispatch.h"
 #include "program/kinds/functions.h"
@@ -40,6 +44,15 @@ RateKey key_of_bytes(const OperationView& view, const Cost& work) {
   return key;
 }
 
+std::string_view priced_alike(Kind kind, std::string_view decision) {
+  return dispatch<std::string_view>(
+      default_attributes(kind), [&]<typename Struct>(const Struct& /*attributes*/) {
+        for (const PricedAlike& each : FunctionsOf<Struct>::kDefined.priced_alike)
+          if (each.decision == decision) return each.reason;
+        return std::string_view();
+      });
+}
+
 std::string line_of(const RateKey& key) {
   if (!key.is_product) return key.name;
   return fmt::format("{} ({:.0f})", key.name, fmt::join(key.shape, ", "));
@@ -56,6 +69,44 @@ std::vector<Share> shares_of(const OperationView& view, const BatchBounds& bound
       });
 }
 
+// What a decision that the kind's own rule says nothing of adds to the name. Of algorithms of
+// products `first` is the main one: others that are alike add nothing.
+template <typename Value>
+std::string word_of(std::string_view decision, Value value, ProductAlgorithm first) {
+  std::string what(decision.substr(0, decision.rfind("_algorithm")));
+  std::ranges::replace(what, '_', ' ');
+  if constexpr (std::is_same_v<Value, ProductAlgorithm>) {
+    const std::string suffix = suffix_of(value);
+    if (suffix == suffix_of(first)) return {};
+    return fmt::format(" {}{}", what, suffix.empty() ? " by library" : suffix);
+  } else if constexpr (std::is_enum_v<Value>) {
+    return fmt::format(" {} {}", what, base::word_of(value));
+  } else if constexpr (std::is_same_v<Value, bool>) {
+    return " " + what;
+  } else {
+    return fmt::format(" {} {}", what, value);
+  }
+}
+
+// Of all that is decided of it and is not as it was before a target was asked.
+template <typename Struct>
+std::string words_of_decisions(const Struct& attributes) {
+  std::string words;
+  std::optional<ProductAlgorithm> first;
+  const auto& kind = FunctionsOf<Struct>::kDefined;
+  for_each_decision<Struct>([&](const auto& decision) {
+    const auto value = attributes.*decision.member;
+    const bool is_known =
+        std::ranges::count(kind.named, decision.name) > 0 ||
+        std::ranges::count(kind.priced_alike, decision.name, &PricedAlike::decision) > 0;
+    if (!is_known && value != Struct{}.*decision.member)
+      words += word_of(decision.name, value, first.value_or(ProductAlgorithm::library));
+    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, ProductAlgorithm>)
+      first = first.value_or(value);
+  });
+  return words;
+}
+
 // `work`: of the share.
 RateKey key_of_share(const OperationView& view, const Share& share, const Cost& work) {
   RateKey key =
@@ -64,12 +115,18 @@ RateKey key_of_share(const OperationView& view, const Share& share, const Cost& 
         return rate_key != nullptr ? rate_key(attributes, view, share.extent)
                                    : key_of_bytes(view, work);  // where a kind says nothing
       });
+  key.main_name = key.name;
+  key.name += dispatch<std::string>(view.operation.attributes, [](const auto& attributes) {
+    return words_of_decisions(attributes);
+  });
   key.name += share.suffix;
+  key.main_name += share.suffix;
   if (key.attention && !key.attention->plain_name.empty())
     key.attention->plain_name += share.suffix;
   key.multiplies = share.multiplies.value_or(key.multiplies);
   if (view.operation.channel == Channel::host && !traits_of(view.operation).ends_copy) {
     key.name += " on host";
+    key.main_name += " on host";
     key.unit = Work::host_bytes;
   }
   key.is_product = traits_of(view.operation).is_product;

@@ -60,6 +60,15 @@ bool is_as_planned(program::Kind kind, std::string_view name, int64_t planned,
          is_class == (others > 0);
 }
 
+// Whether a run in which nothing is noted under the name did what is planned: nothing was decided,
+// or values left nothing to do by it.
+bool may_be_silent(const Operation& operation, std::string_view name, int64_t planned,
+                   const Trace& trace) {
+  if (planned == program::undecided_value(operation.kind(), name)) return true;
+  if (program::may_have_no_work(operation.kind(), name)) return true;
+  return trace.extent == program::Extent();
+}
+
 void compare_decisions(const Operation& operation, const Trace& trace,
                        std::vector<std::string>& problems) {
   const auto planned = program::decisions_of(operation);
@@ -72,6 +81,7 @@ void compare_decisions(const Operation& operation, const Trace& trace,
     for (const auto& [decision, done] : trace.decisions)
       if (decision == name) ran.push_back(done);
     compared += ran.size();
+    if (ran.empty() && may_be_silent(operation, name, value, trace)) continue;
     if (ran.empty()) {
       problems.push_back(
           fmt::format("says nothing of {}, planned as {}", name, text_of(name, value)));
@@ -97,6 +107,16 @@ void compare_pieces(const program::OperationView& view, const program::BatchBoun
                                    fmt::join(trace.pieces, ", "), fmt::join(asked, ", ")));
 }
 
+// How often one way of a class (ProductAlgorithm::timed) was chosen. Each may take one launch fewer
+// than the class states, none more; what belongs to no class takes what is stated.
+int64_t ways_chosen(const Operation& operation, const Trace& trace) {
+  int64_t ways = 0;
+  for (const auto& [name, planned] : program::decisions_of(operation))
+    for (const auto& [decision, way] : trace.decisions)
+      if (decision == name && program::is_of_class(operation.kind(), name, planned, way)) ++ways;
+  return ways;
+}
+
 // Those of chunks among them. A target that states none starts none.
 int64_t planned_launches(const program::OperationView& view, const program::BatchBounds& bounds) {
   if (view.operation.launches == 0) return 0;
@@ -107,10 +127,14 @@ void compare_launches(const program::OperationView& view, const program::BatchBo
                       const Trace& trace, std::vector<std::string>& problems) {
   const int64_t planned =
       planned_launches(view, trace.by_capacity ? program::BatchBounds() : bounds);
-  // A class may take fewer launches than it states, never more.
-  if (trace.launches + trace.launches_spared != planned || trace.launches_spared < 0)
+  if (trace.launches + trace.launches_spared != planned || trace.launches_spared < 0) {
     problems.push_back(fmt::format("took {} launches and spared {}, planned were {}",
                                    trace.launches, trace.launches_spared, planned));
+  } else if (const int64_t ways = ways_chosen(view.operation, trace);
+             trace.launches_spared > ways) {
+    problems.push_back(fmt::format("spared {} launches, of {} that were chosen by timing",
+                                   trace.launches_spared, ways));
+  }
 }
 
 std::vector<std::string> compare(const Planned& planned, const Operation& operation,

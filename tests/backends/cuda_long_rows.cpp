@@ -166,6 +166,7 @@ void LongRow::run_one(SparseTensor Both::*which, const program::Attributes& attr
   ASSERT_EQ(program::shape_error(view), "");
   ASSERT_TRUE(backend_.runs(view));
   program.operations[0].attributes = backend_.decide(view);
+  program.operations[0].launches = backend_.launches(view);
   const int64_t scratch = backend_.workspace(view).bytes;
   const SparseTensor workspace({scratch}, DType::u8, scratch);
   if (scratch > 0) {

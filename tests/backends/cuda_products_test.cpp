@@ -38,7 +38,9 @@ class OneProduct {
     matmul.accumulate = true;
     builder.emit(matmul, {0, 1}, {}, {2});
     program_ = builder.take();
-    program_.operations[0].attributes = backend_.decide({program_, program_.operations[0]});
+    program::Operation& operation = program_.operations[0];
+    operation.attributes = backend_.decide({program_, operation});
+    operation.launches = backend_.launches({program_, operation});
     for (const program::Tensor& tensor : program_.tensors) {
       Floats values(static_cast<size_t>(tensor.shape.elements()));
       std::normal_distribution<float> normal;
@@ -254,7 +256,7 @@ TEST_F(CudaProducts, AreRefusedWhereTheirTimedOnesTakeMoreThanIsPlanned) {
       [&] {
         (void)backend.prepare({fewer, fewer.operations[0]});
       },
-      "up to 2 launches"));
+      "takes 2 launches here, planned were 1"));
   program::Program smaller = planned;
   smaller.tensors.back().shape = {1024};
   EXPECT_TRUE(testing::dies(

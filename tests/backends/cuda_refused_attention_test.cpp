@@ -52,6 +52,7 @@ TEST(CudaBackend, refuses_an_attention_that_was_planned_for_the_library) {
     program::Program program = made.program;
     program::Operation& operation = program.operations[0];
     operation.attributes = planner.decide({program, operation});
+    operation.launches = planner.launches({program, operation});
     if (!std::get<program::Attention>(operation.attributes).by_library) continue;
     program::Tensor scratch;
     scratch.name = "scratch";

@@ -278,6 +278,7 @@ class Placement {
 void add_workspaces(const Backend& backend, program::Program& program) {
   for (program::Operation& operation : program.operations) {
     operation.attributes = backend.decide({program, operation});
+    operation.launches = backend.launches({program, operation});
     const int64_t bytes = backend.workspace({program, operation}).bytes;
     if (bytes == 0) continue;
     program::Tensor tensor;

@@ -54,6 +54,7 @@ class Update {
     builder.emit(program::AdamW{.beta1 = 0.9F, .beta2 = 0.999F, .epsilon = 1e-8F},
                  {gradient, factor, rate, step}, {}, {weight, first, second});
     program_ = builder.take();
+    for (program::Tensor& each : program_.tensors) each.space = program::Space::pinned_host;
     program_.operations[0].on_host = true;
     program_.operations[0].channel = program::Channel::host;
   }
@@ -105,6 +106,7 @@ class Doubling {
     const auto to = builder.activation("y", {64}, program::DType::f32);
     builder.emit(program::Scale{2.0F}, {id}, {to});
     program_ = builder.take();
+    program_.operations[0].launches = card.launches({program_, program_.operations[0]});
     for (std::byte* data : {x, y})
       buffers_.push_back({data, program::DType::f32, {64}, program::dense_strides({64})});
     prepared_ = card.prepare({program_, program_.operations[0]});

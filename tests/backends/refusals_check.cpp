@@ -75,6 +75,7 @@ program::Program lowered(const Backend& backend, std::string_view text) {
   EXPECT_EQ(program::shape_error(view), "");
   EXPECT_TRUE(backend.runs(view)) << text;
   operation.attributes = backend.decide(view);
+  operation.launches = backend.launches(view);
   program::Tensor workspace;
   workspace.name = "workspace";
   workspace.dtype = DType::u8;

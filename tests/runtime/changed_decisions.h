@@ -1,6 +1,7 @@
 // Decisions that are changed between the plan and the backend: each must be refused in prepare(),
-// or done, so that the trace shows it and the device was given something else. Every change is
-// tried in a process of its own, since a refusal ends that.
+// or done, so that the trace shows it and the device was given something else. Of what an operation
+// says besides them (where it is done, in how many launches) the same holds. Every change is tried
+// in a process of its own, since a refusal ends that.
 #pragma once
 
 #include <fmt/format.h>
@@ -26,7 +27,26 @@
 
 namespace snug::testing {
 
-// A decision of an operation and another value of it.
+// What is said of an operation, by name, in numbers.
+using Said = std::vector<std::pair<std::string_view, int64_t>>;
+
+// Next to its decisions, by the words of the text form.
+inline Said placement_of(const program::Operation& operation) {
+  Said said{{"channel", static_cast<int64_t>(operation.channel)},
+            {"joined", operation.joined ? 1 : 0},
+            {"launches", operation.launches},
+            {"on_host", operation.on_host ? 1 : 0}};
+  std::visit(
+      [&](const auto& attributes) {
+        if constexpr (requires { attributes.chunk_launches; })
+          if (attributes.chunk_launches > 0)
+            said.emplace_back("chunk_launches", attributes.chunk_launches);
+      },
+      operation.attributes);
+  return said;
+}
+
+// A decision of an operation, or what else is said of it, and another value of that.
 struct Mutation {
   program::ProgramName program{};
   size_t operation = 0;
@@ -48,12 +68,22 @@ void with_field(Attributes& attributes, std::string_view name, F&& f) {
       attributes);
 }
 
-inline void change(program::Attributes& attributes, const Mutation& mutation) {
-  with_field(attributes, mutation.decision, [&](auto& member) {
-    using Value = std::decay_t<decltype(member)>;
-    if constexpr (std::is_integral_v<Value> || std::is_enum_v<Value>)
-      member = static_cast<Value>(mutation.value);
-  });
+inline void change(program::Operation& operation, const Mutation& mutation) {
+  if (mutation.decision == "channel") {
+    operation.channel = static_cast<program::Channel>(mutation.value);
+  } else if (mutation.decision == "joined") {
+    operation.joined = mutation.value != 0;
+  } else if (mutation.decision == "launches") {
+    operation.launches = static_cast<int32_t>(mutation.value);
+  } else if (mutation.decision == "on_host") {
+    operation.on_host = mutation.value != 0;
+  } else {
+    with_field(operation.attributes, mutation.decision, [&](auto& member) {
+      using Value = std::decay_t<decltype(member)>;
+      if constexpr (std::is_integral_v<Value> || std::is_enum_v<Value>)
+        member = static_cast<Value>(mutation.value);
+    });
+  }
 }
 
 // The other values that a decision might have had. Sizes become smaller: what is larger needs
@@ -61,6 +91,18 @@ inline void change(program::Attributes& attributes, const Mutation& mutation) {
 inline std::vector<int64_t> other_values(const program::Operation& operation,
                                          std::string_view decision) {
   std::set<int64_t> values;
+  for (const auto& [name, planned] : placement_of(operation)) {
+    if (name != decision) continue;
+    if (name == "channel")
+      for (int64_t channel = 0; channel < static_cast<int64_t>(program::kChannelCount); ++channel)
+        values.insert(channel);
+    else if (name == "joined" || name == "on_host")
+      values = {0, 1};
+    else
+      values = {0, std::max<int64_t>(0, planned - 1), planned + 1};
+    values.erase(planned);
+    return {values.begin(), values.end()};
+  }
   with_field(operation.attributes, decision, [&](const auto& member) {
     using Value = std::decay_t<decltype(member)>;
     if constexpr (std::is_same_v<Value, bool>) {
@@ -86,10 +128,12 @@ class Mutating final : public Tested {
     planned_ = &planned;
     operation_ = mutation.operation;
     changed_ = planned;
-    change(changed_.operations[operation_].attributes, mutation);
+    change(changed_.operations[operation_], mutation);
     changed_view_.emplace(program::OperationView{changed_, changed_.operations[operation_]});
   }
   void end_planning() { is_planning_ = false; }
+  // Of the operation that is changed.
+  const program::OperationView& changed_view() const { return *changed_view_; }
 
   program::Workspace workspace(const program::OperationView& view) const override {
     program::Workspace workspace = Tested::workspace(view);
@@ -119,6 +163,9 @@ class Mutating final : public Tested {
     backends::Invocation invocation = given;
     invocation.view = &*changed_view_;
     invocation.attributes = &changed_view_->operation.attributes;
+    invocation.channel = changed_view_->operation.channel;
+    invocation.joined = changed_view_->operation.joined;
+    invocation.on_host = changed_view_->operation.on_host;
     return invocation;
   }
 
@@ -130,7 +177,27 @@ class Mutating final : public Tested {
 };
 
 // `pretended`: the trace shows it, and the device was given the same as without the change.
-enum class Outcome : uint8_t { seen, refused, ignored, pretended, refused_late, crashed };
+// `without_work`: there was nothing to do by it, and the trace says so.
+enum class Outcome : uint8_t {
+  seen,
+  refused,
+  ignored,
+  pretended,
+  refused_late,
+  crashed,
+  without_work
+};
+
+// What a program did as it is planned.
+struct PlannedRun {
+  std::vector<backends::Trace> traces;
+  std::vector<std::string> record;  // of what the device was given, where it keeps one
+};
+
+inline bool says_nothing_of(const backends::Trace& trace, std::string_view decision) {
+  return std::ranges::none_of(trace.decisions,
+                              [&](const auto& noted) { return noted.first == decision; });
+}
 
 // How a process that tried a change ended, and what it said.
 struct Tried {
@@ -189,58 +256,77 @@ class ChangedJob {
 
   // Each decision of operations that differ in what was decided of them.
   Counts expect_obeyed() {
+    return expect_obeyed(
+        [](const program::Operation& operation) { return Said(program::decisions_of(operation)); });
+  }
+  // Where operations are done, and in how many launches.
+  Counts expect_placement_obeyed() { return expect_obeyed(placement_of); }
+
+ private:
+  template <typename SaidOf>
+  Counts expect_obeyed(const SaidOf& said_of) {
     Counts counts;
     std::set<std::tuple<program::Kind, bool, std::vector<int64_t>>> known;
     for (const program::Program& program : job_.programs) {
       if (!is_run_by_backends(program)) continue;
-      const std::vector<std::string> record = planned_record(program);
+      const PlannedRun planned = run_as_planned(program);
       for (size_t i = 0; i < program.operations.size(); ++i) {
         const program::Operation& operation = program.operations[i];
         const program::Together together = program::done_with(program, i);
+        const Said said = said_of(operation);
         std::vector<int64_t> values;
-        for (const auto& [decision, value] : program::decisions_of(operation))
-          values.push_back(value);
+        for (const auto& [name, value] : said) values.push_back(value);
         const bool shares = together.first != together.last;
         if (values.empty() || !known.insert({operation.kind(), shares, values}).second) continue;
-        expect_obeyed(program, i, record, counts);
+        for (const auto& [name, value] : said)
+          expect_obeyed(program, i, {name, value}, planned, counts);
       }
     }
     return counts;
   }
 
- private:
   void expect_obeyed(const program::Program& program, size_t index,
-                     const std::vector<std::string>& record, Counts& counts) {
+                     const std::pair<std::string_view, int64_t>& said, const PlannedRun& run,
+                     Counts& counts) {
     const program::Operation& operation = program.operations[index];
-    for (const auto& [decision, planned] : program::decisions_of(operation))
-      for (const int64_t value : other_values(operation, decision)) {
-        const Mutation mutation{typed_name(program), index, std::string(decision), value};
-        const Tried tried = tried_apart([&] { return outcome_here(program, mutation, record); });
-        const std::string what = fmt::format(
-            "{} of {} with {} {}, planned as {}: {}", name_of(operation.kind()), program.name,
-            decision, program::decision_text(operation.kind(), decision, value),
-            program::decision_text(operation.kind(), decision, planned), tried.said);
-        EXPECT_NE(tried.outcome, Outcome::ignored) << what;
-        EXPECT_NE(tried.outcome, Outcome::pretended) << what;
-        EXPECT_NE(tried.outcome, Outcome::refused_late) << what;
-        EXPECT_NE(tried.outcome, Outcome::crashed) << what;
-        counts.seen += tried.outcome == Outcome::seen ? 1 : 0;
-        if (tried.outcome != Outcome::refused) continue;
-        ++counts.refused;
-        EXPECT_NE(tried.said, "") << what;
-      }
+    const auto& [decision, planned] = said;
+    for (const int64_t value : other_values(operation, decision)) {
+      const Mutation mutation{typed_name(program), index, std::string(decision), value};
+      const Tried tried = tried_apart([&] { return outcome_here(program, mutation, run); });
+      const std::string what = fmt::format(
+          "{} of {} with {} {}, planned as {}: {}", name_of(operation.kind()), program.name,
+          decision, program::decision_text(operation.kind(), decision, value),
+          program::decision_text(operation.kind(), decision, planned), tried.said);
+      EXPECT_NE(tried.outcome, Outcome::ignored) << what;
+      EXPECT_NE(tried.outcome, Outcome::pretended) << what;
+      EXPECT_NE(tried.outcome, Outcome::refused_late) << what;
+      EXPECT_NE(tried.outcome, Outcome::crashed) << what;
+      counts.seen += tried.outcome == Outcome::seen ? 1 : 0;
+      if (tried.outcome != Outcome::refused) continue;
+      ++counts.refused;
+      EXPECT_NE(tried.said, "") << what;
+    }
   }
 
-  // What the device is given for the program as planned, where it keeps a record.
-  std::vector<std::string> planned_record(const program::Program& program) {
+  PlannedRun run_as_planned(const program::Program& program) {
     runtime::Executor executor(job_, backend_);
     fill_batch(program, executor);
-    std::vector<backends::Trace> traces;
-    std::vector<std::string> record =
-        recorded([&] { traces = executor.run_traced(typed_name(program)); });
+    PlannedRun run;
+    run.record = recorded([&] { run.traces = executor.run_traced(typed_name(program)); });
     const runtime::Planned planned{program, executor.bounds(typed_name(program))};
-    EXPECT_EQ(runtime::differences(planned, traces), std::vector<std::string>{});
-    return record;
+    EXPECT_EQ(runtime::differences(planned, run.traces), std::vector<std::string>{});
+    return run;
+  }
+
+  // Whether a decision that may have nothing to do had nothing, as planned and as changed.
+  bool is_without_work(const runtime::Planned& planned, const Mutation& mutation,
+                       const backends::Trace& as_planned, const backends::Trace& as_changed) const {
+    const program::Operation& operation = planned.program.operations[mutation.operation];
+    return program::may_have_no_work(operation.kind(), mutation.decision) &&
+           says_nothing_of(as_planned, mutation.decision) &&
+           says_nothing_of(as_changed, mutation.decision) &&
+           program::pieces_of(backend_.changed_view(), planned.bounds) ==
+               program::pieces_of({planned.program, operation}, planned.bounds);
   }
 
   // Of the operation and of what shares a launch with it: what they are refused for, without a run.
@@ -252,7 +338,7 @@ class ChangedJob {
 
   // Whether the trace of the mutated operation shows what it was given.
   Outcome outcome_here(const program::Program& program, const Mutation& mutation,
-                       const std::vector<std::string>& planned_record) {
+                       const PlannedRun& planned_run) {
     backend_.mutate(program, mutation);
     prepare_alone(program, mutation.operation);
     runtime::Executor executor(job_, backend_);
@@ -268,8 +354,14 @@ class ChangedJob {
     }
     const runtime::Planned planned{program, executor.bounds(mutation.program)};
     const size_t i = mutation.operation;
-    if (runtime::differences(planned, i, traces[i]).empty()) return Outcome::ignored;
-    return Tested::kHasRecord && record == planned_record ? Outcome::pretended : Outcome::seen;
+    if (runtime::differences(planned, i, traces[i]).empty())
+      return is_without_work(planned, mutation, planned_run.traces[i], traces[i])
+                 ? Outcome::without_work
+                 : Outcome::ignored;
+    // A channel is noted by the stream on which something was queued, of which a record says
+    // nothing.
+    const bool is_on_record = Tested::kHasRecord && mutation.decision != "channel";
+    return is_on_record && record == planned_run.record ? Outcome::pretended : Outcome::seen;
   }
 
   Mutating<Tested> backend_;

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "program/decisions.h"
 #include "program/kind.h"
 #include "runtime/trace_check.h"
 #include "traced_batch.h"
@@ -15,6 +17,13 @@ namespace snug::testing {
 // perform_test.cpp is about the others.
 inline bool is_run_by_backends(const program::Program& program) {
   return program.operations.empty() || !program::traits_of(program.operations.front()).by_runtime;
+}
+
+// Whether the fastest of several ways was to be chosen for a part of it.
+inline bool is_timed(const program::Operation& operation) {
+  return std::ranges::any_of(program::decisions_of(operation), [&](const auto& decision) {
+    return program::is_class(operation.kind(), decision.first, decision.second);
+  });
 }
 
 // Each decision of each operation, changed in the trace alone, is seen.
@@ -37,8 +46,18 @@ inline void expect_changes_seen(const runtime::Planned& planned,
       const bool is_between_ranks = trace.channel == Channel::interconnect;
       trace.channel = is_between_ranks ? Channel::compute : Channel::interconnect;
     });
-    expect_seen([&](backends::Trace& trace) { trace.launches += 1; });
-    expect_seen([&](backends::Trace& trace) { trace.launches -= 1; });
+    expect_seen([&](backends::Trace& trace) { trace.joined = !trace.joined; });
+    for (const int64_t more : {-1, 1}) {
+      expect_seen([&](backends::Trace& trace) { trace.launches += more; });
+      expect_seen([&](backends::Trace& trace) { trace.launches_spared += more; });
+    }
+    // Launches that were left out are not spared where nothing was timed.
+    if (!is_timed(program.operations[i]))
+      for (const int64_t spared : {-1, 1})
+        expect_seen([&](backends::Trace& trace) {
+          trace.launches -= spared;
+          trace.launches_spared += spared;
+        });
     if (traces[i].bytes > 0) expect_seen([&](backends::Trace& trace) { trace.bytes -= 1; });
   }
 }

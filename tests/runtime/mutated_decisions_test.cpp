@@ -1,4 +1,5 @@
-// That each backend obeys each decision of each operation: given another one than is planned, it
+// That each backend obeys each decision of each operation, its channel, whether it shares a launch,
+// how many launches it states and whether the host does it: given another one than is planned, it
 // refuses it in prepare(), or does it and its trace shows that. What it would ignore is found here.
 #include <gtest/gtest.h>
 
@@ -62,10 +63,25 @@ class MutatedDecisions : public ::testing::Test {
                   }).expect_obeyed());
   }
 
+  // Where operations are done, and in how many launches.
+  static void expect_placement_obeyed(const plan::TrainingSpec& spec, bool shares_launches) {
+    expect_counts(Job([&](const program::Target& target) {
+                    return plan::plan_training(spec, target);
+                  }).expect_placement_obeyed(),
+                  Tested::kHasRecord && shares_launches);
+  }
+  static void expect_placement_obeyed(const plan::InferenceSpec& spec) {
+    expect_counts(Job([&](const program::Target& target) {
+                    return plan::plan_inference(spec, target);
+                  }).expect_placement_obeyed(),
+                  Tested::kHasRecord);
+  }
+
  private:
-  static void expect_counts(const typename Job::Counts& counts) {
+  static void expect_counts(const typename Job::Counts& counts,
+                            bool obeys_others = Tested::kObeysOthers) {
     EXPECT_GT(counts.refused, 0);
-    if (Tested::kObeysOthers)
+    if (obeys_others)
       EXPECT_GT(counts.seen, 0);
     else
       EXPECT_EQ(counts.seen, 0);
@@ -113,6 +129,20 @@ TYPED_TEST(MutatedDecisions, AreRefusedOrSeenOfCodedWeights) {
 TYPED_TEST(MutatedDecisions, AreRefusedOrSeenInInference) {
   for (const bool quantized : {false, true})
     TestFixture::expect_obeyed(inference_of_one_layer(quantized));
+}
+
+// What streams, what the host updates, and what shares a launch.
+TYPED_TEST(MutatedDecisions, OfPlacesAreRefusedOrSeen) {
+  plan::TrainingSpec spec = spec_of_one_layer(true);
+  TestFixture::expect_placement_obeyed(spec, true);
+  spec.streaming = {.params = true,
+                    .optimizer = true,
+                    .update_on_host = true,
+                    .threshold_bytes = 0,
+                    .window_bytes = 100'000};
+  // A copy comes between what would share one.
+  TestFixture::expect_placement_obeyed(spec, false);
+  TestFixture::expect_placement_obeyed(inference_of_one_layer(true));
 }
 
 #ifndef SNUG_TEST_CPU_BACKEND

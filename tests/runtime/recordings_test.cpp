@@ -88,6 +88,8 @@ program::Program loss_program(const program::Target& target) {
   workspace.shape = {target.workspace({program, *with_loss}).bytes};
   with_loss->workspace = static_cast<TensorId>(program.tensors.size());
   program.tensors.push_back(workspace);
+  for (program::Operation& each : program.operations)
+    each.launches = target.launches({program, each});
   return program;
 }
 
@@ -181,6 +183,7 @@ program::Program program_with_copies(const program::Target& target) {
   list.push_back(operation(program::Await{}, out, back));
   program::Operation doubled = operation(program::Add{}, back, twice);
   doubled.reads = {back, back};
+  doubled.launches = target.launches({program, doubled});
   list.push_back(doubled);
   return program;
 }

@@ -47,7 +47,9 @@ std::vector<std::string> recorded(const F& f) {
 
 class OnCard : public backends::cuda::CudaBackend {
  public:
-  OnCard() : CudaBackend({.chooses_by_timing = false}) {}
+  OnCard()
+      : CudaBackend({.chooses_by_timing = false,
+                     .make_host = [] { return backends::open_backend("cpu", {.threads = 1}); }}) {}
   static constexpr bool kHasRecord = true;
   static constexpr bool kObeysOthers = true;
 };

@@ -130,9 +130,6 @@ struct ForwardTensors {
 
 void run(const Attention& attention, const Invocation& invocation, CpuContext& context) {
   SNUG_CHECK(attention.scale > 0, "attention's scale is {}", attention.scale);
-  invocation.note_decision<&Attention::by_library, &Attention::tensor_cores>(false);
-  invocation.note_decision<&Attention::splits>(0);
-  invocation.note_decision<&Attention::few_queries>(attention.few_queries);
   const ForwardTensors tensors(attention, invocation);
   const Element element = tensors.q.element;
   const Segments segments(attention, invocation);

@@ -137,16 +137,7 @@ int64_t workspace_bytes(const AttentionGrad& grad, const program::OperationView&
   return tables.bytes() + sums.bytes() + context.threads * (sums.table.bytes() + scratch);
 }
 
-void note_decisions(const AttentionGrad& grad, const Invocation& invocation) {
-  using Grad = AttentionGrad;
-  invocation.note_decision<&Grad::by_library, &Grad::tensor_cores, &Grad::dense_q, &Grad::dense_k,
-                           &Grad::dense_v, &Grad::dense_gradients>(false);
-  invocation.note_decision<&Grad::few_queries>(grad.few_queries);
-  invocation.note_decision<&Grad::few_keys>(grad.few_keys);
-}
-
 void run(const AttentionGrad& grad, const Invocation& invocation, CpuContext& context) {
-  note_decisions(grad, invocation);
   const BackwardTensors tensors(grad, invocation);
   const Element element = tensors.q.element;
   const Segments segments(grad, invocation);

@@ -10,6 +10,7 @@
 #include "backends/cpu/parallel.h"
 #include "backends/host_fill.h"
 #include "backends/operation_checks.h"
+#include "backends/placement.h"
 #include "base/available_memory.h"
 #include "base/error.h"
 #include "base/threads.h"
@@ -119,6 +120,8 @@ std::unique_ptr<Arena> CpuBackend::allocate(program::Space space, int64_t bytes)
 std::unique_ptr<Prepared> CpuBackend::prepare(const program::OperationView& view) {
   omp_set_num_threads(context_.threads);
   check_runs(view, *this);
+  check_placement(view, *this);
+  check_not_joined(view, *this);
   check_workspace(view, workspace(view).bytes, library_versions());
   return ask<std::unique_ptr<Prepared>>(
       view.operation.attributes, [&](const auto& attributes, const auto& kind) {

@@ -27,7 +27,7 @@ ExpertProducts decide_products(MatmulSpec spec, int64_t MatmulSpec::*dimension, 
                                const CpuContext& context) {
   spec.*dimension = kWideRows;
   if (rows >= kWidePanel && algorithm_of(spec, context) == ProductAlgorithm::wide)
-    return {kWideRows, ProductAlgorithm::wide, ProductAlgorithm::wide};
+    return {kWideRows, ProductAlgorithm::wide};
   const ProductAlgorithm any = algorithm_of_any(spec.a_type, context);
   spec.*dimension = piece_rows(rows);
   const ProductAlgorithm best = algorithm_of(spec, context);
@@ -45,6 +45,9 @@ ExpertPieces::ExpertPieces(const ExpertProducts& decided, const MatmulSpec& spec
     SNUG_CHECK(decided.block_rows == kWideRows && has_wide_products(of_rows(kWideRows), context),
                "a wide grouped product in pieces of {} rows, which does not compute it here",
                decided.block_rows);
+    SNUG_CHECK(decided.rest_algorithm == ProductAlgorithm::loops,
+               "a wide grouped product with last rows by algorithm {}, of which there are none",
+               base::word_of(decided.rest_algorithm));
     wide_bytes_ = most_wide_bytes(context);
     return;
   }
@@ -55,6 +58,13 @@ ExpertPieces::ExpertPieces(const ExpertProducts& decided, const MatmulSpec& spec
     products_.emplace_back(of_rows(size), runs ? decided.algorithm : decided.rest_algorithm,
                            context);
   }
+}
+
+void ExpertPieces::check_algorithm(const ExpertProducts& decided) const {
+  SNUG_CHECK(is_wide_ || !is_rest_.front(),
+             "a grouped product in pieces of {} rows by algorithm {}, which does not compute them "
+             "here",
+             decided.block_rows, base::word_of(decided.algorithm));
 }
 
 void ExpertPieces::create() const {

@@ -31,22 +31,29 @@ struct ExpertProducts {
 ExpertProducts decide_products(MatmulSpec spec, int64_t MatmulSpec::*dimension, int64_t rows,
                                const CpuContext& context);
 
-// What computed the products. Where no row needed an algorithm, that is as decided.
+// What computed the products, as far as there were rows that needed any.
 class RanProducts {
  public:
+  // The rows of an expert are cut into pieces, the first of so many rows where it has them.
+  void begin(int64_t block_rows) { block_rows_ = block_rows; }
   void add(bool is_rest, ProductAlgorithm algorithm) {
     (is_rest ? rest_algorithm_ : algorithm_) = algorithm;
   }
+  // Sums of so many rows of a gradient were made at once.
+  void add_sums(int64_t rows) { sum_rows_ = std::max(sum_rows_, rows); }
   // Of a grouped product of kind `Struct`.
   template <typename Struct>
-  void note(const ExpertProducts& decided, int64_t block_rows, const Invocation& invocation) const {
-    invocation.note_decision<&Struct::block_rows>(block_rows);
-    invocation.note_decision<&Struct::algorithm>(algorithm_.value_or(decided.algorithm));
-    invocation.note_decision<&Struct::rest_algorithm>(
-        rest_algorithm_.value_or(decided.rest_algorithm));
+  void note(const Invocation& invocation) const {
+    if (block_rows_ > 0) invocation.note_decision<&Struct::block_rows>(block_rows_);
+    if constexpr (requires { &Struct::sum_rows; })
+      if (sum_rows_ > 0) invocation.note_decision<&Struct::sum_rows>(sum_rows_);
+    if (algorithm_) invocation.note_decision<&Struct::algorithm>(*algorithm_);
+    if (rest_algorithm_) invocation.note_decision<&Struct::rest_algorithm>(*rest_algorithm_);
   }
 
  private:
+  int64_t block_rows_ = 0;
+  int64_t sum_rows_ = 0;
   std::optional<ProductAlgorithm> algorithm_;
   std::optional<ProductAlgorithm> rest_algorithm_;
 };
@@ -60,15 +67,15 @@ class ExpertPieces {
   void create() const;
   // For any number of rows.
   int64_t scratch_bytes() const;
-  // Of the largest piece.
-  int64_t block_rows() const { return is_wide_ ? kWideRows : sizes_.front(); }
-
+  // Fails a CHECK where not even the largest piece is computed by the algorithm that is stated.
+  void check_algorithm(const ExpertProducts& decided) const;
   // Multiplies rows [begin, end); `operands_of` says where those from a row on lie. `first`: what
   // the first wide piece does with what c holds, where that is not what `spec` says.
   template <typename F>
   void multiply(int64_t begin, int64_t end, const F& operands_of, std::byte* scratch,
                 CpuContext& context, RanProducts& ran,
                 std::optional<MatmulSpec::Add> first = {}) const {
+    if (begin < end) ran.begin(block_rows());
     for (; is_wide_ && begin < end; begin += kWideRows, first.reset()) {
       MatmulSpec spec = of_rows(std::min(kWideRows, end - begin));
       spec.add = first.value_or(spec.add);
@@ -81,6 +88,8 @@ class ExpertPieces {
   }
 
  private:
+  // Of the largest piece.
+  int64_t block_rows() const { return is_wide_ ? kWideRows : sizes_.front(); }
   MatmulSpec of_rows(int64_t count) const {
     MatmulSpec spec = spec_;
     spec.*dimension_ = count;

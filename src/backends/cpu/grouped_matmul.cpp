@@ -69,11 +69,13 @@ class PreparedGrouped : public Prepared {
  public:
   PreparedGrouped(const GroupedMatmul& grouped, const program::OperationView& view,
                   const CpuContext& context)
-      : pieces(products_of(grouped), grouped_spec(grouped, view), &MatmulSpec::m, context) {}
+      : pieces(products_of(grouped), grouped_spec(grouped, view), &MatmulSpec::m, context) {
+    pieces.check_algorithm(products_of(grouped));
+  }
   const ExpertPieces pieces;
 };
 
-void run(const GroupedMatmul& grouped, const Invocation& invocation, CpuContext& context) {
+void run(const GroupedMatmul&, const Invocation& invocation, CpuContext& context) {
   SNUG_CHECK(invocation.prepared != nullptr, "a grouped product that was not prepared");
   const ExpertPieces& pieces = static_cast<const PreparedGrouped&>(*invocation.prepared).pieces;
   const Rows a = rows_of(invocation[GroupedMatmul::kA]);
@@ -91,7 +93,7 @@ void run(const GroupedMatmul& grouped, const Invocation& invocation, CpuContext&
     pieces.multiply(bounds[2 * expert], bounds[2 * expert + 1], operands_of,
                     invocation.workspace.data, context, ran);
   }
-  ran.note<GroupedMatmul>(products_of(grouped), pieces.block_rows(), invocation);
+  ran.note<GroupedMatmul>(invocation);
 }
 
 bool supports(const GroupedMatmul&, const program::OperationView& view, const CpuContext& context) {
@@ -164,6 +166,7 @@ class PreparedGroupedGrad : public Prepared {
       return ExpertPieces(products_of(grad), grad_spec(view, sums), &MatmulSpec::k, context);
     };
     whole_.emplace(pieces_of(block_));
+    whole_->check_algorithm(products_of(grad));
     const int64_t rest = view[GroupedMatmulGrad::kA].shape[1] % block_;
     if (rest > 0) rest_.emplace(pieces_of(rest));
   }
@@ -239,6 +242,7 @@ void add_in_sums(const GradRun& run, int64_t expert, int64_t begin, int64_t end,
   for (int64_t first = 0; first < run.a.columns; first += run.prepared.block()) {
     const int64_t rows = std::min(run.prepared.block(), run.a.columns - first);
     std::fill_n(reinterpret_cast<float*>(sums), rows * run.c.columns, 0.0F);
+    ran.add_sums(rows);
     run.prepared.pieces(rows).multiply(
         begin, end,
         [&](int64_t row) {
@@ -269,10 +273,7 @@ void run(const GroupedMatmulGrad& grad, const Invocation& invocation, CpuContext
     if (begin == end && grad.accumulate) continue;
     (run.prepared.in_place() ? add_in_place : add_in_sums)(run, expert, begin, end, ran);
   }
-  invocation.note_decision<&GroupedMatmulGrad::sum_rows>(
-      run.prepared.in_place() ? 0 : run.prepared.block());
-  ran.note<GroupedMatmulGrad>(products_of(grad),
-                              run.prepared.pieces(run.prepared.block()).block_rows(), invocation);
+  ran.note<GroupedMatmulGrad>(invocation);
 }
 
 bool supports(const GroupedMatmulGrad&, const program::OperationView& view,
@@ -288,6 +289,11 @@ GroupedMatmulGrad decide(const GroupedMatmulGrad& grad, const program::Operation
   const program::Shape& a = view[GroupedMatmulGrad::kA].shape;
   GroupedMatmulGrad decision = decided(grad, grad_spec(view, a[1]), &MatmulSpec::k, a[0], context);
   decision.sum_rows = sum_rows_of(decision, view);
+  if (decision.algorithm == ProductAlgorithm::wide) return decision;
+  MatmulSpec block = grad_spec(view, decision.sum_rows);
+  block.k = decision.block_rows;
+  if (!runs_product(block, decision.algorithm, context))
+    decision.algorithm = decision.rest_algorithm;
   return decision;
 }
 

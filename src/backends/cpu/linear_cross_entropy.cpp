@@ -40,8 +40,6 @@ class LossRun {
 
   void run() {
     const int64_t trained = list_trained_rows(shape_, targets_, losses_, dhidden_, row_numbers_);
-    // Without a trained row no product runs.
-    if (trained == 0) ran_ = {shape_.whole, shape_.rest};
     invocation_.note_extent({.rows = static_cast<double>(trained)});
     bool first = !shape_.accumulate;
     for (int64_t done = 0; done < trained;) {
@@ -53,13 +51,18 @@ class LossRun {
     }
     if (first && operands_.dweight != nullptr) clear_dweight();
     vectors_.write_gradients();
-    note_loss(shape_.train,
-              {program::LossAlgorithm::halved_chunks, plan_.largest_rows(), plan_.block_columns()},
-              ran_.whole, ran_.rest, invocation_);
+    if (trained > 0) note();
     sum_losses(losses_, shape_.tokens, factors_, operands_.loss);
   }
 
  private:
+  void note() const {
+    invocation_.note_decision<&program::LinearCrossEntropyTrain::algorithm>(
+        program::LossAlgorithm::halved_chunks);
+    invocation_.note_decision<&program::LinearCrossEntropyTrain::block_columns>(most_columns_);
+    note_algorithms(ran_.whole, ran_.rest, invocation_);
+  }
+
   // Rows [first_row, first_row + rows) of the trained ones; rows up to chunk.rows are zeros.
   struct Part {
     const LossChunk& chunk;
@@ -80,14 +83,16 @@ class LossRun {
 
   void run_chunk(const Part& part) {
     gather(part);
-    for (int64_t block = 0; block < plan_.blocks(); ++block)
-      ran(block).logits = plan_.products(part.chunk, block)
-                              .logits
+    for (int64_t block = 0; block < plan_.blocks(); ++block) {
+      const Product& product = plan_.products(part.chunk, block).logits;
+      most_columns_ = std::max(most_columns_, product.spec().n);
+      ran(block).logits = product
                               .multiply({.a = workspace(plan_.hidden_offset()),
                                          .b = weight_block(block),
                                          .c = products(part, block)},
                                         workspace(plan_.scratch_offset()), context_)
                               .algorithm;
+    }
     if (!shape_.train) {
       parallel_for(part.rows, [&](int64_t i) { row_statistics(part, i); });
       return;
@@ -98,9 +103,9 @@ class LossRun {
     scatter(part);
   }
 
-  // What computed the products with a block of columns.
+  // What computed the products with a block of columns: a narrower one comes last.
   LossAlgorithms& ran(int64_t block) {
-    return plan_.columns(block) == plan_.block_columns() ? ran_.whole : ran_.rest;
+    return plan_.columns(block) == most_columns_ ? ran_.whole : ran_.rest;
   }
 
   const std::byte* weight_block(int64_t block) const {
@@ -252,6 +257,7 @@ class LossRun {
   struct {
     LossAlgorithms whole, rest;
   } ran_;
+  int64_t most_columns_ = 0;  // of the blocks of which logits were made
 };
 
 bool is_online(const LossShape& shape) { return shape.algorithm == program::LossAlgorithm::online; }

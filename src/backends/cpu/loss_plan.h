@@ -49,8 +49,6 @@ class LossPlan : public Prepared {
   // (program::next_halved_chunk). It may be larger: absent rows are zeros.
   const LossChunk& next(int64_t rows) const;
 
-  int64_t largest_rows() const { return chunks_.front().rows; }
-
   // Columns of all blocks but the last, and of block `block`.
   int64_t block_columns() const { return shape_.block_columns; }
   int64_t columns(int64_t block) const;

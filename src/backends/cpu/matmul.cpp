@@ -123,16 +123,16 @@ void add_rounded(const float* sums, const RoundingStream& stream, const MatmulSp
   context.kernels.elementwise->accumulate_stochastically[kF32](sums, c, spec.n, stream);
 }
 
-// What one product was computed by, in blocks of rows or whole.
-void note(const Invocation& invocation, const RanProduct& whole, int64_t block_rows = 0,
-          const RanProduct& rest = {}) {
-  invocation.note_decision<&Matmul::products>(1);
-  invocation.note_decision<&Matmul::algorithm>(whole.algorithm);
-  invocation.note_decision<&Matmul::low_algorithm>(ProductAlgorithm::loops);
-  invocation.note_decision<&Matmul::block_rows>(block_rows);
-  invocation.note_decision<&Matmul::rest_algorithm>(rest.algorithm);
-  invocation.note_decision<&Matmul::sum_step>(whole.step);
-  invocation.note_decision<&Matmul::rest_sum_step>(rest.step);
+// What computed all rows, or blocks of them.
+void note(const Invocation& invocation, const RanProduct& ran) {
+  invocation.note_decision<&Matmul::algorithm>(ran.algorithm);
+  if (ran.step > 0) invocation.note_decision<&Matmul::sum_step>(ran.step);
+}
+
+// The same of rows after the last block.
+void note_rest(const Invocation& invocation, const RanProduct& ran) {
+  invocation.note_decision<&Matmul::rest_algorithm>(ran.algorithm);
+  if (ran.step > 0) invocation.note_decision<&Matmul::rest_sum_step>(ran.step);
 }
 
 void run_stochastic(const Matmul& matmul, const PreparedMatmul& prepared,
@@ -147,15 +147,18 @@ void run_stochastic(const Matmul& matmul, const PreparedMatmul& prepared,
   auto* sums = invocation.workspace.as<float>();
   std::byte* scratch = invocation.workspace.data + prepared.product_bytes();
   RanProduct of_blocks;
-  RanProduct of_rest;
+  std::optional<RanProduct> of_rest;
   int64_t most_rows = 0;
   for (int64_t row = 0; row < spec.m; row += prepared.block_rows()) {
     const int64_t rows = std::min(prepared.block_rows(), spec.m - row);
     const MatmulOperands operands{.a = invocation[Matmul::kA].data + row * a_row_bytes,
                                   .b = invocation[Matmul::kB].data,
                                   .c = invocation.workspace.data};
-    (rows < most_rows ? of_rest : of_blocks) =
-        prepared.product(rows).multiply(operands, scratch, context);
+    const RanProduct ran = prepared.product(rows).multiply(operands, scratch, context);
+    if (rows < most_rows)
+      of_rest = ran;
+    else
+      of_blocks = ran;
     most_rows = std::max(most_rows, rows);
     parallel_ranges(rows, 16, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
@@ -163,7 +166,9 @@ void run_stochastic(const Matmul& matmul, const PreparedMatmul& prepared,
                     c + (row + i) * spec.c_stride, context);
     });
   }
-  note(invocation, of_blocks, most_rows, of_rest);
+  note(invocation, of_blocks);
+  invocation.note_decision<&Matmul::block_rows>(most_rows);
+  if (of_rest) note_rest(invocation, *of_rest);
 }
 
 const PreparedMatmul& prepared_of(const Invocation& invocation) {

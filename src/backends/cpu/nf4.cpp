@@ -119,7 +119,6 @@ void multiply_in_parts(const Product& product, int64_t outputs, int64_t outputs_
 
 void multiply_few_rows(const program::MatmulNf4& matmul, const Invocation& invocation,
                        const CpuContext& context) {
-  invocation.note_decision<&program::MatmulNf4::algorithm>(program::ProductAlgorithm::few_rows);
   const Nf4Kernels& kernels = *context.kernels.nf4;
   const Rows x = rows_of(invocation[program::MatmulNf4::kX]);
   const Rows y = rows_of(invocation[program::MatmulNf4::kY]);
@@ -137,11 +136,11 @@ void multiply_few_rows(const program::MatmulNf4& matmul, const Invocation& invoc
                            .y_stride = y.stride};
   const int64_t outputs = std::max<int64_t>(1, kTaskBytes / program::nf4_code_bytes(x.columns));
   multiply_in_parts(product, y.columns, outputs, kernels.multiply[x.element][y.element]);
+  invocation.note_decision<&program::MatmulNf4::algorithm>(program::ProductAlgorithm::few_rows);
 }
 
 void multiply_on_tiles(const program::MatmulNf4& matmul, const Invocation& invocation,
                        const CpuContext& context) {
-  invocation.note_decision<&program::MatmulNf4::algorithm>(program::ProductAlgorithm::thin);
   const Nf4TileKernels& kernels = *context.kernels.nf4_tiles;
   const Rows x = rows_of(invocation[program::MatmulNf4::kX]);
   const Rows y = rows_of(invocation[program::MatmulNf4::kY]);
@@ -164,6 +163,7 @@ void multiply_on_tiles(const program::MatmulNf4& matmul, const Invocation& invoc
       kNf4TileOutputs *
       std::max<int64_t>(1, kTileTaskBytes / program::nf4_code_bytes(kNf4TileOutputs * x.columns));
   multiply_in_parts(product, y.columns, outputs, kernels.multiply[y.element]);
+  invocation.note_decision<&program::MatmulNf4::algorithm>(program::ProductAlgorithm::thin);
 }
 
 void run(const program::MatmulNf4& matmul, const Invocation& invocation, CpuContext& context) {

@@ -52,19 +52,26 @@ class OnlineRun {
 
   void run() {
     const int64_t trained = list_trained_rows(shape_, targets_, losses_, dhidden_, row_numbers_);
-    note_loss(shape_.train, {program::LossAlgorithm::online, plan_.chunk_rows, plan_.block_entries},
-              with_online_algorithms(shape_).whole, {}, invocation_);
     invocation_.note_extent({.rows = static_cast<double>(trained)});
     for (int64_t row = 0; row < trained; row += plan_.chunk_rows) {
       const int64_t rows = std::min(plan_.chunk_rows, trained - row);
       run_chunk(row, rows);
       invocation_.note_piece(rows);
     }
+    if (trained > 0) note();
     if (trained == 0 && dweight_ != nullptr && !shape_.accumulate) clear_dweight();
     sum_losses(losses_, shape_.tokens, factors_, loss_);
   }
 
  private:
+  // What chunks were computed by; the chunks themselves are pieces.
+  void note() const {
+    invocation_.note_decision<&program::LinearCrossEntropyTrain::algorithm>(
+        program::LossAlgorithm::online);
+    invocation_.note_decision<&program::LinearCrossEntropyTrain::block_columns>(columns_);
+    note_algorithms(ran_, {}, invocation_);
+  }
+
   // Entries [first, first + count) of the vocabulary.
   struct EntryRange {
     int64_t first;
@@ -99,18 +106,23 @@ class OnlineRun {
     for_each_block([&](const EntryRange& block) {
       make_logits(rows, block);
       for_each_row(rows, [&](int64_t i) { differentiate(tokens[i], block, i); });
-      multiply_wide(plan_.dweight_spec(rows, block.count, adds),
-                    {.a = reinterpret_cast<const std::byte*>(logits(0)),
-                     .b = reinterpret_cast<const std::byte*>(gathered(0)),
-                     .c = rows_of(*dweight_).at(block.first)},
-                    workspace<std::byte>(plan_.scratch_offset), context_);
+      ran_.dweight_step = multiply_wide(plan_.dweight_spec(rows, block.count, adds),
+                                        {.a = reinterpret_cast<const std::byte*>(logits(0)),
+                                         .b = reinterpret_cast<const std::byte*>(gathered(0)),
+                                         .c = rows_of(*dweight_).at(block.first)},
+                                        workspace<std::byte>(plan_.scratch_offset), context_);
+      ran_.dweight = program::ProductAlgorithm::wide;
     });
   }
 
   template <typename F>
-  void for_each_block(F f) const {
-    for (int64_t first = 0; first < shape_.vocab; first += plan_.block_entries)
-      f(EntryRange{first, std::min(plan_.block_entries, shape_.vocab - first)});
+  void for_each_block(F f) {
+    int64_t number = 0;
+    for (int64_t first = 0; first < shape_.vocab; first += plan_.block_entries, ++number) {
+      const EntryRange block{first, std::min(plan_.block_entries, shape_.vocab - first)};
+      columns_ = number > 0 ? first / number : round_up(block.count, kWidePanel);
+      f(block);
+    }
   }
 
   template <typename F>
@@ -140,7 +152,8 @@ class OnlineRun {
     return reinterpret_cast<const std::byte*>(weight_.at(block.first));
   }
 
-  void make_logits(int64_t rows, const EntryRange& block) const {
+  void make_logits(int64_t rows, const EntryRange& block) {
+    ran_.logits = program::ProductAlgorithm::wide;
     multiply_wide(plan_.logits_spec(rows, block.count),
                   {.a = reinterpret_cast<const std::byte*>(gathered(0)),
                    .b = weight_at(block),
@@ -148,7 +161,8 @@ class OnlineRun {
                   workspace<std::byte>(plan_.scratch_offset), context_);
   }
 
-  void add_to_sums(int64_t rows, const EntryRange& block) const {
+  void add_to_sums(int64_t rows, const EntryRange& block) {
+    ran_.dhidden = program::ProductAlgorithm::wide;
     multiply_wide(plan_.sums_spec(rows, block.count, block.first > 0),
                   {.a = reinterpret_cast<const std::byte*>(logits(0)),
                    .b = weight_at(block),
@@ -204,6 +218,9 @@ class OnlineRun {
   const Buffer& loss_;
   const Buffer* dweight_;  // null: not made
   int32_t* row_numbers_;
+  LossAlgorithms ran_ = {};
+  // From one block to the next; of a single one, what its entries take in whole panels.
+  int64_t columns_ = 0;
 };
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "backends/cuda/needs/kind_needs.h"
 #include "backends/cuda/stream.h"
 #include "backends/operation_checks.h"
+#include "backends/placement.h"
 #include "base/available_memory.h"
 #include "base/error.h"
 #include "program/dispatch.h"
@@ -59,15 +60,14 @@ class AfterHostWork final : public Recording {
 };
 
 // Fails a CHECK where operations were joined of which one launch does not do all here: with the
-// first of them, or with one alone.
+// first of them, or with one alone; and where the list begins with one that is joined.
 void check_joined(const OperationView& view) {
-  const std::vector<program::Operation>& list = view.program.operations;
-  const bool is_listed = !list.empty() && std::less_equal<>()(list.data(), &view.operation) &&
-                         std::less_equal<>()(&view.operation, &list.back());
-  if (!is_listed || view.operation.joined) return;
-  const auto first = static_cast<size_t>(&view.operation - list.data());
-  const size_t joined = program::done_with(view.program, first).last - first + 1;
-  const size_t most = joined > 1 ? launched_together(view.program, first) : 1;
+  const std::optional<size_t> first = position_of(view);
+  if (!first) return;
+  SNUG_CHECK(*first > 0 || !view.operation.joined, "the first operation of a list is joined");
+  if (view.operation.joined) return;
+  const size_t joined = program::done_with(view.program, *first).last - *first + 1;
+  const size_t most = joined > 1 ? launched_together(view.program, *first) : 1;
   SNUG_CHECK(joined <= most, "{} operations from a {} on are joined, of which a launch does {}",
              joined, program::name_of(view.operation.kind()), most);
 }
@@ -157,9 +157,11 @@ std::unique_ptr<Arena> CudaBackend::allocate(program::Space space, int64_t bytes
 }
 
 std::unique_ptr<Prepared> CudaBackend::prepare(const program::OperationView& view) {
+  if (!view.operation.on_host) check_runs(view, *this);
+  check_placement(view, *this);
   if (view.operation.on_host) return context_->host_work.prepare(view);
-  check_runs(view, *this);
   check_joined(view);
+  check_awaited_once(view);
   check_strides(view);
   check_workspace(view, workspace(view).bytes, library_versions());
   return ask<std::unique_ptr<Prepared>>(

@@ -72,7 +72,10 @@ std::unique_ptr<Prepared> HostWork::prepare(const program::OperationView& view) 
   if (host_ == nullptr) host_ = make_host_();
   SNUG_CHECK(host_->runs(view), "the host does not run {}", name_of(view.operation.kind()));
   SNUG_CHECK_EQ(host_->workspace(view).bytes, 0);
-  return host_->prepare(view);
+  // Next to the device it has a channel of its own; there it is what is computed.
+  program::Operation there = view.operation;
+  there.channel = program::Channel::compute;
+  return host_->prepare({view.program, there});
 }
 
 // Called by a thread of the device's runtime, which may not be called back from it.

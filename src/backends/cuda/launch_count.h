@@ -10,8 +10,9 @@ namespace snug::backends::cuda {
 
 struct LaunchCount {
   int64_t launches = 0;  // of kernels, and of library calls that start some
-  // How many fewer those were than programs state of products whose algorithm is timed: they state
-  // the most that any of a product's algorithms takes.
+  // How many fewer than programs state the chosen algorithms of timed products take: programs state
+  // the most that any of a product's algorithms takes. Follows from what was chosen, and not from
+  // `launches`, so that a launch that is left out is no launch spared.
   int64_t spared = 0;
   cudaStream_t stream = nullptr;  // of the last of them
 

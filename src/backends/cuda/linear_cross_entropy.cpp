@@ -46,7 +46,7 @@ class LossPlan : public Prepared {
                "a linear cross-entropy by algorithm {}, which a card does not run",
                base::word_of(form.algorithm));
     const int32_t most = chunk_launches(form, library.multiprocessors(), library.workspace_bytes());
-    SNUG_CHECK(most <= planned_launches,
+    SNUG_CHECK(most == planned_launches,
                "a chunk of a loss takes up to {} launches here, planned were {}", most,
                planned_launches);
     if (const int64_t rest = layout.tokens % layout.chunk_rows; rest > 0)
@@ -129,8 +129,10 @@ class LossRun {
     }
     for (int64_t first = 0; first < rows; first += layout.chunk_rows)
       run_chunk(first, std::min(layout.chunk_rows, layout.tokens - first));
-    note_loss(form_.dhidden != nullptr, {program::LossAlgorithm::chunks, layout.chunk_rows}, ran_,
-              {}, invocation_);
+    using Loss = LinearCrossEntropyTrain;
+    invocation_.note_decision<&Loss::algorithm>(program::LossAlgorithm::chunks);
+    invocation_.note_decision<&Loss::chunk_rows>(layout.chunk_rows);
+    note_algorithms(ran_, {}, invocation_);
     sum_losses(losses, layout.tokens, factors_of(form_.inverse_tokens), floats_of(form_.loss),
                stream_);
   }

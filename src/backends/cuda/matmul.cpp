@@ -23,8 +23,6 @@ class PreparedMatmul : public Prepared {
     if (matmul.augmented) low_ = library.product(low_shape(matmul, view));
     check(matmul.algorithm, main_->algorithm());
     if (low_ != nullptr) check(matmul.low_algorithm, low_->algorithm());
-    const int32_t of_low = low_ != nullptr ? low_->most_launches() : 0;
-    check_launches(view, main_->most_launches() + of_low + (matmul.stochastic ? 1 : 0));
     check_workspace(view, product_bytes_ + main_->workspace_bytes(), "cuBLASLt");
   }
 

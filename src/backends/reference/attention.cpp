@@ -272,7 +272,6 @@ void add_bias_gradient(const SegmentView<AttentionGrad>& segment, const Gradient
 
 template <typename T>
 void run(const Attention& attention, const Invocation& invocation) {
-  invocation.note_defaults<Attention>();
   note_segments(attention, invocation);
   fill_zero(Floats<T>(invocation[Attention::kO]));
   fill_zero(Floats<T>(invocation[Attention::kLse]));
@@ -291,7 +290,6 @@ int64_t scratch_elements(const Attention&, const program::OperationView& view) {
 
 template <typename T>
 void run(const AttentionGrad& grad, const Invocation& invocation) {
-  invocation.note_defaults<AttentionGrad>();
   note_segments(grad, invocation);
   const GradientTensors<T> tensors(invocation);
   const auto width = static_cast<size_t>(grad.head_dim);

@@ -78,11 +78,13 @@ int64_t logits_elements(const Loss&, const program::OperationView& view) {
 // losses and loss from logits = scale hidden weight^T, with a bias, a gain and a cap where there
 // are.
 template <typename T, typename Loss>
-void plain_loss(const Loss& loss, const LossOperands<Buffer>& operands, const WholeLogits& whole) {
+void plain_loss(const Loss& loss, const LossOperands<Buffer>& operands, const WholeLogits& whole,
+                const Invocation& invocation) {
   const Buffer& logits = whole.logits;
   const Buffer& product = whole.before_gain;
   const Buffer factors[]{operands.hidden, operands.weight};
   run_step<T>(program::Matmul{.transpose_b = true, .alpha = loss.scale}, factors, {&product, 1});
+  invocation.note_piece(product.shape.rows());
   if (operands.bias != nullptr) {
     const Buffer terms[]{product, *operands.bias};
     run_step<T>(program::AddBias{}, terms, {&product, 1});
@@ -153,18 +155,14 @@ void run(const program::CrossEntropyGrad&, const Invocation& invocation) {
 template <typename T>
 void run(const program::LinearCrossEntropy& loss, const Invocation& invocation) {
   const LossOperands<Buffer> operands = loss_operands(loss, invocation);
-  invocation.note_defaults<program::LinearCrossEntropy>();
-  invocation.note_piece(operands.hidden.shape.rows());
-  plain_loss<T>(loss, operands, whole_logits<T>(loss, operands, invocation));
+  plain_loss<T>(loss, operands, whole_logits<T>(loss, operands, invocation), invocation);
 }
 
 template <typename T>
 void run(const program::LinearCrossEntropyTrain& train, const Invocation& invocation) {
   const LossOperands<Buffer> operands = loss_operands(train, invocation);
-  invocation.note_defaults<program::LinearCrossEntropyTrain>();
-  invocation.note_piece(operands.hidden.shape.rows());
   const WholeLogits whole = whole_logits<T>(train, operands, invocation);
-  plain_loss<T>(train, operands, whole);
+  plain_loss<T>(train, operands, whole, invocation);
   const Buffer& logits = whole.logits;
   const Buffer& dlogits = whole.gradients;
   const Buffer loss_inputs[]{logits, operands.targets, operands.inverse_tokens};

@@ -10,7 +10,6 @@ using program::GroupedMatmulGrad;
 
 template <typename T>
 void run(const GroupedMatmul& grouped, const Invocation& invocation) {
-  invocation.note_defaults<GroupedMatmul>();
   const Floats<T> a(invocation[GroupedMatmul::kA]);
   const Floats<T> b(invocation[GroupedMatmul::kB]);
   const Integers bounds(invocation[GroupedMatmul::kBounds]);
@@ -28,7 +27,6 @@ void run(const GroupedMatmul& grouped, const Invocation& invocation) {
 
 template <typename T>
 void run(const GroupedMatmulGrad& grad, const Invocation& invocation) {
-  invocation.note_defaults<GroupedMatmulGrad>();
   const Floats<T> a(invocation[GroupedMatmulGrad::kA]);
   const Floats<T> b(invocation[GroupedMatmulGrad::kB]);
   const Integers bounds(invocation[GroupedMatmulGrad::kBounds]);

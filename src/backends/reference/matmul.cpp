@@ -30,7 +30,6 @@ T low_rank_product(const Matmul& matmul, const Invocation& invocation, int64_t i
 
 template <typename T>
 void run(const Matmul& matmul, const Invocation& invocation) {
-  invocation.note_defaults<Matmul>();
   const Floats<T> a(invocation[Matmul::kA]);
   const Floats<T> b(invocation[Matmul::kB]);
   const Floats<T> c(invocation[Matmul::kC]);

@@ -52,7 +52,6 @@ void run(const program::DequantizeNf4& dequantize, const Invocation& invocation)
 
 template <typename T>
 void run(const program::MatmulNf4& matmul, const Invocation& invocation) {
-  invocation.note_defaults<program::MatmulNf4>();
   const Floats<T> x(invocation[program::MatmulNf4::kX]);
   const Nf4Weight<T> weight(matmul, invocation);
   const Floats<T> y(invocation[program::MatmulNf4::kY]);

@@ -10,6 +10,7 @@
 
 #include "backends/host_fill.h"
 #include "backends/operation_checks.h"
+#include "backends/placement.h"
 #include "backends/reference/kinds.h"
 #include "base/error.h"
 #include "formats/nf4.h"
@@ -120,10 +121,9 @@ std::unique_ptr<Arena> ReferenceBackend::allocate(program::Space space, int64_t 
 
 std::unique_ptr<Prepared> ReferenceBackend::prepare(const program::OperationView& view) {
   check_runs(view, *this);
-  const program::Operation& operation = view.operation;
-  SNUG_CHECK(!operation.joined, "{} is joined to another operation, which the reference is not",
-             program::name_of(operation.kind()));
-  check_undecided(operation);
+  check_placement(view, *this);
+  check_not_joined(view, *this);
+  check_undecided(view.operation);
   return nullptr;
 }
 

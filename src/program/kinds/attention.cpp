@@ -343,6 +343,27 @@ std::vector<int64_t> pieces_of(const Attributes& attention, const OperationView&
   return {sum};
 }
 
+constexpr std::string_view kAttentionNamed[] = {decision_name<&AttentionGrad::by_library>(),
+                                                decision_name<&AttentionGrad::tensor_cores>()};
+constexpr PricedAlike kAttentionPricedAlike[] = {
+    {decision_name<&Attention::splits>(),
+     "parts of keys are as many as fill the card; samples of decoding are of such"},
+    {decision_name<&AttentionGrad::few_queries>(),
+     "segments that are few are a share, whose key has another name"},
+    {decision_name<&AttentionGrad::few_keys>(),
+     "segments that are few are a share, whose key has another name"},
+    {decision_name<&AttentionGrad::dense_q>(),
+     "the name says that operands are copied; the cost has the bytes of each"},
+    {decision_name<&AttentionGrad::dense_k>(),
+     "the name says that operands are copied; the cost has the bytes of each"},
+    {decision_name<&AttentionGrad::dense_v>(),
+     "the name says that operands are copied; the cost has the bytes of each"},
+    {decision_name<&AttentionGrad::dense_gradients>(),
+     "the name says that operands are copied; the cost has the bytes of each"}};
+// Which segments are few is in the pieces.
+constexpr std::string_view kAttentionByValues[] = {decision_name<&AttentionGrad::few_queries>(),
+                                                   decision_name<&AttentionGrad::few_keys>()};
+
 }  // namespace
 
 Extent extent_of(const Attention& attention, std::span<const int32_t> q_bounds,
@@ -356,8 +377,11 @@ Extent extent_of(const AttentionGrad& grad, std::span<const int32_t> q_bounds,
 }
 
 SNUG_DEFINE_KIND(Attention, .differentiate = differentiate, .extent_of = extent_of,
-                 .pieces_of = pieces_of<Attention>, .shares_of = shares_of, .rate_key = rate_key);
+                 .pieces_of = pieces_of<Attention>, .shares_of = shares_of, .rate_key = rate_key,
+                 .named = kAttentionNamed, .priced_alike = kAttentionPricedAlike,
+                 .by_values = kAttentionByValues);
 SNUG_DEFINE_KIND(AttentionGrad, .extent_of = extent_of, .pieces_of = pieces_of<AttentionGrad>,
-                 .shares_of = shares_of, .rate_key = rate_key);
+                 .shares_of = shares_of, .rate_key = rate_key, .named = kAttentionNamed,
+                 .priced_alike = kAttentionPricedAlike, .by_values = kAttentionByValues);
 
 }  // namespace snug::program

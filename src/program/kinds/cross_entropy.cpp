@@ -290,6 +290,26 @@ RateKey rate_key(const LinearCrossEntropyTrain& loss, const OperationView& view,
   return loss_key(loss, view, extent);
 }
 
+constexpr std::string_view kLossNamed[] = {
+    decision_name<&LinearCrossEntropyTrain::algorithm>(),
+    decision_name<&LinearCrossEntropyTrain::logits_algorithm>()};
+constexpr PricedAlike kLossPricedAlike[] = {
+    {decision_name<&LinearCrossEntropyTrain::algorithm>(),
+     "an online loss has a name of its own; chunks, halves of them and all rows at "
+     "once are the same products of more or fewer rows, which the shape has"},
+    {decision_name<&LinearCrossEntropyTrain::chunk_rows>(),
+     "chunks follow from tokens and vocabulary, which the key's shape has; the bytes "
+     "that each reads again are in the cost"},
+    {decision_name<&LinearCrossEntropyTrain::block_columns>(),
+     "blocks follow from the vocabulary, which the key's shape has"},
+    {decision_name<&LinearCrossEntropyTrain::dweight_step>(),
+     "steps follow from the rows of a chunk; their bytes are in the cost"},
+    {decision_name<&LinearCrossEntropyTrain::rest_dweight_step>(),
+     "steps follow from the rows of a chunk; their bytes are in the cost"}};
+// The chunks themselves are pieces.
+constexpr std::string_view kLossByValues[] = {
+    decision_name<&LinearCrossEntropyTrain::chunk_rows>()};
+
 template <typename Struct>
 std::vector<int64_t> loss_pieces(const Struct& loss, const OperationView& view,
                                  const BatchBounds& bounds) {
@@ -311,8 +331,10 @@ std::vector<int64_t> pieces_of(const LinearCrossEntropyTrain& loss, const Operat
 SNUG_DEFINE_KIND(CrossEntropy, .differentiate = differentiate, .extent_of = extent_of);
 SNUG_DEFINE_KIND(CrossEntropyGrad, .extent_of = extent_of);
 SNUG_DEFINE_KIND(LinearCrossEntropy, .differentiate = differentiate, .expand = expand_loss,
-                 .extent_of = extent_of, .pieces_of = pieces_of, .rate_key = rate_key);
+                 .extent_of = extent_of, .pieces_of = pieces_of, .rate_key = rate_key,
+                 .named = kLossNamed, .priced_alike = kLossPricedAlike, .by_values = kLossByValues);
 SNUG_DEFINE_KIND(LinearCrossEntropyTrain, .expand = expand_loss, .extent_of = extent_of,
-                 .pieces_of = pieces_of, .rate_key = rate_key);
+                 .pieces_of = pieces_of, .rate_key = rate_key, .named = kLossNamed,
+                 .priced_alike = kLossPricedAlike, .by_values = kLossByValues);
 
 }  // namespace snug::program

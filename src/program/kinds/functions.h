@@ -9,6 +9,7 @@
 
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,6 +29,13 @@ struct Share {
   Extent extent;
   std::string_view suffix = {};                          // that its rate key's name has for it
   std::optional<base::DType> multiplies = std::nullopt;  // nothing: the type of the rate key
+};
+
+// A decision that the name of a rate key leaves out, and why operations that differ in it alone
+// have the same rates all the same.
+struct PricedAlike {
+  std::string_view decision;
+  std::string_view reason;
 };
 
 template <typename Struct>
@@ -53,6 +61,14 @@ struct KindFunctions {
                                   const BatchBounds&) = nullptr;
   // Null: the bytes that it moves are its shape.
   RateKey (*rate_key)(const Struct&, const OperationView&, const Extent&) = nullptr;
+  // Decisions that the name of that key has. Of those that are neither here nor in priced_alike the
+  // name is given a word (rate_key.cpp), so that none is forgotten.
+  std::span<const std::string_view> named = {};
+  std::span<const PricedAlike> priced_alike = {};
+  // Decisions that may have nothing to do in a run: values say so, of the batch or of what the
+  // program makes. A trace notes them where they had. What a threshold or a size did is in
+  // pieces_of() alone.
+  std::span<const std::string_view> by_values = {};
 };
 
 // Of the kind, stated in its file.

@@ -129,9 +129,25 @@ RateKey rate_key(const GroupedMatmulGrad& grad, const OperationView& view, const
   return key;
 }
 
+constexpr std::string_view kGroupedNamed[] = {decision_name<&GroupedMatmulGrad::algorithm>()};
+constexpr PricedAlike kGroupedPricedAlike[] = {
+    {decision_name<&GroupedMatmulGrad::block_rows>(),
+     "pieces are as many rows as an expert has on average, which the shape has, up "
+     "to a size that is the target's"},
+    {decision_name<&GroupedMatmulGrad::sum_rows>(),
+     "rows of sums are as many as fit a cache, whatever the shape"}};
+// An expert may have fewer rows than a piece, or none.
+constexpr std::string_view kGroupedByValues[] = {
+    decision_name<&GroupedMatmulGrad::block_rows>(), decision_name<&GroupedMatmulGrad::algorithm>(),
+    decision_name<&GroupedMatmulGrad::rest_algorithm>(),
+    decision_name<&GroupedMatmulGrad::sum_rows>()};
+
 }  // namespace
 
-SNUG_DEFINE_KIND(GroupedMatmul, .differentiate = differentiate, .rate_key = rate_key);
-SNUG_DEFINE_KIND(GroupedMatmulGrad, .rate_key = rate_key);
+SNUG_DEFINE_KIND(GroupedMatmul, .differentiate = differentiate, .rate_key = rate_key,
+                 .named = kGroupedNamed, .priced_alike = kGroupedPricedAlike,
+                 .by_values = kGroupedByValues);
+SNUG_DEFINE_KIND(GroupedMatmulGrad, .rate_key = rate_key, .named = kGroupedNamed,
+                 .priced_alike = kGroupedPricedAlike, .by_values = kGroupedByValues);
 
 }  // namespace snug::program

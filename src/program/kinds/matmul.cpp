@@ -160,8 +160,19 @@ RateKey rate_key(const Matmul& matmul, const OperationView& view, const Extent&)
   return key;
 }
 
+constexpr std::string_view kProductNamed[] = {decision_name<&Matmul::algorithm>()};
+constexpr PricedAlike kProductPricedAlike[] = {
+    {decision_name<&Matmul::block_rows>(),
+     "rows that are rounded at once are as many as fit a cache, whatever the shape"},
+    {decision_name<&Matmul::sum_step>(),
+     "steps follow from the inner size, which the key's shape has"},
+    {decision_name<&Matmul::rest_sum_step>(),
+     "steps follow from the inner size, which the key's shape has"}};
+
 }  // namespace
 
+// loops, library and timed are alike: what was not lowered is taken to be the library's, and
+// samples of what is timed are of whichever way was the faster.
 std::string suffix_of(ProductAlgorithm algorithm) {
   switch (algorithm) {
     case ProductAlgorithm::loops:
@@ -180,6 +191,6 @@ std::string suffix_of(ProductAlgorithm algorithm) {
 }
 
 SNUG_DEFINE_KIND(Matmul, .differentiate = differentiate, .in_place_pairs = in_place_pairs,
-                 .rate_key = rate_key);
+                 .rate_key = rate_key, .named = kProductNamed, .priced_alike = kProductPricedAlike);
 
 }  // namespace snug::program

@@ -1,0 +1,105 @@
+// What an operation of a program says of where it is done, next to its attributes: its channel,
+// whether the host does it, and how many launches it states. For each backend there is one way to
+// say that, and prepare() refuses any other.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "base/error.h"
+#include "program/kind.h"
+#include "program/operands.h"
+#include "program/program.h"
+#include "program/target.h"
+
+namespace snug::backends {
+
+// Whether an operand, the workspace apart, lies in memory of the host.
+inline bool touches_host_memory(const program::OperationView& view) {
+  bool found = false;
+  program::for_each_tensor(view.operation, [&](program::TensorId id) {
+    found = found || (id != view.operation.workspace &&
+                      view.program.tensor(id).space != program::Space::device);
+  });
+  return found;
+}
+
+// What lies in memory of the host is for copies, for what is placed there, and on a device with
+// memory of its own for what reads it once, over the link.
+inline bool has_right_place(const program::OperationView& view, const program::Target& target) {
+  const program::Traits& traits = program::traits_of(view.operation);
+  const bool on_host = view.operation.on_host;
+  if (traits.begins_copy || traits.ends_copy || traits.is_host_copy) return !on_host;
+  const bool touches_host = touches_host_memory(view);
+  if (target.host_reaches_device()) return on_host == touches_host;
+  if (on_host) return touches_host && (traits.is_optimizer || traits.is_optimizer_part);
+  return traits.reads_in_place || !touches_host;
+}
+
+// Where the host reaches the device's memory, copies go on next to nothing.
+inline bool has_right_channel(const program::OperationView& view, const program::Target& target) {
+  using program::Channel;
+  const program::Traits& traits = program::traits_of(view.operation);
+  const Channel channel = view.operation.channel;
+  if (traits.is_collective) return channel == Channel::interconnect;
+  if (target.host_reaches_device()) return channel == Channel::compute;
+  if (view.operation.on_host) return channel == Channel::host;
+  if (!traits.begins_copy && !traits.ends_copy) return channel == Channel::compute;
+  const program::TensorId to = program::copies_of(view.operation).front().second;
+  const bool is_to_device = view.program.tensor(to).space == program::Space::device;
+  if (traits.begins_copy)
+    return channel == (is_to_device ? Channel::host_to_device : Channel::device_to_host);
+  return channel == Channel::compute || (channel == Channel::host && !is_to_device);
+}
+
+// Fails a CHECK where the operation is placed otherwise than a program of this target has it, or
+// states another number of launches than the target starts for it.
+inline void check_placement(const program::OperationView& view, const program::Target& target) {
+  const program::Operation& operation = view.operation;
+  const std::string_view kind = program::name_of(operation.kind());
+  SNUG_CHECK(has_right_place(view, target),
+             "{} is {} the host, which does not fit where its operands lie", kind,
+             operation.on_host ? "placed on" : "not placed on");
+  SNUG_CHECK(has_right_channel(view, target), "{} on channel {}, on which {} does not run it", kind,
+             program::name_of(operation.channel), target.name());
+  const int32_t launches = operation.channel == program::Channel::host ? 0 : target.launches(view);
+  SNUG_CHECK(operation.launches == launches, "{} takes {} launches here, planned were {}", kind,
+             launches, operation.launches);
+}
+
+// Where the operation stands in its program's list; nothing of one that is in no list.
+inline std::optional<size_t> position_of(const program::OperationView& view) {
+  const std::vector<program::Operation>& list = view.program.operations;
+  const bool is_listed = !list.empty() && std::less_equal<>()(list.data(), &view.operation) &&
+                         std::less_equal<>()(&view.operation, &list.back());
+  if (!is_listed) return std::nullopt;
+  return static_cast<size_t>(&view.operation - list.data());
+}
+
+// Fails a CHECK where an await is of a copy that has been awaited on its channel since it was
+// begun.
+inline void check_awaited_once(const program::OperationView& view) {
+  const std::optional<size_t> position = position_of(view);
+  if (!position || !program::traits_of(view.operation).ends_copy) return;
+  const program::TensorId to = program::copies_of(view.operation).front().second;
+  for (size_t i = *position; i-- > 0;) {
+    const program::Operation& before = view.program.operations[i];
+    const program::Traits& traits = program::traits_of(before);
+    if (!traits.begins_copy && !traits.ends_copy) continue;
+    const auto copies = program::copies_of(before);
+    if (std::ranges::none_of(copies, [&](const auto& copy) { return copy.second == to; })) continue;
+    SNUG_CHECK(traits.begins_copy || before.channel != view.operation.channel,
+               "a copy is awaited twice on channel {}", program::name_of(before.channel));
+    if (traits.begins_copy) return;
+  }
+}
+
+// Fails a CHECK where it shares a launch, of a backend that starts none.
+inline void check_not_joined(const program::OperationView& view, const program::Target& target) {
+  SNUG_CHECK(!view.operation.joined, "{} is joined to another operation, which {} does not do",
+             program::name_of(view.operation.kind()), target.name());
+}
+
+}  // namespace snug::backends
