@@ -2,6 +2,7 @@
 // shows that what ran is what was planned.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <optional>
@@ -50,6 +51,13 @@ struct Trace {
     if ((before & mask) == 0) std::atomic_ref(bytes).fetch_add(size, std::memory_order_relaxed);
   }
   void decision(std::string_view name, int64_t value) { decisions.emplace_back(name, value); }
+  // Of what is done in parts, of which the largest value counts.
+  void largest_decision(std::string_view name, int64_t value) {
+    const auto known =
+        std::ranges::find(decisions, name, [](const auto& each) { return each.first; });
+    if (known == decisions.end()) return decision(name, value);
+    known->second = std::max(known->second, value);
+  }
 };
 
 }  // namespace snug::backends

@@ -21,22 +21,26 @@
 namespace snug::program {
 
 // writes: tensor, the values that a file holds under its name, in the tensor's element type.
+// `file_width`: bytes of an element in the file; of a tensor that is made of several, of the
+// widest.
 struct Read {
-  int64_t file_width = 0;  // bytes of an element in the file, as planned; 0: as in the tensor
+  int64_t file_width = 2;
   bool operator==(const Read&) const = default;
   static constexpr auto kFields = std::tuple{Field{"file_width", &Read::file_width}};
   static constexpr auto kTensor = write<Read>(0, "tensor");
   static constexpr auto kStaging = update_all<Read>(1, "staging");
   static constexpr std::array kOperands{kTensor, kStaging};
-  static constexpr Traits kTraits{.by_runtime = true};
+  static constexpr Traits kTraits{.by_runtime = true, .decisions = {"file_width"}};
 };
 
 // writes: a stored weight (kinds/nf4.h). `stored`: the file holds it as it is; otherwise its
-// values, which are rounded and quantised piece by piece.
+// values, which are rounded and quantised piece by piece. Of a rank's part of a weight that is
+// nested, the absmax go to staging memory, in f32: to that rank's part of those of all ranks, from
+// which encode_scales makes the rest once they are gathered.
 struct ReadNf4 {
   bool nested = false;
   bool stored = false;
-  int64_t file_width = 2;  // bytes of an element in the file, as planned; unused where stored
+  int64_t file_width = 2;  // as of Read; 0 where it is stored
   bool operator==(const ReadNf4&) const = default;
   static constexpr auto kFields =
       std::tuple{Field{"nested", &ReadNf4::nested}, Field{"stored", &ReadNf4::stored},
@@ -49,7 +53,7 @@ struct ReadNf4 {
   static constexpr auto kStaging = update_all<ReadNf4>(5, "staging");
   static constexpr std::array kOperands{kCodes,     kAbsmax,       kNestedAbsmax,
                                         kNestedMap, kNestedOffset, kStaging};
-  static constexpr Traits kTraits{.by_runtime = true};
+  static constexpr Traits kTraits{.by_runtime = true, .decisions = {"file_width"}};
 };
 
 // writes: tensor (f32 or bf16), initial values: `scale` everywhere; normal(0, scale); or
@@ -68,7 +72,7 @@ struct Fill {
 };
 
 // writes: a stored weight (kinds/nf4.h) of normal(0, scale) values in the compute type, quantised
-// piece by piece.
+// piece by piece; of a rank's part as read_nf4.
 struct FillNf4 {
   bool nested = false;
   float scale = 0.0F;
@@ -85,6 +89,25 @@ struct FillNf4 {
   static constexpr auto kStaging = update_all<FillNf4>(5, "staging");
   static constexpr std::array kOperands{kCodes,     kAbsmax,       kNestedAbsmax,
                                         kNestedMap, kNestedOffset, kStaging};
+  static constexpr Traits kTraits{.by_runtime = true};
+};
+
+// Encodes the scales of a nested weight (kinds/nf4.h) in 8 bits, with the mean over all of them.
+// reads: gathered (blocks) f32, in staging memory: the absmax of the whole weight, those of the
+// ranks in their order, and padding. writes: the rank's part of the scales. The host does it;
+// `staged`: it does not reach the device, and what it writes passes through `stage`.
+struct EncodeScales {
+  bool staged = false;
+  bool operator==(const EncodeScales&) const = default;
+  static constexpr auto kFields = std::tuple{Field{"staged", &EncodeScales::staged}};
+  static constexpr auto kGathered = read<EncodeScales>(0, "gathered");
+  static constexpr auto kAbsmax = write<EncodeScales>(1, "absmax");
+  static constexpr auto kNestedAbsmax = write<EncodeScales>(2, "nested_absmax");
+  static constexpr auto kNestedMap = write<EncodeScales>(3, "nested_map");
+  static constexpr auto kNestedOffset = write<EncodeScales>(4, "nested_offset");
+  static constexpr auto kStage = update<EncodeScales>(5, "stage", &EncodeScales::staged);
+  static constexpr std::array kOperands{kGathered,  kAbsmax,       kNestedAbsmax,
+                                        kNestedMap, kNestedOffset, kStage};
   static constexpr Traits kTraits{.by_runtime = true};
 };
 
@@ -108,7 +131,7 @@ struct Write {
   static constexpr auto kTensor = read<Write>(0, "tensor");
   static constexpr auto kStaging = update_all<Write>(1, "staging");
   static constexpr std::array kOperands{kTensor, kStaging};
-  static constexpr Traits kTraits{.by_runtime = true};
+  static constexpr Traits kTraits{.by_runtime = true, .decisions = {"read_back"}};
 };
 
 }  // namespace snug::program
