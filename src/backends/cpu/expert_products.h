@@ -24,6 +24,7 @@ struct ExpertProducts {
   int64_t block_rows = 0;
   ProductAlgorithm algorithm = ProductAlgorithm::loops;
   ProductAlgorithm rest_algorithm = ProductAlgorithm::loops;
+  ProductCopies copies = {};  // of all pieces
 };
 
 // What is fastest for products `spec`, whose dimension `dimension` (m or k) is the rows of an
@@ -31,17 +32,26 @@ struct ExpertProducts {
 ExpertProducts decide_products(MatmulSpec spec, int64_t MatmulSpec::*dimension, int64_t rows,
                                const CpuContext& context);
 
-// What computed the products. Where no row needed an algorithm, that is as decided.
+// What pieces of such products copy, so decided but for that.
+ProductCopies copies_of_pieces(const ExpertProducts& decided, MatmulSpec spec,
+                               int64_t MatmulSpec::*dimension, const CpuContext& context);
+
+// What computed the products. Where no row needed an algorithm or a copy, that is as decided.
 class RanProducts {
  public:
-  void add(bool is_rest, ProductAlgorithm algorithm) {
-    (is_rest ? rest_algorithm_ : algorithm_) = algorithm;
+  void add(bool is_rest, const ProductCopies& needed, const RanProduct& ran) {
+    (is_rest ? rest_algorithm_ : algorithm_) = ran.algorithm;
+    needed_ |= needed;
+    copies_ |= ran.copies;
   }
   void note(const ExpertProducts& decided, int64_t block_rows, const Invocation& invocation) const;
+  ProductCopies copies(const ExpertProducts& decided) const;
 
  private:
   std::optional<ProductAlgorithm> algorithm_;
   std::optional<ProductAlgorithm> rest_algorithm_;
+  ProductCopies needed_;
+  ProductCopies copies_;
 };
 
 class ExpertPieces {
@@ -66,11 +76,12 @@ class ExpertPieces {
       MatmulSpec spec = of_rows(std::min(kWideRows, end - begin));
       spec.add = first.value_or(spec.add);
       multiply_wide(spec, operands_of(begin), scratch, context);
-      ran.add(false, ProductAlgorithm::wide);
+      ran.add(false, {}, {ProductAlgorithm::wide});
     }
     for (size_t i = 0; i < sizes_.size(); ++i)
       for (; end - begin >= sizes_[i]; begin += sizes_[i])
-        ran.add(is_rest_[i], products_[i].multiply(operands_of(begin), scratch, context).algorithm);
+        ran.add(is_rest_[i], products_[i].copies(),
+                products_[i].multiply(operands_of(begin), scratch, context));
   }
 
  private:

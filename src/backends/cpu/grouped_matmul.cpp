@@ -20,9 +20,16 @@ using program::GroupedMatmulGrad;
 // Sums of a gradient that stay in a second-level cache or two on their way.
 constexpr int64_t kSumBytes = int64_t{4} << 20;
 
+ProductCopies copies_in(const GroupedMatmul& grouped) {
+  return {.a = grouped.dense_a, .c = grouped.dense_c};
+}
+ProductCopies copies_in(const GroupedMatmulGrad& grad) {
+  return {.a = grad.dense_a, .b = grad.dense_b};
+}
+
 template <typename Struct>
 ExpertProducts products_of(const Struct& grouped) {
-  return {grouped.block_rows, grouped.algorithm, grouped.rest_algorithm};
+  return {grouped.block_rows, grouped.algorithm, grouped.rest_algorithm, copies_in(grouped)};
 }
 
 template <typename Struct>
@@ -92,6 +99,9 @@ void run(const GroupedMatmul& grouped, const Invocation& invocation, CpuContext&
                     invocation.workspace.data, context, ran);
   }
   ran.note(products_of(grouped), pieces.block_rows(), invocation);
+  const ProductCopies copies = ran.copies(products_of(grouped));
+  invocation.note_decision("dense_a", copies.a);
+  invocation.note_decision("dense_c", copies.c);
 }
 
 bool supports(const GroupedMatmul&, const program::OperationView& view, const CpuContext& context) {
@@ -101,8 +111,15 @@ bool supports(const GroupedMatmul&, const program::OperationView& view, const Cp
 
 GroupedMatmul decide(const GroupedMatmul& grouped, const program::OperationView& view,
                      const CpuContext& context) {
-  return decided(grouped, grouped_spec(grouped, view), &MatmulSpec::m,
-                 view[GroupedMatmul::kA].shape[0], context);
+  const MatmulSpec spec = grouped_spec(grouped, view);
+  GroupedMatmul decision =
+      decided(grouped, spec, &MatmulSpec::m, view[GroupedMatmul::kA].shape[0], context);
+  if (decision.algorithm == ProductAlgorithm::wide) return decision;
+  const ProductCopies copies =
+      copies_of_pieces(products_of(decision), spec, &MatmulSpec::m, context);
+  decision.dense_a = copies.a;
+  decision.dense_c = copies.c;
+  return decision;
 }
 
 int64_t workspace_bytes(const GroupedMatmul& grouped, const program::OperationView& view,
@@ -271,6 +288,9 @@ void run(const GroupedMatmulGrad& grad, const Invocation& invocation, CpuContext
   }
   invocation.note_decision("sum_rows", run.prepared.in_place() ? 0 : run.prepared.block());
   ran.note(products_of(grad), run.prepared.pieces(run.prepared.block()).block_rows(), invocation);
+  const ProductCopies copies = ran.copies(products_of(grad));
+  invocation.note_decision("dense_a", copies.a);
+  invocation.note_decision("dense_b", copies.b);
 }
 
 bool supports(const GroupedMatmulGrad&, const program::OperationView& view,
@@ -286,6 +306,12 @@ GroupedMatmulGrad decide(const GroupedMatmulGrad& grad, const program::Operation
   const program::Shape& a = view[GroupedMatmulGrad::kA].shape;
   GroupedMatmulGrad decision = decided(grad, grad_spec(view, a[1]), &MatmulSpec::k, a[0], context);
   decision.sum_rows = sum_rows_of(decision, view);
+  if (decision.algorithm == ProductAlgorithm::wide) return decision;
+  const ProductCopies copies = copies_of_pieces(
+      products_of(decision), grad_spec(view, decision.sum_rows > 0 ? decision.sum_rows : a[1]),
+      &MatmulSpec::k, context);
+  decision.dense_a = copies.a;
+  decision.dense_b = copies.b;
   return decision;
 }
 

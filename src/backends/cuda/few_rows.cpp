@@ -53,7 +53,8 @@ void note_tensor_cores(const Matmul&, const Invocation& invocation) {
   invocation.note_decision("algorithm", ProductAlgorithm::few_rows_tensor_cores);
   invocation.note_decision("low_algorithm", ProductAlgorithm::loops);
   invocation.note_decision("rest_algorithm", ProductAlgorithm::loops);
-  for (const char* decision : {"block_rows", "sum_step", "rest_sum_step"})
+  for (const char* decision :
+       {"block_rows", "sum_step", "rest_sum_step", "dense_a", "dense_b", "dense_addend", "dense_c"})
     invocation.note_decision(decision, 0);
 }
 void note_tensor_cores(const MatmulNf4&, const Invocation& invocation) {

@@ -26,6 +26,7 @@ std::unique_ptr<Prepared> prepare(const Struct& grouped, const program::Operatio
                  (grouped.algorithm == ProductAlgorithm::blocked || grouped.algorithm == best),
              "a grouped product by {} in pieces of {} rows, which the cuda backend does not run",
              base::word_of(grouped.algorithm), grouped.block_rows);
+  SNUG_CHECK(!copies_operands(grouped), "a grouped product that copies operands, as no card does");
   if constexpr (std::is_same_v<Struct, GroupedMatmulGrad>)
     SNUG_CHECK(grouped.sum_rows == 0,
                "a grouped product with sums of {} rows, which the cuda backend does not run",
@@ -56,6 +57,7 @@ void run(const GroupedMatmul& grouped, const Invocation& invocation, CudaContext
                        .tensor_cores = on_tensor_cores(grouped.algorithm)};
   multiply_grouped(run, context.stream.get());
   note_kernel(run.tensor_cores, invocation);
+  for (const char* decision : {"dense_a", "dense_c"}) invocation.note_decision(decision, 0);
 }
 
 void run(const GroupedMatmulGrad& grad, const Invocation& invocation, CudaContext& context) {
@@ -72,7 +74,8 @@ void run(const GroupedMatmulGrad& grad, const Invocation& invocation, CudaContex
                            .tensor_cores = on_tensor_cores(grad.algorithm)};
   multiply_grouped_grad(run, context.stream.get());
   note_kernel(run.tensor_cores, invocation);
-  invocation.note_decision("sum_rows", 0);
+  for (const char* decision : {"sum_rows", "dense_a", "dense_b"})
+    invocation.note_decision(decision, 0);
 }
 
 }  // namespace

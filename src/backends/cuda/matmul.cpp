@@ -68,7 +68,8 @@ void note(const Invocation& invocation, int64_t products, ProductAlgorithm algor
   invocation.note_decision("algorithm", algorithm);
   invocation.note_decision("low_algorithm", low_algorithm);
   invocation.note_decision("rest_algorithm", ProductAlgorithm::loops);
-  for (const char* decision : {"block_rows", "sum_step", "rest_sum_step"})
+  for (const char* decision :
+       {"block_rows", "sum_step", "rest_sum_step", "dense_a", "dense_b", "dense_addend", "dense_c"})
     invocation.note_decision(decision, 0);
 }
 
@@ -107,6 +108,7 @@ std::unique_ptr<Prepared> prepare(const Matmul& matmul, const OperationView& vie
              "a matmul with algorithms for products that it does not have: {} of low rank, {} of "
              "the last rows",
              base::word_of(matmul.low_algorithm), base::word_of(matmul.rest_algorithm));
+  SNUG_CHECK(!copies_operands(matmul), "a matmul that copies its operands, as no card does");
   if (!is_of_few_rows(matmul.algorithm))
     return std::make_unique<PreparedMatmul>(matmul, view, context.cublas_lt);
   const bool low_fits =

@@ -17,6 +17,7 @@ void note_loops(const Invocation& invocation) {
 template <typename T>
 void run(const GroupedMatmul& grouped, const Invocation& invocation) {
   note_loops(invocation);
+  for (const char* decision : {"dense_a", "dense_c"}) invocation.note_decision(decision, 0);
   const Floats<T> a(invocation[GroupedMatmul::kA]);
   const Floats<T> b(invocation[GroupedMatmul::kB]);
   const Integers bounds(invocation[GroupedMatmul::kBounds]);
@@ -35,7 +36,8 @@ void run(const GroupedMatmul& grouped, const Invocation& invocation) {
 template <typename T>
 void run(const GroupedMatmulGrad& grad, const Invocation& invocation) {
   note_loops(invocation);
-  invocation.note_decision("sum_rows", 0);
+  for (const char* decision : {"sum_rows", "dense_a", "dense_b"})
+    invocation.note_decision(decision, 0);
   const Floats<T> a(invocation[GroupedMatmulGrad::kA]);
   const Floats<T> b(invocation[GroupedMatmulGrad::kB]);
   const Integers bounds(invocation[GroupedMatmulGrad::kBounds]);

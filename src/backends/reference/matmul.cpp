@@ -33,7 +33,8 @@ void run(const Matmul& matmul, const Invocation& invocation) {
   invocation.note_decision("products", 1);
   for (const char* decision : {"algorithm", "low_algorithm", "rest_algorithm"})
     invocation.note_decision(decision, program::ProductAlgorithm::loops);
-  for (const char* decision : {"block_rows", "sum_step", "rest_sum_step"})
+  for (const char* decision :
+       {"block_rows", "sum_step", "rest_sum_step", "dense_a", "dense_b", "dense_addend", "dense_c"})
     invocation.note_decision(decision, 0);
   const Floats<T> a(invocation[Matmul::kA]);
   const Floats<T> b(invocation[Matmul::kB]);

@@ -26,19 +26,24 @@ struct GroupedMatmul {
   int64_t block_rows = 0;
   ProductAlgorithm algorithm = ProductAlgorithm::loops;
   ProductAlgorithm rest_algorithm = ProductAlgorithm::loops;
+  bool dense_a = false;  // as in Matmul
+  bool dense_c = false;
   bool operator==(const GroupedMatmul&) const = default;
   static constexpr auto kFields =
       std::tuple{Field{"transpose_b", &GroupedMatmul::transpose_b},
                  Field{"block_rows", &GroupedMatmul::block_rows},
                  Field{"algorithm", &GroupedMatmul::algorithm},
-                 Field{"rest_algorithm", &GroupedMatmul::rest_algorithm}};
+                 Field{"rest_algorithm", &GroupedMatmul::rest_algorithm},
+                 Field{"dense_a", &GroupedMatmul::dense_a},
+                 Field{"dense_c", &GroupedMatmul::dense_c}};
   static constexpr auto kA = read<GroupedMatmul>(0, "a");
   static constexpr auto kB = read<GroupedMatmul>(1, "b");
   static constexpr auto kBounds = read<GroupedMatmul>(2, "bounds");
   static constexpr auto kC = write<GroupedMatmul>(3, "c");
   static constexpr std::array kOperands{kA, kB, kBounds, kC};
-  static constexpr Traits kTraits{.is_product = true,
-                                  .decisions = {"block_rows", "algorithm", "rest_algorithm"}};
+  static constexpr Traits kTraits{
+      .is_product = true,
+      .decisions = {"block_rows", "algorithm", "rest_algorithm", "dense_a", "dense_c"}};
 };
 
 // reads: a (rows, m), b (rows, n), bounds (experts, 2) i32. writes: c (experts, m, n), for each
@@ -53,13 +58,17 @@ struct GroupedMatmulGrad {
   // Rows of an expert's matrix whose sums are made in scratch at once, decided by the target, each
   // time from all rows of b that the expert has; 0: sums are made in c.
   int64_t sum_rows = 0;
+  bool dense_a = false;  // as in Matmul: of the rows of an expert
+  bool dense_b = false;  // for each block of sums
   bool operator==(const GroupedMatmulGrad&) const = default;
   static constexpr auto kFields =
       std::tuple{Field{"accumulate", &GroupedMatmulGrad::accumulate},
                  Field{"block_rows", &GroupedMatmulGrad::block_rows},
                  Field{"algorithm", &GroupedMatmulGrad::algorithm},
                  Field{"rest_algorithm", &GroupedMatmulGrad::rest_algorithm},
-                 Field{"sum_rows", &GroupedMatmulGrad::sum_rows}};
+                 Field{"sum_rows", &GroupedMatmulGrad::sum_rows},
+                 Field{"dense_a", &GroupedMatmulGrad::dense_a},
+                 Field{"dense_b", &GroupedMatmulGrad::dense_b}};
   static constexpr auto kA = read<GroupedMatmulGrad>(0, "a");
   static constexpr auto kB = read<GroupedMatmulGrad>(1, "b");
   static constexpr auto kBounds = read<GroupedMatmulGrad>(2, "bounds");
@@ -67,7 +76,15 @@ struct GroupedMatmulGrad {
       write_or_update<GroupedMatmulGrad>(3, "c", &GroupedMatmulGrad::accumulate);
   static constexpr std::array kOperands{kA, kB, kBounds, kC};
   static constexpr Traits kTraits{
-      .is_product = true, .decisions = {"block_rows", "algorithm", "rest_algorithm", "sum_rows"}};
+      .is_product = true,
+      .decisions = {"block_rows", "algorithm", "rest_algorithm", "sum_rows", "dense_a", "dense_b"}};
 };
+
+constexpr bool copies_operands(const GroupedMatmul& grouped) {
+  return grouped.dense_a || grouped.dense_c;
+}
+constexpr bool copies_operands(const GroupedMatmulGrad& grad) {
+  return grad.dense_a || grad.dense_b;
+}
 
 }  // namespace snug::program

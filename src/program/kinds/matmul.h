@@ -72,6 +72,13 @@ struct Matmul {
   // decided by the target, and the same of the last rows. 0: all of it.
   int64_t sum_step = 0;
   int64_t rest_sum_step = 0;
+  // Which operands the library's product copies to be without gaps between their rows before it
+  // reads them, decided by the target; and whether it makes c without gaps, of what was there where
+  // it adds to that, and copies it to where it belongs.
+  bool dense_a = false;
+  bool dense_b = false;
+  bool dense_addend = false;
+  bool dense_c = false;
   bool operator==(const Matmul&) const = default;
   static constexpr auto kFields = std::tuple{Field{"transpose_a", &Matmul::transpose_a},
                                              Field{"transpose_b", &Matmul::transpose_b},
@@ -90,7 +97,11 @@ struct Matmul {
                                              Field{"block_rows", &Matmul::block_rows},
                                              Field{"rest_algorithm", &Matmul::rest_algorithm},
                                              Field{"sum_step", &Matmul::sum_step},
-                                             Field{"rest_sum_step", &Matmul::rest_sum_step}};
+                                             Field{"rest_sum_step", &Matmul::rest_sum_step},
+                                             Field{"dense_a", &Matmul::dense_a},
+                                             Field{"dense_b", &Matmul::dense_b},
+                                             Field{"dense_addend", &Matmul::dense_addend},
+                                             Field{"dense_c", &Matmul::dense_c}};
   static constexpr auto kA = read<Matmul>(0, "a");
   static constexpr auto kB = read<Matmul>(1, "b");
   static constexpr auto kAddend = read<Matmul>(2, kAddendOperand.text, &Matmul::addend);
@@ -103,8 +114,12 @@ struct Matmul {
       .is_product = true,
       .is_joinable = true,
       .decisions = {"products", "algorithm", "low_algorithm", "block_rows", "rest_algorithm",
-                    "sum_step", "rest_sum_step"}};
+                    "sum_step", "rest_sum_step", "dense_a", "dense_b", "dense_addend", "dense_c"}};
 };
+
+constexpr bool copies_operands(const Matmul& matmul) {
+  return matmul.dense_a || matmul.dense_b || matmul.dense_addend || matmul.dense_c;
+}
 
 // How often sums over `inner` are read and written again.
 constexpr int64_t later_steps(int64_t inner, int64_t sum_step) {

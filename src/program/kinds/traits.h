@@ -71,9 +71,10 @@ struct Traits {
   std::array<OperandName, 2> extents = {};
   // Of each of these that holds pairs [begin, end): the operand whose rows they are of.
   std::array<OperandName, 2> bounded = {};
-  // Attributes that say how it is done, and are left to lower and to the target. A backend notes
-  // what it did under the same names (backends/trace.h).
-  std::array<std::string_view, 12> decisions = {};
+  // Attributes that say how it is done, and are left to lower and to the target, or to the plan
+  // where the runtime performs it. Who does it notes what was done under the same names
+  // (backends/trace.h).
+  std::array<std::string_view, 16> decisions = {};
 
   constexpr bool has_extent() const { return !extents[0].empty(); }
 };
