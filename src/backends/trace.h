@@ -2,6 +2,7 @@
 // shows that what ran is what was planned.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <optional>
@@ -61,12 +62,14 @@ struct Trace {
          {program::decision_name<first>(), program::decision_name<others>()...})
       decisions.emplace_back(name, static_cast<int64_t>(value));
   }
-  // That all decisions of a kind were carried out as its defaults have them.
-  template <typename Struct>
-  void note_defaults() {
-    program::for_each_decision<Struct>([&](const auto& decision) {
-      decisions.emplace_back(decision.name, static_cast<int64_t>(Struct{}.*decision.member));
-    });
+  // Of what is done in parts, of which the largest value counts.
+  template <auto member>
+  void note_largest(int64_t value) {
+    constexpr std::string_view kName = program::decision_name<member>();
+    const auto known =
+        std::ranges::find(decisions, kName, &std::pair<std::string_view, int64_t>::first);
+    if (known == decisions.end()) return static_cast<void>(decisions.emplace_back(kName, value));
+    known->second = std::max(known->second, value);
   }
 };
 

@@ -14,14 +14,15 @@
 #include "formats/manifest.h"
 #include "formats/quantization_config.h"
 #include "models/families.h"
+#include "models/file_widths.h"
 #include "models/stored_head.h"
 #include "models/stored_nf4.h"
 
 namespace snug::models {
 namespace {
 
-// transformers 5 writes "dtype", earlier ones "torch_dtype". What the files hold is read from them;
-// this is what plans go by.
+// transformers 5 writes "dtype", earlier ones "torch_dtype". Plans go by this where there are no
+// files, or files that say the same.
 int64_t file_width(const nlohmann::json& config) {
   for (const char* key : {"dtype", "torch_dtype"})
     if (config.contains(key) && config[key] == "float32") return 4;
@@ -118,6 +119,7 @@ ModelSource find_model(const std::string& name_or_folder) {
         "which is used",
         folder.string());
   }
+  config.other_widths = other_widths(folder, config);
   return {std::move(config), std::move(folder)};
 }
 

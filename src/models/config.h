@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -88,8 +90,14 @@ struct ModelConfig {
   float initializer_range = 0.02F;
   std::optional<StoredNf4> stored;  // nothing: 16 or 32 bits
   int64_t file_width = 2;  // bytes of a weight in its files that is not stored so, as it says
+  // Of weights whose files hold elements of another width, by name.
+  std::map<std::string, int64_t, std::less<>> other_widths;
 
   bool has_encoder() const { return encoder_layers > 0; }
+  int64_t width_in_files(std::string_view weight) const {
+    const auto other = other_widths.find(weight);
+    return other == other_widths.end() ? file_width : other->second;
+  }
   // Of the loss that balances experts in training; 0: there is none.
   double router_loss_factor() const { return router_loss ? router_coefficient : 0.0; }
   int64_t rotary_width() const {

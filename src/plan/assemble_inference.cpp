@@ -7,6 +7,7 @@
 #include "methods/method.h"
 #include "models/families.h"
 #include "models/weights.h"
+#include "plan/adapter_widths.h"
 #include "plan/assembly.h"
 #include "plan/stream_spec.h"
 
@@ -34,6 +35,7 @@ InferenceSpec spec_of(const InferenceInputs& inputs) {
   const methods::MethodOptions options = method.options(adapter);
   spec.lora = options.lora;
   spec.prompt = options.prompt;
+  spec.adapter_widths = adapter_widths(recipe.adapter);
   method.refuse(spec.method_options(), base_model(spec.model, spec.quantization));
   return spec;
 }

@@ -231,6 +231,7 @@ class TrainingPlanner {
     const Origin origin{.model = spec_.model,
                         .init_seed = spec_.init_seed,
                         .adapter_in_files = spec_.adapter_in_files,
+                        .adapter_widths = spec_.adapter_widths,
                         .adapter_seed = spec_.lora.seed,
                         .loss_scale = spec_.update.loss_scale,
                         .shards = spec_.ranks.shards,
@@ -339,7 +340,10 @@ Job plan_inference(const InferenceSpec& spec, const program::Target& target) {
     add(ProgramName::prefill, spec.prefill_tokens);
   if (!spec.all_logits) add(ProgramName::decode, spec.sequences);
   if (!once.operations.empty()) job.programs.push_back(pipeline.plain(once));
-  const Origin origin{.model = spec.model, .init_seed = spec.init_seed, .adapter_in_files = true};
+  const Origin origin{.model = spec.model,
+                      .init_seed = spec.init_seed,
+                      .adapter_in_files = true,
+                      .adapter_widths = spec.adapter_widths};
   append(job, loading_programs(job, origin, target), spec.verify);
   job.layout = passes::layout(job.programs, target.alignment_bytes());
   job.passes = pipeline.records();

@@ -14,6 +14,7 @@
 #include "models/config.h"
 #include "passes/layout.h"
 #include "passes/pipeline.h"
+#include "plan/adapter_widths.h"
 #include "program/program.h"
 #include "program/program_name.h"
 #include "program/target.h"
@@ -48,7 +49,8 @@ struct TrainingSpec {
   bool verify = false;  // check every pass and the layout
   // Weights are made of this seed (init=random); nothing: they are read.
   std::optional<int64_t> init_seed{};
-  bool adapter_in_files = false;  // the adapter is read; else made of lora.seed
+  bool adapter_in_files = false;   // the adapter is read; else made of lora.seed
+  AdapterWidths adapter_widths{};  // of those files
 
   // An adapter trains; else weights, all that are not frozen.
   bool is_adapted() const { return !methods::method_of(method).trains_weights; }
@@ -75,6 +77,7 @@ struct InferenceSpec {
   int64_t candidates = 0;      // so many likeliest tokens of each row go to the host; 0: all logits
   bool verify = false;
   std::optional<int64_t> init_seed{};  // as in TrainingSpec
+  AdapterWidths adapter_widths{};      // likewise
 
   bool is_adapted() const { return method.has_value(); }
   methods::MethodOptions method_options() const { return {.lora = lora, .prompt = prompt}; }

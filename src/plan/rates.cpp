@@ -13,6 +13,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "base/threads.h"
@@ -277,13 +278,20 @@ double Rates::seconds(const RateKey& key, const program::Cost& cost) const {
 }
 
 double Rates::undisturbed_seconds(const RateKey& key, const program::Cost& cost) const {
+  if (!key.device_name.empty()) {
+    if (has_link_) return assumed(1).bound(key, cost);
+    RateKey of_device = key;
+    of_device.name = std::exchange(of_device.device_name, {});
+    return undisturbed_seconds(of_device, cost);
+  }
   const double over_link = cost.link_bytes / roofline_.host_bytes_per_second;
   const auto* points = find_samples(key, key.name);
   if (points == nullptr && key.main_name != key.name) points = find_samples(key, key.main_name);
   if (points != nullptr) return std::max(over_link, seconds_by(*points, key, cost));
-  if (key.attention && !key.attention->plain_name.empty())
-    if (const auto* plain = find_samples(key, key.attention->plain_name)) {
-      const double factor = adjusted_attention_factor(*key.attention);
+  const std::string& plain_name = key.attention ? key.attention->plain_name : key.plain_name;
+  if (!plain_name.empty())
+    if (const auto* plain = find_samples(key, plain_name)) {
+      const double factor = key.attention ? adjusted_attention_factor(*key.attention) : 1.0;
       const double copies = cost.serial_bytes / roofline_.bytes_per_second;
       return std::max(
           {over_link, factor * seconds_by(*plain, key, cost) + copies, instruction_seconds(key)});

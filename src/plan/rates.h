@@ -2,6 +2,8 @@
 // from an assumed row for this class of processors. Nothing here knows a recipe: samples are of
 // operations, by kind and shape.
 //
+// Collectives of the hosts next to devices (RateKey::device_name) have the assumed rates.
+//
 // Immutable once made; may be shared between threads.
 #pragma once
 

@@ -15,6 +15,7 @@
 #include "models/weights.h"
 #include "passes/recompute.h"
 #include "plan/adapter_spec.h"
+#include "plan/adapter_widths.h"
 #include "plan/frozen_weights.h"
 #include "plan/objective_spec.h"
 #include "plan/rank_grid.h"
@@ -352,6 +353,7 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   spec.evaluate = !recipe.eval_data.empty();
   if (recipe.init == formats::Init::random) spec.init_seed = recipe.seed;
   spec.adapter_in_files = !recipe.adapter.empty();
+  if (spec.adapter_in_files) spec.adapter_widths = adapter_widths(recipe.adapter);
   if (shape) shape(spec);
   return spec;
 }

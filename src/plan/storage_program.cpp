@@ -98,9 +98,7 @@ void StorageProgram::emit(Attributes attributes, const Tensor& output,
 }
 
 void StorageProgram::read(const Tensor& tensor, int64_t file_width) {
-  const bool is_same = file_width == base::size_of(tensor.dtype);
-  emit(Read{.file_width = is_same ? 0 : file_width}, tensor, staging(Staging::all_slots),
-       Channel::storage);
+  emit(Read{.file_width = file_width}, tensor, staging(Staging::all_slots), Channel::storage);
 }
 
 void StorageProgram::emit_stored(Attributes attributes, const std::string& weight,
@@ -109,6 +107,25 @@ void StorageProgram::emit_stored(Attributes attributes, const std::string& weigh
   Operation& operation = program_.operations.back();
   operation.writes.push_back(add(tensors_.at(passes::absmax_name(weight))));
   if (!tensors_.has(passes::nested_map_name(weight))) return;
+  for (const std::string& part :
+       {passes::nested_absmax_name(weight), passes::nested_map_name(weight),
+        passes::nested_offset_name(weight)})
+    operation.writes.push_back(add(tensors_.at(part)));
+}
+
+void StorageProgram::emit_codes(Attributes attributes, const std::string& weight, TensorId absmax,
+                                std::vector<TensorId> updates, Channel channel) {
+  emit(std::move(attributes), tensors_.at(weight), std::move(updates), channel);
+  program_.operations.back().writes.push_back(absmax);
+}
+
+void StorageProgram::encode_scales(const std::string& weight, TensorId gathered) {
+  std::vector<TensorId> updates;
+  if (is_remote_) updates = {stage(0)};
+  emit(EncodeScales{.staged = is_remote_}, tensors_.at(passes::absmax_name(weight)),
+       std::move(updates));
+  Operation& operation = program_.operations.back();
+  operation.reads = {gathered};
   for (const std::string& part :
        {passes::nested_absmax_name(weight), passes::nested_map_name(weight),
         passes::nested_offset_name(weight)})
@@ -162,6 +179,11 @@ TensorId StorageProgram::staging_tensor(std::string name, DType dtype, int64_t e
   return add(tensor);
 }
 
+TensorId StorageProgram::stage(int slot) {
+  return staging_tensor(staging_stage_name(slot), DType::u8, kStages * kStageBytes,
+                        Space::pinned_host);
+}
+
 std::vector<TensorId> StorageProgram::make_staging(Staging form) {
   constexpr int64_t kSlotBlocks = nf4_blocks(kSlotBytes / 2);  // of 16-bit values
   const bool is_made = form == Staging::made_quantised;
@@ -175,8 +197,7 @@ std::vector<TensorId> StorageProgram::make_staging(Staging form) {
     // Values that are made lie where they are quantised.
     if (!is_made || !is_remote_)
       add_memory(staging_slot_name(slot), DType::u8, kSlotBytes, Space::pinned_host);
-    if (is_remote_ && (!is_made || is_nested_))
-      add_memory(staging_stage_name(slot), DType::u8, kStages * kStageBytes, Space::pinned_host);
+    if (is_remote_ && (!is_made || is_nested_)) ids.push_back(stage(slot));
     if (!quantises) continue;
     if (is_nested_ || (is_remote_ && !is_made))
       add_memory(staging_absmax_name(slot), DType::f32, largest_blocks_, Space::pinned_host);

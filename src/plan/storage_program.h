@@ -56,6 +56,12 @@ class StorageProgram {
   // What writes a weight that is stored as NF4.
   void emit_stored(program::Attributes attributes, const std::string& weight,
                    std::vector<program::TensorId> updates, program::Channel channel);
+  // What writes the codes of such a weight and leaves its absmax in staging memory.
+  void emit_codes(program::Attributes attributes, const std::string& weight,
+                  program::TensorId absmax, std::vector<program::TensorId> updates,
+                  program::Channel channel);
+  // What makes its scales of all its absmax.
+  void encode_scales(const std::string& weight, program::TensorId gathered);
   void write(const program::Tensor& tensor, bool read_back);
   // Begins a gather in place, and awaits it.
   void gather(program::AllGather gather, const std::vector<program::TensorId>& wholes,
@@ -70,6 +76,7 @@ class StorageProgram {
   program::TensorId absmax_view(int slot, std::string_view what, int64_t elements,
                                 int64_t rank_step);
   std::vector<program::TensorId> make_staging(Staging form);
+  program::TensorId stage(int slot);
 
   const RunTensors& tensors_;
   const bool is_remote_;

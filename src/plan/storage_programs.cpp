@@ -44,7 +44,7 @@ class LoadPlanner {
       else if (origin_.init_seed)
         load_.emit(initial_values(weight), tensors_.original_of(weight.name));
       else
-        load_.read(tensors_.original_of(weight.name), origin_.model.file_width);
+        load_.read(tensors_.original_of(weight.name), origin_.model.width_in_files(weight.name));
     }
     gather_scales();
     put_frequencies(origin_.model, tensors_, load_);
@@ -93,64 +93,71 @@ class LoadPlanner {
   void add_stored(const models::Weight& weight) {
     const bool nested = is_nested(weight);
     const bool in_file = !origin_.init_seed && origin_.model.stored.has_value();
-    const Staging form = origin_.init_seed ? Staging::made_quantised
-                         : in_file         ? Staging::all_slots
-                                           : Staging::quantised;
-    std::vector<TensorId> staging = load_.staging(form);
     const Tensor& absmax = tensors_.at(passes::absmax_name(weight.name));
-    const bool is_gathered = nested && !in_file && absmax.is_sharded();
-    if (is_gathered)
-      staging = staging_of_part(form, absmax);
-    else if (!in_file)
-      gather_scales();
-    if (origin_.init_seed)
-      load_.emit_stored(FillNf4{nested, origin_.model.initializer_range, *origin_.init_seed},
-                        weight.name, std::move(staging), Channel::compute);
-    else
-      load_.emit_stored(ReadNf4{nested, in_file, origin_.model.file_width}, weight.name,
-                        std::move(staging), Channel::storage);
-    // Values are made with the memory of one slot.
-    const size_t most = origin_.init_seed ? 1 : kSlots;
-    if (is_gathered && ungathered_.size() == most) gather_scales();
+    if (nested && !in_file && absmax.is_sharded()) return add_part(weight, absmax);
+    if (!in_file) gather_scales();
+    load_.emit_stored(origin_of(weight, nested, in_file), weight.name,
+                      load_.staging(staging_form(in_file)), channel());
   }
 
+  Attributes origin_of(const models::Weight& weight, bool nested, bool in_file) const {
+    if (origin_.init_seed)
+      return FillNf4{nested, origin_.model.initializer_range, *origin_.init_seed};
+    return ReadNf4{nested, in_file, in_file ? 0 : origin_.model.width_in_files(weight.name)};
+  }
+  Staging staging_form(bool in_file) const {
+    if (origin_.init_seed) return Staging::made_quantised;
+    return in_file ? Staging::all_slots : Staging::quantised;
+  }
+  Channel channel() const { return origin_.init_seed ? Channel::compute : Channel::storage; }
+
   // With a slot for the absmax of this rank, which are gathered with those of the slots before it.
-  std::vector<TensorId> staging_of_part(Staging form, const Tensor& absmax) {
+  void add_part(const models::Weight& weight, const Tensor& absmax) {
     const auto slot = static_cast<int>(ungathered_.size());
     const int64_t blocks = absmax.shape.elements();
-    std::vector<TensorId> staging = load_.staging_of_parts(form);
-    staging.push_back(load_.absmax_part(slot, blocks));
-    ungathered_.push_back(load_.absmax_whole(slot, blocks, origin_.shards));
+    load_.emit_codes(origin_of(weight, false, false), weight.name, load_.absmax_part(slot, blocks),
+                     load_.staging_of_parts(staging_form(false)), channel());
+    ungathered_.push_back({weight.name, load_.absmax_whole(slot, blocks, origin_.shards)});
     layer_ = absmax.layer;
-    return staging;
+    // Values are made with the memory of one slot.
+    const size_t most = origin_.init_seed ? 1 : kSlots;
+    if (ungathered_.size() == most) gather_scales();
   }
 
   void gather_scales() {
     if (ungathered_.empty()) return;
+    std::vector<TensorId> wholes;
+    for (const Ungathered& each : ungathered_) wholes.push_back(each.absmax);
     load_.gather(
-        {.group = RankGroup::shards, .ranks = origin_.shards, .nodes = origin_.shard_nodes},
-        std::exchange(ungathered_, {}), layer_);
+        {.group = RankGroup::shards, .ranks = origin_.shards, .nodes = origin_.shard_nodes}, wholes,
+        layer_);
+    for (const Ungathered& each : std::exchange(ungathered_, {}))
+      load_.encode_scales(each.weight, each.absmax);
   }
+
+  // A weight that is sharded, and where those of all ranks will be.
+  struct Ungathered {
+    std::string weight;
+    TensorId absmax;
+  };
 
   const Origin& origin_;
   const RunTensors& tensors_;
   StorageProgram load_;
-  std::vector<TensorId> ungathered_;  // absmax of weights that are sharded, by slot
-  int32_t layer_ = -1;                // of the last of those
+  std::vector<Ungathered> ungathered_;  // by slot
+  int32_t layer_ = -1;                  // of the last of those
 };
 
 bool is_adapted(const Job& job) { return !adapter_tensors(job).empty(); }
 
 Program load_adapter(const Job& job, const Origin& origin, const RunTensors& tensors,
                      const Target& target) {
-  // PEFT writes 32 bits.
-  constexpr int64_t kAdapterWidth = 4;
   StorageProgram load(ProgramName::load_adapter, tensors, target);
   const methods::Method& method = methods::method_of(job.method);
   for (const Tensor& tensor : adapter_tensors(job)) {
     const Tensor& original = tensors.original_of(tensor.name);
     if (origin.adapter_in_files)
-      load.read(original, kAdapterWidth);
+      load.read(original, origin.adapter_widths.of(tensor.name));
     else if (const auto values = method.initial_values(tensor, origin.adapter_seed))
       load.emit(*values, original);
   }

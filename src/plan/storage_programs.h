@@ -21,14 +21,15 @@
 //
 // Of a nested weight that is sharded and quantised by the program, a rank has the absmax of its
 // part alone, and the mean of all is needed. The operation leaves its own in a rank's part of the
-// staging memory, an all_gather in place makes them those of all ranks, padding too, and an await
-// of it ends the operation: its scales are made then, and the memory is free again. As many weights
-// as there are slots are gathered together. The runtime performs this between the hosts of the
-// ranks, whose memory it is, whatever the device.
+// staging memory, an all_gather in place makes them those of all ranks, padding too, and
+// encode_scales makes the rank's scales of them, after which the memory is free again. As many
+// weights as there are slots are gathered together. The runtime performs this between the hosts of
+// the ranks, whose memory it is, whatever the device.
 //
-//   codes, small, nested, map, offset = read_nf4() updates (slot.0, slot.1, absmax.0.part)
+//   codes, absmax.0.part = read_nf4() updates (slot.0, slot.1)
 //   all_gather() updates (absmax.0.whole) {ranks 2, in_place} channel interconnect
 //   await() updates (absmax.0.whole) {in_place}
+//   small, nested, map, offset = encode_scales(absmax.0.whole)
 #pragma once
 
 #include <cstdint>
@@ -36,6 +37,7 @@
 #include <vector>
 
 #include "models/config.h"
+#include "plan/adapter_widths.h"
 #include "plan/job.h"
 #include "program/program.h"
 #include "program/target.h"
@@ -55,6 +57,7 @@ struct Origin {
   const models::ModelConfig& model;
   std::optional<int64_t> init_seed;  // initial values of this seed; nothing: files
   bool adapter_in_files = false;     // else initial values of the seed below
+  AdapterWidths adapter_widths{};    // of those files
   int64_t adapter_seed = 0;
   std::optional<methods::LossScaleOptions> loss_scale{};  // where gradients are scaled
   int32_t shards = 1;       // ranks among which weights may be sharded

@@ -131,5 +131,6 @@
   X(ReadNf4, read_nf4)                                   \
   X(Fill, fill)                                          \
   X(FillNf4, fill_nf4)                                   \
+  X(EncodeScales, encode_scales)                         \
   X(Put, put)                                            \
   X(Write, write)

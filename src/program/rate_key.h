@@ -5,6 +5,8 @@
 //
 //   matmul            "matmul n t bf16 bf16 > bf16"        (m, n, k)                  FLOPs
 //                     "... by thin"              the same, of another algorithm than the library's
+//                     "... copied"               the same, of operands that are copied to be
+//                                                without gaps
 //   grouped_matmul    that of a matmul: the product of an expert with the mean number of rows
 //   attention         "attention bf16 ..."                 (segment tokens, tokens x heads,
 //                                                          head_dim, heads / kv_heads) FLOPs
@@ -24,6 +26,7 @@
 //   copy, transfer    "transfer bf16 > bf16"               (bytes)                    link bytes
 //   read, write       "storage read", "storage write"      (bytes)                    storage bytes
 //   all_gather, ...   "all_gather 8 ranks"                 (bytes sent)               interconnect
+//                     "... between hosts"        the same, of memory of the hosts, next to a device
 //   bytes on channel host   "adamw bf16 ... on host"             (bytes)                    host
 //   bytes all other kinds   "rms_norm bf16 bf16 > bf16"          (bytes)                    bytes
 //
@@ -101,6 +104,11 @@ struct RateKey {
   Work unit = Work::bytes;
   double work = 0;      // in that unit
   double messages = 0;  // between ranks, one after the other
+  // Where operands are copied to be without gaps: the name that it has without that.
+  std::string plain_name = {};
+  // Of a collective of the hosts: the name that it has where the host's memory is the device's, and
+  // one transport does both.
+  std::string device_name = {};
   bool is_product = false;
   // Of work that is counted in FLOPs: the type in which factors are multiplied.
   base::DType multiplies = base::DType::f32;

@@ -85,6 +85,7 @@ class TransferVerifier {
       if (program_.operations[begun->operation].workspace != await.workspace)
         report(i, fmt::format("awaits a copy of '{}' without its scratch", name(source)));
       open_.erase(begun);
+      if (program_.tensor(target).role == Role::staging) gathered_.push_back(target);
       std::erase_if(left_, [&, end = target](const LeftPart& part) {
         return part.is_gathered && share(part.tensor, end);
       });
@@ -128,14 +129,26 @@ class TransferVerifier {
         if (share(part.tensor, id))
           report(i, fmt::format("touches '{}' before it is gathered", name(part.tensor)));
     });
-    for (const TensorId id : operation.updates)
+    for (const TensorId id : operation.writes)
       if (program_.tensor(id).view.rank_step > 0) left_.push_back({i, id});
+    read_gathered(i, operation);
+  }
+
+  // It holds until something else goes through the same memory.
+  void read_gathered(size_t i, const Operation& operation) {
+    for (const TensorId id : operation.reads)
+      if (program_.tensor(id).role == Role::staging && !std::ranges::count(gathered_, id))
+        report(i, fmt::format("reads '{}', which was not gathered", name(id)));
+    for (const auto* ids : {&operation.writes, &operation.updates})
+      for (const TensorId id : *ids)
+        std::erase_if(gathered_, [&](TensorId gathered) { return share(id, gathered); });
   }
 
   const Program& program_;
   std::span<const Region> regions_;
   std::vector<Open> open_;
   std::vector<LeftPart> left_;
+  std::vector<TensorId> gathered_;  // staging memory that holds what ranks have gathered
   std::vector<std::string> problems_;
 };
 

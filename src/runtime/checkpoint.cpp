@@ -154,7 +154,6 @@ RankFile write_rank_file(const fs::path& folder, Executor& executor) {
   Saved optimizer = saved_by(ProgramName::save_state, FileSet::optimizer, executor);
   const std::array all{&result, &optimizer};
   const formats::TensorChecksums checksums = write_parts(folder, stem, all, executor);
-  read_back(folder, stem, result, executor, true);
   RankFile file{ranges_text(all),
                 to_json(formats::checksums_of_file(folder / (stem + kSafetensors), checksums,
                                                    buffer_of(ProgramName::save_state, executor))),

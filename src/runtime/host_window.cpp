@@ -9,10 +9,14 @@
 namespace snug::runtime {
 
 HostWindow::HostWindow(Executor& executor, program::ProgramName program, int slot)
-    : backend_(executor.backend()) {
-  if (backend_.host_reaches_device()) return;
-  stages_ = executor.tensor(program, program::staging_stage_name(slot)).data;
-  copied_ = backend_.events(plan::kStages);
+    : HostWindow(executor.backend(),
+                 executor.backend().host_reaches_device()
+                     ? nullptr
+                     : executor.tensor(program, program::staging_stage_name(slot)).data) {}
+
+HostWindow::HostWindow(backends::Backend& backend, std::byte* stages)
+    : backend_(backend), stages_(stages) {
+  if (stages_ != nullptr) copied_ = backend_.events(plan::kStages);
 }
 
 HostWindow::~HostWindow() {

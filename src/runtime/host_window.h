@@ -19,6 +19,8 @@ class HostWindow {
  public:
   // `slot`: which staging memory of the program, below plan::kSlots.
   HostWindow(Executor& executor, program::ProgramName program, int slot);
+  // `stages`: plan::kStages of them; null where the host reaches the device.
+  HostWindow(backends::Backend& backend, std::byte* stages);
   // Waits until all that was written is in place.
   ~HostWindow();
   HostWindow(const HostWindow&) = delete;
@@ -43,7 +45,7 @@ class HostWindow {
   };
 
   backends::Backend& backend_;
-  std::byte* stages_ = nullptr;                     // null: the host reaches the device
+  std::byte* stages_;                               // null: the host reaches the device
   std::unique_ptr<backends::DeviceEvents> copied_;  // a point a stage
   size_t stage_ = 0;                                // the one that is open, or next
   int64_t used_ = 0;

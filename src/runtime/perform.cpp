@@ -89,7 +89,6 @@ void Performance::perform(const Struct& attributes) {
     collectives_.begin(attributes, between_ranks());
   } else if constexpr (kTraits.ends_copy) {
     collectives_.await(between_ranks());
-    store_gathered();
   } else {
     SNUG_CHECK(false, "{} is run by backends", name_of(operation_->kind()));
   }
@@ -120,18 +119,33 @@ void Performance::queue(TensorRead tensor_read) {
   tensor_reads_.push_back(std::move(tensor_read));
 }
 
-void Performance::operator()(const program::Read&) {
+void Performance::operator()(const program::Read& read) {
   trace_->channel = program::Channel::storage;
   SNUG_CHECK(sources_.find, "program {} reads files, and none are given", program_.name);
   const Tensor& values = tensor(program::Read::kTensor);
   const Buffer held = held_part(values, buffer(program::Read::kTensor));
-  for (const FilePart& part : sources_.find(values)) {
+  const std::vector<FilePart> parts = sources_.find(values);
+  for (const FilePart& part : parts) {
     SNUG_CHECK(sources_.index == nullptr ||
                    !formats::find_quant_state(*sources_.index, part.source->info->name),
                "{} is stored in 4 bits, which the plan does not know", part.source->info->name);
     queue_part(part, values, held);
   }
+  refuse_other_width(parts, read.file_width);
   zero_padding();
+}
+
+// The plan was made for what the files held then.
+void Performance::refuse_other_width(std::span<const FilePart> parts, int64_t planned) const {
+  int64_t widest = 0;
+  for (const FilePart& part : parts)
+    if (const auto& dtype = part.source->info->dtype)
+      widest = std::max(widest, base::size_of(*dtype));
+  if (widest == planned || widest == 0) return;
+  base::throw_user_error(
+      "tensor '{}' has elements of {} bytes in its file, and the plan was made for {}: the file "
+      "was changed meanwhile; run it again",
+      parts.front().source->info->name, widest, planned);
 }
 
 // What the rank holds of it.
@@ -161,28 +175,33 @@ void Performance::zero_padding() {
         set_zero(padding(program_.tensor(id), executor_.tensor(name_, id)), executor_.backend());
 }
 
-StoredWeight Performance::stored(const Tensor& codes) const {
+// Of the operation.
+template <typename Struct>
+StoredWeight Performance::stored() const {
+  const Tensor& codes = tensor(Struct::kCodes);
   StoredWeight stored = stored_weight(executor_, codes.name);
   stored.is_part = codes.is_sharded();
-  stored.gathered = gathered_place();
+  if (tensor(Struct::kAbsmax).role != program::Role::staging) return stored;
+  stored.gathered = buffer(Struct::kAbsmax).template as<float>();
+  stored.absmax = stored.nested_absmax = stored.nested_map = stored.nested_offset = {};
   return stored;
-}
-
-// Of the operation: what of its staging is a rank's part.
-float* Performance::gathered_place() const {
-  for (const program::TensorId id : operation_->updates)
-    if (program_.tensor(id).view.rank_step > 0) return executor_.tensor(name_, id).as<float>();
-  return nullptr;
 }
 
 // Those of elements beyond the weight's end, and of what a scale is for each block.
 template <typename Struct>
-void Performance::zero_codes(const StoredWeight& weight) {
+void Performance::zero_codes(const StoredWeight& weight, int64_t elements) {
   const auto zero_tail = [&](const program::Operand<Struct>& operand, const Buffer& held) {
     trace_->bytes += set_zero(padding(tensor(operand), held), executor_.backend());
   };
   zero_tail(Struct::kCodes, weight.codes);
-  if (!weight.nested()) zero_tail(Struct::kAbsmax, weight.absmax);
+  if (weight.gathered != nullptr) {
+    const int64_t held = program::nf4_blocks(held_elements(weight, elements));
+    const int64_t rest = buffer(Struct::kAbsmax).elements() - held;
+    std::fill_n(weight.gathered + held, rest, 0.0F);
+    trace_->bytes += rest * int64_t{sizeof(float)};
+  } else if (!weight.nested()) {
+    zero_tail(Struct::kAbsmax, weight.absmax);
+  }
 }
 
 void Performance::operator()(const program::ReadNf4& read) {
@@ -193,12 +212,14 @@ void Performance::operator()(const program::ReadNf4& read) {
   const auto in_file =
       formats::find_nf4(*sources_.index, codes.name, dims_of(given.shape_in_4_bits()));
   SNUG_CHECK_EQ(in_file.has_value(), read.stored);
-  const StoredWeight weight = stored(codes);
+  SNUG_CHECK_EQ(read.file_width == 0, read.stored);
+  const StoredWeight weight = stored<program::ReadNf4>();
   if (in_file) {
     queue_parts(*in_file, weight);
     return zero_padding();
   }
-  TensorRead tensor_read{sources_.find(codes).front().source, {}, weight};
+  const std::vector<FilePart> parts = sources_.find(codes);
+  TensorRead tensor_read{parts.front().source, {}, weight};
   tensor_read.is_counted = counts(weight.is_part);
   tensor_read.whole = given.shape;
   tensor_read.transposed = given.transposed;
@@ -208,9 +229,9 @@ void Performance::operator()(const program::ReadNf4& read) {
   tensor_read.destination.strides = program::dense_strides(tensor_read.destination.shape);
   if (tensor_read.destination.elements() == 0) tensor_read.first = 0;
   await_room(weight);
-  if (weight.gathered != nullptr) scaled_.push_back({weight, elements, trace_});
   queue(std::move(tensor_read));
-  zero_codes<program::ReadNf4>(weight);
+  refuse_other_width(parts, read.file_width);
+  zero_codes<program::ReadNf4>(weight, elements);
 }
 
 // The absmax of whole weights pass through any memory for them; those of a part stay in theirs
@@ -243,6 +264,7 @@ void Performance::queue_bytes(const IndexedTensor& source, const Buffer& destina
                               bool holds_values) {
   TensorRead tensor_read{&source, destination};
   tensor_read.holds_values = holds_values;
+  tensor_read.keeps_bytes = true;
   tensor_read.is_counted = counts(is_part);
   tensor_read.destination.dtype = *source.info->dtype;
   tensor_read.whole.emplace();
@@ -286,14 +308,27 @@ void Performance::operator()(const program::Fill& fill) {
 
 void Performance::operator()(const program::FillNf4& fill) {
   flush();
-  const Tensor& codes = tensor(program::FillNf4::kCodes);
-  const std::string& name = codes.name;
-  const StoredWeight weight = stored(codes);
+  const std::string& name = tensor(program::FillNf4::kCodes).name;
+  const StoredWeight weight = stored<program::FillNf4>();
   const int64_t elements = weights_.at(name).shape.elements();
   trace_->bytes += fill_stored({program::FillForm::normal, tensor_key(name, fill.seed), fill.scale},
                                weight, elements, name_, executor_);
-  if (weight.gathered != nullptr) scaled_.push_back({weight, elements, trace_});
-  zero_codes<program::FillNf4>(weight);
+  zero_codes<program::FillNf4>(weight, elements);
+}
+
+void Performance::operator()(const program::EncodeScales& encode) {
+  flush();
+  SNUG_CHECK_EQ(encode.staged, !executor_.backend().host_reaches_device());
+  const Buffer& gathered = buffer(program::EncodeScales::kGathered);
+  const StoredWeight scales{.codes = {},
+                            .absmax = buffer(program::EncodeScales::kAbsmax),
+                            .nested_absmax = buffer(program::EncodeScales::kNestedAbsmax),
+                            .nested_map = buffer(program::EncodeScales::kNestedMap),
+                            .nested_offset = buffer(program::EncodeScales::kNestedOffset)};
+  HostWindow window(executor_.backend(),
+                    encode.staged ? buffer(program::EncodeScales::kStage).data : nullptr);
+  const int64_t blocks = whole_shape(tensor(program::EncodeScales::kAbsmax)).elements();
+  trace_->bytes += gathered.bytes() + store_scales(gathered.as<float>(), blocks, scales, window);
 }
 
 // Which of longrope's two sets a job's programs read was settled when they were made.
@@ -323,23 +358,8 @@ void Performance::flush() {
   has_whole_scales_ = false;
 }
 
-// Of the weights whose absmax the operation, an await, has made those of all ranks.
-void Performance::store_gathered() {
-  for (const Buffer& whole : between_) {
-    const auto found = std::ranges::find_if(scaled_, [&](const Scaled& scaled) {
-      return scaled.stored.gathered == whole.as<float>() + scaled.stored.absmax.first;
-    });
-    SNUG_CHECK(found != scaled_.end(), "program {} gathers what no operation left", program_.name);
-    HostWindow window(executor_, name_, 0);
-    found->trace->bytes += store_scales(whole.as<float>(), found->elements, found->stored, window);
-    scaled_.erase(found);
-  }
-}
-
 Performed Performance::finish() {
   flush();
-  SNUG_CHECK(scaled_.empty(), "program {} leaves the scales of {} weights", program_.name,
-             scaled_.size());
   return std::move(performed_);
 }
 

@@ -81,6 +81,7 @@ class Performance {
   void operator()(const program::ReadNf4& read);
   void operator()(const program::Fill& fill);
   void operator()(const program::FillNf4& fill);
+  void operator()(const program::EncodeScales& encode);
   void operator()(const program::Put& put);
   void operator()(const program::Write& write);
 
@@ -98,6 +99,8 @@ class Performance {
     return executor_.tensor(name_, id_of(*operation_, operand));
   }
   void queue(TensorRead tensor_read);
+  // Throws UserError where the widest element of these is of another width.
+  void refuse_other_width(std::span<const FilePart> parts, int64_t planned) const;
   void queue_part(const FilePart& part, const program::Tensor& tensor,
                   const backends::Buffer& held);
   void queue_bytes(const formats::IndexedTensor& source, const backends::Buffer& destination,
@@ -106,12 +109,11 @@ class Performance {
   void queue_parts(const formats::Nf4Parts& in_file, const StoredWeight& stored);
   void check_map(const formats::Nf4Parts& in_file);
   void flush();
-  StoredWeight stored(const program::Tensor& codes) const;
-  void await_room(const StoredWeight& stored);
-  float* gathered_place() const;
-  void store_gathered();
   template <typename Struct>
-  void zero_codes(const StoredWeight& weight);
+  StoredWeight stored() const;
+  void await_room(const StoredWeight& stored);
+  template <typename Struct>
+  void zero_codes(const StoredWeight& weight, int64_t elements);
   bool counts(bool is_part) const { return is_part || executor_.mesh().shard() == 0; }
 
   const program::ProgramName name_;
@@ -124,13 +126,6 @@ class Performance {
   std::vector<TensorRead> tensor_reads_;                     // that are read together
   // Whether weights among them pass through the memory for absmax, and leave nothing there.
   bool has_whole_scales_ = false;
-  // Parts of double quantised weights, whose absmax are not those of all ranks yet.
-  struct Scaled {
-    StoredWeight stored;
-    int64_t elements;
-    backends::Trace* trace;
-  };
-  std::vector<Scaled> scaled_;
   backends::HostCollectives collectives_;
   std::vector<backends::Buffer> between_;  // of between_ranks()
   std::optional<program::OperationView> view_;

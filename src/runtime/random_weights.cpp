@@ -55,11 +55,11 @@ int64_t fill_stored(const RandomValues& values, const StoredWeight& weight, int6
     bytes += formats::nf4_code_bytes(piece.elements);
     if (!weight.nested()) bytes += piece.blocks() * int64_t{sizeof(float)};
   }
-  if (!weight.nested()) return bytes;
+  if (!weight.leaves_absmax()) return bytes;
   executor.backend().synchronise();
-  if (weight.gathered != nullptr) return bytes;
+  if (!weight.nested()) return bytes;
   HostWindow window(executor, program, 0);
-  return bytes + store_scales(gathered, elements, weight, window);
+  return bytes + store_scales(gathered, program::nf4_blocks(elements), weight, window);
 }
 
 void random_weights(const models::ModelConfig& config, Executor& executor) {

@@ -59,6 +59,7 @@ class Work {
     absmax_.reserve(reads.size());
     size_t gathered = 0;
     for (const TensorRead& part : reads) {
+      note_width(part);
       left_.push_back(part.destination.elements());
       absmax_.push_back(part.stored ? absmax_of(*part.stored, gathered, executor, program)
                                     : nullptr);
@@ -129,6 +130,12 @@ class Work {
   }
 
  private:
+  // That of its header, by which pieces are read.
+  static void note_width(const TensorRead& part) {
+    if (part.trace != nullptr)
+      part.trace->note_largest<&program::Read::file_width>(part.keeps_bytes ? 0 : part.width());
+  }
+
   void add_bytes(const ReadPiece& piece, int64_t bytes) {
     if (backends::Trace* trace = part(piece).trace; trace != nullptr) trace->bytes += bytes;
   }
@@ -326,11 +333,9 @@ void read_to_quantize(const TensorIndex& index, const ReadPiece& piece, Work& wo
     explain(index, piece, part, absmax, reader);
   const int64_t scales = part.stored->nested() ? 0 : std::ssize(absmax) * int64_t{sizeof(float)};
   if (!work.ends(piece, formats::nf4_code_bytes(piece.elements) + scales)) return;
-  // Scales of a part wait for those of the other ranks.
-  work.finished(piece, part.stored->gathered != nullptr
-                           ? 0
-                           : store_scales(work.absmax(piece), part.destination.elements(),
-                                          *part.stored, reader.window));
+  work.finished(piece,
+                store_scales(work.absmax(piece), program::nf4_blocks(part.destination.elements()),
+                             *part.stored, reader.window));
 }
 
 void read_to_place(const TensorIndex& index, const ReadPiece& piece, Work& work, Reader& reader) {

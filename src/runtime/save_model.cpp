@@ -72,7 +72,6 @@ formats::TensorChecksums write_model_files(const fs::path& folder,
   Saved saved = saved_by(program::ProgramName::save, FileSet::model, executor);
   formats::TensorChecksums checksums = write_tensors(folder, stem, saved, executor);
   write_model_config(folder, source, saved_type(executor));
-  read_back(folder, stem, saved, executor);
   return checksums;
 }
 

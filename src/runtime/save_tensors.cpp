@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "formats/shared_model_writer.h"
 #include "formats/tensor_index.h"
 #include "plan/storage_programs.h"
+#include "program/decisions.h"
 #include "program/tensor_names.h"
 #include "runtime/check_finite.h"
 #include "runtime/file_shape.h"
@@ -40,19 +43,23 @@ struct InFile {
   int64_t first = 0;
 };
 
-void compare(const formats::TensorIndex& index, const SavedTensor& tensor, const InFile& in_file,
-             std::byte* slot, HostWindow& window) {
+// Gives the bytes that were compared.
+int64_t compare(const formats::TensorIndex& index, const SavedTensor& tensor, const InFile& in_file,
+                std::byte* slot, HostWindow& window) {
   const formats::IndexedTensor& stored = index.at(tensor.name);
   const int64_t bytes = tensor.buffer.bytes();
   if (stored.info->dtype != tensor.buffer.dtype || stored.info->shape != in_file.shape)
     fail_read_back(index, stored);
   const int64_t begin = in_file.first * base::size_of(tensor.buffer.dtype);
-  for (int64_t done = 0; done < bytes; done += plan::kSlotBytes) {
+  int64_t done = 0;
+  while (done < bytes) {
     const int64_t piece = std::min(bytes - done, plan::kSlotBytes);
     index.read_range(stored, begin + done, piece, slot);
     const std::byte* const own = window.read(tensor.buffer.data + done, piece);
     if (std::memcmp(slot, own, static_cast<size_t>(piece)) != 0) fail_read_back(index, stored);
+    done += piece;
   }
+  return done;
 }
 
 // Calls f(buffer, first) over a contiguous tensor in flat pieces of a checksum each that the host
@@ -92,6 +99,31 @@ void note_written(backends::Trace& trace, int64_t bytes) {
   trace.bytes += bytes;
 }
 
+constexpr std::string_view kReadBack = program::decision_name<&program::Write::read_back>();
+
+// Whether the operation that writes it says that it is read back.
+bool is_read_back(const SavedTensor& tensor, const program::Program& program) {
+  const auto decisions = program::decisions_of(program.operations[tensor.operation]);
+  return std::ranges::any_of(decisions, [](const auto& decision) {
+    return decision.first == kReadBack && decision.second != 0;
+  });
+}
+
+// How often all was read again that this rank wrote; -1 stands for a part of it.
+int64_t times_compared(const Saved& saved, size_t operation) {
+  const int64_t all = saved.asked[operation];
+  const int64_t compared = saved.compared[operation];
+  return compared % all == 0 ? compared / all : -1;
+}
+
+// Of a program that is done.
+void note_read_back(Saved& saved, const Executor& executor) {
+  for (size_t i = 0; i < saved.traces.size(); ++i)
+    if (saved.asked[i] > 0)
+      saved.traces[i].note_largest<&program::Write::read_back>(times_compared(saved, i));
+  check_performed(*executor.job().find(saved.program), saved.traces, saved.asked);
+}
+
 std::vector<formats::TensorSpec> specs_of(const Saved& saved) {
   std::vector<formats::TensorSpec> specs;
   for (const SavedTensor& tensor : saved.tensors)
@@ -128,12 +160,13 @@ void save_pieces(Saved& saved, Executor& executor, const PutPiece& put) {
       note_written(saved.traces[tensor.operation],
                    put(tensor, piece, first * base::size_of(piece.dtype)));
     });
-  check_performed(*executor.job().find(saved.program), saved.traces, saved.asked);
+  for (size_t i = 0; i < saved.asked.size(); ++i)
+    SNUG_CHECK_EQ(saved.traces[i].bytes, saved.asked[i]);
 }
 
 Saved saved_by(program::ProgramName program, FileSet files, const Executor& executor) {
   const program::Program& operations = *executor.job().find(program);
-  Saved saved{.program = program, .tensors = {}, .traces = {}, .asked = {}};
+  Saved saved{.program = program, .tensors = {}, .traces = {}, .asked = {}, .compared = {}};
   for (const program::Operation& operation : operations.operations) {
     const program::TensorId id = id_of(operation, program::Write::kTensor);
     const program::Tensor& tensor = operations.tensor(id);
@@ -146,6 +179,7 @@ Saved saved_by(program::ProgramName program, FileSet files, const Executor& exec
     saved.traces.back().kind = operation.kind();
     saved.asked.push_back(written.bytes());
   }
+  saved.compared.resize(saved.asked.size());
   return saved;
 }
 
@@ -162,6 +196,8 @@ formats::TensorChecksums write_tensors(const fs::path& folder, const std::string
                 return writer.write(tensor.name, piece.data, piece.bytes());
               });
   writer.finish();
+  read_back(folder, stem, saved, executor);
+  note_read_back(saved, executor);
   return checksums;
 }
 
@@ -180,6 +216,10 @@ formats::TensorChecksums write_parts(const fs::path& folder, const std::string& 
                   return writer.write(tensor.name, piece.data, piece.bytes());
                 });
   writer.finish();
+  for (Saved* each : saved) {
+    read_back(folder, stem, *each, executor, true);
+    note_read_back(*each, executor);
+  }
   return checksums;
 }
 
@@ -206,20 +246,24 @@ void write_together(const fs::path& folder, const std::string& stem, Saved& save
     if (is_first) writer.finish();
   });
   on_all_ranks(mesh, [&] {
-    if (writes) read_back(folder, stem, saved, executor);
+    if (!writes) return;
+    read_back(folder, stem, saved, executor);
+    note_read_back(saved, executor);
   });
 }
 
-void read_back(const fs::path& folder, const std::string& stem, const Saved& saved,
-               Executor& executor, bool is_flat) {
-  const formats::TensorIndex index(folder, stem);
+void read_back(const fs::path& folder, const std::string& stem, Saved& saved, Executor& executor,
+               bool is_flat) {
+  const program::Program& program = *executor.job().find(saved.program);
   std::byte* slot = executor.tensor(saved.program, program::staging_slot_name(0)).data;
   HostWindow window(executor, saved.program, 0);
+  std::optional<formats::TensorIndex> index;
   for (const SavedTensor& tensor : saved.tensors) {
-    if (is_flat && tensor.elements() == 0) continue;
+    if (!is_read_back(tensor, program) || (is_flat && tensor.elements() == 0)) continue;
+    if (!index) index.emplace(folder, stem);
     const InFile in_file = is_flat ? InFile{{tensor.elements()}, 0}
                                    : InFile{dims_of(tensor.shape), tensor.buffer.first};
-    compare(index, tensor, in_file, slot, window);
+    saved.compared[tensor.operation] += compare(*index, tensor, in_file, slot, window);
   }
 }
 

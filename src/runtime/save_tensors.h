@@ -34,6 +34,7 @@ struct Saved {
   std::vector<SavedTensor> tensors;  // in the order of operations, of which one may write several
   std::vector<backends::Trace> traces;  // one for each operation: what files took of it
   std::vector<int64_t> asked;           // for each operation: bytes that are this rank's to write
+  std::vector<int64_t> compared;        // for each operation: bytes that were read back
 };
 // Of a program of `write` operations. Where several ranks hold a replica's tensors each writes its
 // part of what is sharded or padded, and the first of them the others (tensor_part.h).
@@ -44,13 +45,14 @@ Saved saved_by(program::ProgramName program, FileSet files, const Executor& exec
 using PutPiece = std::function<int64_t(const SavedTensor& tensor, const backends::Buffer& piece,
                                        int64_t first_byte)>;
 // Looks at what is saved, piece by piece, and hands it to `put`. Notes what files took, and fails a
-// CHECK where that is not what the program and this rank's part ask for. Throws UserError naming
-// the first tensor that holds an infinity or no number.
+// CHECK where that is not what this rank's part asks for. Throws UserError naming the first tensor
+// that holds an infinity or no number.
 void save_pieces(Saved& saved, Executor& executor, const PutPiece& put);
 
 // Performs a program that saves: writes FOLDER/STEM.safetensors, or shards with an index beyond
-// max_shard_bytes, and gives the checksums of what was written. Notes what was done, and fails a
-// CHECK where that is not what the program says. Throws UserError when the disk is full or cannot
+// max_shard_bytes, reads back what the program says, and gives the checksums of what was written.
+// Notes what was done, and fails a CHECK where that is not what the program says. Throws UserError
+// as read_back does, when the disk is full or cannot
 // be written, and naming the first tensor that holds an infinity or no number: what could compute
 // nothing is not worth a file. Nothing of the files is left then.
 formats::TensorChecksums write_tensors(
@@ -62,14 +64,15 @@ formats::TensorChecksums write_tensors(
 formats::TensorChecksums write_parts(const std::filesystem::path& folder, const std::string& stem,
                                      std::span<Saved* const> saved, Executor& executor);
 
-// The files that write_tensors would write, by all ranks, which end together. What each wrote is
-// read back and compared. `folder`: the same for all.
+// The files that write_tensors would write, by all ranks, which end together. Each reads back what
+// it wrote. `folder`: the same for all.
 void write_together(const std::filesystem::path& folder, const std::string& stem, Saved& saved,
                     Executor& executor, int64_t max_shard_bytes);
 
-// Throws UserError naming the file and the tensor unless the files hold exactly these bytes, where
-// this rank wrote them. `is_flat`: in a file of its own (write_parts).
-void read_back(const std::filesystem::path& folder, const std::string& stem, const Saved& saved,
+// Reads and compares what the operations that wrote it say is read back, and counts it. Throws
+// UserError naming the file and the tensor unless the files hold exactly these bytes, where this
+// rank wrote them. `is_flat`: in a file of its own (write_parts). A part of the above.
+void read_back(const std::filesystem::path& folder, const std::string& stem, Saved& saved,
                Executor& executor, bool is_flat = false);
 
 }  // namespace snug::runtime

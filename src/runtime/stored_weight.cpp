@@ -35,10 +35,11 @@ int64_t held_elements(const StoredWeight& weight, int64_t elements) {
 }
 
 // What is beyond the weight's end is 0.
-int64_t store_scales(const float* absmax, int64_t elements, const StoredWeight& weight,
+int64_t store_scales(const float* absmax, int64_t blocks, const StoredWeight& weight,
                      HostWindow& window) {
   if (!weight.nested()) return 0;
-  const int64_t blocks = program::nf4_blocks(held_elements(weight, elements));
+  const int64_t first = weight.absmax.first;
+  const int64_t held = std::clamp<int64_t>(blocks - first, 0, weight.absmax.elements());
   int64_t bytes = 0;
   const auto open = [&](const backends::Buffer& buffer) {
     bytes += buffer.bytes();
@@ -50,8 +51,8 @@ int64_t store_scales(const float* absmax, int64_t elements, const StoredWeight& 
   auto* const scales = reinterpret_cast<float*>(open(weight.nested_absmax));
   std::memset(codes, 0, static_cast<size_t>(weight.absmax.bytes()));
   std::memset(scales, 0, static_cast<size_t>(weight.nested_absmax.bytes()));
-  const float mean = formats::mean_absmax(absmax, program::nf4_blocks(elements));
-  formats::quantize_absmax(absmax + weight.absmax.first, blocks, mean, codes, scales);
+  const float mean = formats::mean_absmax(absmax, blocks);
+  formats::quantize_absmax(absmax + first, held, mean, codes, scales);
   std::memcpy(offset, &mean, sizeof mean);
   std::memcpy(map, base::signed_dynamic_map().data(), sizeof(base::DynamicMap));
   window.close();

@@ -20,10 +20,12 @@ struct StoredWeight {
   backends::Buffer nested_offset;
   base::DType compute = base::DType::bf16;  // of the job
   bool is_part = false;                     // of what is sharded: the buffers are a rank's
-  // In memory of the host, of a part that is quantised here and double quantised: its place among
-  // the absmax of all ranks, which it needs first.
+  // In memory of the host: where the absmax of a part are left to be gathered from all ranks, and
+  // go nowhere else. None of the buffers of scales has data then.
   float* gathered = nullptr;
   bool nested() const { return nested_map.data != nullptr; }
+  // Whether its absmax go to memory of the host alone.
+  bool leaves_absmax() const { return nested() || gathered != nullptr; }
 };
 
 // Whether the executor stores this weight as NF4.
@@ -42,8 +44,8 @@ int64_t held_elements(const StoredWeight& weight, int64_t elements);
 // Of a double quantised weight whose blocks have these absmax values (in memory of the host),
 // writes the scales and the map and offset they are read with, through the window. One that is not
 // has its absmax in place already. Gives the bytes that were written.
-// `absmax` has those of the whole weight, of which the buffers may be a part.
-int64_t store_scales(const float* absmax, int64_t elements, const StoredWeight& weight,
+// `absmax` has those of the whole weight, of so many blocks, of which the buffers may be a part.
+int64_t store_scales(const float* absmax, int64_t blocks, const StoredWeight& weight,
                      HostWindow& window);
 
 }  // namespace snug::runtime

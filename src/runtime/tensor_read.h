@@ -21,6 +21,7 @@ struct TensorRead {
   backends::Buffer destination;
   std::optional<StoredWeight> stored{};
   bool holds_values = true;  // false: bytes, whatever type the file views them as
+  bool keeps_bytes = false;  // of a weight that the file holds as it is stored
   std::optional<std::span<const uint64_t>> checksums{};  // of its pieces, where they are known
   backends::Trace* trace = nullptr;  // where bytes that are put in place are added; null: nowhere
   // The shape that the file's tensor has, where only the elements from `first` on, as many as the

@@ -23,8 +23,11 @@ Buffer WeightQuantizer::values(base::DType dtype, const WeightPiece& piece) cons
 
 void WeightQuantizer::quantize(base::DType dtype, const WeightPiece& piece,
                                const StoredWeight& weight, float* gathered) {
-  float* absmax = weight.absmax.as<float>() + piece.first_block();
-  if (weight.nested()) absmax = is_remote() ? scales_ : gathered + piece.first_block();
+  float* absmax = scales_;
+  if (!weight.leaves_absmax())
+    absmax = weight.absmax.as<float>() + piece.first_block();
+  else if (!is_remote())
+    absmax = gathered + piece.first_block();
   backend_.quantize_nf4(values(dtype, piece), weight.codes.as<uint8_t>() + piece.first / 2, absmax);
   if (is_remote() && gathered != nullptr)
     backend_.queue_copy(gathered + piece.first_block(), absmax,

@@ -9,6 +9,7 @@
 #include "backends/random_bits.h"
 #include "base/error.h"
 #include "matmul_case.h"
+#include "program/kind.h"
 
 namespace snug::backends::cpu {
 namespace {
@@ -135,6 +136,90 @@ TEST(CpuMatmul, OperandsWithGaps) {
   // Lines of one element: their distance alone tells rows from columns.
   for (const Sizes& sizes : {Sizes{1, 15, 63}, Sizes{15, 1, 63}, Sizes{1, 1, 63}, Sizes{17, 15, 1}})
     for (const Gaps& gaps : {Gaps{2, 2, 2}, Gaps{1, 3, 0}}) check_every_form(sizes, gaps);
+}
+
+bool decision_of(const Trace& trace, std::string_view name) {
+  for (const auto& [known, value] : trace.decisions)
+    if (known == name) return value != 0;
+  ADD_FAILURE() << name << " was not noted";
+  return false;
+}
+
+// The library's product copies what has gaps, and nothing else: that is decided, priced and noted,
+// and another decision refused.
+TEST(CpuMatmul, CopiesOfOperandsWithGapsAreDecided) {
+  const bool by_library = detect_isa() >= Isa::v4;
+  for (int gaps = 0; gaps < 16; ++gaps)
+    for (const auto sum : {MatmulCase::nothing, MatmulCase::addend, MatmulCase::accumulate}) {
+      SCOPED_TRACE(fmt::format("gaps {} sum {}", gaps, static_cast<int>(sum)));
+      const auto gap = [&](int bit) { return (gaps >> bit & 1) * 3; };
+      Matrix a = random_matrix(40, 30, DType::f32, gap(0));
+      Matrix b = random_matrix(30, 50, DType::f32, gap(1));
+      Matrix addend = random_matrix(40, 50, DType::f32, gap(2));
+      Matrix c = random_matrix(40, 50, DType::f32, gap(3));
+      program::Matmul matmul{.addend = sum == MatmulCase::addend,
+                             .accumulate = sum == MatmulCase::accumulate};
+      OneOperation operation;
+      std::vector<TensorId> reads{operation.tensor(a), operation.tensor(b)};
+      std::vector<Buffer> buffers{a.buffer(), b.buffer()};
+      if (matmul.addend) {
+        reads.push_back(operation.tensor(addend));
+        buffers.push_back(addend.buffer());
+      }
+      const TensorId to = operation.tensor(c);
+      using Ids = std::vector<TensorId>;
+      operation.emit(matmul, reads, matmul.accumulate ? Ids{} : Ids{to},
+                     matmul.accumulate ? Ids{to} : Ids{});
+      using Buffers = std::vector<Buffer>;
+      Trace trace;
+      operation.run(buffers, matmul.accumulate ? Buffers{} : Buffers{c.buffer()},
+                    matmul.accumulate ? Buffers{c.buffer()} : Buffers{}, &trace);
+      auto& decided = std::get<program::Matmul>(operation.attributes());
+      const program::Cost priced = program::cost(operation.view(), {});
+      double copied = 0;
+      const auto expect = [&](bool program::Matmul::*decision, const char* name, bool has_gap,
+                              double bytes) {
+        EXPECT_EQ(decided.*decision, by_library && has_gap) << name;
+        EXPECT_EQ(decision_of(trace, name), decided.*decision) << name;
+        if (decided.*decision) copied += bytes;
+        decided.*decision = !(decided.*decision);
+        EXPECT_TRUE(dies([&] { backend().prepare(operation.view()); }, "copies other operands"))
+            << name;
+        decided.*decision = !(decided.*decision);
+      };
+      expect(&program::Matmul::dense_a, "dense_a", gap(0) > 0, 2 * 4 * 40 * 30);
+      expect(&program::Matmul::dense_b, "dense_b", gap(1) > 0, 2 * 4 * 30 * 50);
+      if (matmul.addend)
+        expect(&program::Matmul::dense_addend, "dense_addend", gap(2) > 0, 2 * 4 * 40 * 50);
+      expect(&program::Matmul::dense_c, "dense_c", gap(3) > 0,
+             (matmul.accumulate ? 4 : 2) * 4 * 40 * 50);
+      EXPECT_EQ(priced.serial_bytes, copied);
+      for (bool program::Matmul::*decision :
+           {&program::Matmul::dense_a, &program::Matmul::dense_b, &program::Matmul::dense_addend,
+            &program::Matmul::dense_c})
+        decided.*decision = false;
+      EXPECT_EQ(priced.bytes - program::cost(operation.view(), {}).bytes, copied);
+    }
+}
+
+// That the addend is what c held before is known of the program, as the one place of both.
+TEST(CpuMatmul, RefusesAnAddendThatSharesAPartOfTheResult) {
+  Matrix a = random_matrix(8, 8, DType::f32);
+  OneOperation operation;
+  const TensorId factor = operation.tensor(a);
+  const TensorId whole = operation.tensor(empty_matrix(9, 8, DType::f32));
+  operation.emit(program::Matmul{.addend = true}, {factor, factor, operation.rows_of(whole, 0, 8)},
+                 {operation.rows_of(whole, 0, 8)}, {});
+  EXPECT_NE(backend().prepare(operation.view()), nullptr);
+  EXPECT_TRUE(dies(
+      [&] {
+        OneOperation other;
+        const TensorId left = other.tensor(a);
+        const TensorId rows = other.tensor(empty_matrix(9, 8, DType::f32));
+        other.emit(program::Matmul{.addend = true}, {left, left, other.rows_of(rows, 1, 8)},
+                   {other.rows_of(rows, 0, 8)}, {});
+      },
+      "shares bytes of c"));
 }
 
 TEST(CpuMatmul, StochasticAccumulationRoundsByItsBits) {

@@ -81,8 +81,9 @@ void check(const MatmulCase& c) {
   matmul.addend = c.sum == MatmulCase::addend || c.sum == MatmulCase::addend_in_place;
   std::vector<TensorId> reads{operation.tensor(a), operation.tensor(b)};
   std::vector<Buffer> read_buffers{a.buffer(), b.buffer()};
+  TensorId added = program::kNone;
   if (matmul.addend) {
-    reads.push_back(operation.tensor(addend));
+    reads.push_back(added = operation.tensor(addend));
     read_buffers.push_back(c.sum == MatmulCase::addend ? addend.buffer() : result.buffer());
   }
   if (c.rank > 0) {
@@ -95,7 +96,8 @@ void check(const MatmulCase& c) {
       read_buffers.push_back(low->buffer());
     }
   }
-  const TensorId to = operation.tensor(result);
+  const TensorId to =
+      c.sum == MatmulCase::addend_in_place ? operation.same_place(added) : operation.tensor(result);
   if (matmul.accumulate) {
     operation.emit(matmul, reads, {}, {to});
     operation.run(read_buffers, {}, {result.buffer()});

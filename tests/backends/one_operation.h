@@ -13,6 +13,7 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/isa.h"
+#include "backends/trace.h"
 #include "base/error.h"
 #include "program/builder.h"
 
@@ -135,6 +136,22 @@ class OneOperation {
     tensor.view = {builder_.add(base), 0, {matrix.stride(), 1}};
     return builder_.add(tensor);
   }
+  // The same bytes as that tensor, of two dimensions.
+  TensorId same_place(TensorId id) {
+    program::Tensor tensor = builder_.program().tensor(id);
+    tensor.name += ".again";
+    if (!tensor.is_view()) tensor.view = {id, 0, {tensor.shape.columns(), 1}};
+    return builder_.add(tensor);
+  }
+  // Some rows of a tensor that is no view.
+  TensorId rows_of(TensorId id, int64_t first, int64_t rows) {
+    program::Tensor tensor = builder_.program().tensor(id);
+    const int64_t columns = tensor.shape.columns();
+    tensor.name = fmt::format("t{}", builder_.program().tensors.size());
+    tensor.shape = Shape{rows, columns};
+    tensor.view = {id, first * columns, {columns, 1}};
+    return builder_.add(tensor);
+  }
   TensorId vector(int64_t size, DType dtype) {
     program::Tensor tensor;
     tensor.name = fmt::format("t{}", builder_.program().tensors.size());
@@ -162,9 +179,10 @@ class OneOperation {
     workspace.shape = Shape{workspace.shape[0] - 1};
   }
   program::OperationView view() const { return {program_, program_.operations[0]}; }
+  program::Attributes& attributes() { return program_.operations[0].attributes; }
 
   void run(const std::vector<Buffer>& reads, const std::vector<Buffer>& writes,
-           const std::vector<Buffer>& updates) {
+           const std::vector<Buffer>& updates, Trace* trace = nullptr) {
     ASSERT_TRUE(backend().runs(view()));
     constexpr int64_t kGuard = 256;
     const int64_t bytes = backend().workspace(view()).bytes;
@@ -180,6 +198,7 @@ class OneOperation {
     invocation.workspace.shape = Shape{bytes};
     invocation.workspace.dtype = DType::u8;
     invocation.prepared = prepared.get();
+    invocation.trace = trace;
     backend().run(invocation);
     for (int64_t i = 0; i < kGuard; ++i) {
       ASSERT_EQ(arena->data()[i], std::byte{0xff}) << "before the workspace";

@@ -93,7 +93,7 @@ TEST(Clock, BothDirectionsRunSideBySide) {
 TEST(Clock, FilesAreReadNextToWhatIsMade) {
   const Timeline timeline = timeline_of(
       "tensor slot (64) u8 staging pinned_host\n"
-      "a (1000000) f32 weight run = read() updates (slot) channel storage\n"
+      "a (1000000) f32 weight run = read() updates (slot) {file_width 4} channel storage\n"
       "b (1000) f32 weight run = fill()\n"
       "c (1000000) bf16 weight run = read() updates (slot) {file_width 4} channel storage");
   const double seconds = 4e6 / kAssumedStorageBytesPerSecond;

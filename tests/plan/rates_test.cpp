@@ -1,6 +1,7 @@
 // Lookups in samples whose rates follow a law that is known.
 #include "plan/rates.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -74,6 +75,38 @@ TEST(RateKey, NormOfManyTensorsLooksLikeNormOfOne) {
   EXPECT_EQ(one.name, two.name);
   EXPECT_NEAR(one.shape[0], two.shape[0], 4);
   EXPECT_NEAR(two.work, 2 * one.work, 8);
+}
+
+TEST(Rates, CopiesOfAProductsOperandsTakeTheTimeOfTheirBytes) {
+  const std::string product =
+      "tensor x (64, 32) f32\ntensor w (16, 32) f32\ny (64, 16) f32 = matmul(x, w) {transpose_b, "
+      "algorithm library";
+  const RateKey plain = key_of(product + "}");
+  const RateKey copied = key_of(product + ", dense_a}");
+  EXPECT_EQ(copied.name, plain.name + " copied");
+  EXPECT_EQ(copied.plain_name, plain.name);
+  EXPECT_EQ(plain.plain_name, "");
+  const Rates rates(
+      {sample_of(product + "}", 1e9), {"cast f32 > bf16", {1e8}, Work::bytes, 1e8, 1}});
+  EXPECT_NEAR(seconds_of(rates, product + ", dense_a}") - seconds_of(rates, product + "}"),
+              2 * 4 * 64 * 32 / rates.roofline().bytes_per_second, 1e-12);
+}
+
+// What was measured between cards says nothing of what the runtime gathers between their hosts.
+TEST(Rates, StagingMemoryIsGatheredBetweenHosts) {
+  const std::string ends =
+      " (1000000) f32 {}pinned_host\nall_gather() updates (all) {{ranks 2, "
+      "in_place}} channel interconnect";
+  const RateKey key = key_of("tensor all" + fmt::format(fmt::runtime(ends), "staging "));
+  EXPECT_EQ(key.name, "all_gather 2 ranks between hosts");
+  EXPECT_EQ(key.device_name, "all_gather 2 ranks");
+  EXPECT_EQ(key_of("tensor all" + fmt::format(fmt::runtime(ends), "")).name, key.device_name);
+  const RateSample sample{"all_gather 2 ranks", {2e6}, Work::interconnect_bytes, 2e6, 3e-3};
+  const program::Cost cost{.flops = 0, .bytes = key.work};
+  EXPECT_NEAR(Rates({sample}).seconds(key, cost), 3e-3, 1e-9);
+  const program::DataSheetRates card{.host_bytes_per_second = 5e10,
+                                     .interconnect_bytes_per_second = 4e11};
+  EXPECT_NEAR(Rates({sample}, card).seconds(key, cost), 2e6 / 2e9 + 50e-6, 1e-9);
 }
 
 TEST(Rates, MeasuredShapeIsReturnedAsMeasured) {

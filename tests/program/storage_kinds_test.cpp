@@ -42,8 +42,8 @@ constexpr const char* kRight =
     "a = read() updates (slot) channel storage\n"
     "b = read() updates (slot, values) {file_width 2} channel storage\n"
     "codes, absmax = read_nf4() updates (slot) channel storage\n"
-    "codes, small, nested, map, offset = read_nf4() updates (slot) {nested, stored} channel "
-    "storage\n"
+    "codes, small, nested, map, offset = read_nf4() updates (slot) {nested, stored, file_width 0} "
+    "channel storage\n"
     "a = fill() {form normal, scale 0.02, seed 42}\n"
     "codes, absmax = fill_nf4() updates (values) {scale 0.02}\n"
     "codes, small, nested, map, offset = fill_nf4() updates (slot) {nested}\n"
@@ -72,6 +72,11 @@ TEST(StorageKinds, RefuseWhatTheyCannotDo) {
       {"ids = read() updates (slot) channel storage", "(read) tensor is neither of floats nor"},
       {"part = read() updates (slot) channel storage", "(read) tensor is not a whole one"},
       {"a = read() updates (slot) {file_width 9} channel storage", "(read) no type is of that"},
+      {"a = read() updates (slot) {file_width 0} channel storage", "(read) no type is of that"},
+      {"codes, absmax = read_nf4() updates (slot) {file_width 0} channel storage",
+       "(read_nf4) no type is of that"},
+      {"codes, absmax = read_nf4() updates (slot) {stored} channel storage",
+       "(read_nf4) no type is of that"},
       {"codes, small = read_nf4() updates (slot) channel storage", "absmax 'small' is u8"},
       {"a, absmax = read_nf4() updates (slot) channel storage", "codes 'a' is bf16, expected u8"},
       {"codes, absmax = read_nf4() updates (slot) {nested} channel storage", "has 2 writes"},
@@ -99,16 +104,16 @@ constexpr const char* kParts =
     "tensor absmax (512) f32 staging pinned_host\n"
     "tensor of_rank (256) f32 staging pinned_host view of absmax at 0 by 256\n"
     "tensor of_all (512) f32 staging pinned_host view of absmax at 0\n"
+    "tensor part_of_all (256) f32 staging pinned_host view of absmax at 0\n"
+    "tensor stage (64) u8 staging pinned_host\n"
     "tensor codes (8192) u8 weight run part of (16384, 1) by 8192\n"
     "tensor small (256) u8 quant_state run part of (512) by 256\n"
     "tensor nested (1) f32 quant_state run part of (2) by 1\n"
     "tensor map (256) f32 quant_state run\n"
     "tensor offset (1) f32 quant_state run\n";
-constexpr const char* kReadPart =
-    "codes, small, nested, map, offset = read_nf4() updates (slot, of_rank) {nested} channel "
-    "storage\n";
-constexpr const char* kFillPart =
-    "codes, small, nested, map, offset = fill_nf4() updates (slot, of_rank) {nested}\n";
+constexpr const char* kReadPart = "codes, of_rank = read_nf4() updates (slot) channel storage\n";
+constexpr const char* kFillPart = "codes, of_rank = fill_nf4() updates (slot)\n";
+constexpr const char* kEncode = "small, nested, map, offset = encode_scales(of_all)\n";
 constexpr const char* kGather =
     "all_gather() updates (of_all) {ranks 2, in_place} channel interconnect\n";
 constexpr const char* kAwait = "await() updates (of_all) {in_place}\n";
@@ -116,7 +121,7 @@ constexpr const char* kAwait = "await() updates (of_all) {in_place}\n";
 Problems problems_of_parts(const std::string& lines) { return verify(parse_text(kParts + lines)); }
 
 TEST(StorageKinds, LeaveScalesOfARanksPartToBeGathered) {
-  const std::string ends = std::string(kGather) + kAwait;
+  const std::string ends = std::string(kGather) + kAwait + kEncode;
   EXPECT_EQ(problems_of_parts(kReadPart + ends + kFillPart + ends), Problems{});
   // Another operation may come before it, if it is one that leaves that memory alone.
   EXPECT_EQ(problems_of_parts(std::string(kReadPart) +
@@ -125,14 +130,29 @@ TEST(StorageKinds, LeaveScalesOfARanksPartToBeGathered) {
                               ends),
             Problems{});
   const std::string stored =
-      "codes, small, nested, map, offset = read_nf4() updates (slot{}) {{nested, stored}} channel "
-      "storage\n";
+      "codes, small, nested, map, offset = read_nf4() updates (slot{}) {{nested, stored, "
+      "file_width "
+      "0}} channel storage\n";
   EXPECT_EQ(problems_of_parts(fmt::format(fmt::runtime(stored), "")), Problems{});
   const std::vector<std::pair<std::string, const char*>> cases{
       {"codes, small, nested, map, offset = read_nf4() updates (slot) {nested} channel storage\n",
-       "(read_nf4) has no place where its scales are gathered from ranks"},
-      {fmt::format(fmt::runtime(stored), ", of_rank") + ends,
-       "(read_nf4) has scales of a rank's part in staging, which nothing is to gather"},
+       "(read_nf4) encodes scales of a rank's part, which takes those of all"},
+      {"codes, of_all = read_nf4() updates (slot) channel storage\n",
+       "(read_nf4) absmax 'of_all' has shape (512), expected (256)"},
+      {std::string(kReadPart) + kGather + kEncode + kAwait,
+       "(encode_scales) touches 'of_all' before its copy is awaited"},
+      {kEncode, "(encode_scales) reads 'of_all', which was not gathered"},
+      {std::string(kReadPart) + ends + kReadPart + kEncode,
+       "(encode_scales) touches 'of_rank' before it is gathered"},
+      {std::string(kReadPart) + kGather + kAwait +
+           "offset = read() updates (absmax) channel storage\n" + kEncode,
+       "(encode_scales) reads 'of_all', which was not gathered"},
+      {std::string(kReadPart) + kGather + kAwait +
+           "small, nested, map, offset = encode_scales(part_of_all)\n",
+       "(encode_scales) has not the scales of the whole weight"},
+      {std::string(kReadPart) + kGather + kAwait +
+           "small, nested, map, offset = encode_scales(of_all) {staged}\n",
+       "(encode_scales) has 0 updates, expected 1"},
       {"offset = fill() {scale 1}\n" + ends, "(all_gather) gathers 'of_all', where no part was"},
       {kReadPart, "(read_nf4) leaves its part in 'of_rank', which is never gathered"},
       {std::string(kReadPart) + kFillPart + ends,
@@ -146,6 +166,18 @@ TEST(StorageKinds, LeaveScalesOfARanksPartToBeGathered) {
     ASSERT_FALSE(problems.empty()) << lines;
     EXPECT_NE(problems[0].find(problem), std::string::npos) << lines << ": " << problems[0];
   }
+}
+
+TEST(StorageKinds, EncodeScalesThatWereGathered) {
+  const std::string staged =
+      std::string(kReadPart) + kGather + kAwait +
+      "small, nested, map, offset = encode_scales(of_all) updates (stage) {staged}\n";
+  EXPECT_EQ(problems_of_parts(staged), Problems{});
+  const Program program = parse_text(kParts + staged);
+  EXPECT_EQ(parse_text(to_text(program)), program);
+  const OperationView view{program, program.operations.back()};
+  EXPECT_EQ(cost(view, {}).bytes, 4 * 512 + 256 + 4 + 4 * 256 + 4);
+  EXPECT_EQ(rate_key(view, {}).unit, Work::host_bytes);
 }
 
 // What a file holds, whatever it becomes.

@@ -17,6 +17,7 @@
 #include "formats/safetensors_writer.h"
 #include "formats/tensor_index.h"
 #include "golden_tensors.h"
+#include "runtime/save_model.h"
 #include "runtime/stored_weight.h"
 #include "tiny_run.h"
 
@@ -320,6 +321,35 @@ TEST_F(LoadErrors, UnsupportedElementTypes) {
   const std::string text =
       message([](Specs& specs) { specs["model.norm.weight"].dtype = DType::i64; });
   EXPECT_TRUE(contains(text, "'model.norm.weight' is stored as I64; expected F32, BF16, F16"));
+}
+
+// Plans ask the files how wide their elements are, whatever config.json says of all.
+TEST_F(LoadErrors, AFileThatChangedSinceThePlanWasMade) {
+  const auto is_norm = [](const std::string& name) { return name.ends_with("norm.weight"); };
+  Specs specs = specs_of(testing::tiny_model());
+  for (auto& [name, spec] : specs)
+    if (!is_norm(name)) spec.dtype = DType::bf16;
+  write(specs);
+  folder_.write("config.json", config_json(testing::tiny_model(), DType::bf16));
+  const models::ModelConfig config = models::find_model(folder_.path().string()).config;
+  EXPECT_EQ(config.file_width, 2);
+  EXPECT_EQ(config.other_widths.size(), 5U);
+  TinyRun run({.model = config});
+  const program::Program& load = *run.job().find(program::ProgramName::load);
+  int reads = 0;
+  for (const program::Operation& operation : load.operations)
+    if (const auto* read = std::get_if<program::Read>(&operation.attributes)) {
+      const std::string& name = load.tensor(id_of(operation, program::Read::kTensor)).name;
+      EXPECT_EQ(read->file_width, is_norm(name) ? 4 : 2) << name;
+      ++reads;
+    }
+  EXPECT_GT(reads, 5);
+  EXPECT_NO_THROW(load_weights(folder_.path(), config, run.executor()));
+  specs["model.norm.weight"].dtype = DType::bf16;
+  write(specs);
+  EXPECT_TRUE(
+      contains(user_error_of([&] { load_weights(folder_.path(), config, run.executor()); }),
+               "'model.norm.weight' has elements of 2 bytes in its file, and the plan was made"));
 }
 
 TEST_F(LoadErrors, Float8FromTheHeader) {

@@ -54,19 +54,20 @@ void write_as(DType dtype, const models::ModelConfig& config, const fs::path& fo
 // In whatever type and however it is read: straight, through a slot, to a master, quantised.
 TEST(LoadedNumbers, RefusesWhatIsNotFinite) {
   using namespace std::string_literals;
-  const models::ModelConfig config = testing::tiny_model();
+  models::ModelConfig config = testing::tiny_model();
   const std::string name = "model.layers.1.mlp.up_proj.weight";  // (20, 12)
   for (const auto& [dtype, infinity] : {std::pair{DType::f32, "\0\0\x80\x7f"s},
                                         {DType::bf16, "\x80\x7f"s},
                                         {DType::f16, "\0\x7e"s},  // NaN
                                         {DType::f64, "\0\0\0\0\0\0\xf0\xff"s}})
-    for (const TinyOptions& options :
+    for (TinyOptions options :
          {TinyOptions{.method = formats::Method::full, .compute = DType::f32},
           TinyOptions{.method = formats::Method::full, .compute = DType::bf16},
           TinyOptions{.method = formats::Method::lora, .compute = DType::bf16},
           TinyOptions{.method = formats::Method::lora, .quantization = {{}}}}) {
       const TemporaryFolder folder;
       write_as(dtype, config, folder.path());
+      options.model.file_width = config.file_width = base::size_of(dtype);
       TinyRun run(options);
       EXPECT_NO_THROW(load_weights(folder.path(), config, run.executor()));
       overwrite(folder.path(), name, 29 * base::size_of(dtype), infinity);

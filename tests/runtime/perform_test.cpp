@@ -1,11 +1,12 @@
 // What loading and saving did is what their programs say: the notes of every operation, held
 // against the program, for jobs of every method and origin; and that one which is left out, done
-// twice or done in part is seen.
+// twice, done in part or by another decision is seen.
 #include "runtime/perform.h"
 
 #include <gtest/gtest.h>
 
 #include "base/temporary_folder.h"
+#include "changed_decisions.h"
 #include "runtime/adapter.h"
 #include "runtime/checkpoint.h"
 #include "runtime/load_weights.h"
@@ -73,18 +74,44 @@ const program::BatchBounds kNoBounds;
 const Program& load_of(const TinyRun& run) { return *run.job().find(ProgramName::load); }
 
 // Of the program `load`, its operations performed in this order.
-std::vector<Trace> traces_of(const Case& each, TinyRun& run, const std::vector<size_t>& order) {
-  const models::ModelConfig& config = run.spec().model;
+std::vector<Trace> traces_of(const Case& each, Executor& executor,
+                             const std::vector<size_t>& order) {
+  const models::ModelConfig& config = each.options.model;
   Sources sources{.model = &config};
   std::optional<formats::TensorIndex> index;
   if (!each.folder.empty()) {
     index.emplace(each.folder);
     sources = sources_of(*index, FileSet::model, "as config.json says", &config, ProgramName::load,
-                         run.executor());
+                         executor);
   }
-  Performance performance(ProgramName::load, sources, run.executor());
+  Performance performance(ProgramName::load, sources, executor);
   for (const size_t i : order) performance.operation(i);
   return performance.finish().traces;
+}
+std::vector<Trace> traces_of(const Case& each, TinyRun& run, const std::vector<size_t>& order) {
+  return traces_of(each, run.executor(), order);
+}
+
+// The job with one decision of one of its programs changed.
+plan::Job changed_job(const plan::Job& job, const testing::Mutation& mutation) {
+  plan::Job changed = job;
+  for (Program& program : changed.programs)
+    if (program.name == name_of(mutation.program))
+      testing::change(program.operations[mutation.operation].attributes, mutation);
+  return changed;
+}
+
+// Calls f(mutation) for other values of each decision of the program; gives how many there were.
+template <typename F>
+int for_each_mutation(const Program& program, ProgramName name, const F& f) {
+  int count = 0;
+  for (size_t i = 0; i < program.operations.size(); ++i)
+    for (const auto& [decision, planned] : program::decisions_of(program.operations[i]))
+      for (const int64_t value : testing::other_values(program.operations[i], decision)) {
+        f(testing::Mutation{name, i, std::string(decision), value});
+        ++count;
+      }
+  return count;
 }
 
 std::vector<size_t> all_of(const Program& program) {
@@ -129,6 +156,56 @@ TEST(Perform, AnOperationThatIsLeftOutOrDoneTwiceIsSeen) {
       ASSERT_EQ(twice.size(), 1U);
       EXPECT_NE(twice[0].find("ran 2 times"), std::string::npos) << twice[0];
     }
+  }
+}
+
+// What the plan says of files is refused where they hold something else.
+TEST(Perform, RefusesOrShowsOtherDecisionsOfLoading) {
+  for (const Case& each : cases()) {
+    SCOPED_TRACE(each.name);
+    TinyRun run(each.options);
+    const Program& planned = load_of(run);
+    const int tried =
+        for_each_mutation(planned, ProgramName::load, [&](const testing::Mutation& mutation) {
+          const testing::Tried result = testing::tried_apart([&] {
+            const plan::Job job = changed_job(run.job(), mutation);
+            Executor executor(job, run.executor().backend());
+            const size_t i = mutation.operation;
+            const Trace trace = traces_of(each, executor, {i})[i];
+            return differences({planned, kNoBounds}, i, trace).empty() ? testing::Outcome::ignored
+                                                                       : testing::Outcome::seen;
+          });
+          EXPECT_TRUE(result.outcome == testing::Outcome::refused ||
+                      result.outcome == testing::Outcome::seen)
+              << mutation.decision << " " << mutation.value << " of operation "
+              << mutation.operation << ": " << result.said;
+        });
+    EXPECT_EQ(tried > 0, !each.folder.empty());
+  }
+}
+
+TEST(Perform, ReadsBackWhatTheProgramSays) {
+  TinyOptions options;
+  options.init_seed = 1;
+  TinyRun run(options);
+  for (const auto& [name, set] : {std::pair{ProgramName::save, FileSet::model},
+                                  {ProgramName::save_state, FileSet::optimizer}}) {
+    const Program& planned = *run.job().find(name);
+    const int tried = for_each_mutation(planned, name, [&](const testing::Mutation& mutation) {
+      TemporaryFolder folder;
+      const plan::Job job = changed_job(run.job(), mutation);
+      Executor executor(job, run.executor().backend());
+      for (const program::Operation& operation : planned.operations)
+        fill_constant(executor.tensor(name, id_of(operation, program::Write::kTensor)), 0.0F,
+                      executor);
+      executor.backend().synchronise();
+      Saved saved = saved_by(name, set, executor);
+      write_tensors(folder.path(), stem_of(set), saved, executor);
+      const auto seen = differences({planned, kNoBounds}, saved.traces);
+      ASSERT_EQ(seen.size(), 1U);
+      EXPECT_NE(seen[0].find("ran with read_back"), std::string::npos) << seen[0];
+    });
+    EXPECT_EQ(tried, std::ssize(planned.operations));
   }
 }
 

@@ -168,12 +168,19 @@ TEST_F(Ranks, GatherScalesAsTheProgramSays) {
       std::vector<backends::Trace> traces = perform(ProgramName::load, sources, executor).traces;
       double planned = 0;
       size_t gathers = 0;
+      size_t encoded = 0;
       const program::BatchBounds no_bounds;
       for (size_t i = 0; i < traces.size(); ++i) {
+        backends::Trace changed = traces[i];
+        if (std::holds_alternative<program::EncodeScales>(load.operations[i].attributes)) {
+          ++encoded;
+          changed.bytes -= 1;
+          EXPECT_EQ(differences({load, no_bounds}, i, changed).size(), 1U);
+          continue;
+        }
         if (!program::traits_of(load.operations[i]).is_collective) continue;
         ++gathers;
         planned += program::cost({load, load.operations[i]}, {}).bytes;
-        backends::Trace changed = traces[i];
         changed.bytes -= 4;
         EXPECT_EQ(differences({load, no_bounds}, i, changed).size(), 1U);
         changed = traces[i];
@@ -181,6 +188,7 @@ TEST_F(Ranks, GatherScalesAsTheProgramSays) {
         EXPECT_EQ(differences({load, no_bounds}, i, changed).size(), 1U);
       }
       EXPECT_GT(gathers, 2U);
+      EXPECT_GE(encoded, gathers);
       EXPECT_EQ(static_cast<double>(shards.bytes_sent() - before), planned);
       EXPECT_EQ(differences({load, no_bounds}, traces), std::vector<std::string>{});
     }));

@@ -166,13 +166,26 @@ TEST(SaveTensors, NoticesWhatWasNotWritten) {
   without.tensors.pop_back();
   EXPECT_TRUE(
       testing::dies([&] { write_tensors(folder.path(), "without", without, run.executor()); },
-                    "bytes[i] (0 against"));
+                    "asked[i] (0 against"));
   Saved shorter = saved_by(program::ProgramName::save, FileSet::model, run.executor());
   SavedTensor& last = shorter.tensors.back();
   last.buffer = slice(last.buffer, 0, last.buffer.elements() - 1);
   last.shape = last.buffer.shape;
   EXPECT_TRUE(testing::dies(
-      [&] { write_tensors(folder.path(), "shorter", shorter, run.executor()); }, "bytes[i] ("));
+      [&] { write_tensors(folder.path(), "shorter", shorter, run.executor()); }, "asked[i] ("));
+}
+
+// The program says that all of it is read back.
+TEST(SaveTensors, NoticesWhatWasNotReadBack) {
+  TemporaryFolder folder;
+  TinyRun run({.init_seed = 3});
+  random_weights(run.spec().model, run.executor());
+  Saved saved = saved_by(program::ProgramName::save, FileSet::model, run.executor());
+  for (const int64_t missing_bytes : {int64_t{1}, saved.asked.back()}) {
+    saved.compared.back() = -missing_bytes;
+    EXPECT_TRUE(testing::dies([&] { write_tensors(folder.path(), "model", saved, run.executor()); },
+                              "ran with read_back"));
+  }
 }
 
 // What the files took is what counts, whatever was handed on to be written.

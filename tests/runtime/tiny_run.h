@@ -34,6 +34,7 @@ inline models::ModelConfig tiny_model() {
   config.intermediate_size = 20;
   config.vocab_size = 29;
   config.max_position = 64;
+  config.file_width = 4;
   return config;
 }
 

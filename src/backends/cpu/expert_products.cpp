@@ -34,6 +34,17 @@ ExpertProducts decide_products(MatmulSpec spec, int64_t MatmulSpec::*dimension, 
   return {spec.*dimension, best == ProductAlgorithm::wide ? any : best, any};
 }
 
+ProductCopies copies_of_pieces(const ExpertProducts& decided, MatmulSpec spec,
+                               int64_t MatmulSpec::*dimension, const CpuContext& context) {
+  ProductCopies copies;
+  for (int64_t size = decided.block_rows; size > 0; size /= 2) {
+    spec.*dimension = size;
+    const bool runs = runs_product(spec, decided.algorithm, context);
+    copies |= copies_of(spec, runs ? decided.algorithm : decided.rest_algorithm);
+  }
+  return copies;
+}
+
 ExpertPieces::ExpertPieces(const ExpertProducts& decided, const MatmulSpec& spec,
                            int64_t MatmulSpec::*dimension, const CpuContext& context)
     : spec_(spec), dimension_(dimension), is_wide_(decided.algorithm == ProductAlgorithm::wide) {
@@ -41,7 +52,11 @@ ExpertPieces::ExpertPieces(const ExpertProducts& decided, const MatmulSpec& spec
              "a grouped product in pieces of {} rows, which the cpu "
              "backend does not run",
              decided.block_rows);
+  SNUG_CHECK(is_wide_ || decided.copies == copies_of_pieces(decided, spec, dimension, context),
+             "a grouped product by {} that copies other operands than have gaps",
+             base::word_of(decided.algorithm));
   if (is_wide_) {
+    SNUG_CHECK(decided.copies == ProductCopies{}, "a wide grouped product that copies operands");
     SNUG_CHECK(decided.block_rows == kWideRows && has_wide_products(of_rows(kWideRows), context),
                "a wide grouped product in pieces of {} rows, which does not compute it here",
                decided.block_rows);

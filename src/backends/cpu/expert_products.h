@@ -24,6 +24,7 @@ struct ExpertProducts {
   int64_t block_rows = 0;
   ProductAlgorithm algorithm = ProductAlgorithm::loops;
   ProductAlgorithm rest_algorithm = ProductAlgorithm::loops;
+  ProductCopies copies = {};  // of all pieces
 };
 
 // What is fastest for products `spec`, whose dimension `dimension` (m or k) is the rows of an
@@ -31,13 +32,19 @@ struct ExpertProducts {
 ExpertProducts decide_products(MatmulSpec spec, int64_t MatmulSpec::*dimension, int64_t rows,
                                const CpuContext& context);
 
+// What pieces of such products copy, so decided but for that.
+ProductCopies copies_of_pieces(const ExpertProducts& decided, MatmulSpec spec,
+                               int64_t MatmulSpec::*dimension, const CpuContext& context);
+
 // What computed the products, as far as there were rows that needed any.
 class RanProducts {
  public:
   // The rows of an expert are cut into pieces, the first of so many rows where it has them.
   void begin(int64_t block_rows) { block_rows_ = block_rows; }
-  void add(bool is_rest, ProductAlgorithm algorithm) {
-    (is_rest ? rest_algorithm_ : algorithm_) = algorithm;
+  void add(bool is_rest, const ProductCopies& needed, const RanProduct& ran) {
+    (is_rest ? rest_algorithm_ : algorithm_) = ran.algorithm;
+    needed_ |= needed;
+    copies_ |= ran.copies;
   }
   // Sums of so many rows of a gradient were made at once.
   void add_sums(int64_t rows) { sum_rows_ = std::max(sum_rows_, rows); }
@@ -49,13 +56,25 @@ class RanProducts {
       if (sum_rows_ > 0) invocation.note_decision<&Struct::sum_rows>(sum_rows_);
     if (algorithm_) invocation.note_decision<&Struct::algorithm>(*algorithm_);
     if (rest_algorithm_) invocation.note_decision<&Struct::rest_algorithm>(*rest_algorithm_);
+    note_copy<&Struct::dense_a>(needed_.a, copies_.a, invocation);
+    if constexpr (requires { &Struct::dense_b; })
+      note_copy<&Struct::dense_b>(needed_.b, copies_.b, invocation);
+    if constexpr (requires { &Struct::dense_c; })
+      note_copy<&Struct::dense_c>(needed_.c, copies_.c, invocation);
   }
 
  private:
+  template <auto decision>
+  static void note_copy(bool needed, bool copied, const Invocation& invocation) {
+    if (needed || copied) invocation.note_decision<decision>(copied);
+  }
+
   int64_t block_rows_ = 0;
   int64_t sum_rows_ = 0;
   std::optional<ProductAlgorithm> algorithm_;
   std::optional<ProductAlgorithm> rest_algorithm_;
+  ProductCopies needed_;
+  ProductCopies copies_;
 };
 
 class ExpertPieces {
@@ -80,11 +99,12 @@ class ExpertPieces {
       MatmulSpec spec = of_rows(std::min(kWideRows, end - begin));
       spec.add = first.value_or(spec.add);
       multiply_wide(spec, operands_of(begin), scratch, context);
-      ran.add(false, ProductAlgorithm::wide);
+      ran.add(false, {}, {ProductAlgorithm::wide});
     }
     for (size_t i = 0; i < sizes_.size(); ++i)
       for (; end - begin >= sizes_[i]; begin += sizes_[i])
-        ran.add(is_rest_[i], products_[i].multiply(operands_of(begin), scratch, context).algorithm);
+        ran.add(is_rest_[i], products_[i].copies(),
+                products_[i].multiply(operands_of(begin), scratch, context));
   }
 
  private:

@@ -20,9 +20,16 @@ using program::GroupedMatmulGrad;
 // Sums of a gradient that stay in a second-level cache or two on their way.
 constexpr int64_t kSumBytes = int64_t{4} << 20;
 
+ProductCopies copies_in(const GroupedMatmul& grouped) {
+  return {.a = grouped.dense_a, .c = grouped.dense_c};
+}
+ProductCopies copies_in(const GroupedMatmulGrad& grad) {
+  return {.a = grad.dense_a, .b = grad.dense_b};
+}
+
 template <typename Struct>
 ExpertProducts products_of(const Struct& grouped) {
-  return {grouped.block_rows, grouped.algorithm, grouped.rest_algorithm};
+  return {grouped.block_rows, grouped.algorithm, grouped.rest_algorithm, copies_in(grouped)};
 }
 
 template <typename Struct>
@@ -103,8 +110,15 @@ bool supports(const GroupedMatmul&, const program::OperationView& view, const Cp
 
 GroupedMatmul decide(const GroupedMatmul& grouped, const program::OperationView& view,
                      const CpuContext& context) {
-  return decided(grouped, grouped_spec(grouped, view), &MatmulSpec::m,
-                 view[GroupedMatmul::kA].shape[0], context);
+  const MatmulSpec spec = grouped_spec(grouped, view);
+  GroupedMatmul decision =
+      decided(grouped, spec, &MatmulSpec::m, view[GroupedMatmul::kA].shape[0], context);
+  if (decision.algorithm == ProductAlgorithm::wide) return decision;
+  const ProductCopies copies =
+      copies_of_pieces(products_of(decision), spec, &MatmulSpec::m, context);
+  decision.dense_a = copies.a;
+  decision.dense_c = copies.c;
+  return decision;
 }
 
 int64_t workspace_bytes(const GroupedMatmul& grouped, const program::OperationView& view,
@@ -294,6 +308,11 @@ GroupedMatmulGrad decide(const GroupedMatmulGrad& grad, const program::Operation
   block.k = decision.block_rows;
   if (!runs_product(block, decision.algorithm, context))
     decision.algorithm = decision.rest_algorithm;
+  const ProductCopies copies = copies_of_pieces(
+      products_of(decision), grad_spec(view, decision.sum_rows > 0 ? decision.sum_rows : a[1]),
+      &MatmulSpec::k, context);
+  decision.dense_a = copies.a;
+  decision.dense_b = copies.b;
   return decision;
 }
 

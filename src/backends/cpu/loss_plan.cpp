@@ -185,6 +185,8 @@ void LossPlan::lay_out() {
   scratch_offset_ = vectors_offset_ + whole_lines(LossVectors::scratch_floats(shape_) * kFloat);
   int64_t scratch = 0;
   for_each_product(chunks_, [&](const Product& product) {
+    SNUG_CHECK(product.copies() == ProductCopies{},
+               "a linear cross-entropy by the library of a head with gaps between its rows");
     scratch = std::max(scratch, product.scratch_bytes());
   });
   workspace_bytes_ = scratch_offset_ + scratch;

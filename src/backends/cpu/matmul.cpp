@@ -6,6 +6,7 @@
 #include "backends/cpu/product.h"
 #include "backends/random_bits.h"
 #include "base/error.h"
+#include "program/verify_regions.h"
 
 namespace snug::backends::cpu {
 namespace {
@@ -15,6 +16,16 @@ using program::Matmul;
 // A product that rounds stochastically is made in fp32 in the workspace, some rows at a time, and
 // then added: this much keeps the rows in the second-level cache on their way.
 constexpr int64_t kRoundedBytes = int64_t{1} << 20;
+
+// Whether the addend is what c held before: lowering made c a view of it.
+bool adds_to_destination(const program::OperationView& view) {
+  const program::TensorId addend = id_of(view.operation, Matmul::kAddend);
+  const program::TensorId c = id_of(view.operation, Matmul::kC);
+  if (view.program.are_same_place(addend, c)) return true;
+  SNUG_CHECK(!overlap(region_of(view.program, addend), region_of(view.program, c)),
+             "an addend of another layout shares bytes of c");
+  return false;
+}
 
 MatmulSpec spec_of(const Matmul& matmul, const program::OperationView& view) {
   const MatrixLayout a = matrix_layout(view[Matmul::kA]);
@@ -30,8 +41,9 @@ MatmulSpec spec_of(const Matmul& matmul, const program::OperationView& view) {
   spec.b_strides[1] = matmul.transpose_b ? b.row_stride : 1;
   spec.c_stride = c.row_stride;
   spec.alpha = matmul.alpha;
-  if (matmul.accumulate) spec.add = MatmulSpec::Add::destination;
-  if (matmul.addend) {
+  if (matmul.accumulate || (matmul.addend && adds_to_destination(view))) {
+    spec.add = MatmulSpec::Add::destination;
+  } else if (matmul.addend) {
     const MatrixLayout addend = matrix_layout(view[Matmul::kAddend]);
     spec.add = MatmulSpec::Add::addend;
     spec.addend_type = addend.dtype;
@@ -63,6 +75,18 @@ MatmulSpec some_rows_of(MatmulSpec spec, int64_t rows) {
   return spec;
 }
 
+ProductCopies copies_in(const Matmul& matmul) {
+  return {
+      .a = matmul.dense_a, .b = matmul.dense_b, .addend = matmul.dense_addend, .c = matmul.dense_c};
+}
+
+void set_copies(Matmul& matmul, const ProductCopies& copies) {
+  matmul.dense_a = copies.a;
+  matmul.dense_b = copies.b;
+  matmul.dense_addend = copies.addend;
+  matmul.dense_c = copies.c;
+}
+
 // What a matmul keeps between runs, as its attributes say. A stochastic one is cut into blocks of
 // rows and a rest.
 class PreparedMatmul : public Prepared {
@@ -82,15 +106,18 @@ class PreparedMatmul : public Prepared {
     if (!matmul.stochastic) {
       spec_.step = matmul.sum_step;
       whole_.emplace(spec_, matmul.algorithm, context);
+      check_copies(matmul);
       return;
     }
     block_rows_ = matmul.block_rows;
     spec_.step = matmul.sum_step;
     whole_.emplace(some_rows_of(spec_, block_rows_), matmul.algorithm, context);
-    if (!has_rest) return;
-    MatmulSpec rest = some_rows_of(spec_, spec_.m % block_rows_);
-    rest.step = matmul.rest_sum_step;
-    rest_.emplace(rest, matmul.rest_algorithm, context);
+    if (has_rest) {
+      MatmulSpec rest = some_rows_of(spec_, spec_.m % block_rows_);
+      rest.step = matmul.rest_sum_step;
+      rest_.emplace(rest, matmul.rest_algorithm, context);
+    }
+    check_copies(matmul);
   }
 
   void create() const {
@@ -112,6 +139,16 @@ class PreparedMatmul : public Prepared {
   }
 
  private:
+  void check_copies(const Matmul& matmul) const {
+    ProductCopies needed = whole_->copies();
+    if (rest_) needed |= rest_->copies();
+    SNUG_CHECK(needed == copies_in(matmul),
+               "a matmul by algorithm {} that copies other operands (a {}, b {}, addend {}, c {}) "
+               "than have gaps",
+               base::word_of(matmul.algorithm), matmul.dense_a, matmul.dense_b, matmul.dense_addend,
+               matmul.dense_c);
+  }
+
   MatmulSpec spec_;
   int64_t block_rows_ = 0;  // 0: not stochastic
   std::optional<Product> whole_;
@@ -123,16 +160,26 @@ void add_rounded(const float* sums, const RoundingStream& stream, const MatmulSp
   context.kernels.elementwise->accumulate_stochastically[kF32](sums, c, spec.n, stream);
 }
 
+// Operands that were copied to be without gaps.
+void note_copies(const Invocation& invocation, const ProductCopies& copies) {
+  if (copies.a) invocation.note_decision<&Matmul::dense_a>(true);
+  if (copies.b) invocation.note_decision<&Matmul::dense_b>(true);
+  if (copies.addend) invocation.note_decision<&Matmul::dense_addend>(true);
+  if (copies.c) invocation.note_decision<&Matmul::dense_c>(true);
+}
+
 // What computed all rows, or blocks of them.
 void note(const Invocation& invocation, const RanProduct& ran) {
   invocation.note_decision<&Matmul::algorithm>(ran.algorithm);
   if (ran.step > 0) invocation.note_decision<&Matmul::sum_step>(ran.step);
+  note_copies(invocation, ran.copies);
 }
 
 // The same of rows after the last block.
 void note_rest(const Invocation& invocation, const RanProduct& ran) {
   invocation.note_decision<&Matmul::rest_algorithm>(ran.algorithm);
   if (ran.step > 0) invocation.note_decision<&Matmul::rest_sum_step>(ran.step);
+  note_copies(invocation, ran.copies);
 }
 
 void run_stochastic(const Matmul& matmul, const PreparedMatmul& prepared,
@@ -205,17 +252,22 @@ Matmul decide(const Matmul& matmul, const program::OperationView& view, const Cp
   if (!matmul.stochastic) {
     decided.algorithm = algorithm_of(spec, context);
     decided.sum_step = step_of(spec, decided.algorithm);
+    set_copies(decided, copies_of(spec, decided.algorithm));
     return decided;
   }
   decided.block_rows = block_rows_of(spec);
   const MatmulSpec block = some_rows_of(spec, decided.block_rows);
   decided.algorithm = algorithm_of(block, context);
   decided.sum_step = step_of(block, decided.algorithm);
+  ProductCopies copies = copies_of(block, decided.algorithm);
+  set_copies(decided, copies);
   const int64_t rest_rows = spec.m % decided.block_rows;
   if (rest_rows == 0) return decided;
   const MatmulSpec rest = some_rows_of(spec, rest_rows);
   decided.rest_algorithm = algorithm_of(rest, context);
   decided.rest_sum_step = step_of(rest, decided.rest_algorithm);
+  copies |= copies_of(rest, decided.rest_algorithm);
+  set_copies(decided, copies);
   return decided;
 }
 

@@ -23,11 +23,6 @@ MatmulSpec in_place_of(MatmulSpec spec) {
   return spec;
 }
 
-bool addend_may_be_destination(const MatmulSpec& spec) {
-  return spec.add == Add::addend && spec.addend_type == spec.c_type &&
-         spec.addend_stride == spec.c_stride;
-}
-
 bool is_transposed(const int64_t (&strides)[2]) { return strides[0] == 1 && strides[1] != 1; }
 
 // Makes a factor's strides those of a matrix without gaps, as stored or transposed. Returns the
@@ -96,6 +91,16 @@ int64_t step_of(const MatmulSpec& spec, ProductAlgorithm algorithm) {
   if (!takes_steps(spec)) return 0;
   if (algorithm == ProductAlgorithm::library) return spec.k > kLibraryStep ? kLibraryStep : 0;
   return algorithm == ProductAlgorithm::wide ? wide_step(spec) : 0;
+}
+
+ProductCopies copies_of(const MatmulSpec& spec, ProductAlgorithm algorithm) {
+  if (algorithm != ProductAlgorithm::library) return {};
+  MatmulSpec dense = spec;
+  return {.a = close_factor(spec.m, spec.k, spec.a_type, dense.a_strides) > 0,
+          .b = close_factor(spec.k, spec.n, spec.b_type, dense.b_strides) > 0,
+          .addend = spec.add == Add::addend &&
+                    close_result(spec, spec.addend_type, dense.addend_stride) > 0,
+          .c = close_result(spec, spec.c_type, dense.c_stride) > 0};
 }
 
 bool supports_product(DType a, DType b, DType c, const CpuContext& context) {
@@ -172,12 +177,9 @@ void Product::make_steps() {
   for (int64_t begin = 0; begin < dense_.k; begin += length) {
     MatmulSpec spec = begin == 0 ? dense_ : in_place_of(dense_);
     spec.k = std::min(length, dense_.k - begin);
-    Step step{begin, &matmul_primitive(spec), nullptr};
-    if (addend_may_be_destination(spec)) step.in_place = &matmul_primitive(in_place_of(spec));
-    for (const MatmulPrimitive* primitive : {step.primitive, step.in_place})
-      if (primitive != nullptr)
-        own_scratch_bytes_ =
-            std::max(own_scratch_bytes_, whole_lines(cpu::scratch_bytes(*primitive)));
+    const Step step{begin, &matmul_primitive(spec)};
+    own_scratch_bytes_ =
+        std::max(own_scratch_bytes_, whole_lines(cpu::scratch_bytes(*step.primitive)));
     steps_.push_back(step);
   }
 }
@@ -197,46 +199,49 @@ int64_t Product::scratch_bytes() const {
 }
 
 void Product::create() const {
-  for (const Step& step : steps_) {
-    cpu::create(*step.primitive);
-    if (step.in_place != nullptr) cpu::create(*step.in_place);
-  }
+  for (const Step& step : steps_) cpu::create(*step.primitive);
 }
 
-MatmulOperands Product::copy_in(const MatmulOperands& operands, std::byte* scratch) const {
+std::byte* Product::copy_factor(const std::byte* from, Matrix matrix, std::byte* to) const {
+  if (matrix == kA) {
+    int64_t sizes[2] = {spec_.m, spec_.k};
+    copy_lines(factor_lines(from, to, spec_.a_strides, dense_.a_strides, sizes, spec_.a_type));
+  } else {
+    int64_t sizes[2] = {spec_.k, spec_.n};
+    copy_lines(factor_lines(from, to, spec_.b_strides, dense_.b_strides, sizes, spec_.b_type));
+  }
+  return to;
+}
+
+MatmulOperands Product::copy_in(const MatmulOperands& operands, std::byte* scratch,
+                                ProductCopies& copies) const {
   MatmulOperands dense = operands;
   const auto take = [&](Matrix matrix) {
     std::byte* const taken = scratch;
     scratch += copied_bytes_[matrix];
     return taken;
   };
+  const auto copy_rows = [&](std::byte* to, const std::byte* from, int64_t stride, DType type) {
+    const int64_t size = base::size_of(type);
+    copy_lines({to, spec_.n * size, from, stride * size, spec_.m, spec_.n * size});
+  };
   if (copied_bytes_[kA] > 0) {
-    std::byte* const to = take(kA);
-    int64_t sizes[2] = {spec_.m, spec_.k};
-    copy_lines(
-        factor_lines(operands.a, to, spec_.a_strides, dense_.a_strides, sizes, spec_.a_type));
-    dense.a = to;
+    dense.a = copy_factor(operands.a, kA, take(kA));
+    copies.a = true;
   }
   if (copied_bytes_[kB] > 0) {
-    std::byte* const to = take(kB);
-    int64_t sizes[2] = {spec_.k, spec_.n};
-    copy_lines(
-        factor_lines(operands.b, to, spec_.b_strides, dense_.b_strides, sizes, spec_.b_type));
-    dense.b = to;
+    dense.b = copy_factor(operands.b, kB, take(kB));
+    copies.b = true;
   }
   if (copied_bytes_[kC] > 0) {
     dense.c = take(kC);
-    const int64_t size = base::size_of(spec_.c_type);
-    if (spec_.add == Add::destination)
-      copy_lines(
-          {dense.c, spec_.n * size, operands.c, spec_.c_stride * size, spec_.m, spec_.n * size});
+    if (spec_.add == Add::destination) copy_rows(dense.c, operands.c, spec_.c_stride, spec_.c_type);
   }
   if (copied_bytes_[kAddend] > 0) {
     std::byte* const to = take(kAddend);
-    const int64_t size = base::size_of(spec_.addend_type);
-    copy_lines(
-        {to, spec_.n * size, operands.addend, spec_.addend_stride * size, spec_.m, spec_.n * size});
+    copy_rows(to, operands.addend, spec_.addend_stride, spec_.addend_type);
     dense.addend = to;
+    copies.addend = true;
   }
   return dense;
 }
@@ -251,11 +256,7 @@ RanProduct Product::multiply(const MatmulOperands& operands, std::byte* scratch,
     gemm(spec_, operands, scratch, context);
     return {ProductAlgorithm::blocked};
   }
-  if (algorithm_ == ProductAlgorithm::library)
-    return {ProductAlgorithm::library, multiply_by_library(operands, scratch)};
-  SNUG_CHECK(
-      spec_.add != Add::addend || operands.addend != operands.c || addend_may_be_destination(spec_),
-      "an addend of another layout shares c's bytes");
+  if (algorithm_ == ProductAlgorithm::library) return multiply_by_library(operands, scratch);
   if (algorithm_ == ProductAlgorithm::thin) {
     multiply_thin(spec_, operands, scratch, context);
     return {ProductAlgorithm::thin};
@@ -263,21 +264,20 @@ RanProduct Product::multiply(const MatmulOperands& operands, std::byte* scratch,
   return {ProductAlgorithm::wide, multiply_wide(spec_, operands, scratch, context)};
 }
 
-int64_t Product::multiply_by_library(const MatmulOperands& operands, std::byte* scratch) const {
-  const MatmulOperands dense = copy_in(operands, scratch + own_scratch_bytes_);
-  const bool shares = dense_.add == Add::addend && dense.addend == dense.c;
-  SNUG_CHECK(!shares || steps_[0].in_place != nullptr,
-             "an addend of another layout shares c's bytes");
+RanProduct Product::multiply_by_library(const MatmulOperands& operands, std::byte* scratch) const {
+  RanProduct ran{ProductAlgorithm::library};
+  const MatmulOperands dense = copy_in(operands, scratch + own_scratch_bytes_, ran.copies);
   for (const Step& step : steps_) {
     MatmulOperands part = dense;
     part.a += step.begin * dense_.a_strides[1] * base::size_of(dense_.a_type);
     part.b += step.begin * dense_.b_strides[0] * base::size_of(dense_.b_type);
-    execute(shares && step.begin == 0 ? *step.in_place : *step.primitive, part, scratch);
+    execute(*step.primitive, part, scratch);
   }
-  const int64_t ran = ran_step(spec_, steps_.size() > 1 ? steps_[1].begin : spec_.k);
+  ran.step = ran_step(spec_, steps_.size() > 1 ? steps_[1].begin : spec_.k);
   if (copied_bytes_[kC] == 0) return ran;
   const int64_t size = base::size_of(spec_.c_type);
   copy_lines({operands.c, spec_.c_stride * size, dense.c, spec_.n * size, spec_.m, spec_.n * size});
+  ran.copies.c = true;
   return ran;
 }
 

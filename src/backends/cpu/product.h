@@ -4,9 +4,9 @@
 // Bf16 products that are wide in every dimension run on AMX tiles in kernels of our own, thin ones
 // and those of a few rows with a transposed factor too. From x86-64-v4 on oneDNN runs the others,
 // in a form that takes all scratch from the caller; it has that form only for matrices without gaps
-// between rows (or columns, transposed), so those with gaps are copied through the workspace. Below
-// v4 all others run in our own gemm, in fp32, and everywhere those of fp16 factors do, which it
-// widens as it packs them.
+// between rows (or columns, transposed), so those with gaps are copied through the workspace, as
+// the operation says. Below v4 all others run in our own gemm, in fp32, and everywhere those of
+// fp16 factors do, which it widens as it packs them.
 //
 // Sums over a long inner dimension may be made in steps of it (MatmulSpec::step): the first does
 // what the product asks for, later ones read the sums in c, which are fp32, and write them again.
@@ -45,10 +45,31 @@ ProductAlgorithm algorithm_of_any(base::DType type, const CpuContext& context);
 // what lowering writes into an operation.
 int64_t step_of(const MatmulSpec& spec, ProductAlgorithm algorithm);
 
-// What computed a product, and in what steps.
+// Which matrices of a product are copied to be without gaps; of c, its values are made without and
+// copied to where they belong.
+struct ProductCopies {
+  bool a = false;
+  bool b = false;
+  bool addend = false;
+  bool c = false;
+  bool operator==(const ProductCopies&) const = default;
+  ProductCopies& operator|=(const ProductCopies& other) {
+    a |= other.a;
+    b |= other.b;
+    addend |= other.addend;
+    c |= other.c;
+    return *this;
+  }
+};
+
+// Those that the algorithm needs: what lowering writes into an operation.
+ProductCopies copies_of(const MatmulSpec& spec, ProductAlgorithm algorithm);
+
+// What computed a product, in what steps, and what of it was copied.
 struct RanProduct {
   ProductAlgorithm algorithm = ProductAlgorithm::loops;
   int64_t step = 0;
+  ProductCopies copies = {};
 };
 
 // Whether the algorithm computes this product on this machine.
@@ -59,11 +80,12 @@ class Product {
   // Fails a CHECK where the algorithm does not compute this product.
   Product(const MatmulSpec& spec, ProductAlgorithm algorithm, const CpuContext& context);
   const MatmulSpec& spec() const { return spec_; }
+  ProductCopies copies() const { return copies_of(spec_, algorithm_); }
   int64_t scratch_bytes() const;
   // Makes what multiply() needs; equal products share it.
   void create() const;
-  // The addend may be the very bytes of c. Scratch is aligned to 64 bytes. Returns what computed
-  // it, for traces.
+  // The addend shares no bytes with c: that is Add::destination. Scratch is aligned to 64 bytes.
+  // Returns what computed it, for traces.
   RanProduct multiply(const MatmulOperands& operands, std::byte* scratch,
                       CpuContext& context) const;
 
@@ -71,11 +93,13 @@ class Product {
   // The matrices that are copied to be without gaps.
   enum Matrix : uint8_t { kA, kB, kC, kAddend, kMatrices };
 
-  // Returns the step.
-  int64_t multiply_by_library(const MatmulOperands& operands, std::byte* scratch) const;
+  RanProduct multiply_by_library(const MatmulOperands& operands, std::byte* scratch) const;
   void close_gaps();
   void make_steps();
-  MatmulOperands copy_in(const MatmulOperands& operands, std::byte* scratch) const;
+  // Adds to `copies` what it copies.
+  MatmulOperands copy_in(const MatmulOperands& operands, std::byte* scratch,
+                         ProductCopies& copies) const;
+  std::byte* copy_factor(const std::byte* from, Matrix matrix, std::byte* to) const;
 
   MatmulSpec spec_;
   ProductAlgorithm algorithm_ = ProductAlgorithm::library;
@@ -85,7 +109,6 @@ class Product {
   struct Step {
     int64_t begin;
     MatmulPrimitive* primitive;
-    MatmulPrimitive* in_place;  // for an addend that is c; null where that cannot be
   };
   std::vector<Step> steps_;  // of the library
   int64_t own_scratch_bytes_ = 0;

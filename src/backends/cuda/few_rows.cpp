@@ -51,9 +51,6 @@ FewRowsNorm norm_of(const RmsNorm& norm, const Invocation& invocation) {
 void note_tensor_cores(const Matmul&, const Invocation& invocation) {
   invocation.note_decision<&Matmul::products>(1);
   invocation.note_decision<&Matmul::algorithm>(ProductAlgorithm::few_rows_tensor_cores);
-  invocation.note_decision<&Matmul::low_algorithm, &Matmul::rest_algorithm>(
-      ProductAlgorithm::loops);
-  invocation.note_decision<&Matmul::block_rows, &Matmul::sum_step, &Matmul::rest_sum_step>(0);
 }
 void note_tensor_cores(const MatmulNf4&, const Invocation& invocation) {
   invocation.note_decision<&MatmulNf4::algorithm>(ProductAlgorithm::few_rows_tensor_cores);

@@ -26,6 +26,7 @@ std::unique_ptr<Prepared> prepare(const Struct& grouped, const program::Operatio
                  (grouped.algorithm == ProductAlgorithm::blocked || grouped.algorithm == best),
              "a grouped product by {} in pieces of {} rows, which the cuda backend does not run",
              base::word_of(grouped.algorithm), grouped.block_rows);
+  SNUG_CHECK(!copies_operands(grouped), "a grouped product that copies operands, as no card does");
   if constexpr (std::is_same_v<Struct, GroupedMatmulGrad>)
     SNUG_CHECK(grouped.sum_rows == 0,
                "a grouped product with sums of {} rows, which the cuda backend does not run",
@@ -73,7 +74,6 @@ void run(const GroupedMatmulGrad& grad, const Invocation& invocation, CudaContex
                            .tensor_cores = on_tensor_cores(grad.algorithm)};
   multiply_grouped_grad(run, context.stream.get());
   note_kernel<GroupedMatmulGrad>(run.tensor_cores, invocation);
-  invocation.note_decision<&GroupedMatmulGrad::sum_rows>(0);
 }
 
 }  // namespace

@@ -65,8 +65,6 @@ void note(const Invocation& invocation, int32_t products, ProductAlgorithm algor
   invocation.note_decision<&Matmul::products>(products);
   invocation.note_decision<&Matmul::algorithm>(algorithm);
   invocation.note_decision<&Matmul::low_algorithm>(low_algorithm);
-  invocation.note_decision<&Matmul::rest_algorithm>(ProductAlgorithm::loops);
-  invocation.note_decision<&Matmul::block_rows, &Matmul::sum_step, &Matmul::rest_sum_step>(0);
 }
 
 void note_choices(const PreparedMatmul& prepared, const Invocation& invocation) {
@@ -104,6 +102,7 @@ std::unique_ptr<Prepared> prepare(const Matmul& matmul, const OperationView& vie
              "a matmul with algorithms for products that it does not have: {} of low rank, {} of "
              "the last rows",
              base::word_of(matmul.low_algorithm), base::word_of(matmul.rest_algorithm));
+  SNUG_CHECK(!copies_operands(matmul), "a matmul that copies its operands, as no card does");
   if (!is_of_few_rows(matmul.algorithm))
     return std::make_unique<PreparedMatmul>(matmul, view, context.cublas_lt);
   const bool low_fits =

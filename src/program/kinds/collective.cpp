@@ -136,8 +136,19 @@ RateKey key_of(std::string_view kind, const Struct& collective, int rounds, cons
   return key;
 }
 
+// The runtime gathers its staging memory by the hosts' transport, whatever the device.
+bool is_between_hosts(const OperationView& view) {
+  return std::ranges::all_of(copies_of(view.operation), [&](const auto& copy) {
+    return tensor_of(view, copy.second).role == Role::staging;
+  });
+}
+
 RateKey rate_key(const AllGather& gather, const OperationView& view, const Extent& extent) {
-  return key_of("all_gather", gather, 1, cost(gather, view, extent));
+  RateKey key = key_of("all_gather", gather, 1, cost(gather, view, extent));
+  if (!is_between_hosts(view)) return key;
+  key.device_name = key.name;
+  key.name += " between hosts";
+  return key;
 }
 RateKey rate_key(const ReduceScatter& reduce, const OperationView& view, const Extent& extent) {
   return key_of("reduce_scatter", reduce, 1, cost(reduce, view, extent));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "program/kinds/functions.h"
 #include "program/kinds/rate_names.h"
@@ -59,8 +60,13 @@ double mean_rows(int64_t rows, int64_t experts) {
   return rate_size(rows) / rate_size(std::min(rows, experts));
 }
 
+// Of a tensor that is copied to be without gaps: it is read and written.
+double copied_bytes(const Tensor& tensor, bool copied) {
+  return copied ? 2.0 * static_cast<double>(tensor.bytes()) : 0.0;
+}
+
 // Matrices of experts without rows are not read.
-Cost cost(const GroupedMatmul&, const OperationView& view, const Extent&) {
+Cost cost(const GroupedMatmul& grouped, const OperationView& view, const Extent&) {
   const Tensor& a = view[GroupedMatmul::kA];
   const Tensor& b = view[GroupedMatmul::kB];
   const Tensor& c = view[GroupedMatmul::kC];
@@ -68,8 +74,9 @@ Cost cost(const GroupedMatmul&, const OperationView& view, const Extent&) {
   const auto experts = static_cast<double>(b.shape[0]);
   const double unread =
       static_cast<double>(b.bytes()) * std::max(0.0, 1.0 - rows / std::max(1.0, experts));
+  const double copied = copied_bytes(a, grouped.dense_a) + copied_bytes(c, grouped.dense_c);
   return {2.0 * rows * static_cast<double>(a.shape[1]) * static_cast<double>(c.shape[1]),
-          operand_bytes(view) - unread};
+          operand_bytes(view) - unread + copied, copied};
 }
 
 // A fresh gradient is written whole, also where experts have no rows. Each block of sums reads b.
@@ -77,8 +84,10 @@ Cost cost(const GroupedMatmulGrad& grad, const OperationView& view, const Extent
   const Tensor& a = view[GroupedMatmulGrad::kA];
   const Tensor& b = view[GroupedMatmulGrad::kB];
   const int64_t blocks_again = later_steps(a.shape[1], grad.sum_rows);
+  const double copied = copied_bytes(a, grad.dense_a) +
+                        static_cast<double>(1 + blocks_again) * copied_bytes(b, grad.dense_b);
   return {2.0 * static_cast<double>(a.shape.elements()) * static_cast<double>(b.shape[1]),
-          operand_bytes(view) + static_cast<double>(blocks_again * b.bytes())};
+          operand_bytes(view) + static_cast<double>(blocks_again * b.bytes()) + copied, copied};
 }
 
 void differentiate(const GroupedMatmul& grouped, const Operation& operation, Tape& tape) {
@@ -100,20 +109,22 @@ void differentiate(const GroupedMatmul& grouped, const Operation& operation, Tap
 
 // That of the product of an expert with the mean number of rows: experts are multiplied one after
 // the other, or side by side at the rate of such products.
-RateKey key_of_products(const OperationView& view, std::string_view kind, std::string_view form,
-                        ProductAlgorithm algorithm) {
+template <typename Struct>
+RateKey key_of_products(const Struct& grouped, const OperationView& view, std::string_view kind,
+                        std::string_view form) {
   RateKey key;
   key.name = typed_name(view);
   key.name.replace(0, kind.size(), "matmul" + std::string(form));
-  key.name += suffix_of(algorithm);
+  key.name += suffix_of(grouped.algorithm);
+  if (copies_operands(grouped)) key.plain_name = std::exchange(key.name, key.name + " copied");
   key.unit = Work::flops;
   return key;
 }
 
 RateKey rate_key(const GroupedMatmul& grouped, const OperationView& view, const Extent&) {
   const Tensor& a = view[GroupedMatmul::kA];
-  RateKey key = key_of_products(view, "grouped_matmul", grouped.transpose_b ? " n t" : " n n",
-                                grouped.algorithm);
+  RateKey key =
+      key_of_products(grouped, view, "grouped_matmul", grouped.transpose_b ? " n t" : " n n");
   key.shape = {mean_rows(a.shape[0], view[GroupedMatmul::kB].shape[0]),
                rate_size(view[GroupedMatmul::kC].shape[1]), rate_size(a.shape[1])};
   key.multiplies = a.dtype;
@@ -122,7 +133,7 @@ RateKey rate_key(const GroupedMatmul& grouped, const OperationView& view, const 
 
 RateKey rate_key(const GroupedMatmulGrad& grad, const OperationView& view, const Extent&) {
   const Tensor& a = view[GroupedMatmulGrad::kA];
-  RateKey key = key_of_products(view, "grouped_matmul_grad", " t n", grad.algorithm);
+  RateKey key = key_of_products(grad, view, "grouped_matmul_grad", " t n");
   key.shape = {rate_size(a.shape[1]), rate_size(view[GroupedMatmulGrad::kB].shape[1]),
                mean_rows(a.shape[0], view[GroupedMatmulGrad::kC].shape[0])};
   key.multiplies = a.dtype;
@@ -131,6 +142,12 @@ RateKey rate_key(const GroupedMatmulGrad& grad, const OperationView& view, const
 
 constexpr std::string_view kGroupedNamed[] = {decision_name<&GroupedMatmulGrad::algorithm>()};
 constexpr PricedAlike kGroupedPricedAlike[] = {
+    {decision_name<&GroupedMatmulGrad::dense_a>(),
+     "the name says that operands are copied; the cost has the bytes of each"},
+    {decision_name<&GroupedMatmulGrad::dense_b>(),
+     "the name says that operands are copied; the cost has the bytes of each"},
+    {decision_name<&GroupedMatmul::dense_c>(),
+     "the name says that operands are copied; the cost has the bytes of each"},
     {decision_name<&GroupedMatmulGrad::block_rows>(),
      "pieces are as many rows as an expert has on average, which the shape has, up "
      "to a size that is the target's"},
@@ -138,9 +155,13 @@ constexpr PricedAlike kGroupedPricedAlike[] = {
      "rows of sums are as many as fit a cache, whatever the shape"}};
 // An expert may have fewer rows than a piece, or none.
 constexpr std::string_view kGroupedByValues[] = {
-    decision_name<&GroupedMatmulGrad::block_rows>(), decision_name<&GroupedMatmulGrad::algorithm>(),
+    decision_name<&GroupedMatmulGrad::block_rows>(),
+    decision_name<&GroupedMatmulGrad::algorithm>(),
     decision_name<&GroupedMatmulGrad::rest_algorithm>(),
-    decision_name<&GroupedMatmulGrad::sum_rows>()};
+    decision_name<&GroupedMatmulGrad::sum_rows>(),
+    decision_name<&GroupedMatmulGrad::dense_a>(),
+    decision_name<&GroupedMatmulGrad::dense_b>(),
+    decision_name<&GroupedMatmul::dense_c>()};
 
 }  // namespace
 

@@ -26,12 +26,16 @@ struct GroupedMatmul {
   int64_t block_rows = 0;
   ProductAlgorithm algorithm = ProductAlgorithm::loops;
   ProductAlgorithm rest_algorithm = ProductAlgorithm::loops;
+  bool dense_a = false;  // as in Matmul
+  bool dense_c = false;
   bool operator==(const GroupedMatmul&) const = default;
   static constexpr auto kFields =
       std::tuple{Field{"transpose_b", &GroupedMatmul::transpose_b},
                  Decision{"block_rows", &GroupedMatmul::block_rows},
                  Decision{"algorithm", &GroupedMatmul::algorithm},
-                 Decision{"rest_algorithm", &GroupedMatmul::rest_algorithm}};
+                 Decision{"rest_algorithm", &GroupedMatmul::rest_algorithm},
+                 Decision{"dense_a", &GroupedMatmul::dense_a},
+                 Decision{"dense_c", &GroupedMatmul::dense_c}};
   static constexpr auto kA = read<GroupedMatmul>(0, "a");
   static constexpr auto kB = read<GroupedMatmul>(1, "b");
   static constexpr auto kBounds = read<GroupedMatmul>(2, "bounds");
@@ -52,13 +56,17 @@ struct GroupedMatmulGrad {
   // Rows of an expert's matrix whose sums are made in scratch at once, decided by the target, each
   // time from all rows of b that the expert has; 0: sums are made in c.
   int64_t sum_rows = 0;
+  bool dense_a = false;  // as in Matmul: of the rows of an expert
+  bool dense_b = false;  // for each block of sums
   bool operator==(const GroupedMatmulGrad&) const = default;
   static constexpr auto kFields =
       std::tuple{Field{"accumulate", &GroupedMatmulGrad::accumulate},
                  Decision{"block_rows", &GroupedMatmulGrad::block_rows},
                  Decision{"algorithm", &GroupedMatmulGrad::algorithm},
                  Decision{"rest_algorithm", &GroupedMatmulGrad::rest_algorithm},
-                 Decision{"sum_rows", &GroupedMatmulGrad::sum_rows}};
+                 Decision{"sum_rows", &GroupedMatmulGrad::sum_rows},
+                 Decision{"dense_a", &GroupedMatmulGrad::dense_a},
+                 Decision{"dense_b", &GroupedMatmulGrad::dense_b}};
   static constexpr auto kA = read<GroupedMatmulGrad>(0, "a");
   static constexpr auto kB = read<GroupedMatmulGrad>(1, "b");
   static constexpr auto kBounds = read<GroupedMatmulGrad>(2, "bounds");
@@ -67,5 +75,12 @@ struct GroupedMatmulGrad {
   static constexpr std::array kOperands{kA, kB, kBounds, kC};
   static constexpr Traits kTraits{.is_product = true};
 };
+
+constexpr bool copies_operands(const GroupedMatmul& grouped) {
+  return grouped.dense_a || grouped.dense_c;
+}
+constexpr bool copies_operands(const GroupedMatmulGrad& grad) {
+  return grad.dense_a || grad.dense_b;
+}
 
 }  // namespace snug::program

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 #include "program/kinds/functions.h"
@@ -72,6 +73,7 @@ std::string shape_error(const Matmul& matmul, const OperationView& view) {
   rule.require(matmul.products == 1 || (matmul.products == 2 && matmul.augmented),
                "is made of more products than it has");
   rule.require(matmul.block_rows >= 0, "has a negative block_rows");
+  rule.require(matmul.addend || !matmul.dense_addend, "copies an addend that it has not");
   rule.require(matmul.sum_step >= 0 && matmul.rest_sum_step >= 0, "has a negative sum_step");
   const Tensor& a = view[Matmul::kA];
   const Tensor& b = view[Matmul::kB];
@@ -106,6 +108,24 @@ double bytes_of_steps(const Matmul& matmul, int64_t inner, const Shape& c) {
   return bytes_of(c[0] - rest, matmul.sum_step) + bytes_of(rest, matmul.rest_sum_step);
 }
 
+// Copies to or from memory without gaps: each reads a tensor and writes it. Blocks of rows read
+// those of b each.
+double copied_bytes(const Matmul& matmul, const OperationView& view) {
+  const auto bytes = [&](const Operand<Matmul>& operand, bool copied) {
+    return copied ? 2.0 * static_cast<double>(view[operand].bytes()) : 0.0;
+  };
+  if (!copies_operands(matmul)) return 0;
+  const bool adds_to_c =
+      matmul.accumulate ||
+      (matmul.addend && view.program.are_same_place(id_of(view.operation, Matmul::kAddend),
+                                                    id_of(view.operation, Matmul::kC)));
+  const int64_t blocks = 1 + later_steps(view[Matmul::kC].shape[0], matmul.block_rows);
+  return bytes(Matmul::kA, matmul.dense_a) +
+         static_cast<double>(blocks) * bytes(Matmul::kB, matmul.dense_b) +
+         (matmul.addend ? bytes(Matmul::kAddend, matmul.dense_addend) : 0.0) +
+         (adds_to_c ? 2 : 1) * bytes(Matmul::kC, matmul.dense_c);
+}
+
 Cost cost(const Matmul& matmul, const OperationView& view, const Extent&) {
   const Tensor& c = view[Matmul::kC];
   int64_t k = inner_size(matmul, view[Matmul::kA]);
@@ -123,6 +143,9 @@ Cost cost(const Matmul& matmul, const OperationView& view, const Extent&) {
                         static_cast<double>(view[Matmul::kLowB].bytes());
     cost.launches = matmul.products;
   }
+  const double copied = copied_bytes(matmul, view);
+  cost.bytes += copied;
+  cost.serial_bytes += copied;
   return cost;
 }
 
@@ -154,6 +177,7 @@ RateKey rate_key(const Matmul& matmul, const OperationView& view, const Extent&)
                                                          (matmul.transpose_b ? " t" : " n"));
   if (matmul.stochastic) key.name += " stochastic";
   key.name += suffix_of(matmul.algorithm);
+  if (copies_operands(matmul)) key.plain_name = std::exchange(key.name, key.name + " copied");
   key.shape = {rate_size(c[0]), rate_size(c[1]), rate_size(inner_size(matmul, view[Matmul::kA]))};
   key.unit = Work::flops;
   key.multiplies = view[Matmul::kA].dtype;
@@ -162,6 +186,14 @@ RateKey rate_key(const Matmul& matmul, const OperationView& view, const Extent&)
 
 constexpr std::string_view kProductNamed[] = {decision_name<&Matmul::algorithm>()};
 constexpr PricedAlike kProductPricedAlike[] = {
+    {decision_name<&Matmul::dense_a>(),
+     "the name says that operands are copied; the cost has the bytes of each"},
+    {decision_name<&Matmul::dense_b>(),
+     "the name says that operands are copied; the cost has the bytes of each"},
+    {decision_name<&Matmul::dense_addend>(),
+     "the name says that operands are copied; the cost has the bytes of each"},
+    {decision_name<&Matmul::dense_c>(),
+     "the name says that operands are copied; the cost has the bytes of each"},
     {decision_name<&Matmul::block_rows>(),
      "rows that are rounded at once are as many as fit a cache, whatever the shape"},
     {decision_name<&Matmul::sum_step>(),

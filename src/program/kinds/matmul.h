@@ -72,6 +72,13 @@ struct Matmul {
   // decided by the target, and the same of the last rows. 0: all of it.
   int64_t sum_step = 0;
   int64_t rest_sum_step = 0;
+  // Which operands the library's product copies to be without gaps between their rows before it
+  // reads them, decided by the target; and whether it makes c without gaps, of what was there where
+  // it adds to that, and copies it to where it belongs.
+  bool dense_a = false;
+  bool dense_b = false;
+  bool dense_addend = false;
+  bool dense_c = false;
   bool operator==(const Matmul&) const = default;
   static constexpr auto kFields = std::tuple{Field{"transpose_a", &Matmul::transpose_a},
                                              Field{"transpose_b", &Matmul::transpose_b},
@@ -90,7 +97,11 @@ struct Matmul {
                                              Decision{"block_rows", &Matmul::block_rows},
                                              Decision{"rest_algorithm", &Matmul::rest_algorithm},
                                              Decision{"sum_step", &Matmul::sum_step},
-                                             Decision{"rest_sum_step", &Matmul::rest_sum_step}};
+                                             Decision{"rest_sum_step", &Matmul::rest_sum_step},
+                                             Decision{"dense_a", &Matmul::dense_a},
+                                             Decision{"dense_b", &Matmul::dense_b},
+                                             Decision{"dense_addend", &Matmul::dense_addend},
+                                             Decision{"dense_c", &Matmul::dense_c}};
   static constexpr auto kA = read<Matmul>(0, "a");
   static constexpr auto kB = read<Matmul>(1, "b");
   static constexpr auto kAddend = read<Matmul>(2, kAddendOperand.text, &Matmul::addend);
@@ -101,6 +112,10 @@ struct Matmul {
   static constexpr std::array kOperands{kA, kB, kAddend, kRandom, kLowA, kLowB, kC};
   static constexpr Traits kTraits{.is_product = true, .is_joinable = true};
 };
+
+constexpr bool copies_operands(const Matmul& matmul) {
+  return matmul.dense_a || matmul.dense_b || matmul.dense_addend || matmul.dense_c;
+}
 
 // How often sums over `inner` are read and written again.
 constexpr int64_t later_steps(int64_t inner, int64_t sum_step) {

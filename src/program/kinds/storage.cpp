@@ -7,6 +7,7 @@
 #include "program/kinds/functions.h"
 #include "program/kinds/nf4.h"
 #include "program/kinds/nf4_operands.h"
+#include "program/kinds/rate_names.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
 
@@ -56,6 +57,12 @@ int64_t stored_elements(const OperationView& view) {
   return view[Struct::kCodes].shape.elements() * 2;
 }
 
+// Whether its absmax wait in staging memory for those of other ranks.
+template <typename Struct>
+bool leaves_part(const OperationView& view) {
+  return view[Struct::kAbsmax].role == Role::staging;
+}
+
 // A rank's part of a stored weight: whole blocks, and whole blocks of scales.
 template <typename Struct>
 void check_stored_part(ShapeRule& rule, const Struct& attributes, const OperationView& view) {
@@ -68,8 +75,13 @@ void check_stored_part(ShapeRule& rule, const Struct& attributes, const Operatio
   };
   const int64_t elements = stored_elements<Struct>(view);
   check(Struct::kCodes, DType::u8, elements / 2);
-  check(Struct::kAbsmax, attributes.nested ? DType::u8 : DType::f32, elements / kNf4BlockSize);
   rule.require(elements % kNf4BlockSize == 0, "a block lies on two ranks");
+  if (leaves_part<Struct>(view)) {
+    rule.type(Struct::kAbsmax, DType::f32);
+    rule.shape(Struct::kAbsmax, Shape{elements / kNf4BlockSize});
+    return;
+  }
+  check(Struct::kAbsmax, attributes.nested ? DType::u8 : DType::f32, elements / kNf4BlockSize);
   if (!attributes.nested) return;
   check(Struct::kNestedAbsmax, DType::f32, nf4_nested_blocks(elements));
   rule.require(elements % (kNf4BlockSize * formats::kNestedBlockSize) == 0,
@@ -78,23 +90,14 @@ void check_stored_part(ShapeRule& rule, const Struct& attributes, const Operatio
   rule.measure(Struct::kNestedOffset, Shape{1});
 }
 
-// The mean of all absmax of a weight is needed to keep them in 8 bits. An operation that makes a
-// part of them leaves it, in f32, in a rank's part of staging memory, to be gathered there.
+// The mean of all absmax of a weight is needed to keep them in 8 bits: what makes a rank's part of
+// them leaves it to be gathered, and encodes nothing. `encodes`: it makes its scales itself.
 template <typename Struct>
-void check_gathered_part(ShapeRule& rule, bool makes_nested, const OperationView& view) {
-  const int64_t blocks = view[Struct::kAbsmax].shape.elements();
-  const bool leaves_part = makes_nested && view[Struct::kCodes].is_sharded();
-  int64_t parts = 0;
-  for (const TensorId id : view.operation.updates) {
-    const Tensor& tensor = view.program.tensor(id);
-    if (tensor.view.rank_step == 0) continue;
-    ++parts;
-    rule.type({"staging", tensor}, DType::f32);
-    rule.shape({"staging", tensor}, Shape{blocks});
-  }
-  rule.require(parts == (leaves_part ? 1 : 0),
-               leaves_part ? "has no place where its scales are gathered from ranks"
-                           : "has scales of a rank's part in staging, which nothing is to gather");
+void check_absmax(ShapeRule& rule, bool encodes, const OperationView& view) {
+  const bool is_part = view[Struct::kCodes].is_sharded();
+  rule.require(!encodes || !is_part, "encodes scales of a rank's part, which takes those of all");
+  rule.require(!leaves_part<Struct>(view) || (is_part && view[Struct::kAbsmax].view.rank_step > 0),
+               "leaves scales in staging that are no rank's part");
 }
 
 template <typename Struct>
@@ -107,7 +110,7 @@ void check_stored(ShapeRule& rule, const Struct& attributes, const OperationView
 std::string shape_error(const Read& read, const OperationView& view) {
   ShapeRule rule(view);
   check_tensor(rule, read, view);
-  rule.require(read.file_width >= 0 && read.file_width <= 8, "no type is of that file_width");
+  rule.require(read.file_width > 0 && read.file_width <= 8, "no type is of that file_width");
   check_staging(rule, view);
   check_channel(rule, view, Channel::storage);
   return rule.error();
@@ -116,9 +119,10 @@ std::string shape_error(const Read& read, const OperationView& view) {
 std::string shape_error(const ReadNf4& read, const OperationView& view) {
   ShapeRule rule(view);
   check_stored(rule, read, view);
-  rule.require(read.file_width > 0 && read.file_width <= 8, "no type is of that file_width");
+  rule.require(read.stored ? read.file_width == 0 : read.file_width > 0 && read.file_width <= 8,
+               "no type is of that file_width");
   check_staging(rule, view);
-  check_gathered_part<ReadNf4>(rule, read.nested && !read.stored, view);
+  check_absmax<ReadNf4>(rule, read.nested && !read.stored, view);
   check_channel(rule, view, Channel::storage);
   return rule.error();
 }
@@ -135,7 +139,32 @@ std::string shape_error(const FillNf4& fill, const OperationView& view) {
   ShapeRule rule(view);
   check_stored(rule, fill, view);
   check_staging(rule, view);
-  check_gathered_part<FillNf4>(rule, fill.nested, view);
+  check_absmax<FillNf4>(rule, fill.nested, view);
+  check_channel(rule, view, Channel::compute);
+  return rule.error();
+}
+
+std::string shape_error(const EncodeScales&, const OperationView& view) {
+  ShapeRule rule(view);
+  const Tensor& gathered = view[EncodeScales::kGathered];
+  const Tensor& absmax = view[EncodeScales::kAbsmax];
+  const int64_t blocks = absmax.shape.elements();
+  rule.require(gathered.role == Role::staging && gathered.space != Space::device,
+               "reads scales that are not in staging memory of the host");
+  rule.type(EncodeScales::kGathered, DType::f32);
+  rule.require(gathered.shape.elements() >= whole_shape(absmax).elements(),
+               "has not the scales of the whole weight");
+  rule.type(EncodeScales::kAbsmax, DType::u8);
+  rule.shape(EncodeScales::kAbsmax, Shape{blocks});
+  check_part(rule, view, EncodeScales::kAbsmax);
+  rule.type(EncodeScales::kNestedAbsmax, DType::f32);
+  rule.shape(EncodeScales::kNestedAbsmax, Shape{nf4_nested_blocks(blocks * kNf4BlockSize)});
+  check_part(rule, view, EncodeScales::kNestedAbsmax);
+  rule.require(!absmax.is_sharded() || blocks % formats::kNestedBlockSize == 0,
+               "a block of scales lies on two ranks");
+  rule.measure(EncodeScales::kNestedMap, Shape{kNf4MapSize});
+  rule.measure(EncodeScales::kNestedOffset, Shape{1});
+  check_staging(rule, view);
   check_channel(rule, view, Channel::compute);
   return rule.error();
 }
@@ -170,8 +199,9 @@ int64_t file_elements(const Tensor& tensor) {
 // Bytes of the file: converting and quantising go on next to reading.
 Cost cost(const Read& read, const OperationView& view, const Extent&) {
   const Tensor& tensor = view[Read::kTensor];
-  const int64_t width = read.file_width > 0 ? read.file_width : base::size_of(tensor.dtype);
-  return {.flops = 0, .bytes = static_cast<double>(file_elements(tensor) * width), .launches = 0};
+  return {.flops = 0,
+          .bytes = static_cast<double>(file_elements(tensor) * read.file_width),
+          .launches = 0};
 }
 Cost cost(const ReadNf4& read, const OperationView& view, const Extent&) {
   const auto values = static_cast<double>(stored_elements<ReadNf4>(view) * read.file_width);
@@ -192,6 +222,10 @@ Cost cost(const FillNf4&, const OperationView& view, const Extent&) {
   const auto elements = static_cast<double>(stored_elements<FillNf4>(view));
   return {.flops = 0, .bytes = written_bytes(view) + 2 * kValueBytes * elements};
 }
+Cost cost(const EncodeScales&, const OperationView& view, const Extent&) {
+  const auto gathered = static_cast<double>(view[EncodeScales::kGathered].bytes());
+  return {.flops = 0, .bytes = gathered + written_bytes(view), .launches = 0};
+}
 Cost cost(const Put&, const OperationView& view, const Extent&) {
   return {.flops = 0, .bytes = written_bytes(view)};
 }
@@ -210,17 +244,29 @@ RateKey rate_key(const Read& read, const OperationView& view, const Extent& exte
 RateKey rate_key(const ReadNf4& read, const OperationView& view, const Extent& extent) {
   return storage_key("storage read", cost(read, view, extent));
 }
+// The host's memory is what it works on, whatever the device.
+RateKey rate_key(const EncodeScales& encode, const OperationView& view, const Extent& extent) {
+  RateKey key = key_of_bytes(view, cost(encode, view, extent));
+  key.unit = Work::host_bytes;
+  return key;
+}
 RateKey rate_key(const Write& write, const OperationView& view, const Extent& extent) {
   return storage_key("storage write", cost(write, view, extent));
 }
 
+constexpr PricedAlike kReadPricedAlike[] = {
+    {decision_name<&Read::file_width>(), "the bytes that the file holds are the work"}};
+constexpr PricedAlike kWritePricedAlike[] = {
+    {decision_name<&Write::read_back>(), "bytes that are read again are in the cost"}};
+
 }  // namespace
 
-SNUG_DEFINE_KIND(Read, .rate_key = rate_key);
-SNUG_DEFINE_KIND(ReadNf4, .rate_key = rate_key);
+SNUG_DEFINE_KIND(Read, .rate_key = rate_key, .priced_alike = kReadPricedAlike);
+SNUG_DEFINE_KIND(ReadNf4, .rate_key = rate_key, .priced_alike = kReadPricedAlike);
 SNUG_DEFINE_KIND(Fill);
 SNUG_DEFINE_KIND(FillNf4);
+SNUG_DEFINE_KIND(EncodeScales, .rate_key = rate_key);
 SNUG_DEFINE_KIND(Put);
-SNUG_DEFINE_KIND(Write, .rate_key = rate_key);
+SNUG_DEFINE_KIND(Write, .rate_key = rate_key, .priced_alike = kWritePricedAlike);
 
 }  // namespace snug::program

@@ -21,10 +21,12 @@
 namespace snug::program {
 
 // writes: tensor, the values that a file holds under its name, in the tensor's element type.
+// `file_width`: bytes of an element in the file; of a tensor that is made of several, of the
+// widest.
 struct Read {
-  int64_t file_width = 0;  // bytes of an element in the file, as planned; 0: as in the tensor
+  int64_t file_width = 2;
   bool operator==(const Read&) const = default;
-  static constexpr auto kFields = std::tuple{Field{"file_width", &Read::file_width}};
+  static constexpr auto kFields = std::tuple{Decision{"file_width", &Read::file_width}};
   static constexpr auto kTensor = write<Read>(0, "tensor");
   static constexpr auto kStaging = update_all<Read>(1, "staging");
   static constexpr std::array kOperands{kTensor, kStaging};
@@ -32,15 +34,17 @@ struct Read {
 };
 
 // writes: a stored weight (kinds/nf4.h). `stored`: the file holds it as it is; otherwise its
-// values, which are rounded and quantised piece by piece.
+// values, which are rounded and quantised piece by piece. Of a rank's part of a weight that is
+// nested, the absmax go to staging memory, in f32: to that rank's part of those of all ranks, from
+// which encode_scales makes the rest once they are gathered.
 struct ReadNf4 {
   bool nested = false;
   bool stored = false;
-  int64_t file_width = 2;  // bytes of an element in the file, as planned; unused where stored
+  int64_t file_width = 2;  // as of Read; 0 where it is stored
   bool operator==(const ReadNf4&) const = default;
   static constexpr auto kFields =
       std::tuple{Field{"nested", &ReadNf4::nested}, Field{"stored", &ReadNf4::stored},
-                 Field{"file_width", &ReadNf4::file_width}};
+                 Decision{"file_width", &ReadNf4::file_width}};
   static constexpr auto kCodes = write<ReadNf4>(0, "codes");
   static constexpr auto kAbsmax = write<ReadNf4>(1, "absmax");
   static constexpr auto kNestedAbsmax = write<ReadNf4>(2, "nested_absmax", &ReadNf4::nested);
@@ -68,7 +72,7 @@ struct Fill {
 };
 
 // writes: a stored weight (kinds/nf4.h) of normal(0, scale) values in the compute type, quantised
-// piece by piece.
+// piece by piece; of a rank's part as read_nf4.
 struct FillNf4 {
   bool nested = false;
   float scale = 0.0F;
@@ -88,6 +92,25 @@ struct FillNf4 {
   static constexpr Traits kTraits{.by_runtime = true};
 };
 
+// Encodes the scales of a nested weight (kinds/nf4.h) in 8 bits, with the mean over all of them.
+// reads: gathered (blocks) f32, in staging memory: the absmax of the whole weight, those of the
+// ranks in their order, and padding. writes: the rank's part of the scales. The host does it;
+// `staged`: it does not reach the device, and what it writes passes through `stage`.
+struct EncodeScales {
+  bool staged = false;
+  bool operator==(const EncodeScales&) const = default;
+  static constexpr auto kFields = std::tuple{Field{"staged", &EncodeScales::staged}};
+  static constexpr auto kGathered = read<EncodeScales>(0, "gathered");
+  static constexpr auto kAbsmax = write<EncodeScales>(1, "absmax");
+  static constexpr auto kNestedAbsmax = write<EncodeScales>(2, "nested_absmax");
+  static constexpr auto kNestedMap = write<EncodeScales>(3, "nested_map");
+  static constexpr auto kNestedOffset = write<EncodeScales>(4, "nested_offset");
+  static constexpr auto kStage = update<EncodeScales>(5, "stage", &EncodeScales::staged);
+  static constexpr std::array kOperands{kGathered,  kAbsmax,       kNestedAbsmax,
+                                        kNestedMap, kNestedOffset, kStage};
+  static constexpr Traits kTraits{.by_runtime = true};
+};
+
 // writes: tensor f32, what the host computes from config.json: rotary frequencies. A model may have
 // several tables of them (models::frequency_tensors); `table` is the index of the one meant.
 struct Put {
@@ -104,7 +127,7 @@ struct Put {
 struct Write {
   bool read_back = false;
   bool operator==(const Write&) const = default;
-  static constexpr auto kFields = std::tuple{Field{"read_back", &Write::read_back}};
+  static constexpr auto kFields = std::tuple{Decision{"read_back", &Write::read_back}};
   static constexpr auto kTensor = read<Write>(0, "tensor");
   static constexpr auto kStaging = update_all<Write>(1, "staging");
   static constexpr std::array kOperands{kTensor, kStaging};

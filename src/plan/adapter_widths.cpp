@@ -1,0 +1,34 @@
+#include "plan/adapter_widths.h"
+
+#include <system_error>
+
+#include "formats/peft_adapter.h"
+#include "formats/safetensors_file.h"
+
+namespace snug::plan {
+namespace {
+
+constexpr int64_t kPeftWidth = 4;
+
+}  // namespace
+
+int64_t AdapterWidths::of(std::string_view tensor) const {
+  const auto other = others.find(formats::adapter_key(tensor));
+  return other == others.end() ? kPeftWidth : other->second;
+}
+
+AdapterWidths adapter_widths(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / formats::kAdapterWeightsName;
+  AdapterWidths widths;
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return widths;
+  const formats::SafetensorsFile file(path);
+  for (const formats::TensorInfo& tensor : file.tensors()) {
+    if (!tensor.dtype) continue;
+    const int64_t width = base::size_of(*tensor.dtype);
+    if (width != kPeftWidth) widths.others.emplace(tensor.name, width);
+  }
+  return widths;
+}
+
+}  // namespace snug::plan
