@@ -51,18 +51,16 @@ class LossRun {
     }
     if (first && operands_.dweight != nullptr) clear_dweight();
     vectors_.write_gradients();
-    if (trained > 0) note();
+    if (trained > 0) {
+      using Loss = program::LinearCrossEntropyTrain;
+      invocation_.note_decision<&Loss::algorithm>(program::LossAlgorithm::halved_chunks);
+      invocation_.note_decision<&Loss::block_columns>(most_columns_);
+      note_algorithms(ran_.whole, ran_.rest, invocation_);
+    }
     sum_losses(losses_, shape_.tokens, factors_, operands_.loss);
   }
 
  private:
-  void note() const {
-    invocation_.note_decision<&program::LinearCrossEntropyTrain::algorithm>(
-        program::LossAlgorithm::halved_chunks);
-    invocation_.note_decision<&program::LinearCrossEntropyTrain::block_columns>(most_columns_);
-    note_algorithms(ran_.whole, ran_.rest, invocation_);
-  }
-
   // Rows [first_row, first_row + rows) of the trained ones; rows up to chunk.rows are zeros.
   struct Part {
     const LossChunk& chunk;

@@ -336,45 +336,24 @@ void multiply_rows(const Nf4Product& product) {
 
 // Rows that are multiplied together, since their sums fit in registers next to a block's values.
 template <typename X>
-constexpr int64_t kTogether = 4;
+constexpr int kTogether = 4;
 // Rows in all.
 template <typename X>
 constexpr int64_t kMostRows = 4;
 #if defined(__AVX512VNNI__)
 template <>
-constexpr int64_t kTogether<uint16_t> = 8;
+constexpr int kTogether<uint16_t> = 8;
 template <>
 constexpr int64_t kMostRows<uint16_t> = 16;
 #endif
 // Outputs whose codes stay in a first-level cache from one group of rows to the next.
 constexpr int64_t kOutputsPerGroup = 8;
 
-template <typename X, typename Y>
+template <typename X, typename Y, int kRows = kTogether<X>>
 void multiply_group(const Nf4Product& product) {
-  if constexpr (kTogether < X >> 4) {
-    switch (product.rows) {
-      case 5:
-        return multiply_rows<5, X, Y>(product);
-      case 6:
-        return multiply_rows<6, X, Y>(product);
-      case 7:
-        return multiply_rows<7, X, Y>(product);
-      case 8:
-        return multiply_rows<8, X, Y>(product);
-      default:
-        break;
-    }
-  }
-  switch (product.rows) {
-    case 1:
-      return multiply_rows<1, X, Y>(product);
-    case 2:
-      return multiply_rows<2, X, Y>(product);
-    case 3:
-      return multiply_rows<3, X, Y>(product);
-    default:
-      return multiply_rows<4, X, Y>(product);
-  }
+  if constexpr (kRows > 1)
+    if (product.rows < kRows) return multiply_group<X, Y, kRows - 1>(product);
+  multiply_rows<kRows, X, Y>(product);
 }
 
 SNUG_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
