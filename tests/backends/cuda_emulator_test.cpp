@@ -154,6 +154,7 @@ TEST(CudaBackend, copies_next_to_its_work_also_in_a_graph) {
 TEST(CudaBackend, refuses_what_it_does_not_do_before_anything_runs) {
   cuda::CudaBackend backend({});
   check_refused_types(backend);
+  check_refused_tensors(backend);
   check_refused_decisions(backend);
 }
 

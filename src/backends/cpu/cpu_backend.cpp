@@ -119,6 +119,7 @@ std::unique_ptr<Arena> CpuBackend::allocate(program::Space space, int64_t bytes)
 std::unique_ptr<Prepared> CpuBackend::prepare(const program::OperationView& view) {
   omp_set_num_threads(context_.threads);
   check_runs(view, *this);
+  check_strides(view);
   check_workspace(view, workspace(view).bytes, library_versions());
   return ask<std::unique_ptr<Prepared>>(
       view.operation.attributes, [&](const auto& attributes, const auto& kind) {
