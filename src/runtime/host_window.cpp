@@ -12,7 +12,7 @@ HostWindow::HostWindow(Executor& executor, program::ProgramName program, int slo
     : backend_(executor.backend()) {
   if (backend_.host_reaches_device()) return;
   stages_ = executor.tensor(program, program::staging_stage_name(slot)).data;
-  copied_ = backend_.events(plan::kStages);
+  copied_ = executor.window_points(slot);
 }
 
 HostWindow::~HostWindow() {

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "backends/backend.h"
@@ -43,9 +42,9 @@ class HostWindow {
   };
 
   backends::Backend& backend_;
-  std::byte* stages_ = nullptr;                     // null: the host reaches the device
-  std::unique_ptr<backends::DeviceEvents> copied_;  // a point a stage
-  size_t stage_ = 0;                                // the one that is open, or next
+  std::byte* stages_ = nullptr;               // null: the host reaches the device
+  backends::DeviceEvents* copied_ = nullptr;  // a point for each stage; likewise
+  size_t stage_ = 0;                          // the one that is open, or next
   int64_t used_ = 0;
   std::vector<OpenRange> pieces_;
 };
