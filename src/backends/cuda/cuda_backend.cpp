@@ -131,8 +131,8 @@ std::optional<program::DeviceFacts> CudaBackend::device() const {
                               .is_here = true,
                               .memory_bytes = memory.total_bytes,
                               .outside_bytes = memory.outside_bytes(),
-                              .reserved_bytes = memory.arena_bytes > 0 ? 0 : kLateBytes,
-                              .host_outside_bytes = memory.arena_bytes > 0 ? 0 : kLateHostBytes,
+                              .reserved_bytes = memory.has_arenas ? 0 : kLateBytes,
+                              .host_outside_bytes = memory.has_arenas ? 0 : kLateHostBytes,
                               .rates = rates_of(card.name, card.card.compute_capability)};
 }
 
