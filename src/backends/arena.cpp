@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <mutex>
 #include <vector>
 
 namespace snug::backends {
 namespace {
+
+constexpr auto kHostSpaces = {program::Space::pinned_host, program::Space::host};
 
 struct Live {
   std::mutex mutex;
@@ -19,6 +22,20 @@ struct Live {
 Live& live() {
   static Live instance;
   return instance;
+}
+
+// The sum of what `count` says of each arena of these spaces; nothing where it says nothing of one.
+template <typename F>
+std::optional<int64_t> sum_over(std::initializer_list<program::Space> spaces, const F& count) {
+  const std::lock_guard lock(live().mutex);
+  int64_t bytes = 0;
+  for (const Arena* arena : live().arenas) {
+    if (std::ranges::find(spaces, arena->space()) == spaces.end()) continue;
+    const std::optional<int64_t> counted = count(*arena);
+    if (!counted) return std::nullopt;
+    bytes += *counted;
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -34,15 +51,16 @@ Arena::~Arena() {
 }
 
 std::optional<int64_t> allocated_arena_bytes(program::Space space) {
-  const std::lock_guard lock(live().mutex);
-  int64_t bytes = 0;
-  for (const Arena* arena : live().arenas) {
-    if (arena->space() != space) continue;
-    const std::optional<int64_t> allocated = arena->allocated_bytes();
-    if (!allocated) return std::nullopt;
-    bytes += *allocated;
-  }
-  return bytes;
+  return sum_over({space}, [](const Arena& arena) { return arena.allocated_bytes(); });
+}
+
+std::optional<int64_t> allocated_host_bytes() {
+  return sum_over(kHostSpaces, [](const Arena& arena) { return arena.allocated_bytes(); });
+}
+
+std::optional<int64_t> resident_host_bytes() {
+  return sum_over(kHostSpaces,
+                  [](const Arena& arena) { return resident_bytes(arena.data(), arena.bytes()); });
 }
 
 std::optional<int64_t> resident_bytes(const std::byte* data, int64_t bytes) {

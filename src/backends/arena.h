@@ -31,6 +31,11 @@ class Arena {
 // The sum over all arenas of this process that are live; nothing where one of them has no count.
 std::optional<int64_t> allocated_arena_bytes(program::Space space);
 
+// The same over both spaces of host memory; and what of these arenas the kernel counts as resident
+// in this process, nothing where it has no count of one of them.
+std::optional<int64_t> allocated_host_bytes();
+std::optional<int64_t> resident_host_bytes();
+
 // The bytes of this range whose pages the kernel counts as resident. Nothing where it does not
 // answer, or counts none although all were written, as of memory that a driver has mapped.
 std::optional<int64_t> resident_bytes(const std::byte* data, int64_t bytes);

@@ -1,10 +1,11 @@
 // The interface between a program and a machine. Three implement it: reference (plain loops), cpu,
 // cuda.
 //
-// The executor allocates each arena once, prepares every operation once, lets each be tuned, and
-// runs operations in list order once weights are loaded. One thread drives a backend; a backend may
-// use many inside run(). After tune() of the last operation, run() allocates no memory: scratch is
-// the operation's workspace tensor.
+// The executor allocates each arena once, prepares every operation once, lets each be tuned, has
+// the kernels of each program loaded and what repeats recorded, and runs operations in list order
+// once weights are loaded. One thread drives a backend; a backend may use many inside run(). After
+// that run() takes no memory, nor anything else of a device that it may not have: scratch is the
+// operation's workspace tensor, and what is not to be had is found before the first step.
 // Weights are loaded before the first run, by two threads: queue_copy(), quantize_nf4() and
 // timelines of their own may be used by both at once.
 #pragma once
@@ -113,11 +114,6 @@ struct Invocation {
   void note_decision(Value value) const {
     if (trace != nullptr) trace->note_decision<decisions...>(value);
   }
-  // All decisions of a kind as its defaults have them.
-  template <typename Struct>
-  void note_defaults() const {
-    if (trace != nullptr) trace->note_defaults<Struct>();
-  }
   // That the device was given so many kernels and library calls, `spared` fewer than the most that
   // what is timed may take.
   void note_launches(int64_t launches, int64_t spared) const {
@@ -209,11 +205,16 @@ class Backend : public program::Target {
   // Throws UserError when the system has not that much.
   virtual std::unique_ptr<Arena> allocate(program::Space space, int64_t bytes) = 0;
   // Creates what the operation needs beyond its tensors; may return null. Fails a CHECK when the
-  // library now asks for more scratch than was planned.
+  // library now asks for more scratch than was planned, and where the operation is one that the
+  // backend does not run: what depends on attributes and shapes is asked here, and not by run().
   virtual std::unique_ptr<Prepared> prepare(const program::OperationView& view) = 0;
   // Chooses between ways to do a prepared operation by running them on its own tensors, which hold
   // nothing yet and are zero afterwards, except for its workspace. Operations alike are timed once.
+  // Libraries load what they need for it. Throws UserError where one refuses.
   virtual void tune(const Invocation& /*invocation*/) {}
+  // Loads the code that running a program's list takes, after all of it was tuned; runs nothing.
+  // Throws UserError where the device has no memory for it.
+  virtual void load(std::span<const Invocation> /*invocations*/) {}
   // What was chosen so far. A later run that takes it computes the same bits as this one.
   virtual Choices choices() const { return {}; }
   // Takes the text of an earlier run's choices, before anything is prepared. Returns why they do
@@ -235,8 +236,9 @@ class Backend : public program::Target {
   // That recordings of so many launches (Operation::launches) will be made. Called once, when all
   // memory is allocated; throws UserError where there is none left for them.
   virtual void expect_recordings(int64_t /*launches*/) {}
-  // Keeps what `operations` runs instead of running it; all of it has run before, and it calls
-  // nothing but run() and run_list(). Null where there is nothing to gain.
+  // Keeps what `operations` runs instead of running it; all of it was loaded before, and it calls
+  // nothing but run() and run_list(). Null where there is nothing to gain. Throws UserError where
+  // the device has no memory for it.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& /*operations*/) {
     return nullptr;
   }

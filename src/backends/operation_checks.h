@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "program/kind.h"
 #include "program/operands.h"
 #include "program/program.h"
 #include "program/target.h"
@@ -79,11 +80,34 @@ inline bool reads_floats(const program::OperationView& view) {
   return true;
 }
 
-// Fails a CHECK where the backend does not run the operation (Target::runs): it was lowered for
-// another.
+// Fails a CHECK where the backend does not run the operation (Target::runs), which was lowered for
+// another then, or where it violates its kind's shape rule.
 inline void check_runs(const program::OperationView& view, const program::Target& backend) {
   SNUG_CHECK(backend.runs(view), "{} of such tensors or attributes, which {} does not run",
              program::name_of(view.operation.kind()), backend.name());
+  const std::string error = program::shape_error(view);
+  SNUG_CHECK(error.empty(), "{}: {}", program::name_of(view.operation.kind()), error);
+}
+
+// Fails a CHECK where a tensor of the operation does not lie as kernels read it: elements side by
+// side; of floats those of a row, with rows at one distance, unless an optimizer steps them.
+inline void check_strides(const program::OperationView& view) {
+  const program::Traits& traits = program::traits_of(view.operation);
+  const bool is_flat = traits.is_optimizer || traits.is_optimizer_part;
+  program::for_each_tensor(view.operation, [&](program::TensorId id) {
+    const program::Tensor& tensor = view.program.tensor(id);
+    if (id == view.operation.workspace || !tensor.is_view()) return;
+    const bool has_rows = base::is_float(tensor.dtype) && !is_flat;
+    int64_t expected = 1;
+    for (int axis = tensor.shape.rank() - 1; axis >= 0; --axis) {
+      const int64_t stride = tensor.view.strides[static_cast<size_t>(axis)];
+      const bool is_between_rows = has_rows && axis == tensor.shape.rank() - 2;
+      SNUG_CHECK(is_between_rows || tensor.shape[axis] == 1 || stride == expected,
+                 "{} reads or writes {}, whose elements lie {} apart where its kernels step by {}",
+                 program::name_of(view.operation.kind()), tensor.name, stride, expected);
+      expected = (is_between_rows ? stride : expected) * tensor.shape[axis];
+    }
+  });
 }
 
 // Fails a CHECK, naming the libraries, when the operation asks for more than its planned workspace.

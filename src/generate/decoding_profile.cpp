@@ -22,7 +22,7 @@ namespace {
 
 using program::ProgramName;
 
-// Tokens until every kernel is loaded and the program recorded, and tokens that are profiled.
+// Tokens until nothing is done for the first time, and tokens that are profiled.
 constexpr int64_t kWarmTokens = 8;
 constexpr int64_t kProfiledTokens = 16;
 

@@ -56,9 +56,13 @@ std::string to_json(const Measured& measured) {
 std::vector<ComparedFigure> compared_figures(const PlanDocument& planned,
                                              const Measured& measured) {
   std::vector<ComparedFigure> figures{
-      bytes_figure("device", planned.device.report.peak_bytes, measured.device_bytes),
-      bytes_figure("host", planned.host.report.peak_bytes, measured.host_bytes),
-      bytes_figure("outside", planned.outside_bytes, measured.outside_bytes)};
+      bytes_figure("device", planned.device.report.peak_bytes, measured.device_bytes)};
+  if (planned.card && measured.card)
+    figures.push_back(bytes_figure("outside on card",
+                                   planned.card->outside_bytes + planned.card->reserved_bytes,
+                                   measured.card->outside_bytes));
+  figures.push_back(bytes_figure("host", planned.host.report.peak_bytes, measured.host_bytes));
+  figures.push_back(bytes_figure("outside", planned.outside_bytes, measured.outside_bytes));
   if (planned.reading_bytes > 0)
     figures.push_back(bytes_figure("reading", planned.reading_bytes, measured.reading_bytes));
   figures.push_back(

@@ -13,15 +13,20 @@
 namespace snug::plan {
 
 struct Measured {
-  // Of the device's arena, as its driver or the kernel counts it, and of the arenas in pinned and
-  // pageable host memory, likewise; nothing where neither keeps a count.
+  // Of the device's arena, as its driver or the kernel counts it. On a card that is by how much the
+  // driver's free memory fell when the arena was allocated; what else the card's memory holds is
+  // in `card`. And of the arenas in pinned and pageable host memory, with what else was pinned, by
+  // the kernel's count or that of the calls that allocate it. Nothing where there is no count.
   std::optional<int64_t> device_bytes;
   std::optional<int64_t> host_bytes;
-  // Of the process, next to the arenas in host memory; nothing where those were not measured.
+  // Of the process, next to the arenas in host memory; nothing where the kernel has no count of
+  // those.
   std::optional<int64_t> outside_bytes;
   int64_t reading_bytes = 0;   // resident peak before the job began; 0: unknown
   int64_t resident_bytes = 0;  // resident peak of the whole run
-  // Of a device with memory of its own, asked after the run.
+  // Of a device with memory of its own, asked after the run: its outside_bytes are what the driver
+  // counts beyond the arena, the same that the plan states with what it reserves for kernels and
+  // graphs.
   std::optional<program::DeviceFacts> card;
   double step_tokens = 0;   // mean of the steps
   double step_seconds = 0;  // median of the steps; 0: none was measured

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "plan/storage_programs.h"
 #include "program/inputs.h"
 #include "program/kind.h"
 #include "program/operands.h"
@@ -101,7 +102,6 @@ struct Executor::Loaded {
   std::vector<std::unique_ptr<backends::Recording>> recordings;  // likewise; null: one by one
   bool by_runtime = false;
   bool ran = false;
-  bool is_recorded = false;  // as far as the backend does
 
   // Of what the backend may record; what is joined shares the launch of the operation before it.
   int64_t recorded_launches() const {
@@ -217,9 +217,13 @@ Executor::Executor(const plan::Job& job, backends::Backend& backend, const comm:
   }
   for (const auto& list : programs_)
     for (const Resolved& operation : list->operations) backend.tune(operation.invocation);
+  for (const auto& list : programs_) backend.load(list->invocations);
   int64_t launches = 0;
   for (const auto& list : programs_) launches += list->recorded_launches();
   backend.expect_recordings(launches);
+  for (const auto& list : programs_) record(*list);
+  for (int slot = 0; !backend.host_reaches_device() && slot < plan::kSlots; ++slot)
+    window_points_.push_back(backend.events(plan::kStages));
 }
 
 Executor::~Executor() = default;
@@ -227,7 +231,6 @@ Executor::~Executor() = default;
 void Executor::run(program::ProgramName program) {
   Loaded& list = loaded(program);
   SNUG_CHECK(!list.by_runtime, "program {} is performed, not run", name_of(program));
-  if (list.ran && !list.is_recorded && observer_ == nullptr) record(list);
   list.set_constants();
   for (size_t i = 0; i < list.partitions.size(); ++i) {
     run_partition(list, i);
@@ -274,7 +277,6 @@ void Executor::record(Loaded& list) {
       list.recordings[i] =
           backend_.record([&] { run_operations(list, partition.begin, partition.end); });
   }
-  list.is_recorded = true;
 }
 
 void Executor::run_operations(const Loaded& list, size_t begin, size_t end) {

@@ -1,6 +1,6 @@
-// The executor: allocates a job's arenas once, resolves every operation to addresses, and runs the
-// programs' lists. It allocates nothing afterwards, except for a backend's recordings. One thread
-// drives it.
+// The executor: allocates a job's arenas once, resolves every operation to addresses, has the
+// backend load and record what it will run, and runs the programs' lists. Nothing is allocated
+// afterwards, on the host or on a device. One thread drives it.
 #pragma once
 
 #include <memory>
@@ -15,10 +15,10 @@ namespace snug::runtime {
 
 class Executor {
  public:
-  // Allocates the arenas, prepares every operation of every program, and has the backend tune it:
-  // nothing is loaded yet. Throws UserError when the machine has not the memory; fails a CHECK when
-  // a library asks for more scratch than was planned. The job and the backend must outlive the
-  // executor.
+  // Allocates the arenas, prepares every operation of every program, has the backend tune it and
+  // load its code, and records what it repeats: the tensors hold nothing yet. Throws UserError when
+  // the machine has not the memory; fails a CHECK when a library asks for more scratch than was
+  // planned. The job and the backend must outlive the executor.
   // `mesh`: the ranks of the job, which the backend was given too and whose communicators outlive
   // both; null: one rank alone.
   Executor(const plan::Job& job, backends::Backend& backend, const comm::Mesh* mesh = nullptr);
@@ -27,9 +27,8 @@ class Executor {
   Executor& operator=(const Executor&) = delete;
 
   // Runs one program's operations in order, unless the runtime performs them; the copies of its
-  // inputs (host.NAME) and results among them; returns when they are queued (done, on cpu). From
-  // the second time on as recordings, where the backend makes them and nobody observes
-  // (runtime/partitions.h).
+  // inputs (host.NAME) and results among them; returns when they are queued (done, on cpu). As
+  // recordings, where the backend makes them and nobody observes (runtime/partitions.h).
   void run(program::ProgramName program);
   // The same without recordings: what the backend did with each operation.
   std::vector<backends::Trace> run_traced(program::ProgramName program);
@@ -71,6 +70,12 @@ class Executor {
   const plan::Job& job() const { return job_; }
   const comm::Mesh& mesh() const { return mesh_; }
 
+  // Points of copies through the staging memory of this slot (runtime/host_window.h); null where
+  // the host reaches the device.
+  backends::DeviceEvents* window_points(int slot) const {
+    return window_points_.empty() ? nullptr : window_points_[static_cast<size_t>(slot)].get();
+  }
+
   // Called around every operation when set (profiling), which then run one by one; null otherwise.
   class Observer {
    public:
@@ -105,6 +110,7 @@ class Executor {
   std::vector<std::unique_ptr<backends::Arena>> arenas_;  // one for each space; null where empty
   std::vector<std::unique_ptr<Loaded>> programs_;
   std::unique_ptr<backends::DeviceEvents> points_;
+  std::vector<std::unique_ptr<backends::DeviceEvents>> window_points_;  // by slot
   Observer* observer_ = nullptr;
 };
 

@@ -9,14 +9,15 @@
 namespace snug::runtime {
 
 HostWindow::HostWindow(Executor& executor, program::ProgramName program, int slot)
-    : HostWindow(executor.backend(),
+    : HostWindow(executor,
                  executor.backend().host_reaches_device()
                      ? nullptr
-                     : executor.tensor(program, program::staging_stage_name(slot)).data) {}
+                     : executor.tensor(program, program::staging_stage_name(slot)).data,
+                 slot) {}
 
-HostWindow::HostWindow(backends::Backend& backend, std::byte* stages)
-    : backend_(backend), stages_(stages) {
-  if (stages_ != nullptr) copied_ = backend_.events(plan::kStages);
+HostWindow::HostWindow(Executor& executor, std::byte* stages, int slot)
+    : backend_(executor.backend()), stages_(stages) {
+  if (stages_ != nullptr) copied_ = executor.window_points(slot);
 }
 
 HostWindow::~HostWindow() {

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "backends/backend.h"
@@ -19,8 +18,8 @@ class HostWindow {
  public:
   // `slot`: which staging memory of the program, below plan::kSlots.
   HostWindow(Executor& executor, program::ProgramName program, int slot);
-  // `stages`: plan::kStages of them; null where the host reaches the device.
-  HostWindow(backends::Backend& backend, std::byte* stages);
+  // `stages`: plan::kStages of them, of that slot; null where the host reaches the device.
+  HostWindow(Executor& executor, std::byte* stages, int slot);
   // Waits until all that was written is in place.
   ~HostWindow();
   HostWindow(const HostWindow&) = delete;
@@ -45,9 +44,9 @@ class HostWindow {
   };
 
   backends::Backend& backend_;
-  std::byte* stages_;                               // null: the host reaches the device
-  std::unique_ptr<backends::DeviceEvents> copied_;  // a point a stage
-  size_t stage_ = 0;                                // the one that is open, or next
+  std::byte* stages_;                         // null: the host reaches the device
+  backends::DeviceEvents* copied_ = nullptr;  // a point for each stage; likewise
+  size_t stage_ = 0;                          // the one that is open, or next
   int64_t used_ = 0;
   std::vector<OpenRange> pieces_;
 };

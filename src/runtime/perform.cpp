@@ -325,8 +325,8 @@ void Performance::operator()(const program::EncodeScales& encode) {
                             .nested_absmax = buffer(program::EncodeScales::kNestedAbsmax),
                             .nested_map = buffer(program::EncodeScales::kNestedMap),
                             .nested_offset = buffer(program::EncodeScales::kNestedOffset)};
-  HostWindow window(executor_.backend(),
-                    encode.staged ? buffer(program::EncodeScales::kStage).data : nullptr);
+  HostWindow window(executor_, encode.staged ? buffer(program::EncodeScales::kStage).data : nullptr,
+                    0);
   const int64_t blocks = whole_shape(tensor(program::EncodeScales::kAbsmax)).elements();
   trace_->bytes += gathered.bytes() + store_scales(gathered.as<float>(), blocks, scales, window);
 }

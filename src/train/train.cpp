@@ -336,12 +336,9 @@ class Session {
   }
 
   void measure(const TrainerOutcome& outcome) {
-    using backends::allocated_arena_bytes;
     plan::Measured measured;
-    measured.device_bytes = allocated_arena_bytes(program::Space::device);
-    const std::optional<int64_t> pinned = allocated_arena_bytes(program::Space::pinned_host);
-    const std::optional<int64_t> pageable = allocated_arena_bytes(program::Space::host);
-    if (pinned && pageable) measured.host_bytes = *pinned + *pageable;
+    measured.device_bytes = backends::allocated_arena_bytes(program::Space::device);
+    measured.host_bytes = backends::allocated_host_bytes();
     measured.card = backend_->device();
     const runtime::ProcessMemory memory = runtime::process_memory();
     measured.reading_bytes = planned_->process.resident_peak_bytes;
@@ -350,9 +347,10 @@ class Session {
     // what does now is.
     const bool has_job_peak = memory.resident_peak_bytes > measured.reading_bytes;
     const std::optional<int64_t> on_device = measured.card ? 0 : measured.device_bytes;
-    if (measured.host_bytes && on_device)
+    const std::optional<int64_t> on_host = backends::resident_host_bytes();
+    if (on_host && on_device)
       measured.outside_bytes = (has_job_peak ? memory.resident_peak_bytes : memory.resident_bytes) -
-                               *measured.host_bytes - *on_device;
+                               *on_host - *on_device;
     measured.step_tokens = outcome.mean_step_tokens;
     measured.step_seconds = outcome.median_step_seconds;
     measured.load_seconds = load_seconds_;

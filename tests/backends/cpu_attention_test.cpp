@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "../base/captured_stream.h"
 #include "one_operation.h"
 
 namespace snug::backends::cpu {
@@ -257,6 +258,25 @@ TEST(CpuAttention, of_a_segment_has_the_same_bits_wherever_it_lies) {
     EXPECT_EQ(values_of(grad_alone.dq), rows_from(grad_packed.dq, kBefore));
     EXPECT_EQ(values_of(grad_alone.dk), rows_from(grad_packed.dk, kBefore));
     EXPECT_EQ(values_of(grad_alone.dv), rows_from(grad_packed.dv, kBefore));
+  }
+}
+
+// By the plan's question and by prepare(), and not by the first step.
+TEST(CpuAttention, of_a_scale_that_is_not_positive_is_refused_before_it_runs) {
+  const AttentionCase c{2, 1, 32, 8, 8};
+  const Inputs in = random_inputs(c, DType::f32);
+  const std::vector<int32_t> bounds{0, 8};
+  for (const float scale : {c.scale(), 0.0F, -1.0F}) {
+    OneOperation operation;
+    operation.emit(program::Attention{c.heads, c.kv_heads, c.head_dim, scale},
+                   {operation.tensor(in.q), operation.tensor(in.k), operation.tensor(in.v),
+                    bounds_tensor(operation, bounds), bounds_tensor(operation, bounds)},
+                   {operation.tensor(in.d_o), operation.tensor(empty_matrix(2, 8, DType::f32))},
+                   {});
+    EXPECT_EQ(backend().runs(operation.view()), scale > 0);
+    if (scale > 0) continue;
+    EXPECT_TRUE(
+        testing::dies([&] { (void)backend().prepare(operation.view()); }, "cpu does not run"));
   }
 }
 

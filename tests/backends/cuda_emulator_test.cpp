@@ -74,6 +74,7 @@ TEST(CudaGraph, repeats_what_was_recorded_which_did_not_run_meanwhile) {
 TEST(EmulatedDevice, shows_a_side_copy_that_is_not_awaited) {
   const cuda::Stream stream;
   cuda::SideCopies copies;
+  copies.prepare();
   const int from = 7;
   int to = 0;
   const auto begin = [&] {
@@ -94,6 +95,7 @@ TEST(EmulatedDevice, shows_an_await_without_a_copy_of_its_own) {
   const cuda::Stream stream;
   const cuda::Stream other;
   cuda::SideCopies copies;
+  copies.prepare();
   const int from = 7;
   int to = 0;
   for (int run = 0; run < 2; ++run) {
@@ -111,6 +113,7 @@ TEST(EmulatedDevice, awaits_the_copy_that_is_named) {
   for (const Channel second : {Channel::host_to_device, Channel::device_to_host}) {
     const cuda::Stream stream;
     cuda::SideCopies copies;
+    for (int copy = 0; copy < 2; ++copy) copies.prepare();
     const int from = 7;
     int first_to = 0;
     int second_to = 0;
@@ -154,6 +157,7 @@ TEST(CudaBackend, copies_next_to_its_work_also_in_a_graph) {
 TEST(CudaBackend, refuses_what_it_does_not_do_before_anything_runs) {
   cuda::CudaBackend backend({});
   check_refused_types(backend);
+  check_refused_tensors(backend);
   check_refused_decisions(backend);
 }
 

@@ -53,9 +53,12 @@ class OneCollective {
   };
   void run(Backend& backend, const Options& options) {
     ASSERT_EQ(program::shape_error({program_, operation()}), "");
-    if (const int64_t scratch = backend.workspace({program_, operation()}).bytes; scratch > 0) {
-      operation().workspace = add_tensor(
-          program::DType::u8, options.scratch_bytes > 0 ? options.scratch_bytes : scratch);
+    if (const int64_t scratch = backend.workspace({program_, operation()}).bytes; scratch > 0)
+      operation().workspace = add_tensor(program::DType::u8, scratch);
+    const auto prepared = backend.prepare({program_, operation()});
+    if (operation().workspace != program::kNone && options.scratch_bytes > 0) {
+      tensor(operation().workspace).shape = {options.scratch_bytes};
+      memory_.back().resize(static_cast<size_t>(options.scratch_bytes));
     }
     place(backend);
     run_one(backend, operation());

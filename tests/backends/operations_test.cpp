@@ -68,6 +68,7 @@ TEST_P(Operations, agree_with_fp64) {
 TEST(Refusals, come_before_anything_runs) {
   const auto backend = open_backend("cpu", {.threads = kThreads});
   check_refused_types(*backend);
+  check_refused_tensors(*backend);
   check_refused_decisions(*backend);
 }
 

@@ -107,6 +107,29 @@ void check_refused_types(Backend& backend) {
   }
 }
 
+void check_refused_tensors(Backend& backend) {
+  const auto expect_refused = [&](std::string_view text, std::string_view why, auto&& change) {
+    SCOPED_TRACE(text);
+    program::Program program = lowered(backend, text);
+    (void)backend.prepare(view_of(program));
+    change(program);
+    EXPECT_TRUE(testing::dies([&] { (void)backend.prepare(view_of(program)); }, why));
+  };
+  const auto as_view = [](std::string_view name, int64_t of_rows, int64_t of_columns) {
+    return [=](program::Program& program) {
+      program.tensor(program.find(name)).view = {.base = program.find("e"),
+                                                 .strides = {of_rows, of_columns}};
+    };
+  };
+  expect_refused("sum (8, 64) f32 = add(g, m)", "lie 8 apart", as_view("g", 1, 8));
+  expect_refused("sum (8, 64) f32 = add(g, m)", "lie 2 apart", as_view("m", 128, 2));
+  expect_refused(kAdamW, "lie 128 apart", as_view("w", 128, 1));
+  expect_refused(kGrouped, "lie 3 apart", as_view("bounds", 3, 1));
+  expect_refused(kAdamW, "CHECK failed", [](program::Program& program) {
+    program.tensor(program.find("m")).shape = {512};
+  });
+}
+
 void check_refused_decisions(Backend& backend) {
   const auto expect_refused = [&](std::string_view text, auto&& change) {
     SCOPED_TRACE(text);

@@ -24,7 +24,17 @@ class RoundTrip {
         pinned_(backend.allocate(Space::pinned_host, bytes)),
         source_{device_->data(), DType::u8, {bytes}, {1}},
         host_{pinned_->data(), DType::u8, {bytes}, {1}},
-        target_{device_->data() + aligned(bytes), DType::u8, {bytes}, {1}} {}
+        target_{device_->data() + aligned(bytes), DType::u8, {bytes}, {1}} {
+    program::Builder builder("round_trip");
+    const program::TensorId from = builder.activation("from", {bytes}, DType::u8);
+    const program::TensorId to = builder.activation("to", {bytes}, DType::u8);
+    builder.emit(program::Transfer{}, {from}, {to});
+    program::Program program = builder.take();
+    program.tensor(to).space = Space::pinned_host;
+    program.operations[0].channel = Channel::device_to_host;
+    for (int copy = 0; copy < 2; ++copy)
+      prepared_.push_back(backend.prepare({program, program.operations[0]}));
+  }
 
   void run() {
     transfer(source_, host_, Channel::device_to_host);
@@ -88,6 +98,7 @@ class RoundTrip {
   int64_t bytes_;
   std::unique_ptr<Arena> device_;
   std::unique_ptr<Arena> pinned_;
+  std::vector<std::unique_ptr<Prepared>> prepared_;
   Buffer source_;
   Buffer host_;
   Buffer target_;

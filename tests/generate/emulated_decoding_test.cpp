@@ -12,8 +12,8 @@
 namespace snug::testing {
 namespace {
 
-// A rate is that of tokens after the first, which loads kernels, and the second, which makes
-// graphs: neither is in the time, however long it takes.
+// A rate is that of tokens; kernels and graphs are there before the first of them, however long
+// that takes.
 TEST(EmulatedDecoding, IsTimedWhenItsGraphsAreThere) {
   constexpr std::chrono::milliseconds kGraphTime(1000);
   cuda_emulator::graph_time = kGraphTime;

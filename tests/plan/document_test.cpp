@@ -253,6 +253,25 @@ TEST(Document, ComparisonPutsMeasuredBesidePlanned) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
 }
 
+// On a card the arena is compared with the arena, and what lies outside of it with what the plan
+// has for that.
+TEST(Document, ComparisonPartsACardsMemory) {
+  constexpr int64_t kMebibyte = 1 << 20;
+  PlanDocument planned = document_of(kWords);
+  Measured measured;
+  EXPECT_EQ(comparison(planned, measured).find("outside on card"), std::string::npos);
+  planned.card.emplace();
+  planned.card->outside_bytes = 100 * kMebibyte;
+  planned.card->reserved_bytes = 50 * kMebibyte;
+  measured.device_bytes = planned.device.report.peak_bytes;
+  measured.card.emplace();
+  measured.card->outside_bytes = 120 * kMebibyte;
+  const std::string text = comparison(planned, measured);
+  EXPECT_NE(text.find("\noutside on card      150.0 MiB     120.0 MiB     0.800\n"),
+            std::string::npos)
+      << text;
+}
+
 // Of a run without a step there is no step's time.
 TEST(Document, MeasuredHasWhatWasMeasured) {
   const std::vector<std::string> always{"device",  "host",    "load_seconds",

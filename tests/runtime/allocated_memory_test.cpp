@@ -80,24 +80,56 @@ TYPED_TEST(AllocatedMemoryOn, OfAnArenaBesidesTheJobsIsSeen) {
 }
 
 #ifndef SNUG_TEST_CPU_BACKEND
-// A card's backend that takes memory outside of the arenas while operations are prepared, once.
+// A card's backend that takes memory outside of the arenas while operations are prepared, once: of
+// the card, or pinned memory of the host.
 class Hoarding final : public testing::OnCard {
  public:
-  ~Hoarding() override { cudaFree(taken_); }
+  explicit Hoarding(Space space) : space_(space) {}
+  ~Hoarding() override { space_ == Space::device ? cudaFree(taken_) : cudaFreeHost(taken_); }
   std::unique_ptr<backends::Prepared> prepare(const program::OperationView& view) override {
     if (taken_ == nullptr) {
-      EXPECT_EQ(cudaMalloc(&taken_, kMebibyte), cudaSuccess);
+      EXPECT_EQ(space_ == Space::device ? cudaMalloc(&taken_, kMebibyte)
+                                        : cudaHostAlloc(&taken_, kMebibyte, cudaHostAllocDefault),
+                cudaSuccess);
     }
     return OnCard::prepare(view);
   }
 
  private:
+  const Space space_;
   void* taken_ = nullptr;
 };
 
-TEST(AllocatedMemory, OfABackendOutsideOfArenasIsSeen) {
-  Hoarding backend;
-  EXPECT_EQ(given_beyond_plan(backend), kMebibyte);
+// By how much what lies outside of the arenas has grown, by the driver's count, once a backend has
+// all that it needs. The arena itself is what was planned.
+int64_t grown_outside(backends::Backend& backend) {
+  const int64_t before = backend.device()->outside_bytes;
+  const plan::Job job = tiny_job(backend);
+  const Executor executor(job, backend);
+  EXPECT_EQ(allocated_arena_bytes(Space::device), planned_bytes(job, Space::device));
+  return backend.device()->outside_bytes - before;
+}
+
+// Which takes no memory of the emulated card for what it loads and records.
+TEST(AllocatedMemory, OutsideOfArenasOnACardIsWhatABackendTakes) {
+  testing::OnCard backend;
+  EXPECT_EQ(grown_outside(backend), 0);
+  Hoarding hoarding(Space::device);
+  EXPECT_EQ(grown_outside(hoarding), kMebibyte);
+}
+
+int64_t pinned_beyond_plan(backends::Backend& backend) {
+  const plan::Job job = tiny_job(backend);
+  const Executor executor(job, backend);
+  EXPECT_GT(planned_bytes(job, Space::pinned_host), 0);
+  return allocated_arena_bytes(Space::pinned_host).value() - planned_bytes(job, Space::pinned_host);
+}
+
+TEST(AllocatedMemory, ThatIsPinnedOutsideOfArenasIsSeen) {
+  testing::OnCard backend;
+  EXPECT_EQ(pinned_beyond_plan(backend), 0);
+  Hoarding hoarding(Space::pinned_host);
+  EXPECT_EQ(pinned_beyond_plan(hoarding), kMebibyte);
 }
 #endif
 

@@ -146,11 +146,13 @@ class Mutating final : public Tested {
     const auto index = static_cast<size_t>(&view.operation - planned_->operations.data());
     return Tested::prepare({changed_, changed_.operations[index]});
   }
+  void tune(const backends::Invocation& invocation) override { Tested::tune(changed(invocation)); }
+  void load(std::span<const backends::Invocation> invocations) override {
+    Tested::load(changed(invocations));
+  }
   void run(const backends::Invocation& invocation) override { Tested::run(changed(invocation)); }
   void run_list(std::span<const backends::Invocation> invocations) override {
-    std::vector<backends::Invocation> list;
-    for (const backends::Invocation& invocation : invocations) list.push_back(changed(invocation));
-    Tested::run_list(list);
+    Tested::run_list(changed(invocations));
   }
 
  private:
@@ -167,6 +169,12 @@ class Mutating final : public Tested {
     invocation.joined = changed_view_->operation.joined;
     invocation.on_host = changed_view_->operation.on_host;
     return invocation;
+  }
+  std::vector<backends::Invocation> changed(
+      std::span<const backends::Invocation> invocations) const {
+    std::vector<backends::Invocation> list;
+    for (const backends::Invocation& invocation : invocations) list.push_back(changed(invocation));
+    return list;
   }
 
   bool is_planning_ = true;

@@ -54,8 +54,9 @@ class ForwardTasks {
   int64_t queries_of_tile_;
 };
 
+// The kernels scale the largest score of a row after they have found it.
 bool supports(const Attention& attention, const program::OperationView& view, const CpuContext&) {
-  return of_one_type(view, {Attention::kK, Attention::kV, Attention::kO}) &&
+  return attention.scale > 0 && of_one_type(view, {Attention::kK, Attention::kV, Attention::kO}) &&
          (!attention.sinks || of_one_type(view, {Attention::kSinks}));
 }
 
@@ -129,7 +130,6 @@ struct ForwardTensors {
 };
 
 void run(const Attention& attention, const Invocation& invocation, CpuContext& context) {
-  SNUG_CHECK(attention.scale > 0, "attention's scale is {}", attention.scale);
   const ForwardTensors tensors(attention, invocation);
   const Element element = tensors.q.element;
   const Segments segments(attention, invocation);

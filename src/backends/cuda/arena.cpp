@@ -2,12 +2,12 @@
 
 #include <atomic>
 #include <cstring>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <vector>
 
 #include "backends/cuda/cuda_check.h"
+#include "backends/cuda/pinned_memory.h"
 #include "base/error.h"
 
 namespace snug::backends::cuda {
@@ -15,81 +15,82 @@ namespace {
 
 constexpr double kMebibyte = 1 << 20;
 
-// The driver counts a process as a whole, so this does too.
-std::atomic<int64_t> device_arena_bytes{0};
-
-// The arenas of this process that live on one device, the oldest first, and what the driver said
-// was free before there was one.
-struct LiveArenas {
-  std::vector<const Arena*> arenas;
-  int64_t free_before = 0;
-};
-struct LiveDevices {
+// What the driver's free memory fell by for arenas of this process; it counts a process as a whole,
+// so this does too. Whoever allocates one holds the mutex, so that no other falls into the count.
+struct DeviceArenas {
   std::mutex mutex;
-  std::map<int, LiveArenas> at;  // by the device's number
+  std::atomic<int64_t> bytes = 0;
+  std::atomic<int> live = 0;
 };
-LiveDevices& live_devices() {
-  static LiveDevices instance;
+DeviceArenas& device_arenas() {
+  static DeviceArenas instance;
   return instance;
-}
-
-int current_device() {
-  int device = 0;
-  CUDA_CHECK(cudaGetDevice(&device));
-  return device;
 }
 
 class DeviceArena : public Arena {
  public:
-  // `free_before`: what the driver said before the arena was allocated.
+  // Requires the mutex.
   DeviceArena(void* data, int64_t bytes, int64_t free_before)
-      : Arena(program::Space::device), data_(data), bytes_(bytes), device_(current_device()) {
-    device_arena_bytes += bytes;
-    const std::lock_guard lock(live_devices().mutex);
-    LiveArenas& live = live_devices().at[device_];
-    if (live.arenas.empty()) live.free_before = free_before;
-    live.arenas.push_back(this);
+      : Arena(program::Space::device),
+        data_(data),
+        bytes_(bytes),
+        given_(free_before - device_memory().free_bytes) {
+    device_arenas().bytes += given_;
+    ++device_arenas().live;
   }
   ~DeviceArena() override {
     cudaFree(data_);
-    device_arena_bytes -= bytes_;
-    const std::lock_guard lock(live_devices().mutex);
-    std::erase(live_devices().at[device_].arenas, this);
+    device_arenas().bytes -= given_;
+    --device_arenas().live;
   }
   std::byte* data() const override { return static_cast<std::byte*>(data_); }
   int64_t bytes() const override { return bytes_; }
-
-  // By which the driver's free memory has fallen since the device had no arena of this process:
-  // all that was allocated, by whatever code, each rounded up as the driver does, kernels that were
-  // loaded and graphs, and what other processes took or gave back in between. The oldest arena
-  // stands for all of it, so that nothing counts twice.
-  std::optional<int64_t> allocated_bytes() const override {
-    const std::lock_guard lock(live_devices().mutex);
-    const LiveArenas& live = live_devices().at[device_];
-    if (live.arenas.front() != this) return 0;
-    const int before = current_device();
-    CUDA_CHECK(cudaSetDevice(device_));
-    const int64_t free_now = device_memory().free_bytes;
-    CUDA_CHECK(cudaSetDevice(before));
-    return live.free_before - free_now;
-  }
+  std::optional<int64_t> allocated_bytes() const override { return given_; }
 
  private:
   void* data_;
   int64_t bytes_;
-  int device_;
+  int64_t given_;
 };
+
+// The live ones of this process, of both spaces, the oldest first.
+struct PinnedArenas {
+  std::mutex mutex;
+  std::vector<const Arena*> live;
+};
+PinnedArenas& pinned_arenas() {
+  static PinnedArenas instance;
+  return instance;
+}
 
 class PinnedArena : public Arena {
  public:
   PinnedArena(program::Space space, void* data, int64_t bytes)
-      : Arena(space), data_(data), bytes_(bytes) {}
-  ~PinnedArena() override { cudaFreeHost(data_); }
+      : Arena(space), data_(data), bytes_(bytes) {
+    const std::lock_guard lock(pinned_arenas().mutex);
+    pinned_arenas().live.push_back(this);
+  }
+  ~PinnedArena() override {
+    {
+      const std::lock_guard lock(pinned_arenas().mutex);
+      std::erase(pinned_arenas().live, this);
+    }
+    cudaFreeHost(data_);
+  }
   std::byte* data() const override { return static_cast<std::byte*>(data_); }
   int64_t bytes() const override { return bytes_; }
-  // The driver does not say how much pinned memory there is. Where it has mapped the pages itself
-  // the kernel has no count of them either.
-  std::optional<int64_t> allocated_bytes() const override { return resident_bytes(data(), bytes_); }
+
+  // The driver says nothing of pinned memory, and the kernel has no count of pages that the driver
+  // has mapped itself: calls that allocate it are counted. The oldest arena stands for what none
+  // has, so that nothing counts twice.
+  std::optional<int64_t> allocated_bytes() const override {
+    const std::lock_guard lock(pinned_arenas().mutex);
+    if (pinned_arenas().live.front() != this) return pinned_bytes_at(data());
+    int64_t bytes = pinned_bytes();
+    for (const Arena* other : pinned_arenas().live)
+      if (other != this) bytes -= pinned_bytes_at(other->data());
+    return bytes;
+  }
 
  private:
   void* data_;
@@ -112,13 +113,16 @@ DeviceMemory device_memory() {
   size_t free_bytes = 0;
   size_t total_bytes = 0;
   CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
-  return {static_cast<int64_t>(free_bytes), static_cast<int64_t>(total_bytes), device_arena_bytes};
+  return {static_cast<int64_t>(free_bytes), static_cast<int64_t>(total_bytes),
+          device_arenas().bytes, device_arenas().live > 0};
 }
 
 std::unique_ptr<Arena> allocate_arena(program::Space space, int64_t bytes, cudaStream_t stream) {
   const bool on_device = space == program::Space::device;
   void* data = nullptr;
   const auto size = static_cast<size_t>(bytes);
+  std::unique_lock<std::mutex> counting;
+  if (on_device) counting = std::unique_lock(device_arenas().mutex);
   const int64_t free_before = on_device ? device_memory().free_bytes : 0;
   if (size > 0) {
     const cudaError_t error =

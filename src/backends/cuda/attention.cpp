@@ -135,6 +135,14 @@ std::unique_ptr<Prepared> prepare(const AttentionGrad& attributes, const Operati
                                : prepare_biases(attributes, view);
 }
 
+// There is one kernel for each, but the library loads its own when it is first called.
+void tune(const Attention& attributes, const Invocation& invocation, CudaContext& context) {
+  if (attributes.by_library) load_cudnn(attributes, invocation, context);
+}
+void tune(const AttentionGrad& attributes, const Invocation& invocation, CudaContext& context) {
+  if (attributes.by_library) load_cudnn(attributes, invocation, context);
+}
+
 // Without data where there are none.
 DeviceRows sinks_of(const Attention& attention, const Invocation& invocation) {
   return attention.sinks ? matrix_of(invocation[Attention::kSinks]).operand : DeviceRows{};
@@ -263,7 +271,7 @@ void run(const AttentionGrad& attributes, const Invocation& invocation, CudaCont
 
 }  // namespace
 
-SNUG_CUDA_KIND(Attention, .prepare = prepare);
-SNUG_CUDA_KIND(AttentionGrad, .prepare = prepare);
+SNUG_CUDA_KIND(Attention, .prepare = prepare, .tune = tune);
+SNUG_CUDA_KIND(AttentionGrad, .prepare = prepare, .tune = tune);
 
 }  // namespace snug::backends::cuda

@@ -22,7 +22,8 @@ constexpr int64_t kFirstMessageBytes = 256;
 class FirstMessages {
  public:
   explicit FirstMessages(int64_t bytes) {
-    CUDA_CHECK(cudaMalloc(reinterpret_cast<void**>(&data_), static_cast<size_t>(bytes)));
+    CUDA_CHECK_MEMORY("the first messages of ranks",
+                      cudaMalloc(reinterpret_cast<void**>(&data_), static_cast<size_t>(bytes)));
   }
   FirstMessages(const FirstMessages&) = delete;
   FirstMessages& operator=(const FirstMessages&) = delete;
@@ -37,7 +38,6 @@ class FirstMessages {
 
 CardCollectives::CardCollectives(const comm::Mesh* mesh, double timeout_seconds)
     : mesh_(mesh != nullptr ? *mesh : comm::Mesh{}), exceptions_(std::uncaught_exceptions()) {
-  CUDA_CHECK(cudaEventCreateWithFlags(&reached_, cudaEventDisableTiming));
   for (comm::Communicator* host : {mesh_.all, mesh_.shards, mesh_.replicas})
     if (host != nullptr && !groups_.contains(host)) connect(*host, timeout_seconds);
   if (groups_.empty()) return;
@@ -52,6 +52,7 @@ CardCollectives::CardCollectives(const comm::Mesh* mesh, double timeout_seconds)
                                      return std::string();
                                    },
                                .let_go = [this](const std::string& reason) { let_go(reason); }});
+  watch_->prepare();
   try_messages();
 }
 
@@ -99,8 +100,12 @@ CardCollectives::~CardCollectives() {
         if (host != nullptr) groups_.at(host)->close();
   }
   watch_.reset();
-  cudaEventDestroy(reached_);
-  for (const auto& [result, begun] : begun_) cudaEventDestroy(begun.ended);
+}
+
+void CardCollectives::prepare() {
+  spare_.make_one();
+  if (watch_ != nullptr) watch_->prepare();
+  load_rank_sums();
 }
 
 CardGroup* CardCollectives::group(program::RankGroup group, int32_t ranks) {
@@ -130,8 +135,8 @@ cudaStream_t CardCollectives::queue(const Struct& collective, const Invocation& 
   CardGroup* const cards = group(collective.group, collective.ranks);
   const cudaStream_t own = cards == nullptr ? work : stream_->get();
   if (own != work) {
-    CUDA_CHECK(cudaEventRecord(reached_, work));
-    CUDA_CHECK(cudaStreamWaitEvent(own, reached_, 0));
+    CUDA_CHECK(cudaEventRecord(reached_.get(), work));
+    CUDA_CHECK(cudaStreamWaitEvent(own, reached_.get(), 0));
   }
   const auto parts = parts_of(collective, invocation, cards == nullptr ? 0 : cards->rank());
   const auto queue_parts = [&] { perform(parts, cards, own); };
@@ -141,10 +146,11 @@ cudaStream_t CardCollectives::queue(const Struct& collective, const Invocation& 
     watch_->watch(
         describe(program::name_of(static_cast<program::Kind>(invocation.attributes->index()))), own,
         queue_parts);
-  Begun& begun = begun_[results_of(collective, invocation).front().data];
-  if (begun.ended == nullptr)
-    CUDA_CHECK(cudaEventCreateWithFlags(&begun.ended, cudaEventDisableTiming));
-  CUDA_CHECK(cudaEventRecord(begun.ended, own));
+  const std::byte* const result = results_of(collective, invocation).front().data;
+  auto found = begun_.find(result);
+  if (found == begun_.end()) found = begun_.emplace(result, Begun{.ended = spare_.take()}).first;
+  Begun& begun = found->second;
+  CUDA_CHECK(cudaEventRecord(begun.ended.get(), own));
   begun.is_under_way = true;
   return own;
 }
@@ -176,7 +182,7 @@ cudaStream_t CardCollectives::begin(const AllReduce& reduce, const Invocation& i
 bool CardCollectives::await(const Invocation& invocation, cudaStream_t waits, bool ends) {
   const auto begun = begun_.find(invocation.all(program::Access::update).front().data);
   if (begun == begun_.end() || !begun->second.is_under_way) return false;
-  CUDA_CHECK(cudaStreamWaitEvent(waits, begun->second.ended, 0));
+  CUDA_CHECK(cudaStreamWaitEvent(waits, begun->second.ended.get(), 0));
   if (ends) begun->second.is_under_way = false;
   return true;
 }

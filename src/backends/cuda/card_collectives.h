@@ -30,8 +30,11 @@ class CardCollectives {
   // anything failed.
   ~CardCollectives();
 
+  // That one more collective will be begun, maybe often: what it takes of the card is made now, and
+  // own kernels are loaded. Throws UserError where there is no memory for it.
+  void prepare();
   // Begins it once all that `work` was given is done; returns the stream on which it is queued.
-  // Throws UserError where ranks have failed.
+  // Throws UserError where ranks have failed; fails a CHECK where it was not prepared.
   cudaStream_t begin(const program::AllGather& gather, const Invocation& invocation,
                      cudaStream_t work);
   cudaStream_t begin(const program::ReduceScatter& reduce, const Invocation& invocation,
@@ -52,7 +55,7 @@ class CardCollectives {
 
  private:
   struct Begun {
-    cudaEvent_t ended = nullptr;
+    Event ended;
     bool is_under_way = false;
   };
   template <typename Struct, typename Perform>
@@ -68,7 +71,8 @@ class CardCollectives {
   const int exceptions_;  // under way when this was made
   CardSums sums_;
   std::optional<Stream> stream_;
-  cudaEvent_t reached_ = nullptr;                      // on `work`: a collective may begin
+  Event reached_;  // on `work`: a collective may begin
+  SpareEvents spare_;
   std::unordered_map<const std::byte*, Begun> begun_;  // by the first tensor that it changes
   std::unordered_map<const comm::Communicator*, std::unique_ptr<CardGroup>> groups_;
   std::unique_ptr<CollectiveWatch> watch_;

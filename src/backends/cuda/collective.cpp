@@ -6,6 +6,13 @@ namespace snug::backends::cuda {
 namespace {
 
 template <typename Struct>
+requires(program::traits_of<Struct>().is_collective) std::unique_ptr<Prepared> prepare(
+    const Struct&, const program::OperationView&, CudaContext& context) {
+  context.collectives.prepare();
+  return nullptr;
+}
+
+template <typename Struct>
 requires(program::traits_of<Struct>().is_collective) void run(const Struct& collective,
                                                               const Invocation& invocation,
                                                               CudaContext& context) {
@@ -17,8 +24,8 @@ requires(program::traits_of<Struct>().is_collective) void run(const Struct& coll
 
 }  // namespace
 
-SNUG_CUDA_KIND(AllGather);
-SNUG_CUDA_KIND(ReduceScatter);
-SNUG_CUDA_KIND(AllReduce);
+SNUG_CUDA_KIND(AllGather, .has_kernels = false, .prepare = prepare);
+SNUG_CUDA_KIND(ReduceScatter, .has_kernels = false, .prepare = prepare);
+SNUG_CUDA_KIND(AllReduce, .has_kernels = false, .prepare = prepare);
 
 }  // namespace snug::backends::cuda

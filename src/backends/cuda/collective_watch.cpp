@@ -33,41 +33,48 @@ CollectiveWatch::~CollectiveWatch() {
   }
   stops_.notify_all();
   thread_.join();
-  for (const Watched& watched : under_way_) {
-    cudaEventDestroy(watched.begun);
-    cudaEventDestroy(watched.ended);
-  }
-  for (const cudaEvent_t event : free_events_) cudaEventDestroy(event);
 }
 
-cudaEvent_t CollectiveWatch::free_event() {
-  if (free_events_.empty()) {
-    cudaEvent_t event = nullptr;
-    CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-    return event;
-  }
-  const cudaEvent_t event = free_events_.back();
+void CollectiveWatch::prepare() {
+  std::pair<Event, Event> events;
+  const std::lock_guard lock(mutex_);
+  free_events_.push_back(std::move(events));
+}
+
+CollectiveWatch::Watched CollectiveWatch::take_events(std::string what) {
+  const std::lock_guard lock(mutex_);
+  SNUG_CHECK(!free_events_.empty(), "{} was not prepared", what);
+  auto [begun, ended] = std::move(free_events_.back());
   free_events_.pop_back();
-  return event;
+  return {.what = std::move(what), .begun = std::move(begun), .ended = std::move(ended)};
+}
+
+// Where no events are free. The host has queued all collectives of a step or more by then.
+void CollectiveWatch::wait_for_oldest() {
+  cudaEvent_t ended = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!free_events_.empty() || under_way_.empty()) return;
+    ended = under_way_.front().ended.get();
+  }
+  CUDA_CHECK(cudaEventSynchronize(ended));
+  check();
+  take_back_ended();
 }
 
 void CollectiveWatch::watch(std::string what, cudaStream_t stream,
                             const std::function<void()>& queue) {
   check();
-  Watched watched{.what = std::move(what), .begun = nullptr, .ended = nullptr, .seen_begun = {}};
-  {
-    const std::lock_guard lock(mutex_);
-    watched.begun = free_event();
-    watched.ended = free_event();
-  }
-  CUDA_CHECK(cudaEventRecord(watched.begun, stream));
+  wait_for_oldest();
+  Watched watched = take_events(std::move(what));
+  CUDA_CHECK(cudaEventRecord(watched.begun.get(), stream));
   std::optional<std::string> error;
   try {
     queue();
   } catch (const base::UserError& caught) {
     error = fmt::format("{}: {}", watched.what, caught.what());
   }
-  CUDA_CHECK(cudaEventRecord(watched.ended, stream));
+  CUDA_CHECK(cudaEventRecord(watched.ended.get(), stream));
   {
     const std::lock_guard lock(mutex_);
     under_way_.push_back(std::move(watched));
@@ -87,16 +94,21 @@ bool CollectiveWatch::has_failed() {
   return failure_.has_value();
 }
 
-std::string CollectiveWatch::overdue() {
+void CollectiveWatch::take_back_ended() {
   const std::lock_guard lock(mutex_);
-  while (!under_way_.empty() && is_reached(under_way_.front().ended)) {
-    free_events_.push_back(under_way_.front().begun);
-    free_events_.push_back(under_way_.front().ended);
+  while (!under_way_.empty() && is_reached(under_way_.front().ended.get())) {
+    Watched& front = under_way_.front();
+    free_events_.emplace_back(std::move(front.begun), std::move(front.ended));
     under_way_.pop_front();
   }
+}
+
+std::string CollectiveWatch::overdue() {
+  take_back_ended();
+  const std::lock_guard lock(mutex_);
   if (under_way_.empty()) return {};
   Watched& first = under_way_.front();
-  if (!first.seen_begun && is_reached(first.begun)) first.seen_begun = Clock::now();
+  if (!first.seen_begun && is_reached(first.begun.get())) first.seen_begun = Clock::now();
   if (!first.seen_begun) return {};
   const std::chrono::duration<double> took = Clock::now() - *first.seen_begun;
   if (took.count() < options_.timeout_seconds) return {};

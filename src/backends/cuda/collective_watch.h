@@ -13,9 +13,10 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
-#include "backends/cuda/cuda_check.h"
+#include "backends/cuda/stream.h"
 
 namespace snug::backends::cuda {
 
@@ -34,8 +35,12 @@ class CollectiveWatch {
   CollectiveWatch& operator=(const CollectiveWatch&) = delete;
   ~CollectiveWatch();
 
-  // A collective is queued by `queue` on the stream; `what` names it in errors. Throws UserError
-  // where that fails, and where anything failed before.
+  // That one more may be under way: what that takes of the card is made now. Throws UserError where
+  // there is no memory for it.
+  void prepare();
+  // A collective is queued by `queue` on the stream; `what` names it in errors. Where as many are
+  // under way as were prepared, waits for the oldest first. Throws UserError where it fails, and
+  // where anything failed before.
   void watch(std::string what, cudaStream_t stream, const std::function<void()>& queue);
   // Throws UserError with what went wrong, if anything has.
   void check();
@@ -44,22 +49,25 @@ class CollectiveWatch {
  private:
   struct Watched {
     std::string what;
-    cudaEvent_t begun = nullptr;
-    cudaEvent_t ended = nullptr;
-    std::optional<std::chrono::steady_clock::time_point> seen_begun;
+    Event begun;
+    Event ended;
+    std::optional<std::chrono::steady_clock::time_point> seen_begun{};
   };
   void run();
-  // Removes those that have ended. Why the first that has not is an error; empty: it is none.
+  // Removes those that have ended.
+  void take_back_ended();
+  // The same; then why the first that has not ended is an error; empty: it is none.
   std::string overdue();
   std::string first_under_way();
   void fail(const std::string& reason);
-  cudaEvent_t free_event();
+  Watched take_events(std::string what);
+  void wait_for_oldest();
 
   const Options options_;
   std::mutex mutex_;
   std::condition_variable stops_;
-  std::deque<Watched> under_way_;  // in the order of the stream
-  std::vector<cudaEvent_t> free_events_;
+  std::deque<Watched> under_way_;                     // in the order of the stream
+  std::vector<std::pair<Event, Event>> free_events_;  // of collectives that begin and end
   std::optional<std::string> failure_;
   bool is_stopping_ = false;
   std::thread thread_;

@@ -44,6 +44,7 @@ struct CudaContext {
     std::shared_ptr<const SegmentPlan> plan;
     std::string refusal;
     bool is_reported = false;
+    bool is_loaded = false;  // it has run
   };
   // The answer for this shape, asked for once. Requires cudnn.
   SegmentAnswer& segment_plan(const SegmentAttention& shape, int64_t scratch_bytes);

@@ -10,6 +10,7 @@
 #include "backends/cuda/cudnn_attention.h"
 #include "backends/cuda/graph.h"
 #include "backends/cuda/hardware_table.h"
+#include "backends/cuda/kernel_loading.h"
 #include "backends/cuda/kernels/nf4.h"
 #include "backends/cuda/kernels/random_values.h"
 #include "backends/cuda/kind_functions.h"
@@ -58,6 +59,17 @@ class AfterHostWork final : public Recording {
   ByteRanges touched_;
   CudaContext& context_;
 };
+
+// Calls f(those of one launch) for each launch of a list.
+template <typename F>
+void for_each_launch(std::span<const Invocation> invocations, F&& f) {
+  while (!invocations.empty()) {
+    size_t count = 1;
+    while (count < invocations.size() && invocations[count].joined) ++count;
+    f(invocations.first(count));
+    invocations = invocations.subspan(count);
+  }
+}
 
 // Fails a CHECK where operations were joined of which one launch does not do all here: with the
 // first of them, or with one alone; and where the list begins with one that is joined.
@@ -119,8 +131,8 @@ std::optional<program::DeviceFacts> CudaBackend::device() const {
                               .is_here = true,
                               .memory_bytes = memory.total_bytes,
                               .outside_bytes = memory.outside_bytes(),
-                              .reserved_bytes = memory.arena_bytes > 0 ? 0 : kLateBytes,
-                              .host_outside_bytes = memory.arena_bytes > 0 ? 0 : kLateHostBytes,
+                              .reserved_bytes = memory.has_arenas ? 0 : kLateBytes,
+                              .host_outside_bytes = memory.has_arenas ? 0 : kLateHostBytes,
                               .rates = rates_of(card.name, card.card.compute_capability)};
 }
 
@@ -202,33 +214,48 @@ size_t CudaBackend::launched_together(const program::Program& program, size_t fi
 
 void CudaBackend::run_list(std::span<const Invocation> invocations) {
   if (!recorded_) context_->host_work.forget_done();
-  while (!invocations.empty()) {
-    size_t count = 1;
-    while (count < invocations.size() && invocations[count].joined) ++count;
-    const std::span<const Invocation> together = invocations.first(count);
-    invocations = invocations.subspan(count);
+  for_each_launch(invocations, [&](std::span<const Invocation> together) {
     if (recorded_)
       for (const Invocation& invocation : together) recorded_->add(invocation);
     if (together[0].on_host) {
       SNUG_CHECK(!recorded_, "work on the host is recorded");
       const cudaStream_t host = context_->host_work.run(together[0], context_->stream.get());
       together[0].note_channel(context_->channel_of(host));
-      continue;
+      return;
     }
     for (const Invocation& invocation : together)
       if (invocation.channel == program::Channel::compute && !is_await(invocation))
         context_->host_work.wait_for(invocation, context_->stream.get());
     const LaunchCount before = launch_count();
-    ask<void>(*together[0].attributes, [&](const auto& attributes, const auto& kind) {
-      if (count == 1) {
-        together[0].note_run();
-        return kind.run(attributes, together[0], *context_);
-      }
-      SNUG_CHECK(kind.run_together != nullptr, "{} operations joined that run one by one", count);
-      kind.run_together(attributes, together, *context_);
-    });
+    queue(together);
     note_launches(together[0], before);
-  }
+  });
+}
+
+void CudaBackend::queue(std::span<const Invocation> together) {
+  ask<void>(*together[0].attributes, [&](const auto& attributes, const auto& kind) {
+    if (together.size() == 1) {
+      together[0].note_run();
+      return kind.run(attributes, together[0], *context_);
+    }
+    SNUG_CHECK(kind.run_together != nullptr, "{} operations joined that run one by one",
+               together.size());
+    kind.run_together(attributes, together, *context_);
+  });
+}
+
+void CudaBackend::load(std::span<const Invocation> invocations) {
+  std::vector<Invocation> all(invocations.begin(), invocations.end());
+  // What is not known of a batch yet: kernels for all that shapes allow.
+  for (Invocation& invocation : all) invocation.bounds = nullptr;
+  const KernelLoading loading;
+  for_each_launch(all, [&](std::span<const Invocation> together) {
+    const bool has_kernels =
+        !together[0].on_host &&
+        ask<bool>(*together[0].attributes,
+                  [](const auto& /*attributes*/, const auto& kind) { return kind.has_kernels; });
+    if (has_kernels) queue(together);
+  });
 }
 
 // Of what has just been run. On other channels than compute programs state none.

@@ -40,8 +40,11 @@ class CudaBackend : public Backend {
 
   std::unique_ptr<Arena> allocate(program::Space space, int64_t bytes) override;
   std::unique_ptr<Prepared> prepare(const program::OperationView& view) override;
-  // Matrix products, unless the options or the environment (SNUG_CUDA_TIMING=off) forbid it.
+  // Times matrix products, unless the options or the environment (SNUG_CUDA_TIMING=off) forbid it,
+  // and calls libraries once for each of their operations.
   void tune(const Invocation& invocation) override;
+  // Loads own kernels.
+  void load(std::span<const Invocation> invocations) override;
   Choices choices() const override;
   std::string take_choices(std::string_view text, const std::string& file) override;
   bool takes_extent(const program::OperationView& view) const override;
@@ -62,6 +65,8 @@ class CudaBackend : public Backend {
   std::unique_ptr<DeviceEvents> events(size_t points) override;
 
  private:
+  // Those of one launch: the first of a list and the ones joined with it.
+  void queue(std::span<const Invocation> together);
   void note_launches(const Invocation& invocation, const LaunchCount& before) const;
   // The stream of kernels, which waits for all that the host does next to it.
   cudaStream_t joined_stream();

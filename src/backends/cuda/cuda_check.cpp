@@ -9,4 +9,12 @@ void cuda_failed(const char* file, int line, const char* expression, cudaError_t
                      fmt::format("{}: {}", cudaGetErrorName(error), cudaGetErrorString(error)));
 }
 
+void no_memory_for(const char* what) {
+  cudaGetLastError();  // takes the error back
+  base::throw_user_error(
+      "The card has no memory left for {}, which the plan has kept free; another program has taken "
+      "it. Free it and start again.",
+      what);
+}
+
 }  // namespace snug::backends::cuda

@@ -1,6 +1,7 @@
 // Every call of the CUDA runtime and of cuBLASLt goes through these: what fails is a bug in Snug or
 // a broken device, and aborts with the expression and the library's name for the error. Running out
-// of memory is no such failure: arena.cpp looks at it first.
+// of memory is no such failure: arena.cpp looks at it first, and what takes memory next to the
+// arenas goes through CUDA_CHECK_MEMORY.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,6 +10,8 @@ namespace snug::backends::cuda {
 
 [[noreturn]] void cuda_failed(const char* file, int line, const char* expression,
                               cudaError_t error);
+// Takes the error back and throws UserError: the card has no memory left for `what`.
+[[noreturn]] void no_memory_for(const char* what);
 
 }  // namespace snug::backends::cuda
 
@@ -17,4 +20,13 @@ namespace snug::backends::cuda {
     const cudaError_t snug_cuda_error = (expression);                                        \
     if (snug_cuda_error != cudaSuccess)                                                      \
       ::snug::backends::cuda::cuda_failed(__FILE__, __LINE__, #expression, snug_cuda_error); \
+  } while (false)
+
+// The same of a call that makes `what` ("an event"), except that running out of memory is an error
+// of the user's. All of these calls are made before the first step.
+#define CUDA_CHECK_MEMORY(what, expression)                                                       \
+  do {                                                                                            \
+    const cudaError_t snug_cuda_made = (expression);                                              \
+    if (snug_cuda_made == cudaErrorMemoryAllocation) ::snug::backends::cuda::no_memory_for(what); \
+    CUDA_CHECK(snug_cuda_made);                                                                   \
   } while (false)

@@ -1,9 +1,12 @@
 #include "backends/cuda/cudnn_attention.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <type_traits>
 #include <variant>
+#include <vector>
 
+#include "backends/cuda/kernel_loading.h"
 #include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/kernels/segments.h"
 #include "backends/cuda/launch_count.h"
@@ -27,6 +30,9 @@ class PreparedSegments : public Prepared {
   const SegmentPlan& plan() const { return *plan_; }
   const SegmentAttention& shape() const { return shape_; }
   const SegmentScratch& scratch() const { return scratch_; }
+  static const PreparedSegments& of(const Invocation& invocation) {
+    return static_cast<const PreparedSegments&>(*invocation.prepared);
+  }
 
  private:
   std::shared_ptr<const SegmentPlan> plan_;
@@ -73,7 +79,7 @@ bool accepts(const Attributes& attention, const OperationView& view, CudaContext
 class Segments {
  public:
   Segments(const Invocation& invocation, const Buffer& bounds)
-      : prepared_(static_cast<const PreparedSegments&>(*invocation.prepared)),
+      : prepared_(PreparedSegments::of(invocation)),
         base_(invocation.workspace.data),
         bounds_(integers_of(bounds)) {}
 
@@ -103,6 +109,7 @@ class Segments {
 
   // `operands` without lse's, which is scratch.
   void run_plan(std::array<void*, kSegmentOperands> operands, cudaStream_t stream) const {
+    if (KernelLoading::is_on()) return;
     operands[static_cast<size_t>(SegmentOperand::lse)] = lse();
     prepared_.plan().run({.operands = operands,
                           .lengths = at<int32_t>(prepared_.scratch().lengths),
@@ -129,6 +136,41 @@ const Buffer& bounds_of(const Invocation& invocation) {
   SNUG_CHECK(invocation[Attributes::kQBounds].data == bounds.data,
              "cuDNN is given queries of other segments than their keys");
   return bounds;
+}
+
+// Bounds of as many full segments as there may be.
+std::vector<int32_t> full_bounds(const SegmentAttention& shape) {
+  const int64_t length = std::clamp<int64_t>(shape.tokens / std::max<int64_t>(shape.segments, 1), 1,
+                                             std::max<int64_t>(shape.segment_tokens, 1));
+  std::vector<int32_t> bounds;
+  for (int64_t s = 0; s < shape.segments; ++s)
+    for (const int64_t end : {s, s + 1})
+      bounds.push_back(static_cast<int32_t>(std::min(end * length, shape.tokens)));
+  return bounds;
+}
+
+template <typename Attributes>
+void load_segments(const Attributes& attention, const Invocation& invocation,
+                   std::initializer_list<program::Operand<Attributes>> written,
+                   CudaContext& context) {
+  const PreparedSegments& prepared = PreparedSegments::of(invocation);
+  bool& is_loaded =
+      context.segment_plan(prepared.shape(), prepared.scratch().library_bytes).is_loaded;
+  if (is_loaded) return;
+  cudaStream_t stream = context.stream.get();
+  const Buffer& bounds = bounds_of<Attributes>(invocation);
+  const std::vector<int32_t> full = full_bounds(prepared.shape());
+  SNUG_CHECK_EQ(bounds.bytes(), std::ssize(full) * int64_t{sizeof(int32_t)});
+  CUDA_CHECK(cudaMemcpyAsync(bounds.data, full.data(), static_cast<size_t>(bounds.bytes()),
+                             cudaMemcpyDefault, stream));
+  CUDA_CHECK(cudaStreamSynchronize(stream));  // the bounds go with this function
+  run_cudnn(attention, invocation, context);
+  for (const auto& operand : written) {
+    const Matrix matrix = matrix_of(invocation[operand]);
+    fill_zero({walk_rows({&matrix}), matrix.operand}, stream);
+  }
+  CUDA_CHECK(cudaMemsetAsync(bounds.data, 0, static_cast<size_t>(bounds.bytes()), stream));
+  is_loaded = true;
 }
 
 // `to` = `from`, unless they are one. Returns whether they are two.
@@ -182,6 +224,15 @@ std::unique_ptr<Prepared> prepare_cudnn(const Attention& attention, const Operat
 std::unique_ptr<Prepared> prepare_cudnn(const AttentionGrad& grad, const OperationView& view,
                                         CudaContext& context) {
   return prepare(segments_of(grad, view), segment_scratch(grad, view), context);
+}
+
+void load_cudnn(const Attention& attention, const Invocation& invocation, CudaContext& context) {
+  load_segments(attention, invocation, {Attention::kO, Attention::kLse}, context);
+}
+
+void load_cudnn(const AttentionGrad& grad, const Invocation& invocation, CudaContext& context) {
+  using Grad = AttentionGrad;
+  load_segments(grad, invocation, {Grad::kDQ, Grad::kDK, Grad::kDV}, context);
 }
 
 void run_cudnn(const Attention& attention, const Invocation& invocation, CudaContext& context) {

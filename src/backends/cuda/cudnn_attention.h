@@ -25,7 +25,16 @@ std::unique_ptr<Prepared> prepare_cudnn(const program::Attention& attention,
 std::unique_ptr<Prepared> prepare_cudnn(const program::AttentionGrad& grad,
                                         const program::OperationView& view, CudaContext& context);
 
-// Of an invocation that has been prepared so.
+// Runs it once on full segments, unless one of the same shape ran before, so that the library has
+// loaded its kernels. What it writes is zero afterwards, its bounds too. Throws UserError where the
+// library refuses.
+void load_cudnn(const program::Attention& attention, const Invocation& invocation,
+                CudaContext& context);
+void load_cudnn(const program::AttentionGrad& grad, const Invocation& invocation,
+                CudaContext& context);
+
+// Of an invocation that has been prepared so. While kernels are loaded (kernel_loading.h) the
+// library is not called.
 void run_cudnn(const program::Attention& attention, const Invocation& invocation,
                CudaContext& context);
 void run_cudnn(const program::AttentionGrad& grad, const Invocation& invocation,

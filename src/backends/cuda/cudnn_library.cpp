@@ -156,8 +156,7 @@ class Plan final : public SegmentPlan {
     const cudnnStatus_t status = fe::detail::set_stream(handle_, stream);
     SNUG_CHECK(status == CUDNN_STATUS_SUCCESS, "cudnnSetStream: status {}",
                static_cast<int>(status));
-    const fe::error_t error = graph_->execute(handle_, pointers, workspace);
-    SNUG_CHECK(error.is_good(), "cuDNN's attention: {}", error.err_msg);
+    require(graph_->execute(handle_, pointers, workspace), "its run");
   }
 
  private:

@@ -8,21 +8,24 @@
 #include <cstdint>
 
 #include "backends/cuda/cuda_check.h"
+#include "backends/cuda/kernel_loading.h"
 #include "backends/cuda/launch_count.h"
 #include "backends/cuda/launch_shape.h"
 
 namespace snug::backends::cuda {
 
-// Queues a kernel. Requires at least one block.
+// Queues a kernel, or loads it (kernel_loading.h). Requires at least one block.
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_t stream,
             const Arguments&... arguments) {
   // 48 KiB less what kernels declare themselves.
   constexpr int32_t kSharedBytesWithoutAsking = (48 << 10) - kDeclaredSharedBytes;
+  const auto* function = reinterpret_cast<const void*>(kernel);
+  if (KernelLoading::is_on()) load_kernel(function);
   if (shape.shared_bytes > kSharedBytesWithoutAsking)
-    CUDA_CHECK(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                    cudaFuncAttributeMaxDynamicSharedMemorySize,
+    CUDA_CHECK(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     shape.shared_bytes));
+  if (KernelLoading::is_on()) return;
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
@@ -33,7 +36,8 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_
   config.stream = stream;
   config.attrs = &early;
   config.numAttrs = shape.begins_early && kernels_begin_early() ? 1 : 0;
-  CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
+  CUDA_CHECK_MEMORY("a kernel",
+                    cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
   launch_count().add(stream);
 }
 

@@ -1,7 +1,5 @@
 #include "backends/cuda/graph.h"
 
-#include "base/error.h"
-
 namespace snug::backends::cuda {
 namespace {
 
@@ -29,19 +27,14 @@ std::unique_ptr<Recording> record_graph(const std::function<void()>& operations,
   operations();
   CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
   cudaGraphExec_t executable = nullptr;
-  cudaError_t error = cudaGraphInstantiate(&executable, graph, 0);
+  const cudaError_t error = cudaGraphInstantiate(&executable, graph, 0);
   CUDA_CHECK(cudaGraphDestroy(graph));
+  constexpr const char* kWhat = "a CUDA graph (SNUG_CUDA_GRAPHS=off leaves them out)";
+  CUDA_CHECK_MEMORY(kWhat, error);
+  auto made = std::make_unique<Graph>(executable, stream);
   // So that nothing is left to be allocated when it is replayed.
-  if (error == cudaSuccess) error = cudaGraphUpload(executable, stream);
-  if (error == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // takes the error back
-    if (executable != nullptr) CUDA_CHECK(cudaGraphExecDestroy(executable));
-    base::throw_user_error(
-        "the card has no memory left for a CUDA graph, which the plan has kept free; another "
-        "program has taken it. Free it, or start without graphs (SNUG_CUDA_GRAPHS=off)");
-  }
-  CUDA_CHECK(error);
-  return std::make_unique<Graph>(executable, stream);
+  CUDA_CHECK_MEMORY(kWhat, cudaGraphUpload(executable, stream));
+  return made;
 }
 
 }  // namespace snug::backends::cuda

@@ -11,8 +11,8 @@
 namespace snug::backends::cuda {
 
 // Records what `operations` queues on the stream, which must not wait for it and whose kernels must
-// have run before. The stream must outlive the recording. Throws UserError where the device has not
-// the memory that a graph takes, which plans keep free (graph_bytes).
+// be loaded. The stream must outlive the recording. Throws UserError where the device has not the
+// memory that a graph takes, which plans keep free (graph_bytes).
 std::unique_ptr<Recording> record_graph(const std::function<void()>& operations,
                                         cudaStream_t stream);
 

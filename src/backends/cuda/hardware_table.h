@@ -76,12 +76,13 @@ program::DeviceFacts facts_of(const HardwareRow& row);
 // gigabyte, most of it the kernels' stacks (1 KiB for each of 2048 threads a multiprocessor); own
 // kernels take a few megabytes and cuBLASLt's some tens to hundreds.
 inline constexpr int64_t kAssumedOutsideBytes = int64_t{1} << 30;
-// Kernels that are loaded when they first run, and the graphs of programs: with 128 MiB for
-// kernels, graphs of 49,152 launches (program/graph_memory.h). What a job's graphs take stands in
-// its plan, and is held against the card's free memory before the first step.
+// Kernels that a job loads, own ones and libraries', and the graphs of its programs: with 128 MiB
+// for kernels, graphs of 49,152 launches (program/graph_memory.h). They come after the plan and
+// before the first step. What a job's graphs take stands in its plan, and is held against the
+// card's free memory before they are recorded.
 inline constexpr int64_t kLateBytes = int64_t{512} << 20;
 // Host memory that a run on a card takes after it was planned: kernels of libraries that are
-// compiled or touched when they are first needed, graphs.
+// compiled or touched when its operations are prepared, graphs.
 inline constexpr int64_t kLateHostBytes = int64_t{512} << 20;
 // Host memory of the driver, the context and the pages of cuBLASLt that are touched.
 inline constexpr int64_t kAssumedHostBytes = int64_t{1} << 30;

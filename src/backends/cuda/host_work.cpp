@@ -56,15 +56,9 @@ bool ByteRanges::share(const Buffer& buffer) const {
 }
 
 HostWork::HostWork(std::function<std::unique_ptr<Backend>()> make_host)
-    : make_host_(std::move(make_host)) {
-  CUDA_CHECK(cudaEventCreateWithFlags(&reached_, cudaEventDisableTiming));
-}
+    : make_host_(std::move(make_host)) {}
 
-HostWork::~HostWork() {
-  cudaStreamSynchronize(stream_.get());
-  cudaEventDestroy(reached_);
-  for (const auto& [operation, call] : calls_) cudaEventDestroy(call->done);
-}
+HostWork::~HostWork() { cudaStreamSynchronize(stream_.get()); }
 
 std::unique_ptr<Prepared> HostWork::prepare(const program::OperationView& view) {
   SNUG_CHECK(make_host_ != nullptr, "{} is placed on the host, and there is no backend for it",
@@ -72,6 +66,8 @@ std::unique_ptr<Prepared> HostWork::prepare(const program::OperationView& view) 
   if (host_ == nullptr) host_ = make_host_();
   SNUG_CHECK(host_->runs(view), "the host does not run {}", name_of(view.operation.kind()));
   SNUG_CHECK_EQ(host_->workspace(view).bytes, 0);
+  std::unique_ptr<Call>& call = calls_[&view.operation.attributes];
+  if (call == nullptr) call = std::make_unique<Call>();
   // Next to the device it has a channel of its own; there it is what is computed.
   program::Operation there = view.operation;
   there.channel = program::Channel::compute;
@@ -89,42 +85,39 @@ void HostWork::perform(void* call) {
 }
 
 HostWork::Call& HostWork::call_of(const Invocation& invocation) {
-  std::unique_ptr<Call>& call = calls_[invocation.attributes];
+  const auto found = calls_.find(invocation.attributes);
+  SNUG_CHECK(found != calls_.end(), "an operation of the host is run that was not prepared");
+  Call& call = *found->second;
   std::vector<Buffer> buffers = buffers_of(invocation);
   // An earlier run of the same operation may not have been called yet.
-  if (call != nullptr && call->attributes == *invocation.attributes &&
-      call->invocation.prepared == invocation.prepared &&
-      call->invocation.trace == invocation.trace &&
-      std::ranges::equal(call->buffers, buffers, {}, &Buffer::data, &Buffer::data))
-    return *call;
-  if (call == nullptr) {
-    call = std::make_unique<Call>();
-    CUDA_CHECK(cudaEventCreateWithFlags(&call->done, cudaEventDisableTiming));
-  } else {
-    CUDA_CHECK(cudaStreamSynchronize(stream_.get()));
-  }
-  call->host = host_.get();
-  call->attributes = *invocation.attributes;
-  call->buffers = std::move(buffers);
-  call->invocation = invocation;
-  call->invocation.attributes = &call->attributes;
-  const std::span<const Buffer> all(call->buffers);
+  if (call.host != nullptr && call.attributes == *invocation.attributes &&
+      call.invocation.prepared == invocation.prepared &&
+      call.invocation.trace == invocation.trace &&
+      std::ranges::equal(call.buffers, buffers, {}, &Buffer::data, &Buffer::data))
+    return call;
+  if (call.host != nullptr) CUDA_CHECK(cudaStreamSynchronize(stream_.get()));
+  call.host = host_.get();
+  call.attributes = *invocation.attributes;
+  call.buffers = std::move(buffers);
+  call.invocation = invocation;
+  call.invocation.attributes = &call.attributes;
+  const std::span<const Buffer> all(call.buffers);
   const size_t reads = invocation.reads.size();
   const size_t writes = invocation.writes.size();
-  call->invocation.reads = all.first(reads);
-  call->invocation.writes = all.subspan(reads, writes);
-  call->invocation.updates = all.subspan(reads + writes);
-  call->invocation.view = nullptr;
-  call->invocation.bounds = nullptr;
-  return *call;
+  call.invocation.reads = all.first(reads);
+  call.invocation.writes = all.subspan(reads, writes);
+  call.invocation.updates = all.subspan(reads + writes);
+  call.invocation.view = nullptr;
+  call.invocation.bounds = nullptr;
+  return call;
 }
 
 cudaStream_t HostWork::run(const Invocation& invocation, cudaStream_t work) {
   Call& call = call_of(invocation);
-  CUDA_CHECK(cudaEventRecord(reached_, work));
-  CUDA_CHECK(cudaStreamWaitEvent(stream_.get(), reached_, 0));
+  CUDA_CHECK(cudaEventRecord(reached_.get(), work));
+  CUDA_CHECK(cudaStreamWaitEvent(stream_.get(), reached_.get(), 0));
   CUDA_CHECK(cudaLaunchHostFunc(stream_.get(), perform, &call));
-  CUDA_CHECK(cudaEventRecord(call.done, stream_.get()));
+  CUDA_CHECK(cudaEventRecord(call.done.get(), stream_.get()));
   under_way_.push_back(&call);
   return stream_.get();
 }
@@ -132,19 +125,19 @@ cudaStream_t HostWork::run(const Invocation& invocation, cudaStream_t work) {
 void HostWork::wait_for(const Invocation& invocation, cudaStream_t stream) const {
   for (const Call* call : under_way_)
     if (share_bytes(call->invocation, invocation))
-      CUDA_CHECK(cudaStreamWaitEvent(stream, call->done, 0));
+      CUDA_CHECK(cudaStreamWaitEvent(stream, call->done.get(), 0));
 }
 
 void HostWork::wait_for(const ByteRanges& touched, cudaStream_t stream) const {
   for (const Call* call : under_way_)
     if (any_buffer(call->invocation, [&](const Buffer& buffer) { return touched.share(buffer); }))
-      CUDA_CHECK(cudaStreamWaitEvent(stream, call->done, 0));
+      CUDA_CHECK(cudaStreamWaitEvent(stream, call->done.get(), 0));
 }
 
 // They end in their order, and one that was queued again ends with its last run.
 void HostWork::forget_done() {
   const auto is_under_way = [](const Call* call) {
-    const cudaError_t state = cudaEventQuery(call->done);
+    const cudaError_t state = cudaEventQuery(call->done.get());
     if (state == cudaSuccess) return false;
     if (state != cudaErrorNotReady) CUDA_CHECK(state);
     cudaGetLastError();  // takes the answer back: it is no error
@@ -161,7 +154,7 @@ void HostWork::check() {
 // Operations on the host's stream are done in their order.
 void HostWork::join(cudaStream_t work) {
   if (under_way_.empty()) return;
-  CUDA_CHECK(cudaStreamWaitEvent(work, under_way_.back()->done, 0));
+  CUDA_CHECK(cudaStreamWaitEvent(work, under_way_.back()->done.get(), 0));
   under_way_.clear();
 }
 

@@ -39,10 +39,11 @@ class HostWork {
   HostWork& operator=(const HostWork&) = delete;
   ~HostWork();
 
-  // Refuses an operation that the host's backend does not run, or that needs scratch there.
+  // Refuses an operation that the host's backend does not run, or that needs scratch there. Makes
+  // what its runs take of the device; throws UserError where there is no memory for it.
   std::unique_ptr<Prepared> prepare(const program::OperationView& view);
   // Begins when all that `work` was given is done; returns the stream on which it is queued. The
-  // tensors must stay where they are until then.
+  // tensors must stay where they are until then. Fails a CHECK where it was not prepared.
   cudaStream_t run(const Invocation& invocation, cudaStream_t work);
   // `stream` waits for those under way that share bytes with the operation's tensors.
   void wait_for(const Invocation& invocation, cudaStream_t stream) const;
@@ -62,11 +63,11 @@ class HostWork {
   // What the device's runtime is given to call: stays where it is, since a graph may call it again,
   // and looks at nothing that the caller of run() owns.
   struct Call {
-    Backend* host = nullptr;
+    Backend* host = nullptr;  // null: it has not been called yet
     program::Attributes attributes;
     std::vector<Buffer> buffers;
     Invocation invocation;
-    cudaEvent_t done = nullptr;
+    Event done;
     std::exception_ptr failure;
   };
   static void perform(void* call);
@@ -76,7 +77,7 @@ class HostWork {
   std::function<std::unique_ptr<Backend>()> make_host_;
   std::unique_ptr<Backend> host_;
   Stream stream_;
-  cudaEvent_t reached_ = nullptr;  // on the stream that computes: an operation may begin
+  Event reached_;  // on the stream that computes: an operation may begin
   std::unordered_map<const program::Attributes*, std::unique_ptr<Call>> calls_;  // by operation
   std::vector<const Call*> under_way_;
 };

@@ -29,13 +29,18 @@ struct KindFunctions {
   // that name extents, kernels read the bounds on the device, and launches are for all that shapes
   // allow.
   bool takes_extent = false;
+  // Whether run queues kernels, own ones or a library's, which are loaded before the first step by
+  // calling it (kernel_loading.h).
+  bool has_kernels = true;
   // Runs operations that were joined, two or more, the first of which has these attributes. Null:
   // none are.
   void (*run_together)(const Struct&, List, CudaContext&) = nullptr;
-  // What is kept of an operation between runs. Null: nothing.
+  // What is kept of an operation between runs. What else runs take of the device is made here too,
+  // so that none of them finds that it is not to be had. Null: nothing.
   std::unique_ptr<Prepared> (*prepare)(const Struct&, const View&, CudaContext&) = nullptr;
   // Chooses between ways to do it by timing them on its tensors, before anything is loaded
-  // (Backend::tune). Null: there is one way.
+  // (Backend::tune), and lets libraries load what they need for it. Null: there is one way, which
+  // calls no library.
   void (*tune)(const Struct&, const Invocation&, CudaContext&) = nullptr;
 };
 

@@ -57,21 +57,6 @@ Matrix matrix_of(const Buffer& buffer) {
   return matrix;
 }
 
-void check_strides(const program::OperationView& view) {
-  program::for_each_tensor(view.operation, [&](program::TensorId id) {
-    if (id == view.operation.workspace) return;
-    const program::Tensor& tensor = view.program.tensor(id);
-    const Buffer buffer{
-        .dtype = tensor.dtype,
-        .shape = tensor.shape,
-        .strides = tensor.is_view() ? tensor.view.strides : program::dense_strides(tensor.shape)};
-    if (base::is_float(tensor.dtype))
-      (void)matrix_of(buffer);
-    else
-      require_dense(buffer, tensor.dtype);
-  });
-}
-
 const int32_t* integers_of(const Buffer& buffer) {
   require_dense(buffer, base::DType::i32);
   return buffer.as<const int32_t>();

@@ -26,12 +26,9 @@ struct Matrix {
 // Requires f32, bf16 or f16.
 ElementFormat format_of(base::DType dtype);
 
-// Requires such a type, elements of a row side by side and rows at one distance.
+// Requires such a type, elements of a row side by side and rows at one distance, as prepare() has
+// found them (check_strides in operation_checks.h).
 Matrix matrix_of(const Buffer& buffer);
-// Fails a CHECK where a tensor of the operation does not lie as its kernels read it: floats as such
-// rows, indices and codes side by side. What is run asks the same of addresses (matrix_of,
-// integers_of, bytes_of), and finds it.
-void check_strides(const program::OperationView& view);
 // The first element of an i32, u8 or f32 tensor whose elements lie side by side.
 const int32_t* integers_of(const Buffer& buffer);
 uint8_t* bytes_of(const Buffer& buffer);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cuda/cuda_check.h"
+#include "backends/cuda/kernel_loading.h"
 #include "backends/cuda/launch_count.h"
 #include "backends/cuda/thin_product.h"
 #include "base/error.h"
@@ -118,6 +119,22 @@ void Product::choose(const Algorithm& algorithm) {
   is_chosen_ = true;
 }
 
+void Product::choose_loaded(const Algorithm& algorithm) {
+  choose(algorithm);
+  is_loaded_ = true;
+}
+
+void Product::load(const Addresses& addresses, void* workspace, cudaStream_t stream) {
+  if (is_loaded_) return;
+  if (!try_algorithm(algorithm_, addresses, workspace, stream))
+    base::throw_user_error(
+        "cuBLASLt does not run the product ({} x {}) ({} x {}) in {} by an algorithm that it says "
+        "it has. Free memory of the card if little is left; else set 'backend: cpu'.",
+        shape_.a.rows, shape_.a.columns, shape_.b.rows, shape_.b.columns,
+        base::name_of(shape_.a.dtype));
+  is_loaded_ = true;
+}
+
 void Product::multiply(const Addresses& addresses, void* workspace, cudaStream_t stream) const {
   library_.check(queue(algorithm_, addresses, workspace, stream), "cublasLtMatmul");
   // The library makes it in one call. Stated apart from what was queued, which is counted.
@@ -139,6 +156,7 @@ cublasStatus_t Product::queue(const Algorithm& algorithm, const Addresses& addre
                   stream);
     return CUBLAS_STATUS_SUCCESS;
   }
+  if (KernelLoading::is_on()) return CUBLAS_STATUS_SUCCESS;
   launch_count().add(stream);
   const void* addend = shape_.beta == 0.0F ? addresses.c : addresses.addend;
   return library_.functions().matmul(library_.handle(), description_, &shape_.alpha, addresses.b,

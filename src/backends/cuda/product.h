@@ -32,7 +32,8 @@ class Product {
     const void* addend = nullptr;  // read only where beta is not 0
     void* c = nullptr;
   };
-  // workspace: library.workspace_bytes(), at a multiple of 256. Asynchronous.
+  // workspace: library.workspace_bytes(), at a multiple of 256. Asynchronous. While kernels are
+  // loaded (kernel_loading.h) the library is not called.
   void multiply(const Addresses& addresses, void* workspace, cudaStream_t stream) const;
   // The same by another algorithm. False where it is refused; then nothing is queued.
   bool try_algorithm(const Algorithm& algorithm, const Addresses& addresses, void* workspace,
@@ -53,9 +54,15 @@ class Product {
   // Of whichever is chosen (product_shape.h), and the scratch that it may use.
   int32_t most_launches() const;
   int64_t workspace_bytes() const { return library_.workspace_bytes(); }
+  // Runs it once as it is chosen, unless it ran before, so that the library has loaded its kernels;
+  // leaves c as a product leaves it. Throws UserError where the library refuses.
+  void load(const Addresses& addresses, void* workspace, cudaStream_t stream);
+  bool is_loaded() const { return is_loaded_; }
   // Whether it can run here, for this shape and in the workspace.
   bool allows(const Algorithm& algorithm) const;
   void choose(const Algorithm& algorithm);
+  // One that has run here.
+  void choose_loaded(const Algorithm& algorithm);
   bool is_chosen() const { return is_chosen_; }
 
  private:
@@ -75,6 +82,7 @@ class Product {
   std::optional<ThinRun> thin_;  // of the own kernel, where it makes this product
   Algorithm algorithm_;
   bool is_chosen_ = false;
+  bool is_loaded_ = false;
 };
 
 // Notes what a product that is timed was computed by, under the decision that states the class.

@@ -8,15 +8,6 @@ namespace snug::backends::cuda {
 
 using program::Channel;
 
-SideCopies::SideCopies() {
-  CUDA_CHECK(cudaEventCreateWithFlags(&reached_, cudaEventDisableTiming));
-}
-
-SideCopies::~SideCopies() {
-  cudaEventDestroy(reached_);
-  for (const auto& [to, copy] : begun_) cudaEventDestroy(copy.finished);
-}
-
 cudaStream_t SideCopies::stream_of(Channel channel, cudaStream_t work) const {
   switch (channel) {
     case Channel::compute:
@@ -37,15 +28,15 @@ cudaStream_t SideCopies::stream_of(Channel channel, cudaStream_t work) const {
 cudaStream_t SideCopies::begin(Channel channel, const Copy& copy, cudaStream_t work) {
   const cudaStream_t copies = stream_of(channel, work);
   if (copies != work) {
-    CUDA_CHECK(cudaEventRecord(reached_, work));
-    CUDA_CHECK(cudaStreamWaitEvent(copies, reached_, 0));
+    CUDA_CHECK(cudaEventRecord(reached_.get(), work));
+    CUDA_CHECK(cudaStreamWaitEvent(copies, reached_.get(), 0));
   }
   CUDA_CHECK(cudaMemcpyAsync(copy.to, copy.from, static_cast<size_t>(copy.bytes), cudaMemcpyDefault,
                              copies));
-  Begun& begun = begun_[copy.to];
-  if (begun.finished == nullptr)
-    CUDA_CHECK(cudaEventCreateWithFlags(&begun.finished, cudaEventDisableTiming));
-  CUDA_CHECK(cudaEventRecord(begun.finished, copies));
+  auto found = begun_.find(copy.to);
+  if (found == begun_.end()) found = begun_.emplace(copy.to, Begun{spare_.take()}).first;
+  Begun& begun = found->second;
+  CUDA_CHECK(cudaEventRecord(begun.finished.get(), copies));
   begun.waited.clear();
   return copies;
 }
@@ -57,7 +48,7 @@ void SideCopies::await(const void* to, cudaStream_t work) {
   // An event that was waited for says nothing of a copy that is still to begin.
   SNUG_CHECK(std::find(begun.waited.begin(), begun.waited.end(), work) == begun.waited.end(),
              "a copy is awaited again that was not begun again");
-  CUDA_CHECK(cudaStreamWaitEvent(work, begun.finished, 0));
+  CUDA_CHECK(cudaStreamWaitEvent(work, begun.finished.get(), 0));
   begun.waited.push_back(work);
 }
 

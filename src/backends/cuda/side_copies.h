@@ -21,13 +21,12 @@ class SideCopies {
     int64_t bytes = 0;
   };
 
-  SideCopies();
-  SideCopies(const SideCopies&) = delete;
-  SideCopies& operator=(const SideCopies&) = delete;
-  ~SideCopies();
-
+  // That one more copy will be begun, maybe often: what it takes of the device is made now. Throws
+  // UserError where there is no memory for it.
+  void prepare() { spare_.make_one(); }
   // Copies once all that `work` was given is done; on the channel that computes, as the next thing
-  // that `work` does. Host memory must be pinned. Returns the stream that copies.
+  // that `work` does. Host memory must be pinned. Returns the stream that copies. Fails a CHECK
+  // where it was not prepared.
   cudaStream_t begin(program::Channel channel, const Copy& copy, cudaStream_t work);
   // What `work` is given from here on waits for the copy to `to` that was begun last. Fails a CHECK
   // where none was begun since `work` waited for one.
@@ -37,13 +36,14 @@ class SideCopies {
 
  private:
   struct Begun {
-    cudaEvent_t finished = nullptr;
-    std::vector<cudaStream_t> waited;  // streams that have waited for it
+    Event finished;
+    std::vector<cudaStream_t> waited{};  // streams that have waited for it
   };
 
   Stream to_device_;
   Stream to_host_;
-  cudaEvent_t reached_ = nullptr;                 // on `work`: a copy may begin
+  Event reached_;  // on `work`: a copy may begin
+  SpareEvents spare_;
   std::unordered_map<const void*, Begun> begun_;  // by what the copy writes
 };
 

@@ -2,11 +2,28 @@
 
 #include <utility>
 
+#include "base/error.h"
+
 namespace snug::backends::cuda {
+
+Event::Event() {
+  CUDA_CHECK_MEMORY("an event", cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
+}
+
+Event::~Event() {
+  if (event_ != nullptr) cudaEventDestroy(event_);
+}
+
+Event SpareEvents::take() {
+  SNUG_CHECK(!events_.empty(), "a copy or a collective is begun that was not prepared");
+  Event event = std::move(events_.back());
+  events_.pop_back();
+  return event;
+}
 
 CudaEvents::CudaEvents(size_t points, cudaStream_t stream, PointCalls calls)
     : stream_(stream), events_(points), calls_(std::move(calls)) {
-  for (cudaEvent_t& event : events_) CUDA_CHECK(cudaEventCreate(&event));
+  for (cudaEvent_t& event : events_) CUDA_CHECK_MEMORY("an event", cudaEventCreate(&event));
 }
 
 CudaEvents::~CudaEvents() {

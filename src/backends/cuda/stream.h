@@ -1,8 +1,10 @@
-// A stream of the device, and points on one; each is released with its object.
+// A stream of the device, and points on one; each is released with its object. Making one throws
+// UserError where the device has no memory for it, and so does making an event.
 #pragma once
 
 #include <cstddef>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "backends/cuda/cuda_check.h"
@@ -12,7 +14,9 @@ namespace snug::backends::cuda {
 
 class Stream {
  public:
-  Stream() { CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+  Stream() {
+    CUDA_CHECK_MEMORY("a stream", cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  }
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
   ~Stream() { cudaStreamDestroy(stream_); }
@@ -20,6 +24,35 @@ class Stream {
 
  private:
   cudaStream_t stream_ = nullptr;
+};
+
+// A point that nobody asks the time of.
+class Event {
+ public:
+  Event();
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  Event& operator=(Event&& other) noexcept {
+    std::swap(event_, other.event_);
+    return *this;
+  }
+  ~Event();
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+// Events for what steps will begin, made when operations are prepared.
+class SpareEvents {
+ public:
+  void make_one() { events_.emplace_back(); }
+  // Fails a CHECK where none is left: an operation was not prepared.
+  Event take();
+
+ private:
+  std::vector<Event> events_;
 };
 
 // What is called at points of a stream, where there is something to call.

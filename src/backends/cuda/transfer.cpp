@@ -7,6 +7,12 @@ using program::Await;
 using program::Copy;
 using program::Transfer;
 
+std::unique_ptr<Prepared> prepare(const Transfer&, const program::OperationView&,
+                                  CudaContext& context) {
+  context.side_copies.prepare();
+  return nullptr;
+}
+
 void run(const Copy&, const Invocation& invocation, CudaContext& context) {
   const Buffer& x = invocation[Copy::kX];
   CUDA_CHECK(cudaMemcpyAsync(invocation[Copy::kY].data, x.data, static_cast<size_t>(x.bytes()),
@@ -33,8 +39,8 @@ void run(const Await&, const Invocation& invocation, CudaContext& context) {
 
 }  // namespace
 
-SNUG_CUDA_KIND(Copy);
-SNUG_CUDA_KIND(Transfer);
-SNUG_CUDA_KIND(Await);
+SNUG_CUDA_KIND(Copy, .has_kernels = false);
+SNUG_CUDA_KIND(Transfer, .has_kernels = false, .prepare = prepare);
+SNUG_CUDA_KIND(Await, .has_kernels = false);
 
 }  // namespace snug::backends::cuda

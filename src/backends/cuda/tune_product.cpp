@@ -30,11 +30,21 @@ class Tuning {
     Algorithm algorithm;
     double seconds;
   };
+  // Runs what is chosen once, where nothing has.
+  void load(Product& product) const {
+    if (product.is_loaded()) return;
+    product.load(addresses_, place_.workspace, place_.stream);
+    clear({buffer_of(product_.shape().c, addresses_.c)});
+  }
+
   Fastest find() {
     fill_factors();
     const std::vector<Algorithm> running = warm_up();
     const std::vector<double> seconds = time(running);
-    clear();
+    const ProductShape& shape = product_.shape();
+    clear({buffer_of(shape.a, addresses_.a), buffer_of(shape.b, addresses_.b),
+           buffer_of(shape.c, addresses_.c)});
+    CUDA_CHECK(cudaStreamSynchronize(place_.stream));
     const auto least = std::min_element(seconds.begin(), seconds.end());
     return {running[static_cast<size_t>(least - seconds.begin())], *least};
   }
@@ -48,15 +58,11 @@ class Tuning {
     }
   }
 
-  void clear() const {
-    const ProductShape& shape = product_.shape();
-    std::vector<Buffer> touched{buffer_of(shape.a, addresses_.a), buffer_of(shape.b, addresses_.b),
-                                buffer_of(shape.c, addresses_.c)};
+  void clear(const std::vector<Buffer>& touched) const {
     for (const Buffer& buffer : touched) {
       const Matrix matrix = matrix_of(buffer);
       fill_zero({walk_rows({&matrix}), matrix.operand}, place_.stream);
     }
-    CUDA_CHECK(cudaStreamSynchronize(place_.stream));
   }
 
   bool run(const Algorithm& algorithm) const {
@@ -103,9 +109,11 @@ class Tuning {
 
 void tune_product(Product& product, const Product::Addresses& addresses, const TuningPlace& place,
                   CublasLt& library) {
-  if (product.is_chosen() || product.offers().size() == 1 || !library.times()) return;
-  const Tuning::Fastest fastest = Tuning(product, addresses, place).find();
-  product.choose(fastest.algorithm);
+  Tuning tuning(product, addresses, place);
+  if (product.is_chosen() || product.offers().size() == 1 || !library.times())
+    return tuning.load(product);
+  const Tuning::Fastest fastest = tuning.find();
+  product.choose_loaded(fastest.algorithm);
   library.keep_choice(product.shape(), fastest.algorithm, fastest.seconds);
 }
 

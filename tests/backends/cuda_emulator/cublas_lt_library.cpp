@@ -1,6 +1,8 @@
 // cuBLASLt in plain loops; what the library would refuse or get wrong is refused here: shapes that
 // do not fit, leading dimensions below the column, addresses less aligned than was promised. It has
 // several algorithms (algorithms.h).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -9,6 +11,7 @@
 #include "algorithms.h"
 #include "backends/cuda/cublas_lt.h"
 #include "base/dtype.h"
+#include "creations.h"
 #include "device_memory.h"
 #include "device_record.h"
 #include "library_calls.h"
@@ -133,6 +136,16 @@ void multiply(const Factors& factors, const MatmulStandIn& description, const La
       Elements(factors.d, layouts.d).set(i, j, sum);
     }
   }
+}
+
+// The library's kernels are those of an algorithm and of shapes, loaded when they are first called.
+bool load(const MatmulStandIn& description, const Layouts& layouts, uint64_t algorithm) {
+  std::string name =
+      fmt::format("cublasLt {} {} {}", algorithm, static_cast<int>(description.operation_a),
+                  static_cast<int>(description.operation_b));
+  for (const LayoutStandIn* layout : {&layouts.a, &layouts.b, &layouts.c, &layouts.d})
+    name += fmt::format(" {}:{}x{}", static_cast<int>(layout->type), layout->rows, layout->columns);
+  return snug::cuda_emulator::Creations::all().load("library's kernel", name);
 }
 
 bool is_aligned(const void* address, uint32_t bytes) {
@@ -262,6 +275,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   std::memcpy(&beta_value, beta, sizeof beta_value);
   // Descriptions are copied: the library does not need them once the product is queued.
   const Layouts layouts{*a_layout, *b_layout, *c_layout, *d_layout};
+  if (!load(*description, layouts, algo->number)) return CUBLAS_STATUS_ALLOC_FAILED;
   snug::cuda_emulator::submit(stream, [=, operations = *description] {
     snug::cuda_emulator::extra_device_time += algorithm.extra;
     ++snug::cuda_emulator::library_calls;

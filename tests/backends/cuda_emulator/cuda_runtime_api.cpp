@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "algorithms.h"
+#include "creations.h"
 #include "device_memory.h"
 #include "library_calls.h"
 #include "refusals.h"
@@ -31,6 +32,7 @@ struct CudaEventStandIn {
   std::shared_ptr<Moment> last = std::make_shared<Moment>();
 };
 
+using snug::cuda_emulator::Creations;
 using snug::cuda_emulator::DeviceAccess;
 
 namespace {
@@ -124,6 +126,7 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 cudaError_t cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }
 
 cudaError_t cudaMalloc(void** data, size_t bytes) {
+  if (!Creations::all().make("device memory")) return cudaErrorMemoryAllocation;
   *data = snug::cuda_emulator::allocate_device_memory(bytes);
   return *data == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
@@ -136,6 +139,7 @@ cudaError_t cudaFree(void* data) {
 }
 
 cudaError_t cudaHostAlloc(void** data, size_t bytes, unsigned) {
+  if (!Creations::all().make("pinned memory")) return cudaErrorMemoryAllocation;
   constexpr size_t kAlignment = 256;
   *data = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
   return *data == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
@@ -165,6 +169,7 @@ cudaError_t cudaMemcpyAsync(void* destination, const void* source, size_t bytes,
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  if (!Creations::all().make("stream")) return cudaErrorMemoryAllocation;
   *stream = new CudaStreamStandIn;
   (*stream)->device = current_device;
   const std::lock_guard lock(streams_mutex);
@@ -211,14 +216,16 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   return is_joined ? cudaSuccess : cudaErrorStreamCaptureUnjoined;
 }
 
-cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel) {
+  if (!snug::cuda_emulator::load_kernel(kernel)) return cudaErrorMemoryAllocation;
   attributes->ptxVersion = 90;
   return snug::cuda_emulator::has_other_kernels ? cudaErrorNoKernelImageForDevice : cudaSuccess;
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                  unsigned long long) {
-  if (snug::cuda_emulator::refuses_graphs) return cudaErrorMemoryAllocation;
+  if (snug::cuda_emulator::refuses_graphs || !Creations::all().make("graph"))
+    return cudaErrorMemoryAllocation;
   std::this_thread::sleep_for(snug::cuda_emulator::graph_time);
   ++snug::cuda_emulator::graphs;
   *executable = new CudaGraphStandIn(*graph);
@@ -241,6 +248,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  if (!Creations::all().make("event")) return cudaErrorMemoryAllocation;
   *event = new CudaEventStandIn;
   return cudaSuccess;
 }

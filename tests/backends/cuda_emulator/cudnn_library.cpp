@@ -8,11 +8,13 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "backends/cuda/segment_attention.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "creations.h"
 #include "device_memory.h"
 #include "device_record.h"
 #include "library_calls.h"
@@ -184,6 +186,11 @@ class Plan final : public SegmentPlan {
                              : sums_bytes(shape)) {}
   int64_t workspace_bytes() const override { return workspace_bytes_; }
   void run(const SegmentAddresses& addresses, void* workspace, cudaStream_t stream) const override {
+    const std::string name =
+        fmt::format("cuDNN {} {} {}", shape_.is_gradient ? "gradient" : "attention", shape_.tokens,
+                    fmt::join(shape_.strides, " "));
+    if (!cuda_emulator::Creations::all().load("library's kernel", name))
+      base::throw_user_error("cuDNN has no memory for its kernel");
     cuda_emulator::submit(stream, [shape = shape_, addresses, workspace, bytes = workspace_bytes_] {
       const cuda_emulator::DeviceAccess access;
       ++cuda_emulator::library_calls;

@@ -10,19 +10,15 @@ __global__ void nothing() {}
 
 }  // namespace
 
-bool has_kernels() {
-  cudaFuncAttributes attributes{};
-  const bool found =
-      cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(&nothing)) == cudaSuccess;
-  cudaGetLastError();  // what is not there is no error
-  return found;
-}
+bool has_kernels() { return kernel_capability() > 0; }
 
 int kernel_capability() {
   cudaFuncAttributes attributes{};
-  if (cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(&nothing)) != cudaSuccess)
-    return 0;
-  return attributes.ptxVersion;
+  const cudaError_t error =
+      cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(&nothing));
+  if (error == cudaErrorMemoryAllocation) no_memory_for("a kernel");
+  cudaGetLastError();  // what is not there is no error
+  return error == cudaSuccess ? attributes.ptxVersion : 0;
 }
 
 }  // namespace snug::backends::cuda

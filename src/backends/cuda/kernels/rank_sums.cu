@@ -117,4 +117,11 @@ void sum_pieces(const RankPieces& pieces, std::span<const RankSum> sums, cudaStr
       });
 }
 
+void load_rank_sums() {
+  for (const auto kernel : {round_kernel<kVectorElements>, round_kernel<1>})
+    load_kernel(reinterpret_cast<const void*>(kernel));
+  for (const auto kernel : {sum_kernel<kVectorElements>, sum_kernel<1>})
+    load_kernel(reinterpret_cast<const void*>(kernel));
+}
+
 }  // namespace snug::backends::cuda

@@ -39,4 +39,7 @@ struct RankSum {
 };
 void sum_pieces(const RankPieces& pieces, std::span<const RankSum> sums, cudaStream_t stream);
 
+// Loads the kernels of both (kernel_loading.h).
+void load_rank_sums();
+
 }  // namespace snug::backends::cuda

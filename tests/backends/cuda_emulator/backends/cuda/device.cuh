@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <cstring>
 
+#include "backends/cuda/kernel_loading.h"
 #include "backends/cuda/launch_count.h"
 #include "backends/cuda/launch_shape.h"
+#include "creations.h"
 #include "cuda_runtime.h"
 #include "stream.h"
 
@@ -14,6 +16,9 @@ namespace snug::backends::cuda {
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_t stream,
             const Arguments&... arguments) {
+  const auto* function = reinterpret_cast<const void*>(kernel);
+  if (KernelLoading::is_on()) return load_kernel(function);
+  if (!cuda_emulator::load_kernel(function)) no_memory_for("a kernel");
   if (cudaGetLastError() != cudaSuccess) cuda_emulator::fail("a launch after an error");
   int device = 0;
   cudaGetDevice(&device);
