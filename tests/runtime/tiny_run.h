@@ -63,7 +63,7 @@ struct TinyOptions {
   std::optional<int64_t> init_seed{};  // weights are made; nothing: read
   bool adapter_in_files = false;
   plan::AdapterWidths adapter_widths{};  // of those files
-  int64_t adapter_seed = 0;  // where it is made
+  int64_t adapter_seed = 0;              // where it is made
   passes::ShardingOptions ranks{};
   const comm::Mesh* mesh = nullptr;  // of those ranks
 };
