@@ -206,9 +206,12 @@ TEST(Adapter, SavedFoldersReadBackInEveryType) {
     const formats::SafetensorsFile file(folder / "adapter/adapter_model.safetensors");
     EXPECT_EQ(file.tensors().front().stored_dtype, stored);
 
-    TinyRun again(read_from_files(options));
+    TinyOptions from_files = read_from_files(options);
+    from_files.adapter_widths = plan::adapter_widths(folder / "adapter");
+    TinyRun again(from_files);
     load_adapter(folder / "adapter", run.spec().method_options(), again.executor());
     for (const std::string& name : adapter_names(run)) {
+      EXPECT_EQ(from_files.adapter_widths.of(name), stored == std::string("F32") ? 4 : 2);
       const bool master = run.executor().has("master." + name);
       const std::string kept = master ? "master." + name : name;
       EXPECT_TRUE(run.bytes(kept) == again.bytes(kept)) << kept;

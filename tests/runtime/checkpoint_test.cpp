@@ -109,7 +109,9 @@ TEST_F(Checkpoint, OfFullTrainingIsAModelFolder) {
   const fs::path saved =
       save_checkpoint(options_for(run, folder_.path()), state_at(1), run.executor());
   const models::ModelSource model = models::find_model(saved.string());
-  TinyRun frozen(tiny(formats::Method::lora));
+  TinyOptions reads = tiny(formats::Method::lora);
+  reads.model = model.config;
+  TinyRun frozen(reads);
   load_weights(saved, model.config, frozen.executor());
   for (const models::Weight& weight : models::weights_of(model.config))
     EXPECT_TRUE(run.bytes(weight.name) == frozen.bytes(weight.name)) << weight.name;

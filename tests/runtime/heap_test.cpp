@@ -50,7 +50,9 @@ TEST(Heap, SavingAndLoadingStayOutOfIt) {
   config.vocab_size = 200'000;  // 9.6 MB in fp32
   TemporaryFolder folder;
   TinyRun run({.model = config, .compute = DType::bf16, .init_seed = 1});
-  TinyRun reader({.model = config, .compute = DType::bf16});
+  models::ModelConfig in_files = config;
+  in_files.file_width = 2;
+  TinyRun reader({.model = in_files, .compute = DType::bf16});
   random_weights(config, run.executor());
   run.executor().run(program::ProgramName::prepare);
   CheckpointOptions options;

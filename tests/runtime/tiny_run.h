@@ -62,7 +62,8 @@ struct TinyOptions {
   int threads = 0;                     // of it
   std::optional<int64_t> init_seed{};  // weights are made; nothing: read
   bool adapter_in_files = false;
-  int64_t adapter_seed = 0;  // where it is made
+  plan::AdapterWidths adapter_widths{};  // of those files
+  int64_t adapter_seed = 0;              // where it is made
   passes::ShardingOptions ranks{};
   const comm::Mesh* mesh = nullptr;  // of those ranks
 };
@@ -86,6 +87,7 @@ inline plan::TrainingSpec spec_of(const TinyOptions& options) {
   spec.row_segments = 1;
   spec.init_seed = options.init_seed;
   spec.adapter_in_files = options.adapter_in_files;
+  spec.adapter_widths = options.adapter_widths;
   spec.lora.seed = options.adapter_seed;
   spec.ranks = options.ranks;
   return spec;
