@@ -97,7 +97,7 @@ plan::Job changed_job(const plan::Job& job, const testing::Mutation& mutation) {
   plan::Job changed = job;
   for (Program& program : changed.programs)
     if (program.name == name_of(mutation.program))
-      testing::change(program.operations[mutation.operation].attributes, mutation);
+      testing::change(program.operations[mutation.operation], mutation);
   return changed;
 }
 
