@@ -61,10 +61,11 @@ bool is_as_planned(program::Kind kind, std::string_view name, int64_t planned,
 }
 
 // Whether a run in which nothing is noted under the name did what is planned: nothing was decided,
-// or values left nothing to do by it.
+// or values left nothing to do by it. What the runtime performs is noted whatever it is.
 bool may_be_silent(const Operation& operation, std::string_view name, int64_t planned,
                    const Trace& trace) {
-  if (planned == program::undecided_value(operation.kind(), name)) return true;
+  if (planned == program::undecided_value(operation.kind(), name))
+    return !program::traits_of(operation).by_runtime;
   if (program::may_have_no_work(operation.kind(), name)) return true;
   return trace.extent == program::Extent();
 }

@@ -56,6 +56,7 @@ TEST_P(LossRows, leave_chunks_out_and_change_no_bit) {
         for (const std::string& violation : result.violations) ADD_FAILURE() << violation;
         return std::pair(result.bytes, cuda_emulator::launches() - before);
       };
+      run(nullptr);  // libraries are called once before the first step, which is not counted
       const auto all = run(nullptr);
       const auto said = run(&bounds);
       EXPECT_TRUE(said.first == all.first) << "other bits";

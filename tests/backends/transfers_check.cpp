@@ -31,7 +31,8 @@ class RoundTrip {
     builder.emit(program::Transfer{}, {from}, {to});
     program::Program program = builder.take();
     program.tensor(to).space = Space::pinned_host;
-    program.operations[0].channel = Channel::device_to_host;
+    program.operations[0].channel =
+        backend.host_reaches_device() ? Channel::compute : Channel::device_to_host;
     for (int copy = 0; copy < 2; ++copy)
       prepared_.push_back(backend.prepare({program, program.operations[0]}));
   }

@@ -172,14 +172,12 @@ void note_copies(const Invocation& invocation, const ProductCopies& copies) {
 void note(const Invocation& invocation, const RanProduct& ran) {
   invocation.note_decision<&Matmul::algorithm>(ran.algorithm);
   if (ran.step > 0) invocation.note_decision<&Matmul::sum_step>(ran.step);
-  note_copies(invocation, ran.copies);
 }
 
 // The same of rows after the last block.
 void note_rest(const Invocation& invocation, const RanProduct& ran) {
   invocation.note_decision<&Matmul::rest_algorithm>(ran.algorithm);
   if (ran.step > 0) invocation.note_decision<&Matmul::rest_sum_step>(ran.step);
-  note_copies(invocation, ran.copies);
 }
 
 void run_stochastic(const Matmul& matmul, const PreparedMatmul& prepared,
@@ -215,7 +213,12 @@ void run_stochastic(const Matmul& matmul, const PreparedMatmul& prepared,
   }
   note(invocation, of_blocks);
   invocation.note_decision<&Matmul::block_rows>(most_rows);
-  if (of_rest) note_rest(invocation, *of_rest);
+  ProductCopies copies = of_blocks.copies;
+  if (of_rest) {
+    note_rest(invocation, *of_rest);
+    copies |= of_rest->copies;
+  }
+  note_copies(invocation, copies);
 }
 
 const PreparedMatmul& prepared_of(const Invocation& invocation) {
@@ -235,8 +238,10 @@ void run(const Matmul& matmul, const Invocation& invocation, CpuContext& context
     operands.low_a = invocation[Matmul::kLowA].data;
     operands.low_b = invocation[Matmul::kLowB].data;
   }
-  note(invocation,
-       prepared.product(prepared.spec().m).multiply(operands, invocation.workspace.data, context));
+  const RanProduct ran =
+      prepared.product(prepared.spec().m).multiply(operands, invocation.workspace.data, context);
+  note(invocation, ran);
+  note_copies(invocation, ran.copies);
 }
 
 bool supports(const Matmul& matmul, const program::OperationView& view, const CpuContext& context) {

@@ -129,9 +129,7 @@ class LossRun {
     }
     for (int64_t first = 0; first < rows; first += layout.chunk_rows)
       run_chunk(first, std::min(layout.chunk_rows, layout.tokens - first));
-    using Loss = LinearCrossEntropyTrain;
-    invocation_.note_decision<&Loss::algorithm>(program::LossAlgorithm::chunks);
-    invocation_.note_decision<&Loss::chunk_rows>(layout.chunk_rows);
+    invocation_.note_decision<&LinearCrossEntropyTrain::algorithm>(program::LossAlgorithm::chunks);
     note_algorithms(ran_, {}, invocation_);
     sum_losses(losses, layout.tokens, factors_of(form_.inverse_tokens), floats_of(form_.loss),
                stream_);

@@ -11,17 +11,12 @@
 namespace snug::backends::cpu::SNUG_ISA {
 namespace {
 
-// Rows that are multiplied together, and outputs at a time: as many as have their sums in registers
-// and their rows of the matrix in few streams. More rows than that are several groups, of which
-// each but the first finds the outputs' rows in a cache.
-constexpr int kTogether = 8;
-constexpr int kRowsOfGroup = 4;
-template <int kRows>
-constexpr int kOutputs = kRows == 1                                  ? 1
-                         : kRows == 2                                ? 2
-                         : kRows <= 4 && kRegisterLanes == 16        ? 2
-                         : kRows <= kTogether&& kRegisterLanes == 16 ? 3
-                                                                     : 1;
+// Outputs at a time: as many as have their sums in registers and their rows of the matrix in few
+// streams.
+constexpr int outputs_of(int rows) {
+  if (rows == 1 || (rows > 2 && kRegisterLanes < 16)) return 1;
+  return rows <= 4 ? 2 : 3;
+}
 // How far ahead of what is read lines are asked for, at least.
 constexpr int64_t kAheadBytes = 4096;
 
@@ -98,27 +93,33 @@ SNUG_INLINE void multiply_outputs(const FewRowsProduct& product, const Outputs& 
 
 template <int kRows, typename X>
 void multiply_rows(const FewRowsProduct& product) {
-  constexpr int kWide = kOutputs<kRows>;
+  constexpr int kWide = outputs_of(kRows);
   int64_t output = product.begin;
   for (; output + kWide <= product.end; output += kWide)
     multiply_outputs<kRows, kWide, kWide, X>(product, {0, output, 0});
   for (; output < product.end; ++output) multiply_outputs<kRows, 1, 1, X>(product, {0, output, 0});
 }
 
+template <typename X, int kRows>
+void multiply_up_to(const FewRowsProduct& product) {
+  if constexpr (kRows > 1)
+    if (product.rows < kRows) return multiply_up_to<X, kRows - 1>(product);
+  multiply_rows<kRows, X>(product);
+}
+
 #if defined(__AVX512BF16__)
+// More rows than have their sums in registers are groups, of which each but the first finds the
+// outputs' rows in a cache.
+constexpr int kTogether = 8;
+constexpr int kRowsOfGroup = 4;
+
 // A group's rows, of which the last group may have fewer.
-template <int kWide, int kAsked, typename X>
+template <int kWide, int kAsked, typename X, int kRows = kRowsOfGroup>
 SNUG_INLINE void multiply_group(const FewRowsProduct& product, const Outputs& part) {
-  switch (product.rows - part.row) {
-    case 1:
-      return multiply_outputs<1, kWide, kAsked, X>(product, part);
-    case 2:
-      return multiply_outputs<2, kWide, kAsked, X>(product, part);
-    case 3:
-      return multiply_outputs<3, kWide, kAsked, X>(product, part);
-    default:
-      return multiply_outputs<kRowsOfGroup, kWide, kAsked, X>(product, part);
-  }
+  if constexpr (kRows > 1)
+    if (product.rows - part.row < kRows)
+      return multiply_group<kWide, kAsked, X, kRows - 1>(product, part);
+  multiply_outputs<kRows, kWide, kAsked, X>(product, part);
 }
 
 // As many outputs at a time as there are groups: each group asks for the lines of one output.
@@ -133,44 +134,23 @@ void multiply_groups(const FewRowsProduct& product) {
       multiply_group<1, 0, X>(product, {group * kRowsOfGroup, output, 0});
 }
 
-void multiply_pairs(const FewRowsProduct& product) {
-  using Pairs = uint16_t;
-  switch (product.rows) {
-    case 5:
-      return multiply_rows<5, Pairs>(product);
-    case 6:
-      return multiply_rows<6, Pairs>(product);
-    case 7:
-      return multiply_rows<7, Pairs>(product);
-    case 8:
-      return multiply_rows<8, Pairs>(product);
-    case 9:
-    case 10:
-    case 11:
-    case 12:
-      return multiply_groups<3, Pairs>(product);
-    default:
-      return multiply_groups<4, Pairs>(product);
-  }
+template <>
+void multiply_up_to<uint16_t, kFewRowsOfPairs>(const FewRowsProduct& product) {
+  static_assert(kFewRowsOfPairs == 4 * kRowsOfGroup);
+  if (product.rows > 3 * kRowsOfGroup) return multiply_groups<4, uint16_t>(product);
+  if (product.rows > kTogether) return multiply_groups<3, uint16_t>(product);
+  multiply_up_to<uint16_t, kTogether>(product);
 }
+template <typename X>
+constexpr int kMostRows = std::is_same_v<X, uint16_t> ? kFewRowsOfPairs : kFewRows;
+#else
+template <typename X>
+constexpr int kMostRows = kFewRows;
 #endif
 
 template <typename X>
 void multiply(const FewRowsProduct& product) {
-#if defined(__AVX512BF16__)
-  if constexpr (std::is_same_v<X, uint16_t>)
-    if (product.rows > 4) return multiply_pairs(product);
-#endif
-  switch (product.rows) {
-    case 1:
-      return multiply_rows<1, X>(product);
-    case 2:
-      return multiply_rows<2, X>(product);
-    case 3:
-      return multiply_rows<3, X>(product);
-    default:
-      return multiply_rows<4, X>(product);
-  }
+  multiply_up_to<X, kMostRows<X>>(product);
 }
 
 }  // namespace
