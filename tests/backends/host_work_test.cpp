@@ -102,13 +102,13 @@ class Doubling {
  public:
   Doubling(cuda::CudaBackend& card, std::byte* x, std::byte* y) {
     program::Builder builder("doubling");
-    const auto id = builder.activation("x", {64}, program::DType::f32);
-    const auto to = builder.activation("y", {64}, program::DType::f32);
+    const auto id = builder.activation("x", {1, 64}, program::DType::f32);
+    const auto to = builder.activation("y", {1, 64}, program::DType::f32);
     builder.emit(program::Scale{2.0F}, {id}, {to});
     program_ = builder.take();
     program_.operations[0].launches = card.launches({program_, program_.operations[0]});
     for (std::byte* data : {x, y})
-      buffers_.push_back({data, program::DType::f32, {64}, program::dense_strides({64})});
+      buffers_.push_back({data, program::DType::f32, {1, 64}, program::dense_strides({1, 64})});
     prepared_ = card.prepare({program_, program_.operations[0]});
   }
   Invocation invocation() const {
