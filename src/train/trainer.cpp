@@ -136,6 +136,7 @@ bool Trainer::save_without_metrics(const runtime::TrainerState& state) {
     fail_to_save(error.what());
   }
   if (!keeps_folder()) return false;
+  record_unwritten();
   base::throw_user_error(
       "{}; the run stopped after step {}, checkpoint saved, resume_from_checkpoint=auto continues",
       metrics_error_->what(), state.step);
@@ -297,12 +298,25 @@ void Trainer::finish_step(runtime::TrainerState& state) {
 }
 
 void Trainer::record(std::string_view line) {
-  if (metrics_error_ || metrics_ == nullptr)
-    return;  // a file without this line, but with later ones, would have a hole
+  if (metrics_ == nullptr) return;
+  if (!metrics_error_) {
+    try {
+      return metrics_->append(line);
+    } catch (const base::UserError& error) {
+      metrics_error_ = error;
+    }
+  }
+  // A file without this line, but with later ones, would have a hole.
+  unwritten_.emplace_back(line);
+}
+
+// A run that goes on after the checkpoint makes these lines no more. What kept them from being
+// written may be over; where it is not, that was told.
+void Trainer::record_unwritten() {
   try {
-    metrics_->append(line);
-  } catch (const base::UserError& error) {
-    metrics_error_ = error;
+    for (const std::string& line : unwritten_) metrics_->append(line);
+    metrics_->sync();
+  } catch (const base::UserError&) {
   }
 }
 

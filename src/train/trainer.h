@@ -116,6 +116,7 @@ class Trainer {
   bool save(const runtime::TrainerState& state);
   bool save_without_metrics(const runtime::TrainerState& state);
   void record(std::string_view line);
+  void record_unwritten();
 
   const TrainerOptions& options_;
   runtime::Executor& executor_;
@@ -132,6 +133,7 @@ class Trainer {
   std::array<double, StepMetrics::kMostMeasures> eval_measures_{};
   int64_t saved_step_ = 0;                        // of the newest checkpoint; 0: none
   std::optional<base::UserError> metrics_error_;  // why a line could not be written
+  std::vector<std::string> unwritten_;            // that line and those after it
 };
 
 // What a user is told of a step whose loss or gradient norm is not finite. A norm that is not
