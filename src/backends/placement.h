@@ -16,7 +16,7 @@
 
 namespace snug::backends {
 
-// Whether an operand, the workspace apart, lies in memory of the host.
+// Whether an operand, except the workspace, lies in memory of the host.
 inline bool touches_host_memory(const program::OperationView& view) {
   bool found = false;
   program::for_each_tensor(view.operation, [&](program::TensorId id) {

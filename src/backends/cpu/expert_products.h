@@ -32,7 +32,7 @@ struct ExpertProducts {
 ExpertProducts decide_products(MatmulSpec spec, int64_t MatmulSpec::*dimension, int64_t rows,
                                const CpuContext& context);
 
-// What pieces of such products copy, so decided but for that.
+// Which operands pieces of such products copy to be without gaps. `decided.copies` is not read.
 ProductCopies copies_of_pieces(const ExpertProducts& decided, MatmulSpec spec,
                                int64_t MatmulSpec::*dimension, const CpuContext& context);
 

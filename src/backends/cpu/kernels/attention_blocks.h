@@ -7,9 +7,6 @@
 
 namespace snug::backends::cpu::SNUG_ISA {
 
-SNUG_INLINE int64_t smaller_of(int64_t a, int64_t b) { return a < b ? a : b; }
-SNUG_INLINE int64_t larger_of(int64_t a, int64_t b) { return a > b ? a : b; }
-
 // First key that query i sees, and one past the last. Neither falls with i.
 SNUG_INLINE int64_t first_key(const AttentionForm& form, int64_t i) {
   if (form.window == 0) return 0;

@@ -18,7 +18,7 @@ constexpr int outputs_of(int rows) {
   return rows <= 4 ? 2 : 3;
 }
 // How far ahead of what is read lines are asked for, at least.
-constexpr int64_t kAheadBytes = 4096;
+constexpr int64_t kMinAheadBytes = 4096;
 
 // Elements of one step, and a step: sum += x w over them. Instructions that multiply pairs of bf16
 // take twice as many.
@@ -49,8 +49,8 @@ SNUG_INLINE void pad(const X* from, int64_t n, X (&to)[kStep<X>]) {
   for (int64_t i = 0; i < kStep<X>; ++i) to[i] = i < n ? from[i] : X{};
 }
 
-// Rows from `row` and outputs from `output` on. Lines of `kAsked` of the outputs, from the
-// `asked`th on, are asked for as many outputs later.
+// Rows from `row` and outputs from `output` on. While they are multiplied, lines of the outputs
+// after them are asked for: those of kAsked outputs, of which the first is `asked`.
 struct Outputs {
   int64_t row;
   int64_t output;
@@ -62,8 +62,8 @@ SNUG_INLINE void multiply_outputs(const FewRowsProduct& product, const Outputs& 
   const X* x = static_cast<const X*>(product.x) + part.row * product.x_stride;
   const X* w = static_cast<const X*>(product.w) + part.output * product.w_stride;
   const int64_t after = kWide * product.w_stride;
-  constexpr int64_t kLeast = kAheadBytes / int64_t{sizeof(X)};
-  const X* ahead = w + (after > kLeast ? after : kLeast);
+  constexpr int64_t kMinAhead = kMinAheadBytes / int64_t{sizeof(X)};
+  const X* ahead = w + larger_of(after, kMinAhead);
   Float16Lanes sums[kRows][kWide] = {};
   int64_t at = 0;
   for (; at + kStep<X> <= product.k; at += kStep<X>) {
@@ -134,23 +134,20 @@ void multiply_groups(const FewRowsProduct& product) {
       multiply_group<1, 0, X>(product, {group * kRowsOfGroup, output, 0});
 }
 
-template <>
-void multiply_up_to<uint16_t, kFewRowsOfPairs>(const FewRowsProduct& product) {
+void multiply_pairs(const FewRowsProduct& product) {
   static_assert(kFewRowsOfPairs == 4 * kRowsOfGroup);
   if (product.rows > 3 * kRowsOfGroup) return multiply_groups<4, uint16_t>(product);
   if (product.rows > kTogether) return multiply_groups<3, uint16_t>(product);
   multiply_up_to<uint16_t, kTogether>(product);
 }
-template <typename X>
-constexpr int kMostRows = std::is_same_v<X, uint16_t> ? kFewRowsOfPairs : kFewRows;
-#else
-template <typename X>
-constexpr int kMostRows = kFewRows;
 #endif
 
 template <typename X>
 void multiply(const FewRowsProduct& product) {
-  multiply_up_to<X, kMostRows<X>>(product);
+#if defined(__AVX512BF16__)
+  if constexpr (std::is_same_v<X, uint16_t>) return multiply_pairs(product);
+#endif
+  multiply_up_to<X, kFewRows>(product);
 }
 
 }  // namespace

@@ -8,8 +8,6 @@
 
 namespace snug::backends::cpu::SNUG_ISA {
 
-SNUG_INLINE int64_t smaller_of(int64_t a, int64_t b) { return a < b ? a : b; }
-
 // The first n lanes: none of n <= 0, all of n >= 16.
 SNUG_INLINE __mmask16 lanes_of(int64_t n) {
   if (n <= 0) return 0;

@@ -356,8 +356,6 @@ void multiply_group(const Nf4Product& product) {
   multiply_rows<kRows, X, Y>(product);
 }
 
-SNUG_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
 // Groups of about equal size.
 template <typename X, typename Y>
 void multiply(const Nf4Product& product) {
@@ -367,9 +365,9 @@ void multiply(const Nf4Product& product) {
   Nf4Product part = product;
   for (int64_t output = product.begin; output < product.end; output = part.end) {
     part.begin = output;
-    part.end = smaller(product.end, output + kOutputsPerGroup);
+    part.end = smaller_of(product.end, output + kOutputsPerGroup);
     for (int64_t row = 0; row < product.rows; row += rows) {
-      part.rows = smaller(rows, product.rows - row);
+      part.rows = smaller_of(rows, product.rows - row);
       part.x = static_cast<const char*>(product.x) + row * ArrangedOf<X>::bytes(product.in);
       part.y = static_cast<Y*>(product.y) + row * product.y_stride;
       multiply_group<X, Y>(part);

@@ -27,6 +27,9 @@ using Uint16Lanes = Lanes<uint32_t>;
 using Half16Lanes = WholeOf<uint16_t>;
 using Register = RegisterOf<float>;
 
+SNUG_INLINE int64_t smaller_of(int64_t a, int64_t b) { return a < b ? a : b; }
+SNUG_INLINE int64_t larger_of(int64_t a, int64_t b) { return a > b ? a : b; }
+
 // The same bits.
 template <typename To, typename From>
 SNUG_INLINE To lanes_as(From x) {
