@@ -71,13 +71,14 @@ Attributes undecided(const Attributes& attributes) {
 }
 
 std::string decision_text(Kind kind, std::string_view name, int64_t value) {
-  const Attributes attributes = default_attributes(kind);
-  return dispatch<std::string>(
-      attributes, [&]<typename Struct>(const Struct&) { return text_of<Struct>(name, value); });
+  return dispatch<std::string>(default_attributes(kind), [&]<typename Struct>(const Struct&) {
+    return text_of<Struct>(name, value);
+  });
 }
 
 int64_t undecided_value(Kind kind, std::string_view name) {
-  const auto decisions = decisions_of(Operation{.attributes = default_attributes(kind)});
+  const auto decisions = dispatch<std::vector<std::pair<std::string_view, int64_t>>>(
+      default_attributes(kind), [](const auto& attributes) { return decisions_among(attributes); });
   const auto found =
       std::ranges::find(decisions, name, &std::pair<std::string_view, int64_t>::first);
   SNUG_CHECK(found != decisions.end(), "{} has no decision {}", name_of(kind), name);
@@ -85,15 +86,13 @@ int64_t undecided_value(Kind kind, std::string_view name) {
 }
 
 bool may_have_no_work(Kind kind, std::string_view name) {
-  const Attributes attributes = default_attributes(kind);
-  return dispatch<bool>(attributes, [&]<typename Struct>(const Struct&) {
+  return dispatch<bool>(default_attributes(kind), [&]<typename Struct>(const Struct&) {
     return std::ranges::count(FunctionsOf<Struct>::kDefined.by_values, name) > 0;
   });
 }
 
 std::optional<ProductAlgorithm> product_algorithm(Kind kind, std::string_view name, int64_t value) {
-  const Attributes attributes = default_attributes(kind);
-  const bool is_one = dispatch<bool>(attributes, [&]<typename Struct>(const Struct&) {
+  const bool is_one = dispatch<bool>(default_attributes(kind), [&]<typename Struct>(const Struct&) {
     return is_product_algorithm<Struct>(name);
   });
   return is_one ? std::optional(static_cast<ProductAlgorithm>(value)) : std::nullopt;

@@ -12,8 +12,8 @@ namespace snug::program {
 // Calls f(attributes) with the struct of the operation's kind, which f may change where the variant
 // is no constant. A switch, since std::visit has a table and a function for each kind and call.
 template <typename Result, typename Variant, typename F>
-requires std::is_same_v<std::remove_const_t<Variant>, Attributes> Result
-dispatch(Variant& attributes, const F& f) {
+requires std::is_same_v<std::remove_cvref_t<Variant>, Attributes> Result
+dispatch(Variant&& attributes, const F& f) {
   switch (static_cast<Kind>(attributes.index())) {
 #define SNUG_KIND(Struct, name) \
   case Kind::name:              \
