@@ -2,10 +2,10 @@
 PRESET ?= release
 BUILD := build/$(PRESET)
 
-# The demo's build in a fresh clone leaves the CUDA backend out where no card could run it. This file marks such a build;
-# "make build" then adds the backend to it.
-HAS_CARD := $(wildcard /dev/nvidia0 /dev/dxg)
-WITHOUT_CUDA := $(BUILD)/without_cuda
+# The demo's build in a fresh clone has what this machine runs: kernels for its processor, the CUDA backend where there may be a
+# card; no tests. This file marks such a build; "make build" then adds the rest.
+DEMO_ONLY := $(BUILD)/demo_only
+DEMO_OPTIONS := SNUG_ISAS=native SNUG_TESTS=OFF $(if $(wildcard /dev/nvidia0 /dev/dxg),,SNUG_CUDA=OFF)
 
 .PHONY: build demo test test-long packages setup clean
 
@@ -18,12 +18,12 @@ setup: packages
 $(BUILD)/build.ninja: | setup
 	cmake --preset $(PRESET) $(FAST_BUILD)
 
-$(WITHOUT_CUDA): | packages
-	cmake --preset $(PRESET) -DSNUG_CUDA=OFF $(FAST_BUILD)
+$(DEMO_ONLY): | $(if $(filter SNUG_CUDA=OFF,$(DEMO_OPTIONS)),packages,setup)
+	cmake --preset $(PRESET) $(FAST_BUILD) $(DEMO_OPTIONS:%=-D%)
 	@touch $@
 
 build: setup $(BUILD)/build.ninja
-	@if [ -e $(WITHOUT_CUDA) ]; then cmake --preset $(PRESET) -USNUG_CUDA && rm $(WITHOUT_CUDA); fi
+	@if [ -e $(DEMO_ONLY) ]; then cmake --preset $(PRESET) -USNUG_ISAS -USNUG_TESTS -USNUG_CUDA && rm $(DEMO_ONLY); fi
 	cmake --build --preset $(PRESET)
 
 # A fresh clone is built as fast as a first build goes (cmake/snug.cmake); a tree that is there already is built as it is set up.
@@ -39,7 +39,7 @@ test-long: build
 
 # What is there already is used as it is; nothing but the binary is built, as fast as it goes too.
 demo: FAST_BUILD := -DSNUG_FAST_BUILD=ON
-demo: packages $(if $(wildcard $(BUILD)/build.ninja),,$(if $(HAS_CARD),setup $(BUILD)/build.ninja,$(WITHOUT_CUDA)))
+demo: packages $(if $(wildcard $(BUILD)/build.ninja),,$(DEMO_ONLY))
 	cmake --build --preset $(PRESET) --target snug
 	scripts/demo $(BUILD)/snug
 

@@ -9,56 +9,47 @@ target_compile_options(snug_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow
 # include what it uses, a change compiles one file again, and clang-tidy gets plain commands. A compiler cache, which cannot look into
 # such headers without settings of its own and knows the files one by one, does better anyway.
 option(SNUG_FAST_BUILD "Build everything once in the least time: headers precompiled, several files in a unit" OFF)
-set(SNUG_FILES_IN_UNIT 8)
+set(SNUG_FILES_IN_UNIT 8 CACHE STRING "Files that a fast build compiles as one: more are fewer units, and more work after a change")
 
-# snug_precompiled_headers(NAME [HEADERS header ...] [DEPENDS target ...]): the object library NAME, whose headers others use.
+# gcc collects its garbage again and again from 128 MB on: of a unit of several files that is a fifteenth of the time. From 1 GB on it takes up
+# to a quarter more memory, 1.3 GB for the largest unit.
+set(SNUG_LESS_COLLECTING "$<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=1000000;--param=ggc-min-expand=200>")
+
+# snug_precompiled_headers(NAME [HEADERS header ...] [DEPENDS target ...]): the object library NAME, whose headers others use. All of a
+# fast build is compiled with OpenMP, since headers precompiled without it cannot be used with it.
 function(snug_precompiled_headers name)
   cmake_parse_arguments(ARG "" "" "HEADERS;DEPENDS" ${ARGN})
   file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/${name}.cpp CONTENT "")
   add_library(${name} OBJECT ${PROJECT_BINARY_DIR}/${name}.cpp)
-  target_precompile_headers(${name} PRIVATE <fmt/format.h> <nlohmann/json.hpp>
-    <algorithm> <array> <cmath> <cstdint> <filesystem> <functional> <map> <memory> <optional> <set> <span>
-    <string> <string_view> <utility> <variant> <vector> ${ARG_HEADERS})
+  target_precompile_headers(${name} PRIVATE <fmt/format.h> <fmt/ranges.h> <nlohmann/json.hpp>
+    <algorithm> <array> <charconv> <chrono> <cmath> <cstdint> <filesystem> <functional> <map> <memory> <optional> <set> <span>
+    <string> <string_view> <unordered_map> <unordered_set> <utility> <variant> <vector> ${ARG_HEADERS})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
-  target_link_libraries(${name} PRIVATE fmt::fmt nlohmann_json::nlohmann_json snug_warnings ${ARG_DEPENDS})
+  target_link_libraries(${name} PRIVATE fmt::fmt nlohmann_json::nlohmann_json OpenMP::OpenMP_CXX snug_warnings ${ARG_DEPENDS})
+  target_compile_options(${name} PRIVATE "${SNUG_LESS_COLLECTING}")
 endfunction()
 
-# A header precompiled without OpenMP cannot be used with it, nor one for optimised code with less of that.
+# Headers precompiled for optimised code cannot be used where there is less of that.
 if(SNUG_FAST_BUILD AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(program ${PROJECT_SOURCE_DIR}/src/program/program.h)
-  snug_precompiled_headers(snug_precompiled HEADERS ${program})
-  snug_precompiled_headers(snug_precompiled_openmp HEADERS ${program} DEPENDS OpenMP::OpenMP_CXX)
+  snug_precompiled_headers(snug_precompiled HEADERS ${PROJECT_SOURCE_DIR}/src/formats/recipe.h
+    ${PROJECT_SOURCE_DIR}/src/program/builder.h ${PROJECT_SOURCE_DIR}/src/program/kind.h)
   if(SNUG_TESTS)
     find_package(GTest CONFIG REQUIRED)
-    foreach(openmp "" _openmp)
-      snug_precompiled_headers(snug_precompiled_tests${openmp}
-        HEADERS <gtest/gtest.h> <fstream> <random> <sstream> <thread> ${PROJECT_SOURCE_DIR}/src/formats/safetensors_writer.h
-          ${PROJECT_SOURCE_DIR}/src/program/builder.h ${PROJECT_SOURCE_DIR}/src/runtime/executor.h
-        DEPENDS GTest::gtest $<$<STREQUAL:${openmp},_openmp>:OpenMP::OpenMP_CXX>)
-      target_compile_options(snug_precompiled_tests${openmp} PRIVATE $<$<CONFIG:Release>:-O1>)
-    endforeach()
+    snug_precompiled_headers(snug_precompiled_tests
+      HEADERS <gtest/gtest.h> <fstream> <random> <sstream> <thread> ${PROJECT_SOURCE_DIR}/src/formats/safetensors_writer.h
+        ${PROJECT_SOURCE_DIR}/src/program/builder.h ${PROJECT_SOURCE_DIR}/src/runtime/executor.h
+      DEPENDS GTest::gtest)
+    target_compile_options(snug_precompiled_tests PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
 endif()
 
-# snug_use_precompiled(NAME HEADERS target ...): NAME, which depends on these targets, uses the headers HEADERS of those above. Whether
-# it is compiled with OpenMP follows from what it depends on.
+# snug_use_precompiled(NAME HEADERS): NAME uses the headers HEADERS of those above.
 function(snug_use_precompiled name headers)
-  set(openmp "")
-  foreach(target ${ARGN})
-    set(used "")
-    if(TARGET ${target})
-      get_target_property(used ${target} SNUG_WITH_OPENMP)
-    endif()
-    if(target STREQUAL "OpenMP::OpenMP_CXX" OR used STREQUAL "_openmp")
-      set(openmp _openmp)
-    endif()
-  endforeach()
-  set_target_properties(${name} PROPERTIES SNUG_WITH_OPENMP "${openmp}" PCH_WARN_INVALID OFF)
-  if(TARGET ${headers}${openmp})
-    target_precompile_headers(${name} REUSE_FROM ${headers}${openmp})
-    # As the headers are, where a binary's own files would be -fPIE: other code would have the compiler read them anew.
-    target_compile_options(${name} PRIVATE -fPIC)
-  endif()
+  set_target_properties(${name} PROPERTIES PCH_WARN_INVALID OFF)
+  target_precompile_headers(${name} REUSE_FROM ${headers})
+  target_link_libraries(${name} PRIVATE OpenMP::OpenMP_CXX)
+  # As the headers are, where a binary's own files would be -fPIE: other code would have the compiler read them anew.
+  target_compile_options(${name} PRIVATE -fPIC "${SNUG_LESS_COLLECTING}")
 endfunction()
 
 # snug_unite(NAME): the library or test NAME is compiled in units of several files, but for files with options of their own and those with
@@ -70,10 +61,10 @@ function(snug_unite name)
   target_link_libraries(${name} PRIVATE snug_united_warnings)
 endfunction()
 
-# snug_build_fast(NAME target ...): what SNUG_FAST_BUILD asks of the library NAME, which depends on these targets.
+# snug_build_fast(NAME): what SNUG_FAST_BUILD asks of the library NAME.
 function(snug_build_fast name)
   if(SNUG_FAST_BUILD AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    snug_use_precompiled(${name} snug_precompiled ${ARGN})
+    snug_use_precompiled(${name} snug_precompiled)
     snug_unite(${name})
   endif()
 endfunction()
@@ -84,7 +75,7 @@ function(snug_library name)
   add_library(snug_${name} STATIC ${ARG_SOURCES})
   target_include_directories(snug_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(snug_${name} PUBLIC ${ARG_DEPENDS} PRIVATE snug_warnings)
-  snug_build_fast(snug_${name} ${ARG_DEPENDS})
+  snug_build_fast(snug_${name})
 endfunction()
 
 # snug_packable(NAME): its libraries are looked for in lib beside it and two folders up first, where bench/gpu/pack
@@ -131,12 +122,12 @@ function(snug_test_entry name)
   endforeach()
 endfunction()
 
-# snug_compile_quickly(NAME target ...): NAME is of the tests (a binary or a library) and depends on these targets. What tests themselves compute is little, and
-# a third of the time of their compilation goes into optimising it further.
+# snug_compile_quickly(NAME): NAME is of the tests (a binary or a library). What tests themselves compute is little, and a third of the time
+# of their compilation goes into optimising it further.
 function(snug_compile_quickly name)
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   if(SNUG_FAST_BUILD AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    snug_use_precompiled(${name} snug_precompiled_tests ${ARGN})
+    snug_use_precompiled(${name} snug_precompiled_tests)
     # gcc 12 takes std::string's own buffer, inlined from a precompiled header, for too small. Builds file by file keep these warnings.
     target_compile_options(${name} PRIVATE "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-restrict>")
   endif()
@@ -150,7 +141,7 @@ function(snug_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gtest_main snug_warnings)
   target_compile_definitions(${name} PRIVATE SNUG_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  snug_compile_quickly(${name} ${ARG_DEPENDS})
+  snug_compile_quickly(${name})
   if(ARG_UNITED AND SNUG_FAST_BUILD AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     snug_unite(${name})
   endif()

@@ -6,7 +6,6 @@
 #include <optional>
 #include <type_traits>
 #include <utility>
-#include <variant>
 
 #include "base/error.h"
 #include "base/words.h"
@@ -61,22 +60,20 @@ bool is_product_algorithm(std::string_view name) {
 }  // namespace
 
 std::vector<std::pair<std::string_view, int64_t>> decisions_of(const Operation& operation) {
-  return std::visit([](const auto& attributes) { return decisions_among(attributes); },
-                    operation.attributes);
+  return dispatch<std::vector<std::pair<std::string_view, int64_t>>>(
+      operation.attributes, [](const auto& attributes) { return decisions_among(attributes); });
 }
 
 Attributes undecided(const Attributes& attributes) {
   Attributes cleared = attributes;
-  std::visit([](auto& concrete) { clear_decisions(concrete); }, cleared);
+  dispatch<void>(cleared, [](auto& concrete) { clear_decisions(concrete); });
   return cleared;
 }
 
 std::string decision_text(Kind kind, std::string_view name, int64_t value) {
-  return std::visit(
-      [&](const auto& attributes) {
-        return text_of<std::decay_t<decltype(attributes)>>(name, value);
-      },
-      default_attributes(kind));
+  return dispatch<std::string>(default_attributes(kind), [&]<typename Struct>(const Struct&) {
+    return text_of<Struct>(name, value);
+  });
 }
 
 int64_t undecided_value(Kind kind, std::string_view name) {
@@ -95,11 +92,9 @@ bool may_have_no_work(Kind kind, std::string_view name) {
 }
 
 std::optional<ProductAlgorithm> product_algorithm(Kind kind, std::string_view name, int64_t value) {
-  const bool is_one = std::visit(
-      [&](const auto& attributes) {
-        return is_product_algorithm<std::decay_t<decltype(attributes)>>(name);
-      },
-      default_attributes(kind));
+  const bool is_one = dispatch<bool>(default_attributes(kind), [&]<typename Struct>(const Struct&) {
+    return is_product_algorithm<Struct>(name);
+  });
   return is_one ? std::optional(static_cast<ProductAlgorithm>(value)) : std::nullopt;
 }
 

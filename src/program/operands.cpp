@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <type_traits>
-#include <variant>
+#include <cstddef>
 
 #include "base/error.h"
+#include "program/dispatch.h"
 
 namespace snug::program {
 namespace {
@@ -18,11 +18,10 @@ std::string plural(size_t count, std::string_view what) {
 
 // How many tensors of an access a kind takes, and the names it gives them.
 struct Expected {
-  explicit Expected(std::string_view word) : what(word) {}
   std::string_view what;  // "read"
   size_t count = 0;
   bool repeated = false;
-  std::string names;
+  std::string names{};
 
   std::string error(size_t found) const {
     if (repeated ? found >= count : found == count) return "";
@@ -31,39 +30,6 @@ struct Expected {
                        names.empty() ? "" : " (" + names + ")");
   }
 };
-
-template <typename Struct>
-std::string operand_error(const Struct& attributes, const Operation& operation) {
-  std::array<Expected, 3> expected{Expected("read"), Expected("write"), Expected("update")};
-  for (const Operand<Struct>& operand : Struct::kOperands) {
-    const Slot slot = slot_of(attributes, operand);
-    if (!slot.present) continue;
-    Expected& list = expected[static_cast<size_t>(slot.access)];
-    ++list.count;
-    list.repeated = operand.repeated;
-    list.names += fmt::format("{}{}", list.names.empty() ? "" : ", ", operand.name.text);
-  }
-  for (const Access access : {Access::read, Access::write, Access::update}) {
-    const std::string error =
-        expected[static_cast<size_t>(access)].error(list_of(operation, access).size());
-    if (!error.empty()) return error;
-  }
-  return "";
-}
-
-template <typename Struct>
-std::vector<NamedOperand> operands_of(const Struct& attributes, const Operation& operation) {
-  std::vector<NamedOperand> operands;
-  for (const Operand<Struct>& operand : Struct::kOperands) {
-    const Slot slot = slot_of(attributes, operand);
-    if (!slot.present) continue;
-    const std::vector<TensorId>& list = list_of(operation, slot.access);
-    const size_t end = operand.repeated ? list.size() : slot.index + 1;
-    for (size_t i = slot.index; i < end; ++i)
-      operands.push_back({operand.name, slot.access, list[i]});
-  }
-  return operands;
-}
 
 // Each operand stands at its own position.
 template <typename Struct>
@@ -76,80 +42,113 @@ constexpr bool is_in_order() {
 SNUG_KINDS(SNUG_KIND)
 #undef SNUG_KIND
 
-// Calls f(attributes) with the struct of the operation's kind.
-template <typename Result, typename Variant, typename F>
-Result with_kind(Variant& attributes, F&& f) {
-  return std::visit(
-      [&]<typename Struct>(Struct& concrete) -> Result {
-        if constexpr (std::is_same_v<std::remove_const_t<Struct>, EndOfKinds>)
-          return Result();
-        else
-          return f(concrete);
-      },
-      attributes);
+constexpr size_t kMostOperands = std::max({
+#define SNUG_KIND(Struct, name) Struct::kOperands.size(),
+    SNUG_KINDS(SNUG_KIND)
+#undef SNUG_KIND
+});
+
+// An operand of a kind's list, and where an operation with these attributes holds it.
+struct PlacedOperand {
+  OperandName name;
+  Slot slot;
+  bool repeated = false;
+};
+
+// All of a kind's list, in its order.
+struct PlacedOperands {
+  std::array<PlacedOperand, kMostOperands> list;
+  size_t count = 0;
+
+  const PlacedOperand* begin() const { return list.data(); }
+  const PlacedOperand* end() const { return list.data() + count; }
+};
+
+// The little that is done for each kind apart; the rest of this file is about any.
+template <typename Struct>
+PlacedOperands place(const Struct& attributes) {
+  PlacedOperands placed;
+  for (const Operand<Struct>& operand : Struct::kOperands)
+    placed.list[placed.count++] = {operand.name, slot_of(attributes, operand), operand.repeated};
+  return placed;
 }
 
-template <typename Struct>
-bool add_operand(Struct& attributes, Operation& operation, OperandName name, TensorId tensor) {
-  for (const Operand<Struct>& operand : Struct::kOperands) {
-    if (operand.name != name || operand.present == nullptr || attributes.*operand.present) continue;
-    attributes.*operand.present = true;
-    const Slot slot = slot_of(attributes, operand);
-    std::vector<TensorId>& list = list_of(operation, slot.access);
-    list.insert(list.begin() + static_cast<std::ptrdiff_t>(slot.index), tensor);
-    return true;
-  }
-  return false;
+PlacedOperands place(const Operation& operation) {
+  return dispatch<PlacedOperands>(operation.attributes,
+                                  [](const auto& attributes) { return place(attributes); });
 }
 
-template <typename Struct>
-bool update_in_place(Struct& attributes, Operation& operation, TensorId part, TensorId target) {
-  for (const Operand<Struct>& operand : Struct::kOperands) {
-    const Slot slot = slot_of(attributes, operand);
-    if (operand.updated == nullptr || !slot.present || slot.access != Access::write) continue;
-    if (operation.writes[slot.index] != part) continue;
-    operation.writes.erase(operation.writes.begin() + static_cast<std::ptrdiff_t>(slot.index));
-    attributes.*operand.updated = true;
-    const size_t index = slot_of(attributes, operand).index;
-    operation.updates.insert(operation.updates.begin() + static_cast<std::ptrdiff_t>(index),
-                             target);
-    return true;
-  }
-  return false;
+// The attribute that says whether the operand at this position is there; null where it always is.
+bool* present_flag(Operation& operation, size_t position) {
+  return dispatch<bool*>(operation.attributes, [&]<typename Struct>(Struct& attributes) -> bool* {
+    const Operand<Struct>& operand = Struct::kOperands[position];
+    return operand.present == nullptr ? nullptr : &(attributes.*operand.present);
+  });
+}
+
+// The attribute that says whether it is updated and not overwritten; null where no attribute does.
+bool* updated_flag(Operation& operation, size_t position) {
+  return dispatch<bool*>(operation.attributes, [&]<typename Struct>(Struct& attributes) -> bool* {
+    const Operand<Struct>& operand = Struct::kOperands[position];
+    return operand.updated == nullptr ? nullptr : &(attributes.*operand.updated);
+  });
+}
+
+void insert(Operation& operation, const Slot& slot, TensorId tensor) {
+  std::vector<TensorId>& list = list_of(operation, slot.access);
+  list.insert(list.begin() + static_cast<std::ptrdiff_t>(slot.index), tensor);
+}
+
+void erase(Operation& operation, const Slot& slot) {
+  std::vector<TensorId>& list = list_of(operation, slot.access);
+  list.erase(list.begin() + static_cast<std::ptrdiff_t>(slot.index));
 }
 
 }  // namespace
 
 std::string operand_error(const Operation& operation) {
   if (operation.attributes.index() >= kKindCount) return "has no kind";
-  return with_kind<std::string>(operation.attributes, [&](const auto& attributes) {
-    return operand_error(attributes, operation);
-  });
+  std::array<Expected, 3> expected{Expected{"read"}, Expected{"write"}, Expected{"update"}};
+  for (const PlacedOperand& operand : place(operation)) {
+    if (!operand.slot.present) continue;
+    Expected& list = expected[static_cast<size_t>(operand.slot.access)];
+    ++list.count;
+    list.repeated = operand.repeated;
+    list.names += fmt::format("{}{}", list.names.empty() ? "" : ", ", operand.name.text);
+  }
+  for (const Access access : {Access::read, Access::write, Access::update}) {
+    const std::string error =
+        expected[static_cast<size_t>(access)].error(list_of(operation, access).size());
+    if (!error.empty()) return error;
+  }
+  return "";
 }
 
 std::vector<NamedOperand> operands_of(const Operation& operation) {
-  return with_kind<std::vector<NamedOperand>>(operation.attributes, [&](const auto& attributes) {
-    return operands_of(attributes, operation);
-  });
+  std::vector<NamedOperand> operands;
+  for (const auto& [name, slot, repeated] : place(operation)) {
+    if (!slot.present) continue;
+    const std::vector<TensorId>& list = list_of(operation, slot.access);
+    const size_t end = repeated ? list.size() : slot.index + 1;
+    for (size_t i = slot.index; i < end; ++i) operands.push_back({name, slot.access, list[i]});
+  }
+  return operands;
 }
 
 std::vector<std::string_view> operand_names(const Operation& operation, Access access) {
-  return with_kind<std::vector<std::string_view>>(
-      operation.attributes, [&]<typename Struct>(const Struct& attributes) {
-        std::vector<std::string_view> names;
-        for (const Operand<Struct>& operand : Struct::kOperands) {
-          const Slot slot = slot_of(attributes, operand);
-          if (slot.present && slot.access == access)
-            names.resize(operand.repeated ? list_of(operation, access).size() : names.size() + 1,
-                         operand.name.text);
-        }
-        return names;
-      });
+  std::vector<std::string_view> names;
+  for (const auto& [name, slot, repeated] : place(operation))
+    if (slot.present && slot.access == access)
+      names.resize(repeated ? list_of(operation, access).size() : names.size() + 1, name.text);
+  return names;
 }
 
 TensorId find_operand(const Operation& operation, OperandName name) {
-  for (const NamedOperand& operand : operands_of(operation))
-    if (operand.name == name) return operand.tensor;
+  for (const PlacedOperand& operand : place(operation)) {
+    if (operand.name != name || !operand.slot.present) continue;
+    const std::vector<TensorId>& list = list_of(operation, operand.slot.access);
+    if (operand.slot.index < list.size()) return list[operand.slot.index];
+  }
   return kNone;
 }
 
@@ -162,45 +161,52 @@ std::vector<std::pair<TensorId, TensorId>> copies_of(const Operation& operation)
 }
 
 void replace_operand(Operation& operation, OperandName name, TensorId tensor) {
-  const bool replaced = with_kind<bool>(std::as_const(operation.attributes),
-                                        [&]<typename Struct>(const Struct& attributes) {
-                                          for (const Operand<Struct>& operand : Struct::kOperands) {
-                                            const Slot slot = slot_of(attributes, operand);
-                                            if (operand.name != name || !slot.present) continue;
-                                            list_of(operation, slot.access)[slot.index] = tensor;
-                                            return true;
-                                          }
-                                          return false;
-                                        });
-  SNUG_CHECK(replaced, "{} has no operand {}", name_of(operation.kind()), name.text);
+  for (const PlacedOperand& operand : place(operation)) {
+    if (operand.name != name || !operand.slot.present) continue;
+    list_of(operation, operand.slot.access)[operand.slot.index] = tensor;
+    return;
+  }
+  SNUG_CHECK(false, "{} has no operand {}", name_of(operation.kind()), name.text);
 }
 
 void remove_operand(Operation& operation, OperandName name) {
-  const bool removed =
-      with_kind<bool>(operation.attributes, [&]<typename Struct>(Struct& attributes) {
-        for (const Operand<Struct>& operand : Struct::kOperands) {
-          const Slot slot = slot_of(attributes, operand);
-          if (operand.name != name || operand.present == nullptr || !slot.present) continue;
-          std::vector<TensorId>& list = list_of(operation, slot.access);
-          list.erase(list.begin() + static_cast<std::ptrdiff_t>(slot.index));
-          attributes.*operand.present = false;
-          return true;
-        }
-        return false;
-      });
-  SNUG_CHECK(removed, "{} has no optional operand {}", name_of(operation.kind()), name.text);
+  const PlacedOperands placed = place(operation);
+  for (size_t i = 0; i < placed.count; ++i) {
+    const PlacedOperand& operand = placed.list[i];
+    bool* const is_present = present_flag(operation, i);
+    if (operand.name != name || is_present == nullptr || !operand.slot.present) continue;
+    erase(operation, operand.slot);
+    *is_present = false;
+    return;
+  }
+  SNUG_CHECK(false, "{} has no optional operand {}", name_of(operation.kind()), name.text);
 }
 
 bool add_operand(Operation& operation, OperandName name, TensorId tensor) {
-  return with_kind<bool>(operation.attributes, [&](auto& attributes) {
-    return add_operand(attributes, operation, name, tensor);
-  });
+  const PlacedOperands placed = place(operation);
+  for (size_t i = 0; i < placed.count; ++i) {
+    bool* const is_present = present_flag(operation, i);
+    if (placed.list[i].name != name || is_present == nullptr || *is_present) continue;
+    *is_present = true;
+    insert(operation, place(operation).list[i].slot, tensor);
+    return true;
+  }
+  return false;
 }
 
 bool update_in_place(Operation& operation, TensorId part, TensorId target) {
-  return with_kind<bool>(operation.attributes, [&](auto& attributes) {
-    return update_in_place(attributes, operation, part, target);
-  });
+  const PlacedOperands placed = place(operation);
+  for (size_t i = 0; i < placed.count; ++i) {
+    const Slot& slot = placed.list[i].slot;
+    bool* const is_updated = updated_flag(operation, i);
+    if (is_updated == nullptr || !slot.present || slot.access != Access::write) continue;
+    if (operation.writes[slot.index] != part) continue;
+    erase(operation, slot);
+    *is_updated = true;
+    insert(operation, place(operation).list[i].slot, target);
+    return true;
+  }
+  return false;
 }
 
 }  // namespace snug::program

@@ -9,9 +9,9 @@
 #include <limits>
 #include <optional>
 #include <type_traits>
-#include <variant>
 
 #include "base/words.h"
+#include "program/dispatch.h"
 
 namespace snug::program {
 namespace {
@@ -103,23 +103,22 @@ void parse_field(LineCursor& cursor, Struct& attributes) {
 }  // namespace
 
 std::string attributes_text(const Attributes& attributes) {
-  return std::visit(
-      [](const auto& values) {
-        using Struct = std::decay_t<decltype(values)>;
-        const Struct defaults;
-        std::string text;
-        for_each_field<Struct>([&](std::string_view name, auto member) {
-          if (!differs(values.*member, defaults.*member)) return;
-          text += fmt::format("{}{}{}", text.empty() ? "" : ", ", name, value_text(values.*member));
-        });
-        return text;
-      },
-      attributes);
+  std::string text;
+  const auto add = [&](std::string_view name, const std::string& value) {
+    text += fmt::format("{}{}{}", text.empty() ? "" : ", ", name, value);
+  };
+  dispatch<void>(attributes, [&]<typename Struct>(const Struct& values) {
+    const Struct defaults;
+    for_each_field<Struct>([&](std::string_view name, auto member) {
+      if (differs(values.*member, defaults.*member)) add(name, value_text(values.*member));
+    });
+  });
+  return text;
 }
 
 void parse_attributes(LineCursor& cursor, Attributes& attributes) {
   while (!cursor.accept('}')) {
-    std::visit([&](auto& values) { parse_field(cursor, values); }, attributes);
+    dispatch<void>(attributes, [&](auto& values) { parse_field(cursor, values); });
     if (!cursor.accept(',') && !cursor.peek('}')) cursor.fail_expected("',' or '}'");
   }
 }

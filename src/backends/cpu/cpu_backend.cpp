@@ -1,6 +1,7 @@
 #include "backends/cpu/cpu_backend.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "backends/cpu/arena.h"
@@ -31,20 +32,19 @@ int start_threads(int wanted) {
   return threads;
 }
 
+// What this build has of them.
+struct KernelTable {
+  Isa isa;
+  const Kernels* kernels;
+};
+#define X(name) KernelTable{Isa::name, &isa_##name::kKernels},
+constexpr std::array kKernelTables{SNUG_BUILT_ISAS};
+#undef X
+
 const Kernels& kernels_of(Isa isa) {
-  switch (isa) {
-    case Isa::v2:
-      return isa_v2::kKernels;
-    case Isa::v3:
-      return isa_v3::kKernels;
-    case Isa::v4:
-      return isa_v4::kKernels;
-    case Isa::v4_bf16:
-      return isa_v4_bf16::kKernels;
-    case Isa::amx:
-      return isa_amx::kKernels;
-  }
-  return isa_v2::kKernels;
+  const auto found = std::ranges::find(kKernelTables, isa, &KernelTable::isa);
+  SNUG_CHECK(found != kKernelTables.end(), "this build has no kernels for x86-64-{}", name_of(isa));
+  return *found->kernels;
 }
 
 // Calls f(attributes, what their kind does here).

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <iterator>
 
 #include "base/error.h"
 
@@ -73,10 +75,25 @@ Isa allowed_isa(Isa processor) {
   return std::min(processor, *found);
 }
 
+// Those that this build has kernels for, the lowest first.
+#define X(name) Isa::name,
+constexpr std::array kBuilt{SNUG_BUILT_ISAS};
+#undef X
+
+Isa built_isa(Isa most) {
+  const auto after = std::ranges::upper_bound(kBuilt, most);
+  if (after == kBuilt.begin())
+    base::throw_user_error(
+        "This build has kernels for x86-64-{} and later, and x86-64-{} is what there is to run on; "
+        "run 'make build', which compiles those of every processor.",
+        name_of(kBuilt.front()), name_of(most));
+  return *std::prev(after);
+}
+
 }  // namespace
 
 Isa detect_isa() {
-  static const Isa isa = allowed_isa(processor_isa());
+  static const Isa isa = built_isa(allowed_isa(processor_isa()));
   return isa;
 }
 

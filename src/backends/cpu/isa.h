@@ -23,7 +23,9 @@ constexpr auto words_of(Isa /*type*/) {
 }
 constexpr std::string_view name_of(Isa isa) { return base::word_of(isa); }
 
-// Throws UserError when SNUG_ISA holds an unknown name or the processor is older than x86-64-v2.
+// The highest of those that this build has kernels for (SNUG_ISAS of its CMake cache). Throws
+// UserError when SNUG_ISA holds an unknown name, the processor is older than x86-64-v2, or the
+// build has kernels for later ones alone.
 Isa detect_isa();
 
 // bf16 matrix products run in hardware; below this level compute is fp32.
