@@ -3,8 +3,8 @@
 
     bench/decode_shares.py SNUG [--rounds N] [--models NAME ...] [--batches N ...] [--result bench/results/decode_shares.json]
 
-A token of every sequence reads all weights of the linears and the head once, so it takes at least their bytes over the rate at which this
-machine reads memory (`snug bench memory`); and it multiplies each of them with every sequence, so it takes at least those FLOPs over the rate
+A token of every sequence reads all weights of the linears and the head once, and the keys and values of each sequence, so it takes at least their
+bytes over the rate at which this machine reads memory (`snug bench memory`); and it multiplies each of them with every sequence, so it takes at least those FLOPs over the rate
 that oneDNN alone reaches on products of the model's widths (`snug bench products`). The limit is the longer of the two, and the
 table says which. The prompt's pass has 2 FLOPs for each weight of the linears and each token, and attention; its limit is oneDNN's rate.
 Both rates are measured before and after each model's rounds, and the table has how far they moved. Weights are random, bf16 or NF4 (double quantised, the
@@ -24,7 +24,7 @@ sys.path.append(str(ROOT / "bench" / "peer"))
 
 import processes  # noqa: E402
 from materials import SHAPES  # noqa: E402
-from model_flops import attention_flops, decoded_bytes, head_weights, linear_weights  # noqa: E402
+from model_flops import attention_flops, cached_bytes, decoded_bytes, head_weights, linear_weights  # noqa: E402
 from provenance import commit  # noqa: E402
 from results_file import machine  # noqa: E402
 
@@ -33,6 +33,7 @@ MODELS = ("llama-3.2-1b", "qwen3-0.6b")
 FORMATS = ("bf16", "nf4")
 BATCHES = (1, 2, 4, 8, 16)
 PROMPT_TOKENS = 512
+CONTEXT_TOKENS = 128  # of the prompt that decoding continues
 NEW_TOKENS = 48
 TARGETS = {"decoding": 0.85, "prompt": 0.75}
 
@@ -66,9 +67,11 @@ def prompt_flops(model: str, tokens: int) -> float:
 
 
 def token_seconds(model: str, weights: str, sequences: int, limits: dict) -> dict:
-    """Seconds that a token of every sequence takes at least: to read the weights, and to multiply them."""
+    """Seconds that a token of every sequence takes at least, in the mean of those generated: to read the weights and what was cached, and to
+    multiply the weights."""
     shape = SHAPES[model]
-    return {"memory": decoded_bytes(shape, weights) / limits["bytes_per_second"],
+    read = decoded_bytes(shape, weights) + sequences * cached_bytes(shape, CONTEXT_TOKENS + NEW_TOKENS / 2)
+    return {"memory": read / limits["bytes_per_second"],
             "products": 2 * (linear_weights(shape) + head_weights(shape)) * sequences / limits["flops_per_second"]}
 
 
@@ -78,7 +81,7 @@ def mean_of(before: dict, after: dict) -> dict:
 
 def rows_of(bench: Bench, model: str, batches: list[int], rounds: int) -> list[dict]:
     before = bench.limits(model)
-    measured = {(weights, sequences): [bench.generate(model, weights, sequences, 128) for _ in range(rounds)]
+    measured = {(weights, sequences): [bench.generate(model, weights, sequences, CONTEXT_TOKENS) for _ in range(rounds)]
                 for weights in FORMATS for sequences in batches}
     prompts = {weights: [bench.generate(model, weights, 1, PROMPT_TOKENS)["prefill_seconds"] for _ in range(rounds)] for weights in FORMATS}
     after = bench.limits(model)

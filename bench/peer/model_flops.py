@@ -42,3 +42,8 @@ def decoded_bytes(shape: dict, linear_format: str) -> float:
     quantisation takes half a byte a weight, a byte for the scale of 64, and 4 bytes for the scale of 256 such."""
     bytes_a_weight = {"bf16": 2.0, "nf4": 0.5 + 1 / 64 + 4 / (64 * 256)}[linear_format]
     return linear_weights(shape) * bytes_a_weight + 2.0 * head_weights(shape)
+
+
+def cached_bytes(shape: dict, tokens: float) -> float:
+    """Keys and values in bf16 of so many tokens before it, which one generated token reads."""
+    return 2 * 2.0 * shape["num_hidden_layers"] * shape["num_key_value_heads"] * shape["head_dim"] * tokens
