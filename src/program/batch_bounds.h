@@ -39,7 +39,7 @@ int64_t tokens_of_segment(std::span<const int32_t> bounds, int64_t segment);
 // Adds rows up, one after the other, and gives means of them.
 class MeanBounds {
  public:
-  // Of a row's stream: how many tokens it takes, and its host's side.
+  // The tokens that a row takes of a stream, and the host's copy of its query bounds.
   struct StreamRow {
     int64_t tokens = 0;
     std::span<const int32_t> query_bounds;

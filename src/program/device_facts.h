@@ -13,7 +13,7 @@ struct DataSheetRates {
   double f32_flops_per_second = 0;
   double bytes_per_second = 0;       // of the device's memory
   double host_bytes_per_second = 0;  // of the link to the host, each way
-  // Of what a card sends to others of its machine in collectives: not a peak, but what public
+  // What a GPU sends to others of its machine in collectives. This is no peak, but what public
   // measurements of such machines show.
   double interconnect_bytes_per_second = 0;
 };
@@ -22,8 +22,9 @@ struct DeviceFacts {
   std::string name;  // "h100", "NVIDIA H100 80GB HBM3"
   bool is_here = false;
   int64_t memory_bytes = 0;  // all that a process could be given
-  // Of that memory, what lies outside a job's arena: the driver's context, loaded kernels,
-  // libraries, other programs. Measured where the device is here, else a bound that is assumed.
+  // The part of memory_bytes that is outside a job's arena: the driver's context, loaded kernels,
+  // libraries, other programs. It is measured where the device is here, else it is an assumed
+  // bound.
   int64_t outside_bytes = 0;
   // What running kernels will add to that: an assumed upper bound.
   int64_t reserved_bytes = 0;

@@ -25,8 +25,8 @@ dispatch(Variant&& attributes, const F& f) {
   return Result();
 }
 
-// The same for what a backend runs. A CHECK fails for a kind that the runtime performs, and for one
-// that has to be expanded.
+// Like dispatch(), for operations that a backend runs. A CHECK fails for a kind that the runtime
+// performs, and for one that has to be expanded.
 template <typename Result, typename F>
 Result dispatch_run(const Attributes& attributes, const F& f) {
   return dispatch<Result>(attributes, [&]<typename Struct>(const Struct& concrete) -> Result {

@@ -13,8 +13,8 @@ namespace snug::program {
 struct Extent {
   // Rows that carry loss; rows of a cache that are written; of attention the queries in segments.
   double rows = 0;
-  // Of attention: rows of keys (and of values) that some query sees, pairs of a query and a key
-  // that it sees, and the keys of a segment, as the mean of all queries has them.
+  // These three are of attention: the rows of keys (and of values) that some query sees, the pairs
+  // of a query and a key that it sees, and the keys of a segment, averaged over all queries.
   double keys = 0;
   double pairs = 0;
   double mean_segment_tokens = 0;

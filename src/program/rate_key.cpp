@@ -88,7 +88,8 @@ std::string word_of(std::string_view decision, Value value, ProductAlgorithm fir
   }
 }
 
-// Of all that is decided of it and is not as it was before a target was asked.
+// The words of all decisions that are neither in the name already nor as they were before a target
+// was asked.
 template <typename Struct>
 std::string words_of_decisions(const Struct& attributes) {
   std::string words;
@@ -134,7 +135,8 @@ RateKey key_of_share(const OperationView& view, const Share& share, const Cost& 
   return key;
 }
 
-// Of an operation that several algorithms share: each moves the bytes of its rows.
+// The cost of a share of an operation that several algorithms share. Each algorithm moves the bytes
+// of its own rows.
 Cost cost_of_share(const OperationView& view, const Share& share, const Cost& whole,
                    double all_rows) {
   Cost cost = whole;

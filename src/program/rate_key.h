@@ -82,8 +82,8 @@ struct AttentionRate {
   // Where they are, or where operands are copied to be without gaps: the name that it has without
   // that.
   std::string plain_name = {};
-  // Of decoding in parts: the numbers of keys and values in 16 bits that it reads, each for so many
-  // heads.
+  // The numbers of keys and values in 16 bits that decoding in parts reads, and the heads that
+  // share each.
   double cache_numbers = 0;
   double shared_heads = 0;
 };
@@ -106,11 +106,11 @@ struct RateKey {
   double messages = 0;  // between ranks, one after the other
   // Where operands are copied to be without gaps: the name that it has without that.
   std::string plain_name = {};
-  // Of a collective of the hosts: the name that it has where the host's memory is the device's, and
-  // one transport does both.
+  // The name that a collective of the hosts has where the host's memory is the device's, and one
+  // transport does both.
   std::string device_name = {};
   bool is_product = false;
-  // Of work that is counted in FLOPs: the type in which factors are multiplied.
+  // The type in which factors are multiplied, for work that is counted in FLOPs.
   base::DType multiplies = base::DType::f32;
   std::optional<AttentionRate> attention;
   std::optional<OptimizerRate> optimizer;

@@ -21,14 +21,14 @@ class Tape {
   // A fresh tensor, shaped like `input`, that the derivative must write: its contribution to
   // input's gradient. Contributions are summed after the derivative returns.
   virtual TensorId contribute(TensorId input) = 0;
-  // The same for a gradient that already exists and passes through unchanged.
+  // Gives `input` a gradient that already exists and passes through unchanged.
   virtual void pass_through(TensorId input, TensorId gradient) = 0;
   virtual void emit(Attributes attributes, std::vector<TensorId> reads,
                     std::vector<TensorId> writes) = 0;
   // Whether another operation of the forward list reads a tensor.
   virtual bool is_read(TensorId tensor) const = 0;
-  // Of an operation that is replaced by its training form in the forward pass: what it still emits
-  // in the backward pass, where gradients of its outputs are known. Called at most once for it.
+  // States what an operation that is replaced by its training form in the forward pass still emits
+  // in the backward pass, where gradients of its outputs are known. It is called at most once.
   virtual void later(std::function<void()> emit) = 0;
   // A fresh intermediate tensor of the backward pass.
   virtual TensorId temporary(const char* suffix, const Shape& shape, DType dtype) = 0;

@@ -27,7 +27,8 @@ class Target {
   // Bytes a job's arena may take in a space; what the machine has when the user set no budget. 0:
   // not known.
   virtual int64_t capacity_bytes(Space space) const = 0;
-  // Of a device with memory of its own, asked again; nothing where the host's is the device's.
+  // What is known of a device with memory of its own, asked anew by each call; nothing where the
+  // host's memory is the device's.
   virtual std::optional<DeviceFacts> device() const { return std::nullopt; }
   // Whether the host may read and write device tensors at their addresses. If not, what it loads
   // and saves passes through pinned staging memory that the plan counts.

@@ -142,7 +142,7 @@ inline const Shape& whole_shape(const Tensor& tensor) {
   return tensor.whole ? *tensor.whole : tensor.shape;
 }
 
-// Of a dense tensor: the last dimension varies fastest. Zeros beyond the rank.
+// The strides of a dense tensor: the last dimension varies fastest. They are 0 beyond the rank.
 std::array<int64_t, Shape::kMaxRank> dense_strides(const Shape& shape);
 
 // "(16384, 4096)".

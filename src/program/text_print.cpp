@@ -93,7 +93,8 @@ class Printer {
     return text + fmt::format("{} {} {}", name(id), to_string(tensor.shape), name_of(tensor.dtype));
   }
 
-  // The same with "gradient step" and so on, a layer only where it is not the expected one.
+  // The short declaration followed by "gradient step" and so on; by the layer only where it is not
+  // the expected one.
   std::string declaration(TensorId id, int32_t expected_layer) {
     const Tensor& tensor = program_.tensor(id);
     std::string text = short_declaration(id);

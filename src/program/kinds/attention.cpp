@@ -36,7 +36,7 @@ void check_attributes(const Attributes& attention, ShapeRule& rule) {
                "has a relative_bias without a max_distance");
 }
 
-// Of an even number of buckets each direction has half; half of those again are exact.
+// Each direction has half of the buckets; half of those are exact. So their number must be even.
 template <typename Struct>
 void check_bias(const Struct& attention, const OperationView& view, ShapeRule& rule) {
   if (!attention.relative_bias) return;
@@ -51,7 +51,7 @@ void check_bias(const Struct& attention, const OperationView& view, ShapeRule& r
   rule.mixed_types({Struct::kQ, Struct::kBias});
 }
 
-// Of q, k, v and the bounds.
+// Checks q, k, v and the bounds.
 template <typename Struct>
 void check_inputs(const Struct& attention, const OperationView& view, ShapeRule& rule) {
   const Tensor& q = view[Struct::kQ];
@@ -117,7 +117,8 @@ template <typename Attributes>
 double score_flops(const Attributes& attention, const Extent& extent) {
   const auto width = static_cast<double>(attention.heads * attention.head_dim);
   const double products = 4.0 * extent.pairs * width;  // q k^T and p v, two operations a term
-  // Of a score: a division, an exponential (2), a quotient, a product; a distance and its product.
+  // A score takes a division, an exponential (2), a quotient and a product for the cap; a distance
+  // and its product for the bias.
   const double flops = (attention.softcap > 0.0F ? 6.0 : 0.0) +
                        (attention.alibi_scale != 0.0F || attention.relative_bias ? 2.0 : 0.0);
   return products + flops * extent.pairs * static_cast<double>(attention.heads);
@@ -269,7 +270,7 @@ std::vector<Share> shares_of(const Attributes& attention, const OperationView& v
   return shares;
 }
 
-// Of keys and values in 16 bits, read while decoding in parts.
+// The numbers of keys and values in 16 bits that decoding in parts reads.
 double cache_numbers(const Attention& attention, const OperationView& view, const Extent& extent) {
   const Tensor& k = view[Attention::kK];
   if (attention.splits == 0 || size_of(k.dtype) != 2) return 0;

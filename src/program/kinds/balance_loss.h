@@ -60,7 +60,7 @@ template <typename Struct>
 concept BalanceKind =
     std::is_same_v<Struct, BalanceLoss> || std::is_same_v<Struct, BalanceLossTrain>;
 
-// Of an operation with so many reads: how many layers there are, and where a layer's tensors stand.
+// How many layers an operation with so many reads has, and where a layer's tensors are among them.
 constexpr int64_t balanced_layers(size_t reads) { return (static_cast<int64_t>(reads) - 1) / 2; }
 constexpr size_t counts_read(int64_t layer) { return static_cast<size_t>(1 + 2 * layer); }
 constexpr size_t sums_read(int64_t layer) { return counts_read(layer) + 1; }

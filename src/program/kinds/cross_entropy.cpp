@@ -79,10 +79,10 @@ std::vector<int64_t> chunks_of(const Struct& loss, const OperationView& view,
                      static_cast<int64_t>(extent.rows));
 }
 
-// Of a linear loss that multiplies each logit `products` times and spends `flops` on it besides:
-// all rows of its chunks are computed, and each chunk reads the weight anew. What the gradient of
-// the weight has summed so far is `sums` bytes, which each chunk but the first reads and writes
-// again.
+// The cost of a linear loss that multiplies each logit `products` times and spends `flops` on it
+// besides. All rows of its chunks are computed, and each chunk reads the weight anew. What the
+// gradient of the weight has summed so far is `sums` bytes, which each chunk but the first reads
+// and writes again.
 template <typename Struct>
 Cost cost_of_chunks(const Struct& loss, const OperationView& view, const Extent& extent,
                     double products, double flops, double sums = 0) {
@@ -123,7 +123,7 @@ double cap_flops(const Struct& loss) {
          (loss.softcap > 0.0F ? 6.0 : 0.0);
 }
 
-// Of what only the training form has: gradients through the cap and the gain, and sums of rows.
+// What only the training form computes: gradients through the cap and the gain, and sums of rows.
 double gradient_flops(const LinearCrossEntropyTrain& loss) {
   return (loss.softcap > 0.0F ? 4.0 : 0.0) + (loss.gain ? 1.0 : 0.0) +
          (loss.bias_gradient ? 1.0 : 0.0) + (loss.gain_gradient ? 2.0 : 0.0);
@@ -187,7 +187,7 @@ std::string shape_error(const LinearCrossEntropyTrain& loss, const OperationView
   return rule.error();
 }
 
-// Of logits that are there, `flops` for each in a row that carries loss.
+// The cost of a loss whose logits are given: `flops` for each logit of a row that carries loss.
 Cost cost_of_rows(const Tensor& logits, double flops, const OperationView& view,
                   const Extent& extent) {
   return {extent.rows * static_cast<double>(logits.shape[1]) * flops,

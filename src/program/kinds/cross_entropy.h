@@ -67,13 +67,13 @@ constexpr auto words_of(LossAlgorithm /*type*/) {
 // takes as long as reading the weight.
 inline constexpr int64_t kMinChunkRows = 64;
 
-// Of halved chunks, the one that `rows` rows that are still to go begin with: the smallest that
+// The size of the halved chunk that comes next when `rows` rows are left. It is the smallest that
 // takes all of them if at least three quarters of it are used, else the largest that is filled, so
 // that many short rests cost no more than the rows they have.
 int64_t next_halved_chunk(int64_t chunk_rows, int64_t rows);
 
-// Of both linear kinds, and of a number of tokens of which `rows` carry loss: the rows of each
-// chunk that is computed, in order.
+// The rows of each chunk that is computed, in order, for `tokens` tokens of which `rows` carry
+// loss. It holds for both linear kinds.
 std::vector<int64_t> chunk_sizes(LossAlgorithm algorithm, int64_t chunk_rows, int64_t tokens,
                                  int64_t rows);
 

@@ -10,7 +10,7 @@
 namespace snug::program {
 namespace {
 
-// Of a table: how many numbers it has for an id.
+// How many numbers a table has for an id.
 template <typename Struct>
 int64_t width_of(const Struct& kind, const Tensor& table) {
   return table.shape[kind.transposed ? 0 : 1];

@@ -8,7 +8,8 @@
 namespace snug::program {
 namespace {
 
-// Of rows of experts, a bias for each and the bounds of all.
+// Checks that each expert has a bias as wide as the rows, and that there are bounds for all
+// experts.
 template <typename Struct>
 void require_biases(const Operand<Struct>& rows, const Operand<Struct>& bias,
                     const OperationView& view, ShapeRule& rule) {
@@ -21,7 +22,7 @@ void require_biases(const Operand<Struct>& rows, const Operand<Struct>& bias,
   rule.mixed_types({rows, bias});
 }
 
-// Of the weights of so many rows.
+// Checks that each row has a place and a weight.
 template <typename Struct>
 void require_weights(const Operand<Struct>& rows, const Operand<Struct>& weights,
                      const OperationView& view, ShapeRule& rule) {

@@ -8,7 +8,7 @@
 namespace snug::program {
 namespace {
 
-// Of one operand with a row for each token, and one with a row for each place.
+// Checks that one operand has a row for each token, and the other a row for each place.
 template <typename Struct>
 void require_places(const Operand<Struct>& tokens, const Operand<Struct>& rows,
                     const OperationView& view, ShapeRule& rule) {

@@ -61,7 +61,7 @@ constexpr std::string_view name_among_decisions() {
   });
   return name;
 }
-// The same, of a decision: decision_name<&Matmul::products>().
+// The name of the decision that a member has to be: decision_name<&Matmul::products>().
 template <auto member>
 constexpr std::string_view decision_name() {
   constexpr std::string_view kName = name_among_decisions<member>();

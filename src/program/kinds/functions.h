@@ -71,7 +71,7 @@ struct KindFunctions {
   std::span<const std::string_view> by_values = {};
 };
 
-// Of the kind, stated in its file.
+// The functions of a kind, stated in its file.
 template <typename Struct>
 struct FunctionsOf {
   static const KindFunctions<Struct> kDefined;
@@ -89,7 +89,7 @@ SNUG_KINDS(SNUG_KIND)
     .shape_error = shape_error, .cost = cost __VA_OPT__(, ) __VA_ARGS__ \
   }
 
-// Of the pairs of an output and an input, those that an operation with these attributes has.
+// Picks, from pairs of an output and an input, those that an operation with these attributes has.
 template <typename Struct>
 InPlacePairs in_place(const Struct& attributes,
                       std::initializer_list<std::pair<Operand<Struct>, Operand<Struct>>> pairs) {

@@ -32,7 +32,8 @@ Cost cost(const Gelu&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[Gelu::kY].shape.elements(), 5);
 }
 
-// The same function (4), its slope (3), their sum (2) and the product with dy.
+// The distribution function or its likeness (4), its slope (3), their sum (2) and the product with
+// dy.
 Cost cost(const GeluGrad&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[GeluGrad::kDX].shape.elements(), 10);
 }

@@ -60,7 +60,7 @@ double mean_rows(int64_t rows, int64_t experts) {
   return rate_size(rows) / rate_size(std::min(rows, experts));
 }
 
-// Of a tensor that is copied to be without gaps: it is read and written.
+// What copying a tensor to close its gaps moves: the tensor is read and written.
 double copied_bytes(const Tensor& tensor, bool copied) {
   return copied ? 2.0 * static_cast<double>(tensor.bytes()) : 0.0;
 }

@@ -170,7 +170,7 @@ class Orthogonalizer {
   Builder& builder_;
 };
 
-// Of a stack (matrices, m, n), or of the one matrix.
+// One matrix of a stack (matrices, m, n), or the tensor itself where it is one matrix.
 TensorId matrix_of(TensorId stack, int64_t matrix, Builder& builder) {
   const Tensor& whole = builder.program().tensor(stack);
   if (whole.shape.rank() == 2) return stack;

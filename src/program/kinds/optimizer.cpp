@@ -85,7 +85,7 @@ Cost cost(const AdamW&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[AdamW::kWeight].shape.elements(), 17);
 }
 
-// The same, and a moment decoded (1), measured (1), divided (1) and encoded (2): twice.
+// AdamW's step (17), and for each of two moments: decode (1), measure (1), divide (1), encode (2).
 Cost cost(const AdamW8bit&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[AdamW8bit::kWeight].shape.elements(), 17 + 2 * 5);
 }

@@ -18,7 +18,7 @@ inline double rate_size(int64_t value) { return static_cast<double>(std::max<int
 // kind apart. Integers are the same in all.
 std::string typed_name(const OperationView& view);
 
-// Of a kind whose rate depends on the bytes that it moves.
+// The key of a kind whose rate depends on the bytes that it moves.
 RateKey key_of_bytes(const OperationView& view, const Cost& work);
 
 // What a rate key adds to the name of a product: " by thin", or nothing for the library and for

@@ -27,7 +27,7 @@ class ShapeRule {
     const Tensor& tensor;
   };
 
-  // Of the operation of a view that outlives the rule.
+  // Checks the operation of a view that outlives the rule.
   explicit ShapeRule(const OperationView& view) : view_(view) {}
 
   template <typename Struct>

@@ -29,7 +29,7 @@ void check_part(ShapeRule& rule, const OperationView& view, const Operand<Struct
       fmt::format("{} is no part of {}", operand.name.text, to_string(whole_shape(tensor))));
 }
 
-// Of what a file holds or will hold: a tensor or a rank's part of it, wherever it lies between
+// Checks what a file holds or will hold: a tensor or a rank's part of it, wherever it is between
 // steps.
 template <typename Struct>
 void check_tensor(ShapeRule& rule, const Struct&, const OperationView& view) {
@@ -191,7 +191,7 @@ double written_bytes(const OperationView& view) {
   return static_cast<double>(bytes);
 }
 
-// Of what a rank holds of it; padding is in no file.
+// How many of a rank's elements are in a file; padding is in none.
 int64_t file_elements(const Tensor& tensor) {
   return std::min(tensor.shape.elements(), whole_shape(tensor).elements());
 }

@@ -20,8 +20,8 @@ struct Traits {
   bool is_mlp_activation = false;
   // Attention over rows: costly to make again where rows are long.
   bool is_attention = false;
-  // Of a norm that follows from norms of parts, the operand that holds it: where ranks hold parts
-  // of what it reads, theirs are joined into it.
+  // The operand that holds a norm which follows from norms of parts: where ranks hold parts of what
+  // it reads, their norms are joined into it.
   OperandName norm_of_parts = {};
   // Small next to what it costs: kept for the backward pass, whatever a layer computes again.
   bool is_kept = false;
@@ -71,7 +71,7 @@ struct Traits {
   // The host holds a copy (batch_bounds.h), which the kind's extent_of() turns into an amount
   // (extent.h).
   std::array<OperandName, 2> extents = {};
-  // Of each of these that holds pairs [begin, end): the operand whose rows they are of.
+  // For each extent that holds pairs [begin, end): the operand whose rows they count.
   std::array<OperandName, 2> bounded = {};
 
   constexpr bool has_extent() const { return !extents[0].empty(); }

@@ -11,7 +11,7 @@ bool is_dense(const Tensor& tensor) {
   return !tensor.is_view() || tensor.view.strides == dense_strides(tensor.shape);
 }
 
-// Of the two ends of a transfer.
+// Checks the two ends of a transfer.
 template <typename Struct>
 void check_ends(ShapeRule& rule, const Struct&, const OperationView& view) {
   const Tensor& x = view[Struct::kX];
