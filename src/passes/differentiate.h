@@ -41,7 +41,7 @@ struct DifferentiateOptions {
 //            %d.losses = spread_segments(%d.policy, %bounds) {scale -1} phase backward
 //            %d.y = weigh_rows(%d.hidden, %d.losses) phase backward
 //
-// Of a head that trains the gradient is a sum of rows: the loss stays as it is, and in the place of
+// The gradient of a head that trains is a sum of rows. The loss stays as it is, and in the place of
 // weigh_rows there is
 //
 //            .., %d.y, %gradient.head = linear_cross_entropy_train(.., %d.losses) phase backward

@@ -13,8 +13,8 @@ namespace {
 
 using namespace program;  // NOLINT: passes speak the program's words throughout
 
-// Of the product that augments the other: what adapters have. Beyond, a second pass over the result
-// costs little next to the product.
+// The largest inner size of the product that augments the other, which adapters' ranks do not
+// exceed. Beyond it a second pass over the result costs little next to the product.
 constexpr int64_t kMaxRank = 128;
 
 // A plain product; null for one that has an augmentation already, or does not just write.

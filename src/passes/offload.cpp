@@ -64,8 +64,8 @@ class Offload {
     }
   }
 
-  // Of all layers but the last: by layer, from the first, and in the order in which they are
-  // written.
+  // The checkpoints of all layers but the last, by layer from the first, and within a layer in the
+  // order in which they are written.
   std::vector<Checkpoint> find_checkpoints() const {
     std::vector<Checkpoint> found(input_.tensors.size());
     for (size_t i = 0; i < input_.operations.size(); ++i) {

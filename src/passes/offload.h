@@ -26,9 +26,9 @@
 
 namespace snug::passes {
 
-// Of a program after recompute; one without checkpoints comes back as it is. Transfers take
-// the channel of their direction, except where the host reaches the device's memory: there the same
-// processor makes them, and they take the channel that computes.
+// Offloads what layers keep, after recompute; a program without checkpoints comes back as it is.
+// Transfers take the channel of their direction. Where the host reaches the device's memory, the
+// same CPU makes them, and they take the channel that computes.
 program::Program offload(const program::Program& program, const program::Target& target);
 
 }  // namespace snug::passes

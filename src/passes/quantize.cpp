@@ -16,7 +16,7 @@ namespace {
 
 using namespace program;  // NOLINT: passes speak the program's words throughout
 
-// Of a weight before and after: its shape and type when dequantised, its operands as stored.
+// What a weight is before and after: its shape and type when dequantised, its operands as stored.
 struct Stored {
   Shape shape;
   DType dtype = DType::bf16;
@@ -111,7 +111,7 @@ class Quantize {
     result_.operations.push_back(std::move(product));
   }
 
-  // Of rows of the weight's values, which are never transposed.
+  // The norms of rows of the weight's values, which are never transposed.
   void norm_values(Operation operation) {
     const Stored& weight = stored_.at(id_of(operation, RowNorms::kW));
     std::get<RowNorms>(operation.attributes).transposed = false;

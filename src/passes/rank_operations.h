@@ -21,7 +21,7 @@ class RankOperations {
   program::Operation begin(program::Operation collective, const program::Operation& place);
   // The scratch that the target asks for with the operands that the operation has now.
   void give_scratch(program::Operation& operation);
-  // Of all operations, with the operands that they have now.
+  // Counts the launches of all operations, with the operands that they have now.
   void count_launches();
 
  private:

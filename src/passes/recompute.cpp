@@ -147,8 +147,8 @@ class Recompute {
         for (const TensorId id : operation.reads) keep_sources(input_.owner(id), visited);
   }
 
-  // Of what is made again: the residual stream, which several operations read, where a layer made
-  // it. The embedding of the tokens is made again.
+  // Keeps the residual stream that recomputed operations read, where a layer made it and several
+  // operations read it. The embedding of the tokens is made again.
   void keep_sources(TensorId owner, std::vector<bool>& visited) {
     if (kept_[index(owner)] || visited[index(owner)]) return;
     visited[index(owner)] = true;

@@ -64,7 +64,7 @@ TensorId ShardHomes::view_on(TensorId seen, TensorId base) {
   return entry->second = add(std::move(view));
 }
 
-// Of what every rank holds all of.
+// This rank's part of a tensor of which every rank holds all.
 TensorId ShardHomes::own_part(TensorId home) {
   const auto [entry, is_new] = own_parts_.try_emplace(home, kNone);
   if (!is_new) return entry->second;

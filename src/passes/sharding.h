@@ -65,7 +65,7 @@ struct ShardedTensor {
 // and nothing writes all of it.
 bool divides_state(const program::Tensor& trainable, const ShardingOptions& options);
 
-// By the names of tensors that last longer than a program.
+// Answers by the names of tensors that last longer than a program.
 class Sharding {
  public:
   Sharding() = default;

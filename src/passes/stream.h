@@ -39,7 +39,8 @@ struct StreamOptions {
 // Whether the tensor lies in host memory.
 bool lies_on_host(const program::Tensor& tensor, const StreamOptions& options);
 
-// Of a lowered program. Operations that a copy now comes between are no longer joined.
+// Streams the tensors of a lowered program. Operations that a copy now comes between are no longer
+// joined.
 program::Program stream(const program::Program& program, const StreamOptions& options,
                         const program::Target& target);
 

@@ -9,14 +9,16 @@
 namespace snug::passes {
 
 struct Uses {
-  // By owner of bytes, its views included: indices into the operation list, ascending.
+  // The operations that use each owner of bytes, its views included: indices into the operation
+  // list, ascending.
   std::vector<std::vector<int32_t>> readers;  // reads and updates
   std::vector<std::vector<int32_t>> writers;  // writes and updates
 };
 
 Uses find_uses(const program::Program& program);
 
-// By owner of bytes: the last operation that touches the tensor or a view of it; -1 if none does.
+// For each owner of bytes, the last operation that touches the tensor or a view of it; -1 if none
+// does.
 std::vector<int32_t> last_touch_of_owner(const program::Program& program);
 
 // The program minus the operations that a rewrite made superfluous, one flag for each.
