@@ -14,12 +14,12 @@ struct AdapterWidths {
   // In bytes, of tensors that are not as PEFT writes them, in 32 bits. By their names in the file.
   std::map<std::string, int64_t, std::less<>> others;
 
-  // Of a tensor of the program.
+  // The bytes of an element of a tensor of the program.
   int64_t of(std::string_view tensor) const;
 };
 
-// Of the adapter in this folder; as PEFT writes them where it has no file. Opens the file's header
-// only. Throws UserError as SafetensorsFile does.
+// The widths of the adapter in this folder; 32 bits as PEFT writes them where it has no file. Only
+// the header of the file is opened. Throws UserError as SafetensorsFile does.
 AdapterWidths adapter_widths(const std::filesystem::path& folder);
 
 }  // namespace snug::plan

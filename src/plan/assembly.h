@@ -55,7 +55,7 @@ struct TrainingInputs {
   const program::Target& target;
   std::optional<DataFacts> data{};
   bool verify = false;  // check every pass and the layout
-  // Of several ranks: what the device of each can hold at least, so that all choose alike.
+  // The least that the device of any rank can hold, for several ranks, so that all choose alike.
   std::optional<int64_t> least_capacity_bytes{};
   // What is taken of what the recipe leaves open. Nothing: it is chosen.
   std::optional<Chosen> chosen{};

@@ -37,7 +37,7 @@ using formats::Recompute;
 constexpr int64_t kShortRow = 512;
 constexpr int64_t kShortestRow = 16;
 
-// Those that offload nothing first; the last take the least memory of the device.
+// Savings that offload nothing come first; the last ones take the least memory of the device.
 constexpr auto kSavings = std::to_array<Saving>({{Recompute::none, false},
                                                  {Recompute::gate_up, false},
                                                  {Recompute::attention, false},
@@ -47,7 +47,7 @@ constexpr auto kSavings = std::to_array<Saving>({{Recompute::none, false},
                                                  {Recompute::layer, true},
                                                  {Recompute::layer, true, true}});
 constexpr size_t kOffloading = 3;
-// Of a recipe that leaves what is computed again open.
+// The savings that are tried where the recipe leaves open what is computed again.
 constexpr auto kOpenSavings = std::to_array<Saving>({{Recompute::automatic, false},
                                                      {Recompute::automatic, true},
                                                      {Recompute::automatic, true, true}});
@@ -177,7 +177,8 @@ std::vector<Overrides> ChangeSearch::numerics() const {
     for (const Optimizer each : leaner) variants.push_back({set_to("optim", each)});
   }
   if (recipe_.double_quant) return variants;
-  // Of weights that are not in 4 bits the recipe refuses it, with or without the others.
+  // Where weights are not in 4 bits, the recipe refuses double_quant, with or without the other
+  // changes.
   const size_t wider = variants.size();
   variants.push_back({{"double_quant", "true"}});
   for (size_t i = 0; i < wider; ++i)
@@ -376,7 +377,7 @@ ChangeSearch::Candidate* ChangeSearch::sized(const Overrides& overrides, bool up
                             false,
                             open.chooses_window || changed.recompute == Recompute::automatic,
                             updates_on_device};
-      // The same tensors lie there, whatever passes through.
+      // The same tensors are on the host, whatever passes through.
       if (open.chooses_updates && !updates_on_device)
         candidate->other_host_bytes = size.lasting_bytes[1] + size.lasting_bytes[2];
     } catch (const base::UserError&) {

@@ -57,8 +57,8 @@ class ChangeSearch : public Changes {
                const program::Target& target, RowShape shape = {});
 
   std::optional<Change> cheapest(const Budget& budget) override;
-  // Of all candidates that were planned whole so far, among them the smallest of every search that
-  // found nothing; nothing when none could be planned.
+  // The smallest of all candidates that were planned whole so far, among them the smallest of every
+  // search that found nothing; nothing when none could be planned.
   std::optional<Change> least() const override;
 
   // What the searches so far have cost: combinations sized by their layers, and those of them that
@@ -83,14 +83,15 @@ class ChangeSearch : public Changes {
     bool is_whole = false;
     bool leaves_open = false;        // memory for copies, or what layers compute again
     bool updates_on_device = false;  // where their place is open
-    // Of the host, if updates were on the device instead, at least; nothing: their place is fixed.
+    // The least bytes of the host if updates were on the device instead; nothing: their place is
+    // fixed.
     std::optional<int64_t> other_host_bytes{};
   };
 
   static Change change_of(const Candidate& candidate);
   std::vector<Stage> stages() const;
   std::vector<Overrides> numerics() const;
-  // Of all weights, in f32 next to weights in bf16.
+  // Whether all weights have gradients in f32 next to weights in bf16.
   bool has_wide_gradients() const;
   std::vector<Overrides> smaller_adapters() const;
   // Methods with an adapter that take less than the recipe's, in falling order.
@@ -104,7 +105,7 @@ class ChangeSearch : public Changes {
   // Rows of a micro-batch that may be tried, falling; an update in the backward pass has but one
   // micro-batch a step.
   std::vector<int64_t> row_choices() const;
-  // Of several devices also those with strategies that hold less.
+  // The savings to try; on several devices also those with strategies that hold less.
   std::vector<Saving> all_savings() const;
   // Whether any choice of saving and rows fits.
   bool can_fit(const Overrides& base, const Budget& budget);
@@ -130,7 +131,7 @@ class ChangeSearch : public Changes {
   const RowShape shape_;
   const Rates rates_;
   const std::vector<Saving> savings_;
-  // By overrides, and whether updates are on the device.
+  // The key is the overrides, and whether updates are on the device.
   std::map<std::pair<std::string, bool>, std::optional<Candidate>> candidates_;
 };
 

@@ -20,8 +20,8 @@ namespace {
 
 using formats::Recipe;
 
-// Of rows this full longer ones could hold 1 % more at most. Where the rows of a micro-batch are
-// open they have nothing else to offer.
+// Where rows are this full, longer ones could hold 1 % more at most. Where the rows of a
+// micro-batch are open they have nothing else to offer.
 constexpr double kFullRows = 0.99;
 
 std::vector<std::pair<std::string, int64_t>> keys_of(const base::PerStream<int64_t>& tokens) {

@@ -48,11 +48,11 @@ struct DocumentLengths {
   std::function<RowsOfLength(const TrainingSpec&)> rows;
 };
 
-// Of a recipe that says auto: rows of `times` the longest document.
+// The recipe, which says auto, with rows of `times` the longest document.
 formats::Recipe with_length(const formats::Recipe& recipe, const base::PerStream<int64_t>& longest,
                             int64_t times);
 
-// Of these that of the stream whose rows max_length is about: an encoder's, where there is one.
+// The tokens of the stream whose rows max_length is about: the encoder's, where there is one.
 int64_t of_max_length(const base::PerStream<int64_t>& tokens);
 
 // "700 tokens", "700 tokens of prompts and 20 of answers".

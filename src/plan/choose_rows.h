@@ -13,7 +13,7 @@
 
 namespace snug::plan {
 
-// Of a recipe that says auto: micro-batches of so many rows, which divide those of a step.
+// The recipe, which says auto, with micro-batches of so many rows, which divide those of a step.
 formats::Recipe with_rows(const formats::Recipe& recipe, int64_t rows);
 
 // The fewest that a micro-batch may have: those of the recipe where it says them, all of a step

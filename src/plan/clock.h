@@ -50,12 +50,12 @@ struct ProgramTime {
   double seconds = 0;
   std::map<program::Channel, double> busy;
 };
-// Of the programs of a step, in its order.
+// The times of a step's programs, in the order of the step.
 std::vector<ProgramTime> program_times(const Job& job, int64_t accumulation, const Rates& rates,
                                        const program::ExpectedBounds& expected);
 
-// Of a step: how long each channel is busy, by channel. What the step takes beyond the channel
-// `compute` is what it waits for the others.
+// How long each channel is busy in a step. What the step takes beyond the channel `compute` is what
+// it waits for the others.
 std::map<program::Channel, double> busy_seconds(const Job& job, int64_t accumulation,
                                                 const Rates& rates,
                                                 const program::ExpectedBounds& expected);

@@ -85,7 +85,7 @@ std::vector<PlanDocument::ActivityFigures> activities_on_host(const MemoryReport
   return activities;
 }
 
-// Of all scratch of the job: the least certain.
+// The least certain basis of all scratch of the job.
 program::WorkspaceBasis workspace_basis(const Job& job, const program::Target& target) {
   auto basis = program::WorkspaceBasis::computed;
   for (const auto& program : job.programs)

@@ -27,7 +27,7 @@ struct RankFigures {
   int64_t node_ranks = 1;  // of them on a machine
   int64_t shards = 1;      // that share the tensors of a replica
   int64_t replicas = 1;
-  // Of a step, by kind of collective: how many, and what this rank sends in them.
+  // The collectives of a step by kind: how many, and what this rank sends in them.
   struct Collectives {
     int64_t count = 0;
     int64_t sent_bytes = 0;
@@ -56,24 +56,25 @@ struct PlanDocument {
   bool offload_params = false;
   std::string offload_optimizer = "none";  // what is done: none, stream or host
   int64_t offload_window_bytes = 0;
-  // Of a step, how long each channel that is not idle is busy, by its name.
+  // How long each channel that is not idle is busy in a step, by its name.
   std::map<std::string, double> busy_seconds;
-  // Of a micro-batch: rows, tokens per row, and the documents that each has room for: as many as
-  // the data can put in one, or, planned without data, what is thought to be enough.
+  // The shape of a micro-batch: rows, tokens per row, and the documents that each row has room for:
+  // as many as the data can put in one, or, planned without data, an estimate that is high enough.
   int64_t rows = 0;
   int64_t row_tokens = 0;
   int64_t encoder_row_tokens = 0;  // of these, an encoder's
   int64_t row_documents = 0;
   bool has_data = false;
-  // Of a longrope model: "long" where a document (without data: max_length) is longer than its
-  // original positions, else "short".
+  // The rotary factors of a longrope model: "long" where a document (without data: max_length) is
+  // longer than its original positions, else "short".
   std::string rotary_factors;
   SpaceFigures device;
   SpaceFigures host;  // pinned and pageable together
-  // Of a device with memory of its own. What lies outside the arena there comes on top of it.
+  // The facts of a device with memory of its own. What is outside the arena there comes on top of
+  // it.
   std::optional<program::DeviceFacts> card;
-  // Of a card: the most launches in one run of each program, which the card may keep recorded.
-  // The memory of the recordings is part of what lies outside the arena (program/graph_memory.h).
+  // The most launches of one run of each program, which a GPU may keep recorded. The memory of the
+  // recordings is part of what is outside the arena (program/graph_memory.h).
   int64_t recorded_launches = 0;
   // What a training job uses of its arenas in host memory, activity by activity.
   struct ActivityFigures {

@@ -37,12 +37,12 @@ Budget budget_of(const formats::Recipe& recipe, const PlanDocument& plan,
 // data are read is compared with the recipe's host_memory too.
 bool fits(const formats::Recipe& recipe, const PlanDocument& plan, const program::Target& target);
 
-// Of a plan that does not fit, with the cheapest of these changes that does.
+// The verdict on a plan that does not fit, with the cheapest of these changes that does.
 Verdict misfit(const formats::Recipe& recipe, const PlanDocument& plan,
                const program::Target& target, Changes& changes);
 
-// Of a training job. Searches only when it does not fit: a few dozen plans of few layers, and one
-// or two whole ones. `shape` is that of the data that was planned with.
+// The verdict on a training job. It searches only when the job does not fit: a few dozen plans of
+// few layers, and one or two whole ones. `shape` is that of the data that was planned with.
 Verdict judge_fit(const formats::Recipe& recipe, const models::ModelSource& model,
                   const PlanDocument& plan, const program::Target& target,
                   const RowShape& shape = {});

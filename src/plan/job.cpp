@@ -126,7 +126,7 @@ class TrainingPlanner {
  private:
   void add(Program program) { job_.programs.push_back(std::move(program)); }
 
-  // Of each stream.
+  // The tokens of a micro-batch, for each stream.
   base::PerStream<int64_t> micro_tokens() const {
     return spec_.row_tokens.map([&](int64_t tokens) { return spec_.rows * tokens; });
   }
@@ -217,7 +217,7 @@ class TrainingPlanner {
                         update));
   }
 
-  // Of what trains, without weights of the model.
+  // The elements of what trains, without weights of the model.
   int64_t added_elements() const {
     std::unordered_set<std::string> weights;
     for (models::Weight& weight : models::weights_of(spec_.model))
@@ -323,7 +323,7 @@ Job plan_inference(const InferenceSpec& spec, const program::Target& target) {
   const auto add = [&](ProgramName name, const base::PerStream<int64_t>& tokens) {
     passes::Hoisted hoisted = passes::hoist(inference_forward(spec, name, tokens, outputs));
     const Program& forward = hoisted.program;
-    // The same of both programs, except for what the first alone has of an encoder.
+    // Both programs make the same tensors once, except for what the first alone has of an encoder.
     if (once.operations.empty()) once = std::move(hoisted.once);
     std::vector<std::string_view> read_by_host{program::kLogitsName};
     if (spec.candidates > 0)

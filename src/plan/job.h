@@ -56,14 +56,14 @@ struct TrainingSpec {
   bool is_adapted() const { return !methods::method_of(method).trains_weights; }
   methods::MethodOptions method_options() const { return {.lora = lora, .prompt = prompt}; }
   base::PerStream<int64_t> sequence_tokens() const;
-  // Of a micro-batch, all streams together.
+  // The tokens of a micro-batch in all streams together.
   int64_t micro_tokens() const { return rows * row_tokens.sum(); }
 };
 
 // What inference needs to know.
 struct InferenceSpec {
   models::ModelConfig model;
-  // Of the adapter; nothing: there is none.
+  // The method of the adapter; nothing: there is none.
   std::optional<methods::MethodKind> method{};
   methods::LoraOptions lora;
   methods::PromptOptions prompt{};
@@ -91,7 +91,7 @@ struct Job {
   std::vector<std::vector<program::OptimizerState>> states;
   std::vector<passes::PassRecord> passes;
   methods::ObjectiveOptions objective;  // of training
-  // Of training, or of the adapter that is applied.
+  // The method of training, or of the adapter that is applied.
   methods::MethodKind method = methods::MethodKind::full;
   program::DType compute = program::DType::bf16;  // of frozen weights and of products
   int64_t parameters = 0;                         // of the base model and the adapter

@@ -44,7 +44,7 @@ consteval double count(std::string_view kernel) {
   throw "no such kernel";
 }
 
-// Of the plain form and of the one that adjusts scores.
+// Counts of the plain form and of the one that adjusts scores.
 struct Forms {
   double plain;
   double adjusted;

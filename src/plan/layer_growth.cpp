@@ -132,7 +132,7 @@ JobSize size_by_layers(const TrainingSpec& spec, const program::Target& target, 
 JobSize size_by_layers(const TrainingSpec& spec, const program::Target& target, const Rates& rates,
                        const program::ExpectedBounds& expected, bool window_is_small) {
   const Sampling by{target, rates, expected};
-  // Of an encoder and of a decoder each, which grow together where they have as many.
+  // The layers of an encoder and of a decoder each, which grow together where they have as many.
   const int64_t layers = spec.model.num_layers - spec.model.encoder_layers;
   const bool grows_alike = !spec.model.has_encoder() || spec.model.encoder_layers == layers;
   // Where some weights are frozen, or some layers alone have adapters, no layer need be like

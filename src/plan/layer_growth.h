@@ -31,16 +31,16 @@ struct JobSize {
   double step_seconds = 0;            // by the clock, rows full
 };
 
-// Of a job that is planned.
+// The size of a job that is planned.
 JobSize size_of(const Job& job, const TrainingSpec& spec, const Rates& rates);
 
-// The same without planning the whole: from two short jobs, or the job itself where it has hardly
-// more layers than they. Windows of attention are taken to be those of the first layers.
+// The size of a job without planning it whole: from two short jobs, or the job itself where it has
+// hardly more layers than they. Windows of attention are taken to be those of the first layers.
 // `window_is_small`: memory for copies holds no more than a few layers' do, so that it is used up
 // in the short jobs too; else a job with such memory is planned whole.
 JobSize size_by_layers(const TrainingSpec& spec, const program::Target& target, const Rates& rates,
                        bool window_is_small = false);
-// The same with batches that are expected in place of full rows.
+// The size with batches that are expected in place of full rows.
 JobSize size_by_layers(const TrainingSpec& spec, const program::Target& target, const Rates& rates,
                        const program::ExpectedBounds& expected, bool window_is_small = false);
 

@@ -13,20 +13,21 @@
 namespace snug::plan {
 
 struct Measured {
-  // Of the device's arena, as its driver or the kernel counts it. On a card that is by how much the
-  // driver's free memory fell when the arena was allocated; what else the card's memory holds is
-  // in `card`. And of the arenas in pinned and pageable host memory, with what else was pinned, by
-  // the kernel's count or that of the calls that allocate it. Nothing where there is no count.
+  // Bytes of the arenas; nothing where there is no count. device_bytes is the device's arena as its
+  // driver or the kernel counts it: on a GPU by how much the driver's free memory fell when the
+  // arena was allocated; what else the GPU's memory holds is in `card`. host_bytes are the arenas
+  // in pinned and pageable host memory, with what else was pinned, by the kernel's count or that of
+  // the calls that allocate it.
   std::optional<int64_t> device_bytes;
   std::optional<int64_t> host_bytes;
-  // Of the process, next to the arenas in host memory; nothing where the kernel has no count of
-  // those.
+  // What the process has next to the arenas in host memory; nothing where the kernel has no count
+  // of those.
   std::optional<int64_t> outside_bytes;
   int64_t reading_bytes = 0;   // resident peak before the job began; 0: unknown
   int64_t resident_bytes = 0;  // resident peak of the whole run
-  // Of a device with memory of its own, asked after the run: its outside_bytes are what the driver
-  // counts beyond the arena, the same that the plan states with what it reserves for kernels and
-  // graphs.
+  // The facts of a device with memory of its own, asked after the run: their outside_bytes are what
+  // the driver counts beyond the arena, the same that the plan states with what it reserves for
+  // kernels and graphs.
   std::optional<program::DeviceFacts> card;
   double step_tokens = 0;   // mean of the steps
   double step_seconds = 0;  // median of the steps; 0: none was measured
@@ -46,7 +47,7 @@ struct ComparedFigure {
 };
 std::vector<ComparedFigure> compared_figures(const PlanDocument& planned, const Measured& measured);
 
-// The same as text: one line for each figure under a head, no newline at the end.
+// The compared figures as text: one line for each under a head, no newline at the end.
 std::string comparison(const PlanDocument& planned, const Measured& measured);
 
 }  // namespace snug::plan

@@ -60,10 +60,10 @@ MemoryReport read_memory(const Job& job);
 using RoleBytes = std::array<int64_t, program::kRoleCount>;
 int64_t total_of(const RoleBytes& bytes);
 
-// Of what lives longer than a program in a space: one tensor of each name.
+// The bytes in a space that outlast a program: one tensor of each name.
 RoleBytes shared_bytes(const Job& job, program::Space space);
-// Of a program's own tensors in a space, at each of its operations, in list order; one entry where
-// it has none.
+// The bytes of a program's own tensors in a space, at each of its operations, in list order; one
+// entry where it has none.
 std::vector<RoleBytes> live_bytes(const program::Program& program, program::Space space);
 
 }  // namespace snug::plan

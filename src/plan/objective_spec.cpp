@@ -151,7 +151,7 @@ int64_t row_segments(const Recipe& recipe) {
   // A plan without data leaves room for documents of so many tokens, and for no more than so many.
   constexpr int64_t kMinTokens = 16;
   constexpr int64_t kMaxSegments = 512;
-  // Of an encoder-decoder, whose answers are short, by what is longer.
+  // An encoder-decoder, whose answers are short, counts what is longer.
   const int64_t tokens = std::max(decoder_tokens(recipe), recipe.max_length * group);
   return std::clamp<int64_t>(tokens / kMinTokens / group, 1, kMaxSegments / group) * group;
 }

@@ -9,8 +9,8 @@
 
 namespace snug::plan {
 
-// Tokens of a row: an objective whose documents belong together has room for max_length of each.
-// Of an encoder-decoder max_length is the encoder's.
+// The tokens of a row: an objective whose documents belong together has room for max_length of
+// each. The max_length of an encoder-decoder is the encoder's.
 base::PerStream<int64_t> row_tokens(const formats::Recipe& recipe, bool has_encoder);
 
 // Documents of a row at most, before data are known: enough for documents of 16 tokens, one group

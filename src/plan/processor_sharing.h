@@ -21,11 +21,12 @@ struct ProcessorSharing {
   bool collectives_compute = false;  // a collective takes the time of what computes
 };
 
-// Of ranks with so many threads each. Where this process may not use enough processors for all
-// ranks, it is taken to be bound to some of its own if the machine has enough for all.
+// How ranks with so many threads each share the CPU. Where this process may not use enough
+// processors for all ranks, it is taken to be bound to some of its own if the machine has enough
+// for all.
 ProcessorSharing share_processors(int64_t ranks, int64_t threads, const Processors& processors);
 
-// Those of this process. What a quota of its control group allows counts as online.
+// The processors of this process. What a quota of its control group allows counts as online.
 Processors processors_here();
 
 }  // namespace snug::plan

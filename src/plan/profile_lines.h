@@ -10,7 +10,7 @@
 
 namespace snug::plan {
 
-// Of one run of what is profiled (a step, a token).
+// A line about one run of what is profiled (a step, a token).
 struct ProfileLine {
   std::string name;  // line_of their rate keys
   double count = 0;

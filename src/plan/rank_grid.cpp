@@ -36,7 +36,7 @@ GradientSharding gradients_of(Strategy strategy) {
                                      : GradientSharding::scattered;
 }
 
-// Of how many ranks a group is that shares the tensors of a replica.
+// The number of ranks that share the tensors of a replica.
 int64_t shards_of(const Recipe& recipe, int64_t ranks) {
   if (recipe.strategy == Strategy::ddp) {
     // Where a search chooses the strategy, the key is for its hybrid ones.

@@ -63,7 +63,8 @@ formats::Recipe SettingFigures::recipe_with(const Setting& setting) const {
   return with_overrides(inputs_.recipe, overrides_of(setting, inputs_.recipe, inputs_.target));
 }
 
-// Of the largest tensor that streams, in the short jobs.
+// The window: what the recipe says, else a multiple of the largest tensor that streams in the short
+// jobs.
 int64_t SettingFigures::window_of(const Setting& setting, const TrainingSpec& spec) {
   if (inputs_.recipe.offload_window > 0) return inputs_.recipe.offload_window;
   const auto [entry, is_new] =

@@ -136,8 +136,8 @@ void settle_storage(Recipe& recipe, const models::StoredNf4& stored) {
   recipe.load_head_in_4bit = !stored.head.empty();
 }
 
-// Of weights in 16 bits there are no scales to quantise. A recipe that says so itself
-// (load_in_4bit: false) may keep the key: Hugging Face's files list all of them.
+// Weights in 16 bits have no scales to quantise. A recipe that says so itself (load_in_4bit: false)
+// may keep the key: Hugging Face's files list all of them.
 void check_unused(const Recipe& recipe) {
   if (recipe.is_given("double_quant") && recipe.double_quant && !recipe.is_given("load_in_4bit"))
     recipe.fail("double_quant",

@@ -19,8 +19,8 @@ struct TimedOperations {
   double seconds = 0;  // all of them
 };
 
-// Of micro_first, micro_next and update, slowest first, without copies that go on next to the
-// others. Their sum is step_seconds where nothing waits for such a copy.
+// The operations of micro_first, micro_next and update, slowest first, without copies that go on
+// next to the others. Their sum is step_seconds where nothing waits for such a copy.
 std::vector<TimedOperations> step_times(const Job& job, int64_t accumulation, const Rates& rates,
                                         const program::ExpectedBounds& expected);
 

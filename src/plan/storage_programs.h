@@ -19,8 +19,8 @@
 //   values  device, where the host does not reach it: a slot's values, which are quantised there
 //   scales  device, likewise: their scales, of a nested weight
 //
-// Of a nested weight that is sharded and quantised by the program, a rank has the absmax of its
-// part alone, and the mean of all is needed. The operation leaves its own in a rank's part of the
+// Where the program quantises a nested weight that is sharded, a rank has the absmax of its part
+// alone, and the mean of all is needed. The operation leaves its own in a rank's part of the
 // staging memory, an all_gather in place makes them those of all ranks, padding too, and
 // encode_scales makes the rank's scales of them, after which the memory is free again. As many
 // weights as there are slots are gathered together. The runtime performs this between the hosts of
@@ -47,8 +47,8 @@ namespace snug::plan {
 // Bytes of one slot.
 inline constexpr int64_t kSlotBytes = 4 << 20;
 inline constexpr int kSlots = 2;
-// Of what a slot's values become: at most twice as wide. Each reader has so many of these and fills
-// one while the others' copies are under way.
+// The bytes that a slot's values become: at most twice as wide. Each reader has so many stages and
+// fills one while the others' copies are under way.
 inline constexpr int64_t kStageBytes = 2 * kSlotBytes;
 inline constexpr int kStages = 2;
 

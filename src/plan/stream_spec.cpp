@@ -10,7 +10,7 @@ namespace {
 using formats::DataFormat;
 using formats::Recipe;
 
-// Those of which a prompt and one answer are parts.
+// Whether the records of a format have a prompt and one answer.
 bool has_two_parts(DataFormat format) {
   return format == DataFormat::automatic || format == DataFormat::alpaca ||
          format == DataFormat::prompt_completion || format == DataFormat::tokens;
