@@ -41,8 +41,8 @@ void write_adapter_config(const std::filesystem::path& folder, const formats::Ad
 void save_adapter(const std::filesystem::path& folder, const formats::AdapterConfig& config,
                   const std::filesystem::path& base_folder, Executor& executor);
 
-// The same into an existing folder, without a transaction of its own; gives what the tensors were
-// written with.
+// Does the work of save_adapter in an existing folder, without a transaction of its own; gives what
+// the tensors were written with.
 formats::TensorChecksums write_adapter_files(const std::filesystem::path& folder,
                                              const formats::AdapterConfig& config,
                                              const std::filesystem::path& base_folder,

@@ -29,12 +29,12 @@ std::string position_text(const std::vector<int64_t>& shape, int64_t element);
 void check_finite(const formats::TensorIndex& index, const formats::IndexedTensor& source,
                   const Values& values);
 
-// The same of what was rounded on the way, from values that are finite themselves.
+// Checks what was rounded on the way, from values that are finite themselves.
 void check_rounded(const formats::TensorIndex& index, const formats::IndexedTensor& source,
                    const Values& values);
 
-// The same of a weight that was quantised, or its transpose was: these are the largest absolute
-// values of the blocks, from block `first_block` on.
+// Checks a weight that was quantised, or its transpose: `absmax` has the largest absolute values of
+// the blocks, from block `first_block` on.
 void check_rounded_blocks(const formats::TensorIndex& index, const formats::IndexedTensor& source,
                           int64_t first_block, std::span<const float> absmax,
                           bool transposed = false);

@@ -21,7 +21,7 @@ using formats::IndexedTensor;
 using formats::TensorIndex;
 using program::ProgramName;
 
-// Those that say which tensors a checkpoint holds.
+// The keys that say which tensors a checkpoint holds.
 constexpr const char* kKeysOfState =
     "method, optim, target_modules, trainable_modules, freeze_modules";
 
@@ -126,7 +126,7 @@ std::vector<FilePart> CheckpointFiles::find(const program::Tensor& tensor) const
   return parts;
 }
 
-// Of a tensor that ranks have written in parts.
+// The parts in which ranks have written a tensor.
 std::vector<FilePart> CheckpointFiles::find_parts(const models::FilePiece& piece) const {
   const std::string& name = piece.name;
   const auto found = manifest_->tensors.find(name);

@@ -34,7 +34,7 @@ CheckpointList list_checkpoints(const std::filesystem::path& output_dir);
 std::optional<std::filesystem::path> find_latest_checkpoint(
     const std::filesystem::path& output_dir);
 
-// Of the complete checkpoints up to that of step `newest`, removes the oldest until `keep` are
+// Removes the oldest of the complete checkpoints up to that of step `newest`, until `keep` are
 // left; 0 keeps all. Later ones, incomplete ones and those that are not as Snug wrote them are
 // neither counted nor touched.
 void prune_checkpoints(const std::filesystem::path& output_dir, int64_t newest, int64_t keep);

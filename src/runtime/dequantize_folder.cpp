@@ -47,7 +47,7 @@ struct Converted {
   const IndexedTensor* copied = nullptr;
   std::optional<formats::Mxfp4Parts> decoded{};
 
-  // Of a stack.
+  // These are for a stack of experts.
   int64_t experts() const { return spec.shape[0]; }
   int64_t in() const { return spec.shape[1]; }
   int64_t out() const { return spec.shape[2]; }

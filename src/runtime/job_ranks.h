@@ -61,7 +61,7 @@ class Ranks {
   // Throws UserError on all ranks, naming both, where one was given something else than the first.
   void require_same(std::span<const comm::NamedValue> values) const;
   StopRequest agree(const StopRequest& own) const;
-  // Of the step that is begun, for errors of what ranks do together.
+  // States the step that is begun, for errors of what ranks do together.
   void set_step(int64_t step) const;
   // Lets the others fail too where this rank does. Never throws.
   void abort(std::string_view reason) const;

@@ -11,7 +11,7 @@ namespace snug::runtime {
 
 struct LoadReport {
   int64_t bytes_read = 0;  // by this rank
-  // Of them those next to its ranges, which others have too (ReadReport::bytes_around).
+  // The bytes among them next to its ranges, which others read too (ReadReport::bytes_around).
   int64_t bytes_around = 0;
   double seconds = 0;
   uint64_t digest = 0;  // of every number that was read: another for every other model

@@ -43,7 +43,7 @@ std::vector<Halves> halves_of(const Program& program) {
   return copies;
 }
 
-// By operation: whether the host queues it in every run.
+// For each operation, whether the host queues it in every run.
 std::vector<bool> queued_each_run(const Program& program, const TakesExtent& takes_extent) {
   std::vector<bool> each_run;
   for (const Operation& operation : program.operations) {

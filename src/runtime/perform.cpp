@@ -168,14 +168,14 @@ void Performance::queue_part(const FilePart& part, const Tensor& tensor, const B
   queue(std::move(tensor_read));
 }
 
-// Of what the operation writes.
+// Sets the padding of what the operation writes to zero.
 void Performance::zero_padding() {
   for (const program::TensorId id : operation_->writes)
     trace_->bytes +=
         set_zero(padding(program_.tensor(id), executor_.tensor(name_, id)), executor_.backend());
 }
 
-// Of the operation.
+// The buffers of the operation, as a stored weight.
 template <typename Struct>
 StoredWeight Performance::stored() const {
   const Tensor& codes = tensor(Struct::kCodes);
@@ -187,7 +187,7 @@ StoredWeight Performance::stored() const {
   return stored;
 }
 
-// Those of elements beyond the weight's end, and of what a scale is for each block.
+// Sets codes of elements beyond the weight's end to zero, and the absmax of blocks there.
 template <typename Struct>
 void Performance::zero_codes(const StoredWeight& weight, int64_t elements) {
   const auto zero_tail = [&](const program::Operand<Struct>& operand, const Buffer& held) {

@@ -1,11 +1,11 @@
 // Performs a program of operations that no backend runs (Traits::by_runtime): tensors are read from
 // files, made, and set, in the order of the list. What is to be read between two others is read
 // together: one thread reads ahead while another converts or quantises (read_tensors.h). What is
-// done is noted, as backends note what they run, and held against the program (trace_check.h).
-// Of what is sharded each rank reads or makes its part, and padding becomes 0. The absmax of a
-// double quantised weight are gathered by operations of the program, between the hosts of the
-// ranks, since its scales are made with the mean over all of them (plan/storage_programs.h).
-// Programs that save are walked by save_tensors.h.
+// done is noted, as backends note what they run, and held against the program (trace_check.h). Each
+// rank reads or makes its part of what is sharded, and padding becomes 0. The absmax of a double
+// quantised weight are gathered by operations of the program, between the hosts of the ranks, since
+// its scales are made with the mean over all of them (plan/storage_programs.h). Programs that save
+// are walked by save_tensors.h.
 //
 // One thread. Not while a program runs.
 #pragma once
@@ -36,7 +36,7 @@ namespace snug::runtime {
 struct FilePart {
   const formats::IndexedTensor* source = nullptr;
   std::optional<int64_t> first{};  // of the range, whose elements lie flat; nothing: it all
-  // Of what is a tensor of its own in the file, its shape there; nothing: as in the program.
+  // The shape in the file of what is a tensor of its own there; nothing: as in the program.
   std::optional<program::Shape> shape{};
 };
 
@@ -48,7 +48,7 @@ struct Sources {
   // Checks one that goes somewhere. Throws UserError.
   std::function<void(const TensorRead&)> check{};
   std::function<ReadReport(std::span<const TensorRead>)> read{};
-  // Of a model's weights, where some are stored as NF4.
+  // The index of a model's weights, where some are stored as NF4.
   const formats::TensorIndex* index = nullptr;
 };
 
@@ -61,7 +61,7 @@ Sources sources_of(const formats::TensorIndex& index, FileSet files, std::string
 struct Performed {
   int64_t bytes_read = 0;    // by this rank
   int64_t bytes_around = 0;  // of them: next to what was to be read
-  // Of every number that was read; those of the ranks of a replica add up to it.
+  // A digest of every number that was read; those of the ranks of a replica add up to it.
   uint64_t digest = 0;
   std::vector<backends::Trace> traces;  // one for each operation
 };

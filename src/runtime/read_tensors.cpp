@@ -149,7 +149,7 @@ class Work {
     return executor.tensor(program, program::staging_absmax_name(slot)).as<float>();
   }
 
-  // Of the two tensors before this one at least one has ended, so one waits for them at most.
+  // At least one of the two tensors before this one has ended, so one waits for them at most.
   bool is_absmax_free(size_t index) const {
     const float* const wanted = absmax_[index];
     if (wanted == nullptr) return true;
@@ -289,7 +289,7 @@ void read_before(const TensorIndex& index, const TensorRead& part, const ReadPie
     read_around(index, part, piece_begin(first), first, reader);
 }
 
-// And what lies after it, once the slot is free.
+// Reads what comes after the part, once the slot is free.
 void read_after(const TensorIndex& index, const TensorRead& part, const ReadPiece& piece,
                 Reader& reader) {
   if (piece.first_element + piece.elements != part.destination.elements()) return;

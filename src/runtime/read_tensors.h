@@ -5,7 +5,7 @@
 // other programs' tensors.
 // What is read is looked at while it is in the cache: its checksums, and that floats are finite.
 //
-// Of a tensor that is sharded over ranks a range is read. Pieces of checksums that reach beyond it
+// A range of a tensor that is sharded over ranks is read. Pieces of checksums that reach beyond it
 // are looked at to their ends: for the digest by the rank that has the first byte of the piece, so
 // that each counts once and a digest does not depend on the number of ranks; where the range is
 // verified by every rank that has some of the piece. No byte is read more than twice for digests.
@@ -22,8 +22,8 @@ namespace snug::runtime {
 
 struct ReadReport {
   int64_t bytes = 0;  // of the ranges that were to be read
-  // Of every byte that was read and where in its tensor it belongs: the same whatever the order,
-  // the threads and the files; those of ranges add up to that of the whole.
+  // The digest of every byte that was read and where in its tensor it belongs: the same whatever
+  // the order, the threads and the files; those of ranges add up to that of the whole.
   uint64_t digest = 0;
   // Read next to the ranges, since a checksum is of a whole piece (base::kChecksumPieceBytes).
   int64_t bytes_around = 0;

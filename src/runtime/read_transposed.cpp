@@ -21,7 +21,7 @@ struct Range {
   int64_t first;
   int64_t last;  // included
 
-  // Of a row: columns [begin, end).
+  // The columns [begin, end) of a row.
   int64_t begin(int64_t row) const { return first / rows + (row < first % rows ? 1 : 0); }
   int64_t end(int64_t row) const { return last / rows + (row <= last % rows ? 1 : 0); }
 };

@@ -18,8 +18,8 @@ namespace snug::runtime {
 void save_model(const std::filesystem::path& folder, const models::ModelSource& source,
                 Executor& executor);
 
-// The same into an existing folder, without a transaction of its own; gives what the tensors were
-// written with.
+// Does the work of save_model in an existing folder, without a transaction of its own; gives what
+// the tensors were written with.
 formats::TensorChecksums write_model_files(const std::filesystem::path& folder,
                                            const models::ModelSource& source, Executor& executor);
 

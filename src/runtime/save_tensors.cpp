@@ -116,7 +116,7 @@ int64_t times_compared(const Saved& saved, size_t operation) {
   return compared % all == 0 ? compared / all : -1;
 }
 
-// Of a program that is done.
+// Notes how often a program that is done has read back what it wrote, and checks its traces.
 void note_read_back(Saved& saved, const Executor& executor) {
   for (size_t i = 0; i < saved.traces.size(); ++i)
     if (saved.asked[i] > 0)

@@ -36,8 +36,8 @@ struct Saved {
   std::vector<int64_t> asked;           // for each operation: bytes that are this rank's to write
   std::vector<int64_t> compared;        // for each operation: bytes that were read back
 };
-// Of a program of `write` operations. Where several ranks hold a replica's tensors each writes its
-// part of what is sharded or padded, and the first of them the others (tensor_part.h).
+// Saves by a program of `write` operations. Where several ranks hold a replica's tensors, each
+// writes its part of what is sharded or padded, and the first of them the others (tensor_part.h).
 Saved saved_by(program::ProgramName program, FileSet files, const Executor& executor);
 
 // Puts a piece of a tensor into a file, `first_byte` counted in what this rank writes of it, and

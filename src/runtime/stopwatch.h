@@ -20,7 +20,7 @@ class Stopwatch final : public Executor::Observer {
   void after(const program::Program&, size_t operation) override {
     events_->mark(2 * operation + 1);
   }
-  // Of the last run, which this waits for.
+  // The seconds of an operation in the last run, for which this waits.
   double seconds(size_t operation) const {
     return events_->seconds(2 * operation, 2 * operation + 1);
   }

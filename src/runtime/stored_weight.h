@@ -38,13 +38,13 @@ StoredWeight stored_weight(const Executor& executor, const std::string& weight);
 // becomes the compute type (bf16 or f32), as transformers does that loads in it.
 base::DType quantised_from(base::DType in_file, base::DType compute);
 
-// Of a weight of so many elements, those that the buffers hold: all, or a rank's part.
+// How many of a weight's elements the buffers hold: all, or a rank's part.
 int64_t held_elements(const StoredWeight& weight, int64_t elements);
 
-// Of a double quantised weight whose blocks have these absmax values (in memory of the host),
-// writes the scales and the map and offset they are read with, through the window. One that is not
-// has its absmax in place already. Gives the bytes that were written.
-// `absmax` has those of the whole weight, of so many blocks, of which the buffers may be a part.
+// Writes the scales of a double quantised weight, and the map and offset they are read with,
+// through the window. `absmax` (in memory of the host) has those of the whole weight, of so many
+// blocks, of which the buffers may be a part. A weight that is not double quantised has its absmax
+// in place already. Gives the bytes that were written.
 int64_t store_scales(const float* absmax, int64_t blocks, const StoredWeight& weight,
                      HostWindow& window);
 

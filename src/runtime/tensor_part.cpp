@@ -21,7 +21,7 @@ Buffer slice(const Buffer& buffer, int64_t begin, int64_t elements) {
 
 namespace {
 
-// Of `elements` from `first` on, those of the tensor.
+// How many of `elements`, from `first` on, are the tensor's own.
 int64_t valid_elements(const Tensor& tensor, int64_t first, int64_t elements) {
   return std::clamp<int64_t>(program::whole_shape(tensor).elements() - first, 0, elements);
 }

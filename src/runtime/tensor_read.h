@@ -39,7 +39,7 @@ struct TensorRead {
   int64_t end_byte() const { return first_byte() + destination.elements() * width(); }
 };
 
-// Of a tensor that is only verified.
+// The read of a tensor that is only verified.
 TensorRead without_destination(const formats::IndexedTensor& source);
 
 // What a piece of a tensor, from this byte on, adds to a digest.

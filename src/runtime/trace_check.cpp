@@ -118,7 +118,7 @@ int64_t ways_chosen(const Operation& operation, const Trace& trace) {
   return ways;
 }
 
-// Those of chunks among them. A target that states none starts none.
+// The launches that are planned, those of chunks among them. A target that states none starts none.
 int64_t planned_launches(const program::OperationView& view, const program::BatchBounds& bounds) {
   if (view.operation.launches == 0) return 0;
   return std::llround(program::cost(view, bounds).launches);

@@ -28,9 +28,9 @@ std::vector<std::string> differences(const Planned& planned, size_t operation,
 std::vector<std::string> differences(const Planned& planned,
                                      std::span<const backends::Trace> traces);
 
-// Of a program that the runtime performs: fails a CHECK where there is such a sentence. `bytes`:
-// what of each operation is this rank's to do, where that is nothing it must not have run; empty:
-// all that is planned.
+// Fails a CHECK where a program that the runtime performs has such a sentence. `bytes`: what of
+// each operation is this rank's to do; where that is nothing it must not have run; empty: all that
+// is planned.
 void check_performed(const program::Program& program, std::span<const backends::Trace> traces,
                      std::span<const int64_t> bytes = {});
 

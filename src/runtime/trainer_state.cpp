@@ -68,7 +68,8 @@ void check_schema(const JsonObject& object) {
                             version < 3 ? ", in which every file has checksums" : ""));
 }
 
-// Of all that the document says but its checksum, whatever white space it is written with.
+// The checksum of the document without its own key `checksum`, whatever white space it is written
+// with.
 std::string checksum_of(const json& document) {
   json stripped = document;
   stripped.erase("checksum");
