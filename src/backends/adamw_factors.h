@@ -17,7 +17,7 @@
 
 namespace snug::backends {
 
-// Of one tensor in one step, counted from 1.
+// What a step on one tensor takes; steps are counted from 1.
 struct AdamWRates {
   float learning_rate = 0.0F;
   float weight_decay = 0.0F;

@@ -34,9 +34,9 @@ struct AnswerOdds {
   constexpr T log_odds() const {
     return (chosen - rejected) - (log_of_rest(chosen) - log_of_rest(rejected));
   }
-  // Of -log sigmoid(log_odds) by log_odds, without its sign.
+  // The derivative of -log sigmoid(log_odds) by log_odds, without its sign.
   constexpr T slope() const { return sigmoid_of_minus(log_odds()); }
-  // Of the log odds of a mean by it: 1 / (1 - exp(mean)).
+  // The derivative of the log odds of a mean by the mean: 1 / (1 - exp(mean)).
   static constexpr T odds_slope(T mean) { return T{-1} / std::expm1(mean); }
 };
 

@@ -31,8 +31,8 @@ class Arena {
 // The sum over all arenas of this process that are live; nothing where one of them has no count.
 std::optional<int64_t> allocated_arena_bytes(program::Space space);
 
-// The same over both spaces of host memory; and what of these arenas the kernel counts as resident
-// in this process, nothing where it has no count of one of them.
+// The sum over both spaces of host memory; and what of these arenas the kernel counts as resident
+// in this process; nothing where it has no count of one of them.
 std::optional<int64_t> allocated_host_bytes();
 std::optional<int64_t> resident_host_bytes();
 

@@ -40,7 +40,7 @@ struct Buffer {
   program::DType dtype = program::DType::f32;
   program::Shape shape;
   std::array<int64_t, program::Shape::kMaxRank> strides{};
-  // Of a rank's part of a tensor: where it begins in the whole, in elements.
+  // Where a rank's part of a tensor begins in the whole, in elements.
   int64_t first = 0;
   // No operation of its program writes it, and none of another one's that may still be running.
   bool is_constant = false;
@@ -85,7 +85,7 @@ struct Invocation {
   program::Channel channel = program::Channel::compute;
   bool joined = false;  // done in one go with the one before it, which is the list's
   bool on_host = false;
-  // Of an operation of a program, and what the host knows of the batch's bounds, where the backend
+  // The operation of the program, and what the host knows of the batch's bounds, where the backend
   // has said that it takes its extent from there (Backend::takes_extent).
   const program::OperationView* view = nullptr;
   const program::BatchBounds* bounds = nullptr;
@@ -244,8 +244,8 @@ class Backend : public program::Target {
   }
   // Between any two spaces, ordered after what was run before. Returns when it is done.
   virtual void copy(void* destination, const void* source, int64_t bytes) = 0;
-  // The same, from or to pinned memory of the host, which may return before it is done: the host
-  // leaves that memory alone until a point that is marked afterwards is reached.
+  // Copies from or to pinned memory of the host, and may return before it is done: the host leaves
+  // that memory alone until a point that is marked afterwards is reached.
   virtual void queue_copy(void* destination, const void* source, int64_t bytes) {
     copy(destination, source, bytes);
   }
@@ -270,8 +270,8 @@ struct BackendOptions {
   int threads = 0;
   int64_t device_memory_bytes = 0;
   bool chooses_by_timing = true;  // tune() does; if not, two runs take the same algorithms
-  // Of a device with memory of its own: makes what runs the operations that are placed on the host.
-  // Without it such operations are refused in prepare().
+  // Makes what runs the operations that are placed on the host, for a device with memory of its
+  // own. Without it such operations are refused in prepare().
   std::function<std::unique_ptr<Backend>()> make_host{};
   int64_t node_ranks = 1;  // of the job that share this machine's memory, with a card each
   // The ranks of the job, which must outlive the backend; null: one alone.
@@ -282,7 +282,7 @@ struct BackendOptions {
 
 // Throws UserError for a backend that is not built, or cannot run on this machine.
 std::unique_ptr<Backend> open_backend(formats::BackendName name, const BackendOptions& options);
-// By its word; throws UserError for another one.
+// Opens a backend by its word; throws UserError for another one.
 std::unique_ptr<Backend> open_backend(std::string_view word, const BackendOptions& options);
 
 }  // namespace snug::backends

@@ -13,7 +13,7 @@ using program::AllReduce;
 using program::RankGroup;
 using program::ReduceScatter;
 
-// Of this rank's part of a tensor, so many elements belong to it; the rest is padding.
+// How many elements of this rank's part belong to the tensor; the rest is padding.
 int64_t valid_elements(const program::Tensor& whole_or_shard, int64_t first, int64_t elements) {
   if (!whole_or_shard.whole) return elements;
   return std::clamp<int64_t>(whole_or_shard.whole->elements() - first, 0, elements);

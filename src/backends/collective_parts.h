@@ -1,5 +1,5 @@
-// From an operation of several ranks to what a communicator is given: addresses, elements, types.
-// The same on every backend; nothing is read or written.
+// Turns an operation of several ranks into what a communicator is given: addresses, elements,
+// types. It is the same on every backend; nothing is read or written.
 #pragma once
 
 #include <span>

@@ -21,7 +21,7 @@ class DeviceEvents {
   virtual double seconds(size_t begin, size_t end) = 0;
 };
 
-// Of a backend whose run() returns when the work is done: the host's clock.
+// The events of a backend whose run() returns when the work is done: times of the host's clock.
 class HostEvents final : public DeviceEvents {
  public:
   explicit HostEvents(size_t points) : points_(points) {}

@@ -25,7 +25,8 @@ struct LossOperands {
   const T* dgain = nullptr;    // (vocab); and of the gain
 };
 
-// Of LinearCrossEntropy or LinearCrossEntropyTrain; `source` is the view or the invocation.
+// The operands of LinearCrossEntropy or LinearCrossEntropyTrain; `source` is the view or the
+// invocation.
 template <typename Loss, typename Source>
 auto loss_operands(const Loss& loss, const Source& source) {
   using T = std::remove_cvref_t<decltype(source[Loss::kHidden])>;
@@ -67,7 +68,7 @@ LossAlgorithms algorithms_of(const Loss& loss) {
   }
   return algorithms;
 }
-// The same of a narrower last block of columns.
+// The algorithms of a narrower last block of columns.
 template <typename Loss>
 LossAlgorithms rest_algorithms_of(const Loss& loss) {
   LossAlgorithms algorithms{.logits = loss.rest_logits_algorithm};

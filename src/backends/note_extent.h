@@ -25,7 +25,7 @@ std::span<const int32_t> integers_in(const Invocation& invocation,
   return {buffer.as<const int32_t>(), static_cast<size_t>(buffer.elements())};
 }
 
-// Of an operation that works on the rows whose entry in `operand` is not negative.
+// Notes the extent of an operation that works on the rows whose entry in `operand` is not negative.
 template <typename Struct>
 void note_rows(const Invocation& invocation, const program::Operand<Struct>& operand) {
   if (invocation.trace == nullptr) return;
@@ -33,7 +33,7 @@ void note_rows(const Invocation& invocation, const program::Operand<Struct>& ope
   invocation.note_extent({.rows = static_cast<double>(rows)});
 }
 
-// Of an attention or its gradient, which walks its segments.
+// Notes the extent of an attention or its gradient, which walks its segments.
 template <typename Attributes>
 void note_segments(const Attributes& attention, const Invocation& invocation) {
   if (invocation.trace == nullptr) return;

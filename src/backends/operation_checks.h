@@ -72,7 +72,7 @@ bool are_floats(const program::OperationView& view,
   }
   return true;
 }
-// The same of all that it reads.
+// Whether all operands that the operation reads are floats to compute in.
 inline bool reads_floats(const program::OperationView& view) {
   for (const program::TensorId id : view.operation.reads) {
     if (!is_float_of_32_or_16_bits(view.program.tensor(id).dtype)) return false;

@@ -55,8 +55,8 @@ struct Direction {
   float sine = 0.0F;
 };
 
-// Of the angle 2 pi turn / 2^24, turn below 2^24: the series of the part beyond the nearest quarter
-// turn, which is at most pi / 4.
+// The direction of the angle 2 pi turn / 2^24, turn below 2^24, by the series of the part beyond
+// the nearest quarter turn, which is at most pi / 4.
 constexpr Direction direction(uint32_t turn) {
   constexpr uint32_t kQuarter = 1U << 22;
   constexpr float kUnit = 1.57079632679489661923F / static_cast<float>(kQuarter);

@@ -21,7 +21,8 @@ struct Trace {
   int64_t runs = 0;  // how often it was run, or queued
   program::Kind kind{};
   program::Channel channel = program::Channel::compute;
-  // By the names of the attributes in which the program says the same (program/kinds/field.h).
+  // Their names are those of the attributes in which the program says the same
+  // (program/kinds/field.h).
   std::vector<std::pair<std::string_view, int64_t>> decisions;
   // The sizes of the pieces in which it was done (program::pieces_of), in order.
   std::vector<int64_t> pieces;
@@ -62,7 +63,7 @@ struct Trace {
          {program::decision_name<first>(), program::decision_name<others>()...})
       decisions.emplace_back(name, static_cast<int64_t>(value));
   }
-  // Of what is done in parts, of which the largest value counts.
+  // Notes a decision of what is done in parts, of which the largest value counts.
   template <auto member>
   void note_largest(int64_t value) {
     constexpr std::string_view kName = program::decision_name<member>();

@@ -14,7 +14,8 @@ namespace {
 
 using program::Adafactor;
 
-// Of the new squares in the moments of a step, counted from 1: 1 - beta = step^decay_rate.
+// The share of the new squares in the moments of a step, counted from 1: 1 - beta =
+// step^decay_rate.
 float share_of_step(float decay_rate, int32_t step) {
   return static_cast<float>(std::pow(static_cast<double>(step), static_cast<double>(decay_rate)));
 }

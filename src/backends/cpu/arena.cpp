@@ -23,7 +23,7 @@ class MappedArena : public Arena {
   }
   std::byte* data() const override { return static_cast<std::byte*>(data_); }
   int64_t bytes() const override { return bytes_; }
-  // Of the pages that the kernel says are resident.
+  // The bytes of the pages that the kernel says are resident.
   std::optional<int64_t> allocated_bytes() const override { return resident_bytes(data(), bytes_); }
 
  private:

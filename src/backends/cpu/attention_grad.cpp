@@ -24,7 +24,7 @@ struct BiasSums {
   int64_t heads = 0;
   int64_t buckets = 0;
 
-  // Of the shapes of q, the bounds and, where it is there, dbias.
+  // Takes its sizes from the shapes of q, the bounds and, where it is there, dbias.
   BiasSums(const AttentionGrad& grad, const TableShape& tables, int64_t segment_count,
            int64_t bucket_count) {
     if (!grad.bias_gradient) return;
@@ -38,7 +38,7 @@ struct BiasSums {
   int64_t bytes() const { return whole_lines(floats() * int64_t{sizeof(float)}); }
   bool are_wanted() const { return table.heads > 0; }
 
-  // Those of a task, whose first head this is, into `sums` (segments, heads, buckets).
+  // Adds the sums of a task, whose first head this is, to `sums` (segments, heads, buckets).
   void add_task(const DistanceBiases& prepared, const float* tables, int64_t segment, int64_t head,
                 float* sums) const {
     for (int64_t i = 0; i < table.heads; ++i)

@@ -105,7 +105,7 @@ class ScoreBiases {
   }
 
   const TableShape& shape() const { return shape_; }
-  // Of the heads from `head` on.
+  // The slopes of the heads from `head` on.
   const float* slopes(int64_t head) const { return slopes_ == nullptr ? nullptr : slopes_ + head; }
   DistanceTable<const float> table(int64_t head) const {
     return shape_.at<const float>(tables_, head);
@@ -117,7 +117,7 @@ class ScoreBiases {
   float* tables_ = nullptr;
 };
 
-// Of the key head whose first query head this is.
+// The form of the key head whose first query head this is.
 template <typename Attributes>
 AttentionForm form_of(const Attributes& attention, Range queries, Range keys,
                       const ScoreBiases& biases, int64_t head) {

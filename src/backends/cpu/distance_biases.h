@@ -42,7 +42,7 @@ TableShape table_shape_of(const Attributes& attention, int64_t q_tokens, int64_t
   return {attention.heads, std::min(attention.max_distance, std::max(q_tokens, k_tokens))};
 }
 
-// Of the heads of an operation whose attributes these are.
+// What an operation's attributes say of the biases of its heads.
 struct BiasForm {
   int64_t heads = 0;
   bool causal = true;

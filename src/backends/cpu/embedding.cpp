@@ -31,7 +31,7 @@ void add_token_rows(const ElementwiseKernels& kernels, const Rows& dy, const Row
   }
 }
 
-// The same to that column of a table that lies the other way round.
+// Adds the tokens to a column of a table that is stored transposed.
 void add_token_columns(const Rows& dy, const Rows& table, std::span<const uint64_t> entries) {
   const int64_t id = id_of(entries[0]);
   for (int64_t j = 0; j < table.rows; ++j) {

@@ -72,7 +72,7 @@ void sum_expert_rows(const ElementwiseKernels& kernels, const Rows& dy, const fl
   }
 }
 
-// Of each row, its weight.
+// The workspace holds the weight of each row.
 int64_t workspace_bytes(const ExpertBiasGrad& grad, const program::OperationView& view,
                         const CpuContext&) {
   return grad.weighted ? view[ExpertBiasGrad::kDY].shape[0] * int64_t{sizeof(float)} : 0;

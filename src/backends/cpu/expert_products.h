@@ -48,7 +48,7 @@ class RanProducts {
   }
   // Sums of so many rows of a gradient were made at once.
   void add_sums(int64_t rows) { sum_rows_ = std::max(sum_rows_, rows); }
-  // Of a grouped product of kind `Struct`.
+  // Notes what ran of a grouped product of kind `Struct`.
   template <typename Struct>
   void note(const Invocation& invocation) const {
     if (block_rows_ > 0) invocation.note_decision<&Struct::block_rows>(block_rows_);
@@ -108,7 +108,7 @@ class ExpertPieces {
   }
 
  private:
-  // Of the largest piece.
+  // The rows of the largest piece.
   int64_t block_rows() const { return is_wide_ ? kWideRows : sizes_.front(); }
   MatmulSpec of_rows(int64_t count) const {
     MatmulSpec spec = spec_;

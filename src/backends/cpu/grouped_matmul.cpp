@@ -192,7 +192,7 @@ class PreparedGroupedGrad : public Prepared {
   bool in_place() const { return in_place_; }
   int64_t block() const { return block_; }
   const ExpertPieces& pieces(int64_t sums) const { return sums == block_ ? *whole_ : *rest_; }
-  // Of the sums, before the scratch of products.
+  // The bytes of the sums, before the scratch of products.
   int64_t sum_bytes() const {
     if (in_place_) return 0;
     return whole_lines(block_ * columns_ * static_cast<int64_t>(sizeof(float)));

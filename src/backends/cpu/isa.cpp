@@ -75,7 +75,7 @@ Isa allowed_isa(Isa processor) {
   return std::min(processor, *found);
 }
 
-// Those that this build has kernels for, the lowest first.
+// The instruction sets that this build has kernels for, the lowest first.
 #define X(name) Isa::name,
 constexpr std::array kBuilt{SNUG_BUILT_ISAS};
 #undef X

@@ -35,7 +35,7 @@ struct KindFunctions {
   std::unique_ptr<Prepared> (*prepare)(const Struct&, const View&, CpuContext&) = nullptr;
 };
 
-// Of the kind, stated in its file.
+// The functions of a kind, stated in its file.
 template <typename Struct>
 struct FunctionsOf {
   static const KindFunctions<Struct> kDefined;

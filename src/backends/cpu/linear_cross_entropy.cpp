@@ -184,7 +184,8 @@ class LossRun {
     }
   }
 
-  // Of row i of a chunk, whose logits are given their bias, gain and cap; also sets its loss.
+  // The statistics of row i of a chunk, whose logits are given their bias, gain and cap. Also sets
+  // the row's loss.
   Statistics row_statistics(const Part& part, int64_t i) const {
     finish_row(part, i);
     Statistics row = statistics_of(logit_run(part, i, 0), kernels_);

@@ -128,7 +128,7 @@ class PreparedMatmul : public Prepared {
     const int64_t rest = rest_ ? rest_->scratch_bytes() : 0;
     return product_bytes() + std::max(whole_->scratch_bytes(), rest);
   }
-  // Of the fp32 rows, before the scratch of the product.
+  // The bytes of the fp32 rows, before the scratch of the product.
   int64_t product_bytes() const {
     return whole_lines(block_rows_ * spec_.n * static_cast<int64_t>(sizeof(float)));
   }
@@ -174,7 +174,7 @@ void note(const Invocation& invocation, const RanProduct& ran) {
   if (ran.step > 0) invocation.note_decision<&Matmul::sum_step>(ran.step);
 }
 
-// The same of rows after the last block.
+// What computed the rows after the last block.
 void note_rest(const Invocation& invocation, const RanProduct& ran) {
   invocation.note_decision<&Matmul::rest_algorithm>(ran.algorithm);
   if (ran.step > 0) invocation.note_decision<&Matmul::rest_sum_step>(ran.step);

@@ -11,8 +11,8 @@ namespace {
 // Codes of a task of a product: reading them takes some ten microseconds, ten times what handing
 // out a task costs, and a thread waits for the last task of another at most that long.
 constexpr int64_t kTaskBytes = int64_t{1} << 17;
-// The same on tiles, where the first outputs of a task wait for memory: the next ones are asked for
-// while they are multiplied.
+// The codes of a task on tiles, where the first outputs of a task wait for memory: the next ones
+// are asked for while they are multiplied.
 constexpr int64_t kTileTaskBytes = int64_t{1} << 18;
 // Steps of rows that a thread arranges: a few microseconds each.
 constexpr int64_t kStepsPerTask = 4;

@@ -44,7 +44,7 @@ struct MatmulSpec {
   float alpha = 1.0F;
   Add add = Add::nothing;
   LowRankSpec low = {};
-  // Of k, how much is summed before c is read and written again (product.h). 0: all.
+  // How much of k is summed before c is read and written again (product.h). 0: all.
   int64_t step = 0;
   bool operator==(const MatmulSpec&) const = default;
 };

@@ -59,7 +59,7 @@ class OnlineLossPlan : public Prepared {
   // the weight, which the sums become or are added to.
   MatmulSpec logits_spec(int64_t rows, int64_t entries) const;
   MatmulSpec sums_spec(int64_t rows, int64_t entries, bool adds) const;
-  // Of a block of the weight: (entries, width) from the gradients of its logits.
+  // The product of a block of the weight: (entries, width) from the gradients of its logits.
   MatmulSpec dweight_spec(int64_t rows, int64_t entries, bool adds) const;
 
  private:

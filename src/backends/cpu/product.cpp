@@ -43,11 +43,11 @@ int64_t close_result(const MatmulSpec& spec, DType type, int64_t& stride) {
   return spec.m == 1 ? 0 : whole_lines(spec.m * spec.n * base::size_of(type));
 }
 
-// Of a transposed bf16 factor oneDNN 2.6.3 makes 0.5 to 0.7 TFLOP/s a core in one go and 0.9 to 1.1
-// in steps of 512 (AMX, 576 to 1536 wide).
+// With a transposed bf16 factor oneDNN 2.6.3 makes 0.5 to 0.7 TFLOP/s per core in one go and 0.9 to
+// 1.1 in steps of 512 (AMX, 576 to 1536 wide).
 constexpr int64_t kLibraryStep = 512;
 
-// Of sums that stay fp32 between steps.
+// Whether the product takes steps: its sums stay fp32 between them.
 bool takes_steps(const MatmulSpec& spec) {
   return is_transposed(spec.a_strides) && spec.m > 1 && spec.a_type == DType::bf16 &&
          spec.c_type == DType::f32 && spec.low.k == 0;

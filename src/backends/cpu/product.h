@@ -62,7 +62,7 @@ struct ProductCopies {
   }
 };
 
-// Those that the algorithm needs: what lowering writes into an operation.
+// The copies that the algorithm needs: what lowering writes into an operation.
 ProductCopies copies_of(const MatmulSpec& spec, ProductAlgorithm algorithm);
 
 // What computed a product, in what steps, and what of it was copied.
@@ -122,7 +122,7 @@ struct MatrixLayout {
   base::DType dtype = base::DType::f32;
 };
 
-// Of a tensor of rank 1 (one row) or 2, view or not.
+// The layout of a tensor of rank 1 (one row) or 2, view or not.
 MatrixLayout matrix_layout(const program::Tensor& tensor);
 
 }  // namespace snug::backends::cpu

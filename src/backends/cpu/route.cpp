@@ -82,7 +82,7 @@ void choose(const Route& route, const Rows& logits, int64_t row, const Choice& c
   for (int64_t i = 0; i < route.k; ++i) choice.weights[i] /= sum;
 }
 
-// Of a task's tokens those that are in segments.
+// Tells which of a task's tokens are in segments.
 class Counted {
  public:
   Counted(const Buffer& segments, int64_t begin, int64_t end) : begin_(begin) {

@@ -16,7 +16,7 @@ using program::RowNorms;
 
 using Tile = std::array<float, static_cast<size_t>(kNormRows* kNormColumns)>;
 
-// Of a thread: the factors of its rows, in f32 and scaled.
+// The elements that a thread has for the factors of its rows, in f32 and scaled.
 int64_t factor_stride(int64_t rank) { return round_up(kNormRows * rank, 16); }
 
 int64_t workspace_bytes(const RowNorms& row_norms, const program::OperationView& view,

@@ -31,13 +31,13 @@ inline float dot_product(const float* a, const float* b, int64_t n) {
   return sum;
 }
 
-// Of one row: where it begins, and what its elements are.
+// A row: where it begins, and what its elements are.
 struct TypedRow {
   const std::byte* data;
   Element element;
 };
 
-// Of n elements.
+// The dot product of n elements.
 inline float dot_rows(const ElementwiseKernels& kernels, const TypedRow& a, const TypedRow& b,
                       int64_t n) {
   alignas(64) std::array<float, kRowPiece> left;

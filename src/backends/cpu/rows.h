@@ -33,7 +33,7 @@ struct Rows {
 
 // Requires elements of a row to lie side by side and rows at one distance; fails a CHECK otherwise.
 Rows rows_of(const Buffer& buffer);
-// The same, seen as one row where it can be.
+// Rows as rows_of gives them, seen as one row where they can be.
 Rows flattened(const Rows& rows);
 // A tensor without gaps as one row; any other fails a CHECK.
 Rows one_row_of(const Buffer& buffer);

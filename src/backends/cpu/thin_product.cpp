@@ -46,7 +46,7 @@ struct Thin {
   int64_t thread_bytes;
 };
 
-// Of the packed thin factor.
+// The depth of the packed thin factor.
 int64_t packed_depth(const Thin& thin) {
   return round_up(thin.k, kThinStep) + (thin.spreads || thin.narrows ? 0 : 2 * kThinGap);
 }

@@ -18,9 +18,10 @@ constexpr int64_t kMinColumns = kWidePanel;
 constexpr int64_t kPartBytes = int64_t{768} << 10;
 // Narrower parts of b have a read so often that it does not come fast enough.
 constexpr int64_t kMinPartColumns = 192;
-// Of k at once, so that such a part may be kMinPartColumns wide.
+// The most of k at once, so that such a part may be kMinPartColumns wide.
 constexpr int64_t kMaxDepth = 2048;
-// Of k through c: as long as a part of b that is half as wide as it is deep may be.
+// The most of k at once through c: as long as a part of b that is half as wide as it is deep may
+// be.
 constexpr int64_t kMaxDepthThroughC = 1024;
 // A packed copy of a: some rows of it at a time, when there are more.
 constexpr int64_t kCopiedBytes = int64_t{4} << 20;
@@ -36,7 +37,7 @@ struct Wide {
   int64_t copied_rows;   // of a, packed at once by all threads; 0: a is read as it lies
   int64_t copied_stride;
   int64_t low_depth;  // of the low-rank factors, whole panels
-  // Of scratch: what all threads share, and what each has of its own.
+  // The bytes of scratch: what all threads share, and what each has of its own.
   int64_t copied_bytes;
   int64_t part_bytes;
   int64_t rows_bytes;  // a panel of rows, where the last ones of a do not fill one
@@ -93,7 +94,7 @@ ThinFactor factor(const std::byte* data, const int64_t (&strides)[2], int64_t ro
   return {elements + row * strides[0] + column * strides[1], strides[0], strides[1]};
 }
 
-// By a power of two, which keeps the digits of all but the smallest numbers.
+// Multiplies by a power of two, which keeps the digits of all but the smallest numbers.
 void scale(uint16_t* values, int64_t count, float factor) {
   for (int64_t i = 0; i < count; ++i) {
     const float value = std::bit_cast<float>(uint32_t{values[i]} << 16) * factor;

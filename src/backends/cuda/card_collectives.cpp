@@ -15,7 +15,7 @@ using program::AllGather;
 using program::AllReduce;
 using program::ReduceScatter;
 
-// Of a message that only opens the links: each rank's is as long as an alignment.
+// The bytes of a message that only opens the links: each rank's part is as long as an alignment.
 constexpr int64_t kFirstMessageBytes = 256;
 
 // Memory of the device for as long as links are opened.

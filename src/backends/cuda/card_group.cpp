@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 constexpr double kCloseSeconds = 10;
 // Between two questions whether a call has ended.
 constexpr auto kPollInterval = std::chrono::microseconds(50);
-// Of one call to the library, so that its tables of them stay small.
+// The gathers of one call to the library, so that its tables of them stay small.
 constexpr size_t kGathersAtOnce = 512;
 
 // What a rank tells the others first: that it has the library, and rank 0 the id of the group, or
@@ -136,7 +136,7 @@ void CardGroup::exchange(std::span<const comm::Outgoing> outgoing,
   settle(nccl_->group_end(), "exchange", timeout_seconds_);
 }
 
-// Of a call inside a group, which begins nothing yet. The group is ended before the error is
+// Checks a call inside a group, which begins nothing yet. The group is ended before the error is
 // thrown: the library counts them by thread.
 void CardGroup::check_queued(Result result, const char* what) {
   if (result == Result::success || result == Result::in_progress) return;

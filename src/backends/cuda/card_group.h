@@ -15,9 +15,9 @@ namespace snug::backends::cuda {
 
 class CardGroup {
  public:
-  // Of the device that is current. Returns when all ranks have come; they are told apart from other
-  // groups by an id that rank 0 makes and `host` gives to all. Throws UserError, on all ranks where
-  // one has no NCCL.
+  // Makes the group on the device that is current. Returns when all ranks have come; they are told
+  // apart from other groups by an id that rank 0 makes and `host` gives to all. Throws UserError,
+  // on all ranks where one has no NCCL.
   CardGroup(comm::Communicator& host, double timeout_seconds);
   CardGroup(const CardGroup&) = delete;
   CardGroup& operator=(const CardGroup&) = delete;

@@ -56,7 +56,8 @@ class CollectiveWatch {
   void run();
   // Removes those that have ended.
   void take_back_ended();
-  // The same; then why the first that has not ended is an error; empty: it is none.
+  // Removes those that have ended; then says why the first that has not ended is an error; empty:
+  // it is none.
   std::string overdue();
   std::string first_under_way();
   void fail(const std::string& reason);

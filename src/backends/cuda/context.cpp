@@ -14,7 +14,7 @@ namespace {
 // The library is to be taken for segments without tokens whatever its version.
 constexpr const char* kEmptySegments = "SNUG_CUDNN_EMPTY_SEGMENTS";
 
-// Of the device that is in use.
+// An attribute of the device that is in use.
 int attribute(cudaDeviceAttr which) {
   int device = 0;
   int value = 0;

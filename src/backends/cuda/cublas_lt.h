@@ -40,8 +40,8 @@ class Product;
 
 class CublasLt {
  public:
-  // Of a device with so many multiprocessors; its name and their number stand next to what is
-  // chosen.
+  // Opens the library for a device with so many multiprocessors; its name and their number are kept
+  // next to what is chosen.
   CublasLt(const std::string& device, int64_t multiprocessors);
   CublasLt(const CublasLt&) = delete;
   CublasLt& operator=(const CublasLt&) = delete;
@@ -62,7 +62,7 @@ class CublasLt {
   void keep_choice(const ProductShape& shape, const Algorithm& algorithm, double seconds);
   AlgorithmChoices& choices() { return choices_; }
   const AlgorithmChoices& choices() const { return choices_; }
-  // Of how many products the algorithm was chosen, and how; a line, empty where of none.
+  // Says in a line of how many products the algorithm was chosen, and how; empty where of none.
   std::string summary() const;
   // Aborts with the library's words for what is no success.
   void check(cublasStatus_t status, const char* what) const;

@@ -258,7 +258,7 @@ void CudaBackend::load(std::span<const Invocation> invocations) {
   });
 }
 
-// Of what has just been run. On other channels than compute programs state none.
+// Notes the launches of what has just been run. Programs state none on channels other than compute.
 void CudaBackend::note_launches(const Invocation& invocation, const LaunchCount& before) const {
   if (invocation.trace == nullptr || invocation.channel != program::Channel::compute) return;
   const LaunchCount& now = launch_count();

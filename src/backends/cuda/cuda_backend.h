@@ -65,7 +65,7 @@ class CudaBackend : public Backend {
   std::unique_ptr<DeviceEvents> events(size_t points) override;
 
  private:
-  // Those of one launch: the first of a list and the ones joined with it.
+  // Queues the operations of one launch: the first of a list and the ones joined with it.
   void queue(std::span<const Invocation> together);
   void note_launches(const Invocation& invocation, const LaunchCount& before) const;
   // The stream of kernels, which waits for all that the host does next to it.

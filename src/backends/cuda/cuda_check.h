@@ -22,8 +22,8 @@ namespace snug::backends::cuda {
       ::snug::backends::cuda::cuda_failed(__FILE__, __LINE__, #expression, snug_cuda_error); \
   } while (false)
 
-// The same of a call that makes `what` ("an event"), except that running out of memory is an error
-// of the user's. All of these calls are made before the first step.
+// Checks a call that makes `what` ("an event"): running out of memory is a user error. All of these
+// calls are made before the first step.
 #define CUDA_CHECK_MEMORY(what, expression)                                                       \
   do {                                                                                            \
     const cudaError_t snug_cuda_made = (expression);                                              \

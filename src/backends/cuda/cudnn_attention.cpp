@@ -75,7 +75,7 @@ bool accepts(const Attributes& attention, const OperationView& view, CudaContext
   return context.accepts_segments(segments_of(attention, view), scratch);
 }
 
-// Of a prepared invocation: its scratch in parts, and its bounds.
+// The scratch of a prepared invocation in parts, and its bounds.
 class Segments {
  public:
   Segments(const Invocation& invocation, const Buffer& bounds)
@@ -129,7 +129,7 @@ class Segments {
   const int32_t* bounds_;
 };
 
-// Of queries and keys, which are one tensor in all that the library computes.
+// The bounds of queries and keys, which are one tensor in all that the library computes.
 template <typename Attributes>
 const Buffer& bounds_of(const Invocation& invocation) {
   const Buffer& bounds = invocation[Attributes::kKBounds];

@@ -19,7 +19,7 @@ SegmentAttention segments_of(const program::Attention& attention,
 SegmentAttention segments_of(const program::AttentionGrad& grad,
                              const program::OperationView& view);
 
-// Of an operation that was given to the library. Throws UserError where it refuses.
+// Prepares an operation that was given to the library. Throws UserError where it refuses.
 std::unique_ptr<Prepared> prepare_cudnn(const program::Attention& attention,
                                         const program::OperationView& view, CudaContext& context);
 std::unique_ptr<Prepared> prepare_cudnn(const program::AttentionGrad& grad,
@@ -33,7 +33,7 @@ void load_cudnn(const program::Attention& attention, const Invocation& invocatio
 void load_cudnn(const program::AttentionGrad& grad, const Invocation& invocation,
                 CudaContext& context);
 
-// Of an invocation that has been prepared so. While kernels are loaded (kernel_loading.h) the
+// Runs an invocation that has been prepared so. While kernels are loaded (kernel_loading.h) the
 // library is not called.
 void run_cudnn(const program::Attention& attention, const Invocation& invocation,
                CudaContext& context);

@@ -83,7 +83,7 @@ class Description {
     if (shape_.causal)
       attributes.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT)
           .set_diagonal_band_right_bound(0);
-    // Of the keys up to its own, a query sees the last so many.
+    // A query sees only the last so many of the keys up to its own.
     if (shape_.window > 0) attributes.set_diagonal_band_left_bound(static_cast<int>(shape_.window));
     return attributes;
   }
@@ -168,7 +168,7 @@ class Plan final : public SegmentPlan {
 
 class Library final : public Cudnn {
  public:
-  // Of the device in use.
+  // Opens the library for the device in use.
   Library() {
     const cudnnStatus_t status = fe::detail::create_handle(&handle_);
     if (status != CUDNN_STATUS_SUCCESS)
@@ -176,7 +176,7 @@ class Library final : public Cudnn {
           "cuDNN {} does not open (status {}). Set SNUG_CUDNN=off to do without it.", version(),
           static_cast<int>(status));
   }
-  // Of one that is not here.
+  // Describes a device that is not here.
   Library(std::string_view properties, int compute_capability)
       : properties_(std::make_shared<fe::DeviceProperties>()),
         compute_capability_(compute_capability) {

@@ -83,8 +83,8 @@ __device__ inline Vector16 load_vector(const void* address) {
   const uint4 bits = *static_cast<const uint4*>(address);
   return {{bits.x, bits.y, bits.z, bits.w}};
 }
-// The same of what is read once and not written meanwhile: it pushes nothing out of the nearest
-// cache, and what lies next to it is fetched too.
+// Loads what is read once and not written meanwhile: it displaces nothing in the nearest cache, and
+// what is next to it is fetched too.
 __device__ inline Vector16 load_passing_vector(const void* address) {
   Vector16 read;
   asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"

@@ -47,7 +47,7 @@ FewRowsNorm norm_of(const RmsNorm& norm, const Invocation& invocation) {
   return {x.operand, weight.operand, y.operand, norm.epsilon, norm.offset};
 }
 
-// Of a product that shares a launch, which is always one on tensor cores.
+// Notes a product that shares a launch, which is always one on tensor cores.
 void note_tensor_cores(const Matmul&, const Invocation& invocation) {
   invocation.note_decision<&Matmul::products>(1);
   invocation.note_decision<&Matmul::algorithm>(ProductAlgorithm::few_rows_tensor_cores);

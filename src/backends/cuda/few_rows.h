@@ -20,8 +20,8 @@ struct FewRowsProduct {
   float alpha = 1.0F;
   bool weight_is_constant = false;
 };
-// By one of the algorithms for few rows, whose operands must allow it. Returns what computed it,
-// for traces.
+// Multiplies by one of the algorithms for few rows, whose operands must allow it. Returns what
+// computed it, for traces.
 ProductAlgorithm multiply_few_rows(const FewRowsProduct& product, ProductAlgorithm algorithm,
                                    CudaContext& context);
 
@@ -34,7 +34,7 @@ struct FewRowsNf4Product {
   bool weight_is_constant = false;
 };
 
-// Of an operation.
+// The product of an operation.
 FewRowsProduct product_of(const program::Matmul& matmul, const Invocation& invocation);
 FewRowsNf4Product product_of(const program::MatmulNf4& matmul, const Invocation& invocation);
 ProductAlgorithm multiply_few_rows(const FewRowsNf4Product& product, ProductAlgorithm algorithm,

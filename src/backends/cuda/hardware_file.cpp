@@ -84,7 +84,7 @@ void read_price(const Entry& entry, HardwareRow& row) {
   if (row.price->high < row.price->low) entry.fail("has a low end above its high end");
 }
 
-// Of rates that may be unknown or, for a type that a card does not multiply, none: 0.
+// A rate; 0 where it is unknown or the GPU does not multiply that type.
 double rate(const Entry& entry, std::string_view absent) {
   return entry.node.IsScalar() && entry.node.Scalar() == absent ? 0.0 : number(entry, 1);
 }

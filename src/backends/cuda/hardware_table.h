@@ -31,7 +31,7 @@ struct HardwareRow {
   bool memory_is_confirmed = true;  // by a message that shows what a process is given
   program::DataSheetRates rates;    // 0: unknown or, of bf16, none
   std::string interconnect;         // between the cards of a machine, in words
-  // Of the machine that the card usually is in; 0: unknown.
+  // The machine that the GPU usually is in; 0: unknown.
   int machine_devices = 0;
   int64_t machine_memory_bytes = 0;
   std::optional<Price> price;
@@ -49,7 +49,7 @@ class HardwareTable {
   static HardwareTable with_file(const std::string& file);
 
   const std::vector<HardwareRow>& rows() const { return rows_; }
-  // By the name of a recipe; nullptr when unknown.
+  // The row by the name of a recipe; nullptr when unknown.
   const HardwareRow* find(std::string_view name) const;
   // "h100, h200, ...".
   std::string names() const;
@@ -61,7 +61,7 @@ class HardwareTable {
   std::vector<HardwareRow> rows_;
 };
 
-// Of the built-in table: the rows with kernels, and those with these names.
+// The rows of the built-in table that have kernels, and the row with a name.
 std::vector<HardwareRow> hardware_table();
 const HardwareRow* find_hardware(std::string_view name);
 // The rates of a card that is here: of the row with the driver's name; where there is none, of the

@@ -71,7 +71,7 @@ class HostWork {
     std::exception_ptr failure;
   };
   static void perform(void* call);
-  // Of an operation: the same for all its runs.
+  // The call of an operation: the same for all its runs.
   Call& call_of(const Invocation& invocation);
 
   std::function<std::unique_ptr<Backend>()> make_host_;

@@ -44,7 +44,7 @@ struct KindFunctions {
   void (*tune)(const Struct&, const Invocation&, CudaContext&) = nullptr;
 };
 
-// Of the kind, stated in its file.
+// The functions of a kind, stated in its file.
 template <typename Struct>
 struct FunctionsOf {
   static const KindFunctions<Struct> kDefined;

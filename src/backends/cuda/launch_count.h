@@ -22,7 +22,7 @@ struct LaunchCount {
   }
 };
 
-// Of the calling thread.
+// The count of the calling thread.
 inline LaunchCount& launch_count() {
   thread_local LaunchCount count;
   return count;

@@ -152,8 +152,8 @@ class LossRun {
   std::byte* product() const { return at<std::byte>(plan_.layout.product()); }
   std::byte* chunk() const { return at<std::byte>(plan_.layout.hidden()); }
 
-  // Of the products of a chunk. Its dhidden takes the place of its hidden, its dlogits that of its
-  // logits.
+  // The addresses of the products of a chunk. Its dhidden takes the place of its hidden, its
+  // dlogits that of its logits.
   Product::Addresses logits_addresses() const {
     return {.a = chunk(), .b = form_.weight.data, .c = product()};
   }
@@ -238,7 +238,7 @@ class LossRun {
     add_bias({walk_rows({&all, &bias, &all}), all.operand, bias.operand, all.operand}, stream_);
   }
 
-  // Of a chunk's dlogits, whose rows beyond the last are zero.
+  // Adds a chunk's dlogits, whose rows beyond the last are zero.
   void add_to_dbias(int64_t rows, bool is_first) const {
     const LossLayout& layout = plan_.layout;
     sum_rows(

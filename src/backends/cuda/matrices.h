@@ -37,7 +37,7 @@ float* floats_of(const Buffer& buffer);
 // The walk over matrices of one shape, row by row: matrix 0 says which. Operands that only have
 // columns (a bias, a norm's weight) may stand among them.
 Walk walk_rows(std::initializer_list<const Matrix*> matrices);
-// The same, over matrices that are seen as one row each where all can be.
+// A walk over matrices that are seen as one row each where all can be.
 Walk walk_flat(std::initializer_list<Matrix*> matrices);
 
 }  // namespace snug::backends::cuda

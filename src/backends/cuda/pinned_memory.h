@@ -9,7 +9,7 @@
 namespace snug::backends::cuda {
 
 int64_t pinned_bytes();
-// Of one allocation; 0 where none begins there.
+// The bytes of one allocation; 0 where none begins there.
 int64_t pinned_bytes_at(const void* data);
 
 }  // namespace snug::backends::cuda

@@ -11,7 +11,8 @@
 namespace snug::backends::cuda {
 namespace {
 
-// Of so many the fastest is among the first by all that is published; each costs a few runs.
+// The algorithms that are timed. The fastest is among the first so many by all that is published;
+// each costs a few runs.
 constexpr int kMaxOffers = 8;
 
 cudaDataType_t data_type(base::DType dtype) {

@@ -35,7 +35,7 @@ class Product {
   // workspace: library.workspace_bytes(), at a multiple of 256. Asynchronous. While kernels are
   // loaded (kernel_loading.h) the library is not called.
   void multiply(const Addresses& addresses, void* workspace, cudaStream_t stream) const;
-  // The same by another algorithm. False where it is refused; then nothing is queued.
+  // Multiplies by another algorithm. False where it is refused; then nothing is queued.
   bool try_algorithm(const Algorithm& algorithm, const Addresses& addresses, void* workspace,
                      cudaStream_t stream) const;
 
@@ -51,7 +51,7 @@ class Product {
   // What there is to choose from: at least one and at most eight of the library, the best by its
   // own guess first, and the own kernel where it makes this product.
   const std::vector<Algorithm>& offers() const { return offers_; }
-  // Of whichever is chosen (product_shape.h), and the scratch that it may use.
+  // The most launches of whichever is chosen (product_shape.h), and the scratch that it may use.
   int32_t most_launches() const;
   int64_t workspace_bytes() const { return library_.workspace_bytes(); }
   // Runs it once as it is chosen, unless it ran before, so that the library has loaded its kernels;

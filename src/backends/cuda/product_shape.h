@@ -30,9 +30,9 @@ struct ProductShape {
   auto operator<=>(const ProductShape&) const = default;
 };
 
-// Of a tensor whose base lies at a multiple of 256.
+// The matrix of a tensor whose base is at a multiple of 256.
 StoredMatrix stored_matrix(const program::Tensor& tensor);
-// Of scratch: dense, at a multiple of 256.
+// A matrix in scratch: dense, at a multiple of 256.
 StoredMatrix dense_matrix(base::DType dtype, int64_t rows, int64_t columns);
 
 // Whether the own kernel for thin products (thin_product.h) computes this one, and whether the rows

@@ -69,7 +69,7 @@ class Tuning {
     return product_.try_algorithm(algorithm, addresses_, place_.workspace, place_.stream);
   }
 
-  // Those that the library runs, each run once.
+  // The algorithms that the library runs, each run once.
   std::vector<Algorithm> warm_up() const {
     std::vector<Algorithm> running;
     for (const Algorithm& algorithm : product_.offers())

@@ -95,7 +95,7 @@ struct Score {
   T value, slope;
 };
 
-// Of query i and key j, whose heads' product this is.
+// The score of query i and key j, whose heads' product this is.
 template <typename T, typename Attributes>
 Score<T> score_of(const SegmentView<Attributes>& segment, const Invocation& invocation, T product,
                   int64_t i, int64_t j, int64_t head) {

@@ -32,7 +32,7 @@ void run_alone(const AllGather& gather, const Invocation& invocation) {
     std::memcpy(wholes[i].data, shards[i].data, static_cast<size_t>(shards[i].bytes()));
 }
 
-// Of one rank: without the padding.
+// The elements of one rank without the padding.
 int64_t valid_elements(const program::OperationView& view, program::TensorId shard) {
   const program::Tensor& tensor = view.program.tensor(shard);
   const int64_t elements = tensor.shape.elements();

@@ -18,7 +18,7 @@ int64_t expert_with(const Integers& bounds, int64_t row) {
   return expert;
 }
 
-// By row, what its bias is multiplied by: 1 where biases are not weighted.
+// What the bias of each row is multiplied by: 1 where biases are not weighted.
 template <typename T, typename Struct>
 std::span<T> row_weights(const Struct& attributes, const Invocation& invocation) {
   const std::span<T> by_row = scratch<T>(invocation);

@@ -19,7 +19,7 @@ struct KindMeaning {
   int64_t (*scratch_elements)(const Struct&, const program::OperationView&) = nullptr;
 };
 
-// Of the kind, stated in its file.
+// The meaning of a kind, stated in its file.
 template <typename Struct>
 struct MeaningOf {
   static const KindMeaning<Struct> kDefined;

@@ -7,7 +7,7 @@
 namespace snug::backends::reference {
 namespace {
 
-// Of a row: its mean, and 1 / sqrt(variance + epsilon).
+// The mean of a row, and 1 / sqrt(variance + epsilon).
 template <typename T>
 struct RowStatistics {
   T mean, root;

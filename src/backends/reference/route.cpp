@@ -34,7 +34,7 @@ std::vector<int32_t> ranked(const Floats<T>& logits, int64_t row) {
   return experts;
 }
 
-// Of each token whether a segment has it.
+// Whether a segment has each token.
 std::vector<bool> in_segments(const Buffer& segments, int64_t tokens) {
   std::vector<bool> result(static_cast<size_t>(tokens), false);
   const Integers bounds(segments);

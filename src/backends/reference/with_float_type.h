@@ -5,8 +5,8 @@
 
 namespace snug::backends::reference {
 
-// The same program with every float tensor in `type`. Workspaces are left alone: they are bytes,
-// whose number the target states again.
+// The program with every float tensor in `type`. Workspaces are left alone: they are bytes, whose
+// number the target states again.
 program::Program with_float_type(program::Program program, program::DType type);
 
 }  // namespace snug::backends::reference

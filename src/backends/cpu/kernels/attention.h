@@ -79,8 +79,8 @@ struct AttentionTileKernels {
   void (*attend[kElements])(const AttentionTile& tile);
 };
 
-// The same for a few queries against many keys, in attention_few.cpp: reads keys where they lie and
-// needs no scratch.
+// The forward pass for a few queries against many keys, in attention_few.cpp. It reads keys where
+// they are and needs no scratch.
 struct AttentionFewKernels {
   void (*attend[kElements])(const AttentionTile& tile);
 };

@@ -38,15 +38,15 @@ template <typename Compute>
 struct Blocks {
   int64_t width;      // head_dim filled up
   int64_t row_space;  // rows of a head in the tile, filled up
-  // Of a tile, one after another for every kRowStep rows: (width, kRowStep) units along width, and
-  // (kRowStep, width) units along rows.
+  // These belong to a tile, one after another for every kRowStep rows: (width, kRowStep) units
+  // along width, and (kRowStep, width) units along rows.
   Compute *q_by_width, *q_by_row, *d_o_by_width, *d_o_by_row;
   float* dq;                // (width, kRowStep) for every kRowStep rows
   float *lse, *minus_mean;  // of every row; lse in powers of two, minus_mean = -do_i o_i
-  // Of a block of keys.
+  // These belong to a block of keys.
   Compute *k, *v;     // (kKeyBlock, width)
   Compute* k_turned;  // (width, kKeyBlock)
-  // Of a block of keys against a step or a panel; units are those of two steps.
+  // These belong to a block of keys against a step or a panel; units are those of two steps.
   float *scores, *d_weights;    // (kSquare, kSquare)
   Compute *weights, *d_scores;  // (kKeyBlock, kPanelRows)
   Compute* d_score_units;       // 2 (kKeyBlock, kRowStep) units along keys

@@ -90,7 +90,7 @@ static void multiply_blocks(const BlockProduct<Element>& p) {
   for (int64_t j = 0; j < p.n; j += 2 * kRegisterLanes) {
     int64_t i = 0;
     if constexpr (kTileRows == 6) {
-      // Of 32 rows, four tiles of six and two of four; of 64, ten and one.
+      // 32 rows are four tiles of six and two of four; 64 are ten and one.
       const int64_t fours = (6 - p.m % 6) % 6 / 2;
       for (; i < p.m - 4 * fours; i += 6) multiply_tile<6>(p, i, j);
       for (; i < p.m; i += 4) multiply_tile<4>(p, i, j);

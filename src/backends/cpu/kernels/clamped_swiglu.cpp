@@ -11,7 +11,7 @@ struct Pairs {
   Float16Lanes gate, up;
 };
 
-// Of fp32 and fp16; those of bf16 are below.
+// Loads pairs of fp32 and fp16; those of bf16 are below.
 template <typename X>
 SNUG_INLINE Pairs load_pairs(const X* x) {
   const Float16Lanes a = load(x);

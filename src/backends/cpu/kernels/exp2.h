@@ -23,7 +23,7 @@ SNUG_INLINE Float16Lanes exp2(Float16Lanes x) {
   return lanes_as<Float16Lanes>(lanes_as<Int16Lanes>(p) + exponent);
 }
 
-// The same where the result becomes a weight of type Compute. For bf16 within 3e-6, a fraction of
+// 2^x where the result becomes a weight of type Compute. For bf16 it is within 3e-6, a fraction of
 // what rounding takes: there 2^f for f in [0, 1) is the minimax polynomial of degree 4.
 template <typename Compute>
 SNUG_INLINE Float16Lanes exp2_of_weight(Float16Lanes x) {

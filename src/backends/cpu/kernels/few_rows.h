@@ -8,7 +8,8 @@
 
 namespace snug::backends::cpu {
 
-// Of any type and instruction set, and of bf16 where instructions multiply pairs of it.
+// The most rows with any type and instruction set, and with bf16 where instructions multiply pairs
+// of it.
 inline constexpr int64_t kFewRows = 4;
 inline constexpr int64_t kFewRowsOfPairs = 16;
 

@@ -48,7 +48,7 @@ SNUG_INLINE void store_tile(const TileSums& sums, const GemmDestination& to) {
     }
 }
 
-// The same of a tile at an edge.
+// Stores the part of a tile at an edge.
 void store_part(const TileSums& sums, int64_t rows, int64_t columns, const GemmDestination& to) {
   for (int64_t i = 0; i < rows; ++i) {
     float row[kGemmColumns];
@@ -76,8 +76,8 @@ SNUG_INLINE void copy_line(const Fp16* from, int64_t count, float* to) {
   if (i < count) store_partial(to + i, load_partial(from + i, count - i, 0.0F), count - i);
 }
 
-// The same of elements `stride` apart, of which the next line's lie next to these: sixteen lines
-// are read along their elements and turned.
+// Copies lines of elements `stride` apart, where the next line's elements are next to these:
+// sixteen lines are read along their elements and transposed.
 template <typename X>
 SNUG_INLINE void turn_lines(const X* from, int64_t stride, int64_t count, int64_t lines,
                             int64_t width, float* to) {

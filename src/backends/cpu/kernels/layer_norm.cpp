@@ -6,7 +6,7 @@
 namespace snug::backends::cpu::SNUG_ISA {
 namespace {
 
-// Of a row: its mean, and 1 / sqrt(variance + epsilon).
+// The mean of a row, and 1 / sqrt(variance + epsilon).
 struct Statistics {
   float mean, root;
 };

@@ -52,7 +52,7 @@ SNUG_INLINE Float16Lanes gather(const float* table, Uint16Lanes index) {
 #endif
 }
 
-// The same of bytes; reads three beyond.
+// table[index] of bytes in every lane; reads three bytes beyond.
 SNUG_INLINE Uint16Lanes gather(const uint8_t* table, Uint16Lanes index) {
 #if defined(__AVX512F__)
   return lanes_as<Uint16Lanes>(_mm512_mask_i32gather_epi32(
@@ -95,7 +95,7 @@ SNUG_INLINE void store_codes(uint8_t* codes, Uint16Lanes lanes, int64_t n) {
     __builtin_memcpy(codes, &bytes, static_cast<uint64_t>(n));
 }
 
-// Of values divided by their block's scale. Comparisons give lanes of ones, which are -1.
+// The codes of values divided by their block's scale. Comparisons give lanes of ones, which are -1.
 SNUG_INLINE Uint16Lanes encode(const DynamicCodec& codec, Float16Lanes scaled) {
   const Uint16Lanes code = gather(codec.first, lanes_as<Uint16Lanes>(scaled) >> 16);
   return code - lanes_as<Uint16Lanes>(scaled >= gather(codec.threshold, code));

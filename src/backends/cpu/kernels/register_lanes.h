@@ -14,7 +14,7 @@ namespace snug::backends::cpu::SNUG_ISA {
 
 constexpr int64_t kLanes = 16;
 
-// Of 32 bits.
+// The lanes of 32 bits in a register.
 #if defined(__AVX512F__)
 constexpr int64_t kRegisterLanes = 16;
 #elif defined(__AVX__)
@@ -109,7 +109,7 @@ SNUG_INLINE LanesOf<Element> select(LanesOf<int32_t> mask, LanesOf<Element> yes,
   return result;
 }
 
-// Of each lane; b where one is NaN.
+// The larger value in each lane; b where one is NaN.
 SNUG_INLINE LanesOf<float> maximum(LanesOf<float> a, LanesOf<float> b) {
   return select(a > b, a, b);
 }

@@ -11,8 +11,8 @@ struct RowEnd {
   float share, lse;
 };
 
-// Of a row of this head that has seen a key: `largest`, in powers of two, is what its `total` was
-// taken against. A sink joins here, so that the loops over keys know of none.
+// The end of a row of this head that has seen a key: `largest`, in powers of two, is what its
+// `total` was taken against. A sink joins here, so that the loops over keys need none.
 template <typename Stored>
 SNUG_INLINE RowEnd end_of_row(const AttentionTile& tile, int64_t head, float largest, float total) {
   if (tile.sinks == nullptr) return {1.0F / total, largest * kLogOf2 + __builtin_logf(total)};

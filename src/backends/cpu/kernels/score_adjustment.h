@@ -25,7 +25,7 @@ SNUG_INLINE int64_t place_in(const DistanceTable<T>& table, int64_t x) {
 
 class ScoreAdjustment {
  public:
-  // Of a head of the group.
+  // Adjusts the scores of a head of the group.
   ScoreAdjustment(const AttentionForm& form, int64_t head)
       : is_capped_(form.softcap > 0.0F),
         cap_(form.softcap * kLog2OfE),
@@ -50,14 +50,14 @@ class ScoreAdjustment {
   // How far a query lies after a key: below 0 only where a causal one does not see it.
   int64_t distance(int64_t key, int64_t query) const { return query + diagonal_ - key; }
 
-  // Of one key for sixteen queries, from `query` on.
+  // The biases of one key for sixteen queries, from `query` on.
   Float16Lanes of_key(int64_t key, int64_t query) const {
     const int64_t x = distance(key, query);
     Float16Lanes biases = (static_cast<float>(x) + lane_numbers()) * -slope_;
     if (biases_.zero != nullptr) biases += load(biases_.zero + place_in(biases_, x));
     return biases;
   }
-  // Of sixteen keys, from `key` on, for one query.
+  // The biases of sixteen keys, from `key` on, for one query.
   Float16Lanes of_keys(int64_t key, int64_t query) const {
     const int64_t x = distance(key, query);
     Float16Lanes biases = (lane_numbers() - static_cast<float>(x)) * slope_;

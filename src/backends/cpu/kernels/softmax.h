@@ -19,7 +19,8 @@ struct SoftmaxKernels {
   // y[i] = exp(x[i] - lse) * scale. y may begin where x begins: no element of y then lies after
   // its x, unless y is f32 and x bf16.
   void (*gradient[kElements][kElements])(const void* x, int64_t n, float lse, float scale, void* y);
-  // The same of f32 logits that are cap tanh(z / cap), in z: another factor 1 - (x / cap)^2.
+  // The gradient by z of f32 logits that are cap tanh(z / cap): it has one more factor, 1 - (x /
+  // cap)^2.
   void (*capped_gradient[kElements])(const float* x, int64_t n, const CappedSoftmax& softmax,
                                      void* y);
 };

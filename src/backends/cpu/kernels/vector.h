@@ -30,7 +30,7 @@ using Register = RegisterOf<float>;
 SNUG_INLINE int64_t smaller_of(int64_t a, int64_t b) { return a < b ? a : b; }
 SNUG_INLINE int64_t larger_of(int64_t a, int64_t b) { return a > b ? a : b; }
 
-// The same bits.
+// The lanes with the same bits.
 template <typename To, typename From>
 SNUG_INLINE To lanes_as(From x) {
   return __builtin_bit_cast(To, x);
@@ -238,7 +238,8 @@ SNUG_INLINE Float16Lanes select(Int16Lanes mask, Float16Lanes yes, Float16Lanes 
   return mask ? yes : no;
 }
 
-// Of each lane; b where one is NaN. gcc 12 makes two instructions of the comparison.
+// The larger value in each lane; b where one is NaN. gcc 12 makes two instructions of the
+// comparison.
 SNUG_INLINE Float16Lanes maximum(Float16Lanes a, Float16Lanes b) {
   return lanes_as<Float16Lanes>(
       _mm512_maskz_max_ps(0xffff, lanes_as<__m512>(a), lanes_as<__m512>(b)));

@@ -36,7 +36,7 @@ __device__ AdafactorScratch scratch_of(const AdafactorRun& run) {
 
 __device__ bool is_skipped(const AdafactorRun& run) { return *run.factor != *run.factor; }
 
-// Of the new squares in the moments: step^decay_rate.
+// The share of the new squares in the moments: step^decay_rate.
 __device__ float new_share(const AdafactorRun& run) {
   return static_cast<float>(
       pow(static_cast<double>(*run.step), static_cast<double>(run.decay_rate)));
@@ -91,7 +91,7 @@ struct AdvanceColumns {
   }
 };
 
-// By one block; every thread gets the sum.
+// One block computes it; every thread gets the mean.
 __device__ float mean_of(const float* values, int64_t count, int64_t divisor) {
   float sum = 0.0F;
   for (int64_t i = threadIdx.x; i < count; i += kAdafactorThreads) sum += values[i];

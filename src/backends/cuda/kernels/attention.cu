@@ -14,7 +14,7 @@
 namespace snug::backends::cuda {
 namespace {
 
-// Of the queries (side 0), or of the keys.
+// Finds the ranges of the queries (side 0), or of the keys.
 struct FindRanges {
   RangesRun run;
   __device__ void operator()(int64_t side, int64_t token) const {
@@ -40,7 +40,7 @@ __device__ float rescale(float score, float& largest_so_far, float& weight) {
   return factor;
 }
 
-// Of one lane: its part of the running sums of the warp's rows.
+// What one lane holds of the running sums of the warp's rows.
 template <int kColumns>
 struct RowState {
   float largest[kWarpRows];

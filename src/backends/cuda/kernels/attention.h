@@ -78,8 +78,9 @@ void attention_grad(const AttentionGradRun& run, cudaStream_t stream);
 // Only delta: what either form of the gradient begins with.
 void find_delta(const AttentionGradRun& run, cudaStream_t stream);
 
-// The same on the tensor cores. Require one format of 16 bits, heads of a multiple of 8 and at most
-// kMaxMatrixDims, and q, k, v and d_o whose rows begin at multiples of 16 bytes.
+// Attention and its gradient on the tensor cores. They require one format of 16 bits, heads of a
+// multiple of 8 and at most kMaxMatrixDims, and q, k, v and d_o whose rows begin at multiples of 16
+// bytes.
 void attention_matrix(const AttentionRun& run, cudaStream_t stream);
 void attention_grad_matrix(const AttentionGradRun& run, cudaStream_t stream);
 

@@ -43,7 +43,7 @@ __device__ Weights weights_of(bool visible, const AdjustedScore& score, float d_
   return {probability, d_score, d_score * score.slope};
 }
 
-// Of a product of query and key, `distance` as in ScoreAdjustment.
+// The score of a product of query and key, `distance` as in ScoreAdjustment.
 template <bool kAdjusts, bool kBiased>
 __device__ AdjustedScore score_of(const ScoreAdjustment<kBiased>& adjustment, float scale,
                                   float product, int64_t distance) {

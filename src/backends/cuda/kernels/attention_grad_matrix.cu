@@ -28,7 +28,7 @@ struct QueryState {
   }
 };
 
-// The same of a tile's queries, copied with it; queries beyond the tensor see nothing.
+// The states of a tile's queries, copied with it; queries beyond the tensor see nothing.
 struct QueryStates {
   TokenRange keys[kColumns];
   float lse[kColumns];  // as the forward pass left it
@@ -59,8 +59,8 @@ struct ScaledQuery {
     score = visible ? power_of_two(score * scale - lse) : 0.0F;
     d_probability = visible ? score * (d_probability - delta) : 0.0F;
   }
-  // The same of scores that are adjusted. What the score gets is returned; d_probability becomes
-  // what the product of query and key gets.
+  // Differentiates scores that are adjusted. The gradient of the score is returned; d_probability
+  // becomes that of the product of query and key.
   __device__ float differentiate(bool visible, const AdjustedScore& adjusted, float& score,
                                  float& d_probability) const {
     score = visible ? power_of_two(adjusted.score - lse) : 0.0F;

@@ -15,7 +15,7 @@ inline constexpr int kMatrixRows = 16;  // of a warp
 inline constexpr float kLog2OfE = 1.4426950408889634F;
 inline constexpr uint32_t kMatrixThreads = kBlockRows / kMatrixRows * kLanes;
 
-// Of a lane: g and t of warp_matrix.cuh, and the first row of its warp in the block's.
+// A lane's g and t of warp_matrix.cuh, and the first row of its warp in the block's.
 struct FragmentPlace {
   int g, t, warp_row;
   __device__ FragmentPlace()
@@ -74,7 +74,7 @@ struct TileRows {
   }
 };
 
-// The same, read once and kept in registers.
+// The rows of a tile, read once and kept in registers.
 template <int kDims>
 class KeptRows {
  public:
@@ -96,7 +96,7 @@ template <int kDims, typename Format, typename Rows, int kTiles>
 __device__ void multiply_tiles(const Rows& rows, const uint16_t* columns,
                                float (&products)[kTiles][4]) {
   const auto lane = static_cast<int>(threadIdx.x % kLanes);
-  // Of two neighbouring products at a time: their rows, and the two halves of 16 columns.
+  // Two neighbouring products are loaded at a time: their rows, and the two halves of 16 columns.
   const uint16_t* row =
       columns + (lane / 16 * 8 + lane % 8) * matrix_stride(kDims) + lane / 8 % 2 * 8;
 #pragma unroll
@@ -261,7 +261,7 @@ class BlockRanges {
     return {end_, 0};
   }
 
-  // Of the 32 tokens from `token` on, those that any row sees.
+  // The tokens that any row sees among the 32 from `token` on.
   __device__ uint32_t seen(int32_t token) const {
     uint32_t tokens = 0;
 #pragma unroll

@@ -17,7 +17,7 @@ __device__ inline TokenRange range(int64_t begin, int64_t end) {
 struct SegmentRange {
   int64_t q_begin, q_end, k_begin, k_end;
 
-  // Of a query, the key on its diagonal, counted so that the last query's is the last key.
+  // The key on the diagonal of a query, counted so that the last query's is the last key.
   __device__ int64_t diagonal(int64_t query) const { return k_end - q_end + query; }
 };
 

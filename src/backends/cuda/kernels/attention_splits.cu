@@ -166,7 +166,7 @@ __device__ void read_keys(const DeviceRows& x, const TokenRange& keys, int64_t f
   }
 }
 
-// Of the block's warps and heads, in shared memory: the output, then its peak and total.
+// What the block's warps and heads have in shared memory: the output, then its peak and total.
 struct SharedRows {
   float* rows;  // (kSplitWarps, heads, row_floats)
   int heads;

@@ -31,8 +31,8 @@ class BiasSums<true> {
       memory_[i] = 0.0F;
   }
 
-  // Of the lane's key, `lane` keys after that of the first lane, which lies x positions before the
-  // query. From the reach on all distances are in one bucket.
+  // Adds for the lane's key, `lane` keys after that of the first lane, which is x positions before
+  // the query. From the reach on all distances are in one bucket.
   __device__ void add(int32_t x, float d_score) const {
     const auto lane = static_cast<int32_t>(threadIdx.x % kLanes);
     int32_t last = x - (kLanes - 1);
@@ -55,7 +55,7 @@ class BiasSums<true> {
  private:
   __device__ float* table(int warp) const { return memory_ + warp * (2 * side_ + 1); }
 
-  // Of the distances of a bucket, of keys before their query (direction 1) or after it.
+  // The sum over the distances of a bucket, for keys before their query (direction 1) or after it.
   __device__ float sum_of(int32_t bucket, int32_t direction) const {
     int32_t begin = biases_.begins[bucket];
     if (direction < 0 && begin == 0) begin = 1;
@@ -74,8 +74,8 @@ class BiasSums<true> {
   int32_t side_;
 };
 
-// The same of tiles of scores as the tensor cores leave them, a warp's 16 queries and 32 keys: they
-// pass through shared memory, so that lanes become neighbouring keys.
+// Sums tiles of scores as the tensor cores leave them, a warp's 16 queries and 32 keys: they pass
+// through shared memory, so that lanes become neighbouring keys.
 template <bool kWanted>
 class BiasTileSums {
  public:
@@ -93,7 +93,7 @@ class BiasTileSums<true> {
       : tile_(static_cast<float*>(memory) + threadIdx.x / kLanes * kBiasTileFloats),
         sums_(static_cast<float*>(memory) + kBiasWarps * kBiasTileFloats, biases) {}
 
-  // Of one row and column of the warp's tile.
+  // Keeps the value of one row and column of the warp's tile.
   __device__ void keep(int row, int column, float d_score) const {
     tile_[row * kBiasTileStride + column] = d_score;
   }

@@ -16,10 +16,10 @@ struct ColumnSumsRun {
   bool accumulate = false;
   int64_t width = 1;  // neighbouring columns that are added to one sum
 };
-// Of the elements of x (rows, columns).
+// Sums the elements of x (rows, columns).
 void sum_rows(const DeviceRows& x, const ColumnSumsRun& run, cudaStream_t stream);
 
-// Of the products of dy and x, each divided by the divisor of its sum where there is one.
+// Products of dy and x, each divided by the divisor of its sum where there is one.
 struct ColumnProducts {
   DeviceRows dy, x, divisor;
 };

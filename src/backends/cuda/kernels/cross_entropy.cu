@@ -73,7 +73,7 @@ struct LogitForm {
     for (int i = 0; i < kCount; ++i) values.at[i] = logit(values.at[i]);
     return values;
   }
-  // Of a logit, in its value before scale and cap.
+  // The slope of a logit by its value before scale and cap.
   __device__ float slope(float logit) const {
     const float share = cap > 0.0F ? logit / cap : 0.0F;
     return scale * (1.0F - share * share);

@@ -6,7 +6,7 @@
 namespace snug::backends::cuda {
 namespace {
 
-// Of a head, the bias of a query `place` - reach positions after its key.
+// Makes, for each head, the bias of a query `place` - reach positions after its key.
 struct MakeTables {
   BiasTablesRun run;
   __device__ void operator()(int64_t head, int64_t place) const {

@@ -25,7 +25,7 @@ struct Gather {
   }
 };
 
-// Of a table that lies the other way round, whose columns are not side by side.
+// Gathers from a transposed table, whose columns are not side by side.
 template <int kCount>
 struct GatherColumn {
   GatherRun run;

@@ -12,7 +12,7 @@
 namespace snug::backends::cuda {
 
 inline constexpr uint32_t kBatchWarps = 8;  // of a block
-// Of a lane: outputs g and g + 8 of two rows each (warp_matrix.cuh).
+// What a lane holds of the sums: outputs g and g + 8 of two rows each (warp_matrix.cuh).
 using LaneSums = float[4];
 
 __device__ inline int lane_group() { return static_cast<int>(threadIdx.x % kLanes / 4); }
@@ -25,8 +25,8 @@ __device__ inline int64_t row_of_lane(int64_t first_output, int64_t outputs, int
   return output < outputs ? output : outputs - 1;
 }
 
-// Of a step a lane has inputs of each of its two outputs from `column` on, and those of one row of
-// x, or zeros. Rows of x in shared memory, with zeros after each and after all rows.
+// In a step a lane has inputs of each of its two outputs from `column` on, and those of one row of
+// x, or zeros. Rows of x are in shared memory, with zeros after each and after all rows.
 class SharedInputs {
  public:
   // `row`: at least `rows` where the lane has zeros.
@@ -65,7 +65,7 @@ class GlobalInputs {
   bool is_there_;
 };
 
-// Of a step a lane has eight inputs of each of its two outputs, and those of row g of x.
+// In a step a lane has eight inputs of each of its two outputs, and those of row g of x.
 template <typename Format>
 class NarrowBatch {
  public:
@@ -158,7 +158,7 @@ class Scale {
   uint32_t code_ = 0;
 };
 
-// Of a step a lane has 32 inputs of each of its two outputs: those of places 0 and 1 lie in one
+// In a step a lane has 32 inputs of each of its two outputs: those of places 0 and 1 are in one
 // block of 64, those of 2 and 3 in the next. The sums of the two are kept apart, since their scales
 // differ: columns 0 to 3 of the product are the rows of x with zeros in the place of the second
 // block, columns 4 to 7 the same rows with zeros in the place of the first.

@@ -49,8 +49,9 @@ __device__ void share_rows(const DeviceRows& x, int64_t rows, int64_t columns, u
                    load_vector(static_cast<const uint16_t*>(x.data) + row * x.stride + column));
 }
 
-// The same rows, normed: the bits of rms_norm, whose block has a thread for each of `threads` here.
-// `partial`: shared memory of a float for each of its warps; `format`: of the rows there.
+// Copies the rows of x normed, with the bits of rms_norm, whose block has a thread for each of
+// `threads` here. `partial`: shared memory of a float for each of its warps; `format`: of the rows
+// there.
 __device__ void share_normed_rows(const FewRowsNorm& norm, int64_t rows, int64_t columns,
                                   float* partial, ElementFormat format, uint16_t* shared) {
   const uint32_t threads = row_threads(columns / kVectorElements);
@@ -201,7 +202,7 @@ template <typename Batch, typename Inputs>
 __device__ void multiply_tiles(const FewRowsLaunch<typename Batch::Weight>& run, const Inputs& x,
                                const uint32_t* pairs, const Share& share, Batch& batch,
                                Cursor<Batch>& cursor) {
-  // Of two tiles in turn: the sums of one are added up while those of the next are made.
+  // Two tiles alternate: the sums of one are added up while those of the next are made.
   __shared__ WarpSums sums[2][2];
   const bool is_gated = run.gated.data != nullptr;
   int turn = 0;

@@ -30,7 +30,7 @@ struct RowTile {
   int64_t end;
 };
 
-// Of the tile with this number; no rows where row is not below end.
+// The tile with this number; it has no rows where row is not below end.
 template <int kRows>
 __device__ RowTile row_tile(const int32_t* bounds, int64_t experts, int64_t number) {
   int64_t low = 0;

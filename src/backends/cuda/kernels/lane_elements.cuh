@@ -22,7 +22,7 @@ struct LanePlace {
   __device__ bool is_full() const { return count == kOfLane; }
 };
 
-// Of `elements`, in the warp's block.
+// The lane's place among `elements`, in the warp's block.
 __device__ inline LanePlace place_of_lane(int64_t block, int64_t elements) {
   const int64_t first = block * kOfWarp + threadIdx.x % kLanes * kOfLane;
   const int64_t left = elements - first;
@@ -75,7 +75,7 @@ __device__ inline int64_t place_of_bits(int64_t element) {
   return element + element / kRoundingBlock * kRandomLanes;
 }
 
-// Those of a lane's elements.
+// The bits of a lane's elements.
 struct LaneBits {
   Vector16 pairs;
   __device__ uint32_t of(int i) const {

@@ -5,7 +5,7 @@
 namespace snug::backends::cuda {
 namespace {
 
-// Of a row: its mean, and 1 / sqrt(variance + epsilon).
+// The mean of a row, and 1 / sqrt(variance + epsilon).
 struct RowStatistics {
   float mean, root;
 };
@@ -44,9 +44,9 @@ __global__ void layer_norm_kernel(LayerNormRun run) {
   });
 }
 
-// Of a row, with r the root, n = r (x - mean) and g = dy w: dx = r (g - mean(g) - n mean(g n)) +
-// addend, and the row's share dy n of the weight's gradient. What is fused is written out, as in
-// rms_norm.cu.
+// The gradient of a row. With r the root, n = r (x - mean) and g = dy w, dx = r (g - mean(g) - n
+// mean(g n)) + addend, and the row's share dy n of the weight's gradient. What is fused is written
+// out, as in rms_norm.cu.
 template <int kCount>
 __device__ void row_gradient(const LayerNormGradRun& run, int64_t row,
                              const WeightSums<kCount>& weight_sums) {

@@ -26,8 +26,8 @@ struct LayerNormGradRun {
 };
 void layer_norm_grad(const LayerNormGradRun& run, cudaStream_t stream);
 
-// The same, and dw (+)= the sum over rows of dy times x normalised in the same pass: a sum for each
-// block of rows, then sum_rows of those. Bits depend on the shape alone.
+// Makes dw (+)= the sum over rows of dy times x normalised in the same pass: a sum for each block
+// of rows, then sum_rows of those. Bits depend on the shape alone.
 struct LayerNormWeightGrad {
   float* partials = nullptr;         // (norm_blocks, columns)
   float* column_partials = nullptr;  // column_sums_bytes of those

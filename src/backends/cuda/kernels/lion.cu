@@ -11,7 +11,7 @@ namespace {
 constexpr uint32_t kLionThreads = 256;
 constexpr int64_t kLionItems = 4;  // of a thread
 
-// By one thread of each block, called by all.
+// One thread of each block computes it; all call it.
 __device__ const LionStep& share_step(const LionConstants& constants, const LionTensor& tensor) {
   __shared__ LionStep step;
   if (threadIdx.x == 0) {

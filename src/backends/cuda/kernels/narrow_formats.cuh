@@ -17,7 +17,7 @@ struct Bf16 {
   static constexpr ElementFormat kFormat = ElementFormat::bf16;
 
   __device__ static float widen(uint32_t bits) { return __uint_as_float(bits << 16); }
-  // Of a pair: cheaper than to take an element out first.
+  // Widens an element of a pair, which is cheaper than to take the element out first.
   __device__ static float widen_low(uint32_t pair) { return __uint_as_float(pair << 16); }
   __device__ static float widen_high(uint32_t pair) { return __uint_as_float(pair & 0xffff0000U); }
   __device__ static uint32_t narrow(float value) {

@@ -53,8 +53,8 @@ __device__ Elements<kLaneValues> load_values(const QuantizeNf4Run& run, int64_t 
   return values;
 }
 
-// Of a block, in each of its lanes. As integers, magnitudes order like their values, with infinity
-// and NaN on top: neither is lost.
+// The largest magnitude of a block, in each of its lanes. As integers, magnitudes order like their
+// values, with infinity and NaN on top: neither is lost.
 __device__ float largest_magnitude(const Elements<kLaneValues>& values) {
   int32_t largest = 0;
   for (const float value : values.at) {

@@ -20,7 +20,7 @@ __device__ inline float warp_max(float value) {
   return value;
 }
 
-// Of kCount values at once. The block is whole warps.
+// Sums kCount values at once. The block is whole warps.
 template <int kCount>
 __device__ void block_sums(float (&values)[kCount]) {
   __shared__ float partial[kCount][kLanes];

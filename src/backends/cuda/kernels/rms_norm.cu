@@ -28,10 +28,10 @@ __global__ void rms_norm_kernel(RmsNormRun run) {
   });
 }
 
-// Of a row, with r the root and w the weight plus its offset: dx = r (dy w - x r^2 mean(dy w x)) +
-// addend, and the row's share dy x r of the weight's gradient. Two kernels have it, so what is
-// fused is written out: the compiler might choose differently in each, and dx has the same bits
-// whether the weight trains or not.
+// The gradient of a row. With r the root and w the weight plus its offset, dx = r (dy w - x r^2
+// mean(dy w x)) + addend, and the row's share dy x r of the weight's gradient. Two kernels have it,
+// so what is fused is written out: the compiler might choose differently in each, and dx has the
+// same bits whether the weight trains or not.
 template <int kCount>
 __device__ void row_gradient(const RmsNormGradRun& run, int64_t row,
                              const WeightSums<kCount>& weight_sums) {

@@ -26,8 +26,8 @@ struct RmsNormGradRun {
 };
 void rms_norm_grad(const RmsNormGradRun& run, cudaStream_t stream);
 
-// The same, and dw (+)= the sum over rows of dy x root in the same pass: a sum a block of rows,
-// then sum_rows of those. Bits depend on the shape alone.
+// Makes dw (+)= the sum over rows of dy x root in the same pass: a sum for each block of rows, then
+// sum_rows of those. Bits depend on the shape alone.
 struct NormWeightGrad {
   float* partials = nullptr;         // (norm_blocks, columns)
   float* column_partials = nullptr;  // column_sums_bytes of those

@@ -17,9 +17,9 @@ struct SegmentList {
   int64_t count = 0;
 };
 
-// Of each token the k largest of its logits, of equal ones the first, and their probabilities,
-// divided by their sum with `normalize`. Then, of all choices in order, those of each expert get
-// the rows [bounds[e, 0], bounds[e, 1]).
+// Chooses for each token the k largest of its logits, the first of equal ones, and their
+// probabilities, divided by their sum with `normalize`. Then each expert gets its choices in order,
+// in the rows [bounds[e, 0], bounds[e, 1]).
 struct RouteRun {
   int64_t tokens = 0;
   int64_t experts = 0;
@@ -30,8 +30,8 @@ struct RouteRun {
   int32_t* ids = nullptr;     // (tokens, k)
   int32_t* places = nullptr;  // (tokens, k)
   int32_t* bounds = nullptr;  // (experts, 2)
-  // Of the tokens in segments, how many chose each expert, and the sum of their probabilities of
-  // it. Without counts nothing is added up.
+  // How many of the tokens in segments chose each expert, and the sum of their probabilities of it.
+  // Without counts nothing is added up.
   SegmentList segments;
   int32_t* counts = nullptr;   // (experts)
   float* sums = nullptr;       // (experts)

@@ -10,8 +10,8 @@ struct RowEnd {
   float scale, lse;
 };
 
-// Of a row of this head: `largest` is what its `sum` was taken against, by natural logarithms; 0:
-// it has seen nothing. A sink joins here, so that the loops over keys know of none.
+// The end of a row of this head: `largest` is what its `sum` was taken against, by natural
+// logarithms; 0: it has seen nothing. A sink joins here, so that the loops over keys need none.
 __device__ inline RowEnd end_of_row(const DeviceRows& sinks, int64_t head, float largest,
                                     float sum) {
   if (!(sum > 0.0F)) return {0.0F, 0.0F};

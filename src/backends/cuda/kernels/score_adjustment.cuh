@@ -34,8 +34,8 @@ struct AdjustedScore {
   float score, slope;
 };
 
-// Of the scores of one head, in the base whose logarithm this is (1: e). kBiased: with a bias by
-// relative position, which has kernels of its own, so that others know of none.
+// Adjusts the scores of one head, in the base whose logarithm this is (1: e). kBiased: with a bias
+// by relative position, which has kernels of its own, so that others need none.
 template <bool kBiased>
 class ScoreAdjustment {
  public:

@@ -10,8 +10,8 @@ namespace snug::backends::cuda {
 
 // Rows of a product that is decoding (few_rows.h).
 inline constexpr int kFewRows = 4;
-// Of products on the tensor cores (few_rows_matrix.h): outputs of a tile, products of a launch, and
-// the bytes of x that a block keeps.
+// Sizes of products on the tensor cores (few_rows_matrix.h): outputs of a tile, products of a
+// launch, and the bytes of x that a block keeps.
 inline constexpr int kFewRowsOutputs = 16;
 inline constexpr int kFewRowsParts = 3;
 inline constexpr int64_t kFewRowsSharedBytes = 64 << 10;
@@ -193,15 +193,15 @@ constexpr int32_t matrix_dims(int64_t head_dim) { return head_dim <= 64 ? 64 : k
 // Elements from one row of a tile to the next: 16 bytes more than the head, so that eight rows that
 // are read together lie in different banks.
 constexpr int matrix_stride(int dims) { return dims + 8; }
-// Of `kept` tiles of the block's own rows and four of the other side.
+// The bytes of `kept` tiles of the block's own rows and four of the other side.
 constexpr int32_t matrix_shared_bytes(int kept, int columns, int dims) {
   return (kept * kBlockRows + 4 * columns) * matrix_stride(dims) * int32_t{sizeof(uint16_t)};
 }
 constexpr int32_t attention_matrix_shared_bytes(int64_t head_dim) {
   return matrix_shared_bytes(1, kMatrixKeys, matrix_dims(head_dim));
 }
-// And twice what each query of a tile gives to its scores: what it sees, its log-sum-exp, and the
-// dot product of its output and that one's gradient.
+// The gradient keeps twice what each query of a tile gives to its scores: what it sees, its
+// log-sum-exp, and the dot product of its output and that one's gradient.
 inline constexpr int32_t kQueryStateBytes = 16;
 constexpr int32_t attention_grad_matrix_shared_bytes(int64_t head_dim) {
   return matrix_shared_bytes(2, kMatrixGradColumns, matrix_dims(head_dim)) +

@@ -20,7 +20,7 @@ constexpr int kStages = 4;
 constexpr int tile_stride_of(int columns) { return columns + 8; }
 constexpr int tile_elements(int rows, int columns) { return rows * tile_stride_of(columns); }
 
-// Of a matrix of rows x columns, from (row, column) on; what lies outside is zero.
+// A tile of a matrix of rows x columns, from (row, column) on; what is outside is zero.
 struct TileSource {
   const DeviceRows& x;
   int64_t rows, columns;

@@ -42,7 +42,7 @@ __device__ inline void load_matrices(uint32_t (&pairs)[4], const uint16_t* row) 
                : "memory");
 }
 
-// The same matrices transposed: pairs[m] is rows 2t and 2t + 1 of column g of matrix m.
+// Loads the matrices transposed: pairs[m] is rows 2t and 2t + 1 of column g of matrix m.
 __device__ inline void load_transposed(uint32_t (&pairs)[4], const uint16_t* row) {
   const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -60,7 +60,7 @@ __device__ inline void begin_copy(uint16_t* shared, const void* global, bool zer
                "r"(bytes)
                : "memory");
 }
-// The same of one value of 4 or 8 bytes, at addresses that are multiples of its size.
+// Begins to copy one value of 4 or 8 bytes, at addresses that are multiples of its size.
 template <typename T>
 __device__ void begin_value_copy(T* shared, const T* global, bool zeros) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8);

@@ -71,7 +71,7 @@ void decide_copies(const OperationView& view, AttentionGrad& grad) {
   grad.dense_gradients = has_gaps(Grad::kDQ) || has_gaps(Grad::kDK) || has_gaps(Grad::kDV);
 }
 
-// Of q, k, v, dq, dk and dv.
+// Whether q, k, v, dq, dk and dv are copied to be without gaps.
 std::array<bool, 6> are_made_dense(const Attention&) { return {}; }
 std::array<bool, 6> are_made_dense(const AttentionGrad& grad) {
   return {grad.dense_q,         grad.dense_k,         grad.dense_v,
@@ -261,7 +261,7 @@ int64_t workspace_bytes(const Attention& attention, const OperationView& view, c
          bias_bytes(attention, view);
 }
 
-// And delta.
+// The gradient's scratch also has delta.
 int64_t workspace_bytes(const AttentionGrad& grad, const OperationView& view, const Card&) {
   if (grad.by_library) return segment_scratch(grad, view).bytes();
   const int64_t q_tokens = view[AttentionGrad::kQ].shape[0];
@@ -282,14 +282,16 @@ bool by_library(const Struct& attention, const OperationView&) {
   return attention.by_library;
 }
 
-// In parts: those and their sum. By the library: its tables, its call, the other order of lse, and
-// zeros outside segments. Else: ranges of keys, and the kernel itself. Tables of biases before.
+// In parts the launches are the parts and their sum. By the library they are its tables, its call,
+// the other order of lse, and zeros outside segments. Else they are ranges of keys, and the kernel
+// itself. Tables of biases come before.
 int32_t launches(const Attention& attention, const OperationView&, const Card&) {
   return attention.by_library ? 4 : attention.relative_bias ? 3 : 2;
 }
 
-// By the library: the same, and copies of what it takes without gaps. Else: ranges, delta, and a
-// kernel for queries and one for keys; tables of biases before, the sums of their gradient after.
+// By the library the launches are the four of the forward pass, and copies of what it takes without
+// gaps. By own kernels they are ranges, delta, a kernel for queries and one for keys; tables of
+// biases come before, the sums of their gradient after.
 int32_t launches(const AttentionGrad& grad, const OperationView&, const Card&) {
   if (!grad.by_library) return 4 + (grad.relative_bias ? 1 : 0) + (grad.bias_gradient ? 1 : 0);
   const std::array<bool, 6> dense = are_made_dense(grad);

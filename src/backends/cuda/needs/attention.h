@@ -35,8 +35,8 @@ struct SegmentScratch {
   int64_t lengths = 0;
   int64_t begins = 0;
   int64_t lse = 0;
-  // Of the gradient's q, k, v, dq, dk and dv (0 to 5): where the library reads or writes them
-  // without gaps between rows, copied before or after. kInPlace: it takes the tensor itself.
+  // Where the library reads or writes the gradient's q, k, v, dq, dk and dv (0 to 5) without gaps
+  // between rows, copied before or after. kInPlace: it takes the tensor itself.
   std::array<int64_t, 6> dense{kInPlace, kInPlace, kInPlace, kInPlace, kInPlace, kInPlace};
   int64_t library = 0;  // its own workspace
   int64_t library_bytes = 0;

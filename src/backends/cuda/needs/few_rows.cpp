@@ -35,7 +35,7 @@ bool has_vectors(const Tensor& tensor) {
          tensor.view.offset % kVectorElements == 0;
 }
 
-// The same of operands of one launch alone, of which a single row has no stride.
+// Whether an operand of one launch alone can be read in vectors; a single row has no stride.
 bool can_read_vectors(const Tensor& tensor) {
   return is_narrow(tensor.dtype) && tensor.shape.columns() % kVectorElements == 0 &&
          (tensor.shape.rows() <= 1 || row_stride(tensor) % kVectorElements == 0) &&

@@ -22,7 +22,7 @@ size_t few_rows_together(const program::Program& program, size_t first);
 // vectors of elements of 16 bits.
 program::ProductAlgorithm few_rows_algorithm(const program::Tensor& x,
                                              const program::Tensor& weight);
-// The same with a weight stored as NF4 codes.
+// Which kernel for few rows computes a product with a weight stored as NF4 codes.
 program::ProductAlgorithm few_rows_nf4_algorithm(const program::Tensor& x,
                                                  const program::Tensor& codes);
 constexpr bool is_of_few_rows(program::ProductAlgorithm algorithm) {
@@ -36,7 +36,7 @@ inline bool allows_few_rows(program::ProductAlgorithm algorithm, const program::
          algorithm == few_rows_algorithm(x, weight);
 }
 
-// The same for rotations and writes to the cache: [rope] ... [cache_write] ..., if there
+// How many rotations and writes to the cache share a launch: [rope] ... [cache_write] ..., if there
 // is a write among them.
 size_t rotations_together(const program::Program& program, size_t first);
 

@@ -27,7 +27,7 @@ size_t launched_together(const program::Program& program, size_t first);
 int32_t launches(const program::OperationView& view, const Card& card);
 // Its scratch, exact, unless a library asks for less.
 int64_t workspace_bytes(const program::OperationView& view, const Card& card);
-// The same, as a target says it.
+// Its scratch, as a target says it.
 program::Workspace workspace(const program::OperationView& view, const Card& card);
 
 using program::OperationView;
@@ -50,7 +50,7 @@ struct KindNeeds {
   size_t (*launched_together)(const program::Program& program, size_t first) = nullptr;
 };
 
-// Of the kind, stated in its file.
+// What a kind needs, stated in its file.
 template <typename Struct>
 struct NeedsOf {
   static const KindNeeds<Struct> kDefined;

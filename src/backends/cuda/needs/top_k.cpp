@@ -6,7 +6,8 @@ namespace {
 
 using program::TopK;
 
-// Of whole tensors of f32, whose rows are an axis of the grid; what is kept leaves room for more.
+// Takes whole tensors of f32, whose rows are an axis of the grid; what is kept leaves room for
+// more.
 bool supports(const TopK& top, const OperationView& view, const Card&) {
   const program::Tensor& x = view[TopK::kX];
   return !x.is_view() && x.dtype == base::DType::f32 && x.shape[0] <= kMaxGridY &&
