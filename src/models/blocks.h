@@ -27,7 +27,7 @@ enum class NormForm : uint8_t {
   layer,  // (x - mean(x)) / sqrt(variance(x) + epsilon) * w, plus a bias where there is one
 };
 
-// Of the last `width` elements.
+// A norm of the last `width` elements.
 struct Norm {
   std::string module;
   int64_t width = 0;
@@ -121,15 +121,17 @@ struct AttentionBlock {
   // The tensor (heads) of the logits that join each query's softmax without a value, as files call
   // it; empty: none do.
   std::string sinks;
-  // Of ALiBi's slopes, which add to a score in proportion to the distance of its key; 0: none do.
+  // The scale of ALiBi's slopes, which add to a score in proportion to the distance of its key; 0:
+  // none do.
   float alibi_scale = 0.0F;
   Linear output;
   std::optional<RelativeBias> relative_bias;
   bool causal = true;  // a query sees the keys up to its own; otherwise all of its document
   // Keys and values are made of what the encoder gives; otherwise of the block's input.
   bool reads_encoder = false;
-  // Of what the encoder gives, before keys and values: a linear of this block alone, whose module
-  // is a whole name. Where queries are rotated, so are these keys, by the encoder's positions.
+  // What the encoder gives goes through this linear before keys and values: it belongs to this
+  // block alone, and its module is a whole name. Where queries are rotated, so are these keys, by
+  // the encoder's positions.
   std::optional<Linear> encoder_projection;
   bool rotated = true;        // by the stack's table
   bool local_rotary = false;  // by its second table

@@ -60,7 +60,7 @@ std::optional<std::string> nearest_preset(std::string_view word) {
   return nearest ? std::optional(std::string(*nearest)) : std::nullopt;
 }
 
-// Of a name on the hub, the part after its organisation may be a built-in shape's.
+// In a name on the hub, the part after its organisation may be a built-in shape's.
 [[noreturn]] void fail_without_model(const std::string& name) {
   const auto hub = formats::parse_hub_name(name);
   const auto nearest = nearest_preset(hub ? hub->name : name);

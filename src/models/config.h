@@ -58,7 +58,8 @@ struct ModelConfig {
   double partial_rotary_factor = 1.0;  // of a head's elements, from the first on, that are rotated
   bool attention_bias = false;         // attention_bias and mlp_bias: as config.json says
   bool mlp_bias = false;
-  // Of each layer: a query sees this many keys, itself included; 0: all before it. Empty: all 0.
+  // The windows of layers: a query sees this many keys, itself included; 0: all before it. Empty:
+  // all 0.
   std::vector<int64_t> windows;
   bool parallel_residual = false;  // blocks of a layer stand side by side, where a family has both
   int64_t parallel_norms = 1;      // and read so many norms, where a family has one or two
@@ -90,7 +91,7 @@ struct ModelConfig {
   float initializer_range = 0.02F;
   std::optional<StoredNf4> stored;  // nothing: 16 or 32 bits
   int64_t file_width = 2;  // bytes of a weight in its files that is not stored so, as it says
-  // Of weights whose files hold elements of another width, by name.
+  // The widths of weights whose files hold elements of another width, by name.
   std::map<std::string, int64_t, std::less<>> other_widths;
 
   bool has_encoder() const { return encoder_layers > 0; }
@@ -98,7 +99,7 @@ struct ModelConfig {
     const auto other = other_widths.find(weight);
     return other == other_widths.end() ? file_width : other->second;
   }
-  // Of the loss that balances experts in training; 0: there is none.
+  // The coefficient of the loss that balances experts in training; 0: there is none.
   double router_loss_factor() const { return router_loss ? router_coefficient : 0.0; }
   int64_t rotary_width() const {
     if (positions != Positions::rotary) return 0;

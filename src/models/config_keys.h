@@ -64,7 +64,7 @@ void require_plain_heads(const base::JsonObject& json, const ModelConfig& config
 // that follow it too, and snug has causal attention only.
 void refuse_bidirectional(const base::JsonObject& json);
 
-// The same keys, written.
+// Writes the keys of the config's shape.
 nlohmann::json describe_shape(const ModelConfig& config);
 // The value of a key under another one.
 void rename_key(nlohmann::json& json, const char* from, const char* to);

@@ -34,7 +34,7 @@ program::Shape gate_up_shape(const ExpertsBlock& experts);
 std::string down_name(const ExpertsBlock& experts);
 program::Shape down_shape(const ExpertsBlock& experts);
 
-// Of their biases, where they have some.
+// The name and shape of the experts' biases, where they have some.
 std::string gate_up_bias_name(const ExpertsBlock& experts);
 program::Shape gate_up_bias_shape(const ExpertsBlock& experts);
 std::string down_bias_name(const ExpertsBlock& experts);

@@ -165,7 +165,8 @@ class Forward : ForwardBuilder {
     return heads;
   }
 
-  // The same of attention across. Without the encoder keys and values lie in caches.
+  // Queries, keys and values of attention across. Without the encoder keys and values are in
+  // caches.
   std::vector<TensorId> cross_heads(TensorId x, const AttentionBlock& attention) {
     const Projections& projections = attention.query_key_value;
     const std::vector<Linear>& parts = projections.parts;
@@ -209,7 +210,7 @@ class Forward : ForwardBuilder {
     return attention.reads_encoder ? encoder_key_bounds_ : key_bounds_;
   }
 
-  // Of queries and of keys; of two streams they differ, and nothing is said.
+  // The tokens of a segment of queries and keys; those of two streams differ, and it is 0.
   int64_t segment_tokens(const AttentionBlock& attention) const {
     const base::PerStream<int64_t>& known = options_.segment_tokens;
     const bool is_known = known.has_encoder() == stack_.encoder.has_value();
@@ -254,7 +255,7 @@ class Forward : ForwardBuilder {
     return std::holds_alternative<AttentionBlock>(block) ? "attention" : "mlp";
   }
 
-  // Of names of activations: a layer may have attention of both kinds.
+  // The prefix of names of activations: a layer may have attention of both kinds.
   static const char* prefix_of(const Block& block) {
     const auto* attention = std::get_if<AttentionBlock>(&block);
     return attention != nullptr && attention->reads_encoder ? "cross_" : "";

@@ -24,12 +24,12 @@ class ForwardBuilder {
 
   TensorId declare(std::string name, const program::Shape& shape, program::DType dtype,
                    program::Role role, program::Lifetime lifetime, int32_t layer = -1);
-  // Of a batch tensor or a result: of the program's own where the options say so.
+  // The name of a batch tensor or a result: the program's own where the options say so.
   std::string input_name(std::string_view name) const;
   TensorId batch(std::string_view name, const program::Shape& shape);
   void declare_weights();
 
-  // Of the stream at hand.
+  // The tokens of the stream at hand.
   int64_t tokens() const { return options_.tokens[stream_]; }
   int64_t layers() const { return stack_.layer_count(); }
   int64_t hidden_size() const;
@@ -41,8 +41,8 @@ class ForwardBuilder {
   int64_t rows(TensorId id) const { return builder_.program().tensor(id).shape[0]; }
   int64_t columns(TensorId id) const { return builder_.program().tensor(id).shape.columns(); }
 
-  // Of an adapter, declared where it is asked for first; in the type of the computation, or in f32
-  // whatever that is where they are few.
+  // A tensor of an adapter, declared where it is asked for first; in the type of the computation,
+  // or in f32 whatever that is where they are few.
   enum class Precision : uint8_t { computed, wide };
   TensorId trained(const std::string& name, const program::Shape& shape, Precision precision);
   // (out) each, of a linear of the layer at hand or of the head, where the stack adjusts them.
@@ -69,7 +69,7 @@ class ForwardBuilder {
 
   // x (rows, in) -> y (rows, out)
   TensorId linear(TensorId x, const Linear& by, std::string_view name);
-  // The same of a linear whose module is a whole name.
+  // Multiplies by a linear whose module is a whole name.
   TensorId linear_named(TensorId x, const Linear& by, std::string_view name);
   // One tensor for each part. Linears of one input are neighbours in the program, so that a target
   // may compute them together.
@@ -78,7 +78,7 @@ class ForwardBuilder {
   // The columns of each part of what fused projections gave.
   std::vector<TensorId> split(TensorId all, const Projections& projections,
                               const std::vector<const char*>& names);
-  // Of rows that lie group by group: a part of each group, seen one row a group.
+  // A part of each group of rows that are stored group by group, seen as one row for each group.
   struct GroupPart {
     int64_t groups = 0;
     int64_t offset = 0;  // in a group
@@ -115,7 +115,7 @@ class ForwardBuilder {
   // x (tokens, hidden) -> y (tokens, hidden)
   TensorId mlp(TensorId x, const GatedMlp& by);
   TensorId mlp(TensorId x, const Mlp& by);
-  // The same. Rows of all tokens lie by expert in between.
+  // x (tokens, hidden) -> y (tokens, hidden). Rows of all tokens are ordered by expert in between.
   TensorId experts(TensorId x, const ExpertsBlock& by);
   // `router_loss` (1), of all layers with experts, where the options ask for it and there are any.
   void balance_experts();
@@ -128,7 +128,7 @@ class ForwardBuilder {
                 const program::View& of);
   // Columns [offset, offset + width) of a (rows, columns) activation.
   TensorId columns_of(TensorId base, std::string_view name, int64_t offset, int64_t width);
-  // The same elements in another shape.
+  // A view of the elements in another shape.
   TensorId reshaped(TensorId base, std::string_view name, const program::Shape& shape);
 
   const Stack& stack_;
@@ -141,7 +141,7 @@ class ForwardBuilder {
 
  private:
   std::unordered_map<std::string, TensorId> weights_;
-  // Of the stack's rotary and of its second one; the tables of each stream.
+  // The frequencies of the stack's rotary and of its second one; the tables of each stream.
   std::array<TensorId, 2> frequencies_{program::kNone, program::kNone};
   std::array<std::array<TensorId, 2>, 2> rotary_tables_{
       {{program::kNone, program::kNone}, {program::kNone, program::kNone}}};
@@ -149,7 +149,7 @@ class ForwardBuilder {
                  std::string_view name);
   std::vector<TensorId> balanced_;  // counts and sums of each layer with experts
   int64_t balanced_choices_ = 0;    // experts that each of them chooses
-  // Of what prompts are read by: all tokens, and the vectors of a prompt.
+  // The bounds that prompts are read by: all tokens, and the vectors of a prompt.
   TensorId prompt_query_bounds_ = program::kNone, prompt_key_bounds_ = program::kNone;
 
   struct KeysAndValues {

@@ -13,8 +13,8 @@ namespace snug::models {
 using program::DType;
 using program::TensorId;
 
-// Of projections in one tensor all rows are multiplied, since it may be stored in 4 bits; what they
-// give of queries is read by nothing.
+// Where projections are one tensor all its rows are multiplied, since it may be stored in 4 bits;
+// the queries that they give are read by nothing.
 ForwardBuilder::KeysAndValues ForwardBuilder::project_prompt(TensorId vectors,
                                                              const AttentionBlock& by) {
   const Projections& projections = by.query_key_value;

@@ -14,7 +14,7 @@
 
 namespace snug::models {
 
-// Of the last `width` elements, or of the residual stream.
+// A norm of the last `width` elements, or of the residual stream.
 Norm gemma_norm(const ModelConfig& config, std::string module, int64_t width);
 Norm gemma_norm(const ModelConfig& config, std::string module);
 

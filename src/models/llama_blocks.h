@@ -9,12 +9,12 @@
 
 namespace snug::models {
 
-// Of the residual stream.
+// An RMS norm of the residual stream.
 Norm rms_norm(const ModelConfig& config, std::string module);
-// Of so many elements.
+// An RMS norm of so many elements.
 Norm rms_norm(const ModelConfig& config, std::string module, int64_t width);
 
-// Of the residual stream, with a bias.
+// A layer norm of the residual stream, with a bias.
 Norm layer_norm(const ModelConfig& config, std::string module);
 
 // self_attn.{q,k,v,o}_proj: grouped heads, scores scaled by 1 / sqrt(head_dim), the window that the
@@ -42,7 +42,7 @@ Layer pre_norm_layer(const ModelConfig& config, AttentionBlock attention, Block 
 // model.embed_tokens, no layers, model.norm and lm_head.
 Stack decoder_without_layers(const ModelConfig& config);
 
-// The same with as many layers as the config says, each of which `layer(index)` makes.
+// A decoder with as many layers as the config says, each of which `layer(index)` makes.
 Stack decoder(const ModelConfig& config, const auto& layer) {
   Stack stack = decoder_without_layers(config);
   for (int64_t index = 0; index < config.num_layers; ++index) stack.layers.push_back(layer(index));

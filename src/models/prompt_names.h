@@ -11,7 +11,7 @@
 
 namespace snug::models {
 
-// Of the block's module within its layer: "self_attn" of "self_attn.o_proj".
+// The block's module within its layer: "self_attn" of "self_attn.o_proj".
 std::string prompt_module(const AttentionBlock& block);
 
 std::string prompt_name(std::string_view module);  // (tokens, hidden)
@@ -26,7 +26,8 @@ std::string adjusting_scale_name(std::string_view module);
 bool is_adjusting_bias(std::string_view tensor);
 bool is_adjusting_scale(std::string_view tensor);
 
-// Of a tensor of an adapter in files, where a prompt (tokens, hidden) is (1, tokens, hidden).
+// The shape of an adapter's tensor in files, where a prompt (tokens, hidden) is (1, tokens,
+// hidden).
 program::Shape stored_prompt_shape(std::string_view tensor, const program::Shape& shape);
 
 }  // namespace snug::models

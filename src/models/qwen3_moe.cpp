@@ -42,7 +42,8 @@ Stack stack(const ModelConfig& config) {
   return decoder(config, [&](int64_t layer) { return layer_of(config, layer); });
 }
 
-// Those that mlp_only_layers names, and of the others all but every decoder_sparse_step-th.
+// Dense are the layers that mlp_only_layers names, and all but every decoder_sparse_step-th of the
+// others.
 void parse_dense_layers(const JsonObject& json, ModelConfig& config) {
   const int64_t step = positive_or(json, "decoder_sparse_step", 1);
   std::vector<double> named;

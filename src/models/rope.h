@@ -34,8 +34,8 @@ RopeConfig parse_rope(const base::JsonObject& json, const RopeKeys& keys = {});
 double parse_partial_rotary(const base::JsonObject& json, int64_t head_dim, double absent,
                             const char* key = "partial_rotary_factor");
 
-// Of a family whose layers with a window rotate otherwise than those without: their theta is
-// rope_local_base_freq (transformers 4), or rope_parameters has an object for each type of layer
+// The forms of a family whose layers with a window rotate otherwise than those without: their theta
+// is rope_local_base_freq (transformers 4), or rope_parameters has an object for each type of layer
 // (5). Layers with a window have no scaling.
 struct LayerRopes {
   RopeConfig full;
@@ -43,8 +43,8 @@ struct LayerRopes {
 };
 LayerRopes parse_layer_ropes(const base::JsonObject& json, double full_theta, double local_theta);
 
-// The same for a family whose forms are default and longrope (Ding et al. 2024), which earlier
-// files call su or yarn. Reads the shape from `config`.
+// Parses the form of a family that has default and longrope (Ding et al. 2024), which earlier files
+// call su or yarn. Reads the shape from `config`.
 RopeConfig parse_longrope(const base::JsonObject& json, const ModelConfig& config);
 // sqrt(1 + ln(factor) / ln(original)), 1 where factor = max_position / original is not above 1:
 // what makes up for scores that spread over more keys. It multiplies cosines and sines.

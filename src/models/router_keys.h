@@ -20,7 +20,7 @@ struct RouterDefaults {
 void parse_router(const base::JsonObject& json, const RouterDefaults& defaults,
                   ModelConfig& config);
 
-// The same keys, written, except for the number of experts, which families call differently.
+// Writes these keys, except for the number of experts, which families call differently.
 void describe_router(const ModelConfig& config, nlohmann::json& json);
 
 }  // namespace snug::models

@@ -36,7 +36,8 @@ AttentionBlock t5_attention(const ModelConfig& config, const std::string& module
   return block;
 }
 
-// Of the whole stack whose layers begin with `prefix`: the table is a module of the first.
+// The self-attention of the stack whose layers begin with `prefix`. The table is a module of the
+// first layer.
 AttentionBlock self_attention(const ModelConfig& config, const std::string& prefix, bool causal) {
   const std::string module = "layer.0.SelfAttention";
   AttentionBlock block = t5_attention(config, module);

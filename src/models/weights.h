@@ -38,7 +38,7 @@ struct Weight {
 std::vector<Weight> weights_of(const Stack& stack);
 std::vector<Weight> weights_of(const ModelConfig& config);
 
-// The same as files hold them: each matrix of an expert is a tensor of its own (expert_names.h).
+// All weights as files hold them: each matrix of an expert is a tensor of its own (expert_names.h).
 std::vector<Weight> file_weights_of(const Stack& stack);
 
 // Weights and biases of norms, in the same order.
