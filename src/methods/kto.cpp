@@ -9,9 +9,9 @@
 //                                   %labels, %kl_sums, %inverse_pairs, %inverse_desirable,
 //                                   %inverse_undesirable) {beta, weights}
 //
-// Of each example there are two segments: its answer, and another's to the same prompt, whose
-// log-probabilities the divergence is estimated of. The host sets inverse_tokens to one, so that
-// the losses of tokens are what they are, and inverse_pairs to one over the examples of the step.
+// Each example has two segments: its answer, and another's to the same prompt, from whose
+// log-probabilities the divergence is estimated. The host sets inverse_tokens to one, so that the
+// losses of tokens are what they are, and inverse_pairs to one over the examples of the step.
 #include "program/kinds/kto.h"
 #include "methods/loss_builder.h"
 #include "methods/objective.h"

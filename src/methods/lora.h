@@ -10,7 +10,7 @@
 // W is (out, in), or (in, out) where the product reads it without transpose_b. A (r, in) and B
 // (out, r) are tensors of role adapter named MODULE.lora_A.weight, MODULE.lora_B.weight.
 //
-// Of an embedding A (r, vocab) is itself a table, whose columns are looked up:
+// On an embedding A (r, vocab) is itself a table, whose columns are looked up:
 //
 //   before   y = embedding(W, ids)
 //   after    y.base   = embedding(W, ids)

@@ -154,9 +154,9 @@ void refuse(const MethodOptions& options, const BaseModel& base) {
   }
 }
 
-// As PEFT: A Kaiming-uniform with a = sqrt(5), which is uniform(-1/sqrt(in), 1/sqrt(in)); B zero.
-// Of an embedding the other way round: A zero, B normal. Magnitudes follow from the model
-// (initial_magnitudes).
+// Values are PEFT's: A is Kaiming-uniform with a = sqrt(5), which is uniform(-1/sqrt(in),
+// 1/sqrt(in)); B is zero. On an embedding it is the other way round: A is zero, B normal.
+// Magnitudes follow from the model (initial_magnitudes).
 std::optional<program::Fill> initial_values(const Tensor& tensor, int64_t seed) {
   using program::Fill;
   using program::FillForm;

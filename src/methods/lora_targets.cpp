@@ -63,7 +63,7 @@ std::vector<std::string> modules_that_save(const Program& forward) {
   return names;
 }
 
-// Of a module that trains whole next to the adapter. Two names may select one tensor.
+// Trains all of a module next to the adapter. Two names may select one tensor.
 void train_whole(Program& forward, const std::string& module) {
   bool found = false;
   for (Tensor& tensor : forward.tensors) {

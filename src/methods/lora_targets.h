@@ -18,7 +18,7 @@ class LoraTarget {
   explicit LoraTarget(const std::string& written);
 
   bool selects_linear(const std::string& module) const;
-  // By name alone: all-linear has none, and expressions are for linears.
+  // Selects by name alone: all-linear has no embeddings, and expressions are for linears.
   bool selects_embedding(const std::string& module) const;
 
  private:

@@ -35,8 +35,8 @@ inline constexpr int64_t kMostSkippedSteps = 10;
 program::Tensor loss_scale_tensor();
 program::Tensor loss_scale_counts_tensor();
 
-// Of a forward program with losses: all losses that gradients begin with, and what is measured
-// with them.
+// Scales, in a forward program with losses, all losses that gradients begin with, and what is
+// measured with them.
 program::Program scale_losses(const program::Program& forward);
 
 // The norm and the clip factor of gradients (`gradients`), and the next scale.

@@ -71,8 +71,8 @@ struct Method {
                               bool is_training) = nullptr;
   // Throws UserError for what the method cannot do to a model.
   void (*refuse)(const MethodOptions& options, const BaseModel& base) = nullptr;
-  // Of a tensor of role adapter, before training; nothing: it is a weight of the model, and has
-  // those of the model, or `initialise` makes them.
+  // The value of a tensor of role adapter before training; nothing: it is a weight of the model,
+  // and has the values of the model, or `initialise` makes them.
   std::optional<program::Fill> (*initial_values)(const program::Tensor& tensor,
                                                  int64_t seed) = nullptr;
   // What of an adapter that is made begins as something that follows from the model's weights: the

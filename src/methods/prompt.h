@@ -25,8 +25,8 @@ struct PromptOptions {
 // Gives the blocks of attention of these layers their prompts.
 void add_prompts(models::Stack& stack, const PromptOptions& options);
 
-// Of a model with so many: all but the first two, as Lit-GPT has it, or the last where no more are
-// there.
+// How many of the layers have prompts: all but the first two, as Lit-GPT has it, or the last where
+// there are no more.
 int64_t prompt_layers(const PromptOptions& options, int64_t layers);
 
 // Whether PEFT computes the same with prompts of such a model, with one gate a layer: it has them

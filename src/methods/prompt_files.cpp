@@ -58,7 +58,7 @@ void check_prompt_config(const fs::path& folder, const MethodOptions& options,
       words_of_prompts(planned));
 }
 
-// The same tensors, of the same shapes.
+// Checks that the folder has the same tensors, of the same shapes.
 void check_prompts(const fs::path& folder, const MethodOptions& options,
                    std::span<const Tensor> tensors) {
   check_prompt_config(folder, options, tensors);
