@@ -7,7 +7,7 @@
 
 namespace snug::train {
 
-// Of the adapter that a job of this recipe trains on this model.
+// The config of the adapter that a job of this recipe trains on this model.
 formats::AdapterConfig adapter_config(const formats::Recipe& recipe,
                                       const models::ModelConfig& model, const plan::Job& job);
 

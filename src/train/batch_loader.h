@@ -29,13 +29,13 @@ class BatchLoader {
   BatchLoader(text::RowSource& source, int64_t rows, const base::PerStream<int64_t>& row_tokens,
               runtime::Executor& executor, std::span<const float> reference = {});
 
-  // Of rows [first, first + rows), before they are loaded.
+  // Counts of rows [first_row, first_row + rows), before they are loaded.
   BatchCounts count(int64_t first_row, int64_t rows);
   // Fills the batch tensors of `program` with rows [first_row, first_row + rows) of the run; beyond
   // `end_row` rows are empty (evaluation's last micro-batch). Allocates nothing.
   void load(program::ProgramName program, int64_t first_row, int64_t end_row);
 
-  // Of the micro-batch that was loaded last: the document of each segment, -1 of an unused one.
+  // The document of each segment of the micro-batch that was loaded last, -1 of an unused one.
   std::span<const int32_t> documents() const { return documents_; }
 
   int64_t rows_per_epoch();

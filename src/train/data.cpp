@@ -65,7 +65,7 @@ base::PerStream<int32_t> as_lengths(const base::PerStream<int64_t>& row_tokens) 
   return row_tokens.map([](int64_t tokens) { return static_cast<int32_t>(tokens); });
 }
 
-// Of documents: those of a group share a row.
+// The tokens that a document has room for; those of a group share a row.
 int32_t document_tokens(const formats::Recipe& recipe, const base::PerStream<int64_t>& row_tokens) {
   return static_cast<int32_t>(row_tokens.has_encoder() ? row_tokens.decoder() : recipe.max_length);
 }
@@ -109,13 +109,13 @@ int64_t reading_bytes_of(const formats::Recipe& recipe) {
   return bytes;
 }
 
-// Of documents, in a row of the first epoch.
+// The mean tokens of documents in a row of the first epoch.
 double mean_row_tokens(DataSource& source) {
   return static_cast<double>(source.dataset.documents.tokens()) /
          static_cast<double>(source.rows.rows_until(1));
 }
 
-// Of a document in the stream that has most of them.
+// The tokens of a document in the stream that has most of them.
 int64_t longest_part(const text::DocumentStore& documents, int64_t document) {
   int64_t most = documents.length(document);
   if (documents.has_encoder())
@@ -161,7 +161,7 @@ base::PerStream<int64_t> RunData::shortest_rows() const {
 }
 
 plan::RowShape RunData::shape() const {
-  // By tokens of a row; the data's own are known.
+  // The key is the tokens of a row; the data's own are known.
   const text::RowOptions& own = training->rows.options();
   return [this, longest = longest_document(), group = int64_t{own.group},
           most = std::map<std::vector<int64_t>, int64_t>{

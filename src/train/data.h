@@ -24,7 +24,7 @@ struct DataSource {
       : dataset(std::move(loaded)), rows(dataset.documents, options) {}
   text::Dataset dataset;
   text::RowSource rows;
-  // Of each document, where it is kept: its log-probability by the model as training begins.
+  // The log-probability of each document by the model as training begins, where it is kept.
   std::vector<float> reference{};
 };
 
@@ -75,7 +75,7 @@ struct RunLength {
 };
 // Throws UserError for more epochs than can be counted (RowSource::most_epochs).
 RunLength run_length(const formats::Recipe& recipe, text::RowSource& rows);
-// The same, for a run that goes on after `steps`, which took `rows`: steps of `step_rows` from
+// The length of a run that goes on after `steps`, which took `rows`: steps of `step_rows` from
 // there on. Steps before may have been of another size.
 RunLength length_after(const RunLength& length, int64_t steps, int64_t rows, int64_t step_rows);
 

@@ -15,7 +15,7 @@ namespace snug::train {
 namespace {
 
 constexpr int64_t kBlockBytes = 4096;
-// Of each tensor, next to its first block and its last.
+// The blocks that are read of each tensor next to its first and its last.
 constexpr uint32_t kBlocksBetween = 4;
 constexpr base::PhiloxKey kSeed = {0x5e7f00d5U, 0xb10c5U};
 

@@ -13,7 +13,7 @@ namespace snug::train {
 namespace {
 
 constexpr int kBarWidth = 24;
-// Of what an objective measures, what its users look at; metrics.jsonl has the rest.
+// The measures of an objective that its users look at; metrics.jsonl has the rest.
 constexpr std::string_view kShownMeasures = "rewards/";
 
 // JSON has no NaN or infinity; a number that is none becomes null.

@@ -23,7 +23,7 @@ struct RunFolder {
   int64_t step = 0;                                 // of the checkpoint, where the run goes on
   std::optional<FolderLock> lock;                   // the folder's, from when it is there
 
-  // Of a rank that is not the first.
+  // The log of a rank that is not the first.
   static std::string rank_log(int rank) { return "run.rank-" + std::to_string(rank) + ".log"; }
   static bool is_rank_log(std::string_view name) {
     return name.starts_with("run.rank-") && name.ends_with(".log");
@@ -49,8 +49,8 @@ struct RunFolder {
 // or overwrite_output_dir is set. resume_from_checkpoint=auto takes the newest complete checkpoint,
 // and starts afresh when there is none, which asks for a folder that is empty or holds only what a
 // run writes before its first checkpoint. Also a UserError: what the run would remove or replace
-// was not written by a run of Snug, or is read by the job (train/run_entries.h).
-// Of several ranks the first decides, and it alone locks and writes.
+// was not written by a run of Snug, or is read by the job (train/run_entries.h). Where there are
+// several ranks, the first decides, and it alone locks and writes.
 RunFolder open_run_folder(const formats::Recipe& recipe, const runtime::Ranks& ranks = {});
 
 // Creates the folder, unless another run did meanwhile, sweeps what killed runs left of their work,

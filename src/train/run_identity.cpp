@@ -108,7 +108,7 @@ bool is_fixed(const formats::Recipe& recipe, std::string_view key) {
 constexpr const char* kWeights = "the model";
 constexpr const char* kAdapter = "the start adapter";
 
-// Those that were read, or the others.
+// The entries that are known once files were read, or the others.
 runtime::RunIdentity part_of(runtime::RunIdentity identity, bool were_read) {
   std::erase_if(identity.fixed, [&](const auto& entry) {
     return (entry.first == kWeights || entry.first == kAdapter) != were_read;

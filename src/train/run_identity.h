@@ -11,11 +11,11 @@
 
 namespace snug::train {
 
-// Of a recipe whose defaults are filled in. Fixed are the method, its shape, the types of the state
-// and the order of the rows, by their keys, and the model's config.json and the data, by
-// fingerprints: a folder may move. Free are the other keys that change numbers. Keys that do not
-// (output, logging, memory budgets) are left out. The caller adds the compute type and the machine,
-// and what is known once it was read: add_weights, add_adapter.
+// The identity of a run, whose recipe has its defaults filled in. Fixed are the method, its shape,
+// the types of the state and the order of the rows, by their keys, and the model's config.json and
+// the data, by fingerprints: a folder may move. Free are the other keys that change numbers. Keys
+// that do not (output, logging, memory budgets) are left out. The caller adds the compute type and
+// the machine, and what is known once it was read: add_weights, add_adapter.
 runtime::RunIdentity identity_of(const formats::Recipe& recipe, const models::ModelSource& model,
                                  const text::DocumentStore& documents);
 
@@ -23,11 +23,11 @@ runtime::RunIdentity identity_of(const formats::Recipe& recipe, const models::Mo
 void add_weights(runtime::RunIdentity& identity, uint64_t digest);
 void add_adapter(runtime::RunIdentity& identity, uint64_t digest);
 
-// Of what is known before anything was loaded. Tells what is free on standard error. Throws
+// Compares what is known before anything was loaded. Tells what is free on standard error. Throws
 // UserError naming everything fixed that differs.
 void check_identity(const runtime::RunIdentity& saved, const runtime::RunIdentity& now,
                     const std::string& checkpoint);
-// Of what was loaded.
+// Compares what was loaded.
 void check_read_identity(const runtime::RunIdentity& saved, const runtime::RunIdentity& now,
                          const std::string& checkpoint);
 

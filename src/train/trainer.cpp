@@ -30,7 +30,7 @@ using program::ProgramName;
 
 using Clock = std::chrono::steady_clock;
 
-// Of metrics, with all that an objective measures.
+// The bytes of a line of metrics, with all that an objective measures.
 constexpr size_t kLineBytes = 2048;
 
 bool due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
