@@ -21,7 +21,7 @@
 
 namespace snug::formats {
 
-// Of each tensor, by name.
+// The checksums of each tensor's pieces, by name.
 using TensorChecksums = std::map<std::string, std::vector<uint64_t>>;
 
 struct FileChecksums {
@@ -38,18 +38,18 @@ struct FolderChecksums {
   bool operator==(const FolderChecksums&) const = default;
 };
 
-// Of one file. `tensors`: what the tensors in it were written with; the rest is read, through
-// `buffer` of at least base::kChecksumPieceBytes.
+// The checksums of one file. `tensors`: what the tensors in it were written with; the rest is read,
+// through `buffer` of at least base::kChecksumPieceBytes.
 FileChecksums checksums_of_file(const std::filesystem::path& path, const TensorChecksums& tensors,
                                 std::span<std::byte> buffer);
-// Of every file of the folder. `tensors` is what the tensors in it were written with; the rest is
-// read, through `buffer` of at least base::kChecksumPieceBytes.
+// The checksums of every file of the folder. `tensors` is what the tensors in it were written with;
+// the rest is read, through `buffer` of at least base::kChecksumPieceBytes.
 FolderChecksums checksums_of(const std::filesystem::path& folder, const TensorChecksums& tensors,
                              std::span<std::byte> buffer);
 
 std::string to_json(const FileChecksums& checksums);
 std::string to_json(const FolderChecksums& checksums);
-// The same of what to_json gave for each file, by name, of which nothing is left.
+// The text of what to_json gave for each file, by name, of which nothing is left.
 std::string to_json(std::map<std::string, std::string> files);
 // Throws UserError naming `file` and the key.
 FolderChecksums parse_checksums(std::string_view text, const std::string& file);

@@ -57,7 +57,7 @@ class BackwardLines {
   }
 
  private:
-  // Of a line, in the first bytes.
+  // The end of the last line in the first bytes.
   size_t last_end(size_t bytes) const {
     return std::string_view(bytes_).substr(0, bytes).rfind('\n');
   }

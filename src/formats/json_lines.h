@@ -30,7 +30,7 @@ class JsonLines {
     int64_t first = 0;
     int64_t last = 0;
   };
-  // Of the first and the last line that resume kept; none where it kept none.
+  // The steps of the first and the last line that resume kept; none where it kept none.
   const std::optional<Steps>& kept() const { return kept_; }
 
  private:

@@ -62,7 +62,7 @@ void add_parts(std::string_view lines, const std::string& file, Manifest& manife
 void sort_parts(Manifest& manifest);
 
 std::string to_json(const Manifest& manifest);
-// The same into a file, a block at a time, since it may be long.
+// Writes the text into a file, a block at a time, since it may be long.
 void write_manifest(const std::filesystem::path& path, const Manifest& manifest);
 // Throws UserError naming `file` and the key, also unless the parts of each tensor make all of it,
 // each element once.

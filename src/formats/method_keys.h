@@ -27,7 +27,8 @@ const MethodKeys& method_keys_of(Method method);
 struct MethodKeyGroup {
   std::span<const Method> readers;
   std::span<const std::string_view> keys;
-  // Of a key that another method was given: what it is and what to do, with {} for that method.
+  // What is said of a key that another method was given: what it is and what to do, with {} for
+  // that method.
   std::string_view refusal;
 };
 

@@ -39,7 +39,7 @@ void check_part(const TensorIndex& index, const IndexedTensor& part,
                            info.stored_dtype, shape_text(shape));
 }
 
-// Of the rows from `row` on, the 32 elements of one block each.
+// Decodes the 32 elements of one block of each of the rows from `row` on.
 void decode_block(const Mxfp4Matrix& matrix, int64_t row, int64_t rows, int64_t block,
                   base::BFloat16* values) {
   const int64_t blocks = matrix.in / kMxfp4BlockSize;

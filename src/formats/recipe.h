@@ -99,7 +99,7 @@ struct Recipe {
   int64_t adapter_layers = 0;  // from the top; 0: all but the first two
   AdapterGates adapter_gates = AdapterGates::automatic;
 
-  // Of mixtures of experts; what nobody gave is as config.json says.
+  // These are for mixtures of experts; what nobody gave is as config.json says.
   bool output_router_logits = false;  // training adds the loss that balances experts
   double router_aux_loss_coef = 0;
 

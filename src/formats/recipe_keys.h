@@ -88,9 +88,9 @@ struct RecipeKey {
 };
 
 const std::vector<RecipeKey>& recipe_keys();
-// By name or alias; nullptr when unknown.
+// Finds a key by name or alias; nullptr when unknown.
 const RecipeKey* find_recipe_key(std::string_view name);
-// Of a choice: what a user may write under this name of the key, for messages.
+// What a user may write for a choice under this name of the key, for messages.
 std::vector<std::string_view> words_under(const RecipeKey& key, std::string_view name);
 
 // What the user wrote for a key: `name` is the key or an alias, `items` the scalar or the list.

@@ -25,13 +25,13 @@ class SharedModelWriter {
   // With headers, in their full size. By one process. Throws UserError when the
   // disk is too small.
   void create();
-  // By the others, after that. Throws UserError where the files are not there.
+  // The other processes call it after that. Throws UserError where the files are not there.
   void open();
   // Writes bytes of the tensor from its byte `offset` on. Returns how many the file took.
   int64_t write(std::string_view name, int64_t offset, const void* source, int64_t bytes);
   // Returns when all that this process wrote is on the disk.
   void sync();
-  // By the one that created them, once all have synced: writes the index.
+  // The process that created the files calls it once all have synced: it writes the index.
   void finish();
 
  private:
