@@ -6,8 +6,8 @@
 
 namespace snug::text {
 
-// Of a record with prompt and answer, or of a text, which has no prompt. Empty where what is to be
-// learned has no token. The tokenizer has an EOS token. Pure; any thread.
+// The document of a record with prompt and answer, or of a text, which has no prompt. It is empty
+// where what is to be learned has no token. The tokenizer has an EOS token. Pure; any thread.
 Document answer_document(const Record& record, const Tokenizer& tokenizer);
 
 }  // namespace snug::text

@@ -5,7 +5,7 @@
 
 namespace snug::text {
 
-// Of a byte, or of a reader's end, which is none.
+// Whether a byte is white space; a reader's end is none.
 constexpr bool is_space(int c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 constexpr bool is_blank(std::string_view text) {

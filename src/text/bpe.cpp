@@ -23,7 +23,7 @@ size_t marked_end(std::string_view word, size_t begin) {
 constexpr size_t kMarkerClass = 128;
 constexpr size_t kOtherClass = 129;
 
-// Of the character that begins at `at`, and of the one that ends there.
+// The class of the character that begins at `at`, and of the one that ends there.
 size_t class_at(std::string_view text, size_t at) {
   const auto byte = static_cast<unsigned char>(text[at]);
   if (byte < 0x80) return byte;

@@ -26,7 +26,7 @@ class Message {
   bool is_assistant() const { return role() == "assistant"; }
   bool has(std::string_view field) const;
   const jinja::Value& fields() const { return fields_; }
-  // The same message with another text.
+  // A copy of the message with another text.
   Message with_content(std::string content) const;
 
  private:

@@ -7,12 +7,13 @@
 
 namespace snug::text {
 
-// By the name's ending: a command that makes JSON lines of a table or unpacks an archive; that the
-// file be renamed, where the ending says nothing.
+// Advice from the ending of the name: a command that makes JSON lines of a table or unpacks an
+// archive; that the file be renamed, where the ending says nothing.
 std::string conversion_advice(const std::string& path);
 
-// By the bytes that the file begins with, whatever its name: what it is, and a command that makes
-// JSON lines of it or unpacks it into a file next to it. Nothing where they tell of no such format.
+// Advice from the bytes that the file begins with, whatever its name: what it is, and a command
+// that makes JSON lines of it or unpacks it into a file next to it. Nothing where they tell of no
+// such format.
 std::optional<std::string> content_advice(const std::string& path, std::string_view begin);
 
 }  // namespace snug::text

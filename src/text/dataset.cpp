@@ -301,7 +301,7 @@ class Loader {
     audit_.trained_tokens += documents_.targets(documents_.size() - 1);
   }
 
-  // Of a document of so many tokens, of which it may be the beginning.
+  // Adds the beginning of a document of so many tokens, or all of it.
   void add_beginning(const Document& document, int64_t tokens) {
     count_cut(tokens);
     add_cut(document, 0);

@@ -60,7 +60,7 @@ inline constexpr int64_t kBatchBytes = int64_t{1} << 20;
 // and lists, windows of words and stacks of threads, 8 MiB.
 inline constexpr int64_t kReadingBytes = int64_t{64} << 20;
 
-// The same for a file of `file_bytes`, of which no more than all can be held: 8 MiB for buffers,
+// The bound for a file of `file_bytes`, of which no more than all can be held: 8 MiB for buffers,
 // and for each byte what is counted above.
 int64_t reading_bytes(int64_t file_bytes);
 

@@ -19,7 +19,8 @@ struct DatasetOptions {
   bool train_on_prompt = false;
   bool train_on_chosen_prompt = false;  // of the form preference, before what was chosen
   std::string chat_template{};          // as ChatTemplate takes it; empty: the model's own
-  // Of the records; none: seen from their fields. Unpaired: these, or pairs, two examples each.
+  // The form of the records; none: it is seen from their fields. Unpaired: these, or pairs, two
+  // examples each.
   std::optional<RecordForm> form{};
   int64_t mismatch_batch = 0;  // unpaired: as MismatchedAnswers takes it
   int64_t vocabulary = 0;      // ids of records of the form tokens are below it

@@ -35,7 +35,7 @@ struct CutParts {
 CutParts cut_parts(std::vector<int32_t> encoder_ids, const Document& decoder,
                    const DatasetOptions& options, int32_t eos);
 
-// Of a record with prompt and answer. The tokenizer has an EOS token. Pure; any thread.
+// The parts of a record with prompt and answer. The tokenizer has an EOS token. Pure; any thread.
 DocumentParts document_parts(const Record& record, const Tokenizer& tokenizer,
                              bool repeats_prompt = false);
 

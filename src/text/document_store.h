@@ -64,7 +64,8 @@ class DocumentStore {
                                  document % kChunk)];
   }
 
-  // Of the ids, what is learned of them, labels and where documents begin; of all that was added.
+  // A fingerprint of all that was added: the ids, what is learned of them, labels and where
+  // documents begin.
   std::string fingerprint() const { return base::checksum_text(checksum_.value()); }
 
   // Exactly what is held in memory: the bytes above for each document, rounded up to chunks of
@@ -84,7 +85,8 @@ class DocumentStore {
   using EncoderLengths = std::array<int32_t, kChunk>;
   using Labels = std::array<int8_t, kChunk>;
 
-  // Of the document that is added: its words, and then all of it to the file and the index.
+  // Sets the words of the document that is added, and then adds all of it to the file and the
+  // index.
   void set_words(std::span<const int32_t> ids, std::span<const uint8_t> trained, bool first_too);
   void append(std::span<const int32_t> encoder_ids);
   void append_label(int8_t label);

@@ -18,8 +18,8 @@ class Normalizer {
   // it (text/growth.h).
   virtual void apply(std::string& text, size_t most) const = 0;
 
-  // The same; `origin` bytes at the beginning of `text`, whole characters, come from its first
-  // character before any normalization, and so do `origin` bytes of the result afterwards.
+  // Applies it to a text whose first `origin` bytes, whole characters, come from its first
+  // character before any normalization; so do the first `origin` bytes of the result afterwards.
   virtual void apply_from(std::string& text, size_t most, size_t& origin) const;
 
   // A text in pieces, cut before a character that stands for itself (stands_alone of

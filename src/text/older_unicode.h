@@ -8,7 +8,7 @@ namespace snug::text {
 
 // A character that is no mark to the library, and that its normal forms leave alone.
 bool is_new_to_forms(char32_t value);
-// The same for the categories Mn, P and Cf.
+// Whether a character is new to the categories Mn, P and Cf.
 bool is_new_nonspacing(char32_t value);
 bool is_new_punctuation(char32_t value);
 bool is_new_format(char32_t value);

@@ -20,8 +20,8 @@ struct PreferencePair {
   int64_t prompt_tokens = 0;  // that both begin with
 };
 
-// Of a record of the form preference. `chat`: null unless it holds conversations; the tokenizer has
-// an EOS token. Throws UserError where an answer makes no token. Pure; any thread.
+// The pair of a record of the form preference. `chat`: null unless it holds conversations; the
+// tokenizer has an EOS token. Throws UserError where an answer makes no token. Pure; any thread.
 PreferencePair tokenize_pair(const Record& record, const Tokenizer& tokenizer,
                              const ChatTemplate* chat);
 

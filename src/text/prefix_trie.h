@@ -14,7 +14,7 @@ namespace snug::text {
 
 class PrefixTrie {
  public:
-  // Of all tokens of `vocabulary` that are not empty.
+  // Holds all tokens of `vocabulary` that are not empty.
   explicit PrefixTrie(const Vocabulary& vocabulary);
 
   // Calls visit(size, id) for each token that `text` begins with, the shortest first.

@@ -37,7 +37,7 @@ class RecordFields {
   // The record with its keys in their order, and with numbers as they are written.
   const jinja::Value& value() const;
 
-  // Of all fields, "id, question".
+  // The names of all fields, "id, question".
   std::string keys() const;
 
  private:

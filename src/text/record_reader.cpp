@@ -112,7 +112,7 @@ void RecordReader::check_utf8(std::string_view text, int line) const {
        line + count_lines(text.substr(0, invalid)));
 }
 
-// Of a long record only what is not checked yet is held.
+// Only what is not checked yet is held of a long record.
 void RecordReader::keep(RawRecord& record, int c) {
   record.text += static_cast<char>(c);
   if (record.text.size() <= (record.is_long ? kTextPieceBytes : kMaxRecordBytes)) return;

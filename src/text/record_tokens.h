@@ -37,9 +37,9 @@ class RecordTokenizer {
                   const Means& means)
       : path_(path), options_(options), form_(form), means_(means) {}
 
-  // Of a record of another form its form alone. Throws UserError with file and line for an answer
-  // that makes no token, an id outside of the vocabulary, and conversations next to texts. Any
-  // thread.
+  // The tokens of a record; only its form where that is another one. Throws UserError with file and
+  // line for an answer that makes no token, an id outside of the vocabulary, and conversations next
+  // to texts. Any thread.
   TokenizedRecord of(Record record) const;
 
  private:

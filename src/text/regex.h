@@ -33,8 +33,8 @@ class Regex {
   // Throws UserError where matching exceeds the engine's limits.
   void find_all(std::string_view text, std::vector<Range>& matches) const;
 
-  // The same for a text that more text follows: only those matches that are matches whatever
-  // follows. Returns where the next one may begin at the earliest.
+  // Finds matches in a text that more text follows: only those that are matches whatever follows.
+  // Returns where the next one may begin at the earliest.
   size_t find_certain(std::string_view text, std::vector<Range>& matches) const;
 
   // Whether a match depends on what stands before it, as an empty one depends on the match before.

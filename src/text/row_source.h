@@ -34,7 +34,7 @@ struct StreamBuffers {
 
 struct RowBuffers {
   PerStream<StreamBuffers> streams;
-  // Of the decoder's stream (max_length): of each id the next token of the same document, which
+  // For each id of the decoder's stream (max_length), the next token of the same document, which
   // the model is to predict; -1: no loss.
   std::span<int32_t> targets;
   std::span<int32_t> documents{};  // (max_segments), of each segment, -1 of an unused one; or empty
@@ -68,7 +68,7 @@ class RowSource {
   // Rows of epochs [0, epochs): the number of the first row of epoch `epochs`. Packing makes
   // epochs differ by a few rows.
   int64_t rows_until(int64_t epochs);
-  // Of which epoch a row is.
+  // The epoch of a row.
   int64_t epoch_of(int64_t row);
 
   // Documents that are packed to find a row or an epoch far off, at most: less than a minute. What

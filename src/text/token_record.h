@@ -1,11 +1,10 @@
 // A record of the form tokens: a document that was tokenized elsewhere.
 //   input_ids       the ids, at least two
-//   labels          as transformers' models take them: the id itself where it is a target, -100
-//   where
-//                   it is not, not shifted; absent or null: every id is a target
+//   labels          as transformers' models take them, not shifted: the id itself where it is a
+//                   target, -100 where it is not; absent or null: every id is a target
 //   attention_mask  1, or 0 at padding: what it hides before and after the document is left out
 //   position_ids    accepted where they count from 0, as those of one document do
-// Of an encoder-decoder input_ids is what the encoder reads, and labels, of which there must be
+// For an encoder-decoder input_ids is what the encoder reads, and labels, of which there must be
 // some, are what the decoder is to predict: as many as there are, -100 where nothing is learned.
 // Nothing is added, no EOS either. Pure; any thread.
 #pragma once
@@ -38,7 +37,7 @@ struct TokenRecord {
   int32_t largest = 0;           // id of the whole document
 };
 
-// Of an encoder-decoder. A label is an id, or kUntrainedLabel.
+// The record of an encoder-decoder. A label is an id, or kUntrainedLabel.
 struct TokenPair {
   TokenRecord encoder;  // nothing of it is trained
   std::vector<int32_t> labels;

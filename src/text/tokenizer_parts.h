@@ -46,10 +46,10 @@ struct Tokenizer::Parts {
 
   // Through the normalizer, where there is one.
   void normalize(std::string& text) const;
-  // The same; returns how many bytes at its beginning come from the first character of the
-  // original text, where `text` is its beginning and the pre-tokenizer asks for it.
+  // Normalizes the text and returns how many bytes at its beginning come from the first character
+  // of the original text, where `text` is its beginning and the pre-tokenizer asks for it.
   size_t normalize_from(std::string& text, bool at_text_start) const;
-  // The same for a piece of a text that follows another (Normalizer::apply_rest).
+  // Normalizes a piece of a text that follows another (Normalizer::apply_rest).
   void normalize_rest(std::string& text) const;
 
   // Reads the document of tokenizer.json (see tokenizer_file.h), less what parse took out of it.

@@ -66,7 +66,7 @@ class Parser {
     return statements;
   }
 
-  // The same for a macro's, out of which no loop can be left.
+  // The body of a macro, out of which no loop can be left.
   Body own_body(std::string_view end) {
     const int loops = loops_;
     loops_ = 0;

@@ -14,7 +14,7 @@ std::string print_real(double value);
 
 // What {{ value }} writes. Throws TemplateError for what Python prints with an address.
 std::string print(const Value& value);
-// The same as it stands inside of a printed list.
+// The value as it stands inside of a printed list.
 std::string print_quoted(const Value& value);
 
 struct JsonStyle {
