@@ -55,7 +55,7 @@ Rate timed_rate(Inference& inference, const std::vector<Ids>& prompts, Generatio
           generator.times()};
 }
 
-// Of one token of each sequence, whose keys are those in the middle of the profiled ones.
+// Profiles one token of each sequence, whose number of keys is the mean of the profiled ones.
 class Profile {
  public:
   Profile(Inference& inference, const formats::Recipe& recipe, const Ids& prompt, int64_t tokens)

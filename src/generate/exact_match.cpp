@@ -74,7 +74,7 @@ Examination examine(const formats::Recipe& recipe) {
   Generator generator(inference);
   const std::vector<Generation> generations = generator.run(prompts, options);
   for (size_t i = 0; i < generations.size(); ++i) {
-    // Of an encoder-decoder the answer is a text of its own.
+    // The answer of an encoder-decoder is a text of its own.
     const Ids before = model.config.has_encoder() ? Ids() : prompts[i];
     std::string text = answer_text(tokenizer, before, generations[i].ids);
     const bool correct = trimmed(text) == trimmed(result.questions[i].expected);

@@ -22,7 +22,8 @@ class BlockMaxima {
  public:
   void find(std::span<const float> logits);
 
-  // Of equal logits the one with the smallest id; -1 where none is above minus infinity.
+  // The id of the largest logit, the smallest id of equal ones; -1 where none is above minus
+  // infinity.
   int32_t likeliest() const;
   // The `count` largest, largest first and of equal ones the smaller id first; fewer where there
   // are not so many numbers.

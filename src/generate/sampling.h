@@ -48,7 +48,7 @@ class Sampler {
   explicit Sampler(const SamplingOptions& options) : options_(options) {}
 
   int32_t pick(std::span<const float> logits, const Draw& draw);
-  // The same of the candidates_of() the options, which are not 0.
+  // Picks from the candidates_of() the options, which are not 0.
   int32_t pick(const Likeliest& likeliest, const Draw& draw);
 
  private:

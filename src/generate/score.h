@@ -22,8 +22,8 @@ std::vector<double> log_probabilities(
     Inference& inference, std::span<const int32_t> ids,
     const std::function<void(std::span<const float>)>& on_logits = nullptr);
 
-// Of an encoder-decoder: of each of `answer`, by what stands before it and what the encoder reads.
-// `on_logits` gets those of which each is one.
+// The log-probabilities of each id of `answer` by an encoder-decoder, given what comes before it
+// and what the encoder reads. `on_logits` gets those of which each is one.
 std::vector<double> answer_log_probabilities(
     Inference& inference, std::span<const int32_t> prompt, std::span<const int32_t> answer,
     const std::function<void(std::span<const float>)>& on_logits = nullptr);
