@@ -29,14 +29,14 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-// Of the seconds that a user waits for: the process starts, and ends.
+// The part of the seconds that a user waits for in which the process starts and ends.
 constexpr double kAroundMeasuring = 0.3;
 
 // The first step is measured again at the end: where it takes so much longer then, the machine has
 // become slower meanwhile. (Shorter, it was cold at first.)
 constexpr double kMoved = 1.4;
 
-// Of steps that others disturbed, enough to show in plans.
+// Whether others disturbed enough steps to show in plans.
 bool many(int disturbed, int steps) { return disturbed * 4 > steps; }
 
 void print_summary(const plan::Calibration& calibration, const fs::path& path) {

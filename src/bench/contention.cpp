@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 // virtual machine, or memory that others use.
 constexpr double kSlower = 1.25;
 
-// Of a thread, in nanoseconds: time on a processor, time in which it was ready to run.
+// The nanoseconds in which a thread was ready to run. The file has its time on a processor before
+// that.
 double waited_nanoseconds(const fs::path& schedstat) {
   std::ifstream stream(schedstat);
   double ran = 0;

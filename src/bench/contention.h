@@ -19,7 +19,7 @@ struct ProcessTimes {
 };
 using ReadTimes = std::function<ProcessTimes()>;
 
-// Of this process.
+// The times of this process.
 ProcessTimes read_process_times();
 
 // A round whose threads waited for more than this share of its time was disturbed.

@@ -17,10 +17,10 @@ struct JobProduct {
   double flops() const { return 2.0 * static_cast<double>(spec.m * spec.n * spec.k); }
 };
 
-// Of the programs micro_first, micro_next (as often as the step runs it) and update, in the order
-// of their first use. A linear cross-entropy counts as the products of its chunks: the logits, the
-// gradient of the hidden states and that of the weight where it is made. Attention's products are
-// not among them: no library product does them.
+// The products of the programs micro_first, micro_next (as often as the step runs it) and update,
+// in the order of their first use. A linear cross-entropy counts as the products of its chunks: the
+// logits, the gradient of the hidden states and that of the weight where it is made. Attention's
+// products are not among them: no library product does them.
 std::vector<JobProduct> job_products(const plan::Job& job, const plan::TrainingSpec& spec);
 
 }  // namespace snug::bench

@@ -32,7 +32,7 @@ using program::RankGroup;
 using program::ReduceScatter;
 using program::TensorId;
 
-// Of a collective: about as many as a layer has.
+// The tensors of a collective: about as many as a layer has.
 constexpr int64_t kTensors = 8;
 constexpr int kMinCollectiveRuns = 9;
 constexpr int kMaxCollectiveRuns = 65;
@@ -149,7 +149,7 @@ class OneCollective {
   std::vector<std::unique_ptr<backends::Prepared>> prepared_;
 };
 
-// Of each run the slowest rank's.
+// The time of the slowest rank in each run.
 std::vector<double> slowest(const std::vector<double>& own, comm::Communicator& all) {
   std::vector<double> seconds(own.size());
   for (const std::string& text : all.all_gather_text(fmt::format("{}", fmt::join(own, " ")))) {

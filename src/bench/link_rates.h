@@ -1,6 +1,6 @@
-// How fast ranks send each other what training steps do: an all_gather, a reduce_scatter and an
-// all_reduce over all ranks, of sizes from one that is all latency to one that is all bandwidth.
-// And how fast each moves its memory while all others do.
+// Measures how fast ranks send each other what training steps do: an all_gather, a reduce_scatter
+// and an all_reduce over all ranks, of sizes from one that is all latency to one that is all
+// bandwidth; and how fast each moves its memory while all others do.
 #pragma once
 
 #include <cstdint>

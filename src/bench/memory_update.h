@@ -13,7 +13,7 @@ namespace snug::bench {
 
 class MemoryUpdate {
  public:
-  // By a backend that updates weights in the host's memory, which must outlive this.
+  // Updates by a backend that updates weights in the host's memory, which must outlive this.
   MemoryUpdate(backends::Backend& backend, int64_t elements);
 
   void run();

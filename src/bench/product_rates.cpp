@@ -148,7 +148,7 @@ struct Sum {
   }
 };
 
-// Of a step; only the wide ones, only the narrow ones, or both.
+// The sum of a step's products; only the wide ones, only the narrow ones, or both.
 Sum sum_of(const std::vector<ProductRate>& rates, bool wide, bool narrow) {
   Sum sum;
   for (const ProductRate& rate : rates) {
