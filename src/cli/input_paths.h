@@ -11,10 +11,10 @@
 
 namespace snug::cli {
 
-// Of the keys that the recipe was given in a file, makes those of `keys` that hold such a path into
-// the path of what is there. Built-in names (of models, of chat templates) and names that the cache
-// of the Hugging Face hub holds are left alone. Throws UserError that names both places for what is
-// at neither, except for the keys that `may_be_missing`.
+// Makes those of `keys` that were given in the recipe's file and hold such a path into the path of
+// what is there. Built-in names (of models, of chat templates) and names that the cache of the
+// Hugging Face hub holds are left alone. Throws UserError that names both places for what is at
+// neither, except for the keys that `may_be_missing`.
 void find_inputs(formats::Recipe& recipe, std::span<const std::string_view> keys,
                  std::span<const std::string_view> may_be_missing);
 

@@ -44,7 +44,7 @@ void set_file(Request& request, const std::string& word) {
   request.recipe_file = word;
 }
 
-// Of the processes that were started with the same words one speaks: the one that launched the
+// One of the processes that were started with the same words speaks: the one that launched the
 // others, or the first.
 bool is_for_others_to_say() {
   const comm::Variables variables = comm::environment();

@@ -17,7 +17,7 @@ struct SearchedMachine {
   std::string method;
   std::string refusal;  // why nothing could be searched; empty: it was
   int64_t cards = 1;
-  // Of a card, in US dollars an hour, and from when; nothing: unknown.
+  // The price of a GPU, in US dollars per hour, and from when; nothing: unknown.
   std::optional<double> price_low;
   std::optional<double> price_high;
   std::string price_date;

@@ -11,7 +11,7 @@
 
 namespace snug::cli {
 
-// Of a mistake that the document which the verb printed tells of already.
+// A mistake of which the document that the verb printed tells already.
 class ToldError : public base::UserError {
  public:
   explicit ToldError(const base::UserError& error) : UserError(error) {}
