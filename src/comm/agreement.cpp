@@ -39,7 +39,7 @@ std::vector<NamedValue> unpack(std::string_view text) {
   return values;
 }
 
-// Of a value that only one of both has: the other's is said to be missing.
+// The words for a value; one that only one of both has is said to be missing.
 std::string shown(const std::vector<NamedValue>& values, const std::string& name) {
   for (const NamedValue& value : values)
     if (value.name == name) return "'" + value.value + "'";

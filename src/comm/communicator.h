@@ -73,7 +73,7 @@ class Communicator {
   virtual std::vector<std::string> all_gather_text(std::string_view text) = 0;
   virtual void barrier() = 0;
 
-  // Of the step that is under way, for errors.
+  // The step that is under way, for errors.
   virtual void set_step(int64_t step) = 0;
   virtual std::optional<int64_t> step() const = 0;
   // Bytes that this rank has sent so far.

@@ -42,7 +42,7 @@ using Variables = std::map<std::string, std::string>;
 Launch read_launch(const Variables& variables);
 // Whether torchrun itself started this process.
 bool is_of_torchrun(const Variables& variables);
-// Of this process.
+// The variables of this process.
 Variables environment();
 
 struct ConnectOptions {

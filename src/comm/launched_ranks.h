@@ -45,7 +45,7 @@ class LaunchedRanks {
   // by the system's own order, or, where it tells none, one that the launcher has asked about
   // already, since it asks before it ends others.
   const std::optional<Ended>& first_ended() const { return first_ended_; }
-  // Those that were seen so far.
+  // The ranks that were seen so far.
   const std::set<int>& seen() const { return seen_; }
   // Whether some were seen, and all of those have ended.
   bool all_ended() const { return !seen_.empty() && running_.empty(); }

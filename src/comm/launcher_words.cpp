@@ -27,7 +27,7 @@ int shared_stderr_of(pid_t process) {
   return file;
 }
 
-// The same file, opened anew. A pipe that nobody empties is not waited for.
+// Opens the process's standard error anew. A pipe that nobody empties is not waited for.
 int opened_stderr_of(pid_t process) {
   const std::string path = "/proc/" + std::to_string(process) + "/fd/2";
   return ::open(path.c_str(), O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);

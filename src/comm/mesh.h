@@ -6,7 +6,7 @@
 
 namespace snug::comm {
 
-// The same communicator may stand for two groups; null: a group of one rank.
+// The groups of a rank. The same communicator may stand for two of them; null: a group of one rank.
 struct Mesh {
   Communicator* all = nullptr;
   Communicator* shards = nullptr;    // the ranks of this replica, by their shard

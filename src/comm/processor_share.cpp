@@ -17,7 +17,7 @@ namespace snug::comm {
 
 ProcessorUse own_processor_use() {
   ProcessorUse use;
-  // Of this start of the system, whatever containers call their hosts.
+  // The id of this start of the system, whatever containers call their hosts.
   std::ifstream("/proc/sys/kernel/random/boot_id") >> use.machine;
   use.processors = base::allowed_processors();
   if (const std::optional<base::ProcessorQuota> quota = base::processor_quota()) {

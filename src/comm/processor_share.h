@@ -17,7 +17,7 @@ struct ProcessorUse {
   double quota = 0;             // processors' time for the whole group
 };
 
-// Of this process.
+// The processors that this process uses.
 ProcessorUse own_processor_use();
 
 std::string to_text(const ProcessorUse& use);

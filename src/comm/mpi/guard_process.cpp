@@ -64,7 +64,7 @@ class Guard {
     char letter = 0;
     const ssize_t count = ::read(STDIN_FILENO, &letter, 1);
     if (count < 0 && errno == EINTR) return;
-    // Of ranks that still run when this one ends, none is in MPI's beginning or end.
+    // When this rank ends, none of the ranks that still run is in MPI's beginning or end.
     was_running_ = state_ == GuardState::runs;
     state_ = count == 1 ? static_cast<GuardState>(letter) : GuardState::gone;
     since_ = Clock::now();
@@ -117,8 +117,9 @@ class Guard {
   Clock::time_point since_ = Clock::now();
 };
 
-// Of the rank's descriptors only the socket is left: the launcher waits until nobody can write to a
-// rank's standard streams. In a session of its own, no signal to the rank's group reaches it.
+// The guard keeps only the socket of the rank's descriptors: the launcher waits until nobody can
+// write to a rank's standard streams. In a session of its own, no signal to the rank's group
+// reaches it.
 [[noreturn]] void run_guard(Guard& guard, int socket) {
   ::prctl(PR_SET_NAME, GuardProcess::kName);
   ::setsid();

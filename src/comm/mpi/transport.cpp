@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of one message, since MPI's counts are int.
+// The most bytes of one message, since MPI's counts are int.
 constexpr int64_t kMaxBytes = int64_t{1} << 30;
 
 // A call that takes longer has moved data, and the next one may do so too.
@@ -62,7 +62,7 @@ class MpiTransport : public Transport {
   std::vector<int> members_;  // world ranks
   const int rank_;
   const int context_;
-  // Of the exchange under way; kept, so that their memory is used again.
+  // These are for the exchange under way; they are kept, so that their memory is used again.
   std::vector<MPI_Request> requests_;
   std::vector<int> peers_;    // world ranks
   std::vector<int> indices_;  // of requests that are done
