@@ -18,12 +18,12 @@ inline constexpr int64_t kChecksumPieceBytes = int64_t{1} << 20;
 uint64_t checksum(const void* data, int64_t bytes);
 inline uint64_t checksum(std::string_view text) { return checksum(text.data(), std::ssize(text)); }
 
-// The same of bytes that come in parts. It takes its memory when it is made.
+// The checksum of bytes that come in parts. It takes its memory when it is made.
 class ChecksumStream {
  public:
   ChecksumStream();
   void add(const void* data, int64_t bytes);
-  // Of what was added since the last take.
+  // The checksum of what was added since the last take.
   uint64_t value() const;
   uint64_t take();
 

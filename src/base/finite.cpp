@@ -25,7 +25,7 @@ Bits joined(const Bits* bits, int64_t elements, Bits one) {
 }
 
 #if defined(__x86_64__)
-// The same, which the compiler makes of wider vectors.
+// Joins all of them; the compiler makes it of wider vectors.
 template <typename Bits>
 __attribute__((target("avx2"))) Bits joined_avx2(const Bits* bits, int64_t elements, Bits one) {
   Bits any = 0;
