@@ -171,7 +171,7 @@ void add_times(const PlannedTraining& planned, Page& page) {
   page.table(rows);
 }
 
-// The same job with one key changed; nothing where the job cannot be had so.
+// The plan of the job with one key changed; nothing where the job cannot be had so.
 std::optional<PlanDocument> planned_with(const PlannedTraining& planned,
                                          const formats::Recipe& recipe) {
   try {
