@@ -170,7 +170,7 @@ struct Recipe {
 // that is broken or not a flat map, unknown keys (naming the nearest), keys given twice or next to
 // their alias, wrong types and impossible values.
 Recipe load_recipe(const std::string& recipe_path, const std::vector<std::string>& overrides);
-// The same from YAML text; `file` names it in errors.
+// Reads a recipe from YAML text; `file` names it in errors.
 Recipe parse_recipe(std::string_view yaml, const std::string& file,
                     const std::vector<std::string>& overrides = {});
 

@@ -377,7 +377,7 @@ ChangeSearch::Candidate* ChangeSearch::sized(const Overrides& overrides, bool up
                             false,
                             open.chooses_window || changed.recompute == Recompute::automatic,
                             updates_on_device};
-      // The same tensors are on the host, whatever passes through.
+      // The host has the same tensors, whatever passes through.
       if (open.chooses_updates && !updates_on_device)
         candidate->other_host_bytes = size.lasting_bytes[1] + size.lasting_bytes[2];
     } catch (const base::UserError&) {

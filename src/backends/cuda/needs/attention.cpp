@@ -289,7 +289,7 @@ int32_t launches(const Attention& attention, const OperationView&, const Card&) 
   return attention.by_library ? 4 : attention.relative_bias ? 3 : 2;
 }
 
-// By the library the launches are the four of the forward pass, and copies of what it takes without
+// The launches by the library are the four of the forward pass, and copies of what it takes without
 // gaps. By own kernels they are ranges, delta, a kernel for queries and one for keys; tables of
 // biases come before, the sums of their gradient after.
 int32_t launches(const AttentionGrad& grad, const OperationView&, const Card&) {
