@@ -192,7 +192,7 @@ def row_of(job: Job, plan: dict) -> list[str]:
 
 
 def jobs_table(snug: pathlib.Path, jobs: list[Job], first: str = "job") -> str:
-    head = [first, "cards", "rows", "GiB per card", "host GiB", "GB sent", "planned s", "tokens/s", "note"]
+    head = [first, "GPUs", "rows", "GiB per GPU", "host GiB", "GB sent", "planned s", "tokens/s", "note"]
     return table(head, [row_of(job, plan) for job, plan in zip(jobs, all_planned(snug, jobs), strict=True)])
 
 
@@ -215,8 +215,8 @@ def grid(snug: pathlib.Path) -> list[str]:
         name = f"{jobs[0].model} {jobs[0].name}"
         sent[name] = [f"{sent_bytes(plan) / 1e9:.1f}" for plan in of_jobs]
         lines.append([name, f"{jobs[0].device}, {card_gibibytes(of_jobs[0])[1]:.1f}", *map(cell_of, of_jobs), refusals_of(jobs, of_jobs)])
-    counts = [f"{count} cards" for count in DEVICES]
-    return [table(["job", "card, GiB", *counts, "what fits where it does not"], lines),
+    counts = [f"{count} GPUs" for count in DEVICES]
+    return [table(["job", "GPU, GiB", *counts, "what fits where it does not"], lines),
             table(["GB sent", *counts], [[name, *row] for name, row in sent.items()])]
 
 
@@ -228,7 +228,7 @@ def strategies(snug: pathlib.Path) -> str:
         taken, there = card_gibibytes(plan)
         lines.append([" ".join(f"`{word}`" for word in setting), f"{taken:.1f}" + ("" if plan["fits"] else f" (does not fit in {there:.1f})"),
                       f"{sent_bytes(plan) / 1e9:.1f}", f"{1000 * plan['step_seconds']:.0f}", f"{100 * waits:.0f} %"])
-    return table(["setting", "GiB per card", "GB sent", "planned ms", "the card waits"], lines)
+    return table(["setting", "GiB per GPU", "GB sent", "planned ms", "the GPU waits"], lines)
 
 
 def memory(snug: pathlib.Path) -> str:

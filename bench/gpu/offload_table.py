@@ -76,7 +76,7 @@ class Measured:
 MEASURED = [Measured(8, 8.9672, 913.6, 176321.0, 23270.0), Measured(16, 11.9340, 1372.9, 176341.3, 22382.0),
             Measured(32, 18.2987, 1790.9, 176327.1, 23326.0)]
 MEASURED_ROW_TOKENS = 1024
-CHANNELS = {"host_to_device": "to the card", "device_to_host": "to the host", "host": "the host's processor"}
+CHANNELS = {"host_to_device": "to the GPU", "device_to_host": "to the host", "host": "the host's CPU"}
 
 
 def words_of(job: Job, model: str, tokens: int) -> list[str]:
@@ -97,7 +97,7 @@ def planned(snug: pathlib.Path, job: Job) -> dict:
 def limit_of(plan: dict) -> str:
     """The busiest channel, with its share of the step."""
     channel, seconds = max(plan["busy_seconds"].items(), key=lambda each: each[1])
-    return f"{CHANNELS.get(channel, 'the card')}, {100 * seconds / plan['step_seconds']:.0f} %"
+    return f"{CHANNELS.get(channel, 'the GPU')}, {100 * seconds / plan['step_seconds']:.0f} %"
 
 
 def waits(plan: dict) -> str:
@@ -106,7 +106,7 @@ def waits(plan: dict) -> str:
 
 
 def row_of(job: Job, plan: dict) -> list[str]:
-    updates = {"none": "on the card", "stream": "on the card", "host": "on the host"}[plan["offload_optimizer"]]
+    updates = {"none": "on the GPU", "stream": "on the GPU", "host": "on the host"}[plan["offload_optimizer"]]
     return [f"{job.model} {job.name}", job.device, f"{job.tokens}", updates, f"{plan['device']['peak_bytes'] / GIB:.1f}",
             f"{plan['host']['peak_bytes'] / GIB:.1f} of {job.host_gibibytes}", f"{plan['step_seconds']:.1f}", waits(plan), limit_of(plan)]
 
@@ -117,7 +117,7 @@ def waiting_table(snug: pathlib.Path) -> str:
     for tokens in (16384, 8192, 4096, 2048):
         plans = [planned(snug, dataclasses.replace(job, tokens=tokens)) for job in JOBS[:2]]
         rows.append([f"{tokens}", *(cell for plan in plans for cell in (f"{plan['step_seconds']:.1f}", waits(plan)))])
-    return table(["tokens in a step", "clipped: planned s", "the card waits", "not clipped: planned s", "the card waits"], rows)
+    return table(["tokens in a step", "clipped: planned s", "the GPU waits", "not clipped: planned s", "the GPU waits"], rows)
 
 
 def compared_row(snug: pathlib.Path, measured: Measured) -> list[str]:
@@ -134,13 +134,13 @@ def compared_row(snug: pathlib.Path, measured: Measured) -> list[str]:
 
 
 def compared_table(snug: pathlib.Path) -> str:
-    measured = [f"DeepSpeed, measured: {unit}" for unit in ("s", "tokens/s", "card GiB", "host GiB")]
-    return table(["rows", *measured, *(f"Snug, planned: {unit}" for unit in ("s", "tokens/s", "card GiB", "host GiB", "the card waits"))],
+    measured = [f"DeepSpeed, measured: {unit}" for unit in ("s", "tokens/s", "GPU GiB", "host GiB")]
+    return table(["rows", *measured, *(f"Snug, planned: {unit}" for unit in ("s", "tokens/s", "GPU GiB", "host GiB", "the GPU waits"))],
                  [compared_row(snug, each) for each in MEASURED])
 
 
 def texts(snug: pathlib.Path) -> list[str]:
-    head = ["job", "card", "tokens", "updates", "card GiB", "host GiB", "planned s", "the card waits", "busiest"]
+    head = ["job", "GPU", "tokens", "updates", "GPU GiB", "host GiB", "planned s", "the GPU waits", "busiest"]
     return [waiting_table(snug), table(head, [row_of(job, planned(snug, job)) for job in JOBS]), compared_table(snug)]
 
 

@@ -95,7 +95,7 @@ def savings_table(snug: pathlib.Path) -> str:
         plan = explained(snug, job)
         rows.append([f"{job.model} {job.method}", job.recomputes[0], "yes" if job.words else "no", f"{plan['step']['seconds']:.3f}",
                      f"{plan['peak']['bytes'] * 1e-9:.2f}"])
-    return table(["job", "recompute", "offloaded", "planned s", "planned GB on the card"], rows)
+    return table(["job", "recompute", "offloaded", "planned s", "planned GB on the GPU"], rows)
 
 
 def main() -> int:

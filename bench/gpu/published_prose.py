@@ -59,7 +59,7 @@ def memory_claims(rows: dict[int, Row]) -> list[str]:
     refused = [row for row in rows.values() if row.published == OUT_OF_MEMORY]
     return [
         f"Memory in the same setting: {span([row.memory_ratio for row in rows.values() if row.memory_ratio], 2)} of what was published",
-        f"13B on four cards took {rows[74].published} by FSDP with offloading and {rows[75].published} by ZeRO-3",
+        f"13B on four GPUs took {rows[74].published} by FSDP with offloading and {rows[75].published} by ZeRO-3",
         f"Snug plans {rows[75].planned}",
         f"{number(rows[168].published):g} and {rows[168].planned} (row 168)",
         f"{number(rows[179].published):g} and {rows[179].planned} (rows 179 and 188)",
@@ -110,7 +110,7 @@ def best_claims(page: str, rows: dict[int, Row], affordable: float) -> list[str]
     slowest = "never slower than it" if min(gains) >= 1 else "slower than it at times"
     return [
         f"{rounded(statistics.median(gains), 1)} times as fast as Snug in the row's own setting in the median, and {slowest} where that fits",
-        f"at most {affordable:g} cards times billions of parameters",
+        f"at most {affordable:g} GPUs times billions of parameters",
     ]
 
 

@@ -101,7 +101,7 @@ def card_of(row: dict) -> str:
     if row["gpu"] in ("A100", "A100 SMX"):
         return "a100-40gb" if row["gpu_mem_gb"] == "40" else "a100"
     if row["gpu"] not in CARDS:
-        raise NotPlanned(f"the card is not named ({row['gpu'] or 'nothing'} is printed)")
+        raise NotPlanned(f"the GPU is not named ({row['gpu'] or 'nothing'} is printed)")
     return CARDS[row["gpu"]]
 
 
@@ -181,7 +181,7 @@ def job_of(row: dict) -> Job:
     if not row["micro_batch"]:
         raise NotPlanned("the rows of a micro-batch are not printed")
     if not row["gpus"]:
-        raise NotPlanned("the number of cards is not printed")
+        raise NotPlanned("the number of GPUs is not printed")
     length = min(length_of(row), POSITIONS.get(model, length_of(row)))
     rows = int(row["micro_batch"]) * length_of(row) // length
     common = (f"model={model}", *method_words(row), f"device={card_of(row)}", f"devices={row['gpus']}", f"max_length={length}", "max_segments=1")
@@ -260,8 +260,8 @@ def best_line(numbers: list[int], row: dict, fastest: tuple[float, str] | None, 
     return [*job, f"{best['device_bytes'] / GIB:.1f} GiB", speed(tokens_per_second), ratio(tokens_per_second, fastest[0] if fastest else None), best["setting"]]
 
 
-OWN_HEAD = ["row", "source", "job", "cards", "rows", "published", "planned", "ratio", "tokens/s", "planned", "ratio"]
-BEST_HEAD = ["rows", "job", "cards", "length", "fastest published", "best plan", "tokens/s", "ratio", "its setting"]
+OWN_HEAD = ["row", "source", "job", "GPUs", "rows", "published", "planned", "ratio", "tokens/s", "planned", "ratio"]
+BEST_HEAD = ["rows", "job", "GPUs", "length", "fastest published", "best plan", "tokens/s", "ratio", "its setting"]
 COMMAND_HEAD = ["row", "command", "device", "exit code"]
 LEFT_HEAD = ["source", "not planned, because", "rows", "which"]
 
