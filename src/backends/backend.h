@@ -6,8 +6,8 @@
 // once weights are loaded. One thread drives a backend; a backend may use many inside run(). After
 // that run() takes no memory, nor anything else of a device that it may not have: scratch is the
 // operation's workspace tensor, and what is not to be had is found before the first step.
-// Weights are loaded before the first run, by two threads: queue_copy(), quantize_nf4() and
-// timelines of their own may be used by both at once.
+// Weights are loaded before the first run, by two threads: both may use queue_copy(),
+// quantize_nf4() and DeviceEvents of their own at once.
 #pragma once
 
 #include <algorithm>

@@ -43,7 +43,7 @@ struct PlanDocument {
   std::string method;
   std::string objective;      // as in recipes; empty: the next token
   std::string base;           // how linears are stored: "bf16", "fp32", "nf4", "nf4-dq"
-  std::string compute_dtype;  // as in recipes: "bf16" or "fp32"
+  std::string compute_dtype;  // as in recipes: "bf16", "fp16" or "fp32"
   std::string recompute;      // as in recipes
   // What was chosen where the recipe says auto: runs of layers, from the first, with their mode.
   struct LayerModes {
