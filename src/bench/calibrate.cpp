@@ -70,8 +70,8 @@ void add_machine_rates(backends::Backend& backend, const formats::Recipe& recipe
   }
 }
 
-// Samples of links in the file that is written over: another verb measures them. Of another machine
-// or of another format they are dropped.
+// Samples of links in the file that is written over: another verb measures them. Those of another
+// machine or of another format are dropped.
 std::vector<plan::RateSample> earlier_links(const fs::path& path,
                                             const plan::MachineIdentity& machine) {
   std::error_code unknown;

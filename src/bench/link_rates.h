@@ -19,17 +19,17 @@ struct LinkGrid {
   int nodes = 1;  // machines that the ranks are spread over
 };
 
-// To be called on all ranks of the backend's mesh at the same time, `all` being that of all of
-// them. The same samples on each rank, smaller sizes of a kind first: a collective of fp32 tensors
-// as the backend runs it, from its begin to the end of its await, with nothing next to it. It takes
-// as long as it does on the slowest rank; the median of several. Throws UserError where the backend
-// has no such operations, and where another rank stops.
+// All ranks of the backend's mesh call it at the same time; `all` is the communicator of all of
+// them. It returns the same samples on each rank, smaller sizes of a kind first: a collective of
+// fp32 tensors as the backend runs it, from its begin to the end of its await, with nothing next to
+// it. It takes as long as it does on the slowest rank; a sample is the median of several. Throws
+// UserError where the backend has no such operations, and where another rank stops.
 std::vector<plan::RateSample> link_rates(backends::Backend& backend, comm::Communicator& all,
                                          const LinkGrid& grid = {});
 
-// To be called on all ranks at the same time, as above, where processors compute. The same sample
-// on each rank: of an update of weights that all make at once, as long as the slowest rank takes;
-// the fastest of several.
+// All ranks call it at the same time, as above, where processors compute. It returns the same
+// sample on each rank: of an update of weights that all make at once, as long as the slowest rank
+// takes; the fastest of several.
 plan::RateSample rank_memory_rate(backends::Backend& backend, comm::Communicator& all);
 
 }  // namespace snug::bench

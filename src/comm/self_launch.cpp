@@ -71,8 +71,8 @@ LaunchCommand launch_command(int ranks, const std::string& program,
                        program};
   command.arguments.insert(command.arguments.end(), arguments.begin(), arguments.end());
   command.added.emplace(kSupervisor, std::to_string(::getpid()));
-  // Ranks that are asked to end write a checkpoint first. By itself mpirun kills them after 1 s. It
-  // waits twice as long where a rank died and the others must end.
+  // Ranks that are asked to end write a checkpoint first. Left alone, mpirun kills them after 1 s.
+  // It waits twice as long where a rank died and the others must end.
   if (!variables.contains(kLauncherKillTime))
     command.added.emplace(kLauncherKillTime, std::to_string(kKillSeconds));
   if (root) {

@@ -22,8 +22,8 @@ class SharedModelWriter {
   SharedModelWriter(const std::filesystem::path& folder, const std::vector<TensorSpec>& tensors,
                     int64_t max_shard_bytes, const std::string& stem);
 
-  // With headers, in their full size. By one process. Throws UserError when the
-  // disk is too small.
+  // Makes the files with headers, in their full size. One process calls it. Throws UserError when
+  // the disk is too small.
   void create();
   // The other processes call it after that. Throws UserError where the files are not there.
   void open();

@@ -31,7 +31,7 @@ std::vector<double> answer_log_probabilities(
 // Scores recipe.ids or recipe.prompt (with the tokens that the tokenizer adds around a text).
 // Prints a line a token; with `json` one object: ids, logprobs (of ids[1], ids[2], ...: the first
 // id has nothing before it and no entry), loss (their mean, negated), device.peak_bytes. logits_out
-// gets a safetensors file with `logits` (tokens, vocab) f32: row t is what follows ids[t]. Of an
+// gets a safetensors file with `logits` (tokens, vocab) f32: row t is what follows ids[t]. For an
 // encoder-decoder recipe.answer_ids or recipe.answer is scored, of which each has an entry and row
 // t of the logits is what ids[t] is one of. Returns 0. Throws UserError; with exit code 3 when the
 // job does not fit the budget.

@@ -1,4 +1,4 @@
-// Adafactor: of a matrix the means of its second moments over rows and over columns. Those of all
+// Adafactor keeps the means of a matrix's second moments over rows and over columns. Those of all
 // of a tensor are needed for any part of it, so ranks cannot share it out. Its sums are made in
 // another order on a card than on a processor.
 #include <utility>

@@ -180,8 +180,8 @@ struct ExpertsBlock {
   std::string gate, up, down;  // of files that hold experts together, `gate` is gate and up
   int64_t inner = 0;           // columns of what gate and up give
   ExpertFiles files = ExpertFiles::each;
-  // Linears have biases, (experts, out) each: "MODULE.DOWN_bias". Of files that hold experts
-  // together alone, and so is a clamped gate; others have silu(gate) * up.
+  // Whether the linears have biases, (experts, out) each: "MODULE.DOWN_bias". Only where files hold
+  // experts together are there biases, and a clamped gate; elsewhere it is silu(gate) * up.
   bool bias = false;
   ClampedGate clamped_gate{};
 };

@@ -1,7 +1,7 @@
 // A mixture of experts: route, permute to rows by expert, the gated mlp of each expert on its rows,
 // and the sum of what a token's experts give. Rows are scaled by the router's weights before the
-// last product, where that needs no output of it in the backward pass. And the loss that all
-// layers' routes together give where experts are balanced.
+// last product, where that needs no output of it in the backward pass. Where experts are balanced,
+// it adds the loss that the routes of all layers give together.
 #include <string>
 #include <utility>
 #include <vector>

@@ -42,7 +42,7 @@ void add_range(std::vector<Taken>& ranges, Taken range) {
   ranges.insert(ranges.erase(first, last), range);
 }
 
-// Live ranges placed so far, by buckets of time. Of those that live throughout a bucket, or begin
+// Live ranges placed so far, by buckets of time. For those that live throughout a bucket, or begin
 // in a range of buckets, which may be thousands of saved activations, only their bytes are kept,
 // which adjoin mostly.
 class PlacedRanges {

@@ -11,7 +11,8 @@
 namespace snug::plan {
 
 struct AdapterWidths {
-  // In bytes, of tensors that are not as PEFT writes them, in 32 bits. By their names in the file.
+  // The bytes of an element, by names in the file, of tensors that are not in 32 bits; PEFT writes
+  // all in 32.
   std::map<std::string, int64_t, std::less<>> others;
 
   // The bytes of an element of a tensor of the program.

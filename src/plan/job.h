@@ -39,7 +39,8 @@ struct TrainingSpec {
   passes::ShardingOptions ranks{};     // what is sharded over which ranks
   int64_t rows = 1;                    // a micro-batch of a rank
   base::PerStream<int64_t> row_tokens = 1024;
-  // Tokens; 0: row_tokens. longrope and attention follow it. Of the streams that row_tokens has.
+  // Tokens; 0: row_tokens. longrope and attention follow it. It has the streams that row_tokens
+  // has.
   base::PerStream<int64_t> longest_document = 0;
   int64_t row_segments = 1;         // capacity of documents per row
   int64_t accumulation = 1;         // micro-batches per step

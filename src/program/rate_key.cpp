@@ -69,7 +69,7 @@ std::vector<Share> shares_of(const OperationView& view, const BatchBounds& bound
       });
 }
 
-// What a decision that the kind's own rule says nothing of adds to the name. Of algorithms of
+// What a decision that the kind's own rule says nothing of adds to the name. Among algorithms of
 // products `first` is the main one: others that are alike add nothing.
 template <typename Value>
 std::string word_of(std::string_view decision, Value value, ProductAlgorithm first) {

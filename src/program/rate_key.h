@@ -123,8 +123,8 @@ std::string_view priced_alike(Kind kind, std::string_view decision);
 // How lists of operations call it: products by name and shape, other kinds by name.
 std::string line_of(const RateKey& key);
 
-// Shapes count what the batch asks for, not capacities: rows that carry loss, mean segments. Of an
-// operation that several algorithms share, the name is that of the one that does most of it.
+// Shapes count what the batch asks for, not capacities: rows that carry loss, mean segments. Where
+// several algorithms share an operation, the name is that of the one that does most of it.
 RateKey rate_key(const OperationView& view, const BatchBounds& bounds);
 
 // What one algorithm does of an operation, as it is priced.

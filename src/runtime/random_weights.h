@@ -24,7 +24,7 @@ base::PhiloxKey tensor_key(std::string_view name, int64_t seed);
 
 // Makes a stored weight some blocks at a time and quantises it from there, through the staging
 // memory of the program: what the weight would be in the compute type, as quantised_from says of
-// files. Of a part, the scales of a double quantised weight are left for store_scales, once all
+// files. The scales of a part of a double quantised weight are left for store_scales, once all
 // ranks have gathered them. Gives the bytes that were put in place.
 int64_t fill_stored(const backends::RandomValues& values, const StoredWeight& weight,
                     int64_t elements, program::ProgramName program, Executor& executor);

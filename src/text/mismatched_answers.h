@@ -1,7 +1,7 @@
 // Each prompt with the answer of another example, as TRL's KTOTrainer makes them: within a batch of
-// consecutive examples each takes the answer of the one before it, the first that of the last. Of
-// pairs of answers the examples are all that were chosen, then all that were rejected, 1000 records
-// at a time (TRL's unpair_preference_dataset).
+// consecutive examples each takes the answer of the one before it, the first that of the last.
+// Where records are pairs of answers, the examples are all that were chosen, then all that were
+// rejected, 1000 records at a time (TRL's unpair_preference_dataset).
 //
 // An example is given out when the answer that it takes is known: the first of a batch as its last
 // one. A last batch of a single example takes the answer of the example before it. Holds what

@@ -17,7 +17,7 @@ constexpr int64_t kFewGradKeys = 64;
 
 // The gradient of a bias by relative position. A task, which is a segment's key head, sums what
 // distances get in a table of its own and leaves it in those of their buckets; segments are then
-// added in order. Of no bytes where it is not wanted.
+// added in order. It has no bytes where it is not wanted.
 struct BiasSums {
   TableShape table;  // of the heads of a task
   int64_t segments = 0;

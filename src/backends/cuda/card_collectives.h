@@ -1,7 +1,8 @@
 // What ranks on cards do together, next to the kernels: on a stream of its own, in the order of the
 // program, which is that of all ranks, so that groups never wait for each other in a circle. A
 // collective begins when all that the stream of kernels was given before it is done; its await lets
-// that stream wait for it and no other. Never recorded in a graph. Of one thread; docs/cuda.md.
+// that stream wait for it and no other. They are never recorded in a graph. One thread queues them.
+// See docs/cuda.md.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
 // The collectives of a group of ranks on cards, queued on a stream: what comm::Collectives does on
 // the host, with the same bits. Elements that are summed go all-to-all and are added by a kernel of
 // ours in fp32 in the order of the ranks, since NCCL's own sums have an order of their own. Pieces
-// fit the scratch; nothing else is allocated on the card. Of one thread.
+// fit the scratch; nothing else is allocated on the card. One thread queues them.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
 // Operations that are placed on the host, next to the device: a stream of their own calls the
 // host's backend, in their order. The device goes on meanwhile, until it is given what touches an
-// operand of such an operation, which waits for it. Never recorded in a graph. Of one thread.
+// operand of such an operation, which waits for it. It is never recorded in a graph. One thread
+// queues it.
 #pragma once
 
 #include <exception>
@@ -50,8 +51,8 @@ class HostWork {
   void wait_for(const ByteRanges& touched, cudaStream_t stream) const;
   // What has ended needs no wait. Not while anything is recorded.
   void forget_done();
-  // `work` waits for all that is under way, and nothing is any more. By any thread where nothing
-  // is.
+  // `work` waits for all that is under way, after which nothing is. Where nothing is, any thread
+  // may call it.
   void join(cudaStream_t work);
 
   // Throws what an operation threw that has been called by now; a synchronised device has no other.

@@ -1,7 +1,7 @@
 // Copies that run next to the kernels of a stream: each direction has a stream of its own, in which
 // copies run in the order in which they are begun, so both directions of the link are busy at once.
-// A wait is for one copy, named by the address that it writes. Of one thread. Can be recorded for a
-// graph, if all that is begun is awaited in it.
+// A wait is for one copy, named by the address that it writes. One thread queues them. They can be
+// recorded for a graph, if all that is begun is awaited in it.
 #pragma once
 
 #include <cstdint>

@@ -243,7 +243,7 @@ void differentiate(const Attention& attention, const Operation& operation, Tape&
   tape.emit(grad, std::move(reads), std::move(writes));
 }
 
-// Segments of few queries or keys have an algorithm of their own, which computes in f32. Of a plan
+// Segments of few queries or keys have an algorithm of their own, which computes in f32. In a plan
 // that expects segments of one length, all are few or none is.
 template <typename Attributes>
 std::vector<Share> shares_of(const Attributes& attention, const OperationView& view,

@@ -61,8 +61,8 @@ struct KindFunctions {
                                   const BatchBounds&) = nullptr;
   // Null: the bytes that it moves are its shape.
   RateKey (*rate_key)(const Struct&, const OperationView&, const Extent&) = nullptr;
-  // Decisions that the name of that key has. Of those that are neither here nor in priced_alike the
-  // name is given a word (rate_key.cpp), so that none is forgotten.
+  // Decisions that the name of that key has. The name is given a word for each of those that are
+  // neither here nor in priced_alike (rate_key.cpp), so that none is forgotten.
   std::span<const std::string_view> named = {};
   std::span<const PricedAlike> priced_alike = {};
   // Decisions that may have nothing to do in a run: values say so, of the batch or of what the

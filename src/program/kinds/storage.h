@@ -34,9 +34,9 @@ struct Read {
 };
 
 // writes: a stored weight (kinds/nf4.h). `stored`: the file holds it as it is; otherwise its
-// values, which are rounded and quantised piece by piece. Of a rank's part of a weight that is
-// nested, the absmax go to staging memory, in f32: to that rank's part of those of all ranks, from
-// which encode_scales makes the rest once they are gathered.
+// values, which are rounded and quantised piece by piece. The absmax of a rank's part of a nested
+// weight go to staging memory, in f32: to that rank's part of those of all ranks, from which
+// encode_scales makes the rest once they are gathered.
 struct ReadNf4 {
   bool nested = false;
   bool stored = false;

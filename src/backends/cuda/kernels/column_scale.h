@@ -16,8 +16,8 @@ struct ScaleColumnsRun {
 };
 void scale_columns(const ScaleColumnsRun& run, cudaStream_t stream);
 
-// norms[row] = the norm of row `row` of w + alpha b a, or of w where a and b are not there. Of w
-// with `transposed`, columns are rows.
+// norms[row] = the norm of row `row` of w + alpha b a, or of w where a and b are not there. With
+// `transposed` the columns of w take the place of its rows.
 struct RowNormsRun {
   int64_t rows = 0;
   int64_t columns = 0;
