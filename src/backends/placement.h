@@ -78,8 +78,8 @@ inline std::optional<size_t> position_of(const program::OperationView& view) {
   return static_cast<size_t>(&view.operation - list.data());
 }
 
-// Fails a CHECK where an await is of a copy that has been awaited on its channel since it was
-// begun.
+// Fails a CHECK where an await is of a copy or an exchange that its program did not begin before,
+// or that has been awaited on its channel since it was begun.
 inline void check_awaited_once(const program::OperationView& view) {
   const std::optional<size_t> position = position_of(view);
   if (!position || !program::traits_of(view.operation).ends_copy) return;
@@ -94,6 +94,7 @@ inline void check_awaited_once(const program::OperationView& view) {
                "a copy is awaited twice on channel {}", program::name_of(before.channel));
     if (traits.begins_copy) return;
   }
+  SNUG_CHECK(false, "{} is awaited, which nothing before it begins", view.program.tensor(to).name);
 }
 
 // Fails a CHECK where it shares a launch, of a backend that starts none.

@@ -163,7 +163,7 @@ int profile_decoding(const formats::Recipe& recipe, bool json) {
                                {"launches", work.launches},
                                {"layer_launches", work.layer_launches},
                                {"token_bytes", work.bytes},
-                               {"device", {{"peak_bytes", inference.device_bytes()}}},
+                               {"device", inference.device_json()},
                                {"operations", plan::json_of(profile.lines())}}
                     .dump(2));
     return 0;

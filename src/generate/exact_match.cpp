@@ -33,7 +33,7 @@ struct Examination {
   std::vector<Question> questions;
   std::vector<Answer> answers;
   double seconds = 0;
-  int64_t device_bytes = 0;
+  nlohmann::json device;
 
   int64_t correct() const {
     return std::count_if(answers.begin(), answers.end(),
@@ -81,7 +81,7 @@ Examination examine(const formats::Recipe& recipe) {
     result.answers.push_back({std::move(text), correct});
   }
   result.seconds = generator.times().prefill_seconds + generator.times().decode_seconds;
-  result.device_bytes = inference.device_bytes();
+  result.device = inference.device_json();
   return result;
 }
 
@@ -92,12 +92,10 @@ void print_json(const Examination& examination) {
                        {"answer", examination.answers[i].text},
                        {"expected", examination.questions[i].expected},
                        {"correct", examination.answers[i].correct}});
-  const nlohmann::json result = {{"exact_match", examination.share()},
-                                 {"correct", examination.correct()},
-                                 {"total", examination.answers.size()},
-                                 {"seconds", examination.seconds},
-                                 {"device", {{"peak_bytes", examination.device_bytes}}},
-                                 {"answers", answers}};
+  const nlohmann::json result = {
+      {"exact_match", examination.share()},  {"correct", examination.correct()},
+      {"total", examination.answers.size()}, {"seconds", examination.seconds},
+      {"device", examination.device},        {"answers", answers}};
   base::print("{}\n", result.dump());
 }
 

@@ -118,7 +118,7 @@ class Session {
         {"tokens_per_second", count / (times.prefill_seconds + times.decode_seconds)},
         {"prefill_seconds", times.prefill_seconds},
         {"decode_seconds", times.decode_seconds},
-        {"device", {{"peak_bytes", inference.device_bytes()}}}};
+        {"device", inference.device_json()}};
     if (tokenizer_) result["text"] = answer_text(*tokenizer_, before_answer(), generation.ids);
     base::print("{}\n", result.dump());
   }

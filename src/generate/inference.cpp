@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "backends/recipe_backend.h"
 #include "base/threads.h"
@@ -63,6 +64,11 @@ void Inference::load(const formats::Recipe& recipe) {
     runtime::load_adapter(recipe.adapter, plan_.spec.method_options(), executor_);
   if (plan_.job.find(program::ProgramName::prepare) != nullptr)
     executor_.run(program::ProgramName::prepare);
+}
+
+nlohmann::json Inference::device_json() const {
+  const std::optional<int64_t> bytes = backends::allocated_arena_bytes(program::Space::device);
+  return {{"peak_bytes", bytes ? nlohmann::json(*bytes) : nlohmann::json(nullptr)}};
 }
 
 }  // namespace snug::generate

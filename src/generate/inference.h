@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 
 #include "backends/backend.h"
 #include "formats/recipe.h"
@@ -26,11 +27,9 @@ class Inference {
   const models::ModelConfig& model() const { return model_.config; }
   const plan::InferenceSpec& spec() const { return plan_.spec; }
   runtime::Executor& executor() { return executor_; }
-  // As the system counts them.
-  // 0: not measured.
-  int64_t device_bytes() const {
-    return backends::allocated_arena_bytes(program::Space::device).value_or(0);
-  }
+  // What "device" says in a command's JSON: the bytes of the device's arenas as the system counts
+  // them, null where it does not tell.
+  nlohmann::json device_json() const;
 
  private:
   void load(const formats::Recipe& recipe);

@@ -90,7 +90,7 @@ void print(const std::vector<int32_t>& ids, const std::vector<double>& logprobs,
     const nlohmann::json result = {{"ids", ids},
                                    {"logprobs", logprobs},
                                    {"loss", mean_loss(logprobs)},
-                                   {"device", {{"peak_bytes", inference.device_bytes()}}}};
+                                   {"device", inference.device_json()}};
     base::print("{}\n", result.dump());
     return;
   }

@@ -1,28 +1,42 @@
 #include "passes/lower.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "program/builder.h"
 #include "program/kind.h"
 #include "program/tensor_names.h"
+#include "program/text_attributes.h"
 
 namespace snug::passes {
 namespace {
 
 using namespace program;  // NOLINT: passes speak the program's words throughout
 
+// Whether the target runs the operation with its operands of 16 bits in f32.
+bool runs_in_f32(const OperationView& view, const Target& target) {
+  Program wider = view.program;
+  for_each_tensor(view.operation, [&](TensorId id) {
+    Tensor& tensor = wider.tensors[static_cast<size_t>(id)];
+    if (tensor.dtype == DType::bf16 || tensor.dtype == DType::f16) tensor.dtype = DType::f32;
+  });
+  return target.runs({wider, view.operation});
+}
+
 [[noreturn]] void refuse(const OperationView& view, const Target& target) {
-  std::string types;
-  for (size_t i = 0; i < view.operation.reads.size() && i < 3; ++i)
-    types += fmt::format("{}{}", i == 0 ? "" : ", ",
-                         base::name_of(view.program.tensor(view.operation.reads[i]).dtype));
-  base::throw_user_error(
-      "the {} backend cannot run {} on ({}) on this machine; with compute_dtype=fp32 it can",
-      target.name(), name_of(view.operation.kind()), types);
+  std::vector<std::string_view> types;
+  for (const TensorId read : view.operation.reads)
+    types.push_back(base::name_of(view.program.tensor(read).dtype));
+  base::throw_user_error("the {} backend has no kernel for {} of {} ({}){}", target.name(),
+                         name_of(view.operation.kind()), fmt::join(types, ", "),
+                         attributes_text(view.operation.attributes),
+                         runs_in_f32(view, target) ? "; with compute_dtype=fp32 it has" : "");
 }
 
 bool is_expanded(const OperationView& view, const Target& target) {

@@ -2,6 +2,7 @@
 // and elements that are no numbers. SNUG_ISA selects the path that is tested.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "one_operation.h"
@@ -58,6 +59,22 @@ TEST(MatmulNf4, LargeElementsLeaveTheOtherBlocksTheirDigits) {
       for (int64_t i = 0; i < kIn; ++i)
         expected[static_cast<size_t>(output)] += x.at(0, i) * row.weight(output, i);
     EXPECT_LE(error_against(expected, row.multiply()), kTolerance[dtype == DType::bf16]);
+  }
+}
+
+// An element takes digits of the others of its block: each is off by at most half of the largest
+// over 2^14, which shows in outputs that multiply the largest by 0.
+TEST(MatmulNf4, ALargeElementLeavesItsOwnBlockTheDigitsOfItsSize) {
+  constexpr float kLargest = 1e4F;
+  const double bound = 2 * std::sqrt(program::kNf4BlockSize / 2) * kLargest / (1 << 15);
+  Matrix x = random_matrix(1, kIn, DType::bf16);
+  x.set(0, 0, kLargest);
+  Nf4Row row(x, std::byte{0x7f});  // a code of 0, then one of 1
+  const Matrix& y = row.multiply();
+  for (int64_t output = 0; output < kOut; ++output) {
+    double expected = 0;
+    for (int64_t i = 0; i < kIn; ++i) expected += x.at(0, i) * row.weight(output, i);
+    EXPECT_NEAR(y.at(0, output), expected, bound) << output;
   }
 }
 

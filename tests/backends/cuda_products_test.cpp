@@ -10,6 +10,7 @@
 #include "backends/cuda/cuda_backend.h"
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/thin_product.h"
+#include "base/error.h"
 #include "comparison.h"
 #include "operation_check.h"
 #include "program/builder.h"
@@ -156,6 +157,13 @@ TEST_F(CudaProducts, TimeAnewWhatTheLibraryNoLongerRuns) {
   EXPECT_EQ(product.backend().choices().summary,
             "algorithms of matrix products: 0 as in the run before, 1 timed now; 1 of the earlier "
             "run's cannot run here");
+}
+
+TEST_F(CudaProducts, RefusesAProductThatTheLibraryDoesNotRun) {
+  for (auto& algorithm : algorithms) algorithm.runs = false;
+  EXPECT_THROW(OneProduct().run(), base::UserError);
+  for (auto& algorithm : algorithms) algorithm.is_offered = false;
+  EXPECT_THROW(OneProduct().run(), base::UserError);
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {

@@ -122,6 +122,7 @@ std::unique_ptr<Prepared> CpuBackend::prepare(const program::OperationView& view
   check_runs(view, *this);
   check_placement(view, *this);
   check_not_joined(view, *this);
+  check_awaited_once(view);
   check_strides(view);
   check_workspace(view, workspace(view).bytes, library_versions());
   return ask<std::unique_ptr<Prepared>>(

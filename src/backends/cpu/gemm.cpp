@@ -80,28 +80,6 @@ GemmDestination sums_of(const MatmulSpec& spec, const Tile& tile, float* sums, b
   return {sums, tile.columns, first ? nullptr : sums, tile.columns, spec.alpha};
 }
 
-// c = sums [+ addend], rounded once.
-void finish_tile(const MatmulSpec& spec, const MatmulOperands& operands, const Tile& tile,
-                 const float* sums, const ElementwiseKernels& kernels) {
-  const Element c_element = element_of(spec.c_type);
-  const bool adds_to_c = spec.add == MatmulSpec::Add::destination;
-  const base::DType addend_type = adds_to_c ? spec.c_type : spec.addend_type;
-  const int64_t addend_stride = adds_to_c ? spec.c_stride : spec.addend_stride;
-  for (int64_t i = 0; i < tile.rows; ++i) {
-    std::byte* const c =
-        operands.c + ((tile.row + i) * spec.c_stride + tile.column) * base::size_of(spec.c_type);
-    if (spec.add == MatmulSpec::Add::nothing) {
-      kernels.convert[kF32][c_element](sums + i * tile.columns, c, tile.columns);
-      continue;
-    }
-    const std::byte* const addend =
-        (adds_to_c ? operands.c : operands.addend) +
-        ((tile.row + i) * addend_stride + tile.column) * base::size_of(addend_type);
-    kernels.add[kF32][element_of(addend_type)][c_element](sums + i * tile.columns, addend, c,
-                                                          tile.columns);
-  }
-}
-
 // A block of a where it lies, or packed.
 GemmRows block_rows(const MatmulSpec& spec, const GemmSource& block, int64_t rows, int64_t k,
                     float* packed, const GemmKernels& kernels) {
@@ -134,7 +112,10 @@ void multiply_tile(const MatmulSpec& spec, const MatmulOperands& operands, const
                   keeps_sums(spec) ? sums_of(spec, tile, sums, p == 0)
                                    : destination_of(spec, operands, tile));
   }
-  if (keeps_sums(spec)) finish_tile(spec, operands, tile, sums, *all_kernels.elementwise);
+  if (!keeps_sums(spec)) return;
+  for (int64_t i = 0; i < tile.rows; ++i)
+    finish_row(spec, operands, {tile.row + i, tile.column, tile.column + tile.columns},
+               sums + i * tile.columns, *all_kernels.elementwise);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ void run(const program::DequantizeNf4& dequantize, const Invocation& invocation,
          CpuContext& context) {
   static_assert(kElementsPerTask % program::kNf4BlockSize == 0);
   const Nf4Weight weight = weight_of(dequantize, invocation);
-  const Rows w = flattened(rows_of(invocation[program::DequantizeNf4::kW]));
+  const Rows w = one_row_of(invocation[program::DequantizeNf4::kW]);
   const auto values = context.kernels.nf4->dequantize[w.element];
   parallel_ranges(w.columns, kElementsPerTask, [&](int64_t begin, int64_t end) {
     values(weight, begin, end - begin, w.at(0, begin));

@@ -92,10 +92,12 @@ void Product::find_offers() {
   for (const cublasLtMatmulHeuristicResult_t& result : results)
     if (result.state == CUBLAS_STATUS_SUCCESS && fits(result))
       offers_.push_back({.of_library = result.algo});
-  SNUG_CHECK(status == CUBLAS_STATUS_SUCCESS && !offers_.empty(),
-             "cuBLASLt has no algorithm for ({} x {}) ({} x {}) in {} to {}: {}", shape_.a.rows,
-             shape_.a.columns, shape_.b.rows, shape_.b.columns, base::name_of(shape_.a.dtype),
-             base::name_of(shape_.c.dtype), functions.status_string(status));
+  if (status != CUBLAS_STATUS_SUCCESS || offers_.empty())
+    base::throw_user_error(
+        "cuBLASLt has no algorithm for ({} x {}) ({} x {}) in {} to {}: {}. Set 'backend: cpu'.",
+        shape_.a.rows, shape_.a.columns, shape_.b.rows, shape_.b.columns,
+        base::name_of(shape_.a.dtype), base::name_of(shape_.c.dtype),
+        functions.status_string(status));
 }
 
 int32_t Product::most_launches() const {
@@ -127,13 +129,16 @@ void Product::choose_loaded(const Algorithm& algorithm) {
 
 void Product::load(const Addresses& addresses, void* workspace, cudaStream_t stream) {
   if (is_loaded_) return;
-  if (!try_algorithm(algorithm_, addresses, workspace, stream))
-    base::throw_user_error(
-        "cuBLASLt does not run the product ({} x {}) ({} x {}) in {} by an algorithm that it says "
-        "it has. Free memory of the card if little is left; else set 'backend: cpu'.",
-        shape_.a.rows, shape_.a.columns, shape_.b.rows, shape_.b.columns,
-        base::name_of(shape_.a.dtype));
+  if (!try_algorithm(algorithm_, addresses, workspace, stream)) refuse();
   is_loaded_ = true;
+}
+
+void Product::refuse() const {
+  base::throw_user_error(
+      "cuBLASLt does not run the product ({} x {}) ({} x {}) in {} by an algorithm that it says it "
+      "has. Free memory of the card if little is left; else set 'backend: cpu'.",
+      shape_.a.rows, shape_.a.columns, shape_.b.rows, shape_.b.columns,
+      base::name_of(shape_.a.dtype));
 }
 
 void Product::multiply(const Addresses& addresses, void* workspace, cudaStream_t stream) const {

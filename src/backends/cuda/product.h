@@ -58,6 +58,8 @@ class Product {
   // leaves c as a product leaves it. Throws UserError where the library refuses.
   void load(const Addresses& addresses, void* workspace, cudaStream_t stream);
   bool is_loaded() const { return is_loaded_; }
+  // Throws the UserError of a product that the library does not run.
+  [[noreturn]] void refuse() const;
   // Whether it can run here, for this shape and in the workspace.
   bool allows(const Algorithm& algorithm) const;
   void choose(const Algorithm& algorithm);

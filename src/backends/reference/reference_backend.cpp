@@ -124,6 +124,7 @@ std::unique_ptr<Prepared> ReferenceBackend::prepare(const program::OperationView
   if (!computes_in_double(view)) check_runs(view, *this);
   check_placement(view, *this);
   check_not_joined(view, *this);
+  check_awaited_once(view);
   check_undecided(view.operation);
   return nullptr;
 }

@@ -51,6 +51,13 @@ SNUG_INLINE Int16Lanes sees(const Seen<rows>& seen, int64_t i, int64_t key) {
   return (this_key >= load_integers(seen.begin + i)) & (this_key < load_integers(seen.end + i));
 }
 
+template <typename Stored>
+SNUG_INLINE float dot(const Stored* a, const Stored* b, int64_t n) {
+  Float16Lanes sum = {};
+  for_each_lanes(n, [&](int64_t i, auto part) { sum += load(a + i, part) * load(b + i, part); });
+  return reduce_add(sum);
+}
+
 // Hands out pieces of scratch, each from a cache line on. With a null start it only counts.
 class Scratch {
  public:

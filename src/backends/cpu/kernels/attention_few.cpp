@@ -12,13 +12,6 @@ namespace {
 constexpr int64_t kKeyBlock = 64;
 constexpr float kLowest = -__FLT_MAX__;
 
-template <typename X>
-SNUG_INLINE float dot(const X* a, const X* b, int64_t n) {
-  Float16Lanes sum = {};
-  for_each_lanes(n, [&](int64_t i, auto part) { sum += load(a + i, part) * load(b + i, part); });
-  return reduce_add(sum);
-}
-
 // One query of one head: a softmax over blocks of keys, against the largest score so far.
 struct Row {
   float sums[kLargestHeadDim];

@@ -119,13 +119,6 @@ void pack_rows(RowBlock<const Stored> from, int64_t count, int64_t head_dim,
             RowBlock<Compute>{to.by_row, blocks.width});
 }
 
-template <typename Stored>
-float dot(const Stored* a, const Stored* b, int64_t n) {
-  Float16Lanes sum = {};
-  for_each_lanes(n, [&](int64_t i, auto part) { sum += load(a + i, part) * load(b + i, part); });
-  return reduce_add(sum);
-}
-
 // Rows [row, row + kRowStep) of the tile: `count` queries of one head from `query` on.
 struct Step {
   int64_t row, head, query, count;

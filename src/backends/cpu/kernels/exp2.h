@@ -19,8 +19,7 @@ SNUG_INLINE Float16Lanes exp2(Float16Lanes x) {
   p = p * f + 0.240221075F;
   p = p * f + 0.693147188F;
   p = p * f + 1.0F;
-  const Int16Lanes exponent = lanes_as<Int16Lanes>(shifted) << 23;
-  return lanes_as<Float16Lanes>(lanes_as<Int16Lanes>(p) + exponent);
+  return times_power_of_two(p, shifted);
 }
 
 // 2^x where the result becomes a weight of type Compute. For bf16 it is within 3e-6, a fraction of

@@ -39,7 +39,7 @@ SNUG_INLINE Float16Lanes square_root(Float16Lanes x) {
 }
 
 // 1 / x within 2 units in the last place, in a fourth of a division's time where there is an
-// estimate to refine. 0 for x beyond 2^126.
+// estimate to refine. 0 for finite x beyond 2^126.
 SNUG_INLINE Float16Lanes reciprocal(Float16Lanes x) {
 #if defined(__AVX512F__)
   const auto estimate =

@@ -11,8 +11,8 @@ namespace snug::backends::cpu::SNUG_ISA {
 
 constexpr int64_t kNestedBlocks = 256;
 
-// The scales of `count` blocks from `first` on, at most sixteen; the other lanes are 0. They are in
-// two nested blocks at most.
+// The scales of `count` blocks from `first` on, at most sixteen, which lie in at most two nested
+// blocks. The lanes after them hold numbers of no meaning.
 SNUG_INLINE Float16Lanes block_scales(const Nf4Weight& weight, int64_t first, int64_t count) {
   const auto present = static_cast<__mmask16>(0xffffU >> (kLanes - count));
   if (weight.absmax != nullptr)

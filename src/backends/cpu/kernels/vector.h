@@ -311,6 +311,19 @@ SNUG_INLINE float reduce_max(Float16Lanes x) {
   return two[0] > two[1] ? two[0] : two[1];
 }
 
+// p * 2^n, given 1.5 * 2^23 + n, for results that are normal; NaN gives NaN.
+SNUG_INLINE Float16Lanes times_power_of_two(Float16Lanes p, Float16Lanes shifted) {
+#if defined(__AVX512F__)
+  const Float16Lanes n = shifted - 12582912.0F;
+  return lanes_as<Float16Lanes>(
+      _mm512_maskz_scalef_ps(0xffff, reinterpret_cast<__m512>(p), reinterpret_cast<__m512>(n)));
+#else
+  const Int16Lanes exponent = lanes_as<Int16Lanes>(shifted) << 23;
+  const auto scaled = lanes_as<Float16Lanes>(lanes_as<Int16Lanes>(p) + exponent);
+  return select(p == p, scaled, p);  // Bits of a NaN would reach the exponent.
+#endif
+}
+
 // exp(x) within 2 units in the last place. x = n ln 2 + r with |r| <= ln 2 / 2, the ln 2 split in
 // two so that r is exact; e^r by its Taylor series to r^7 (error 5e-9 at the ends). Arguments below
 // -87.33 give 0 and above 88.37 infinity's neighbour, by clamping n; NaN gives NaN.
@@ -327,9 +340,7 @@ SNUG_INLINE Float16Lanes exp(Float16Lanes x) {
   p = p * r + 0.5F;
   p = p * r + 1.0F;
   p = p * r + 1.0F;
-  const Int16Lanes exponent = (lanes_as<Int16Lanes>(shifted) << 23) + 0;
-  const Float16Lanes scaled = lanes_as<Float16Lanes>(lanes_as<Int16Lanes>(p) + exponent);
-  return select(x < splat(-87.33F), splat(0.0F), scaled);
+  return select(x < splat(-87.33F), splat(0.0F), times_power_of_two(p, shifted));
 }
 
 }  // namespace snug::backends::cpu::SNUG_ISA
