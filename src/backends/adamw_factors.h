@@ -27,14 +27,14 @@ struct AdamWRates {
   int32_t step = 0;
 };
 
-// Without initial values, as shared memory of a card wants them.
+// It has no initial values, as shared memory of a GPU wants it.
 struct AdamWFactors {
   float keep;                       // 1 - learning_rate weight_decay
   float step_size;                  // learning_rate / (1 - beta1^step)
   float inverse_second_correction;  // 1 / (1 - beta2^step)
 };
 
-// As bitsandbytes has them: the second correction stands outside the root.
+// The factors are as bitsandbytes has them: the second correction stands outside the root.
 struct AdamW8bitFactors {
   float keep;
   float step_size;  // learning_rate sqrt(1 - beta2^step) / (1 - beta1^step)

@@ -10,7 +10,7 @@
 
 namespace snug::backends {
 
-// Without initial values, as shared memory of a card wants them.
+// It has no initial values, as shared memory of a GPU wants it.
 struct LionStep {
   float factor;  // of the gradient
   float learning_rate;

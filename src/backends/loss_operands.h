@@ -57,7 +57,7 @@ struct LossAlgorithms {
   bool operator==(const LossAlgorithms&) const = default;
 };
 
-// As the attributes state them.
+// The algorithms that the attributes state.
 template <typename Loss>
 LossAlgorithms algorithms_of(const Loss& loss) {
   LossAlgorithms algorithms{.logits = loss.logits_algorithm};

@@ -42,7 +42,7 @@ std::string id_in(std::string_view notes) {
   return {};
 }
 
-// Called for the program first; libraries come after it.
+// The program comes first; libraries come after it.
 int read_notes(struct dl_phdr_info* program, size_t /*bytes*/, void* result) {
   for (int i = 0; i < program->dlpi_phnum; ++i) {
     const auto& segment = program->dlpi_phdr[i];

@@ -16,7 +16,7 @@ std::optional<int64_t> parse_byte_size(std::string_view text);
 // size.
 std::string exact_byte_size(int64_t bytes);
 
-// For people: "1.50 GiB", "312 B".
+// A size for people to read: "1.50 GiB", "312 B".
 std::string readable_byte_size(int64_t bytes);
 
 }  // namespace snug::base

@@ -75,7 +75,7 @@ void write_to_stderr(Console& console, std::string_view text) noexcept {
   write_to_log(console, line.data());
 }
 
-// In one call, where it is of usual length, so that lines of several processes do not mix.
+// A line of usual length is written in one call, so that lines of several processes do not mix.
 void write_line_to_stderr(Console& console, std::string_view line) noexcept {
   std::array<char, 4096> whole{};
   if (line.size() < whole.size()) {

@@ -13,9 +13,9 @@
 
 namespace snug::base {
 
-// To be called first in main. Descriptors 0 to 2 that are closed get a place holder that can
-// neither be read nor written, so that no file that is opened later becomes standard error. Writes
-// to pipes without readers and to files beyond the size limit become errors instead of signals.
+// main calls it first. Descriptors 0 to 2 that are closed get a place holder that can neither be
+// read nor written, so that no file that is opened later becomes standard error. Writes to pipes
+// without readers and to files beyond the size limit become errors instead of signals.
 void secure_standard_streams();
 
 // Writes the text to standard error as it is. Makes no heap allocation.
@@ -32,8 +32,8 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
   say_line(fmt::format(format, std::forward<Args>(args)...));
 }
 
-// From now on lines go to the log alone, and nothing to standard error except errors that end the
-// process: of a rank that is not the first.
+// From now on lines go to the log alone, and nothing goes to standard error except errors that end
+// the process. A rank that is not the first calls it.
 void leave_console_to_others() noexcept;
 
 // Appends every line, with its time, to this file from now on; those said before come first. A log

@@ -63,7 +63,7 @@ struct Float16 {
   uint16_t bits = 0;
 };
 
-// Without branches, so that loops of it vectorise.
+// It has no branches, so that loops of it vectorise.
 constexpr float to_float(Float16 value) {
   constexpr uint32_t kExponentShift = 112U << 23;  // difference of the exponents' biases
   constexpr uint32_t kSmallestNormal = 113U << 23;

@@ -47,7 +47,7 @@ constexpr std::optional<Enum> from_word(std::string_view text) {
   return std::nullopt;
 }
 
-// In the order of the list.
+// The values in the order of the list.
 template <typename Enum>
 std::vector<std::string_view> all_words() {
   std::vector<std::string_view> texts;

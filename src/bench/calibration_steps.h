@@ -28,8 +28,8 @@ struct CalibrationStep {
 // "lora r 16, hidden 1024 mlp 4096 vocab 32000, 2048 tokens, bf16".
 std::string describe(const CalibrationStep& step);
 
-// In bf16 where the target multiplies it, with a coarse grid in f32 next to and, on a card, steps
-// that fill it; else all in f32.
+// The steps are in bf16 where the target multiplies it, with a coarse grid in f32 next to and, on a
+// card, steps that fill it; else all in f32.
 std::vector<CalibrationStep> calibration_steps(const program::Target& target, Grid grid);
 
 }  // namespace snug::bench

@@ -11,11 +11,11 @@
 
 namespace snug::bench {
 
-// On all ranks at once; each returns 0. Rank 0 prints a table, or with `json` the samples, on
-// standard output, and writes them into the calibration file that plan::find_calibration_file
-// finds with the threads of a rank; where there is none of this machine, it says how to make one.
-// Throws UserError for one rank alone, where the recipe names a calibration that is not there, and
-// where another rank stops.
+// All ranks call it at once; each returns 0. Rank 0 prints a table, or with `json` the samples, on
+// standard output, and writes them into the calibration file that plan::find_calibration_file finds
+// with the threads of a rank; where there is none of this machine, it says how to make one. Throws
+// UserError for one rank alone, where the recipe names a calibration that is not there, and where
+// another rank stops.
 int links(const formats::Recipe& recipe, bool json);
 
 // A line for each sample: what, bytes that a rank sends, microseconds, bytes that it sends a

@@ -71,7 +71,7 @@ void read_half(const base::File& file, int64_t reader) {
 plan::RateSample storage_rate(const fs::path& folder) {
   TemporaryFile temporary(folder / "storage-rate");
   base::File& file = temporary.file();
-  // Not all alike: some storage compresses.
+  // The words are not all alike, since some storage compresses.
   std::vector<uint32_t> words(static_cast<size_t>(kReadBytes) / sizeof(uint32_t));
   uint32_t state = 1;
   for (int64_t offset = 0; offset < kFileBytes; offset += kReadBytes) {
@@ -99,14 +99,14 @@ void add_link(backends::Backend& backend, std::vector<plan::RateSample>& samples
   };
   add(plan::kLinkToDevice, device->data(), host->data());
   add(plan::kLinkToHost, host->data(), device->data());
-  // So few bytes that the host waits for nothing but the device's word.
+  // There are so few bytes that the host waits for nothing but the device's word.
   const auto join = [&] { backend.copy(host->data(), device->data(), kJoinBytes); };
   join();
   samples.push_back(
       sample_of(plan::kHostJoin, plan::Work::link_bytes, double{kJoinBytes}, median_seconds(join)));
 }
 
-// As the backend updates weights next to a device.
+// Measures as the backend updates weights next to a device.
 plan::RateSample host_memory(int threads) {
   const auto host = backends::open_backend(formats::BackendName::cpu, {.threads = threads});
   MemoryUpdate update(*host, kUpdatedElements);

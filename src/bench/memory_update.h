@@ -17,7 +17,7 @@ class MemoryUpdate {
   MemoryUpdate(backends::Backend& backend, int64_t elements);
 
   void run();
-  // That a run moves.
+  // The bytes that a run moves.
   double bytes() const;
 
  private:

@@ -84,7 +84,7 @@ void set_inputs(const CalibrationStep& step, runtime::Executor& executor) {
   executor.set_input(program::kInverseTokensName, 1.0F / tokens);
   if (executor.has(program::kInverseDocumentTokensName))
     executor.set_input(program::kInverseDocumentTokensName, 1.0F / tokens);
-  // So small that weights stay what they are, whatever the gradients.
+  // The rate is so small that weights stay what they are, whatever the gradients.
   executor.set_input(program::kLearningRateName, 1e-12F);
   if (executor.has(program::kStepName)) executor.set_input(program::kStepName, int32_t{1});
   if (executor.has(program::kRandomName))

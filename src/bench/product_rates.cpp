@@ -91,7 +91,7 @@ double library_seconds(const MatmulSpec& spec, double least_seconds) {
                  });
 }
 
-// As a step makes it, in whatever kernel it chooses.
+// The seconds of a product as a step makes it, in whatever kernel it chooses.
 double own_seconds(const MatmulSpec& spec, double least_seconds,
                    backends::cpu::CpuContext& context) {
   const backends::cpu::Product product(spec, backends::cpu::algorithm_of(spec, context), context);

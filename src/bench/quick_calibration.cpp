@@ -43,7 +43,7 @@ std::string why_not_kept(const fs::path& folder) {
   return error ? fmt::format("{}: {}", folder.string(), error.message()) : "";
 }
 
-// In the forked process, which may only call what is safe in a signal handler.
+// Runs in the forked process, which may only call what is safe in a signal handler.
 [[noreturn]] void become(char* const* arguments, pid_t parent, unsigned limit_seconds) {
   const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   ::dup2(nowhere, STDOUT_FILENO);

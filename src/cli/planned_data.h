@@ -29,8 +29,8 @@ class PlanningSession {
   const formats::Recipe& recipe() const { return recipe_; }
   program::Target& target() const { return *target_; }
   plan::TrainingInputs inputs() const;
-  // That the job trains on, rows taken to be full; nothing without data, or where max_steps ends
-  // it.
+  // The tokens that the job trains on, rows taken to be full; nothing without data, or where
+  // max_steps ends it.
   std::optional<double> job_tokens() const;
 
  private:

@@ -44,7 +44,7 @@ struct SearchOptions {
 // UserError, also where machines are given together with device or devices.
 SearchOptions take_search_options(Request& request);
 
-// For `snug search --help`.
+// The text of `snug search --help`.
 std::string search_help();
 
 }  // namespace snug::cli

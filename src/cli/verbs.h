@@ -28,7 +28,7 @@ struct VerbEntry {
   bool runs_on_ranks = false;  // as several processes that know of each other
 };
 
-// In the order in which a user meets them.
+// The verbs in the order in which a user meets them.
 std::span<const VerbEntry> verbs();
 
 // Throws UserError for a key on the command line that the verb has no use for, naming the verbs

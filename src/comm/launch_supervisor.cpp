@@ -41,7 +41,7 @@ int take_signal(const sigset_t& set) {
   return ::sigtimedwait(&set, nullptr, &kNow);
 }
 
-// In a process group of its own mpirun is not sent what a terminal or "timeout" sends to this
+// In a process group of its own, mpirun is not sent what a terminal or "timeout" sends to this
 // process's group: two of a kind would make it kill the ranks at once. Then it must not read from
 // the terminal. When this process is killed, mpirun is asked to end.
 [[noreturn]] void become_launcher(std::vector<char*>& words, pid_t parent, const sigset_t& mask) {

@@ -9,7 +9,7 @@
 
 namespace snug::comm {
 
-// In the environment of ranks that a LaunchSupervisor has started: the number of its process.
+// The environment variable that gives ranks the process of the LaunchSupervisor that started them.
 inline constexpr const char* kSupervisor = "SNUG_LAUNCHED";
 
 // What a supervisor is sent by a guard that said why the job ends. A supervisor blocks it before it

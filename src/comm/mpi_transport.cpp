@@ -19,7 +19,7 @@ fs::path library_path(const fs::path& folder) {
 
 }  // namespace
 
-// Never closed: MPI leaves threads and handlers in the process.
+// The library is never closed: MPI leaves threads and handlers in the process.
 std::unique_ptr<Transport> open_mpi_transport(double timeout_seconds, const fs::path& folder) {
   const fs::path path = library_path(folder);
   std::error_code ignored;

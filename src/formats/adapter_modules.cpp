@@ -33,8 +33,8 @@ std::vector<std::string_view> parts_of(std::string_view module) {
   return parts;
 }
 
-// As PEFT finds it: the first number between two names that follows a part of "layers_pattern", or
-// any two parts.
+// The layer as PEFT finds it: the first number between two names that follows a part of
+// "layers_pattern", or any two parts.
 std::optional<int64_t> layer_of(std::string_view module, const std::vector<std::string>& patterns) {
   const auto parts = parts_of(module);
   const auto first_after = [&](const std::string* name) -> std::optional<int64_t> {

@@ -12,12 +12,12 @@ using std::string_view;
 
 constexpr double kAdapterLearningRate = 2e-4;
 constexpr double kFullLearningRate = 1e-5;
-// As Lit-GPT has it: gates begin at zero, and what they open is far from any weight.
+// The rate is Lit-GPT's: gates begin at zero, and what they open is far from any weight.
 constexpr double kPromptLearningRate = 3e-3;
-// As TRL's trainer and its example with LoRA have them.
+// The rates are those of TRL's trainer and its example with LoRA.
 constexpr double kPairAdapterLearningRate = 5e-6;
 constexpr double kPairFullLearningRate = 1e-6;
-// In the proportion of LoRA's.
+// The rate is in the proportion of LoRA's.
 constexpr double kPairPromptLearningRate = 7.5e-5;
 
 constexpr std::array kMethodTable{MethodKeys{.method = Method::full,

@@ -38,7 +38,8 @@ class ModelWriter {
   ModelWriter(const ModelWriter&) = delete;
   ModelWriter& operator=(const ModelWriter&) = delete;
 
-  // As SafetensorsWriter::write. A shard is opened by its first tensor and finished by its last.
+  // Writes as SafetensorsWriter::write does. A shard is opened by its first tensor and finished by
+  // its last.
   int64_t write(std::string_view name, const void* source, int64_t bytes);
   void finish();
 

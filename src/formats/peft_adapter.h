@@ -59,7 +59,7 @@ class PeftAdapter {
 
   const std::filesystem::path& folder() const { return folder_; }
   const LoraConfig& config() const { return config_; }
-  // In the order of the file.
+  // The modules in the order of the file.
   const std::vector<LoraModule>& modules() const { return modules_; }
   // The base model's names of tensors that are held whole.
   const std::vector<std::string>& saved() const { return saved_; }

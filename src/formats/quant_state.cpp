@@ -22,7 +22,8 @@ constexpr std::string_view kInt8ScaleSuffix = ".SCB";
 constexpr std::array kPartSuffixes{kAbsmaxSuffix,    kMapSuffix,   kNestedAbsmaxSuffix,
                                    kNestedMapSuffix, kStateSuffix, kFp4StateSuffix};
 
-// As Python prints a float: the shortest digits that read back, and always as a fraction.
+// The number as Python prints a float: the shortest digits that read back, and always as a
+// fraction.
 std::string python_float(double value) {
   std::string text = fmt::format("{}", value);
   if (text.find_first_of(".en") == std::string::npos) text += ".0";

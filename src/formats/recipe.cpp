@@ -209,8 +209,8 @@ void fill_in(Recipe& recipe, const WrittenByKey& given) {
       set_from_text(recipe, key, key.default_text);
     const auto found = given.find(key.name);
     if (found == given.end() || found->second.items.empty()) {
-      // Not given, or an explicit null: the default. An empty list has no items either, and is
-      // refused.
+      // What is not given, or an explicit null, means the default. An empty list has no items
+      // either, and is refused.
       if (found == given.end() || !found->second.is_list) continue;
     }
     const Value value = parse_value(key, found->second);
@@ -278,8 +278,8 @@ void check_together(const Recipe& recipe) {
                 "names 'all-linear' next to other modules; give one or the other");
 }
 
-// Under FSDP's name of offload_params all that lasts lies in the host's memory: of weights that
-// train the optimizer state too, unless the user says where that lies.
+// Under FSDP's name of offload_params all that lasts is in the host's memory, which includes the
+// optimizer state of weights that train, unless the user says where that is.
 void settle_offloading(Recipe& recipe, const WrittenByKey& given) {
   constexpr std::string_view kFsdpName = "fsdp_offload_params";
   const auto found = given.find("offload_params");

@@ -120,7 +120,7 @@ std::optional<bool> parse_boolean(std::string_view text);
 // the location.
 Value parse_value(const RecipeKey& key, const Written& written);
 
-// As a user would write it.
+// The value as a user would write it.
 std::string value_text(const RecipeKey& key, const Value& value);
 
 // The keys that a recipe was given alone: what a user would write for the same recipe.

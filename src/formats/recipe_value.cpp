@@ -1,4 +1,5 @@
-// Between the words a user writes and the typed values of keys: parse_value and value_text.
+// Converts between the words a user writes and the typed values of keys: parse_value and
+// value_text.
 #include "base/byte_size.h"
 #include "base/error.h"
 #include "base/lower_case.h"

@@ -21,7 +21,7 @@ class SafetensorsFile {
   // Reads and checks the header; throws UserError for a file that is missing, truncated or lies.
   explicit SafetensorsFile(const std::filesystem::path& path);
 
-  // As TensorIndex::add_prefix.
+  // Does what TensorIndex::add_prefix does.
   void add_prefix(std::string_view prefix, std::string_view except);
 
   const std::filesystem::path& path() const { return file_.path(); }

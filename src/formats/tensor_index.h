@@ -34,12 +34,13 @@ class TensorIndex {
   TensorIndex& operator=(TensorIndex&&) = default;
 
   // From here on the tensors have names that begin with `prefix`, all but those that begin with
-  // `except`. Not while anything reads.
+  // `except`. It is not called while anything reads.
   void add_prefix(std::string_view prefix, std::string_view except);
 
   const std::filesystem::path& folder() const { return folder_; }
   const std::vector<SafetensorsFile>& files() const { return files_; }
-  // In the order of the files, and of the data within each: reading in this order is sequential.
+  // The tensors in the order of the files, and of the data within each: reading in this order is
+  // sequential.
   const std::vector<IndexedTensor>& tensors() const { return tensors_; }
   int64_t total_bytes() const;
 

@@ -42,7 +42,7 @@ PromptReader prompt_reader(const models::ModelConfig& model);
 
 class Generator {
  public:
-  // Called with the prompt's number and each new token, as they come.
+  // It is called with the prompt's number and each new token, as they come.
   using OnToken = std::function<void(int64_t prompt, int32_t id)>;
 
   explicit Generator(Inference& inference) : inference_(inference), forward_(inference) {}

@@ -1,5 +1,6 @@
-// From a row of logits to a token. Random numbers are counter-based: the draw of a token depends on
-// the seed, the prompt's number and the token's number only, so it does not change with the batch.
+// Picks a token from a row of logits. Random numbers are counter-based: the draw of a token depends
+// on the seed, the prompt's number and the token's number only, so it does not change with the
+// batch.
 #pragma once
 
 #include <cstdint>

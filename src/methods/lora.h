@@ -87,7 +87,7 @@ struct LoraTensor {
   bool of_embedding = false;
 };
 LoraTensor lora_tensor(std::string_view name);
-// Else a weight of the model, which trains whole.
+// Whether a tensor is LoRA's; if not, it is a weight of the model, and all of it trains.
 bool is_lora_tensor(std::string_view name);
 
 // The modules that tensors of role adapter belong to, in their order.

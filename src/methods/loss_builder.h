@@ -1,5 +1,5 @@
-// For the rows of objectives: goes on from a forward program that ends in the losses of tokens,
-// whose own `loss` becomes one of tokens that nobody reads.
+// Helps the rows of objectives: it goes on from a forward program that ends in the losses of
+// tokens, whose own `loss` becomes one of tokens that nobody reads.
 #pragma once
 
 #include <cstdint>

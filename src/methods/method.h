@@ -83,7 +83,7 @@ struct Method {
   bool (*reads)(const formats::AdapterConfig& config) = nullptr;
   // What an adapter says that training goes on with, where the recipe leaves it open.
   void (*settle)(formats::Recipe& recipe, const formats::AdapterConfig& config) = nullptr;
-  // To apply an adapter.
+  // The options of a folder's adapter, to apply it.
   MethodOptions (*options)(const formats::AdapterConfig& config) = nullptr;
   formats::AdapterConfig (*config)(const SavedAdapter& saved) = nullptr;
   // Throws UserError for a folder whose tensors are not those of the job, or that computes another

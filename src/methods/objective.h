@@ -45,7 +45,7 @@ struct Objective {
   bool learns_prompts = false;
   // What it measures next to the loss, in the order of the tensor kMeasuresName.
   std::span<const std::string_view> measures{};
-  // From a forward program that ends in the losses of tokens, to one that ends in `loss` (1).
+  // Turns a forward program that ends in the losses of tokens into one that ends in `loss` (1).
   program::Program (*finish)(const program::Program& forward, const ObjectiveOptions& options);
 };
 

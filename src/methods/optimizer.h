@@ -82,7 +82,8 @@ const Optimizer& optimizer_of(OptimizerKind kind);
 std::vector<std::vector<program::OptimizerState>> states_of(
     std::span<const program::Tensor> trainables, OptimizerKind kind);
 
-// For the rows. Something that an optimizer keeps for each element of a tensor, and its f32 master.
+// Rows use these: something that an optimizer keeps for each element of a tensor, and its f32
+// master.
 program::OptimizerState moment_of(const program::Tensor& trainable, std::string name,
                                   program::DType dtype);
 program::OptimizerState master_of(const program::Tensor& trainable);

@@ -106,8 +106,8 @@ void refuse_prompts(const MethodOptions& options, const BaseModel& base) {
         options.prompt.layers, base.layers);
 }
 
-// As PEFT and Lit-GPT: vectors normal, gates and biases zero, scales one. What else trains is norms
-// of the model.
+// The values are those of PEFT and Lit-GPT: vectors are normal, gates and biases zero, scales one.
+// What else trains is norms of the model.
 std::optional<program::Fill> initial_prompts(const Tensor& tensor, int64_t seed) {
   using program::Fill;
   using program::FillForm;

@@ -105,7 +105,8 @@ Program update_of(std::span<const Tensor> trainables, std::span<const int32_t> s
 
 }  // namespace
 
-// Without the number of the step, where the optimizer counts steps of other tensors than these.
+// The program leaves out the number of the step where the optimizer counts steps of other tensors
+// than these.
 Program update(std::span<const Tensor> trainables, std::span<const int32_t> sites,
                const UpdateOptions& options) {
   if (optimizer_of(options.optimizer).counts_steps) {

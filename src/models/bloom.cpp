@@ -82,7 +82,7 @@ void published(ModelConfig& config) {
   config.max_position = kMaxPositions;
 }
 
-// In order of their names: "bloom" itself has 176 billion parameters.
+// Presets are in order of their names: "bloom" itself has 176 billion parameters.
 constexpr std::array kPresets{
     Preset{"bloom", 14336, 70, 112, 112, 128, 57344, 250880, 0, 1e-5F, 1e4, true, published},
     Preset{"bloom-1b1", 1536, 24, 16, 16, 96, 6144, 250880, 0, 1e-5F, 1e4, true, published},

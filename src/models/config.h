@@ -68,8 +68,8 @@ struct ModelConfig {
   bool scaled_head = false;        // what the head reads is scaled, likewise
   int64_t relative_buckets = 0;    // of the table of relative positions
   int64_t relative_distance = 0;   // that its last row holds, with all beyond
-  // Next to an encoder: the token that begins every document of a decoder, and the one that a
-  // decoder reads in place of a label without loss.
+  // These come with an encoder: the token that begins every document of a decoder, and the one that
+  // a decoder reads in place of a label without loss.
   int64_t decoder_start_id = 0;
   int64_t padding_id = 0;
   bool repeats_prompt = false;  // the decoder reads the prompt, too, before its answer

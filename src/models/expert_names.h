@@ -28,7 +28,7 @@
 
 namespace snug::models {
 
-// Within their layer, as those of a Linear.
+// The name and shape within the layer, as those of a Linear.
 std::string gate_up_name(const ExpertsBlock& experts);
 program::Shape gate_up_shape(const ExpertsBlock& experts);
 std::string down_name(const ExpertsBlock& experts);

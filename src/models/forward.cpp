@@ -52,7 +52,7 @@ class Forward : ForwardBuilder {
     stream_ = base::TokenStream::decoder;
   }
 
-  // From the residual stream that enters the layer at hand to the one that enters layer `end`.
+  // Goes from the residual stream that enters the layer at hand to the one that enters layer `end`.
   TensorId through_layers(TensorId hidden, int64_t end) {
     for (; layer_ < end; ++layer_) {
       builder_.set_layer(static_cast<int32_t>(layer_));

@@ -30,7 +30,8 @@ double parse_theta(const JsonObject& json, double fallback, const char* key = kT
   return theta;
 }
 
-// Within the scaling or next to it, where transformers 5 prefers it and 4 does not look.
+// The key may be within the scaling or next to it, where transformers 5 prefers it and 4 does not
+// look.
 int64_t parse_original_positions(const JsonObject& json, const JsonObject& scaling) {
   constexpr const char* kKey = "original_max_position_embeddings";
   if (!json.has(kKey)) return positive(scaling, kKey);
@@ -128,9 +129,9 @@ double llama3_frequency(double frequency, const RopeConfig& rope) {
   return (1.0 - smooth) * frequency / rope.factor + smooth * frequency;
 }
 
-// As transformers computes it (modeling_rope_utils, "yarn"): frequency i is kept below the ramp,
-// which runs over the frequencies that make beta_fast to beta_slow rotations within the original
-// positions.
+// The frequency as transformers computes it (modeling_rope_utils, "yarn"): frequency i is kept
+// below the ramp, which runs over the frequencies that make beta_fast to beta_slow rotations within
+// the original positions.
 double yarn_frequency(double frequency, int64_t index, const Rotary& rotary) {
   const RopeConfig& rope = rotary.rope;
   const auto width = static_cast<double>(rotary.width);

@@ -13,7 +13,7 @@
 
 namespace snug::models {
 
-// In what families differ that say their rotation in the same keys.
+// What differs between families that say their rotation in the same keys.
 struct RopeKeys {
   bool partial = false;              // the family may rotate a part of each head; others refuse it
   const char* theta = "rope_theta";  // what transformers 4 calls theta
@@ -59,7 +59,7 @@ std::vector<float> inverse_frequencies(const Rotary& rotary, int64_t sequence_to
 std::vector<float> inverse_frequencies(const ModelConfig& config, int64_t sequence_tokens = 0);
 // The tensor that holds them in a program: "inverse_frequencies", or "inverse_frequencies.long".
 std::string frequencies_name(const Rotary& rotary, int64_t sequence_tokens);
-// That of the stack's second table.
+// The name of the frequencies of the stack's second table.
 std::string local_frequencies_name();
 
 // Whether a block rotates rows of this stream by the stack's table, or by the second one.

@@ -14,7 +14,7 @@ namespace snug::models {
 
 Stack t5_stack(const ModelConfig& config);
 
-// In what the families' files differ that leave keys out.
+// What differs between the families' files that leave keys out.
 struct T5Defaults {
   std::string_view feed_forward;  // feed_forward_proj
   bool tied_embeddings = true;

@@ -9,8 +9,8 @@
 
 namespace snug::passes {
 
-// As `layout`, with no offsets, and with arenas that are as small as any layout could make them:
-// arena_bytes of a space is its lower_bound_bytes().
+// Lays out as `layout` does, with no offsets, and with arenas that are as small as any layout could
+// make them: arena_bytes of a space is its lower_bound_bytes().
 Layout layout_sizes(std::span<const program::Program> programs, int64_t alignment_bytes);
 
 }  // namespace snug::passes

@@ -12,8 +12,8 @@ namespace snug::passes {
 
 class ShardedTensors {
  public:
-  // Also what the parts of an optimizer pass on: of what one makes, a rank has its part, and of
-  // what one goes on with, all that was made of it.
+  // It also finds what the parts of an optimizer pass on: a rank has its part of what one makes,
+  // and of what one goes on with, all that was made of it.
   ShardedTensors(const program::Program& program, const Sharding& sharding);
 
   // Nothing: every rank holds it whole.

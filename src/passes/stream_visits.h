@@ -38,7 +38,7 @@ struct StreamVisit {
   bool is_changed = false;  // goes back
 };
 
-// In the order of their first operations.
+// The visits in the order of their first operations.
 std::vector<StreamVisit> find_visits(const StreamPlacement& placement);
 
 }  // namespace snug::passes

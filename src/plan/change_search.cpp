@@ -52,7 +52,7 @@ constexpr auto kOpenSavings = std::to_array<Saving>({{Recompute::automatic, fals
                                                      {Recompute::automatic, true},
                                                      {Recompute::automatic, true, true}});
 
-// From the one that holds most to the one that holds least.
+// The strategies from the one that holds most to the one that holds least.
 constexpr std::array kStrategies{formats::Strategy::zero1, formats::Strategy::zero2,
                                  formats::Strategy::shard_grad_op, formats::Strategy::full_shard};
 

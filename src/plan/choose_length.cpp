@@ -64,7 +64,7 @@ class LengthChoice {
   }
 
  private:
-  // In longest documents, rising.
+  // The lengths to try as numbers of longest documents, rising.
   std::vector<int64_t> lengths() const {
     const Recipe& recipe = inputs_.recipe;
     if (!recipe.packing || recipe.max_segments == 1) return {1};

@@ -53,7 +53,7 @@ struct Form {
   int plans = 0;
 };
 
-// So many layers of each mode: two modes, and of a third one at most.
+// Counts of layers that have each mode: two modes, and a third in one layer at most.
 std::vector<Counts> mixtures(int64_t layers) {
   std::set<Counts> all;
   for (size_t first = 0; first < kRecomputeModes.size(); ++first)
@@ -140,7 +140,7 @@ class Search {
   }
 
  private:
-  // Without checkpoints, forms are the same jobs: those of the first.
+  // Without checkpoints, forms are the same jobs, so those of the first are taken.
   void add_form(size_t index) {
     Form& form = forms_[index];
     for (size_t i = 0; i < kRecomputeModes.size(); ++i)

@@ -88,8 +88,8 @@ class StreamingChooser {
     return tried;
   }
 
-  // With no window, and with ever larger ones as long as they fit and may be faster: what the
-  // device computes does not depend on them.
+  // Tries no window, and ever larger ones as long as they fit and may be faster: what the device
+  // computes does not depend on them.
   std::vector<Tried> windows(passes::StreamOptions options) const {
     options.window_bytes = 0;
     std::vector<Tried> tried{attempt(options)};

@@ -116,7 +116,7 @@ struct StepProgram {
   const program::Program* program;
   int64_t runs;
 };
-// In the order of the training loop; those that the job has and that a step runs.
+// The programs in the order of the training loop; those that the job has and that a step runs.
 std::vector<StepProgram> step_programs(const Job& job, int64_t accumulation);
 // The program of a micro-batch, counted from 0, of a step.
 program::ProgramName micro_program(const Job& job, int64_t micro, int64_t accumulation);

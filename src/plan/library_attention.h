@@ -13,7 +13,8 @@ struct LibraryAttention {
   double head_dim = 0;
 };
 
-// From 0 to 1, of work as program::cost counts it: no masked pair, five products in the gradient.
+// The share, from 0 to 1, of work as program::cost counts it: no masked pair, five products in the
+// gradient.
 double share_of_peak(const LibraryAttention& attention);
 
 }  // namespace snug::plan

@@ -10,7 +10,8 @@
 
 namespace snug::plan {
 
-// As the system has them; `allowed` of this process, which a launcher may have bound to a part.
+// What the system says of processors; `allowed` are those of this process, which a launcher may
+// have bound to a part.
 struct Processors {
   int64_t allowed = 1;
   int64_t online = 1;

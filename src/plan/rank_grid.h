@@ -1,4 +1,4 @@
-// From a recipe to the ranks of a job: how many, and what a strategy shards over them.
+// Makes the ranks of a job from a recipe: how many, and what a strategy shards over them.
 #pragma once
 
 #include "formats/recipe.h"

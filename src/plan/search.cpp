@@ -27,7 +27,8 @@ constexpr double kSecondsOff = 1.10;
 constexpr size_t kSizedThatFit = 6;
 constexpr int64_t kMaxSizes = 150;
 constexpr int64_t kMaxWholePlans = 5;
-// Beyond the three that are returned, only what is predicted to be faster by more than this.
+// Besides the three that are returned, only what is predicted to be faster by more than this is
+// planned.
 constexpr double kWorthPlanning = 1.02;
 
 // What the process holds outside the arenas is that of any job of the recipe.

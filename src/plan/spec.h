@@ -1,4 +1,4 @@
-// From what the user wrote to what is planned: a recipe and a model's shape become a spec.
+// Turns what the user wrote into what is planned: a recipe and a model's shape become a spec.
 #pragma once
 
 #include <functional>

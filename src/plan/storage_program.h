@@ -42,7 +42,7 @@ class StorageProgram {
   void set_largest(int64_t blocks, bool nested);
 
   std::vector<program::TensorId> staging(Staging form);
-  // Without memory for the absmax of whole weights.
+  // The staging memory without the absmax of whole weights.
   std::vector<program::TensorId> staging_of_parts(Staging form);
   // A rank's part, or the whole, of what is gathered in the absmax of a slot: `blocks` of each of
   // so many ranks.

@@ -64,7 +64,8 @@ struct Origin {
   int32_t shard_nodes = 1;  // machines that those are spread over
 };
 
-// For a job whose other programs are made: load, and load_adapter where there is an adapter.
+// The programs that load, for a job whose other programs are made: load, and load_adapter where
+// there is an adapter.
 std::vector<program::Program> loading_programs(const Job& job, const Origin& origin,
                                                const program::Target& target);
 // save, save_state and restore, for a job that trains.

@@ -1,4 +1,4 @@
-// From an operation's attributes, a variant, to the struct of its kind.
+// Finds the struct of an operation's kind in its attributes, a variant.
 #pragma once
 
 #include <type_traits>

@@ -6,7 +6,8 @@
 
 namespace snug::program {
 
-// For each launch: a node with up to 4 KiB of arguments, and as much again for what starts it.
+// The bytes of each launch: a node with up to 4 KiB of arguments, and as much again for what starts
+// it.
 inline constexpr int64_t kGraphBytesPerLaunch = int64_t{8} << 10;
 constexpr int64_t graph_bytes(int64_t launches) { return launches * kGraphBytesPerLaunch; }
 

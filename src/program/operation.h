@@ -82,7 +82,8 @@ struct Operation {
   std::vector<TensorId> writes;   // wholly overwritten, never read
   std::vector<TensorId> updates;  // read and written in place
   TensorId workspace = kNone;     // scratch, undefined before and after
-  // Not `compute` only for what begins a copy, reads or writes files or is placed on the host.
+  // The channel is not `compute` only for what begins a copy, reads or writes files or is placed on
+  // the host.
   Channel channel = Channel::compute;
   // Runs in one launch with the operation before it, as the target decided. Every tensor that one
   // of the joined operations touches stays alive throughout all of them, since they run in no

@@ -132,7 +132,7 @@ struct PricedShare {
   RateKey key;
   Cost cost;
 };
-// At least one; the time of the operation is the sum of theirs.
+// There is at least one; the time of the operation is the sum of theirs.
 std::vector<PricedShare> priced_shares(const OperationView& view, const BatchBounds& bounds);
 
 }  // namespace snug::program

@@ -43,8 +43,7 @@ struct StepPicture {
   std::vector<ChannelSpan> spans;
 };
 
-// At most so many moments of each program: of those that lie close together, the one that holds
-// most.
+// A program has at most so many moments: of those that are close together, the one that holds most.
 inline constexpr int kMaxMomentsOfProgram = 300;
 
 StepPicture picture_step(const plan::PlannedTraining& planned);

@@ -36,7 +36,7 @@ constexpr const char* kStateName = "trainer_state.json";
 constexpr const char* kChecksumsName = "checksums.json";
 constexpr const char* kSafetensors = ".safetensors";
 
-// Through which files pass that are not streamed to the arenas.
+// The buffer through which files pass that are not streamed to the arenas.
 std::span<std::byte> buffer_of(program::ProgramName program, Executor& executor) {
   const backends::Buffer& slot = executor.tensor(program, program::staging_slot_name(0));
   return {slot.data, static_cast<size_t>(slot.bytes())};

@@ -49,7 +49,7 @@ void check_same_type(const TensorIndex& index, const TensorRead& tensor_read) {
       folder.string(), name, kKeysOfState);
 }
 
-// Beyond `known`, the names of all that the job keeps in this file.
+// Refuses a file with tensors beyond `known`, the names of all that the job keeps in it.
 void check_surplus(const TensorIndex& index, const std::unordered_set<std::string>& known) {
   for (const IndexedTensor& tensor : index.tensors())
     if (!known.contains(tensor.info->name))

@@ -9,8 +9,8 @@
 
 namespace snug::runtime {
 
-// From any float type to f32, bf16 or f16 (CHECKs others). f64 passes through f32 on its way to 16
-// bits. Source and destination must not overlap.
+// Converts from any float type to f32, bf16 or f16 (CHECKs others). f64 passes through f32 on its
+// way to 16 bits. Source and destination must not overlap.
 void convert(base::DType from, const void* source, base::DType to, void* destination,
              int64_t elements);
 

@@ -85,7 +85,7 @@ void check_copied(const TensorIndex& index, const IndexedTensor& tensor, const W
         info.stored_dtype, formats::shape_text(expected));
 }
 
-// In the order of the model, and nothing that is not of it.
+// The tensors in the order of the model, and nothing that is not the model's.
 std::vector<Converted> converted(const TensorIndex& index, const models::Stack& stack) {
   std::vector<Converted> list;
   std::unordered_map<std::string, const Weight*> known;

@@ -51,7 +51,7 @@ class HostWindow {
   std::vector<OpenRange> pieces_;
 };
 
-// Through the staging memory of `program`. Calls f(piece, first) over a contiguous tensor, as flat
+// Calls, through the staging memory of `program`, f(piece, first) over a contiguous tensor, as flat
 // buffers of at most a stage's bytes that the host may write, `first` the element each begins with.
 // What f wrote is in place when this returns.
 template <typename F>

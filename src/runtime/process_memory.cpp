@@ -33,7 +33,7 @@ int64_t outside_bytes() {
 }
 
 ProcessMemory process_memory() {
-  // Called within steps: one stack buffer, no heap.
+  // Steps call this, so it takes one stack buffer and no heap.
   std::array<char, 4096> buffer{};
   const int file = ::open("/proc/self/status", O_RDONLY | O_CLOEXEC);
   if (file < 0) return {};

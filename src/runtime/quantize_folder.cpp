@@ -73,7 +73,7 @@ void check_tensor(const TensorIndex& index, const IndexedTensor& tensor, const W
         where, info.stored_dtype);
 }
 
-// In the order of the files, so that reading is sequential.
+// The tensors in the order of the files, so that reading is sequential.
 std::vector<StreamedTensor> streamed(const TensorIndex& index, const models::ModelConfig& config,
                                      const FolderQuantizeOptions& options) {
   const models::Stack stack = models::stack_of(config);

@@ -130,7 +130,7 @@ class Work {
   }
 
  private:
-  // That of its header, by which pieces are read.
+  // Notes the width in the file's header, by which pieces are read.
   static void note_width(const TensorRead& part) {
     if (part.trace != nullptr)
       part.trace->note_largest<&program::Read::file_width>(part.keeps_bytes ? 0 : part.width());

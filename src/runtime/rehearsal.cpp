@@ -23,7 +23,7 @@ using program::OperationView;
 class ArenaOfNothing : public Arena {
  public:
   ArenaOfNothing(program::Space space, int64_t bytes) : Arena(space), bytes_(bytes) {}
-  // Not null, and aligned as any backend asks.
+  // The address is not null, and aligned as any backend asks.
   std::byte* data() const override { return reinterpret_cast<std::byte*>(uintptr_t{1} << 16); }
   int64_t bytes() const override { return bytes_; }
   std::optional<int64_t> allocated_bytes() const override { return 0; }

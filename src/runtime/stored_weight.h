@@ -20,7 +20,7 @@ struct StoredWeight {
   backends::Buffer nested_offset;
   base::DType compute = base::DType::bf16;  // of the job
   bool is_part = false;                     // of what is sharded: the buffers are a rank's
-  // In memory of the host: where the absmax of a part are left to be gathered from all ranks, and
+  // Memory of the host where the absmax of a part are left to be gathered from all ranks; then they
   // go nowhere else. None of the buffers of scales has data then.
   float* gathered = nullptr;
   bool nested() const { return nested_map.data != nullptr; }

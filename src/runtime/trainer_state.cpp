@@ -36,7 +36,7 @@ std::vector<std::string> compare(const std::map<std::string, std::string>& saved
   return found;
 }
 
-// Within what a double holds exactly, so that sums and products of counts stay in range.
+// The limit is what a double holds exactly, so that sums and products of counts stay in range.
 constexpr int64_t kMaxCount = int64_t{1} << 53;
 
 int64_t count(const JsonObject& object, std::string_view key) {

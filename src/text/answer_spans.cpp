@@ -19,7 +19,7 @@ size_t common_suffix(std::string_view left, std::string_view right) {
       left.rbegin());
 }
 
-// For each i how much of `text` from i on agrees with its beginning (the Z function).
+// For each i, how much of `text` from i on agrees with its beginning (the Z function).
 std::vector<size_t> agreements(const std::string& text) {
   std::vector<size_t> z(text.size(), 0);
   for (size_t i = 1, left = 0, right = 0; i < text.size(); ++i) {

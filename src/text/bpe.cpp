@@ -130,7 +130,7 @@ void Bpe::close_unseen_joins(bool merges_stand_ins) {
   joins_[kOtherClass][kOtherClass] = true;
 }
 
-// Between two characters that no merge joins. Requires at > 0.
+// Whether `at` is between two characters that no merge joins. Requires at > 0.
 bool Bpe::is_span_begin(std::string_view word, size_t at) const {
   const bool is_inside = (static_cast<unsigned char>(word[at]) & 0xC0U) == 0x80U;
   return !is_inside && !joins_[class_before(word, at)][class_at(word, at)];

@@ -22,9 +22,9 @@ struct ChatSettings {
   // UserError where templates have names and none is meant for it.
   const std::string* find(bool has_tools) const;
 
-  // From tokenizer_config.json: chat_template, a text or a list of named ones, and the tokens.
+  // Reads tokenizer_config.json: chat_template, a text or a list of named ones, and the tokens.
   void read_config(const JsonNode& config);
-  // From special_tokens_map.json, which counts where tokenizer_config.json has no
+  // Reads special_tokens_map.json, which counts where tokenizer_config.json has no
   // added_tokens_decoder.
   void read_token_map(const JsonNode& map);
   // chat_template.jinja and additional_chat_templates/NAME.jinja count before

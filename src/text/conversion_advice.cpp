@@ -43,7 +43,7 @@ constexpr std::array kContents{Content{"PAR1", "a Parquet file", "read_parquet('
                                Content{"BZh", "a bzip2 file", "", "bunzip2 <"},
                                Content{"\xFD\x37zXZ", "an xz file", "", "unxz <"}};
 
-// Within both kinds of quotes; a name that would need more is for the user to put in.
+// Puts the path within both kinds of quotes; a name that would need more is for the user to put in.
 std::string in_quotes(const std::string& path, const char* otherwise) {
   const bool is_plain = std::all_of(path.begin(), path.end(), [](char letter) {
     return std::string_view("\"'\\$`!").find(letter) == std::string_view::npos &&

@@ -75,7 +75,7 @@ struct Dataset {
 Dataset load_dataset(const std::string& path, const Tokenizer& tokenizer,
                      const DatasetOptions& options);
 
-// Called at most once, when the records turn out to need a tokenizer, which then outlives the
+// It is called at most once, when the records turn out to need a tokenizer, which then outlives the
 // loading; throws UserError where there is none.
 using TokenizerOpener = std::function<const Tokenizer&()>;
 

@@ -83,7 +83,7 @@ bool EpochOrder::has_room(const Filled& row) const {
          std::ranges::all_of(documents_.streams(), is_open);
 }
 
-// In place: what is written was read before, so writing never overtakes reading.
+// Packs in place: what is written was read before, so writing never overtakes reading.
 void EpochOrder::pack() {
   const auto count = static_cast<int32_t>(order_.size());
   int32_t read = 0;

@@ -9,7 +9,7 @@
 namespace snug::text {
 namespace {
 
-// In memory too.
+// Cuts the document, and the memory that it takes too.
 void cut(Document& document, int64_t most) {
   if (static_cast<int64_t>(document.ids.size()) <= most) return;
   const auto size = static_cast<size_t>(most);

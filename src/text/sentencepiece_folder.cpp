@@ -171,8 +171,8 @@ std::string user_defined_pattern(const Pieces& pieces) {
   return pattern;
 }
 
-// As SentencePiece itself encodes: what transformers falls back to. A user-defined piece stands by
-// itself wherever it is found, and no merge crosses its ends.
+// Encodes as SentencePiece itself does: transformers falls back to it. A user-defined piece stands
+// by itself wherever it is found, and no merge crosses its ends.
 json general(const SentencePieceModel& model, const json& config) {
   const bool is_legacy = flag_or(config, "legacy", true);
   json steps = json::array();

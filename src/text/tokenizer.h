@@ -28,8 +28,8 @@ class Tokenizer {
   // additional_chat_templates/, generation_config.json and config.json. Throws UserError.
   static Tokenizer from_folder(const std::string& folder);
 
-  // From the contents of the two files; `name` stands for tokenizer.json in messages. `config` may
-  // be empty.
+  // Makes it from the contents of the two files; `name` stands for tokenizer.json in messages.
+  // `config` may be empty.
   static Tokenizer from_text(std::string_view tokenizer_json, std::string_view config,
                              const std::string& name);
 
@@ -57,8 +57,8 @@ class Tokenizer {
   std::optional<std::string_view> token_of(int32_t id) const;
   bool is_special(int32_t id) const;
 
-  // From tokenizer_config.json, else special_tokens_map.json, else generation_config.json and
-  // config.json; nothing where none names one that the vocabulary has.
+  // The id from tokenizer_config.json, else special_tokens_map.json, else generation_config.json
+  // and config.json; nothing where none names one that the vocabulary has.
   std::optional<int32_t> bos_id() const;
   std::optional<int32_t> eos_id() const;
   std::optional<int32_t> pad_id() const;

@@ -44,7 +44,7 @@ struct Tokenizer::Parts {
   // The id of an added token or of one of the model, or -1.
   int32_t id_of(const std::string& token) const;
 
-  // Through the normalizer, where there is one.
+  // Passes the text through the normalizer, where there is one.
   void normalize(std::string& text) const;
   // Normalizes the text and returns how many bytes at its beginning come from the first character
   // of the original text, where `text` is its beginning and the pre-tokenizer asks for it.

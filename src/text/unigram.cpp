@@ -82,7 +82,7 @@ void Unigram::encode(std::string_view word, std::vector<int32_t>& ids) const {
   std::unique_lock guard(turn, std::defer_lock);
   if (word.size() > kKeptBytes) guard.lock();
   find_best(word, scratch.places);
-  // From the end back; unknown pieces in a row become one.
+  // Pieces are collected from the end back; unknown pieces in a row become one.
   std::vector<Piece>& pieces = scratch.pieces;
   pieces.clear();
   for (auto end = static_cast<uint32_t>(word.size()); end > 0;) {

@@ -16,10 +16,11 @@ struct StepMetrics {
   int64_t step = 0;
   double epoch = 0;
   double loss = 0;
-  // That balances experts, without its factor, with which `loss` has it.
+  // The loss that balances experts, without its factor, with which `loss` has it.
   std::optional<double> aux_loss{};
   double grad_norm = 0;
-  // With loss scaling: the scale of the next step, and the steps so far that were skipped.
+  // These come with loss scaling: the scale of the next step, and the steps so far that were
+  // skipped.
   std::optional<double> loss_scale{};
   int64_t skipped_steps = 0;
   double learning_rate = 0;

@@ -25,8 +25,8 @@ std::string foreign_to_a_start(const std::filesystem::path& folder);
 // run of Snug, is as it was written, and is not read by the job, by whatever path.
 void check_removals(const RunFolder& folder, const formats::Recipe& recipe);
 
-// With overwrite_output_dir, what an earlier run left: all of it, or the later checkpoints where
-// that run goes on. After check_removals.
+// Removes with overwrite_output_dir what an earlier run left: all of it, or the later checkpoints
+// where that run goes on. It comes after check_removals.
 void remove_earlier_run(const RunFolder& folder, const formats::Recipe& recipe);
 
 }  // namespace snug::train

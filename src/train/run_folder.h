@@ -29,7 +29,7 @@ struct RunFolder {
     return name.starts_with("run.rank-") && name.ends_with(".log");
   }
   std::filesystem::path algorithms() const { return path / kAlgorithms; }
-  // That of the run which the checkpoint is of; none without a checkpoint.
+  // The algorithms of the run that wrote the checkpoint; none without a checkpoint.
   std::optional<std::filesystem::path> earlier_algorithms() const;
 
   static constexpr const char* kRecipe = "recipe.yaml";

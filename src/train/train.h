@@ -7,7 +7,7 @@
 
 namespace snug::train {
 
-// Called on the first rank once all are connected, before anything is opened.
+// The first rank calls it once all are connected, before anything is opened.
 using MeasureMachine = std::function<void(const formats::Recipe&)>;
 
 // Runs the whole job; of several ranks, this one's share of it (runtime/job_ranks.h). Returns 0, or

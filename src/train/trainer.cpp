@@ -22,7 +22,7 @@
 namespace snug::train {
 namespace {
 
-// Whose times are kept for the median, in 8 MiB.
+// The times of so many steps are kept for the median, in 8 MiB.
 constexpr int64_t kMaxTimedSteps = 1 << 20;
 constexpr size_t kWarmSteps = 2;
 

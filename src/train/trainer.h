@@ -44,7 +44,8 @@ struct TrainerOptions {
   runtime::CheckpointOptions checkpoint;
   const FolderLock* lock = nullptr;       // of the run's folder; null: it is not looked after
   const runtime::Ranks* ranks = nullptr;  // null: one alone
-  // Called once, after two steps of this process: what a device takes by itself is taken then.
+  // It is called once, after two steps of this process: what a device takes by itself is taken
+  // then.
   std::function<void()> on_warm = nullptr;
 };
 

@@ -17,7 +17,8 @@ struct CpuContext {
   HostCollectives* collectives = nullptr;  // null where nothing runs
 };
 
-// With the kernels of an instruction set, which need not be this processor's unless they run.
+// A context with the kernels of an instruction set, which need not be this processor's unless they
+// run.
 CpuContext context_of(Isa isa, int threads);
 
 // Finds the instruction set, holds oneDNN to what it may have of it and starts the threads (0: one

@@ -30,7 +30,7 @@ class CpuBackend : public Backend {
   void run(const Invocation& invocation) override;
   void copy(void* destination, const void* source, int64_t bytes) override;
   void fill(const Buffer& tensor, const RandomValues& values, int64_t first) override;
-  // On the calling thread.
+  // It runs on the calling thread.
   void quantize_nf4(const Buffer& values, uint8_t* codes, float* absmax) override;
   int shard_rank() const override { return collectives_.shard_rank(); }
   void synchronise() override {}

@@ -19,8 +19,8 @@ template <typename Struct>
 struct KindFunctions {
   using View = program::OperationView;
 
-  // Called by one thread; may use all. Allocates nothing: scratch is invocation.workspace, whose
-  // size is what workspace_bytes said for the same shapes, at 64-byte alignment.
+  // One thread calls it; it may use all. It allocates nothing: scratch is invocation.workspace,
+  // whose size is what workspace_bytes said for the same shapes, at 64-byte alignment.
   void (*run)(const Struct&, const Invocation&, CpuContext&);
   // Whether the element types of an operation can run here. Null: f32 and bf16 in any mix.
   bool (*supports)(const Struct&, const View&, const CpuContext&) = nullptr;

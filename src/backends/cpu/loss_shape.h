@@ -31,7 +31,7 @@ struct LossShape {
   bool gain_gradient = false;
 };
 
-// Without what computes its products, except what the attributes state of that.
+// The shape without what computes its products, except what the attributes state of that.
 LossShape shape_of(const program::LinearCrossEntropy& loss, const program::OperationView& view);
 LossShape shape_of(const program::LinearCrossEntropyTrain& loss,
                    const program::OperationView& view);

@@ -21,7 +21,7 @@ constexpr int64_t kChunkRows = 1024;
 // Entries of a block: the sums are read and written once for so many, and the logits of a chunk
 // take four bytes each.
 constexpr int64_t kMaxEntries = 1024;
-// Between rows of logits: strides of a power of two would fall into few sets of a cache.
+// The gap between rows of logits: strides of a power of two would fall into few sets of a cache.
 constexpr int64_t kGap = 32;
 
 struct RowState {
@@ -219,7 +219,8 @@ class OnlineRun {
   const Buffer* dweight_;  // null: not made
   int32_t* row_numbers_;
   LossAlgorithms ran_ = {};
-  // From one block to the next; of a single one, what its entries take in whole panels.
+  // The columns from one block to the next; for a single block, what its entries take in whole
+  // panels.
   int64_t columns_ = 0;
 };
 

@@ -26,8 +26,8 @@ bool wide_takes_low_rank(const MatmulSpec& spec);
 // The step with which fp32 sums with a transposed a are fastest; 0: all of k.
 int64_t wide_step(const MatmulSpec& spec);
 
-// For every thread a part of b, and sums where k comes in steps; rows of a where it cannot be read
-// as it lies.
+// The scratch holds, for every thread, a part of b, and sums where k comes in steps; and rows of a
+// where it cannot be read as it lies.
 int64_t wide_scratch_bytes(const MatmulSpec& spec, const CpuContext& context);
 
 // Requires is_wide_product. An addend of c's type and strides may be c's very bytes. Scratch is

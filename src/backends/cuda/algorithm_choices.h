@@ -33,7 +33,8 @@ class AlgorithmChoices {
   const Algorithm* find(const ProductShape& shape) const;
   void keep(const ProductShape& shape, const Algorithm& algorithm, double seconds);
 
-  // For a later run: all choices, those that were taken from an earlier one too. Empty without any.
+  // The text for a later run: all choices, those that were taken from an earlier one too. It is
+  // empty without any.
   std::string text() const;
   // Takes the choices of a text that text() made. Returns why they do not hold here, a sentence
   // that names `file`; then none is taken. Empty where all are.

@@ -143,12 +143,13 @@ void tune(const AttentionGrad& attributes, const Invocation& invocation, CudaCon
   if (attributes.by_library) load_cudnn(attributes, invocation, context);
 }
 
-// Without data where there are none.
+// The sinks; rows without data where there are none.
 DeviceRows sinks_of(const Attention& attention, const Invocation& invocation) {
   return attention.sinks ? matrix_of(invocation[Attention::kSinks]).operand : DeviceRows{};
 }
 
-// Which own kernel was queued: in so many splits (0: it is none that splits), on the tensor cores.
+// Notes which own kernel was queued: in so many splits (0: it is none that splits), on the tensor
+// cores.
 void note_own(const Invocation& invocation, int64_t splits, bool on_tensor_cores) {
   invocation.note_decision<&Attention::by_library>(false);
   invocation.note_decision<&Attention::splits>(splits);

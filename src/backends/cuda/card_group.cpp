@@ -18,9 +18,9 @@ namespace {
 using nccl::Result;
 using Clock = std::chrono::steady_clock;
 
-// For the others to end a group too, where this rank does.
+// The time that the others have to end a group too, where this rank does.
 constexpr double kCloseSeconds = 10;
-// Between two questions whether a call has ended.
+// The time between two questions whether a call has ended.
 constexpr auto kPollInterval = std::chrono::microseconds(50);
 // The gathers of one call to the library, so that its tables of them stay small.
 constexpr size_t kGathersAtOnce = 512;

@@ -24,7 +24,7 @@ class CollectiveWatch {
  public:
   struct Options {
     double timeout_seconds = 600;
-    // Called by the watch's thread. What NCCL says is wrong; empty: nothing.
+    // What NCCL says is wrong; empty: nothing. The watch's thread calls it.
     std::function<std::string()> error;
     // Lets go what is under way, and tells the other ranks why. Called once, by whichever thread
     // fails first.
@@ -35,7 +35,7 @@ class CollectiveWatch {
   CollectiveWatch& operator=(const CollectiveWatch&) = delete;
   ~CollectiveWatch();
 
-  // That one more may be under way: what that takes of the card is made now. Throws UserError where
+  // Makes now what one more collective that is under way takes of the GPU. Throws UserError where
   // there is no memory for it.
   void prepare();
   // A collective is queued by `queue` on the stream; `what` names it in errors. Where as many are

@@ -1,4 +1,4 @@
-// In the place of cudnn_library.cpp where cuDNN's headers were not found.
+// Takes the place of cudnn_library.cpp where cuDNN's headers were not found.
 #include "backends/cuda/segment_attention.h"
 
 namespace snug::backends::cuda {

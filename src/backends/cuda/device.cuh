@@ -41,7 +41,7 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_
   launch_count().add(stream);
 }
 
-// In a kernel that begins early: returns when all kernels before it in the stream have ended, and
+// In a kernel that begins early it returns when all kernels before it in the stream have ended, and
 // what they wrote can be read. Elsewhere it returns at once.
 __device__ inline void wait_for_kernels_before() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -78,7 +78,7 @@ struct alignas(16) Vector16 {
   uint32_t word[4];
 };
 
-// In one instruction. Require an address that is a multiple of 16.
+// Loads in one instruction. Requires an address that is a multiple of 16.
 __device__ inline Vector16 load_vector(const void* address) {
   const uint4 bits = *static_cast<const uint4*>(address);
   return {{bits.x, bits.y, bits.z, bits.w}};

@@ -32,7 +32,7 @@ std::unique_ptr<Recording> record_graph(const std::function<void()>& operations,
   constexpr const char* kWhat = "a CUDA graph (SNUG_CUDA_GRAPHS=off leaves them out)";
   CUDA_CHECK_MEMORY(kWhat, error);
   auto made = std::make_unique<Graph>(executable, stream);
-  // So that nothing is left to be allocated when it is replayed.
+  // The upload leaves nothing to be allocated when it is replayed.
   CUDA_CHECK_MEMORY(kWhat, cudaGraphUpload(executable, stream));
   return made;
 }

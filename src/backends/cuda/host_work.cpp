@@ -74,7 +74,7 @@ std::unique_ptr<Prepared> HostWork::prepare(const program::OperationView& view) 
   return host_->prepare({view.program, there});
 }
 
-// Called by a thread of the device's runtime, which may not be called back from it.
+// A thread of the device's runtime calls it; the runtime may not be called back from it.
 void HostWork::perform(void* call) {
   Call& work = *static_cast<Call*>(call);
   try {

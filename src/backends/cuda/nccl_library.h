@@ -30,7 +30,7 @@ struct UniqueId {
   char bytes[kBytes];
 };
 
-// As of version 2.14; later versions take what is missing as not given.
+// The fields are those of version 2.14; later versions take what is missing as not given.
 struct Config {
   size_t size = 20;  // without what the compiler adds at the end
   unsigned magic = 0xcafebeef;

@@ -1,5 +1,5 @@
-// From operations of an optimizer, AdamW in any of its forms among them, to one launch over their
-// tensors.
+// Turns operations of an optimizer, AdamW in any of its forms among them, into one launch over
+// their tensors.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ AdamWConstants adamw_constants(const Attributes& adamw, const Invocation& invoca
       adamw.seed};
 }
 
-// As one row; an optimizer's tensors have no gaps.
+// The tensor as one row; an optimizer's tensors have no gaps.
 inline Matrix whole_matrix(const Buffer& buffer) {
   Matrix matrix = matrix_of(buffer);
   walk_flat({&matrix});

@@ -21,8 +21,8 @@ class SideCopies {
     int64_t bytes = 0;
   };
 
-  // That one more copy will be begun, maybe often: what it takes of the device is made now. Throws
-  // UserError where there is no memory for it.
+  // Makes now what one more copy takes of the device; it may be begun often. Throws UserError where
+  // there is no memory for it.
   void prepare() { spare_.make_one(); }
   // Copies once all that `work` was given is done; on the channel that computes, as the next thing
   // that `work` does. Host memory must be pinned. Returns the stream that copies. Fails a CHECK

@@ -19,8 +19,8 @@ std::optional<ThinRun> thin_form(const ProductShape& shape);
 // How far its bits are the same: another number where the order of its sums is another.
 inline constexpr const char* kThinName = "own thin 1";
 
-// With addresses, and the sum cut into parts for so many multiprocessors in a workspace of so many
-// bytes.
+// The run with addresses, and the sum cut into parts for so many multiprocessors in a workspace of
+// so many bytes.
 ThinRun thin_run(const ThinRun& form, const Product::Addresses& addresses, void* workspace,
                  int64_t multiprocessors, int64_t bytes);
 

@@ -41,7 +41,7 @@ State<T> step_element(const AdamW& adamw, const Step<T>& step, State<T> state, T
 
 template <typename T>
 void run(const program::GlobalNorm&, const Invocation& invocation) {
-  // In fp64: of many gradients one after the other, fp32 would lose the fifth digit.
+  // The sum is in fp64: of many gradients one after the other, fp32 would lose the fifth digit.
   double squares = 0;
   for (const Buffer& buffer : invocation.all(program::Access::read)) {
     const Floats<T> gradient(buffer);

@@ -19,7 +19,7 @@ namespace snug::comm {
 class GuardProcess {
  public:
   static constexpr auto kPatience = std::chrono::seconds(7);
-  // As in /proc/PID/comm.
+  // The name in /proc/PID/comm.
   static constexpr const char* kName = "snug-guard";
 
   // MPI begins. Called before there are other threads, since it forks.

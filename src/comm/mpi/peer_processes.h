@@ -19,7 +19,7 @@ struct PeerProcess {
 
 class PeerProcesses {
  public:
-  // Called by all ranks of `world` together.
+  // All ranks of `world` call it together.
   explicit PeerProcesses(MPI_Comm world);
 
   // A rank of this machine whose process has ended, if there is one. Any thread may ask, at any

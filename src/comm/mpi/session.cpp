@@ -10,7 +10,8 @@ namespace {
 
 // Messages of groups have their context as tag; this one is free.
 constexpr int kAnnouncementTag = 0;
-// For ranks to be told that this one stops, and to say so themselves before the launcher ends them.
+// The time for ranks to be told that this one stops, and to say so themselves before the launcher
+// ends them.
 constexpr auto kAnnouncementTime = std::chrono::milliseconds(500);
 // A rank that ended may have said why: its news may still be on their way.
 constexpr auto kNewsTime = std::chrono::milliseconds(300);

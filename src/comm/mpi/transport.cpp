@@ -141,7 +141,7 @@ Failure MpiTransport::missing() const {
   return {rank_list(waited_for()) + " did not come within " + seconds + " s", false};
 }
 
-// So that nothing arrives in memory that is given back.
+// Cancels all, so that nothing arrives in memory that is given back.
 void MpiTransport::cancel() {
   for (MPI_Request& request : requests_)
     if (request != MPI_REQUEST_NULL) {

@@ -49,7 +49,7 @@ struct GroupedMatmul {
 // `accumulate` updates c: c += ...
 struct GroupedMatmulGrad {
   bool accumulate = false;
-  // As in GroupedMatmul: of the rows, over which the products sum.
+  // As in GroupedMatmul, but of the rows over which the products sum.
   int64_t block_rows = 0;
   ProductAlgorithm algorithm = ProductAlgorithm::loops;
   ProductAlgorithm rest_algorithm = ProductAlgorithm::loops;

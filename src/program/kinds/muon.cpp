@@ -103,7 +103,8 @@ class Orthogonalizer {
   Orthogonalizer(const Muon& muon, std::string name, Builder& builder)
       : muon_(muon), name_(std::move(name)), builder_(builder) {}
 
-  // From `direction` (m, n) to `result` (m, n), which is the wanted times what is returned.
+  // Goes from `direction` (m, n) to `result` (m, n), which is what is wanted times the number that
+  // is returned.
   double emit(TensorId direction, TensorId result) {
     const Shape shape = builder_.program().tensor(direction).shape;
     TensorId x = add("x", shape);

@@ -1,4 +1,4 @@
-// From a template's source to its syntax tree.
+// Parses a template's source into its syntax tree.
 #pragma once
 
 #include <string_view>

@@ -18,7 +18,7 @@ size_t byte_of(std::string_view text, int64_t index);
 
 enum class Side { left, right, both };
 
-// Without white space, or without the characters of `set`, at the ends.
+// The text without white space, or without the characters of `set`, at the ends.
 std::string_view strip(std::string_view text, Side side,
                        std::optional<std::string_view> set = std::nullopt);
 

@@ -130,7 +130,7 @@ Value batch(Runtime& runtime, const Value& input, const Arguments& arguments) {
   return runtime.generator(std::move(batches));
 }
 
-// So many lists of nearly one length.
+// Makes so many lists of nearly one length.
 Value slices(Runtime& runtime, const Value& input, const Arguments& arguments) {
   const Parameters parameters("slice", arguments, {"slices", "fill_with"}, 1);
   const int64_t count = parameters.integer(0, 0);

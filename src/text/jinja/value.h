@@ -92,7 +92,7 @@ class Value {
   std::shared_ptr<const void> shared_;  // a std::string, List or Dict; of undefined its message
 };
 
-// In the order in which keys were first set.
+// Keys are in the order in which they were first set.
 class Dict {
  public:
   using Entry = std::pair<Value, Value>;

@@ -44,7 +44,7 @@ SNUG_INLINE Int16Lanes load_integers(const int32_t* x) {
 #endif
 }
 
-// For the sixteen queries of `seen` from i on: whether they see the key.
+// Whether each of the sixteen queries of `seen` from i on sees the key.
 template <int64_t rows>
 SNUG_INLINE Int16Lanes sees(const Seen<rows>& seen, int64_t i, int64_t key) {
   const Int16Lanes this_key = Int16Lanes{} + static_cast<int32_t>(key);

@@ -1,5 +1,5 @@
-// From scores and derivatives of weights, keys as rows, to weights and derivatives of scores; for
-// the backward pass of attention only.
+// Turns scores and derivatives of weights, keys as rows, into weights and derivatives of scores;
+// for the backward pass of attention only.
 #pragma once
 
 #include "backends/cpu/kernels/attention_blocks.h"

@@ -8,8 +8,8 @@ namespace snug::backends::cpu::SNUG_ISA {
 constexpr float kLog2OfE = 1.44269504F;
 constexpr float kLogOf2 = 0.693147181F;
 
-// For x up to 126, within 2e-7 relative; below -126 it stays at 2^-126, NaN stays NaN. x = n + f
-// with |f| <= 1/2; 2^f is the polynomial through the six Chebyshev nodes.
+// 2^x for x up to 126, within 2e-7 relative; below -126 it stays at 2^-126, NaN stays NaN. x = n +
+// f with |f| <= 1/2; 2^f is the polynomial through the six Chebyshev nodes.
 SNUG_INLINE Float16Lanes exp2(Float16Lanes x) {
   const Float16Lanes clamped = maximum(splat(-126.0F), x);
   const Float16Lanes shifted = clamped + 12582912.0F;  // 1.5 * 2^23 rounds to integer

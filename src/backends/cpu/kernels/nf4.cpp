@@ -147,7 +147,7 @@ struct ArrangedOf {
 template <typename X>
 using Arranged = typename ArrangedOf<X>::Type;
 
-// In every 32 elements the even ones before the odd ones, as the codes of 16 bytes come.
+// In every 32 elements the even ones come before the odd ones, as the codes of 16 bytes come.
 template <typename X>
 void arrange_x(const void* from, void* to, int64_t in) {
   const X* x = static_cast<const X*>(from);
@@ -232,7 +232,8 @@ SNUG_INLINE float fix_block(const uint16_t* x, int32_t* fixed) {
   return largest / kLargest;
 }
 
-// In every 128 elements those of the words' lowest codes first. What is missing at the end is 0.
+// In every 128 elements those of the words' lowest codes come first. What is missing at the end is
+// 0.
 template <>
 void arrange_x<uint16_t>(const void* from, void* to, int64_t in) {
   constexpr int64_t kPlace[4] = {1, 0, 3, 2};  // of a word's codes, from the lowest: its element

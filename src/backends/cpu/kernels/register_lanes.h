@@ -29,7 +29,7 @@ struct VectorTypes {
   typedef Element Register __attribute__((vector_size(kRegisterLanes * sizeof(Element))));
   typedef Element Whole __attribute__((vector_size(kLanes * sizeof(Element))));
 };
-// As many elements as lanes of a register, and as all lanes.
+// Vectors of as many elements as a register has lanes, and of all lanes.
 template <typename Element>
 using RegisterOf = typename VectorTypes<Element>::Register;
 template <typename Element>

@@ -208,8 +208,8 @@ SNUG_INLINE void prefetch_block(const ThinResult& to, int64_t row, int64_t rows,
   }
 }
 
-// In pieces of columns with two places for sums, so that the processor finishes one while the tiles
-// make the next.
+// Works in pieces of columns with two places for sums, so that the processor finishes one while the
+// tiles make the next.
 void spread(const ThinRows& p) {
   const TilesInUse tiles;
   const int64_t depth = round_up(p.k, kThinStep);

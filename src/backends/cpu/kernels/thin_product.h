@@ -18,8 +18,8 @@ inline constexpr int64_t kThinRows = 16;
 // blocks measure slower: the tiles then wait for the vectors and the vectors for the tiles.
 inline constexpr int64_t kThinSpread = 128;
 inline constexpr int64_t kThinBlock = 64;
-// Between lines of blocks, in units of four bytes: strides that are powers of two would keep a
-// tile's lines in a few sets of the first-level cache.
+// The gap between lines of blocks, in units of four bytes: strides that are powers of two would
+// keep a tile's lines in a few sets of the first-level cache.
 inline constexpr int64_t kThinGap = 16;
 // Rows of a wide factor that are multiplied together where the result has a few columns.
 inline constexpr int64_t kNarrowRows = 32;

@@ -43,7 +43,7 @@ SNUG_INLINE To lanes_as(LanesOf<From> x) {
     return __builtin_bit_cast(To, x);
 }
 
-// As vectors of the compiler, whose lanes it can shuffle.
+// The lanes as vectors of the compiler, whose lanes it can shuffle.
 SNUG_INLINE WholeOf<float> whole(Float16Lanes x) { return lanes_as<WholeOf<float>>(x); }
 
 SNUG_INLINE Register load_register(const void* x) {

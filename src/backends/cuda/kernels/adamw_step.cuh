@@ -19,7 +19,7 @@ struct AdamWStep {
 };
 static_assert(std::is_trivially_default_constructible_v<AdamWStep>);
 
-// Called by the whole block.
+// The whole block calls it.
 __device__ inline const AdamWStep& share_step(const AdamWConstants& constants,
                                               const AdamWTensor& tensor) {
   __shared__ AdamWStep step;

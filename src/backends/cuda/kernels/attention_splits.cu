@@ -57,7 +57,7 @@ struct SplitLane {
   }
 };
 
-// In the place of a format: elements of any, one by one.
+// Takes the place of a format for elements of any type, one by one.
 struct OneByOne {};
 
 // kVectorElements columns of a key: the 16 bytes as they were read, of elements of 16 bits.

@@ -28,8 +28,8 @@ inline constexpr int kBiasWarps = 4;  // of a block of the gradient, plain or on
 constexpr int64_t bias_shared_bytes(int64_t reach) {
   return kBiasWarps * bias_sums(reach) * int64_t{sizeof(float)};
 }
-// On tensor cores also what the scores of a warp's tile get, its rows one float further apart than
-// they are long, so that they meet other banks.
+// On tensor cores a block also keeps what the scores of a warp's tile get, its rows one float
+// further apart than they are long, so that they meet other banks.
 inline constexpr int kBiasTileStride = kMatrixGradColumns + 1;
 inline constexpr int kBiasTileFloats = kBlockRows / kBiasWarps * kBiasTileStride;
 constexpr int64_t bias_matrix_shared_bytes(int64_t reach) {

@@ -56,7 +56,7 @@ struct FindTrainedRun {
 };
 void find_trained_rows(const FindTrainedRun& run, cudaStream_t stream);
 
-// Between a matrix by token and the rows of a chunk.
+// Copies between a matrix by token and the rows of a chunk.
 struct ChunkRowsRun {
   Walk walk;  // of the chunk
   TrainedRows trained;

@@ -43,7 +43,7 @@ __device__ inline Decade decade(int number, int first) {
   return {count * inverse / 0.9F, below - count / 9.0F - 0.5F};
 }
 
-// Called by the whole block.
+// The whole block calls it.
 __device__ inline void share_codings(const DynamicMaps& maps, Coding (&codings)[2]) {
   for (int i = static_cast<int>(threadIdx.x); i < kMapSize; i += static_cast<int>(blockDim.x))
     for (int k = 0; k < 2; ++k) {

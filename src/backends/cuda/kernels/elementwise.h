@@ -15,7 +15,7 @@ struct AddRun {
 };
 void add(const AddRun& run, cudaStream_t stream);
 
-// Also a copy.
+// A cast, which may also be a copy.
 struct CastRun {
   Walk walk;
   DeviceRows x, y;

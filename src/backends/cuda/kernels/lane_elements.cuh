@@ -83,7 +83,7 @@ struct LaneBits {
   }
 };
 
-// Called by the whole warp, whose earlier bits are in nobody's need any more.
+// The whole warp calls it when nobody needs its earlier bits any more.
 __device__ inline LaneBits trade_bits(base::PhiloxKey key, uint32_t plane, int64_t block,
                                       RoundingBits& traded) {
   const int64_t lane = threadIdx.x % kLanes;

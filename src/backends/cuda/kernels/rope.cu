@@ -9,7 +9,7 @@ namespace {
 struct RotaryTable {
   RotaryTableRun run;
   __device__ void operator()(int64_t token, int64_t i) const {
-    // In double: a float angle of 10^5 would lose five of its seven digits.
+    // The angle is in double: a float of 10^5 would lose five of its seven digits.
     const double angle = run.positions[token] * static_cast<double>(run.inverse_frequency[i]);
     float* row = run.table + token * 2 * run.half;
     row[i] = static_cast<float>(cos(angle)) * run.factor;
@@ -74,7 +74,7 @@ struct Pairs {
     store(y, row * y.stride + place.column + place.apart, high);
   }
 
-  // As a tensor of this format holds them.
+  // Rounds to what a tensor of this format holds.
   __device__ void round(ElementFormat format) {
     for (int k = 0; k < kCount; ++k) {
       low.at[k] = as_held(format, low.at[k]);

@@ -1,4 +1,5 @@
-// From a number for each token to one for each segment, and back to the rows of the tokens.
+// Sums a number for each token into one for each segment, and spreads it back to the rows of the
+// tokens.
 #pragma once
 
 #include <cuda_runtime_api.h>

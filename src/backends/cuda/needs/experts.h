@@ -6,8 +6,8 @@
 
 namespace snug::backends::cuda {
 
-// That on tensor cores where the card has them and both factors are read in vectors of elements of
-// 16 bits, else the plain one, which takes any operands.
+// The kernel on tensor cores where the card has them and both factors are read in vectors of
+// elements of 16 bits, else the plain one, which takes any operands.
 program::ProductAlgorithm grouped_algorithm(const program::Tensor& a, const program::Tensor& b,
                                             const Card& card);
 

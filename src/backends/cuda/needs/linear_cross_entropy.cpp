@@ -94,7 +94,7 @@ ProductShape logits_shape(const LossTensors& form, int64_t rows) {
 
 namespace {
 
-// In the first half of each row's bytes where it has 16 bits.
+// The dlogits are in the first half of each row's bytes where they have 16 bits.
 StoredMatrix dlogits_matrix(const LossTensors& form, int64_t rows) {
   const LossLayout layout(form);
   StoredMatrix dlogits = dense_matrix(form.hidden.dtype, rows, layout.vocab);

@@ -32,9 +32,9 @@ auto form_of(const Loss& loss, const Source& source) {
   return form;
 }
 
-// In this order, after a count of rows: which rows carry loss, a chunk's rows of hidden, its
-// logits in f32, what they are before a gain whose gradient is made, sums of blocks of rows of
-// their gradients where a bias or a gain has one, the library's own scratch.
+// The scratch has in this order, after a count of rows: which rows carry loss, a chunk's rows of
+// hidden, its logits in f32, what they are before a gain whose gradient is made, sums of blocks of
+// rows of their gradients where a bias or a gain has one, the library's own scratch.
 struct LossLayout {
   int64_t tokens, vocab, width, chunk_rows, hidden_bytes, sums_bytes;
   bool keeps_product;
