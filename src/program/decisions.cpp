@@ -1,6 +1,7 @@
 #include "program/decisions.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -85,9 +86,26 @@ int64_t undecided_value(Kind kind, std::string_view name) {
   return found->second;
 }
 
-bool may_have_no_work(Kind kind, std::string_view name) {
-  return dispatch<bool>(default_attributes(kind), [&]<typename Struct>(const Struct&) {
-    return std::ranges::count(FunctionsOf<Struct>::kDefined.by_values, name) > 0;
+std::string pieces_error(const OperationView& view, const BatchBounds& bounds,
+                         std::span<const int64_t> pieces) {
+  const auto of_kind = [&]<typename Struct>(const Struct& attributes) {
+    const auto error_of = FunctionsOf<Struct>::kDefined.pieces_error;
+    return error_of != nullptr ? std::optional(error_of(attributes, view, pieces)) : std::nullopt;
+  };
+  if (const auto error = dispatch<std::optional<std::string>>(view.operation.attributes, of_kind))
+    return *error;
+  const std::vector<int64_t> asked = pieces_of(view, bounds);
+  if (std::ranges::equal(pieces, asked)) return {};
+  return fmt::format("was done in pieces of {}, planned were {}", fmt::join(pieces, ", "),
+                     fmt::join(asked, ", "));
+}
+
+bool is_in_pieces(const OperationView& view, std::string_view name,
+                  std::span<const int64_t> pieces) {
+  return dispatch<bool>(view.operation.attributes, [&]<typename Struct>(const Struct& attributes) {
+    const auto& kind = FunctionsOf<Struct>::kDefined;
+    return std::ranges::count(kind.in_pieces, name) > 0 ||
+           (kind.had_no_work != nullptr && kind.had_no_work(attributes, view, name, pieces));
   });
 }
 

@@ -3,12 +3,15 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "program/batch_bounds.h"
 #include "program/operation.h"
+#include "program/program.h"
 
 namespace snug::program {
 
@@ -27,9 +30,15 @@ std::optional<ProductAlgorithm> product_algorithm(Kind kind, std::string_view na
 // The value that asks for nothing: what the decision is before a target is asked.
 int64_t undecided_value(Kind kind, std::string_view name);
 
-// Whether a run may leave the decision without work, as values have it; a trace then says nothing
-// of it.
-bool may_have_no_work(Kind kind, std::string_view name);
+// What is wrong with the pieces in which a trace says that an operation was done, as the end of a
+// sentence; empty where nothing is.
+std::string pieces_error(const OperationView& view, const BatchBounds& bounds,
+                         std::span<const int64_t> pieces);
+
+// Whether pieces without an error say themselves what was done by the decision, or that nothing
+// was: a trace then need not note it.
+bool is_in_pieces(const OperationView& view, std::string_view name,
+                  std::span<const int64_t> pieces);
 
 // Whether such a value states a class of ways, one of which a backend chooses before the first step
 // (ProductAlgorithm::timed), and whether `way` is of the class.

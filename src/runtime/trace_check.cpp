@@ -61,17 +61,19 @@ bool is_as_planned(program::Kind kind, std::string_view name, int64_t planned,
 }
 
 // Whether a run in which nothing is noted under the name did what is planned: nothing was decided,
-// or values left nothing to do by it. What the runtime performs is noted whatever it is.
-bool may_be_silent(const Operation& operation, std::string_view name, int64_t planned,
-                   const Trace& trace) {
-  if (planned == program::undecided_value(operation.kind(), name))
-    return !program::traits_of(operation).by_runtime;
-  if (program::may_have_no_work(operation.kind(), name)) return true;
-  return trace.extent == program::Extent();
+// the batch asked for nothing, or the pieces say what was done by it. What the runtime performs is
+// noted whatever it is. Of pieces that are wrong nothing follows.
+bool may_be_silent(const program::OperationView& view, std::string_view name, int64_t planned,
+                   const Trace& trace, bool pieces_are_wrong) {
+  if (planned == program::undecided_value(view.operation.kind(), name))
+    return !program::traits_of(view.operation).by_runtime;
+  if (trace.extent == program::Extent()) return true;
+  return pieces_are_wrong || program::is_in_pieces(view, name, trace.pieces);
 }
 
-void compare_decisions(const Operation& operation, const Trace& trace,
-                       std::vector<std::string>& problems) {
+void compare_decisions(const program::OperationView& view, const Trace& trace,
+                       bool pieces_are_wrong, std::vector<std::string>& problems) {
+  const Operation& operation = view.operation;
   const auto planned = program::decisions_of(operation);
   const auto text_of = [&](std::string_view name, int64_t value) {
     return program::decision_text(operation.kind(), name, value);
@@ -82,7 +84,7 @@ void compare_decisions(const Operation& operation, const Trace& trace,
     for (const auto& [decision, done] : trace.decisions)
       if (decision == name) ran.push_back(done);
     compared += ran.size();
-    if (ran.empty() && may_be_silent(operation, name, value, trace)) continue;
+    if (ran.empty() && may_be_silent(view, name, value, trace, pieces_are_wrong)) continue;
     if (ran.empty()) {
       problems.push_back(
           fmt::format("says nothing of {}, planned as {}", name, text_of(name, value)));
@@ -97,15 +99,6 @@ void compare_decisions(const Operation& operation, const Trace& trace,
   if (trace.decisions.size() > compared)
     problems.push_back(
         fmt::format("decided {} times what is not planned", trace.decisions.size() - compared));
-}
-
-void compare_pieces(const program::OperationView& view, const program::BatchBounds& bounds,
-                    const Trace& trace, std::vector<std::string>& problems) {
-  const std::vector<int64_t> asked =
-      program::pieces_of(view, trace.by_capacity ? program::BatchBounds() : bounds);
-  if (trace.pieces != asked)
-    problems.push_back(fmt::format("was done in pieces of {}, planned were {}",
-                                   fmt::join(trace.pieces, ", "), fmt::join(asked, ", ")));
 }
 
 // How often one way of a class (ProductAlgorithm::timed) was chosen. Each may take one launch fewer
@@ -152,14 +145,17 @@ std::vector<std::string> compare(const Planned& planned, const Operation& operat
         fmt::format("asked for {} bytes of operands, planned were {}", trace.bytes, bytes));
   if (trace.joined != operation.joined)
     problems.push_back(trace.joined ? "ran with the operation before it" : "ran alone");
+  const program::OperationView view{planned.program, operation};
   const size_t before = problems.size();
-  compare_extents({planned.program, operation}, planned.bounds, trace, problems);
+  compare_extents(view, planned.bounds, trace, problems);
   const bool extent_differs = problems.size() > before;
-  compare_decisions(operation, trace, problems);
-  // They follow from the extent: another one is reported alone.
+  const std::string wrong_pieces = program::pieces_error(
+      view, trace.by_capacity ? program::BatchBounds() : planned.bounds, trace.pieces);
+  compare_decisions(view, trace, !wrong_pieces.empty(), problems);
+  // Pieces and launches follow from the extent: another one is reported alone.
   if (extent_differs) return problems;
-  compare_pieces({planned.program, operation}, planned.bounds, trace, problems);
-  compare_launches({planned.program, operation}, planned.bounds, trace, problems);
+  if (!wrong_pieces.empty()) problems.push_back(wrong_pieces);
+  compare_launches(view, planned.bounds, trace, problems);
   return problems;
 }
 

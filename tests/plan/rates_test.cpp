@@ -50,6 +50,9 @@ TEST(RateKey, TellsKindsOfAttentionApart) {
     EXPECT_EQ(library.name, own.name + " by library");
     EXPECT_EQ(library.shape, own.shape);
     EXPECT_EQ(library.work, own.work);
+    const RateKey few = key_of(form(128, ", few_queries 16384"));
+    EXPECT_EQ(few.name, own.name + " few") << "all segments are";
+    EXPECT_EQ(few.multiplies, base::DType::f32);
   }
 }
 

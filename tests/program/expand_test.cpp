@@ -46,7 +46,7 @@ TEST(Expand, TrainingFormMakesBothGradients) {
                 "l.logits (8, 16) f32 logits = matmul(a=h, b=w) {transpose_b} backward\n"
                 "l (8) f32, s (1) f32 = cross_entropy(logits=l.logits, targets=t, "
                 "inverse_tokens=i) backward\n"
-                "l.dlogits (8, 16) f32 logits = cross_entropy_grad(logits=l.logits, targets=t, "
+                "l.dlogits (8, 16) bf16 logits = cross_entropy_grad(logits=l.logits, targets=t, "
                 "inverse_tokens=i) backward\n"
                 "dh (8, 4) bf16 = matmul(a=l.dlogits, b=w) backward\n"
                 "dw (16, 4) f32 gradient = matmul(a=l.dlogits, b=h) {transpose_a} backward\n");
@@ -87,7 +87,7 @@ TEST(Expand, AGainMultipliesLogitsAndTheirGradients) {
        {"l.before_gain (8, 16) f32 logits = add_bias(x=l.product, bias=b)\n"
         "l.logits (8, 16) f32 logits = scale_columns(x=l.before_gain, gain=g)\n",
         "dg (16) f32 gradient = column_gain_grad(dy=l.dlogits, x=l.before_gain)\n"
-        "l.dproduct (8, 16) f32 logits = scale_columns(x=l.dlogits, gain=g)\n",
+        "l.dproduct (8, 16) bf16 logits = scale_columns(x=l.dlogits, gain=g)\n",
         "db (16) f32 gradient = sum_rows(x=l.dproduct)\n"})
     EXPECT_NE(text.find(operation), std::string::npos) << text;
 }

@@ -329,12 +329,15 @@ class ChangedJob {
   // Whether a decision that may have nothing to do had nothing, as planned and as changed.
   bool is_without_work(const runtime::Planned& planned, const Mutation& mutation,
                        const backends::Trace& as_planned, const backends::Trace& as_changed) const {
-    const program::Operation& operation = planned.program.operations[mutation.operation];
-    return program::may_have_no_work(operation.kind(), mutation.decision) &&
-           says_nothing_of(as_planned, mutation.decision) &&
-           says_nothing_of(as_changed, mutation.decision) &&
+    const program::OperationView view{planned.program,
+                                      planned.program.operations[mutation.operation]};
+    const auto is_silent = [&](const program::OperationView& ran, const backends::Trace& trace) {
+      return says_nothing_of(trace, mutation.decision) &&
+             program::is_in_pieces(ran, mutation.decision, trace.pieces);
+    };
+    return is_silent(view, as_planned) && is_silent(backend_.changed_view(), as_changed) &&
            program::pieces_of(backend_.changed_view(), planned.bounds) ==
-               program::pieces_of({planned.program, operation}, planned.bounds);
+               program::pieces_of(view, planned.bounds);
   }
 
   // Of the operation and of what shares a launch with it: what they are refused for, without a run.

@@ -1,6 +1,7 @@
 // What tests of traces hold each program of a job to.
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,14 +32,30 @@ inline void expect_changes_seen(const runtime::Planned& planned,
                                 const std::vector<backends::Trace>& traces) {
   const program::Program& program = planned.program;
   for (size_t i = 0; i < program.operations.size(); ++i) {
-    const auto expect_seen = [&](const auto& change) {
+    const std::string what =
+        fmt::format("{} of {}", name_of(program.operations[i].kind()), program.name);
+    const auto differences_with = [&](const auto& change) {
       backends::Trace changed = traces[i];
       change(changed);
-      EXPECT_EQ(runtime::differences(planned, i, changed).size(), 1U)
-          << name_of(program.operations[i].kind()) << " of " << program.name;
+      return runtime::differences(planned, i, changed);
+    };
+    const auto expect_seen = [&](const auto& change) {
+      EXPECT_EQ(differences_with(change).size(), 1U) << what;
     };
     for (size_t d = 0; d < traces[i].decisions.size(); ++d)
       expect_seen([&](backends::Trace& trace) { trace.decisions[d].second += 1; });
+    // So is a note that is left out, where something was decided and the batch asked for work.
+    for (size_t d = 0; d < traces[i].decisions.size(); ++d) {
+      const auto& [name, value] = traces[i].decisions[d];
+      if (value == program::undecided_value(traces[i].kind, name)) continue;
+      if (traces[i].extent == program::Extent()) continue;
+      const auto leave_out = [&](backends::Trace& trace) {
+        trace.decisions.erase(trace.decisions.begin() + static_cast<std::ptrdiff_t>(d));
+      };
+      EXPECT_FALSE(differences_with(leave_out).empty()) << what << " without " << name;
+    }
+    if (!traces[i].pieces.empty())
+      expect_seen([](backends::Trace& trace) { trace.pieces.clear(); });
     for (size_t p = 0; p < traces[i].pieces.size(); ++p)
       expect_seen([&](backends::Trace& trace) { trace.pieces[p] += 1; });
     expect_seen([&](backends::Trace& trace) {

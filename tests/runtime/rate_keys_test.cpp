@@ -36,6 +36,7 @@ bool are_alike(const program::Operation& operation, std::string_view decision, i
 struct PricedCounts {
   int other_names = 0;
   int declared = 0;
+  int copies = 0;
 };
 
 void expect_named(const program::Program& program, size_t index, PricedCounts& counts) {
@@ -58,6 +59,29 @@ void expect_named(const program::Program& program, size_t index, PricedCounts& c
     }
 }
 
+// Kinds that copy operands to be without gaps declare which of them those are as alike, since the
+// name says that some are: it does, for each, and next to it is the name without copies.
+int expect_copies_named(const program::Program& program, size_t index) {
+  program::Operation operation = program.operations[index];
+  std::vector<std::string> copies;
+  for (const auto& [decision, planned] : program::decisions_of(operation))
+    if (decision.starts_with("dense_")) copies.emplace_back(decision);
+  const auto key_with = [&](const std::string& decision, int64_t value) {
+    testing::change(operation, {testing::typed_name(program), index, decision, value});
+    return program::rate_key({program, operation}, {});
+  };
+  for (const std::string& decision : copies) (void)key_with(decision, 0);
+  const program::RateKey bare = program::rate_key({program, operation}, {});
+  for (const std::string& decision : copies) {
+    const program::RateKey copied = key_with(decision, 1);
+    const std::string& plain = copied.attention ? copied.attention->plain_name : copied.plain_name;
+    EXPECT_NE(copied.name, bare.name) << decision;
+    EXPECT_EQ(plain, bare.main_name) << decision;
+    (void)key_with(decision, 0);
+  }
+  return static_cast<int>(copies.size());
+}
+
 PricedCounts expect_named(const plan::Job& job) {
   PricedCounts counts;
   std::set<std::tuple<program::Kind, std::vector<std::pair<std::string_view, int64_t>>>> known;
@@ -65,8 +89,9 @@ PricedCounts expect_named(const plan::Job& job) {
     if (!testing::is_run_by_backends(program)) continue;
     for (size_t i = 0; i < program.operations.size(); ++i) {
       const program::Operation& operation = program.operations[i];
-      if (known.insert({operation.kind(), program::decisions_of(operation)}).second)
-        expect_named(program, i, counts);
+      if (!known.insert({operation.kind(), program::decisions_of(operation)}).second) continue;
+      expect_named(program, i, counts);
+      counts.copies += expect_copies_named(program, i);
     }
   }
   return counts;
@@ -91,6 +116,7 @@ TYPED_TEST(RateKeys, FollowEveryDecision) {
         expect_named(plan::plan_training(testing::spec_of(options), backend));
     EXPECT_GT(counts.other_names, 0);
     EXPECT_GT(counts.declared, 0);
+    EXPECT_GT(counts.copies, 0);
   }
 }
 

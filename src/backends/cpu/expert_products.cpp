@@ -47,7 +47,10 @@ ProductCopies copies_of_pieces(const ExpertProducts& decided, MatmulSpec spec,
 
 ExpertPieces::ExpertPieces(const ExpertProducts& decided, const MatmulSpec& spec,
                            int64_t MatmulSpec::*dimension, const CpuContext& context)
-    : spec_(spec), dimension_(dimension), is_wide_(decided.algorithm == ProductAlgorithm::wide) {
+    : spec_(spec),
+      dimension_(dimension),
+      is_wide_(decided.algorithm == ProductAlgorithm::wide),
+      block_rows_(decided.block_rows) {
   SNUG_CHECK(decided.block_rows > 0,
              "a grouped product in pieces of {} rows, which the cpu "
              "backend does not run",
@@ -95,7 +98,7 @@ int64_t ExpertPieces::scratch_bytes() const {
 // Within a panel the scratch grows with the rows, except for a copy of those that do not fill one.
 int64_t ExpertPieces::most_wide_bytes(const CpuContext& context) const {
   int64_t bytes = 0;
-  for (int64_t rows = kWideRows; rows > 0; rows -= kWidePanel)
+  for (int64_t rows = block_rows_; rows > 0; rows -= kWidePanel)
     for (const int64_t count : {rows, rows - 1})
       bytes = std::max(bytes, wide_scratch_bytes(of_rows(count), context));
   return bytes;

@@ -39,10 +39,12 @@ ProductCopies copies_of_pieces(const ExpertProducts& decided, MatmulSpec spec,
 // What computed the products, as far as there were rows that needed any.
 class RanProducts {
  public:
-  // The rows of an expert are cut into pieces, the first of so many rows where it has them.
-  void begin(int64_t block_rows) { block_rows_ = block_rows; }
-  void add(bool is_rest, const ProductCopies& needed, const RanProduct& ran) {
+  // As many pieces of `rows` rows were cut off as an expert has.
+  void cut(int64_t rows) { block_rows_ = std::max(block_rows_, rows); }
+  // A piece of `rows` rows was multiplied.
+  void add(bool is_rest, int64_t rows, const ProductCopies& needed, const RanProduct& ran) {
     (is_rest ? rest_algorithm_ : algorithm_) = ran.algorithm;
+    (is_rest ? rest_rows_ : rows_) += rows;
     needed_ |= needed;
     copies_ |= ran.copies;
   }
@@ -51,6 +53,7 @@ class RanProducts {
   // Notes what ran of a grouped product of kind `Struct`.
   template <typename Struct>
   void note(const Invocation& invocation) const {
+    for (const int64_t rows : {rows_, rest_rows_}) invocation.note_piece(rows);
     if (block_rows_ > 0) invocation.note_decision<&Struct::block_rows>(block_rows_);
     if constexpr (requires { &Struct::sum_rows; })
       if (sum_rows_ > 0) invocation.note_decision<&Struct::sum_rows>(sum_rows_);
@@ -71,6 +74,8 @@ class RanProducts {
 
   int64_t block_rows_ = 0;
   int64_t sum_rows_ = 0;
+  int64_t rows_ = 0;
+  int64_t rest_rows_ = 0;
   std::optional<ProductAlgorithm> algorithm_;
   std::optional<ProductAlgorithm> rest_algorithm_;
   ProductCopies needed_;
@@ -94,22 +99,23 @@ class ExpertPieces {
   void multiply(int64_t begin, int64_t end, const F& operands_of, std::byte* scratch,
                 CpuContext& context, RanProducts& ran,
                 std::optional<MatmulSpec::Add> first = {}) const {
-    if (begin < end) ran.begin(block_rows());
-    for (; is_wide_ && begin < end; begin += kWideRows, first.reset()) {
-      MatmulSpec spec = of_rows(std::min(kWideRows, end - begin));
+    for (; is_wide_ && begin < end; begin += block_rows_, first.reset()) {
+      const int64_t rows = std::min(block_rows_, end - begin);
+      MatmulSpec spec = of_rows(rows);
       spec.add = first.value_or(spec.add);
       multiply_wide(spec, operands_of(begin), scratch, context);
-      ran.add(false, {}, {ProductAlgorithm::wide});
+      ran.cut(block_rows_);
+      ran.add(false, rows, {}, {ProductAlgorithm::wide});
     }
-    for (size_t i = 0; i < sizes_.size(); ++i)
+    for (size_t i = 0; i < sizes_.size() && begin < end; ++i) {
       for (; end - begin >= sizes_[i]; begin += sizes_[i])
-        ran.add(is_rest_[i], products_[i].copies(),
+        ran.add(is_rest_[i], sizes_[i], products_[i].copies(),
                 products_[i].multiply(operands_of(begin), scratch, context));
+      ran.cut(sizes_[i]);
+    }
   }
 
  private:
-  // The rows of the largest piece.
-  int64_t block_rows() const { return is_wide_ ? kWideRows : sizes_.front(); }
   MatmulSpec of_rows(int64_t count) const {
     MatmulSpec spec = spec_;
     spec.*dimension_ = count;
@@ -120,6 +126,7 @@ class ExpertPieces {
   MatmulSpec spec_;
   int64_t MatmulSpec::*dimension_;
   bool is_wide_;
+  int64_t block_rows_;  // of the largest piece
   int64_t wide_bytes_ = 0;
   std::vector<int64_t> sizes_;  // from the largest to a single row
   std::vector<bool> is_rest_;

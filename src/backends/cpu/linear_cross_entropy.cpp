@@ -269,7 +269,7 @@ bool has_plain_logits(const Form& form) {
 
 template <typename Loss>
 std::unique_ptr<Prepared> prepare_loss(const Loss& loss, const program::OperationView& view,
-                                       const CpuContext& context) {
+                                       CpuContext& context) {
   const LossShape shape = shape_of(loss, view);
   SNUG_CHECK(
       !is_online(shape) || has_plain_logits(shape),
@@ -292,8 +292,10 @@ int64_t loss_workspace_bytes(const Loss& loss, const program::OperationView& vie
 }
 
 template <typename Loss>
-Loss decide_loss(Loss loss, const program::OperationView& view, const CpuContext& context) {
+Loss decide_loss(const Loss& asked_for, const program::OperationView& view,
+                 const CpuContext& context) {
   using program::LossAlgorithm;
+  Loss loss = asked_for;
   const program::Tensor& hidden = view[Loss::kHidden];
   const int64_t vocab = view[Loss::kWeight].shape[0];
   // Chunks of a size that is asked for are chunks of logits.
@@ -310,6 +312,20 @@ Loss decide_loss(Loss loss, const program::OperationView& view, const CpuContext
   return loss;
 }
 
+// Whether the head is multiplied where it lies. The library would copy one with gaps between its
+// rows, once in every chunk: such a loss is expanded, and its products decide what they copy.
+template <typename Loss>
+bool multiplies_in_place(const Loss& loss, const program::OperationView& view,
+                         const CpuContext& context) {
+  const LossShape asked = shape_of(loss, view);
+  const bool has_gaps = asked.weight_stride != asked.width ||
+                        (asked.weight_gradient && asked.dweight_stride != asked.width);
+  if (!has_gaps) return true;
+  const bool is_decided = asked.block_columns > 0;
+  const LossShape shape = is_decided ? asked : shape_of(decide_loss(loss, view, context), view);
+  return is_online(shape) || !copies_matrices(shape);
+}
+
 template <typename Loss>
 void run_loss(const Loss& loss, const Invocation& invocation, CpuContext& context) {
   const LossOperands<Buffer> operands = loss_operands(loss, invocation);
@@ -318,17 +334,6 @@ void run_loss(const Loss& loss, const Invocation& invocation, CpuContext& contex
     return run_online_loss(static_cast<const OnlineLossPlan&>(*invocation.prepared), operands,
                            invocation, context);
   LossRun(static_cast<const LossPlan&>(*invocation.prepared), operands, invocation, context).run();
-}
-
-program::LinearCrossEntropy decide(const program::LinearCrossEntropy& loss,
-                                   const program::OperationView& view, const CpuContext& context) {
-  return decide_loss(loss, view, context);
-}
-
-program::LinearCrossEntropyTrain decide(const program::LinearCrossEntropyTrain& loss,
-                                        const program::OperationView& view,
-                                        const CpuContext& context) {
-  return decide_loss(loss, view, context);
 }
 
 void run(const program::LinearCrossEntropy& loss, const Invocation& invocation,
@@ -341,11 +346,12 @@ void run(const program::LinearCrossEntropyTrain& loss, const Invocation& invocat
   run_loss(loss, invocation, context);
 }
 
-bool supports(const program::LinearCrossEntropy&, const program::OperationView& view,
+bool supports(const program::LinearCrossEntropy& loss, const program::OperationView& view,
               const CpuContext& context) {
   using Loss = program::LinearCrossEntropy;
   return supports_product(view[Loss::kHidden].dtype, view[Loss::kWeight].dtype, base::DType::f32,
-                          context);
+                          context) &&
+         multiplies_in_place(loss, view, context);
 }
 
 bool supports(const program::LinearCrossEntropyTrain& loss, const program::OperationView& view,
@@ -353,19 +359,10 @@ bool supports(const program::LinearCrossEntropyTrain& loss, const program::Opera
   using Loss = program::LinearCrossEntropyTrain;
   const base::DType type = view[Loss::kHidden].dtype;
   const base::DType weight = view[Loss::kWeight].dtype;
-  if (!supports_product(type, weight, base::DType::f32, context)) return false;
-  if (!loss.weight_gradient) return true;
-  return supports_product(type, type, view[Loss::kDWeight].dtype, context);
-}
-
-int64_t workspace_bytes(const program::LinearCrossEntropy& loss, const program::OperationView& view,
-                        const CpuContext& context) {
-  return loss_workspace_bytes(loss, view, context);
-}
-
-int64_t workspace_bytes(const program::LinearCrossEntropyTrain& loss,
-                        const program::OperationView& view, const CpuContext& context) {
-  return loss_workspace_bytes(loss, view, context);
+  return supports_product(type, weight, base::DType::f32, context) &&
+         (!loss.weight_gradient ||
+          supports_product(type, type, view[Loss::kDWeight].dtype, context)) &&
+         multiplies_in_place(loss, view, context);
 }
 
 template <typename Loss>
@@ -378,23 +375,17 @@ bool asks_any(const Loss& loss) {
   return has(algorithms_of(loss)) || has(rest_algorithms_of(loss));
 }
 
-std::unique_ptr<Prepared> prepare(const program::LinearCrossEntropy& loss,
-                                  const program::OperationView& view, CpuContext& context) {
-  return prepare_loss(loss, view, context);
-}
-
-std::unique_ptr<Prepared> prepare(const program::LinearCrossEntropyTrain& loss,
-                                  const program::OperationView& view, CpuContext& context) {
-  return prepare_loss(loss, view, context);
-}
-
 }  // namespace
 
-SNUG_CPU_KIND(LinearCrossEntropy, .supports = supports, .decide = decide,
-              .workspace_bytes = workspace_bytes,
-              .asks_library = asks_any<program::LinearCrossEntropy>, .prepare = prepare);
-SNUG_CPU_KIND(LinearCrossEntropyTrain, .supports = supports, .decide = decide,
-              .workspace_bytes = workspace_bytes,
-              .asks_library = asks_any<program::LinearCrossEntropyTrain>, .prepare = prepare);
+SNUG_CPU_KIND(LinearCrossEntropy, .supports = supports,
+              .decide = decide_loss<program::LinearCrossEntropy>,
+              .workspace_bytes = loss_workspace_bytes<program::LinearCrossEntropy>,
+              .asks_library = asks_any<program::LinearCrossEntropy>,
+              .prepare = prepare_loss<program::LinearCrossEntropy>);
+SNUG_CPU_KIND(LinearCrossEntropyTrain, .supports = supports,
+              .decide = decide_loss<program::LinearCrossEntropyTrain>,
+              .workspace_bytes = loss_workspace_bytes<program::LinearCrossEntropyTrain>,
+              .asks_library = asks_any<program::LinearCrossEntropyTrain>,
+              .prepare = prepare_loss<program::LinearCrossEntropyTrain>);
 
 }  // namespace snug::backends::cpu

@@ -157,6 +157,20 @@ LossShape with_algorithms(LossShape shape, const CpuContext& context) {
   return shape;
 }
 
+bool copies_matrices(const LossShape& shape) {
+  const auto copies = [&](int64_t columns, const LossAlgorithms& algorithms) {
+    using Add = MatmulSpec::Add;
+    const BlockShape block{shape.chunk_rows, columns};
+    ProductCopies all = copies_of(logits_spec(shape, block), algorithms.logits);
+    if (shape.train) all |= copies_of(dhidden_spec(shape, block, Add::nothing), algorithms.dhidden);
+    if (shape.weight_gradient)
+      all |= copies_of(dweight_spec(shape, block, Add::nothing), algorithms.dweight);
+    return all != ProductCopies{};
+  };
+  const int64_t rest = shape.vocab % shape.block_columns;
+  return copies(shape.block_columns, shape.whole) || (rest > 0 && copies(rest, shape.rest));
+}
+
 LossPlan::LossPlan(const LossShape& shape, const CpuContext& context) : shape_(shape) {
   const int64_t columns = shape_.block_columns;
   SNUG_CHECK(shape_.chunk_rows > 0 && columns > 0 && columns <= shape_.vocab &&
@@ -164,6 +178,8 @@ LossPlan::LossPlan(const LossShape& shape, const CpuContext& context) : shape_(s
              "a linear cross-entropy with algorithm {} in chunks of {} rows and {} columns, which "
              "the cpu backend does not run",
              base::word_of(shape_.algorithm), shape_.chunk_rows, columns);
+  SNUG_CHECK(!copies_matrices(shape_),
+             "a linear cross-entropy by the library of a head with gaps between its rows");
   const int64_t rest = shape_.vocab % columns;
   for (const int64_t rows : rows_of_chunks(shape_)) {
     LossChunk chunk{rows, products_of(shape_, {rows, columns}, shape_.whole, context), {}};
@@ -185,8 +201,6 @@ void LossPlan::lay_out() {
   scratch_offset_ = vectors_offset_ + whole_lines(LossVectors::scratch_floats(shape_) * kFloat);
   int64_t scratch = 0;
   for_each_product(chunks_, [&](const Product& product) {
-    SNUG_CHECK(product.copies() == ProductCopies{},
-               "a linear cross-entropy by the library of a head with gaps between its rows");
     scratch = std::max(scratch, product.scratch_bytes());
   });
   workspace_bytes_ = scratch_offset_ + scratch;

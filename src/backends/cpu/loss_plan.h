@@ -24,6 +24,10 @@ int64_t default_block_columns(int64_t vocab);
 // chunk's rows and the block's columns.
 LossShape with_algorithms(LossShape shape, const CpuContext& context);
 
+// Whether an algorithm of the shape would copy a matrix to be without gaps, as the library does of
+// a head with gaps between its rows. No such loss is planned here.
+bool copies_matrices(const LossShape& shape);
+
 // Products of a chunk of `rows` rows with one block of columns.
 struct BlockProducts {
   Product logits;                        // (rows, columns) f32
@@ -41,7 +45,8 @@ struct LossChunk {
 
 class LossPlan : public Prepared {
  public:
-  // Fails a CHECK where an algorithm of the shape does not compute a product of it.
+  // Fails a CHECK where an algorithm of the shape does not compute a product of it, or copies for
+  // it.
   LossPlan(const LossShape& shape, const CpuContext& context);
   void create() const;
   const LossShape& shape() const { return shape_; }

@@ -34,9 +34,10 @@ std::unique_ptr<Prepared> prepare(const Struct& grouped, const program::Operatio
   return nullptr;
 }
 
-// Which of the two kernels was queued, for all rows at once.
+// Which of the two kernels was queued, for so many rows at once.
 template <typename Struct>
-void note_kernel(bool tensor_cores, const Invocation& invocation) {
+void note_kernel(bool tensor_cores, int64_t rows, const Invocation& invocation) {
+  for (const int64_t each : {rows, int64_t{0}}) invocation.note_piece(each);
   invocation.note_decision<&Struct::block_rows>(0);
   invocation.note_decision<&Struct::algorithm>(tensor_cores ? ProductAlgorithm::blocked_tensor_cores
                                                             : ProductAlgorithm::blocked);
@@ -57,7 +58,7 @@ void run(const GroupedMatmul& grouped, const Invocation& invocation, CudaContext
                        .bounds = integers_of(invocation[GroupedMatmul::kBounds]),
                        .tensor_cores = on_tensor_cores(grouped.algorithm)};
   multiply_grouped(run, context.stream.get());
-  note_kernel<GroupedMatmul>(run.tensor_cores, invocation);
+  note_kernel<GroupedMatmul>(run.tensor_cores, run.rows, invocation);
 }
 
 void run(const GroupedMatmulGrad& grad, const Invocation& invocation, CudaContext& context) {
@@ -73,7 +74,7 @@ void run(const GroupedMatmulGrad& grad, const Invocation& invocation, CudaContex
                            .bounds = integers_of(invocation[GroupedMatmulGrad::kBounds]),
                            .tensor_cores = on_tensor_cores(grad.algorithm)};
   multiply_grouped_grad(run, context.stream.get());
-  note_kernel<GroupedMatmulGrad>(run.tensor_cores, invocation);
+  note_kernel<GroupedMatmulGrad>(run.tensor_cores, a.rows, invocation);
 }
 
 }  // namespace

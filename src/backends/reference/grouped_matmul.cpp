@@ -8,6 +8,11 @@ namespace {
 using program::GroupedMatmul;
 using program::GroupedMatmulGrad;
 
+// There is one way to multiply all rows.
+void note_rows(int64_t rows, const Invocation& invocation) {
+  for (const int64_t each : {rows, int64_t{0}}) invocation.note_piece(each);
+}
+
 template <typename T>
 void run(const GroupedMatmul& grouped, const Invocation& invocation) {
   const Floats<T> a(invocation[GroupedMatmul::kA]);
@@ -16,13 +21,15 @@ void run(const GroupedMatmul& grouped, const Invocation& invocation) {
   const Floats<T> c(invocation[GroupedMatmul::kC]);
   const int64_t k = a.columns();
   const int64_t n = c.columns();
+  int64_t done = 0;
   for (int64_t expert = 0; 2 * expert < bounds.count(); ++expert)
-    for (int64_t row = bounds[2 * expert]; row < bounds[2 * expert + 1]; ++row)
+    for (int64_t row = bounds[2 * expert]; row < bounds[2 * expert + 1]; ++row, ++done)
       for (int64_t j = 0; j < n; ++j) {
         const Line weights = grouped.transpose_b ? line_across(b.buffer(), expert * n + j, 0)
                                                  : line_down(b.buffer(), expert * k, j);
         c.set(row, j, add_products(T{0}, line_across(a.buffer(), row, 0), weights, k));
       }
+  note_rows(done, invocation);
 }
 
 template <typename T>
@@ -32,16 +39,20 @@ void run(const GroupedMatmulGrad& grad, const Invocation& invocation) {
   const Integers bounds(invocation[GroupedMatmulGrad::kBounds]);
   const Floats<T> c(invocation[GroupedMatmulGrad::kC]);
   const int64_t m = a.columns();
-  for (int64_t expert = 0; 2 * expert < bounds.count(); ++expert)
+  int64_t done = 0;
+  for (int64_t expert = 0; 2 * expert < bounds.count(); ++expert) {
+    const int64_t first = bounds[2 * expert];
+    const int64_t rows = bounds[2 * expert + 1] - first;
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < b.columns(); ++j) {
         const T before = grad.accumulate ? c.at(expert * m + i, j) : T{0};
-        const int64_t first = bounds[2 * expert];
-        const int64_t rows = bounds[2 * expert + 1] - first;
         c.set(expert * m + i, j,
               add_products(before, line_down(a.buffer(), first, i), line_down(b.buffer(), first, j),
                            rows));
       }
+    done += rows;
+  }
+  note_rows(done, invocation);
 }
 
 }  // namespace

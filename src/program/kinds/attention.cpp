@@ -362,7 +362,7 @@ constexpr PricedAlike kAttentionPricedAlike[] = {
     {decision_name<&AttentionGrad::dense_gradients>(),
      "the name says that operands are copied; the cost has the bytes of each"}};
 // Which segments are few is in the pieces.
-constexpr std::string_view kAttentionByValues[] = {decision_name<&AttentionGrad::few_queries>(),
+constexpr std::string_view kAttentionInPieces[] = {decision_name<&AttentionGrad::few_queries>(),
                                                    decision_name<&AttentionGrad::few_keys>()};
 
 }  // namespace
@@ -380,9 +380,9 @@ Extent extent_of(const AttentionGrad& grad, std::span<const int32_t> q_bounds,
 SNUG_DEFINE_KIND(Attention, .differentiate = differentiate, .extent_of = extent_of,
                  .pieces_of = pieces_of<Attention>, .shares_of = shares_of, .rate_key = rate_key,
                  .named = kAttentionNamed, .priced_alike = kAttentionPricedAlike,
-                 .by_values = kAttentionByValues);
+                 .in_pieces = kAttentionInPieces);
 SNUG_DEFINE_KIND(AttentionGrad, .extent_of = extent_of, .pieces_of = pieces_of<AttentionGrad>,
                  .shares_of = shares_of, .rate_key = rate_key, .named = kAttentionNamed,
-                 .priced_alike = kAttentionPricedAlike, .by_values = kAttentionByValues);
+                 .priced_alike = kAttentionPricedAlike, .in_pieces = kAttentionInPieces);
 
 }  // namespace snug::program

@@ -307,7 +307,7 @@ constexpr PricedAlike kLossPricedAlike[] = {
     {decision_name<&LinearCrossEntropyTrain::rest_dweight_step>(),
      "steps follow from the rows of a chunk; their bytes are in the cost"}};
 // The chunks themselves are pieces.
-constexpr std::string_view kLossByValues[] = {
+constexpr std::string_view kLossInPieces[] = {
     decision_name<&LinearCrossEntropyTrain::chunk_rows>()};
 
 template <typename Struct>
@@ -332,9 +332,9 @@ SNUG_DEFINE_KIND(CrossEntropy, .differentiate = differentiate, .extent_of = exte
 SNUG_DEFINE_KIND(CrossEntropyGrad, .extent_of = extent_of);
 SNUG_DEFINE_KIND(LinearCrossEntropy, .differentiate = differentiate, .expand = expand_loss,
                  .extent_of = extent_of, .pieces_of = pieces_of, .rate_key = rate_key,
-                 .named = kLossNamed, .priced_alike = kLossPricedAlike, .by_values = kLossByValues);
+                 .named = kLossNamed, .priced_alike = kLossPricedAlike, .in_pieces = kLossInPieces);
 SNUG_DEFINE_KIND(LinearCrossEntropyTrain, .expand = expand_loss, .extent_of = extent_of,
                  .pieces_of = pieces_of, .rate_key = rate_key, .named = kLossNamed,
-                 .priced_alike = kLossPricedAlike, .by_values = kLossByValues);
+                 .priced_alike = kLossPricedAlike, .in_pieces = kLossInPieces);
 
 }  // namespace snug::program

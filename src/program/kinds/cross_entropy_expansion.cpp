@@ -13,15 +13,16 @@ namespace snug::program {
 namespace {
 
 // A (tokens, vocab) tensor of the expansion. Logits leave the product in f32, as a chunk of them
-// does in the fused kind; f64 programs keep f64.
+// does in the fused kind; f64 programs keep f64. What the products of gradients multiply
+// (`is_factor`) has the type of their other factor, as there.
 template <typename Struct>
-TensorId add_logits(const Struct&, const OperationView& view, Builder& builder,
-                    const char* suffix) {
+TensorId add_logits(const Struct&, const OperationView& view, Builder& builder, const char* suffix,
+                    bool is_factor = false) {
   const Tensor& hidden = view[Struct::kHidden];
   Tensor logits;
   logits.name = fmt::format("{}.{}", view[Struct::kLosses].name, suffix);
   logits.shape = Shape{hidden.shape[0], view[Struct::kWeight].shape[0]};
-  logits.dtype = hidden.dtype == DType::f64 ? DType::f64 : DType::f32;
+  logits.dtype = is_factor || hidden.dtype == DType::f64 ? hidden.dtype : DType::f32;
   logits.role = Role::logits;
   logits.layer = view.operation.layer;
   return builder.add(std::move(logits));
@@ -73,7 +74,7 @@ void expand_loss(const LinearCrossEntropyTrain& loss, const OperationView& view,
   const auto id = [&](const Operand<Loss>& operand) { return id_of(operation, operand); };
   const bool is_capped = loss.softcap > 0.0F;
   const auto [before_gain, logits] = emit_logits(loss, view, builder);
-  const TensorId dlogits = add_logits(loss, view, builder, "dlogits");
+  const TensorId dlogits = add_logits(loss, view, builder, "dlogits", !loss.gain);
   const TensorId capped = is_capped ? add_logits(loss, view, builder, "capped") : logits;
   const TensorId dcapped = is_capped ? add_logits(loss, view, builder, "dcapped") : dlogits;
   const std::vector<TensorId> scored{capped, id(Loss::kTargets), id(Loss::kInverseTokens)};
@@ -83,7 +84,7 @@ void expand_loss(const LinearCrossEntropyTrain& loss, const OperationView& view,
   if (is_capped) builder.emit(SoftcapGrad{loss.softcap}, {dcapped, capped}, {dlogits});
   if (loss.gain_gradient)
     builder.emit(ColumnGainGrad{}, {dlogits, before_gain}, {id(Loss::kDGain)});
-  const TensorId dproduct = loss.gain ? add_logits(loss, view, builder, "dproduct") : dlogits;
+  const TensorId dproduct = loss.gain ? add_logits(loss, view, builder, "dproduct", true) : dlogits;
   if (loss.gain) builder.emit(ScaleColumns{}, {dlogits, id(Loss::kGain)}, {dproduct});
   Matmul hidden_product;
   hidden_product.alpha = loss.scale;

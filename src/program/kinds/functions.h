@@ -52,9 +52,18 @@ struct KindFunctions {
   InPlacePairs (*in_place_pairs)(const Struct&) = nullptr;
   // Null: a batch decides nothing of it (Traits::extents).
   Extent (*extent_of)(const Struct&, const OperationView&, const BatchBounds&) = nullptr;
-  // Null: it is done in one piece.
+  // Null: it is done in one piece, or pieces_error() says what its pieces may be.
   std::vector<int64_t> (*pieces_of)(const Struct&, const OperationView&,
                                     const BatchBounds&) = nullptr;
+  // Where pieces follow from values that a program makes, which no host knows: what is wrong with
+  // those of a trace, as the end of a sentence; empty where nothing is. Null: pieces_of() says
+  // them.
+  std::string (*pieces_error)(const Struct&, const OperationView&,
+                              std::span<const int64_t>) = nullptr;
+  // Whether such pieces left a decision, by its name, nothing to do: a trace then need not note it.
+  // Null: all decisions have work wherever there is any.
+  bool (*had_no_work)(const Struct&, const OperationView&, std::string_view,
+                      std::span<const int64_t>) = nullptr;
   // What each algorithm does of it, where its decisions give parts of a batch to different ones; at
   // least one share. Null: one algorithm does all of it.
   std::vector<Share> (*shares_of)(const Struct&, const OperationView&,
@@ -65,10 +74,9 @@ struct KindFunctions {
   // neither here nor in priced_alike (rate_key.cpp), so that none is forgotten.
   std::span<const std::string_view> named = {};
   std::span<const PricedAlike> priced_alike = {};
-  // Decisions that may have nothing to do in a run: values say so, of the batch or of what the
-  // program makes. A trace notes them where they had. What a threshold or a size did is in
-  // pieces_of() alone.
-  std::span<const std::string_view> by_values = {};
+  // Decisions that a trace need not note, since what they did is in the pieces: thresholds and
+  // sizes of chunks.
+  std::span<const std::string_view> in_pieces = {};
 };
 
 // The functions of a kind, stated in its file.
