@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "base/error.h"
@@ -17,9 +18,9 @@ using namespace program;  // NOLINT: passes speak the program's words throughout
 
 [[noreturn]] void refuse(const OperationView& view, const Target& target) {
   std::string types;
-  for (size_t i = 0; i < view.operation.reads.size() && i < 3; ++i)
-    types += fmt::format("{}{}", i == 0 ? "" : ", ",
-                         base::name_of(view.program.tensor(view.operation.reads[i]).dtype));
+  for (const TensorId id : std::views::take(view.operation.reads, 3))
+    types += fmt::format("{}{}", types.empty() ? "" : ", ",
+                         base::name_of(view.program.tensor(id).dtype));
   base::throw_user_error(
       "the {} backend cannot run {} on ({}) on this machine; with compute_dtype=fp32 it can",
       target.name(), name_of(view.operation.kind()), types);

@@ -98,18 +98,16 @@ constexpr std::string_view verb(Touch touch) {
 struct Touched {
   TensorId id = kNone;
   Touch touch = Touch::read;
-  int index = 0;  // in its list
 };
 
 std::vector<Touched> touched_by(const Operation& operation) {
   std::vector<Touched> operands;
   const auto add = [&](const std::vector<TensorId>& ids, Touch touch) {
-    for (size_t i = 0; i < ids.size(); ++i)
-      operands.push_back({ids[i], touch, static_cast<int>(i)});
+    for (const TensorId id : ids) operands.push_back({id, touch});
   };
   add(operation.writes, Touch::write);
   add(operation.updates, Touch::update);
-  if (operation.workspace != kNone) operands.push_back({operation.workspace, Touch::workspace, 0});
+  if (operation.workspace != kNone) operands.push_back({operation.workspace, Touch::workspace});
   add(operation.reads, Touch::read);
   return operands;
 }
@@ -218,8 +216,10 @@ class Verifier {
     if (a.begin != b.begin || a.end != b.end || a.exact != b.exact || a.columns != b.columns ||
         a.rectangle != b.rectangle)
       return false;
-    const auto pairs = in_place_pairs(operation);
-    return std::find(pairs.begin(), pairs.end(), std::pair{write.index, read.index}) != pairs.end();
+    return std::ranges::any_of(in_place_pairs(operation), [&](const InPlacePair& pair) {
+      return find_operand(operation, pair.output) == write.id &&
+             find_operand(operation, pair.input) == read.id;
+    });
   }
 
   void check_conflicts(size_t i, const std::vector<Touched>& operands) {

@@ -122,6 +122,21 @@ TEST(Style, OperandsAreAskedForByName) {
   }
 }
 
+// An index into a list of operands says nothing of what the operand is. The parts of a kind whose
+// operands repeat are numbered by the kind (balance_loss); operands.cpp is what finds the others.
+TEST(Style, OperandsHaveNoNumbersInGeneralCode) {
+  const std::regex indexed("\\b(reads|writes|updates|outputs)\\[[^\\]]");
+  for (const fs::path& path : sources("src")) {
+    const std::string folder = path.parent_path().filename().string();
+    const bool is_of_kinds = folder == "kinds" || folder == "kernels" ||
+                             path.filename() == "balance_loss.cpp" ||
+                             path == kRoot / "src/program/operands.cpp";
+    if (is_of_kinds) continue;
+    for (const std::string& line : lines_of(path))
+      EXPECT_FALSE(std::regex_search(line, indexed)) << path << ": " << line;
+  }
+}
+
 // The kinds of program/kinds.h: a struct and a value of the enumeration for each, as "A|B".
 struct KindNames {
   std::string structs;
