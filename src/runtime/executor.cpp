@@ -16,7 +16,6 @@
 #include "program/kind.h"
 #include "program/operands.h"
 #include "runtime/partitions.h"
-#include "runtime/prompt_bounds.h"
 
 namespace snug::runtime {
 namespace {
@@ -101,7 +100,6 @@ struct Executor::Loaded {
   std::vector<HostCopies> host_copies;                           // by partition
   std::vector<std::unique_ptr<backends::Recording>> recordings;  // likewise; null: one by one
   bool by_runtime = false;
-  bool ran = false;
 
   // Of what the backend may record; what is joined shares the launch of the operation before it.
   int64_t recorded_launches() const {
@@ -113,11 +111,6 @@ struct Executor::Loaded {
           launches += operation.launches;
     }
     return launches;
-  }
-
-  // Inputs that no batch changes, before the first run.
-  void set_constants() {
-    if (!std::exchange(ran, true)) set_prompt_bounds(*program, tensors);
   }
 
   // Of each tensor that says how much an operation has to do, and has a side on the host.
@@ -231,7 +224,6 @@ Executor::~Executor() = default;
 void Executor::run(program::ProgramName program) {
   Loaded& list = loaded(program);
   SNUG_CHECK(!list.by_runtime, "program {} is performed, not run", name_of(program));
-  list.set_constants();
   for (size_t i = 0; i < list.partitions.size(); ++i) {
     run_partition(list, i);
     mark_copies(list, i);
@@ -245,7 +237,6 @@ std::vector<backends::Trace> Executor::run_traced(program::ProgramName program) 
   std::vector<backends::Invocation> traced = list.invocations;
   for (size_t i = 0; i < traced.size(); ++i) traced[i].trace = &traces[i];
   const std::span<const backends::Invocation> all(traced);
-  list.set_constants();
   for (size_t i = 0; i < list.partitions.size(); ++i) {
     const Partition& partition = list.partitions[i];
     backend_.run_list(all.subspan(partition.begin, partition.end - partition.begin));

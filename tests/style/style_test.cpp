@@ -265,6 +265,21 @@ TEST(Style, ProgramsAndTensorsAreNamedOnce) {
   }
 }
 
+// What a tensor is, its fields say (program/tensor.h): a name is for finding it and for lists. What
+// files call tensors follows from names, in tensor_names.cpp and runtime/file_names.cpp.
+TEST(Style, NoNameOfATensorIsTakenApart) {
+  const std::set<std::string> folders{"program", "plan", "passes", "runtime"};
+  const std::regex takes_apart(
+      "\\b(last_part|stream_of)(\\(|\\.h)|"
+      "(tensor|bounds|operand|weight|input|output)[a-z_]*(\\([^()]*\\))?\\.name\\."
+      "(starts_with|ends_with|find|rfind|contains|compare|substr)\\(");
+  for (const fs::path& path : sources("src")) {
+    if (!folders.contains(floor_folder(path))) continue;
+    for (const std::string& line : lines_of(path))
+      EXPECT_FALSE(std::regex_search(line, takes_apart)) << path << ": " << line;
+  }
+}
+
 // Two types of one name in a namespace are seen by no compiler where no file includes both, and by
 // no reader either.
 TEST(Style, ATypeHasItsNameInItsNamespaceAlone) {
