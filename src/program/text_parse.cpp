@@ -180,6 +180,8 @@ class LineParser {
       view_clause(declaration);
     } else if (word == "part") {
       part_clause(tensor);
+    } else if (word == "constant") {
+      tensor.constant = true;
     } else if (word == "layer") {
       tensor.layer = layer();
       declaration.inherits_layer = false;

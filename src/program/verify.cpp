@@ -9,6 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "program/inputs.h"
 #include "program/kind.h"
 #include "program/verify_regions.h"
 #include "program/verify_transfers.h"
@@ -124,6 +125,7 @@ class Verifier {
     regions_.reserve(program_.tensors.size());
     for (size_t id = 0; id < program_.tensors.size(); ++id)
       regions_.push_back(region_of(program_, static_cast<TensorId>(id)));
+    check_constants();
     for (size_t i = 0; i < program_.operations.size(); ++i) check_operation(i);
     for (std::string& problem : verify_transfers(program_, regions_))
       problems_.push_back(std::move(problem));
@@ -160,10 +162,36 @@ class Verifier {
     const std::string error = program::shape_error({program_, operation});
     if (!error.empty()) report(i, error);
     const std::vector<Touched> operands = touched_by(operation);
-    for (const Touched& operand : operands) check_place(i, operand);
+    for (const Touched& operand : operands) {
+      check_place(i, operand);
+      check_unchanged(i, operand);
+    }
     check_conflicts(i, operands);
     check_order(i, operands);
     check_joined(i);
+  }
+
+  // That what kernels may read ahead of their turn is there when the program begins.
+  void check_constants() {
+    const bool begins_with_input = program::begins_with_input(program_);
+    for (const Tensor& tensor : program_.tensors) {
+      if (!tensor.constant) continue;
+      const auto report_tensor = [&](std::string_view problem) {
+        problems_.push_back(fmt::format("tensor '{}' is constant, but {}", tensor.name, problem));
+      };
+      if (tensor.lifetime != Lifetime::run) report_tensor("does not last through the run");
+      if (tensor.is_view() && !program_.tensor(tensor.view.base).constant)
+        report_tensor("is a view of one that is not");
+      if (!begins_with_input)
+        report_tensor("what ran before may still write it, for the program copies no input first");
+    }
+  }
+
+  void check_unchanged(size_t i, const Touched& operand) {
+    const bool changes = operand.touch == Touch::write || operand.touch == Touch::update;
+    if (changes && program_.tensor(region(operand.id).owner).constant)
+      report(i, fmt::format("{} '{}', which is constant", verb(operand.touch),
+                            program_.tensor(operand.id).name));
   }
 
   // Whether what an await names lies in host memory.

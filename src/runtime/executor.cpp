@@ -61,27 +61,6 @@ HostCopies host_copies_of(const Program& program, const Partition& partition) {
   return copies;
 }
 
-// Which tensors nothing writes while the program runs, nor what ran before it and may not have
-// ended: a program that begins with a copy from the host begins when all before it has ended.
-std::vector<bool> constants_of(const Program& program) {
-  const auto& operations = program.operations;
-  const bool begins_with_copy =
-      !operations.empty() && program::traits_of(operations.front()).is_host_copy &&
-      program.tensor(copies_of(operations.front()).front().first).space != Space::device;
-  std::vector<bool> owners(program.tensors.size(), begins_with_copy);
-  for (const program::Operation& operation : operations) {
-    const auto change = [&](TensorId id) {
-      owners[static_cast<size_t>(program.owner(id))] = false;
-    };
-    std::for_each(operation.writes.begin(), operation.writes.end(), change);
-    std::for_each(operation.updates.begin(), operation.updates.end(), change);
-  }
-  std::vector<bool> constants(program.tensors.size());
-  for (size_t id = 0; id < constants.size(); ++id)
-    constants[id] = owners[static_cast<size_t>(program.owner(static_cast<TensorId>(id)))];
-  return constants;
-}
-
 bool is_by_runtime(const Program& program) {
   return !program.operations.empty() && program::traits_of(program.operations.front()).by_runtime;
 }
@@ -175,7 +154,6 @@ Executor::Executor(const plan::Job& job, backends::Backend& backend, const comm:
     auto loaded = std::make_unique<Loaded>();
     loaded->program = &program;
     loaded->index = p;
-    const std::vector<bool> constants = constants_of(program);
     for (size_t id = 0; id < program.tensors.size(); ++id) {
       const Tensor& tensor = program.tensors[id];
       std::byte* base = bases[static_cast<size_t>(tensor.space)];
@@ -183,7 +161,7 @@ Executor::Executor(const plan::Job& job, backends::Backend& backend, const comm:
       const int64_t apart = shard * tensor.view.rank_step * base::size_of(tensor.dtype);
       loaded->tensors.push_back(
           {base + job.layout.offsets[p][id] + apart, tensor.dtype, tensor.shape, strides_of(tensor),
-           shard * std::max(tensor.rank_step, tensor.view.rank_step), constants[id]});
+           shard * std::max(tensor.rank_step, tensor.view.rank_step), tensor.constant});
       loaded->by_name.emplace(tensor.name, id);
     }
     loaded->by_runtime = is_by_runtime(program);
