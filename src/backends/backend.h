@@ -42,7 +42,7 @@ struct Buffer {
   std::array<int64_t, program::Shape::kMaxRank> strides{};
   // Where a rank's part of a tensor begins in the whole, in elements.
   int64_t first = 0;
-  // No operation of its program writes it, and none of another one's that may still be running.
+  // As its program says (Tensor::constant).
   bool is_constant = false;
 
   int64_t elements() const { return shape.elements(); }

@@ -49,8 +49,9 @@ struct ForwardOptions {
 // Without a cache, key_bounds is query_bounds. An encoder reads tensors of its own stream
 // (program/tensor_names.h); with caches its `slots` and `key_bounds` are of those of attention that
 // reads it, `layers.N.cross_key_cache` and `layers.N.cross_value_cache`. Where a block has a prompt
-// it also reads `prompt_query_bounds` and `prompt_key_bounds` (1, 2) i32, which are [0, tokens) and
-// [0, the prompt's vectors), and its vectors and gates, of role adapter (models/prompt_names.h).
+// it also reads `prompt_query_bounds` and `prompt_key_bounds` (1, 2) i32 of lifetime run, which are
+// [0, tokens) and [0, the prompt's vectors), and its vectors and gates, of role adapter
+// (models/prompt_names.h).
 program::Program forward(const Stack& stack, const ForwardOptions& options);
 
 }  // namespace snug::models

@@ -34,8 +34,10 @@ std::string ForwardBuilder::input_name(std::string_view name) const {
 }
 
 TensorId ForwardBuilder::batch(std::string_view name, const Shape& shape) {
-  return declare(input_name(stream_name(stream_, name)), shape, DType::i32, Role::batch,
-                 Lifetime::step);
+  const TensorId id = declare(input_name(stream_name(stream_, name)), shape, DType::i32,
+                              Role::batch, Lifetime::step);
+  builder_.tensor(id).stream = stream_;
+  return id;
 }
 
 void ForwardBuilder::declare_weights() {

@@ -2,11 +2,11 @@
 // nor rotated. All tokens are the queries of one segment, whose keys they all share, and so is what
 // reads the prompt's gradients off: one sum over all tokens.
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/forward_builder.h"
 #include "models/prompt_names.h"
-#include "program/tensor_names.h"
 
 namespace snug::models {
 
@@ -42,8 +42,12 @@ ForwardBuilder::KeysAndValues ForwardBuilder::project_prompt(TensorId vectors,
 TensorId ForwardBuilder::with_prompt(TensorId o, TensorId q, const AttentionBlock& by) {
   if (!by.prompt) return o;
   if (prompt_query_bounds_ == program::kNone) {
-    prompt_query_bounds_ = batch(program::kPromptQueryBoundsName, {1, 2});
-    prompt_key_bounds_ = batch(program::kPromptKeyBoundsName, {1, 2});
+    const auto declare_bounds = [&](std::string_view name) {
+      return declare(input_name(name), {1, 2}, DType::i32, program::Role::scalar,
+                     program::Lifetime::run);
+    };
+    prompt_query_bounds_ = declare_bounds("prompt_query_bounds");
+    prompt_key_bounds_ = declare_bounds("prompt_key_bounds");
   }
   const std::string module = stack_.layer_name(layer_) + "." + prompt_module(by);
   const TensorId vectors =

@@ -8,6 +8,7 @@
 #include "passes/lower.h"
 #include "passes/uses.h"
 #include "program/kind.h"
+#include "program/operands.h"
 
 namespace snug::passes {
 namespace {
@@ -31,11 +32,11 @@ class InPlace {
       Operation& operation = result_.operations[i];
       share_parts(static_cast<int32_t>(i), operation);
       std::vector<TensorId> taken;
-      for (const auto& [write, read] : in_place_pairs(operation)) {
-        const auto output = static_cast<size_t>(write);
-        if (output >= operation.writes.size()) continue;
-        const TensorId source = operation.reads[static_cast<size_t>(read)];
-        const TensorId target = operation.writes[output];
+      for (const auto& [output, input] : in_place_pairs(operation)) {
+        // An addend that was shared is no operand any more.
+        const TensorId source = find_operand(operation, input);
+        const TensorId target = find_operand(operation, output);
+        if (source == kNone || target == kNone) continue;
         if (!may_share(static_cast<int32_t>(i), operation, source, target, taken)) continue;
         share(source, target);
         taken.push_back(result_.owner(source));
@@ -67,11 +68,9 @@ class InPlace {
   // Where every part that the operation writes of a tensor may take the place of the same part of a
   // tensor that dies here, the whole does.
   void share_parts(int32_t position, const Operation& operation) {
-    for (const auto& [write, read] : in_place_pairs(operation)) {
-      if (static_cast<size_t>(write) >= operation.writes.size()) continue;
-      const TensorId target =
-          result_.tensor(operation.writes[static_cast<size_t>(write)]).view.base;
-      const TensorId source = result_.tensor(operation.reads[static_cast<size_t>(read)]).view.base;
+    for (const auto& [output, input] : in_place_pairs(operation)) {
+      const TensorId target = result_.tensor(find_operand(operation, output)).view.base;
+      const TensorId source = result_.tensor(find_operand(operation, input)).view.base;
       if (target == kNone || source == kNone || target == source) continue;
       if (dies_and_is_born(position, source, target) && pairs_match(operation, source, target))
         share(source, target);
@@ -93,13 +92,12 @@ class InPlace {
   bool pairs_match(const Operation& operation, TensorId source, TensorId target) const {
     const auto pairs = in_place_pairs(operation);
     size_t paired = 0;
-    for (size_t write = 0; write < operation.writes.size(); ++write) {
-      const Tensor& to = result_.tensor(operation.writes[write]);
-      if (result_.owner(operation.writes[write]) != target) continue;
-      const auto matches = [&](const std::pair<int, int>& pair) {
-        const TensorId read = operation.reads[static_cast<size_t>(pair.second)];
-        const Tensor& from = result_.tensor(read);
-        return static_cast<size_t>(pair.first) == write && from.view.base == source &&
+    for (const TensorId written : operation.writes) {
+      const Tensor& to = result_.tensor(written);
+      if (result_.owner(written) != target) continue;
+      const auto matches = [&](const InPlacePair& pair) {
+        const Tensor& from = result_.tensor(find_operand(operation, pair.input));
+        return find_operand(operation, pair.output) == written && from.view.base == source &&
                from.shape == to.shape && from.view.offset == to.view.offset &&
                from.view.strides == to.view.strides;
       };

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "passes/host_copies.h"
 #include "passes/lower.h"
+#include "passes/mark_constants.h"
 #include "passes/offload.h"
 #include "passes/schedule.h"
 #include "passes/sum_shares.h"
@@ -62,7 +63,8 @@ Program Pipeline::placed(const Program& program, const ShardRole& role,
     if (p.name == name_of(program::ProgramName::prepare)) options.window_bytes = 0;
     p = run("stream", p, [&](const Program& in) { return stream(in, options, target_); });
   }
-  return run("host_copies", p, [&](const Program&) { return host_copies(std::move(p), results); });
+  p = run("host_copies", p, [&](const Program&) { return host_copies(std::move(p), results); });
+  return run("mark_constants", p, [&](const Program&) { return mark_constants(std::move(p)); });
 }
 
 Program Pipeline::run(const char* name, const Program& input,

@@ -61,9 +61,9 @@ void add_live(const Program& program, int32_t at, Space space, SpaceReport& repo
 std::string describe(const Program& program, int32_t index) {
   if (program.operations.empty()) return "no operation";
   const auto& operation = program.operations[static_cast<size_t>(index)];
-  const auto& outputs = operation.writes.empty() ? operation.updates : operation.writes;
-  const std::string output = outputs.empty() ? "" : program.tensor(outputs[0]).name;
-  return fmt::format("{} -> {}", name_of(operation.kind()), output);
+  const program::TensorId output = first_output(operation);
+  return fmt::format("{} -> {}", name_of(operation.kind()),
+                     output == program::kNone ? "" : program.tensor(output).name);
 }
 
 // Nothing: of a program that no activity of training has.

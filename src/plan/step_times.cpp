@@ -14,9 +14,9 @@ namespace {
 
 std::string name_in_all_layers(const program::Program& program,
                                const program::Operation& operation) {
-  const auto& outputs = operation.writes.empty() ? operation.updates : operation.writes;
-  if (outputs.empty()) return std::string(name_of(operation.kind()));
-  const program::Tensor& output = program.tensor(outputs[0]);
+  const program::TensorId id = first_output(operation);
+  if (id == program::kNone) return std::string(name_of(operation.kind()));
+  const program::Tensor& output = program.tensor(id);
   return fmt::format("{} -> {}", name_of(operation.kind()),
                      without_layer(output.name, output.layer));
 }

@@ -1,7 +1,9 @@
 #include "plan/storage_programs.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -10,6 +12,9 @@
 #include "models/weights.h"
 #include "passes/quantize.h"
 #include "plan/storage_program.h"
+#include "program/batch_bounds.h"
+#include "program/kind.h"
+#include "program/operands.h"
 #include "program/tensor_names.h"
 
 namespace snug::plan {
@@ -30,10 +35,29 @@ void put_frequencies(const models::ModelConfig& model, const RunTensors& tensors
   SNUG_CHECK(found || tables.empty(), "no program reads rotary frequencies");
 }
 
+// Each bounds tensor that no batch changes, with the rows that an operation has between them.
+void put_bounds(const Job& job, StorageProgram& storage) {
+  std::map<std::string_view, int64_t> rows_by_name;
+  for (const Program& program : job.programs)
+    for (const Operation& operation : program.operations) {
+      const Traits& traits = traits_of(operation);
+      for (size_t i = 0; i < traits.bounded.size(); ++i) {
+        if (traits.bounded[i].empty()) continue;
+        const Tensor& bounds = program.tensor(find_operand(operation, traits.extents[i]));
+        if (!hold_all_rows(bounds)) continue;
+        const Tensor& bounded = program.tensor(find_operand(operation, traits.bounded[i]));
+        const int64_t rows = bounded.shape[0];
+        const auto [known, is_new] = rows_by_name.emplace(bounds.name, rows);
+        SNUG_CHECK_EQ(known->second, rows);
+        if (is_new) storage.emit(PutBounds{.rows = rows}, bounds);
+      }
+    }
+}
+
 class LoadPlanner {
  public:
-  LoadPlanner(const Origin& origin, const RunTensors& tensors, const Target& target)
-      : origin_(origin), tensors_(tensors), load_(ProgramName::load, tensors, target) {}
+  LoadPlanner(const Job& job, const Origin& origin, const RunTensors& tensors, const Target& target)
+      : job_(job), origin_(origin), tensors_(tensors), load_(ProgramName::load, tensors, target) {}
 
   Program run() {
     const std::vector<models::Weight> weights = models::weights_of(origin_.model);
@@ -48,6 +72,7 @@ class LoadPlanner {
     }
     gather_scales();
     put_frequencies(origin_.model, tensors_, load_);
+    put_bounds(job_, load_);
     if (origin_.loss_scale) put_loss_scale(*origin_.loss_scale);
     return load_.take();
   }
@@ -141,6 +166,7 @@ class LoadPlanner {
     TensorId absmax;
   };
 
+  const Job& job_;
   const Origin& origin_;
   const RunTensors& tensors_;
   StorageProgram load_;
@@ -210,6 +236,7 @@ Program restore(const Job& job, const models::ModelConfig& model, const RunTenso
   else
     for (const models::Weight& weight : models::weights_of(model)) put_back(weight.name);
   put_frequencies(model, tensors, restore);
+  put_bounds(job, restore);
   return restore.take();
 }
 
@@ -217,7 +244,7 @@ Program restore(const Job& job, const models::ModelConfig& model, const RunTenso
 
 std::vector<Program> loading_programs(const Job& job, const Origin& origin, const Target& target) {
   const RunTensors tensors(job);
-  std::vector<Program> programs{LoadPlanner(origin, tensors, target).run()};
+  std::vector<Program> programs{LoadPlanner(job, origin, tensors, target).run()};
   if (is_adapted(job)) programs.push_back(load_adapter(job, origin, tensors, target));
   return programs;
 }

@@ -27,6 +27,10 @@ struct ExpectedBounds {
 // Rows full of tokens that all carry loss, in segments of so many.
 ExpectedBounds full_rows(const base::PerStream<int64_t>& segment_tokens);
 
+// Bounds that last longer than a batch are of one segment: all rows that they are of. A program
+// that loads makes them (kinds/storage.h, put_bounds), and no batch changes them.
+inline bool hold_all_rows(const Tensor& bounds) { return bounds.lifetime == Lifetime::run; }
+
 // Entries of `targets` or `slots` that ask for work: those that are not negative.
 int64_t rows_with_work(std::span<const int32_t> entries);
 

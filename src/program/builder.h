@@ -29,6 +29,7 @@ class Builder {
   // Appends an operation as it is, with its own layer, phase, stream and workspace.
   void emit(Operation operation) { program_.operations.push_back(std::move(operation)); }
 
+  Tensor& tensor(TensorId id) { return program_.tensor(id); }
   const Program& program() const { return program_; }
   Program take() { return std::move(program_); }
 

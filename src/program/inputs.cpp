@@ -19,6 +19,13 @@ TensorId random_input(Program& program) {
   return static_cast<TensorId>(program.tensors.size() - 1);
 }
 
+bool begins_with_input(const Program& program) {
+  if (program.operations.empty() || !traits_of(program.operations.front()).is_host_copy)
+    return false;
+  const auto copies = copies_of(program.operations.front());
+  return !copies.empty() && program.tensor(copies.front().first).space != Space::device;
+}
+
 TensorId host_side(const Program& program, TensorId tensor) {
   for (const Operation& operation : program.operations)
     if (traits_of(operation).is_host_copy)

@@ -9,6 +9,10 @@ namespace snug::program {
 // that changes. Declared on first use.
 TensorId random_input(Program& program);
 
+// Whether the program begins with a copy of what the host gives it, which waits until all that ran
+// before has ended.
+bool begins_with_input(const Program& program);
+
 // Where the host writes what a program's copy brings to this tensor; kNone where no copy does.
 TensorId host_side(const Program& program, TensorId tensor);
 

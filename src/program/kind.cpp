@@ -103,7 +103,7 @@ void expand(const OperationView& view, Builder& builder) {
   });
 }
 
-std::vector<std::pair<int, int>> in_place_pairs(const Operation& operation) {
+std::vector<InPlacePair> in_place_pairs(const Operation& operation) {
   return ask<InPlacePairs>(operation, [](const auto& attributes, const auto& kind) {
     return kind.in_place_pairs != nullptr ? kind.in_place_pairs(attributes) : InPlacePairs();
   });

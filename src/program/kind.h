@@ -4,7 +4,6 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "program/batch_bounds.h"
@@ -52,9 +51,15 @@ bool has_derivative(Kind kind);
 // operation's.
 void expand(const OperationView& view, Builder& builder);
 
-// Pairs (index into writes, index into reads) that may share bytes when the read dies here and both
-// have the same shape and element type, which the caller checks.
-std::vector<std::pair<int, int>> in_place_pairs(const Operation& operation);
+// An output that may share the bytes of an input.
+struct InPlacePair {
+  OperandName output;
+  OperandName input;
+  bool operator==(const InPlacePair&) const = default;
+};
+// The pairs that the operation has (find_operand). They may share bytes when the input dies here
+// and both have the same shape and element type, which the caller checks.
+std::vector<InPlacePair> in_place_pairs(const Operation& operation);
 
 // What is asked of a kind instead of testing for it by name.
 const Traits& traits_of(Kind kind);

@@ -133,4 +133,5 @@
   X(FillNf4, fill_nf4)                                   \
   X(EncodeScales, encode_scales)                         \
   X(Put, put)                                            \
+  X(PutBounds, put_bounds)                               \
   X(Write, write)

@@ -152,6 +152,12 @@ TensorId find_operand(const Operation& operation, OperandName name) {
   return kNone;
 }
 
+TensorId first_output(const Operation& operation) {
+  for (const std::vector<TensorId>* list : {&operation.writes, &operation.updates})
+    for (const TensorId id : *list) return id;
+  return kNone;
+}
+
 std::vector<std::pair<TensorId, TensorId>> copies_of(const Operation& operation) {
   const std::vector<TensorId>& to = operation.writes.empty() ? operation.updates : operation.writes;
   const std::vector<TensorId>& from = operation.reads.empty() ? to : operation.reads;

@@ -56,6 +56,10 @@ std::vector<std::string_view> operand_names(const Operation& operation, Access a
 // kNone where the operation has no such operand.
 TensorId find_operand(const Operation& operation, OperandName name);
 
+// What an operation is shown with: the first tensor that it writes, or else updates; kNone where it
+// does neither.
+TensorId first_output(const Operation& operation);
+
 // For an operation that copies, or begins or ends a copy: a pair (source, destination) for each of
 // its tensors. A tensor that ranks change in place is its own destination.
 std::vector<std::pair<TensorId, TensorId>> copies_of(const Operation& operation);

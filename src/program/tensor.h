@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/dtype.h"
+#include "base/token_streams.h"
 #include "base/words.h"
 
 namespace snug::program {
@@ -125,6 +126,11 @@ struct Tensor {
   Lifetime lifetime = Lifetime::program;
   int32_t layer = -1;  // -1: belongs to no layer
   View view;           // view.base == kNone: owns its bytes
+  // Of a batch's tensor: the stream of tokens that it belongs to.
+  base::TokenStream stream = base::TokenStream::decoder;
+  // Its values are there when its program begins, and stay until that has ended: a kernel may read
+  // them while operations before its own still run. Only of lifetime run.
+  bool constant = false;
   // For a tensor that is sharded flat over ranks: the shape of the whole tensor. `shape` is then
   // that of this rank's elements, which are contiguous; elements beyond the whole's end are 0.
   std::optional<Shape> whole{};

@@ -2,10 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "base/last_part.h"
-
 namespace snug::program {
 
 std::string own_name(ProgramName program, std::string_view name) {
@@ -15,13 +11,6 @@ std::string own_name(ProgramName program, std::string_view name) {
 std::string stream_name(base::TokenStream stream, std::string_view name) {
   if (stream == base::TokenStream::decoder) return std::string(name);
   return fmt::format("{}.{}", base::word_of(stream), name);
-}
-
-base::TokenStream stream_of(std::string_view tensor) {
-  // Before the last part there may be a program's name too.
-  const std::string_view before = tensor.substr(0, std::min(tensor.size(), tensor.rfind('.')));
-  const bool is_encoder = base::last_part(before) == base::word_of(base::TokenStream::encoder);
-  return is_encoder ? base::TokenStream::encoder : base::TokenStream::decoder;
 }
 
 std::string host_name(std::string_view tensor) { return fmt::format("host.{}", tensor); }

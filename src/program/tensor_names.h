@@ -21,9 +21,6 @@ inline constexpr std::string_view kAnswerBoundsName = "answer_bounds";
 inline constexpr std::string_view kLabelsName = "labels";
 inline constexpr std::string_view kKeyBoundsName = "key_bounds";
 inline constexpr std::string_view kSlotsName = "slots";
-// Of what reads the prompts of blocks: all tokens, and all vectors of a prompt.
-inline constexpr std::string_view kPromptQueryBoundsName = "prompt_query_bounds";
-inline constexpr std::string_view kPromptKeyBoundsName = "prompt_key_bounds";
 inline constexpr std::string_view kOutputRowsName = "output_rows";
 
 // What else the host sets.
@@ -58,8 +55,6 @@ std::string own_name(ProgramName program, std::string_view name);
 
 // What a stream of a batch has of a tensor above: "query_bounds", "encoder.query_bounds".
 std::string stream_name(base::TokenStream stream, std::string_view name);
-// The stream that a tensor of a batch belongs to, by its name, own or not.
-base::TokenStream stream_of(std::string_view tensor);
 
 // The host's side of what it gives to a program or takes from it.
 std::string host_name(std::string_view tensor);

@@ -174,12 +174,14 @@ class LineParser {
 
   void tensor_clause(Declaration& declaration) {
     const size_t begin = cursor_.position();
-    const std::string word = cursor_.word("a role, space or lifetime");
+    const std::string word = cursor_.word("a role, space, lifetime or stream");
     Tensor& tensor = declaration.tensor;
     if (word == "view") {
       view_clause(declaration);
     } else if (word == "part") {
       part_clause(tensor);
+    } else if (word == "constant") {
+      tensor.constant = true;
     } else if (word == "layer") {
       tensor.layer = layer();
       declaration.inherits_layer = false;
@@ -189,8 +191,10 @@ class LineParser {
       tensor.space = *space;
     } else if (const auto lifetime = base::from_word<Lifetime>(word)) {
       tensor.lifetime = *lifetime;
+    } else if (const auto stream = base::from_word<base::TokenStream>(word)) {
+      tensor.stream = *stream;
     } else {
-      cursor_.fail_at(begin, fmt::format("'{}' is no role, space or lifetime", word));
+      cursor_.fail_at(begin, fmt::format("'{}' is no role, space, lifetime or stream", word));
     }
   }
 

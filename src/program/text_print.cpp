@@ -66,7 +66,8 @@ class Printer {
     const Tensor& tensor = program_.tensor(operation.workspace);
     return tensor.role == Role::workspace && tensor.space == Space::device &&
            tensor.lifetime == Lifetime::program && tensor.layer == operation.layer &&
-           !tensor.is_view() && !tensor.whole;
+           !tensor.is_view() && !tensor.whole && tensor.stream == Tensor().stream &&
+           !tensor.constant;
   }
 
   std::string name(TensorId id) const { return quoted_if_needed(program_.tensor(id).name); }
@@ -102,6 +103,8 @@ class Printer {
     if (tensor.role != defaults.role) text += fmt::format(" {}", name_of(tensor.role));
     if (tensor.space != defaults.space) text += fmt::format(" {}", name_of(tensor.space));
     if (tensor.lifetime != defaults.lifetime) text += fmt::format(" {}", name_of(tensor.lifetime));
+    if (tensor.stream != defaults.stream) text += fmt::format(" {}", base::word_of(tensor.stream));
+    if (tensor.constant) text += " constant";
     if (tensor.layer != expected_layer) text += layer_text(tensor.layer);
     if (tensor.whole)
       text += fmt::format(" part of {} by {}", to_string(*tensor.whole), tensor.rank_step);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "program/inputs.h"
 #include "program/kind.h"
 #include "program/verify_regions.h"
 #include "program/verify_transfers.h"
@@ -98,18 +99,16 @@ constexpr std::string_view verb(Touch touch) {
 struct Touched {
   TensorId id = kNone;
   Touch touch = Touch::read;
-  int index = 0;  // in its list
 };
 
 std::vector<Touched> touched_by(const Operation& operation) {
   std::vector<Touched> operands;
   const auto add = [&](const std::vector<TensorId>& ids, Touch touch) {
-    for (size_t i = 0; i < ids.size(); ++i)
-      operands.push_back({ids[i], touch, static_cast<int>(i)});
+    for (const TensorId id : ids) operands.push_back({id, touch});
   };
   add(operation.writes, Touch::write);
   add(operation.updates, Touch::update);
-  if (operation.workspace != kNone) operands.push_back({operation.workspace, Touch::workspace, 0});
+  if (operation.workspace != kNone) operands.push_back({operation.workspace, Touch::workspace});
   add(operation.reads, Touch::read);
   return operands;
 }
@@ -126,6 +125,7 @@ class Verifier {
     regions_.reserve(program_.tensors.size());
     for (size_t id = 0; id < program_.tensors.size(); ++id)
       regions_.push_back(region_of(program_, static_cast<TensorId>(id)));
+    check_constants();
     for (size_t i = 0; i < program_.operations.size(); ++i) check_operation(i);
     for (std::string& problem : verify_transfers(program_, regions_))
       problems_.push_back(std::move(problem));
@@ -162,10 +162,36 @@ class Verifier {
     const std::string error = program::shape_error({program_, operation});
     if (!error.empty()) report(i, error);
     const std::vector<Touched> operands = touched_by(operation);
-    for (const Touched& operand : operands) check_place(i, operand);
+    for (const Touched& operand : operands) {
+      check_place(i, operand);
+      check_unchanged(i, operand);
+    }
     check_conflicts(i, operands);
     check_order(i, operands);
     check_joined(i);
+  }
+
+  // That what kernels may read ahead of their turn is there when the program begins.
+  void check_constants() {
+    const bool begins_with_input = program::begins_with_input(program_);
+    for (const Tensor& tensor : program_.tensors) {
+      if (!tensor.constant) continue;
+      const auto report_tensor = [&](std::string_view problem) {
+        problems_.push_back(fmt::format("tensor '{}' is constant, but {}", tensor.name, problem));
+      };
+      if (tensor.lifetime != Lifetime::run) report_tensor("does not last through the run");
+      if (tensor.is_view() && !program_.tensor(tensor.view.base).constant)
+        report_tensor("is a view of one that is not");
+      if (!begins_with_input)
+        report_tensor("what ran before may still write it, for the program copies no input first");
+    }
+  }
+
+  void check_unchanged(size_t i, const Touched& operand) {
+    const bool changes = operand.touch == Touch::write || operand.touch == Touch::update;
+    if (changes && program_.tensor(region(operand.id).owner).constant)
+      report(i, fmt::format("{} '{}', which is constant", verb(operand.touch),
+                            program_.tensor(operand.id).name));
   }
 
   // Whether what an await names lies in host memory.
@@ -218,8 +244,10 @@ class Verifier {
     if (a.begin != b.begin || a.end != b.end || a.exact != b.exact || a.columns != b.columns ||
         a.rectangle != b.rectangle)
       return false;
-    const auto pairs = in_place_pairs(operation);
-    return std::find(pairs.begin(), pairs.end(), std::pair{write.index, read.index}) != pairs.end();
+    return std::ranges::any_of(in_place_pairs(operation), [&](const InPlacePair& pair) {
+      return find_operand(operation, pair.output) == write.id &&
+             find_operand(operation, pair.input) == read.id;
+    });
   }
 
   void check_conflicts(size_t i, const std::vector<Touched>& operands) {

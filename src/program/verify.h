@@ -15,8 +15,9 @@ namespace snug::program {
 // Names are unique; ids exist; views lie inside their bases; each operation obeys its kind's shape
 // rule, reaches the spaces of its tensors and writes nothing that it also touches otherwise, except
 // in place where its kind allows that; what lives inside the program is written, whole, before it
-// is read; what is being copied to another space is left alone until that is awaited. Workspaces
-// are exempt from the last but one, and serve nothing else.
+// is read; what is constant is changed by none, and its program begins with a copy of what the host
+// gives, which waits for what ran before; what is being copied to another space is left alone until
+// that is awaited. Workspaces are exempt from the last but two, and serve nothing else.
 std::vector<std::string> verify(const Program& program);
 
 // Whether a layout keeps apart what is alive at the same time. `offset_of_owner` holds, for each

@@ -100,12 +100,10 @@ class OffsetVerifier {
     if (life(source).end != step || life(target).begin != step) return false;
     if (begin_of(source) != begin_of(target) || end_of(source) != end_of(target)) return false;
     const Operation& operation = program_.operations[static_cast<size_t>(step)];
-    for (const auto& [write, read] : in_place_pairs(operation)) {
-      if (static_cast<size_t>(read) >= operation.reads.size() ||
-          static_cast<size_t>(write) >= operation.writes.size())
-        continue;
-      const TensorId from = operation.reads[static_cast<size_t>(read)];
-      const TensorId to = operation.writes[static_cast<size_t>(write)];
+    for (const auto& [output, input] : in_place_pairs(operation)) {
+      const TensorId from = find_operand(operation, input);
+      const TensorId to = find_operand(operation, output);
+      if (from == kNone || to == kNone) continue;
       const bool whole = program_.tensor(from).bytes() == program_.tensor(source).bytes() &&
                          program_.tensor(to).bytes() == program_.tensor(target).bytes() &&
                          program_.tensor(from).dtype == program_.tensor(to).dtype;

@@ -16,7 +16,6 @@
 #include "program/kind.h"
 #include "program/operands.h"
 #include "runtime/partitions.h"
-#include "runtime/prompt_bounds.h"
 
 namespace snug::runtime {
 namespace {
@@ -62,27 +61,6 @@ HostCopies host_copies_of(const Program& program, const Partition& partition) {
   return copies;
 }
 
-// Which tensors nothing writes while the program runs, nor what ran before it and may not have
-// ended: a program that begins with a copy from the host begins when all before it has ended.
-std::vector<bool> constants_of(const Program& program) {
-  const auto& operations = program.operations;
-  const bool begins_with_copy =
-      !operations.empty() && program::traits_of(operations.front()).is_host_copy &&
-      program.tensor(copies_of(operations.front()).front().first).space != Space::device;
-  std::vector<bool> owners(program.tensors.size(), begins_with_copy);
-  for (const program::Operation& operation : operations) {
-    const auto change = [&](TensorId id) {
-      owners[static_cast<size_t>(program.owner(id))] = false;
-    };
-    std::for_each(operation.writes.begin(), operation.writes.end(), change);
-    std::for_each(operation.updates.begin(), operation.updates.end(), change);
-  }
-  std::vector<bool> constants(program.tensors.size());
-  for (size_t id = 0; id < constants.size(); ++id)
-    constants[id] = owners[static_cast<size_t>(program.owner(static_cast<TensorId>(id)))];
-  return constants;
-}
-
 bool is_by_runtime(const Program& program) {
   return !program.operations.empty() && program::traits_of(program.operations.front()).by_runtime;
 }
@@ -101,7 +79,6 @@ struct Executor::Loaded {
   std::vector<HostCopies> host_copies;                           // by partition
   std::vector<std::unique_ptr<backends::Recording>> recordings;  // likewise; null: one by one
   bool by_runtime = false;
-  bool ran = false;
 
   // Of what the backend may record; what is joined shares the launch of the operation before it.
   int64_t recorded_launches() const {
@@ -113,11 +90,6 @@ struct Executor::Loaded {
           launches += operation.launches;
     }
     return launches;
-  }
-
-  // Inputs that no batch changes, before the first run.
-  void set_constants() {
-    if (!std::exchange(ran, true)) set_prompt_bounds(*program, tensors);
   }
 
   // Of each tensor that says how much an operation has to do, and has a side on the host.
@@ -182,7 +154,6 @@ Executor::Executor(const plan::Job& job, backends::Backend& backend, const comm:
     auto loaded = std::make_unique<Loaded>();
     loaded->program = &program;
     loaded->index = p;
-    const std::vector<bool> constants = constants_of(program);
     for (size_t id = 0; id < program.tensors.size(); ++id) {
       const Tensor& tensor = program.tensors[id];
       std::byte* base = bases[static_cast<size_t>(tensor.space)];
@@ -190,7 +161,7 @@ Executor::Executor(const plan::Job& job, backends::Backend& backend, const comm:
       const int64_t apart = shard * tensor.view.rank_step * base::size_of(tensor.dtype);
       loaded->tensors.push_back(
           {base + job.layout.offsets[p][id] + apart, tensor.dtype, tensor.shape, strides_of(tensor),
-           shard * std::max(tensor.rank_step, tensor.view.rank_step), constants[id]});
+           shard * std::max(tensor.rank_step, tensor.view.rank_step), tensor.constant});
       loaded->by_name.emplace(tensor.name, id);
     }
     loaded->by_runtime = is_by_runtime(program);
@@ -231,7 +202,6 @@ Executor::~Executor() = default;
 void Executor::run(program::ProgramName program) {
   Loaded& list = loaded(program);
   SNUG_CHECK(!list.by_runtime, "program {} is performed, not run", name_of(program));
-  list.set_constants();
   for (size_t i = 0; i < list.partitions.size(); ++i) {
     run_partition(list, i);
     mark_copies(list, i);
@@ -245,7 +215,6 @@ std::vector<backends::Trace> Executor::run_traced(program::ProgramName program) 
   std::vector<backends::Invocation> traced = list.invocations;
   for (size_t i = 0; i < traced.size(); ++i) traced[i].trace = &traces[i];
   const std::span<const backends::Invocation> all(traced);
-  list.set_constants();
   for (size_t i = 0; i < list.partitions.size(); ++i) {
     const Partition& partition = list.partitions[i];
     backend_.run_list(all.subspan(partition.begin, partition.end - partition.begin));

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <type_traits>
 #include <utility>
 
@@ -339,6 +340,16 @@ void Performance::operator()(const program::Put& put) {
   const Buffer& values = buffer(program::Put::kTensor);
   SNUG_CHECK_EQ(values.elements(), static_cast<int64_t>(given.values.size()));
   executor_.backend().copy(values.data, given.values.data(), values.bytes());
+  executor_.backend().synchronise();
+  trace_->bytes += values.bytes();
+}
+
+void Performance::operator()(const program::PutBounds& put) {
+  flush();
+  const std::array<int32_t, 2> bounds{0, static_cast<int32_t>(put.rows)};
+  const Buffer& values = buffer(program::PutBounds::kTensor);
+  SNUG_CHECK_EQ(values.bytes(), static_cast<int64_t>(sizeof bounds));
+  executor_.backend().copy(values.data, bounds.data(), values.bytes());
   executor_.backend().synchronise();
   trace_->bytes += values.bytes();
 }

@@ -83,6 +83,7 @@ class Performance {
   void operator()(const program::FillNf4& fill);
   void operator()(const program::EncodeScales& encode);
   void operator()(const program::Put& put);
+  void operator()(const program::PutBounds& put);
   void operator()(const program::Write& write);
 
   template <typename Struct>

@@ -71,7 +71,9 @@ std::vector<Case> cases() {
                           {"dora that is there", spec_of(formats::Method::lora)},
                           {"qlora of ranks", spec_of(formats::Method::lora)},
                           {"random weights in 4 bits of ranks", spec_of(formats::Method::lora)},
-                          {"a folder in 4 bits, of ranks", spec_of(formats::Method::lora)}};
+                          {"a folder in 4 bits, of ranks", spec_of(formats::Method::lora)},
+                          {"prompts", spec_of(formats::Method::adapter)},
+                          {"prompts of ranks", spec_of(formats::Method::adapter)}};
   cases[1].spec.update.optimizer = methods::OptimizerKind::adamw_bf16;
   cases[1].spec.update.gradient = program::DType::bf16;
   cases[2].spec.update.optimizer = methods::OptimizerKind::adamw_8bit;
@@ -98,6 +100,11 @@ std::vector<Case> cases() {
                                   .gradients = passes::GradientSharding::scattered};
   }
   cases[19].spec.init_seed = 42;
+  for (const size_t with_prompts : {21, 22}) {
+    cases[with_prompts].spec.prompt = {.tokens = 3, .layers = 1};
+    cases[with_prompts].spec.evaluate = true;
+  }
+  cases[22].spec.ranks = cases[18].spec.ranks;
   cases[20].spec.model.stored = models::StoredNf4{.double_quant = true, .kept = {}};
   return cases;
 }
@@ -159,6 +166,25 @@ TEST(StoragePrograms, LoadingWritesEveryWeightOnce) {
                       &Operation::writes),
               expected);
   }
+}
+
+// No batch changes the bounds of a prompt, so that loading makes them, and nothing else does.
+TEST(StoragePrograms, LoadingMakesTheBoundsOfPrompts) {
+  TrainingSpec spec = spec_of(formats::Method::adapter);
+  spec.prompt = {.tokens = 3, .layers = 2};
+  spec.rows = 2;
+  const Job job = plan_training(spec, Target(false));
+  for (const ProgramName name : {ProgramName::load, ProgramName::restore}) {
+    const Program& program = *job.find(name);
+    std::map<std::string, int64_t> rows;
+    for (const Operation& operation : program.operations)
+      if (const auto* put = std::get_if<program::PutBounds>(&operation.attributes))
+        rows[program.tensor(id_of(operation, program::PutBounds::kTensor)).name] = put->rows;
+    EXPECT_EQ(rows, (std::map<std::string, int64_t>{{"prompt_key_bounds", 3},
+                                                    {"prompt_query_bounds", 128}}));
+  }
+  for (const Program& program : job.programs)
+    EXPECT_EQ(program.find("host.prompt_key_bounds"), program::kNone) << program.name;
 }
 
 // What is saved is what is restored, and all that a run changes is among it: a weight with a master

@@ -2,6 +2,7 @@
 // what a plan expects.
 #include "program/extent.h"
 
+#include <fmt/printf.h>
 #include <gtest/gtest.h>
 
 #include <list>
@@ -160,6 +161,48 @@ TEST(Extent, OfDecodingIsTheLengthOfTheCache) {
   const Cost of_batch = cost(batch.view(), batch.bounds());
   EXPECT_EQ(of_batch.flops, 4.0 * 12 * 73);
   EXPECT_EQ(all.bytes - of_batch.bytes, 2.0 * 2 * 6 * (192 - 52));
+}
+
+// What a plan expects of a batch says nothing of bounds that last: whatever the segments of the
+// stream, all queries see all keys.
+TEST(Extent, OfBoundsThatLastIsAllRows) {
+  constexpr const char* kText =
+      "tensor q (%d, 12) bf16\ntensor k (%d, 6) bf16\ntensor v (%d, 6) bf16\n"
+      "tensor qb (1, 2) i32 scalar run\ntensor kb (1, 2) i32 scalar run\n"
+      "o (%d, 12) bf16, lse (4, %d) f32 = attention(q, k, v, qb, kb) "
+      "{heads 4, kv_heads 2, head_dim 3, causal false, few_queries 8}";
+  for (const int rows : {1, 7, 8, 9, 30})
+    for (const int keys : {1, 8, 9}) {
+      const Batch prompt(fmt::sprintf(kText, rows, keys, keys, rows, rows));
+      Batch values(fmt::sprintf(kText, rows, keys, keys, rows, rows));
+      values.with("q_bounds", {0, rows}).with("k_bounds", {0, keys});
+      const auto all = values.extent();
+      EXPECT_EQ(prompt.expected(full_rows(4)), all) << rows << " rows, " << keys << " keys";
+      EXPECT_EQ(prompt.extent(), all);
+      EXPECT_EQ(all.pairs, rows * keys);
+      const std::vector<int64_t> pieces{rows <= 8 ? rows : 0};
+      EXPECT_EQ(pieces_of(prompt.view(), full_rows(4)), pieces);
+      EXPECT_EQ(pieces_of(values.view(), values.bounds()), pieces);
+    }
+}
+
+// A tensor of a batch says which stream it belongs to; its name does not matter.
+TEST(Extent, OfAStreamIsWhatIsExpectedOfThatStream) {
+  const auto with_keys_of = [](const std::string& name, const std::string& stream) {
+    return Batch(
+        "tensor q (30, 12) bf16\ntensor k (48, 6) bf16\ntensor v (48, 6) bf16\n"
+        "tensor qb (3, 2) i32 batch step\ntensor " +
+        name + " (3, 2) i32 batch step" + stream +
+        "\no (30, 12) bf16, lse (4, 30) f32 = attention(q, k, v, qb, " + name +
+        ") {heads 4, kv_heads 2, head_dim 3, causal false}");
+  };
+  const ExpectedBounds expected{.mean_segment_tokens = {24, 16}};
+  for (const std::string name : {"bounds", "encoder.key_bounds", "prompt_key_bounds"}) {
+    EXPECT_EQ(with_keys_of(name, "").expected(expected).mean_segment_tokens, 24) << name;
+    EXPECT_EQ(with_keys_of(name, " encoder").expected(expected).mean_segment_tokens, 16) << name;
+  }
+  // Nothing is expected of an encoder: as many as shapes allow.
+  EXPECT_EQ(with_keys_of("b", " encoder").expected({.mean_segment_tokens = 24}).keys, 48);
 }
 
 // The clock takes a batch and what is expected of one alike.

@@ -1,45 +1,55 @@
 // Where kinds may work in place, and which kinds passes treat in their own way.
 #include <gtest/gtest.h>
 
+#include <string_view>
+#include <utility>
+#include <vector>
+
 #include "program/kind.h"
 #include "program/text.h"
 
 namespace snug::program {
 namespace {
 
-using Pairs = std::vector<std::pair<int, int>>;
+using Pairs = std::vector<std::pair<std::string_view, std::string_view>>;
 
 Pairs pairs_of(Attributes attributes) {
   Operation operation;
   operation.attributes = std::move(attributes);
-  return in_place_pairs(operation);
+  Pairs pairs;
+  for (const InPlacePair& pair : in_place_pairs(operation))
+    pairs.emplace_back(pair.output.text, pair.input.text);
+  return pairs;
 }
 
 TEST(InPlace, ListsEachKindsPairs) {
-  EXPECT_EQ(pairs_of(Add{}), (Pairs{{0, 0}, {0, 1}}));
-  EXPECT_EQ(pairs_of(AddBias{}), (Pairs{{0, 0}}));
-  EXPECT_EQ(pairs_of(Dropout{}), (Pairs{{0, 0}}));
-  EXPECT_EQ(pairs_of(Rope{}), (Pairs{{0, 0}}));
-  EXPECT_EQ(pairs_of(SiluMul{}), (Pairs{{0, 0}, {0, 1}}));
-  EXPECT_EQ(pairs_of(SiluMulGrad{}), (Pairs{{0, 1}, {1, 2}}));
-  EXPECT_EQ(pairs_of(GeluMul{}), (Pairs{{0, 0}, {0, 1}}));
-  EXPECT_EQ(pairs_of(GeluMulGrad{}), (Pairs{{0, 1}, {1, 2}}));
-  EXPECT_EQ(pairs_of(Scale{}), (Pairs{{0, 0}}));
-  EXPECT_EQ(pairs_of(Relu{}), (Pairs{{0, 0}}));
-  EXPECT_EQ(pairs_of(ReluGrad{}), (Pairs{{0, 0}, {0, 1}}));
-  EXPECT_EQ(pairs_of(Softcap{}), (Pairs{{0, 0}}));
-  EXPECT_EQ(pairs_of(LayerNorm{}), (Pairs{{0, 0}}));
-  EXPECT_EQ(pairs_of(LayerNormGrad{.addend = true}), (Pairs{{0, 3}}));
+  EXPECT_EQ(pairs_of(Add{}), (Pairs{{"c", "a"}, {"c", "b"}}));
+  EXPECT_EQ(pairs_of(AddBias{}), (Pairs{{"y", "x"}}));
+  EXPECT_EQ(pairs_of(Dropout{}), (Pairs{{"y", "x"}}));
+  EXPECT_EQ(pairs_of(Rope{}), (Pairs{{"y", "x"}}));
+  EXPECT_EQ(pairs_of(SiluMul{}), (Pairs{{"y", "gate"}, {"y", "up"}}));
+  EXPECT_EQ(pairs_of(SiluMulGrad{}), (Pairs{{"dgate", "gate"}, {"dup", "up"}}));
+  EXPECT_EQ(pairs_of(GeluMul{}), (Pairs{{"y", "gate"}, {"y", "up"}}));
+  EXPECT_EQ(pairs_of(GeluMulGrad{}), (Pairs{{"dgate", "gate"}, {"dup", "up"}}));
+  EXPECT_EQ(pairs_of(Scale{}), (Pairs{{"y", "x"}}));
+  EXPECT_EQ(pairs_of(Relu{}), (Pairs{{"y", "x"}}));
+  EXPECT_EQ(pairs_of(ReluGrad{}), (Pairs{{"dx", "dy"}, {"dx", "y"}}));
+  EXPECT_EQ(pairs_of(Softcap{}), (Pairs{{"y", "x"}}));
+  EXPECT_EQ(pairs_of(LayerNorm{}), (Pairs{{"y", "x"}}));
+  EXPECT_EQ(pairs_of(LayerNormGrad{.addend = true}), (Pairs{{"dx", "addend"}}));
   EXPECT_EQ(pairs_of(Matmul{}), Pairs{});
   Matmul matmul;
   matmul.addend = true;
-  EXPECT_EQ(pairs_of(matmul), (Pairs{{0, 2}}));
+  EXPECT_EQ(pairs_of(matmul), (Pairs{{"c", "addend"}}));
+  matmul.addend = false;
+  matmul.accumulate = true;
+  EXPECT_EQ(pairs_of(matmul), Pairs{});
   EXPECT_EQ(pairs_of(RmsNormGrad{}), Pairs{});
   RmsNormGrad norm;
   norm.addend = true;
-  EXPECT_EQ(pairs_of(norm), (Pairs{{0, 3}}));
+  EXPECT_EQ(pairs_of(norm), (Pairs{{"dx", "addend"}}));
   EXPECT_EQ(pairs_of(Attention{}), Pairs{});
-  EXPECT_EQ(pairs_of(RmsNorm{}), (Pairs{{0, 0}}));
+  EXPECT_EQ(pairs_of(RmsNorm{}), (Pairs{{"y", "x"}}));
 }
 
 TEST(Kinds, NamesReadBack) {

@@ -56,6 +56,8 @@ Tensor random_tensor(Dice& dice, size_t index, int64_t tensors) {
   tensor.role = static_cast<Role>(dice.below(kRoleCount));
   tensor.space = static_cast<Space>(dice.below(kSpaceCount));
   tensor.lifetime = static_cast<Lifetime>(dice.below(3));
+  tensor.stream = static_cast<base::TokenStream>(dice.below(2));
+  tensor.constant = dice.one_in(4);
   tensor.layer = static_cast<int32_t>(dice.below(4)) - 1;
   if (dice.one_in(4)) {
     tensor.role = Role::workspace;

@@ -30,6 +30,8 @@ constexpr const char* kTensors =
     "tensor map (256) f32 quant_state run\n"
     "tensor offset (1) f32 quant_state run\n"
     "tensor frequencies (2) f32 scalar run\n"
+    "tensor bounds (1, 2) i32 scalar run\n"
+    "tensor of_batch (1, 2) i32 batch step\n"
     "tensor ids (4) i32 batch step\n"
     "tensor host (8, 4) bf16 weight pinned_host run\n"
     "tensor part (4, 4) bf16 weight run view of a at 0\n"
@@ -48,6 +50,7 @@ constexpr const char* kRight =
     "codes, absmax = fill_nf4() updates (values) {scale 0.02}\n"
     "codes, small, nested, map, offset = fill_nf4() updates (slot) {nested}\n"
     "frequencies = put()\n"
+    "bounds = put_bounds() {rows 160}\n"
     "write(a) updates (slot) {read_back} channel storage\n";
 
 TEST(StorageKinds, ProgramsOfThemAreRight) { EXPECT_EQ(problems_of(kRight), Problems{}); }
@@ -83,6 +86,10 @@ TEST(StorageKinds, RefuseWhatTheyCannotDo) {
       {"codes, nested = fill_nf4() updates (slot)", "absmax 'nested' has shape (1), expected (3)"},
       {"codes = fill()", "(fill) tensor 'codes' is u8"},
       {"a = put()", "(put) tensor 'a' is bf16, expected f32"},
+      {"ids = put_bounds()", "(put_bounds) tensor 'ids' has shape (4), expected (1, 2)"},
+      {"of_batch = put_bounds()",
+       "(put_bounds) tensor is not a whole one of the device that lasts"},
+      {"bounds = put_bounds() {rows 2147483648}", "(put_bounds) rows are not counted in 32 bits"},
       {"write(part) updates (slot) channel storage", "(write) tensor is not a whole one"},
       {"write(a) updates (slot)", "(write) reaches files on another channel than storage"}};
   for (const auto& [line, problem] : cases) {

@@ -40,7 +40,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"TwoNames", "program a b", "t:1:11: expected the end of the line, found 'b'"},
         Mistake{"DType", "program p\ntensor x (2) f31", "t:2:14: unknown element type 'f31'"},
         Mistake{"Role", "program p\ntensor x (2) f32 wieght",
-                "t:2:18: 'wieght' is no role, space or lifetime"},
+                "t:2:18: 'wieght' is no role, space, lifetime or stream"},
         Mistake{"Rank", "program p\ntensor x (1, 2, 3, 4, 5) f32",
                 "t:2:23: more than 4 dimensions"},
         Mistake{"Negative", "program p\ntensor x (-2) f32", "t:2:11: expected a dimension from 0"},

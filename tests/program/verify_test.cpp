@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+#include <string>
+
 #include "program/text.h"
 #include "random_program.h"
 
@@ -22,6 +25,37 @@ TEST(Verify, PassesWhatIsRight) {
   EXPECT_EQ(problems_of("y (8, 4) bf16 = matmul(x, w)\nz (8, 4) bf16 = add(x, y)\n"), Problems{});
   EXPECT_EQ(verify(layered_program(5)), Problems{});
   EXPECT_EQ(verify(Program{}), Problems{});
+}
+
+TEST(Verify, Constants) {
+  constexpr const char* kHost =
+      "tensor host (8, 4) bf16 batch pinned_host step\n"
+      "tensor c (8, 4) bf16 weight run constant\n"
+      "tensor part (4, 4) bf16 weight run view of c at 0\n"
+      "tensor v (4, 4) bf16 weight run constant view of w at 0\n"
+      "tensor d (8, 4) bf16 batch step constant\n";
+  const auto problems = [&](const std::string& declared, const std::string& lines) {
+    std::string tensors;
+    std::istringstream all(kHost);
+    for (std::string line; std::getline(all, line);)
+      if (declared.find(line[7]) != std::string::npos || line[7] == 'h') tensors += line + '\n';
+    return problems_of(tensors + lines);
+  };
+  const std::string copy = "x = copy(host)\n";
+  EXPECT_EQ(problems("c", copy + "y (8, 4) bf16 = add(x, c)\n"), Problems{});
+  EXPECT_EQ(problems("c", "y (8, 4) bf16 = add(x, c)\n"),
+            Problems{"tensor 'c' is constant, but what ran before may still write it, for the "
+                     "program copies no input first"});
+  EXPECT_EQ(problems("c", copy + "c = add(x, x)\n"),
+            Problems{"operation 1 (add) writes 'c', which is constant"});
+  EXPECT_EQ(problems("c", copy + "accumulate(x) updates (c)\n"),
+            Problems{"operation 1 (accumulate) updates 'c', which is constant"});
+  EXPECT_EQ(problems("cp", copy + "part = add(w, w)\n"),
+            Problems{"operation 1 (add) writes 'part', which is constant"});
+  EXPECT_EQ(problems("v", copy), Problems{"tensor 'v' is constant, but is a view of one that is "
+                                          "not"});
+  EXPECT_EQ(problems("d", copy), Problems{"tensor 'd' is constant, but does not last through the "
+                                          "run"});
 }
 
 TEST(Verify, Names) {

@@ -9,6 +9,7 @@
 #include "plan/job.h"
 #include "program/tensor_names.h"
 #include "runtime/executor.h"
+#include "runtime/perform.h"
 #ifdef SNUG_TEST_CPU_BACKEND
 #include "backends/cpu/isa.h"
 #endif
@@ -78,8 +79,19 @@ inline void fill_pass(const program::Program& program, runtime::Executor& execut
   }
 }
 
+// Makes what `load` makes of bounds: it has no files here.
+inline void put_bounds(runtime::Executor& executor) {
+  const program::Program* load = executor.job().find(program::ProgramName::load);
+  if (load == nullptr) return;
+  const runtime::Sources none;
+  runtime::Performance performance(program::ProgramName::load, none, executor);
+  for (size_t i = 0; i < load->operations.size(); ++i)
+    if (load->operations[i].kind() == program::Kind::put_bounds) performance.operation(i);
+}
+
 // A batch whose row is one segment, or as many as it may have.
 inline void fill_batch(const program::Program& program, runtime::Executor& executor) {
+  put_bounds(executor);
   executor.await_inputs(typed_name(program));
   if (program.find("host.targets") == program::kNone) return fill_pass(program, executor);
   const backends::Buffer& targets = executor.tensor(typed_name(program), "host.targets");

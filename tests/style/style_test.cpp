@@ -122,6 +122,21 @@ TEST(Style, OperandsAreAskedForByName) {
   }
 }
 
+// An index into a list of operands says nothing of what the operand is. The parts of a kind whose
+// operands repeat are numbered by the kind (balance_loss); operands.cpp is what finds the others.
+TEST(Style, OperandsHaveNoNumbersInGeneralCode) {
+  const std::regex indexed("\\b(reads|writes|updates|outputs)\\[[^\\]]");
+  for (const fs::path& path : sources("src")) {
+    const std::string folder = path.parent_path().filename().string();
+    const bool is_of_kinds = folder == "kinds" || folder == "kernels" ||
+                             path.filename() == "balance_loss.cpp" ||
+                             path == kRoot / "src/program/operands.cpp";
+    if (is_of_kinds) continue;
+    for (const std::string& line : lines_of(path))
+      EXPECT_FALSE(std::regex_search(line, indexed)) << path << ": " << line;
+  }
+}
+
 // The kinds of program/kinds.h: a struct and a value of the enumeration for each, as "A|B".
 struct KindNames {
   std::string structs;
@@ -247,6 +262,21 @@ TEST(Style, ProgramsAndTensorsAreNamedOnce) {
       EXPECT_FALSE(std::regex_search(line, means_nothing_else)) << path << ": " << line;
       EXPECT_FALSE(std::regex_search(line, looked_up)) << path << ": " << line;
     }
+  }
+}
+
+// What a tensor is, its fields say (program/tensor.h): a name is for finding it and for lists. What
+// files call tensors follows from names, in tensor_names.cpp and runtime/file_names.cpp.
+TEST(Style, NoNameOfATensorIsTakenApart) {
+  const std::set<std::string> folders{"program", "plan", "passes", "runtime"};
+  const std::regex takes_apart(
+      "\\b(last_part|stream_of)(\\(|\\.h)|"
+      "(tensor|bounds|operand|weight|input|output)[a-z_]*(\\([^()]*\\))?\\.name\\."
+      "(starts_with|ends_with|find|rfind|contains|compare|substr)\\(");
+  for (const fs::path& path : sources("src")) {
+    if (!folders.contains(floor_folder(path))) continue;
+    for (const std::string& line : lines_of(path))
+      EXPECT_FALSE(std::regex_search(line, takes_apart)) << path << ": " << line;
   }
 }
 

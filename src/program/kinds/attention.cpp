@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/last_part.h"
 #include "program/kinds/attention_segments.h"
 #include "program/kinds/attention_sinks.h"
 #include "program/kinds/functions.h"
@@ -11,7 +10,6 @@
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"
 #include "program/tape.h"
-#include "program/tensor_names.h"
 
 namespace snug::program {
 namespace {
@@ -73,13 +71,13 @@ KeyMask mask_of(const Attributes& attention) {
   return {attention.causal, attention.window};
 }
 
-// What is expected of the stream whose bounds these are; 0: nothing, and of an encoder that nobody
-// expects anything of. Prompts are what shapes say.
+// The tokens that are expected of a segment of the stream whose bounds these are. 0: as many as
+// shapes allow, where the bounds hold all rows, and of an encoder of which nothing is expected.
 double expected_tokens(const Tensor& bounds, const ExpectedBounds& expected) {
-  if (base::last_part(bounds.name) == kPromptKeyBoundsName) return 0;
+  if (hold_all_rows(bounds)) return 0;
   const base::PerStream<double>& means = expected.mean_segment_tokens;
-  const base::TokenStream stream = stream_of(bounds.name);
-  return stream == base::TokenStream::encoder && !means.has_encoder() ? 0 : means[stream];
+  const bool is_unexpected = bounds.stream == base::TokenStream::encoder && !means.has_encoder();
+  return is_unexpected ? 0 : means[bounds.stream];
 }
 
 template <typename Attributes>
@@ -334,6 +332,10 @@ template <typename Attributes>
 std::vector<int64_t> pieces_of(const Attributes& attention, const OperationView& view,
                                const BatchBounds& bounds) {
   if (attention.few_queries == 0) return {};
+  if (const Tensor& k_bounds = view[Attributes::kKBounds]; hold_all_rows(k_bounds)) {
+    const int64_t queries = view[Attributes::kQ].shape[0];
+    return {has_few(attention, queries, view[Attributes::kK].shape[0]) ? queries : 0};
+  }
   const std::span<const int32_t> q_bounds = bounds[id_of(view.operation, Attributes::kQBounds)];
   const std::span<const int32_t> k_bounds = bounds[id_of(view.operation, Attributes::kKBounds)];
   int64_t sum = 0;

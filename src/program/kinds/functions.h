@@ -21,8 +21,7 @@
 
 namespace snug::program {
 
-// (index into writes, index into reads).
-using InPlacePairs = std::vector<std::pair<int, int>>;
+using InPlacePairs = std::vector<InPlacePair>;
 
 // What one algorithm does of an operation that several share.
 struct Share {
@@ -106,7 +105,7 @@ InPlacePairs in_place(const Struct& attributes,
     const Slot to = slot_of(attributes, output);
     const Slot from = slot_of(attributes, input);
     if (to.present && from.present && to.access == Access::write)
-      result.emplace_back(static_cast<int>(to.index), static_cast<int>(from.index));
+      result.push_back({output.name, input.name});
   }
   return result;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "program/kinds/functions.h"
 #include "program/kinds/nf4.h"
@@ -177,6 +178,18 @@ std::string shape_error(const Put& put, const OperationView& view) {
   return rule.error();
 }
 
+std::string shape_error(const PutBounds& put, const OperationView& view) {
+  ShapeRule rule(view);
+  rule.index(PutBounds::kTensor, Shape{1, 2});
+  const Tensor& tensor = view[PutBounds::kTensor];
+  rule.require(hold_all_rows(tensor) && !tensor.is_view() && tensor.space == Space::device,
+               "tensor is not a whole one of the device that lasts for the run");
+  rule.require(put.rows >= 0 && put.rows <= std::numeric_limits<int32_t>::max(),
+               "rows are not counted in 32 bits");
+  check_channel(rule, view, Channel::compute);
+  return rule.error();
+}
+
 std::string shape_error(const Write& write, const OperationView& view) {
   ShapeRule rule(view);
   check_tensor(rule, write, view);
@@ -229,6 +242,9 @@ Cost cost(const EncodeScales&, const OperationView& view, const Extent&) {
 Cost cost(const Put&, const OperationView& view, const Extent&) {
   return {.flops = 0, .bytes = written_bytes(view)};
 }
+Cost cost(const PutBounds&, const OperationView& view, const Extent&) {
+  return {.flops = 0, .bytes = written_bytes(view)};
+}
 
 // All kinds of reading share a rate, and all kinds of writing.
 RateKey storage_key(const char* name, const Cost& cost) {
@@ -267,6 +283,7 @@ SNUG_DEFINE_KIND(Fill);
 SNUG_DEFINE_KIND(FillNf4);
 SNUG_DEFINE_KIND(EncodeScales, .rate_key = rate_key);
 SNUG_DEFINE_KIND(Put);
+SNUG_DEFINE_KIND(PutBounds);
 SNUG_DEFINE_KIND(Write, .rate_key = rate_key, .priced_alike = kWritePricedAlike);
 
 }  // namespace snug::program

@@ -122,6 +122,17 @@ struct Put {
   static constexpr Traits kTraits{.by_runtime = true};
 };
 
+// writes: tensor (1, 2) i32 = [0, rows): the bounds of one segment of all rows, whatever the batch
+// (batch_bounds.h).
+struct PutBounds {
+  int64_t rows = 0;
+  bool operator==(const PutBounds&) const = default;
+  static constexpr auto kFields = std::tuple{Field{"rows", &PutBounds::rows}};
+  static constexpr auto kTensor = write<PutBounds>(0, "tensor");
+  static constexpr std::array kOperands{kTensor};
+  static constexpr Traits kTraits{.by_runtime = true};
+};
+
 // reads: tensor, which a file then holds under its name. `read_back`: the file is read again and
 // compared before it counts.
 struct Write {
