@@ -148,6 +148,17 @@ CalibrationStep biased(CalibrationStep step) {
   return step;
 }
 
+// With eight experts in the place of the mlp, of which each token has two.
+CalibrationStep mixture(CalibrationStep step) {
+  models::ModelConfig& model = step.spec.model;
+  model.model_type = "mixtral";
+  model.num_experts = 8;
+  model.chosen_experts = 2;
+  model.expert_size = model.intermediate_size;
+  model.tied_embeddings = false;
+  return step;
+}
+
 // Layers computed again: what a layer hands on is then added where it lies.
 CalibrationStep layers_again(CalibrationStep step) {
   step.spec.recompute = kLayer;
@@ -299,6 +310,9 @@ void add_card(std::vector<CalibrationStep>& steps) {
     steps.push_back(lora(kHugeDeep, tokens, tokens / 2, DType::bf16, {.r = 16}));
     steps.push_back(lora(kLarge, tokens, tokens, DType::bf16, {.r = 16, .recompute = kLayer}));
     steps.push_back(quantized(lora(kHugeDeep, tokens, 1024, DType::bf16, {.r = 16}), true));
+    // Own kernels multiply experts there, which no other step runs.
+    steps.push_back(mixture(lora(kLarge, tokens, 1024, DType::bf16, {.r = 16})));
+    steps.push_back(mixture(full_8bit(kLarge, tokens, DType::bf16)));
   }
 }
 
@@ -322,8 +336,10 @@ std::string describe(const CalibrationStep& step) {
   const bool is_usual = spec.update.optimizer == methods::UpdateOptions{}.optimizer;
   const std::string optimizer =
       is_usual ? "" : fmt::format(" {}", base::word_of(spec.update.optimizer));
-  return fmt::format("{}{}, hidden {} mlp {} vocab {}, {} tokens in segments of {}, {}", method,
-                     optimizer, spec.model.hidden_size, spec.model.intermediate_size,
+  const std::string experts =
+      spec.model.num_experts > 0 ? fmt::format(" x {} experts", spec.model.num_experts) : "";
+  return fmt::format("{}{}, hidden {} mlp {}{} vocab {}, {} tokens in segments of {}, {}", method,
+                     optimizer, spec.model.hidden_size, spec.model.intermediate_size, experts,
                      spec.model.vocab_size, spec.row_tokens.decoder(), step.segment_tokens,
                      base::name_of(spec.compute));
 }

@@ -46,6 +46,14 @@ std::vector<LiveGroup> grouped(const std::vector<LiveTensor>& live) {
   return groups;
 }
 
+// Where rates are by samples: of a time that mostly rests on something else.
+std::string_view mark_of(const plan::Estimate& estimate, plan::Basis basis) {
+  if (!plan::has_samples(basis)) return "";
+  if (2 * estimate.unsampled_seconds > estimate.seconds) return "  (no sample)";
+  const double by_others = estimate.unsampled_seconds + estimate.other_algorithm_seconds;
+  return 2 * by_others > estimate.seconds ? "  (samples of another algorithm)" : "";
+}
+
 void print_step(const plan::PlannedTraining& planned) {
   constexpr size_t kShown = 12;
   const plan::PlanDocument& document = planned.document;
@@ -56,9 +64,9 @@ void print_step(const plan::PlannedTraining& planned) {
   base::print("  {:>10}{:>8}{:>7}  {:<12} {}\n", "ms", "share", "count", "program", "operation");
   for (size_t i = 0; i < std::min(kShown, times.size()); ++i) {
     const plan::TimedOperations& group = times[i];
-    base::print("  {:>10.3f}{:>6.1f} %{:>7}  {:<12} {}\n", 1e3 * group.seconds,
-                100 * group.seconds / document.step_seconds, group.count, group.program,
-                group.name);
+    base::print("  {:>10.3f}{:>6.1f} %{:>7}  {:<12} {}{}\n", 1e3 * group.seconds,
+                100 * group.seconds / document.step_seconds, group.count, group.program, group.name,
+                mark_of(group, document.step_basis));
   }
 }
 
@@ -101,13 +109,18 @@ void print_json(const plan::PlannedTraining& planned) {
                                     {"layer", tensor.layer},
                                     {"bytes", tensor.bytes}});
   json["step"] = {{"seconds", planned.document.step_seconds},
-                  {"basis", base::word_of(planned.document.step_basis)}};
+                  {"basis", base::word_of(planned.document.step_basis)},
+                  {"other_algorithm_seconds", planned.document.step_other_algorithm_seconds},
+                  {"unsampled_seconds", planned.document.step_unsampled_seconds}};
   for (const plan::TimedOperations& group : planned.times())
-    json["step"]["operations"].push_back({{"program", group.program},
-                                          {"operation", group.name},
-                                          {"line", group.line},
-                                          {"count", group.count},
-                                          {"seconds", group.seconds}});
+    json["step"]["operations"].push_back(
+        {{"program", group.program},
+         {"operation", group.name},
+         {"line", group.line},
+         {"count", group.count},
+         {"seconds", group.seconds},
+         {"other_algorithm_seconds", group.other_algorithm_seconds},
+         {"unsampled_seconds", group.unsampled_seconds}});
   base::print("{}\n", json.dump(2));
 }
 

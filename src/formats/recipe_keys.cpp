@@ -286,7 +286,9 @@ void add_machine_keys(KeyTable& table) {
   table
       .add<&Recipe::calibration>("calibration", "",
                                  "a file of rates that `snug bench calibrate` wrote")
-      .computed("the hardware table");
+      .computed(
+          "this machine's own file in ~/.cache/snug, else the card's data sheet, else assumed "
+          "rates");
   table
       .add<&Recipe::picture>("picture", "",
                              "write the plan to this file as an HTML page: memory over a step, "

@@ -229,12 +229,21 @@ PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasurePro
   lay_out(job, inputs.target);  // what does not fit may not be laid out yet
   PlanDocument document = document_of(inputs, spec, job);
   document.recompute_nothing_bytes = chosen.nothing_again_bytes;
-  document.step_seconds = chosen.step_seconds;
+  const Estimate step = step_estimate(job, spec.accumulation, rates, expected);
+  document.step_seconds = step.seconds;
   document.step_basis = rates.basis();
+  document.step_other_algorithm_seconds = step.other_algorithm_seconds;
+  document.step_unsampled_seconds = step.unsampled_seconds;
   for (const auto& [channel, seconds] : busy_seconds(job, spec.accumulation, rates, expected))
     document.busy_seconds.emplace(name_of(channel), seconds);
   document.load_seconds = load_seconds(job, rates);
   document.load_basis = load_basis(job, rates);
+  const PassInputs passes{job, spec, rates, expected,
+                          inputs.data ? std::optional(inputs.data->rows) : std::nullopt};
+  document.reference = reference_pass(passes);
+  document.evaluation = evaluation_pass(passes);
+  document.save_seconds = save_seconds(job, rates);
+  document.save_basis = rates.storage_basis();
   ProcessBytes process;
   if (measure) {
     process = measure(job);

@@ -20,6 +20,7 @@
 #include "plan/fit.h"
 #include "plan/job.h"
 #include "plan/rates.h"
+#include "plan/run_times.h"
 #include "plan/spec.h"
 #include "plan/step_times.h"
 #include "program/target.h"
@@ -46,6 +47,7 @@ struct DataFacts {
   RowShape shape;
   program::ExpectedBounds expected;  // of their batches
   int64_t reading_bytes = 0;         // what the process may hold while they are read
+  EpochRows rows{};
 };
 
 // What is referred to must outlive what is made of it.

@@ -17,6 +17,11 @@ enum class Basis : uint8_t {
   measured
 };
 
+// Whether rates are by samples, of which an operation may have none.
+constexpr bool has_samples(Basis basis) {
+  return basis == Basis::calibrated || basis == Basis::calibrated_quickly;
+}
+
 constexpr auto words_of(Basis) {
   return base::words<Basis>({{Basis::unknown, "unknown"},
                              {Basis::assumed, "assumed"},

@@ -12,9 +12,9 @@ using program::Operation;
 using program::Program;
 using program::TensorId;
 
-// When something was done, and whether by the host next to a device.
-struct TimePoint {
-  double seconds = 0;
+// When something was done, what the time until then rests on, and whether the host did it next to a
+// device.
+struct TimePoint : Estimate {
   bool by_host = false;
 };
 
@@ -32,11 +32,11 @@ class Lookup {
  public:
   Lookup(const Rates& rates, const program::BatchBounds& bounds) : rates_(rates), bounds_(bounds) {}
 
-  double seconds(const program::OperationView& view) {
-    double sum = 0;
+  Estimate estimate(const program::OperationView& view) {
+    Estimate sum;
     for (const program::PricedShare& share : program::priced_shares(view, bounds_))
-      sum += seconds(share, view.operation.joined);
-    return std::max(sum, memory_seconds(view));
+      sum += estimate(share, view.operation.joined);
+    return longer(sum, Estimate::unsampled(memory_seconds(view)));
   }
 
  private:
@@ -59,17 +59,17 @@ class Lookup {
     return std::min(bytes, program::cost(view, bounds_).bytes) / rate;
   }
 
-  double seconds(const program::PricedShare& share, bool joined) {
+  Estimate estimate(const program::PricedShare& share, bool joined) {
     // What is joined has the key of what is not, and no launch.
     const std::string name = share.key.name + (joined ? " joined" : "");
     const auto [entry, is_new] = known_.try_emplace({name, share.key.shape});
     Known& known = entry->second;
-    if (is_new) known = {rates_.seconds(share.key, share.cost), share.key.work};
-    return known.work > 0 ? known.seconds * share.key.work / known.work : known.seconds;
+    if (is_new) known = {rates_.estimate(share.key, share.cost), share.key.work};
+    return known.work > 0 ? known.estimate * (share.key.work / known.work) : known.estimate;
   }
 
   struct Known {
-    double seconds = 0;
+    Estimate estimate;
     double work = 0;
   };
   const Rates& rates_;
@@ -82,28 +82,29 @@ class Lookup {
 Timeline simulate(const Program& program, const Rates& rates, const program::BatchBounds& bounds) {
   Timeline timeline;
   Lookup lookup(rates, bounds);
-  std::map<program::Channel, double> channel_free;
+  std::map<program::Channel, TimePoint> channel_free;
   std::vector<Touched> touched(program.tensors.size());
   std::vector<TimePoint> arrived(program.tensors.size());  // by what a copy writes
   const auto state = [&](TensorId id) -> Touched& {
     return touched[static_cast<size_t>(program.owner(id))];
   };
-  const double join = rates.roofline().join_seconds;
+  const Estimate join = rates.join();
   const ProcessorSharing& sharing = rates.roofline().sharing;
   for (size_t i = 0; i < program.operations.size(); ++i) {
     const Operation& operation = program.operations[i];
     const bool by_host = operation.channel == program::Channel::host;
-    double start = channel_free[operation.channel];
-    const auto after = [&](const TimePoint& moment) {
-      const bool joins = moment.seconds > 0 && moment.by_host != by_host;
-      start = std::max(start, moment.seconds + (joins ? join : 0));
+    TimePoint start = channel_free[operation.channel];
+    const auto after = [&](TimePoint moment) {
+      if (moment.seconds > 0 && moment.by_host != by_host) moment += join;
+      start = later(start, moment);
     };
     if (program::traits_of(operation).ends_copy) {
       // It waits for its copy alone, whatever the host does with it next to that.
       for (const auto& [from, to] : program::copies_of(operation))
         after(arrived[static_cast<size_t>(to)]);
+      start.by_host = by_host;
       channel_free[operation.channel] = start;
-      timeline.operations.push_back({static_cast<int32_t>(i), start, 0.0});
+      timeline.operations.push_back({{}, static_cast<int32_t>(i), start.seconds});
       continue;
     }
     for (const TensorId id : operation.reads) after(state(id).written);
@@ -115,10 +116,12 @@ Timeline simulate(const Program& program, const Rates& rates, const program::Bat
     std::ranges::for_each(operation.updates, after_all);
     if (operation.workspace != program::kNone) after_all(operation.workspace);
     if (program::traits_of(operation).begins_copy || (operation.on_host && by_host))
-      after({channel_free[program::Channel::compute], false});
+      after(channel_free[program::Channel::compute]);
 
-    const double seconds = lookup.seconds({program, operation});
-    const TimePoint end{start + seconds, by_host};
+    const Estimate estimate = lookup.estimate({program, operation});
+    TimePoint end = start;
+    end += estimate;
+    end.by_host = by_host;
     for (const TensorId id : operation.reads) state(id).read = later(state(id).read, end);
     for (const TensorId id : operation.writes) state(id).written = end;
     for (const TensorId id : operation.updates) state(id).written = end;
@@ -126,12 +129,12 @@ Timeline simulate(const Program& program, const Rates& rates, const program::Bat
     if (program::traits_of(operation).begins_copy)
       for (const auto& [from, to] : program::copies_of(operation))
         arrived[static_cast<size_t>(to)] = end;
-    channel_free[operation.channel] = end.seconds;
+    channel_free[operation.channel] = end;
     // It began when all before it had computed, and takes the processors from what comes next.
     if (program::traits_of(operation).is_collective && sharing.collectives_compute)
-      channel_free[program::Channel::compute] = end.seconds;
-    timeline.operations.push_back({static_cast<int32_t>(i), start, seconds});
-    timeline.seconds = std::max(timeline.seconds, end.seconds);
+      channel_free[program::Channel::compute] = end;
+    timeline.operations.push_back({estimate, static_cast<int32_t>(i), start.seconds});
+    static_cast<Estimate&>(timeline) = longer(timeline, end);
   }
   return timeline;
 }
@@ -140,21 +143,26 @@ namespace {
 
 // A device is given the next micro-batch, or the update, when the host has seen that it began this
 // one, and so never sooner than a join after that.
-double seconds_of_run(program::ProgramName name, const Timeline& timeline, const Rates& rates) {
-  if (name == program::ProgramName::update) return timeline.seconds;
-  return std::max(timeline.seconds, rates.roofline().join_seconds);
+Estimate estimate_of_run(program::ProgramName name, const Timeline& timeline, const Rates& rates) {
+  if (name == program::ProgramName::update) return timeline;
+  return longer(timeline, rates.join());
 }
 
 }  // namespace
 
-double step_seconds(const Job& job, int64_t accumulation, const Rates& rates,
-                    const program::ExpectedBounds& expected) {
-  double sum = 0;
+Estimate step_estimate(const Job& job, int64_t accumulation, const Rates& rates,
+                       const program::ExpectedBounds& expected) {
+  Estimate sum;
   for (const StepProgram& step : step_programs(job, accumulation)) {
     const Timeline timeline = simulate(*step.program, rates, expected);
-    sum += static_cast<double>(step.runs) * seconds_of_run(step.name, timeline, rates);
+    sum += estimate_of_run(step.name, timeline, rates) * static_cast<double>(step.runs);
   }
   return sum;
+}
+
+double step_seconds(const Job& job, int64_t accumulation, const Rates& rates,
+                    const program::ExpectedBounds& expected) {
+  return step_estimate(job, accumulation, rates, expected).seconds;
 }
 
 std::vector<ProgramTime> program_times(const Job& job, int64_t accumulation, const Rates& rates,
@@ -162,7 +170,7 @@ std::vector<ProgramTime> program_times(const Job& job, int64_t accumulation, con
   std::vector<ProgramTime> times;
   for (const StepProgram& step : step_programs(job, accumulation)) {
     const Timeline timeline = simulate(*step.program, rates, expected);
-    ProgramTime time{step.name, seconds_of_run(step.name, timeline, rates), {}};
+    ProgramTime time{step.name, estimate_of_run(step.name, timeline, rates).seconds, {}};
     for (const OperationTime& each : timeline.operations)
       time.busy[step.program->operations[static_cast<size_t>(each.operation)].channel] +=
           each.seconds;

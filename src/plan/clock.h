@@ -24,14 +24,14 @@
 
 namespace snug::plan {
 
-struct OperationTime {
+struct OperationTime : Estimate {
   int32_t operation = 0;  // index into the program's list
   double start_seconds = 0;
-  double seconds = 0;
 };
 
-struct Timeline {
-  double seconds = 0;                     // until the last channel is done
+// Its seconds are those until the last channel is done; what they rest on is said of what each
+// operation waited for, back to the beginning: what goes on next to that takes none of them.
+struct Timeline : Estimate {
   std::vector<OperationTime> operations;  // in list order
 };
 
@@ -39,8 +39,10 @@ struct Timeline {
 Timeline simulate(const program::Program& program, const Rates& rates,
                   const program::BatchBounds& bounds);
 
-// Seconds of a step: of its programs, as often as it runs each. A program that the
-// job does not have takes none.
+// Of a step: of its programs, as often as it runs each. A program that the job does not have takes
+// no time.
+Estimate step_estimate(const Job& job, int64_t accumulation, const Rates& rates,
+                       const program::ExpectedBounds& expected);
 double step_seconds(const Job& job, int64_t accumulation, const Rates& rates,
                     const program::ExpectedBounds& expected);
 

@@ -95,6 +95,14 @@ program::WorkspaceBasis workspace_basis(const Job& job, const program::Target& t
   return basis;
 }
 
+// null: nobody knows how many runs there are.
+Json to_json(const PassFigures& pass) {
+  const std::optional<double> seconds = pass.seconds();
+  return {{"seconds", seconds ? Json(*seconds) : Json()},
+          {"runs", pass.runs ? Json(*pass.runs) : Json()},
+          {"run_seconds", pass.run_seconds}};
+}
+
 // Joined operations are launched with the one before them.
 int64_t launches_of(const Job& job) {
   int64_t launches = 0;
@@ -180,9 +188,15 @@ std::string to_json(const PlanDocument& document) {
   json["tokens_per_step"] = document.tokens_per_step;
   json["step_seconds"] = document.step_seconds;
   json["step_basis"] = base::word_of(document.step_basis);
+  json["step_other_algorithm_seconds"] = document.step_other_algorithm_seconds;
+  json["step_unsampled_seconds"] = document.step_unsampled_seconds;
   json["busy_seconds"] = document.busy_seconds;
   json["load_seconds"] = document.load_seconds;
   json["load_basis"] = base::word_of(document.load_basis);
+  if (document.reference) json["reference"] = to_json(*document.reference);
+  if (document.evaluation) json["evaluation"] = to_json(*document.evaluation);
+  json["save_seconds"] = document.save_seconds;
+  json["save_basis"] = base::word_of(document.save_basis);
   json["tokens_per_second"] =
       document.step_seconds > 0
           ? static_cast<double>(document.tokens_per_step) / document.step_seconds

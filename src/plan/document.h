@@ -35,6 +35,18 @@ struct RankFigures {
   std::map<std::string, Collectives> collectives;
 };
 
+// A program that is run over data outside of steps.
+struct PassFigures {
+  std::optional<int64_t> runs{};  // nothing: unknown, since the data were not read
+  double run_seconds = 0;
+  double first_seconds = 0;  // of what comes once before them
+
+  std::optional<double> seconds() const {
+    if (!runs) return std::nullopt;
+    return first_seconds + static_cast<double>(*runs) * run_seconds;
+  }
+};
+
 struct PlanDocument {
   bool fits = true;
   std::string
@@ -97,8 +109,17 @@ struct PlanDocument {
   int64_t tokens_per_step = 0;  // the capacity: rows x row tokens x accumulation
   double step_seconds = 0;      // 0: unknown
   Basis step_basis = Basis::unknown;
+  // Of step_seconds: what another algorithm's samples, or none, stand behind (plan/estimate.h).
+  double step_other_algorithm_seconds = 0;
+  double step_unsampled_seconds = 0;
   double load_seconds = 0;  // of weights and adapter, before the first step; 0: unknown
   Basis load_basis = Basis::unknown;
+  // What a run takes besides steps (run_times.h): before the first one, where log-probabilities are
+  // kept; each evaluation, where it has evaluation data; each checkpoint.
+  std::optional<PassFigures> reference{};
+  std::optional<PassFigures> evaluation{};
+  double save_seconds = 0;  // 0: unknown
+  Basis save_basis = Basis::unknown;
   std::string workspaces;  // a word of program::WorkspaceBasis
   std::string target;
   std::string libraries;
@@ -136,6 +157,9 @@ std::string parameter_line(const PlanDocument& document);
 // For people: memory by role, the operation at the peak, the lower bound, the host, what lies
 // outside, the step. Several lines, no newline at the end.
 std::string summary(const PlanDocument& document);
+
+// What a step's time rests on: "calibrated; 45 % of the time without a sample".
+std::string step_basis_text(const PlanDocument& document);
 
 // "layer in 24 layers, then none in 8 layers", where it was chosen; else empty.
 std::string layers_text(const PlanDocument& document);

@@ -26,6 +26,7 @@ nlohmann::ordered_json json_of(std::optional<int64_t> bytes) {
   return bytes ? nlohmann::ordered_json(*bytes) : nlohmann::ordered_json();
 }
 
+// No time: unknown.
 ComparedFigure seconds_figure(const char* name, double planned, double measured) {
   return figure(name, readable_seconds(planned), readable_seconds(measured),
                 ratio_of(planned, measured));
@@ -50,6 +51,7 @@ std::string to_json(const Measured& measured) {
     json["tokens_per_second"] = measured.step_tokens / measured.step_seconds;
   }
   json["load_seconds"] = measured.load_seconds;
+  if (measured.reference_seconds) json["reference"]["seconds"] = *measured.reference_seconds;
   return json.dump(2) + "\n";
 }
 
@@ -69,6 +71,9 @@ std::vector<ComparedFigure> compared_figures(const PlanDocument& planned,
       bytes_figure("resident peak", planned.resident_bytes(), measured.resident_bytes));
   figures.push_back(seconds_figure("step", planned.step_seconds, measured.step_seconds));
   figures.push_back(seconds_figure("loading", planned.load_seconds, measured.load_seconds));
+  if (planned.reference)
+    figures.push_back(seconds_figure("reference", planned.reference->seconds().value_or(0),
+                                     measured.reference_seconds.value_or(0)));
   return figures;
 }
 

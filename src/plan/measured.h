@@ -32,6 +32,8 @@ struct Measured {
   double step_tokens = 0;   // mean of the steps
   double step_seconds = 0;  // median of the steps; 0: none was measured
   double load_seconds = 0;  // of weights and adapter, before the first step
+  // Of the log-probabilities that are kept, likewise; nothing where none were made.
+  std::optional<double> reference_seconds{};
 };
 
 // Pretty-printed JSON. Bytes are integers, or null where they were not measured; times are seconds.

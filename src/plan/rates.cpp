@@ -1,9 +1,3 @@
-// Interpolation: the nearest samples of the same name, in a space of logarithms, weighted by the
-// inverse square of their distance, carry a plane through their logarithms of the rate. A plane,
-// because rates of small shapes follow powers of them (a product with a LoRA factor of twice the
-// rank is twice as fast a FLOP); held flat where the samples do not tell a direction, and within
-// the range of the samples it came from. What it does not do: see that two kinds disturb each
-// other.
 #include "plan/rates.h"
 
 #include <fmt/format.h>
@@ -22,8 +16,6 @@
 namespace snug::plan {
 namespace {
 
-constexpr size_t kMaxDimensions = 4;
-constexpr size_t kNearestPerDimension = 5;
 // Of the link between host and device: pinned memory is copied at 55 of PCIe 5's 64 GB/s by public
 // measurements.
 constexpr double kLink = 0.85;
@@ -38,55 +30,10 @@ constexpr double kMessage = 4e-6;
 // Of an event that the device reaches and a thread of the host waits for, or the other way round:
 // two launches.
 constexpr double kAssumedJoin = 10e-6;
-// Distances count doublings. Samples closer than this are the same shape measured again.
-constexpr double kSameShape = 1e-6;
 // Beyond a factor of eight from every sample nothing was measured.
 constexpr double kFar = 3.0;
 // Times a launch: what took less says how long launches take, not how fast the work is done.
 constexpr double kShort = 4.0;
-// Pulls slopes to zero, in units of the samples' weight: only directions in which samples do not
-// differ feel it.
-constexpr double kFlattening = 0.02;
-
-using Vector = std::array<double, kMaxDimensions + 1>;
-using Matrix = std::array<Vector, kMaxDimensions + 1>;
-
-// Gaussian elimination with pivots; the matrix is symmetric and positive.
-Vector solve(Matrix a, Vector b, size_t size) {
-  for (size_t column = 0; column < size; ++column) {
-    size_t pivot = column;
-    for (size_t row = column + 1; row < size; ++row)
-      if (std::abs(a[row][column]) > std::abs(a[pivot][column])) pivot = row;
-    std::swap(a[column], a[pivot]);
-    std::swap(b[column], b[pivot]);
-    for (size_t row = column + 1; row < size; ++row) {
-      const double factor = a[row][column] / a[column][column];
-      for (size_t i = column; i < size; ++i) a[row][i] -= factor * a[column][i];
-      b[row] -= factor * b[column];
-    }
-  }
-  Vector x{};
-  for (size_t row = size; row-- > 0;) {
-    double sum = b[row];
-    for (size_t i = row + 1; i < size; ++i) sum -= a[row][i] * x[i];
-    x[row] = sum / a[row][row];
-  }
-  return x;
-}
-
-double distance(const std::vector<double>& a, const std::vector<double>& b) {
-  double sum = 0;
-  for (size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
-  return std::sqrt(sum);
-}
-
-std::vector<double> logarithms(const std::vector<double>& shape) {
-  std::vector<double> result;
-  result.reserve(shape.size());
-  for (const double size : shape) result.push_back(std::log2(size));
-  return result;
-}
-
 // The least rate of the samples with these names; nothing where there is none.
 std::optional<double> least_rate(const std::vector<RateSample>& samples,
                                  std::initializer_list<std::string_view> names) {
@@ -234,6 +181,7 @@ void Rates::set_links(const std::vector<RateSample>& samples,
     if (sample.unit != Work::interconnect_bytes || sample.work < largest) continue;
     largest = sample.work;
     roofline_.interconnect_bytes_per_second = sample.work / sample.seconds;
+    is_interconnect_measured_ = true;
   }
 }
 
@@ -258,7 +206,7 @@ void Rates::share_processors(int64_t ranks, const ProcessorSharing& sharing) {
   roofline_.sharing = sharing;
   const auto found = samples_.find(rank_memory_name(ranks));
   if (found == samples_.end()) return;
-  const Point& point = found->second.front();
+  const RatePoint& point = found->second.front();
   roofline_.rank_memory_bytes_per_second = point.work / point.seconds;
 }
 
@@ -266,41 +214,68 @@ Basis Rates::storage_basis() const { return samples_.contains(kStorage) ? basis_
 
 double Rates::seconds(const program::OperationView& view,
                       const program::BatchBounds& bounds) const {
-  double sum = 0;
-  for (const program::PricedShare& share : program::priced_shares(view, bounds))
-    sum += seconds(share.key, share.cost);
-  return sum;
+  return estimate(view, bounds).seconds;
 }
 
 double Rates::seconds(const RateKey& key, const program::Cost& cost) const {
-  const bool computes = key.unit == Work::flops || key.unit == Work::bytes;
-  return undisturbed_seconds(key, cost) * (computes ? roofline_.sharing.threads_per_processor : 1);
+  return estimate(key, cost).seconds;
 }
 
-double Rates::undisturbed_seconds(const RateKey& key, const program::Cost& cost) const {
+Estimate Rates::estimate(const program::OperationView& view,
+                         const program::BatchBounds& bounds) const {
+  Estimate sum;
+  for (const program::PricedShare& share : program::priced_shares(view, bounds))
+    sum += estimate(share.key, share.cost);
+  return sum;
+}
+
+Estimate Rates::estimate(const RateKey& key, const program::Cost& cost) const {
+  const bool computes = key.unit == Work::flops || key.unit == Work::bytes;
+  return undisturbed(key, cost) * (computes ? roofline_.sharing.threads_per_processor : 1);
+}
+
+Estimate Rates::at_rate(double seconds, bool is_measured) {
+  return is_measured ? Estimate::by_sample(seconds) : Estimate::unsampled(seconds);
+}
+
+Estimate Rates::join() const {
+  return at_rate(roofline_.join_seconds, samples_.contains(kHostJoin));
+}
+
+bool Rates::is_link_measured() const {
+  return samples_.contains(kLinkToDevice) || samples_.contains(kLinkToHost);
+}
+
+Estimate Rates::undisturbed(const RateKey& key, const program::Cost& cost) const {
   if (!key.device_name.empty()) {
     if (has_link_) return assumed(1).bound(key, cost);
     RateKey of_device = key;
     of_device.name = std::exchange(of_device.device_name, {});
-    return undisturbed_seconds(of_device, cost);
+    return undisturbed(of_device, cost);
   }
-  const double over_link = cost.link_bytes / roofline_.host_bytes_per_second;
-  const auto* points = find_samples(key, key.name);
-  if (points == nullptr && key.main_name != key.name) points = find_samples(key, key.main_name);
-  if (points != nullptr) return std::max(over_link, seconds_by(*points, key, cost));
+  const Estimate over_link =
+      at_rate(cost.link_bytes / roofline_.host_bytes_per_second, is_link_measured());
+  if (const auto* own = find_samples(key, key.name))
+    return longer(estimate_by(*own, key, cost), over_link);
+  const auto of_other = [](const Estimate& estimate) {
+    return Estimate{estimate.seconds, estimate.seconds - estimate.unsampled_seconds,
+                    estimate.unsampled_seconds};
+  };
+  if (const auto* main = find_samples(key, key.main_name))
+    return longer(of_other(estimate_by(*main, key, cost)), over_link);
   const std::string& plain_name = key.attention ? key.attention->plain_name : key.plain_name;
   if (!plain_name.empty())
     if (const auto* plain = find_samples(key, plain_name)) {
       const double factor = key.attention ? adjusted_attention_factor(*key.attention) : 1.0;
-      const double copies = cost.serial_bytes / roofline_.bytes_per_second;
-      return std::max(
-          {over_link, factor * seconds_by(*plain, key, cost) + copies, instruction_seconds(key)});
+      Estimate estimate = estimate_by(*plain, key, cost) * factor;
+      estimate.seconds += cost.serial_bytes / roofline_.bytes_per_second;  // copies
+      return longer(longer(of_other(estimate), over_link),
+                    Estimate::unsampled(instruction_seconds(key)));
     }
-  return std::max(over_link, bound(key, cost));
+  return longer(bound(key, cost), over_link);
 }
 
-const std::vector<Rates::Point>* Rates::find_samples(const RateKey& key,
-                                                     std::string_view name) const {
+const std::vector<RatePoint>* Rates::find_samples(const RateKey& key, std::string_view name) const {
   auto found = samples_.find(name);
   if (found == samples_.end() && has_link_) found = samples_.find(with_bf16(name));
   if (found == samples_.end()) return nullptr;
@@ -313,87 +288,70 @@ const std::vector<Rates::Point>* Rates::find_samples(const RateKey& key,
 }
 
 // Samples are of operations that were launched one by one. No launch goes without moving bytes.
-double Rates::seconds_by(const std::vector<Point>& points, const RateKey& key,
-                         const program::Cost& cost) const {
-  const double alone = sampled_seconds(points, key, cost);
+Estimate Rates::estimate_by(const std::vector<RatePoint>& points, const RateKey& key,
+                            const program::Cost& cost) const {
+  const Estimate alone = sampled(points, key, cost);
   const double saved = (1 - std::min(1.0, cost.launches)) * roofline_.launch_seconds;
-  return std::max(alone - saved, std::min(alone, cost.bytes / roofline_.bytes_per_second));
+  const double seconds = std::max(alone.seconds - saved,
+                                  std::min(alone.seconds, cost.bytes / roofline_.bytes_per_second));
+  return alone.unsampled_seconds > 0 ? Estimate::unsampled(seconds) : Estimate::by_sample(seconds);
 }
 
-double Rates::sampled_seconds(const std::vector<Point>& points, const RateKey& key,
-                              const program::Cost& cost) const {
+Estimate Rates::sampled(const std::vector<RatePoint>& points, const RateKey& key,
+                        const program::Cost& cost) const {
   const std::vector<double> at = logarithms(key.shape);
-  for (const Point& point : points)
-    if (distance(point.position, at) < kSameShape)
-      return key.work > 0 && point.work > 0 ? point.seconds * key.work / point.work : point.seconds;
-  double nearest = 0;
-  const double rate = std::exp2(interpolate(points, at, &nearest));
-  if (nearest <= kFar) return key.work / rate;
+  if (const RatePoint* same = find_same_shape(points, at))
+    return Estimate::by_sample(
+        key.work > 0 && same->work > 0 ? same->seconds * key.work / same->work : same->seconds);
+  const InterpolatedRate interpolated = interpolate(points, at);
+  const double rate = std::exp2(interpolated.log_rate);
+  if (interpolated.nearest_distance <= kFar) return Estimate::by_sample(key.work / rate);
   // Of operations that took little more than a launch nothing follows for larger ones.
-  const bool are_launches = std::all_of(points.begin(), points.end(), [&](const Point& point) {
+  const bool are_launches = std::ranges::all_of(points, [&](const RatePoint& point) {
     return point.seconds < kShort * roofline_.launch_seconds && point.work < key.work;
   });
   if (are_launches) return bound(key, cost);
-  return std::max(key.work / rate, cost.bytes / roofline_.bytes_per_second) +
-         roofline_.launch_seconds;
+  return Estimate::unsampled(std::max(key.work / rate, cost.bytes / roofline_.bytes_per_second) +
+                             roofline_.launch_seconds);
 }
 
 bool Rates::is_fast(base::DType type) const {
   return type == base::DType::bf16 || (has_link_ && type == base::DType::f16);
 }
 
-double Rates::bound(const RateKey& key, const program::Cost& cost) const {
+std::optional<Estimate> Rates::moved(const RateKey& key, const program::Cost& cost) const {
+  const auto at = [&](double bytes_per_second, double start_seconds, bool is_measured) {
+    return at_rate(cost.bytes / bytes_per_second + start_seconds, is_measured);
+  };
+  const double messages = key.messages * roofline_.message_seconds;
+  switch (key.unit) {
+    case Work::link_bytes:
+      return at(roofline_.host_bytes_per_second, roofline_.launch_seconds, is_link_measured());
+    case Work::host_bytes:
+      return at(roofline_.host_memory_bytes_per_second, roofline_.launch_seconds,
+                is_host_measured_);
+    case Work::storage_bytes:
+      return at(roofline_.storage_bytes_per_second, 0, samples_.contains(kStorage));
+    case Work::interconnect_bytes:
+      return at(roofline_.interconnect_bytes_per_second, messages, is_interconnect_measured_);
+    case Work::network_bytes:
+      return at(roofline_.network_bytes_per_second, messages, false);
+    default:
+      return std::nullopt;
+  }
+}
+
+Estimate Rates::bound(const RateKey& key, const program::Cost& cost) const {
+  if (const std::optional<Estimate> by_machine = moved(key, cost)) return *by_machine;
   const bool fast = is_fast(key.multiplies);
   double rate = fast ? roofline_.flops_per_second : roofline_.f32_flops_per_second;
   if (key.attention && fast && roofline_.attention_flops_per_second > 0)
     rate = attention_flops_per_second(*key.attention);
-  if (key.unit == Work::link_bytes)
-    return cost.bytes / roofline_.host_bytes_per_second + roofline_.launch_seconds;
-  if (key.unit == Work::host_bytes)
-    return cost.bytes / roofline_.host_memory_bytes_per_second + roofline_.launch_seconds;
-  if (key.unit == Work::storage_bytes) return cost.bytes / roofline_.storage_bytes_per_second;
-  if (key.unit == Work::interconnect_bytes)
-    return cost.bytes / roofline_.interconnect_bytes_per_second +
-           key.messages * roofline_.message_seconds;
-  if (key.unit == Work::network_bytes)
-    return cost.bytes / roofline_.network_bytes_per_second +
-           key.messages * roofline_.message_seconds;
   const double work = key.unit == Work::flops ? cost.flops / rate : 0.0;
-  const double moved = (cost.bytes - cost.serial_bytes) / roofline_.bytes_per_second;
-  return std::max({work, moved, instruction_seconds(key)}) +
-         cost.serial_bytes / roofline_.bytes_per_second + cost.launches * roofline_.launch_seconds;
-}
-
-double Rates::interpolate(const std::vector<Point>& points, const std::vector<double>& at,
-                          double* nearest_distance) {
-  std::vector<std::pair<double, const Point*>> near;
-  near.reserve(points.size());
-  for (const Point& point : points) near.emplace_back(distance(point.position, at), &point);
-  const size_t count = std::min(near.size(), kNearestPerDimension * at.size());
-  std::partial_sort(near.begin(), near.begin() + static_cast<long>(count), near.end());
-  near.resize(count);
-  *nearest_distance = near.front().first;
-
-  const size_t size = at.size() + 1;
-  Matrix normal{};
-  Vector right{};
-  double total = 0;
-  double lowest = std::numeric_limits<double>::max();
-  double highest = std::numeric_limits<double>::lowest();
-  for (const auto& [away, point] : near) {
-    const double weight = 1.0 / (away * away + 0.01);
-    Vector row{1.0};
-    for (size_t i = 1; i < size; ++i) row[i] = point->position[i - 1] - at[i - 1];
-    for (size_t i = 0; i < size; ++i) {
-      right[i] += weight * row[i] * point->log_rate;
-      for (size_t j = 0; j < size; ++j) normal[i][j] += weight * row[i] * row[j];
-    }
-    total += weight;
-    lowest = std::min(lowest, point->log_rate);
-    highest = std::max(highest, point->log_rate);
-  }
-  for (size_t i = 1; i < size; ++i) normal[i][i] += kFlattening * total;
-  return std::clamp(solve(normal, right, size)[0], lowest, highest);
+  const double memory = (cost.bytes - cost.serial_bytes) / roofline_.bytes_per_second;
+  return Estimate::unsampled(std::max({work, memory, instruction_seconds(key)}) +
+                             cost.serial_bytes / roofline_.bytes_per_second +
+                             cost.launches * roofline_.launch_seconds);
 }
 
 }  // namespace snug::plan

@@ -8,12 +8,15 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "plan/basis.h"
+#include "plan/estimate.h"
 #include "plan/processor_sharing.h"
+#include "plan/rate_interpolation.h"
 #include "program/device_facts.h"
 #include "program/kind.h"
 #include "program/rate_key.h"
@@ -101,10 +104,14 @@ class Rates {
 
   // The sample itself when this very shape was measured. Else the rate (work per second) is
   // interpolated between the nearest samples of the same name. Where none is near: the larger of
-  // work / rate and bytes / bandwidth, plus the launch. What computes takes longer where ranks
-  // share its processors.
+  // work / rate and bytes / bandwidth, plus the launch, which counts as no sample. What computes
+  // takes longer where ranks share its processors.
+  Estimate estimate(const program::OperationView& view, const program::BatchBounds& bounds) const;
+  Estimate estimate(const RateKey& key, const program::Cost& cost) const;
   double seconds(const program::OperationView& view, const program::BatchBounds& bounds) const;
   double seconds(const RateKey& key, const program::Cost& cost) const;
+  // Of Roofline::join_seconds.
+  Estimate join() const;
 
   Basis basis() const { return basis_; }
   // The basis of the rate of files: basis() where it was measured, else assumed.
@@ -112,39 +119,36 @@ class Rates {
   const Roofline& roofline() const { return roofline_; }
 
  private:
-  // A sample as interpolation wants it.
-  struct Point {
-    std::vector<double> position;  // logarithms to base 2 of the shape
-    double log_rate = 0;           // of work per second, to base 2
-    double seconds = 0;
-    double work = 0;
-  };
   Rates() = default;
   void set_kernels(const program::DataSheetRates& peaks);
   void set_links(const std::vector<RateSample>& samples, const program::DataSheetRates& peaks);
   // With processors of its own.
-  double undisturbed_seconds(const RateKey& key, const program::Cost& cost) const;
-  double bound(const RateKey& key, const program::Cost& cost) const;
+  Estimate undisturbed(const RateKey& key, const program::Cost& cost) const;
+  Estimate bound(const RateKey& key, const program::Cost& cost) const;
+  // What moves bytes at a rate of the machine; nothing of what computes or reads device memory.
+  std::optional<Estimate> moved(const RateKey& key, const program::Cost& cost) const;
+  // By a rate of the machine that was measured or not.
+  static Estimate at_rate(double seconds, bool is_measured);
+  bool is_link_measured() const;
   // Whether products of the type have the rate of the types that train: bf16, on a card f16 too.
   bool is_fast(base::DType type) const;
   double attention_flops_per_second(const program::AttentionRate& attention) const;
   double instruction_seconds(const RateKey& key) const;
   // nullptr where there is none with the name. On a card what is done in f16 takes the time of
   // bf16, which has the same bytes and the same rate of products: it is what was measured.
-  const std::vector<Point>* find_samples(const RateKey& key, std::string_view name) const;
-  // By samples of its name, or of its plain form's.
-  double seconds_by(const std::vector<Point>& points, const RateKey& key,
-                    const program::Cost& cost) const;
+  const std::vector<RatePoint>* find_samples(const RateKey& key, std::string_view name) const;
+  // By samples of its name, or of another algorithm's, without a sample where those are too far.
+  Estimate estimate_by(const std::vector<RatePoint>& points, const RateKey& key,
+                       const program::Cost& cost) const;
   // Of an operation that is launched by itself.
-  double sampled_seconds(const std::vector<Point>& points, const RateKey& key,
-                         const program::Cost& cost) const;
-  static double interpolate(const std::vector<Point>& points, const std::vector<double>& at,
-                            double* nearest_distance);
+  Estimate sampled(const std::vector<RatePoint>& points, const RateKey& key,
+                   const program::Cost& cost) const;
 
-  std::map<std::string, std::vector<Point>, std::less<>> samples_;
+  std::map<std::string, std::vector<RatePoint>, std::less<>> samples_;
   Roofline roofline_;
   bool has_link_ = false;  // between the host's memory and a device's
   bool is_host_measured_ = false;
+  bool is_interconnect_measured_ = false;
   Basis basis_ = Basis::assumed;
 };
 

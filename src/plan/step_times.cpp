@@ -35,7 +35,7 @@ std::vector<TimedOperations> step_times(const Job& job, int64_t accumulation, co
       const std::string line = line_of(rate_key({program, operation}, expected));
       TimedOperations& group = by_name[{name_in_all_layers(program, operation), line}];
       group.count += step.runs;
-      group.seconds += static_cast<double>(step.runs) * time.seconds;
+      group += time * static_cast<double>(step.runs);
     }
     for (auto& [names, group] : by_name) {
       group.program = program.name;

@@ -11,12 +11,11 @@
 
 namespace snug::plan {
 
-struct TimedOperations {
+struct TimedOperations : Estimate {  // of all of them together
   std::string program;
-  std::string name;    // kind and what it writes, "matmul -> model.layers.*.mlp.up"
-  std::string line;    // line_of their rate keys
-  int64_t count = 0;   // in a step: micro_next runs accumulation - 1 times
-  double seconds = 0;  // all of them
+  std::string name;   // kind and what it writes, "matmul -> model.layers.*.mlp.up"
+  std::string line;   // line_of their rate keys
+  int64_t count = 0;  // in a step: micro_next runs accumulation - 1 times
 };
 
 // The operations of micro_first, micro_next and update, slowest first, without copies that go on

@@ -61,9 +61,37 @@ std::string step_text(const PlanDocument& document) {
   if (document.step_seconds <= 0)
     return fmt::format("unknown, up to {} tokens", document.tokens_per_step);
   return fmt::format("{} ({}), up to {} tokens, {:.0f} tokens/s",
-                     readable_seconds(document.step_seconds), basis_text(document.step_basis),
+                     readable_seconds(document.step_seconds), step_basis_text(document),
                      document.tokens_per_step,
                      static_cast<double>(document.tokens_per_step) / document.step_seconds);
+}
+
+// "25.20 s (assumed): 120 runs of 210.0 ms".
+std::string pass_text(const PassFigures& pass, const PlanDocument& document) {
+  const std::string run = readable_seconds(pass.run_seconds);
+  const std::string_view basis = basis_text(document.step_basis);
+  if (!pass.runs)
+    return fmt::format("unknown: {} ({}) a run, and no data say how many there are", run, basis);
+  return fmt::format("{} ({}): {} run{} of {}", readable_seconds(*pass.seconds()), basis,
+                     *pass.runs, *pass.runs == 1 ? "" : "s", run);
+}
+
+// What a run takes besides its steps.
+std::string other_times_text(const PlanDocument& document) {
+  std::string text =
+      fmt::format("\n  loading      {} ({})", readable_seconds(document.load_seconds),
+                  load_basis_text(document.load_basis));
+  if (document.reference)
+    text += fmt::format("\n  reference    {}, before the first step",
+                        pass_text(*document.reference, document));
+  if (document.evaluation)
+    text +=
+        fmt::format("\n  evaluation   {}, each time", pass_text(*document.evaluation, document));
+  if (document.save_seconds > 0)
+    text +=
+        fmt::format("\n  saving       {} for a checkpoint, at the rate of reading files ({})",
+                    readable_seconds(document.save_seconds), base::word_of(document.save_basis));
+  return text;
 }
 
 // Where copies or the host's processor hold a step up: which, and for how long.
@@ -137,6 +165,19 @@ std::string recompute_text(const PlanDocument& document) {
 
 }  // namespace
 
+// What is less than half a percent is not worth a word.
+std::string step_basis_text(const PlanDocument& document) {
+  std::string text(basis_text(document.step_basis));
+  if (!has_samples(document.step_basis) || document.step_seconds <= 0) return text;
+  const auto add = [&](double seconds, const char* before, const char* after) {
+    const double percent = 100 * seconds / document.step_seconds;
+    if (percent >= 0.5) text += fmt::format("{}{:.0f} %{}", before, percent, after);
+  };
+  add(document.step_unsampled_seconds, "; ", " of the time without a sample");
+  add(document.step_other_algorithm_seconds, "; ", " by samples of another algorithm");
+  return text;
+}
+
 std::string layers_text(const PlanDocument& document) {
   std::vector<std::string> runs;
   for (const PlanDocument::LayerModes& run : document.recompute_layers)
@@ -185,8 +226,7 @@ std::string summary(const PlanDocument& document) {
   text += fmt::format("\n  rows         {}", rows_text(document));
   text += fmt::format("\n  step         {}", step_text(document));
   text += waiting_text(document);
-  text += fmt::format("\n  loading      {} ({})", readable_seconds(document.load_seconds),
-                      load_basis_text(document.load_basis));
+  text += other_times_text(document);
   if (!document.rotary_factors.empty())
     text += fmt::format("\n  positions    longrope's {} factors, by the longest document",
                         document.rotary_factors);

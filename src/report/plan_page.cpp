@@ -35,7 +35,7 @@ void add_figures(const PlanDocument& document, Page& page) {
       {"device memory", readable_bytes(document.device.report.peak_bytes)},
       {"host memory", readable_bytes(document.host.report.peak_bytes)},
       {"outside of both", readable_bytes(document.outside_bytes)},
-      {fmt::format("a step ({})", base::word_of(document.step_basis)),
+      {fmt::format("a step ({})", plan::step_basis_text(document)),
        readable_seconds(document.step_seconds)},
       {"speed of full rows", tokens_per_second(document, document.step_seconds)},
       {"trained parameters",

@@ -183,7 +183,9 @@ plan::RowShape RunData::shape() const {
 plan::DataFacts RunData::facts() const {
   return {.shape = shape(),
           .expected = expected_bounds(training->rows),
-          .reading_bytes = reading_bytes};
+          .reading_bytes = reading_bytes,
+          .rows = {.training = training->rows.rows_until(1),
+                   .evaluation = evaluation ? evaluation->rows.rows_until(1) : 0}};
 }
 
 plan::DocumentLengths RunData::lengths() {

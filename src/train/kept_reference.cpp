@@ -66,12 +66,13 @@ bool read_reference(const std::filesystem::path& path, const RunData& data) {
   return false;
 }
 
-// Every document is in one row of an epoch.
-void compute(const plan::TrainingSpec& spec, DataSource& source, runtime::Executor& executor) {
+// Every document is in one row of an epoch. Returns how often the program ran.
+int64_t compute(const plan::TrainingSpec& spec, DataSource& source, runtime::Executor& executor) {
   BatchLoader loader(source.rows, spec.rows, spec.row_tokens, executor);
   const backends::Buffer& values = executor.tensor(program::host_name(program::kKeptReferenceName));
   const int64_t rows = loader.rows_per_epoch();
-  for (int64_t row = 0; row < rows; row += spec.rows) {
+  int64_t runs = 0;
+  for (int64_t row = 0; row < rows; row += spec.rows, ++runs) {
     loader.load(ProgramName::reference, row, rows);
     executor.run(ProgramName::reference);
     executor.await_results();
@@ -79,28 +80,32 @@ void compute(const plan::TrainingSpec& spec, DataSource& source, runtime::Execut
       if (const int32_t document = loader.documents()[i]; document >= 0)
         source.reference[static_cast<size_t>(document)] = values.as<const float>()[i];
   }
+  return runs;
 }
 
 }  // namespace
 
-void make_reference(const RunFolder& folder, const plan::TrainingSpec& spec, RunData& data,
-                    runtime::Executor& executor) {
+std::optional<double> make_reference(const RunFolder& folder, const plan::TrainingSpec& spec,
+                                     RunData& data, runtime::Executor& executor) {
   const std::filesystem::path earlier =
       folder.checkpoint ? folder.checkpoint->parent_path() / RunFolder::kReference : "";
   if (executor.mesh().size() == 1 && read_reference(earlier, data)) {
     base::say("reference log-probabilities are those of {}", earlier.string());
-    return;
+    return std::nullopt;
   }
   const auto start = std::chrono::steady_clock::now();
   executor.set_input(program::kInverseTokensName, 1.0F);
   executor.run(ProgramName::prepare);
   int64_t documents = 0;
+  int64_t runs = 0;
   for (const NamedSource& named : sources_of(data)) {
-    compute(spec, *named.source, executor);
+    runs += compute(spec, *named.source, executor);
     documents += named.source->dataset.documents.size();
   }
-  base::say("computed reference log-probabilities of {} sequences in {:.1f} s", documents,
-            base::seconds_since(start));
+  const double seconds = base::seconds_since(start);
+  base::say("computed reference log-probabilities of {} sequences in {} runs, {:.1f} s", documents,
+            runs, seconds);
+  return seconds;
 }
 
 void save_reference(const std::filesystem::path& path, const RunData& data) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 
 #include "runtime/executor.h"
 #include "train/data.h"
@@ -15,9 +16,9 @@ namespace snug::train {
 // to resume from, if it is there, whole and of these data, else by the program `reference`, in
 // micro-batches of `spec`. The executor has the model as training begins. Several ranks do not read
 // the file, since one might find another than the others; each makes all numbers, and comes to the
-// same.
-void make_reference(const RunFolder& folder, const plan::TrainingSpec& spec, RunData& data,
-                    runtime::Executor& executor);
+// same. Returns the seconds that making them took; nothing where they were read.
+std::optional<double> make_reference(const RunFolder& folder, const plan::TrainingSpec& spec,
+                                     RunData& data, runtime::Executor& executor);
 
 // Writes them. Throws UserError where the file cannot be written.
 void save_reference(const std::filesystem::path& path, const RunData& data);

@@ -175,8 +175,9 @@ class Session {
         add_adapter(state_.identity, runtime::load_adapter(recipe_.adapter, options, *executor_));
     }
     backend_->synchronise();
-    load_seconds_ = base::seconds_since(start);
-    if (keeps_reference()) make_reference(folder_, planned_->spec, data_, *executor_);
+    measured_.load_seconds = base::seconds_since(start);
+    if (keeps_reference())
+      measured_.reference_seconds = make_reference(folder_, planned_->spec, data_, *executor_);
     if (folder_.checkpoint) restore();
     executor_->run(program::ProgramName::prepare);
   }
@@ -336,7 +337,7 @@ class Session {
   }
 
   void measure(const TrainerOutcome& outcome) {
-    plan::Measured measured;
+    plan::Measured& measured = measured_;
     measured.device_bytes = backends::allocated_arena_bytes(program::Space::device);
     measured.host_bytes = backends::allocated_host_bytes();
     measured.card = backend_->device();
@@ -353,7 +354,6 @@ class Session {
                                *on_host - *on_device;
     measured.step_tokens = outcome.mean_step_tokens;
     measured.step_seconds = outcome.median_step_seconds;
-    measured.load_seconds = load_seconds_;
     if (!ranks_.is_first()) return;
     base::write_file_atomically(folder_.path / RunFolder::kMeasured, plan::to_json(measured));
     base::write_file_atomically(
@@ -371,7 +371,7 @@ class Session {
   RunLength length_;
   std::optional<plan::PlannedTraining> planned_;
   std::unique_ptr<runtime::Executor> executor_;
-  double load_seconds_ = 0;
+  plan::Measured measured_;
   runtime::TrainerState state_;
 };
 

@@ -13,11 +13,23 @@
 namespace snug::bench {
 namespace {
 
-CalibrationStep small_step(formats::Method method) {
+struct Form {
+  const char* name;
+  formats::Method method;
+  int64_t experts = 0;
+};
+
+CalibrationStep small_step(const Form& form) {
   CalibrationStep step;
   step.spec.model =
       small_model({.hidden = 64, .layers = 2, .heads = 4, .kv_heads = 2, .mlp = 128, .vocab = 500});
-  step.spec.method = method;
+  if (form.experts > 0) {
+    step.spec.model.model_type = "mixtral";
+    step.spec.model.num_experts = form.experts;
+    step.spec.model.chosen_experts = 2;
+    step.spec.model.expert_size = step.spec.model.intermediate_size;
+  }
+  step.spec.method = form.method;
   step.spec.compute = program::DType::f32;
   step.spec.row_tokens = 256;
   step.spec.row_segments = 4;
@@ -31,7 +43,7 @@ CalibrationStep small_step(formats::Method method) {
   return step;
 }
 
-class Calibration : public ::testing::TestWithParam<formats::Method> {};
+class Calibration : public ::testing::TestWithParam<Form> {};
 
 TEST_P(Calibration, PredictsTheStepItMeasured) {
   const auto backend =
@@ -63,10 +75,11 @@ TEST_P(Calibration, PredictsTheStepItMeasured) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, Calibration,
-                         ::testing::Values(formats::Method::full, formats::Method::lora),
-                         [](const auto& method) {
-                           return method.param == formats::Method::full ? "full" : "lora";
-                         });
+                         ::testing::Values(Form{"full", formats::Method::full},
+                                           Form{"lora", formats::Method::lora},
+                                           Form{"lora_of_experts", formats::Method::lora, 4},
+                                           Form{"full_of_experts", formats::Method::full, 4}),
+                         [](const auto& form) { return form.param.name; });
 
 // A processor that is said to be a card: the grid asks no more than that.
 class Card final : public program::Target {
@@ -100,10 +113,12 @@ TEST(CalibrationSteps, FillACard) {
     EXPECT_GT(card_grid.size(), grid.size());
     std::set<bool> adapted;
     bool quantized = false;
+    std::set<bool> adapted_experts;
     for (const CalibrationStep& step : card_grid) {
       if (step.spec.row_tokens.decoder() < 16384) continue;
       adapted.insert(step.spec.is_adapted());
       quantized = quantized || step.spec.quantization;
+      if (step.spec.model.num_experts > 0) adapted_experts.insert(step.spec.is_adapted());
       EXPECT_EQ(step.spec.row_tokens.decoder() % step.segment_tokens, 0) << describe(step);
       // What a card of 80 GB holds.
       EXPECT_LT(plan::plan_training(step.spec, *backend).layout.spaces[0].arena_bytes, 64LL << 30)
@@ -111,6 +126,7 @@ TEST(CalibrationSteps, FillACard) {
     }
     EXPECT_EQ(adapted.size(), 2U);
     EXPECT_TRUE(quantized);
+    EXPECT_EQ(adapted_experts.size(), 2U) << "own kernels multiply experts on a card";
     // What jobs on a card are like comes first: where time is short, the rest is left out.
     for (size_t i = 0; i < 8; ++i)
       EXPECT_GE(card_grid[i].spec.row_tokens.decoder(), 4096) << describe(card_grid[i]);

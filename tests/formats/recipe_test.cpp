@@ -261,6 +261,9 @@ TEST(RecipeKeys, HelpShowsTypeDefaultAndAliases) {
       contains(help,
                "(default 2e-4 for lora and qlora, 3e-3 for adapter and adapter_v2, 1e-5 for full; "
                "5e-6, 7.5e-5 and 1e-6 with objective=dpo, orpo or kto)"));
+  EXPECT_TRUE(contains(help,
+                       "(default this machine's own file in ~/.cache/snug, else the card's data "
+                       "sheet, else assumed rates)"));
   EXPECT_TRUE(contains(help, "also: micro_batch_size, batch_size"));
   EXPECT_EQ(help.find("load_in_8bit"), std::string::npos);
   EXPECT_TRUE(contains(recipe_help(Verb::score), "logits_out"));

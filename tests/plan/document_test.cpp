@@ -62,8 +62,12 @@ TEST(Document, HasTheKeysThatAreRead) {
                               "/tokens_per_step",
                               "/step_seconds",
                               "/step_basis",
+                              "/step_other_algorithm_seconds",
+                              "/step_unsampled_seconds",
                               "/load_seconds",
                               "/load_basis",
+                              "/save_seconds",
+                              "/save_basis",
                               "/tokens_per_second",
                               "/workspaces",
                               "/target",
@@ -130,6 +134,42 @@ TEST(Document, SummaryShowsWhatMatters) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
   document.has_data = true;
   EXPECT_EQ(summary(document).find("no data"), std::string::npos);
+  document.step_unsampled_seconds = 0.9;
+  document.step_other_algorithm_seconds = 0.1;
+  EXPECT_NE(summary(document).find("2.00 s (calibrated; 45 % of the time without a sample; 5 % by "
+                                   "samples of another algorithm)"),
+            std::string::npos)
+      << summary(document);
+}
+
+// Of passes over data that were not read nobody knows how long they take.
+TEST(Document, SummarySaysWhatARunTakesBesidesItsSteps) {
+  PlanDocument document = document_of(kWords);
+  EXPECT_EQ(summary(document).find("evaluation"), std::string::npos);
+  document.step_basis = Basis::calibrated;
+  document.reference = PassFigures{.runs = 120, .run_seconds = 0.25, .first_seconds = 1.0};
+  document.evaluation = PassFigures{.run_seconds = 0.25};
+  document.save_seconds = 3.0;
+  document.save_basis = Basis::assumed;
+  const std::string text = summary(document);
+  for (const char* part :
+       {"reference    31.00 s (calibrated): 120 runs of 250.0 ms, before the first step",
+        "evaluation   unknown: 250.0 ms (calibrated) a run, and no data say how many there are",
+        "saving       3.00 s for a checkpoint, at the rate of reading files (assumed)"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
+  const auto json = nlohmann::json::parse(to_json(document));
+  EXPECT_EQ(json["reference"]["seconds"], 31.0);
+  EXPECT_EQ(json["reference"]["runs"], 120);
+  EXPECT_TRUE(json["evaluation"]["seconds"].is_null());
+  Measured measured;
+  EXPECT_NE(comparison(document, measured).find("\nreference              31.00 s       unknown"),
+            std::string::npos)
+      << comparison(document, measured);
+  measured.reference_seconds = 62.0;
+  EXPECT_NE(comparison(document, measured)
+                .find("\nreference              31.00 s       62.00 s     2.000"),
+            std::string::npos)
+      << comparison(document, measured);
 }
 
 // The process is as large as the larger of what comes before the job and the job.

@@ -1,5 +1,6 @@
 // Runs of the binary that learn from pairs of answers: the recipe of the example, both references,
 // resuming, evaluation, and what is refused before anything is loaded.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -87,6 +88,34 @@ TEST_F(PreferenceRuns, compare_alike_with_an_adapter_that_is_off_and_with_what_w
   for (size_t i = 0; i < 6; ++i)
     for (const char* key : {"loss", "rewards/margins", "grad_norm"})
       EXPECT_NEAR(off_lines[i][key].get<double>(), kept_lines[i][key].get<double>(), 1e-4) << key;
+}
+
+// The pass before training is planned as often as the program runs, and measured.
+TEST_F(PreferenceRuns, plan_the_pass_that_keeps_log_probabilities) {
+  const std::string more = "precompute_ref_log_probs=true eval_data=" + last_pairs(10);
+  const BinaryRun kept = run("kept", more);
+  ASSERT_EQ(kept.exit_code, 0) << kept.output();
+  const Json plan = Json::parse(contents_of(folder_ / "kept/plan.json"));
+  const int64_t runs = plan["reference"]["runs"].get<int64_t>();
+  EXPECT_NE(kept.output().find(fmt::format(" sequences in {} runs, ", runs)), std::string::npos)
+      << kept.output();
+  EXPECT_GE(plan["reference"]["seconds"].get<double>(),
+            static_cast<double>(runs) * plan["reference"]["run_seconds"].get<double>());
+  EXPECT_GE(plan["evaluation"]["runs"].get<int64_t>(), 1);
+  EXPECT_LT(plan["evaluation"]["runs"].get<int64_t>(), runs);
+  EXPECT_GT(plan["save_seconds"].get<double>(), 0);
+  const Json measured = Json::parse(contents_of(folder_ / "kept/measured.json"));
+  EXPECT_GT(measured["reference"]["seconds"].get<double>(), 0);
+  EXPECT_NE(kept.output().find("\nreference "), std::string::npos) << kept.output();
+  // Planned without the data nobody knows how often it runs; other jobs have no such pass.
+  std::vector<std::string> planned = words(folder_ / "kept", more + " data=/nowhere --json");
+  planned[0] = "plan";
+  const Json without = Json::parse(run_snug(planned).out);
+  EXPECT_TRUE(without["reference"]["seconds"].is_null());
+  EXPECT_GT(without["reference"]["run_seconds"].get<double>(), 0);
+  ASSERT_EQ(run("off").exit_code, 0);
+  EXPECT_FALSE(Json::parse(contents_of(folder_ / "off/plan.json")).contains("reference"));
+  EXPECT_FALSE(Json::parse(contents_of(folder_ / "off/measured.json")).contains("reference"));
 }
 
 TEST_F(PreferenceRuns, do_not_depend_on_the_micro_batch) {
