@@ -21,6 +21,7 @@ struct Head {
   HeadGradient gradient;
   bool has_gaps;
   bool gradient_has_gaps;
+  float softcap = 0.0F;
 
   // Of the head, or of a gradient that is made.
   bool has_any_gaps() const {
@@ -48,7 +49,8 @@ OperationCase loss_of(const Head& head, const Types& types, Random& random) {
       builder.measure({1}, {0.125})};
   std::vector<TensorId> writes{builder.output_measure({kTokens}), builder.output_measure({1})};
   if (head.gradient == HeadGradient::evaluated)
-    return builder.finish("evaluated", program::LinearCrossEntropy{}, reads, writes);
+    return builder.finish("evaluated", program::LinearCrossEntropy{.softcap = head.softcap}, reads,
+                          writes);
   writes.push_back(builder.output_activation({kTokens, kWidth}));
   std::vector<TensorId> updates;
   if (head.gradient == HeadGradient::written)
@@ -59,7 +61,8 @@ OperationCase loss_of(const Head& head, const Types& types, Random& random) {
         with_gaps(head.gradient_has_gaps, [&] { return builder.activation(weight, 0.0, 0.01); }));
   const program::LinearCrossEntropyTrain train{
       .weight_gradient = head.gradient >= HeadGradient::written,
-      .accumulate = head.gradient == HeadGradient::added};
+      .accumulate = head.gradient == HeadGradient::added,
+      .softcap = head.softcap};
   return builder.finish("trained", train, reads, writes, updates);
 }
 
@@ -89,7 +92,7 @@ TEST(LossOfAHeadWithGaps, IsExpandedWhereTheLibraryWouldCopyIt) {
          {HeadGradient::evaluated, HeadGradient::none, HeadGradient::written, HeadGradient::added})
       for (const bool has_gaps : {false, true})
         for (const bool gradient_has_gaps : {false, true}) {
-          const Head head{gradient, has_gaps, gradient_has_gaps};
+          const Head head{gradient, has_gaps, gradient_has_gaps, has_gaps ? 1.5F : 0.0F};
           const OperationCase loss = loss_of(head, types, random);
           SCOPED_TRACE(fmt::format("{} [{}] gaps {} {}, SNUG_TEST_SEED={}", loss.name, types.name,
                                    has_gaps, gradient_has_gaps, test_seed()));

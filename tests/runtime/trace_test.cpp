@@ -254,6 +254,32 @@ TEST(Traces, EveryProgramRunsAsItIsWritten) {
     }
 }
 
+#ifdef SNUG_TEST_CPU_BACKEND
+// Experts' last rows, of which these jobs have none by another algorithm than the others: a trace
+// that has some must say which algorithm that was.
+TEST(Traces, RowsOfARestNeedTheirAlgorithm) {
+  const auto backend = backends::open_backend("cpu", {.threads = 1});
+  const plan::Job job = plan::plan_training(testing::spec_of(experts(DType::f32)), *backend);
+  Executor executor(job, *backend);
+  const Program& program = *job.find(program::ProgramName::micro_first);
+  fill_batch(program, executor);
+  const std::vector<Trace> traces = executor.run_traced(typed_name(program));
+  const Planned planned{program, executor.bounds(typed_name(program))};
+  int grouped = 0;
+  for (size_t i = 0; i < traces.size(); ++i) {
+    Trace changed = traces[i];
+    if (!std::holds_alternative<program::GroupedMatmul>(program.operations[i].attributes)) continue;
+    ++grouped;
+    ASSERT_EQ(changed.pieces.size(), 2U);
+    changed.pieces = {changed.pieces[0] - 1, changed.pieces[1] + 1};
+    ASSERT_EQ(differences(planned, i, changed).size(), 1U);
+    EXPECT_NE(differences(planned, i, changed)[0].find("says nothing of rest_algorithm"),
+              std::string::npos);
+  }
+  EXPECT_GT(grouped, 0);
+}
+#endif
+
 TEST(Traces, SoDoPrefillAndDecode) {
   for (const std::string& backend_name : backend_names())
     for (const bool quantized : {false, true}) {
