@@ -89,7 +89,7 @@ std::string other_times_text(const PlanDocument& document) {
         fmt::format("\n  evaluation   {}, each time", pass_text(*document.evaluation, document));
   if (document.save_seconds > 0)
     text +=
-        fmt::format("\n  saving       {} for a checkpoint, at the rate of reading files ({})",
+        fmt::format("\n  saving       {} for a checkpoint, at the rate of files ({})",
                     readable_seconds(document.save_seconds), base::word_of(document.save_basis));
   return text;
 }

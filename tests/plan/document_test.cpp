@@ -124,6 +124,7 @@ TEST(Document, SummaryShowsWhatMatters) {
   document.outside_basis = Basis::measured;
   document.step_seconds = 2.0;
   document.step_basis = Basis::calibrated;
+  document.step_unsampled_seconds = 0;
   document.load_seconds = 3.0;
   const std::string text = summary(document);
   for (const char* part :
@@ -155,7 +156,7 @@ TEST(Document, SummarySaysWhatARunTakesBesidesItsSteps) {
   for (const char* part :
        {"reference    31.00 s (calibrated): 120 runs of 250.0 ms, before the first step",
         "evaluation   unknown: 250.0 ms (calibrated) a run, and no data say how many there are",
-        "saving       3.00 s for a checkpoint, at the rate of reading files (assumed)"})
+        "saving       3.00 s for a checkpoint, at the rate of files (assumed)"})
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
   const auto json = nlohmann::json::parse(to_json(document));
   EXPECT_EQ(json["reference"]["seconds"], 31.0);

@@ -32,8 +32,11 @@ TEST(Estimate, RestsOnSamplesThatAreNear) {
   const Rates rates({sample_of(product(1024, 512, 512), 1e12)});
   expect_by(By::sample, estimate_of(rates, product(1024, 512, 512)));
   expect_by(By::sample, estimate_of(rates, product(2048, 512, 1024)));
-  // More than a factor of eight away.
+  // More than a factor of eight away, of a sample that took little more than a launch or not.
   expect_by(By::nothing, estimate_of(rates, product(1024 * 16, 512, 512)));
+  const RateSample launch{"cast f32 > f32", {8}, Work::bytes, 8, 1e-6};
+  const Rates long_ones({sample_of(product(1024, 512, 512), 1e12), launch});
+  expect_by(By::nothing, estimate_of(long_ones, product(1024 * 16, 512, 512)));
   expect_by(By::nothing, estimate_of(rates, "tensor a (64) f32\ny (64) bf16 = cast(a)"));
 }
 
