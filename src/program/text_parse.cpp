@@ -60,8 +60,7 @@ class LineParser {
   }
 
  private:
-  // Results end with the line's only '=' that is in no quoted name.
-  // Whether there is a '=' outside all lists.
+  // Whether there is a '=' outside of lists and quoted names, which ends the results.
   bool has_results() const {
     bool quoted = false;
     int depth = 0;
