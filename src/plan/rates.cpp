@@ -288,9 +288,11 @@ const std::vector<RatePoint>* Rates::find_samples(const RateKey& key, std::strin
 }
 
 // Samples are of operations that were launched one by one. No launch goes without moving bytes.
+// What ranks do together and copies have no launch to save.
 Estimate Rates::estimate_by(const std::vector<RatePoint>& points, const RateKey& key,
                             const program::Cost& cost) const {
   const Estimate alone = sampled(points, key, cost);
+  if (key.unit != Work::flops && key.unit != Work::bytes) return alone;
   const double saved = (1 - std::min(1.0, cost.launches)) * roofline_.launch_seconds;
   const double seconds = std::max(alone.seconds - saved,
                                   std::min(alone.seconds, cost.bytes / roofline_.bytes_per_second));
@@ -323,7 +325,9 @@ std::optional<Estimate> Rates::moved(const RateKey& key, const program::Cost& co
   const auto at = [&](double bytes_per_second, double start_seconds, bool is_measured) {
     return at_rate(cost.bytes / bytes_per_second + start_seconds, is_measured);
   };
-  const double messages = key.messages * roofline_.message_seconds;
+  // What is rounded before it is sent, and added up when it has come, is launched in between.
+  const double between_ranks =
+      key.messages * roofline_.message_seconds + cost.launches * roofline_.launch_seconds;
   switch (key.unit) {
     case Work::link_bytes:
       return at(roofline_.host_bytes_per_second, roofline_.launch_seconds, is_link_measured());
@@ -333,9 +337,9 @@ std::optional<Estimate> Rates::moved(const RateKey& key, const program::Cost& co
     case Work::storage_bytes:
       return at(roofline_.storage_bytes_per_second, 0, samples_.contains(kStorage));
     case Work::interconnect_bytes:
-      return at(roofline_.interconnect_bytes_per_second, messages, is_interconnect_measured_);
+      return at(roofline_.interconnect_bytes_per_second, between_ranks, is_interconnect_measured_);
     case Work::network_bytes:
-      return at(roofline_.network_bytes_per_second, messages, false);
+      return at(roofline_.network_bytes_per_second, between_ranks, false);
     default:
       return std::nullopt;
   }
