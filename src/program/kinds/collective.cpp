@@ -174,16 +174,16 @@ constexpr PricedAlike kReduceScatterPricedAlike[] = {
 constexpr PricedAlike kAllReducePricedAlike[] = {
     {decision_name<&AllReduce::piece_elements>(), kPiecesAreInRates}};
 // The pieces themselves are noted.
-constexpr std::string_view kReduceScatterByValues[] = {
+constexpr std::string_view kReduceScatterInPieces[] = {
     decision_name<&ReduceScatter::piece_elements>()};
-constexpr std::string_view kAllReduceByValues[] = {decision_name<&AllReduce::piece_elements>()};
+constexpr std::string_view kAllReduceInPieces[] = {decision_name<&AllReduce::piece_elements>()};
 
 }  // namespace
 
 SNUG_DEFINE_KIND(AllGather, .rate_key = rate_key);
 SNUG_DEFINE_KIND(ReduceScatter, .pieces_of = pieces_of, .rate_key = rate_key,
-                 .priced_alike = kReduceScatterPricedAlike, .by_values = kReduceScatterByValues);
+                 .priced_alike = kReduceScatterPricedAlike, .in_pieces = kReduceScatterInPieces);
 SNUG_DEFINE_KIND(AllReduce, .pieces_of = pieces_of, .rate_key = rate_key,
-                 .priced_alike = kAllReducePricedAlike, .by_values = kAllReduceByValues);
+                 .priced_alike = kAllReducePricedAlike, .in_pieces = kAllReduceInPieces);
 
 }  // namespace snug::program
