@@ -2,6 +2,7 @@
 // a rank refuses them in prepare(), or its trace shows them.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -98,11 +99,11 @@ class MutatedPieces : public ::testing::Test {
     EXPECT_NE(tried.outcome, Outcome::ignored) << what;
     EXPECT_NE(tried.outcome, Outcome::refused_late) << what;
     EXPECT_NE(tried.outcome, Outcome::crashed) << what;
-    counts[tried.outcome]++;
+    ++outcomes[tried.outcome];
   }
 
-  static inline std::map<Outcome, int> counts;
-  void SetUp() override { counts.clear(); }
+  static inline std::map<Outcome, int> outcomes;
+  void SetUp() override { outcomes.clear(); }
 };
 
 TYPED_TEST_SUITE(MutatedPieces, testing::TestedBackends);
@@ -110,9 +111,8 @@ TYPED_TEST_SUITE(MutatedPieces, testing::TestedBackends);
 TYPED_TEST(MutatedPieces, AreRefusedOrSeenOnEveryRank) {
   TestFixture::expect_obeyed(spec_of_ranks(testing::full_shard(kRanks)));
   TestFixture::expect_obeyed(spec_of_ranks({.replicas = kRanks, .threshold_elements = 1}));
-  const auto& counts = TestFixture::counts;
-  EXPECT_EQ(counts.contains(Outcome::seen), TypeParam::kObeysOthers);
-  EXPECT_EQ(counts.contains(Outcome::refused), !TypeParam::kObeysOthers);
+  EXPECT_EQ(TestFixture::outcomes.contains(Outcome::seen), TypeParam::kObeysOthers);
+  EXPECT_EQ(TestFixture::outcomes.contains(Outcome::refused), !TypeParam::kObeysOthers);
 }
 
 }  // namespace
