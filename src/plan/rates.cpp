@@ -313,9 +313,11 @@ const std::vector<Rates::Point>* Rates::find_samples(const RateKey& key,
 }
 
 // Samples are of operations that were launched one by one. No launch goes without moving bytes.
+// What ranks do together and copies have no launch to save.
 double Rates::seconds_by(const std::vector<Point>& points, const RateKey& key,
                          const program::Cost& cost) const {
   const double alone = sampled_seconds(points, key, cost);
+  if (key.unit != Work::flops && key.unit != Work::bytes) return alone;
   const double saved = (1 - std::min(1.0, cost.launches)) * roofline_.launch_seconds;
   return std::max(alone - saved, std::min(alone, cost.bytes / roofline_.bytes_per_second));
 }
@@ -352,12 +354,13 @@ double Rates::bound(const RateKey& key, const program::Cost& cost) const {
   if (key.unit == Work::host_bytes)
     return cost.bytes / roofline_.host_memory_bytes_per_second + roofline_.launch_seconds;
   if (key.unit == Work::storage_bytes) return cost.bytes / roofline_.storage_bytes_per_second;
+  // What is rounded before it is sent, and added up when it has come, is launched in between.
+  const double between_ranks =
+      key.messages * roofline_.message_seconds + cost.launches * roofline_.launch_seconds;
   if (key.unit == Work::interconnect_bytes)
-    return cost.bytes / roofline_.interconnect_bytes_per_second +
-           key.messages * roofline_.message_seconds;
+    return cost.bytes / roofline_.interconnect_bytes_per_second + between_ranks;
   if (key.unit == Work::network_bytes)
-    return cost.bytes / roofline_.network_bytes_per_second +
-           key.messages * roofline_.message_seconds;
+    return cost.bytes / roofline_.network_bytes_per_second + between_ranks;
   const double work = key.unit == Work::flops ? cost.flops / rate : 0.0;
   const double moved = (cost.bytes - cost.serial_bytes) / roofline_.bytes_per_second;
   return std::max({work, moved, instruction_seconds(key)}) +

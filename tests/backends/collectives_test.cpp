@@ -198,6 +198,30 @@ TEST_P(Collectives, SumOnAllRanks) {
     });
 }
 
+// Pieces that need more scratch than was planned, and none that can be.
+TEST(SumPieces, ThatDoNotFitAreRefused) {
+  const auto backend = open_backend("cpu", {.threads = 1});
+  OneCollective job;
+  const TensorId whole = job.add("whole", DType::f32, 4000);
+  const TensorId part = job.add("part", DType::f32, 2000);
+  program::Operation operation;
+  operation.channel = program::Channel::interconnect;
+  operation.reads = {whole};
+  operation.writes = {part};
+  const auto in_pieces_of = [&](int64_t elements) {
+    operation.attributes = ReduceScatter{.ranks = 2, .piece_elements = elements};
+    return program::OperationView{job.program, operation};
+  };
+  const int64_t scratch = backend->workspace(in_pieces_of(500)).bytes;
+  EXPECT_EQ(scratch, 2 * 2 * 500 * 4);
+  operation.workspace = job.add("scratch", DType::u8, scratch);
+  (void)backend->prepare(in_pieces_of(500));
+  (void)backend->prepare(in_pieces_of(499));
+  EXPECT_DEATH((void)backend->prepare(in_pieces_of(512)), "asks for .* bytes of workspace");
+  EXPECT_DEATH((void)backend->prepare(in_pieces_of(0)), "asks for .* bytes of workspace");
+  EXPECT_DEATH((void)backend->prepare(in_pieces_of(-1)), "pieces of less than nothing");
+}
+
 INSTANTIATE_TEST_SUITE_P(, Collectives,
                          ::testing::Combine(::testing::Values("reference", "cpu"),
                                             ::testing::Values(1, 2, 3, 5)),
