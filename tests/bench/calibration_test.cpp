@@ -4,9 +4,11 @@
 
 #include <set>
 
+#include "backends/cuda/planned_card.h"
 #include "bench/calibration_steps.h"
 #include "bench/operation_timer.h"
 #include "formats/choices.h"
+#include "plan/assembly.h"
 #include "plan/clock.h"
 #include "small_model.h"
 
@@ -132,6 +134,43 @@ TEST(CalibrationSteps, FillACard) {
       EXPECT_GE(card_grid[i].spec.row_tokens.decoder(), 4096) << describe(card_grid[i]);
   } else {
     EXPECT_EQ(card_grid.size(), grid.size());
+  }
+}
+
+// Every operation of a step that a card would measure, at 1e12 of its unit per second.
+void add_samples(const CalibrationStep& step, const program::Target& card,
+                 std::vector<plan::RateSample>& samples) {
+  const plan::Job job = plan::plan_training(step.spec, card);
+  for (const plan::StepProgram& each : plan::step_programs(job, step.spec.accumulation))
+    for (const program::Operation& operation : each.program->operations)
+      for (const program::PricedShare& share : program::priced_shares(
+               {*each.program, operation}, program::full_rows(step.segment_tokens)))
+        samples.push_back({share.key.name, share.key.shape, share.key.unit, share.key.work,
+                           share.key.work / 1e12, share.key.multiplies});
+}
+
+// What a card's grid measures of them is what the plans of published mixtures ask for.
+TEST(CalibrationSteps, HaveTheProductsOfExpertsThatACardRuns) {
+  const backends::cuda::PlannedCard card(*backends::cuda::find_hardware("h100"), 0);
+  std::vector<plan::RateSample> samples;
+  for (const CalibrationStep& step : calibration_steps(card, Grid::full))
+    if (step.spec.model.num_experts > 0) add_samples(step, card, samples);
+  ASSERT_FALSE(samples.empty());
+  std::erase_if(samples, [](const plan::RateSample& sample) { return sample.work <= 0; });
+  const plan::Rates rates(samples, card.device()->rates);
+  for (const char* model_name : {"gpt-oss-20b", "mixtral-8x7b"}) {
+    const formats::Recipe recipe = formats::load_recipe(
+        "", {std::string("model=") + model_name, "method=lora", "max_length=4096"});
+    const models::ModelSource model = models::find_model(recipe.model);
+    const plan::PlannedTraining planned = plan::assemble_training({recipe, model, card});
+    int products = 0;
+    for (const plan::TimedOperations& group :
+         plan::step_times(planned.job, planned.spec.accumulation, rates, planned.expected)) {
+      if (!group.name.starts_with("grouped_matmul")) continue;
+      EXPECT_EQ(group.unsampled_seconds, 0) << model_name << ": " << group.name;
+      ++products;
+    }
+    EXPECT_GT(products, 0) << model_name;
   }
 }
 
