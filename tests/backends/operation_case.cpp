@@ -200,11 +200,11 @@ std::vector<OperationCase> cases_of(program::Kind kind, const Types& types) {
 
 std::vector<OperationCase> in_place_variants(const OperationCase& operation_case) {
   std::vector<OperationCase> variants;
-  for (const auto& [write, read] : program::in_place_pairs(operation_case.operation())) {
+  for (const auto& [output_name, input_name] :
+       program::in_place_pairs(operation_case.operation())) {
     OperationCase variant = operation_case;
-    const program::Operation& operation = variant.operation();
-    const TensorId source = operation.reads[static_cast<size_t>(read)];
-    const TensorId target = operation.writes[static_cast<size_t>(write)];
+    const TensorId source = program::find_operand(variant.operation(), input_name);
+    const TensorId target = program::find_operand(variant.operation(), output_name);
     program::Tensor& output = variant.program.tensor(target);
     const program::Tensor& input = variant.program.tensor(source);
     if (output.shape != input.shape || output.dtype != input.dtype) continue;
@@ -214,7 +214,7 @@ std::vector<OperationCase> in_place_variants(const OperationCase& operation_case
       output.view.strides = {input.shape.columns(), 1, 0, 0};
       if (input.shape.rank() != 2) continue;
     }
-    variant.name += fmt::format(" in place of read {}", read);
+    variant.name += fmt::format(" in place of {}", input_name.text);
     variants.push_back(std::move(variant));
   }
   return variants;
