@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "program/kind.h"
+#include "program/operands.h"
 
 namespace snug::backends::test {
 
