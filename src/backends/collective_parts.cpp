@@ -21,6 +21,14 @@ int64_t valid_elements(const program::Tensor& whole_or_shard, int64_t first, int
 
 base::DType sent_type(bool in_bf16, base::DType type) { return in_bf16 ? base::DType::bf16 : type; }
 
+comm::SumPieces pieces_within(int64_t elements, const Invocation& invocation) {
+  const Buffer& scratch = invocation.workspace;
+  return {
+      .elements = elements,
+      .scratch = {scratch.data, scratch.data == nullptr ? 0 : static_cast<size_t>(scratch.bytes())},
+      .done = invocation.trace != nullptr ? &invocation.trace->pieces : nullptr};
+}
+
 bool updates_shards(const ReduceScatter& reduce) { return reduce.in_place || reduce.accumulate; }
 
 }  // namespace
@@ -87,9 +95,12 @@ std::vector<comm::SumPart> parts_of(const AllReduce& reduce, const Invocation& i
   return parts;
 }
 
-std::span<std::byte> scratch_of(const Invocation& invocation) {
-  const Buffer& scratch = invocation.workspace;
-  return {scratch.data, scratch.data == nullptr ? 0 : static_cast<size_t>(scratch.bytes())};
+comm::SumPieces pieces_of(const ReduceScatter& reduce, const Invocation& invocation) {
+  return pieces_within(reduce.piece_elements, invocation);
+}
+
+comm::SumPieces pieces_of(const AllReduce& reduce, const Invocation& invocation) {
+  return pieces_within(reduce.piece_elements, invocation);
 }
 
 comm::Communicator* group_of(const comm::Mesh& mesh, RankGroup group, int32_t ranks) {

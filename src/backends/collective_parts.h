@@ -25,7 +25,10 @@ std::span<const Buffer> results_of(const program::ReduceScatter& reduce,
                                    const Invocation& invocation);
 std::span<const Buffer> results_of(const program::AllReduce& reduce, const Invocation& invocation);
 
-std::span<std::byte> scratch_of(const Invocation& invocation);
+// The pieces of a sum, as decided. Those that are done are noted in the trace, by the thread that
+// does them; it is to be read once the sum was awaited.
+comm::SumPieces pieces_of(const program::ReduceScatter& reduce, const Invocation& invocation);
+comm::SumPieces pieces_of(const program::AllReduce& reduce, const Invocation& invocation);
 
 // The communicator of the group; null where the mesh has none, which is then of one rank. Fails a
 // CHECK where the group has another number of ranks than planned.

@@ -45,14 +45,14 @@ void HostCollectives::begin(const ReduceScatter& reduce, const Invocation& invoc
   comm::Communicator& ranks = group(reduce.group, reduce.ranks);
   note(invocation, results_of(reduce, invocation), ranks,
        ranks.begin_reduce_scatter(parts_of(reduce, invocation, ranks.rank()),
-                                  scratch_of(invocation), name_of(invocation)));
+                                  pieces_of(reduce, invocation), name_of(invocation)));
 }
 
 void HostCollectives::begin(const AllReduce& reduce, const Invocation& invocation) {
   comm::Communicator& ranks = group(reduce.group, reduce.ranks);
   note(invocation, results_of(reduce, invocation), ranks,
-       ranks.begin_all_reduce(parts_of(reduce, invocation, ranks.rank()), scratch_of(invocation),
-                              name_of(invocation)));
+       ranks.begin_all_reduce(parts_of(reduce, invocation, ranks.rank()),
+                              pieces_of(reduce, invocation), name_of(invocation)));
 }
 
 void HostCollectives::await(const Invocation& invocation) {

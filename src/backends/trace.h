@@ -32,9 +32,9 @@ struct Trace {
   int64_t bytes = 0;      // of the operands that were asked for (note_operand)
   uint64_t operands = 0;  // which those are, a bit for each
   bool joined = false;    // done by the launch of the operation before it
-  // Kernels and library calls that were started on the channel that computes, for it and for what
-  // is joined to it; and how many fewer they are than the program states where what is timed
-  // (ProductAlgorithm::timed) takes fewer than the most that it may take.
+  // Kernels and library calls that were started for it and for what is joined to it, without copies
+  // and the messages of ranks; and how many fewer they are than the program states where what is
+  // timed (ProductAlgorithm::timed) takes fewer than the most that it may take.
   int64_t launches = 0;
   int64_t launches_spared = 0;
 

@@ -64,6 +64,7 @@ class OneCollective {
     passes::RankOperations adder(program_, backend);
     Operation await = adder.begin(std::move(operation), {});
     program_.operations.push_back(std::move(await));
+    adder.count_launches();
     for (const program::Tensor& tensor : program_.tensors)
       memory_.push_back(backend.allocate(program::Space::device, tensor.bytes()));
     for (const Operation& each : program_.operations) {

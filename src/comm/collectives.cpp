@@ -16,11 +16,6 @@ using base::DType;
 // Of one exchange, so that their list stays small.
 constexpr int64_t kMessagesAtOnce = 512;
 
-// A sum's scratch has room for this many elements to send and as many to receive, or for the least
-// slice of each rank.
-constexpr int64_t kScratchElements = int64_t{1} << 20;
-constexpr int64_t kMinSlice = int64_t{1} << 12;
-
 std::span<float> block_of(std::array<float, kBlockElements>& block, int64_t done, int64_t count) {
   return std::span(block).first(std::min(kBlockElements, count - done));
 }
@@ -43,13 +38,6 @@ void check_in_place(const ReducePart& part, int rank) {
 }
 
 }  // namespace
-
-int64_t scratch_bytes(int ranks, int64_t whole_elements) {
-  if (ranks == 1) return 0;
-  const int64_t slice =
-      std::min((whole_elements + ranks - 1) / ranks, std::max(kScratchElements / ranks, kMinSlice));
-  return 2 * base::size_of(DType::f32) * ranks * slice;
-}
 
 void Collectives::send(int peer, const void* data, int64_t bytes) {
   if (bytes > 0) outgoing_.push_back({peer, data, bytes});
@@ -133,7 +121,22 @@ std::vector<std::string> Collectives::gather_text(std::string_view text) {
   return texts;
 }
 
-void Collectives::reduce_scatter(std::span<const ReducePart> parts, std::span<std::byte> scratch) {
+template <typename Part>
+bool Collectives::next_piece(std::span<const Part> parts, const SumPieces& pieces, Cursor& cursor) {
+  if (cursor.part == parts.size()) return false;
+  const int ranks = transport_.size();
+  const int64_t room = room_of(parts.front(), pieces.elements, ranks);
+  chunk_count_ = next_ranges(parts, cursor, room, ranges_);
+  if (chunk_count_ == 0) return false;
+  const int64_t elements = sent_elements(parts.front(), chunk_count_, ranks);
+  const DType sent_type = parts[ranges_.front().part].sent_type;
+  SNUG_CHECK(std::ssize(pieces.scratch) >= scratch_bytes(ranks, elements, sent_type),
+             "a piece of {} elements has {} bytes of scratch", elements, pieces.scratch.size());
+  if (pieces.done != nullptr) pieces.done->push_back(elements);
+  return true;
+}
+
+void Collectives::reduce_scatter(std::span<const ReducePart> parts, const SumPieces& pieces) {
   const int ranks = transport_.size();
   for (const ReducePart& part : parts) check_in_place(part, transport_.rank());
   if (ranks == 1) {
@@ -141,15 +144,7 @@ void Collectives::reduce_scatter(std::span<const ReducePart> parts, std::span<st
     return;
   }
   Cursor cursor;
-  while (cursor.part < parts.size()) {
-    const int64_t sent_bytes = base::size_of(parts[cursor.part].sent_type);
-    const int64_t room = std::ssize(scratch) / (2 * ranks * sent_bytes);
-    SNUG_CHECK(room > 0 || parts[cursor.part].elements == 0, "a sum has {} bytes of scratch",
-               scratch.size());
-    chunk_count_ = next_ranges(parts, cursor, room, ranges_);
-    if (chunk_count_ == 0) continue;
-    reduce_chunk(parts, scratch);
-  }
+  while (next_piece(parts, pieces, cursor)) reduce_chunk(parts, pieces.scratch);
 }
 
 void Collectives::reduce_alone(const ReducePart& part) {
@@ -222,22 +217,14 @@ void Collectives::sum_pieces(DType type, int64_t first, std::span<float> values)
     add(values, element(pieces_[peer], type, first), type);
 }
 
-void Collectives::all_reduce(std::span<const SumPart> parts, std::span<std::byte> scratch) {
+void Collectives::all_reduce(std::span<const SumPart> parts, const SumPieces& pieces) {
   const int ranks = transport_.size();
   if (ranks == 1) {
     for (const SumPart& part : parts) sum_alone(part);
     return;
   }
   Cursor cursor;
-  while (cursor.part < parts.size()) {
-    const int64_t sent_bytes = base::size_of(parts[cursor.part].sent_type);
-    const int64_t room = std::ssize(scratch) / (2 * ranks * sent_bytes) * ranks;
-    SNUG_CHECK(room > 0 || parts[cursor.part].elements == 0, "a sum has {} bytes of scratch",
-               scratch.size());
-    chunk_count_ = next_ranges(parts, cursor, room, ranges_);
-    if (chunk_count_ == 0) continue;
-    sum_chunk(parts, scratch);
-  }
+  while (next_piece(parts, pieces, cursor)) sum_chunk(parts, pieces.scratch);
 }
 
 void Collectives::sum_alone(const SumPart& part) {

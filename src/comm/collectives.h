@@ -2,8 +2,8 @@
 // on the thread of the communicator's worker. Every sum of the host's communicators is made here.
 //
 // Elements that are summed go all-to-all, so that each rank has what all ranks give for its part,
-// and are added in fp32 in the order of the ranks: ((x0 + x1) + x2) + ... Parts of a call follow
-// each other in pieces that fit the scratch, so many small tensors travel in few messages.
+// and are added in fp32 in the order of the ranks: ((x0 + x1) + x2) + ... Parts of a call that
+// travel alike follow each other in pieces, so many small tensors travel in few messages.
 #pragma once
 
 #include <atomic>
@@ -22,9 +22,9 @@ class Collectives {
 
   // Each throws Failed.
   void all_gather(std::span<const GatherPart> parts);
-  void reduce_scatter(std::span<const ReducePart> parts, std::span<std::byte> scratch);
+  void reduce_scatter(std::span<const ReducePart> parts, const SumPieces& pieces);
   // Sums are rounded once, to the narrower of the tensor's type and that in which they travel.
-  void all_reduce(std::span<const SumPart> parts, std::span<std::byte> scratch);
+  void all_reduce(std::span<const SumPart> parts, const SumPieces& pieces);
   std::vector<std::string> all_gather_text(std::string_view text);
   std::vector<std::string> gather_text(std::string_view text);
 
@@ -36,6 +36,9 @@ class Collectives {
   };
 
  private:
+  // The next piece of a sum, as ranges_ and chunk_count_. False where none is left.
+  template <typename Part>
+  bool next_piece(std::span<const Part> parts, const SumPieces& pieces, Cursor& cursor);
   void exchange_pieces(base::DType type, int64_t count, std::span<std::byte> received);
 
   void reduce_alone(const ReducePart& part);

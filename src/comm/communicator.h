@@ -48,6 +48,15 @@ struct SumPart {
   base::DType sent_type = base::DType::f32;  // elements are rounded to it before they travel
 };
 
+// The pieces of a sum, which are exchanged and summed one after the other: the same on all ranks.
+struct SumPieces {
+  // The most that a rank sends another one in a piece, of parts that travel alike (part_ranges.h);
+  // 0: all of them.
+  int64_t elements = 0;
+  std::span<std::byte> scratch = {};     // scratch_bytes() of the largest piece
+  std::vector<int64_t>* done = nullptr;  // null, or where each piece's elements are noted
+};
+
 using Ticket = int64_t;
 
 class Communicator {
@@ -57,13 +66,12 @@ class Communicator {
   virtual int size() const = 0;
   virtual std::string name() const = 0;  // "local" or "mpi"
 
-  // Memory that is handed over belongs to the collective until its ticket was waited for. `scratch`
-  // has scratch_bytes() of the same parts. `what` names the collective in errors and must last as
-  // long.
+  // Memory that is handed over belongs to the collective until its ticket was waited for. `what`
+  // names the collective in errors and must last as long.
   virtual Ticket begin_all_gather(std::span<const GatherPart> parts, std::string_view what) = 0;
-  virtual Ticket begin_reduce_scatter(std::span<const ReducePart> parts,
-                                      std::span<std::byte> scratch, std::string_view what) = 0;
-  virtual Ticket begin_all_reduce(std::span<const SumPart> parts, std::span<std::byte> scratch,
+  virtual Ticket begin_reduce_scatter(std::span<const ReducePart> parts, const SumPieces& pieces,
+                                      std::string_view what) = 0;
+  virtual Ticket begin_all_reduce(std::span<const SumPart> parts, const SumPieces& pieces,
                                   std::string_view what) = 0;
   // Returns when it is done on this rank. Throws UserError that names the rank that is missing, the
   // collective and the step, when another rank stopped or does not come within the time limit.
@@ -82,7 +90,14 @@ class Communicator {
   virtual void abort(std::string_view reason) = 0;
 };
 
-// Scratch of a sum over `ranks` of `whole_elements` in all: bounded, whatever the number.
-int64_t scratch_bytes(int ranks, int64_t whole_elements);
+// Scratch of a piece in which a rank sends so many elements of a type to each other one: what is
+// sent, then what is received. Nothing for a rank alone.
+constexpr int64_t scratch_bytes(int ranks, int64_t piece_elements, base::DType sent_type) {
+  // Each half begins where vectors of any type may.
+  constexpr int64_t kAlignment = 16;
+  if (ranks == 1) return 0;
+  const int64_t sent = ranks * piece_elements * base::size_of(sent_type);
+  return 2 * ((sent + kAlignment - 1) / kAlignment * kAlignment);
+}
 
 }  // namespace snug::comm

@@ -47,13 +47,13 @@ Ticket HostCommunicator::begin_all_gather(std::span<const GatherPart> parts,
 }
 
 Ticket HostCommunicator::begin_reduce_scatter(std::span<const ReducePart> parts,
-                                              std::span<std::byte> scratch, std::string_view what) {
-  return begin({Reduce{{parts.begin(), parts.end()}, scratch}, std::string(what), {}, 0});
+                                              const SumPieces& pieces, std::string_view what) {
+  return begin({Reduce{{parts.begin(), parts.end()}, pieces}, std::string(what), {}, 0});
 }
 
-Ticket HostCommunicator::begin_all_reduce(std::span<const SumPart> parts,
-                                          std::span<std::byte> scratch, std::string_view what) {
-  return begin({Sum{{parts.begin(), parts.end()}, scratch}, std::string(what), {}, 0});
+Ticket HostCommunicator::begin_all_reduce(std::span<const SumPart> parts, const SumPieces& pieces,
+                                          std::string_view what) {
+  return begin({Sum{{parts.begin(), parts.end()}, pieces}, std::string(what), {}, 0});
 }
 
 std::vector<std::string> HostCommunicator::all_gather_text(std::string_view text) {
@@ -132,9 +132,9 @@ std::optional<Failure> HostCommunicator::perform(const Task& task) {
   try {
     std::visit(Overloaded{[&](const Gather& gather) { collectives_.all_gather(gather.parts); },
                           [&](const Reduce& reduce) {
-                            collectives_.reduce_scatter(reduce.parts, reduce.scratch);
+                            collectives_.reduce_scatter(reduce.parts, reduce.pieces);
                           },
-                          [&](const Sum& sum) { collectives_.all_reduce(sum.parts, sum.scratch); },
+                          [&](const Sum& sum) { collectives_.all_reduce(sum.parts, sum.pieces); },
                           [&](const Text& text) {
                             *text.texts = text.to_first ? collectives_.gather_text(text.text)
                                                         : collectives_.all_gather_text(text.text);

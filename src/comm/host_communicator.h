@@ -30,9 +30,9 @@ class HostCommunicator : public Communicator {
   std::string name() const override { return std::string(transport_->name()); }
 
   Ticket begin_all_gather(std::span<const GatherPart> parts, std::string_view what) override;
-  Ticket begin_reduce_scatter(std::span<const ReducePart> parts, std::span<std::byte> scratch,
+  Ticket begin_reduce_scatter(std::span<const ReducePart> parts, const SumPieces& pieces,
                               std::string_view what) override;
-  Ticket begin_all_reduce(std::span<const SumPart> parts, std::span<std::byte> scratch,
+  Ticket begin_all_reduce(std::span<const SumPart> parts, const SumPieces& pieces,
                           std::string_view what) override;
   void wait(Ticket ticket) override;
   std::vector<std::string> all_gather_text(std::string_view text) override;
@@ -53,11 +53,11 @@ class HostCommunicator : public Communicator {
   };
   struct Reduce {
     std::vector<ReducePart> parts;
-    std::span<std::byte> scratch;
+    SumPieces pieces;
   };
   struct Sum {
     std::vector<SumPart> parts;
-    std::span<std::byte> scratch;
+    SumPieces pieces;
   };
   struct Text {
     std::string_view text;

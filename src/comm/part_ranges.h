@@ -1,10 +1,11 @@
-// How a collective of many tensors is cut into pieces that fit its scratch: the same on the host
-// and on a card.
+// How a sum of many tensors is cut into pieces (SumPieces): the same on the host, on a card and in
+// plans.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -30,6 +31,23 @@ inline bool travel_alike(const ReducePart& a, const ReducePart& b) {
 }
 inline bool travel_alike(const SumPart& a, const SumPart& b) {
   return a.sent_type == b.sent_type && a.type == b.type;
+}
+
+// What a piece has room for: elements of each shard, or of all values of a sum on all ranks, which
+// are divided into a slice for each rank.
+inline int64_t room_of(const ReducePart& /*part*/, int64_t piece_elements, int /*ranks*/) {
+  return piece_elements > 0 ? piece_elements : std::numeric_limits<int64_t>::max();
+}
+inline int64_t room_of(const SumPart& /*part*/, int64_t piece_elements, int ranks) {
+  return piece_elements > 0 ? piece_elements * ranks : std::numeric_limits<int64_t>::max();
+}
+
+// The elements that a rank sends another one in a piece of `count` elements.
+inline int64_t sent_elements(const ReducePart& /*part*/, int64_t count, int /*ranks*/) {
+  return count;
+}
+inline int64_t sent_elements(const SumPart& /*part*/, int64_t count, int ranks) {
+  return (count + ranks - 1) / ranks;
 }
 
 // The next elements of all parts that travel alike, `room` at most, as ranges. Returns how many

@@ -36,6 +36,7 @@ Operation RankOperations::begin(Operation collective, const Operation& place) {
   collective.channel = Channel::interconnect;
   collective.phase = place.phase;
   collective.layer = place.layer;
+  collective.attributes = target_.decide({program_, collective});
   give_scratch(collective);
   Operation await;
   const bool in_place = collective.reads.empty();

@@ -1,5 +1,5 @@
-// The operations that passes for several ranks insert into a program: collectives with their
-// scratch, and the awaits that end them.
+// The operations that passes for several ranks insert into a program: collectives with what the
+// target decides of them and their scratch, and the awaits that end them.
 #pragma once
 
 #include <string>

@@ -95,12 +95,13 @@ program::WorkspaceBasis workspace_basis(const Job& job, const program::Target& t
   return basis;
 }
 
-// Joined operations are launched with the one before them.
+// Joined operations are launched with the one before them; what ranks do together is not recorded.
 int64_t launches_of(const Job& job) {
   int64_t launches = 0;
   for (const auto& program : job.programs)
     for (const auto& operation : program.operations)
-      if (!operation.joined) launches += operation.launches;
+      if (!operation.joined && !program::traits_of(operation).is_collective)
+        launches += operation.launches;
   return launches;
 }
 

@@ -316,6 +316,7 @@ const std::vector<Rates::Point>* Rates::find_samples(const RateKey& key,
 double Rates::seconds_by(const std::vector<Point>& points, const RateKey& key,
                          const program::Cost& cost) const {
   const double alone = sampled_seconds(points, key, cost);
+  if (key.unit != Work::flops && key.unit != Work::bytes) return alone;  // nothing is computed
   const double saved = (1 - std::min(1.0, cost.launches)) * roofline_.launch_seconds;
   return std::max(alone - saved, std::min(alone, cost.bytes / roofline_.bytes_per_second));
 }
@@ -352,16 +353,16 @@ double Rates::bound(const RateKey& key, const program::Cost& cost) const {
   if (key.unit == Work::host_bytes)
     return cost.bytes / roofline_.host_memory_bytes_per_second + roofline_.launch_seconds;
   if (key.unit == Work::storage_bytes) return cost.bytes / roofline_.storage_bytes_per_second;
+  const double launches = cost.launches * roofline_.launch_seconds;
+  const double messages = key.messages * roofline_.message_seconds;
   if (key.unit == Work::interconnect_bytes)
-    return cost.bytes / roofline_.interconnect_bytes_per_second +
-           key.messages * roofline_.message_seconds;
+    return cost.bytes / roofline_.interconnect_bytes_per_second + messages + launches;
   if (key.unit == Work::network_bytes)
-    return cost.bytes / roofline_.network_bytes_per_second +
-           key.messages * roofline_.message_seconds;
+    return cost.bytes / roofline_.network_bytes_per_second + messages + launches;
   const double work = key.unit == Work::flops ? cost.flops / rate : 0.0;
   const double moved = (cost.bytes - cost.serial_bytes) / roofline_.bytes_per_second;
   return std::max({work, moved, instruction_seconds(key)}) +
-         cost.serial_bytes / roofline_.bytes_per_second + cost.launches * roofline_.launch_seconds;
+         cost.serial_bytes / roofline_.bytes_per_second + launches;
 }
 
 double Rates::interpolate(const std::vector<Point>& points, const std::vector<double>& at,

@@ -82,6 +82,8 @@ TEST(CardCollectives, OfARankAloneHaveThemToo) {
     on_host.run(*host, {});
     on_card.run(card, {});
     EXPECT_EQ(on_card.results(), on_host.results()) << each.name;
+    on_host.expect_traced();
+    on_card.expect_traced();
   }
 }
 

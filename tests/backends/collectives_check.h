@@ -23,7 +23,7 @@ std::vector<std::string> on_ranks(int ranks, const std::function<void(const comm
 struct CollectiveCase {
   std::string name;
   std::function<OneCollective(int rank, int ranks)> make;
-  int64_t scratch_bytes = 0;  // 0: as planned
+  int64_t piece_elements = 0;  // 0: as the backend decides
 };
 // Gathers and sums of several tensors, of all types, in place and not, in one piece and in several.
 std::vector<CollectiveCase> collective_cases();

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "../base/captured_stream.h"
 #include "backends/backend.h"
 #include "base/dtype.h"
 #include "comm/local.h"
@@ -196,6 +197,33 @@ TEST_P(Collectives, SumOnAllRanks) {
         ASSERT_EQ(job.get(first, i), static_cast<float>(sum_of_ranks(ranks(), i))) << i;
       ASSERT_EQ(job.get(second, 0), static_cast<float>(sum_of_ranks(ranks(), 5)));
     });
+}
+
+// Pieces that need more scratch than was planned, and none that can be.
+TEST(SumPieces, ThatDoNotFitAreRefused) {
+  const auto backend = open_backend("cpu", {.threads = 1});
+  OneCollective job;
+  const TensorId whole = job.add("whole", DType::f32, 4000);
+  const TensorId part = job.add("part", DType::f32, 2000);
+  program::Operation operation;
+  operation.channel = program::Channel::interconnect;
+  operation.reads = {whole};
+  operation.writes = {part};
+  const auto in_pieces_of = [&](int64_t elements) {
+    operation.attributes = ReduceScatter{.ranks = 2, .piece_elements = elements};
+    return program::OperationView{job.program, operation};
+  };
+  const int64_t scratch = backend->workspace(in_pieces_of(500)).bytes;
+  EXPECT_EQ(scratch, 2 * 2 * 500 * 4);
+  operation.workspace = job.add("scratch", DType::u8, scratch);
+  (void)backend->prepare(in_pieces_of(500));
+  (void)backend->prepare(in_pieces_of(499));
+  const auto prepare = [&](int64_t elements) {
+    return [&, elements] { (void)backend->prepare(in_pieces_of(elements)); };
+  };
+  EXPECT_TRUE(testing::dies(prepare(512), "asks for 8192 bytes of workspace, planned were 8000"));
+  EXPECT_TRUE(testing::dies(prepare(0), "asks for 32000 bytes of workspace, planned were 8000"));
+  EXPECT_TRUE(testing::dies(prepare(-1), "sends pieces of less than nothing"));
 }
 
 INSTANTIATE_TEST_SUITE_P(, Collectives,

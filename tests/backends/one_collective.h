@@ -49,19 +49,18 @@ class OneCollective {
 
   struct Options {
     bool awaits = true;
-    int64_t scratch_bytes = 0;  // 0: as the backend says
+    int64_t piece_elements = 0;  // of a sum; 0: as the backend decides
   };
   void run(Backend& backend, const Options& options) {
     ASSERT_EQ(program::shape_error({program_, operation()}), "");
+    decide(backend, options.piece_elements);
     if (const int64_t scratch = backend.workspace({program_, operation()}).bytes; scratch > 0)
       operation().workspace = add_tensor(program::DType::u8, scratch);
+    operation().launches = backend.launches({program_, operation()});
     const auto prepared = backend.prepare({program_, operation()});
-    if (operation().workspace != program::kNone && options.scratch_bytes > 0) {
-      tensor(operation().workspace).shape = {options.scratch_bytes};
-      memory_.back().resize(static_cast<size_t>(options.scratch_bytes));
-    }
     place(backend);
-    run_one(backend, operation());
+    trace_ = {};
+    run_one(backend, operation(), &trace_);
     program::Operation await;
     await.attributes = program::Await{.in_place = operation().reads.empty()};
     await.reads = operation().reads;
@@ -85,7 +84,25 @@ class OneCollective {
     return all;
   }
 
+  // That the last run did it in the pieces and launches that the program says.
+  void expect_traced() const {
+    const program::Operation& planned = program_.operations.front();
+    EXPECT_EQ(trace_.pieces, program::pieces_of({program_, planned}, {}));
+    EXPECT_EQ(trace_.launches, planned.launches);
+  }
+
  private:
+  void decide(const Backend& backend, int64_t piece_elements) {
+    operation().attributes = backend.decide({program_, operation()});
+    if (piece_elements == 0) return;
+    std::visit(
+        [&](auto& attributes) {
+          if constexpr (requires { attributes.piece_elements; })
+            attributes.piece_elements = piece_elements;
+        },
+        operation().attributes);
+  }
+
   struct Part {
     program::TensorId id;
     int64_t first;
@@ -124,7 +141,8 @@ class OneCollective {
     return {addresses_[static_cast<size_t>(id)], tensor.dtype, tensor.shape, {1}};
   }
 
-  void run_one(Backend& backend, const program::Operation& operation) const {
+  void run_one(Backend& backend, const program::Operation& operation,
+               Trace* trace = nullptr) const {
     const program::OperationView view{program_, operation};
     std::vector<Buffer> buffers;
     for (const auto* ids : {&operation.reads, &operation.writes, &operation.updates})
@@ -134,6 +152,7 @@ class OneCollective {
     invocation.attributes = &operation.attributes;
     invocation.view = &view;
     invocation.channel = operation.channel;
+    invocation.trace = trace;
     invocation.reads = all.first(operation.reads.size());
     invocation.writes = all.subspan(operation.reads.size(), operation.writes.size());
     invocation.updates = all.last(operation.updates.size());
@@ -145,6 +164,7 @@ class OneCollective {
   program::Program program_;
   std::vector<std::vector<std::byte>> memory_;  // what the tensors hold
   std::vector<Part> results_;
+  Trace trace_;
   std::unique_ptr<Arena> arena_;
   std::vector<std::byte*> addresses_;
 };

@@ -2,6 +2,7 @@
 // a function of both, so each rank can make the sum itself, in fp32 by rank.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -56,8 +57,21 @@ inline float sum_of(int ranks, int64_t part, int64_t index, base::DType type, ba
   return sum;
 }
 
-inline std::vector<std::byte> scratch_for(const Communicator& communicator, int64_t elements) {
-  return std::vector<std::byte>(scratch_bytes(communicator.size(), elements));
+// The pieces of sums that are sent in f32 or narrower, with the memory of their scratch.
+struct Pieces {
+  int64_t elements = 0;
+  std::vector<std::byte> scratch;
+  std::vector<int64_t> done = {};
+
+  Pieces(int ranks, int64_t most)
+      : elements(most), scratch(scratch_bytes(ranks, most, base::DType::f32)) {}
+  operator SumPieces() { return {.elements = elements, .scratch = scratch, .done = &done}; }
+};
+
+// For sums of so many elements in all, in pieces of a million at most.
+inline Pieces scratch_for(const Communicator& communicator, int64_t elements) {
+  const int ranks = communicator.size();
+  return {ranks, std::min((elements + ranks - 1) / ranks, (int64_t{1} << 20) / ranks)};
 }
 
 }  // namespace snug::comm

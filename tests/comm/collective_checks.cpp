@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "checked_sums.h"
 #include "comm/gather_text.h"
@@ -191,13 +192,20 @@ void check_long_parts(Communicator& communicator) {
   const Bytes whole = values_of(communicator.rank(), 3, ranks * elements, types.whole);
   Bytes shard(elements * 4);
   Bytes sum = values_of(communicator.rank(), 4, elements, DType::f32);
-  // Enough for a part of them alone.
-  std::vector<std::byte> scratch(8 * ranks * 1000);
+  Pieces scratch(ranks, 1000);
   const ReducePart reduce[] = {{whole.data(), shard.data(), elements, types.whole, types.shard,
                                 types.sent, false, elements}};
   const SumPart sums[] = {{sum.data(), elements, DType::f32, DType::f32}};
   communicator.wait(communicator.begin_reduce_scatter(reduce, scratch, "long"));
+  const std::vector<int64_t> reduced = std::exchange(scratch.done, {});
   communicator.wait(communicator.begin_all_reduce(sums, scratch, "long"));
+  if (ranks > 1) {
+    EXPECT_EQ(reduced.size(), 51U);
+    EXPECT_EQ(reduced.front(), 1000);
+    EXPECT_EQ(reduced.back(), 1);
+    EXPECT_EQ(std::ssize(scratch.done), (elements + 1000 * ranks - 1) / (1000 * ranks));
+    EXPECT_EQ(scratch.done.back(), (elements % (1000 * ranks) + ranks - 1) / ranks);
+  }
   check_shard(shard, communicator.rank(), ranks, 3, elements, elements, types, false);
   int wrong = 0;
   for (int64_t i = 0; i < elements; ++i)

@@ -12,7 +12,7 @@ void check_reduce_scatter_in_place(Communicator& communicator);
 void check_all_reduce(Communicator& communicator);
 // 400 small tensors of different sizes in one call.
 void check_many_parts(Communicator& communicator);
-// More elements than the scratch holds at once.
+// In several pieces, which are noted.
 void check_long_parts(Communicator& communicator);
 // Several that are begun before the first is waited for.
 void check_queue(Communicator& communicator);

@@ -155,12 +155,11 @@ TEST(LocalSums, TheSameBitsEveryTime) {
   EXPECT_EQ(results[0], results[1]);
 }
 
-TEST(Scratch, IsBounded) {
-  EXPECT_EQ(scratch_bytes(1, 1 << 20), 0);
-  EXPECT_EQ(scratch_bytes(4, 0), 0);
-  EXPECT_EQ(scratch_bytes(3, 10), 2 * 4 * 12);
-  EXPECT_EQ(scratch_bytes(2, int64_t{1} << 40), scratch_bytes(2, int64_t{1} << 30));
-  EXPECT_LE(scratch_bytes(1024, int64_t{1} << 40), 64 << 20);
+TEST(Scratch, HasRoomForAPieceToSendAndOneToReceive) {
+  EXPECT_EQ(scratch_bytes(1, 1 << 20, base::DType::f32), 0);
+  EXPECT_EQ(scratch_bytes(4, 0, base::DType::f32), 0);
+  EXPECT_EQ(scratch_bytes(3, 8, base::DType::f32), 2 * 4 * 24);
+  EXPECT_EQ(scratch_bytes(3, 9, base::DType::bf16), 2 * 64);
 }
 
 }  // namespace

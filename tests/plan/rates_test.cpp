@@ -102,7 +102,7 @@ TEST(Rates, StagingMemoryIsGatheredBetweenHosts) {
   EXPECT_EQ(key.device_name, "all_gather 2 ranks");
   EXPECT_EQ(key_of("tensor all" + fmt::format(fmt::runtime(ends), "")).name, key.device_name);
   const RateSample sample{"all_gather 2 ranks", {2e6}, Work::interconnect_bytes, 2e6, 3e-3};
-  const program::Cost cost{.flops = 0, .bytes = key.work};
+  const program::Cost cost{.flops = 0, .bytes = key.work, .launches = 0};
   EXPECT_NEAR(Rates({sample}).seconds(key, cost), 3e-3, 1e-9);
   const program::DataSheetRates card{.host_bytes_per_second = 5e10,
                                      .interconnect_bytes_per_second = 4e11};

@@ -123,6 +123,7 @@ inline std::vector<int64_t> other_values(const program::Operation& operation,
 template <typename Tested>
 class Mutating final : public Tested {
  public:
+  using Tested::Tested;
   // From here on nothing is planned.
   void mutate(const program::Program& planned, const Mutation& mutation) {
     planned_ = &planned;

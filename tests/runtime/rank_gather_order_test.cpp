@@ -67,12 +67,12 @@ class NotedRanks : public comm::Communicator {
     return ticket;
   }
   comm::Ticket begin_reduce_scatter(std::span<const comm::ReducePart> parts,
-                                    std::span<std::byte> scratch, std::string_view what) override {
-    return ranks_.begin_reduce_scatter(parts, scratch, what);
+                                    const comm::SumPieces& pieces, std::string_view what) override {
+    return ranks_.begin_reduce_scatter(parts, pieces, what);
   }
-  comm::Ticket begin_all_reduce(std::span<const comm::SumPart> parts, std::span<std::byte> scratch,
+  comm::Ticket begin_all_reduce(std::span<const comm::SumPart> parts, const comm::SumPieces& pieces,
                                 std::string_view what) override {
-    return ranks_.begin_all_reduce(parts, scratch, what);
+    return ranks_.begin_all_reduce(parts, pieces, what);
   }
   void wait(comm::Ticket ticket) override {
     ranks_.wait(ticket);

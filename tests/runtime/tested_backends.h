@@ -21,7 +21,7 @@ namespace snug::testing {
 
 class OnCpu : public backends::cpu::CpuBackend {
  public:
-  OnCpu() : CpuBackend({.threads = 1}) {}
+  explicit OnCpu(const comm::Mesh* mesh = nullptr) : CpuBackend({.threads = 1, .mesh = mesh}) {}
   // Whether its device keeps a record of what it was given (recorded), and whether it also runs
   // what it would not decide itself.
   static constexpr bool kHasRecord = false;
@@ -30,7 +30,7 @@ class OnCpu : public backends::cpu::CpuBackend {
 
 class OnReference : public backends::reference::ReferenceBackend {
  public:
-  OnReference() : ReferenceBackend({}) {}
+  explicit OnReference(const comm::Mesh* mesh = nullptr) : ReferenceBackend({.mesh = mesh}) {}
   static constexpr bool kHasRecord = false;
   static constexpr bool kObeysOthers = false;
 };

@@ -143,7 +143,6 @@ KindNames kind_names() {
 // Files that are about some kinds, outside program/kinds: rewrites of these, what a backend does
 // with them, and what benchmarks the products of a job. They name no others.
 const std::map<std::string, std::set<std::string>> kMayName{
-    {"backends/collective_scratch.h", {"AllReduce", "ReduceScatter"}},
     {"backends/loss_operands.h", {"LinearCrossEntropyTrain"}},
     {"backends/cpu/attention_grad.cpp", {"AttentionGrad"}},
     {"backends/cpu/layer_norm.cpp", {"LayerNorm"}},

@@ -167,7 +167,7 @@ cudaStream_t CardCollectives::begin(const ReduceScatter& reduce, const Invocatio
                                     cudaStream_t work) {
   return queue(reduce, invocation, work,
                [&](const auto& parts, CardGroup* cards, cudaStream_t stream) {
-                 sums_.reduce_scatter(parts, scratch_of(invocation), cards, stream);
+                 sums_.reduce_scatter(parts, pieces_of(reduce, invocation), cards, stream);
                });
 }
 
@@ -175,7 +175,7 @@ cudaStream_t CardCollectives::begin(const AllReduce& reduce, const Invocation& i
                                     cudaStream_t work) {
   return queue(reduce, invocation, work,
                [&](const auto& parts, CardGroup* cards, cudaStream_t stream) {
-                 sums_.all_reduce(parts, scratch_of(invocation), cards, stream);
+                 sums_.all_reduce(parts, pieces_of(reduce, invocation), cards, stream);
                });
 }
 

@@ -47,13 +47,6 @@ void sum_alone(const SumPart& part, cudaStream_t stream) {
   sum_pieces(alone(part.values, part.type, part.sent_type), {&sum, 1}, stream);
 }
 
-// Elements of a piece that the scratch has room for: half of it is what is sent, half what comes.
-int64_t room_of(std::span<std::byte> scratch, int ranks, DType sent_type) {
-  const int64_t room = std::ssize(scratch) / (2 * ranks * base::size_of(sent_type));
-  SNUG_CHECK(room > 0, "a sum has {} bytes of scratch", scratch.size());
-  return room;
-}
-
 }  // namespace
 
 void CardSums::all_gather(std::span<const comm::GatherPart> parts, CardGroup* group,
@@ -65,19 +58,30 @@ void CardSums::all_gather(std::span<const comm::GatherPart> parts, CardGroup* gr
                                  cudaMemcpyDefault, stream));
 }
 
-void CardSums::reduce_scatter(std::span<const ReducePart> parts, std::span<std::byte> scratch,
+template <typename Part>
+int64_t CardSums::next_piece(std::span<const Part> parts, const comm::SumPieces& pieces, int ranks,
+                             comm::Cursor& cursor) {
+  if (cursor.part == parts.size()) return 0;
+  const int64_t room = comm::room_of(parts.front(), pieces.elements, ranks);
+  const int64_t count = comm::next_ranges(parts, cursor, room, ranges_);
+  if (count == 0) return 0;
+  const int64_t elements = comm::sent_elements(parts.front(), count, ranks);
+  const DType sent_type = parts[ranges_.front().part].sent_type;
+  SNUG_CHECK(std::ssize(pieces.scratch) >= comm::scratch_bytes(ranks, elements, sent_type),
+             "a piece of {} elements has {} bytes of scratch", elements, pieces.scratch.size());
+  if (pieces.done != nullptr) pieces.done->push_back(elements);
+  return count;
+}
+
+void CardSums::reduce_scatter(std::span<const ReducePart> parts, const comm::SumPieces& pieces,
                               CardGroup* group, cudaStream_t stream) {
-  if (group == nullptr || scratch.empty()) {
-    SNUG_CHECK(group == nullptr || group->size() == 1, "a sum without scratch");
+  if (group == nullptr || group->size() == 1) {
     for (const ReducePart& part : parts) reduce_alone(part, stream);
     return;
   }
   comm::Cursor cursor;
-  while (cursor.part < parts.size()) {
-    const int64_t room = room_of(scratch, group->size(), parts[cursor.part].sent_type);
-    const int64_t count = comm::next_ranges(parts, cursor, room, ranges_);
-    if (count > 0) reduce_chunk(parts, count, scratch, *group, stream);
-  }
+  while (const int64_t count = next_piece(parts, pieces, group->size(), cursor))
+    reduce_chunk(parts, count, pieces.scratch, *group, stream);
 }
 
 void CardSums::reduce_chunk(std::span<const ReducePart> parts, int64_t count,
@@ -140,20 +144,15 @@ void CardSums::exchange_pieces(int64_t bytes, std::byte* received, CardGroup& gr
   group.exchange(outgoing_, incoming_, stream);
 }
 
-void CardSums::all_reduce(std::span<const SumPart> parts, std::span<std::byte> scratch,
+void CardSums::all_reduce(std::span<const SumPart> parts, const comm::SumPieces& pieces,
                           CardGroup* group, cudaStream_t stream) {
-  if (group == nullptr || scratch.empty()) {
-    SNUG_CHECK(group == nullptr || group->size() == 1, "a sum without scratch");
+  if (group == nullptr || group->size() == 1) {
     for (const SumPart& part : parts) sum_alone(part, stream);
     return;
   }
   comm::Cursor cursor;
-  while (cursor.part < parts.size()) {
-    const int ranks = group->size();
-    const int64_t room = room_of(scratch, ranks, parts[cursor.part].sent_type) * ranks;
-    const int64_t count = comm::next_ranges(parts, cursor, room, ranges_);
-    if (count > 0) sum_chunk(parts, count, scratch, *group, stream);
-  }
+  while (const int64_t count = next_piece(parts, pieces, group->size(), cursor))
+    sum_chunk(parts, count, pieces.scratch, *group, stream);
 }
 
 // All elements of the chunk are split into slices; the last ones are padded with zeros. The sums

@@ -1,7 +1,7 @@
 // The collectives of a group of ranks on cards, queued on a stream: what comm::Collectives does on
 // the host, with the same bits. Elements that are summed go all-to-all and are added by a kernel of
-// ours in fp32 in the order of the ranks, since NCCL's own sums have an order of their own. Pieces
-// fit the scratch; nothing else is allocated on the card. Of one thread.
+// ours in fp32 in the order of the ranks, since NCCL's own sums have an order of their own. Nothing
+// is allocated on the card. Of one thread.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +16,18 @@ namespace snug::backends::cuda {
 
 class CardSums {
  public:
-  // `group`: null where a rank is alone, without NCCL; `scratch` has comm::scratch_bytes() of the
-  // same parts, a multiple of which size they must have on all ranks. Throw UserError.
+  // `group`: null where a rank is alone, without NCCL. Throw UserError.
   void all_gather(std::span<const comm::GatherPart> parts, CardGroup* group, cudaStream_t stream);
-  void reduce_scatter(std::span<const comm::ReducePart> parts, std::span<std::byte> scratch,
+  void reduce_scatter(std::span<const comm::ReducePart> parts, const comm::SumPieces& pieces,
                       CardGroup* group, cudaStream_t stream);
-  void all_reduce(std::span<const comm::SumPart> parts, std::span<std::byte> scratch,
+  void all_reduce(std::span<const comm::SumPart> parts, const comm::SumPieces& pieces,
                   CardGroup* group, cudaStream_t stream);
 
  private:
+  // The elements of the next piece, which ranges_ are; 0 where none is left.
+  template <typename Part>
+  int64_t next_piece(std::span<const Part> parts, const comm::SumPieces& pieces, int ranks,
+                     comm::Cursor& cursor);
   void reduce_chunk(std::span<const comm::ReducePart> parts, int64_t count,
                     std::span<std::byte> scratch, CardGroup& group, cudaStream_t stream);
   void sum_chunk(std::span<const comm::SumPart> parts, int64_t count, std::span<std::byte> scratch,

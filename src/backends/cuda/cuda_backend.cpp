@@ -258,9 +258,12 @@ void CudaBackend::load(std::span<const Invocation> invocations) {
   });
 }
 
-// Of what has just been run. On other channels than compute programs state none.
+// Of what has just been run. On channels that copy programs state none.
 void CudaBackend::note_launches(const Invocation& invocation, const LaunchCount& before) const {
-  if (invocation.trace == nullptr || invocation.channel != program::Channel::compute) return;
+  using program::Channel;
+  const bool may_launch =
+      invocation.channel == Channel::compute || invocation.channel == Channel::interconnect;
+  if (invocation.trace == nullptr || !may_launch) return;
   const LaunchCount& now = launch_count();
   invocation.note_launches(now.launches - before.launches, now.spared - before.spared);
   if (now.launches > before.launches) invocation.note_channel(context_->channel_of(now.stream));

@@ -3,10 +3,10 @@
 #include <cstring>
 #include <vector>
 
-#include "backends/collective_scratch.h"
 #include "backends/host_collectives.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
+#include "program/kinds/collective_pieces.h"
 
 namespace snug::backends::reference {
 namespace {
@@ -74,11 +74,10 @@ requires(program::traits_of<Struct>().is_collective) void run(const Struct& coll
   run_alone<T>(collective, invocation);
 }
 
-// In fours of bytes; alone there is none.
-template <typename Struct>
-int64_t scratch_elements(const Struct& collective, const program::OperationView& view) {
-  constexpr int64_t kWidth = sizeof(float);
-  return collective.ranks > 1 ? (collective_scratch_bytes(view) + kWidth - 1) / kWidth : 0;
+// In fours of bytes.
+template <program::SumOverRanks Struct>
+int64_t scratch_elements(const Struct& sum, const program::OperationView& view) {
+  return program::scratch_bytes(sum, view) / int64_t{sizeof(float)};
 }
 
 }  // namespace

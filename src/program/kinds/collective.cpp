@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
+#include "program/kinds/collective_pieces.h"
 #include "program/kinds/functions.h"
 #include "program/kinds/shape_rule.h"
 
@@ -65,6 +65,7 @@ std::string shape_error(const ReduceScatter& reduce, const OperationView& view) 
   ShapeRule rule(view);
   check_ranks(rule, reduce, view);
   rule.require(!reduce.in_place || !reduce.accumulate, "adds to what it writes over");
+  rule.require(reduce.piece_elements >= 0, "sends pieces of less than nothing");
   const Operation& operation = view.operation;
   for_each_tensor(operation, [&](TensorId id) {
     if (id != operation.workspace)
@@ -81,6 +82,7 @@ std::string shape_error(const ReduceScatter& reduce, const OperationView& view) 
 std::string shape_error(const AllReduce& reduce, const OperationView& view) {
   ShapeRule rule(view);
   check_ranks(rule, reduce, view);
+  rule.require(reduce.piece_elements >= 0, "sends pieces of less than nothing");
   for (const TensorId id : view.operation.updates)
     rule.require(is_sum_type(tensor_of(view, id).dtype), "sums what is neither f32 nor bf16");
   return rule.error();
@@ -102,37 +104,35 @@ Cost cost(const AllGather& gather, const OperationView& view, const Extent&) {
   const Operation& operation = view.operation;
   return {.flops = 0,
           .bytes = sent_bytes(gather.in_place ? operation.updates : operation.writes, gather.ranks,
-                              false, view)};
+                              false, view),
+          .launches = 0};
 }
 Cost cost(const ReduceScatter& reduce, const OperationView& view, const Extent&) {
   const Operation& operation = view.operation;
   return {.flops = 0,
           .bytes = sent_bytes(reduce.in_place ? operation.updates : operation.reads, reduce.ranks,
-                              reduce.sent_bf16, view)};
+                              reduce.sent_bf16, view),
+          .launches = 0};
 }
-// Tensors are summed as one list, of which every rank has a slice of the same length, padded.
+// In each piece every rank has a slice of the same length, padded, which it sends before and after
+// it is summed.
 Cost cost(const AllReduce& reduce, const OperationView& view, const Extent&) {
-  std::map<int64_t, int64_t> elements;  // by the bytes of one
-  for (const TensorId id : view.operation.updates) {
-    const Tensor& tensor = tensor_of(view, id);
-    const int64_t count = tensor.shape.elements();
-    if (count > 0) elements[reduce.sent_bf16 ? 2 : tensor.bytes() / count] += count;
-  }
   int64_t bytes = 0;
-  for (const auto& [size, count] : elements)
-    bytes += 2 * (reduce.ranks - 1) * ((count + reduce.ranks - 1) / reduce.ranks) * size;
-  return {.flops = 0, .bytes = static_cast<double>(bytes)};
+  for (const SumPiece& piece : pieces_of_sum(reduce, view))
+    bytes += 2 * (reduce.ranks - 1) * piece.elements * base::size_of(piece.sent_type);
+  return {.flops = 0, .bytes = static_cast<double>(bytes), .launches = 0};
 }
 
-// Of a ring: the least number of messages that follow one another.
+// A ring has the least number of messages that follow one another: in each round one for each other
+// rank. The rounds of a piece begin when those of the piece before it have ended.
 template <typename Struct>
-RateKey key_of(std::string_view kind, const Struct& collective, int rounds, const Cost& cost) {
+RateKey key_of(std::string_view kind, const Struct& collective, size_t rounds, const Cost& cost) {
   RateKey key;
   key.name = fmt::format("{} {} ranks", kind, collective.ranks);
   if (collective.nodes > 1) key.name += fmt::format(" on {} nodes", collective.nodes);
   key.shape = {std::max(1.0, cost.bytes)};
   key.unit = collective.nodes > 1 ? Work::network_bytes : Work::interconnect_bytes;
-  key.messages = rounds * (collective.ranks - 1);
+  key.messages = static_cast<double>(rounds) * (collective.ranks - 1);
   return key;
 }
 
@@ -151,16 +151,39 @@ RateKey rate_key(const AllGather& gather, const OperationView& view, const Exten
   return key;
 }
 RateKey rate_key(const ReduceScatter& reduce, const OperationView& view, const Extent& extent) {
-  return key_of("reduce_scatter", reduce, 1, cost(reduce, view, extent));
+  return key_of("reduce_scatter", reduce, pieces_of_sum(reduce, view).size(),
+                cost(reduce, view, extent));
 }
 RateKey rate_key(const AllReduce& reduce, const OperationView& view, const Extent& extent) {
-  return key_of("all_reduce", reduce, 2, cost(reduce, view, extent));
+  return key_of("all_reduce", reduce, 2 * pieces_of_sum(reduce, view).size(),
+                cost(reduce, view, extent));
 }
+
+template <SumOverRanks Struct>
+std::vector<int64_t> pieces_of(const Struct& reduce, const OperationView& view,
+                               const BatchBounds& /*bounds*/) {
+  std::vector<int64_t> sizes;
+  for (const SumPiece& piece : pieces_of_sum(reduce, view)) sizes.push_back(piece.elements);
+  return sizes;
+}
+
+constexpr const char* kPiecesAreInRates =
+    "a sample is of a sum in its pieces; where there is none, messages and launches count them";
+constexpr PricedAlike kReduceScatterPricedAlike[] = {
+    {decision_name<&ReduceScatter::piece_elements>(), kPiecesAreInRates}};
+constexpr PricedAlike kAllReducePricedAlike[] = {
+    {decision_name<&AllReduce::piece_elements>(), kPiecesAreInRates}};
+// The pieces themselves are noted.
+constexpr std::string_view kReduceScatterByValues[] = {
+    decision_name<&ReduceScatter::piece_elements>()};
+constexpr std::string_view kAllReduceByValues[] = {decision_name<&AllReduce::piece_elements>()};
 
 }  // namespace
 
 SNUG_DEFINE_KIND(AllGather, .rate_key = rate_key);
-SNUG_DEFINE_KIND(ReduceScatter, .rate_key = rate_key);
-SNUG_DEFINE_KIND(AllReduce, .rate_key = rate_key);
+SNUG_DEFINE_KIND(ReduceScatter, .pieces_of = pieces_of, .rate_key = rate_key,
+                 .priced_alike = kReduceScatterPricedAlike, .by_values = kReduceScatterByValues);
+SNUG_DEFINE_KIND(AllReduce, .pieces_of = pieces_of, .rate_key = rate_key,
+                 .priced_alike = kAllReducePricedAlike, .by_values = kAllReduceByValues);
 
 }  // namespace snug::program

@@ -4,9 +4,14 @@
 //
 // Like transfers they begin once all operations before them that compute are done, and go on next
 // to what follows until an await of them. Those of one program take place in its order, on all
-// ranks. Sums are made in f32 in the order of ranks. Their scratch (comm::scratch_bytes) is a
-// workspace that their await has too. One rank alone copies. `nodes`: machines that the group is
-// spread over, for the clock.
+// ranks. Sums are made in f32 in the order of ranks, in pieces that are exchanged and summed one
+// after the other (collective_pieces.h). Their scratch is a workspace that their await has too. One
+// rank alone copies. `nodes`: machines that the group is spread over, for the clock.
+//
+// What sums decide is `piece_elements`: the most elements that a rank sends another one in a piece;
+// 0 sends all that travel alike at once. No bit of a sum depends on it. `sent_bf16` is no decision:
+// the recipe gives it (reduce_dtype), and the sums themselves follow from it, since f32 elements
+// are rounded before they travel.
 #pragma once
 
 #include <array>
@@ -50,7 +55,7 @@ struct AllGather {
 // reads: wholes, f32 or bf16, ranks x n elements each. writes (or adds to): shards, n elements
 // each: the sums over the ranks of this rank's part. Elements after the last of the tensor become
 // 0. In place: updates wholes alone, of which this rank's part is then the sum, and the others are
-// undefined. `sent_bf16`: f32 elements are rounded before they travel.
+// undefined.
 struct ReduceScatter {
   RankGroup group = RankGroup::shards;
   int32_t ranks = 1;
@@ -58,13 +63,16 @@ struct ReduceScatter {
   bool in_place = false;
   bool accumulate = false;
   bool sent_bf16 = false;
+  int64_t piece_elements = 0;
   bool operator==(const ReduceScatter&) const = default;
-  static constexpr auto kFields = std::tuple{Field{"group", &ReduceScatter::group},
-                                             Field{"ranks", &ReduceScatter::ranks},
-                                             Field{"nodes", &ReduceScatter::nodes},
-                                             Field{"in_place", &ReduceScatter::in_place},
-                                             Field{"accumulate", &ReduceScatter::accumulate},
-                                             Field{"sent_bf16", &ReduceScatter::sent_bf16}};
+  static constexpr auto kFields =
+      std::tuple{Field{"group", &ReduceScatter::group},
+                 Field{"ranks", &ReduceScatter::ranks},
+                 Field{"nodes", &ReduceScatter::nodes},
+                 Field{"in_place", &ReduceScatter::in_place},
+                 Field{"accumulate", &ReduceScatter::accumulate},
+                 Field{"sent_bf16", &ReduceScatter::sent_bf16},
+                 Decision{"piece_elements", &ReduceScatter::piece_elements}};
   static constexpr Operand<ReduceScatter> kWholes{0,       OperandName("wholes"),    Access::read,
                                                   nullptr, &ReduceScatter::in_place, true};
   static constexpr Operand<ReduceScatter> kShards{
@@ -80,10 +88,12 @@ struct AllReduce {
   int32_t ranks = 1;
   int32_t nodes = 1;
   bool sent_bf16 = false;
+  int64_t piece_elements = 0;
   bool operator==(const AllReduce&) const = default;
   static constexpr auto kFields =
       std::tuple{Field{"group", &AllReduce::group}, Field{"ranks", &AllReduce::ranks},
-                 Field{"nodes", &AllReduce::nodes}, Field{"sent_bf16", &AllReduce::sent_bf16}};
+                 Field{"nodes", &AllReduce::nodes}, Field{"sent_bf16", &AllReduce::sent_bf16},
+                 Decision{"piece_elements", &AllReduce::piece_elements}};
   static constexpr auto kValues = update_all<AllReduce>(0, "values");
   static constexpr std::array kOperands{kValues};
   static constexpr Traits kTraits{.begins_copy = true, .is_collective = true};

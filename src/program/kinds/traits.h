@@ -62,10 +62,9 @@ struct Traits {
   // Begins a copy, between two spaces or between ranks, that goes on during what follows; ends one.
   bool begins_copy = false;
   bool ends_copy = false;
-  // Done by several ranks together. States no launches (Operation::launches): how many kernels
-  // round and add parts follows from where a rank's parts lie, which is not alike on all ranks, and
-  // what the library of messages starts nobody knows. The clock prices its messages; no graph keeps
-  // it.
+  // Done by several ranks together. States the launches of own kernels, which round and add parts;
+  // what the library of messages starts nobody knows. The clock prices messages and launches; no
+  // graph keeps it.
   bool is_collective = false;
   // The operands whose values say how much of the work is done; their capacity is in their shapes.
   // The host holds a copy (batch_bounds.h), which the kind's extent_of() turns into an amount

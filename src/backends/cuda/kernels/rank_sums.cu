@@ -3,28 +3,35 @@
 #include <algorithm>
 
 #include "backends/cuda/kernels/element.cuh"
+#include "backends/cuda/kernels/rank_sum_sizes.h"
 
 namespace snug::backends::cuda {
 namespace {
 
 constexpr uint32_t kThreads = 256;
-// A launch's table is its argument: 48 of 64 bytes and the pieces stay below 4 KiB.
-constexpr int kTable = 48;
 // Blocks of one entry; each goes on until the entry is done. Enough for all multiprocessors.
 constexpr int64_t kMaxBlocks = 512;
 
+// 48 entries of 64 bytes and the pieces stay below the 4 KiB of a launch's arguments.
 template <typename Entry>
 struct Table {
-  Entry at[kTable];
+  Entry at[kRankSumEntries];
+  bool in_vectors[kRankSumEntries];  // whether elements of the entry may be read as vectors
 };
 
 template <int kCount>
-__global__ void __launch_bounds__(kThreads) round_kernel(Table<Rounding> table) {
-  const Rounding& entry = table.at[blockIdx.y];
+__device__ void round_entry(const Rounding& entry) {
   const int64_t step = int64_t{gridDim.x} * kThreads * kCount;
   for (int64_t i = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kCount; i < entry.count;
        i += step)
     store(entry.to, i, load<kCount>(entry.from, i));
+}
+
+__global__ void __launch_bounds__(kThreads) round_kernel(Table<Rounding> table) {
+  if (table.in_vectors[blockIdx.y])
+    round_entry<kVectorElements>(table.at[blockIdx.y]);
+  else
+    round_entry<1>(table.at[blockIdx.y]);
 }
 
 template <int kCount>
@@ -38,8 +45,7 @@ __device__ Elements<kCount> piece_of(const RankPieces& pieces, int32_t rank, int
 }
 
 template <int kCount>
-__global__ void __launch_bounds__(kThreads) sum_kernel(RankPieces pieces, Table<RankSum> table) {
-  const RankSum& entry = table.at[blockIdx.y];
+__device__ void sum_entry(const RankPieces& pieces, const RankSum& entry) {
   const int64_t step = int64_t{gridDim.x} * kThreads * kCount;
   for (int64_t i = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kCount; i < entry.count;
        i += step) {
@@ -56,6 +62,13 @@ __global__ void __launch_bounds__(kThreads) sum_kernel(RankPieces pieces, Table<
       if (i + k >= entry.valid) sum.at[k] = 0;
     store(entry.to, i, sum);
   }
+}
+
+__global__ void __launch_bounds__(kThreads) sum_kernel(RankPieces pieces, Table<RankSum> table) {
+  if (table.in_vectors[blockIdx.y])
+    sum_entry<kVectorElements>(pieces, table.at[blockIdx.y]);
+  else
+    sum_entry<1>(pieces, table.at[blockIdx.y]);
 }
 
 // Whether elements from `first` on may be read as vectors.
@@ -77,25 +90,26 @@ bool in_vectors(const RankPieces& pieces, const RankSum& entry) {
          is_vector(pieces.own, 0) && is_vector(entry.to, 0);
 }
 
-// Launches of entries that are alike: launch_table(table, shape, vectors).
+// Launches of all entries: run(table, shape).
 template <typename Entry, typename IsVector, typename LaunchTable>
 void over_tables(std::span<const Entry> entries, const IsVector& may, const LaunchTable& run) {
   for (size_t first = 0; first < entries.size();) {
     Table<Entry> table{};
-    const bool vectors = may(entries[first]);
-    int64_t longest = 0;
+    int64_t blocks = 0;
     uint32_t count = 0;
-    for (; first < entries.size() && count < kTable && may(entries[first]) == vectors; ++first) {
-      longest = std::max(longest, entries[first].count);
-      table.at[count++] = entries[first];
+    for (; first < entries.size() && count < kRankSumEntries; ++first, ++count) {
+      const bool vectors = may(entries[first]);
+      table.at[count] = entries[first];
+      table.in_vectors[count] = vectors;
+      blocks = std::max(blocks, ceil_div(entries[first].count,
+                                         int64_t{kThreads} * (vectors ? kVectorElements : 1)));
     }
-    if (longest == 0) continue;
+    if (blocks == 0) continue;
     LaunchShape shape;
     shape.block.x = kThreads;
-    const int64_t of_a_block = int64_t{kThreads} * (vectors ? kVectorElements : 1);
-    shape.grid.x = static_cast<uint32_t>(std::min(ceil_div(longest, of_a_block), kMaxBlocks));
+    shape.grid.x = static_cast<uint32_t>(std::min(blocks, kMaxBlocks));
     shape.grid.y = count;
-    run(table, shape, vectors);
+    run(table, shape);
   }
 }
 
@@ -104,24 +118,22 @@ void over_tables(std::span<const Entry> entries, const IsVector& may, const Laun
 void round_elements(std::span<const Rounding> roundings, cudaStream_t stream) {
   over_tables(
       roundings, [](const Rounding& entry) { return in_vectors(entry); },
-      [&](const Table<Rounding>& table, const LaunchShape& shape, bool vectors) {
-        launch(vectors ? round_kernel<kVectorElements> : round_kernel<1>, shape, stream, table);
+      [&](const Table<Rounding>& table, const LaunchShape& shape) {
+        launch(round_kernel, shape, stream, table);
       });
 }
 
 void sum_pieces(const RankPieces& pieces, std::span<const RankSum> sums, cudaStream_t stream) {
   over_tables(
       sums, [&](const RankSum& entry) { return in_vectors(pieces, entry); },
-      [&](const Table<RankSum>& table, const LaunchShape& shape, bool vectors) {
-        launch(vectors ? sum_kernel<kVectorElements> : sum_kernel<1>, shape, stream, pieces, table);
+      [&](const Table<RankSum>& table, const LaunchShape& shape) {
+        launch(sum_kernel, shape, stream, pieces, table);
       });
 }
 
 void load_rank_sums() {
-  for (const auto kernel : {round_kernel<kVectorElements>, round_kernel<1>})
-    load_kernel(reinterpret_cast<const void*>(kernel));
-  for (const auto kernel : {sum_kernel<kVectorElements>, sum_kernel<1>})
-    load_kernel(reinterpret_cast<const void*>(kernel));
+  load_kernel(reinterpret_cast<const void*>(round_kernel));
+  load_kernel(reinterpret_cast<const void*>(sum_kernel));
 }
 
 }  // namespace snug::backends::cuda

@@ -1,6 +1,7 @@
 // Launches of what ranks do with elements that they sum: rounding them to the type in which they
 // travel, and adding up what all ranks sent, in f32 in the order of the ranks. Asynchronous on the
-// stream; elements lie at addresses that their type is aligned to.
+// stream; elements lie at addresses that their type is aligned to. Entries have positive
+// counts and take rank_sum_launches() (rank_sum_sizes.h).
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -38,10 +38,10 @@ program::Attributes decide(const OperationView& view, const Card& card) {
 
 int32_t launches(const OperationView& view, const Card& card) {
   const program::Traits& traits = program::traits_of(view.operation);
-  if (traits.begins_copy || traits.ends_copy || traits.is_host_copy || traits.is_collective)
-    return 0;
+  const bool copies = traits.begins_copy || traits.ends_copy || traits.is_host_copy;
   return ask<int32_t>(view, [&](const auto& attributes, const auto& kind) {
-    return kind.launches != nullptr ? kind.launches(attributes, view, card) : 1;
+    if (kind.launches != nullptr) return kind.launches(attributes, view, card);
+    return copies ? 0 : 1;
   });
 }
 

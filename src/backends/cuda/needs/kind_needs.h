@@ -23,7 +23,7 @@ program::Attributes decide(const program::OperationView& view, const Card& card)
 // How many operations, from this one of the list on, one launch does.
 size_t launched_together(const program::Program& program, size_t first);
 // Kernels and calls of libraries that are started for it as decided, those of chunks apart; the
-// most of what may be chosen where a product is timed. 0 of what copies.
+// most of what may be chosen where a product is timed.
 int32_t launches(const program::OperationView& view, const Card& card);
 // Its scratch, exact, unless a library asks for less.
 int64_t workspace_bytes(const program::OperationView& view, const Card& card);
@@ -44,7 +44,7 @@ struct KindNeeds {
   // Whether a library does it as decided, whose scratch is bounded by a table or by what it is
   // given and need not use up. Null: own kernels do, which need what they say.
   bool (*by_library)(const Struct&, const OperationView&) = nullptr;
-  // How many kernels and calls of libraries are started for it. Null: one.
+  // How many kernels and calls of libraries are started for it. Null: one, none of what copies.
   int32_t (*launches)(const Struct&, const OperationView&, const Card&) = nullptr;
   // How many operations, from this one of the kind on, one launch does. Null: this one.
   size_t (*launched_together)(const program::Program& program, size_t first) = nullptr;

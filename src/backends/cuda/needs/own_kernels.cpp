@@ -1,8 +1,13 @@
 // Kinds whose kernels take any rows of floats, and at most sums of columns as scratch.
-#include "backends/collective_scratch.h"
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "backends/cuda/kernels/rank_sum_sizes.h"
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/few_rows.h"
 #include "backends/cuda/needs/kind_needs.h"
+#include "program/kinds/collective_pieces.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -17,10 +22,53 @@ int64_t workspace_bytes(const program::ColumnGainGrad&, const OperationView& vie
   return column_sums_bytes(shape[0], shape[1]);
 }
 
-template <typename Struct>
-requires(program::traits_of<Struct>().is_collective) int64_t
-    workspace_bytes(const Struct&, const OperationView& view, const Card&) {
-  return collective_scratch_bytes(view);
+// Of all ranks' elements in a piece, as much as is collected before sums begin (passes/shard.cpp).
+// Of 8 H100 over NVLink its messages and launches take 40 us next to the 64 us of its bytes; with
+// pieces of 4 MiB they would take four times as long as the bytes.
+constexpr int64_t kPieceBytes = int64_t{25} << 20;
+
+template <program::SumOverRanks Struct>
+Struct decide(const Struct& sum, const OperationView& view, const Card&) {
+  Struct decided = sum;
+  decided.piece_elements = program::piece_elements_within(kPieceBytes, sum, view);
+  return decided;
+}
+
+template <program::SumOverRanks Struct>
+int64_t workspace_bytes(const Struct& sum, const OperationView& view, const Card&) {
+  return program::scratch_bytes(sum, view);
+}
+
+// A rank alone takes one for each tensor that is not left as it is.
+int32_t launches_alone(const std::vector<program::TensorId>& ids, const OperationView& view,
+                       std::optional<program::DType> unchanged) {
+  return static_cast<int32_t>(std::ranges::count_if(ids, [&](program::TensorId id) {
+    const program::Tensor& tensor = view.program.tensor(id);
+    return tensor.shape.elements() > 0 && tensor.dtype != unchanged;
+  }));
+}
+
+// In each piece what is put together for each rank, and its sums (card_sums.cpp).
+int32_t launches(const program::ReduceScatter& reduce, const OperationView& view, const Card&) {
+  const program::Operation& operation = view.operation;
+  if (reduce.ranks == 1)
+    return launches_alone(reduce.in_place ? operation.updates : operation.reads, view, {});
+  int64_t launches = 0;
+  for (const program::SumPiece& piece : program::pieces_of_sum(reduce, view))
+    launches += (piece.is_packed ? rank_sum_launches(piece.ranges * reduce.ranks) : 0) +
+                rank_sum_launches(piece.ranges);
+  return static_cast<int32_t>(launches);
+}
+
+// In each piece what is put together, the sums of a slice, and all sums where their tensors lie.
+int32_t launches(const program::AllReduce& reduce, const OperationView& view, const Card&) {
+  if (reduce.ranks == 1)
+    return reduce.sent_bf16 ? launches_alone(view.operation.updates, view, program::DType::bf16)
+                            : 0;
+  int64_t launches = 0;
+  for (const program::SumPiece& piece : program::pieces_of_sum(reduce, view))
+    launches += 2 * rank_sum_launches(piece.ranges) + 1;
+  return static_cast<int32_t>(launches);
 }
 
 // The table is cleared first.
@@ -38,8 +86,10 @@ int32_t launches(const program::CrossEntropy&, const OperationView&, const Card&
 }  // namespace
 
 SNUG_CARD_NEEDS(AllGather);
-SNUG_CARD_NEEDS(ReduceScatter, .workspace_bytes = workspace_bytes);
-SNUG_CARD_NEEDS(AllReduce, .workspace_bytes = workspace_bytes);
+SNUG_CARD_NEEDS(ReduceScatter, .decide = decide, .workspace_bytes = workspace_bytes,
+                .launches = launches);
+SNUG_CARD_NEEDS(AllReduce, .decide = decide, .workspace_bytes = workspace_bytes,
+                .launches = launches);
 SNUG_CARD_NEEDS(Embedding);
 SNUG_CARD_NEEDS(EmbeddingGrad, .launches = launches);
 SNUG_CARD_NEEDS(RotaryTable);
