@@ -1,4 +1,6 @@
 // Inference runs in exactly the planned memory, and within the budget.
+#include <nlohmann/json.hpp>
+
 #include "base/temporary_folder.h"
 #include "golden_recipe.h"
 #include "plan/assembly.h"
