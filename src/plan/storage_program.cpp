@@ -44,6 +44,7 @@ void StorageProgram::set_largest(int64_t blocks, bool nested) {
 // No two operations of such a program touch one tensor, staging memory apart.
 TensorId StorageProgram::add(const Tensor& tensor) {
   program_.tensors.push_back(tensor);
+  program_.tensors.back().constant = false;  // That is of the program that it was taken from.
   return static_cast<TensorId>(program_.tensors.size() - 1);
 }
 
