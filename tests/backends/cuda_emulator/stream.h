@@ -95,7 +95,9 @@ inline void do_what_is_ready(cudaStream_t stream) {
     if (other == nullptr) return;
     do_what_is_ready(other);
     const std::unique_lock lock(stream->mutex, std::try_to_lock);
-    if (!lock.owns_lock() || stream->queued.empty() || !stream->queued.front().is_ready()) return;
+    if (!lock.owns_lock() || stream->queued.empty()) return;
+    const Work& next = stream->queued.front();  // Another thread may have done what was there.
+    if (next.is_ready && !next.is_ready()) return;
   }
 }
 
