@@ -242,7 +242,8 @@ TEST(StoragePrograms, RanksGatherScales) {
       SCOPED_TRACE(each.name);
       const Job job = plan_training(each.spec, Target(is_remote));
       const Program& load = *job.find(ProgramName::load);
-      const bool gathers = each.spec.ranks.shards > 1 && !each.spec.model.stored;
+      const bool gathers =
+          each.spec.quantization && each.spec.ranks.shards > 1 && !each.spec.model.stored;
       int64_t bytes = 0;
       int64_t gathered = 0;
       for (const Operation& operation : load.operations) {
