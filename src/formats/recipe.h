@@ -122,8 +122,8 @@ struct Recipe {
   int64_t host_memory = 0;        // bytes; 0: all there is
   int64_t threads = 0;            // 0: one a core
   std::string picture;            // an HTML page of the plan to write; empty: none
-  std::string calibration;        // a file of measured rates; empty: the hardware table
-  std::string hardware;           // a file of cards, which adds to that table; empty: none
+  std::string calibration;        // a file of rates; empty: this machine's own or assumed ones
+  std::string hardware;           // a file of cards, added to the hardware table; empty: none
 
   Strategy strategy = Strategy::ddp;
   int64_t devices = 0;        // of a node; 0: as launched
