@@ -138,7 +138,7 @@ def notes(result: dict, device: str) -> list[str]:
 
 
 def markdown(result: dict) -> str:
-    parts = ["# On a card\n", f"`scripts/gpu_check`; medians of {jobs.STEPS} steps after {jobs.WARMUP}. Random weights and tokens, bf16; a row is one document, all of "
+    parts = ["# On a GPU\n", f"`scripts/gpu_check`; medians of {jobs.STEPS} steps after {jobs.WARMUP}. Random weights and tokens, bf16; a row is one document, all of "
              "it trained; a step is one micro-batch, clip, update. Memory as the driver reports it above what was taken before, loading included; planned: "
              "the arena and what the plan counts next to it. Full: 6 bytes per weight (`adamw_8bit`). Rows of 8192; Llama 2 13B, which has 4096 positions, takes rows of 4096. Shares of 989 TFLOP/s count model FLOPs, nothing that is recomputed. "
              "Practical: products at 730 TFLOP/s, attention at what cuDNN was measured with, other bytes at 80 % of the bandwidth. Goals were set for an H200; a time's for "

@@ -6,7 +6,7 @@ import processes
 from contestants import Setting, snug_words
 from materials import LORA_RANK
 
-GROUPS = ("products of linears", "head and loss", "products of adapters", "dequantising", "attention", "update",
+GROUPS = ("products of linear layers", "head and loss", "products of adapters", "dequantising", "attention", "update",
           "everything else")
 
 
@@ -22,7 +22,7 @@ def group_of(name: str) -> str:
         return "update"
     if name.startswith("matmul"):
         sides = [int(side) for side in re.search(r"\(([\d, ]+)\)$", name).group(1).split(",")]
-        return "products of adapters" if min(sides) <= LORA_RANK else "products of linears"
+        return "products of adapters" if min(sides) <= LORA_RANK else "products of linear layers"
     return "everything else"
 
 
