@@ -1,10 +1,7 @@
 #include "backends/cpu/few_rows.h"
 
-#include <algorithm>
-
 #include "backends/cpu/finish_row.h"
 #include "backends/cpu/parallel.h"
-#include "base/error.h"
 
 namespace snug::backends::cpu {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/cpu/finish_row.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/rows.h"
 
