@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "../source_folder.h"
 #include "backends/cuda/planned_card.h"
 #include "models/config.h"
 #include "plan/clock.h"
@@ -118,7 +119,7 @@ TEST(DecodingLaunches, ThePageHasThem) {
                            quantized ? "NF4, nested" : "bf16", work.layer_launches, work.launches,
                            work.bytes * 1e-9);
     }
-  std::ifstream file(SNUG_SOURCE_DIR "/docs/cuda.md");
+  std::ifstream file(test::source_folder() + "/docs/cuda.md");
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   EXPECT_NE(page.find(table), std::string::npos) << "docs/cuda.md has no\n" << table;
 }

@@ -2,6 +2,7 @@
 #include "plan/estimate.h"
 
 #include <gtest/gtest.h>
+#include "../source_folder.h"
 
 #include "backends/cuda/planned_card.h"
 #include "formats/recipe.h"
@@ -101,7 +102,7 @@ PlannedTraining planned_on_h100(const char* model_name) {
   recipe = formats::load_recipe(
       "", {fmt::format("model={}", model_name), "max_length=2048", "method=lora",
            fmt::format("calibration={}/bench/results/calibration-NVIDIA-H100-80GB-HBM3.json",
-                       SNUG_SOURCE_DIR)});
+                       test::source_folder())});
   model = models::find_model(recipe.model);
   return assemble_training({recipe, model, card});
 }

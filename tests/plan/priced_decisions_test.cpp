@@ -2,6 +2,7 @@
 // builds go on pricing what they were measured for.
 #include <gtest/gtest.h>
 
+#include "../source_folder.h"
 #include "backends/cuda/planned_card.h"
 #include "formats/recipe.h"
 #include "models/config.h"
@@ -51,10 +52,10 @@ TEST(PricedDecisions, CommittedCalibrationsStillPrice) {
   for (const auto& [row, file] :
        {std::pair{"h100", "NVIDIA-H100-80GB-HBM3"}, std::pair{"h200", "NVIDIA-H200"}}) {
     const backends::cuda::PlannedCard card(*backends::cuda::find_hardware(row), 0);
-    const formats::Recipe recipe = formats::load_recipe(
-        "",
-        {"model=llama-3.1-8b", "max_length=2048", "method=lora",
-         fmt::format("calibration={}/bench/results/calibration-{}.json", SNUG_SOURCE_DIR, file)});
+    const formats::Recipe recipe =
+        formats::load_recipe("", {"model=llama-3.1-8b", "max_length=2048", "method=lora",
+                                  fmt::format("calibration={}/bench/results/calibration-{}.json",
+                                              test::source_folder(), file)});
     const models::ModelSource model = models::find_model(recipe.model);
     const PlannedTraining planned = assemble_training({recipe, model, card});
     EXPECT_EQ(planned.rates.basis(), Basis::calibrated);

@@ -1,6 +1,7 @@
 #include "program/text.h"
 
 #include <gtest/gtest.h>
+#include "../source_folder.h"
 
 #include <fstream>
 #include <iterator>
@@ -52,7 +53,7 @@ TEST(Text, ReadsAsWritten) {
 
 // The example in docs/program_text.md, which prints as it stands there.
 TEST(Text, ReadsTheDocumentedExample) {
-  std::ifstream file(SNUG_SOURCE_DIR "/docs/program_text.md");
+  std::ifstream file(test::source_folder() + "/docs/program_text.md");
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   const size_t begin = page.find("```\n") + 4;
   const std::string text = page.substr(begin, page.find("```", begin) - begin);

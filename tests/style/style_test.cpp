@@ -1,5 +1,7 @@
 // The style of the house, as far as a program can check it: floors only look down, files are short
 // and hold no forbidden names, sources are listed sorted.
+#include "../source_folder.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -19,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kRoot = SNUG_SOURCE_DIR;
+const fs::path kRoot = test::source_folder();
 constexpr const char* kThisFile = "tests/style/style_test.cpp";
 
 // Floors of docs/architecture.md; a folder includes only itself and folders on lower floors.

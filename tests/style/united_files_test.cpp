@@ -3,6 +3,8 @@
 // twice without compiling: types, constants, and functions by the types of their parameters. Nor
 // may such a constant have the name of one in the library's headers: where both are seen, neither
 // can be named.
+#include "../source_folder.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kSourceFolder = SNUG_SOURCE_DIR;
+const fs::path kSourceFolder = test::source_folder();
 
 std::string text_of(const fs::path& path) {
   std::ostringstream text;

@@ -163,17 +163,17 @@ void attend(const SegmentView<Attention>& segment, const Invocation& invocation,
 // What the gradient's loops read and write.
 template <typename T>
 struct GradientTensors {
-  explicit GradientTensors(const Invocation& invocation)
-      : d_o(invocation[AttentionGrad::kDO]),
-        q(invocation[AttentionGrad::kQ]),
-        k(invocation[AttentionGrad::kK]),
-        v(invocation[AttentionGrad::kV]),
-        o(invocation[AttentionGrad::kO]),
-        lse(invocation[AttentionGrad::kLse]),
-        dq(invocation[AttentionGrad::kDQ]),
-        dk(invocation[AttentionGrad::kDK]),
-        dv(invocation[AttentionGrad::kDV]),
-        invocation(invocation) {}
+  explicit GradientTensors(const Invocation& operands)
+      : d_o(operands[AttentionGrad::kDO]),
+        q(operands[AttentionGrad::kQ]),
+        k(operands[AttentionGrad::kK]),
+        v(operands[AttentionGrad::kV]),
+        o(operands[AttentionGrad::kO]),
+        lse(operands[AttentionGrad::kLse]),
+        dq(operands[AttentionGrad::kDQ]),
+        dk(operands[AttentionGrad::kDK]),
+        dv(operands[AttentionGrad::kDV]),
+        invocation(operands) {}
   Floats<T> d_o, q, k, v, o, lse, dq, dk, dv;
   const Invocation& invocation;
 };
