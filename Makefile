@@ -16,18 +16,16 @@ setup: packages
 	@scripts/fetch_cudnn_frontend
 
 $(BUILD)/build.ninja: | setup
-	cmake --preset $(PRESET) $(FAST_BUILD)
+	cmake --preset $(PRESET)
 
 $(DEMO_ONLY): | $(if $(filter SNUG_CUDA=OFF,$(DEMO_OPTIONS)),packages,setup)
-	cmake --preset $(PRESET) $(FAST_BUILD) $(DEMO_OPTIONS:%=-D%)
+	cmake --preset $(PRESET) -DSNUG_FAST_BUILD=ON $(DEMO_OPTIONS:%=-D%)
 	@touch $@
 
 build: setup $(BUILD)/build.ninja
-	@if [ -e $(DEMO_ONLY) ]; then cmake --preset $(PRESET) -USNUG_ISAS -USNUG_TESTS -USNUG_CUDA && rm $(DEMO_ONLY); fi
+	@if [ -e $(DEMO_ONLY) ]; then cmake --preset $(PRESET) -USNUG_ISAS -USNUG_TESTS -USNUG_CUDA -USNUG_FAST_BUILD && rm $(DEMO_ONLY); fi
 	cmake --build --preset $(PRESET)
 
-# A fresh clone is built as fast as a first build goes (cmake/snug.cmake); a tree that is there already is built as it is set up.
-test: FAST_BUILD := $(if $(filter release,$(PRESET)),-DSNUG_FAST_BUILD=ON)
 test: build
 	ctest --preset $(PRESET)
 
@@ -37,8 +35,7 @@ test-long: build
 	ctest --test-dir $(BUILD) -L '^long$$' --output-on-failure
 	scripts/test_everywhere $(BUILD)
 
-# What is there already is used as it is; nothing but the binary is built, as fast as it goes too.
-demo: FAST_BUILD := -DSNUG_FAST_BUILD=ON
+# A tree that is there already is used as it is. A fresh clone is built as fast as a first build goes (cmake/snug.cmake), and no more than the binary.
 demo: packages $(if $(wildcard $(BUILD)/build.ninja),,$(DEMO_ONLY))
 	cmake --build --preset $(PRESET) --target snug
 	scripts/demo $(BUILD)/snug

@@ -5,10 +5,19 @@ target_compile_options(snug_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow
   -Wno-sign-conversion -Werror)
 
 # SNUG_FAST_BUILD: what most files include is compiled once, and the files of a library are compiled several at a time, which takes
-# more than half off the time of their compilation. It is for who builds everything once ("make demo"). Without it each file is seen to
-# include what it uses, a change compiles one file again, and clang-tidy gets plain commands. A compiler cache, which cannot look into
-# such headers without settings of its own and knows the files one by one, does better anyway.
+# more than half off the time of their compilation. It is for those who build everything once ("make demo"). Without it each file is seen to
+# include what it uses, a change compiles one file again, and clang-tidy gets plain commands.
 option(SNUG_FAST_BUILD "Build everything once in the least time: headers precompiled, several files in a unit" OFF)
+
+# Other builds use a compiler cache that is there, unless CMAKE_CXX_COMPILER_LAUNCHER says otherwise. It knows files one by one and cannot look
+# into precompiled headers.
+if(NOT SNUG_FAST_BUILD AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(SNUG_COMPILER_CACHE ccache)
+  if(SNUG_COMPILER_CACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${SNUG_COMPILER_CACHE})
+    set(CMAKE_CUDA_COMPILER_LAUNCHER ${SNUG_COMPILER_CACHE})
+  endif()
+endif()
 set(SNUG_FILES_IN_UNIT 8 CACHE STRING "Files that a fast build compiles as one: more are fewer units, and more work after a change")
 
 # gcc collects its garbage again and again from 128 MB on: of a unit of several files that is a fifteenth of the time. From 1 GB on it takes up
