@@ -201,7 +201,7 @@ TEST(CudaBackend, names_the_build_that_a_card_needs) {
     message = error.what();
   }
   cuda_emulator::has_other_kernels = false;
-  EXPECT_NE(message.find("-DSNUG_CUDA_ARCHITECTURES=90"), std::string::npos) << message;
+  EXPECT_NE(message.find("make build SNUG_CUDA_ARCHS=90a"), std::string::npos) << message;
 }
 
 TEST(CudaGraph, is_left_out_on_demand) {
