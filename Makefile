@@ -1,4 +1,5 @@
 # make build | demo | test | test-long: each sets up what it needs. Everything else is CMake presets (CMakePresets.json).
+# make build SNUG_CUDA_ARCHS=80,89: for these GPUs, and not for those that are here (cmake/cuda.cmake).
 PRESET ?= release
 BUILD := build/$(PRESET)
 
@@ -24,15 +25,18 @@ $(DEMO_ONLY): | $(if $(filter SNUG_CUDA=OFF,$(DEMO_OPTIONS)),packages,setup)
 
 build: setup $(BUILD)/build.ninja
 	@if [ -e $(DEMO_ONLY) ]; then cmake --preset $(PRESET) -USNUG_ISAS -USNUG_TESTS -USNUG_CUDA -USNUG_FAST_BUILD && rm $(DEMO_ONLY); fi
+	$(if $(SNUG_CUDA_ARCHS),@cmake --preset $(PRESET) -DSNUG_CUDA_ARCHS=$(SNUG_CUDA_ARCHS))
 	cmake --build --preset $(PRESET)
 
 test: build
 	ctest --preset $(PRESET)
 
-# What takes hours: the tests with the label long (hostile runs, whose counts go to bench/results/hostile.json; odd shapes), and the
-# suite in other environments.
+# What takes hours: the tests with the label long (hostile runs, whose counts go to bench/results/hostile.json; odd shapes), the kernels
+# of all architectures where the build has some, and the suite in other environments.
 test-long: build
 	ctest --test-dir $(BUILD) -L '^long$$' --output-on-failure
+	@if grep -q '^SNUG_CUDA_FOUND:INTERNAL=TRUE' $(BUILD)/CMakeCache.txt; then scripts/check_cuda_architectures --out $(BUILD)/cuda_architectures.json; \
+	 else echo 'The kernels of all architectures are not compiled: this build is without CUDA'; fi
 	scripts/test_everywhere $(BUILD)
 
 # A tree that is there already is used as it is. A fresh clone is built as fast as a first build goes (cmake/snug.cmake), and no more than the binary.
