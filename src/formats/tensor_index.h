@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -33,9 +34,9 @@ class TensorIndex {
   TensorIndex(TensorIndex&&) = default;
   TensorIndex& operator=(TensorIndex&&) = default;
 
-  // From here on the tensors have names that begin with `prefix`, all but those that begin with
-  // `except`. It is not called while anything reads.
-  void add_prefix(std::string_view prefix, std::string_view except);
+  // From here on each tensor has the name that `new_name` gives for its own. It is not called while
+  // anything reads.
+  void rename(const std::function<std::string(const std::string&)>& new_name);
 
   const std::filesystem::path& folder() const { return folder_; }
   const std::vector<SafetensorsFile>& files() const { return files_; }
@@ -51,6 +52,10 @@ class TensorIndex {
   const std::filesystem::path& path_of(const IndexedTensor& tensor) const {
     return files_[tensor.file].path();
   }
+
+  // Whether both have the same type, shape and bytes. Reads a piece of each at a time, as far as
+  // they are the same.
+  bool are_same(const IndexedTensor& a, const IndexedTensor& b) const;
 
   void read(const IndexedTensor& tensor, void* destination) const;
   void read_range(const IndexedTensor& tensor, int64_t offset, int64_t bytes,
