@@ -39,8 +39,7 @@ std::string lora_magnitude_key(std::string_view module);
 
 // Whether the name of the tensor's module ends in one of the names, as PEFT compares
 // modules_to_save: "lm_head" of "lm_head.weight", "embed_tokens" of "model.embed_tokens.weight",
-// "norm" of "model.layers.0.input_layernorm.weight". A module that transformers has renamed is one
-// of either name's.
+// "norm" of "model.layers.0.input_layernorm.weight".
 bool is_of_module(std::string_view tensor, const std::vector<std::string>& names);
 
 // The file of an adapter folder. Throws UserError where there is none, or it is in shards.

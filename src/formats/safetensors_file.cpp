@@ -56,8 +56,9 @@ void SafetensorsFile::index_names() {
   for (size_t i = 0; i < header_.tensors.size(); ++i) by_name_.emplace(header_.tensors[i].name, i);
 }
 
-void SafetensorsFile::rename(const std::function<std::string(const std::string&)>& new_name) {
-  for (TensorInfo& tensor : header_.tensors) tensor.name = new_name(tensor.name);
+void SafetensorsFile::add_prefix(std::string_view prefix, std::string_view except) {
+  for (TensorInfo& tensor : header_.tensors)
+    if (!tensor.name.starts_with(except)) tensor.name.insert(0, prefix);
   index_names();
 }
 

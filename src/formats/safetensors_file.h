@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -22,8 +21,8 @@ class SafetensorsFile {
   // Reads and checks the header; throws UserError for a file that is missing, truncated or lies.
   explicit SafetensorsFile(const std::filesystem::path& path);
 
-  // Does what TensorIndex::rename does.
-  void rename(const std::function<std::string(const std::string&)>& new_name);
+  // Does what TensorIndex::add_prefix does.
+  void add_prefix(std::string_view prefix, std::string_view except);
 
   const std::filesystem::path& path() const { return file_.path(); }
   const std::vector<TensorInfo>& tensors() const { return header_.tensors; }

@@ -127,8 +127,20 @@ void TensorIndex::add_file(const fs::path& path) {
   }
 }
 
-void TensorIndex::rename(const std::function<std::string(const std::string&)>& new_name) {
-  for (SafetensorsFile& file : files_) file.rename(new_name);
+void TensorIndex::add_prefix(std::string_view prefix, std::string_view except) {
+  for (SafetensorsFile& file : files_) file.add_prefix(prefix, except);
+  index_names();
+}
+
+void TensorIndex::rename(std::string_view from, const std::string& to) {
+  IndexedTensor& tensor = tensors_[by_name_.at(from)];
+  renamed_.push_back(std::make_unique<TensorInfo>(*tensor.info));
+  renamed_.back()->name = to;
+  tensor.info = renamed_.back().get();
+  index_names();
+}
+
+void TensorIndex::index_names() {
   by_name_.clear();
   for (size_t i = 0; i < tensors_.size(); ++i) by_name_.emplace(tensors_[i].info->name, i);
 }

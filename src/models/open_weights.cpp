@@ -18,10 +18,7 @@ void add_optional_prefix(TensorIndex& index, const Stack& stack) {
   const auto has_prefix = [&](const IndexedTensor& tensor) {
     return tensor.info->name.starts_with(prefix);
   };
-  if (std::ranges::any_of(index.tensors(), has_prefix)) return;
-  index.rename([&](const std::string& name) {
-    return name.starts_with(stack.head + ".") ? name : prefix + name;
-  });
+  if (!std::ranges::any_of(index.tensors(), has_prefix)) index.add_prefix(prefix, stack.head + ".");
 }
 
 // Gives a weight its own name where the files hold it under one of the others alone.
@@ -30,8 +27,7 @@ void settle_name(TensorIndex& index, const std::string& own,
   if (index.find(own) != nullptr) return;
   const auto other = std::ranges::find_if(
       others, [&](const std::string& name) { return index.find(name) != nullptr; });
-  if (other == others.end()) return;
-  index.rename([&](const std::string& name) { return name == *other ? own : name; });
+  if (other != others.end()) index.rename(*other, own);
 }
 
 }  // namespace
