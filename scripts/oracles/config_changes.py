@@ -38,7 +38,7 @@ OTHERS = {
     "attn_implementation": ["eager", "sdpa"], "experts_implementation": ["eager"],
 }
 # Of keys that a file does not have, by the last type that the class declares; nothing is known of most that only code reads.
-UNKNOWN_VALUES = [True, False, 0, 1, 2, 0.5]
+UNKNOWN_VALUES = [True, 0, 2, 0.5]
 
 
 def config_class(model_type: str):
@@ -113,12 +113,15 @@ def inner_changes(key: str, value: dict) -> list:
     return found
 
 
-def changes(fields: dict):
-    """(key, words for the change, the changed fields), each once."""
+def changes(fields: dict, other_form: dict, all_keys: bool = True):
+    """(key, words for the change, the changed fields), each once: of keys that another form of the file does not have alike, and
+    with `all_keys` of those that neither has."""
     seen = set()
     kind = config_class(fields["model_type"])
     default = kind()
     for key in known_keys(fields):
+        if (key in other_form and other_form[key] == fields.get(key, ABSENT)) or (not all_keys and key not in fields):
+            continue
         own = fields.get(key)
         values = [] if key not in fields else [(ABSENT, None)]
         if own is not None or key not in fields:

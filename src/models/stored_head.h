@@ -1,5 +1,6 @@
 // Tables of a model folder that its config.json says are one, and of which its files hold several:
-// the head of a model that is tied to the embedding, and the embeddings of an encoder and a decoder.
+// the head of a model that is tied to the embedding, and the embeddings of an encoder and a
+// decoder.
 #pragma once
 
 #include <filesystem>

@@ -145,16 +145,15 @@ Stack t5_stack(const ModelConfig& config) {
 }
 
 ModelConfig parse_t5_shape(const JsonObject& json, const T5Defaults& defaults) {
-  ModelConfig config =
-      parse_shape(json, {.keys = kKeys,
-                         .head_dim = positive_or(json, "d_kv", 64, kMaxHeads),
-                         .max_position = kMaxPositions,
-                         .tied_embeddings = defaults.tied_embeddings,
-                         .positions = Positions::relative,
-                         .norm_epsilon_key = "layer_norm_epsilon",
-                         .activations = {},
-                         .dropout_keys = {"dropout_rate"},
-                         .dropout = 0.1});
+  ModelConfig config = parse_shape(json, {.keys = kKeys,
+                                          .head_dim = positive_or(json, "d_kv", 64, kMaxHeads),
+                                          .max_position = kMaxPositions,
+                                          .tied_embeddings = defaults.tied_embeddings,
+                                          .positions = Positions::relative,
+                                          .norm_epsilon_key = "layer_norm_epsilon",
+                                          .activations = {},
+                                          .dropout_keys = {"dropout_rate"},
+                                          .dropout = 0.1});
   if (!json.boolean_or("is_encoder_decoder", true))
     json.fail("is_encoder_decoder", "is false; snug has this family with its decoder only");
   config.max_position = kMaxPositions;  // n_positions is the length that it was trained with

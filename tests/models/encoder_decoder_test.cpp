@@ -230,16 +230,14 @@ TEST(EncoderDecoder, TheActivationIsTheOneThatTransformersTakes) {
     EXPECT_EQ(error_of(small(right.more)), "no error") << right.more;
     EXPECT_EQ(parse_config(small(right.more), "config.json").gated_mlp, right.gated) << right.more;
   }
-  for (const char* more :
-       {R"(, "dense_act_fn": "gelu_new")", R"(, "dense_act_fn": "silu")",
-        R"(, "feed_forward_proj": "gated-gelu", "dense_act_fn": "relu")",
-        R"(, "feed_forward_proj": "gated-gelu", "dense_act_fn": "gelu")",
-        R"(, "feed_forward_proj": "gated-gelu", "dense_act_fn": "silu")"})
+  for (const char* more : {R"(, "dense_act_fn": "gelu_new")", R"(, "dense_act_fn": "silu")",
+                           R"(, "feed_forward_proj": "gated-gelu", "dense_act_fn": "relu")",
+                           R"(, "feed_forward_proj": "gated-gelu", "dense_act_fn": "gelu")",
+                           R"(, "feed_forward_proj": "gated-gelu", "dense_act_fn": "silu")"})
     EXPECT_TRUE(contains(error_of(small(more)), "'dense_act_fn' asks for")) << more;
-  for (const char* more :
-       {R"(, "is_gated_act": true)", R"(, "feed_forward_proj": "gated-relu")",
-        R"(, "feed_forward_proj": "gelu")",
-        R"(, "feed_forward_proj": "gated-gelu", "is_gated_act": false)"})
+  for (const char* more : {R"(, "is_gated_act": true)", R"(, "feed_forward_proj": "gated-relu")",
+                           R"(, "feed_forward_proj": "gelu")",
+                           R"(, "feed_forward_proj": "gated-gelu", "is_gated_act": false)"})
     EXPECT_TRUE(contains(error_of(small(more)), "'feed_forward_proj' asks for")) << more;
 }
 

@@ -330,9 +330,8 @@ TEST(Adapter, ARenamedHeadIsThereUnderBothNamesAndReadFromEither) {
       std::filesystem::remove_all(folder / "copy");
     }
     rewrite(folder / "adapter", kRenamedHead, false);
-    const std::string text = user_error_of([&] {
-      check_adapter(folder / "adapter", run.spec().method_options(), run.job());
-    });
+    const std::string text = user_error_of(
+        [&] { check_adapter(folder / "adapter", run.spec().method_options(), run.job()); });
     EXPECT_TRUE(contains(text, "are two names of one tensor of this model, and their values"));
   }
 }
