@@ -136,15 +136,18 @@ struct Recipe {
 
   std::string prompt;
   PromptFormat prompt_format = PromptFormat::raw;
+  std::string system;  // a system message before the prompt; empty: none
   std::vector<int64_t> ids;
   std::string answer;  // that is scored, of an encoder-decoder
   std::vector<int64_t> answer_ids;
   int64_t max_new_tokens = 0;
-  double temperature = 0;  // 0: greedy
-  int64_t top_k = 0;       // 0: off
-  double top_p = 0;        // 1: off
-  std::string logits_out;  // a safetensors file to write; empty: none
-  int64_t batch = 0;       // prompts at once
+  double temperature = 0;         // 0: greedy
+  int64_t top_k = 0;              // 0: off
+  double top_p = 0;               // 1: off
+  double repetition_penalty = 0;  // 1: off
+  std::vector<std::string> stop;  // texts that end an answer
+  std::string logits_out;         // a safetensors file to write; empty: none
+  int64_t batch = 0;              // prompts at once
 
   // Where the user set each key: file, line and column, or the file kCommandLine.
   std::map<std::string, base::Location, std::less<>> given;

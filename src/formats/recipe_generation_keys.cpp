@@ -10,6 +10,10 @@ void add_generation_keys(KeyTable& table) {
       "what is put around the prompt: raw: nothing; alpaca: the Alpaca "
       "form of an instruction; chat: the chat template's form of a "
       "user's message");
+  table
+      .add<&Recipe::system>("system", "",
+                            "prompt_format=chat: the system message that comes before the prompt")
+      .aliases({"system_prompt"});
   table.add<&Recipe::ids>("ids", "", "token ids in place of a prompt, such as \"1 5 9\"")
       .range({.least = 0, .most = kMaxIds})
       .verbs(kGenerate | kScore);
@@ -33,6 +37,18 @@ void add_generation_keys(KeyTable& table) {
       .add<&Recipe::top_p>("top_p", "1",
                            "sample from the likeliest tokens whose probabilities add up to this")
       .range({.least = 0, .most = 1, .least_excluded = true});
+  table
+      .add<&Recipe::repetition_penalty>(
+          "repetition_penalty", "1",
+          "above 1: tokens of the prompt and of the answer so far become less likely, by "
+          "transformers' rule; 1: no penalty")
+      .range({.least = 0, .most = kMaxFloat, .least_excluded = true});
+  table
+      .add<&Recipe::stop>("stop", "",
+                          "texts that end the answer, which is cut before them: one text, or a "
+                          "list such as [\"###\", \"User:\"]")
+      .aliases({"stop_strings", "stop_sequences"})
+      .whole_texts();
   table
       .add<&Recipe::batch>(
           "batch", "32",

@@ -82,7 +82,8 @@ struct RecipeKey {
   std::vector<Translation> translations = {};
   std::vector<NotBuilt> not_built = {};
   std::vector<SideWord> side_words = {};
-  uint8_t verbs = 0;  // bits of 1 << Verb
+  bool whole_texts = false;  // of a list: commas and spaces are part of a text
+  uint8_t verbs = 0;         // bits of 1 << Verb
 
   bool belongs_to(Verb verb) const { return (verbs >> static_cast<int>(verb) & 1) != 0; }
 };

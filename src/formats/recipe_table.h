@@ -64,6 +64,10 @@ class KeyRow {
     key_.side_words = std::move(list);
     return *this;
   }
+  KeyRow& whole_texts() {
+    key_.whole_texts = true;
+    return *this;
+  }
   KeyRow& verbs(uint8_t bits) {
     key_.verbs = bits;
     return *this;

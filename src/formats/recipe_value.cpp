@@ -11,6 +11,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <utility>
@@ -63,7 +64,8 @@ std::string expectation(const RecipeKey& key, std::string_view name) {
       return fmt::format("{}{}", words.size() > 1 ? "one of " : "", fmt::join(words, ", "));
     }
     case ValueType::texts:
-      return "a list of names, such as [q_proj, v_proj]";
+      return key.whole_texts ? R"(a text, or a list of texts such as ["###", "User:"])"
+                             : "a list of names, such as [q_proj, v_proj]";
     case ValueType::integers:
       return "a list of whole numbers" + range_text(key.range);
     case ValueType::numbers:
@@ -146,9 +148,24 @@ size_t item_length(std::string_view text) {
   return end + 1 == text.size() || separates(text[end + 1]) ? end + 1 : 0;
 }
 
+// One text as it is, or a JSON list of texts.
+std::vector<std::string> whole_texts(const RecipeKey& key, const Written& written) {
+  const std::string& text = written.items.front();
+  if (!text.starts_with("[\"")) return {text};
+  const nlohmann::json list = nlohmann::json::parse(text, nullptr, false);
+  if (list.is_discarded()) fail(key, written, "; the list is not closed or not in JSON");
+  std::vector<std::string> items;
+  for (const nlohmann::json& item : list) {
+    if (!item.is_string()) fail(key, written);
+    items.push_back(item.get<std::string>());
+  }
+  return items;
+}
+
 // "q_proj,v_proj", "q_proj v_proj", "[q_proj, v_proj]" and ["q_proj", "v_proj"] are lists too.
 std::vector<std::string> list_items(const RecipeKey& key, const Written& written) {
   if (written.is_list) return written.items;
+  if (key.whole_texts) return whole_texts(key, written);
   std::string_view text = written.items.front();
   if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
   std::vector<std::string> items;

@@ -7,6 +7,7 @@
 
 #include "base/console.h"
 #include "base/error.h"
+#include "generate/answer_text.h"
 #include "generate/generator.h"
 #include "generate/prompt.h"
 #include "generate/questions.h"

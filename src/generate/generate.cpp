@@ -5,43 +5,24 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/console.h"
+#include "generate/answer_text.h"
 #include "generate/generator.h"
 #include "generate/prompt.h"
 #include "text/folder_stop_ids.h"
 #include "text/sentencepiece_folder.h"
-#include "text/stream_decoder.h"
 
 namespace snug::generate {
 namespace {
 
-// Prints text as ids come.
-class Printer {
- public:
-  Printer(const text::Tokenizer& tokenizer, std::span<const int32_t> prompt)
-      : tokenizer_(tokenizer), decoder_(tokenizer) {
-    decoder_.start_after(prompt);
-  }
-
-  void push(int32_t id) {
-    const std::span<const int32_t> stops = tokenizer_.stop_ids();
-    if (std::find(stops.begin(), stops.end(), id) != stops.end()) return;
-    print(decoder_.push(id));
-  }
-  void finish() { print(decoder_.finish() + "\n"); }
-
- private:
-  static void print(const std::string& text) {
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    base::flush_output();
-  }
-
-  const text::Tokenizer& tokenizer_;
-  text::StreamDecoder decoder_;
-};
+void print_now(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  base::flush_output();
+}
 
 class Session {
  public:
@@ -53,35 +34,45 @@ class Session {
                                 : "is given next to ids; give one of the two");
     if (!recipe.ids.empty() && recipe.is_given("prompt_format"))
       recipe.fail("prompt_format", "is about prompt, and ids= are taken as they are; leave it out");
+    if (!recipe.system.empty() && recipe.prompt_format != formats::PromptFormat::chat)
+      recipe.fail("system", "is a message of a conversation; give prompt_format=chat next to it");
     if (has_tokenizer()) tokenizer_.emplace(open_tokenizer(recipe, model_));
+    if (!recipe.stop.empty() && !tokenizer_)
+      recipe.fail("stop", "is compared with text, but the model folder has no tokenizer");
     prompt_ = recipe.ids.empty() ? recipe_prompt(recipe, *tokenizer_, model_.config.has_encoder())
                                  : recipe_ids(recipe, model_.config);
   }
 
   void run(bool json) {
     const auto prompt_tokens = static_cast<int64_t>(prompt_.size());
-    GenerationOptions options{.sampling = {.temperature = recipe_.temperature,
-                                           .top_k = recipe_.top_k,
-                                           .top_p = recipe_.top_p,
-                                           .seed = recipe_.seed},
-                              .max_new_tokens = new_tokens(recipe_, model_.config, prompt_tokens),
-                              .stop_ids = {}};
+    const GenerationOptions options{
+        .sampling = {.temperature = recipe_.temperature,
+                     .top_k = recipe_.top_k,
+                     .top_p = recipe_.top_p,
+                     .repetition_penalty = recipe_.repetition_penalty,
+                     .seed = recipe_.seed},
+        .max_new_tokens = new_tokens(recipe_, model_.config, prompt_tokens),
+        .stop_ids = stop_ids()};
+    const std::string ignored = text::ignored_stop_ids(model_.folder, recipe_.adapter);
+    if (!ignored.empty()) base::say("{}", ignored);
     say_longrope_border(model_.config, prompt_tokens, options.max_new_tokens);
-    if (tokenizer_)
-      options.stop_ids.assign(tokenizer_->stop_ids().begin(), tokenizer_->stop_ids().end());
-    else if (!model_.folder.empty())
-      options.stop_ids = text::folder_stop_ids(model_.folder);
-    const std::vector<Ids> prompts{prompt_};
     Inference inference(recipe_, model_,
-                        shape_for(prompts, options, 1, prompt_reader(model_.config)));
+                        shape_for(prompts(), options, 1, prompt_reader(model_.config)));
     Generator generator(inference);
+    std::string text;
+    const Generation generation = run(generator, options, [&](const std::string& more) {
+      text += more;
+      if (!json) print_now(more);
+    });
     if (json)
-      print_json(generator.run(prompts, options).front(), generator.times(), inference);
+      print_json(generation, text, generator.times(), inference);
     else
-      print_text(generator, prompts, options);
+      base::print("{}\n", tokenizer_ ? "" : fmt::format("{}", fmt::join(generation.ids, " ")));
   }
 
  private:
+  std::span<const Ids> prompts() const { return {&prompt_, 1}; }
+
   // What the answer continues; of an encoder-decoder it is a text of its own.
   std::span<const int32_t> before_answer() const {
     if (model_.config.has_encoder()) return {};
@@ -95,19 +86,34 @@ class Session {
                                        !text::find_sentencepiece(model_.folder.string()).empty()));
   }
 
-  void print_text(Generator& generator, const std::vector<Ids>& prompts,
-                  const GenerationOptions& options) {
-    if (!tokenizer_) {
-      base::print("{}\n", fmt::join(generator.run(prompts, options).front().ids, " "));
-      return;
-    }
-    Printer printer(*tokenizer_, before_answer());
-    generator.run(prompts, options, [&](int64_t, int32_t id) { printer.push(id); });
-    printer.finish();
+  // A stop text that the tokenizer has as a token which texts do not show is one by its id.
+  std::vector<int32_t> stop_ids() const {
+    if (!tokenizer_) return text::folder_stop_ids(model_.folder, recipe_.adapter);
+    Ids ids(tokenizer_->stop_ids().begin(), tokenizer_->stop_ids().end());
+    for (const std::string& stop : recipe_.stop)
+      if (const auto id = tokenizer_->id_of(stop); id && tokenizer_->is_special(*id))
+        ids.push_back(*id);
+    return ids;
   }
 
-  void print_json(const Generation& generation, const GenerationTimes& times,
-                  const Inference& inference) const {
+  // Gives the answer's text to `show` as it grows, where there is a tokenizer.
+  Generation run(Generator& generator, const GenerationOptions& options,
+                 const std::function<void(const std::string&)>& show) const {
+    if (!tokenizer_) return generator.run(prompts(), options).front();
+    AnswerText answer(*tokenizer_, before_answer(), recipe_.stop);
+    Generation generation = generator
+                                .run(prompts(), options,
+                                     [&](int64_t, int32_t id) {
+                                       show(answer.push(id));
+                                       return answer.has_ended();
+                                     })
+                                .front();
+    show(answer.finish());
+    return generation;
+  }
+
+  void print_json(const Generation& generation, const std::string& text,
+                  const GenerationTimes& times, const Inference& inference) const {
     const auto count = static_cast<double>(generation.ids.size());
     nlohmann::json result = {
         {"text", nullptr},
@@ -119,7 +125,7 @@ class Session {
         {"prefill_seconds", times.prefill_seconds},
         {"decode_seconds", times.decode_seconds},
         {"device", inference.device_json()}};
-    if (tokenizer_) result["text"] = answer_text(*tokenizer_, before_answer(), generation.ids);
+    if (tokenizer_) result["text"] = text;
     base::print("{}\n", result.dump());
   }
 

@@ -18,6 +18,14 @@ int64_t in_steps(int64_t tokens) {
   return (tokens + kStep - 1) / kStep * kStep;
 }
 
+// What a decoder reads before it writes the first token.
+Ids read_by_decoder(const Ids& prompt, const models::ModelConfig& model) {
+  if (!model.has_encoder()) return prompt;
+  Ids read{static_cast<int32_t>(model.decoder_start_id)};
+  if (model.repeats_prompt) read.insert(read.end(), prompt.begin(), prompt.end());
+  return read;
+}
+
 }  // namespace
 
 // Prompts that are continued side by side: prompt first + s is sequence s.
@@ -29,6 +37,7 @@ struct Generator::Group {
   Sampler sampler;
   std::span<Generation> results;
   Ids next;  // (sequences) the token that each sequence appends next, or kIdle
+  std::vector<float> penalized{};  // (vocabulary) scratch
 };
 
 plan::InferenceShape shape_for(std::span<const Ids> prompts, const GenerationOptions& options,
@@ -152,11 +161,7 @@ void Generator::prefill(Group& group) {
 void Generator::prefill_encoder(Group& group) {
   forward_.clear();
   std::vector<Ids> read;
-  for (const Ids& ids : group.prompts) {
-    read.push_back({static_cast<int32_t>(inference_.model().decoder_start_id)});
-    if (inference_.model().repeats_prompt)
-      read.back().insert(read.back().end(), ids.begin(), ids.end());
-  }
+  for (const Ids& ids : group.prompts) read.push_back(read_by_decoder(ids, inference_.model()));
   size_t prompt = 0;
   size_t done = 0;  // tokens that its decoder has read
   while (prompt < group.prompts.size()) {
@@ -200,13 +205,26 @@ void Generator::take_token(Group& group, int64_t sequence) {
   const Draw draw{prompt, size_of(result.ids)};
   const int32_t id = forward_.has_candidates()
                          ? group.sampler.pick(forward_.likeliest(sequence), draw)
-                         : group.sampler.pick(forward_.logits(sequence), draw);
+                         : group.sampler.pick(logits(group, sequence), draw);
   result.ids.push_back(id);
   const std::vector<int32_t>& stop_ids = group.options.stop_ids;
   result.stopped = std::find(stop_ids.begin(), stop_ids.end(), id) != stop_ids.end();
+  if (group.on_token && group.on_token(prompt, id)) result.stopped = true;
   const bool ends = result.stopped || size_of(result.ids) >= group.options.max_new_tokens;
   group.next[index] = ends ? CachedForward::kIdle : id;
-  if (group.on_token) group.on_token(prompt, id);
+}
+
+// Those of the last run, with the penalty for what the sequence has.
+std::span<const float> Generator::logits(Group& group, int64_t sequence) const {
+  const std::span<const float> all = forward_.logits(sequence);
+  const double penalty = group.options.sampling.repetition_penalty;
+  if (penalty == 1) return all;
+  const auto index = static_cast<size_t>(sequence);
+  Ids seen = read_by_decoder(group.prompts[index], inference_.model());
+  const Ids& made = group.results[index].ids;
+  seen.insert(seen.end(), made.begin(), made.end());
+  penalize_repetition(all, seen, penalty, group.penalized);
+  return group.penalized;
 }
 
 }  // namespace snug::generate

@@ -24,7 +24,7 @@ struct GenerationOptions {
 
 struct Generation {
   Ids ids;               // new tokens; a stop id, where one came, is the last
-  bool stopped = false;  // by a stop id, not by max_new_tokens
+  bool stopped = false;  // by a stop id or by OnToken, not by max_new_tokens
 };
 
 enum class PromptReader : uint8_t { decoder, encoder, both };
@@ -42,8 +42,8 @@ PromptReader prompt_reader(const models::ModelConfig& model);
 
 class Generator {
  public:
-  // It is called with the prompt's number and each new token, as they come.
-  using OnToken = std::function<void(int64_t prompt, int32_t id)>;
+  // It is called with the prompt's number and each new token, as they come; true ends the answer.
+  using OnToken = std::function<bool(int64_t prompt, int32_t id)>;
 
   explicit Generator(Inference& inference) : inference_(inference), forward_(inference) {}
 
@@ -62,6 +62,7 @@ class Generator {
   void prefill_encoder(Group& group);
   void decode(Group& group);
   void take_token(Group& group, int64_t sequence);
+  std::span<const float> logits(Group& group, int64_t sequence) const;
 
   Inference& inference_;
   CachedForward forward_;

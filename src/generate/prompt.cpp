@@ -7,12 +7,10 @@
 #include "text/chat_template.h"
 #include "text/document.h"
 #include "text/record_form.h"
-#include "text/stream_decoder.h"
 
 namespace snug::generate {
 namespace {
 
-using text::Message;
 using text::Part;
 using text::SpecialTokens;
 
@@ -33,6 +31,19 @@ std::vector<int32_t> narrowed(const formats::Recipe& recipe, const char* key,
   return ids;
 }
 
+// Throws where the template would leave something of it out.
+text::Conversation asked(const formats::Recipe& recipe, const text::Tokenizer& tokenizer) {
+  text::Conversation conversation;
+  if (!recipe.system.empty()) conversation.messages.emplace_back("system", recipe.system);
+  conversation.messages.emplace_back("user", recipe.prompt);
+  const text::ChatTemplate chat(recipe.chat_template, tokenizer);
+  for (const text::Unwritten& one : chat.unwritten(conversation, true))
+    recipe.fail(one.role == "system" ? "system" : "prompt",
+                "is nowhere in what the chat template writes; leave it out, or choose another "
+                "template with chat_template=");
+  return conversation;
+}
+
 }  // namespace
 
 text::Tokenizer open_tokenizer(const formats::Recipe& recipe, const models::ModelSource& model) {
@@ -41,7 +52,7 @@ text::Tokenizer open_tokenizer(const formats::Recipe& recipe, const models::Mode
                                      "folder of a model, or ids= in place of a text",
                                      recipe.model));
   text::check_chat_template(recipe.chat_template);  // throws, though a raw prompt needs none
-  auto tokenizer = text::Tokenizer::from_folder(model.folder.string());
+  auto tokenizer = text::Tokenizer::from_folder(model.folder.string(), recipe.adapter);
   if (tokenizer.vocabulary_size() > model.config.vocab_size)
     base::throw_user_error(
         "the tokenizer of {} has {} ids, but config.json says vocab_size {}; these files do not "
@@ -66,12 +77,8 @@ std::vector<int32_t> prompt_before(const text::Tokenizer& tokenizer, const std::
 std::vector<int32_t> chat_prompt(const text::Tokenizer& tokenizer, const std::string& chat_template,
                                  const text::Conversation& conversation) {
   const text::ChatTemplate chat(chat_template, tokenizer);
-  std::string prompt = chat.prompt(conversation);
-  if (!chat.takes_special_tokens())
-    return ids_of(tokenizer, std::vector<Part>{{std::move(prompt), -1, false}},
-                  SpecialTokens::none);
-  while (prompt.ends_with(' ')) prompt.pop_back();
-  return text_prompt(tokenizer, prompt);
+  return ids_of(tokenizer, std::vector<Part>{{chat.prompt(conversation), -1, false}},
+                SpecialTokens::none);
 }
 
 std::vector<int32_t> encoder_prompt(const text::Tokenizer& tokenizer, const std::string& text) {
@@ -92,8 +99,7 @@ std::vector<int32_t> recipe_prompt(const formats::Recipe& recipe, const text::To
       if (has_encoder)
         recipe.fail("prompt_format",
                     "is chat, which is not built for encoder-decoders; use raw or alpaca");
-      return chat_prompt(tokenizer, recipe.chat_template,
-                         {.messages = {Message("user", recipe.prompt)}});
+      return chat_prompt(tokenizer, recipe.chat_template, asked(recipe, tokenizer));
   }
   return {};
 }
@@ -105,19 +111,6 @@ std::vector<int32_t> recipe_ids(const formats::Recipe& recipe, const models::Mod
 std::vector<int32_t> recipe_answer_ids(const formats::Recipe& recipe,
                                        const models::ModelConfig& model) {
   return narrowed(recipe, "answer_ids", recipe.answer_ids, model);
-}
-
-std::string answer_text(const text::Tokenizer& tokenizer, std::span<const int32_t> prompt,
-                        std::span<const int32_t> ids) {
-  const std::span<const int32_t> stops = tokenizer.stop_ids();
-  text::StreamDecoder decoder(tokenizer);
-  decoder.start_after(prompt);
-  std::string text;
-  for (const int32_t id : ids) {
-    if (std::find(stops.begin(), stops.end(), id) != stops.end()) break;
-    text += decoder.push(id);
-  }
-  return text + decoder.finish();
 }
 
 int64_t new_tokens(const formats::Recipe& recipe, const models::ModelConfig& model,

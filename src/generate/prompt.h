@@ -26,8 +26,7 @@ std::vector<int32_t> text_prompt(const text::Tokenizer& tokenizer, const std::st
 std::vector<int32_t> prompt_before(const text::Tokenizer& tokenizer, const std::string& prompt,
                                    const std::string& answer);
 
-// The ids of a conversation up to where the assistant's next text begins. After the built-in form
-// "plain" a space is left to the model, whose tokens begin with it. `chat_template` is as
+// The ids of a conversation up to where the assistant's next text begins. `chat_template` is as
 // text::ChatTemplate takes it.
 std::vector<int32_t> chat_prompt(const text::Tokenizer& tokenizer, const std::string& chat_template,
                                  const text::Conversation& conversation);
@@ -44,10 +43,6 @@ std::vector<int32_t> recipe_prompt(const formats::Recipe& recipe, const text::To
 std::vector<int32_t> recipe_ids(const formats::Recipe& recipe, const models::ModelConfig& model);
 std::vector<int32_t> recipe_answer_ids(const formats::Recipe& recipe,
                                        const models::ModelConfig& model);
-
-// The text of an answer to a prompt that the same stream has: its ids without a stop id at the end.
-std::string answer_text(const text::Tokenizer& tokenizer, std::span<const int32_t> prompt,
-                        std::span<const int32_t> ids);
 
 // New tokens for prompts of at most `prompt_tokens`: max_new_tokens, or, when the user did not
 // give it, what is left of the model's positions if that is less. Throws UserError when the

@@ -53,7 +53,18 @@ double log_probability(std::span<const float> logits, int32_t id) {
   return result;
 }
 
+void penalize_repetition(std::span<const float> logits, std::span<const int32_t> seen,
+                         double penalty, std::vector<float>& result) {
+  const auto factor = static_cast<float>(penalty);
+  result.assign(logits.begin(), logits.end());
+  for (const int32_t id : seen) {
+    const auto at = static_cast<size_t>(id);
+    result[at] = logits[at] < 0 ? logits[at] * factor : logits[at] / factor;
+  }
+}
+
 int64_t candidates_of(const SamplingOptions& options) {
+  if (options.repetition_penalty != 1) return 0;
   if (options.temperature == 0 || options.top_k == 1) return 1;
   return options.top_k <= kMaxCandidates ? options.top_k : 0;
 }

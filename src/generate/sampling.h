@@ -12,14 +12,15 @@
 namespace snug::generate {
 
 struct SamplingOptions {
-  double temperature = 0;  // 0: greedy
-  int64_t top_k = 0;       // 0: all tokens
-  double top_p = 1;        // 1: all tokens
+  double temperature = 0;         // 0: greedy
+  int64_t top_k = 0;              // 0: all tokens
+  double top_p = 1;               // 1: all tokens
+  double repetition_penalty = 1;  // 1: none
   int64_t seed = 0;
 };
 
 // How many of the likeliest tokens decide: one where the choice is greedy, else top_k, up to
-// kMaxCandidates; 0 where that is more, or all tokens count.
+// kMaxCandidates; 0 where that is more, or all tokens count, as they do where some are penalized.
 inline constexpr int64_t kMaxCandidates = 256;
 int64_t candidates_of(const SamplingOptions& options);
 
@@ -38,6 +39,11 @@ struct Draw {
 // The likeliest token; of equal ones that with the smallest id. Throws UserError when no logit is
 // finite.
 int32_t argmax(std::span<const float> logits);
+
+// Makes tokens that have been seen less likely, each once: a logit above 0 is divided by the
+// penalty, another one multiplied, as transformers' RepetitionPenaltyLogitsProcessor has it.
+void penalize_repetition(std::span<const float> logits, std::span<const int32_t> seen,
+                         double penalty, std::vector<float>& result);
 
 // log(softmax(logits)[id]), summed in double. Throws UserError when it is not finite.
 double log_probability(std::span<const float> logits, int32_t id);

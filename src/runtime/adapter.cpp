@@ -43,27 +43,32 @@ uint64_t load_adapter(const fs::path& folder, const methods::MethodOptions& opti
 }
 
 void save_adapter(const fs::path& folder, const formats::AdapterConfig& config,
-                  const fs::path& base_folder, Executor& executor) {
-  const FolderWriter writer{
-      .write_alone =
-          [&](const fs::path& staging) {
-            write_adapter_files(staging, config, base_folder, executor);
-          },
-      .write_config =
-          [&](const fs::path& staging) { write_adapter_config(staging, config, base_folder); }};
+                  const fs::path& base_folder, Executor& executor,
+                  const formats::TrainedChat& chat) {
+  const FolderWriter writer{.write_alone =
+                                [&](const fs::path& staging) {
+                                  write_adapter_files(staging, config, base_folder, executor, chat);
+                                },
+                            .write_config =
+                                [&](const fs::path& staging) {
+                                  write_adapter_config(staging, config, base_folder, chat);
+                                }};
   // PEFT reads one file only.
   save_folder(folder, FileSet::adapter, std::numeric_limits<int64_t>::max(), writer, executor);
 }
 
 void write_adapter_config(const fs::path& folder, const formats::AdapterConfig& config,
-                          const fs::path& base_folder) {
+                          const fs::path& base_folder, const formats::TrainedChat& chat) {
   formats::write_adapter_config(folder, config);
-  if (!base_folder.empty()) formats::copy_companion_files(base_folder, folder);
+  if (base_folder.empty()) return;
+  formats::copy_companion_files(base_folder, folder);
+  formats::write_trained_chat(folder, base_folder / "config.json", chat);
 }
 
 formats::TensorChecksums write_adapter_files(const fs::path& folder,
                                              const formats::AdapterConfig& config,
-                                             const fs::path& base_folder, Executor& executor) {
+                                             const fs::path& base_folder, Executor& executor,
+                                             const formats::TrainedChat& chat) {
   executor.backend().synchronise();
   SNUG_CHECK(!plan::adapter_tensors(executor.job()).empty(), "the job has no adapter to save");
   const std::string stem = stem_of(FileSet::adapter);
@@ -71,7 +76,7 @@ formats::TensorChecksums write_adapter_files(const fs::path& folder,
   // PEFT reads one file only.
   formats::TensorChecksums checksums =
       write_tensors(folder, stem, saved, executor, std::numeric_limits<int64_t>::max());
-  write_adapter_config(folder, config, base_folder);
+  write_adapter_config(folder, config, base_folder, chat);
   return checksums;
 }
 

@@ -9,6 +9,7 @@
 
 #include "formats/adapter_config.h"
 #include "formats/checksums.h"
+#include "formats/trained_chat.h"
 #include "methods/method.h"
 #include "runtime/executor.h"
 
@@ -29,9 +30,11 @@ void check_adapter(const std::filesystem::path& folder, const methods::MethodOpt
 uint64_t load_adapter(const std::filesystem::path& folder, const methods::MethodOptions& options,
                       Executor& executor);
 
-// adapter_config.json, and the companion files of `base_folder` unless it is empty.
+// adapter_config.json, and the companion files of `base_folder` unless it is empty, with what the
+// run adds to them.
 void write_adapter_config(const std::filesystem::path& folder, const formats::AdapterConfig& config,
-                          const std::filesystem::path& base_folder);
+                          const std::filesystem::path& base_folder,
+                          const formats::TrainedChat& chat = {});
 
 // Writes `folder` as a PEFT folder, in one step and by all ranks where there are several, replacing
 // one that exists; the companion files (tokenizer, ...) of `base_folder` travel along unless it is
@@ -39,13 +42,15 @@ void write_adapter_config(const std::filesystem::path& folder, const formats::Ad
 // exact either way. The files are read back and compared before the folder appears. Throws
 // UserError when the disk is full, or a value is not finite.
 void save_adapter(const std::filesystem::path& folder, const formats::AdapterConfig& config,
-                  const std::filesystem::path& base_folder, Executor& executor);
+                  const std::filesystem::path& base_folder, Executor& executor,
+                  const formats::TrainedChat& chat = {});
 
 // Does the work of save_adapter in an existing folder, without a transaction of its own; gives what
 // the tensors were written with.
 formats::TensorChecksums write_adapter_files(const std::filesystem::path& folder,
                                              const formats::AdapterConfig& config,
                                              const std::filesystem::path& base_folder,
-                                             Executor& executor);
+                                             Executor& executor,
+                                             const formats::TrainedChat& chat = {});
 
 }  // namespace snug::runtime

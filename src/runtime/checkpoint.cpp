@@ -106,9 +106,9 @@ void save_by_one(const CheckpointOptions& options, const TrainerState& state, Ex
                                             formats::DirectoryTransaction::Parent::must_exist);
   const fs::path& folder = transaction.staging();
   formats::TensorChecksums tensors =
-      options.adapter
-          ? write_adapter_files(folder, *options.adapter, options.model.folder, executor)
-          : write_model_files(folder, options.model, executor);
+      options.adapter ? write_adapter_files(folder, *options.adapter, options.model.folder,
+                                            executor, options.chat)
+                      : write_model_files(folder, options.model, executor, options.chat);
   Saved state_tensors = saved_by(ProgramName::save_state, FileSet::optimizer, executor);
   tensors.merge(write_tensors(folder, stem_of(FileSet::optimizer), state_tensors, executor));
   finish_checkpoint(
@@ -185,9 +185,9 @@ formats::Manifest whole_manifest(formats::Manifest manifest,
 void write_companions(const fs::path& folder, const CheckpointOptions& options,
                       Executor& executor) {
   if (options.adapter)
-    write_adapter_config(folder, *options.adapter, options.model.folder);
+    write_adapter_config(folder, *options.adapter, options.model.folder, options.chat);
   else
-    write_model_config(folder, options.model, saved_type(executor));
+    write_model_config(folder, options.model, saved_type(executor), options.chat);
 }
 
 // The files of other ranks may be on another machine's disk.

@@ -19,6 +19,7 @@
 #include <optional>
 
 #include "formats/adapter_config.h"
+#include "formats/trained_chat.h"
 #include "models/config.h"
 #include "runtime/executor.h"
 #include "runtime/trainer_state.h"
@@ -29,6 +30,7 @@ struct CheckpointOptions {
   std::filesystem::path output_dir;
   models::ModelSource model;                      // the base
   std::optional<formats::AdapterConfig> adapter;  // absent: full training
+  formats::TrainedChat chat;                      // what the run adds to the companion files
   int64_t save_total_limit = 0;                   // 0: keep all
 };
 

@@ -43,11 +43,14 @@ std::string config_json(const ModelConfig& config, DType dtype) {
   return document.dump(2) + "\n";
 }
 
-void write_model_config(const fs::path& folder, const models::ModelSource& source, DType dtype) {
+void write_model_config(const fs::path& folder, const models::ModelSource& source, DType dtype,
+                        const formats::TrainedChat& chat) {
   const bool is_preset = source.folder.empty();
   base::write_file_atomically(folder / "config.json", is_preset ? config_json(source.config, dtype)
                                                                 : updated_config(source, dtype));
-  if (!is_preset) formats::copy_companion_files(source.folder, folder);
+  if (is_preset) return;
+  formats::copy_companion_files(source.folder, folder);
+  formats::write_trained_chat(folder, source.folder / "config.json", chat);
 }
 
 DType saved_type(const Executor& executor) {
@@ -55,23 +58,26 @@ DType saved_type(const Executor& executor) {
   return save.tensor(id_of(save.operations.front(), program::Write::kTensor)).dtype;
 }
 
-void save_model(const fs::path& folder, const models::ModelSource& source, Executor& executor) {
+void save_model(const fs::path& folder, const models::ModelSource& source, Executor& executor,
+                const formats::TrainedChat& chat) {
   const FolderWriter writer{
-      .write_alone = [&](const fs::path& staging) { write_model_files(staging, source, executor); },
+      .write_alone =
+          [&](const fs::path& staging) { write_model_files(staging, source, executor, chat); },
       .write_config =
           [&](const fs::path& staging) {
-            write_model_config(staging, source, saved_type(executor));
+            write_model_config(staging, source, saved_type(executor), chat);
           }};
   save_folder(folder, FileSet::model, formats::ModelWriter::kDefaultShardBytes, writer, executor);
 }
 
 formats::TensorChecksums write_model_files(const fs::path& folder,
-                                           const models::ModelSource& source, Executor& executor) {
+                                           const models::ModelSource& source, Executor& executor,
+                                           const formats::TrainedChat& chat) {
   executor.backend().synchronise();
   const std::string stem = stem_of(FileSet::model);
   Saved saved = saved_by(program::ProgramName::save, FileSet::model, executor);
   formats::TensorChecksums checksums = write_tensors(folder, stem, saved, executor);
-  write_model_config(folder, source, saved_type(executor));
+  write_model_config(folder, source, saved_type(executor), chat);
   return checksums;
 }
 

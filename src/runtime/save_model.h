@@ -6,6 +6,7 @@
 #include <string>
 
 #include "formats/checksums.h"
+#include "formats/trained_chat.h"
 #include "models/config.h"
 #include "runtime/executor.h"
 
@@ -13,19 +14,20 @@ namespace snug::runtime {
 
 // Writes `folder` in one step, by all ranks where there are several, replacing one that exists.
 // config.json is the source's with the element type updated, or written from the config for a
-// preset. Read back and compared before the folder appears. Throws UserError when the disk is full,
-// or a weight is not finite.
+// preset. `chat` is what the run adds to the companion files. Read back and compared before the
+// folder appears. Throws UserError when the disk is full, or a weight is not finite.
 void save_model(const std::filesystem::path& folder, const models::ModelSource& source,
-                Executor& executor);
+                Executor& executor, const formats::TrainedChat& chat = {});
 
 // Does the work of save_model in an existing folder, without a transaction of its own; gives what
 // the tensors were written with.
 formats::TensorChecksums write_model_files(const std::filesystem::path& folder,
-                                           const models::ModelSource& source, Executor& executor);
+                                           const models::ModelSource& source, Executor& executor,
+                                           const formats::TrainedChat& chat = {});
 
 // config.json and the companion files of a model that is saved in this type.
 void write_model_config(const std::filesystem::path& folder, const models::ModelSource& source,
-                        program::DType dtype);
+                        program::DType dtype, const formats::TrainedChat& chat = {});
 // The type in which a job's result is saved.
 program::DType saved_type(const Executor& executor);
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "text/blank.h"
+#include "text/fitted_conversation.h"
 
 namespace snug::text {
 namespace {
@@ -53,6 +54,24 @@ Agreement longest_agreement(const std::string& text, size_t from, size_t to,
   return best;
 }
 
+// A text that begins with another character.
+const char* another_than(const std::string& text) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string::npos && text[first] == 'Q' ? "Z" : "Q";
+}
+
+// Of a message's text, or of its parts.
+std::string first_text(const Message& message) {
+  const jinja::Value* content = message.find("content");
+  if (content == nullptr || !content->is(jinja::Value::Kind::list) || content->items().empty())
+    return message.content();
+  const jinja::Value& part = content->items().front();
+  if (part.is(jinja::Value::Kind::text)) return part.as_text();
+  const jinja::Value* text =
+      part.is(jinja::Value::Kind::dict) ? part.as_dict().find(std::string_view("text")) : nullptr;
+  return text != nullptr && text->is(jinja::Value::Kind::text) ? text->as_text() : "";
+}
+
 [[noreturn]] void fail(size_t index, const std::string& what) {
   base::throw_user_error(
       "message {}: the chat template has no {{% generation %}} marks, and {}, so that the answer "
@@ -97,13 +116,18 @@ std::optional<std::string> AnswerFinder::opening(const Conversation& conversatio
   return prompt->substr(before->size());
 }
 
-// The whole conversation with another text in one message, which begins with another character.
+// The whole conversation with another text in one message, which begins with another character, and
+// with calls of other names.
 std::string AnswerFinder::with_other_content(const Conversation& conversation, size_t index) const {
-  const std::string content = conversation.messages[index].content();
-  const size_t first = content.find_first_not_of(" \t\r\n");
-  const bool begins_so = first != std::string::npos && content[first] == 'Q';
-  Conversation other = conversation;
-  other.messages[index] = other.messages[index].with_content(begins_so ? "Z" : "Q");
+  Conversation other = with_calls(conversation, [&](size_t message, const jinja::Dict& function) {
+    jinja::Dict renamed = function;
+    const jinja::Value* name = function.find(std::string_view("name"));
+    if (message == index && name != nullptr && name->is(jinja::Value::Kind::text))
+      renamed.set(jinja::Value::text("name"), jinja::Value::text(another_than(name->as_text())));
+    return renamed;
+  });
+  Message& changed = other.messages[index];
+  changed = changed.with_content(another_than(first_text(conversation.messages[index])));
   try {
     return render_(other, false);
   } catch (const base::UserError&) {
@@ -136,9 +160,24 @@ size_t AnswerFinder::begin_of(const Search& search) const {
   const size_t least = search.index == 0 ? prompt.size()
                        : has_opening     ? std::max<size_t>(prompt.size() - stem, 1)
                                          : 1;
-  if (found.bytes < least)
-    fail(search.index, "its prompt for generation stands nowhere before this message");
-  return found.end;
+  if (found.bytes >= least) return found.end;
+  if (has_opening)
+    if (const auto begin = begin_after(*search.before, prompt.substr(stem), search, limit))
+      return *begin;
+  fail(search.index, "its prompt for generation stands nowhere before this message");
+}
+
+// Where both what is before and what opens an answer are written otherwise: the messages before end
+// where T agrees longest with their end, and there follows what the opening begins with.
+std::optional<size_t> AnswerFinder::begin_after(const std::string& before,
+                                                const std::string& opening, const Search& search,
+                                                size_t limit) const {
+  const std::string& whole = search.whole;
+  const Agreement found = longest_agreement(whole, search.from, limit, before);
+  if (found.bytes == 0) return std::nullopt;
+  const size_t common = common_tokens(whole.substr(found.end, limit - found.end), opening);
+  if (is_blank(std::string_view(opening).substr(0, common))) return std::nullopt;
+  return found.end + common;
 }
 
 // Cuts what follows the end of the assistant's turn off [begin, end); `is_whole`: the messages up

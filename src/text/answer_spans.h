@@ -6,8 +6,10 @@
 //   prompt for generation, is the beginning of T. Where it is not, since the template writes more
 //   after a prompt than before an answer (<think>), it begins where the two differ; where the
 //   template writes older messages otherwise (a system message moved to the last question), it
-//   begins where T agrees longest with the end of the prompt, before the answer's own text. A
-//   conversation that the assistant begins has what a user's message is followed by.
+//   begins where T agrees longest with the end of the prompt, before the answer's own text. Where
+//   it does both (thoughts leave the history, and the prompt opens one), it begins after what the
+//   prompt for generation begins with, where that follows the messages before. A conversation that
+//   the assistant begins has what a user's message is followed by.
 //   It ends where the messages up to i, rendered alone, end; or, since they end otherwise when they
 //   are the last, where the two differ, or where T agrees longest with their end before the text of
 //   message i + 1.
@@ -50,6 +52,8 @@ class AnswerFinder {
   std::optional<std::string> opening(const Conversation& conversation) const;
   std::string with_other_content(const Conversation& conversation, size_t index) const;
   size_t begin_of(const Search& search) const;
+  std::optional<size_t> begin_after(const std::string& before, const std::string& opening,
+                                    const Search& search, size_t limit) const;
   size_t end_of(const Search& search, size_t begin) const;
   size_t end_of_turn(const Search& search, size_t begin, size_t end, bool is_whole) const;
   size_t common_tokens(const std::string& left, const std::string& right) const;

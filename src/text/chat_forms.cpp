@@ -100,15 +100,15 @@ constexpr std::string_view kPlain =
 {{ raise_exception('chat_template plain has no role ' + message.role) }}
 {%- endif -%}
 {%- endfor -%}
-{%- if add_generation_prompt -%}{{ 'Assistant: ' -}}{%- endif -%})";
+{%- if add_generation_prompt -%}{{ 'Assistant:' -}}{%- endif -%})";
 
 constexpr std::array<ChatForm, 6> kForms{{
-    {"chatml", kChatml, kChatmlTokens, false, false},
-    {"llama-3", kLlama3, kLlama3Tokens, false, false},
-    {"llama-2", kLlama2, {}, true, true},
-    {"zephyr", kZephyr, {}, false, true},
-    {"phi-3", kPhi3, kPhi3Tokens, false, true},
-    {"plain", kPlain, {}, false, true},
+    {"chatml", kChatml, kChatmlTokens, false, false, false},
+    {"llama-3", kLlama3, kLlama3Tokens, false, false, false},
+    {"llama-2", kLlama2, {}, true, true, false},
+    {"zephyr", kZephyr, {}, false, true, false},
+    {"phi-3", kPhi3, kPhi3Tokens, false, true, false},
+    {"plain", kPlain, {}, false, true, true},
 }};
 
 }  // namespace

@@ -19,6 +19,7 @@ struct ChatForm {
   std::span<const std::string_view> tokens;  // that the tokenizer must have
   bool needs_bos = false;
   bool needs_eos = false;
+  bool takes_tokens_before = false;  // it begins with those that the tokenizer puts before a text
 };
 
 inline constexpr std::string_view kChatForms = "chatml, llama-3, llama-2, zephyr, phi-3 and plain";

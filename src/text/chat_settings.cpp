@@ -67,19 +67,28 @@ void ChatSettings::read_tokens(const JsonNode& config) {
 }
 
 void ChatSettings::read_token(const std::string& name, const nlohmann::json& value) {
-  std::string token;
   if (value.is_string())
-    token = value.get<std::string>();
+    set_token(name, value.get<std::string>());
   else if (value.is_object() && value.contains("content") && value["content"].is_string())
-    token = value["content"].get<std::string>();
-  else
-    return;
+    set_token(name, value["content"].get<std::string>());
+}
+
+void ChatSettings::set_token(const std::string& name, std::string token) {
   const auto at = std::find_if(tokens.begin(), tokens.end(),
                                [&](const auto& entry) { return entry.first == name; });
   if (at == tokens.end())
     tokens.emplace_back(name, std::move(token));
   else
     at->second = std::move(token);
+}
+
+void ChatSettings::override_by(const ChatSettings& adapter) {
+  for (const auto& [name, token] : adapter.tokens) set_token(name, token);
+  if (adapter.templates.empty() || adapter.templates == templates) return;
+  templates = adapter.templates;
+  has_named = adapter.has_named;
+  file = adapter.file;
+  is_adapters = true;
 }
 
 void ChatSettings::read_files(const std::string& folder) {

@@ -14,8 +14,9 @@ namespace snug::text {
 struct ChatSettings {
   // Source in Jinja by name; one that has no name is "default".
   std::map<std::string, std::string> templates{};
-  bool has_named = false;  // templates have names, so that one is chosen by what it is for
-  std::string file{};      // that they come from, for messages
+  bool has_named = false;    // templates have names, so that one is chosen by what it is for
+  std::string file{};        // that they come from, for messages
+  bool is_adapters = false;  // they are those of an adapter, and the model has others
   std::vector<std::pair<std::string, std::string>> tokens{};  // bos_token: "<s>", ...
 
   // The source for conversations with tools or without, or null where there is no template. Throws
@@ -31,9 +32,13 @@ struct ChatSettings {
   // tokenizer_config.json.
   void read_files(const std::string& folder);
 
+  // What an adapter's folder says counts before.
+  void override_by(const ChatSettings& adapter);
+
  private:
   void read_tokens(const JsonNode& config);
   void read_token(const std::string& name, const nlohmann::json& value);
+  void set_token(const std::string& name, std::string token);
   bool declares_tokens_ = false;
 };
 

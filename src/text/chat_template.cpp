@@ -8,7 +8,9 @@
 #include "text/answer_spans.h"
 #include "text/chat_forms.h"
 #include "text/chat_settings.h"
+#include "text/fitted_conversation.h"
 #include "text/jinja/limits.h"
+#include "text/jinja/print.h"
 
 namespace snug::text {
 namespace {
@@ -16,9 +18,8 @@ namespace {
 using jinja::Value;
 using jinja::Variables;
 
-jinja::Template read_file(const std::string& path) {
-  const auto most = static_cast<int64_t>(jinja::kMaxSourceBytes);
-  return {base::read_text_file(path, most), path};
+std::string read_file(const std::string& path) {
+  return base::read_text_file(path, static_cast<int64_t>(jinja::kMaxSourceBytes));
 }
 
 bool has_tools(const Conversation& conversation) {
@@ -34,6 +35,9 @@ void set(Variables& variables, const std::string& name, Value value) {
     at->second = std::move(value);
 }
 
+// As text of a template.
+std::string quoted(const std::string& text) { return jinja::print_json(Value::text(text), {}); }
+
 }  // namespace
 
 bool is_chat_template_name(std::string_view word) { return find_chat_form(word) != nullptr; }
@@ -47,7 +51,7 @@ void check_chat_template(std::string_view word) {
         "chat_template '{}' is not known; the choices are {}, or a file that holds a template in "
         "Jinja",
         word, kChatForms);
-  read_file(path);
+  const jinja::Template must_be_one(read_file(path), path);
 }
 
 ChatTemplate::ChatTemplate(std::string_view word, const Tokenizer& tokenizer)
@@ -55,12 +59,17 @@ ChatTemplate::ChatTemplate(std::string_view word, const Tokenizer& tokenizer)
   for (const auto& [name, token] : tokenizer.chat_settings().tokens)
     tokens_.emplace_back(name, Value::text(token));
   check_chat_template(word);
-  if (word.empty())
+  if (word.empty()) {
     read_own();
-  else if (is_chat_template_name(word))
+    return;
+  }
+  const bool is_form = is_chat_template_name(word);
+  if (is_form)
     choose_form(word);
   else
-    usual_ = std::make_unique<jinja::Template>(read_file(name_));
+    source_ = read_file(name_);
+  usual_ = std::make_unique<jinja::Template>(
+      *source_, is_form ? fmt::format("chat_template {}", word) : name_);
 }
 
 void ChatTemplate::choose_form(std::string_view word) {
@@ -76,18 +85,32 @@ void ChatTemplate::choose_form(std::string_view word) {
   if (form.needs_bos && !tokenizer_.bos_id()) lacks("a BOS token", "");
   if (form.needs_eos && !tokenizer_.eos_id())
     lacks("an EOS token", "; set eos_token in tokenizer_config.json");
-  // Any file of the folder may name these two.
-  const auto take = [&](const char* name, std::optional<int32_t> id) {
-    if (id) set(tokens_, name, Value::text(std::string(tokenizer_.token_of(*id).value_or(""))));
+  const auto text_of = [&](int32_t id) {
+    return std::string(tokenizer_.token_of(id).value_or(""));
   };
-  take("bos_token", tokenizer_.bos_id());
-  take("eos_token", tokenizer_.eos_id());
-  usual_ = std::make_unique<jinja::Template>(form.source, fmt::format("chat_template {}", word));
+  source_.emplace();
+  // Any file of the folder may name these two, and others look into one only.
+  const auto take = [&](const char* name, std::optional<int32_t> id) {
+    if (!id) return;
+    const bool is_named = std::ranges::any_of(tokens_, [&](const auto& token) {
+      return token.first == name && token.second.as_text() == text_of(*id);
+    });
+    if (!is_named) *source_ += fmt::format("{{%- set {} = {} -%}}\n", name, quoted(text_of(*id)));
+  };
+  if (form.source.find("bos_token") != std::string_view::npos)
+    take("bos_token", tokenizer_.bos_id());
+  if (form.source.find("eos_token") != std::string_view::npos)
+    take("eos_token", tokenizer_.eos_id());
+  // A template brings all tokens itself.
+  if (form.takes_tokens_before)
+    for (const int32_t id : tokenizer_.ids_before())
+      *source_ += fmt::format("{{{{- {} -}}}}\n", quoted(text_of(id)));
+  *source_ += form.source;
 }
 
 void ChatTemplate::read_own() {
-  name_ = "the model's own";
   const ChatSettings& settings = tokenizer_.chat_settings();
+  name_ = settings.is_adapters ? "the adapter's own" : "the model's own";
   const std::string* usual = settings.find(false);
   if (usual == nullptr)
     base::throw_user_error(
@@ -96,6 +119,7 @@ void ChatTemplate::read_own() {
         "chat_template= one of {}, or a file that holds one",
         kChatForms);
   usual_ = std::make_unique<jinja::Template>(*usual, settings.file);
+  if (settings.is_adapters) source_ = *usual;
   const std::string* for_tools = settings.find(true);
   if (for_tools != usual) for_tools_ = std::make_unique<jinja::Template>(*for_tools, settings.file);
 }
@@ -117,7 +141,14 @@ ChatTemplate::Rendering ChatTemplate::run(const Conversation& conversation,
   return chosen(conversation).render(variables, now_);
 }
 
-std::vector<Part> ChatTemplate::render(const Conversation& conversation) const {
+RenderChat ChatTemplate::renderer(bool for_generation) const {
+  return [this, for_generation](const Conversation& conversation) {
+    return run(conversation, for_generation).text;
+  };
+}
+
+std::vector<Part> ChatTemplate::render(const Conversation& given) const {
+  const Conversation conversation = fitted_conversation(given, renderer(false));
   Rendering whole = run(conversation, false);
   if (!chosen(conversation).marks_generation()) {
     const AnswerFinder finder(tokenizer_, [&](const Conversation& other, bool for_generation) {
@@ -137,11 +168,18 @@ std::vector<Part> ChatTemplate::render(const Conversation& conversation) const {
 }
 
 std::string ChatTemplate::text(const Conversation& conversation) const {
-  return run(conversation, false).text;
+  return run(fitted_conversation(conversation, renderer(false)), false).text;
 }
 
 std::string ChatTemplate::prompt(const Conversation& conversation) const {
-  return run(conversation, true).text;
+  return run(fitted_conversation(conversation, renderer(true)), true).text;
+}
+
+std::vector<Unwritten> ChatTemplate::unwritten(const Conversation& given,
+                                               bool for_generation) const {
+  const RenderChat render = renderer(for_generation);
+  const Conversation conversation = fitted_conversation(given, render);
+  return find_unwritten(conversation, render(conversation), render);
 }
 
 }  // namespace snug::text

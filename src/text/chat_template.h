@@ -1,12 +1,14 @@
 // How a conversation becomes one text: the chat template of the model's folder is run (jinja/), or
 // one that the user chose, which is a file or one of those built in (chat_forms.h).
 // What is learned is what the assistant wrote: the spans that the template marks with
-// {% generation %}, else those that answer_spans.h finds.
+// {% generation %}, else those that answer_spans.h finds. A conversation is given in the form that
+// the template writes (fitted_conversation.h).
 // Immutable; may be used from any thread. The tokenizer must outlive it.
 #pragma once
 
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "text/conversation.h"
 #include "text/jinja/template.h"
 #include "text/tokenizer.h"
+#include "text/unwritten.h"
 
 namespace snug::text {
 
@@ -32,8 +35,9 @@ class ChatTemplate {
   // The name of a built-in one, the file's, or "the model's own".
   const std::string& name() const { return name_; }
 
-  // Whether the tokens that the tokenizer puts before a text belong before the parts, too.
-  bool takes_special_tokens() const { return name_ == "plain"; }
+  // What a folder must hold as its template so that others write the same; nothing where that is
+  // the folder's own.
+  const std::optional<std::string>& source() const { return source_; }
 
   // The whole conversation, with what is learned. Throws UserError where the template refuses it or
   // the answers cannot be told from the rest.
@@ -45,6 +49,10 @@ class ChatTemplate {
   // Up to where the assistant's next text begins.
   std::string prompt(const Conversation& conversation) const;
 
+  // What the template leaves out of the conversation, as a whole or as a prompt.
+  std::vector<Unwritten> unwritten(const Conversation& conversation,
+                                   bool for_generation = false) const;
+
  private:
   using Rendering = jinja::Template::Rendering;
 
@@ -52,9 +60,11 @@ class ChatTemplate {
   void read_own();
   const jinja::Template& chosen(const Conversation& conversation) const;
   Rendering run(const Conversation& conversation, bool for_generation) const;
+  RenderChat renderer(bool for_generation) const;
 
   const Tokenizer& tokenizer_;
   std::string name_;
+  std::optional<std::string> source_;
   std::time_t now_;  // that templates see, the same for all conversations
   std::unique_ptr<const jinja::Template> usual_;
   std::unique_ptr<const jinja::Template> for_tools_;  // null: as usual

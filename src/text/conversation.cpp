@@ -57,12 +57,18 @@ std::string Message::content() const {
   return content != nullptr && content->is(Kind::text) ? content->as_text() : "";
 }
 
-bool Message::has(std::string_view field) const { return fields_.as_dict().find(field) != nullptr; }
+bool Message::has(std::string_view field) const { return find(field) != nullptr; }
+
+const Value* Message::find(std::string_view field) const { return fields_.as_dict().find(field); }
+
+Message Message::with(std::string_view field, Value value) const {
+  Dict fields = fields_.as_dict();
+  fields.set(Value::text(std::string(field)), std::move(value));
+  return Message(Value::dict(std::move(fields)));
+}
 
 Message Message::with_content(std::string content) const {
-  Dict fields = fields_.as_dict();
-  fields.set(Value::text("content"), Value::text(std::move(content)));
-  return Message(Value::dict(std::move(fields)));
+  return with("content", Value::text(std::move(content)));
 }
 
 }  // namespace snug::text

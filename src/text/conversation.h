@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,7 +27,9 @@ class Message {
   bool is_assistant() const { return role() == "assistant"; }
   bool has(std::string_view field) const;
   const jinja::Value& fields() const { return fields_; }
-  // A copy of the message with another text.
+  const jinja::Value* find(std::string_view field) const;  // or null
+  // A copy of the message with another value in a field, or another text.
+  Message with(std::string_view field, jinja::Value value) const;
   Message with_content(std::string content) const;
 
  private:
@@ -38,6 +41,9 @@ struct Conversation {
   jinja::Value tools = jinja::Value::none();  // or a list of what the assistant may call
   std::vector<std::pair<std::string, jinja::Value>> variables{};  // more for the template
 };
+
+// What a chat template writes of a conversation; throws UserError where it refuses it.
+using RenderChat = std::function<std::string(const Conversation&)>;
 
 // A span of a document before it is tokenized: a token by its id, or text.
 struct Part {

@@ -156,6 +156,7 @@ class Loader {
     if (has_template) {
       template_.emplace(options_.chat_template, *tokenizer_);
       audit_.chat_template = template_->name();
+      audit_.template_source = template_->source();
     }
     tokens_.emplace(path_, options_, *form_,
                     RecordTokenizer::Means{tokenizer_, template_ ? &*template_ : nullptr});
@@ -205,6 +206,8 @@ class Loader {
     const TokenizedRecord& record = item.tokens;
     check_form(record.form, item.raw);
     count(record.document.ids.empty() && record.answers.empty() ? 0 : record.tokens);
+    audit_.unwritten.add(record.unwritten, item.raw.number);
+    audit_.ends.add(record.ends);
     if (mismatched_)
       store_answers(item.tokens.answers);
     else if (*form_ == RecordForm::preference)

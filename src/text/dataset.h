@@ -24,10 +24,12 @@
 #include <optional>
 #include <string>
 
+#include "text/answer_ends.h"
 #include "text/dataset_options.h"
 #include "text/document_store.h"
 #include "text/record_form.h"
 #include "text/tokenizer.h"
+#include "text/unwritten_counts.h"
 
 namespace snug::text {
 
@@ -35,6 +37,9 @@ namespace snug::text {
 struct DatasetAudit {
   std::string form{};         // of record_form.h
   std::string chat_template;  // the one used; empty for other forms than conversations
+  std::optional<std::string> template_source{};  // of ChatTemplate
+  UnwrittenCounts unwritten{};                   // what it leaves out of the records
+  AnswerEnds ends{};                             // of what is learned, other than of tokens
   int64_t records = 0;
   int64_t empty = 0;           // of them, texts without a token
   int64_t left_out = 0;        // and pairs or examples whose prompt alone has max_length

@@ -64,8 +64,7 @@ class AnswerIds {
     return ids_of(tokenizer_, std::move(text), SpecialTokens::around);
   }
   Ids of_chat(std::string text) const {
-    return ids_of(tokenizer_, std::move(text),
-                  chat_->takes_special_tokens() ? SpecialTokens::before : SpecialTokens::none);
+    return ids_of(tokenizer_, std::move(text), SpecialTokens::none);
   }
 
   const Record& record_;

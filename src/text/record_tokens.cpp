@@ -48,6 +48,7 @@ TokenizedRecord RecordTokenizer::of(Record record) const {
 }
 
 void RecordTokenizer::take_answer(const Record& record, TokenizedRecord& result) const {
+  look_over(record, result);
   Document document =
       means_.chat != nullptr ? tokenize_chat(record) : answer_document(record, *means_.tokenizer);
   result.tokens = static_cast<int64_t>(document.ids.size());
@@ -58,6 +59,7 @@ void RecordTokenizer::take_answer(const Record& record, TokenizedRecord& result)
     fail(record, fmt::format("{} makes no token of what is to be learned; remove the record",
                              means_.chat != nullptr ? "the chat template" : "the tokenizer"));
   }
+  result.ends.add(document, *means_.tokenizer);
   if (options_.train_on_prompt) {
     learn_all(document);
     result.first_target = 1;
@@ -118,11 +120,14 @@ void RecordTokenizer::take_tokens(Record& record, TokenizedRecord& result) const
 void RecordTokenizer::take_compared(const Record& record, TokenizedRecord& result) const {
   if (record.is_conversation() != (means_.chat != nullptr))
     fail(record, "some records hold texts, others messages; one file holds one of them");
+  look_over(record, result);
   try {
     if (options_.form == RecordForm::unpaired) {
       result.answers = tokenize_answers(record, *means_.tokenizer, means_.chat);
-      for (const LabelledAnswer& answer : result.answers)
+      for (const LabelledAnswer& answer : result.answers) {
         result.tokens = std::max(result.tokens, static_cast<int64_t>(answer.document.ids.size()));
+        result.ends.add(answer.document, *means_.tokenizer);
+      }
     } else {
       take_pair(record, result);
     }
@@ -135,6 +140,7 @@ void RecordTokenizer::take_pair(const Record& record, TokenizedRecord& result) c
   PreferencePair pair = tokenize_pair(record, *means_.tokenizer, means_.chat);
   result.first_target = pair.prompt_tokens;
   result.tokens = static_cast<int64_t>(std::max(pair.chosen.ids.size(), pair.rejected.ids.size()));
+  result.ends.add(pair.chosen, *means_.tokenizer);
   result.document = std::move(pair.chosen);
   result.rejected = std::move(pair.rejected);
   if (options_.train_on_chosen_prompt) learn_all(result.document);
@@ -142,9 +148,24 @@ void RecordTokenizer::take_pair(const Record& record, TokenizedRecord& result) c
 
 Document RecordTokenizer::tokenize_chat(const Record& record) const {
   try {
-    const auto wrap =
-        means_.chat->takes_special_tokens() ? SpecialTokens::before : SpecialTokens::none;
-    return tokenize_parts(*means_.tokenizer, means_.chat->render(record.conversation), wrap);
+    return tokenize_parts(*means_.tokenizer, means_.chat->render(record.conversation),
+                          SpecialTokens::none);
+  } catch (const base::UserError& error) {
+    fail(record, error.what());
+  }
+}
+
+// What the chat template leaves out of the record's conversations. Throws where the answers are
+// something else than what the record says.
+void RecordTokenizer::look_over(const Record& record, TokenizedRecord& result) const {
+  if (means_.chat == nullptr) return;
+  try {
+    for (const Conversation* conversation : {&record.conversation, &record.rejected_conversation}) {
+      if (conversation->messages.empty()) continue;
+      const std::vector<Unwritten> unwritten = means_.chat->unwritten(*conversation);
+      refuse_unwritten_answers(unwritten);
+      result.unwritten.insert(result.unwritten.end(), unwritten.begin(), unwritten.end());
+    }
   } catch (const base::UserError& error) {
     fail(record, error.what());
   }

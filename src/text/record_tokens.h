@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "text/answer_ends.h"
 #include "text/chat_template.h"
 #include "text/dataset_options.h"
 #include "text/document.h"
@@ -23,6 +24,8 @@ struct TokenizedRecord {
   std::vector<LabelledAnswer> answers{};  // instead of these, where answers have labels
   int64_t tokens = 0;                     // of the whole document, of which it may be the beginning
   int64_t first_target = 0;               // of the whole
+  std::vector<Unwritten> unwritten{};     // of conversations: what their template leaves out
+  AnswerEnds ends{};                      // what ends that which is learned
 };
 
 // All records of one file, which are of one form. Everything that is given must outlive it.
@@ -52,6 +55,7 @@ class RecordTokenizer {
   void take_pair(const Record& record, TokenizedRecord& result) const;
   void take_answer(const Record& record, TokenizedRecord& result) const;
   Document tokenize_chat(const Record& record) const;
+  void look_over(const Record& record, TokenizedRecord& result) const;
 
   const std::string& path_;
   const DatasetOptions& options_;

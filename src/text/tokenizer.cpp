@@ -65,7 +65,26 @@ Tokenizer Tokenizer::from_text(std::string_view tokenizer_json, std::string_view
   return Tokenizer(std::move(parts));
 }
 
-Tokenizer Tokenizer::from_folder(const std::string& folder) {
+// What an adapter's folder says, in place of what the model's says.
+void read_over(Tokenizer::Parts& parts, const std::string& adapter) {
+  ChatSettings own;
+  const json config = small_file(adapter, "tokenizer_config.json");
+  if (!config.is_null()) {
+    const JsonNode names(config, adapter + "/tokenizer_config.json");
+    own.read_config(names);
+    const SpecialIds before = std::exchange(parts.special, {});
+    parts.read_token_names(names);
+    if (!parts.special.bos) parts.special.bos = before.bos;
+    if (!parts.special.eos) parts.special.eos = before.eos;
+    if (!parts.special.pad) parts.special.pad = before.pad;
+  }
+  own.read_files(adapter);
+  parts.chat.override_by(own);
+  const json ids = small_file(adapter, "generation_config.json");
+  if (!ids.is_null()) parts.read_token_ids({ids, adapter + "/generation_config.json"});
+}
+
+Tokenizer Tokenizer::from_folder(const std::string& folder, const std::string& adapter) {
   std::string path = folder + "/tokenizer.json";
   std::string text;
   if (!read_text_file(path, text)) {
@@ -94,12 +113,13 @@ Tokenizer Tokenizer::from_folder(const std::string& folder) {
     parts->read_token_names(map);
     parts->chat.read_token_map(map);
   }
+  parts->chat.read_files(folder);
+  if (!adapter.empty()) read_over(*parts, adapter);
   for (const char* name : {"generation_config.json", "config.json"}) {
     const json ids = small_file(folder, name);
     if (!ids.is_null()) parts->read_token_ids({ids, folder + "/" + name});
   }
   parts->complete_stop_ids();
-  parts->chat.read_files(folder);
   return Tokenizer(std::move(parts));
 }
 
@@ -185,6 +205,8 @@ bool Tokenizer::is_special(int32_t id) const {
   const auto added = parts_->added_by_id.find(id);
   return added != parts_->added_by_id.end() && added->second.special;
 }
+
+bool Tokenizer::is_added(int32_t id) const { return parts_->added_by_id.contains(id); }
 
 std::optional<int32_t> Tokenizer::bos_id() const { return parts_->special.bos; }
 std::optional<int32_t> Tokenizer::eos_id() const { return parts_->special.eos; }

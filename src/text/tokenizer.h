@@ -26,7 +26,10 @@ class Tokenizer {
   // Reads tokenizer.json, else a SentencePiece model (sentencepiece_folder.h), and, where present,
   // tokenizer_config.json, special_tokens_map.json, chat_template.jinja,
   // additional_chat_templates/, generation_config.json and config.json. Throws UserError.
-  static Tokenizer from_folder(const std::string& folder);
+  // With the folder of an adapter of that model, what it says of conversations and of where a text
+  // ends counts before what the model's folder says: its tokenizer_config.json, chat templates and
+  // generation_config.json, as far as they are there.
+  static Tokenizer from_folder(const std::string& folder, const std::string& adapter = "");
 
   // Makes it from the contents of the two files; `name` stands for tokenizer.json in messages.
   // `config` may be empty.
@@ -56,13 +59,15 @@ class Tokenizer {
   std::optional<int32_t> id_of(std::string_view token) const;
   std::optional<std::string_view> token_of(int32_t id) const;
   bool is_special(int32_t id) const;
+  bool is_added(int32_t id) const;  // an added token, special or not
 
   // The id from tokenizer_config.json, else special_tokens_map.json, else generation_config.json
   // and config.json; nothing where none names one that the vocabulary has.
   std::optional<int32_t> bos_id() const;
   std::optional<int32_t> eos_id() const;
   std::optional<int32_t> pad_id() const;
-  // Ids that end a generated text: eos_id and those of generation_config.json.
+  // Ids that end a generated text: eos_id and those of generation_config.json, or of config.json
+  // where that names none.
   std::span<const int32_t> stop_ids() const;
 
   // What the folder says of conversations.

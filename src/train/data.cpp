@@ -18,6 +18,7 @@
 #include "plan/rank_grid.h"
 #include "runtime/process_memory.h"
 #include "train/row_bounds.h"
+#include "train/trained_chat.h"
 
 namespace snug::train {
 namespace {
@@ -40,7 +41,7 @@ class LazyTokenizer {
       recipe_.fail("model", fmt::format("\"{}\" is a built-in shape without a tokenizer; give the "
                                         "folder of a model, or data of tokens (input_ids)",
                                         recipe_.model));
-    tokenizer_.emplace(text::Tokenizer::from_folder(model_.folder.string()));
+    tokenizer_.emplace(text::Tokenizer::from_folder(model_.folder.string(), recipe_.adapter));
     if (tokenizer_->vocabulary_size() > model_.config.vocab_size)
       base::throw_user_error(
           "the tokenizer of {} has {} ids, but config.json says vocab_size {}; these files do not "
@@ -287,6 +288,7 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
       if (source != nullptr)
         source->reference.resize(static_cast<size_t>(source->dataset.documents.size()));
   data.reading_bytes = reading + data.host_bytes();
+  data.chat = trained_chat(data.training->dataset.audit, model, recipe.adapter);
   return data;
 }
 
@@ -320,10 +322,11 @@ RunLength length_after(const RunLength& length, int64_t steps, int64_t rows, int
 }
 
 std::string describe(const text::DatasetAudit& audit, const std::string& path) {
+  const std::string unwritten = audit.unwritten.text();
   return fmt::format(
       "{}: {} records of form {}{}{}, {} documents, {} tokens, {} of them trained; longest {} "
       "tokens; "
-      "{} documents cut to max_length ({} tokens lost){}{}",
+      "{} documents cut to max_length ({} tokens lost){}{}{}",
       path, audit.records, audit.form,
       audit.chat_template.empty() ? "" : fmt::format(" ({} template)", audit.chat_template),
       audit.examples == 0
@@ -332,11 +335,11 @@ std::string describe(const text::DatasetAudit& audit, const std::string& path) {
       audit.documents, audit.tokens, audit.trained_tokens, audit.longest, audit.truncated,
       audit.cut_tokens,
       audit.empty == 0 ? "" : fmt::format("; {} texts without a token left out", audit.empty),
-      audit.left_out == 0
-          ? ""
-          : fmt::format("; {} {} left out, whose prompt alone has max_length "
-                        "tokens or more",
-                        audit.left_out, audit.examples == 0 ? "pairs" : "examples"));
+      audit.left_out == 0 ? ""
+                          : fmt::format("; {} {} left out, whose prompt alone has max_length "
+                                        "tokens or more",
+                                        audit.left_out, audit.examples == 0 ? "pairs" : "examples"),
+      unwritten.empty() ? "" : "; " + unwritten);
 }
 
 }  // namespace snug::train

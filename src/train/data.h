@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "formats/recipe.h"
+#include "formats/trained_chat.h"
 #include "models/config.h"
 #include "plan/assembly.h"
 #include "plan/choose_length.h"
@@ -31,6 +32,7 @@ struct DataSource {
 struct RunData {
   std::unique_ptr<DataSource> training;
   std::unique_ptr<DataSource> evaluation;  // null without eval_data
+  formats::TrainedChat chat;               // what they say of the folder that is saved
   // What the process held at most while the data were read, as far as that can be known before: see
   // text/dataset.h, and the index of their documents.
   int64_t reading_bytes = 0;

@@ -252,6 +252,7 @@ class Session {
     options.output_dir = output_dir;
     options.model = model_;
     if (is_adapted()) options.adapter = adapter_config(recipe_, model_.config, planned_->job);
+    options.chat = data_.chat;
     options.save_total_limit = recipe_.save_total_limit;
     return options;
   }
@@ -331,9 +332,9 @@ class Session {
     if (is_adapted())
       runtime::save_adapter(folder_.path / RunFolder::kAdapter,
                             adapter_config(recipe_, model_.config, planned_->job), model_.folder,
-                            *executor_);
+                            *executor_, data_.chat);
     else
-      runtime::save_model(folder_.path / RunFolder::kModel, model_, *executor_);
+      runtime::save_model(folder_.path / RunFolder::kModel, model_, *executor_, data_.chat);
   }
 
   void measure(const TrainerOutcome& outcome) {

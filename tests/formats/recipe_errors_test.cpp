@@ -98,6 +98,7 @@ constexpr BadRecipe kBadRecipes[] = {
     {"seed_negative", "seed: -1", "expected a whole number of 0 or more"},
     {"threads_negative", "threads: -1", "expected a whole number of 0 or more"},
     {"top_p_zero", "top_p: 0", "above 0 and at most 1"},
+    {"repetition_penalty_zero", "repetition_penalty: 0", "above 0 and at most 1e+30"},
     {"new_tokens_zero", "max_new_tokens: 0", "of 1 or more"},
     {"ids_negative", "ids: [1, -5]", "'ids' is the list [1, -5]; expected a list of whole numbers"},
     {"targets_empty", "target_modules: []", "expected a list of names"},

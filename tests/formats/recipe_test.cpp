@@ -41,6 +41,21 @@ TEST(Recipe, DefaultsAreThoseUsersKnow) {
   EXPECT_TRUE(recipe.given.empty());
 }
 
+// Commas and spaces are part of them.
+TEST(Recipe, StopTextsAreWhole) {
+  const auto stop = [](const std::string& yaml, const std::vector<std::string>& words) {
+    return parse_recipe(yaml, "r.yaml", words).stop;
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(stop("", {"stop=a, b"}), Texts{"a, b"});
+  EXPECT_EQ(stop("", {"stop=[INST]"}), Texts{"[INST]"});
+  EXPECT_EQ(stop("", {R"(stop=["a, b", "\n\n"])"}), (Texts{"a, b", "\n\n"}));
+  EXPECT_EQ(stop("stop: 'User: '", {}), Texts{"User: "});
+  EXPECT_EQ(stop("stop_strings: [\"a b\", c]", {}), (Texts{"a b", "c"}));
+  for (const char* wrong : {"stop=", "stop=[\"a\", 5]", "stop=[\"a\"", "stop=[\"a\", \"a\"]"})
+    EXPECT_TRUE(contains(user_error_of([&] { stop("", {wrong}); }), "'stop' is")) << wrong;
+}
+
 TEST(Recipe, DefaultsFollowOtherKeys) {
   EXPECT_EQ(parse("method: full").learning_rate, 1e-5);
   EXPECT_EQ(parse("objective: dpo").learning_rate, 5e-6);

@@ -136,6 +136,28 @@ TEST(Generator, StopIdsEndASequenceAndOnlyThatOne) {
   EXPECT_TRUE(stopped[0].stopped);
 }
 
+// In each step the likeliest of the penalized logits, as whole passes give them.
+TEST(Generator, PenalizesPromptAndAnswer) {
+  const formats::Recipe recipe = golden_recipe("basic");
+  const std::vector<Ids> prompts = prompts_of({5, 3}, 113);
+  GenerationOptions options = greedy();
+  options.sampling.repetition_penalty = 1.3;
+  const std::vector<Generation> results = generate_all(recipe, prompts, options, 2);
+  Inference inference(recipe, runtime::open_model(recipe), generate::score_shape(5 + kNew));
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    Ids ids = prompts[i];
+    for (int64_t step = 0; step < kNew; ++step) {
+      std::vector<float> penalized;
+      generate::log_probabilities(inference, ids, [&](std::span<const float> logits) {
+        generate::penalize_repetition(logits, ids, 1.3, penalized);
+      });
+      ids.push_back(generate::argmax(penalized));
+    }
+    EXPECT_EQ(results[i].ids, Ids(ids.end() - kNew, ids.end()));
+  }
+  EXPECT_NE(results[0].ids, generate_all(recipe, prompts, greedy(), 2)[0].ids);
+}
+
 TEST(Generator, MaxNewTokensAndStreaming) {
   const formats::Recipe recipe = golden_recipe(kModel);
   const std::vector<Ids> prompts = prompts_of({5, 9, 2});
@@ -150,8 +172,15 @@ TEST(Generator, MaxNewTokensAndStreaming) {
   std::vector<Ids> streamed(prompts.size());
   const auto results = Generator(inference).run(prompts, greedy(), [&](int64_t prompt, int32_t id) {
     streamed[static_cast<size_t>(prompt)].push_back(id);
+    return false;
   });
   for (size_t i = 0; i < prompts.size(); ++i) EXPECT_EQ(streamed[i], results[i].ids);
+  // Who takes the tokens may end an answer.
+  const auto ended = Generator(inference).run(prompts, greedy(),
+                                              [](int64_t prompt, int32_t) { return prompt == 1; });
+  EXPECT_EQ(ended[1].ids.size(), 1U);
+  EXPECT_TRUE(ended[1].stopped);
+  EXPECT_EQ(ended[0].ids, results[0].ids);
 }
 
 // What the program looks for, and what the host finds in whole rows of logits.

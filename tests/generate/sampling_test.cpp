@@ -63,6 +63,19 @@ TEST(Sampling, TopPKeepsTheFewestThatReachIt) {
   expect_distribution({.temperature = 1.0, .top_k = 2, .top_p = 0.9, .seed = 1}, {1, 3});
 }
 
+// Values of transformers 5.23's RepetitionPenaltyLogitsProcessor: what was seen twice counts once.
+TEST(Sampling, PenalizesWhatWasSeenAsTransformersDoes) {
+  const std::vector<int32_t> seen{3, 2, 3, 4};
+  std::vector<float> result;
+  generate::penalize_repetition(kLogits, seen, 1.3, result);
+  EXPECT_EQ(result, (std::vector<float>{1, 3, -0x1.4ccccc0p+1F, 0x1.ec4ec60p+0F, 0, 2}));
+  generate::penalize_repetition(kLogits, seen, 0.7, result);
+  EXPECT_EQ(result, (std::vector<float>{1, 3, -0x1.6666660p+0F, 0x1.c924920p+1F, 0, 2}));
+  // Then all tokens have to be looked at.
+  EXPECT_EQ(generate::candidates_of({.temperature = 0}), 1);
+  EXPECT_EQ(generate::candidates_of({.temperature = 0, .repetition_penalty = 1.3}), 0);
+}
+
 TEST(Sampling, GreedyTakesTheLikeliestAndOfEqualOnesTheFirst) {
   Sampler greedy({.temperature = 0});
   Sampler first({.temperature = 5, .top_k = 1});

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/file.h"
 #include "base/temporary_folder.h"
 #include "formats/lora_config.h"
 #include "formats/peft_adapter.h"
@@ -201,8 +202,11 @@ TEST(Adapter, SavedFoldersReadBackInEveryType) {
     TemporaryFolder folder;
     folder.write("base/tokenizer.json", "{}");
     folder.write("base/config.json", "{}");
-    save_adapter(folder / "adapter", config_of(run), folder / "base", run.executor());
+    save_adapter(folder / "adapter", config_of(run), folder / "base", run.executor(),
+                 {"{{ 'mine' }}", {5}});
     EXPECT_TRUE(std::filesystem::exists(folder / "adapter/tokenizer.json"));
+    EXPECT_EQ(base::read_text_file(folder / "adapter/chat_template.jinja"), "{{ 'mine' }}");
+    EXPECT_TRUE(std::filesystem::exists(folder / "adapter/generation_config.json"));
     EXPECT_FALSE(std::filesystem::exists(folder / "adapter/config.json"));
     const formats::SafetensorsFile file(folder / "adapter/adapter_model.safetensors");
     EXPECT_EQ(file.tensors().front().stored_dtype, stored);

@@ -72,6 +72,12 @@ TEST(SaveModel, CarriesConfigAndCompanionsOfTheBase) {
         << name;
   EXPECT_FALSE(std::filesystem::exists(folder / "out/model.safetensors.index.json"));
   EXPECT_EQ(folder.count(), 2U) << "nothing is left next to it";
+
+  folder.write("base/tokenizer_config.json", "{}");
+  save_model(folder / "trained", source, run.executor(), {"{{ 'mine' }}", {5, 7}});
+  EXPECT_EQ(base::read_text_file(folder / "trained/chat_template.jinja"), "{{ 'mine' }}");
+  EXPECT_EQ(base::read_json_file(folder / "trained/generation_config.json")["eos_token_id"],
+            nlohmann::json({5, 7}));
 }
 
 TEST(SaveModel, UpdatesTheOlderTypeKeyToo) {

@@ -233,12 +233,92 @@ TEST(ChatTemplate, LearnsWhereHistoryIsWrittenOtherwise) {
             "Hello<|im_end|><think>soSee you<|im_end|>");
 }
 
+// Thoughts stand in answers after the last question only, and the prompt opens one: with a question
+// after a tool round all messages before it are written otherwise than in the prompts.
+TEST(ChatTemplate, LearnsWhereThoughtsLeaveTheHistory) {
+  const std::string source =
+      "{% set last = namespace(question=-1) %}{% for m in messages %}{% if m.role == 'user' %}"
+      "{% set last.question = loop.index0 %}{% endif %}{% endfor %}{% for m in messages %}"
+      "<|im_start|>{{ 'user' if m.role == 'tool' else m.role }}:"
+      "{% if m.role == 'assistant' and loop.index0 > last.question %}<think></think>{% endif %}"
+      "{{ m.content }}<|im_end|>{% endfor %}"
+      "{% if add_generation_prompt %}<|im_start|>assistant:<think>{% endif %}";
+  const auto messages = [](const std::vector<std::pair<std::string, std::string>>& all) {
+    Conversation conversation;
+    for (const auto& [role, text] : all) conversation.messages.emplace_back(role, text);
+    return conversation;
+  };
+  EXPECT_EQ(
+      learned_by(
+          source,
+          messages({{"user", "q"}, {"assistant", "call"}, {"tool", "5"}, {"assistant", "five"}})),
+      "</think>call<|im_end|></think>five<|im_end|>");
+  EXPECT_EQ(learned_by(source, messages({{"user", "q"},
+                                         {"assistant", "call"},
+                                         {"tool", "5"},
+                                         {"assistant", "five"},
+                                         {"user", "r"},
+                                         {"assistant", "six"}})),
+            "call<|im_end|>five<|im_end|></think>six<|im_end|>");
+  // Several results of one call, equal ones among them, and several rounds.
+  EXPECT_EQ(learned_by(source, messages({{"user", "q"},
+                                         {"assistant", "call"},
+                                         {"tool", "5"},
+                                         {"tool", "5"},
+                                         {"assistant", "call"},
+                                         {"tool", "5"},
+                                         {"assistant", "5"},
+                                         {"user", "5"},
+                                         {"assistant", "5"}})),
+            "call<|im_end|>call<|im_end|>5<|im_end|></think>5<|im_end|>");
+}
+
+// A template that writes a call in place of a text, and ends a message otherwise where it is the
+// last: rounds that are alike are told apart by their calls.
+TEST(ChatTemplate, LearnsCallsThatAreAlike) {
+  const auto call = [](const std::string& name) {
+    return Message(jinja::value_of_json(
+        R"({"role": "assistant", "content": "", "tool_calls": [{"name": ")" + name + R"("}]})"));
+  };
+  const Conversation conversation{
+      .messages = {
+          {"user", "q"}, call("f"), {"tool", "5"}, call("f"), {"tool", "5"}, {"assistant", "so"}}};
+  EXPECT_EQ(learned_by("{% for m in messages %}<|im_start|>{{ m.role }}:{% if m.tool_calls %}"
+                       "[{{ m.tool_calls[0].name }}]{% else %}{{ m.content }}{% endif %}"
+                       "{% if m.role != 'tool' or not loop.last %}<|im_end|>{% endif %}{% endfor %}"
+                       "{% if add_generation_prompt %}<|im_start|>assistant:{% endif %}",
+                       conversation),
+            "[f]<|im_end|>[f]<|im_end|>so<|im_end|>");
+}
+
 TEST(ChatTemplate, SaysWhereAnswersCannotBeTold) {
   const std::string error = message_of<UserError>([] {
     learned_by("{% for m in messages | sort(attribute='content') %}{{ m.content }}{% endfor %}");
   });
   EXPECT_NE(error.find("mark it in the template"), std::string::npos) << error;
   EXPECT_NE(error.find("message "), std::string::npos) << error;
+}
+
+// What a folder is given as its template writes what a built-in one has written, whatever the
+// folder says of its tokens.
+TEST(ChatTemplate, ASavedFormWritesTheSame) {
+  TinyTokenizer tiny;
+  for (const auto* more : {&kChatml, &kLlama3, &kPhi3})
+    tiny.added.insert(tiny.added.end(), more->begin(), more->end());
+  tiny.keys["post_processor"] = TinyTokenizer::bos_template(256);
+  const Tokenizer tokenizer = tiny.make();
+  for (const char* name : {"chatml", "llama-3", "llama-2", "zephyr", "phi-3", "plain"}) {
+    const ChatTemplate form(name, tokenizer);
+    tiny.config["chat_template"] = form.source().value();
+    const Tokenizer saved = tiny.make();
+    const ChatTemplate own("", saved);
+    EXPECT_EQ(own.text(kChat), form.text(kChat)) << name;
+    EXPECT_EQ(own.prompt(kChat), form.prompt(kChat)) << name;
+    EXPECT_EQ(render(saved, "").learned, render(tokenizer, name).learned) << name;
+    EXPECT_FALSE(own.source()) << name;
+  }
+  EXPECT_TRUE(ChatTemplate("plain", tokenizer).text(kChat).starts_with("<s>Be brief."));
+  EXPECT_TRUE(ChatTemplate("plain", tokenizer).prompt(kChat).ends_with("\nAssistant:"));
 }
 
 TEST(ChatTemplate, SaysWhatItNeeds) {

@@ -45,6 +45,12 @@ nlohmann::json describe(const text::ChatTemplate& chat, const text::Tokenizer& t
              nlohmann::json result = ids_and_mask(tokenizer, std::span(&part, 1));
              result["text"] = part.text;
              return result;
+           })},
+          {"unwritten", result_of([&] {
+             nlohmann::json names = nlohmann::json::array();
+             for (const text::Unwritten& one : chat.unwritten(conversation))
+               names.push_back(std::to_string(one.message) + " " + one.field);
+             return names;
            })}};
 }
 

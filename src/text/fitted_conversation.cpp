@@ -1,0 +1,268 @@
+#include "text/fitted_conversation.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json_parser.h"
+#include "text/blank.h"
+#include "text/jinja/json_values.h"
+#include "text/jinja/print.h"
+
+namespace snug::text {
+namespace {
+
+using jinja::Dict;
+using jinja::List;
+using jinja::Value;
+using Kind = Value::Kind;
+
+const std::string* text_in(const Dict& dict, std::string_view key) {
+  const Value* value = dict.find(key);
+  return value != nullptr && value->is(Kind::text) ? &value->as_text() : nullptr;
+}
+
+[[noreturn]] void refuse_part(size_t message, const Value& part) {
+  const std::string* type =
+      part.is(Kind::dict) ? text_in(part.as_dict(), "type") : static_cast<std::string*>(nullptr);
+  base::throw_user_error(
+      "message {}: its 'content' holds a part {}, and only text is learned; remove the part or the "
+      "record",
+      message + 1, type != nullptr ? fmt::format("of the type '{}'", *type) : "without text");
+}
+
+// The part without fields that are null, which tables of data add. Throws for what is no text.
+Value checked_part(size_t message, const Value& part) {
+  constexpr std::array<std::string_view, 4> kTypes{"text", "input_text", "output_text", "thinking"};
+  if (part.is(Kind::text)) return part;
+  if (!part.is(Kind::dict)) refuse_part(message, part);
+  Dict fields;
+  for (const auto& [key, value] : part.as_dict().entries())
+    if (!value.is(Kind::none)) fields.set(key, value);
+  const std::string* type = text_in(fields, "type");
+  const bool has_type = type == nullptr || std::ranges::find(kTypes, *type) != kTypes.end();
+  const char* key = type != nullptr && *type == "thinking" ? "thinking" : "text";
+  if (!has_type || text_in(fields, key) == nullptr) refuse_part(message, part);
+  return Value::dict(std::move(fields));
+}
+
+// The text of a part, or of what was thought.
+const std::string& text_of(const Value& part, bool& is_thought) {
+  is_thought = false;
+  if (part.is(Kind::text)) return part.as_text();
+  const std::string* type = text_in(part.as_dict(), "type");
+  is_thought = type != nullptr && *type == "thinking";
+  return *text_in(part.as_dict(), is_thought ? "thinking" : "text");
+}
+
+Message joined(const Message& message) {
+  std::vector<std::string> texts;
+  std::vector<std::string> thoughts;
+  for (const Value& part : message.find("content")->items()) {
+    bool is_thought = false;
+    const std::string& text = text_of(part, is_thought);
+    (is_thought ? thoughts : texts).push_back(text);
+  }
+  const Message result = message.with_content(fmt::format("{}", fmt::join(texts, "\n")));
+  if (thoughts.empty() || message.has("reasoning_content")) return result;
+  return result.with("reasoning_content",
+                     Value::text(fmt::format("{}", fmt::join(thoughts, "\n"))));
+}
+
+bool has_parts(const Message& message) {
+  const Value* content = message.find("content");
+  return content != nullptr && content->is(Kind::list);
+}
+
+Conversation each_with_parts(const Conversation& given,
+                             const std::function<Message(size_t, const Message&)>& change) {
+  Conversation result = given;
+  for (size_t i = 0; i < given.messages.size(); ++i)
+    if (has_parts(given.messages[i])) result.messages[i] = change(i, given.messages[i]);
+  return result;
+}
+
+// The texts of parts, each with a word at its end that stands nowhere else.
+constexpr std::string_view kWord = "zq0part0qz";
+
+Message with_words(const Message& message) {
+  List parts;
+  for (const Value& part : message.find("content")->items()) {
+    bool is_thought = false;
+    Value text = Value::text(text_of(part, is_thought) + std::string(kWord));
+    if (part.is(Kind::text)) {
+      parts.push_back(std::move(text));
+      continue;
+    }
+    Dict fields = part.as_dict();
+    fields.set(Value::text(is_thought ? "thinking" : "text"), std::move(text));
+    parts.push_back(Value::dict(std::move(fields)));
+  }
+  return message.with("content", Value::list(std::move(parts)));
+}
+
+// Names of fields that a template shows where it prints a part as it is.
+size_t printed_fields(const std::string& text) {
+  return occurrences(text, "'type':") + occurrences(text, "\"type\":");
+}
+
+std::optional<Value> parsed(const Value& arguments) {
+  if (arguments.is(Kind::none)) return Value::dict({});
+  if (!arguments.is(Kind::text)) return std::nullopt;
+  const std::string& text = arguments.as_text();
+  if (is_blank(text)) return Value::dict({});
+  try {
+    base::parse_json_value(
+        text, [](const std::string& problem, size_t) { base::throw_user_error("{}", problem); });
+    Value value = jinja::value_of_json(text);
+    if (value.is(Kind::dict) || value.is(Kind::list)) return value;
+  } catch (const std::exception&) {  // no JSON, or a number that no template could be given
+  }
+  return std::nullopt;
+}
+
+// The arguments of all calls, in their order.
+struct Arguments {
+  size_t message = 0;
+  std::string name;
+  Value value;
+};
+
+std::vector<Arguments> arguments_of(const Conversation& conversation) {
+  std::vector<Arguments> all;
+  with_calls(conversation, [&](size_t message, const Dict& function) {
+    const std::string* name = text_in(function, "name");
+    if (const Value* value = function.find("arguments"))
+      all.push_back({message, name != nullptr ? *name : "", *value});
+    return function;
+  });
+  return all;
+}
+
+Conversation with_arguments(const Conversation& conversation,
+                            const std::function<std::optional<Value>(const Value&)>& change) {
+  return with_calls(conversation, [&](size_t, const Dict& function) {
+    const Value* arguments = function.find("arguments");
+    std::optional<Value> changed = arguments != nullptr ? change(*arguments) : std::nullopt;
+    Dict result = function;
+    if (changed) result.set(Value::text("arguments"), std::move(*changed));
+    return result;
+  });
+}
+
+size_t quoted(const std::string& text, const std::vector<Arguments>& all) {
+  size_t count = 0;
+  for (const Arguments& one : all)
+    if (one.value.is(Kind::text)) count += occurrences(text, jinja::print_json(one.value, {}));
+  return count;
+}
+
+bool writes_as_they_are(const std::string& text, const std::vector<Arguments>& all) {
+  return std::ranges::all_of(all, [&](const Arguments& one) {
+    return !one.value.is(Kind::text) || text.find(one.value.as_text()) != std::string::npos;
+  });
+}
+
+Conversation with_fitted_parts(const Conversation& given, const RenderChat& render) {
+  if (std::ranges::none_of(given.messages, has_parts)) return given;
+  const Conversation checked = each_with_parts(given, [](size_t index, const Message& message) {
+    List parts;
+    for (const Value& part : message.find("content")->items())
+      parts.push_back(checked_part(index, part));
+    return message.with("content", Value::list(std::move(parts)));
+  });
+  const Conversation marked =
+      each_with_parts(checked, [](size_t, const Message& message) { return with_words(message); });
+  const auto join = [](size_t, const Message& message) { return joined(message); };
+  // What becomes of calls is another question.
+  const auto written = [&](const Conversation& conversation) {
+    auto text = try_render(with_arguments(conversation, parsed), render);
+    return text ? text : try_render(conversation, render);
+  };
+  const auto as_parts = written(marked);
+  const auto as_text = written(each_with_parts(marked, join));
+  const bool writes_parts =
+      as_parts && (!as_text || (printed_fields(*as_parts) <= printed_fields(*as_text) &&
+                                occurrences(*as_parts, kWord) >= occurrences(*as_text, kWord)));
+  return writes_parts ? checked : each_with_parts(checked, join);
+}
+
+Conversation with_fitted_arguments(const Conversation& given, const RenderChat& render) {
+  const std::vector<Arguments> all = arguments_of(given);
+  if (all.empty()) return given;
+  const auto is_object = [](const Arguments& one) { return one.value.is(Kind::dict); };
+  const bool has_texts = !std::ranges::all_of(all, is_object);
+  const auto as_given = try_render(given, render);
+  if (!has_texts) {
+    if (as_given) return given;
+    Conversation printed = with_arguments(
+        given, [](const Value& value) { return Value::text(jinja::print_json(value, {})); });
+    return try_render(printed, render) ? printed : given;
+  }
+  // What is no object has an empty one in its place, so that the template shows what it writes.
+  Conversation objects = with_arguments(given, [](const Value& value) {
+    std::optional<Value> object = parsed(value);
+    return object || !value.is(Kind::text) ? object : Value::dict({});
+  });
+  const auto as_objects = try_render(objects, render);
+  const bool takes_texts = as_given && writes_as_they_are(*as_given, all) &&
+                           (!as_objects || quoted(*as_given, all) <= quoted(*as_objects, all));
+  if (takes_texts || !as_objects) return given;
+  for (const Arguments& one : all)
+    if (one.value.is(Kind::text) && !parsed(one.value))
+      base::throw_user_error(
+          "message {}: the 'arguments' of the call '{}' are text that is no JSON object, and the "
+          "chat template writes an object; mend them or remove the record",
+          one.message + 1, one.name);
+  return objects;
+}
+
+}  // namespace
+
+std::optional<std::string> try_render(const Conversation& conversation, const RenderChat& render) {
+  try {
+    return render(conversation);
+  } catch (const base::UserError&) {
+    return std::nullopt;
+  }
+}
+
+size_t occurrences(std::string_view text, std::string_view part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string_view::npos;
+       at = text.find(part, at + part.size()))
+    ++count;
+  return count;
+}
+
+Conversation with_calls(const Conversation& conversation, const ChangeCall& change) {
+  Conversation result = conversation;
+  for (size_t i = 0; i < result.messages.size(); ++i) {
+    const Value* calls = result.messages[i].find("tool_calls");
+    if (calls == nullptr || !calls->is(Kind::list)) continue;
+    List changed;
+    for (const Value& call : calls->items()) {
+      const Value* function = call.is(Kind::dict) ? call.as_dict().find("function") : nullptr;
+      if (function != nullptr && function->is(Kind::dict)) {
+        Dict outer = call.as_dict();
+        outer.set(Value::text("function"), Value::dict(change(i, function->as_dict())));
+        changed.push_back(Value::dict(std::move(outer)));
+      } else {
+        changed.push_back(call.is(Kind::dict) ? Value::dict(change(i, call.as_dict())) : call);
+      }
+    }
+    result.messages[i] = result.messages[i].with("tool_calls", Value::list(std::move(changed)));
+  }
+  return result;
+}
+
+Conversation fitted_conversation(const Conversation& given, const RenderChat& render) {
+  return with_fitted_arguments(with_fitted_parts(given, render), render);
+}
+
+}  // namespace snug::text

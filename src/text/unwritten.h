@@ -1,0 +1,29 @@
+// What a chat template leaves out of a conversation. Each thing that the conversation says (a text,
+// a part, a thought, a call, what may be called) is rendered once more with a word at its end; what
+// changes nothing in the text is not written. Pure functions; any thread.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "text/conversation.h"
+
+namespace snug::text {
+
+struct Unwritten {
+  size_t message = 0;   // which, from 1; 0: it is the conversation's
+  std::string field{};  // content, reasoning_content, tool_calls or tools
+  std::string role{};   // of the message
+  bool is_all = false;  // nothing of the message is written
+};
+
+// `whole` is what the template writes of the conversation. At most one for each field of a message.
+std::vector<Unwritten> find_unwritten(const Conversation& conversation, const std::string& whole,
+                                      const RenderChat& render);
+
+// Throws UserError that names the message where a model would learn something wrong: that the
+// assistant answers with nothing, or ends its turn where it made a call.
+void refuse_unwritten_answers(const std::vector<Unwritten>& unwritten);
+
+}  // namespace snug::text
