@@ -52,13 +52,8 @@ text::Tokenizer open_tokenizer(const formats::Recipe& recipe, const models::Mode
                                      "folder of a model, or ids= in place of a text",
                                      recipe.model));
   text::check_chat_template(recipe.chat_template);  // throws, though a raw prompt needs none
-  auto tokenizer = text::Tokenizer::from_folder(model.folder.string(), recipe.adapter);
-  if (tokenizer.vocabulary_size() > model.config.vocab_size)
-    base::throw_user_error(
-        "the tokenizer of {} has {} ids, but config.json says vocab_size {}; these files do not "
-        "belong together",
-        model.folder.string(), tokenizer.vocabulary_size(), model.config.vocab_size);
-  return tokenizer;
+  return text::Tokenizer::from_folder(model.folder.string(), model.config.vocab_size,
+                                      recipe.adapter);
 }
 
 std::vector<int32_t> text_prompt(const text::Tokenizer& tokenizer, const std::string& text) {

@@ -15,6 +15,7 @@
 #include "formats/quantization_config.h"
 #include "models/families.h"
 #include "models/file_widths.h"
+#include "models/multimodal.h"
 #include "models/stored_head.h"
 #include "models/stored_nf4.h"
 
@@ -32,6 +33,8 @@ int64_t file_width(const nlohmann::json& config) {
 ModelConfig parse_config_object(const base::JsonObject& json) {
   const std::string type = json.text("model_type");
   const Family* family = find_family(type);
+  const std::string multimodal = family == nullptr ? describe_multimodal(json) : "";
+  if (!multimodal.empty()) json.fail("model_type", fmt::format("is \"{}\", {}", type, multimodal));
   if (family == nullptr)
     json.fail("model_type",
               fmt::format("is \"{}\", which is not built; snug has {}", type, family_names()));

@@ -103,7 +103,9 @@ Document tokenize_parts(const Tokenizer& tokenizer, std::span<const Part> parts,
   }
   builder.add_text(run);
   if (special == SpecialTokens::around) builder.add_outside(tokenizer.ids_after());
-  return builder.take();
+  Document document = builder.take();
+  tokenizer.require_rows(document.ids);
+  return document;
 }
 
 }  // namespace snug::text

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "text/answer_document.h"
 #include "text/blank.h"
-#include "text/document_parts.h"
 
 namespace snug::text {
 namespace {
@@ -49,8 +48,7 @@ TokenizedRecord RecordTokenizer::of(Record record) const {
 
 void RecordTokenizer::take_answer(const Record& record, TokenizedRecord& result) const {
   look_over(record, result);
-  Document document =
-      means_.chat != nullptr ? tokenize_chat(record) : answer_document(record, *means_.tokenizer);
+  Document document = tokenize_answer(record);
   result.tokens = static_cast<int64_t>(document.ids.size());
   result.first_target = first_target_of(document);
   if (result.first_target == 0) {
@@ -96,7 +94,7 @@ void RecordTokenizer::take_token_pair(Record& record, TokenizedRecord& result) c
 }
 
 void RecordTokenizer::take_parts(const Record& record, TokenizedRecord& result) const {
-  DocumentParts parts = document_parts(record, *means_.tokenizer, options_.repeats_prompt);
+  DocumentParts parts = read_parts(record);
   if (parts.encoder_ids.empty())
     fail(record, "the tokenizer makes no token of the prompt, and the encoder must read one");
   if (parts.decoder.ids.empty())
@@ -146,8 +144,9 @@ void RecordTokenizer::take_pair(const Record& record, TokenizedRecord& result) c
   if (options_.train_on_chosen_prompt) learn_all(result.document);
 }
 
-Document RecordTokenizer::tokenize_chat(const Record& record) const {
+Document RecordTokenizer::tokenize_answer(const Record& record) const {
   try {
+    if (means_.chat == nullptr) return answer_document(record, *means_.tokenizer);
     return tokenize_parts(*means_.tokenizer, means_.chat->render(record.conversation),
                           SpecialTokens::none);
   } catch (const base::UserError& error) {
@@ -166,6 +165,14 @@ void RecordTokenizer::look_over(const Record& record, TokenizedRecord& result) c
       refuse_unwritten_answers(unwritten);
       result.unwritten.insert(result.unwritten.end(), unwritten.begin(), unwritten.end());
     }
+  } catch (const base::UserError& error) {
+    fail(record, error.what());
+  }
+}
+
+DocumentParts RecordTokenizer::read_parts(const Record& record) const {
+  try {
+    return document_parts(record, *means_.tokenizer, options_.repeats_prompt);
   } catch (const base::UserError& error) {
     fail(record, error.what());
   }

@@ -9,6 +9,7 @@
 #include "text/chat_template.h"
 #include "text/dataset_options.h"
 #include "text/document.h"
+#include "text/document_parts.h"
 #include "text/preference_pair.h"
 #include "text/record_form.h"
 #include "text/tokenizer.h"
@@ -41,8 +42,8 @@ class RecordTokenizer {
       : path_(path), options_(options), form_(form), means_(means) {}
 
   // The tokens of a record; only its form where that is another one. Throws UserError with file and
-  // line for an answer that makes no token, an id outside of the vocabulary, and conversations next
-  // to texts. Any thread.
+  // line for an answer that makes no token, an id outside of the vocabulary or without a row in the
+  // model, and conversations next to texts. Any thread.
   TokenizedRecord of(Record record) const;
 
  private:
@@ -54,8 +55,9 @@ class RecordTokenizer {
   void take_compared(const Record& record, TokenizedRecord& result) const;
   void take_pair(const Record& record, TokenizedRecord& result) const;
   void take_answer(const Record& record, TokenizedRecord& result) const;
-  Document tokenize_chat(const Record& record) const;
+  Document tokenize_answer(const Record& record) const;
   void look_over(const Record& record, TokenizedRecord& result) const;
+  DocumentParts read_parts(const Record& record) const;
 
   const std::string& path_;
   const DatasetOptions& options_;

@@ -41,19 +41,16 @@ class LazyTokenizer {
       recipe_.fail("model", fmt::format("\"{}\" is a built-in shape without a tokenizer; give the "
                                         "folder of a model, or data of tokens (input_ids)",
                                         recipe_.model));
-    tokenizer_.emplace(text::Tokenizer::from_folder(model_.folder.string(), recipe_.adapter));
-    if (tokenizer_->vocabulary_size() > model_.config.vocab_size)
-      base::throw_user_error(
-          "the tokenizer of {} has {} ids, but config.json says vocab_size {}; these files do not "
-          "belong together",
-          model_.folder.string(), tokenizer_->vocabulary_size(), model_.config.vocab_size);
+    tokenizer_.emplace(text::Tokenizer::from_folder(model_.folder.string(),
+                                                    model_.config.vocab_size, recipe_.adapter));
     return *tokenizer_;
   }
 
   // Fills the tails of rows, which nothing reads.
   int32_t padding_id() const {
     if (!tokenizer_) return 0;
-    return tokenizer_->pad_id().value_or(tokenizer_->eos_id().value_or(0));
+    const int32_t padding = tokenizer_->pad_id().value_or(tokenizer_->eos_id().value_or(0));
+    return padding < model_.config.vocab_size ? padding : 0;
   }
 
  private:
