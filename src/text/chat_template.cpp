@@ -9,6 +9,7 @@
 #include "text/chat_forms.h"
 #include "text/chat_settings.h"
 #include "text/jinja/limits.h"
+#include "text/learned_turns.h"
 
 namespace snug::text {
 namespace {
@@ -124,6 +125,9 @@ std::vector<Part> ChatTemplate::render(const Conversation& conversation) const {
       return run(other, for_generation).text;
     });
     whole.generated = finder.find(conversation, whole.text);
+  } else {
+    whole.generated = learned_spans(conversation, whole,
+                                    [&](const Conversation& other) { return run(other, false); });
   }
   std::vector<Part> parts;
   size_t at = 0;

@@ -62,7 +62,9 @@ bool Message::has(std::string_view field) const { return fields_.as_dict().find(
 Message Message::with_content(std::string content) const {
   Dict fields = fields_.as_dict();
   fields.set(Value::text("content"), Value::text(std::move(content)));
-  return Message(Value::dict(std::move(fields)));
+  Message other(Value::dict(std::move(fields)));
+  other.is_learned_ = is_learned_;
+  return other;
 }
 
 }  // namespace snug::text

@@ -12,6 +12,7 @@
 #include "text/blank.h"
 #include "text/jinja/json_values.h"
 #include "text/jinja/limits.h"
+#include "text/message_learning.h"
 
 namespace snug::text {
 namespace {
@@ -51,13 +52,13 @@ jinja::Value value_of_text(const RecordFields& fields, const std::string& text) 
 
 }  // namespace
 
-Message read_message(const RecordFields& fields, const jinja::Value& item, size_t number,
-                     bool is_sharegpt) {
-  const char* role_key = is_sharegpt ? "from" : "role";
-  const char* text_key = is_sharegpt ? "value" : "content";
+Message read_message(const RecordFields& fields, const jinja::Value& item, size_t number) {
   const auto find = [&](std::string_view key) -> const jinja::Value* {
     return item.is(jinja::Value::Kind::dict) ? item.as_dict().find(key) : nullptr;
   };
+  const bool is_sharegpt = find("role") == nullptr && find("from") != nullptr;
+  const char* role_key = is_sharegpt ? "from" : "role";
+  const char* text_key = is_sharegpt ? "value" : "content";
   const jinja::Value* role = find(role_key);
   const jinja::Value* text = find(text_key);
   const bool has_text = text != nullptr && text->is(jinja::Value::Kind::text);
@@ -65,23 +66,41 @@ Message read_message(const RecordFields& fields, const jinja::Value& item, size_
     fields.fail(
         fmt::format("message {}: expected the strings '{}' and '{}'", number, role_key, text_key));
   const std::string name = role_of(fields, role->as_text());
-  if (is_sharegpt) return {name, text->as_text()};
   // A content that is null is left out, as transformers does; one that is not there at all is a
   // mistake, unless calls stand in its place.
   if (text == nullptr && find("tool_calls") == nullptr)
     fields.fail(
         fmt::format("message {}: expected the strings '{}' and '{}'", number, role_key, text_key));
-  jinja::Dict entries = item.as_dict();
+  jinja::Dict entries;
   entries.set(jinja::Value::text("role"), jinja::Value::text(name));
-  return Message(jinja::Value::dict(std::move(entries)));
+  if (is_sharegpt) entries.set(jinja::Value::text("content"), *text);
+  for (const auto& [key, value] : item.as_dict().entries())
+    if (key.as_text() != role_key && (!is_sharegpt || key.as_text() != text_key) &&
+        !fields.is_ignored(key.as_text()))
+      entries.set(key, value);
+  Message message(jinja::Value::dict(std::move(entries)));
+  message.set_learned(is_learned(fields, item.as_dict(), name, number));
+  return message;
+}
+
+void add_messages(const RecordFields& fields, const char* key, Conversation& conversation) {
+  const jinja::Value& value = fields.value_of(key);
+  const jinja::List alone{value};
+  const bool is_list = value.is(jinja::Value::Kind::list);
+  if (!is_list && !value.is(jinja::Value::Kind::dict))
+    fields.fail(fmt::format("expected the field '{}' to be a list of messages", key));
+  for (const jinja::Value& item : is_list ? value.items() : alone) {
+    const size_t number = conversation.messages.size() + 1;
+    conversation.messages.push_back(read_message(fields, item, number));
+  }
 }
 
 jinja::Value read_tools(const RecordFields& fields) {
-  if (!fields.has("tools") || fields.at("tools").is_null()) return jinja::Value::none();
-  std::string text = fields.at("tools").is_string() ? fields.string("tools") : "";
-  const jinja::Value tools = text.empty()
-                                 ? *fields.value().as_dict().find(std::string_view("tools"))
-                                 : value_of_text(fields, text);
+  if (!fields.holds("tools")) return jinja::Value::none();
+  const bool is_text = fields.at("tools").is_string();
+  const std::string text = is_text ? fields.string("tools") : "";
+  if (is_text && is_blank(text)) return jinja::Value::none();
+  const jinja::Value tools = is_text ? value_of_text(fields, text) : fields.value_of("tools");
   const bool is_list = tools.is(jinja::Value::Kind::list);
   if (!is_list || !std::all_of(tools.items().begin(), tools.items().end(),
                                [](const auto& tool) { return tool.is(jinja::Value::Kind::dict); }))
@@ -90,35 +109,73 @@ jinja::Value read_tools(const RecordFields& fields) {
 }
 
 void read_variables(const RecordFields& fields, Conversation& conversation) {
-  constexpr std::string_view kKey = "chat_template_kwargs";
-  const jinja::Value* values = fields.value().as_dict().find(kKey);
-  if (values == nullptr || values->is(jinja::Value::Kind::none)) return;
-  if (!values->is(jinja::Value::Kind::dict))
+  constexpr const char* kKey = "chat_template_kwargs";
+  if (!fields.holds(kKey)) return;
+  const jinja::Value& values = fields.value_of(kKey);
+  if (!values.is(jinja::Value::Kind::dict))
     fields.fail(fmt::format("expected the field '{}' to be an object", kKey));
-  for (const auto& [key, value] : values->as_dict().entries())
+  for (const auto& [key, value] : values.as_dict().entries())
     conversation.variables.emplace_back(key.as_text(), value);
+}
+
+std::string read_system(const RecordFields& fields) {
+  std::string system;
+  for (const char* key : kSystemFields) {
+    if (!fields.holds(key)) continue;
+    std::string text = fields.string(key);
+    if (!system.empty() && !is_blank(text) && text != system)
+      fields.fail(
+          fmt::format("two fields have a system message, and '{0}' is another than the one "
+                      "before it; ignore_fields={0} reads the records without it",
+                      key));
+    if (!is_blank(text)) system = std::move(text);
+  }
+  return system;
+}
+
+size_t add_setting(const RecordFields& fields, Conversation& conversation) {
+  conversation.tools = read_tools(fields);
+  read_variables(fields, conversation);
+  const std::string system = read_system(fields);
+  if (system.empty()) return 0;
+  std::vector<Message>& messages = conversation.messages;
+  if (!messages.empty() && (messages[0].role() == "system" || messages[0].role() == "developer")) {
+    const char* key = *fields.first_held(kSystemFields);
+    if (messages[0].content() != system)
+      fields.fail(
+          fmt::format("the field '{0}' is another system message than message 1; "
+                      "ignore_fields={0} reads the records without it",
+                      key));
+    return 0;
+  }
+  messages.insert(messages.begin(), Message("system", system));
+  return 1;
+}
+
+void check_answers(const RecordFields& fields, const Conversation& conversation) {
+  size_t answers = 0;
+  size_t learned = 0;
+  for (size_t i = 0; i < conversation.messages.size(); ++i) {
+    const Message& message = conversation.messages[i];
+    if (!message.is_assistant()) continue;
+    ++answers;
+    if (!message.is_learned()) continue;
+    ++learned;
+    if (is_empty(message))
+      fields.fail(fmt::format("message {}: the assistant's text is empty", i + 1));
+  }
+  if (answers == 0)
+    fields.fail("no message is the assistant's, so there is nothing to learn from it");
+  if (learned == 0)
+    fields.fail("its messages say of each of the assistant's that it is not to be learned");
 }
 
 void parse_messages(const RecordFields& fields, const char* key, Record& record) {
   if (!fields.at(key).is_array())
     fields.fail(fmt::format("expected the field '{}' to be a list of messages", key));
-  Conversation& conversation = record.conversation;
-  bool has_answer = false;
-  for (const jinja::Value& item : fields.value().as_dict().find(std::string_view(key))->items()) {
-    const size_t number = conversation.messages.size() + 1;
-    Message message = read_message(fields, item, number, record.form == RecordForm::sharegpt);
-    if (message.is_assistant()) {
-      has_answer = true;
-      if (is_empty(message))
-        fields.fail(fmt::format("message {}: the assistant's text is empty", number));
-    }
-    conversation.messages.push_back(std::move(message));
-  }
-  if (!has_answer)
-    fields.fail("no message is the assistant's, so there is nothing to learn from it");
-  if (record.form != RecordForm::messages) return;
-  conversation.tools = read_tools(fields);
-  read_variables(fields, conversation);
+  add_messages(fields, key, record.conversation);
+  check_answers(fields, record.conversation);
+  add_setting(fields, record.conversation);
 }
 
 }  // namespace snug::text

@@ -158,8 +158,8 @@ TEST_F(TokenData, WrongListsAreNamedWithTheirLine) {
 TEST_F(TokenData, TheFormMayBeAskedFor) {
   const std::string both = R"({"input_ids": [1, 2], "text": "a"})";
   EXPECT_EQ(load(both, 64, RecordForm::tokens).audit.form, "tokens");
-  EXPECT_TRUE(holds_tokens(folder_.write("data.jsonl", both), std::nullopt));
-  EXPECT_FALSE(holds_tokens((folder_ / "data.jsonl").string(), RecordForm::text));
+  EXPECT_TRUE(holds_tokens(folder_.write("data.jsonl", both), {}));
+  EXPECT_FALSE(holds_tokens((folder_ / "data.jsonl").string(), {.form = RecordForm::text}));
   EXPECT_EQ(message_of<UserError>([&] { load(both, 64, RecordForm::text); }),
             "a tokenizer was asked for");
 }

@@ -1,0 +1,102 @@
+#include "text/field_meaning.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+namespace snug::text {
+namespace {
+
+template <size_t kCount>
+bool is_among(const std::array<std::string_view, kCount>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+constexpr auto kLabels = std::to_array<std::string_view>({"id",
+                                                          "_id",
+                                                          "idx",
+                                                          "index",
+                                                          "uuid",
+                                                          "guid",
+                                                          "key",
+                                                          "hash",
+                                                          "url",
+                                                          "source",
+                                                          "origin",
+                                                          "dataset",
+                                                          "data_source",
+                                                          "meta",
+                                                          "metadata",
+                                                          "license",
+                                                          "lang",
+                                                          "language",
+                                                          "timestamp",
+                                                          "date",
+                                                          "split",
+                                                          "created_at",
+                                                          "token_type_ids",
+                                                          "length",
+                                                          "num_tokens",
+                                                          "special_tokens_mask"});
+
+constexpr auto kLearningWords = std::to_array<std::string_view>(
+    {"loss", "losses", "weight", "weights", "weighting", "mask", "masks", "masked", "unmasked",
+     "train", "trained", "training", "trainable", "untrained", "learn", "learned"});
+
+constexpr auto kMedia =
+    std::to_array<std::string_view>({"image", "images", "video", "videos", "audio", "audios"});
+
+constexpr auto kPacked = std::to_array<std::string_view>(
+    {"seq_lengths", "sequence_lengths", "seq_start_id", "seq_start_ids", "cu_seqlens",
+     "document_ids", "segment_ids", "sequence_ids"});
+
+// Whether one may mean that it is hidden.
+bool is_mask(std::string_view field) {
+  return field.find("mask") != std::string_view::npos || field.find("un") == 0;
+}
+
+bool is_flag(const nlohmann::json& value) {
+  if (!value.is_array()) return value.is_number() || value.is_boolean();
+  return !value.empty() && std::none_of(value.begin(), value.end(),
+                                        [](const auto& item) { return item.is_string(); });
+}
+
+bool is_flag(const jinja::Value& value) {
+  using Kind = jinja::Value::Kind;
+  if (!value.is(Kind::list)) return value.is_number();
+  return !value.items().empty() &&
+         std::none_of(value.items().begin(), value.items().end(),
+                      [](const jinja::Value& item) { return item.is(Kind::text); });
+}
+
+}  // namespace
+
+bool is_label_of_record(std::string_view field) {
+  return is_among(kLabels, field) || field.ends_with("_id") || field.starts_with("__");
+}
+
+bool may_say_what_is_learned(std::string_view field) {
+  if (is_label_of_record(field)) return false;
+  for (size_t begin = 0; begin <= field.size();) {
+    const size_t end = std::min(field.find_first_of("_-. ", begin), field.size());
+    if (is_among(kLearningWords, field.substr(begin, end - begin))) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+bool says_what_is_learned(std::string_view field, const nlohmann::json& value) {
+  const bool is_usual = value.is_boolean() ? value.get<bool>() : value.is_number() && value == 1;
+  return may_say_what_is_learned(field) && is_flag(value) && !(is_usual && !is_mask(field));
+}
+
+bool says_what_is_learned(std::string_view field, const jinja::Value& value) {
+  const bool is_usual = value.is_number() && value.as_real() == 1;
+  return may_say_what_is_learned(field) && is_flag(value) && !(is_usual && !is_mask(field));
+}
+
+bool is_of_other_media(std::string_view field) { return is_among(kMedia, field); }
+
+bool tells_packed_documents(std::string_view field) { return is_among(kPacked, field); }
+
+}  // namespace snug::text
