@@ -9,7 +9,9 @@
 namespace snug::text {
 namespace {
 
-bool is_messages(const nlohmann::json& value) { return value.is_array() || value.is_object(); }
+bool is_messages(const nlohmann::json& value) {
+  return value.is_object() || (value.is_array() && (value.empty() || value[0].is_object()));
+}
 
 void parse_message_lists(const RecordFields& fields, const char* prompt, const char* answer,
                          const RecordRules& rules, Record& record) {

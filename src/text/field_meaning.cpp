@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 namespace snug::text {
 namespace {
@@ -33,6 +35,7 @@ constexpr auto kLabels = std::to_array<std::string_view>({"id",
                                                           "timestamp",
                                                           "date",
                                                           "split",
+                                                          "parallel_tool_calls",
                                                           "created_at",
                                                           "token_type_ids",
                                                           "length",
@@ -50,9 +53,25 @@ constexpr auto kPacked = std::to_array<std::string_view>(
     {"seq_lengths", "sequence_lengths", "seq_start_id", "seq_start_ids", "cu_seqlens",
      "document_ids", "segment_ids", "sequence_ids"});
 
+// The words of loss_mask and lossMask, in lower case.
+std::vector<std::string> words_of(std::string_view field) {
+  std::vector<std::string> words(1);
+  for (size_t i = 0; i < field.size(); ++i) {
+    const auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
+    const char c = field[i];
+    const bool is_border = c == '_' || c == '-' || c == '.' || c == ' ';
+    if (is_border || (is_upper(c) && i > 0 && !is_upper(field[i - 1]))) words.emplace_back();
+    if (!is_border) words.back() += is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return words;
+}
+
 // Whether one may mean that it is hidden.
 bool is_mask(std::string_view field) {
-  return field.find("mask") != std::string_view::npos || field.find("un") == 0;
+  const std::vector<std::string> words = words_of(field);
+  return std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return word.find("mask") != std::string::npos || word.starts_with("un") || word == "no";
+  });
 }
 
 bool is_flag(const nlohmann::json& value) {
@@ -77,12 +96,9 @@ bool is_label_of_record(std::string_view field) {
 
 bool may_say_what_is_learned(std::string_view field) {
   if (is_label_of_record(field)) return false;
-  for (size_t begin = 0; begin <= field.size();) {
-    const size_t end = std::min(field.find_first_of("_-. ", begin), field.size());
-    if (is_among(kLearningWords, field.substr(begin, end - begin))) return true;
-    begin = end + 1;
-  }
-  return false;
+  const std::vector<std::string> words = words_of(field);
+  return std::any_of(words.begin(), words.end(),
+                     [](const std::string& word) { return is_among(kLearningWords, word); });
 }
 
 bool says_what_is_learned(std::string_view field, const nlohmann::json& value) {

@@ -17,14 +17,21 @@
 namespace snug::text {
 namespace {
 
+// A message that is a call, in the words of LLaMA-Factory and ms-swift.
+bool is_call(const std::string& role) { return role == "function_call" || role == "tool_call"; }
+
 std::string role_of(const RecordFields& fields, const std::string& name) {
   constexpr std::array<std::string_view, 8> kRoles{
       "system", "developer", "user", "assistant", "tool", "ipython", "function", "tool_results"};
   if (name == "human") return "user";
-  if (name == "gpt") return "assistant";
+  if (name == "gpt" || is_call(name)) return "assistant";
+  if (name == "observation" || name == "tool_response") return "tool";
   if (std::find(kRoles.begin(), kRoles.end(), name) == kRoles.end())
-    fields.fail(fmt::format("the role '{}' is not known; expected {}, human or gpt", name,
-                            fmt::join(kRoles, ", ")));
+    fields.fail(
+        fmt::format("the role '{}' is not known; expected {}, human or gpt; or, of "
+                    "calls and their results, function_call, tool_call, observation or "
+                    "tool_response",
+                    name, fmt::join(kRoles, ", ")));
   return name;
 }
 
@@ -39,9 +46,10 @@ bool is_empty(const Message& message) {
   return true;
 }
 
-jinja::Value value_of_text(const RecordFields& fields, const std::string& text) {
+jinja::Value value_of_text(const RecordFields& fields, const std::string& text,
+                           std::string_view what) {
   base::parse_json_value(text, [&](const std::string& problem, size_t) {
-    fields.fail(fmt::format("the field 'tools' is text that is not JSON: {}", problem));
+    fields.fail(fmt::format("{} is text that is not JSON: {}", what, problem));
   });
   try {
     return jinja::value_of_json(text);
@@ -50,35 +58,59 @@ jinja::Value value_of_text(const RecordFields& fields, const std::string& text) 
   }
 }
 
+// The calls that a message's text is, one or a list of them, as templates read them.
+jinja::Value calls_of(const RecordFields& fields, const std::string& text, size_t number) {
+  using jinja::Value;
+  const Value written = value_of_text(fields, text, fmt::format("message {}: the call", number));
+  const jinja::List alone{written};
+  jinja::List calls;
+  for (const Value& call : written.is(Value::Kind::list) ? written.items() : alone) {
+    if (!call.is(Value::Kind::dict) || call.as_dict().find(std::string_view("name")) == nullptr)
+      fields.fail(fmt::format(
+          "message {}: expected a call to be an object with a name and arguments", number));
+    jinja::Dict entry;
+    entry.set(Value::text("type"), Value::text("function"));
+    entry.set(Value::text("function"), call);
+    calls.push_back(Value::dict(std::move(entry)));
+  }
+  return Value::list(std::move(calls));
+}
+
 }  // namespace
 
 Message read_message(const RecordFields& fields, const jinja::Value& item, size_t number) {
-  const auto find = [&](std::string_view key) -> const jinja::Value* {
-    return item.is(jinja::Value::Kind::dict) ? item.as_dict().find(key) : nullptr;
+  using jinja::Value;
+  const auto find = [&](std::string_view key) -> const Value* {
+    return item.is(Value::Kind::dict) ? item.as_dict().find(key) : nullptr;
   };
   const bool is_sharegpt = find("role") == nullptr && find("from") != nullptr;
+  const bool has_value = is_sharegpt || (find("content") == nullptr && find("value") != nullptr);
   const char* role_key = is_sharegpt ? "from" : "role";
-  const char* text_key = is_sharegpt ? "value" : "content";
-  const jinja::Value* role = find(role_key);
-  const jinja::Value* text = find(text_key);
-  const bool has_text = text != nullptr && text->is(jinja::Value::Kind::text);
-  if (role == nullptr || !role->is(jinja::Value::Kind::text) || (is_sharegpt && !has_text))
+  const char* text_key = has_value ? "value" : "content";
+  const Value* role = find(role_key);
+  const Value* text = find(text_key);
+  const bool has_role = role != nullptr && role->is(Value::Kind::text);
+  const bool holds_call = has_role && is_call(role->as_text());
+  const bool has_text = text != nullptr && text->is(Value::Kind::text);
+  // A content that is null is left out, as transformers does; one that is not there at all is a
+  // mistake, unless calls stand in its place.
+  const bool lacks_text = text == nullptr && find("tool_calls") == nullptr;
+  if (!has_role || lacks_text || ((has_value || holds_call) && !has_text))
     fields.fail(
         fmt::format("message {}: expected the strings '{}' and '{}'", number, role_key, text_key));
   const std::string name = role_of(fields, role->as_text());
-  // A content that is null is left out, as transformers does; one that is not there at all is a
-  // mistake, unless calls stand in its place.
-  if (text == nullptr && find("tool_calls") == nullptr)
-    fields.fail(
-        fmt::format("message {}: expected the strings '{}' and '{}'", number, role_key, text_key));
   jinja::Dict entries;
-  entries.set(jinja::Value::text("role"), jinja::Value::text(name));
-  if (is_sharegpt) entries.set(jinja::Value::text("content"), *text);
-  for (const auto& [key, value] : item.as_dict().entries())
-    if (key.as_text() != role_key && (!is_sharegpt || key.as_text() != text_key) &&
-        !fields.is_ignored(key.as_text()))
+  for (const auto& [key, value] : item.as_dict().entries()) {
+    if (key.as_text() == role_key)
+      entries.set(Value::text("role"), Value::text(name));
+    else if (key.as_text() == text_key && holds_call)
+      entries.set(Value::text("tool_calls"), calls_of(fields, text->as_text(), number));
+    else if (key.as_text() == text_key)
+      entries.set(Value::text("content"), value);
+    else if (!fields.is_ignored(key.as_text()))
       entries.set(key, value);
-  Message message(jinja::Value::dict(std::move(entries)));
+  }
+  Message message(Value::dict(std::move(entries)));
   message.set_learned(is_learned(fields, item.as_dict(), name, number));
   return message;
 }
@@ -100,7 +132,8 @@ jinja::Value read_tools(const RecordFields& fields) {
   const bool is_text = fields.at("tools").is_string();
   const std::string text = is_text ? fields.string("tools") : "";
   if (is_text && is_blank(text)) return jinja::Value::none();
-  const jinja::Value tools = is_text ? value_of_text(fields, text) : fields.value_of("tools");
+  const jinja::Value tools =
+      is_text ? value_of_text(fields, text, "the field 'tools'") : fields.value_of("tools");
   const bool is_list = tools.is(jinja::Value::Kind::list);
   if (!is_list || !std::all_of(tools.items().begin(), tools.items().end(),
                                [](const auto& tool) { return tool.is(jinja::Value::Kind::dict); }))

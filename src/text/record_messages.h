@@ -15,7 +15,8 @@ inline constexpr auto kSystemFields =
     std::to_array<const char*>({"system", "system_prompt", "system_message"});
 
 // A message has the fields role and content, or from and value, and any that its template reads.
-// `number`: which of the record, from 1, for complaints. Throws RecordError for other fields,
+// The text of a message of the role function_call or tool_call is the JSON of calls, which it is
+// given as tool_calls. `number`: which of the record, from 1, for complaints. Throws RecordError for other fields,
 // unknown roles and fields that would change what is learned (message_learning.h).
 Message read_message(const RecordFields& fields, const jinja::Value& item, size_t number);
 

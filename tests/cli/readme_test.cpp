@@ -1,4 +1,4 @@
-// Every snug command of README.md and of docs/adapters.md, performance.md, freezing.md,
+// Every snug command of README.md and of docs/adapters.md, data.md, performance.md, freezing.md,
 // many_devices.md, offload.md, preferences.md, recompute.md and search.md, run as it stands and in
 // its order, by the built binary. Those that start ranks need its MPI.
 #include <fmt/format.h>
@@ -41,8 +41,9 @@ TEST(Readme, EveryCommandRuns) {
   auto commands = commands_of("README.md", "snug");
   ASSERT_GE(commands.size(), 7U);
   for (const char* page :
-       {"docs/adapters.md", "docs/performance.md", "docs/freezing.md", "docs/many_devices.md",
-        "docs/offload.md", "docs/preferences.md", "docs/recompute.md", "docs/search.md"}) {
+       {"docs/adapters.md", "docs/data.md", "docs/performance.md", "docs/freezing.md",
+        "docs/many_devices.md", "docs/offload.md", "docs/preferences.md", "docs/recompute.md",
+        "docs/search.md"}) {
     const auto more = commands_of(page, "snug");
     ASSERT_GE(more.size(), 1U) << page;
     commands.insert(commands.end(), more.begin(), more.end());

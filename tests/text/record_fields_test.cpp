@@ -161,6 +161,25 @@ TEST_F(FieldData, ConversationsHaveRolesInEitherWords) {
             "a</s>{b</s>}1");
 }
 
+// LLaMA-Factory and ms-swift write a call as a message of its own.
+TEST_F(FieldData, CallsMayBeMessages) {
+  use_template(
+      "{% for m in messages %}[{{ m.role }}]{% if m.role == 'assistant' %}{% generation %}{{ "
+      "m.content or m.tool_calls | tojson }}</s>{% endgeneration %}{% else %}{{ m.content }}</s>"
+      "{% endif %}{% endfor %}");
+  const std::string turns =
+      R"({"conversations": [{"from": "human", "value": "a"},)"
+      R"({"from": "function_call", "value": "{\"name\": \"f\", \"arguments\": {\"b\": 1, \"a\": 2}}"},)"
+      R"({"from": "observation", "value": "r"}, {"from": "gpt", "value": "c"}]})";
+  EXPECT_EQ(shown(turns),
+            "[user]a</s>[assistant]{[{\"type\": \"function\", \"function\": {\"name\": \"f\", "
+            "\"arguments\": {\"b\": 1, \"a\": 2}}}]</s>}[tool]r</s>[assistant]{c</s>}");
+  EXPECT_TRUE(contains(error(R"({"messages": [{"role": "tool_call", "content": "f 1"}]})"),
+                       "message 1: the call is text that is not JSON"));
+  EXPECT_TRUE(contains(error(R"({"messages": [{"role": "tool_call", "content": "[3]"}]})"),
+                       "message 1: expected a call to be an object"));
+}
+
 // TRL's conversational prompt and completion: of the one conversation the completion is learned.
 TEST_F(FieldData, APromptAndACompletionMayBeMessages) {
   const std::string prompt =
@@ -198,6 +217,8 @@ TEST_F(FieldData, ASystemMessageOrAHistoryMakesAConversationOfTexts) {
   // Where it says nothing, texts stay texts.
   EXPECT_EQ(shown(R"({"prompt": "a", "completion": "b", "system": null, "history": []})"),
             "a{b</s>}");
+  EXPECT_TRUE(contains(error(R"({"instruction": "a", "output": ["b", "c"]})"),
+                       "expected the field 'output' to be a string, found array"));
   EXPECT_TRUE(contains(error(R"({"prompt": "a", "completion": "b", "history": ["q"]})"),
                        "'history' to be a list of [question, answer]"));
   options_.ignored_fields = {"system"};
@@ -294,7 +315,8 @@ TEST_F(FieldData, WhatIsNotUsedIsNamedWithItsCount) {
 TEST_F(FieldData, WhatWouldChangeLearningIsRefused) {
   for (const char* field :
        {R"("weight": 0.5)", R"("sample_weight": 2)", R"("train": false)", R"("loss_mask": [0, 1])",
-        R"("mask": [true])", R"("images": ["a.png"])", R"("seq_lengths": [1, 2])"}) {
+        R"("mask": [true])", R"("lossMask": 0)", R"("noLoss": 1)", R"("images": ["a.png"])",
+        R"("seq_lengths": [1, 2])"}) {
     const std::string record = fmt::format(R"({{"text": "a", {}}})", field);
     const std::string name = std::string(field).substr(1, std::string(field).find('"', 1) - 1);
     EXPECT_TRUE(contains(error(record), "the field '" + name + "'")) << record;
