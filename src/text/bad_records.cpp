@@ -11,14 +11,14 @@ namespace {
 constexpr size_t kReasonsTold = 20;
 constexpr size_t kLinesTold = 3;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_of_number(char c) { return c >= '0' && c <= '9'; }
 
 // The message with each number as one sign.
 std::string without_numbers(const std::string& message) {
   std::string key;
   for (size_t i = 0; i < message.size(); ++i) {
-    const bool goes_on = i > 0 && is_digit(message[i - 1]);
-    if (!is_digit(message[i]))
+    const bool goes_on = i > 0 && is_of_number(message[i - 1]);
+    if (!is_of_number(message[i]))
       key += message[i];
     else if (!goes_on)
       key += '#';

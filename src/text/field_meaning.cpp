@@ -14,33 +14,33 @@ bool is_among(const std::array<std::string_view, kCount>& names, std::string_vie
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-constexpr auto kLabels = std::to_array<std::string_view>({"id",
-                                                          "_id",
-                                                          "idx",
-                                                          "index",
-                                                          "uuid",
-                                                          "guid",
-                                                          "key",
-                                                          "hash",
-                                                          "url",
-                                                          "source",
-                                                          "origin",
-                                                          "dataset",
-                                                          "data_source",
-                                                          "meta",
-                                                          "metadata",
-                                                          "license",
-                                                          "lang",
-                                                          "language",
-                                                          "timestamp",
-                                                          "date",
-                                                          "split",
-                                                          "parallel_tool_calls",
-                                                          "created_at",
-                                                          "token_type_ids",
-                                                          "length",
-                                                          "num_tokens",
-                                                          "special_tokens_mask"});
+constexpr auto kRecordLabels = std::to_array<std::string_view>({"id",
+                                                                "_id",
+                                                                "idx",
+                                                                "index",
+                                                                "uuid",
+                                                                "guid",
+                                                                "key",
+                                                                "hash",
+                                                                "url",
+                                                                "source",
+                                                                "origin",
+                                                                "dataset",
+                                                                "data_source",
+                                                                "meta",
+                                                                "metadata",
+                                                                "license",
+                                                                "lang",
+                                                                "language",
+                                                                "timestamp",
+                                                                "date",
+                                                                "split",
+                                                                "parallel_tool_calls",
+                                                                "created_at",
+                                                                "token_type_ids",
+                                                                "length",
+                                                                "num_tokens",
+                                                                "special_tokens_mask"});
 
 constexpr auto kLearningWords = std::to_array<std::string_view>(
     {"loss", "losses", "weight", "weights", "weighting", "mask", "masks", "masked", "unmasked",
@@ -91,7 +91,7 @@ bool is_flag(const jinja::Value& value) {
 }  // namespace
 
 bool is_label_of_record(std::string_view field) {
-  return is_among(kLabels, field) || field.ends_with("_id") || field.starts_with("__");
+  return is_among(kRecordLabels, field) || field.ends_with("_id") || field.starts_with("__");
 }
 
 bool may_say_what_is_learned(std::string_view field) {

@@ -31,7 +31,7 @@ constexpr auto kLearningFields = std::to_array<LearningField>({{"weight"},
                                                                {"masked", true, false}});
 
 // What a message has that templates read, or that is of no account.
-constexpr auto kKnown = std::to_array<std::string_view>(
+constexpr auto kReadByTemplates = std::to_array<std::string_view>(
     {"role", "content", "from", "value", "name", "tool_calls", "tool_call_id", "tools",
      "reasoning_content", "thinking", "reasoning", "function_call", "refusal"});
 
@@ -42,15 +42,16 @@ const LearningField* find_field(std::string_view name) {
 }
 
 // Reads the fields of one message.
-class Reader {
+class LearningReader {
  public:
-  Reader(const RecordFields& fields, std::string_view role, size_t number)
+  LearningReader(const RecordFields& fields, std::string_view role, size_t number)
       : fields_(fields), role_(role), number_(number) {}
 
   void take(const std::string& name, const Value& value) {
     if (value.is(Value::Kind::none) || fields_.is_ignored(name)) return;
     if (const LearningField* field = find_field(name)) return take_field(*field, value);
-    if (std::find(kKnown.begin(), kKnown.end(), name) != kKnown.end()) return;
+    if (std::find(kReadByTemplates.begin(), kReadByTemplates.end(), name) != kReadByTemplates.end())
+      return;
     if (is_label_of_record(name)) return;
     if (says_what_is_learned(name, value))
       refuse(name, "says what is to be learned, in a way that is not known here");
@@ -94,7 +95,7 @@ class Reader {
 
 bool is_learned(const RecordFields& fields, const jinja::Dict& message, std::string_view role,
                 size_t number) {
-  Reader reader(fields, role, number);
+  LearningReader reader(fields, role, number);
   for (const auto& [name, value] : message.entries()) reader.take(name.as_text(), value);
   return reader.is_learned();
 }
