@@ -46,8 +46,11 @@ void BadRecords::add(const RecordError& error) {
 
 std::string BadRecords::list() const {
   std::string list;
-  for (const Reason& reason : reasons_) {
-    list += (list.empty() ? "" : "\n") + reason.first;
+  for (size_t i = 0; i < reasons_.size(); ++i) {
+    const Reason& reason = reasons_[i];
+    if (i > 0) list += '\n';
+    if (reasons_.size() > 1) list += fmt::format("({}) ", i + 1);
+    list += reason.first;
     if (reason.count == 1) continue;
     const bool is_cut = reason.count > static_cast<int64_t>(reason.lines.size());
     list += fmt::format(" ({} records, lines {}{})", reason.count, fmt::join(reason.lines, ", "),
@@ -59,13 +62,11 @@ std::string BadRecords::list() const {
 }
 
 void BadRecords::fail(const std::string& path, int64_t records) const {
-  if (count_ == 1)
-    throw BadRecordsError(list() +
-                          "\nit is the only such record; on_bad_record=skip leaves it out");
-  throw BadRecordsError(
-      fmt::format("{}: {} of {} records cannot be learned from\n{}\non_bad_record=skip leaves "
-                  "these {} records out",
-                  path, count_, records, list(), count_));
+  const std::string advice =
+      fmt::format("on_bad_record=skip leaves {} out", count_ == 1 ? "it" : "them");
+  if (reasons_.size() == 1) throw BadRecordsError(list() + "; " + advice);
+  throw BadRecordsError(fmt::format("{}: {} of {} records cannot be learned from; {}:\n{}", path,
+                                    count_, records, advice, list()));
 }
 
 }  // namespace snug::text

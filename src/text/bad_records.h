@@ -24,11 +24,11 @@ class BadRecords {
   int64_t count() const { return count_; }
 
   // A line for each reason, in the order of the file: the words about the first record, and how
-  // many there are, with the lines of the first ones.
+  // many there are, with the lines of the first ones; numbered where there are several.
   std::string list() const;
 
-  // Throws BadRecordsError with the list, and what to do, for a file of so many records. Requires
-  // one of them at least.
+  // Throws BadRecordsError with the list, and what to do, for a file of so many records: one line
+  // where there is one reason. Requires one of them at least.
   [[noreturn]] void fail(const std::string& path, int64_t records) const;
 
  private:
