@@ -127,6 +127,7 @@ Record parse_record(const RawRecord& raw, const std::string& path, const RecordR
   record.line = raw.line;
   if (has_one_answer(*form)) check_label(fields);
   parse_fields(fields, rules, record);
+  if (rules.texts_are_chats) record.chat_field = nullptr;  // all are, whatever their fields
   record.unused = fields.unused();
   return record;
 }

@@ -54,9 +54,15 @@ std::optional<const char*> conversation_field(const RecordFields& fields,
                       key));
     return key;
   };
-  for (const char* key : kSystemFields)
-    if (fields.holds(key) && !is_blank(fields.string(key))) return check(key);
-  if (fields.holds(kHistory) && !fields.at(kHistory).empty()) return check(kHistory);
+  // Only looked at: what uses them is the conversation.
+  const nlohmann::json& document = fields.document();
+  for (const char* key : kSystemFields) {
+    const bool is_empty =
+        !fields.holds(key) ||
+        (document.at(key).is_string() && is_blank(document.at(key).get_ref<const std::string&>()));
+    if (!is_empty) return check(key);
+  }
+  if (fields.holds(kHistory) && !document.at(kHistory).empty()) return check(kHistory);
   const std::string_view text = question.text == nullptr ? "" : question.text;
   const bool is_asked = text == "question" || text == "query";
   return is_asked && !rules.has_encoder ? std::optional(question.text) : std::nullopt;

@@ -276,6 +276,18 @@ TEST_F(FieldData, PairsTakeTheirPromptFromAnyOfItsNames) {
                "a message of 'chosen' says"));
 }
 
+TEST_F(FieldData, PairsOfEitherKindDoNotMix) {
+  ask_for(RecordForm::preference);
+  const std::string alone = R"({"chosen": "a b", "rejected": "a c"})"
+                            "\n";
+  const std::string asked = R"({"system": "s", "prompt": "a", "chosen": "b", "rejected": "c"})";
+  EXPECT_TRUE(contains(error(alone + asked), "some records hold texts, others messages"));
+  EXPECT_EQ(unused(R"({"prompt": [{"role": "user", "content": "a"}], "history": [["q", "r"]],)"
+                   R"("chosen": [{"role": "assistant", "content": "b"}],)"
+                   R"("rejected": [{"role": "assistant", "content": "c"}]})"),
+            "'history' (1 record)");
+}
+
 TEST_F(FieldData, LabelsGoWithEveryFormThatHasAnAnswer) {
   const std::string good = R"({"prompt": "p", "completion": "q", "label": true})"
                            "\n";
