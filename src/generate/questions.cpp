@@ -124,6 +124,7 @@ class QuestionReader {
     if (reader.format() != text::RecordReader::Format::plain_text)
       record = text::parse_record(raw, recipe_.data, rules_);
     if (record.chat_field != nullptr && has_texts_) throw text::TextsAreChats{record.chat_field};
+    if (record.chat_field != nullptr) rules_.texts_are_chats = true;
     has_texts_ = has_texts_ || !record.is_conversation();
     try {
       questions_.push_back(question_of(record, recipe_, tokenizer_, rules_.has_encoder));
@@ -144,7 +145,7 @@ class QuestionReader {
 
   const formats::Recipe& recipe_;
   const text::Tokenizer& tokenizer_;
-  const text::RecordRules rules_;
+  text::RecordRules rules_;
   std::vector<Question> questions_;
   bool has_texts_ = false;
   text::BadRecords bad_;

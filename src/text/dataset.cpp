@@ -196,6 +196,7 @@ class Loader {
 
   void open_template(const char* chat_field) {
     if (chat_field == nullptr) chat_field = chat_field_;
+    rules_.texts_are_chats = chat_field != nullptr;
     if (chat_field != nullptr) audit_.chat_field = chat_field;
     try {
       template_.emplace(options_.chat_template, *tokenizer_);
@@ -293,7 +294,7 @@ class Loader {
   const std::string& path_;
   const TokenizerOpener& open_;
   const DatasetOptions& options_;
-  const RecordRules rules_;
+  RecordRules rules_;
   const char* chat_field_;
   const Tokenizer* tokenizer_ = nullptr;  // opened once records need it
   int32_t eos_ = -1;

@@ -73,7 +73,8 @@ TEST(Evaluate, PromptsAreThoseOfTraining) {
                                   {{"role", "assistant"}, {"content", "a kind of cord"}}})}}},
       {{{"question", "What is twine?"}, {"response", "a kind of cord"}}},
       {{{"prompt", "What is twine?"}, {"completion", "a kind of cord"}},
-       {{"prompt", "What is it?"}, {"completion", "a kind of cord"}, {"system", "Be brief."}}},
+       {{"prompt", "What is it?"}, {"completion", "a kind of cord"}, {"system", "Be brief."}},
+       {{"prompt", "What is a cord?"}, {"completion", "a kind of cord"}}},
       {{{"prompt", Json::array({{{"role", "user"}, {"content", "What is twine?"}}})},
         {"completion", Json::array({{{"role", "assistant"}, {"content", "a kind of cord"}}})}}}};
   const auto tokenizer = text::Tokenizer::from_folder("examples/wordnet");

@@ -233,6 +233,11 @@ TEST_F(FieldData, OneSystemMessageMakesConversationsOfAllRecords) {
   EXPECT_EQ(shown(file, 0), "[user]a</s>[assistant]{b</s>}");
   EXPECT_EQ(shown(file, 1), "[system]s</s>[user]c</s>[assistant]{d</s>}");
   EXPECT_EQ(load(file).audit.chat_field, "system");
+  const std::string turned =
+      "{\"prompt\": \"c\", \"completion\": \"d\", \"history\": [[\"q\", \"r\"]]}\n"
+      "{\"prompt\": \"a\", \"completion\": \"b\", \"system\": \"\"}\n";
+  EXPECT_EQ(shown(turned, 0), "[user]q</s>[assistant]{r</s>}[user]c</s>[assistant]{d</s>}");
+  EXPECT_EQ(shown(turned, 1), "[user]a</s>[assistant]{b</s>}");
   options_.chat_template.clear();
   EXPECT_TRUE(contains(error(file), "ignore_fields=system"));
 }
