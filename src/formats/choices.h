@@ -207,6 +207,15 @@ constexpr auto words_of(DataFormat /*type*/) {
   });
 }
 
+// What becomes of a record that cannot be learned from.
+enum class OnBadRecord : uint8_t {
+  error,  // nothing is trained; all such records are named, by reason
+  skip,   // it is left out, counted and named
+};
+constexpr auto words_of(OnBadRecord /*type*/) {
+  return base::words<OnBadRecord>({{OnBadRecord::error, "error"}, {OnBadRecord::skip, "skip"}});
+}
+
 enum class PromptFormat : uint8_t { raw, alpaca, chat };
 constexpr auto words_of(PromptFormat /*type*/) {
   return base::words<PromptFormat>(

@@ -96,6 +96,17 @@ void add_data_keys(KeyTable& table) {
                                  "the form of the records; auto: the one that their fields show")
       .verbs(kTraining | kEvaluate);
   table
+      .add<&Recipe::on_bad_record>("on_bad_record", OnBadRecord::error,
+                                   "a record that cannot be learned from: error names all of them "
+                                   "at the end of reading, skip leaves them out")
+      .verbs(kTraining | kEvaluate);
+  table
+      .add<&Recipe::ignore_fields>(
+          "ignore_fields", "",
+          "fields of records and of their messages that are read as if they were not there")
+      .computed("none")
+      .verbs(kTraining | kEvaluate);
+  table
       .add<&Recipe::chat_template>("chat_template", "",
                                    "the chat template for messages: a name or a file")
       .computed("the model's own")

@@ -11,6 +11,7 @@
 #include "text/fitted_conversation.h"
 #include "text/jinja/limits.h"
 #include "text/jinja/print.h"
+#include "text/learned_turns.h"
 
 namespace snug::text {
 namespace {
@@ -155,6 +156,9 @@ std::vector<Part> ChatTemplate::render(const Conversation& given) const {
       return run(other, for_generation).text;
     });
     whole.generated = finder.find(conversation, whole.text);
+  } else {
+    whole.generated = learned_spans(conversation, whole,
+                                    [&](const Conversation& other) { return run(other, false); });
   }
   std::vector<Part> parts;
   size_t at = 0;

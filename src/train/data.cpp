@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <initializer_list>
 #include <map>
+#include <utility>
 
 #include "base/console.h"
 #include "base/error.h"
@@ -17,6 +19,7 @@
 #include "plan/objective_spec.h"
 #include "plan/rank_grid.h"
 #include "runtime/process_memory.h"
+#include "text/bad_records.h"
 #include "train/row_bounds.h"
 #include "train/trained_chat.h"
 
@@ -90,10 +93,10 @@ std::optional<text::RecordForm> wanted_form(const formats::Recipe& recipe) {
 
 // Seen from the first records.
 bool holds_only_tokens(const formats::Recipe& recipe, const models::ModelSource& model) {
-  const auto form = wanted_form(recipe);
-  const auto holds = [&](const std::string& path) {
-    return text::holds_tokens(path, form, model.config.has_encoder());
-  };
+  const text::RecordRules rules{.form = wanted_form(recipe),
+                                .has_encoder = model.config.has_encoder(),
+                                .ignored = recipe.ignore_fields};
+  const auto holds = [&](const std::string& path) { return text::holds_tokens(path, rules); };
   return holds(recipe.data) && (recipe.eval_data.empty() || holds(recipe.eval_data));
 }
 
@@ -105,6 +108,25 @@ int64_t reading_bytes_of(const formats::Recipe& recipe) {
       bytes = std::max(bytes,
                        text::reading_bytes(static_cast<int64_t>(std::filesystem::file_size(path))));
   return bytes;
+}
+
+// Both files, so that one run tells of the bad records of both.
+std::pair<text::Dataset, text::Dataset> load_both(
+    const formats::Recipe& recipe, const std::function<text::Dataset(const std::string&)>& load) {
+  std::pair<text::Dataset, text::Dataset> both;
+  std::string bad;
+  try {
+    both.first = load(recipe.data);
+  } catch (const text::BadRecordsError& error) {
+    bad = error.what();
+  }
+  try {
+    both.second = load(recipe.eval_data);
+  } catch (const text::BadRecordsError& error) {
+    bad += (bad.empty() ? "" : "\n") + std::string(error.what());
+  }
+  if (!bad.empty()) throw base::UserError(bad);
+  return both;
 }
 
 // The mean tokens of documents in a row of the first epoch.
@@ -247,6 +269,8 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
       .train_on_chosen_prompt = methods::objective_of(recipe.objective).learns_prompts,
       .chat_template = recipe.chat_template,
       .form = wanted_form(recipe),
+      .ignored_fields = recipe.ignore_fields,
+      .skips_bad_records = recipe.on_bad_record == formats::OnBadRecord::skip,
       .mismatch_batch = plan::mismatch_batch(recipe),
       .vocabulary = model.config.vocab_size,
       .threads = base::thread_count(recipe.threads)};
@@ -262,8 +286,7 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
     return text::load_dataset(
         path, [&]() -> const text::Tokenizer& { return tokenizer.open(); }, options);
   };
-  text::Dataset training = load(recipe.data);
-  text::Dataset evaluation = load(recipe.eval_data);
+  auto [training, evaluation] = load_both(recipe, load);
   const int64_t group = methods::objective_of(recipe.objective).group;
   text::RowOptions rows{
       .max_length = as_lengths(row_tokens),
@@ -319,24 +342,31 @@ RunLength length_after(const RunLength& length, int64_t steps, int64_t rows, int
 }
 
 std::string describe(const text::DatasetAudit& audit, const std::string& path) {
-  const std::string unwritten = audit.unwritten.text();
-  return fmt::format(
-      "{}: {} records of form {}{}{}, {} documents, {} tokens, {} of them trained; longest {} "
-      "tokens; "
-      "{} documents cut to max_length ({} tokens lost){}{}{}",
+  std::string text = fmt::format(
+      "{}: {} records of form {}{}{}{}, {} documents, {} tokens, {} of them trained; longest {} "
+      "tokens; {} documents cut to max_length ({} tokens lost)",
       path, audit.records, audit.form,
+      audit.chat_field.empty() ? ""
+                               : fmt::format(", conversations for their '{}'", audit.chat_field),
       audit.chat_template.empty() ? "" : fmt::format(" ({} template)", audit.chat_template),
       audit.examples == 0
           ? ""
           : fmt::format(", {} examples ({} of them desirable)", audit.examples, audit.desirable),
       audit.documents, audit.tokens, audit.trained_tokens, audit.longest, audit.truncated,
-      audit.cut_tokens,
-      audit.empty == 0 ? "" : fmt::format("; {} texts without a token left out", audit.empty),
-      audit.left_out == 0 ? ""
-                          : fmt::format("; {} {} left out, whose prompt alone has max_length "
-                                        "tokens or more",
-                                        audit.left_out, audit.examples == 0 ? "pairs" : "examples"),
-      unwritten.empty() ? "" : "; " + unwritten);
+      audit.cut_tokens);
+  if (audit.empty > 0) text += fmt::format("; {} texts without a token left out", audit.empty);
+  if (audit.left_out > 0)
+    text += fmt::format("; {} {} left out, whose prompt alone has max_length tokens or more",
+                        audit.left_out, audit.examples == 0 ? "pairs" : "examples");
+  if (const std::string unwritten = audit.unwritten.text(); !unwritten.empty())
+    text += "; " + unwritten;
+  if (const std::string fields = audit.unused.list(); !fields.empty())
+    text += fmt::format("; fields that are not used: {}", fields);
+  if (audit.bad > 0)
+    text +=
+        fmt::format("; {} records left out that cannot be learned from (on_bad_record=skip):\n{}",
+                    audit.bad, audit.bad_list);
+  return text;
 }
 
 }  // namespace snug::train

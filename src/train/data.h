@@ -81,7 +81,8 @@ RunLength run_length(const formats::Recipe& recipe, text::RowSource& rows);
 // there on. Steps before may have been of another size.
 RunLength length_after(const RunLength& length, int64_t steps, int64_t rows, int64_t step_rows);
 
-// One paragraph: documents, tokens, what carries loss, what was cut.
+// One paragraph: documents, tokens, what carries loss, what was cut or left out; a line for each
+// reason why a record was.
 std::string describe(const text::DatasetAudit& audit, const std::string& path);
 
 }  // namespace snug::train

@@ -179,7 +179,7 @@ TEST(ChatTemplate, LeavesANullContentToTheTemplate) {
   RawRecord raw;
   raw.text = R"({"messages": [{"role": "user", "content": null},
                               {"role": "assistant", "content": "a"}]})";
-  const Record record = parse_record(raw, "data.jsonl", std::nullopt);
+  const Record record = parse_record(raw, "data.jsonl");
   EXPECT_EQ(ChatTemplate("", tokenizer).prompt(record.conversation), "[-][a]");
   EXPECT_NE(message_of<UserError>([&] {
               ChatTemplate("chatml", with_tokens(kChatml)).prompt(record.conversation);
