@@ -129,6 +129,18 @@ void TensorIndex::add_file(const fs::path& path) {
 
 void TensorIndex::add_prefix(std::string_view prefix, std::string_view except) {
   for (SafetensorsFile& file : files_) file.add_prefix(prefix, except);
+  index_names();
+}
+
+void TensorIndex::rename(std::string_view from, const std::string& to) {
+  IndexedTensor& tensor = tensors_[by_name_.at(from)];
+  renamed_.push_back(std::make_unique<TensorInfo>(*tensor.info));
+  renamed_.back()->name = to;
+  tensor.info = renamed_.back().get();
+  index_names();
+}
+
+void TensorIndex::index_names() {
   by_name_.clear();
   for (size_t i = 0; i < tensors_.size(); ++i) by_name_.emplace(tensors_[i].info->name, i);
 }
@@ -151,6 +163,21 @@ const IndexedTensor& TensorIndex::at(std::string_view name) const {
   const auto nearest = base::nearest_name(name, names);
   base::throw_user_error("{}: there is no tensor '{}'{}", folder_.string(), name,
                          nearest ? fmt::format("; the nearest is '{}'", *nearest) : "");
+}
+
+bool TensorIndex::are_same(const IndexedTensor& a, const IndexedTensor& b) const {
+  if (a.info->stored_dtype != b.info->stored_dtype || a.info->shape != b.info->shape) return false;
+  constexpr int64_t kPieceBytes = int64_t{4} << 20;
+  const int64_t bytes = a.info->bytes();
+  std::vector<char> of_a(static_cast<size_t>(std::min(bytes, kPieceBytes)));
+  std::vector<char> of_b(of_a.size());
+  for (int64_t first = 0; first < bytes; first += kPieceBytes) {
+    const int64_t count = std::min(kPieceBytes, bytes - first);
+    read_range(a, first, count, of_a.data());
+    read_range(b, first, count, of_b.data());
+    if (!std::equal(of_a.begin(), of_a.begin() + count, of_b.begin())) return false;
+  }
+  return true;
 }
 
 void TensorIndex::read(const IndexedTensor& tensor, void* destination) const {

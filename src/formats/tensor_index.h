@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -15,7 +16,7 @@
 namespace snug::formats {
 
 struct IndexedTensor {
-  const TensorInfo* info = nullptr;  // owned by the file
+  const TensorInfo* info = nullptr;  // owned by the file, or by the index where it is renamed
   size_t file = 0;                   // index into TensorIndex::files()
 };
 
@@ -36,6 +37,8 @@ class TensorIndex {
   // From here on the tensors have names that begin with `prefix`, all but those that begin with
   // `except`. It is not called while anything reads.
   void add_prefix(std::string_view prefix, std::string_view except);
+  // From here on the tensor with this name, which is there, has another. Likewise.
+  void rename(std::string_view from, const std::string& to);
 
   const std::filesystem::path& folder() const { return folder_; }
   const std::vector<SafetensorsFile>& files() const { return files_; }
@@ -52,6 +55,10 @@ class TensorIndex {
     return files_[tensor.file].path();
   }
 
+  // Whether both have the same type, shape and bytes. Reads a piece of each at a time, as far as
+  // they are the same.
+  bool are_same(const IndexedTensor& a, const IndexedTensor& b) const;
+
   void read(const IndexedTensor& tensor, void* destination) const;
   void read_range(const IndexedTensor& tensor, int64_t offset, int64_t bytes,
                   void* destination) const;
@@ -59,9 +66,11 @@ class TensorIndex {
  private:
   void open_shards(const std::filesystem::path& index_path);
   void add_file(const std::filesystem::path& path);
+  void index_names();
 
   std::filesystem::path folder_;
   std::vector<SafetensorsFile> files_;
+  std::vector<std::unique_ptr<TensorInfo>> renamed_;
   std::vector<IndexedTensor> tensors_;
   std::unordered_map<std::string_view, size_t> by_name_;
 };

@@ -119,6 +119,7 @@ ModelSource find_model(const std::string& name_or_folder) {
         "which is used",
         folder.string());
   }
+  refuse_other_tables(folder, config);
   config.other_widths = other_widths(folder, config);
   return {std::move(config), std::move(folder)};
 }
