@@ -1,6 +1,7 @@
 #include "formats/peft_adapter.h"
 
 #include "base/error.h"
+#include "formats/renamed_modules.h"
 #include "formats/tensor_index.h"
 
 #include <algorithm>
@@ -114,8 +115,11 @@ std::string lora_b_key(const LoraModule& module) {
 std::string lora_magnitude_key(std::string_view module) { return key_of(module, kSuffixMagnitude); }
 
 bool is_of_module(std::string_view tensor, const std::vector<std::string>& names) {
-  const std::string_view module = tensor.substr(0, tensor.rfind('.'));
-  return std::ranges::any_of(names, [&](const auto& name) { return module.ends_with(name); });
+  const auto ends_in_one = [&](const std::string& known) {
+    const std::string_view module = std::string_view(known).substr(0, known.rfind('.'));
+    return std::ranges::any_of(names, [&](const auto& name) { return module.ends_with(name); });
+  };
+  return std::ranges::any_of(names_of(tensor), ends_in_one);
 }
 
 std::vector<std::string> stored_modules(const fs::path& folder) {

@@ -11,6 +11,8 @@
 #include "formats/adapter_modules.h"
 #include "formats/module_pattern.h"
 #include "formats/peft_adapter.h"
+#include "formats/renamed_modules.h"
+#include "formats/tensor_index.h"
 #include "methods/method.h"
 
 namespace snug::methods {
@@ -71,25 +73,48 @@ void check_shapes(const PeftAdapter& adapter, const std::vector<LoraModule>& pla
   }
 }
 
-// What trains whole: the same tensors, of the same shapes.
+// The tensors of the file that hold a tensor whole, one for each of its names that is there.
+std::vector<const formats::IndexedTensor*> held_whole(const formats::TensorIndex& index,
+                                                      const std::vector<std::string>& names) {
+  std::vector<const formats::IndexedTensor*> held;
+  for (const std::string& name : names)
+    if (const auto* stored = index.find(formats::adapter_key(name))) held.push_back(stored);
+  return held;
+}
+
+void check_whole(const formats::TensorIndex& index, const formats::IndexedTensor& stored,
+                 const Tensor& tensor) {
+  const program::Shape shape = program::whole_shape(tensor);
+  std::vector<int64_t> expected;
+  expected.reserve(static_cast<size_t>(shape.rank()));
+  for (int axis = 0; axis < shape.rank(); ++axis) expected.push_back(shape[axis]);
+  if (stored.info->shape != expected)
+    base::throw_user_error("{}: tensor '{}' has shape {}; expected {}, as the base model says",
+                           index.path_of(stored).string(), stored.info->name,
+                           formats::shape_text(stored.info->shape), formats::shape_text(expected));
+}
+
+// What trains whole: the same tensors, of the same shapes. Under two names it has the same values.
 void check_saved(const PeftAdapter& adapter, std::span<const Tensor> tensors) {
   const std::string file = adapter.file().path().string();
+  const formats::TensorIndex index(adapter.folder(), "adapter_model");
   std::unordered_set<std::string> planned;
   for (const Tensor& tensor : tensors) {
     if (is_lora_tensor(tensor.name)) continue;
-    planned.insert(tensor.name);
-    const formats::TensorInfo* stored = adapter.file().find(formats::adapter_key(tensor.name));
-    if (stored == nullptr)
+    const std::vector<std::string> names = formats::names_of(tensor.name);
+    planned.insert(names.begin(), names.end());
+    const auto held = held_whole(index, names);
+    if (held.empty())
       base::throw_user_error("{}: the adapter has no '{}', which modules_to_save says it holds",
                              file, formats::adapter_key(tensor.name));
-    const program::Shape shape = program::whole_shape(tensor);
-    std::vector<int64_t> expected;
-    expected.reserve(static_cast<size_t>(shape.rank()));
-    for (int axis = 0; axis < shape.rank(); ++axis) expected.push_back(shape[axis]);
-    if (stored->shape != expected)
-      base::throw_user_error("{}: tensor '{}' has shape {}; expected {}, as the base model says",
-                             file, stored->name, formats::shape_text(stored->shape),
-                             formats::shape_text(expected));
+    for (const auto* stored : held) {
+      check_whole(index, *stored, tensor);
+      if (!index.are_same(*held.front(), *stored))
+        base::throw_user_error(
+            "{}: '{}' and '{}' are two names of one tensor of this model, and their values differ; "
+            "remove the one that is not the adapter's",
+            file, held.front()->info->name, stored->info->name);
+    }
   }
   for (const std::string& name : adapter.saved())
     if (!planned.contains(name))
@@ -208,6 +233,21 @@ std::vector<std::string> written_targets(const SavedAdapter& saved) {
   return names;
 }
 
+// Of a module that transformers has renamed both names are written, as the file holds both: PEFT
+// knows one, and passes over the other.
+std::vector<std::string> written_saved_modules(const SavedAdapter& saved) {
+  std::vector<std::string> modules = saved.recipe.modules_to_save;
+  for (const Tensor& tensor : saved.tensors) {
+    const std::vector<std::string> names = formats::names_of(tensor.name);
+    if (names.size() == 1) continue;
+    for (const std::string& name : names) {
+      std::string module = name.substr(0, name.rfind('.'));
+      if (std::ranges::find(modules, module) == modules.end()) modules.push_back(std::move(module));
+    }
+  }
+  return modules;
+}
+
 AdapterConfig config(const SavedAdapter& saved) {
   return LoraConfig{.r = saved.recipe.lora_r,
                     .alpha = saved.recipe.lora_alpha,
@@ -218,7 +258,7 @@ AdapterConfig config(const SavedAdapter& saved) {
                     .has_encoder = saved.has_encoder,
                     .target_modules = written_targets(saved),
                     .base_model = saved.recipe.model,
-                    .modules_to_save = saved.recipe.modules_to_save};
+                    .modules_to_save = written_saved_modules(saved)};
 }
 
 std::string basis(const MethodOptions& options) {

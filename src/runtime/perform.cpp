@@ -37,7 +37,9 @@ Sources sources_of(const formats::TensorIndex& index, FileSet files, std::string
                    Executor& executor) {
   return {.model = model,
           .find = [&index, files](const Tensor& tensor) -> std::vector<FilePart> {
-            const auto pieces = pieces_in(files, tensor);
+            const auto pieces = pieces_to_read(files, tensor, [&](const std::string& name) {
+              return index.find(name) != nullptr;
+            });
             if (pieces.size() == 1)
               return {{&index.at(pieces.front().name), std::nullopt, pieces.front().shape}};
             std::vector<FilePart> parts;
