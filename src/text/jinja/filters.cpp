@@ -4,7 +4,6 @@
 #include <array>
 
 #include "text/jinja/iterate.h"
-#include "text/jinja/print.h"
 
 namespace snug::text::jinja {
 
@@ -19,13 +18,13 @@ const Filter* find_filter(std::string_view name) {
   return nullptr;
 }
 
-Value soft_text(Runtime& runtime, const Value& value) {
-  return value.is(Value::Kind::text) ? value : runtime.text(print(value));
+Runtime::Level::Level(Runtime& runtime) : runtime_(runtime) {
+  if (runtime_.depth_ >= kMaxRunDepth)
+    fail("the template nests too deep; does a macro call itself without an end?");
+  charge_steps(1);
+  ++runtime_.depth_;
 }
 
-Value Runtime::generator(List items) {
-  charge(items.size());
-  return make<Generator>(std::move(items));
-}
+Value Runtime::generator(List items) { return make<Generator>(std::move(items)); }
 
 }  // namespace snug::text::jinja
