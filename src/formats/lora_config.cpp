@@ -101,8 +101,8 @@ LoraConfig read_lora_config(const fs::path& folder) {
   if (!fs::exists(path, error)) refuse_rank_checkpoint(folder);
   if (!fs::exists(path, error))
     base::throw_user_error(
-        "{}: there is no adapter_config.json here; expected the folder of a PEFT adapter",
-        folder.string());
+        "{}: there is no adapter_config.json here; expected the folder of a PEFT adapter{}",
+        folder.string(), advice_on_run_folder(folder));
   const json document = base::read_json_file(path);
   const base::JsonObject config(document, path.string());
   if (config.text("peft_type") != "LORA")

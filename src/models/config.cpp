@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/nearest.h"
+#include "formats/hf_folder.h"
 #include "formats/hub_cache.h"
 #include "formats/manifest.h"
 #include "formats/quantization_config.h"
@@ -109,8 +110,8 @@ ModelSource find_model(const std::string& name_or_folder) {
   if (!std::filesystem::exists(path)) formats::refuse_rank_checkpoint(folder);
   if (!std::filesystem::exists(path))
     base::throw_user_error(
-        "model folder \"{}\" has no config.json; expected a Hugging Face model folder",
-        folder.string());
+        "model folder \"{}\" has no config.json; expected a Hugging Face model folder{}",
+        folder.string(), formats::advice_on_model_folder(folder));
   const auto json = base::read_json_file(path);
   ModelConfig config = parse_config_object(base::JsonObject(json, path.string()));
   config.stored = stored_nf4(folder, config);

@@ -132,7 +132,9 @@ void check_unquantised(const formats::HfFolder& folder, const TensorIndex& index
                            !folder.config()["quantization_config"].is_null();
   if (is_declared || formats::holds_quantised(index))
     base::throw_user_error(
-        "{}: the folder is quantised already{}; give the model's folder in 16 or 32 bits",
+        "{}: the folder is quantised already{}; give the model's folder in 16 or 32 bits, which "
+        "snug "
+        "dequantize makes of one whose experts are MXFP4",
         folder.path().string(), is_declared ? " (its config.json has a quantization_config)" : "");
 }
 

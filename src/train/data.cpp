@@ -8,6 +8,7 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "base/console.h"
@@ -20,6 +21,7 @@
 #include "plan/rank_grid.h"
 #include "runtime/process_memory.h"
 #include "text/bad_records.h"
+#include "train/least_tokens.h"
 #include "train/row_bounds.h"
 #include "train/trained_chat.h"
 
@@ -180,13 +182,29 @@ base::PerStream<int64_t> RunData::shortest_rows() const {
   return longest_document().map([](int64_t tokens) { return std::max<int64_t>(tokens, 2); });
 }
 
+int64_t RunData::least_document() const {
+  int64_t least = least_tokens(training->dataset.documents);
+  if (evaluation != nullptr) least = std::max(least, least_tokens(evaluation->dataset.documents));
+  return least;
+}
+
 plan::RowShape RunData::shape() const {
   // The key is the tokens of a row; the data's own are known.
   const text::RowOptions& own = training->rows.options();
   return [this, longest = longest_document(), group = int64_t{own.group},
+          least = std::make_shared<int64_t>(0),
           most = std::map<std::vector<int64_t>, int64_t>{
               {{own.max_length.begin(), own.max_length.end()},
                own.max_segments}}](plan::TrainingSpec& spec) mutable {
+    const int64_t room = spec.row_tokens.decoder() / group;
+    if (room < longest.decoder()) {
+      if (*least == 0) *least = least_document();
+      if (room < *least)
+        base::throw_user_error(
+            "max_length={} cuts away all of an answer, of which {} tokens leave "
+            "something",
+            room, *least);
+    }
     const auto [segments, is_new] =
         most.try_emplace({spec.row_tokens.begin(), spec.row_tokens.end()});
     if (is_new)
@@ -222,6 +240,7 @@ plan::DocumentLengths RunData::lengths() {
   };
   return {.longest = shortest_rows(),
           .documents = longer_than(0),
+          .least = [this] { return least_document(); },
           .shape = shape(),
           .reading_bytes = reading_bytes,
           .longer_than = longer_than,

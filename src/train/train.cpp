@@ -257,6 +257,8 @@ class Session {
     return options;
   }
 
+  int64_t steps_in(double said) const { return formats::steps_in(said, length_.steps); }
+
   TrainerOutcome train(const StopSignal& signal) {
     const TrainerOptions options{.total_steps = length_.steps,
                                  .end_row = length_.end_row,
@@ -264,13 +266,10 @@ class Session {
                                  .accumulation = planned_->spec.accumulation,
                                  .update_in_backward = planned_->spec.update_in_backward,
                                  .router_loss_factor = planned_->spec.model.router_loss_factor(),
-                                 .logging_steps = recipe_.logging_steps,
-                                 .eval_steps = recipe_.eval_steps,
-                                 .save_steps = recipe_.save_steps,
-                                 .schedule = {.kind = recipe_.lr_scheduler_type,
-                                              .learning_rate = recipe_.learning_rate,
-                                              .warmup_steps = warmup_steps(recipe_, length_.steps),
-                                              .total_steps = length_.steps},
+                                 .logging_steps = steps_in(recipe_.logging_steps),
+                                 .eval_steps = steps_in(recipe_.eval_steps),
+                                 .save_steps = steps_in(recipe_.save_steps),
+                                 .schedule = schedule_of(recipe_, length_.steps),
                                  .checkpoint = checkpoint_options(folder_.path),
                                  .lock = folder_.lock ? &*folder_.lock : nullptr,
                                  .ranks = &ranks_,
