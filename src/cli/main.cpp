@@ -19,8 +19,10 @@
 #include "base/console.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/shown_text.h"
 #include "cli/command_line.h"
 #include "cli/verbs.h"
+#include "comm/launch.h"
 
 namespace {
 
@@ -31,8 +33,11 @@ bool asks_for_json(int argc, char** argv) {
 // One paragraph for people; for programs, where they asked for JSON, an object in place of the
 // verb's.
 int report(std::string message, int exit_code, bool json) {
+  // A template or a name that is quoted can be of any length.
+  constexpr size_t kMostBytes = 4000;
+  message = snug::base::ShownLine(message, kMostBytes).view();
   std::replace(message.begin(), message.end(), '\n', ' ');
-  if (json) {
+  if (json && snug::comm::is_first_rank()) {
     const nlohmann::json error{{"error", {{"exit_code", exit_code}, {"message", message}}}};
     fmt::print("{}\n", error.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   }
