@@ -126,6 +126,13 @@ void say_line(std::string_view line) noexcept {
   write_line_to_stderr(target, shown.view());
 }
 
+void say_last_line(std::string_view line) noexcept {
+  const ShownLine shown(line);
+  Console& target = console();
+  const std::lock_guard lock(target.mutex);
+  write_line_to_stderr(target, shown.view());
+}
+
 void log_line(std::string_view line) noexcept {
   const ShownLine shown(line);
   Console& target = console();

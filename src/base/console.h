@@ -25,6 +25,9 @@ void write_to_console(std::string_view text) noexcept;
 // shown as shown_text.h has it, and the middle of a long one is left out.
 void say_line(std::string_view line) noexcept;
 
+// Writes a line to standard error alone, even where that is left to others: what ends this process.
+void say_last_line(std::string_view line) noexcept;
+
 // Writes it to the log alone: to what another process says on standard error.
 void log_line(std::string_view line) noexcept;
 
