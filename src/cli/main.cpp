@@ -21,8 +21,10 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mistakes.h"
+#include "base/shown_text.h"
 #include "cli/command_line.h"
 #include "cli/verbs.h"
+#include "comm/launch.h"
 
 namespace {
 
@@ -33,8 +35,13 @@ bool asks_for_json(int argc, char** argv) {
 // One paragraph a mistake for people; for programs, where they asked for JSON, an object in place
 // of the verb's.
 int report(std::vector<std::string> messages, int exit_code, bool json) {
-  for (std::string& message : messages) std::replace(message.begin(), message.end(), '\n', ' ');
-  if (json) {
+  // A template or a name that is quoted can be of any length.
+  constexpr size_t kMaxBytes = 4000;
+  for (std::string& message : messages) {
+    message = snug::base::ShownLine(message, kMaxBytes).view();
+    std::replace(message.begin(), message.end(), '\n', ' ');
+  }
+  if (json && snug::comm::is_first_rank()) {
     nlohmann::json error{{"exit_code", exit_code},
                          {"message", fmt::format("{}", fmt::join(messages, " "))}};
     if (messages.size() > 1) error["messages"] = messages;

@@ -47,13 +47,7 @@ void set_file(Request& request, const std::string& word) {
 // One of the processes that were started with the same words speaks: the one that launched the
 // others, or the first.
 bool is_for_others_to_say() {
-  const comm::Variables variables = comm::environment();
-  if (comm::is_self_launched(variables)) return true;
-  try {
-    return comm::read_launch(variables).rank > 0;
-  } catch (const base::UserError&) {
-    return false;  // said by the verbs that run on ranks
-  }
+  return comm::is_self_launched(comm::environment()) || !comm::is_first_rank();
 }
 
 }  // namespace

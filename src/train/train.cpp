@@ -27,6 +27,7 @@
 #include "runtime/rehearsal.h"
 #include "runtime/save_model.h"
 #include "train/adapter_config.h"
+#include "train/check_before_ranks.h"
 #include "train/data.h"
 #include "train/files_fingerprint.h"
 #include "train/kept_reference.h"
@@ -378,6 +379,7 @@ class Session {
 }  // namespace
 
 int train(const formats::Recipe& recipe, const MeasureMachine& measure) {
+  check_before_ranks(recipe);
   const runtime::Ranks ranks = runtime::Ranks::join(recipe);
   if (!ranks.is_first()) base::leave_console_to_others();
   try {
@@ -390,7 +392,7 @@ int train(const formats::Recipe& recipe, const MeasureMachine& measure) {
   } catch (const std::exception& error) {
     ranks.abort(error.what());
     if (!ranks.is_first())
-      base::write_to_console(fmt::format("rank {}: {}\n", ranks.rank(), error.what()));
+      base::say_last_line(fmt::format("rank {}: {}", ranks.rank(), error.what()));
     throw;
   }
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/shown_text.h"
 #include "text/jinja/compare.h"
 #include "text/jinja/limits.h"
 
@@ -37,7 +38,7 @@ std::shared_ptr<const T> shared(T value) {
 
 }  // namespace
 
-void fail(const std::string& message) { throw TemplateError(message); }
+void fail(const std::string& message) { throw TemplateError(base::with_shown_nuls(message)); }
 
 Value Value::undefined(std::string message) {
   Value value;
