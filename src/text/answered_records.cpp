@@ -13,8 +13,9 @@ bool is_messages(const nlohmann::json& value) {
   return value.is_object() || (value.is_array() && (value.empty() || value[0].is_object()));
 }
 
-void parse_message_lists(const RecordFields& fields, const char* prompt, const char* answer,
-                         const RecordRules& rules, Record& record) {
+void parse_message_lists(const RecordFields& fields, const QuestionFields& question,
+                         const char* answer, const RecordRules& rules, Record& record) {
+  const char* prompt = question.text;
   if (rules.has_encoder)
     fields.fail(
         fmt::format("'{}' and '{}' hold messages, and conversations are not built for "
@@ -24,7 +25,7 @@ void parse_message_lists(const RecordFields& fields, const char* prompt, const c
   if (is_messages(fields.at(prompt)))
     add_messages(fields, prompt, conversation);
   else
-    add_question(fields, {prompt}, conversation);
+    add_question(fields, question, conversation);
   for (Message& message : conversation.messages) message.set_learned(false);
   record.prompt_messages = conversation.messages.size();
   if (is_messages(fields.at(answer)))
@@ -42,7 +43,7 @@ void parse_message_lists(const RecordFields& fields, const char* prompt, const c
 void parse_answer(const RecordFields& fields, const QuestionFields& question, const char* answer,
                   const RecordRules& rules, Record& record) {
   if (is_messages(fields.at(question.text)) || is_messages(fields.at(answer)))
-    return parse_message_lists(fields, question.text, answer, rules, record);
+    return parse_message_lists(fields, question, answer, rules, record);
   const auto chat_field = conversation_field(fields, question, rules);
   const std::string prompt = question_text(fields, question);
   std::string text = fields.string(answer);

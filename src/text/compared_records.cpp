@@ -58,12 +58,17 @@ void add_answer(const RecordFields& fields, const char* key, Conversation& conve
   } else {
     add_messages(fields, key, conversation);
   }
-  for (size_t i = before; i < conversation.messages.size(); ++i)
-    if (!conversation.messages[i].is_learned())
+  for (size_t i = before; i < conversation.messages.size(); ++i) {
+    const Message& message = conversation.messages[i];
+    if (!message.is_learned())
       fields.fail(
           fmt::format("a message of '{}' says that it is not to be learned, but all that "
                       "follows the prompt is compared",
                       key));
+    if (message.is_assistant() && is_empty_message(message))
+      fields.fail(fmt::format("message {}, of '{}', is empty; remove the record or fill it in",
+                              i + 1, key));
+  }
 }
 
 // Adds the answers of a pair to the prompt that the record's conversation has; the first `common`

@@ -35,17 +35,6 @@ std::string role_of(const RecordFields& fields, const std::string& name) {
   return name;
 }
 
-// Whether a message says nothing: no text, no parts, no call, no thought.
-bool is_empty(const Message& message) {
-  for (const char* key : {"content", "tool_calls", "reasoning_content"}) {
-    const jinja::Value* value = message.fields().as_dict().find(std::string_view(key));
-    if (value == nullptr) continue;
-    if (value->is(jinja::Value::Kind::text) ? !is_blank(value->as_text()) : value->is_true())
-      return false;
-  }
-  return true;
-}
-
 jinja::Value value_of_text(const RecordFields& fields, const std::string& text,
                            std::string_view what) {
   base::parse_json_value(text, [&](const std::string& problem, size_t) {
@@ -77,6 +66,16 @@ jinja::Value calls_of(const RecordFields& fields, const std::string& text, size_
 }
 
 }  // namespace
+
+bool is_empty_message(const Message& message) {
+  for (const char* key : {"content", "tool_calls", "reasoning_content"}) {
+    const jinja::Value* value = message.fields().as_dict().find(std::string_view(key));
+    if (value == nullptr) continue;
+    if (value->is(jinja::Value::Kind::text) ? !is_blank(value->as_text()) : value->is_true())
+      return false;
+  }
+  return true;
+}
 
 Message read_message(const RecordFields& fields, const jinja::Value& item, size_t number) {
   using jinja::Value;
@@ -194,7 +193,7 @@ void check_answers(const RecordFields& fields, const Conversation& conversation)
     ++answers;
     if (!message.is_learned()) continue;
     ++learned;
-    if (is_empty(message))
+    if (is_empty_message(message))
       fields.fail(fmt::format("message {}: the assistant's text is empty", i + 1));
   }
   if (answers == 0)

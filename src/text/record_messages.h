@@ -16,9 +16,13 @@ inline constexpr auto kSystemFields =
 
 // A message has the fields role and content, or from and value, and any that its template reads.
 // The text of a message of the role function_call or tool_call is the JSON of calls, which it is
-// given as tool_calls. `number`: which of the record, from 1, for complaints. Throws RecordError for other fields,
-// unknown roles and fields that would change what is learned (message_learning.h).
+// given as tool_calls. `number`: which of the record, from 1, for complaints. Throws RecordError
+// for other fields, unknown roles and fields that would change what is learned
+// (message_learning.h).
 Message read_message(const RecordFields& fields, const jinja::Value& item, size_t number);
+
+// Whether a message says nothing: no text, no parts, no call, no thought.
+bool is_empty_message(const Message& message);
 
 // The messages of field `key`, a list or a single one, after those that the conversation has.
 void add_messages(const RecordFields& fields, const char* key, Conversation& conversation);

@@ -293,6 +293,23 @@ TEST_F(FieldData, PairsOfEitherKindDoNotMix) {
             "'history' (1 record)");
 }
 
+TEST_F(FieldData, NoAnswerOfAPairIsEmpty) {
+  ask_for(RecordForm::preference);
+  for (const char* empty : {R"("")", R"([{"role": "assistant", "content": " "}])"}) {
+    const bool is_text = empty[0] == '"';
+    const std::string prompt = is_text ? R"("a")" : R"([{"role": "user", "content": "a"}])";
+    const std::string good = is_text ? R"("b")" : R"([{"role": "assistant", "content": "b"}])";
+    for (const char* side : {"chosen", "rejected"}) {
+      const bool is_chosen = side == std::string("chosen");
+      const std::string message =
+          error(fmt::format(R"({{"prompt": {}, "chosen": {}, "rejected": {}}})", prompt,
+                            is_chosen ? empty : good.c_str(), is_chosen ? good.c_str() : empty));
+      EXPECT_TRUE(contains(message, "empty") && contains(message, std::string("'") + side + "'"))
+          << message;
+    }
+  }
+}
+
 TEST_F(FieldData, LabelsGoWithEveryFormThatHasAnAnswer) {
   const std::string good = R"({"prompt": "p", "completion": "q", "label": true})"
                            "\n";
