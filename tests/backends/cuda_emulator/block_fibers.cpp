@@ -311,8 +311,7 @@ void run_grid(const Grid& grid, const std::function<void()>& thread) {
   if (grid.blocks.x > 0x7fffffff) fail("a grid has over 2147483647 blocks in x");
   if (grid.blocks.y > 65535 || grid.blocks.z > 65535)
     fail("a grid has over 65535 blocks in y or z");
-  if (grid.shared_bytes + grid.declared_bytes > most_shared_bytes)
-    fail("a block asks for more shared memory than the device gives it");
+  if (grid.shared_bytes + grid.declared_bytes > most_shared_bytes) fail("too much shared memory");
   place_threads();
   const DeviceAccess access;
   if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0) fail("a grid without blocks");
