@@ -263,7 +263,24 @@ void settle_evaluation(WrittenByKey& given, std::vector<std::string>& notes) {
   given.erase(steps);
 }
 
-RecipeReading read_written(std::vector<Written> in_file, const std::string& file,
+// Without a key for it other tools train all weights, and a recipe here an adapter.
+void note_method(const std::vector<Written>& in_file, const std::string& file,
+                 const WrittenByKey& given, std::vector<std::string>& notes) {
+  const bool is_of_other_tool = std::ranges::any_of(in_file, [](const Written& written) {
+    return find_recipe_key(written.name) == nullptr &&
+           find_tool_key(foreign_keys(), written.name) != nullptr;
+  });
+  if (!is_of_other_tool) return;
+  for (const char* key : {"method", "load_in_4bit", "lora_r", "lora_alpha", "target_modules",
+                          "adapter", "adapter_len"})
+    if (given.contains(key) && !given.find(key)->second.items.empty()) return;
+  notes.push_back(fmt::format(
+      "{}: no key says the method, so an adapter trains (method: lora); where the other "
+      "tool trains all weights then, say method: full",
+      file));
+}
+
+RecipeReading read_written(const std::vector<Written>& in_file, const std::string& file,
                            const std::vector<std::string>& overrides, base::Mistakes mistakes) {
   RecipeReading reading{{}, std::move(mistakes)};
   std::vector<Written> on_line = written_in_overrides(overrides, reading.mistakes);
@@ -274,10 +291,11 @@ RecipeReading read_written(std::vector<Written> in_file, const std::string& file
   const auto settled = [&](std::vector<Written> all, const std::string& place) {
     return by_key(without_foreign(with_steps(std::move(all), intervals), place, reading), reading);
   };
-  WrittenByKey given = settled(std::move(in_file), file);
+  WrittenByKey given = settled(in_file, file);
   for (auto& [key, written] : settled(std::move(on_line), std::string(kCommandLine)))
     given.insert_or_assign(key, written);
   settle_evaluation(given, reading.recipe.notes);
+  note_method(in_file, file, given, reading.recipe.notes);
   std::vector<std::string> of_files = add_config_files(given, reading.mistakes);
   std::vector<std::string>& notes = reading.recipe.notes;
   notes.insert(notes.end(), of_files.begin(), of_files.end());
@@ -289,8 +307,8 @@ RecipeReading read_written(std::vector<Written> in_file, const std::string& file
 RecipeReading read_text(std::string_view yaml, const std::string& file,
                         const std::vector<std::string>& overrides) {
   base::Mistakes mistakes;
-  std::vector<Written> in_file = written_in_yaml(yaml, file, mistakes);
-  return read_written(std::move(in_file), file, overrides, std::move(mistakes));
+  const std::vector<Written> in_file = written_in_yaml(yaml, file, mistakes);
+  return read_written(in_file, file, overrides, std::move(mistakes));
 }
 
 Recipe whole(RecipeReading reading) {

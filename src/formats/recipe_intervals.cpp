@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/lower_case.h"
+#include "formats/foreign_keys.h"
 
 namespace snug::formats {
 namespace {
@@ -81,6 +82,8 @@ class Settling {
   // steps; a strategy of epochs leaves them idle there.
   void set(const IntervalKey& key, const Written& written, double times) {
     if (times <= 0) return;
+    if (times <= 1 && key.steps == "logging_steps")
+      return note(written, "the log has the first and the last step at least");
     if (!key.is_per_epoch && has_steps(key))
       note(written, fmt::format("{} is not used next to it", key.steps));
     std::erase_if(all_, [&](const Written& each) { return each.name == key.steps; });
@@ -118,7 +121,8 @@ class Settling {
 
 std::optional<double> epochs_in(const std::vector<Written>& all) {
   for (const Written& written : all) {
-    const RecipeKey* key = find_recipe_key(written.name);
+    const ToolKey* row = find_tool_key(foreign_keys(), written.name);
+    const RecipeKey* key = find_recipe_key(row == nullptr ? written.name : row->key);
     if (key == nullptr || key->name != "num_train_epochs" || written.items.empty()) continue;
     try {
       return std::get<double>(parse_value(*key, written));

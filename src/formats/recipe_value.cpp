@@ -80,7 +80,7 @@ std::string expectation(const RecipeKey& key, std::string_view name) {
   const std::string found = written.is_list
                                 ? fmt::format("the list [{}]", fmt::join(written.items, ", "))
                                 : fmt::format("'{}'", written.items.front());
-  throw base::UserError(fmt::format("'{}' is {}; expected {}{}", written.name, found,
+  throw base::UserError(fmt::format("'{}' is {}; expected {}{}", written.shown(), found,
                                     expectation(key, written.name), hint),
                         written.where);
 }
@@ -137,7 +137,7 @@ void refuse_what_is_not_built(const RecipeKey& key, const Written& written) {
     if (key.field.type == ValueType::boolean && parse_boolean(word) == true) word = "true";
     for (const NotBuilt& not_built : key.not_built)
       if (word == not_built.word)
-        throw base::UserError(fmt::format("'{}: {}': {}", written.name, item, not_built.advice),
+        throw base::UserError(fmt::format("'{}: {}': {}", written.shown(), item, not_built.advice),
                               written.where);
   }
 }

@@ -143,7 +143,7 @@ class Translating {
   void set(const ToolKey& key, const Written& written, std::vector<std::string> items,
            bool is_list) {
     config_.settings.push_back({std::string(key.key), std::move(items), is_list, written.where,
-                                false, false, written.name});
+                                false, false, is_of_recipe(written) ? written.name : ""});
   }
 
   void pass_over(const Written& written, std::string_view reason) {

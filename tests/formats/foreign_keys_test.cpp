@@ -86,13 +86,29 @@ TEST(ForeignKeys, WhatMeansTheSameIsTaken) {
 }
 
 TEST(ForeignKeys, WhatOnlyLogsIsPassedOver) {
-  const Recipe recipe =
-      taken("report_to: [tensorboard, wandb]\nrun_name: a\nlogging_dir: b\nplot_loss: true\n",
-            {"push_to_hub=true", "wandb_project=c"});
+  const Recipe recipe = taken(
+      "report_to: [tensorboard, wandb]\nrun_name: a\nlogging_dir: b\nplot_loss: true\n"
+      "method: full\n",
+      {"push_to_hub=true", "wandb_project=c"});
   EXPECT_TRUE(tells(recipe, "r.yaml: 'report_to' (line 1): not used: nothing is reported"));
   EXPECT_TRUE(tells(recipe, "'run_name' (line 2), 'logging_dir' (line 3), 'plot_loss' (line 4)"));
   EXPECT_TRUE(tells(recipe, "command line: 'push_to_hub': not used"));
   EXPECT_EQ(recipe.notes.size(), 4U);
+}
+
+// Without a word of the method other tools train all weights.
+TEST(ForeignKeys, TheMethodIsNoted) {
+  const char* note = "r.yaml: no key says the method, so an adapter trains (method: lora)";
+  EXPECT_TRUE(tells(taken("run_name: a"), note));
+  for (const char* said : {"method: lora", "lora_r: 8", "load_in_4bit: true", "use_peft: false"})
+    EXPECT_FALSE(tells(taken(std::string("run_name: a\n") + said), note)) << said;
+  EXPECT_FALSE(tells(taken("seed: 1"), note));
+}
+
+TEST(ForeignKeys, MistakesNameTheKeyThatWasWritten) {
+  EXPECT_TRUE(contains(mistakes_in("clip_grad_norm: much"), ":1:1: 'clip_grad_norm' is 'much'"));
+  EXPECT_EQ(taken("logging_strategy: epoch\nnum_epochs: 1").logging_steps, 1);
+  EXPECT_EQ(taken("train: {epochs: 4}\nsave_strategy: epoch").save_steps, 0.25);
 }
 
 TEST(ForeignKeys, TwoNamesMayAgree) {
