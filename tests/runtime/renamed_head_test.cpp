@@ -65,6 +65,7 @@ TEST(RenamedHead, IsThereUnderBothNamesAndReadFromEither) {
     const formats::LoraConfig config{.r = options.lora_r,
                                      .alpha = run.spec().lora.alpha,
                                      .target_modules = options.target_modules,
+                                     .base_model = "base",
                                      .modules_to_save = {"lm_head", "embed_out"}};
     save_adapter(folder / "adapter", config, {}, run.executor());
     const formats::PeftAdapter adapter(folder / "adapter");
