@@ -2,6 +2,7 @@
 // value_text.
 #include "base/byte_size.h"
 #include "base/error.h"
+#include "base/json_parser.h"
 #include "base/lower_case.h"
 #include "base/nearest.h"
 #include "formats/recipe_keys.h"
@@ -167,8 +168,9 @@ size_t item_length(std::string_view text) {
 std::vector<std::string> whole_texts(const RecipeKey& key, const Written& written) {
   const std::string& text = written.items.front();
   if (!text.starts_with("[\"")) return {text};
-  const nlohmann::json list = nlohmann::json::parse(text, nullptr, false);
-  if (list.is_discarded()) fail(key, written, "; the list is not closed or not in JSON");
+  const nlohmann::json list = base::parse_json_value(text, [&](const std::string& problem, size_t) {
+    fail(key, written, "; the list is not JSON: " + problem);
+  });
   std::vector<std::string> items;
   for (const nlohmann::json& item : list) {
     if (!item.is_string()) fail(key, written);

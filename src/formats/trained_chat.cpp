@@ -3,19 +3,18 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 
 namespace snug::formats {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::ordered_json;
+using nlohmann::json;
 
-// Keys keep their order.
-ordered_json read_ordered(const fs::path& path) {
-  ordered_json document = ordered_json::parse(base::read_text_file(path), nullptr, false);
-  if (!document.is_object()) throw base::UserError("expected a JSON object", {path.string(), 0, 0});
+json read_object(const fs::path& path) {
+  json document = base::read_json_file(path);
+  const base::JsonObject must_be_an_object(document, path.string());
   return document;
 }
 
@@ -29,17 +28,17 @@ void write_template(const fs::path& folder, const std::string& source) {
   // Older readers look there first, and know no other file.
   const fs::path config = folder / "tokenizer_config.json";
   if (!fs::exists(config)) return;
-  ordered_json document = read_ordered(config);
+  json document = read_object(config);
   if (!document.contains("chat_template")) return;
   document["chat_template"] = source;
   base::write_file_atomically(config, document.dump(2) + "\n");
 }
 
 // As transformers makes one of a model's config.
-ordered_json generation_config(const fs::path& base_config) {
-  ordered_json made = ordered_json::object();
+json generation_config(const fs::path& base_config) {
+  json made = json::object();
   if (!fs::exists(base_config)) return made;
-  const ordered_json config = read_ordered(base_config);
+  const json config = read_object(base_config);
   for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id"})
     if (config.contains(key) && !config[key].is_null()) made[key] = config[key];
   return made;
@@ -52,7 +51,7 @@ void write_trained_chat(const fs::path& folder, const fs::path& base_config,
   if (chat.chat_template) write_template(folder, *chat.chat_template);
   if (chat.stop_ids.empty()) return;
   const fs::path path = folder / "generation_config.json";
-  ordered_json config = fs::exists(path) ? read_ordered(path) : generation_config(base_config);
+  json config = fs::exists(path) ? read_object(path) : generation_config(base_config);
   if (chat.stop_ids.size() == 1)
     config["eos_token_id"] = chat.stop_ids.front();
   else

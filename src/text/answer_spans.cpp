@@ -60,18 +60,6 @@ const char* another_than(const std::string& text) {
   return first != std::string::npos && text[first] == 'Q' ? "Z" : "Q";
 }
 
-// Of a message's text, or of its parts.
-std::string first_text(const Message& message) {
-  const jinja::Value* content = message.find("content");
-  if (content == nullptr || !content->is(jinja::Value::Kind::list) || content->items().empty())
-    return message.content();
-  const jinja::Value& part = content->items().front();
-  if (part.is(jinja::Value::Kind::text)) return part.as_text();
-  const jinja::Value* text =
-      part.is(jinja::Value::Kind::dict) ? part.as_dict().find(std::string_view("text")) : nullptr;
-  return text != nullptr && text->is(jinja::Value::Kind::text) ? text->as_text() : "";
-}
-
 [[noreturn]] void fail(size_t index, const std::string& what) {
   base::throw_user_error(
       "message {}: the chat template has no {{% generation %}} marks, and {}, so that the answer "
@@ -127,7 +115,7 @@ std::string AnswerFinder::with_other_content(const Conversation& conversation, s
     return renamed;
   });
   Message& changed = other.messages[index];
-  changed = changed.with_content(another_than(first_text(conversation.messages[index])));
+  changed = changed.with_content(another_than(conversation.messages[index].content()));
   try {
     return render_(other, false);
   } catch (const base::UserError&) {

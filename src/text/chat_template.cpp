@@ -71,6 +71,7 @@ ChatTemplate::ChatTemplate(std::string_view word, const Tokenizer& tokenizer)
     source_ = read_file(name_);
   usual_ = std::make_unique<jinja::Template>(
       *source_, is_form ? fmt::format("chat_template {}", word) : name_);
+  takes_parts_only_ = takes_parts_only(renderer(false));
 }
 
 void ChatTemplate::choose_form(std::string_view word) {
@@ -123,6 +124,7 @@ void ChatTemplate::read_own() {
   if (settings.is_adapters) source_ = *usual;
   const std::string* for_tools = settings.find(true);
   if (for_tools != usual) for_tools_ = std::make_unique<jinja::Template>(*for_tools, settings.file);
+  takes_parts_only_ = takes_parts_only(renderer(false));
 }
 
 const jinja::Template& ChatTemplate::chosen(const Conversation& conversation) const {
@@ -148,8 +150,13 @@ RenderChat ChatTemplate::renderer(bool for_generation) const {
   };
 }
 
+Conversation ChatTemplate::fitted(const Conversation& given, bool for_generation) const {
+  return fitted_conversation(takes_parts_only_ ? with_texts_as_parts(given) : given,
+                             renderer(for_generation));
+}
+
 std::vector<Part> ChatTemplate::render(const Conversation& given) const {
-  const Conversation conversation = fitted_conversation(given, renderer(false));
+  const Conversation conversation = fitted(given, false);
   Rendering whole = run(conversation, false);
   if (!chosen(conversation).marks_generation()) {
     const AnswerFinder finder(tokenizer_, [&](const Conversation& other, bool for_generation) {
@@ -172,17 +179,17 @@ std::vector<Part> ChatTemplate::render(const Conversation& given) const {
 }
 
 std::string ChatTemplate::text(const Conversation& conversation) const {
-  return run(fitted_conversation(conversation, renderer(false)), false).text;
+  return run(fitted(conversation, false), false).text;
 }
 
 std::string ChatTemplate::prompt(const Conversation& conversation) const {
-  return run(fitted_conversation(conversation, renderer(true)), true).text;
+  return run(fitted(conversation, true), true).text;
 }
 
 std::vector<Unwritten> ChatTemplate::unwritten(const Conversation& given,
                                                bool for_generation) const {
   const RenderChat render = renderer(for_generation);
-  const Conversation conversation = fitted_conversation(given, render);
+  const Conversation conversation = fitted(given, for_generation);
   return find_unwritten(conversation, render(conversation), render);
 }
 

@@ -61,6 +61,7 @@ class ChatTemplate {
   const jinja::Template& chosen(const Conversation& conversation) const;
   Rendering run(const Conversation& conversation, bool for_generation) const;
   RenderChat renderer(bool for_generation) const;
+  Conversation fitted(const Conversation& given, bool for_generation) const;
 
   const Tokenizer& tokenizer_;
   std::string name_;
@@ -69,6 +70,7 @@ class ChatTemplate {
   std::unique_ptr<const jinja::Template> usual_;
   std::unique_ptr<const jinja::Template> for_tools_;  // null: as usual
   jinja::Variables tokens_;                           // special tokens by name
+  bool takes_parts_only_ = false;
 };
 
 }  // namespace snug::text

@@ -1,5 +1,7 @@
 #include "text/conversation.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 
@@ -34,6 +36,12 @@ Dict with_reasoning(Dict fields) {
   return named;
 }
 
+// Null for a part that has none.
+const Value* text_of_part(const Value& part) {
+  const Value* text = part.is(Kind::dict) ? part.as_dict().find(std::string_view("text")) : &part;
+  return text != nullptr && text->is(Kind::text) ? text : nullptr;
+}
+
 }  // namespace
 
 Message::Message(std::string_view role, std::string content) {
@@ -53,8 +61,14 @@ const std::string& Message::role() const {
 }
 
 std::string Message::content() const {
-  const Value* content = fields_.as_dict().find(std::string_view("content"));
-  return content != nullptr && content->is(Kind::text) ? content->as_text() : "";
+  const Value* content = find("content");
+  if (content == nullptr) return "";
+  if (content->is(Kind::text)) return content->as_text();
+  std::vector<std::string> texts;
+  if (content->is(Kind::list))
+    for (const Value& part : content->items())
+      if (const Value* text = text_of_part(part)) texts.push_back(text->as_text());
+  return fmt::format("{}", fmt::join(texts, "\n"));
 }
 
 bool Message::has(std::string_view field) const { return find(field) != nullptr; }
@@ -70,7 +84,13 @@ Message Message::with(std::string_view field, Value value) const {
 }
 
 Message Message::with_content(std::string content) const {
-  return with("content", Value::text(std::move(content)));
+  const Value* own = find("content");
+  if (own == nullptr || !own->is(Kind::list))
+    return with("content", Value::text(std::move(content)));
+  Dict part;
+  part.set(Value::text("type"), Value::text("text"));
+  part.set(Value::text("text"), Value::text(std::move(content)));
+  return with("content", Value::list({Value::dict(std::move(part))}));
 }
 
 }  // namespace snug::text

@@ -23,12 +23,13 @@ class Message {
   explicit Message(const jinja::Value& fields);
 
   const std::string& role() const;
-  std::string content() const;  // where it is text, else empty
+  std::string content() const;  // text, or that of parts, joined by line breaks; else empty
   bool is_assistant() const { return role() == "assistant"; }
   bool has(std::string_view field) const;
   const jinja::Value& fields() const { return fields_; }
   const jinja::Value* find(std::string_view field) const;  // or null
-  // A copy of the message with another value in a field, or another text.
+  // A copy of the message with another value in a field, or another text: as a part, where it has
+  // parts.
   Message with(std::string_view field, jinja::Value value) const;
   Message with_content(std::string content) const;
   // Whether it is learned if it is the assistant's.

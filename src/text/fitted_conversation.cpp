@@ -36,6 +36,12 @@ const std::string* text_in(const Dict& dict, std::string_view key) {
       message + 1, type != nullptr ? fmt::format("of the type '{}'", *type) : "without text");
 }
 
+// What a part says: its text, or what was thought.
+const char* key_of(const Value& part) {
+  const std::string* type = text_in(part.as_dict(), "type");
+  return type != nullptr && *type == "thinking" ? "thinking" : "text";
+}
+
 // The part without fields that are null, which tables of data add. Throws for what is no text.
 Value checked_part(size_t message, const Value& part) {
   constexpr std::array<std::string_view, 4> kTypes{"text", "input_text", "output_text", "thinking"};
@@ -46,29 +52,18 @@ Value checked_part(size_t message, const Value& part) {
     if (!value.is(Kind::none)) fields.set(key, value);
   const std::string* type = text_in(fields, "type");
   const bool has_type = type == nullptr || std::ranges::find(kTypes, *type) != kTypes.end();
-  const char* key = type != nullptr && *type == "thinking" ? "thinking" : "text";
-  if (!has_type || text_in(fields, key) == nullptr) refuse_part(message, part);
-  return Value::dict(std::move(fields));
-}
-
-// The text of a part, or of what was thought.
-const std::string& text_of(const Value& part, bool& is_thought) {
-  is_thought = false;
-  if (part.is(Kind::text)) return part.as_text();
-  const std::string* type = text_in(part.as_dict(), "type");
-  is_thought = type != nullptr && *type == "thinking";
-  return *text_in(part.as_dict(), is_thought ? "thinking" : "text");
+  Value checked = Value::dict(std::move(fields));
+  if (!has_type || text_in(checked.as_dict(), key_of(checked)) == nullptr)
+    refuse_part(message, part);
+  return checked;
 }
 
 Message joined(const Message& message) {
-  std::vector<std::string> texts;
   std::vector<std::string> thoughts;
-  for (const Value& part : message.find("content")->items()) {
-    bool is_thought = false;
-    const std::string& text = text_of(part, is_thought);
-    (is_thought ? thoughts : texts).push_back(text);
-  }
-  const Message result = message.with_content(fmt::format("{}", fmt::join(texts, "\n")));
+  for (const Value& part : message.find("content")->items())
+    if (part.is(Kind::dict) && key_of(part) == std::string_view("thinking"))
+      thoughts.push_back(*text_in(part.as_dict(), "thinking"));
+  const Message result = message.with("content", Value::text(message.content()));
   if (thoughts.empty() || message.has("reasoning_content")) return result;
   return result.with("reasoning_content",
                      Value::text(fmt::format("{}", fmt::join(thoughts, "\n"))));
@@ -93,14 +88,13 @@ constexpr std::string_view kWord = "zq0part0qz";
 Message with_words(const Message& message) {
   List parts;
   for (const Value& part : message.find("content")->items()) {
-    bool is_thought = false;
-    Value text = Value::text(text_of(part, is_thought) + std::string(kWord));
     if (part.is(Kind::text)) {
-      parts.push_back(std::move(text));
+      parts.push_back(Value::text(part.as_text() + std::string(kWord)));
       continue;
     }
     Dict fields = part.as_dict();
-    fields.set(Value::text(is_thought ? "thinking" : "text"), std::move(text));
+    const char* key = key_of(part);
+    fields.set(Value::text(key), Value::text(*text_in(fields, key) + std::string(kWord)));
     parts.push_back(Value::dict(std::move(fields)));
   }
   return message.with("content", Value::list(std::move(parts)));
@@ -127,14 +121,14 @@ std::optional<Value> parsed(const Value& arguments) {
 }
 
 // The arguments of all calls, in their order.
-struct Arguments {
+struct CallArguments {
   size_t message = 0;
   std::string name;
   Value value;
 };
 
-std::vector<Arguments> arguments_of(const Conversation& conversation) {
-  std::vector<Arguments> all;
+std::vector<CallArguments> arguments_of(const Conversation& conversation) {
+  std::vector<CallArguments> all;
   with_calls(conversation, [&](size_t message, const Dict& function) {
     const std::string* name = text_in(function, "name");
     if (const Value* value = function.find("arguments"))
@@ -155,15 +149,15 @@ Conversation with_arguments(const Conversation& conversation,
   });
 }
 
-size_t quoted(const std::string& text, const std::vector<Arguments>& all) {
+size_t quoted(const std::string& text, const std::vector<CallArguments>& all) {
   size_t count = 0;
-  for (const Arguments& one : all)
+  for (const CallArguments& one : all)
     if (one.value.is(Kind::text)) count += occurrences(text, jinja::print_json(one.value, {}));
   return count;
 }
 
-bool writes_as_they_are(const std::string& text, const std::vector<Arguments>& all) {
-  return std::ranges::all_of(all, [&](const Arguments& one) {
+bool writes_as_they_are(const std::string& text, const std::vector<CallArguments>& all) {
+  return std::ranges::all_of(all, [&](const CallArguments& one) {
     return !one.value.is(Kind::text) || text.find(one.value.as_text()) != std::string::npos;
   });
 }
@@ -193,9 +187,9 @@ Conversation with_fitted_parts(const Conversation& given, const RenderChat& rend
 }
 
 Conversation with_fitted_arguments(const Conversation& given, const RenderChat& render) {
-  const std::vector<Arguments> all = arguments_of(given);
+  const std::vector<CallArguments> all = arguments_of(given);
   if (all.empty()) return given;
-  const auto is_object = [](const Arguments& one) { return one.value.is(Kind::dict); };
+  const auto is_object = [](const CallArguments& one) { return one.value.is(Kind::dict); };
   const bool has_texts = !std::ranges::all_of(all, is_object);
   const auto as_given = try_render(given, render);
   if (!has_texts) {
@@ -213,7 +207,7 @@ Conversation with_fitted_arguments(const Conversation& given, const RenderChat& 
   const bool takes_texts = as_given && writes_as_they_are(*as_given, all) &&
                            (!as_objects || quoted(*as_given, all) <= quoted(*as_objects, all));
   if (takes_texts || !as_objects) return given;
-  for (const Arguments& one : all)
+  for (const CallArguments& one : all)
     if (one.value.is(Kind::text) && !parsed(one.value))
       base::throw_user_error(
           "message {}: the 'arguments' of the call '{}' are text that is no JSON object, and the "
@@ -259,6 +253,23 @@ Conversation with_calls(const Conversation& conversation, const ChangeCall& chan
     result.messages[i] = result.messages[i].with("tool_calls", Value::list(std::move(changed)));
   }
   return result;
+}
+
+Conversation with_texts_as_parts(const Conversation& conversation) {
+  Conversation result = conversation;
+  for (Message& message : result.messages)
+    if (const Value* content = message.find("content"); content && content->is(Kind::text))
+      message = message.with("content", Value::list({})).with_content(message.content());
+  return result;
+}
+
+bool takes_parts_only(const RenderChat& render) {
+  const std::string word(kWord);
+  const Conversation texts{.messages = {{"user", word}, {"assistant", word}}};
+  const auto writes = [&](const Conversation& conversation) {
+    return occurrences(try_render(conversation, render).value_or(""), word) == 2;
+  };
+  return !writes(texts) && writes(with_texts_as_parts(texts));
 }
 
 Conversation fitted_conversation(const Conversation& given, const RenderChat& render) {

@@ -3,7 +3,8 @@
 // learn: Python's print of a list, or JSON that is quoted once more.
 //   content    A list of parts stays one where the template writes parts. Where it writes texts
 //              only, the list becomes its texts, joined by line breaks, as servers do it (vLLM,
-//              llama.cpp).
+//              llama.cpp). A text becomes a part where the template writes parts only, as those of
+//              models that see images may.
 //   arguments  of a call that are JSON as text are parsed where the template would quote them or
 //              cannot take them as text; those that are an object become JSON where it takes texts
 //              only.
@@ -20,6 +21,10 @@ namespace snug::text {
 // Throws UserError for a part that is no text, and for arguments that are text and no JSON object
 // where the template writes objects. What the template itself refuses is left to it.
 Conversation fitted_conversation(const Conversation& given, const RenderChat& render);
+
+// Whether a template writes texts as parts alone, and a conversation with each text as a part.
+bool takes_parts_only(const RenderChat& render);
+Conversation with_texts_as_parts(const Conversation& conversation);
 
 // What the template writes, or nothing where it refuses the conversation.
 std::optional<std::string> try_render(const Conversation& conversation, const RenderChat& render);

@@ -28,6 +28,25 @@ json small_file(const std::string& folder, const char* name) {
   return document;
 }
 
+// What an adapter's folder says, in place of what the model's says.
+void read_over(Tokenizer::Parts& parts, const std::string& adapter) {
+  ChatSettings own;
+  const json config = small_file(adapter, "tokenizer_config.json");
+  if (!config.is_null()) {
+    const JsonNode names(config, adapter + "/tokenizer_config.json");
+    own.read_config(names);
+    const SpecialIds before = std::exchange(parts.special, {});
+    parts.read_token_names(names);
+    if (!parts.special.bos) parts.special.bos = before.bos;
+    if (!parts.special.eos) parts.special.eos = before.eos;
+    if (!parts.special.pad) parts.special.pad = before.pad;
+  }
+  own.read_files(adapter);
+  parts.chat.override_by(own);
+  const json ids = small_file(adapter, "generation_config.json");
+  if (!ids.is_null()) parts.read_token_ids({ids, adapter + "/generation_config.json"});
+}
+
 }  // namespace
 
 Tokenizer::Tokenizer(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
@@ -64,25 +83,6 @@ Tokenizer Tokenizer::from_text(std::string_view tokenizer_json, std::string_view
   parts->complete_stop_ids();
   parts->limit_rows(rows);
   return Tokenizer(std::move(parts));
-}
-
-// What an adapter's folder says, in place of what the model's says.
-void read_over(Tokenizer::Parts& parts, const std::string& adapter) {
-  ChatSettings own;
-  const json config = small_file(adapter, "tokenizer_config.json");
-  if (!config.is_null()) {
-    const JsonNode names(config, adapter + "/tokenizer_config.json");
-    own.read_config(names);
-    const SpecialIds before = std::exchange(parts.special, {});
-    parts.read_token_names(names);
-    if (!parts.special.bos) parts.special.bos = before.bos;
-    if (!parts.special.eos) parts.special.eos = before.eos;
-    if (!parts.special.pad) parts.special.pad = before.pad;
-  }
-  own.read_files(adapter);
-  parts.chat.override_by(own);
-  const json ids = small_file(adapter, "generation_config.json");
-  if (!ids.is_null()) parts.read_token_ids({ids, adapter + "/generation_config.json"});
 }
 
 Tokenizer Tokenizer::from_folder(const std::string& folder, int64_t rows,

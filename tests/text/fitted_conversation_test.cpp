@@ -153,6 +153,21 @@ TEST(FittedConversation, PartsBecomeATextWhereTheTemplateWritesTexts) {
   EXPECT_EQ(text_of(kNone, with_parts(R"(["b", "c"])")), "<user>b\nc</s><assistant>a</s>");
 }
 
+// As those of models that see images may.
+TEST(FittedConversation, TextsBecomePartsWhereTheTemplateWritesPartsOnly) {
+  const std::string source =
+      "{% for m in messages %}<{{ m.role }}>{% for p in m.content if p.type == 'text' %}"
+      "{{ p.text }}{% endfor %}" +
+      kEnd;
+  const Conversation conversation = conversation_of(
+      R"({"messages": [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "Qa"}]})");
+  EXPECT_EQ(text_of(source, conversation), "<user>Q</s><assistant>Qa</s>");
+  const Tokenizer tokenizer = tokenizer_of(source);
+  const std::vector<Part> parts = ChatTemplate("", tokenizer).render(conversation);
+  ASSERT_EQ(parts.size(), 3U);
+  EXPECT_EQ(parts[1].text, "Qa</s>");
+}
+
 TEST(FittedConversation, PartsThatAreNoTextAreNamed) {
   for (const char* part :
        {R"({"type": "image_url", "image_url": {"url": "x"}})", R"({"type": "image", "text": null})",
