@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "models/weights.h"
+
 namespace snug::models {
 
 using formats::IndexedTensor;
@@ -13,7 +15,11 @@ formats::TensorIndex open_weights(const std::filesystem::path& folder, const Sta
   const auto has_prefix = [&](const IndexedTensor& tensor) {
     return tensor.info->name.starts_with(prefix);
   };
-  if (!std::ranges::any_of(index.tensors(), has_prefix)) index.add_prefix(prefix, stack.head + ".");
+  if (!std::ranges::any_of(index.tensors(), has_prefix))
+    index.rename([&](const std::string& name) {
+      return name.starts_with(stack.head + ".") ? name : prefix + name;
+    });
+  if (stack.head_from_embedding) index.add_alias(head_weight(stack), embedding_weight(stack));
   return index;
 }
 
