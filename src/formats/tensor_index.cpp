@@ -27,6 +27,11 @@ bool is_pickle(const fs::path& file) {
     base::throw_user_error("{}: there is no such folder; expected one with {}.safetensors",
                            folder.string(), stem);
   refuse_rank_checkpoint(folder);
+  if (stem == "model" && fs::exists(folder / "adapter_config.json", error))
+    base::throw_user_error(
+        "{}: the folder has an adapter and no model; give the model that it was trained on as "
+        "model=, and this folder as adapter=",
+        folder.string());
   for (const auto& entry : base::list_folder(folder))
     if (is_pickle(entry.path()))
       base::throw_user_error(
@@ -127,22 +132,15 @@ void TensorIndex::add_file(const fs::path& path) {
   }
 }
 
-void TensorIndex::add_prefix(std::string_view prefix, std::string_view except) {
-  for (SafetensorsFile& file : files_) file.add_prefix(prefix, except);
-  index_names();
-}
-
-void TensorIndex::rename(std::string_view from, const std::string& to) {
-  IndexedTensor& tensor = tensors_[by_name_.at(from)];
-  renamed_.push_back(std::make_unique<TensorInfo>(*tensor.info));
-  renamed_.back()->name = to;
-  tensor.info = renamed_.back().get();
-  index_names();
-}
-
-void TensorIndex::index_names() {
+void TensorIndex::rename(const std::function<std::string(const std::string&)>& name_of) {
+  for (SafetensorsFile& file : files_) file.rename(name_of);
   by_name_.clear();
   for (size_t i = 0; i < tensors_.size(); ++i) by_name_.emplace(tensors_[i].info->name, i);
+}
+
+void TensorIndex::add_alias(std::string alias, const std::string& of) {
+  if (const auto found = by_name_.find(of); found != by_name_.end())
+    aliases_.emplace(std::move(alias), found->second);
 }
 
 int64_t TensorIndex::total_bytes() const {
@@ -152,8 +150,10 @@ int64_t TensorIndex::total_bytes() const {
 }
 
 const IndexedTensor* TensorIndex::find(std::string_view name) const {
-  const auto found = by_name_.find(name);
-  return found == by_name_.end() ? nullptr : &tensors_[found->second];
+  if (const auto found = by_name_.find(name); found != by_name_.end())
+    return &tensors_[found->second];
+  const auto alias = aliases_.find(name);
+  return alias == aliases_.end() ? nullptr : &tensors_[alias->second];
 }
 
 const IndexedTensor& TensorIndex::at(std::string_view name) const {

@@ -7,7 +7,8 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -16,7 +17,7 @@
 namespace snug::formats {
 
 struct IndexedTensor {
-  const TensorInfo* info = nullptr;  // owned by the file, or by the index where it is renamed
+  const TensorInfo* info = nullptr;  // owned by the file
   size_t file = 0;                   // index into TensorIndex::files()
 };
 
@@ -34,11 +35,11 @@ class TensorIndex {
   TensorIndex(TensorIndex&&) = default;
   TensorIndex& operator=(TensorIndex&&) = default;
 
-  // From here on the tensors have names that begin with `prefix`, all but those that begin with
-  // `except`. It is not called while anything reads.
-  void add_prefix(std::string_view prefix, std::string_view except);
-  // From here on the tensor with this name, which is there, has another. Likewise.
-  void rename(std::string_view from, const std::string& to);
+  // From here on each tensor has the name that `name_of` makes of its own. Throws UserError where
+  // two in a file are then called alike. Not while anything reads.
+  void rename(const std::function<std::string(const std::string&)>& name_of);
+  // From here on find() also gives the tensor `of` under the name `alias`, where it is there.
+  void add_alias(std::string alias, const std::string& of);
 
   const std::filesystem::path& folder() const { return folder_; }
   const std::vector<SafetensorsFile>& files() const { return files_; }
@@ -66,13 +67,12 @@ class TensorIndex {
  private:
   void open_shards(const std::filesystem::path& index_path);
   void add_file(const std::filesystem::path& path);
-  void index_names();
 
   std::filesystem::path folder_;
   std::vector<SafetensorsFile> files_;
-  std::vector<std::unique_ptr<TensorInfo>> renamed_;
   std::vector<IndexedTensor> tensors_;
   std::unordered_map<std::string_view, size_t> by_name_;
+  std::map<std::string, size_t, std::less<>> aliases_;
 };
 
 }  // namespace snug::formats

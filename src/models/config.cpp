@@ -108,6 +108,11 @@ ModelSource find_model(const std::string& name_or_folder) {
   std::filesystem::path folder = find_model_folder(name_or_folder);
   const auto path = folder / "config.json";
   if (!std::filesystem::exists(path)) formats::refuse_rank_checkpoint(folder);
+  if (std::filesystem::exists(folder / "adapter_config.json") && !std::filesystem::exists(path))
+    base::throw_user_error(
+        "{}: this is an adapter, not a model; give the model that it was trained on as model=, and "
+        "this folder as adapter=",
+        folder.string());
   if (!std::filesystem::exists(path))
     base::throw_user_error(
         "model folder \"{}\" has no config.json; expected a Hugging Face model folder{}",

@@ -18,7 +18,10 @@ void add_optional_prefix(TensorIndex& index, const Stack& stack) {
   const auto has_prefix = [&](const IndexedTensor& tensor) {
     return tensor.info->name.starts_with(prefix);
   };
-  if (!std::ranges::any_of(index.tensors(), has_prefix)) index.add_prefix(prefix, stack.head + ".");
+  if (!std::ranges::any_of(index.tensors(), has_prefix))
+    index.rename([&](const std::string& name) {
+      return name.starts_with(stack.head + ".") ? name : prefix + name;
+    });
 }
 
 // Gives a weight its own name where the files hold it under one of the others alone.
@@ -27,7 +30,8 @@ void settle_name(TensorIndex& index, const std::string& own,
   if (index.find(own) != nullptr) return;
   const auto other = std::ranges::find_if(
       others, [&](const std::string& name) { return index.find(name) != nullptr; });
-  if (other != others.end()) index.rename(*other, own);
+  if (other != others.end())
+    index.rename([&](const std::string& name) { return name == *other ? own : name; });
 }
 
 }  // namespace
@@ -40,6 +44,7 @@ TensorIndex open_weights(const std::filesystem::path& folder, const Stack& stack
   std::vector<std::string> tables = stack.embedding_copies;
   if (stack.tied_head) tables.push_back(head_weight(stack));
   settle_name(index, embedding_weight(stack), tables);
+  if (stack.head_from_embedding) index.add_alias(head_weight(stack), embedding_weight(stack));
   return index;
 }
 

@@ -126,6 +126,7 @@ void Performance::operator()(const program::Read& read) {
   trace_->channel = program::Channel::storage;
   SNUG_CHECK(sources_.find, "program {} reads files, and none are given", program_.name);
   const Tensor& values = tensor(program::Read::kTensor);
+  if (values.is_view()) flush();  // What lies there may be read, too.
   const Buffer held = held_part(values, buffer(program::Read::kTensor));
   const std::vector<FilePart> parts = sources_.find(values);
   for (const FilePart& part : parts) {
@@ -155,6 +156,11 @@ void Performance::refuse_other_width(std::span<const FilePart> parts, int64_t pl
 void Performance::queue_part(const FilePart& part, const Tensor& tensor, const Buffer& held) {
   TensorRead tensor_read{part.source, held};
   tensor_read.is_counted = counts(tensor.rank_step > 0);
+  if (part.from) {
+    tensor_read.whole = part.shape;
+    tensor_read.first = *part.from;
+    return queue(std::move(tensor_read));
+  }
   const int64_t part_elements = part.source->info->elements();
   const program::Shape in_file =
       part.shape.value_or(part.first ? program::Shape{part_elements} : whole_shape(tensor));

@@ -49,7 +49,7 @@ class Session {
   Session(const formats::Recipe& recipe, const runtime::Ranks& ranks)
       : ranks_(ranks),
         folder_(open_run_folder(recipe, ranks)),
-        model_(runtime::open_model(recipe)),
+        model_(runtime::open_model_to_train(recipe)),
         recipe_(plan::resolve(recipe, model_.config)),
         backend_(backends::open_backend(recipe_, ranks.mesh())) {}
 
@@ -105,7 +105,7 @@ class Session {
     planned_.emplace(planned_as_first(inputs, measure, ranks_));
     refuse_misfit();
     if (is_adapted() && !recipe_.adapter.empty())
-      runtime::check_adapter(recipe_.adapter, planned_->spec.method_options(), planned_->job);
+      runtime::check_adapter(recipe_.adapter, runtime::to_train_on(*planned_), planned_->job);
     base::say("{}\n{}", plan::parameter_line(planned_->document),
               plan::summary(planned_->document));
     for (const std::string& notice : planned_->notices()) base::say("{}", notice);
@@ -169,11 +169,12 @@ class Session {
     else
       read_weights();
     if (is_adapted()) {
-      const methods::MethodOptions options = planned_->spec.method_options();
       if (recipe_.adapter.empty())
         runtime::initialise_adapter(*executor_);
       else
-        add_adapter(state_.identity, runtime::load_adapter(recipe_.adapter, options, *executor_));
+        add_adapter(
+            state_.identity,
+            runtime::load_adapter(recipe_.adapter, runtime::to_train_on(*planned_), *executor_));
     }
     backend_->synchronise();
     measured_.load_seconds = base::seconds_since(start);
