@@ -77,6 +77,8 @@ Rows machines_and_numbers() {
       {"parallelism_config.parallelism_config_tp_size", "", kOne, kParallel},
       {"parallelism_config.parallelism_config_cp_size", "", kOne, kParallel},
       {"parallelism_config.parallelism_config_cp_comm_strategy", "", {}, kParallel},
+      {"parallelism_config.parallelism_config_sp_size", "", kOne, kParallel},
+      {"parallelism_config.parallelism_config_sp_*", "", {}, kParallel},
   };
 }
 
@@ -127,6 +129,7 @@ Rows deepspeed() {
       {"deepspeed_config.deepspeed_config_file"},
       {"deepspeed_config.zero3_init_flag", "", {}, kSaving},
       {"deepspeed_config.zero3_save_16bit_model", "", {}, kSaving},
+      {"deepspeed_config.seq_parallel*", "", {}, kParallel},
       {"deepspeed_config.deepspeed_multinode_launcher", "", {}, kLaunch},
       {"deepspeed_config.deepspeed_hostfile", "", {}, kLaunch},
       {"deepspeed_config.deepspeed_exclusion_filter", "", {}, kLaunch},

@@ -197,6 +197,8 @@ Rows zero_without_meaning() {
 
 Rows others() {
   return {
+      {"_comment*", "", {}, "it is a comment"},
+      {"comment*", "", {}, "it is a comment"},
       {"steps_per_print", "", {}, kReports},
       {"wall_clock_breakdown", "", {}, kReports},
       {"memory_breakdown", "", {}, kReports},

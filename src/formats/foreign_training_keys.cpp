@@ -1,6 +1,4 @@
 // Steps, learning rates and optimizers.
-#include <array>
-
 #include "formats/foreign_keys.h"
 
 namespace snug::formats {
@@ -21,24 +19,6 @@ constexpr std::string_view kEvaluated = "evaluations take the rows of training";
 constexpr std::string_view kOptimizerKeysAdvice =
     "the keys of the optimizer say it: adam_beta1, adam_beta2, adam_epsilon and others (snug train "
     "--help)";
-
-// What a schedule takes, under transformers' name and under that of others.
-struct ScheduleOption {
-  std::string_view key;
-  std::string_view path;
-  std::string_view other_path;
-};
-#define SNUG_SCHEDULE_OPTION(key) \
-  { #key, "lr_scheduler_kwargs." #key, "lr_scheduler_args." #key }
-constexpr std::array kScheduleOptions{ScheduleOption SNUG_SCHEDULE_OPTION(min_lr),
-                                      ScheduleOption SNUG_SCHEDULE_OPTION(min_lr_rate),
-                                      ScheduleOption SNUG_SCHEDULE_OPTION(num_cycles),
-                                      ScheduleOption SNUG_SCHEDULE_OPTION(num_stable_steps),
-                                      ScheduleOption SNUG_SCHEDULE_OPTION(num_decay_steps),
-                                      ScheduleOption SNUG_SCHEDULE_OPTION(warmup_type),
-                                      ScheduleOption SNUG_SCHEDULE_OPTION(decay_type),
-                                      ScheduleOption SNUG_SCHEDULE_OPTION(min_lr_ratio)};
-#undef SNUG_SCHEDULE_OPTION
 
 void add_step_keys(ForeignRows& rows) {
   rows.same_as({"per_gpu_train_batch_size", "train_micro_batch_size_per_gpu"},
@@ -71,12 +51,22 @@ void add_step_keys(ForeignRows& rows) {
 }
 
 void add_schedule(ForeignRows& rows) {
-  for (const ScheduleOption& option : kScheduleOptions)
-    rows.same_as({option.path, option.other_path}, option.key);
-  rows.refuse({"lr_scheduler_kwargs.*", "lr_scheduler_args.*"},
+  rows.same_as({"lr_scheduler_kwargs.min_lr", "lr_scheduler_args.min_lr"}, "min_lr")
+      .same_as({"lr_scheduler_kwargs.min_lr_rate", "lr_scheduler_args.min_lr_rate"}, "min_lr_rate")
+      .same_as({"lr_scheduler_kwargs.num_cycles", "lr_scheduler_args.num_cycles"}, "num_cycles")
+      .same_as({"lr_scheduler_kwargs.num_stable_steps", "lr_scheduler_args.num_stable_steps"},
+               "num_stable_steps")
+      .same_as({"lr_scheduler_kwargs.num_decay_steps", "lr_scheduler_args.num_decay_steps"},
+               "num_decay_steps")
+      .same_as({"lr_scheduler_kwargs.warmup_type", "lr_scheduler_args.warmup_type"}, "warmup_type")
+      .same_as({"lr_scheduler_kwargs.decay_type", "lr_scheduler_args.decay_type"}, "decay_type")
+      .same_as({"lr_scheduler_kwargs.min_lr_ratio", "lr_scheduler_args.min_lr_ratio"},
+               "min_lr_ratio")
+      .refuse({"lr_scheduler_kwargs.*", "lr_scheduler_args.*"},
               "snug reads min_lr, min_lr_rate, num_cycles, num_stable_steps, num_decay_steps, "
               "warmup_type, decay_type and min_lr_ratio of the schedules that it has")
-      .pass_over({"lr_scheduler_kwargs", "lr_scheduler_args"}, "it is empty")
+      .only({"lr_scheduler_kwargs", "lr_scheduler_args"}, {{"{}"}},
+            "it holds keys, such as {min_lr_rate: 0.1}")
       .same_as({"lr_warmup_ratio", "warmup_fraction", "lr_warmup_fraction"}, "warmup_ratio")
       .same_as({"num_warmup_steps", "lr_warmup_steps", "lr_warmup_iters"}, "warmup_steps")
       .same_as({"lr_decay_style"}, "lr_scheduler_type")

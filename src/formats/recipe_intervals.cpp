@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/lower_case.h"
@@ -43,7 +45,9 @@ class Settling {
       : all_(all), intervals_(intervals) {}
 
   void take(const IntervalKey& key, const Written& written) {
-    if (written.items.size() != 1) return;  // none, or a list, which says nothing
+    if (written.items.empty())
+      return intervals_.notes.push_back(fmt::format("{}'{}' has no value, which changes nothing",
+                                                    base::to_string(written.where), written.name));
     const std::string word = base::lower_case(written.items.front());
     if (key.is_per_epoch) return take_number(key, written, word);
     if (word == "steps") return note(written, fmt::format("{} says it", key.steps));
@@ -59,12 +63,10 @@ class Settling {
  private:
   void take_number(const IntervalKey& key, const Written& written, const std::string& word) {
     double times = 0;
-    try {
-      times = std::stod(word);
-    } catch (const std::exception&) {
-    }
-    if (times == 0 && (word == "0" || word == "false")) return leave_out(key, written);
-    if (!(times > 0) || !std::isfinite(times)) {
+    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), times);
+    const bool is_number = error == std::errc() && stop == word.data() + word.size();
+    if (word == "false" || (is_number && times == 0)) return leave_out(key, written);
+    if (!is_number || !(times > 0) || !std::isfinite(times)) {
       intervals_.mistakes.add(
           fmt::format("'{}' is '{}'; expected a number of 0 or more", written.name, word),
           written.where);
@@ -78,14 +80,12 @@ class Settling {
         all_, [&](const Written& each) { return each.name == key.steps && !each.items.empty(); });
   }
 
-  // Where the recipe says the steps too, those stand, as they do in transformers for a strategy of
-  // steps; a strategy of epochs leaves them idle there.
+  // Where the recipe says the steps too, they are idle, as they are in transformers.
   void set(const IntervalKey& key, const Written& written, double times) {
     if (times <= 0) return;
     if (times <= 1 && key.steps == "logging_steps")
       return note(written, "the log has the first and the last step at least");
-    if (!key.is_per_epoch && has_steps(key))
-      note(written, fmt::format("{} is not used next to it", key.steps));
+    if (has_steps(key)) note(written, fmt::format("{} is not used next to it", key.steps));
     std::erase_if(all_, [&](const Written& each) { return each.name == key.steps; });
     add_steps(key, written, times > 1 ? share_text(times) : "0");
   }

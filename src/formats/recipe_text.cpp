@@ -2,8 +2,11 @@
 // map is walked, and each value becomes a written key, with its place.
 #include "formats/recipe_text.h"
 
+#include "formats/foreign_keys.h"
+
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
@@ -143,24 +146,41 @@ class MapWalk {
   std::vector<Written> all_;
 };
 
-// A text that holds a map, as transformers takes them: '{"min_lr": 1e-5}'.
+// Whether another tool's key holds keys of its own.
+bool holds_keys(const std::string& name) {
+  const std::string below = name + ".";
+  return std::ranges::any_of(foreign_keys(), [&](const ToolKey& key) {
+    std::string_view path = key.path;
+    if (path.starts_with(below)) return true;
+    if (!path.ends_with('*')) return false;
+    path.remove_suffix(1);
+    return below.starts_with(path);
+  });
+}
+
+// The keys of a map that is written as text, as transformers takes them: '{"min_lr": 1e-5}'.
+// Nothing where the text is none.
+std::vector<Written> keys_in_text(const Written& written, base::Mistakes& mistakes) {
+  if (written.is_list || written.items.size() != 1 || !written.items.front().starts_with('{') ||
+      find_recipe_key(written.name) != nullptr || !holds_keys(written.name))
+    return {};
+  const std::string& text = written.items.front();
+  try {
+    const YAML::Node node = document_in(text, written.where.file);
+    MapWalk walk(text, written.where.file, mistakes);
+    if (node.IsMap()) walk.add_map(node, written.name + ".", &written.where);
+    return walk.take();
+  } catch (const UserError&) {
+    return {};  // it is told of as a value that does not suit
+  }
+}
+
 std::vector<Written> maps_spread(std::vector<Written> all, base::Mistakes& mistakes) {
   std::vector<Written> spread;
   for (Written& written : all) {
-    const bool may_be_map = !written.is_list && written.items.size() == 1 &&
-                            written.items.front().starts_with('{') &&
-                            find_recipe_key(written.name) == nullptr;
-    if (!may_be_map) {
-      spread.push_back(std::move(written));
-      continue;
-    }
-    const std::string& text = written.items.front();
-    mistakes.gather([&] {
-      MapWalk walk(text, written.where.file, mistakes);
-      const YAML::Node node = document_in(text, written.where.file);
-      if (node.IsMap()) walk.add_map(node, written.name + ".", &written.where);
-      for (Written& each : walk.take()) spread.push_back(std::move(each));
-    });
+    std::vector<Written> keys = keys_in_text(written, mistakes);
+    if (keys.empty()) keys.push_back(std::move(written));
+    for (Written& each : keys) spread.push_back(std::move(each));
   }
   return spread;
 }

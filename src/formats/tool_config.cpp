@@ -124,12 +124,12 @@ class Translating {
                    : "is a key that Snug does not know; take it out of the file";
   }
 
-  // Of keys that one row refuses altogether one is named.
+  // A group of keys that is refused altogether is named once.
   void refuse(const ToolKey& key, const Written& written, const std::string& text) {
     const bool is_never = key.words.size() == 1 && key.words.front().from == kNever.front().from;
     if (is_never && is_of_recipe(written) && key.path.ends_with('*')) {
-      if (!refused_.insert(key.path).second) return;
       const std::string root = written.name.substr(0, written.name.find('.'));
+      if (!refused_.insert(root).second) return;
       return config_.mistakes.add(fmt::format("'{}': {}", root, key.reason), written.where);
     }
     if (is_never) return fail(written, fmt::format("is '{}': {}", text, key.reason));
@@ -164,7 +164,7 @@ class Translating {
   const std::string& file_;
   ToolConfig config_;
   std::map<std::string_view, std::vector<std::string>> passed_over_;  // by reason
-  std::set<std::string_view> refused_;
+  std::set<std::string> refused_;                                     // groups
 };
 
 Value parsed(const Written& written) {

@@ -105,6 +105,18 @@ TEST(ForeignKeys, TheMethodIsNoted) {
   EXPECT_FALSE(tells(taken("seed: 1"), note));
 }
 
+TEST(ForeignKeys, TextsInBracesMayBeTexts) {
+  EXPECT_TRUE(contains(mistakes_in("prompt_template: \"{instruction} {\""),
+                       "'prompt_template' is '{instruction} {': it names a template"));
+  EXPECT_TRUE(
+      contains(mistakes_in("lr_scheduler_kwargs: '{min_lr'"),
+               "'lr_scheduler_kwargs' is '{min_lr', but Snug takes {} only: it holds keys"));
+  EXPECT_TRUE(tells(taken("lr_scheduler_kwargs: '{}'\nmethod: full"), "'lr_scheduler_kwargs'"));
+  const std::string two = mistakes_in("reward_funcs: a\nreward_weights: b");
+  EXPECT_TRUE(contains(two, "'reward_funcs'")) << two;
+  EXPECT_TRUE(contains(two, "'reward_weights'")) << two;
+}
+
 TEST(ForeignKeys, MistakesNameTheKeyThatWasWritten) {
   EXPECT_TRUE(contains(mistakes_in("clip_grad_norm: much"), ":1:1: 'clip_grad_norm' is 'much'"));
   EXPECT_EQ(taken("logging_strategy: epoch\nnum_epochs: 1").logging_steps, 1);
@@ -129,6 +141,8 @@ TEST(ForeignKeys, StrategiesAndEpochsBecomeSteps) {
   EXPECT_EQ(taken("save_strategy: epoch", {"num_train_epochs=2"}).save_steps, 0.5);
   EXPECT_EQ(taken("save_strategy: 'no'\nsave_steps: 50").save_steps, 0);
   EXPECT_EQ(taken("save_strategy: steps\nsave_steps: 50").save_steps, 50);
+  EXPECT_TRUE(tells(taken("saves_per_epoch: 2\nsave_steps: 50"), "save_steps is not used next to"));
+  EXPECT_TRUE(tells(taken("evals_per_epoch:"), "'evals_per_epoch' has no value"));
   EXPECT_EQ(taken("evals_per_epoch: 2\nnum_epochs: 2\neval_data: e").eval_steps, 0.25);
   EXPECT_EQ(taken("evals_per_epoch: 2\nnum_epochs: 2").eval_steps, 0) << "there is nothing to do";
   EXPECT_EQ(taken("evaluation_strategy: steps\neval_steps: 7\neval_data: e").eval_steps, 7);
