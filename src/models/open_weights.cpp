@@ -20,6 +20,7 @@ formats::TensorIndex open_weights(const std::filesystem::path& folder, const Sta
       return name.starts_with(stack.head + ".") ? name : prefix + name;
     });
   if (stack.head_from_embedding) index.add_alias(head_weight(stack), embedding_weight(stack));
+  if (stack.tied_head) index.add_alias(embedding_weight(stack), head_weight(stack));
   return index;
 }
 
