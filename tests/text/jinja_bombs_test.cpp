@@ -181,6 +181,38 @@ TEST(JinjaBombs, KnownOnesEndSoonInBoundedMemory) {
   }
 }
 
+// What published templates do to each message, on as much as a record may hold (2 MiB), in one
+// message or in many.
+TEST(JinjaBombs, TheLongestConversationsAreFarBelowTheBounds) {
+  const std::string source =
+      "{% macro show(m) %}<|{{ m.role }}|>{{ m.content | trim }}<|end|>{% endmacro %}"
+      "{% set n = namespace(last='', system=false) %}{% for m in messages %}"
+      "{% if m.role == 'system' %}{% set n.system = true %}{% endif %}"
+      "{% if '</think>' in m.content %}{{ m.content.split('</think>')[-1].lstrip('\n') }}{% endif "
+      "%}"
+      "{% if m.content.startswith('x') and m.content.endswith('y') %}-{% endif %}"
+      "{% if m.content | lower == 'a' or m.content is string %}{{ show(m) }}{% endif %}"
+      "{{ {'role': m.role, 'content': m.content.replace('\n\n', '\n')} | tojson }}"
+      "{% set n.last = m.content %}{% for line in m.content.split('\n') %}{{ line | length }}"
+      "{% endfor %}{% endfor %}{{ n.last | upper | length }}";
+  for (const char* line : {"Some words of a line, as people write it.\n",
+                           "\u05e9\u05dc\u05d5\u05dd \u4f60\u597d \u0417\u0434\u0440\u0430.\n"})
+    for (const size_t count : {size_t{1}, size_t{40}, size_t{2000}}) {
+      std::string content;
+      while (content.size() < (size_t{2} << 20) / count) content += line;
+      List messages;
+      for (size_t i = 0; i < count; ++i) {
+        Dict message;
+        message.set(Value::text("role"), Value::text(i % 2 == 0 ? "user" : "assistant"));
+        message.set(Value::text("content"), Value::text(content));
+        messages.push_back(Value::dict(std::move(message)));
+      }
+      const Variables variables{{"messages", Value::list(std::move(messages))}};
+      const Template written(source, "t.jinja");
+      EXPECT_GT(written.render(variables, 0).text.size(), size_t{4} << 20) << count;
+    }
+}
+
 // Sources of the greatest length, in forms that are long to read.
 TEST(JinjaBombs, LongSourcesAreReadSoonInBoundedMemory) {
   const auto filled = [](const std::string& begin, const auto& part, const std::string& end) {

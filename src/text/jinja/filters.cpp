@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "text/jinja/iterate.h"
-
 namespace snug::text::jinja {
 
 const Filter* find_filter(std::string_view name) {
@@ -17,14 +15,5 @@ const Filter* find_filter(std::string_view name) {
   }
   return nullptr;
 }
-
-Runtime::Level::Level(Runtime& runtime) : runtime_(runtime) {
-  if (runtime_.depth_ >= kMaxRunDepth)
-    fail("the template nests too deep; does a macro call itself without an end?");
-  charge_steps(1);
-  ++runtime_.depth_;
-}
-
-Value Runtime::generator(List items) { return make<Generator>(std::move(items)); }
 
 }  // namespace snug::text::jinja
