@@ -1,6 +1,7 @@
 #include "generate/answer_text.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace snug::generate {
 namespace {
@@ -15,14 +16,14 @@ size_t begun(const std::string& text, const std::string& stop) {
 }  // namespace
 
 AnswerText::AnswerText(const text::Tokenizer& tokenizer, std::span<const int32_t> before,
-                       std::span<const std::string> stops)
-    : tokenizer_(tokenizer), decoder_(tokenizer), stops_(stops.begin(), stops.end()) {
+                       AnswerEnd end)
+    : decoder_(tokenizer), end_(std::move(end)) {
   decoder_.start_after(before);
 }
 
 std::string AnswerText::push(int32_t id) {
   if (has_ended_) return "";
-  if (std::ranges::find(tokenizer_.stop_ids(), id) != tokenizer_.stop_ids().end()) {
+  if (std::ranges::find(end_.ids, id) != end_.ids.end()) {
     std::string rest = finish();
     has_ended_ = true;
     return rest;
@@ -42,11 +43,11 @@ std::string AnswerText::finish() {
 std::string AnswerText::take(const std::string& more) {
   held_ += more;
   size_t end = std::string::npos;
-  for (const std::string& stop : stops_) end = std::min(end, held_.find(stop));
+  for (const std::string& stop : end_.texts) end = std::min(end, held_.find(stop));
   has_ended_ = end != std::string::npos;
   if (!has_ended_) {
     size_t kept = 0;
-    for (const std::string& stop : stops_) kept = std::max(kept, begun(held_, stop));
+    for (const std::string& stop : end_.texts) kept = std::max(kept, begun(held_, stop));
     end = held_.size() - kept;
   }
   std::string certain = held_.substr(0, end);
@@ -55,8 +56,8 @@ std::string AnswerText::take(const std::string& more) {
 }
 
 std::string answer_text(const text::Tokenizer& tokenizer, std::span<const int32_t> before,
-                        std::span<const int32_t> ids, std::span<const std::string> stops) {
-  AnswerText answer(tokenizer, before, stops);
+                        std::span<const int32_t> ids, const AnswerEnd& end) {
+  AnswerText answer(tokenizer, before, end);
   std::string text;
   for (const int32_t id : ids) text += answer.push(id);
   return text + answer.finish();

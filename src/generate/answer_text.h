@@ -13,15 +13,20 @@
 
 namespace snug::generate {
 
+// What ends an answer.
+struct AnswerEnd {
+  std::vector<int32_t> ids{};
+  std::vector<std::string> texts{};
+};
+
 class AnswerText {
  public:
   // `before`: the ids that the answer continues in the same stream; none: it is a text of its own.
-  AnswerText(const text::Tokenizer& tokenizer, std::span<const int32_t> before,
-             std::span<const std::string> stops = {});
+  AnswerText(const text::Tokenizer& tokenizer, std::span<const int32_t> before, AnswerEnd end);
 
   // The text that becomes certain with this id; nothing once the answer has ended.
   std::string push(int32_t id);
-  // Whether a stop id or a stop text came.
+  // Whether one of the ids or of the texts that end it came.
   bool has_ended() const { return has_ended_; }
   // What is still held back.
   std::string finish();
@@ -29,15 +34,14 @@ class AnswerText {
  private:
   std::string take(const std::string& more);
 
-  const text::Tokenizer& tokenizer_;
   text::StreamDecoder decoder_;
-  std::vector<std::string> stops_;
+  AnswerEnd end_;
   std::string held_;
   bool has_ended_ = false;
 };
 
 // The whole text of an answer.
 std::string answer_text(const text::Tokenizer& tokenizer, std::span<const int32_t> before,
-                        std::span<const int32_t> ids, std::span<const std::string> stops = {});
+                        std::span<const int32_t> ids, const AnswerEnd& end);
 
 }  // namespace snug::generate

@@ -66,10 +66,12 @@ Examination examine(const formats::Recipe& recipe) {
   result.questions = read_questions(recipe, tokenizer, model.config.has_encoder());
   std::vector<Ids> prompts;
   for (const Question& question : result.questions) prompts.push_back(question.ids);
+  const bool is_chat = result.questions.front().is_conversation;
+  const AnswerEnd end{.ids = end_ids(recipe, tokenizer, is_chat)};
   const GenerationOptions options{
       .sampling = {},
       .max_new_tokens = room_for_answers(recipe, model.config, result.questions),
-      .stop_ids = {tokenizer.stop_ids().begin(), tokenizer.stop_ids().end()}};
+      .stop_ids = end.ids};
   Inference inference(recipe, model,
                       shape_for(prompts, options, recipe.batch, prompt_reader(model.config)));
   Generator generator(inference);
@@ -77,7 +79,7 @@ Examination examine(const formats::Recipe& recipe) {
   for (size_t i = 0; i < generations.size(); ++i) {
     // The answer of an encoder-decoder is a text of its own.
     const Ids before = model.config.has_encoder() ? Ids() : prompts[i];
-    std::string text = answer_text(tokenizer, before, generations[i].ids);
+    std::string text = answer_text(tokenizer, before, generations[i].ids, end);
     const bool correct = trimmed(text) == trimmed(result.questions[i].expected);
     result.answers.push_back({std::move(text), correct});
   }

@@ -41,6 +41,7 @@ class Session {
       recipe.fail("stop", "is compared with text, but the model folder has no tokenizer");
     prompt_ = recipe.ids.empty() ? recipe_prompt(recipe, *tokenizer_, model_.config.has_encoder())
                                  : recipe_ids(recipe, model_.config);
+    end_ = {.ids = stop_ids(), .texts = recipe.stop};
   }
 
   void run(bool json) {
@@ -52,7 +53,7 @@ class Session {
                      .repetition_penalty = recipe_.repetition_penalty,
                      .seed = recipe_.seed},
         .max_new_tokens = new_tokens(recipe_, model_.config, prompt_tokens),
-        .stop_ids = stop_ids()};
+        .stop_ids = end_.ids};
     const std::string ignored = text::ignored_stop_ids(model_.folder, recipe_.adapter);
     if (!ignored.empty()) base::say("{}", ignored);
     say_longrope_border(model_.config, prompt_tokens, options.max_new_tokens);
@@ -89,7 +90,8 @@ class Session {
   // A stop text that the tokenizer has as a token which texts do not show is one by its id.
   std::vector<int32_t> stop_ids() const {
     if (!tokenizer_) return text::folder_stop_ids(model_.folder, recipe_.adapter);
-    Ids ids(tokenizer_->stop_ids().begin(), tokenizer_->stop_ids().end());
+    const bool is_chat = recipe_.prompt_format == formats::PromptFormat::chat;
+    Ids ids = end_ids(recipe_, *tokenizer_, is_chat);
     for (const std::string& stop : recipe_.stop)
       if (const auto id = tokenizer_->id_of(stop); id && tokenizer_->is_special(*id))
         ids.push_back(*id);
@@ -100,7 +102,7 @@ class Session {
   Generation run(Generator& generator, const GenerationOptions& options,
                  const std::function<void(const std::string&)>& show) const {
     if (!tokenizer_) return generator.run(prompts(), options).front();
-    AnswerText answer(*tokenizer_, before_answer(), recipe_.stop);
+    AnswerText answer(*tokenizer_, before_answer(), end_);
     Generation generation = generator
                                 .run(prompts(), options,
                                      [&](int64_t, int32_t id) {
@@ -133,6 +135,7 @@ class Session {
   models::ModelSource model_;
   std::optional<text::Tokenizer> tokenizer_;
   Ids prompt_;
+  AnswerEnd end_;
 };
 
 }  // namespace

@@ -135,6 +135,15 @@ std::vector<int32_t> recipe_answer_ids(const formats::Recipe& recipe,
   return narrowed(recipe, "answer_ids", recipe.answer_ids, model);
 }
 
+std::vector<int32_t> end_ids(const formats::Recipe& recipe, const text::Tokenizer& tokenizer,
+                             bool is_chat) {
+  std::vector<int32_t> ids(tokenizer.stop_ids().begin(), tokenizer.stop_ids().end());
+  if (!is_chat) return ids;
+  for (const int32_t id : text::ChatTemplate(recipe.chat_template, tokenizer).turn_ends())
+    if (std::ranges::find(ids, id) == ids.end()) ids.push_back(id);
+  return ids;
+}
+
 int64_t new_tokens(const formats::Recipe& recipe, const models::ModelConfig& model,
                    int64_t prompt_tokens) {
   const int64_t room = model.max_position - prompt_tokens;

@@ -45,6 +45,11 @@ std::vector<int32_t> recipe_ids(const formats::Recipe& recipe, const models::Mod
 std::vector<int32_t> recipe_answer_ids(const formats::Recipe& recipe,
                                        const models::ModelConfig& model);
 
+// The ids that end an answer: those of the tokenizer and, in a chat, what the chat template ends an
+// assistant's turn with.
+std::vector<int32_t> end_ids(const formats::Recipe& recipe, const text::Tokenizer& tokenizer,
+                             bool is_chat);
+
 // New tokens for prompts of at most `prompt_tokens`: max_new_tokens, or, when the user did not
 // give it, what is left of the model's positions if that is less. Throws UserError when the
 // prompt leaves no room.

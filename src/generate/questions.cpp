@@ -39,7 +39,8 @@ Question conversation(const Record& record, const formats::Recipe& recipe,
   before.messages.pop_back();
   return {.shown = before.messages.empty() ? "" : before.messages.back().content(),
           .ids = chat_prompt(tokenizer, recipe.chat_template, before),
-          .expected = answer.content()};
+          .expected = answer.content(),
+          .is_conversation = true};
 }
 
 Question question_of_parts(const Record& record, const text::Tokenizer& tokenizer) {

@@ -15,6 +15,7 @@ struct Question {
   std::vector<int32_t> ids;  // the prompt as training renders it
   std::string expected;
   int line = 0;
+  bool is_conversation = false;
 };
 
 // Reads recipe.data: records of the forms that have an answer (alpaca, prompt_completion, and

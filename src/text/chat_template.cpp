@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "text/answer_ends.h"
 #include "text/answer_spans.h"
 #include "text/chat_forms.h"
 #include "text/chat_settings.h"
@@ -184,6 +185,16 @@ std::string ChatTemplate::text(const Conversation& conversation) const {
 
 std::string ChatTemplate::prompt(const Conversation& conversation) const {
   return run(fitted(conversation, true), true).text;
+}
+
+std::vector<int32_t> ChatTemplate::turn_ends() const {
+  AnswerEnds ends;
+  try {
+    const std::vector<Part> parts = render({.messages = {{"user", "Q"}, {"assistant", "A"}}});
+    ends.add(tokenize_parts(tokenizer_, parts, SpecialTokens::none), tokenizer_);
+  } catch (const base::UserError&) {  // such as a template that wants tools
+  }
+  return ends.ids();
 }
 
 std::vector<Unwritten> ChatTemplate::unwritten(const Conversation& given,

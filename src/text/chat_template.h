@@ -49,6 +49,9 @@ class ChatTemplate {
   // Up to where the assistant's next text begins.
   std::string prompt(const Conversation& conversation) const;
 
+  // The ids that it ends an assistant's turn with, as far as they are added tokens.
+  std::vector<int32_t> turn_ends() const;
+
   // What the template leaves out of the conversation, as a whole or as a prompt.
   std::vector<Unwritten> unwritten(const Conversation& conversation,
                                    bool for_generation = false) const;

@@ -18,7 +18,7 @@ class AnswerTextTest : public ::testing::Test {
  protected:
   // The pieces that come out with each token, joined by |, and what was held back at the end.
   std::string pieces(const std::string& text, const std::vector<std::string>& stops) {
-    AnswerText answer(tokenizer_, {}, stops);
+    AnswerText answer(tokenizer_, {}, {.ids = {}, .texts = stops});
     std::string all;
     for (const int32_t id : tokenizer_.encode(text)) {
       all += answer.push(id) + "|";
@@ -50,6 +50,13 @@ TEST_F(AnswerTextTest, HoldsBackWhatMayBeginAStopText) {
   EXPECT_FALSE(contains(pieces("to be U", {"be User"}), "be U|"));
   EXPECT_TRUE(pieces("to be U", {"be User"}).ends_with("|be U"));
   EXPECT_EQ(pieces("to be", {}).back(), '|') << "without stop texts nothing is held back";
+}
+
+TEST_F(AnswerTextTest, EndsBeforeAnIdThatEndsIt) {
+  const Ids ids = tokenizer_.encode("a dog is a dog");
+  const generate::AnswerEnd end{.ids = {ids[2]}, .texts = {}};
+  EXPECT_EQ(generate::answer_text(tokenizer_, {}, ids, end),
+            tokenizer_.decode(std::span(ids).first(2)));
 }
 
 formats::Recipe nonsense(std::vector<std::string> words) {

@@ -365,6 +365,16 @@ TEST(ChatTemplate, ASavedFormWritesTheSame) {
   EXPECT_TRUE(ChatTemplate("plain", tokenizer).prompt(kChat).ends_with("\nAssistant:"));
 }
 
+// Whatever EOS is: here </s>, 257.
+TEST(ChatTemplate, KnowsWhatEndsATurn) {
+  const Tokenizer tokenizer = with_tokens(kChatml);
+  using Ids = std::vector<int32_t>;
+  EXPECT_EQ(ChatTemplate("chatml", tokenizer).turn_ends(), Ids{*tokenizer.id_of("<|im_end|>")});
+  EXPECT_EQ(ChatTemplate("zephyr", tokenizer).turn_ends(), Ids{257});
+  const Tokenizer other = with_tokens({}, "{{ tools[0] }}{{ raise_exception('no') }}");
+  EXPECT_EQ(ChatTemplate("", other).turn_ends(), Ids{});
+}
+
 TEST(ChatTemplate, SaysWhatItNeeds) {
   const auto message = [](const std::string& name, const Tokenizer& tokenizer) {
     return message_of<UserError>([&] { ChatTemplate(name, tokenizer); });
