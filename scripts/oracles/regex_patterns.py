@@ -1,6 +1,7 @@
 """Regular expressions of tokenizer files: the chains of pre-tokenizers that published models have, classes in brackets, and random ones."""
 
 import random
+import re
 
 CL100K = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 MARKS = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
@@ -69,9 +70,17 @@ REPEATS = ["", "", "+", "*", "?", "+?", "*?", "{2}", "{1,3}", "{,2}", "++", "?+"
 CHARACTERS = list("abcxyzABZ09_ .,!?()|^$*+{}-:&=#~[]\\/\n\r\t\u00e9\u00c9\u4e2d\u3002\u00df\u00bd\u00b2\u0301\u00a0\u2028\u3042\uac00\u0416\u01c5\u2160\U0001f600\u200d\b")
 
 
-def random_class(rng, depth=0):
-    parts = [random_class(rng, depth + 1) if rng.random() < 0.2 and depth < 3 else rng.choice(ATOMS) for _ in range(rng.randrange(1, 6))]
-    return "[" + ("^" if rng.random() < 0.3 else "") + "".join(parts) + "]"
+NEGATED = re.compile(r"\\[SWDHP]|\\p\{\^|\[:\^")
+PLAIN_ATOMS = [atom for atom in ATOMS if not NEGATED.match(atom)]
+
+
+def random_class(rng, depth=0, plain=False):
+    """Within a negated class in another nothing is negated: the library takes ASCII alone of [^[^x]] where x is every character."""
+    is_negated = not plain and rng.random() < 0.3
+    plain = plain or (is_negated and depth > 0)
+    atoms = PLAIN_ATOMS if plain else ATOMS
+    parts = [random_class(rng, depth + 1, plain) if rng.random() < 0.2 and depth < 3 else rng.choice(atoms) for _ in range(rng.randrange(1, 6))]
+    return "[" + ("^" if is_negated else "") + "".join(parts) + "]"
 
 
 def random_pattern(rng):

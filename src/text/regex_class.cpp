@@ -86,12 +86,12 @@ class ClassUnion {
 // [:name:] and [:^name:]; nothing where the bracket opens a class.
 std::optional<CharacterSet> read_bracket_name(RegexReader& reader) {
   if (reader.peek(1) != ':') return std::nullopt;
-  const size_t close = reader.in.find(']', reader.at);
-  if (close == std::string_view::npos) return std::nullopt;
+  size_t close = reader.at + 2;
+  while (close < reader.in.size() && reader.in[close] != ']')
+    close += reader.in[close] == '\\' ? 2 : 1;
+  if (close >= reader.in.size()) return std::nullopt;
   std::string_view name = reader.in.substr(reader.at + 2, close - reader.at - 2);
-  if (name.find('\\') != std::string_view::npos)
-    reader.refuse("an escape in a class that begins with ':'");
-  if (!name.ends_with(':')) return std::nullopt;
+  if (!name.ends_with(':') || name.ends_with("\\:")) return std::nullopt;
   name.remove_suffix(1);
   const bool is_negated = name.starts_with('^');
   if (is_negated) name.remove_prefix(1);
