@@ -1,6 +1,7 @@
 #include "models/config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -19,6 +20,7 @@
 #include "models/multimodal.h"
 #include "models/stored_head.h"
 #include "models/stored_nf4.h"
+#include "models/unknown_keys.h"
 
 namespace snug::models {
 namespace {
@@ -119,6 +121,10 @@ ModelSource find_model(const std::string& name_or_folder) {
         folder.string(), formats::advice_on_model_folder(folder));
   const auto json = base::read_json_file(path);
   ModelConfig config = parse_config_object(base::JsonObject(json, path.string()));
+  if (const auto unknown = unknown_keys(json); !unknown.empty())
+    base::say(
+        "{}: snug knows nothing of {}; if that is part of the network, results are not its own",
+        path.string(), fmt::join(unknown, ", "));
   config.stored = stored_nf4(folder, config);
   if (has_head_of_its_own(folder, config)) {
     config.tied_embeddings = false;
