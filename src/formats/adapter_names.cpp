@@ -78,6 +78,16 @@ std::string plain_module(std::string_view module) {
   return joined(without_wrappers(split_name(module)));
 }
 
+bool is_of_other_part(std::string_view tensor) {
+  constexpr std::array<std::string_view, 6> kStarts{"vision", "visual", "audio",
+                                                    "image",  "mm_",    "multi_modal_"};
+  const Parts parts = split_name(tensor);
+  return std::ranges::any_of(parts, [&](std::string_view part) {
+    return std::ranges::any_of(kStarts,
+                               [&](std::string_view start) { return part.starts_with(start); });
+  });
+}
+
 std::optional<std::string> adapted_module(std::string_view stored) {
   const size_t begin = stored.find(kAdapterPrefix);
   if (begin == std::string_view::npos) return std::nullopt;

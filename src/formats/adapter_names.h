@@ -24,6 +24,10 @@ std::string plain_module(std::string_view module);
 // within the model add. Nothing: it is no A.
 std::optional<std::string> adapted_module(std::string_view stored);
 
+// Whether it is of the part of a multimodal model that reads images or sounds, which no model here
+// has.
+bool is_of_other_part(std::string_view tensor);
+
 // PEFT's name of a tensor. One that does not have PEFT's prefix is left as it is.
 std::string plain_adapter_tensor(std::string_view stored);
 

@@ -168,7 +168,8 @@ std::vector<std::string> stored_modules(const fs::path& folder) {
   std::vector<std::string> modules;
   const SafetensorsFile as_stored(path);
   for (const TensorInfo& tensor : as_stored.tensors())
-    if (auto module = adapted_module(tensor.name)) modules.push_back(std::move(*module));
+    if (auto module = adapted_module(tensor.name); module && !is_of_other_part(*module))
+      modules.push_back(std::move(*module));
   if (modules.empty()) base::throw_user_error("{}: the adapter holds no tensors", path.string());
   return modules;
 }
@@ -230,6 +231,7 @@ bool PeftAdapter::is_copy(const TensorInfo& tensor) const {
 }
 
 void PeftAdapter::add(const TensorInfo& tensor) {
+  if (is_of_other_part(tensor.name)) return left_out_.push_back(tensor.name);
   for (const std::string_view suffix : {kSuffixA, kSuffixEmbeddingA})
     if (const auto module = module_of(tensor.name, suffix)) return add_module(*module, tensor);
   const bool is_rows = !config_.token_rows.empty() && tensor.name.ends_with(kSuffixRows);

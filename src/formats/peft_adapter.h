@@ -85,6 +85,8 @@ class PeftAdapter {
   // The base model's names of tensors that are held whole, be they named in modules_to_save or not.
   const std::vector<std::string>& saved() const { return saved_; }
   const TensorInfo& saved_tensor(std::string_view name) const { return *find_table(*file_, name); }
+  // Tensors of a part that the models here do not have, which are left out.
+  const std::vector<std::string>& left_out() const { return left_out_; }
   const SafetensorsFile& file() const { return *file_; }
   const TensorInfo& lora_a(const LoraModule& module) const;  // (r, in_features)
   const TensorInfo& lora_b(const LoraModule& module) const;  // (out_features, r)
@@ -100,6 +102,7 @@ class PeftAdapter {
   LoraConfig config_;
   std::vector<LoraModule> modules_;
   std::vector<std::string> saved_;
+  std::vector<std::string> left_out_;
   std::unique_ptr<SafetensorsFile> file_;
 };
 

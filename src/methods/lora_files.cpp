@@ -44,13 +44,9 @@ Lacking lacking(const std::vector<LoraModule>& wanted, const std::vector<LoraMod
 }
 
 // Why a module of the adapter may not be one that the model has, in the words of who trained it.
-std::string why_surplus(const std::string& module) {
-  const auto has = [&](std::string_view part) { return module.find(part) != std::string::npos; };
-  if (has(".experts"))
+std::string_view why_surplus(const std::string& module) {
+  if (module.find(".experts") != std::string::npos)
     return "LoRA of experts is not built; merge the adapter into its model with PEFT";
-  if (has("vision") || has("visual") || has("audio") || has("projector") || has("image"))
-    return "it is of the part of a multimodal model that reads images or sounds, which this model "
-           "does not have; take those tensors out, or train the adapter on the text part alone";
   return "is it an adapter of this model? Set target_modules to those of the adapter";
 }
 

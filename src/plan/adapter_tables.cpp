@@ -206,12 +206,23 @@ class AdapterTables {
 
 }  // namespace
 
-models::ModelConfig with_adapter_tables(models::ModelConfig model, const fs::path& adapter) {
-  if (!is_lora(adapter)) return model;
+void say_left_out(const fs::path& adapter) {
+  if (!is_lora(adapter)) return;
   constexpr const char* kOfVllm = "new_embeddings.safetensors";
   if (fs::exists(adapter / kOfVllm))
     base::say("{}: {} is not read: tables for more tokens that only vLLM knows, and not PEFT",
               adapter.string(), kOfVllm);
+  const std::vector<std::string> left_out = PeftAdapter(adapter).left_out();
+  if (!left_out.empty())
+    base::say(
+        "{}: {} tensors are left out, '{}' first: they are of the part of a multimodal model that "
+        "reads images or sounds, which this model does not have",
+        adapter.string(), left_out.size(), left_out.front());
+}
+
+models::ModelConfig with_adapter_tables(models::ModelConfig model, const fs::path& adapter) {
+  if (!is_lora(adapter)) return model;
+  say_left_out(adapter);
   return AdapterTables(model, adapter).applied_to(std::move(model));
 }
 

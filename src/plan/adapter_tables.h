@@ -12,6 +12,9 @@
 
 namespace snug::plan {
 
+// Says what of an adapter's files is left out, if anything is.
+void say_left_out(const std::filesystem::path& adapter);
+
 // The model with those tables; itself for an adapter without any. Opens the adapter's files. Throws
 // UserError for tensors that are of no weight of the model, and tables that do not go together.
 models::ModelConfig with_adapter_tables(models::ModelConfig model,

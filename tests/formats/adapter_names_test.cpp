@@ -152,6 +152,29 @@ TEST_F(SizedAdapter, RowsOfTokensAreListsOfTokens) {
         << list;
 }
 
+// Of a multimodal model the text part alone is here.
+TEST_F(SizedAdapter, WhatReadsImagesIsLeftOutAndNamed) {
+  const std::string image = "base_model.model.model.vision_tower.layers.0.q_proj";
+  const std::string text = "base_model.model.model.language_model.layers.0.q_proj";
+  std::vector<TensorSpec> tensors;
+  for (const std::string& module : {image, text}) {
+    tensors.push_back({module + ".lora_A.weight", DType::f32, {2, 3}});
+    tensors.push_back({module + ".lora_B.weight", DType::f32, {3, 2}});
+  }
+  SafetensorsWriter writer(folder_ / kAdapterWeightsName, tensors);
+  const std::vector<float> values(6);
+  for (const TensorSpec& tensor : tensors) writer.write(tensor.name, values.data(), 24);
+  writer.finish();
+  ASSERT_EQ(error_with(R"({"target_modules": ".*q_proj"})"), "(no error)");
+  const std::vector<std::string> only{"model.layers.0.q_proj"};
+  EXPECT_EQ(config_.target_modules, only);
+  const PeftAdapter adapter(folder_.path());
+  EXPECT_EQ(adapter.left_out(),
+            (std::vector<std::string>{image + ".lora_A.weight", image + ".lora_B.weight"}));
+  ASSERT_EQ(adapter.modules().size(), 1U);
+  EXPECT_EQ(adapter.modules().front().module, only.front());
+}
+
 TEST(PeftAdapter, TwoTensorsOfOneNameAreRefused) {
   const TemporaryFolder folder;
   const std::string one = "base_model.model.m.q_proj.lora_A.weight";

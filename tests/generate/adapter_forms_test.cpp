@@ -1,11 +1,16 @@
 // Adapters in the forms that PEFT saves them in: log-probabilities that PEFT gives.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "../text/tiny_tokenizer.h"
 #include "base/json.h"
+#include "base/temporary_folder.h"
+#include "generate/prompt.h"
 #include "generate/score.h"
 #include "golden_recipe.h"
 #include "runtime/open_model.h"
@@ -44,6 +49,26 @@ TEST_P(AdapterForms, GivePeftsLogProbabilities) {
 
 INSTANTIATE_TEST_SUITE_P(Peft, AdapterForms, ::testing::ValuesIn(form_names()),
                          [](const auto& test) { return test.param; });
+
+// The new token's id, as a prompt would have it with the adapter of a form.
+std::optional<int32_t> new_token_with(const std::string& form) {
+  const TemporaryFolder folder;
+  text::TinyTokenizer tokens;
+  folder.write("model/tokenizer.json", tokens.document().dump());
+  tokens.added.emplace_back("<new>");
+  std::filesystem::copy(kForms + form, folder / "adapter");
+  folder.write("adapter/tokenizer.json", tokens.document().dump());
+  const formats::Recipe recipe = recipe_of(
+      {"model=" + (folder / "model").string(), "adapter=" + (folder / "adapter").string()});
+  models::ModelSource model{{}, folder / "model"};
+  model.config.vocab_size = 300;
+  return generate::open_tokenizer(recipe, model).id_of("<new>");
+}
+
+TEST(AdapterTokens, ComeWithTheAdapterThatHasTheirRows) {
+  EXPECT_EQ(new_token_with("rows"), 258);
+  EXPECT_EQ(new_token_with("patterns"), std::nullopt);
+}
 
 }  // namespace
 }  // namespace snug::testing
