@@ -38,7 +38,9 @@ void set(Variables& variables, const std::string& name, Value value) {
 }
 
 // As text of a template.
-std::string quoted(const std::string& text) { return jinja::print_json(Value::text(text), {}); }
+std::string quoted(const std::string& text) {
+  return jinja::print_json(Value::text(text), {}).as_text();
+}
 
 }  // namespace
 
