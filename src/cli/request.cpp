@@ -1,5 +1,7 @@
 #include "cli/request.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
@@ -50,12 +52,30 @@ bool is_for_others_to_say() {
   return comm::is_self_launched(comm::environment()) || !comm::is_first_rank();
 }
 
+// What a recipe says of generation has no part in training. A recipe of training, which has all its
+// keys, is not told so by the verbs that generate.
+std::string note_on_other_verbs(const formats::Recipe& recipe,
+                                std::span<const std::string_view> keys) {
+  if (std::ranges::find(keys, "learning_rate") == keys.end()) return "";
+  std::string names;
+  std::string file;
+  for (const auto& [key, where] : recipe.given) {
+    if (where.line == 0 || std::ranges::find(keys, key) != keys.end()) continue;
+    const formats::RecipeKey* row = formats::find_recipe_key(key);
+    if (row == nullptr || row->verbs == 0) continue;
+    names += fmt::format("{}'{}' (line {})", names.empty() ? "" : ", ", key, where.line);
+    file = where.file;
+  }
+  return names.empty() ? "" : fmt::format("{}: {}: not used in training", file, names);
+}
+
 }  // namespace
 
 formats::Recipe Request::recipe(std::span<const std::string_view> may_be_missing) const {
   formats::RecipeReading reading = formats::read_recipe(recipe_file, overrides);
   const auto say = is_for_others_to_say() ? base::log_line : base::say_line;
   for (const std::string& note : reading.recipe.notes) say(note);
+  if (const std::string note = note_on_other_verbs(reading.recipe, keys); !note.empty()) say(note);
   reading.mistakes.gather([&] { find_inputs(reading.recipe, keys, may_be_missing); });
   reading.mistakes.throw_if_any();
   return std::move(reading.recipe);

@@ -87,7 +87,7 @@ void add_records(ForeignRows& rows) {
               kTemplateAdvice)
       .refuse({"chat_template_kwargs*", "enable_thinking", "preserve_thinking"},
               "the template is rendered with its defaults; set them in a chat_template file")
-      .refuse({"default_system", "default_system_message", "system_prompt", "system"},
+      .refuse({"default_system", "default_system_message"},
               "a system message stands in the records: add it to them")
       .pass_over({"tool_format"}, "the chat template writes tools and calls")
       .only({"dataset_text_field"}, {{"text"}}, kFieldAdvice)

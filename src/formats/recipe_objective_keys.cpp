@@ -52,7 +52,10 @@ void add_objective_keys(KeyTable& table) {
       .not_built({"hinge", "ipo", "exo_pair", "nca_pair", "robust", "bco_pair", "sppo_hard", "aot",
                   "aot_unpaired", "apo_zero", "apo_down", "discopop", "sft", "sigmoid_norm", "orpo",
                   "simpo", "kto", "apo_zero_unpaired"},
-                 kLossAdvice);
+                 kLossAdvice)
+      .not_built({"nll", "ce", "cross_entropy", "dft", "chunked_nll"},
+                 "it says how answers alone are learned, which objective: next_token does in one "
+                 "way, by the loss of their tokens; leave it out");
   table.add<&Recipe::precompute_ref_log_probs>(
       "precompute_ref_log_probs", "false",
       "dpo, kto: compute the log-probabilities of the reference model, which is the model before "

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "../base/captured_stream.h"
 #include "../base/temporary_folder.h"
 
 namespace snug::cli {
@@ -37,6 +38,28 @@ TEST(Request, TakesWordsLongerThanAnyFileName) {
   EXPECT_EQ(make_request({prompt}, false).overrides, std::vector<std::string>{prompt});
   const std::string word(5000, 'y');
   EXPECT_TRUE(contains(user_error_of([&] { make_request({word}, false); }), "neither a recipe"));
+}
+
+std::string said_of(const Request& request) {
+  const testing::CapturedStream errors(stderr);
+  (void)user_error_of([&] { request.recipe(); });
+  return errors.text();
+}
+
+// Notes come before mistakes, and mistakes of paths with those of keys.
+TEST(Request, TellsAllOfARecipe) {
+  const testing::TemporaryFolder folder;
+  const std::string path =
+      folder.write("r.yaml", "data: gone.json\nwandb_project: a\ntop_p: 0.5\nlora_r: 0\n").string();
+  Request request = make_request({path}, false);
+  request.keys = {"data", "learning_rate", "lora_r"};
+  EXPECT_TRUE(contains(said_of(request), "'wandb_project' (line 2): not used"));
+  EXPECT_TRUE(contains(said_of(request), "'top_p' (line 3): not used in training"));
+  const std::string error = user_error_of([&] { request.recipe(); });
+  EXPECT_TRUE(contains(error, ":4:1: 'lora_r' is '0'")) << error;
+  EXPECT_TRUE(contains(error, ":1:1: 'data' is gone.json")) << error;
+  request.keys = {"top_p", "prompt"};
+  EXPECT_EQ(said_of(request).find("top_p"), std::string::npos);
 }
 
 }  // namespace

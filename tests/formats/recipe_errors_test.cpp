@@ -140,6 +140,7 @@ constexpr BadRecipe kBadRecipes[] = {
     {"ramp", "lr_scheduler_kwargs: {decay_type: log}", "expected one of linear, cosine, 1-sqrt"},
     {"steps_and_a_half", "save_steps: 1.5",
      "'save_steps' is '1.5'; expected a whole number of steps, or a share of all steps"},
+    {"loss_of_tokens", "loss_type: nll", "'loss_type: nll': it says how answers alone are learned"},
     {"strategy", "save_strategy: best", "'save_strategy' is 'best', which is not built; say save_"},
     {"per_epoch", "saves_per_epoch: few", "'saves_per_epoch' is 'few'; expected a number"},
     {"held_out", "val_set_size: 0.1", "'val_set_size' is '0.1', but Snug takes 0 only: nothing is"},
