@@ -110,13 +110,12 @@ CharacterSet property(std::string_view name) {
   return {fmt::format("\\p{{{}}}", name), fmt::format("\\P{{{}}}", name), {}};
 }
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
 // A property's name as Oniguruma compares it: without spaces, hyphens and underscores.
 std::string plain_name(std::string_view name) {
   std::string plain;
   for (const char c : name)
-    if (c != ' ' && c != '-' && c != '_') plain += lower(c);
+    if (c != ' ' && c != '-' && c != '_')
+      plain += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   return plain;
 }
 
