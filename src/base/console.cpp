@@ -11,6 +11,7 @@
 #include <cstring>
 #include <ctime>
 #include <mutex>
+#include <new>
 #include <string>
 #include <system_error>
 
@@ -48,6 +49,15 @@ int write_whole(int descriptor, std::string_view text) noexcept {
   return 0;
 }
 
+// What there is no memory for is dropped like what has no place.
+void keep_early(Console& console, std::string_view part) noexcept {
+  if (console.early.size() + part.size() > kMaxEarlyBytes) return;
+  try {
+    console.early.append(part);
+  } catch (const std::bad_alloc&) {
+  }
+}
+
 void write_to_log(Console& console, std::string_view line) noexcept {
   std::array<char, 32> stamp{};
   const std::time_t now = std::time(nullptr);
@@ -58,8 +68,8 @@ void write_to_log(Console& console, std::string_view line) noexcept {
        {std::string_view(stamp.data(), size), line, std::string_view("\n")}) {
     if (console.log >= 0)
       write_whole(console.log, part);
-    else if (console.early.size() + part.size() <= kMaxEarlyBytes)
-      console.early.append(part);
+    else
+      keep_early(console, part);
   }
 }
 

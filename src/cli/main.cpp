@@ -53,6 +53,17 @@ int report(std::vector<std::string> messages, int exit_code, bool json) {
   return exit_code;
 }
 
+// Telling takes a little memory, of which there may be none.
+int report_no_memory(bool json) {
+  constexpr const char* kWhat = "the system has no more memory; plan for less with device_memory=";
+  try {
+    return report(kWhat, 1, json);
+  } catch (const std::bad_alloc&) {
+    snug::base::write_to_console("snug: error: the system has no more memory\n");
+    return 1;
+  }
+}
+
 // The signal itself is ignored, so that what is under way is tidied up before.
 int end_as_sigpipe() {
   std::signal(SIGPIPE, SIG_DFL);
@@ -90,7 +101,7 @@ int main(int argc, char** argv) {
     const snug::base::UserError mistake = snug::base::as_user_error(error);
     return report({mistake.what()}, mistake.exit_code(), json);
   } catch (const std::bad_alloc&) {
-    return report({"the system has no more memory; plan for less with device_memory="}, 1, json);
+    return report_no_memory(json);
   } catch (const std::system_error& error) {
     if (error.code() == std::errc::broken_pipe) return end_as_sigpipe();
     return report({error.what()}, 1, false);
