@@ -1,4 +1,5 @@
 # make build | demo | test | test-long: each sets up what it needs. Everything else is CMake presets (CMakePresets.json).
+# make build SNUG_CUDA_ARCHS=80,89: for these GPUs, and not for those that are here (cmake/cuda.cmake).
 PRESET ?= release
 BUILD := build/$(PRESET)
 
@@ -16,29 +17,29 @@ setup: packages
 	@scripts/fetch_cudnn_frontend
 
 $(BUILD)/build.ninja: | setup
-	cmake --preset $(PRESET) $(FAST_BUILD)
+	cmake --preset $(PRESET)
 
 $(DEMO_ONLY): | $(if $(filter SNUG_CUDA=OFF,$(DEMO_OPTIONS)),packages,setup)
-	cmake --preset $(PRESET) $(FAST_BUILD) $(DEMO_OPTIONS:%=-D%)
+	cmake --preset $(PRESET) -DSNUG_FAST_BUILD=ON $(DEMO_OPTIONS:%=-D%)
 	@touch $@
 
 build: setup $(BUILD)/build.ninja
-	@if [ -e $(DEMO_ONLY) ]; then cmake --preset $(PRESET) -USNUG_ISAS -USNUG_TESTS -USNUG_CUDA && rm $(DEMO_ONLY); fi
+	@if [ -e $(DEMO_ONLY) ]; then cmake --preset $(PRESET) -USNUG_ISAS -USNUG_TESTS -USNUG_CUDA -USNUG_FAST_BUILD && rm $(DEMO_ONLY); fi
+	$(if $(SNUG_CUDA_ARCHS),@cmake --preset $(PRESET) -DSNUG_CUDA_ARCHS=$(SNUG_CUDA_ARCHS))
 	cmake --build --preset $(PRESET)
 
-# A fresh clone is built as fast as a first build goes (cmake/snug.cmake); a tree that is there already is built as it is set up.
-test: FAST_BUILD := $(if $(filter release,$(PRESET)),-DSNUG_FAST_BUILD=ON)
 test: build
 	ctest --preset $(PRESET)
 
-# What takes hours: the tests with the label long (hostile runs, whose counts go to bench/results/hostile.json; odd shapes), and the
-# suite in other environments.
+# What takes hours: the tests with the label long (hostile runs, whose counts go to bench/results/hostile.json; odd shapes), the kernels
+# of all architectures where the build has some, and the suite in other environments.
 test-long: build
 	ctest --test-dir $(BUILD) -L '^long$$' --output-on-failure
+	@if grep -q '^SNUG_CUDA_FOUND:INTERNAL=TRUE' $(BUILD)/CMakeCache.txt; then scripts/check_cuda_architectures --out $(BUILD)/cuda_architectures.json; \
+	 else echo 'The kernels of all architectures are not compiled: this build is without CUDA'; fi
 	scripts/test_everywhere $(BUILD)
 
-# What is there already is used as it is; nothing but the binary is built, as fast as it goes too.
-demo: FAST_BUILD := -DSNUG_FAST_BUILD=ON
+# A tree that is there already is used as it is. A fresh clone is built as fast as a first build goes (cmake/snug.cmake), and no more than the binary.
 demo: packages $(if $(wildcard $(BUILD)/build.ninja),,$(DEMO_ONLY))
 	cmake --build --preset $(PRESET) --target snug
 	scripts/demo $(BUILD)/snug

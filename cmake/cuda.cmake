@@ -1,11 +1,22 @@
 # SNUG_CUDA: AUTO builds the CUDA backend where the toolkit is found, ON demands it, OFF leaves it away.
-# Sets SNUG_CUDA_FOUND.
+# SNUG_CUDA_ARCHS: the architectures of its kernels, by commas; empty: those of the GPUs that are here, or 90a where there is none.
+# Sets SNUG_CUDA_FOUND and, as a list, SNUG_CUDA_ARCHITECTURES.
 set(SNUG_CUDA AUTO CACHE STRING "Build the CUDA backend: AUTO, ON or OFF")
-set(SNUG_CUDA_ARCHITECTURES 90a CACHE STRING "Architectures of the CUDA backend's kernels")
+set(SNUG_CUDA_ARCHS "" CACHE STRING "Architectures of the CUDA backend's kernels, by commas; empty: of the GPUs that are here, or 90a")
 set(SNUG_CUDA_FOUND FALSE CACHE INTERNAL "The CUDA backend is built")
 if(SNUG_CUDA STREQUAL "OFF")
   return()
 endif()
+
+include(${CMAKE_CURRENT_LIST_DIR}/card_archs.cmake)
+string(REPLACE "," ";" archs "${SNUG_CUDA_ARCHS}")
+if(NOT archs)
+  snug_card_archs(archs)
+endif()
+if(NOT archs)
+  set(archs 90a)
+endif()
+set(SNUG_CUDA_ARCHITECTURES "${archs}" CACHE INTERNAL "Architectures that the CUDA backend's kernels are built for")
 
 find_package(CUDAToolkit 12.8 QUIET)
 if(CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE)

@@ -4,43 +4,43 @@ add_library(snug_warnings INTERFACE)
 target_compile_options(snug_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
   -Wno-sign-conversion -Werror)
 
+# gcc collects its garbage again and again from 128 MB on, which is a fifteenth of the time of a large file. From 1 GB on it takes up to a
+# quarter more memory: 1.3 GB for the largest unit of a fast build.
+add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000;--param=ggc-min-expand=200>")
+
 # SNUG_FAST_BUILD: what most files include is compiled once, and the files of a library are compiled several at a time, which takes
-# more than half off the time of their compilation. It is for who builds everything once ("make demo"). Without it each file is seen to
-# include what it uses, a change compiles one file again, and clang-tidy gets plain commands. A compiler cache, which cannot look into
-# such headers without settings of its own and knows the files one by one, does better anyway.
+# more than half off the time of their compilation. It is for those who build everything once ("make demo"). Without it each file is seen to
+# include what it uses, a change compiles one file again, and clang-tidy gets plain commands.
 option(SNUG_FAST_BUILD "Build everything once in the least time: headers precompiled, several files in a unit" OFF)
+
+# Other builds use a compiler cache that is there, unless CMAKE_CXX_COMPILER_LAUNCHER says otherwise. It knows files one by one and cannot look
+# into precompiled headers.
+if(NOT SNUG_FAST_BUILD AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(SNUG_COMPILER_CACHE ccache)
+  if(SNUG_COMPILER_CACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${SNUG_COMPILER_CACHE})
+    set(CMAKE_CUDA_COMPILER_LAUNCHER ${SNUG_COMPILER_CACHE})
+  endif()
+endif()
 set(SNUG_FILES_IN_UNIT 8 CACHE STRING "Files that a fast build compiles as one: more are fewer units, and more work after a change")
 
-# gcc collects its garbage again and again from 128 MB on: of a unit of several files that is a fifteenth of the time. From 1 GB on it takes up
-# to a quarter more memory, 1.3 GB for the largest unit.
-set(SNUG_LESS_COLLECTING "$<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=1000000;--param=ggc-min-expand=200>")
-
-# snug_precompiled_headers(NAME [HEADERS header ...] [DEPENDS target ...]): the object library NAME, whose headers others use. All of a
-# fast build is compiled with OpenMP, since headers precompiled without it cannot be used with it.
+# snug_precompiled_headers(NAME [HEADERS header ...]): the object library NAME, whose headers others use. All of a fast build is compiled
+# with OpenMP, since headers precompiled without it cannot be used with it.
 function(snug_precompiled_headers name)
-  cmake_parse_arguments(ARG "" "" "HEADERS;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "HEADERS" ${ARGN})
   file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/${name}.cpp CONTENT "")
   add_library(${name} OBJECT ${PROJECT_BINARY_DIR}/${name}.cpp)
   target_precompile_headers(${name} PRIVATE <fmt/format.h> <fmt/ranges.h> <nlohmann/json.hpp>
     <algorithm> <array> <charconv> <chrono> <cmath> <cstdint> <filesystem> <functional> <map> <memory> <optional> <set> <span>
     <string> <string_view> <unordered_map> <unordered_set> <utility> <variant> <vector> ${ARG_HEADERS})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
-  target_link_libraries(${name} PRIVATE fmt::fmt nlohmann_json::nlohmann_json OpenMP::OpenMP_CXX snug_warnings ${ARG_DEPENDS})
-  target_compile_options(${name} PRIVATE "${SNUG_LESS_COLLECTING}")
+  target_link_libraries(${name} PRIVATE fmt::fmt nlohmann_json::nlohmann_json OpenMP::OpenMP_CXX snug_warnings)
 endfunction()
 
 # Headers precompiled for optimised code cannot be used where there is less of that.
 if(SNUG_FAST_BUILD AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   snug_precompiled_headers(snug_precompiled HEADERS ${PROJECT_SOURCE_DIR}/src/formats/recipe.h
     ${PROJECT_SOURCE_DIR}/src/program/builder.h ${PROJECT_SOURCE_DIR}/src/program/kind.h)
-  if(SNUG_TESTS)
-    find_package(GTest CONFIG REQUIRED)
-    snug_precompiled_headers(snug_precompiled_tests
-      HEADERS <gtest/gtest.h> <fstream> <random> <sstream> <thread> ${PROJECT_SOURCE_DIR}/src/formats/safetensors_writer.h
-        ${PROJECT_SOURCE_DIR}/src/program/builder.h ${PROJECT_SOURCE_DIR}/src/runtime/executor.h
-      DEPENDS GTest::gtest)
-    target_compile_options(snug_precompiled_tests PRIVATE $<$<CONFIG:Release>:-O1>)
-  endif()
 endif()
 
 # snug_use_precompiled(NAME HEADERS): NAME uses the headers HEADERS of those above.
@@ -49,10 +49,10 @@ function(snug_use_precompiled name headers)
   target_precompile_headers(${name} REUSE_FROM ${headers})
   target_link_libraries(${name} PRIVATE OpenMP::OpenMP_CXX)
   # As the headers are, where a binary's own files would be -fPIE: other code would have the compiler read them anew.
-  target_compile_options(${name} PRIVATE -fPIC "${SNUG_LESS_COLLECTING}")
+  target_compile_options(${name} PRIVATE -fPIC)
 endfunction()
 
-# snug_unite(NAME): the library or test NAME is compiled in units of several files, but for files with options of their own and those with
+# snug_unite(NAME): the library NAME is compiled in units of several files, but for files with options of their own and those with
 # the property SKIP_UNITY_BUILD_INCLUSION. What gcc says of types without linkage and of shadowed names is about single files.
 add_library(snug_united_warnings INTERFACE)
 target_compile_options(snug_united_warnings INTERFACE -Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
@@ -126,24 +126,15 @@ endfunction()
 # of their compilation goes into optimising it further.
 function(snug_compile_quickly name)
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-  if(SNUG_FAST_BUILD AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    snug_use_precompiled(${name} snug_precompiled_tests)
-    # gcc 12 takes std::string's own buffer, inlined from a precompiled header, for too small. Builds file by file keep these warnings.
-    target_compile_options(${name} PRIVATE "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-restrict>")
-  endif()
 endfunction()
 
-# snug_test(NAME SOURCES a_test.cpp ... DEPENDS target ... [FILTER tests] [ENVIRONMENT NAME=VALUE ...] [TIMEOUT seconds] [UNITED]): a
-# GoogleTest binary, one ctest entry a binary, which runs the tests that the filter lets through. UNITED: a fast build compiles several
-# of its files at a time, so that what their anonymous namespaces define has names of its own.
+# snug_test(NAME SOURCES a_test.cpp ... DEPENDS target ... [FILTER tests] [ENVIRONMENT NAME=VALUE ...] [TIMEOUT seconds]): a GoogleTest
+# binary, one ctest entry a binary, which runs the tests that the filter lets through.
 function(snug_test name)
-  cmake_parse_arguments(ARG "UNITED" "TIMEOUT;FILTER" "SOURCES;DEPENDS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT;FILTER" "SOURCES;DEPENDS;ENVIRONMENT" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} snug_source_folder GTest::gtest_main snug_warnings)
   snug_compile_quickly(${name})
-  if(ARG_UNITED AND SNUG_FAST_BUILD AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    snug_unite(${name})
-  endif()
   if(ARG_FILTER)
     set(filter "--gtest_filter=${ARG_FILTER}")
   endif()

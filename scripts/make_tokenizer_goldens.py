@@ -6,10 +6,12 @@ Not needed to build or to test. Run from the repository root, in an environment 
 
     python scripts/make_tokenizer_goldens.py ../shared/data [NAME ...]
 
-With names it writes those of NAME.json alone. Training is not the same each time, so that the tiny tokenizers change with each run.
+With names it writes those of NAME.json alone (for tiny/published.json, published). Training is not the same each time, so that the tiny tokenizers change with each run.
 It writes
   texts.json      texts with Unicode edge cases, all made here
-  tiny/*.json     two small tokenizers trained on those texts, and pipelines.json with variants
+  tiny/*.json     small tokenizers trained on those texts, pipelines.json with variants, and published.json with the
+                  pre-tokenizers of published models
+  regexes.json    what regular expressions match
   NAME.json       for each tokenizer: ids and decoded text of each text (a hash where long), and
                   for each file of the shared data the number of ids and their hash
 
@@ -18,11 +20,13 @@ The hash of a list of numbers is FNV-1a over whole numbers: h = (h ^ number) * p
 
 import json
 import pathlib
+import random
 import sys
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "oracles"))
+import regex_patterns
 from tokenizer_texts import strings_of
 
 GOLDENS = pathlib.Path("tests/text/goldens")
@@ -345,8 +349,12 @@ def write_tiny(texts):
     documents = tiny_tokenizers(HAND_MADE)
     for name, document in documents.items():
         write(GOLDENS / "tiny" / f"{name}.json", document)
+    write_variants(documents, pipelines(), texts, "pipelines")
+
+
+def write_variants(documents, kinds, texts, file):
     variants = []
-    for name, base, keys, model_keys in pipelines():
+    for name, base, keys, model_keys in kinds:
         document = {**documents[base], **keys}
         model = {**document["model"], **model_keys}
         document["model"] = {key: value for key, value in model.items() if key not in model_keys or value is not None}
@@ -356,7 +364,33 @@ def write_tiny(texts):
         decoded = fnv([int(h, 16) for row in hashes for h in row[2:]])
         variants.append({"name": name, "base": base, "document": keys, "model": model_keys,
                          "hashes": [row[1][-6:] for row in hashes], "ids": ids, "decoded": decoded})
-    write(GOLDENS / "tiny" / "pipelines.json", variants)
+    write(GOLDENS / "tiny" / f"{file}.json", variants)
+
+
+def write_published(texts):
+    """The pre-tokenizers of published models, with the small byte-level vocabulary."""
+    documents = {"byte_level": json.loads((GOLDENS / "tiny" / "byte_level.json").read_text())}
+    byte = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    kinds = []
+    for name, patterns in regex_patterns.PUBLISHED.items():
+        steps = [{"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False} for pattern in patterns]
+        kinds.append([name, "byte_level", {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [*steps, byte]}}, {}])
+    write_variants(documents, kinds, texts + regex_patterns.texts(), "published")
+
+
+def write_regexes():
+    """For each expression the hash of each text with a mark in place of every match."""
+    texts, rng = regex_patterns.texts(), random.Random(7)
+    patterns = regex_patterns.CLASSES + [p for chain in regex_patterns.PUBLISHED.values() for p in chain]
+    patterns += [regex_patterns.random_pattern(rng) for _ in range(300)]
+    matches = []
+    for pattern in dict.fromkeys(patterns):
+        try:
+            replace = normalizers.Replace(Regex(pattern), "\u2404")
+        except Exception:  # no expression to the library
+            continue
+        matches.append([pattern, [fnv(replace.normalize_str(text).encode())[-8:] for text in texts]])
+    write(GOLDENS / "regexes.json", {"texts": texts, "matches": matches})
 
 
 def main():
@@ -366,6 +400,10 @@ def main():
     write(GOLDENS / "texts.json", texts)
     if not only:
         write_tiny(texts)
+    if not only or "published" in only:
+        write_published(texts)
+    if not only or "regexes" in only:
+        write_regexes()
     for name, path in SHARED.items():
         if only and name not in only:
             continue

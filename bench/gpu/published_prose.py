@@ -88,12 +88,13 @@ def quantised_claims(rows: dict[int, Row]) -> list[str]:
 
 def speed_claims(rows: dict[int, Row]) -> list[str]:
     wide = [row for row in rows.values() if row.source == GPU_TEST and row.job.startswith(WIDE_HEADS) and row.method() != "qlora" and row.speed_ratio]
-    on = {card: [row for row in wide if row.cards.endswith(f" {card}")] for card in ("a100", "h100")}
+    on = {card: [row for row in wide if row.cards.endswith(f" {card}")] for card in ("a100", "h100", "rtx-pro-6000")}
     told_of = (190, 194, 195, 199)
     others = [row.speed_ratio for row in rows.values() if row.source == "fsdp-qlora" and row.speed_ratio and row.number not in told_of]
     return [
         f"(Gemma on an A100: {span([row.speed_ratio for row in on['a100']], 2)} of the published speed, "
-        f"rows {listed([row.number for row in on['a100']])}; on an H100 {span([row.speed_ratio for row in on['h100']], 2)})",
+        f"rows {listed([row.number for row in on['a100']])}; on an H100 {span([row.speed_ratio for row in on['h100']], 2)}, "
+        f"on an RTX Pro 6000 {span([row.speed_ratio for row in on['rtx-pro-6000']], 2)})",
         f"(row 190, one row of 24,576 tokens: {rounded(rows[190].speed_ratio, 2)})",
         f"rows 194 and 195: {rounded(rows[194].speed_ratio, 1)} and {rounded(rows[195].speed_ratio, 1)}; "
         f"four H100, row 199: {rounded(rows[199].speed_ratio, 1)})",

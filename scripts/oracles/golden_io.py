@@ -59,7 +59,9 @@ def gradients(model: torch.nn.Module) -> dict:
             name = name.replace(".modules_to_save.default.", ".")
             name = name.replace("lora_magnitude_vector.default.weight", "lora_magnitude_vector")
             name = name.replace("lora_embedding_A.default", "lora_embedding_A").replace("lora_embedding_B.default", "lora_embedding_B")
-            name = file_names.get(name, name.replace(".default.weight", ".weight"))
+            name = name.replace(".default.weight", ".weight")
+            in_model = name.removeprefix("base_model.model.")
+            name = name.removesuffix(in_model) + file_names.get(in_model, in_model)
             found["grad." + stacked_name(name, model.config.model_type)] = weight.grad
     return found
 

@@ -27,11 +27,13 @@ ADAPTERS = {
     "lora_embedding": ("stablelm", dict(r=3, lora_alpha=6, target_modules=["embed_tokens", "q_proj"])),
     "lora_embedding_tied": ("gemma", dict(r=2, lora_alpha=4, target_modules=["embed_tokens", "v_proj"])),
     "lora_embedding_gpt2": ("gpt2", dict(r=2, lora_alpha=8, target_modules=["wte", "wpe", "c_attn"], fan_in_fan_out=True)),
+    # The head is embed_out in the model's files and lm_head in transformers since 5, and so in PEFT's.
+    "lora_saved_head": ("gpt_neox_in_turn", dict(r=2, lora_alpha=4, target_modules=["query_key_value"], modules_to_save=["lm_head"])),
 }
 # Saved with the base model's own table, as PEFT does unless it is told not to.
 WITH_TABLES = ("lora_embedding",)
 # What logits of a larger vocabulary would add to the files.
-WITHOUT_LOGITS = ("dora_q_down",)
+WITHOUT_LOGITS = ("dora_q_down", "lora_saved_head")
 
 
 def attach(model, model_name: str, options: dict, seed: int, random_b: bool, task_type: str = "CAUSAL_LM") -> PeftModel:

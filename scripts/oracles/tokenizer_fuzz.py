@@ -2,6 +2,8 @@
 
 import string
 
+import regex_patterns
+
 ALPHABET = list(string.ascii_letters[:36] + string.digits + " .,'-_!?\u2581\u00e9\u00df\u0130\u0301\u4e2d\u3042\uac00\u0416\u00bd\u0661\ufb01\U0001f600\n")
 REGEXES = [
     r"\s+", r"\w+", r"\W", r"[^\w\s]", r"[^\w\s]+", r"\d{1,3}", r"\p{N}{1,2}", r"\p{L}+", r"[\p{Lu}\p{Lt}]", r"\p{Han}+", r"\p{Han}|\p{Hiragana}",
@@ -15,6 +17,8 @@ BYTE_CHARACTERS = [chr(c) for c in list(range(33, 127)) + list(range(161, 173)) 
 
 
 def pattern(rng):
+    if rng.random() < 0.2:
+        return {"Regex": regex_patterns.random_class(rng)}
     return {"Regex": rng.choice(REGEXES)} if rng.random() < 0.6 else {"String": rng.choice(LITERALS)}
 
 

@@ -14,6 +14,8 @@
 #include <string>
 #include <system_error>
 
+#include "base/shown_text.h"
+
 namespace snug::base {
 namespace {
 
@@ -115,18 +117,27 @@ void write_to_console(std::string_view text) noexcept {
 }
 
 void say_line(std::string_view line) noexcept {
+  const ShownLine shown(line);
   Console& target = console();
   const std::lock_guard lock(target.mutex);
-  write_to_log(target, line);
+  write_to_log(target, shown.view());
   if (target.is_left_to_others) return;
   if (target.line_is_open) write_to_stderr(target, "\n");
-  write_line_to_stderr(target, line);
+  write_line_to_stderr(target, shown.view());
+}
+
+void say_last_line(std::string_view line) noexcept {
+  const ShownLine shown(line);
+  Console& target = console();
+  const std::lock_guard lock(target.mutex);
+  write_line_to_stderr(target, shown.view());
 }
 
 void log_line(std::string_view line) noexcept {
+  const ShownLine shown(line);
   Console& target = console();
   const std::lock_guard lock(target.mutex);
-  write_to_log(target, line);
+  write_to_log(target, shown.view());
 }
 
 void leave_console_to_others() noexcept {
@@ -146,7 +157,8 @@ void keep_log(const std::filesystem::path& path) noexcept {
 }
 
 void write_to_output(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw_output_error();
+  const std::string shown = shown_text(text);
+  if (std::fwrite(shown.data(), 1, shown.size(), stdout) != shown.size()) throw_output_error();
 }
 
 void flush_output() {

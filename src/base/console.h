@@ -21,8 +21,12 @@ void secure_standard_streams();
 // Writes the text to standard error as it is. Makes no heap allocation.
 void write_to_console(std::string_view text) noexcept;
 
-// Writes a line, without its end, to standard error and to the log.
+// Writes a line, without its end, to standard error and to the log. What others wrote in it is
+// shown as shown_text.h has it, and the middle of a long one is left out.
 void say_line(std::string_view line) noexcept;
+
+// Writes a line to standard error alone, even where that is left to others: what ends this process.
+void say_last_line(std::string_view line) noexcept;
 
 // Writes it to the log alone: to what another process says on standard error.
 void log_line(std::string_view line) noexcept;
@@ -40,7 +44,8 @@ void leave_console_to_others() noexcept;
 // that cannot be opened or written is done without.
 void keep_log(const std::filesystem::path& path) noexcept;
 
-// Writes results to standard output. Throws as flush_output does.
+// Writes results to standard output, what others wrote in them as shown_text.h has it; JSON reads
+// back the same. Throws as flush_output does.
 void write_to_output(std::string_view text);
 
 template <typename... Args>

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "base/console.h"
+#include "base/shown_text.h"
 
 namespace snug::base {
 
@@ -11,6 +12,10 @@ std::string to_string(const Location& location) {
   if (location.line == 0) return location.file + ": ";
   if (location.column == 0) return fmt::format("{}:{}: ", location.file, location.line);
   return fmt::format("{}:{}:{}: ", location.file, location.line, location.column);
+}
+
+std::string message_at(const Location& location, const std::string& message) {
+  return with_shown_nuls(to_string(location) + message);
 }
 
 void check_failed(const char* file, int line, const char* expression, const std::string& detail) {

@@ -21,13 +21,17 @@ struct Location {
 // "file:line:column: ", as much of it as is known; empty for an empty location.
 std::string to_string(const Location& location);
 
+// The location and the message. A NUL in it, which would end the text of an exception, is shown as
+// shown_text.h shows it.
+std::string message_at(const Location& location, const std::string& message);
+
 // A mistake of the user: what is wrong, what was expected, and the cheapest fix, in one paragraph.
 class UserError : public std::runtime_error {
  public:
   static constexpr int kExitCode = 2;
   explicit UserError(const std::string& message, const Location& location = {},
                      int exit_code = kExitCode)
-      : std::runtime_error(to_string(location) + message), exit_code_(exit_code) {}
+      : std::runtime_error(message_at(location, message)), exit_code_(exit_code) {}
   int exit_code() const { return exit_code_; }
 
  private:

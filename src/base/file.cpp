@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -87,6 +88,19 @@ std::filesystem::path first_below(const std::filesystem::path& above,
   const std::filesystem::path rest = path.lexically_relative(above);
   if (rest.empty() || rest == ".") return above;
   return above / *rest.begin();
+}
+
+// What was reserved on the disk and never written, of whatever size, holds only NULs.
+void refuse_unwritten(const File& file, int64_t bytes) {
+  std::array<char, 64> begin{};
+  const auto looked = std::min<int64_t>(bytes, std::ssize(begin));
+  file.read_at(0, begin.data(), looked);
+  const bool has_byte = std::any_of(begin.begin(), begin.end(), [](char c) { return c != 0; });
+  if (looked > 0 && !has_byte)
+    throw_user_error(
+        "{} begins with {} NUL bytes, so it holds no text: was it written or downloaded whole? "
+        "Copy or download it again",
+        file.path().string(), looked);
 }
 
 }  // namespace
@@ -261,6 +275,7 @@ std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes)
   if (bytes > max_bytes)
     throw_user_error("{} has {} bytes, more than the {} that such a file may have", path.string(),
                      bytes, max_bytes);
+  refuse_unwritten(file, bytes);
   std::string text(static_cast<size_t>(bytes), '\0');
   file.read_at(0, text.data(), bytes);
   return text;

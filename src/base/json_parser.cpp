@@ -1,6 +1,7 @@
 #include "base/json_parser.h"
 
 #include "base/error.h"
+#include "base/shown_text.h"
 
 #include <algorithm>
 #include <iterator>
@@ -41,36 +42,11 @@ class CountingIterator {
   size_t* count_;
 };
 
-// Bytes of the sequence that begins here, or 0 where it is no UTF-8.
-size_t sequence_bytes(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text.front());
-  if (lead < 0x80) return 1;
-  const size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < bytes) return 0;
-  for (size_t i = 1; i < bytes; ++i)
-    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return 0;
-  return bytes;
-}
-
-// Bytes that are no UTF-8 as \xff: what quotes a broken file can still be printed and logged.
-std::string escaped(std::string_view text) {
-  std::string result;
-  while (!text.empty()) {
-    const size_t bytes = sequence_bytes(text);
-    if (bytes > 0)
-      result += text.substr(0, bytes);
-    else
-      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text.front()));
-    text.remove_prefix(std::max<size_t>(bytes, 1));
-  }
-  return result;
-}
-
 // nlohmann's "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ..."
 // without the parts that the location already says.
 std::string plain_message(std::string_view message) {
   const size_t start = message.find(": ");
-  return escaped(start == std::string_view::npos ? message : message.substr(start + 2));
+  return shown_text(start == std::string_view::npos ? message : message.substr(start + 2));
 }
 
 // Makes the document. nlohmann's own parser with callbacks looks through all elements of an array

@@ -16,4 +16,9 @@ int edit_distance(std::string_view a, std::string_view b);
 std::optional<std::string_view> nearest_name(std::string_view word,
                                              const std::vector<std::string_view>& candidates);
 
+// The same where a slip of the hand explains the difference, so that both mean the same: an edit or
+// two, none of which makes another word of a short one or changes a digit.
+std::optional<std::string_view> nearest_slip(std::string_view word,
+                                             const std::vector<std::string_view>& candidates);
+
 }  // namespace snug::base

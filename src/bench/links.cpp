@@ -103,7 +103,7 @@ int links(const formats::Recipe& recipe, bool json) {
   } catch (const std::exception& error) {
     ranks.abort(error.what());
     if (!ranks.is_first())
-      base::write_to_console(fmt::format("rank {}: {}\n", ranks.rank(), error.what()));
+      base::say_last_line(fmt::format("rank {}: {}", ranks.rank(), error.what()));
     throw;
   }
 }

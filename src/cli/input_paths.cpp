@@ -42,6 +42,12 @@ std::string hub_advice(std::string_view value) {
                      name->download_command());
 }
 
+// Where it was meant as the name of a data set of the hub, or of another tool's list.
+std::string data_advice(std::string_view /*value*/) {
+  return "; data are files here, of the form JSON, JSONL or text: a data set of the hub is "
+         "downloaded, and its records written into one";
+}
+
 std::string no_advice(std::string_view /*value*/) { return ""; }
 
 bool is_nothing_else(std::string_view /*value*/) { return false; }
@@ -64,9 +70,9 @@ struct InputKey {
 constexpr std::array kInputs{
     InputKey{"model", &Recipe::model, is_model_name, is_in_hub_cache, is_folder, hub_advice},
     InputKey{"adapter", &Recipe::adapter, is_nothing_else, is_nothing_else, is_there, no_advice},
-    InputKey{"data", &Recipe::data, is_nothing_else, is_nothing_else, is_there, no_advice},
+    InputKey{"data", &Recipe::data, is_nothing_else, is_nothing_else, is_there, data_advice},
     InputKey{"eval_data", &Recipe::eval_data, is_nothing_else, is_nothing_else, is_there,
-             no_advice},
+             data_advice},
     InputKey{"chat_template", &Recipe::chat_template, text::is_chat_template_name, is_nothing_else,
              is_there, no_advice},
     InputKey{"resume_from_checkpoint", &Recipe::resume_from_checkpoint, is_checkpoint_word,
@@ -106,8 +112,11 @@ void find_input(Recipe& recipe, const InputKey& key, bool may_be_missing) {
 
 void find_inputs(Recipe& recipe, std::span<const std::string_view> keys,
                  std::span<const std::string_view> may_be_missing) {
+  base::Mistakes mistakes;
   for (const InputKey& key : kInputs)
-    if (holds(keys, key.name)) find_input(recipe, key, holds(may_be_missing, key.name));
+    if (holds(keys, key.name))
+      mistakes.gather([&] { find_input(recipe, key, holds(may_be_missing, key.name)); });
+  mistakes.throw_if_any();
 }
 
 }  // namespace snug::cli

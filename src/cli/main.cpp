@@ -2,7 +2,7 @@
 // code: 2, or 3 for a job that does not fit. Everything else that goes wrong exits with 1, except
 // that a reader of standard output who went away (| head) ends it as SIGPIPE does elsewhere. With
 // --json an error is an object on standard output too.
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,12 +15,16 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "base/console.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/mistakes.h"
+#include "base/shown_text.h"
 #include "cli/command_line.h"
 #include "cli/verbs.h"
+#include "comm/launch.h"
 
 namespace {
 
@@ -28,16 +32,24 @@ bool asks_for_json(int argc, char** argv) {
   return std::any_of(argv, argv + argc, [](std::string_view word) { return word == "--json"; });
 }
 
-// One paragraph for people; for programs, where they asked for JSON, an object in place of the
-// verb's.
-int report(std::string message, int exit_code, bool json) {
-  std::replace(message.begin(), message.end(), '\n', ' ');
-  if (json) {
-    const nlohmann::json error{{"error", {{"exit_code", exit_code}, {"message", message}}}};
-    fmt::print("{}\n", error.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+// One paragraph a mistake for people; for programs, where they asked for JSON, an object in place
+// of the verb's.
+int report(std::vector<std::string> messages, int exit_code, bool json) {
+  // A template or a name that is quoted can be of any length.
+  constexpr size_t kMaxBytes = 4000;
+  for (std::string& message : messages) {
+    message = snug::base::ShownLine(message, kMaxBytes).view();
+    std::replace(message.begin(), message.end(), '\n', ' ');
+  }
+  if (json && snug::comm::is_first_rank()) {
+    nlohmann::json error{{"exit_code", exit_code},
+                         {"message", fmt::format("{}", fmt::join(messages, " "))}};
+    if (messages.size() > 1) error["messages"] = messages;
+    const nlohmann::json whole{{"error", error}};
+    fmt::print("{}\n", whole.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   }
   std::fflush(stdout);
-  snug::base::say("snug: error: {}", message);
+  for (const std::string& message : messages) snug::base::say("snug: error: {}", message);
   return exit_code;
 }
 
@@ -69,18 +81,20 @@ int main(int argc, char** argv) {
     snug::base::flush_output();
     return exit_code;
   } catch (const snug::cli::ToldError& error) {
-    return report(error.what(), error.exit_code(), false);
+    return report({error.what()}, error.exit_code(), false);
+  } catch (const snug::base::UserErrors& errors) {
+    return report(errors.mistakes(), errors.exit_code(), json);
   } catch (const snug::base::UserError& error) {
-    return report(error.what(), error.exit_code(), json);
+    return report({error.what()}, error.exit_code(), json);
   } catch (const std::filesystem::filesystem_error& error) {
     const snug::base::UserError mistake = snug::base::as_user_error(error);
-    return report(mistake.what(), mistake.exit_code(), json);
+    return report({mistake.what()}, mistake.exit_code(), json);
   } catch (const std::bad_alloc&) {
-    return report("the system has no more memory; plan for less with device_memory=", 1, json);
+    return report({"the system has no more memory; plan for less with device_memory="}, 1, json);
   } catch (const std::system_error& error) {
     if (error.code() == std::errc::broken_pipe) return end_as_sigpipe();
-    return report(error.what(), 1, false);
+    return report({error.what()}, 1, false);
   } catch (const std::exception& error) {
-    return report(error.what(), 1, json);
+    return report({error.what()}, 1, json);
   }
 }

@@ -32,7 +32,7 @@ int plan(const Request& request) {
       [&](const plan::Job& job) { return runtime::rehearse(job, session.target()); });
   const formats::Recipe& recipe = session.recipe();
   if (planned.spec.is_adapted() && !recipe.adapter.empty())
-    runtime::check_adapter(recipe.adapter, planned.spec.method_options(), planned.job);
+    runtime::check_adapter(recipe.adapter, runtime::to_train_on(planned), planned.job);
   const plan::Verdict verdict = planned.verdict();
   plan::PlanDocument& document = planned.document;
   document.fits = verdict.fits;

@@ -1,6 +1,7 @@
 // `snug quantize`: a model folder to one whose linears are NF4.
 #include <fmt/format.h>
 
+#include "base/console.h"
 #include "cli/convert_folder.h"
 #include "cli/verbs.h"
 #include "runtime/quantize_folder.h"
@@ -19,6 +20,12 @@ int quantize(const Request& request) {
        .keep_fp32 = recipe.compute_dtype == formats::ComputeDtype::fp32,
        .head = recipe.load_head_in_4bit});
   const runtime::FolderQuantizePlan& plan = quantizer.plan();
+  if (plan.for_snug_alone)
+    base::say(
+        "{}: transformers 5 leaves the linear layers of this family in 16 bits, and will not load "
+        "the folder; snug does, and transformers up to 5.0. An adapter that is tuned on it fits "
+        "the folder in 16 bits in PEFT (docs/nf4.md)",
+        recipe.model);
   return convert_folder(
       request, recipe,
       {.summary = fmt::format("{} linears, {} weights, as NF4{}", plan.linears, plan.linear_weights,

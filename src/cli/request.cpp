@@ -47,23 +47,18 @@ void set_file(Request& request, const std::string& word) {
 // One of the processes that were started with the same words speaks: the one that launched the
 // others, or the first.
 bool is_for_others_to_say() {
-  const comm::Variables variables = comm::environment();
-  if (comm::is_self_launched(variables)) return true;
-  try {
-    return comm::read_launch(variables).rank > 0;
-  } catch (const base::UserError&) {
-    return false;  // said by the verbs that run on ranks
-  }
+  return comm::is_self_launched(comm::environment()) || !comm::is_first_rank();
 }
 
 }  // namespace
 
 formats::Recipe Request::recipe(std::span<const std::string_view> may_be_missing) const {
-  formats::Recipe recipe = formats::load_recipe(recipe_file, overrides);
+  formats::RecipeReading reading = formats::read_recipe(recipe_file, overrides);
   const auto say = is_for_others_to_say() ? base::log_line : base::say_line;
-  for (const std::string& note : recipe.notes) say(note);
-  find_inputs(recipe, keys, may_be_missing);
-  return recipe;
+  for (const std::string& note : reading.recipe.notes) say(note);
+  reading.mistakes.gather([&] { find_inputs(reading.recipe, keys, may_be_missing); });
+  reading.mistakes.throw_if_any();
+  return std::move(reading.recipe);
 }
 
 Request make_request(const std::vector<std::string>& words, bool json) {

@@ -121,6 +121,10 @@ void check_recipe_out(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored))
     base::throw_user_error("recipe_out {} is a folder; give the name of a file", path.string());
+  // It may be anything, the recipe that is searched with among it.
+  if (base::is_there(path))
+    base::throw_user_error(
+        "recipe_out {} is there already; choose another name, or remove it first", path.string());
   const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
   if (!std::filesystem::is_directory(parent, ignored))
     base::throw_user_error("recipe_out {}: there is no folder {}", path.string(), parent.string());

@@ -39,7 +39,7 @@ int decode(const text::Tokenizer& tokenizer, const formats::Recipe& recipe, bool
   if (json)
     base::print("{}\n", nlohmann::json{{"text", text}}.dump());
   else
-    base::print("{}\n", text);
+    std::cout << text << '\n';  // as it is
   return 0;
 }
 

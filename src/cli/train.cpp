@@ -6,6 +6,7 @@
 #include "base/console.h"
 #include "base/file.h"
 #include "cli/verbs.h"
+#include "comm/launch.h"
 #include "train/train.h"
 #ifdef SNUG_WITH_BENCH
 #include "bench/quick_calibration.h"
@@ -21,7 +22,7 @@ int train(const Request& request) {
 #else
   const int code = train::train(recipe);
 #endif
-  if (request.json && code == 0)
+  if (request.json && code == 0 && comm::is_first_rank())
     base::print("{}",
                 base::read_text_file(std::filesystem::path(recipe.output_dir) / "measured.json"));
   return code;

@@ -169,14 +169,16 @@ std::span<const VerbEntry> verbs() {
 }
 
 void require_keys_of(const VerbEntry& verb, const Request& request) {
+  base::Mistakes mistakes;
   for (const std::string& word : request.overrides) {
     const formats::RecipeKey* key = formats::find_recipe_key(word.substr(0, word.find('=')));
     // Keys without any verb are other tools' words: the recipe's reader says what to do instead.
     if (key == nullptr || key->verbs == 0) continue;
     if (std::find(verb.keys.begin(), verb.keys.end(), key->name) != verb.keys.end()) continue;
-    base::throw_user_error("'{}' means nothing to snug {}; it is a key of: {}", word, verb.name,
-                           verbs_with(key->name));
+    mistakes.add(fmt::format("'{}' means nothing to snug {}; it is a key of: {}", word, verb.name,
+                             verbs_with(key->name)));
   }
+  mistakes.throw_if_any();
 }
 
 void require_launch_of(const VerbEntry& verb) {

@@ -15,6 +15,14 @@ namespace {
 
 // For the other ranks to be told that this one stops.
 constexpr auto kAbortTime = std::chrono::seconds(2);
+// Marks the reason of a rank that found others missing, for those that it tells, too: it is nothing
+// that the user gave wrongly. No error holds this character, which base::UserError would show.
+constexpr char kFoundMissing = '\0';
+
+[[noreturn]] void throw_error(std::string reason) {
+  const bool is_missing = std::erase(reason, kFoundMissing) > 0;
+  throw base::UserError(reason, {}, is_missing ? 1 : base::UserError::kExitCode);
+}
 
 template <typename... Functions>
 struct Overloaded : Functions... {
@@ -76,7 +84,7 @@ void HostCommunicator::barrier() {
 Ticket HostCommunicator::begin(Task task) {
   task.step = step_;
   const std::lock_guard lock(mutex_);
-  if (error_) throw base::UserError(*error_);
+  if (error_) throw_error(*error_);
   task.ticket = ++begun_;
   queue_.push_back(std::move(task));
   changed_.notify_all();
@@ -87,7 +95,7 @@ void HostCommunicator::wait(Ticket ticket) {
   std::unique_lock lock(mutex_);
   SNUG_CHECK(ticket >= 1 && ticket <= begun_, "ticket {} of {}", ticket, begun_);
   changed_.wait(lock, [&] { return done_ >= ticket || error_; });
-  if (done_ < ticket) throw base::UserError(*error_);
+  if (done_ < ticket) throw_error(*error_);
 }
 
 void HostCommunicator::abort(std::string_view reason) {
@@ -108,7 +116,10 @@ void HostCommunicator::run_worker() {
     const Task& task = queue_.front();  // which begin() leaves where it is
     lock.unlock();
     std::optional<Failure> failure = perform(task);
-    if (failure) failure->reason = describe(task) + ": " + failure->reason;
+    if (failure) {
+      failure->reason = describe(task) + ": " + failure->reason;
+      if (!failure->announced) failure->reason += kFoundMissing;
+    }
     lock.lock();
     if (failure && abort_reason_) failure = Failure{*abort_reason_, false};
     if (failure) return fail(lock, *failure);

@@ -186,6 +186,14 @@ Variables environment() {
   return variables;
 }
 
+bool is_first_rank() {
+  try {
+    return read_launch(environment()).rank == 0;
+  } catch (const base::UserError&) {
+    return true;
+  }
+}
+
 std::unique_ptr<Communicator> connect(const Launch& launch, const ConnectOptions& options) {
   switch (launch.launcher) {
     case Launcher::none:

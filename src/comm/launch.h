@@ -44,6 +44,9 @@ Launch read_launch(const Variables& variables);
 bool is_of_torchrun(const Variables& variables);
 // The variables of this process.
 Variables environment();
+// Whether this process speaks for those that were started with the same words: it is alone or the
+// first, or its variables are wrong.
+bool is_first_rank();
 
 struct ConnectOptions {
   std::chrono::duration<double> timeout = std::chrono::seconds(600);

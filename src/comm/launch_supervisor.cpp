@@ -1,6 +1,7 @@
 #include "comm/launch_supervisor.h"
 
 #include <fcntl.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -80,6 +81,12 @@ int LaunchSupervisor::run() {
   // mpirun does not always say which rank it was.
   if (code > 128 && signal_ == 0 && !killed_ && !guard_spoke_)
     base::say("snug: error: {}; mpirun ended with exit code {}", who_is_gone(ranks), code);
+  // Without -q mpirun says why it cannot start a program.
+  else if (code != 0 && signal_ == 0 && ranks.seen().empty())
+    base::say(
+        "snug: error: {} ended with exit code {} and no rank was seen; if nothing above says why, "
+        "run it with -v in place of -q: {}",
+        command_.front(), code, fmt::join(command_, " "));
   return code;
 }
 

@@ -60,15 +60,11 @@ LaunchCommand launch_command(int ranks, const std::string& program,
   SNUG_CHECK(ranks >= 1, "{} ranks", ranks);
   check_not_launched(variables);
   LaunchCommand command;
+  // A rank that ends with an error says why; of mpirun's own lines about it none is needed (-q).
   // mpirun counts cores and would refuse to start a rank for each of their hardware threads; and it
   // would bind two ranks to one core each.
-  command.arguments = {find_launcher(variables),
-                       "-n",
-                       std::to_string(ranks),
-                       "--oversubscribe",
-                       "--bind-to",
-                       "none",
-                       program};
+  command.arguments = {find_launcher(variables), "-q",        "-n",   std::to_string(ranks),
+                       "--oversubscribe",        "--bind-to", "none", program};
   command.arguments.insert(command.arguments.end(), arguments.begin(), arguments.end());
   command.added.emplace(kSupervisor, std::to_string(::getpid()));
   // Ranks that are asked to end write a checkpoint first. Left alone, mpirun kills them after 1 s.

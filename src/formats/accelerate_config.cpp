@@ -29,7 +29,6 @@ constexpr std::string_view kParallel =
     "each device computes whole layers; use 1, and a sharding strategy to share memory";
 
 const std::vector<ToolWord> kOne = {{"1"}};
-const std::vector<ToolWord> kNever = {{"null"}};
 
 using Rows = std::vector<ToolKey>;
 
@@ -78,6 +77,8 @@ Rows machines_and_numbers() {
       {"parallelism_config.parallelism_config_tp_size", "", kOne, kParallel},
       {"parallelism_config.parallelism_config_cp_size", "", kOne, kParallel},
       {"parallelism_config.parallelism_config_cp_comm_strategy", "", {}, kParallel},
+      {"parallelism_config.parallelism_config_sp_size", "", kOne, kParallel},
+      {"parallelism_config.parallelism_config_sp_*", "", {}, kParallel},
   };
 }
 
@@ -128,6 +129,7 @@ Rows deepspeed() {
       {"deepspeed_config.deepspeed_config_file"},
       {"deepspeed_config.zero3_init_flag", "", {}, kSaving},
       {"deepspeed_config.zero3_save_16bit_model", "", {}, kSaving},
+      {"deepspeed_config.seq_parallel*", "", {}, kParallel},
       {"deepspeed_config.deepspeed_multinode_launcher", "", {}, kLaunch},
       {"deepspeed_config.deepspeed_hostfile", "", {}, kLaunch},
       {"deepspeed_config.deepspeed_exclusion_filter", "", {}, kLaunch},
@@ -194,7 +196,7 @@ json read_yaml(const std::string& path) {
 }
 
 // accelerate counts the processes of all machines, a recipe the devices of one.
-void add_devices(ToolConfig& config, const std::vector<ToolSetting>& settings,
+void add_devices(ToolConfig& config, const std::vector<Written>& settings,
                  const std::string& file) {
   constexpr std::string_view kProcesses = "num_processes";
   const std::string* text = find_setting(settings, kProcesses);
@@ -211,7 +213,7 @@ void add_devices(ToolConfig& config, const std::vector<ToolSetting>& settings,
                              {fmt::format("{}: {}", file, kProcesses), 0, 0}});
 }
 
-void require_strategy(const ToolConfig& config, const std::vector<ToolSetting>& settings,
+void require_strategy(const ToolConfig& config, const std::vector<Written>& settings,
                       const std::string& file) {
   const std::string* type = find_setting(settings, "distributed_type");
   if (type == nullptr || (*type != "FSDP" && *type != "DEEPSPEED")) return;
@@ -224,34 +226,35 @@ void require_strategy(const ToolConfig& config, const std::vector<ToolSetting>& 
                                            : "deepspeed_config.zero_stage"));
 }
 
-void add_deepspeed_file(ToolConfig& config, const std::vector<ToolSetting>& settings) {
+void add_deepspeed_file(ToolConfig& config, const std::vector<Written>& settings) {
   const std::string* path = find_setting(settings, "deepspeed_config.deepspeed_config_file");
   if (path == nullptr || *path == "none") return;
-  ToolConfig other = read_deepspeed_config(*path);
-  for (Written& written : other.settings) add_setting(config, std::move(written));
+  const ToolConfig other = read_deepspeed_config(*path);
+  for (const Written& written : other.settings) add_setting(config, written);
   config.notes.insert(config.notes.end(), other.notes.begin(), other.notes.end());
+  other.mistakes.throw_if_any();
 }
 
 // accelerate starts one process then, whatever else the file says, and reads nothing of these.
-std::vector<ToolSetting> take_what_no_says(std::vector<ToolSetting>& settings) {
+std::vector<Written> take_what_no_says(std::vector<Written>& settings) {
   const std::string* type = find_setting(settings, "distributed_type");
   if (type == nullptr || *type != "NO") return {};
-  const auto is_of_several = [](const ToolSetting& setting) {
-    return setting.path.starts_with("fsdp_config.") ||
-           setting.path.starts_with("deepspeed_config.") || setting.path == "num_processes" ||
-           setting.path == "num_machines";
+  const auto is_of_several = [](const Written& setting) {
+    return setting.name.starts_with("fsdp_config.") ||
+           setting.name.starts_with("deepspeed_config.") || setting.name == "num_processes" ||
+           setting.name == "num_machines";
   };
   const auto first_idle =
       std::stable_partition(settings.begin(), settings.end(), std::not_fn(is_of_several));
-  std::vector<ToolSetting> idle(first_idle, settings.end());
+  std::vector<Written> idle(first_idle, settings.end());
   settings.erase(first_idle, settings.end());
   return idle;
 }
 
-void note_idle(ToolConfig& config, const std::vector<ToolSetting>& idle, const std::string& file) {
+void note_idle(ToolConfig& config, const std::vector<Written>& idle, const std::string& file) {
   std::vector<std::string_view> paths;
-  for (const ToolSetting& setting : idle)
-    if (setting.text != "1") paths.push_back(setting.path);
+  for (const Written& setting : idle)
+    if (setting.items.front() != "1") paths.push_back(setting.name);
   if (!paths.empty())
     config.notes.push_back(fmt::format("{}: {}: not used: distributed_type: NO is for one process",
                                        file, fmt::join(paths, ", ")));
@@ -260,14 +263,17 @@ void note_idle(ToolConfig& config, const std::vector<ToolSetting>& idle, const s
 }  // namespace
 
 ToolConfig read_accelerate_config(const std::string& path) {
-  std::vector<ToolSetting> settings = settings_in(read_yaml(path), path);
-  (void)translate(settings, accelerate_keys(), path);  // what is wrong in any part is refused
-  const std::vector<ToolSetting> idle = take_what_no_says(settings);
-  ToolConfig config = translate(settings, accelerate_keys(), path);
+  std::vector<Written> settings = settings_in(read_yaml(path), path);
+  // What is wrong in any part is told.
+  const base::Mistakes of_all = translate_file(settings, accelerate_keys(), path).mistakes;
+  const std::vector<Written> idle = take_what_no_says(settings);
+  ToolConfig config = translate_file(settings, accelerate_keys(), path);
   note_idle(config, idle, path);
-  add_devices(config, settings, path);
-  add_deepspeed_file(config, settings);
-  require_strategy(config, settings, path);
+  base::Mistakes& mistakes = config.mistakes;
+  mistakes.gather([&] { of_all.throw_if_any(); });
+  mistakes.gather([&] { add_devices(config, settings, path); });
+  mistakes.gather([&] { add_deepspeed_file(config, settings); });
+  mistakes.gather([&] { require_strategy(config, settings, path); });
   return config;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/json.h"
+#include "formats/adapter_folder.h"
 
 namespace snug::formats {
 namespace {
@@ -18,16 +19,15 @@ void write(const std::filesystem::path& folder, const PromptConfig& config) {
 
 }  // namespace
 
-// LoRA's reader explains what there is instead of an adapter.
 AdapterConfig read_adapter_config(const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / "adapter_config.json";
+  const std::filesystem::path path = folder / kAdapterConfigName;
   std::error_code error;
-  if (!std::filesystem::exists(path, error)) return read_lora_config(folder);
+  if (!std::filesystem::exists(path, error)) refuse_adapter_folder(folder);
   const nlohmann::json document = base::read_json_file(path);
-  const std::string type = base::JsonObject(document, path.string()).text("peft_type");
-  if (type == kPeftPromptType || type == kPromptType || type == kPromptV2Type)
-    return read_prompt_config(folder);
-  return read_lora_config(folder);
+  const base::JsonObject config(document, path.string());
+  check_adapter_type(config);
+  if (config.text("peft_type") == "LORA") return read_lora_config(folder);
+  return read_prompt_config(folder);
 }
 
 void write_adapter_config(const std::filesystem::path& folder, const AdapterConfig& config) {

@@ -95,6 +95,11 @@ FolderChecksums checksums_of(const fs::path& folder, const TensorChecksums& tens
     if (entry.is_regular_file())
       result.files.emplace(entry.path().filename().string(),
                            checksums_of_file(entry.path(), tensors, buffer));
+  size_t found = 0;
+  for (const auto& [name, file] : result.files) found += file.tensors.size();
+  if (found != tensors.size())
+    base::throw_user_error("{}: files were removed while they were written; write it again",
+                           folder.string());
   return result;
 }
 
@@ -145,6 +150,11 @@ void verify_files(const fs::path& folder, const FolderChecksums& checksums,
                   std::span<std::byte> buffer) {
   for (const auto& entry : checksums.files) {
     const auto& expected = entry.second;
+    if (!base::is_there(folder / entry.first))
+      throw base::DamagedFile(fmt::format(
+          "{}: the file is missing, so what it belongs to is incomplete; use an earlier "
+          "or another copy",
+          (folder / entry.first).string()));
     const base::File file = base::File::open_for_reading(folder / entry.first);
     read_pieces(file, expected.bytes, buffer, [&](size_t piece, uint64_t checksum) {
       if (checksum == expected.pieces[piece]) return;

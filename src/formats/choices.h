@@ -31,12 +31,29 @@ constexpr auto words_of(AdapterGates /*type*/) {
                                     {AdapterGates::layer, "layer"}});
 }
 
-// How the learning rate falls.
-enum class Schedule : uint8_t { constant, linear, cosine };
+// How the learning rate goes on, with transformers' names.
+enum class Schedule : uint8_t {
+  constant,              // without any warm-up
+  constant_with_warmup,  // the peak after the warm-up
+  linear,                // falls to 0
+  cosine,                // falls to 0 along a cosine
+  cosine_with_min_lr,    // falls to min_lr along a cosine
+  warmup_stable_decay,   // stays at the peak, and falls in the last num_decay_steps
+};
 constexpr auto words_of(Schedule /*type*/) {
   return base::words<Schedule>({{Schedule::constant, "constant"},
+                                {Schedule::constant_with_warmup, "constant_with_warmup"},
                                 {Schedule::linear, "linear"},
-                                {Schedule::cosine, "cosine"}});
+                                {Schedule::cosine, "cosine"},
+                                {Schedule::cosine_with_min_lr, "cosine_with_min_lr"},
+                                {Schedule::warmup_stable_decay, "warmup_stable_decay"}});
+}
+
+// The form in which warmup_stable_decay rises and falls.
+enum class Ramp : uint8_t { linear, cosine, one_minus_root };
+constexpr auto words_of(Ramp /*type*/) {
+  return base::words<Ramp>(
+      {{Ramp::linear, "linear"}, {Ramp::cosine, "cosine"}, {Ramp::one_minus_root, "1-sqrt"}});
 }
 
 enum class Optimizer : uint8_t { adamw, adamw_bf16, adamw_8bit, lion, adafactor, muon };
@@ -205,6 +222,15 @@ constexpr auto words_of(DataFormat /*type*/) {
                                   SNUG_RECORD_FORMS(SNUG_FORM)
 #undef SNUG_FORM
   });
+}
+
+// What becomes of a record that cannot be learned from.
+enum class OnBadRecord : uint8_t {
+  error,  // nothing is trained; all such records are named, by reason
+  skip,   // it is left out, counted and named
+};
+constexpr auto words_of(OnBadRecord /*type*/) {
+  return base::words<OnBadRecord>({{OnBadRecord::error, "error"}, {OnBadRecord::skip, "skip"}});
 }
 
 enum class PromptFormat : uint8_t { raw, alpaca, chat };

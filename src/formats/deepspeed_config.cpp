@@ -31,7 +31,6 @@ constexpr std::string_view kRise = "the learning rate rises linearly from 0";
 const std::vector<ToolWord> kOff = {{"false"}};
 const std::vector<ToolWord> kOneNumber = {{"1"}, {"1.0"}};
 const std::vector<ToolWord> kZero = {{"0"}, {"0.0"}};
-const std::vector<ToolWord> kUnset = {{"null"}};
 
 using Rows = std::vector<ToolKey>;
 
@@ -54,6 +53,7 @@ Rows batch_and_numbers() {
       {"fp16.min_loss_scale", "min_loss_scale"},
       {"fp16.consecutive_hysteresis", "", kOff, "a finite step gives no patience back"},
       {"fp16.auto_cast", "", kOff, "there are no inputs to cast"},
+      {"fp16.fused_mode", "", {}, kRuntime},
       {"fp16.fp16_master_weights_and_grads", "", kOff, kMaster},
       {"amp.enabled", "", kOff, kNoAmp},
       {"amp.*", "", {}, "this is of apex's amp"},
@@ -95,7 +95,7 @@ Rows optimizer_and_schedule() {
       {"optimizer.params.amsgrad", "", kOff, kAdamW},
       {"scheduler.type",
        "lr_scheduler_type",
-       {{"WarmupLR", word_of(Schedule::constant)},
+       {{"WarmupLR", word_of(Schedule::constant_with_warmup)},
         {"WarmupDecayLR", word_of(Schedule::linear)},
         {"WarmupCosineLR", word_of(Schedule::cosine)}},
        "set lr_scheduler_type in the recipe in place of other schedules"},
@@ -144,8 +144,8 @@ Rows zero_that_counts() {
       {"zero_optimization.zero_quantized_nontrainable_weights", "", kOff,
        "method: qlora keeps frozen weights in 4 bits"},
       {"zero_optimization.zero_quantized_gradients", "", kOff, kNotBuilt},
-      {"zero_optimization.zeropp_loco_param*", "", kUnset, kNotBuilt},
-      {"zero_optimization.zenflow*", "", kUnset, kNotBuilt},
+      {"zero_optimization.zeropp_loco_param*", "", kNever, kNotBuilt},
+      {"zero_optimization.zenflow*", "", kNever, kNotBuilt},
   };
 }
 
@@ -197,6 +197,8 @@ Rows zero_without_meaning() {
 
 Rows others() {
   return {
+      {"_comment*", "", {}, "it is a comment"},
+      {"comment*", "", {}, "it is a comment"},
       {"steps_per_print", "", {}, kReports},
       {"wall_clock_breakdown", "", {}, kReports},
       {"memory_breakdown", "", {}, kReports},
@@ -206,7 +208,23 @@ Rows others() {
       {"csv_monitor.*", "", {}, kReports},
       {"comet.*", "", {}, kReports},
       {"flops_profiler.*", "", {}, kReports},
-      {"comms_logger.*", "", {}, kReports},
+      {"comms_logger*", "", {}, kReports},
+      {"comms_config*", "", {}, kReports},
+      {"monitor_config*", "", {}, kReports},
+      {"monitor.*", "", {}, kReports},
+      {"timers*", "", {}, kReports},
+      {"graph_harvesting", "", {}, kRuntime},
+      {"compile.*", "", {}, kRuntime},
+      {"nebula.*", "", {}, kCheckpoints},
+      {"checkpoint_engine*", "", {}, kCheckpoints},
+      {"hybrid_engine.enabled", "", kOff, kNotBuilt},
+      {"hybrid_engine.*", "", {}, kRuntime},
+      {"quantize_training.enabled", "", kOff, kNotBuilt},
+      {"quantize_training.*", "", {}, kRuntime},
+      {"vocabulary_size", "", {}, "the model's config.json says it"},
+      {"use_data_before_expert_parallelism", "", {}, kRuntime},
+      {"seq_parallel_comm*", "", {}, kRuntime},
+      {"sequence_parallel_size", "", kOneNumber, kWholeLayers},
       {"checkpoint.*", "", {}, kCheckpoints},
       {"aio.*", "", {}, "no NVMe drive is used"},
       {"activation_checkpointing.cpu_checkpointing", "activation_offloading"},
@@ -216,9 +234,9 @@ Rows others() {
       {"dataloader_drop_last", "", {}, "every document of the data is trained on"},
       {"tensor_parallel.autotp_size", "", {{"0"}, {"1"}}, kWholeLayers},
       {"tensor_parallel.*", "", {}, kWholeLayers},
-      {"pipeline*", "", kUnset, kWholeLayers},
-      {"sparse_attention*", "", kUnset, kNotBuilt},
-      {"compression_training*", "", kUnset, kNotBuilt},
+      {"pipeline*", "", kNever, kWholeLayers},
+      {"sparse_attention*", "", kNever, kNotBuilt},
+      {"compression_training*", "", kNever, kNotBuilt},
       {"autotuning.enabled", "", kOff, "snug plan says which settings fit"},
       {"autotuning.*", "", {}, kRuntime},
       {"elasticity.enabled", "", kOff, kNotBuilt},
@@ -254,7 +272,7 @@ const Rows& deepspeed_keys() {
 }
 
 // DeepSpeed takes the number of devices from the launcher and works out what is left open.
-void settle_batch_size(const std::vector<ToolSetting>& settings, const std::string& file) {
+void settle_batch_size(const std::vector<Written>& settings, const std::string& file) {
   constexpr std::string_view kTotal = "train_batch_size";
   if (find_setting(settings, kTotal) == nullptr) return;
   const int64_t total = count_in(settings, kTotal, file);
@@ -277,10 +295,10 @@ void settle_batch_size(const std::vector<ToolSetting>& settings, const std::stri
 }
 
 // DeepSpeed's defaults where its file says something of fp16; those of a recipe are torch's.
-void add_loss_scale_defaults(ToolConfig& config, const std::vector<ToolSetting>& settings,
+void add_loss_scale_defaults(ToolConfig& config, const std::vector<Written>& settings,
                              const std::string& file) {
   const bool has_section = std::ranges::any_of(
-      settings, [](const ToolSetting& setting) { return setting.path.starts_with("fp16."); });
+      settings, [](const Written& setting) { return setting.name.starts_with("fp16."); });
   const std::string* enabled = find_setting(settings, "fp16.enabled");
   if (!has_section || (enabled != nullptr && *enabled == "false")) return;
   constexpr std::array<std::array<std::string_view, 2>, 3> kDefaults{
@@ -301,9 +319,9 @@ void add_loss_scale_defaults(ToolConfig& config, const std::vector<ToolSetting>&
 ToolConfig read_deepspeed_config(const std::string& path) {
   const nlohmann::json document = base::read_json_file(path);
   (void)base::JsonObject(document, path);
-  const std::vector<ToolSetting> settings = settings_in(document, path);
-  settle_batch_size(settings, path);
-  ToolConfig config = translate(settings, deepspeed_keys(), path);
+  const std::vector<Written> settings = settings_in(document, path);
+  ToolConfig config = translate_file(settings, deepspeed_keys(), path);
+  config.mistakes.gather([&] { settle_batch_size(settings, path); });
   add_loss_scale_defaults(config, settings, path);
   if (find_setting(settings, "scheduler.type") != nullptr &&
       find_setting(settings, "scheduler.params.warmup_type") == nullptr)

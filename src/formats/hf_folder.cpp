@@ -36,6 +36,14 @@ bool is_companion(const std::string& name) {
 
 }  // namespace
 
+std::string advice_on_model_folder(const fs::path& folder) {
+  std::error_code error;
+  if (fs::exists(folder / "adapter_config.json", error))
+    return "; it holds a PEFT adapter: give it as adapter=, and its base model as model=";
+  const std::string advice = advice_on_run_folder(folder);
+  return advice.empty() ? "; is the download complete?" : advice;
+}
+
 HfFolder::HfFolder(const fs::path& folder) : path_(folder) {
   std::error_code error;
   if (!fs::exists(folder, error)) fail_without_folder(folder);
@@ -48,10 +56,7 @@ HfFolder::HfFolder(const fs::path& folder) : path_(folder) {
   if (!fs::exists(config_path(), error))
     base::throw_user_error(
         "{}: the folder has no config.json, so it is not a Hugging Face model folder{}",
-        folder.string(),
-        fs::exists(folder / "adapter_config.json", error)
-            ? "; it holds a PEFT adapter: give it as adapter=, and its base model as model="
-            : "; is the download complete?");
+        folder.string(), advice_on_model_folder(folder));
   auto config = std::make_shared<nlohmann::json>(base::read_json_file(config_path()));
   const base::JsonObject must_be_an_object(*config, config_path().string());
   config_ = std::move(config);

@@ -51,4 +51,7 @@ std::vector<std::filesystem::path> companion_files(const std::filesystem::path& 
 // Copies the companion files to the same places in an existing folder, synced, never as links.
 void copy_companion_files(const std::filesystem::path& from, const std::filesystem::path& to);
 
+// What to give in place of a folder that has no config.json, as the end of a message.
+std::string advice_on_model_folder(const std::filesystem::path& folder);
+
 }  // namespace snug::formats

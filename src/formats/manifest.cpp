@@ -199,6 +199,21 @@ Manifest parse_manifest(std::string_view text, const std::string& file) {
   return manifest;
 }
 
+std::string advice_on_run_folder(const fs::path& folder) {
+  std::error_code error;
+  for (const char* name : {"adapter", "model"}) {
+    if (!fs::is_directory(folder / name, error)) continue;
+    const bool is_adapter = fs::exists(folder / name / "adapter_config.json", error);
+    if (!is_adapter && !fs::exists(folder / name / "config.json", error)) continue;
+    return fmt::format("; it is a run's folder: give {}={}", is_adapter ? "adapter" : "model",
+                       (folder / name).string());
+  }
+  if (fs::exists(folder / "recipe.yaml", error) && fs::exists(folder / "run.log", error))
+    return "; it is the folder of a run that has not ended: its result will be in its folder "
+           "adapter or model";
+  return "";
+}
+
 void refuse_rank_checkpoint(const fs::path& folder) {
   std::error_code error;
   if (!fs::exists(folder / kManifestName, error)) return;

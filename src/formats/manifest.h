@@ -72,4 +72,8 @@ Manifest parse_manifest(std::string_view text, const std::string& file);
 // several ranks: it says so, and what to give instead.
 void refuse_rank_checkpoint(const std::filesystem::path& folder);
 
+// What to give in place of a run's folder that was given as a model or an adapter, as the end of a
+// message; empty where it is none.
+std::string advice_on_run_folder(const std::filesystem::path& folder);
+
 }  // namespace snug::formats

@@ -1,21 +1,23 @@
-// Stages: YAML and overrides become a list of written keys; unknown keys, duplicates and aliases
-// are settled on that list; values are parsed into the recipe, overrides last; then defaults are
-// computed.
+// Stages: YAML and overrides become a list of written keys (recipe_text.h); keys of other tools
+// become those of a recipe, or a note, or a mistake (foreign_keys.h); keys given twice are settled;
+// values are parsed into the recipe, overrides last; then defaults are computed. What is wrong is
+// gathered, so that one run names it all.
 #include "formats/recipe.h"
 
 #include "base/file.h"
-#include "base/json.h"
 #include "base/nearest.h"
+#include "formats/foreign_keys.h"
 #include "formats/method_keys.h"
 #include "formats/optimizer_keys.h"
+#include "formats/recipe_intervals.h"
 #include "formats/recipe_keys.h"
+#include "formats/recipe_text.h"
+#include "formats/schedule_keys.h"
 
-#include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/yaml.h>
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
-#include <sstream>
+#include <utility>
 
 namespace snug::formats {
 namespace {
@@ -25,176 +27,83 @@ using base::UserError;
 
 constexpr int64_t kMaxRecipeBytes = int64_t{1} << 20;
 
-Location location_of(const YAML::Mark& mark, const std::string& file) {
-  return {file, mark.line + 1, mark.column + 1};
-}
-
-// yaml-cpp reads both `key: null` and `key:` as null; the first resets a key, the second is a slip.
-bool is_written_null(std::string_view yaml, const YAML::Mark& mark) {
-  if (mark.pos < 0 || static_cast<size_t>(mark.pos) >= yaml.size()) return false;
-  const std::string_view rest = yaml.substr(static_cast<size_t>(mark.pos));
-  for (const std::string_view word : {"~", "null", "Null", "NULL"})
-    if (rest.starts_with(word)) return true;
-  return false;
-}
-
-std::string scalar_in(const YAML::Node& node, const std::string& name, const Location& where) {
-  if (node.IsScalar()) return node.Scalar();
-  throw UserError(fmt::format("'{}' holds a nested value; a recipe is a flat list of keys", name),
-                  where);
-}
-
-Written read_value(const std::string& name, const YAML::Node& node, const Location& where) {
-  Written written{name, {}, node.IsSequence(), where};
-  if (node.IsSequence()) {
-    for (const YAML::Node& item : node) written.items.push_back(scalar_in(item, name, where));
-  } else {
-    written.items.push_back(scalar_in(node, name, where));
-  }
-  return written;
-}
-
-std::vector<Written> read_map(const YAML::Node& root, std::string_view yaml,
-                              const std::string& file) {
-  std::vector<Written> all;
-  if (root.IsNull()) return all;
-  if (!root.IsMap())
-    throw UserError("a recipe is a list of 'key: value' lines", location_of(root.Mark(), file));
-  for (const auto& entry : root) {
-    const Location where = location_of(entry.first.Mark(), file);
-    if (!entry.first.IsScalar()) throw UserError("a key must be a word", where);
-    const std::string name = entry.first.Scalar();
-    if (!entry.second.IsNull()) {
-      all.push_back(read_value(name, entry.second, where));
-    } else if (is_written_null(yaml, entry.second.Mark())) {
-      all.push_back({name, {}, false, where});
-    } else {
-      throw UserError(
-          fmt::format("'{}' has no value; give it one, or write null for the default", name),
-          where);
-    }
-  }
-  return all;
-}
-
-// Goes through a recipe before it is made into a document: remembers where it starts, and refuses
-// what could make much of a small file.
-class RecipeScan : public YAML::EventHandler {
- public:
-  explicit RecipeScan(const std::string& file) : file_(file) {}
-  YAML::Mark start;
-
-  void OnDocumentStart(const YAML::Mark& mark) override { start = mark; }
-  void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    throw UserError("a recipe has no aliases (*name); write the value out",
-                    location_of(mark, file_));
-  }
-  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                const std::string&) override {}
-  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
-                       YAML::EmitterStyle::value) override {
-    enter(mark);
-  }
-  void OnSequenceEnd() override { --depth_; }
-  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
-                  YAML::EmitterStyle::value) override {
-    enter(mark);
-  }
-  void OnMapEnd() override { --depth_; }
-
- private:
-  // A list in a map is deep enough; what nests a little deeper is told of by its key.
-  void enter(const YAML::Mark& mark) {
-    constexpr int kMaxDepth = 16;
-    if (++depth_ > kMaxDepth)
-      throw UserError("values nest too deeply; a recipe is a flat list of keys",
-                      location_of(mark, file_));
-  }
-
-  const std::string& file_;
-  int depth_ = 0;
-};
-
-// YAML::Load stops in silence after the first document, also where the text goes on with something
-// that it cannot read, and YAML::LoadAll never returns from such a text (yaml-cpp 0.7).
-void require_one_document(std::string_view yaml, const std::string& file) {
-  std::istringstream stream{std::string(yaml)};
-  YAML::Parser parser(stream);
-  RecipeScan document(file);
-  if (parser.HandleNextDocument(document) && parser.HandleNextDocument(document))
-    throw UserError(
-        "the recipe ends before here: it must be one YAML document of 'key: value' lines",
-        location_of(document.start, file));
-}
-
-std::vector<Written> read_yaml(std::string_view yaml, const std::string& file) {
-  try {
-    require_one_document(yaml, file);
-    return read_map(YAML::Load(std::string(yaml)), yaml, file);
-  } catch (const YAML::Exception& error) {
-    throw UserError("not valid YAML: " + error.msg, location_of(error.mark, file));
-  }
-}
-
-std::vector<Written> read_overrides(const std::vector<std::string>& overrides) {
-  std::vector<Written> all;
-  const Location where{std::string(kCommandLine), 0, 0};
-  for (const std::string& text : overrides) {
-    const size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0)
-      throw UserError(fmt::format("'{}' is not of the form key=value", text), where);
-    Written written{text.substr(0, equals), {text.substr(equals + 1)}, false, where};
-    const RecipeKey* key = find_recipe_key(written.name);
-    const bool is_text = key != nullptr && key->field.type == ValueType::text;
-    const std::string& value = written.items.front();
-    if (is_text ? value.empty() : (value == "null" || value == "~")) written.items.clear();
-    all.push_back(std::move(written));
-  }
-  return all;
-}
-
-const RecipeKey& known_key(const Written& written) {
-  if (const RecipeKey* key = find_recipe_key(written.name)) return *key;
+std::string unknown_key(const Written& written) {
+  const size_t dot = written.name.find('.');
+  if (dot != std::string::npos)
+    return fmt::format("'{}' holds a nested value; a recipe is a flat list of keys",
+                       written.name.substr(0, dot));
   std::vector<std::string_view> names;
   for (const RecipeKey& key : recipe_keys()) {
     names.push_back(key.name);
     names.insert(names.end(), key.aliases.begin(), key.aliases.end());
   }
-  const auto nearest = base::nearest_name(written.name, names);
-  throw UserError(fmt::format("unknown key '{}'; {}", written.name,
-                              nearest ? fmt::format("did you mean '{}'?", *nearest)
-                                      : "snug VERB --help lists the keys"),
-                  written.where);
+  const auto nearest = base::nearest_slip(written.name, names);
+  return fmt::format(
+      "unknown key '{}'; {}", written.name,
+      nearest ? fmt::format("did you mean '{}'?", *nearest) : "snug VERB --help lists the keys");
 }
 
-// Recipes are written into YAML and JSON files, which hold nothing else.
-void require_utf8(const Written& written) {
-  try {
-    for (const std::string& item : written.items) (void)nlohmann::json(item).dump();
-  } catch (const nlohmann::json::type_error&) {
-    throw UserError(fmt::format("'{}' is no UTF-8 text", written.name), written.where);
+// Keys of a recipe alone, in place of those of other tools.
+std::vector<Written> without_foreign(std::vector<Written> all, const std::string& file,
+                                     RecipeReading& reading) {
+  std::vector<Written> known;
+  std::vector<Written> foreign;
+  for (Written& written : all) {
+    if (find_recipe_key(written.name) != nullptr)
+      known.push_back(std::move(written));
+    else if (find_tool_key(foreign_keys(), written.name) != nullptr)
+      foreign.push_back(std::move(written));
+    else
+      reading.mistakes.add(unknown_key(written), written.where);
   }
+  ToolConfig config = translate(foreign, foreign_keys(), file);
+  reading.mistakes.gather([&] { config.mistakes.throw_if_any(); });
+  std::vector<std::string>& notes = reading.recipe.notes;
+  notes.insert(notes.end(), config.notes.begin(), config.notes.end());
+  known.insert(known.end(), config.settings.begin(), config.settings.end());
+  return known;
 }
 
-// One entry a key: the same key twice, or next to its alias, is refused.
-WrittenByKey by_key(std::vector<Written> all) {
+std::string first_place(const Written& earlier) {
+  return earlier.where.line > 0 ? fmt::format(" (first on line {})", earlier.where.line) : "";
+}
+
+// "auto" and no value leave a key open to what another name of it says.
+bool is_open(const Written& written) {
+  return written.items.empty() ? !written.is_list
+                               : written.items == std::vector<std::string>{"auto"};
+}
+
+void settle_twice(const RecipeKey& key, Written& earlier, const Written& later) {
+  if (earlier.shown() == later.shown() && is_open(earlier) == is_open(later))
+    throw UserError(
+        fmt::format("'{}' is given twice{}; keep one", later.shown(), first_place(earlier)),
+        later.where);
+  if (is_open(later)) return;
+  if (is_open(earlier)) {
+    earlier = later;
+    return;
+  }
+  const Value value = parse_value(key, later);
+  if (parse_value(key, earlier) == value) return;
+  throw UserError(
+      fmt::format("'{}' and '{}' are names of the same key{}, but one says {} and the other {}; "
+                  "keep one",
+                  earlier.shown(), later.shown(), first_place(earlier),
+                  value_text(key, parse_value(key, earlier)), value_text(key, value)),
+      later.where);
+}
+
+// One entry a key. Other names of it may say the same.
+WrittenByKey by_key(std::vector<Written> all, RecipeReading& reading) {
   WrittenByKey result;
-  for (const Written& written : without_side_words(std::move(all))) {
-    const RecipeKey& key = known_key(written);
-    require_utf8(written);
+  for (Written& written : without_side_words(std::move(all), reading.mistakes)) {
+    const RecipeKey& key = *find_recipe_key(written.name);
+    if (written.is_blank)
+      reading.recipe.notes.push_back(fmt::format("{}'{}' has no value, so it has its default",
+                                                 base::to_string(written.where), written.name));
     const auto [first, is_new] = result.emplace(key.name, written);
-    if (is_new) continue;
-    const Written& earlier = first->second;
-    const std::string line =
-        earlier.where.line > 0 ? fmt::format(" (first on line {})", earlier.where.line) : "";
-    if (earlier.name == written.name)
-      throw UserError(fmt::format("'{}' is given twice{}; keep one", written.name, line),
-                      written.where);
-    throw UserError(fmt::format("'{}' and '{}' are names of the same key{}; keep one", earlier.name,
-                                written.name, line),
-                    written.where);
+    if (!is_new) reading.mistakes.gather([&] { settle_twice(key, first->second, written); });
   }
   return result;
 }
@@ -203,7 +112,8 @@ void set_from_text(Recipe& recipe, const RecipeKey& key, std::string_view text) 
   key.field.set(recipe, parse_value(key, {std::string(key.name), {std::string(text)}, false, {}}));
 }
 
-void fill_in(Recipe& recipe, const WrittenByKey& given) {
+void fill_in(RecipeReading& reading, const WrittenByKey& given) {
+  Recipe& recipe = reading.recipe;
   for (const RecipeKey& key : recipe_keys()) {
     if (key.field.set != nullptr && !key.default_text.empty())
       set_from_text(recipe, key, key.default_text);
@@ -213,9 +123,11 @@ void fill_in(Recipe& recipe, const WrittenByKey& given) {
       // either, and is refused.
       if (found == given.end() || !found->second.is_list) continue;
     }
-    const Value value = parse_value(key, found->second);
-    if (key.field.set != nullptr) key.field.set(recipe, value);
-    recipe.given.emplace(key.name, found->second.where);
+    reading.mistakes.gather([&] {
+      const Value value = parse_value(key, found->second);
+      if (key.field.set != nullptr) key.field.set(recipe, value);
+      recipe.given.emplace(key.name, found->second.where);
+    });
   }
 }
 
@@ -291,18 +203,117 @@ void settle_offloading(Recipe& recipe, const WrittenByKey& given) {
   recipe.given.emplace("offload_optimizer", found->second.where);
 }
 
-Recipe make_recipe(WrittenByKey given, const std::vector<std::string>& overrides) {
-  for (auto& [key, written] : by_key(read_overrides(overrides)))
-    given.insert_or_assign(key, written);
-  Recipe recipe;
-  recipe.notes = add_config_files(given);
-  fill_in(recipe, given);
-  settle_method(recipe);
+// As transformers has it: constant has no warm-up, and warmup_steps: 0 without a ratio is none.
+void settle_warm_up(Recipe& recipe) {
+  if (recipe.lr_scheduler_type == Schedule::constant) {
+    for (const std::string_view key : {"warmup_ratio", "warmup_steps"}) {
+      if (!recipe.is_given(key)) continue;
+      const double said = key == "warmup_ratio" ? recipe.warmup_ratio : recipe.warmup_steps;
+      if (said > 0)
+        recipe.notes.push_back(fmt::format(
+            "{}'{}' is {}, but lr_scheduler_type: constant has no warm-up, as in transformers; "
+            "constant_with_warmup has one",
+            base::to_string(recipe.given.find(key)->second), key, said));
+    }
+    recipe.warmup_ratio = 0;
+    recipe.warmup_steps = 0;
+  } else if (recipe.is_given("warmup_steps") && !recipe.is_given("warmup_ratio")) {
+    recipe.warmup_ratio = 0;
+  }
+}
+
+void check_schedule(const Recipe& recipe) {
+  if (recipe.lr_scheduler_type == Schedule::cosine_with_min_lr) {
+    if (!recipe.is_given("min_lr") && !recipe.is_given("min_lr_rate"))
+      recipe.fail("lr_scheduler_type",
+                  "is cosine_with_min_lr, which falls to min_lr, or to the share min_lr_rate of "
+                  "learning_rate: give one of them, such as min_lr_rate: 0.1");
+    if (recipe.min_lr > 0 && recipe.min_lr_rate > 0)
+      recipe.fail("min_lr_rate", "stands next to min_lr, which says the same; keep one");
+  }
+  if (recipe.lr_scheduler_type == Schedule::warmup_stable_decay &&
+      !recipe.is_given("num_decay_steps"))
+    recipe.fail("lr_scheduler_type",
+                "is warmup_stable_decay, which needs num_decay_steps: the steps in which the "
+                "learning rate falls");
+}
+
+// Each step of it that finds a mistake leaves the recipe as it was.
+void settle(RecipeReading& reading, const WrittenByKey& given) {
+  Recipe& recipe = reading.recipe;
+  base::Mistakes& mistakes = reading.mistakes;
+  mistakes.gather([&] { settle_method(recipe); });
   settle_offloading(recipe, given);
-  settle_fp16(recipe, given);
+  mistakes.gather([&] { settle_fp16(recipe, given); });
   compute_defaults(recipe);
-  check_together(recipe);
-  return recipe;
+  settle_warm_up(recipe);
+  mistakes.gather([&] { check_schedule(recipe); });
+  mistakes.gather([&] { check_together(recipe); });
+}
+
+// Other tools say how often is evaluated whether there is anything to evaluate on or not.
+void settle_evaluation(WrittenByKey& given, std::vector<std::string>& notes) {
+  const auto steps = given.find("eval_steps");
+  const auto data = given.find("eval_data");
+  if (steps == given.end() || steps->second.said_as.empty()) return;
+  if (data != given.end() && !data->second.items.empty()) return;
+  if (steps->second.items.front() != "0")
+    notes.push_back(fmt::format("{}'{}' is not used: there is no eval_data to evaluate on",
+                                base::to_string(steps->second.where), steps->second.said_as));
+  given.erase(steps);
+}
+
+// Without a key for it other tools train all weights, and a recipe here an adapter.
+void note_method(const std::vector<Written>& in_file, const std::string& file,
+                 const WrittenByKey& given, std::vector<std::string>& notes) {
+  const bool is_of_other_tool = std::ranges::any_of(in_file, [](const Written& written) {
+    return find_recipe_key(written.name) == nullptr &&
+           find_tool_key(foreign_keys(), written.name) != nullptr;
+  });
+  if (!is_of_other_tool) return;
+  for (const char* key : {"method", "load_in_4bit", "lora_r", "lora_alpha", "target_modules",
+                          "adapter", "adapter_len"})
+    if (given.contains(key) && !given.find(key)->second.items.empty()) return;
+  notes.push_back(fmt::format(
+      "{}: no key says the method, so an adapter trains (method: lora); where the other "
+      "tool trains all weights then, say method: full",
+      file));
+}
+
+RecipeReading read_written(const std::vector<Written>& in_file, const std::string& file,
+                           const std::vector<std::string>& overrides, base::Mistakes mistakes) {
+  RecipeReading reading{{}, std::move(mistakes)};
+  std::vector<Written> on_line = written_in_overrides(overrides, reading.mistakes);
+  constexpr double kDefaultEpochs = 3;
+  const Intervals intervals{
+      epochs_in(on_line).value_or(epochs_in(in_file).value_or(kDefaultEpochs)), reading.mistakes,
+      reading.recipe.notes};
+  const auto settled = [&](std::vector<Written> all, const std::string& place) {
+    return by_key(without_foreign(with_steps(std::move(all), intervals), place, reading), reading);
+  };
+  WrittenByKey given = settled(in_file, file);
+  for (auto& [key, written] : settled(std::move(on_line), std::string(kCommandLine)))
+    given.insert_or_assign(key, written);
+  settle_evaluation(given, reading.recipe.notes);
+  note_method(in_file, file, given, reading.recipe.notes);
+  std::vector<std::string> of_files = add_config_files(given, reading.mistakes);
+  std::vector<std::string>& notes = reading.recipe.notes;
+  notes.insert(notes.end(), of_files.begin(), of_files.end());
+  fill_in(reading, given);
+  settle(reading, given);
+  return reading;
+}
+
+RecipeReading read_text(std::string_view yaml, const std::string& file,
+                        const std::vector<std::string>& overrides) {
+  base::Mistakes mistakes;
+  const std::vector<Written> in_file = written_in_yaml(yaml, file, mistakes);
+  return read_written(in_file, file, overrides, std::move(mistakes));
+}
+
+Recipe whole(RecipeReading reading) {
+  reading.mistakes.throw_if_any();
+  return std::move(reading.recipe);
 }
 
 }  // namespace
@@ -338,16 +349,24 @@ void Recipe::require(std::string_view name) const {
                   name, key->help, name, name));
 }
 
+int64_t steps_in(double said, int64_t all_steps) {
+  const double steps = said < 1 ? std::ceil(static_cast<double>(all_steps) * said) : said;
+  return static_cast<int64_t>(steps);
+}
+
 Recipe parse_recipe(std::string_view yaml, const std::string& file,
                     const std::vector<std::string>& overrides) {
-  // yaml-cpp skips a byte order mark and then counts positions from after it.
-  if (yaml.starts_with("\xef\xbb\xbf")) yaml.remove_prefix(3);
-  return make_recipe(by_key(read_yaml(yaml, file)), overrides);
+  return whole(read_text(yaml, file, overrides));
+}
+
+RecipeReading read_recipe(const std::string& recipe_path,
+                          const std::vector<std::string>& overrides) {
+  if (recipe_path.empty()) return read_written({}, "", overrides, {});
+  return read_text(base::read_text_file(recipe_path, kMaxRecipeBytes), recipe_path, overrides);
 }
 
 Recipe load_recipe(const std::string& recipe_path, const std::vector<std::string>& overrides) {
-  if (recipe_path.empty()) return make_recipe({}, overrides);
-  return parse_recipe(base::read_text_file(recipe_path, kMaxRecipeBytes), recipe_path, overrides);
+  return whole(read_recipe(recipe_path, overrides));
 }
 
 }  // namespace snug::formats

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/mistakes.h"
 #include "formats/choices.h"
 
 #include <algorithm>
@@ -43,6 +44,8 @@ struct Recipe {
   std::string data;
   std::string eval_data;  // empty: no evaluation
   DataFormat data_format = DataFormat::automatic;
+  OnBadRecord on_bad_record = OnBadRecord::error;
+  std::vector<std::string> ignore_fields;  // of records and messages: read as if they were not there
   std::string chat_template;      // empty: the model's own
   int64_t max_length = 0;         // tokens per row; 0: from the data
   int64_t max_target_length = 0;  // of a decoder next to an encoder; 0: as many
@@ -53,11 +56,11 @@ struct Recipe {
 
   std::string output_dir;
   bool overwrite_output_dir = false;
-  int64_t save_steps = 0;              // 0: only at the end
+  double save_steps = 0;               // steps_in; 0: only at the end
   int64_t save_total_limit = 0;        // 0: keep all
   std::string resume_from_checkpoint;  // a word of Resume, or a path
-  int64_t logging_steps = 0;
-  int64_t eval_steps = 0;  // 0: only at the end
+  double logging_steps = 0;            // steps_in
+  double eval_steps = 0;               // steps_in; 0: only at the end
 
   int64_t max_steps = 0;  // 0: num_train_epochs decides
   double num_train_epochs = 0;
@@ -67,7 +70,16 @@ struct Recipe {
   double learning_rate = 0;
   Schedule lr_scheduler_type = Schedule::cosine;
   double warmup_ratio = 0;
-  int64_t warmup_steps = 0;  // 0: warmup_ratio decides
+  double warmup_steps = 0;  // steps_in; 0: warmup_ratio decides
+  // What only some schedules read; formats/schedule_keys.h.
+  double min_lr = 0;  // 0: min_lr_rate decides
+  double min_lr_rate = 0;
+  double num_cycles = 0;
+  int64_t num_stable_steps = 0;  // -1: all that neither rise nor fall
+  int64_t num_decay_steps = 0;
+  Ramp warmup_type = Ramp::linear;
+  Ramp decay_type = Ramp::cosine;
+  double min_lr_ratio = 0;
   double weight_decay = 0;
   double adam_beta1 = 0;
   double adam_beta2 = 0;
@@ -168,10 +180,23 @@ struct Recipe {
   void require(std::string_view key) const;
 };
 
+// Steps that a key asks for: as many, or where it says less than one, that share of all steps,
+// rounded up, as transformers has it.
+int64_t steps_in(double said, int64_t all_steps);
+
+// A recipe, and all that is wrong with it: what of it could not be read has its default.
+struct RecipeReading {
+  Recipe recipe;
+  base::Mistakes mistakes;
+};
+
 // Reads a recipe file (none when empty) and `key=value` overrides, which win. Fills in the
-// defaults, also those that depend on other keys. Throws UserError with file:line:column for YAML
-// that is broken or not a flat map, unknown keys (naming the nearest), keys given twice or next to
-// their alias, wrong types and impossible values.
+// defaults, also those that depend on other keys. Mistakes, with file:line:column, are unknown
+// keys, keys given twice that disagree, wrong types, impossible values, and what other tools' keys
+// ask for that is not built. Throws UserError for YAML that is broken or no map.
+RecipeReading read_recipe(const std::string& recipe_path,
+                          const std::vector<std::string>& overrides);
+// The same; throws all mistakes at once.
 Recipe load_recipe(const std::string& recipe_path, const std::vector<std::string>& overrides);
 // Reads a recipe from YAML text; `file` names it in errors.
 Recipe parse_recipe(std::string_view yaml, const std::string& file,

@@ -43,7 +43,8 @@ void add_adapter_keys(KeyTable& table) {
           "target_modules", "all-linear",
           "linear layers that get LoRA: names such as q_proj, regular expressions that match whole "
           "names, or all-linear (all but the head); embeddings by name")
-      .aliases({"lora_target_modules", "lora_target"});
+      .aliases({"lora_target_modules", "lora_target"})
+      .translations({{"all", "all-linear"}});
   table
       .add<&Recipe::modules_to_save>(
           "modules_to_save", "",

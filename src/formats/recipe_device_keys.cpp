@@ -68,7 +68,8 @@ void add_strategy_keys(KeyTable& table) {
       .side_words({{"fsdp", "auto_wrap"}, {"fsdp", "offload", "fsdp_offload_params", "true"}});
   table
       .add<&Recipe::devices>("devices", "0", "devices of a node; 0: as many as were launched, or 1")
-      .range({.least = 0, .most = kMaxDevices});
+      .range({.least = 0, .most = kMaxDevices})
+      .translations({{"auto", "0"}});
   table.add<&Recipe::nodes>("nodes", "0", "machines of the job; 0: as many as were launched, or 1")
       .range({.least = 0, .most = kMaxNodes});
   table

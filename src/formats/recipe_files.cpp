@@ -1,6 +1,8 @@
 // Files of other tools that a recipe names: what they say joins what the user wrote.
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "formats/accelerate_config.h"
@@ -41,9 +43,28 @@ void add_one(WrittenByKey& given, const Written& setting) {
       own.where);
 }
 
+// Looked up in the current folder, then next to the recipe. ms-swift has words for files of its
+// own.
+std::string path_of(const RecipeKey& key, const Written& written) {
+  const auto path = std::get<std::string>(parse_value(key, written));
+  std::error_code error;
+  if (path.empty() || std::filesystem::exists(path, error)) return path;
+  if (written.where.line > 0) {
+    const std::filesystem::path folder = std::filesystem::path(written.where.file).parent_path();
+    if (std::filesystem::exists(folder / path, error)) return (folder / path).string();
+  }
+  const bool is_word = path.starts_with("zero") && path.find('.') == std::string::npos;
+  throw base::UserError(
+      fmt::format("'{}' is {}, but there is no such file{}", written.name, path,
+                  is_word ? "; say strategy: zero1, zero2 or full_shard (ZeRO 3), and "
+                            "offload_optimizer: auto or offload_params: true to offload"
+                          : "; give its path, or say strategy and take this out"),
+      written.where);
+}
+
 }  // namespace
 
-std::vector<std::string> add_config_files(WrittenByKey& given) {
+std::vector<std::string> add_config_files(WrittenByKey& given, base::Mistakes& mistakes) {
   struct Source {
     std::string_view key;
     ToolConfig (*read)(const std::string&);
@@ -52,11 +73,15 @@ std::vector<std::string> add_config_files(WrittenByKey& given) {
   for (const Source source : {Source{"deepspeed", read_deepspeed_config},
                               Source{"accelerate_config", read_accelerate_config}}) {
     if (!has_value(given, source.key)) continue;
-    const Value path = parse_value(*find_recipe_key(source.key), given.at(source.key));
-    if (std::get<std::string>(path).empty()) continue;
-    const ToolConfig config = source.read(std::get<std::string>(path));
-    for (const Written& setting : config.settings) add_one(given, setting);
-    notes.insert(notes.end(), config.notes.begin(), config.notes.end());
+    mistakes.gather([&] {
+      const std::string path = path_of(*find_recipe_key(source.key), given.at(source.key));
+      if (path.empty()) return;
+      const ToolConfig config = source.read(path);
+      for (const Written& setting : config.settings)
+        mistakes.gather([&] { add_one(given, setting); });
+      notes.insert(notes.end(), config.notes.begin(), config.notes.end());
+      config.mistakes.throw_if_any();
+    });
   }
   return notes;
 }

@@ -13,7 +13,6 @@ using base::word_of;
 // overflows.
 constexpr double kMaxMicroBatches = 1'000'000;
 constexpr double kMaxThreads = 1024;
-constexpr double kMaxCount = 1e12;  // of steps and checkpoints
 constexpr double kMaxEpochs = 1e9;
 
 constexpr std::string_view kFp4Advice =
@@ -33,7 +32,17 @@ void add_model_keys(KeyTable& table) {
           "layers; qlora: the same, with the linear layers stored in 4 bits; "
           "adapter: prompts that attention reads through gates; adapter_v2: the "
           "same, norms, and biases and scales of linear layers")
-      .aliases({"train_type", "finetuning_type"});
+      .aliases({"train_type", "finetuning_type"})
+      .not_built({"dora"}, "DoRA is a form of LoRA: say method: lora and use_dora: true")
+      .not_built({"freeze"},
+                 "say method: full and freeze_modules or trainable_modules, patterns of the "
+                 "weights")
+      .not_built({"pt", "sft"}, "this says no method; say method: full, lora or qlora")
+      .not_built(
+          {"oft", "boft", "longlora", "adalora", "llamapro", "vera", "ia3", "fourierft", "reft",
+           "bone", "prefix_tuning", "prompt_tuning", "p_tuning", "loha", "lokr", "pissa"},
+          "this method is not built; full, lora (also with use_dora or use_rslora), qlora, "
+          "adapter and adapter_v2 are");
   table
       .add<&Recipe::load_in_4bit>("load_in_4bit", "",
                                   "store linear layers as NF4, quantised while they are read")
@@ -52,7 +61,11 @@ void add_model_keys(KeyTable& table) {
   table
       .add<&Recipe::adapter>("adapter", "",
                              "a PEFT adapter folder to start from, or to generate and score with")
-      .aliases({"adapter_name_or_path", "init_adapter", "lora_model_dir"})
+      .aliases({"adapter_name_or_path", "init_adapter", "lora_model_dir", "adapters"})
+      .not_built({"lora", "qlora", "full"},
+                 "it says the method, which is another key here: method: lora, qlora or full; "
+                 "adapter names a folder, such as ./lora")
+      .not_built({"dora"}, "it says the method: method: lora and use_dora: true")
       .verbs(kEverywhere);
   table
       .add<&Recipe::init>("init", Init::files,
@@ -94,6 +107,17 @@ void add_data_keys(KeyTable& table) {
   table
       .add<&Recipe::data_format>("data_format", DataFormat::automatic,
                                  "the form of the records; auto: the one that their fields show")
+      .verbs(kTraining | kEvaluate);
+  table
+      .add<&Recipe::on_bad_record>("on_bad_record", OnBadRecord::error,
+                                   "a record that cannot be learned from: error names all of them "
+                                   "at the end of reading, skip leaves them out")
+      .verbs(kTraining | kEvaluate);
+  table
+      .add<&Recipe::ignore_fields>(
+          "ignore_fields", "",
+          "fields of records and of their messages that are read as if they were not there")
+      .computed("none")
       .verbs(kTraining | kEvaluate);
   table
       .add<&Recipe::chat_template>("chat_template", "",
@@ -173,31 +197,6 @@ void add_length_keys(KeyTable& table) {
       .aliases({"full_determinism"});
 }
 
-void add_schedule_keys(KeyTable& table) {
-  table.group("Learning rate", kTraining);
-  table.add<&Recipe::learning_rate>("learning_rate", "", "the peak, reached after the warm-up")
-      .computed(
-          "2e-4 for lora and qlora, 3e-3 for adapter and adapter_v2, 1e-5 for full; 5e-6, 7.5e-5 "
-          "and 1e-6 with "
-          "objective=dpo, orpo or kto")
-      .aliases({"lr"})
-      .range({.least = 0, .most = kMaxFloat});
-  table
-      .add<&Recipe::lr_scheduler_type>("lr_scheduler_type", Schedule::cosine,
-                                       "how the learning rate goes on after the warm-up")
-      .aliases({"lr_scheduler"})
-      .translations({{"constant_with_warmup", word_of(Schedule::constant)}});
-  table
-      .add<&Recipe::warmup_ratio>(
-          "warmup_ratio", "0.03",
-          "share of the steps in which the learning rate rises, when warmup_steps is 0")
-      .range(kFraction);
-  table
-      .add<&Recipe::warmup_steps>("warmup_steps", "0",
-                                  "steps in which the learning rate rises; 0: warmup_ratio decides")
-      .range({.least = 0, .most = kMaxCount});
-}
-
 void add_machine_keys(KeyTable& table) {
   table.group("Machine and memory", kTraining);
   table
@@ -211,6 +210,9 @@ void add_machine_keys(KeyTable& table) {
                             "the card to plan for, which need not be in this machine, such as "
                             "h100 or rtx-4090; implies backend=cuda")
       .computed("the card that is here")
+      .not_built({"cuda", "gpu", "cpu", "mps", "xpu", "npu", "auto"},
+                 "it names a card to plan for, such as h100; where a job runs says backend: cuda "
+                 "or cpu")
       .verbs(bit(Verb::plan));
   table
       .add<&Recipe::hardware>("hardware", "",
@@ -239,7 +241,9 @@ void add_machine_keys(KeyTable& table) {
           "activations that are computed again in the backward pass to save memory; auto: chosen "
           "for each layer, for the fastest step that fits")
       .aliases({"gradient_checkpointing", "activation_checkpointing"})
-      .translations({{"true", word_of(Recompute::layer)}, {"false", word_of(Recompute::none)}});
+      .translations({{"true", word_of(Recompute::layer)}, {"false", word_of(Recompute::none)}})
+      .not_built({"offload", "offload_disk", "unsloth"},
+                 "say recompute: layer and activation_offloading: true");
   table.add<&Recipe::activation_offloading>(
       "activation_offloading", "false",
       "with recompute=auto, layer or all_but_attention: activations that layers keep are moved to "
@@ -310,25 +314,28 @@ void add_output_keys(KeyTable& table) {
       .translations({{"true", word_of(Resume::automatic)}, {"false", word_of(Resume::none)}});
   table
       .add<&Recipe::save_steps>("save_steps", "500",
-                                "steps between checkpoints; 0: only at the end")
-      .range({.least = 0, .most = kMaxCount});
+                                "steps between checkpoints, or below 1 their share of all steps; "
+                                "0: only at the end")
+      .range(kStepsOrShare);
   table
       .add<&Recipe::save_total_limit>("save_total_limit", "0",
                                       "checkpoints to keep, the newest; 0: all")
       .range({.least = 0, .most = kMaxCount});
-  table.add<&Recipe::eval_steps>("eval_steps", "0", "steps between evaluations; 0: only at the end")
-      .range({.least = 0, .most = kMaxCount});
+  table
+      .add<&Recipe::eval_steps>("eval_steps", "0",
+                                "steps between evaluations, or below 1 their share of all steps; "
+                                "0: only at the end")
+      .range(kStepsOrShare);
   table
       .add<&Recipe::logging_steps>("logging_steps", "1",
-                                   "steps between lines of the log; metrics.jsonl has every step")
-      .range({.least = 1, .most = kMaxCount});
+                                   "steps between lines of the log, or below 1 their share of all "
+                                   "steps; metrics.jsonl has every step")
+      .range({.least = 0, .most = kMaxCount, .least_excluded = true, .is_steps = true});
 }
 
 // Keys of other tools for what Snug does not do yet: their users are told, and not just refused.
 void add_recognised_keys(KeyTable& table) {
   table.group("", 0);
-  constexpr std::string_view kReportAdvice =
-      "reports to other tools are not built yet; metrics.jsonl in the run's folder has every step";
   table.recognise("load_in_8bit", ValueType::boolean)
       .not_built({"true"},
                  "8-bit base weights are not built; use method: lora, which keeps the "
@@ -341,9 +348,6 @@ void add_recognised_keys(KeyTable& table) {
       .not_built({"bnb.nf4", "bnb.nf4-dq"},
                  "say method: qlora (or load_in_4bit: true); double_quant: false is bnb.nf4")
       .not_built({"bnb.fp4", "bnb.fp4-dq"}, kFp4Advice);
-  table.recognise("report_to", ValueType::choice)
-      .choices({"none"})
-      .not_built({"tensorboard", "wandb", "mlflow", "all"}, kReportAdvice);
 }
 
 std::vector<RecipeKey> make_table() {

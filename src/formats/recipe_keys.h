@@ -42,7 +42,8 @@ struct Range {
   double most = std::numeric_limits<double>::max();
   bool least_excluded = false;
   bool most_excluded = false;
-  bool or_zero = false;  // 0 too, whatever is least
+  bool or_zero = false;   // 0 too, whatever is least
+  bool is_steps = false;  // from 1 on whole numbers alone; below 1 a share of all steps
 };
 
 // `from` is read as `to`: under every name of the key, or only when it is written as the alias
@@ -101,18 +102,22 @@ struct Written {
   bool is_list = false;
   base::Location where;
   bool is_default = false;  // of a tool: what the recipe says wins
+  bool is_blank = false;    // "key:" with nothing after it
+  std::string said_as{};    // another tool's key that was written in place of `name`
+
+  const std::string& shown() const { return said_as.empty() ? name : said_as; }
 };
 
 // What the user wrote, by the name of the key.
 using WrittenByKey = std::map<std::string_view, Written>;
 
 // Adds what the files say that `given` names as deepspeed and accelerate_config. The recipe and the
-// command line win; throws UserError where the recipe, or the other file, contradicts a file.
+// command line win; it is a mistake where the recipe, or the other file, contradicts a file.
 // Returns what to tell the user.
-std::vector<std::string> add_config_files(WrittenByKey& given);
+std::vector<std::string> add_config_files(WrittenByKey& given, base::Mistakes& mistakes);
 
 // Takes the side words out of the written values, and adds the keys that they set.
-std::vector<Written> without_side_words(std::vector<Written> all);
+std::vector<Written> without_side_words(std::vector<Written> all, base::Mistakes& mistakes);
 
 // true, yes and on, and false, no and off, in any case; empty for another text.
 std::optional<bool> parse_boolean(std::string_view text);

@@ -10,7 +10,12 @@ void add_loss_scale_keys(KeyTable& table) {
           "loss_scale", "0",
           "with fp16, the factor of losses before gradients are computed; 0: it follows overflows, "
           "from 2^initial_scale_power on")
-      .range({.least = 0, .most = kMaxFloat});
+      .range({.least = 0, .most = kMaxFloat})
+      .translations({{"default", "0"}})
+      .not_built({"all", "last_round", "ignore_empty_think", "react", "hermes", "qwen", "agentflan",
+                  "alpha_umi"},
+                 "it says which parts of conversations are learned: answers are, or with "
+                 "train_on_prompt: true all; here loss_scale is a number, for fp16");
   table
       .add<&Recipe::initial_scale_power>("initial_scale_power", "16",
                                          "the first loss scale is 2 to this power")

@@ -63,12 +63,14 @@ std::vector<Written> take_side_words(const RecipeKey& key, Written& written) {
 
 }  // namespace
 
-std::vector<Written> without_side_words(std::vector<Written> all) {
+std::vector<Written> without_side_words(std::vector<Written> all, base::Mistakes& mistakes) {
   std::vector<Written> added;
   for (Written& written : all) {
     const RecipeKey* key = find_recipe_key(written.name);
     if (key == nullptr || !takes_side_words(*key, written)) continue;
-    for (Written& set : take_side_words(*key, written)) added.push_back(std::move(set));
+    mistakes.gather([&] {
+      for (Written& set : take_side_words(*key, written)) added.push_back(std::move(set));
+    });
   }
   all.insert(all.end(), added.begin(), added.end());
   return all;

@@ -17,6 +17,7 @@ namespace snug::formats {
 inline constexpr double kMaxTokens = 0x1p30;      // of a row, as of a model's positions
 inline constexpr double kMaxIds = 0x1p31 - 1;     // of a vocabulary
 inline constexpr double kMaxSequences = 1 << 24;  // side by side
+inline constexpr double kMaxCount = 1e12;         // of steps and checkpoints
 
 // Which verbs take a key, and what its number may be.
 constexpr uint8_t bit(Verb verb) { return static_cast<uint8_t>(1 << static_cast<int>(verb)); }
@@ -30,6 +31,7 @@ constexpr Range at_least(double least) { return {.least = least}; }
 inline constexpr double kMaxFloat = 1e30;  // 32 bits hold it, and a hundred million times more
 inline constexpr Range kFraction{.least = 0, .most = 1};
 inline constexpr Range kBelowOne{.least = 0, .most = 1, .most_excluded = true};
+inline constexpr Range kStepsOrShare{.least = 0, .most = kMaxCount, .is_steps = true};
 
 // The row just added. Each call refines it; a row must not outlive the next add.
 class KeyRow {
@@ -172,6 +174,7 @@ class KeyTable {
 // Groups with a file of their own.
 void add_adapter_keys(KeyTable& table);
 void add_objective_keys(KeyTable& table);
+void add_schedule_keys(KeyTable& table);
 void add_optimizer_keys(KeyTable& table);
 void add_loss_scale_keys(KeyTable& table);
 void add_device_keys(KeyTable& table);

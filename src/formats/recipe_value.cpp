@@ -55,6 +55,8 @@ std::string expectation(const RecipeKey& key, std::string_view name) {
     case ValueType::integer:
       return "a whole number" + range_text(key.range) + or_words(key, name);
     case ValueType::number:
+      if (key.range.is_steps)
+        return "a whole number of steps, or a share of all steps, which is less than 1";
       return "a number" + range_text(key.range);
     case ValueType::boolean:
       return "true or false";
@@ -79,19 +81,33 @@ std::string expectation(const RecipeKey& key, std::string_view name) {
   const std::string found = written.is_list
                                 ? fmt::format("the list [{}]", fmt::join(written.items, ", "))
                                 : fmt::format("'{}'", written.items.front());
-  throw base::UserError(fmt::format("'{}' is {}; expected {}{}", written.name, found,
+  throw base::UserError(fmt::format("'{}' is {}; expected {}{}", written.shown(), found,
                                     expectation(key, written.name), hint),
                         written.where);
 }
 
 bool is_in(const Range& range, double value) {
   if (range.or_zero && value == 0) return true;
+  if (range.is_steps && value > 1 && value != std::floor(value)) return false;
   if (range.least_excluded ? !(value > range.least) : !(value >= range.least)) return false;
   return range.most_excluded ? value < range.most : value <= range.most;
 }
 
+// 500_000 is a number in YAML and in Python.
+std::string without_separators(std::string_view text) {
+  const auto is_digit = [&](size_t at) {
+    return at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0;
+  };
+  std::string plain;
+  for (size_t i = 0; i < text.size(); ++i)
+    if (text[i] != '_' || i == 0 || !is_digit(i - 1) || !is_digit(i + 1)) plain += text[i];
+  return plain;
+}
+
 template <typename T>
-std::optional<T> parse_number(std::string_view text) {
+std::optional<T> parse_number(std::string_view written) {
+  const std::string plain = without_separators(written);
+  std::string_view text = plain;
   if (text.starts_with('+')) text.remove_prefix(1);
   T value{};
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -108,8 +124,7 @@ std::optional<int64_t> parse_whole(std::string_view text) {
 }
 
 // The word of a choice or a boolean, in the form that the tables of the key use.
-std::string canonical_word(const RecipeKey& key, const Written& written) {
-  std::string word = written.items.front();
+std::string canonical_word(const RecipeKey& key, const Written& written, const std::string& word) {
   for (const Translation& translation : key.translations) {
     const bool named = translation.name.empty() || translation.name == written.name;
     if (named && base::lower_case(word) == translation.from) return std::string(translation.to);
@@ -123,7 +138,7 @@ void refuse_what_is_not_built(const RecipeKey& key, const Written& written) {
     if (key.field.type == ValueType::boolean && parse_boolean(word) == true) word = "true";
     for (const NotBuilt& not_built : key.not_built)
       if (word == not_built.word)
-        throw base::UserError(fmt::format("'{}: {}': {}", written.name, item, not_built.advice),
+        throw base::UserError(fmt::format("'{}: {}': {}", written.shown(), item, not_built.advice),
                               written.where);
   }
 }
@@ -132,7 +147,7 @@ int64_t parse_choice(const RecipeKey& key, const Written& written, const std::st
   const auto found = std::find(key.choices.begin(), key.choices.end(), base::lower_case(word));
   if (found != key.choices.end()) return found - key.choices.begin();
   const std::vector<std::string_view> words = words_under(key, written.name);
-  const auto nearest = base::nearest_name(word, words);
+  const auto nearest = base::nearest_slip(word, words);
   fail(key, written, nearest ? fmt::format(". Did you mean {}?", *nearest) : "");
 }
 
@@ -186,7 +201,8 @@ std::vector<std::string> list_items(const RecipeKey& key, const Written& written
 }
 
 Value parse_list(const RecipeKey& key, const Written& written) {
-  const std::vector<std::string> items = list_items(key, written);
+  std::vector<std::string> items = list_items(key, written);
+  for (std::string& item : items) item = canonical_word(key, written, item);
   if (key.field.type == ValueType::texts) {
     const bool has_empty = std::find(items.begin(), items.end(), "") != items.end();
     const bool has_twice = std::set<std::string>(items.begin(), items.end()).size() != items.size();
@@ -208,7 +224,7 @@ Value parse_list(const RecipeKey& key, const Written& written) {
 }
 
 Value parse_scalar(const RecipeKey& key, const Written& written) {
-  const std::string text = canonical_word(key, written);
+  const std::string text = canonical_word(key, written, written.items.front());
   switch (key.field.type) {
     case ValueType::integer:
       if (const auto value = parse_whole(text))

@@ -56,9 +56,16 @@ void SafetensorsFile::index_names() {
   for (size_t i = 0; i < header_.tensors.size(); ++i) by_name_.emplace(header_.tensors[i].name, i);
 }
 
-void SafetensorsFile::add_prefix(std::string_view prefix, std::string_view except) {
-  for (TensorInfo& tensor : header_.tensors)
-    if (!tensor.name.starts_with(except)) tensor.name.insert(0, prefix);
+void SafetensorsFile::rename(const std::function<std::string(const std::string&)>& name_of) {
+  std::unordered_map<std::string, std::string> stored;
+  for (TensorInfo& tensor : header_.tensors) {
+    std::string name = name_of(tensor.name);
+    const auto [known, is_new] = stored.emplace(name, tensor.name);
+    if (!is_new)
+      base::throw_user_error("{}: tensors '{}' and '{}' are both '{}'; there must be one of it",
+                             path().string(), known->second, tensor.name, name);
+    tensor.name = std::move(name);
+  }
   index_names();
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -21,8 +22,9 @@ class SafetensorsFile {
   // Reads and checks the header; throws UserError for a file that is missing, truncated or lies.
   explicit SafetensorsFile(const std::filesystem::path& path);
 
-  // Does what TensorIndex::add_prefix does.
-  void add_prefix(std::string_view prefix, std::string_view except);
+  // From here on each tensor has the name that `name_of` makes of its own. Throws UserError where
+  // two are then called alike. Not while anything reads.
+  void rename(const std::function<std::string(const std::string&)>& name_of);
 
   const std::filesystem::path& path() const { return file_.path(); }
   const std::vector<TensorInfo>& tensors() const { return header_.tensors; }

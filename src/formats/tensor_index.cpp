@@ -27,6 +27,11 @@ bool is_pickle(const fs::path& file) {
     base::throw_user_error("{}: there is no such folder; expected one with {}.safetensors",
                            folder.string(), stem);
   refuse_rank_checkpoint(folder);
+  if (stem == "model" && fs::exists(folder / "adapter_config.json", error))
+    base::throw_user_error(
+        "{}: the folder has an adapter and no model; give the model that it was trained on as "
+        "model=, and this folder as adapter=",
+        folder.string());
   for (const auto& entry : base::list_folder(folder))
     if (is_pickle(entry.path()))
       base::throw_user_error(
@@ -127,10 +132,15 @@ void TensorIndex::add_file(const fs::path& path) {
   }
 }
 
-void TensorIndex::add_prefix(std::string_view prefix, std::string_view except) {
-  for (SafetensorsFile& file : files_) file.add_prefix(prefix, except);
+void TensorIndex::rename(const std::function<std::string(const std::string&)>& name_of) {
+  for (SafetensorsFile& file : files_) file.rename(name_of);
   by_name_.clear();
   for (size_t i = 0; i < tensors_.size(); ++i) by_name_.emplace(tensors_[i].info->name, i);
+}
+
+void TensorIndex::add_alias(std::string alias, const std::string& of) {
+  if (const auto found = by_name_.find(of); found != by_name_.end())
+    aliases_.emplace(std::move(alias), found->second);
 }
 
 int64_t TensorIndex::total_bytes() const {
@@ -140,8 +150,10 @@ int64_t TensorIndex::total_bytes() const {
 }
 
 const IndexedTensor* TensorIndex::find(std::string_view name) const {
-  const auto found = by_name_.find(name);
-  return found == by_name_.end() ? nullptr : &tensors_[found->second];
+  if (const auto found = by_name_.find(name); found != by_name_.end())
+    return &tensors_[found->second];
+  const auto alias = aliases_.find(name);
+  return alias == aliases_.end() ? nullptr : &tensors_[alias->second];
 }
 
 const IndexedTensor& TensorIndex::at(std::string_view name) const {
@@ -151,6 +163,21 @@ const IndexedTensor& TensorIndex::at(std::string_view name) const {
   const auto nearest = base::nearest_name(name, names);
   base::throw_user_error("{}: there is no tensor '{}'{}", folder_.string(), name,
                          nearest ? fmt::format("; the nearest is '{}'", *nearest) : "");
+}
+
+bool TensorIndex::are_same(const IndexedTensor& a, const IndexedTensor& b) const {
+  if (a.info->stored_dtype != b.info->stored_dtype || a.info->shape != b.info->shape) return false;
+  constexpr int64_t kPieceBytes = int64_t{4} << 20;
+  const int64_t bytes = a.info->bytes();
+  std::vector<char> of_a(static_cast<size_t>(std::min(bytes, kPieceBytes)));
+  std::vector<char> of_b(of_a.size());
+  for (int64_t first = 0; first < bytes; first += kPieceBytes) {
+    const int64_t count = std::min(kPieceBytes, bytes - first);
+    read_range(a, first, count, of_a.data());
+    read_range(b, first, count, of_b.data());
+    if (!std::equal(of_a.begin(), of_a.begin() + count, of_b.begin())) return false;
+  }
+  return true;
 }
 
 void TensorIndex::read(const IndexedTensor& tensor, void* destination) const {

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -33,9 +35,11 @@ class TensorIndex {
   TensorIndex(TensorIndex&&) = default;
   TensorIndex& operator=(TensorIndex&&) = default;
 
-  // From here on the tensors have names that begin with `prefix`, all but those that begin with
-  // `except`. It is not called while anything reads.
-  void add_prefix(std::string_view prefix, std::string_view except);
+  // From here on each tensor has the name that `name_of` makes of its own. Throws UserError where
+  // two in a file are then called alike. Not while anything reads.
+  void rename(const std::function<std::string(const std::string&)>& name_of);
+  // From here on find() also gives the tensor `of` under the name `alias`, where it is there.
+  void add_alias(std::string alias, const std::string& of);
 
   const std::filesystem::path& folder() const { return folder_; }
   const std::vector<SafetensorsFile>& files() const { return files_; }
@@ -52,6 +56,10 @@ class TensorIndex {
     return files_[tensor.file].path();
   }
 
+  // Whether both have the same type, shape and bytes. Reads a piece of each at a time, as far as
+  // they are the same.
+  bool are_same(const IndexedTensor& a, const IndexedTensor& b) const;
+
   void read(const IndexedTensor& tensor, void* destination) const;
   void read_range(const IndexedTensor& tensor, int64_t offset, int64_t bytes,
                   void* destination) const;
@@ -64,6 +72,7 @@ class TensorIndex {
   std::vector<SafetensorsFile> files_;
   std::vector<IndexedTensor> tensors_;
   std::unordered_map<std::string_view, size_t> by_name_;
+  std::map<std::string, size_t, std::less<>> aliases_;
 };
 
 }  // namespace snug::formats

@@ -10,6 +10,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
+#include <utility>
 
 namespace snug::formats {
 namespace {
@@ -37,11 +39,11 @@ class Flattening {
       for (size_t i = 0; i < value.size(); ++i)
         add(value[i], fmt::format("{}[{}]", path, i), depth + 1);
     } else if (!value.is_null()) {
-      all.push_back({path, text_of(value)});
+      all.push_back({path, {text_of(value)}, false, place_in(file_, path)});
     }
   }
 
-  std::vector<ToolSetting> all;
+  std::vector<Written> all;
 
  private:
   const std::string& file_;
@@ -59,32 +61,111 @@ bool fits(std::string_view pattern, std::string_view path) {
   return path.starts_with(pattern);
 }
 
-const ToolKey& key_for(const ToolSetting& setting, const std::vector<ToolKey>& keys,
-                       const std::string& file) {
-  std::vector<std::string_view> names;
-  for (const ToolKey& key : keys) {
-    if (fits(key.path, setting.path)) return key;
-    if (!key.path.ends_with('*')) names.push_back(key.path);
-  }
-  const auto nearest = base::nearest_name(setting.path, names);
-  fail_in_file(file, setting.path,
-               nearest ? fmt::format("is unknown; did you mean '{}'?", *nearest)
-                       : "is a key that Snug does not know; take it out of the file");
+// Whether the file says what the row has: words in any case, numbers as numbers.
+bool is_same(std::string_view said, std::string_view word) {
+  if (plain_word(said) == plain_word(word)) return true;
+  const auto number = [](std::string_view text) -> std::optional<double> {
+    double value = 0;
+    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+    return value;
+  };
+  const std::optional<double> value = number(said);
+  return value && value == number(word);
 }
 
-// What the recipe's key becomes; empty: nothing.
-std::string meaning_of(const ToolSetting& setting, const ToolKey& key, const std::string& file) {
-  if (key.words.empty()) return setting.text;
-  std::vector<std::string_view> expected;
-  for (const ToolWord& word : key.words) {
-    if (plain_word(word.from) == plain_word(setting.text)) return std::string(word.to);
-    expected.push_back(word.from);
-  }
-  fail_in_file(
-      file, setting.path,
-      fmt::format("is '{}', but Snug takes {} only{}{}", setting.text, fmt::join(expected, " or "),
-                  key.reason.empty() ? "" : ": ", key.reason));
+// Whether keys have a place with a line, or none in any file: those of recipes.
+bool is_of_recipe(const Written& written) {
+  return written.where.line > 0 || written.where.file == kCommandLine;
 }
+
+class Translating {
+ public:
+  Translating(const std::vector<ToolKey>& keys, const std::string& file)
+      : keys_(keys), file_(file) {}
+
+  void take(const Written& written) {
+    const ToolKey* key = find_tool_key(keys_, written.name);
+    if (key == nullptr) return fail(written, unknown(written));
+    if (written.items.empty()) return pass_over(written, "has no value");
+    const std::string text = fmt::format("{}", fmt::join(written.items, ", "));
+    const bool only_noted = key->key.empty() && key->words.empty();
+    if (text == "auto" && !only_noted) return;
+    if (only_noted) {
+      if (!key->reason.empty()) pass_over(written, key->reason);
+      return;
+    }
+    if (key->words.empty()) return set(*key, written, written.items, written.is_list);
+    for (const ToolWord& word : key->words) {
+      if (!is_same(text, word.from)) continue;
+      if (!word.to.empty() && !key->key.empty())
+        set(*key, written, {std::string(word.to)}, false);
+      else if (is_of_recipe(written))
+        pass_over(written, "this is so here in any case");
+      return;
+    }
+    refuse(*key, written, text);
+  }
+
+  ToolConfig finish() {
+    for (const auto& [reason, names] : passed_over_)
+      config_.notes.push_back(
+          fmt::format("{}: {}: not used: {}", file_, fmt::join(names, ", "), reason));
+    return std::move(config_);
+  }
+
+ private:
+  std::string unknown(const Written& written) const {
+    std::vector<std::string_view> names;
+    for (const ToolKey& key : keys_)
+      if (!key.path.ends_with('*')) names.push_back(key.path);
+    const auto nearest = base::nearest_slip(written.name, names);
+    return nearest ? fmt::format("is unknown; did you mean '{}'?", *nearest)
+                   : "is a key that Snug does not know; take it out of the file";
+  }
+
+  // A group of keys that is refused altogether is named once.
+  void refuse(const ToolKey& key, const Written& written, const std::string& text) {
+    const bool is_never = key.words.size() == 1 && key.words.front().from == kNever.front().from;
+    if (is_never && is_of_recipe(written) && key.path.ends_with('*')) {
+      const std::string root = written.name.substr(0, written.name.find('.'));
+      if (!refused_.insert(root).second) return;
+      return config_.mistakes.add(fmt::format("'{}': {}", root, key.reason), written.where);
+    }
+    if (is_never) return fail(written, fmt::format("is '{}': {}", text, key.reason));
+    std::vector<std::string_view> expected;
+    for (const ToolWord& word : key.words) expected.push_back(word.from);
+    fail(written,
+         fmt::format("is '{}', but Snug takes {} only{}{}", text, fmt::join(expected, " or "),
+                     key.reason.empty() ? "" : ": ", key.reason));
+  }
+
+  void set(const ToolKey& key, const Written& written, std::vector<std::string> items,
+           bool is_list) {
+    config_.settings.push_back({std::string(key.key), std::move(items), is_list, written.where,
+                                false, false, is_of_recipe(written) ? written.name : ""});
+  }
+
+  void pass_over(const Written& written, std::string_view reason) {
+    std::string name = written.name;
+    if (is_of_recipe(written))
+      name = written.where.line > 0 ? fmt::format("'{}' (line {})", name, written.where.line)
+                                    : fmt::format("'{}'", name);
+    passed_over_[reason].push_back(std::move(name));
+  }
+
+  void fail(const Written& written, const std::string& problem) {
+    config_.mistakes.add(
+        is_of_recipe(written) ? fmt::format("'{}' {}", written.name, problem) : problem,
+        written.where);
+  }
+
+  const std::vector<ToolKey>& keys_;
+  const std::string& file_;
+  ToolConfig config_;
+  std::map<std::string_view, std::vector<std::string>> passed_over_;  // by reason
+  std::set<std::string> refused_;                                     // groups
+};
 
 Value parsed(const Written& written) {
   return parse_value(*find_recipe_key(written.name), written);
@@ -93,22 +174,32 @@ Value parsed(const Written& written) {
 }  // namespace
 
 void fail_in_file(const std::string& file, std::string_view path, const std::string& problem) {
-  throw base::UserError(problem, {fmt::format("{}: {}", file, path), 0, 0});
+  throw base::UserError(problem, place_in(file, path));
 }
 
-std::vector<ToolSetting> settings_in(const json& document, const std::string& file) {
+base::Location place_in(const std::string& file, std::string_view path) {
+  return {fmt::format("{}: {}", file, path), 0, 0};
+}
+
+const ToolKey* find_tool_key(const std::vector<ToolKey>& keys, std::string_view path) {
+  const auto found =
+      std::ranges::find_if(keys, [&](const ToolKey& key) { return fits(key.path, path); });
+  return found == keys.end() ? nullptr : &*found;
+}
+
+std::vector<Written> settings_in(const json& document, const std::string& file) {
   Flattening flattening(file);
   flattening.add(document, "", 0);
   return std::move(flattening.all);
 }
 
-const std::string* find_setting(const std::vector<ToolSetting>& settings, std::string_view path) {
-  for (const ToolSetting& setting : settings)
-    if (setting.path == path && setting.text != "auto") return &setting.text;
+const std::string* find_setting(const std::vector<Written>& settings, std::string_view path) {
+  for (const Written& setting : settings)
+    if (setting.name == path && setting.items.front() != "auto") return &setting.items.front();
   return nullptr;
 }
 
-int64_t count_in(const std::vector<ToolSetting>& settings, std::string_view path,
+int64_t count_in(const std::vector<Written>& settings, std::string_view path,
                  const std::string& file) {
   const std::string& text = *find_setting(settings, path);
   int64_t value = 0;
@@ -118,44 +209,37 @@ int64_t count_in(const std::vector<ToolSetting>& settings, std::string_view path
   return value;
 }
 
-ToolConfig translate(const std::vector<ToolSetting>& settings, const std::vector<ToolKey>& keys,
+ToolConfig translate(const std::vector<Written>& all, const std::vector<ToolKey>& keys,
                      const std::string& file) {
-  ToolConfig config;
-  std::map<std::string_view, std::vector<std::string>> without_meaning;
-  for (const ToolSetting& setting : settings) {
-    const ToolKey& key = key_for(setting, keys, file);
-    if (setting.text == "auto") continue;
-    const std::string meaning = meaning_of(setting, key, file);
-    if (key.key.empty()) {
-      if (key.words.empty() && !key.reason.empty())
-        without_meaning[key.reason].push_back(setting.path);
-    } else if (!meaning.empty()) {
-      add_setting(config, {std::string(key.key),
-                           {meaning},
-                           false,
-                           {fmt::format("{}: {}", file, setting.path), 0, 0}});
-    }
-  }
-  for (const auto& [reason, paths] : without_meaning)
-    config.notes.push_back(
-        fmt::format("{}: {}: not used: {}", file, fmt::join(paths, ", "), reason));
+  Translating translating(keys, file);
+  for (const Written& written : all) translating.take(written);
+  return translating.finish();
+}
+
+ToolConfig translate_file(const std::vector<Written>& all, const std::vector<ToolKey>& keys,
+                          const std::string& file) {
+  ToolConfig config = translate(all, keys, file);
+  const std::vector<Written> settings = std::exchange(config.settings, {});
+  for (const Written& written : settings) add_setting(config, written);
   return config;
 }
 
-void add_setting(ToolConfig& config, Written written) {
+void add_setting(ToolConfig& config, const Written& written) {
   const RecipeKey* key = find_recipe_key(written.name);
   SNUG_CHECK(key != nullptr, "no key {}", written.name);
-  const Value value = parsed(written);
-  for (const Written& earlier : config.settings) {
-    if (find_recipe_key(earlier.name) != key) continue;
-    if (parsed(earlier) != value)
-      throw base::UserError(
-          fmt::format("says {}={}, and {} says {}", key->name, written.items.front(),
-                      earlier.where.file, earlier.items.front()),
-          written.where);
-    return;
-  }
-  config.settings.push_back(std::move(written));
+  config.mistakes.gather([&] {
+    const Value value = parsed(written);
+    for (const Written& earlier : config.settings) {
+      if (find_recipe_key(earlier.name) != key) continue;
+      if (parsed(earlier) != value)
+        throw base::UserError(
+            fmt::format("says {}={}, and {} says {}", key->name, written.items.front(),
+                        earlier.where.file, earlier.items.front()),
+            written.where);
+      return;
+    }
+    config.settings.push_back(written);
+  });
 }
 
 }  // namespace snug::formats

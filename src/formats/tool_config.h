@@ -10,12 +10,6 @@
 
 namespace snug::formats {
 
-// One value of such a file. A list holds one setting an element: optimizer.params.betas[0].
-struct ToolSetting {
-  std::string path;
-  std::string text;
-};
-
 // A value that a file may have, and what the recipe's key becomes; empty: it is left alone.
 struct ToolWord {
   std::string_view from;
@@ -36,31 +30,46 @@ struct ToolKey {
   std::string_view reason = "";
 };
 
+// The value of a row that no value suits.
+inline const std::vector<ToolWord> kNever = {{"null"}};
+
 struct ToolConfig {
-  std::vector<Written> settings;   // each with the file and the key's path as its location
+  std::vector<Written> settings;   // keys of a recipe, with the places where the file says them
   std::vector<std::string> notes;  // what the file says that has no meaning here, and why
+  base::Mistakes mistakes;
 };
 
-// Every value below `document` that is neither null nor empty. Throws UserError for more values, or
-// deeper ones, than such a file has.
-std::vector<ToolSetting> settings_in(const nlohmann::json& document, const std::string& file);
+// Every value below `document` that is neither null nor empty, under its path; a list holds one an
+// element: optimizer.params.betas[0]. Throws UserError for more values, or deeper ones, than such a
+// file has.
+std::vector<Written> settings_in(const nlohmann::json& document, const std::string& file);
 
-// Throws UserError with the file and the path of the key: unknown keys, naming the nearest, values
-// that ask for what Snug does not do, and two values for one key of the recipe.
-ToolConfig translate(const std::vector<ToolSetting>& settings, const std::vector<ToolKey>& keys,
+// nullptr where no row fits.
+const ToolKey* find_tool_key(const std::vector<ToolKey>& keys, std::string_view path);
+
+// Settings, each as it was written. Mistakes name the file and the path of the key: unknown keys,
+// with what was meant where that is clear, and values that ask for what Snug does not do.
+ToolConfig translate(const std::vector<Written>& all, const std::vector<ToolKey>& keys,
                      const std::string& file);
+// The same of a whole file, whose settings agree.
+ToolConfig translate_file(const std::vector<Written>& all, const std::vector<ToolKey>& keys,
+                          const std::string& file);
 
-// Two keys of a file may say the same thing; throws UserError where they contradict each other.
-void add_setting(ToolConfig& config, Written written);
+// Two keys of a file may say the same thing; it is a mistake where they contradict each other, or
+// where a value is none of the recipe's key.
+void add_setting(ToolConfig& config, const Written& written);
 
 // nullptr when the file does not say it, or leaves it to the recipe with "auto".
-const std::string* find_setting(const std::vector<ToolSetting>& settings, std::string_view path);
+const std::string* find_setting(const std::vector<Written>& settings, std::string_view path);
 
 // The file's value as a whole number of 1 or more.
-int64_t count_in(const std::vector<ToolSetting>& settings, std::string_view path,
+int64_t count_in(const std::vector<Written>& settings, std::string_view path,
                  const std::string& file);
 
 [[noreturn]] void fail_in_file(const std::string& file, std::string_view path,
                                const std::string& problem);
+
+// The place of a path in a file without lines.
+base::Location place_in(const std::string& file, std::string_view path);
 
 }  // namespace snug::formats

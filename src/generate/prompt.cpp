@@ -1,9 +1,14 @@
 #include "generate/prompt.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <utility>
+#include <variant>
 
 #include "base/console.h"
 #include "base/error.h"
+#include "formats/adapter_config.h"
 #include "text/chat_template.h"
 #include "text/document.h"
 #include "text/record_form.h"
@@ -44,6 +49,26 @@ text::Conversation asked(const formats::Recipe& recipe, const text::Tokenizer& t
   return conversation;
 }
 
+bool brings_rows(const formats::Recipe& recipe, const models::ModelSource& model) {
+  if (recipe.adapter.empty()) return false;
+  if (!model.config.from_adapter.empty()) return true;
+  const formats::AdapterConfig config = formats::read_adapter_config(recipe.adapter);
+  const auto* lora = std::get_if<formats::LoraConfig>(&config);
+  return lora != nullptr && !lora->token_rows.empty();
+}
+
+// That of an adapter's folder, where the adapter brings rows for tokens that the model's lacks.
+std::optional<text::Tokenizer> larger_tokenizer(const formats::Recipe& recipe,
+                                                const models::ModelSource& model,
+                                                const text::Tokenizer& of_model) {
+  if (!brings_rows(recipe, model)) return std::nullopt;
+  if (!std::filesystem::exists(std::filesystem::path(recipe.adapter) / "tokenizer.json"))
+    return std::nullopt;
+  auto of_adapter = text::Tokenizer::from_folder(recipe.adapter, model.config.vocab_size);
+  const bool is_larger = of_adapter.vocabulary_size() > of_model.vocabulary_size();
+  return is_larger ? std::optional(std::move(of_adapter)) : std::nullopt;
+}
+
 }  // namespace
 
 text::Tokenizer open_tokenizer(const formats::Recipe& recipe, const models::ModelSource& model) {
@@ -52,12 +77,9 @@ text::Tokenizer open_tokenizer(const formats::Recipe& recipe, const models::Mode
                                      "folder of a model, or ids= in place of a text",
                                      recipe.model));
   text::check_chat_template(recipe.chat_template);  // throws, though a raw prompt needs none
-  auto tokenizer = text::Tokenizer::from_folder(model.folder.string(), recipe.adapter);
-  if (tokenizer.vocabulary_size() > model.config.vocab_size)
-    base::throw_user_error(
-        "the tokenizer of {} has {} ids, but config.json says vocab_size {}; these files do not "
-        "belong together",
-        model.folder.string(), tokenizer.vocabulary_size(), model.config.vocab_size);
+  auto tokenizer =
+      text::Tokenizer::from_folder(model.folder.string(), model.config.vocab_size, recipe.adapter);
+  if (auto larger = larger_tokenizer(recipe, model, tokenizer)) return std::move(*larger);
   return tokenizer;
 }
 

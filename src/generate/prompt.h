@@ -14,8 +14,9 @@
 
 namespace snug::generate {
 
-// The tokenizer of a model's folder. Throws UserError for a preset, a folder without
-// tokenizer.json, a tokenizer with ids that the model has no row for, and an unknown chat_template.
+// The tokenizer of a model's folder, or of an adapter's where that brings rows for more tokens. It
+// refuses texts with tokens that the model has no row for. Throws UserError for a preset, a folder
+// without tokenizer.json, and an unknown chat_template.
 text::Tokenizer open_tokenizer(const formats::Recipe& recipe, const models::ModelSource& model);
 
 // The ids of a text as it is, with what the tokenizer puts before one (often BOS).

@@ -1,10 +1,14 @@
 #include "generate/questions.h"
 
+#include "base/console.h"
 #include "base/error.h"
 #include "generate/prompt.h"
 #include "plan/spec.h"
+#include "text/bad_records.h"
 #include "text/record_form.h"
 #include "text/record_reader.h"
+#include "text/record_tokens.h"
+#include "text/unused_fields.h"
 
 namespace snug::generate {
 namespace {
@@ -26,6 +30,10 @@ Question conversation(const Record& record, const formats::Recipe& recipe,
   const text::Message answer = before.messages.back();
   if (!answer.is_assistant())
     base::throw_user_error("the last message is not the assistant's, so no answer is expected");
+  if (!answer.is_learned())
+    base::throw_user_error(
+        "the last message says that it is not to be learned, so it cannot be the answer that is "
+        "expected");
   if (answer.content().empty())
     base::throw_user_error("the last message has no text (content), so no answer is expected");
   before.messages.pop_back();
@@ -50,6 +58,9 @@ Question question_of_parts(const Record& record, const text::Tokenizer& tokenize
 Question question_of(const Record& record, const formats::Recipe& recipe,
                      const text::Tokenizer& tokenizer, bool has_encoder) {
   if (has_encoder) return question_of_parts(record, tokenizer);
+  const bool has_one_answer =
+      record.form != RecordForm::preference && record.form != RecordForm::unpaired;
+  if (has_one_answer && record.is_conversation()) return conversation(record, recipe, tokenizer);
   switch (record.form) {
     case RecordForm::alpaca:
       return {instruction_of(record.prompt), prompt_before(tokenizer, record.prompt, record.answer),
@@ -79,28 +90,82 @@ Question question_of(const Record& record, const formats::Recipe& recipe,
       "completion, or messages");
 }
 
+// Reads the file once; throws TextsAreChats where only some of its records of texts are.
+class QuestionReader {
+ public:
+  QuestionReader(const formats::Recipe& recipe, const text::Tokenizer& tokenizer,
+                 const text::RecordRules& rules)
+      : recipe_(recipe), tokenizer_(tokenizer), rules_(rules) {}
+
+  std::vector<Question> run() {
+    text::RecordReader reader(recipe_.data);
+    int64_t records = 0;
+    for (text::RawRecord raw; reader.next(raw); ++records) {
+      try {
+        add(reader, raw);
+      } catch (const text::RecordError& error) {
+        bad_.add(error);
+      }
+    }
+    if (bad_.count() > 0 && recipe_.on_bad_record == formats::OnBadRecord::error)
+      bad_.fail(recipe_.data, records);
+    if (questions_.empty() && bad_.count() == 0)
+      throw base::UserError("the data file holds no records", {recipe_.data, 0, 0});
+    if (questions_.empty())
+      throw base::UserError(
+          fmt::format("none of the {} records can be asked\n{}", records, bad_.list()),
+          {recipe_.data, 0, 0});
+    tell();
+    return std::move(questions_);
+  }
+
+ private:
+  void add(const text::RecordReader& reader, const text::RawRecord& raw) {
+    Record record;
+    if (reader.format() != text::RecordReader::Format::plain_text)
+      record = text::parse_record(raw, recipe_.data, rules_);
+    if (record.chat_field != nullptr && has_texts_) throw text::TextsAreChats{record.chat_field};
+    if (record.chat_field != nullptr) rules_.texts_are_chats = true;
+    has_texts_ = has_texts_ || !record.is_conversation();
+    try {
+      questions_.push_back(question_of(record, recipe_, tokenizer_, rules_.has_encoder));
+    } catch (const base::UserError& error) {
+      throw text::RecordError(raw.number, error.what(), recipe_.data, raw.line);
+    }
+    questions_.back().line = raw.line;
+    unused_.add(record.unused);
+  }
+
+  void tell() const {
+    if (const std::string fields = unused_.list(); !fields.empty())
+      base::say("{}: fields that are not used: {}", recipe_.data, fields);
+    if (bad_.count() > 0)
+      base::say("{}: {} records left out (on_bad_record=skip):\n{}", recipe_.data, bad_.count(),
+                bad_.list());
+  }
+
+  const formats::Recipe& recipe_;
+  const text::Tokenizer& tokenizer_;
+  text::RecordRules rules_;
+  std::vector<Question> questions_;
+  bool has_texts_ = false;
+  text::BadRecords bad_;
+  text::UnusedFields unused_;
+};
+
 }  // namespace
 
 std::vector<Question> read_questions(const formats::Recipe& recipe,
                                      const text::Tokenizer& tokenizer, bool has_encoder) {
-  text::RecordReader reader(recipe.data);
-  std::vector<Question> questions;
-  for (text::RawRecord raw; reader.next(raw);) {
-    Record record;
-    if (reader.format() != text::RecordReader::Format::plain_text)
-      record =
-          text::parse_record(raw, recipe.data, plan::record_form(recipe.data_format), has_encoder);
-    try {
-      questions.push_back(question_of(record, recipe, tokenizer, has_encoder));
-    } catch (const base::UserError& error) {
-      throw base::UserError(fmt::format("record {}: {}", raw.number, error.what()),
-                            {recipe.data, raw.line, 0});
-    }
-    questions.back().line = raw.line;
+  text::RecordRules rules{.form = plan::record_form(recipe.data_format),
+                          .has_encoder = has_encoder,
+                          .ignored = recipe.ignore_fields};
+  try {
+    return QuestionReader(recipe, tokenizer, rules).run();
+  } catch (const text::TextsAreChats&) {
+    rules.texts_are_chats = true;
+    return QuestionReader(recipe, tokenizer, rules).run();
   }
-  if (questions.empty())
-    throw base::UserError("the data file holds no records", {recipe.data, 0, 0});
-  return questions;
 }
 
 }  // namespace snug::generate

@@ -48,6 +48,7 @@ std::vector<int32_t> answer_of(const formats::Recipe& recipe, const models::Mode
   std::vector<int32_t> ids = tokenizer.encode(recipe.answer);
   const std::optional<int32_t> eos = tokenizer.eos_id();
   if (eos && (ids.empty() || ids.back() != *eos)) ids.push_back(*eos);
+  tokenizer.require_rows(ids);
   return ids;
 }
 

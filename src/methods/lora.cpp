@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -44,7 +43,7 @@ class LoraRewrite {
   LoraRewrite(Program forward, const LoraOptions& options)
       : forward_(std::move(forward)),
         options_(options),
-        targets_(forward_, options.target_modules),
+        targets_(forward_, options.target_modules, options.head),
         result_(forward_) {
     result_.operations.clear();
   }
@@ -97,6 +96,8 @@ class LoraRewrite {
   struct Adapted {
     const Operation& linear;
     const std::string& module;
+    int64_t r = 0;
+    float scale = 0;
     Tensor weight;
     Tensor output;
     int64_t out = 0;
@@ -132,6 +133,8 @@ class LoraRewrite {
   void adapt(const Operation& linear, const std::string& module) {
     Adapted adapted{.linear = linear,
                     .module = module,
+                    .r = lora_size(options_, module).r,
+                    .scale = scale_of(module),
                     .weight = forward_.tensor(id_of(linear, Matmul::kB)),
                     .output = forward_.tensor(id_of(linear, Matmul::kC)),
                     .is_transposed = !std::get<Matmul>(linear.attributes).transpose_b,
@@ -139,12 +142,26 @@ class LoraRewrite {
     const Tensor& weight = adapted.weight;
     adapted.out = weight.shape[adapted.is_transposed ? 1 : 0];
     const int64_t in = weight.shape[adapted.is_transposed ? 0 : 1];
-    const int64_t r = options_.r;
+    const int64_t r = adapted.r;
     adapted.a = add(lora_a_name(module), {r, in}, weight, Role::adapter, Lifetime::run);
     adapted.b = add(lora_b_name(module), {adapted.out, r}, weight, Role::adapter, Lifetime::run);
+    if (options_.dora) check_directions(module);
     if (options_.dora) return adapt_directions(adapted);
     const TensorId base = multiply(adapted, adapted.x, "base");
     add_low_rank(adapted, base, dropped(adapted, next_site_++), id_of(linear, Matmul::kC));
+  }
+
+  void check_directions(const std::string& module) const {
+    if (module == options_.head)
+      base::throw_user_error(
+          "use_dora: is true, and the adapter is on the head, {}, too, whose magnitudes are not "
+          "built; merge the adapter into its model with PEFT",
+          module);
+  }
+
+  // What a table that an adapter's file holds is trained by is not asked.
+  bool trains_whole(const Tensor& table) const {
+    return table.role == Role::adapter && std::ranges::count(options_.tables, table.name) == 0;
   }
 
   void check_embedding(const std::string& module, const Tensor& table) const {
@@ -153,7 +170,7 @@ class LoraRewrite {
           "use_dora: is true, and target_modules names the embedding {}, whose magnitudes are not "
           "built; leave one of the two out",
           module);
-    if (table.role == Role::adapter)
+    if (trains_whole(table))
       base::throw_user_error(
           "target_modules: names the embedding {}, which modules_to_save trains whole; leave it "
           "out of one of the two",
@@ -173,7 +190,7 @@ class LoraRewrite {
     // What is looked up is no layer's, whose first tensor the sum may be.
     Tensor output = forward_.tensor(y);
     output.layer = lookup.layer;
-    const int64_t r = options_.r;
+    const int64_t r = lora_size(options_, module).r;
     const int64_t width = table.shape[1];
     const TensorId a = add(lora_embedding_a_name(module), {r, table.shape[0]}, table, Role::adapter,
                            Lifetime::run);
@@ -184,7 +201,7 @@ class LoraRewrite {
     const TensorId delta = activation(output, "delta", width);
     emit(lookup, lookup.attributes, lookup.reads, base);
     emit(lookup, Embedding{.transposed = true}, {a, ids}, hidden);
-    emit(lookup, Matmul{.transpose_b = true, .alpha = scale()}, {hidden, b}, delta);
+    emit(lookup, Matmul{.transpose_b = true, .alpha = scale_of(module)}, {hidden, b}, delta);
     emit(lookup, Add{}, {base, delta}, y);
   }
 
@@ -199,10 +216,14 @@ class LoraRewrite {
 
   // y = base + scale B A x.
   void add_low_rank(const Adapted& adapted, TensorId base, TensorId x, TensorId y) {
-    const TensorId hidden = activation(adapted.output, "hidden", options_.r);
+    // Logits are wider than what they are made of.
+    Tensor like = adapted.output;
+    like.dtype = result_.tensor(x).dtype;
+    const TensorId hidden = activation(like, "hidden", adapted.r);
     const TensorId delta = activation(adapted.output, "delta", adapted.out);
     emit(adapted.linear, Matmul{.transpose_b = true}, {x, adapted.a}, hidden);
-    emit(adapted.linear, Matmul{.transpose_b = true, .alpha = scale()}, {hidden, adapted.b}, delta);
+    emit(adapted.linear, Matmul{.transpose_b = true, .alpha = adapted.scale}, {hidden, adapted.b},
+         delta);
     emit(adapted.linear, Add{}, {base, delta}, y);
   }
 
@@ -214,7 +235,7 @@ class LoraRewrite {
     const TensorId norms = add(fmt::format("{}.norms", adapted.module), {adapted.out}, wide,
                                Role::scalar, Lifetime::program);
     emit(adapted.linear,
-         RowNorms{.transposed = adapted.is_transposed, .low_rank = true, .alpha = scale()},
+         RowNorms{.transposed = adapted.is_transposed, .low_rank = true, .alpha = adapted.scale},
          {id_of(adapted.linear, Matmul::kB), adapted.a, adapted.b}, norms);
     const TensorId x = dropped(adapted, next_site_++);
     const TensorId sum = activation(adapted.output, "sum", adapted.out);
@@ -238,7 +259,9 @@ class LoraRewrite {
     return rest;
   }
 
-  float scale() const { return static_cast<float>(lora_scale(options_)); }
+  float scale_of(const std::string& module) const {
+    return static_cast<float>(formats::lora_scale(lora_size(options_, module), options_.rslora));
+  }
 
   const Program forward_;
   const LoraOptions& options_;
@@ -276,12 +299,19 @@ bool is_lora_tensor(std::string_view name) {
 }
 
 double lora_scale(const LoraOptions& options) {
-  const auto r = static_cast<double>(options.r);
-  return options.alpha / (options.rslora ? std::sqrt(r) : r);
+  return formats::lora_scale({options.r, options.alpha}, options.rslora);
+}
+
+formats::LoraSize lora_size(const LoraOptions& options, std::string_view module) {
+  const auto other = options.sizes.find(module);
+  return other == options.sizes.end() ? formats::LoraSize{options.r, options.alpha} : other->second;
 }
 
 Program lora(const Program& forward, const LoraOptions& options) {
-  return LoraRewrite(with_saved_modules(forward, options.modules_to_save), options).run();
+  return LoraRewrite(
+             with_tables(with_saved_modules(forward, options.modules_to_save), options.tables),
+             options)
+      .run();
 }
 
 Program initial_magnitudes(const Program& forward) {

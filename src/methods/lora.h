@@ -19,7 +19,9 @@
 //            y        = add(y.base, y.delta)
 //
 // Its tensors are MODULE.lora_embedding_A, MODULE.lora_embedding_B. As in PEFT nothing is dropped
-// there, and a head that is the same tensor stays as it is.
+// there, and a head that is the same tensor stays as it is. So does the embedding where the head
+// has an adapter: that is of the product that makes logits, and only where there is one, which is
+// in inference. Training makes losses without it.
 //
 // DoRA (Liu et al. 2024) trains a magnitude m (out) next to them, which is the rows' norm in place
 // of their own:
@@ -37,6 +39,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -61,6 +65,14 @@ struct LoraOptions {
   // embedding, the head, norms. Their weights become tensors of role adapter, under their own
   // names.
   std::vector<std::string> modules_to_save{};
+  // Of an adapter that is applied: the modules whose rank and alpha are others than those above,
+  // weights that its file holds whole, whoever trained them, and the rows of tables (weights too)
+  // that it replaces, in the order of its file.
+  formats::LoraSizes sizes{};
+  std::vector<std::string> tables{};
+  std::map<std::string, std::vector<int64_t>, std::less<>> token_rows{};
+  // The module that makes logits, of which names alone select the linear; empty: none do.
+  std::string head{};
   int64_t row_tokens = 1;  // tokens per row: part of dropout's random key
   int64_t seed = 0;
 };
@@ -97,6 +109,7 @@ std::vector<formats::LoraModule> adapted_modules(std::span<const program::Tensor
 LoraOptions lora_options(const formats::Recipe& recipe, int64_t row_tokens);
 
 double lora_scale(const LoraOptions& options);
+formats::LoraSize lora_size(const LoraOptions& options, std::string_view module);
 
 // The program `initialise` of a job whose adapter is made: DoRA's magnitudes are the norms of rows
 // of the weights, since B is zero. No operations where a forward program has none.

@@ -11,6 +11,8 @@
 #include "formats/adapter_modules.h"
 #include "formats/module_pattern.h"
 #include "formats/peft_adapter.h"
+#include "formats/renamed_modules.h"
+#include "formats/tensor_index.h"
 #include "methods/method.h"
 
 namespace snug::methods {
@@ -41,18 +43,33 @@ Lacking lacking(const std::vector<LoraModule>& wanted, const std::vector<LoraMod
   return result;
 }
 
+// Why a module of the adapter may not be one that the model has, in the words of who trained it.
+std::string_view why_surplus(const std::string& module) {
+  if (module.find(".experts") != std::string::npos)
+    return "LoRA of experts is not built; merge the adapter into its model with PEFT";
+  return "is it an adapter of this model? Set target_modules to those of the adapter";
+}
+
 void check_modules(const PeftAdapter& adapter, const std::vector<LoraModule>& planned) {
   const std::string file = adapter.file().path().string();
-  if (const Lacking missing = lacking(planned, adapter.modules()); missing.count > 0)
+  const Lacking surplus = lacking(adapter.modules(), planned);
+  const Lacking missing = lacking(planned, adapter.modules());
+  const bool have_none = missing.count == std::ssize(planned);
+  if (have_none && missing.count > 0)
+    base::throw_user_error(
+        "{}: the adapter calls its modules otherwise than this model does: '{}', where the model "
+        "has '{}'; it was trained on another model, or on one that something was wrapped around. "
+        "{}",
+        file, surplus.first, missing.first, why_surplus(surplus.first));
+  if (missing.count > 0)
     base::throw_user_error(
         "{}: the adapter has no '{}' ({} modules are missing), which this job adapts; set "
         "target_modules to those of the adapter",
         file, missing.first, missing.count);
-  if (const Lacking surplus = lacking(adapter.modules(), planned); surplus.count > 0)
+  if (surplus.count > 0)
     base::throw_user_error(
-        "{}: the adapter changes '{}' ({} modules in all), which this job does not adapt; is it an "
-        "adapter of this model? Set target_modules to those of the adapter",
-        file, surplus.first, surplus.count);
+        "{}: the adapter changes '{}' ({} modules in all), which this job does not adapt; {}", file,
+        surplus.first, surplus.count, why_surplus(surplus.first));
 }
 
 void check_shape(const PeftAdapter& adapter, const formats::TensorInfo& tensor,
@@ -64,39 +81,78 @@ void check_shape(const PeftAdapter& adapter, const formats::TensorInfo& tensor,
       formats::shape_text(expected), r);
 }
 
-void check_shapes(const PeftAdapter& adapter, const std::vector<LoraModule>& planned, int64_t r) {
+void check_shapes(const PeftAdapter& adapter, const std::vector<LoraModule>& planned) {
   for (const LoraModule& module : planned) {
+    const int64_t r = module.r;
     check_shape(adapter, adapter.lora_a(module), {r, module.in_features}, r);
     check_shape(adapter, adapter.lora_b(module), {module.out_features, r}, r);
   }
 }
 
-// What trains whole: the same tensors, of the same shapes.
-void check_saved(const PeftAdapter& adapter, std::span<const Tensor> tensors) {
+// The tensors of the file that hold a tensor whole, one for each of its names that is there.
+std::vector<const formats::IndexedTensor*> held_whole(const formats::TensorIndex& index,
+                                                      const std::vector<std::string>& names) {
+  std::vector<const formats::IndexedTensor*> held;
+  for (const std::string& name : names)
+    if (const auto* stored = formats::find_table(index, name)) held.push_back(stored);
+  return held;
+}
+
+void check_whole(const formats::TensorIndex& index, const formats::IndexedTensor& stored,
+                 const Tensor& tensor) {
+  const program::Shape shape = program::whole_shape(tensor);
+  std::vector<int64_t> expected;
+  expected.reserve(static_cast<size_t>(shape.rank()));
+  for (int axis = 0; axis < shape.rank(); ++axis) expected.push_back(shape[axis]);
+  if (stored.info->shape != expected)
+    base::throw_user_error("{}: tensor '{}' has shape {}; expected {}, as the base model says",
+                           index.path_of(stored).string(), stored.info->name,
+                           formats::shape_text(stored.info->shape), formats::shape_text(expected));
+}
+
+// A table that the file holds is used, is the base model's own, or is one that a tied head does not
+// need.
+void check_surplus_saved(const PeftAdapter& adapter, const std::string& name,
+                         const LoraOptions& options) {
+  if (!options.tables.empty()) return;  // That all go together is known (plan/adapter_tables.h).
+  const formats::TensorInfo& stored = adapter.saved_tensor(name);
+  if (stored.name != formats::adapter_key(name)) return;
+  const bool is_named = formats::is_of_module(name, adapter.config().modules_to_save);
+  base::throw_user_error(
+      "{}: the adapter holds '{}' whole, which this job does not train; {}",
+      adapter.file().path().string(), name,
+      is_named
+          ? "set modules_to_save to those of the adapter"
+          : "PEFT saved it without a word in adapter_config.json (save_embedding_layers). Name "
+            "it in modules_to_save to train it on, or merge the adapter into its model with "
+            "PEFT");
+}
+
+// What trains whole: the same tensors, of the same shapes. Under two names it has the same values.
+void check_saved(const PeftAdapter& adapter, std::span<const Tensor> tensors,
+                 const LoraOptions& options) {
   const std::string file = adapter.file().path().string();
+  const formats::TensorIndex index = formats::open_adapter_index(adapter.folder());
   std::unordered_set<std::string> planned;
   for (const Tensor& tensor : tensors) {
     if (is_lora_tensor(tensor.name)) continue;
-    planned.insert(tensor.name);
-    const formats::TensorInfo* stored = adapter.file().find(formats::adapter_key(tensor.name));
-    if (stored == nullptr)
+    const std::vector<std::string> names = formats::names_of(tensor.name);
+    planned.insert(names.begin(), names.end());
+    const auto held = held_whole(index, names);
+    if (held.empty())
       base::throw_user_error("{}: the adapter has no '{}', which modules_to_save says it holds",
                              file, formats::adapter_key(tensor.name));
-    const program::Shape shape = program::whole_shape(tensor);
-    std::vector<int64_t> expected;
-    expected.reserve(static_cast<size_t>(shape.rank()));
-    for (int axis = 0; axis < shape.rank(); ++axis) expected.push_back(shape[axis]);
-    if (stored->shape != expected)
-      base::throw_user_error("{}: tensor '{}' has shape {}; expected {}, as the base model says",
-                             file, stored->name, formats::shape_text(stored->shape),
-                             formats::shape_text(expected));
+    for (const auto* stored : held) {
+      check_whole(index, *stored, tensor);
+      if (!index.are_same(*held.front(), *stored))
+        base::throw_user_error(
+            "{}: '{}' and '{}' are two names of one tensor of this model, and their values differ; "
+            "remove the one that is not the adapter's",
+            file, held.front()->info->name, stored->info->name);
+    }
   }
   for (const std::string& name : adapter.saved())
-    if (!planned.contains(name))
-      base::throw_user_error(
-          "{}: the adapter holds '{}' whole, which this job does not train; set modules_to_save "
-          "to those of the adapter",
-          file, name);
+    if (!planned.contains(name)) check_surplus_saved(adapter, name, options);
 }
 
 void check_scale(const PeftAdapter& adapter, const LoraOptions& options) {
@@ -124,8 +180,8 @@ void check(const fs::path& folder, const MethodOptions& options, std::span<const
   const std::vector<LoraModule> planned = adapted_modules(tensors);
   check_form(adapter, options.lora);
   check_modules(adapter, planned);
-  check_shapes(adapter, planned, options.lora.r);
-  check_saved(adapter, tensors);
+  check_shapes(adapter, planned);
+  check_saved(adapter, tensors, options.lora);
   check_scale(adapter, options.lora);
 }
 
@@ -136,22 +192,33 @@ program::Program rewrite(const program::Program& forward, const MethodOptions& o
   return lora(forward, used);
 }
 
+void refuse_tied(const std::string& name) {
+  base::throw_user_error(
+      "modules_to_save: \"{}\" is the model's embedding and its head, which are one tensor; PEFT "
+      "would train a copy of one of them. Leave it out, or use method=full with trainable_modules",
+      name);
+}
+
 void refuse(const MethodOptions& options, const BaseModel& base) {
-  for (const std::string& name : options.lora.modules_to_save) {
+  const LoraOptions& lora = options.lora;
+  for (const std::string& name : lora.modules_to_save) {
     const bool is_head = formats::is_of_module(base.head, {name});
-    if (base.tied_head && (is_head || formats::is_of_module(base.embedding, {name})))
-      base::throw_user_error(
-          "modules_to_save: \"{}\" is the model's embedding and its head, which are one tensor; "
-          "PEFT "
-          "would train a copy of one of them. Leave it out, or use method=full with "
-          "trainable_modules",
-          name);
+    const bool is_applied = std::ranges::count(lora.tables, base.embedding) > 0;
+    if (base.tied_head && !is_applied && (is_head || formats::is_of_module(base.embedding, {name})))
+      refuse_tied(name);
     if (base.head_in_4_bits && is_head)
       base::throw_user_error(
           "modules_to_save: \"{}\" is stored in 4 bits, which do not train; set "
           "load_head_in_4bit=false, or leave it out",
           name);
   }
+  const bool changes_head =
+      std::ranges::count(lora.tables, base.head) > 0 || lora.token_rows.contains(base.head);
+  if (base.head_in_4_bits && changes_head)
+    base::throw_user_error(
+        "adapter: its files hold the head, '{}', or rows of it, and the model's head is in 4 bits; "
+        "set load_head_in_4bit=false, or give the model in 16 bits",
+        base.head);
 }
 
 // Values are PEFT's: A is Kaiming-uniform with a = sqrt(5), which is uniform(-1/sqrt(in),
@@ -171,8 +238,24 @@ std::optional<program::Fill> initial_values(const Tensor& tensor, int64_t seed) 
 
 bool reads(const AdapterConfig& config) { return std::holds_alternative<LoraConfig>(config); }
 
+// What is applied and not trained on.
+void refuse_to_train_on(const Recipe& recipe, const LoraConfig& adapter) {
+  const auto fail = [&](std::string_view key, std::string_view what) {
+    recipe.fail(
+        "adapter",
+        fmt::format("is {}, whose adapter_config.json has {}: {} not trained on. generate, "
+                    "evaluate and score apply it; to train on, merge it into its model with "
+                    "PEFT and begin a new adapter",
+                    recipe.adapter, key, what));
+  };
+  if (!adapter.sizes.empty())
+    fail("rank_pattern or alpha_pattern", "modules of several ranks or scales are");
+  if (!adapter.token_rows.empty()) fail("trainable_token_indices", "rows of single tokens are");
+}
+
 void settle(Recipe& recipe, const AdapterConfig& config) {
   const auto& adapter = std::get<LoraConfig>(config);
+  refuse_to_train_on(recipe, adapter);
   if (!recipe.is_given("lora_r")) recipe.lora_r = adapter.r;
   if (!recipe.is_given("lora_alpha")) recipe.lora_alpha = adapter.alpha;
   if (!recipe.is_given("use_rslora")) recipe.use_rslora = adapter.use_rslora;
@@ -191,6 +274,7 @@ MethodOptions options(const AdapterConfig& config) {
   options.lora.dora = adapter.use_dora;
   options.lora.target_modules = adapter.target_modules;
   options.lora.modules_to_save = adapter.modules_to_save;
+  options.lora.sizes = adapter.sizes;
   return options;
 }
 
@@ -208,6 +292,21 @@ std::vector<std::string> written_targets(const SavedAdapter& saved) {
   return names;
 }
 
+// Of a module that transformers has renamed both names are written, as the file holds both: PEFT
+// knows one, and passes over the other.
+std::vector<std::string> written_saved_modules(const SavedAdapter& saved) {
+  std::vector<std::string> modules = saved.recipe.modules_to_save;
+  for (const Tensor& tensor : saved.tensors) {
+    const std::vector<std::string> names = formats::names_of(tensor.name);
+    if (names.size() == 1) continue;
+    for (const std::string& name : names) {
+      std::string module = name.substr(0, name.rfind('.'));
+      if (std::ranges::find(modules, module) == modules.end()) modules.push_back(std::move(module));
+    }
+  }
+  return modules;
+}
+
 AdapterConfig config(const SavedAdapter& saved) {
   return LoraConfig{.r = saved.recipe.lora_r,
                     .alpha = saved.recipe.lora_alpha,
@@ -218,7 +317,7 @@ AdapterConfig config(const SavedAdapter& saved) {
                     .has_encoder = saved.has_encoder,
                     .target_modules = written_targets(saved),
                     .base_model = saved.recipe.model,
-                    .modules_to_save = saved.recipe.modules_to_save};
+                    .modules_to_save = written_saved_modules(saved)};
 }
 
 std::string basis(const MethodOptions& options) {
@@ -257,10 +356,12 @@ std::vector<LoraModule> adapted_modules(std::span<const Tensor> tensors) {
     const auto [found, added] = known.emplace(module, modules.size());
     if (added) modules.push_back({std::string(module), 0, 0, of_embedding});
     LoraModule& entry = modules[found->second];
-    if (part == LoraPart::a)
+    if (part == LoraPart::a) {
+      entry.r = whole_shape(tensor)[0];
       entry.in_features = whole_shape(tensor)[1];
-    else
+    } else {
       entry.out_features = whole_shape(tensor)[0];
+    }
   }
   return modules;
 }

@@ -89,32 +89,48 @@ Program with_saved_modules(Program forward, const std::vector<std::string>& modu
   return forward;
 }
 
+Program with_tables(Program forward, const std::vector<std::string>& weights) {
+  for (const std::string& weight : weights) {
+    const TensorId id = forward.find(weight);
+    SNUG_CHECK(id != kNone, "no weight {} in {}", weight, forward.name);
+    forward.tensors[index(id)].role = Role::adapter;
+  }
+  return forward;
+}
+
 LoraTarget::LoraTarget(const std::string& written) : written_(written) {
   if (formats::is_module_pattern(written)) checked([&] { pattern_.emplace(written); });
 }
 
-bool LoraTarget::is_name_of(const std::string& module) const {
+bool LoraTarget::selects_by_name(const std::string& module) const {
   return !pattern_ && (module == written_ || module.ends_with("." + written_));
 }
 
 bool LoraTarget::selects_linear(const std::string& module) const {
-  if (!pattern_) return written_ == formats::kAllLinear || is_name_of(module);
+  if (!pattern_) return written_ == formats::kAllLinear || selects_by_name(module);
   bool is_match = false;
   checked([&] { is_match = pattern_->matches(module); });
   return is_match;
 }
 
-bool LoraTarget::selects_embedding(const std::string& module) const { return is_name_of(module); }
-
-LoraTargets::LoraTargets(const Program& forward, const std::vector<std::string>& written)
-    : forward_(forward), routing_(routing_logits(forward)) {
+LoraTargets::LoraTargets(const Program& forward, const std::vector<std::string>& written,
+                         std::string head)
+    : forward_(forward), head_(std::move(head)), routing_(routing_logits(forward)) {
   for (const std::string& one : written) require_match(one, targets_.emplace_back(one));
+}
+
+// The product with a weight of no layer: a tied head's weight is the embedding's.
+bool LoraTargets::is_head(const Operation& operation) const {
+  if (head_.empty() || operation.layer >= 0) return false;
+  const Tensor& weight = forward_.tensor(id_of(operation, Matmul::kB));
+  return weight.layer < 0 && (weight.role == Role::weight || weight.role == Role::adapter);
 }
 
 std::string LoraTargets::linear_of(const Operation& operation) const {
   const auto* matmul = std::get_if<Matmul>(&operation.attributes);
   if (matmul == nullptr || matmul->addend || routing_.contains(id_of(operation, Matmul::kC)))
     return {};
+  if (is_head(operation)) return head_;
   const Tensor& weight = forward_.tensor(id_of(operation, Matmul::kB));
   if (weight.role != Role::weight || weight.layer < 0) return {};
   return module_of_weight(weight);
@@ -127,11 +143,15 @@ std::string LoraTargets::embedding_of(const Operation& operation) const {
   return is_of_model ? module_of_weight(table) : std::string{};
 }
 
+bool LoraTargets::selects(const LoraTarget& target, const std::string& linear) const {
+  return linear == head_ ? target.selects_by_name(linear) : target.selects_linear(linear);
+}
+
 std::string LoraTargets::adapted_linear(const Operation& operation) const {
   std::string module = linear_of(operation);
   const bool is_adapted =
       !module.empty() && std::ranges::any_of(targets_, [&](const LoraTarget& target) {
-        return target.selects_linear(module);
+        return selects(target, module);
       });
   return is_adapted ? module : std::string{};
 }
@@ -140,7 +160,7 @@ std::string LoraTargets::adapted_embedding(const Operation& operation) const {
   std::string module = embedding_of(operation);
   const bool is_adapted =
       !module.empty() && std::ranges::any_of(targets_, [&](const LoraTarget& target) {
-        return target.selects_embedding(module);
+        return target.selects_by_name(module);
       });
   return is_adapted ? module : std::string{};
 }
@@ -152,13 +172,18 @@ void LoraTargets::require_match(const std::string& written, const LoraTarget& ta
   for (const Operation& operation : forward_.operations) {
     const std::string linear = linear_of(operation);
     const std::string embedding = embedding_of(operation);
-    if ((!linear.empty() && target.selects_linear(linear)) ||
-        (!embedding.empty() && target.selects_embedding(embedding)))
+    if ((!linear.empty() && selects(target, linear)) ||
+        (!embedding.empty() && target.selects_by_name(embedding)))
       return;
     if (!linear.empty()) linears.insert(base::last_part(linear));
     if (!embedding.empty()) embeddings.insert(base::last_part(embedding));
     if (first.empty()) first = linear;
   }
+  if (!head_.empty() && target.selects_by_name(head_))
+    base::throw_user_error(
+        "target_modules: \"{}\" is the model's head, and LoRA of the head is not built for "
+        "training; train all of it with modules_to_save={} instead, or leave it out",
+        written, base::last_part(head_));
   base::throw_user_error(
       "target_modules: \"{}\" matches no linear of this model{}; it has {}, or use "
       "all-linear{}; embeddings are {}, by name",

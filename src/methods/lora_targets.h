@@ -18,12 +18,11 @@ class LoraTarget {
   explicit LoraTarget(const std::string& written);
 
   bool selects_linear(const std::string& module) const;
-  // Selects by name alone: all-linear has no embeddings, and expressions are for linears.
-  bool selects_embedding(const std::string& module) const;
+  // Embeddings and the head are selected by name alone: all-linear has none, and expressions are
+  // for linears of layers.
+  bool selects_by_name(const std::string& module) const;
 
  private:
-  bool is_name_of(const std::string& module) const;
-
   std::string written_;
   std::optional<formats::ModulePattern> pattern_;
 };
@@ -31,8 +30,10 @@ class LoraTarget {
 // Refers to the forward program.
 class LoraTargets {
  public:
-  // Throws UserError for an entry that selects no linear and no embedding.
-  LoraTargets(const program::Program& forward, const std::vector<std::string>& written);
+  // `head`: the module that makes logits; empty: none has an adapter. Throws UserError for an entry
+  // that selects no linear and no embedding.
+  LoraTargets(const program::Program& forward, const std::vector<std::string>& written,
+              std::string head = {});
 
   // The module that a linear or an embedding applies ("model.layers.0.mlp.up_proj"), where it gets
   // an adapter; empty for other operations.
@@ -40,11 +41,14 @@ class LoraTargets {
   std::string adapted_embedding(const program::Operation& operation) const;
 
  private:
+  bool is_head(const program::Operation& operation) const;
+  bool selects(const LoraTarget& target, const std::string& linear) const;
   std::string linear_of(const program::Operation& operation) const;
   std::string embedding_of(const program::Operation& operation) const;
   void require_match(const std::string& written, const LoraTarget& target) const;
 
   const program::Program& forward_;
+  const std::string head_;
   std::set<program::TensorId> routing_;
   std::vector<LoraTarget> targets_;
 };
@@ -53,5 +57,7 @@ class LoraTargets {
 // none, or a matrix of a layer.
 program::Program with_saved_modules(program::Program forward,
                                     const std::vector<std::string>& modules);
+// The same of weights by their whole names, which the forward program has.
+program::Program with_tables(program::Program forward, const std::vector<std::string>& weights);
 
 }  // namespace snug::methods

@@ -239,7 +239,9 @@ struct Stack {
   double head_scale = 1.0;  // of what the head reads
   std::string head;         // the module that gives logits
   bool tied_head = false;   // the head's weight is the embedding's table
-  bool head_bias = false;   // logits have a bias, which is the head's own
+  // The head is a tensor of its own, which begins with the embedding's values: files hold no other.
+  bool head_from_embedding = false;
+  bool head_bias = false;  // logits have a bias, which is the head's own
   // Adapter v2: what each linear and the head give has a learned bias and then a learned gain, and
   // norms train (models/prompt_names.h has their names).
   bool adjusts_linears = false;

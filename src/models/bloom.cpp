@@ -47,8 +47,8 @@ Stack stack(const ModelConfig& config) {
 // which a model fails: seq_length is what it was trained with.
 ModelConfig parse(const JsonObject& json) {
   const SizeKeys keys{.hidden = key_present(json, {"n_embed", "hidden_size"}),
-                      .layers = key_present(json, {"n_layer", "num_hidden_layers"}),
-                      .heads = key_present(json, {"n_head", "num_attention_heads"}),
+                      .layers = key_present(json, {"num_hidden_layers", "n_layer"}),
+                      .heads = key_present(json, {"num_attention_heads", "n_head"}),
                       .intermediate = {},
                       .max_position = {}};
   ModelConfig config = parse_shape(json, {.keys = keys,

@@ -1,6 +1,7 @@
 #include "models/config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -10,13 +11,16 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/nearest.h"
+#include "formats/hf_folder.h"
 #include "formats/hub_cache.h"
 #include "formats/manifest.h"
 #include "formats/quantization_config.h"
 #include "models/families.h"
 #include "models/file_widths.h"
+#include "models/multimodal.h"
 #include "models/stored_head.h"
 #include "models/stored_nf4.h"
+#include "models/unknown_keys.h"
 
 namespace snug::models {
 namespace {
@@ -32,6 +36,8 @@ int64_t file_width(const nlohmann::json& config) {
 ModelConfig parse_config_object(const base::JsonObject& json) {
   const std::string type = json.text("model_type");
   const Family* family = find_family(type);
+  const std::string multimodal = family == nullptr ? describe_multimodal(json) : "";
+  if (!multimodal.empty()) json.fail("model_type", fmt::format("is \"{}\", {}", type, multimodal));
   if (family == nullptr)
     json.fail("model_type",
               fmt::format("is \"{}\", which is not built; snug has {}", type, family_names()));
@@ -104,12 +110,21 @@ ModelSource find_model(const std::string& name_or_folder) {
   std::filesystem::path folder = find_model_folder(name_or_folder);
   const auto path = folder / "config.json";
   if (!std::filesystem::exists(path)) formats::refuse_rank_checkpoint(folder);
+  if (std::filesystem::exists(folder / "adapter_config.json") && !std::filesystem::exists(path))
+    base::throw_user_error(
+        "{}: this is an adapter, not a model; give the model that it was trained on as model=, and "
+        "this folder as adapter=",
+        folder.string());
   if (!std::filesystem::exists(path))
     base::throw_user_error(
-        "model folder \"{}\" has no config.json; expected a Hugging Face model folder",
-        folder.string());
+        "model folder \"{}\" has no config.json; expected a Hugging Face model folder{}",
+        folder.string(), formats::advice_on_model_folder(folder));
   const auto json = base::read_json_file(path);
   ModelConfig config = parse_config_object(base::JsonObject(json, path.string()));
+  if (const auto unknown = unknown_keys(json); !unknown.empty())
+    base::say(
+        "{}: snug knows nothing of {}; if that is part of the network, results are not its own",
+        path.string(), fmt::join(unknown, ", "));
   config.stored = stored_nf4(folder, config);
   if (has_head_of_its_own(folder, config)) {
     config.tied_embeddings = false;
@@ -119,6 +134,7 @@ ModelSource find_model(const std::string& name_or_folder) {
         "which is used",
         folder.string());
   }
+  refuse_other_tables(folder, config);
   config.other_widths = other_widths(folder, config);
   return {std::move(config), std::move(folder)};
 }

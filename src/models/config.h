@@ -87,6 +87,11 @@ struct ModelConfig {
   float attention_softcap = 0.0F;  // 0: no cap
   float logit_softcap = 0.0F;
   bool tied_embeddings = false;
+  // Where an adapter has tables of its own (plan/adapter_tables.h): the head is a tensor apart from
+  // the embedding, and its values in the model's files are the embedding's; and the weights that
+  // are read from the adapter's files alone.
+  bool head_from_embedding = false;
+  std::vector<std::string> from_adapter;
   double dropout = 0;  // the most that config.json asks for in training, which snug does not do
   float initializer_range = 0.02F;
   std::optional<StoredNf4> stored;  // nothing: 16 or 32 bits

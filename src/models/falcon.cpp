@@ -136,6 +136,6 @@ constexpr std::array kPresets{
 
 }  // namespace
 
-const Family kFalcon{"falcon", "FalconForCausalLM", stack, parse, describe, kPresets};
+const Family kFalcon{"falcon", "FalconForCausalLM", stack, parse, describe, kPresets, true};
 
 }  // namespace snug::models

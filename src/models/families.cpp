@@ -40,7 +40,11 @@ std::string family_names() {
   return names;
 }
 
-Stack stack_of(const ModelConfig& config) { return family_of(config).stack(config); }
+Stack stack_of(const ModelConfig& config) {
+  Stack stack = family_of(config).stack(config);
+  stack.head_from_embedding = config.head_from_embedding;
+  return stack;
+}
 
 nlohmann::json describe(const ModelConfig& config) {
   const Family& family = family_of(config);

@@ -34,6 +34,9 @@ struct Family {
   // What config.json holds beyond what every family's does.
   void (*describe)(const ModelConfig& config, nlohmann::json& json);
   std::span<const Preset> presets;
+  // transformers has a class of its own for the linears of layers, which it leaves in 16 bits where
+  // bitsandbytes quantises others: it reads no folder that has them in 4, nor writes one.
+  bool own_linear_class = false;
 };
 
 std::span<const Family* const> families();

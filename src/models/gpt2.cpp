@@ -51,13 +51,13 @@ Stack stack(const ModelConfig& config) {
 
 constexpr SizeKeys kKeys{"n_embd", "n_layer", "n_head", "n_inner", "n_positions"};
 
-// transformers reads its names for other families here too.
+// transformers reads its names for other families here too, and obeys them where a file has both.
 SizeKeys keys_of(const JsonObject& json) {
   SizeKeys keys = kKeys;
-  keys.hidden = key_present(json, {keys.hidden, "hidden_size"});
-  keys.layers = key_present(json, {keys.layers, "num_hidden_layers"});
-  keys.heads = key_present(json, {keys.heads, "num_attention_heads"});
-  keys.max_position = key_present(json, {keys.max_position, "max_position_embeddings"});
+  keys.hidden = key_present(json, {"hidden_size", keys.hidden});
+  keys.layers = key_present(json, {"num_hidden_layers", keys.layers});
+  keys.heads = key_present(json, {"num_attention_heads", keys.heads});
+  keys.max_position = key_present(json, {"max_position_embeddings", keys.max_position});
   return keys;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numbers>
+#include <optional>
 #include <variant>
 
 #include "models/config_keys.h"
@@ -18,6 +19,16 @@ using base::JsonObject;
 
 constexpr const char* kThetaKey = "rope_theta";
 constexpr const char* kPartialKey = "partial_rotary_factor";
+constexpr const char* kParametersKey = "rope_parameters";
+constexpr const char* kScalingKey = "rope_scaling";
+
+// What the file says of the rotation in an object: transformers takes rope_scaling in place of
+// rope_parameters where it has both. Nothing where neither says anything.
+std::optional<JsonObject> rope_object(const JsonObject& json) {
+  for (const char* key : {kScalingKey, kParametersKey})
+    if (json.has(key) && !json.value().at(key).empty()) return json.object(key);
+  return std::nullopt;
+}
 
 void refuse_partial(const JsonObject& json) {
   if (json.number_or(kPartialKey, 1.0) != 1.0)
@@ -207,40 +218,42 @@ RopeConfig parse_rope(const JsonObject& json, const RopeKeys& keys) {
   RopeConfig rope;
   rope.theta = parse_theta(json, keys.absent_theta, keys.theta);
   if (!keys.partial) refuse_partial(json);
-  for (const char* key : {"rope_scaling", "rope_parameters"}) {
-    if (!json.has(key)) continue;
-    if (!keys.partial) refuse_partial(json.object(key));
-    parse_scaling(json, keys.theta, json.object(key), rope);
+  if (const auto object = rope_object(json)) {
+    if (!keys.partial) refuse_partial(*object);
+    parse_scaling(json, keys.theta, *object, rope);
   }
   return rope;
 }
 
 LayerRopes parse_layer_ropes(const JsonObject& json, double full_theta, double local_theta) {
-  constexpr const char* kParameters = "rope_parameters";
   LayerRopes ropes;
   refuse_partial(json);
   ropes.full.theta = parse_theta(json, full_theta);
   ropes.local.theta = parse_theta(json, local_theta, "rope_local_base_freq");
-  if (json.has("rope_scaling"))
-    parse_scaling(json, kThetaKey, json.object("rope_scaling"), ropes.full);
-  if (!json.has(kParameters)) return ropes;
-  const JsonObject parameters = json.object(kParameters);
+  if (json.has(kScalingKey)) {
+    if (json.has(kParametersKey))
+      json.fail(kScalingKey,
+                "stands next to rope_parameters, of which it changes a part; give one");
+    parse_scaling(json, kThetaKey, json.object(kScalingKey), ropes.full);
+  }
+  if (!json.has(kParametersKey)) return ropes;
+  const JsonObject parameters = json.object(kParametersKey);
   for (const auto& [type, rope] :
        {std::pair{"full_attention", &ropes.full}, std::pair{"sliding_attention", &ropes.local}}) {
-    if (!parameters.has(type)) json.fail(kParameters, fmt::format("says nothing of {}", type));
+    if (!parameters.has(type)) json.fail(kParametersKey, fmt::format("says nothing of {}", type));
     refuse_partial(parameters.object(type));
     parse_scaling(json, kThetaKey, parameters.object(type), *rope);
   }
   if (ropes.local.scaling != RopeScaling::none)
-    json.fail(kParameters, "scales the rotation of sliding_attention, which is not built");
+    json.fail(kParametersKey, "scales the rotation of sliding_attention, which is not built");
   return ropes;
 }
 
 double parse_partial_rotary(const JsonObject& json, int64_t head_dim, double absent,
                             const char* key) {
-  constexpr const char* kParameters = "rope_parameters";
-  const bool within = json.has(kParameters) && json.object(kParameters).has(kPartialKey);
-  const JsonObject holder = within ? json.object(kParameters) : json;
+  const auto object = rope_object(json);
+  const bool within = object && object->has(kPartialKey);
+  const JsonObject holder = within ? *object : json;
   if (within) key = kPartialKey;
   const double factor = holder.number_or(key, absent);
   if (!(factor > 0 && factor <= 1))
@@ -265,10 +278,9 @@ RopeConfig parse_longrope(const JsonObject& json, const ModelConfig& config) {
   // transformers takes this from the top, whatever the scaling says.
   rope.original_max_position = positive_or(json, "original_max_position_embeddings", 4096);
   refuse_partial(json);
-  for (const char* key : {"rope_scaling", "rope_parameters"}) {
-    if (!json.has(key)) continue;
-    refuse_partial(json.object(key));
-    parse_long_scaling(json.object(key), config, rope);
+  if (const auto object = rope_object(json)) {
+    refuse_partial(*object);
+    parse_long_scaling(*object, config, rope);
   }
   return rope;
 }

@@ -21,7 +21,8 @@ struct RopeKeys {
 };
 
 // Reads theta with rope_scaling (transformers 4) or rope_parameters (transformers 5), whose own
-// rope_theta counts where both are given. Throws UserError for a form of scaling that is not built,
+// rope_theta counts where both are given. Of a file that has both objects rope_scaling counts, as
+// in transformers. Throws UserError for a form of scaling that is not built,
 // naming those that are: default, linear, dynamic, llama3, yarn.
 RopeConfig parse_rope(const base::JsonObject& json, const RopeKeys& keys = {});
 

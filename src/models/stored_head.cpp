@@ -1,35 +1,15 @@
 #include "models/stored_head.h"
 
-#include <algorithm>
-#include <vector>
-
+#include "base/error.h"
 #include "formats/tensor_index.h"
 #include "models/families.h"
 #include "models/open_weights.h"
 #include "models/weights.h"
 
 namespace snug::models {
-namespace {
 
 using formats::IndexedTensor;
 using formats::TensorIndex;
-
-constexpr int64_t kPieceBytes = int64_t{4} << 20;
-
-bool have_same_bytes(const TensorIndex& index, const IndexedTensor& a, const IndexedTensor& b) {
-  const int64_t bytes = a.info->bytes();
-  std::vector<char> of_a(static_cast<size_t>(std::min(bytes, kPieceBytes)));
-  std::vector<char> of_b(of_a.size());
-  for (int64_t first = 0; first < bytes; first += kPieceBytes) {
-    const int64_t count = std::min(kPieceBytes, bytes - first);
-    index.read_range(a, first, count, of_a.data());
-    index.read_range(b, first, count, of_b.data());
-    if (!std::equal(of_a.begin(), of_a.begin() + count, of_b.begin())) return false;
-  }
-  return true;
-}
-
-}  // namespace
 
 bool has_head_of_its_own(const std::filesystem::path& folder, const ModelConfig& config) {
   if (!config.tied_embeddings || !TensorIndex::has_files(folder)) return false;
@@ -37,10 +17,23 @@ bool has_head_of_its_own(const std::filesystem::path& folder, const ModelConfig&
   const TensorIndex index = open_weights(folder, stack);
   const IndexedTensor* head = index.find(head_weight(stack));
   const IndexedTensor* embedding = index.find(embedding_weight(stack));
-  if (head == nullptr || embedding == nullptr) return false;
-  const bool is_alike = head->info->stored_dtype == embedding->info->stored_dtype &&
-                        head->info->shape == embedding->info->shape;
-  return !is_alike || !have_same_bytes(index, *head, *embedding);
+  return head != nullptr && embedding != nullptr && !index.are_same(*head, *embedding);
+}
+
+void refuse_other_tables(const std::filesystem::path& folder, const ModelConfig& config) {
+  const Stack stack = stack_of(config);
+  if (stack.embedding_copies.empty() || !TensorIndex::has_files(folder)) return;
+  const TensorIndex index = open_weights(folder, stack);
+  const IndexedTensor* embedding = index.find(embedding_weight(stack));
+  if (embedding == nullptr) return;
+  for (const std::string& copy : stack.embedding_copies)
+    if (const IndexedTensor* table = index.find(copy);
+        table != nullptr && !index.are_same(*table, *embedding))
+      base::throw_user_error(
+          "{}: tensor '{}' is not the same as '{}'. transformers computes with both; snug has one "
+          "embedding for encoder and decoder. If the latter is the embedding that you want, save "
+          "the folder without the former",
+          index.path_of(*table).string(), copy, embedding->info->name);
 }
 
 }  // namespace snug::models

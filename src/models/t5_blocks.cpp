@@ -1,7 +1,9 @@
 #include "models/t5_blocks.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -88,6 +90,29 @@ Layer decoder_layer(const ModelConfig& config, const std::string& prefix) {
            branch(config, "layer.2", t5_mlp(config, "layer.2"))}};
 }
 
+// Whether the file gives the mlp a gate, as transformers reads it: feed_forward_proj is an
+// activation, after "gated-" where there is a gate, and is_gated_act and dense_act_fn, which saved
+// files have too, stand above it. Throws UserError for an activation that is not built.
+bool parse_gated(const JsonObject& json, const std::string& absent) {
+  constexpr std::string_view kGate = "gated-";
+  const std::string form = json.text_or("feed_forward_proj", absent);
+  const bool says_gated = form.starts_with(kGate);
+  const bool gated = json.boolean_or("is_gated_act", says_gated);
+  std::string activation = says_gated ? form.substr(kGate.size()) : form;
+  if (form == kGated) activation = "gelu_new";
+  const bool is_given = json.has("dense_act_fn");
+  if (is_given) activation = json.text("dense_act_fn");
+  const std::vector<std::string_view> built =
+      gated ? std::vector<std::string_view>{"gelu_new", "gelu_pytorch_tanh", "gelu_fast"}
+            : std::vector<std::string_view>{"relu"};
+  if (std::ranges::find(built, activation) == built.end())
+    json.fail(is_given ? "dense_act_fn" : "feed_forward_proj",
+              fmt::format("asks for \"{}\" in an mlp {} a gate (feed_forward_proj is \"{}\"); snug "
+                          "has {} there",
+                          activation, gated ? "with" : "without", form, fmt::join(built, ", ")));
+  return gated;
+}
+
 // A token that the file need not name, at least 0.
 int64_t token_or(const JsonObject& json, std::string_view key, int64_t fallback, int64_t tokens) {
   const int64_t id = json.integer_or(key, fallback);
@@ -120,25 +145,21 @@ Stack t5_stack(const ModelConfig& config) {
 }
 
 ModelConfig parse_t5_shape(const JsonObject& json, const T5Defaults& defaults) {
-  const bool is_gated = defaults.feed_forward == kGated;
-  ModelConfig config =
-      parse_shape(json, {.keys = kKeys,
-                         .head_dim = positive_or(json, "d_kv", 64, kMaxHeads),
-                         .max_position = kMaxPositions,
-                         .tied_embeddings = defaults.tied_embeddings,
-                         .positions = Positions::relative,
-                         .norm_epsilon_key = "layer_norm_epsilon",
-                         .activation_key = "feed_forward_proj",
-                         .activations = {is_gated ? kGated : kPlain, is_gated ? kPlain : kGated},
-                         .dropout_keys = {"dropout_rate"},
-                         .dropout = 0.1});
+  ModelConfig config = parse_shape(json, {.keys = kKeys,
+                                          .head_dim = positive_or(json, "d_kv", 64, kMaxHeads),
+                                          .max_position = kMaxPositions,
+                                          .tied_embeddings = defaults.tied_embeddings,
+                                          .positions = Positions::relative,
+                                          .norm_epsilon_key = "layer_norm_epsilon",
+                                          .activations = {},
+                                          .dropout_keys = {"dropout_rate"},
+                                          .dropout = 0.1});
   if (!json.boolean_or("is_encoder_decoder", true))
     json.fail("is_encoder_decoder", "is false; snug has this family with its decoder only");
   config.max_position = kMaxPositions;  // n_positions is the length that it was trained with
   config.encoder_layers = config.num_layers;
   config.num_layers += positive_or(json, "num_decoder_layers", config.num_layers, kMaxLayers);
-  config.gated_mlp =
-      json.text_or("feed_forward_proj", std::string(defaults.feed_forward)) == kGated;
+  config.gated_mlp = parse_gated(json, std::string(defaults.feed_forward));
   config.relative_buckets =
       positive_or(json, "relative_attention_num_buckets", kBuckets, kMaxBuckets);
   if (config.relative_buckets % 4 != 0)

@@ -5,6 +5,7 @@
 #include "formats/adapter_config.h"
 #include "formats/method_keys.h"
 #include "methods/method.h"
+#include "plan/adapter_tables.h"
 
 namespace snug::plan {
 namespace {
@@ -23,6 +24,7 @@ void settle_from_folder(Recipe& recipe) {
                     "set method={}",
                     recipe.adapter, base::word_of(methods::method_of(config).kind),
                     base::word_of(recipe.method), base::word_of(methods::method_of(config).kind)));
+  say_left_out(recipe.adapter);
   method.settle(recipe, config);
 }
 

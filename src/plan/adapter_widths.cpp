@@ -13,7 +13,11 @@ constexpr int64_t kPeftWidth = 4;
 }  // namespace
 
 int64_t AdapterWidths::of(std::string_view tensor) const {
-  const auto other = others.find(formats::adapter_key(tensor));
+  return of_file(formats::adapter_key(tensor));
+}
+
+int64_t AdapterWidths::of_file(std::string_view name) const {
+  const auto other = others.find(name);
   return other == others.end() ? kPeftWidth : other->second;
 }
 
@@ -22,11 +26,14 @@ AdapterWidths adapter_widths(const std::filesystem::path& folder) {
   AdapterWidths widths;
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return widths;
-  const formats::SafetensorsFile file(path);
+  const formats::SafetensorsFile file = formats::open_adapter_file(folder);
   for (const formats::TensorInfo& tensor : file.tensors()) {
     if (!tensor.dtype) continue;
     const int64_t width = base::size_of(*tensor.dtype);
-    if (width != kPeftWidth) widths.others.emplace(tensor.name, width);
+    if (width == kPeftWidth) continue;
+    widths.others.emplace(tensor.name, width);
+    if (const auto weight = formats::base_table(tensor.name))
+      widths.others.emplace(formats::adapter_key(*weight), width);
   }
   return widths;
 }

@@ -2,11 +2,13 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "formats/adapter_config.h"
 #include "methods/method.h"
 #include "models/families.h"
 #include "models/weights.h"
+#include "plan/adapter_tables.h"
 #include "plan/adapter_widths.h"
 #include "plan/assembly.h"
 #include "plan/stream_spec.h"
@@ -36,6 +38,8 @@ InferenceSpec spec_of(const InferenceInputs& inputs) {
   spec.lora = options.lora;
   spec.prompt = options.prompt;
   spec.adapter_widths = adapter_widths(recipe.adapter);
+  if (std::holds_alternative<formats::LoraConfig>(adapter))
+    add_adapter_tables(spec.model, recipe.adapter, spec.lora);
   method.refuse(spec.method_options(), base_model(spec.model, spec.quantization));
   return spec;
 }

@@ -13,6 +13,7 @@
 #include "plan/choose_recompute.h"
 #include "plan/choose_streaming.h"
 #include "plan/clock.h"
+#include "plan/model_notices.h"
 #include "plan/offloaded.h"
 #include "plan/training_programs.h"
 
@@ -268,11 +269,8 @@ Chosen PlannedTraining::chosen() const { return chosen_of(spec, document.recompu
 
 std::vector<std::string> PlannedTraining::notices() const {
   std::vector<std::string> notices = keys_that_move_nothing(inputs.recipe, job);
-  if (const double dropout = inputs.model.config.dropout; dropout > 0)
-    notices.push_back(fmt::format(
-        "{}: config.json asks for dropout of {} in training, which is not done: snug drops nothing "
-        "but LoRA's inputs",
-        inputs.recipe.model, dropout));
+  for (std::string& notice : model_notices(inputs.recipe, inputs.model.config))
+    notices.push_back(std::move(notice));
   return notices;
 }
 

@@ -17,6 +17,7 @@
 #include "models/weights.h"
 #include "plan/calibration_file.h"
 #include "plan/choose_streaming.h"
+#include "plan/first_fitting.h"
 #include "plan/layer_growth.h"
 #include "plan/objective_spec.h"
 #include "plan/rank_grid.h"
@@ -59,22 +60,6 @@ constexpr std::array kStrategies{formats::Strategy::zero1, formats::Strategy::ze
 template <typename Enum>
 std::pair<std::string, std::string> set_to(const char* key, Enum value) {
   return {key, std::string(base::word_of(value))};
-}
-
-// The first index in [0, count) that fits, when all after a fitting one fit too; count when none.
-template <typename Fits>
-size_t first_fitting(size_t count, Fits&& fits_at) {
-  if (count == 0 || !fits_at(count - 1)) return count;
-  size_t low = 0;
-  size_t high = count - 1;
-  while (low < high) {
-    const size_t middle = (low + high) / 2;
-    if (fits_at(middle))
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  return low;
 }
 
 bool always_in_4_bits(Method method) { return formats::method_keys_of(method).always_in_4_bits; }
@@ -145,9 +130,21 @@ Change ChangeSearch::change_of(const Candidate& candidate) {
 
 std::vector<int64_t> ChangeSearch::halvings(int64_t from, int64_t least) const {
   std::vector<int64_t> lengths;
-  for (int64_t length = from; length >= std::max(least, kShortestRow); length /= 2)
+  for (int64_t length = from; length >= std::max(least, kShortestRow); length /= 2) {
+    if (!takes_length(length)) break;
     lengths.push_back(length);
+  }
   return lengths;
+}
+
+// Data refuse rows that would cut away an answer, and so all shorter ones.
+bool ChangeSearch::takes_length(int64_t length) const {
+  try {
+    (void)spec_of({{"max_length", std::to_string(length)}});
+    return true;
+  } catch (const base::UserError&) {
+    return false;
+  }
 }
 
 bool ChangeSearch::has_wide_gradients() const {

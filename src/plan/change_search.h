@@ -5,7 +5,7 @@
 //      memory), what is sharded over several devices, and micro-batches split into more
 //      accumulation steps
 //   1  other element types: bf16 compute, optim=adamw_bf16, optim=adamw_8bit, double_quant
-//   2  max_length halved, as little as needed
+//   2  max_length halved, as little as needed, and never so far that the data lose an answer
 //   3  method=lora in place of full
 //   4  a smaller adapter: lower lora_r, then fewer target_modules
 //   5  rows shorter than anyone wants, so that the least memory is known
@@ -97,6 +97,7 @@ class ChangeSearch : public Changes {
   // Methods with an adapter that take less than the recipe's, in falling order.
   std::vector<formats::Method> adapter_methods() const;
   std::vector<int64_t> halvings(int64_t from, int64_t least) const;
+  bool takes_length(int64_t length) const;
 
   // The longest rows of a stage at which something fits, the mildest variant that fits there, and
   // the fastest choice of saving and rows with it.

@@ -110,9 +110,9 @@ class LengthChoice {
     return documents_.longest.map([&](int64_t tokens) { return std::min(tokens, most); });
   }
 
-  // 1: no row fits, which has 2 tokens at least.
-  int64_t longest_that_fits() const {
-    int64_t fits = 1;
+  // Less than `least`: no row fits that leaves something of each answer.
+  int64_t longest_that_fits(int64_t least) const {
+    int64_t fits = least - 1;
     int64_t too_long = std::ranges::max(documents_.longest);
     while (too_long - fits > 1) {
       const int64_t middle = fits + (too_long - fits) / 2;
@@ -124,12 +124,19 @@ class LengthChoice {
   [[noreturn]] void refuse() const {
     const Recipe& recipe = inputs_.recipe;
     const int64_t rows = with_fewest_rows(recipe).per_device_train_batch_size;
-    const int64_t fits = longest_that_fits();
+    const int64_t least = std::max<int64_t>(2, documents_.least());
+    const int64_t fits = longest_that_fits(least);
+    const std::string shorter =
+        least == 2 ? "no shorter rows fit either"
+                   : fmt::format(
+                         "no shorter rows fit either that leave something of each answer, "
+                         "which takes {} tokens",
+                         least);
     const std::string what =
-        fits < 2 ? "no shorter rows fit either"
-                 : fmt::format("the longest that fits is {}, which cuts {} of the {} documents",
-                               recipe_words(cut_to(fits)), documents_.longer_than(fits),
-                               documents_.documents);
+        fits < least ? shorter
+                     : fmt::format("the longest that fits is {}, which cuts {} of the {} documents",
+                                   recipe_words(cut_to(fits)), documents_.longer_than(fits),
+                                   documents_.documents);
     throw base::UserError(
         fmt::format("'max_length' is auto, but {} of {}, as many as the longest document "
                     "has, does not fit; {}. snug plan with {} says what else would make it fit",

@@ -39,6 +39,8 @@ struct RowsOfLength {
 struct DocumentLengths {
   base::PerStream<int64_t> longest = 0;  // tokens of a row that holds any one document
   int64_t documents = 0;
+  // The fewest tokens of a row, of a decoder, that leave something of each answer.
+  std::function<int64_t()> least = [] { return int64_t{2}; };
   RowShape shape;             // at any length
   int64_t reading_bytes = 0;  // DataFacts::reading_bytes
   // How many documents have more tokens, in a stream.

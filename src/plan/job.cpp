@@ -44,7 +44,9 @@ models::Stack adapted_stack(const Spec& spec) {
 template <typename Spec>
 Program adapted(const Program& forward, const Spec& spec, bool is_training) {
   if (!spec.is_adapted() || method_of(spec).rewrite == nullptr) return forward;
-  return method_of(spec).rewrite(forward, spec.method_options(), is_training);
+  methods::MethodOptions options = spec.method_options();
+  options.lora.head = models::stack_of(spec.model).head;
+  return method_of(spec).rewrite(forward, options, is_training);
 }
 
 const Tensor& tensor_of(const Program& program, std::string_view name) {
@@ -343,7 +345,8 @@ Job plan_inference(const InferenceSpec& spec, const program::Target& target) {
   const Origin origin{.model = spec.model,
                       .init_seed = spec.init_seed,
                       .adapter_in_files = true,
-                      .adapter_widths = spec.adapter_widths};
+                      .adapter_widths = spec.adapter_widths,
+                      .adapter_rows = spec.lora.token_rows};
   append(job, loading_programs(job, origin, target), spec.verify);
   job.layout = passes::layout(job.programs, target.alignment_bytes());
   job.passes = pipeline.records();

@@ -14,6 +14,8 @@ using formats::Recipe;
 using methods::Objective;
 using methods::ReferenceModel;
 
+constexpr int64_t kUsualLength = 1024;  // of what a user may begin with
+
 const Objective& objective_row(const Recipe& recipe) {
   return methods::objective_of(recipe.objective);
 }
@@ -190,7 +192,7 @@ methods::ObjectiveOptions objective_options(const Recipe& recipe, const Training
           .undesirable_weight = recipe.undesirable_weight};
 }
 
-void settle_objective(Recipe& recipe) {
+void settle_objective(Recipe& recipe, int64_t max_position) {
   const Objective& objective = objective_row(recipe);
   for (const OwnKey& own : kOwnKeys) {
     if (!is_overruled(recipe, own)) continue;
@@ -203,8 +205,9 @@ void settle_objective(Recipe& recipe) {
   if (learns_from_groups(objective) && recipe.max_length == 0)
     recipe.fail("max_length",
                 fmt::format("is auto, which objective={} does not choose yet: give the tokens of "
-                            "the longest sequence, such as max_length=1024",
-                            base::word_of(recipe.objective)));
+                            "the longest sequence, such as max_length={}",
+                            base::word_of(recipe.objective),
+                            std::min<int64_t>(kUsualLength, max_position)));
 }
 
 }  // namespace snug::plan

@@ -28,7 +28,7 @@ methods::ObjectiveOptions objective_options(const formats::Recipe& recipe,
                                             const TrainingSpec& spec);
 
 // Sets defaults that depend on the objective, and puts back those of keys that it has no use for,
-// where the command line chose it over a file that has them.
-void settle_objective(formats::Recipe& recipe);
+// where the command line chose it over a file that has them. The model has so many positions.
+void settle_objective(formats::Recipe& recipe, int64_t max_position);
 
 }  // namespace snug::plan

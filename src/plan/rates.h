@@ -45,7 +45,10 @@ struct Roofline {
   double bytes_per_second = 0;
   double instructions_per_second = 0;     // of a card's lanes; 0: not counted
   double launch_seconds = 0;              // of an operation that does nothing
-  double attention_flops_per_second = 0;  // of own kernels; 0: as products
+  double attention_flops_per_second = 0;  // of own kernels on tensor cores; 0: as products
+  double attention_grad_flops_per_second = 0;
+  double f32_attention_flops_per_second = 0;  // of own kernels off them
+  double f32_attention_grad_flops_per_second = 0;
   // The peak for shares of a library's attention (library_attention.h); 0: as own kernels.
   double library_attention_peak = 0;
   double host_bytes_per_second = 0;         // of copies between spaces
@@ -84,8 +87,8 @@ class Rates {
  public:
   // A row for server processors with AVX-512 BF16 or AMX, by number of threads (0: one a core).
   static Rates assumed(int threads);
-  // Rates of a card for which its maker states these peaks, times the shares in rates.cpp. Never a
-  // measurement.
+  // Rates of a card for which its maker states these peaks, times the shares that they have with
+  // them or that are in rates.cpp. Never a measurement.
   static Rates of_data_sheet(const program::DataSheetRates& peaks);
   // Rates of a machine that was measured. Requires a sample; the roofline is derived from them.
   // Where there is none of the link to a device, copies between spaces take a share of its maker's

@@ -297,7 +297,7 @@ Recipe resolve(Recipe recipe, const models::ModelConfig& model) {
   if (!recipe.is_given("max_length"))
     recipe.max_length = std::min(recipe.max_length, model.max_position);
   check_streams(recipe, model);
-  settle_objective(recipe);
+  settle_objective(recipe, model.max_position);
   settle_router_loss(recipe, model);
   return recipe;
 }

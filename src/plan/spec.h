@@ -11,7 +11,8 @@
 namespace snug::plan {
 
 // Adapts a spec to the data, whatever the length of its rows: sets longest_document, and lowers
-// row_segments to the documents that a row can have. Empty: there is no data.
+// row_segments to the documents that a row can have. Throws UserError where rows are so short that
+// nothing is left of an answer. Empty: there is no data.
 using RowShape = std::function<void(TrainingSpec&)>;
 
 // Throws UserError, with the recipe's location, for combinations that cannot be: max_length beyond

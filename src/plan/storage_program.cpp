@@ -102,6 +102,18 @@ void StorageProgram::read(const Tensor& tensor, int64_t file_width) {
   emit(Read{.file_width = file_width}, tensor, staging(Staging::all_slots), Channel::storage);
 }
 
+void StorageProgram::read_rows(const Tensor& matrix, int64_t first, int64_t count,
+                               int64_t file_width) {
+  const TensorId known = program_.find(matrix.name);
+  Tensor rows = matrix;
+  rows.name = fmt::format("{}.rows.{}.{}", matrix.name, first, count);
+  rows.shape = {count, matrix.shape.columns()};
+  rows.view.base = known == kNone ? add(matrix) : known;
+  rows.view.offset = first * matrix.shape.columns();
+  rows.view.strides = dense_strides(rows.shape);
+  read(rows, file_width);
+}
+
 void StorageProgram::emit_stored(Attributes attributes, const std::string& weight,
                                  std::vector<TensorId> updates, Channel channel) {
   emit(std::move(attributes), tensors_.at(weight), std::move(updates), channel);

@@ -53,6 +53,8 @@ class StorageProgram {
             std::vector<program::TensorId> updates = {},
             program::Channel channel = program::Channel::compute);
   void read(const program::Tensor& tensor, int64_t file_width);
+  // Rows of a matrix, `count` from `first` on.
+  void read_rows(const program::Tensor& matrix, int64_t first, int64_t count, int64_t file_width);
   // What writes a weight that is stored as NF4.
   void emit_stored(program::Attributes attributes, const std::string& weight,
                    std::vector<program::TensorId> updates, program::Channel channel);

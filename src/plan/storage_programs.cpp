@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "formats/peft_adapter.h"
 #include "models/rope.h"
 #include "models/weights.h"
 #include "passes/quantize.h"
@@ -63,6 +64,7 @@ class LoadPlanner {
     const std::vector<models::Weight> weights = models::weights_of(origin_.model);
     find_largest(weights);
     for (const models::Weight& weight : weights) {
+      if (is_of_adapter(weight)) continue;
       if (is_stored(weight))
         add_stored(weight);
       else if (origin_.init_seed)
@@ -84,6 +86,9 @@ class LoadPlanner {
     load_.emit(Fill{FillForm::constant}, tensors_.at(kLossScaleCountsName));
   }
 
+  bool is_of_adapter(const models::Weight& weight) const {
+    return std::ranges::count(origin_.model.from_adapter, weight.name) > 0;
+  }
   bool is_stored(const models::Weight& weight) const {
     return tensors_.has(passes::absmax_name(weight.name));
   }
@@ -186,6 +191,14 @@ Program load_adapter(const Job& job, const Origin& origin, const RunTensors& ten
       load.read(original, origin.adapter_widths.of(tensor.name));
     else if (const auto values = method.initial_values(tensor, origin.adapter_seed))
       load.emit(*values, original);
+  }
+  for (const auto& [table, tokens] : origin.adapter_rows) {
+    const int64_t width = origin.adapter_widths.of_file(formats::token_rows_key(table));
+    for (size_t first = 0, end = 0; first < tokens.size(); first = end) {
+      for (end = first + 1; end < tokens.size() && tokens[end] == tokens[end - 1] + 1; ++end) {
+      }
+      load.read_rows(tensors.at(table), tokens[first], static_cast<int64_t>(end - first), width);
+    }
   }
   return load.take();
 }

@@ -33,7 +33,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "models/config.h"
@@ -58,6 +61,8 @@ struct Origin {
   std::optional<int64_t> init_seed;  // initial values of this seed; nothing: files
   bool adapter_in_files = false;     // else initial values of the seed below
   AdapterWidths adapter_widths{};    // of those files
+  // The rows of the model's tables that the adapter's files replace (methods/lora.h).
+  std::map<std::string, std::vector<int64_t>, std::less<>> adapter_rows{};
   int64_t adapter_seed = 0;
   std::optional<methods::LossScaleOptions> loss_scale{};  // where gradients are scaled
   int32_t shards = 1;       // ranks among which weights may be sharded

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "formats/method_keys.h"
 #include "formats/optimizer_keys.h"
 #include "formats/recipe_keys.h"
+#include "formats/schedule_keys.h"
 
 namespace snug::plan {
 namespace {
@@ -61,6 +64,25 @@ void refuse_keys_of_other_optimizers(const Recipe& recipe) {
   }
 }
 
+// Chosen on the command line, the schedule leaves what the file says for another. What constant
+// does not read of a warm-up is told where the recipe is read.
+void refuse_keys_of_other_schedules(const Recipe& recipe) {
+  const bool is_overridden =
+      recipe.is_given("lr_scheduler_type") && !is_in_file(recipe, "lr_scheduler_type");
+  const auto& own = formats::schedule_keys_of(recipe.lr_scheduler_type).keys;
+  for (const auto& [key, where] : recipe.given) {
+    if (!formats::is_schedule_key(key) || std::ranges::find(own, key) != own.end()) continue;
+    if (has_default(recipe, key) || (is_overridden && is_in_file(recipe, key))) continue;
+    if (recipe.lr_scheduler_type == formats::Schedule::constant && key.starts_with("warmup_") &&
+        key != "warmup_type")
+      continue;
+    recipe.fail(key, fmt::format("is not read by lr_scheduler_type={}, but by {}; leave it out, or "
+                                 "choose one of those",
+                                 base::word_of(recipe.lr_scheduler_type),
+                                 fmt::join(formats::schedules_with(key), ", ")));
+  }
+}
+
 // A file may list them all, as files of other tools do.
 void refuse_loss_scale_keys(const Recipe& recipe) {
   if (recipe.compute_dtype == formats::ComputeDtype::fp16) return;
@@ -73,25 +95,33 @@ void refuse_loss_scale_keys(const Recipe& recipe) {
   }
 }
 
-}  // namespace
+void refuse_offloading_keys(const Recipe& recipe) {
+  if (recipe.offload_params || recipe.offload_optimizer != formats::OffloadOptimizer::none) return;
+  for (const char* key : {"offload_threshold", "offload_window"})
+    if (recipe.is_given(key) && !has_default(recipe, key))
+      recipe.fail(key,
+                  "says how weights or optimizer state are offloaded, and nothing is; set "
+                  "offload_params=true or offload_optimizer=auto too, or leave it out");
+}
 
-void refuse_unused_keys(const Recipe& recipe) {
-  refuse_adapter(recipe);
-  refuse_keys_of_other_methods(recipe);
-  refuse_keys_of_other_optimizers(recipe);
-  refuse_loss_scale_keys(recipe);
-  if (!recipe.offload_params && recipe.offload_optimizer == formats::OffloadOptimizer::none)
-    for (const char* key : {"offload_threshold", "offload_window"})
-      if (recipe.is_given(key) && !has_default(recipe, key))
-        recipe.fail(key,
-                    "says how weights or optimizer state are offloaded, and nothing is; set "
-                    "offload_params=true or offload_optimizer=auto too, or leave it out");
+void refuse_segments(const Recipe& recipe) {
   if (!recipe.packing && recipe.max_segments > 1)
     recipe.fail(
         "max_segments",
         fmt::format("is {}, but packing=false puts one document in a row; leave one of them "
                     "out",
                     recipe.max_segments));
+}
+
+}  // namespace
+
+void refuse_unused_keys(const Recipe& recipe) {
+  base::Mistakes mistakes;
+  for (const auto refuse : {refuse_adapter, refuse_keys_of_other_methods,
+                            refuse_keys_of_other_optimizers, refuse_keys_of_other_schedules,
+                            refuse_loss_scale_keys, refuse_offloading_keys, refuse_segments})
+    mistakes.gather([&] { refuse(recipe); });
+  mistakes.throw_if_any();
 }
 
 }  // namespace snug::plan

@@ -7,6 +7,19 @@
 
 namespace snug::program {
 
+// How kernels whose warps ask for their products one by one (mma.sync) run on a GPU, those of
+// attention among them: where nothing is said, on a Hopper card.
+struct TensorCores {
+  // Cycles that a quarter of a multiprocessor takes for a product of 16 x 8 x 16 in bf16 with sums
+  // in f32: at the maker's peak, and where a warp asks for it. Of a Hopper card's peak mma.sync
+  // reaches 62.9 % (Luo et al. 2024, arXiv 2402.13499).
+  double peak_cycles = 4;
+  double warp_cycles = 4 / 0.629;
+  // Warps that a quarter has at a time of own attention with heads of 128, and of its gradient.
+  double attention_warps = 2;
+  double gradient_warps = 2;
+};
+
 // Rates as the maker states them: peaks, which no program reaches.
 struct DataSheetRates {
   double bf16_flops_per_second = 0;  // dense, summed in f32
@@ -16,6 +29,9 @@ struct DataSheetRates {
   // What a GPU sends to others of its machine in collectives. This is no peak, but what public
   // measurements of such machines show.
   double interconnect_bytes_per_second = 0;
+  // What large products reach of the bf16 peak, as others measured it (hardware.yaml).
+  double product_share = 0.74;
+  TensorCores tensor_cores = {};
 };
 
 struct DeviceFacts {

@@ -39,9 +39,9 @@ struct Program {
 
   const Tensor& tensor(TensorId id) const { return tensors[static_cast<size_t>(id)]; }
   Tensor& tensor(TensorId id) { return tensors[static_cast<size_t>(id)]; }
-  // The tensor that owns the bytes of `id`: itself, or the base of a view.
-  // Whether both are the same bytes, seen alike.
+  // Whether both are the same bytes with the same shape and strides.
   bool are_same_place(TensorId a, TensorId b) const;
+  // The tensor that owns the bytes of `id`: itself, or the base of a view.
   TensorId owner(TensorId id) const {
     const TensorId base = tensor(id).view.base;
     return base == kNone ? id : base;

@@ -1,15 +1,19 @@
 #include "runtime/adapter.h"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "formats/hf_folder.h"
+#include "formats/peft_adapter.h"
+#include "program/tensor_names.h"
 #include "runtime/perform.h"
 #include "runtime/ranks.h"
 #include "runtime/save_folder.h"
 #include "runtime/save_tensors.h"
+#include "runtime/unchanged_tables.h"
 
 namespace snug::runtime {
 namespace {
@@ -17,12 +21,43 @@ namespace {
 namespace fs = std::filesystem;
 using formats::TensorIndex;
 
+// Rows of a table of the model, which the file holds in the order of their tokens.
+FilePart rows_of(const TensorIndex& index, const program::Tensor& rows,
+                 const program::Tensor& table, const methods::LoraOptions& options) {
+  const int64_t columns = rows.shape.columns();
+  const std::vector<int64_t>& tokens = options.token_rows.at(table.name);
+  const auto first = std::ranges::find(tokens, rows.view.offset / columns);
+  return {.source = &index.at(formats::token_rows_key(table.name)),
+          .shape = program::Shape{std::ssize(tokens), columns},
+          .from = (first - tokens.begin()) * columns};
+}
+
+// Tables of the model may have names of their own in an adapter's file.
+std::vector<FilePart> parts_of(const TensorIndex& index, const program::Tensor& tensor,
+                               const methods::LoraOptions& options, const Executor& executor) {
+  if (tensor.is_view()) {
+    const program::Program& load = *executor.job().find(program::ProgramName::load_adapter);
+    return {rows_of(index, tensor, load.tensor(tensor.view.base), options)};
+  }
+  const std::string name = program::original_name(tensor.name);
+  const auto pieces = pieces_in(FileSet::adapter, tensor);
+  const formats::IndexedTensor* source = formats::find_table(index, name);
+  return {{.source = source != nullptr ? source : &index.at(pieces.front().name),
+           .shape = pieces.front().shape}};
+}
+
 }  // namespace
 
 void initialise_adapter(Executor& executor) {
   perform(program::ProgramName::load_adapter, {}, executor);
   if (executor.job().find(program::ProgramName::initialise) != nullptr)
     executor.run(program::ProgramName::initialise);
+}
+
+methods::MethodOptions to_train_on(const plan::PlannedTraining& planned) {
+  methods::MethodOptions options = planned.spec.method_options();
+  options.lora.tables = unchanged_tables(planned.inputs.recipe.adapter, planned.inputs.model);
+  return options;
 }
 
 void check_adapter(const fs::path& folder, const methods::MethodOptions& options,
@@ -35,10 +70,13 @@ uint64_t load_adapter(const fs::path& folder, const methods::MethodOptions& opti
                       Executor& executor) {
   constexpr auto kProgram = program::ProgramName::load_adapter;
   check_adapter(folder, options, executor.job());
-  const TensorIndex index(folder, stem_of(FileSet::adapter));
-  const Sources sources =
+  const TensorIndex index = formats::open_adapter_index(folder);
+  Sources sources =
       sources_of(index, FileSet::adapter, methods::method_of(executor.job().method).basis(options),
                  nullptr, kProgram, executor);
+  sources.find = [&](const program::Tensor& tensor) {
+    return parts_of(index, tensor, options.lora, executor);
+  };
   return sum_of_shards(executor.mesh(), perform(kProgram, sources, executor).digest);
 }
 

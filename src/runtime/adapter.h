@@ -11,6 +11,7 @@
 #include "formats/checksums.h"
 #include "formats/trained_chat.h"
 #include "methods/method.h"
+#include "plan/assembly.h"
 #include "runtime/executor.h"
 
 namespace snug::runtime {
@@ -18,6 +19,11 @@ namespace snug::runtime {
 // Performs the program `load_adapter` of a job whose adapter is made, and runs `initialise` where
 // the job has it, which reads the model's weights.
 void initialise_adapter(Executor& executor);
+
+// The options of a job that goes on with the adapter of its recipe, which may hold tables of the
+// model besides (unchanged_tables.h). Throws UserError for others than the model's. Reads those
+// tables.
+methods::MethodOptions to_train_on(const plan::PlannedTraining& planned);
 
 // Throws UserError when a folder's tensors are not those of the job, or it computes another thing
 // than `options`, with which the job was planned: of LoRA, another scale. Reads no values, so it

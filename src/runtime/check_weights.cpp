@@ -101,9 +101,12 @@ void check_shape(const TensorIndex& index, const Weight& weight, const Stack& st
 
 void check_weights(const TensorIndex& index, const ModelConfig& config) {
   const Stack stack = models::stack_of(config);
-  const std::vector<Weight> weights = models::file_weights_of(stack);
-  check_missing(index, stack, weights);
+  std::vector<Weight> weights = models::file_weights_of(stack);
   check_surplus(index, stack, config, weights);
+  std::erase_if(weights, [&](const Weight& weight) {
+    return std::ranges::count(config.from_adapter, weight.name) > 0;
+  });
+  check_missing(index, stack, weights);
   for (const Weight& weight : weights) check_shape(index, weight, stack);
 }
 

@@ -88,14 +88,23 @@ void check_file(const fs::path& path, int64_t bytes) {
         path.string(), found, bytes);
 }
 
-// The checksums of a checkpoint's files, its state, and the end of the transaction.
+// The checksums of a checkpoint's files, its state, and the end of the transaction. The state lists
+// every file that was written, whatever was removed meanwhile, so that one that lacks is noticed.
 void finish_checkpoint(const CheckpointOptions& options, const TrainerState& state,
-                       const std::string& checksums, formats::DirectoryTransaction& transaction) {
+                       std::map<std::string, std::string> checksums,
+                       formats::DirectoryTransaction& transaction) {
   const fs::path& folder = transaction.staging();
-  base::write_file_atomically(folder / kChecksumsName, checksums);
+  std::vector<std::string> written{kChecksumsName};
+  for (const auto& [name, unused] : checksums) written.push_back(name);
+  const std::string text = formats::to_json(std::move(checksums));
+  base::write_file_atomically(folder / kChecksumsName, text);
   TrainerState complete = state;
-  complete.checksums = base::checksum_text(base::checksum(checksums));
+  complete.checksums = base::checksum_text(base::checksum(text));
   complete.files = file_sizes(folder);
+  for (const std::string& name : written)
+    if (!complete.files.contains(name))
+      base::throw_user_error("{}: the file was removed while the checkpoint was written",
+                             (folder / name).string());
   base::write_file_atomically(folder / kStateName, to_json(complete));
   transaction.commit(formats::DirectoryTransaction::IfExists::replace);
   prune_checkpoints(options.output_dir, state.step, options.save_total_limit);
@@ -111,10 +120,11 @@ void save_by_one(const CheckpointOptions& options, const TrainerState& state, Ex
                       : write_model_files(folder, options.model, executor, options.chat);
   Saved state_tensors = saved_by(ProgramName::save_state, FileSet::optimizer, executor);
   tensors.merge(write_tensors(folder, stem_of(FileSet::optimizer), state_tensors, executor));
-  finish_checkpoint(
-      options, state,
-      to_json(formats::checksums_of(folder, tensors, buffer_of(ProgramName::save_state, executor))),
-      transaction);
+  std::map<std::string, std::string> checksums;
+  for (const auto& [name, file] :
+       formats::checksums_of(folder, tensors, buffer_of(ProgramName::save_state, executor)).files)
+    checksums.emplace(name, to_json(file));
+  finish_checkpoint(options, state, std::move(checksums), transaction);
 }
 
 // What a rank has written, as it tells the first one. Both texts are small next to what they are
@@ -232,7 +242,7 @@ fs::path save_by_ranks(const CheckpointOptions& options, const TrainerState& sta
           entry.is_regular_file() && !checksums.contains(name))
         checksums[name] = to_json(formats::checksums_of_file(
             entry.path(), {}, buffer_of(ProgramName::save_state, executor)));
-    finish_checkpoint(options, state, formats::to_json(std::move(checksums)), *transaction);
+    finish_checkpoint(options, state, std::move(checksums), *transaction);
   });
   return target;
 }

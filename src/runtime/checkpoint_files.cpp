@@ -110,7 +110,8 @@ CheckpointFiles::CheckpointFiles(const fs::path& folder, const formats::FolderCh
 
 std::vector<FilePart> CheckpointFiles::find(const program::Tensor& tensor) const {
   const FileSet files = files_in_checkpoint(tensor);
-  const auto pieces = pieces_in(files, tensor);
+  const auto pieces =
+      pieces_to_read(files, tensor, [](const std::string& /*name*/) { return true; });
   std::vector<FilePart> parts;
   for (const models::FilePiece& piece : pieces) {
     if (manifest_) {

@@ -1,7 +1,10 @@
 #include "runtime/file_names.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "formats/peft_adapter.h"
+#include "formats/renamed_modules.h"
 #include "models/prompt_names.h"
 #include "program/tensor_names.h"
 
@@ -31,9 +34,23 @@ std::vector<models::FilePiece> pieces_in(FileSet files, const program::Tensor& t
   std::string name = name_in(files, tensor.name);
   if (files == FileSet::model) return models::file_pieces(name, program::whole_shape(tensor));
   const program::Shape& shape = program::whole_shape(tensor);
-  if (files == FileSet::adapter)
-    return {{name, models::stored_prompt_shape(program::original_name(tensor.name), shape), 0}};
-  return {{std::move(name), shape, 0}};
+  if (files == FileSet::optimizer) return {{std::move(name), shape, 0}};
+  const std::string original = program::original_name(tensor.name);
+  std::vector<models::FilePiece> copies;
+  for (const std::string& known : formats::names_of(original))
+    copies.push_back(
+        {formats::adapter_key(known), models::stored_prompt_shape(original, shape), 0});
+  return copies;
+}
+
+std::vector<models::FilePiece> pieces_to_read(
+    FileSet files, const program::Tensor& tensor,
+    const std::function<bool(const std::string&)>& is_there) {
+  std::vector<models::FilePiece> pieces = pieces_in(files, tensor);
+  if (files != FileSet::adapter) return pieces;
+  const auto held = std::ranges::find_if(
+      pieces, [&](const models::FilePiece& piece) { return is_there(piece.name); });
+  return {held == pieces.end() ? pieces.front() : *held};
 }
 
 FileSet files_in_checkpoint(const program::Tensor& tensor) {

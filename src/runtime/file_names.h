@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,8 +22,15 @@ std::string stem_of(FileSet files);
 // The tensor's name there.
 std::string name_in(FileSet files, std::string_view tensor);
 // What they hold of it: one tensor of that name, or the matrices of experts that are stacked in
-// memory. What an optimizer keeps of those is one tensor in files too.
+// memory. What an optimizer keeps of those is one tensor in files too. An adapter holds a module
+// that transformers has renamed under each of its names, the own one first, since PEFT passes over
+// a tensor whose name is another version's.
 std::vector<models::FilePiece> pieces_in(FileSet files, const program::Tensor& tensor);
+// The pieces that make the tensor: of one that an adapter holds, or may hold, under several names
+// the first that is there; the own name where none is.
+std::vector<models::FilePiece> pieces_to_read(
+    FileSet files, const program::Tensor& tensor,
+    const std::function<bool(const std::string&)>& is_there);
 // Where a checkpoint holds a tensor that it puts back.
 FileSet files_in_checkpoint(const program::Tensor& tensor);
 

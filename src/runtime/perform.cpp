@@ -37,7 +37,9 @@ Sources sources_of(const formats::TensorIndex& index, FileSet files, std::string
                    Executor& executor) {
   return {.model = model,
           .find = [&index, files](const Tensor& tensor) -> std::vector<FilePart> {
-            const auto pieces = pieces_in(files, tensor);
+            const auto pieces = pieces_to_read(files, tensor, [&](const std::string& name) {
+              return index.find(name) != nullptr;
+            });
             if (pieces.size() == 1)
               return {{&index.at(pieces.front().name), std::nullopt, pieces.front().shape}};
             std::vector<FilePart> parts;
@@ -124,6 +126,7 @@ void Performance::operator()(const program::Read& read) {
   trace_->channel = program::Channel::storage;
   SNUG_CHECK(sources_.find, "program {} reads files, and none are given", program_.name);
   const Tensor& values = tensor(program::Read::kTensor);
+  if (values.is_view()) flush();  // What lies there may be read, too.
   const Buffer held = held_part(values, buffer(program::Read::kTensor));
   const std::vector<FilePart> parts = sources_.find(values);
   for (const FilePart& part : parts) {
@@ -153,6 +156,11 @@ void Performance::refuse_other_width(std::span<const FilePart> parts, int64_t pl
 void Performance::queue_part(const FilePart& part, const Tensor& tensor, const Buffer& held) {
   TensorRead tensor_read{part.source, held};
   tensor_read.is_counted = counts(tensor.rank_step > 0);
+  if (part.from) {
+    tensor_read.whole = part.shape;
+    tensor_read.first = *part.from;
+    return queue(std::move(tensor_read));
+  }
   const int64_t part_elements = part.source->info->elements();
   const program::Shape in_file =
       part.shape.value_or(part.first ? program::Shape{part_elements} : whole_shape(tensor));
@@ -173,7 +181,8 @@ void Performance::queue_part(const FilePart& part, const Tensor& tensor, const B
 void Performance::zero_padding() {
   for (const program::TensorId id : operation_->writes)
     trace_->bytes +=
-        set_zero(padding(program_.tensor(id), executor_.tensor(name_, id)), executor_.backend());
+        set_zero(program_.tensor(id), padding(program_.tensor(id), executor_.tensor(name_, id)),
+                 executor_.backend());
 }
 
 // The buffers of the operation, as a stored weight.
@@ -192,7 +201,7 @@ StoredWeight Performance::stored() const {
 template <typename Struct>
 void Performance::zero_codes(const StoredWeight& weight, int64_t elements) {
   const auto zero_tail = [&](const program::Operand<Struct>& operand, const Buffer& held) {
-    trace_->bytes += set_zero(padding(tensor(operand), held), executor_.backend());
+    trace_->bytes += set_zero(tensor(operand), padding(tensor(operand), held), executor_.backend());
   };
   zero_tail(Struct::kCodes, weight.codes);
   if (weight.gathered != nullptr) {

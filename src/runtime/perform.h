@@ -38,6 +38,9 @@ struct FilePart {
   std::optional<int64_t> first{};  // of the range, whose elements lie flat; nothing: it all
   // The shape in the file of what is a tensor of its own there; nothing: as in the program.
   std::optional<program::Shape> shape{};
+  // The first element that is meant of a tensor of that shape, of which the program's tensor is a
+  // part; nothing: it is all of it.
+  std::optional<int64_t> from{};
 };
 
 // What the operations of a program take their values from, next to their attributes.

@@ -132,7 +132,9 @@ void check_unquantised(const formats::HfFolder& folder, const TensorIndex& index
                            !folder.config()["quantization_config"].is_null();
   if (is_declared || formats::holds_quantised(index))
     base::throw_user_error(
-        "{}: the folder is quantised already{}; give the model's folder in 16 or 32 bits",
+        "{}: the folder is quantised already{}; give the model's folder in 16 or 32 bits, which "
+        "snug "
+        "dequantize makes of one whose experts are MXFP4",
         folder.path().string(), is_declared ? " (its config.json has a quantization_config)" : "");
 }
 
@@ -154,6 +156,7 @@ class FolderQuantizer::Impl {
       plan_.linear_weights += tensor.source->info->elements();
     }
     for (const auto& [number, file] : files_) plan_.result_bytes += file.most_bytes();
+    plan_.for_snug_alone = models::find_family(config_.model_type)->own_linear_class;
     plan_.buffer_bytes = streaming_buffer_bytes(tensors_, options_.double_quant);
   }
 

@@ -22,6 +22,8 @@ struct FolderQuantizeOptions {
 struct FolderQuantizePlan : FolderCosts {
   int64_t linears = 0;
   int64_t linear_weights = 0;  // elements of them
+  // transformers leaves linears of the family in 16 bits, and does not load the folder.
+  bool for_snug_alone = false;
 };
 
 class FolderQuantizer {

@@ -172,12 +172,15 @@ Saved saved_by(program::ProgramName program, FileSet files, const Executor& exec
     const program::Tensor& tensor = operations.tensor(id);
     const auto written = written_part(tensor, executor.tensor(program, id), executor.mesh());
     const auto pieces = pieces_in(files, tensor);
-    for (const models::FilePiece& piece : pieces)
-      saved.tensors.push_back({piece.name, pieces.size() == 1 ? written : part_of(written, piece),
-                               piece.shape, saved.traces.size()});
+    int64_t bytes = 0;
+    for (const models::FilePiece& piece : pieces) {
+      const backends::Buffer part = pieces.size() == 1 ? written : part_of(written, piece);
+      saved.tensors.push_back({piece.name, part, piece.shape, saved.traces.size()});
+      bytes += part.bytes();
+    }
     saved.traces.emplace_back();
     saved.traces.back().kind = operation.kind();
-    saved.asked.push_back(written.bytes());
+    saved.asked.push_back(bytes);
   }
   saved.compared.resize(saved.asked.size());
   return saved;

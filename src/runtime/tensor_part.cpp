@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "base/dynamic_map.h"
 #include "base/error.h"
+#include "program/tensor_names.h"
 
 namespace snug::runtime {
 
@@ -24,6 +26,12 @@ namespace {
 // How many of `elements`, from `first` on, are the tensor's own.
 int64_t valid_elements(const Tensor& tensor, int64_t first, int64_t elements) {
   return std::clamp<int64_t>(program::whole_shape(tensor).elements() - first, 0, elements);
+}
+
+// Second moments are coded by the unsigned map, which begins with 0.
+bool is_signed_code(const Tensor& tensor) {
+  return tensor.role == program::Role::moment && tensor.dtype == base::DType::u8 &&
+         tensor.name.starts_with(program::first_moment_name(""));
 }
 
 }  // namespace
@@ -49,11 +57,17 @@ Buffer written_part(const Tensor& tensor, const Buffer& buffer, const comm::Mesh
   return slice(buffer, first, valid_elements(tensor, first, elements));
 }
 
-int64_t set_zero(const Buffer& buffer, backends::Backend& backend) {
-  static constexpr std::array<std::byte, 4096> kZeros{};
+int64_t set_zero(const Tensor& tensor, const Buffer& buffer, backends::Backend& backend) {
+  static constexpr std::array<std::byte, 4096> kZeroBytes{};
+  static const std::array<std::byte, 4096> kZeroCodes = [] {
+    std::array<std::byte, 4096> codes{};
+    codes.fill(std::byte{base::encode_dynamic(base::signed_dynamic_map(), 0.0F)});
+    return codes;
+  }();
+  const auto& zeros = is_signed_code(tensor) ? kZeroCodes : kZeroBytes;
   const int64_t bytes = buffer.bytes();
-  for (int64_t done = 0; done < bytes; done += std::ssize(kZeros))
-    backend.copy(buffer.data + done, kZeros.data(), std::min(bytes - done, std::ssize(kZeros)));
+  for (int64_t done = 0; done < bytes; done += std::ssize(zeros))
+    backend.copy(buffer.data + done, zeros.data(), std::min(bytes - done, std::ssize(zeros)));
   return bytes;
 }
 

@@ -15,6 +15,7 @@ Document answer_document(const Record& record, const Tokenizer& tokenizer) {
   // Some tokenizers end every text in EOS themselves.
   const int32_t eos = tokenizer.eos_id().value();
   if (document.ids.back() != eos) {
+    tokenizer.require_rows({&eos, 1});
     document.ids.push_back(eos);
     document.trained.push_back(1);
   }

@@ -228,7 +228,8 @@ std::vector<AnswerFinder::Span> AnswerFinder::find(const Conversation& conversat
   std::vector<Span> spans;
   size_t from = 0;
   for (size_t i = 0; i < conversation.messages.size(); ++i) {
-    if (!conversation.messages[i].is_assistant()) continue;
+    const Message& message = conversation.messages[i];
+    if (!message.is_assistant() || !message.is_learned()) continue;
     Search search{conversation, whole, i, from};
     if (i == 0) {
       search.prompt = opening(conversation);

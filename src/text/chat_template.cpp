@@ -12,6 +12,7 @@
 #include "text/fitted_conversation.h"
 #include "text/jinja/limits.h"
 #include "text/jinja/print.h"
+#include "text/learned_turns.h"
 
 namespace snug::text {
 namespace {
@@ -37,7 +38,9 @@ void set(Variables& variables, const std::string& name, Value value) {
 }
 
 // As text of a template.
-std::string quoted(const std::string& text) { return jinja::print_json(Value::text(text), {}); }
+std::string quoted(const std::string& text) {
+  return jinja::print_json(Value::text(text), {}).as_text();
+}
 
 }  // namespace
 
@@ -163,6 +166,9 @@ std::vector<Part> ChatTemplate::render(const Conversation& given) const {
       return run(other, for_generation).text;
     });
     whole.generated = finder.find(conversation, whole.text);
+  } else {
+    whole.generated = learned_spans(conversation, whole,
+                                    [&](const Conversation& other) { return run(other, false); });
   }
   std::vector<Part> parts;
   size_t at = 0;

@@ -7,9 +7,9 @@
 
 namespace snug::text {
 
-// Throw UserError where the fields are neither all texts nor all lists of messages, an answer is
+// Throw RecordError where the fields are neither all texts nor all lists of messages, an answer is
 // empty or missing, two answers have no prompt in common, or a label is not true or false.
-void parse_preference(const RecordFields& fields, Record& record);
-void parse_unpaired(const RecordFields& fields, Record& record);
+void parse_preference(const RecordFields& fields, const RecordRules& rules, Record& record);
+void parse_unpaired(const RecordFields& fields, const RecordRules& rules, Record& record);
 
 }  // namespace snug::text

@@ -78,7 +78,9 @@ const Value* Message::find(std::string_view field) const { return fields_.as_dic
 Message Message::with(std::string_view field, Value value) const {
   Dict fields = fields_.as_dict();
   fields.set(Value::text(std::string(field)), std::move(value));
-  return Message(Value::dict(std::move(fields)));
+  Message other(Value::dict(std::move(fields)));
+  other.is_learned_ = is_learned_;
+  return other;
 }
 
 Message Message::with_content(std::string content) const {

@@ -32,9 +32,13 @@ class Message {
   // parts.
   Message with(std::string_view field, jinja::Value value) const;
   Message with_content(std::string content) const;
+  // Whether it is learned if it is the assistant's.
+  bool is_learned() const { return is_learned_; }
+  void set_learned(bool is_learned) { is_learned_ = is_learned; }
 
  private:
   jinja::Value fields_;  // a dictionary
+  bool is_learned_ = true;
 };
 
 struct Conversation {

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "base/error.h"
+#include "text/bad_records.h"
 #include "text/chat_template.h"
-#include "text/document.h"
 #include "text/document_parts.h"
+#include "text/document_writer.h"
 #include "text/long_record.h"
-#include "text/mismatched_answers.h"
 #include "text/record_form.h"
 #include "text/record_reader.h"
 #include "text/record_tokens.h"
@@ -32,56 +32,93 @@ struct Item {
 
 class Loader {
  public:
-  Loader(const std::string& path, const TokenizerOpener& open, const DatasetOptions& options)
-      : path_(path), open_(open), options_(options), reader_(path) {}
+  // `chat_field`: of some record of texts, which makes conversations of all; null: of none.
+  Loader(const std::string& path, const TokenizerOpener& open, const DatasetOptions& options,
+         const char* chat_field)
+      : path_(path),
+        open_(open),
+        options_(options),
+        rules_{.form = options.form,
+               .has_encoder = options.encoder_length > 0,
+               .ignored = options.ignored_fields,
+               .texts_are_chats = chat_field != nullptr},
+        chat_field_(chat_field),
+        reader_(path),
+        writer_(path, options, audit_) {}
 
   Dataset run() {
     if (reader_.format() == RecordReader::Format::plain_text) {
       open_tokenizer();
       reader_.separate_by(std::string(tokenizer_->token_of(eos_).value_or("")));
     }
-    for (RawRecord raw; reader_.next(raw);) {
-      if (!form_) start(raw);
+    for (RawRecord raw; next(raw);) {
+      if (!form_ && !try_start(raw)) continue;
       if (raw.is_open || raw.continues) {
         flush();
         add_piece(raw);
       } else if (raw.is_long) {
         flush();
-        add_long(raw);
+        try_with([&] { add_long(raw); });
       } else {
         hold(raw);
       }
     }
     flush();
-    if (!form_) throw base::UserError("the data file holds no records", {path_, 0, 0});
-    if (mismatched_) finish_mismatched();
-    if (documents_.size() == 0)
-      throw base::UserError(
-          audit_.left_out > 0
-              ? fmt::format("the prompt of each of the {} records has max_length={} tokens or "
-                            "more, so that no answer is left; set a larger max_length",
-                            audit_.records, options_.max_length)
-              : fmt::format("the data holds nothing to learn: of its {} records none has text that "
-                            "becomes a token and another one to predict",
-                            audit_.records),
-          {path_, 0, 0});
+    return finish();
+  }
+
+ private:
+  Dataset finish() {
+    if (bad_.count() > 0 && !options_.skips_bad_records) bad_.fail(path_, records_);
+    if (!form_ && bad_.count() == 0)
+      throw base::UserError("the data file holds no records", {path_, 0, 0});
+    audit_.bad = bad_.count();
+    audit_.bad_list = bad_.list();
+    DocumentStore documents = writer_.finish();
+    if (documents.size() == 0) throw base::UserError(nothing_left(), {path_, 0, 0});
     Dataset result;
-    documents_.finish();
-    audit_.documents = documents_.size();
-    audit_.tokens = documents_.tokens();
-    result.documents = std::move(documents_);
+    result.documents = std::move(documents);
     result.audit = std::move(audit_);
     return result;
   }
 
- private:
-  void finish_mismatched() {
+  std::string nothing_left() const {
+    if (bad_.count() == records_)
+      return fmt::format("none of the {} records can be learned from\n{}", records_, bad_.list());
+    if (audit_.left_out > 0)
+      return fmt::format(
+          "the prompt of each of the {} records has max_length={} tokens or more, so that no "
+          "answer is left; set a larger max_length",
+          audit_.records, options_.max_length);
+    return fmt::format(
+        "the data holds nothing to learn: of its {} records none has text that becomes a token and "
+        "another one to predict",
+        audit_.records);
+  }
+
+  // What stops the reading comes after what was found before it.
+  bool next(RawRecord& raw) {
     try {
-      mismatched_->finish();
+      if (!reader_.next(raw)) return false;
     } catch (const base::UserError& error) {
-      throw base::UserError(error.what(), {path_, 0, 0});
+      flush();
+      if (bad_.count() == 0) throw;
+      throw BadRecordsError(fmt::format("{}\n{}", bad_.list(), error.what()));
     }
-    audit_.left_out = mismatched_->left_out();
+    records_ = raw.number;
+    return true;
+  }
+
+  // A record that fails is told of at the end; reading goes on.
+  template <typename Action>
+  bool try_with(const Action& action) {
+    try {
+      action();
+      return true;
+    } catch (const RecordError& error) {
+      bad_.add(error);
+      return false;
+    }
   }
 
   void open_tokenizer() {
@@ -104,14 +141,14 @@ class Loader {
 
   void flush() {
     tokenize(batch_);
-    for (Item& item : batch_) store(item);
+    for (Item& item : batch_) try_with([&] { store(item); });
     batch_.clear();
     batch_bytes_ = 0;
   }
 
   Record parse(const RawRecord& raw) const {
     if (reader_.format() != RecordReader::Format::plain_text)
-      return parse_record(raw, path_, options_.form, has_encoder());
+      return parse_record(raw, path_, rules_);
     if (options_.form && *options_.form != RecordForm::text)
       throw base::UserError(
           fmt::format("data_format says {}, but this file is plain text; expected "
@@ -125,41 +162,53 @@ class Loader {
     return record;
   }
 
-  bool has_encoder() const { return options_.encoder_length > 0; }
+  // The first record that can be read says of which form all are.
+  bool try_start(const RawRecord& first) {
+    Record record;
+    const bool is_read = try_with([&] {
+      if (first.is_long)
+        record.form = form_of_long_record(first, path_, rules_);
+      else
+        record = parse(first);
+    });
+    if (is_read) start(record, first.line);
+    return is_read;
+  }
 
-  // The first record says of which form all are.
-  void start(const RawRecord& first) {
-    bool has_template = false;
-    if (first.is_long) {
-      form_ = form_of_long_record(first, path_, options_.form);
-    } else {
-      const Record record = parse(first);
-      form_ = record.form;
-      has_template = record.is_conversation();
-    }
+  void start(const Record& first, int line) {
+    form_ = first.form;
     if (*form_ == RecordForm::preference && !options_.form)
       throw base::UserError(
           "the records hold pairs of answers (chosen and rejected), which objective=dpo, orpo "
           "and kto learn from; set one of them, or give data with one answer to each prompt",
-          {path_, first.line, 0});
-    if (has_encoder()) require_parts(*form_, path_, first.line);
+          {path_, line, 0});
+    if (rules_.has_encoder) require_parts(*form_, path_, line);
     audit_.form = name_of(*form_);
     if (*form_ != RecordForm::tokens) open_tokenizer();
     if (*form_ == RecordForm::text)
       windows_.emplace(*tokenizer_, options_.max_length, options_.train_on_prompt,
-                       [this](auto ids, auto trained) { add(ids, trained); });
-    if (options_.form == RecordForm::unpaired)
-      mismatched_.emplace(options_.mismatch_batch, options_.max_length,
-                          [this](const LabelledAnswer& example, const Document& mismatched) {
-                            add_example(example, mismatched);
-                          });
-    if (has_template) {
-      template_.emplace(options_.chat_template, *tokenizer_);
-      audit_.chat_template = template_->name();
-      audit_.template_source = template_->source();
-    }
+                       [this](auto ids, auto trained) { writer_.add(ids, trained); });
+    writer_.begin(*form_, eos_);
+    if (first.is_conversation()) open_template(first.chat_field);
     tokens_.emplace(path_, options_, *form_,
                     RecordTokenizer::Means{tokenizer_, template_ ? &*template_ : nullptr});
+  }
+
+  void open_template(const char* chat_field) {
+    if (chat_field == nullptr) chat_field = chat_field_;
+    rules_.texts_are_chats = chat_field != nullptr;
+    if (chat_field != nullptr) audit_.chat_field = chat_field;
+    try {
+      template_.emplace(options_.chat_template, *tokenizer_);
+    } catch (const base::UserError& error) {
+      if (chat_field == nullptr) throw;
+      base::throw_user_error(
+          "{}. Its field '{}' makes a conversation of a record: ignore_fields={} "
+          "reads the records without it",
+          error.what(), chat_field, chat_field);
+    }
+    audit_.chat_template = template_->name();
+    audit_.template_source = template_->source();
   }
 
   void tokenize(std::vector<Item>& batch) const {
@@ -186,56 +235,39 @@ class Loader {
     item.tokens = tokens_->of(std::move(record));
   }
 
-  void check_form(RecordForm form, const RawRecord& raw) const {
-    if (form != *form_)
-      throw base::UserError(
-          fmt::format("record {} is of the form {}, but the records before it are {}; one file "
-                      "holds one form",
-                      raw.number, name_of(form), audit_.form),
-          {path_, raw.line, 0});
-  }
-
-  void count(int64_t tokens) {
-    ++audit_.records;
-    audit_.longest = std::max(audit_.longest, tokens);
-    if (tokens == 0) ++audit_.empty;
-  }
-
   void store(Item& item) {
     if (item.error) std::rethrow_exception(item.error);
-    const TokenizedRecord& record = item.tokens;
-    check_form(record.form, item.raw);
-    count(record.document.ids.empty() && record.answers.empty() ? 0 : record.tokens);
-    audit_.unwritten.add(record.unwritten, item.raw.number);
-    audit_.ends.add(record.ends);
-    if (mismatched_)
-      store_answers(item.tokens.answers);
-    else if (*form_ == RecordForm::preference)
-      store_pair(record);
-    else if (*form_ == RecordForm::text)
-      store_windows(record.document);
-    else if (has_encoder())
-      store_parts(item);
-    else
-      store_cut(item);
+    check_form(item.tokens.form, item.raw);
+    audit_.unused.add(item.tokens.unused);
+    audit_.unwritten.add(item.tokens.unwritten, item.raw.number);
+    audit_.ends.add(item.tokens.ends);
+    writer_.write(item.raw.number, item.raw.line, item.tokens);
     item = {};
+  }
+
+  void check_form(RecordForm form, const RawRecord& raw) const {
+    if (form != *form_)
+      throw RecordError(fmt::format("record {} is of the form {}, but the records before it are "
+                                    "{}; one file holds one form",
+                                    raw.number, name_of(form), audit_.form),
+                        path_, raw.line);
   }
 
   // A piece of a text too long to be tokenized at once; its last one ends it.
   void add_piece(const RawRecord& raw) {
     if (!raw.continues) windows_->begin();
     windows_->add(raw.text);
-    if (!raw.is_open) count(windows_->finish());
+    if (!raw.is_open) audit_.count_record(windows_->finish());
   }
 
   void add_long(const RawRecord& raw) {
     const auto most = static_cast<size_t>(options_.max_length);
-    if (has_encoder())
-      throw base::UserError(
-          fmt::format("record {} has {} bytes; of encoder-decoders at most {} are read", raw.number,
-                      raw.end - raw.begin, kMaxRecordBytes),
-          {path_, raw.line, 0});
-    LongRecord record = read_long_record(raw, path_, options_.form, most);
+    if (rules_.has_encoder)
+      throw RecordError(raw.number,
+                        fmt::format("it has {} bytes; of encoder-decoders at most {} are read",
+                                    raw.end - raw.begin, kMaxRecordBytes),
+                        path_, raw.line);
+    LongRecord record = read_long_record(raw, path_, rules_, most);
     check_form(record.form, raw);
     if (record.form == RecordForm::text) return add_long_text(raw, record);
     Item item;
@@ -244,122 +276,42 @@ class Loader {
     item.tokens = tokens_->of({.form = record.form,
                                .number = raw.number,
                                .line = raw.line,
-                               .tokens = std::move(record.tokens)});
+                               .tokens = std::move(record.tokens),
+                               .unused = std::move(record.unused)});
     store(item);
   }
 
   void add_long_text(const RawRecord& raw, const LongRecord& record) {
     LongString text(path_, record.text_begin, record.text_end);
+    audit_.unused.add(record.unused);
     windows_->begin();
     try {
       for (std::string piece; text.next(piece);) windows_->add(piece);
-      count(windows_->finish());
+      audit_.count_record(windows_->finish());
     } catch (const base::UserError& error) {
       throw base::UserError(fmt::format("record {}: {}", raw.number, error.what()),
                             {path_, raw.line, 0});
     }
   }
 
-  void add(std::span<const int32_t> ids, std::span<const uint8_t> trained, int8_t label = 0) {
-    documents_.add(ids, trained, label);
-    audit_.trained_tokens += documents_.targets(documents_.size() - 1);
-  }
-
-  void store_windows(const Document& document) {
-    const std::span<const int32_t> ids = document.ids;
-    const std::span<const uint8_t> trained = document.trained;
-    const auto most = static_cast<size_t>(options_.max_length);
-    for (size_t begin = 0; begin + 1 < ids.size(); begin += most - 1) {
-      const size_t size = std::min(most, ids.size() - begin);
-      add(ids.subspan(begin, size), trained.subspan(begin, size));
-    }
-  }
-
-  void store_cut(const Item& item) {
-    const auto most = static_cast<int64_t>(options_.max_length);
-    const TokenizedRecord& record = item.tokens;
-    if (record.first_target >= most)
-      throw base::UserError(
-          fmt::format("record {}: {} begins at token {} of {}, so that max_length={} cuts "
-                      "it away entirely; set max_length={} or more, or remove the record",
-                      item.raw.number,
-                      record.form == RecordForm::tokens ? "what is learned of it" : "its answer",
-                      record.first_target + 1, record.tokens, most, record.first_target + 1),
-          {path_, item.raw.line, 0});
-    add_beginning(record.document, record.tokens);
-  }
-
-  void store_parts(const Item& item) {
-    const TokenizedRecord& record = item.tokens;
-    if (record.first_target >= options_.max_length)
-      throw base::UserError(
-          fmt::format("record {}: its first label with a loss is at {}, so that {} tokens of the "
-                      "decoder leave none; set a larger max_target_length, or remove the record",
-                      item.raw.number, record.first_target, options_.max_length),
-          {path_, item.raw.line, 0});
-    const CutParts cut = cut_parts(record.encoder_ids, record.document, options_, eos_);
-    if (cut.lost > 0) ++audit_.truncated;
-    audit_.cut_tokens += cut.lost;
-    documents_.add_pair(cut.encoder_ids, cut.ids, cut.trained);
-    audit_.trained_tokens += documents_.targets(documents_.size() - 1);
-  }
-
-  // Adds the beginning of a document of so many tokens, or all of it.
-  void add_beginning(const Document& document, int64_t tokens) {
-    count_cut(tokens);
-    add_cut(document, 0);
-  }
-
-  void count_cut(int64_t tokens) {
-    const auto most = static_cast<int64_t>(options_.max_length);
-    if (tokens <= most) return;
-    ++audit_.truncated;
-    audit_.cut_tokens += tokens - most;
-  }
-
-  void add_cut(const Document& document, int8_t label) {
-    const size_t size = std::min(document.ids.size(), static_cast<size_t>(options_.max_length));
-    add(std::span(document.ids).first(size), std::span(document.trained).first(size), label);
-  }
-
-  void store_pair(const TokenizedRecord& record) {
-    if (record.first_target >= options_.max_length) {
-      ++audit_.left_out;
-      return;
-    }
-    for (const Document* document : {&record.document, &record.rejected})
-      add_beginning(*document, static_cast<int64_t>(document->ids.size()));
-  }
-
-  void store_answers(std::vector<LabelledAnswer>& answers) {
-    for (const LabelledAnswer& answer : answers)
-      if (answer.prompt_tokens < options_.max_length)
-        count_cut(static_cast<int64_t>(answer.document.ids.size()));
-    mismatched_->add(std::move(answers));
-  }
-
-  void add_example(const LabelledAnswer& example, const Document& mismatched) {
-    ++audit_.examples;
-    if (example.is_desirable) ++audit_.desirable;
-    for (const Document* document : {&example.document, &mismatched})
-      add_cut(*document, example.is_desirable ? int8_t{1} : int8_t{-1});
-  }
-
   const std::string& path_;
   const TokenizerOpener& open_;
   const DatasetOptions& options_;
+  RecordRules rules_;
+  const char* chat_field_;
   const Tokenizer* tokenizer_ = nullptr;  // opened once records need it
   int32_t eos_ = -1;
   RecordReader reader_;
+  int64_t records_ = 0;  // read
   std::optional<RecordForm> form_;
-  std::optional<ChatTemplate> template_;         // for conversations
-  std::optional<RecordTokenizer> tokens_;        // once the form is known
-  std::optional<TextWindows> windows_;           // for text
-  std::optional<MismatchedAnswers> mismatched_;  // for answers with labels
+  std::optional<ChatTemplate> template_;   // for conversations
+  std::optional<RecordTokenizer> tokens_;  // once the form is known
+  std::optional<TextWindows> windows_;     // for text
   std::vector<Item> batch_;
   int64_t batch_bytes_ = 0;
-  DocumentStore documents_;
   DatasetAudit audit_;
+  DocumentWriter writer_;
+  BadRecords bad_;
 };
 
 }  // namespace
@@ -375,7 +327,12 @@ Dataset load_dataset(const std::string& path, const TokenizerOpener& open_tokeni
   if (options.max_length < 2)
     base::throw_user_error("max_length={} is too small; a row needs at least 2 tokens",
                            options.max_length);
-  return Loader(path, open_tokenizer, options).run();
+  try {
+    return Loader(path, open_tokenizer, options, nullptr).run();
+  } catch (const TextsAreChats& chats) {
+    // Where the first ones are texts by themselves, all are read anew.
+    return Loader(path, open_tokenizer, options, chats.field).run();
+  }
 }
 
 int64_t reading_bytes(int64_t file_bytes) {
@@ -384,12 +341,19 @@ int64_t reading_bytes(int64_t file_bytes) {
   return std::min(kReadingBytes, kBuffers + kOfByte * std::min(file_bytes, kReadingBytes));
 }
 
-bool holds_tokens(const std::string& path, std::optional<RecordForm> wanted, bool has_encoder) {
+bool holds_tokens(const std::string& path, const RecordRules& rules) {
   RecordReader reader(path);
-  RawRecord first;
-  if (reader.format() == RecordReader::Format::plain_text || !reader.next(first)) return false;
-  if (first.is_long) return form_of_long_record(first, path, wanted) == RecordForm::tokens;
-  return parse_record(first, path, wanted, has_encoder).form == RecordForm::tokens;
+  if (reader.format() == RecordReader::Format::plain_text) return false;
+  for (RawRecord raw; reader.next(raw);) {
+    try {
+      const RecordForm form =
+          raw.is_long ? form_of_long_record(raw, path, rules) : parse_record(raw, path, rules).form;
+      return form == RecordForm::tokens;
+    } catch (const RecordError&) {
+      // What is wrong with it is told of when all are read.
+    }
+  }
+  return false;
 }
 
 }  // namespace snug::text

@@ -24,7 +24,7 @@
 #include <optional>
 #include <string>
 
-#include "text/answer_ends.h"
+#include "text/dataset_audit.h"
 #include "text/dataset_options.h"
 #include "text/document_store.h"
 #include "text/record_form.h"
@@ -32,26 +32,6 @@
 #include "text/unwritten_counts.h"
 
 namespace snug::text {
-
-// What a user looks over before training.
-struct DatasetAudit {
-  std::string form{};         // of record_form.h
-  std::string chat_template;  // the one used; empty for other forms than conversations
-  std::optional<std::string> template_source{};  // of ChatTemplate
-  UnwrittenCounts unwritten{};                   // what it leaves out of the records
-  AnswerEnds ends{};                             // of what is learned, other than of tokens
-  int64_t records = 0;
-  int64_t empty = 0;           // of them, texts without a token
-  int64_t left_out = 0;        // and pairs or examples whose prompt alone has max_length
-  int64_t examples = 0;        // answers with a label, of two documents each
-  int64_t desirable = 0;       // and those that it says are desirable
-  int64_t documents = 0;       // records, or windows of text
-  int64_t tokens = 0;          // that were kept
-  int64_t trained_tokens = 0;  // that are targets
-  int64_t truncated = 0;       // documents that were cut
-  int64_t cut_tokens = 0;      // and what they lost
-  int64_t longest = 0;         // tokens of the longest record, before it was cut
-};
 
 // Records that are read, then tokenized by all threads, then stored in order: so many bytes, or one
 // record that is longer.
@@ -74,9 +54,11 @@ struct Dataset {
   DatasetAudit audit;
 };
 
-// Throws UserError with file and line: see record_reader.h and record_form.h; and for records of
-// mixed forms, a file without records, an answer that max_length cuts away entirely, an id outside
-// of the vocabulary.
+// Throws BadRecordsError, after all of the file was read, for records that cannot be learned from,
+// by reason: see record_form.h; and records of mixed forms, an answer that max_length cuts away
+// entirely, an id outside of the vocabulary. With options.skips_bad_records they are left out and
+// counted. Throws UserError with file and line for a file that cannot be read: see record_reader.h;
+// and for one of which nothing is left.
 Dataset load_dataset(const std::string& path, const Tokenizer& tokenizer,
                      const DatasetOptions& options);
 
@@ -87,9 +69,8 @@ using TokenizerOpener = std::function<const Tokenizer&()>;
 Dataset load_dataset(const std::string& path, const TokenizerOpener& open_tokenizer,
                      const DatasetOptions& options);
 
-// Whether the file's records, seen from the first one, are tokens, which need no tokenizer; those
-// of an encoder-decoder, where `has_encoder` says so. Throws UserError as load_dataset does.
-bool holds_tokens(const std::string& path, std::optional<RecordForm> wanted,
-                  bool has_encoder = false);
+// Whether the file's records, seen from the first one that can be read, are tokens, which need no
+// tokenizer. Throws UserError where the file cannot be read.
+bool holds_tokens(const std::string& path, const RecordRules& rules);
 
 }  // namespace snug::text

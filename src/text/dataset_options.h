@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "text/record_form.h"
 
@@ -22,6 +23,8 @@ struct DatasetOptions {
   // The form of the records; none: it is seen from their fields. Unpaired: these, or pairs, two
   // examples each.
   std::optional<RecordForm> form{};
+  std::vector<std::string> ignored_fields{};  // RecordRules::ignored
+  bool skips_bad_records = false;
   int64_t mismatch_batch = 0;  // unpaired: as MismatchedAnswers takes it
   int64_t vocabulary = 0;      // ids of records of the form tokens are below it
   int threads = 1;             // that tokenize; the result does not depend on it

@@ -5,6 +5,9 @@
 #include <string_view>
 #include <utility>
 
+#include "text/text_encoder.h"
+#include "text/utf8.h"
+
 namespace snug::text {
 namespace {
 
@@ -19,6 +22,34 @@ struct TextRun {
     answer_is_open = is_answer;
     text += more;
   }
+};
+
+// The tokens that beginnings of an ordinary text have alone. What is certain of a beginning's
+// tokens whatever follows is not made again for a longer one, so that all take the time of one.
+class TokensBefore {
+ public:
+  TokensBefore(const Tokenizer& tokenizer, std::string_view text, bool at_start)
+      : encoder_(TextEncoder::of_ordinary(tokenizer, at_start, kPieceBytes)), text_(text) {}
+
+  // How many of `ids`, those of the whole, the first `bytes` alone have, too; more than last time.
+  size_t shared_with(std::span<const int32_t> ids, size_t bytes) {
+    while (bytes > given_ && bytes < text_.size() && is_inside_character(text_[bytes])) --bytes;
+    encoder_.add(text_.substr(given_, bytes - given_), certain_);
+    given_ = bytes;
+    std::vector<int32_t> rest;
+    TextEncoder(encoder_).finish(rest);
+    const auto open = ids.subspan(std::min(certain_.size(), ids.size()));
+    const auto differ = std::mismatch(open.begin(), open.end(), rest.begin(), rest.end());
+    return static_cast<size_t>(differ.first - ids.begin());
+  }
+
+ private:
+  static constexpr size_t kPieceBytes = 1024;
+
+  TextEncoder encoder_;
+  std::string_view text_;
+  size_t given_ = 0;
+  std::vector<int32_t> certain_;  // of the whole's, too
 };
 
 class Builder {
@@ -61,23 +92,14 @@ class Builder {
     tokenizer_.encode_ordinary(text, at_start, ids);
     size_t done = 0;
     bool is_answer = is_answer_at(run, span.begin);
-    for (const size_t border : run.borders) {
-      if (border <= span.begin || border >= span.end) continue;
-      const size_t end =
-          std::max(done, tokens_before(ids, text.substr(0, border - span.begin), at_start));
+    TokensBefore before(tokenizer_, text, at_start);
+    auto border = std::upper_bound(run.borders.begin(), run.borders.end(), span.begin);
+    for (; border != run.borders.end() && *border < span.end; ++border) {
+      const size_t end = std::max(done, before.shared_with(ids, *border - span.begin));
       for (; done < end; ++done) add_id(ids[done], is_answer);
       is_answer = !is_answer;
     }
     for (; done < ids.size(); ++done) add_id(ids[done], is_answer);
-  }
-
-  // How many of `ids` the text `before` alone would have, too.
-  size_t tokens_before(const std::vector<int32_t>& ids, std::string_view before,
-                       bool at_start) const {
-    std::vector<int32_t> alone;
-    tokenizer_.encode_ordinary(before, at_start, alone);
-    const auto differ = std::mismatch(ids.begin(), ids.end(), alone.begin(), alone.end());
-    return static_cast<size_t>(differ.first - ids.begin());
   }
 
   const Tokenizer& tokenizer_;
@@ -103,7 +125,9 @@ Document tokenize_parts(const Tokenizer& tokenizer, std::span<const Part> parts,
   }
   builder.add_text(run);
   if (special == SpecialTokens::around) builder.add_outside(tokenizer.ids_after());
-  return builder.take();
+  Document document = builder.take();
+  tokenizer.require_rows(document.ids);
+  return document;
 }
 
 }  // namespace snug::text

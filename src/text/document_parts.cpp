@@ -60,7 +60,10 @@ DocumentParts document_parts(const Record& record, const Tokenizer& tokenizer,
   Document answer = document_of(record.answer, tokenizer);
   if (std::ranges::count(answer.trained, 1) == 0) return parts;
   const int32_t eos = tokenizer.eos_id().value();
-  if (answer.ids.back() != eos) answer.ids.push_back(eos);
+  if (answer.ids.back() != eos) {
+    tokenizer.require_rows({&eos, 1});
+    answer.ids.push_back(eos);
+  }
   answer.trained.assign(answer.ids.size(), 1);
   parts.decoder = std::move(answer);
   return parts;

@@ -152,7 +152,8 @@ Conversation with_arguments(const Conversation& conversation,
 size_t quoted(const std::string& text, const std::vector<CallArguments>& all) {
   size_t count = 0;
   for (const CallArguments& one : all)
-    if (one.value.is(Kind::text)) count += occurrences(text, jinja::print_json(one.value, {}));
+    if (one.value.is(Kind::text))
+      count += occurrences(text, jinja::print_json(one.value, {}).as_text());
   return count;
 }
 
@@ -194,8 +195,8 @@ Conversation with_fitted_arguments(const Conversation& given, const RenderChat& 
   const auto as_given = try_render(given, render);
   if (!has_texts) {
     if (as_given) return given;
-    Conversation printed = with_arguments(
-        given, [](const Value& value) { return Value::text(jinja::print_json(value, {})); });
+    Conversation printed =
+        with_arguments(given, [](const Value& value) { return jinja::print_json(value, {}); });
     return try_render(printed, render) ? printed : given;
   }
   // What is no object has an empty one in its place, so that the template shows what it writes.

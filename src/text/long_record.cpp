@@ -4,12 +4,16 @@
 #include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/json_parser.h"
+#include "text/field_meaning.h"
 #include "text/json_escape.h"
+#include "text/record_error.h"
 #include "text/utf8.h"
 
 namespace snug::text {
@@ -135,7 +139,8 @@ struct ByteIterator {
 // the last one counts.
 class FieldCollector : public nlohmann::json_sax<json> {
  public:
-  FieldCollector(const RecordBytes& bytes, const TokenFail& fail) : bytes_(bytes), fail_(fail) {}
+  FieldCollector(const RecordBytes& bytes, const RecordRules& rules, const TokenFail& fail)
+      : bytes_(bytes), ignored_(rules.ignored), fail_(fail) {}
 
   std::function<bool()> stops;  // asked at every key; then nothing more is wanted
 
@@ -155,6 +160,11 @@ class FieldCollector : public nlohmann::json_sax<json> {
   bool end_array() override { return close(); }
   bool key(std::string& name) override {
     if (depth_ != 1) return true;
+    if (std::find(ignored_.begin(), ignored_.end(), name) != ignored_.end()) {
+      key_.clear();
+      list_ = kTokenKeys.size();
+      return true;
+    }
     key_ = name;
     keys.push_back(name);
     if (stops && stops()) return false;
@@ -210,6 +220,7 @@ class FieldCollector : public nlohmann::json_sax<json> {
   }
 
   const RecordBytes& bytes_;
+  std::span<const std::string> ignored_;
   const TokenFail& fail_;
   int depth_ = 0;
   std::string key_;  // of depth 1
@@ -231,33 +242,52 @@ std::optional<RecordForm> form_of(const FieldCollector& found, std::optional<Rec
 
 TokenFail fail_of(const RawRecord& raw, const std::string& path) {
   return [&raw, &path](const std::string& message) {
-    throw base::UserError(fmt::format("record {}: {}", raw.number, message), {path, raw.line, 0});
+    throw RecordError(raw.number, message, path, raw.line);
   };
+}
+
+// The fields that nothing is taken of. Their values are not held, so that names alone count.
+std::vector<std::string> unused_keys(const std::vector<std::string>& keys, RecordForm form,
+                                     const TokenFail& fail) {
+  std::vector<std::string> unused;
+  for (const std::string& key : keys) {
+    const bool is_used = form == RecordForm::text ? key == "text"
+                                                  : std::find(kTokenKeys.begin(), kTokenKeys.end(),
+                                                              key) != kTokenKeys.end();
+    if (is_used || is_label_of_record(key)) continue;
+    if (may_say_what_is_learned(key) || tells_packed_documents(key))
+      fail(
+          fmt::format("the field '{0}' may say what is to be learned, in a way that is not known "
+                      "here; ignore_fields={0} reads the records without it",
+                      key));
+    unused.push_back(key);
+  }
+  return unused;
 }
 
 }  // namespace
 
 RecordForm form_of_long_record(const RawRecord& raw, const std::string& path,
-                               std::optional<RecordForm> wanted) {
+                               const RecordRules& rules) {
   const TokenFail fail = fail_of(raw, path);
   RecordBytes bytes(raw, path, fail);
-  FieldCollector found(bytes, fail);
+  FieldCollector found(bytes, rules, fail);
   // Tokens count before all other forms.
-  found.stops = [&] { return form_of(found, wanted) == RecordForm::tokens; };
+  found.stops = [&] { return form_of(found, rules.form) == RecordForm::tokens; };
   json::sax_parse(ByteIterator{&bytes}, ByteIterator{}, &found);
-  const auto form = form_of(found, wanted);
-  if (!form) fail(no_form_message(joined(found.keys), wanted));
+  const auto form = form_of(found, rules.form);
+  if (!form) fail(no_form_message(joined(found.keys), rules.form));
   return *form;
 }
 
-LongRecord read_long_record(const RawRecord& raw, const std::string& path,
-                            std::optional<RecordForm> wanted, size_t most) {
+LongRecord read_long_record(const RawRecord& raw, const std::string& path, const RecordRules& rules,
+                            size_t most) {
   const TokenFail fail = fail_of(raw, path);
   RecordBytes bytes(raw, path, fail);
-  FieldCollector found(bytes, fail);
+  FieldCollector found(bytes, rules, fail);
   json::sax_parse(ByteIterator{&bytes}, ByteIterator{}, &found);
-  const auto form = form_of(found, wanted);
-  if (!form) fail(no_form_message(joined(found.keys), wanted));
+  const auto form = form_of(found, rules.form);
+  if (!form) fail(no_form_message(joined(found.keys), rules.form));
   LongRecord record{.form = *form};
   if (*form == RecordForm::tokens) {
     if (!found.lists.is_there[0]) fail("expected the field 'input_ids' to be a list of token ids");
@@ -271,6 +301,7 @@ LongRecord read_long_record(const RawRecord& raw, const std::string& path,
         "it has {} bytes, and one of the form {} may have {}; shorten it, or make it several",
         raw.end - raw.begin, name_of(*form), kMaxRecordBytes));
   }
+  record.unused = unused_keys(found.keys, *form, fail);
   return record;
 }
 

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/file.h"
 #include "text/record_form.h"
@@ -20,15 +20,16 @@ struct LongRecord {
   TokenRecord tokens{};    // tokens: the first `most`
   int64_t text_begin = 0;  // text: the bytes of the file between the quotes
   int64_t text_end = 0;
+  std::vector<std::string> unused{};  // fields
 };
 
-// Throws UserError with file and line as parse_record does, and for records of other forms.
-LongRecord read_long_record(const RawRecord& raw, const std::string& path,
-                            std::optional<RecordForm> wanted, size_t most);
+// Throws RecordError as parse_record does, and for records of other forms.
+LongRecord read_long_record(const RawRecord& raw, const std::string& path, const RecordRules& rules,
+                            size_t most);
 
 // Its form alone: no list is read, and of one of tokens no more than up to their key.
 RecordForm form_of_long_record(const RawRecord& raw, const std::string& path,
-                               std::optional<RecordForm> wanted);
+                               const RecordRules& rules);
 
 // A JSON string of the file, piece by piece, its escapes resolved.
 class LongString {

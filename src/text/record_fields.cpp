@@ -2,33 +2,54 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "base/json_parser.h"
 #include "text/blank.h"
+#include "text/field_meaning.h"
 #include "text/jinja/json_values.h"
 #include "text/jinja/limits.h"
+#include "text/record_error.h"
 
 namespace snug::text {
+namespace {
 
-RecordFields::RecordFields(const RawRecord& raw, const std::string& path) : raw_(raw), path_(path) {
+bool says_nothing(const nlohmann::json& value) {
+  if (value.is_string()) return is_blank(value.get_ref<const std::string&>());
+  return value.is_null() || (value.is_structured() && value.empty());
+}
+
+}  // namespace
+
+RecordFields::RecordFields(const RawRecord& raw, const std::string& path,
+                           std::span<const std::string> ignored)
+    : raw_(raw), path_(path), ignored_(ignored) {
   document_ = base::parse_json_value(raw_.text, [&](const std::string& problem, size_t offset) {
     const auto* const text = raw_.text.data();
     const auto lines = std::count(text, text + offset, '\n');
-    throw base::UserError(fmt::format("broken JSON in record {}: {}", raw_.number, problem),
-                          {path_, raw_.line + static_cast<int>(lines), 0});
+    throw RecordError(fmt::format("broken JSON in record {}: {}", raw_.number, problem), path_,
+                      raw_.line + static_cast<int>(lines));
   });
   if (!document_.is_object())
     fail(fmt::format("expected an object, found {}", document_.type_name()));
+  for (const std::string& key : ignored_) document_.erase(key);
 }
 
 void RecordFields::fail(std::string_view message) const {
-  throw base::UserError(fmt::format("record {}: {}", raw_.number, message), {path_, raw_.line, 0});
+  throw RecordError(raw_.number, message, path_, raw_.line);
 }
 
-std::optional<const char*> RecordFields::first_of(std::initializer_list<const char*> keys) const {
-  for (const char* key : keys)
-    if (has(key)) return key;
-  return std::nullopt;
+const nlohmann::json& RecordFields::at(const char* key) const {
+  use(key);
+  return document_.at(key);
+}
+
+const jinja::Value& RecordFields::value_of(const char* key) const {
+  use(key);
+  try {
+    if (value_.is(jinja::Value::Kind::undefined)) value_ = jinja::value_of_json(raw_.text);
+  } catch (const jinja::TemplateError& error) {
+    fail(error.what());
+  }
+  return *value_.as_dict().find(std::string_view(key));
 }
 
 std::string RecordFields::string(const char* key) const {
@@ -38,24 +59,55 @@ std::string RecordFields::string(const char* key) const {
   return value.get<std::string>();
 }
 
+std::optional<const char*> RecordFields::first_of(std::span<const char* const> keys) const {
+  const auto at = std::find_if(keys.begin(), keys.end(), [&](auto key) { return has(key); });
+  return at == keys.end() ? std::nullopt : std::optional(*at);
+}
+
+std::optional<const char*> RecordFields::first_held(std::span<const char* const> keys) const {
+  const auto at = std::find_if(keys.begin(), keys.end(), [&](auto key) { return holds(key); });
+  return at == keys.end() ? std::nullopt : std::optional(*at);
+}
+
 void RecordFields::check_answer(const char* key, const std::string& answer) const {
   if (is_blank(answer))
     fail(fmt::format("the answer ('{}') is empty; remove the record or fill it in", key));
-}
-
-const jinja::Value& RecordFields::value() const {
-  try {
-    if (value_.is(jinja::Value::Kind::undefined)) value_ = jinja::value_of_json(raw_.text);
-  } catch (const jinja::TemplateError& error) {
-    fail(error.what());
-  }
-  return value_;
 }
 
 std::string RecordFields::keys() const {
   std::string list;
   for (const auto& item : document_.items()) list += (list.empty() ? "" : ", ") + item.key();
   return list.empty() ? "none" : list;
+}
+
+bool RecordFields::is_ignored(std::string_view key) const {
+  return std::find(ignored_.begin(), ignored_.end(), key) != ignored_.end();
+}
+
+std::vector<std::string> RecordFields::unused() const {
+  std::vector<std::string> names = left_;
+  for (const auto& [key, value] : document_.items()) {
+    if (says_nothing(value) || is_label_of_record(key)) continue;
+    if (std::find(used_.begin(), used_.end(), key) != used_.end()) continue;
+    check_unused(key, value);
+    names.push_back(key);
+  }
+  return names;
+}
+
+void RecordFields::check_unused(const std::string& key, const nlohmann::json& value) const {
+  const auto refuse = [&](std::string_view why) {
+    fail(fmt::format("the field '{0}' {1}; ignore_fields={0} reads the records without it", key,
+                     why));
+  };
+  if (says_what_is_learned(key, value))
+    refuse(fmt::format("({}) says what is to be learned, in a way that is not known here",
+                       value.is_array() ? "a list" : value.dump()));
+  if (is_of_other_media(key)) refuse("goes with the text, which is all that is read of a record");
+  if (tells_packed_documents(key))
+    refuse(
+        "tells documents apart that were packed into one; give each as a record of its own, "
+        "they are packed into rows anyway");
 }
 
 }  // namespace snug::text

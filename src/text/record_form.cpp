@@ -3,8 +3,9 @@
 #include <limits>
 #include <optional>
 
-#include "base/error.h"
+#include "text/answered_records.h"
 #include "text/compared_records.h"
+#include "text/record_error.h"
 #include "text/record_fields.h"
 #include "text/record_messages.h"
 
@@ -13,9 +14,12 @@ namespace {
 
 constexpr std::string_view kExpected =
     "expected the fields of one of these forms: instruction and output (alpaca), messages, "
-    "conversations (sharegpt), prompt and completion, input and target, chosen and rejected "
-    "(preference), text, or "
-    "input_ids (tokens)";
+    "conversations (sharegpt), prompt and completion, input and target, query and response, chosen "
+    "and rejected (preference), text, or input_ids (tokens)";
+
+void use_token_fields(const RecordFields& fields) {
+  for (const char* key : kTokenKeys) fields.use(key);
+}
 
 void parse_tokens(const RecordFields& fields, Record& record) {
   const auto fail = [&](const std::string& what) { fields.fail(what); };
@@ -31,28 +35,40 @@ void parse_token_pair(const RecordFields& fields, Record& record) {
   record.labels = std::move(pair.labels);
 }
 
-void parse_alpaca(const RecordFields& fields, Record& record) {
-  const char* output = fields.first_of({"output", "response"}).value();
-  const auto input = fields.first_of({"input", "context"});
-  const bool has_input = input && !fields.at(*input).is_null();
-  record.prompt = alpaca_prompt(fields.string("instruction"),
-                                has_input ? fields.string(*input) : std::string());
-  record.answer = fields.string(output);
-  fields.check_answer(output, record.answer);
+bool has_prompt_and_answer(const std::function<bool(const char*)>& has) {
+  return (has("prompt") && (has("completion") || has("response"))) ||
+         (has("input") && has("target")) || ((has("query") || has("question")) && has("response"));
 }
 
-bool has_prompt_and_completion(const std::function<bool(const char*)>& has) {
-  return has("prompt") && (has("completion") || has("response"));
+bool has_two_answers(const std::function<bool(const char*)>& has) {
+  return has("chosen") && has("rejected");
 }
 
-void parse_completion(const RecordFields& fields, Record& record) {
-  const bool is_named_so =
-      has_prompt_and_completion([&](const char* key) { return fields.has(key); });
-  const char* completion =
-      is_named_so ? fields.first_of({"completion", "response"}).value() : "target";
-  record.prompt = fields.string(is_named_so ? "prompt" : "input");
-  record.answer = fields.string(completion);
-  fields.check_answer(completion, record.answer);
+void parse_fields(const RecordFields& fields, const RecordRules& rules, Record& record) {
+  switch (record.form) {
+    case RecordForm::tokens:
+      use_token_fields(fields);
+      return rules.has_encoder ? parse_token_pair(fields, record) : parse_tokens(fields, record);
+    case RecordForm::messages:
+      return parse_messages(fields, "messages", record);
+    case RecordForm::sharegpt:
+      return parse_messages(fields, "conversations", record);
+    case RecordForm::alpaca:
+      return parse_alpaca(fields, rules, record);
+    case RecordForm::prompt_completion:
+      return parse_completion(fields, rules, record);
+    case RecordForm::preference:
+      return parse_preference(fields, rules, record);
+    case RecordForm::unpaired:
+      return parse_unpaired(fields, rules, record);
+    case RecordForm::text:
+      record.answer = fields.string("text");
+  }
+}
+
+bool has_one_answer(RecordForm form) {
+  return form != RecordForm::preference && form != RecordForm::unpaired &&
+         form != RecordForm::text && form != RecordForm::tokens;
 }
 
 }  // namespace
@@ -60,21 +76,22 @@ void parse_completion(const RecordFields& fields, Record& record) {
 std::optional<RecordForm> form_of(const std::function<bool(const char*)>& has,
                                   std::optional<RecordForm> wanted) {
   const auto may_be = [&](RecordForm form) { return !wanted || *wanted == form; };
+  const bool is_replaced = has("rejected_response") && (has("messages") || has("conversations"));
   // Only where it is asked for: a label next to an answer may be of anything.
   if (wanted == RecordForm::unpaired) {
-    if (has("chosen") && has("rejected")) return RecordForm::preference;
-    if (has("prompt") || has("completion") || has("label")) return RecordForm::unpaired;
+    if (has_two_answers(has) || is_replaced) return RecordForm::preference;
+    if (has("prompt") || has("completion") || has("label") || has("kto_tag"))
+      return RecordForm::unpaired;
   }
+  if (wanted == RecordForm::preference && is_replaced) return RecordForm::preference;
   if (may_be(RecordForm::tokens) && has("input_ids")) return RecordForm::tokens;
   if (may_be(RecordForm::messages) && has("messages")) return RecordForm::messages;
   if (may_be(RecordForm::sharegpt) && has("conversations")) return RecordForm::sharegpt;
   if (may_be(RecordForm::alpaca) && has("instruction") && (has("output") || has("response")))
     return RecordForm::alpaca;
-  if (may_be(RecordForm::prompt_completion) &&
-      (has_prompt_and_completion(has) || (has("input") && has("target"))))
+  if (may_be(RecordForm::prompt_completion) && has_prompt_and_answer(has))
     return RecordForm::prompt_completion;
-  if (may_be(RecordForm::preference) && has("chosen") && has("rejected"))
-    return RecordForm::preference;
+  if (may_be(RecordForm::preference) && has_two_answers(has)) return RecordForm::preference;
   if (may_be(RecordForm::text) && has("text")) return RecordForm::text;
   return std::nullopt;
 }
@@ -95,49 +112,23 @@ std::string no_form_message(const std::string& keys, std::optional<RecordForm> w
                      name_of(*wanted), keys);
 }
 
-Record parse_record(const RawRecord& raw, const std::string& path, std::optional<RecordForm> wanted,
-                    bool has_encoder) {
+Record parse_record(const RawRecord& raw, const std::string& path, const RecordRules& rules) {
   if (raw.is_long)
-    throw base::UserError(
-        fmt::format("record {} has {} bytes, more than the {} that are read at once", raw.number,
-                    raw.end - raw.begin, kMaxRecordBytes),
-        {path, raw.line, 0});
-  const RecordFields fields(raw, path);
-  const auto form = form_of([&](const char* key) { return fields.has(key); }, wanted);
-  if (!form) fields.fail(no_form_message(fields.keys(), wanted));
+    throw RecordError(raw.number,
+                      fmt::format("it has {} bytes, more than the {} that are read at once",
+                                  raw.end - raw.begin, kMaxRecordBytes),
+                      path, raw.line);
+  const RecordFields fields(raw, path, rules.ignored);
+  const auto form = form_of([&](const char* key) { return fields.has(key); }, rules.form);
+  if (!form) fields.fail(no_form_message(fields.keys(), rules.form));
   Record record;
   record.form = *form;
   record.number = raw.number;
   record.line = raw.line;
-  switch (*form) {
-    case RecordForm::tokens:
-      if (has_encoder)
-        parse_token_pair(fields, record);
-      else
-        parse_tokens(fields, record);
-      break;
-    case RecordForm::messages:
-      parse_messages(fields, "messages", record);
-      break;
-    case RecordForm::sharegpt:
-      parse_messages(fields, "conversations", record);
-      break;
-    case RecordForm::alpaca:
-      parse_alpaca(fields, record);
-      break;
-    case RecordForm::prompt_completion:
-      parse_completion(fields, record);
-      break;
-    case RecordForm::preference:
-      parse_preference(fields, record);
-      break;
-    case RecordForm::unpaired:
-      parse_unpaired(fields, record);
-      break;
-    case RecordForm::text:
-      record.answer = fields.string("text");
-      break;
-  }
+  if (has_one_answer(*form)) check_label(fields);
+  parse_fields(fields, rules, record);
+  if (rules.texts_are_chats) record.chat_field = nullptr;  // all are, whatever their fields
+  record.unused = fields.unused();
   return record;
 }
 

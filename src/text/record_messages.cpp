@@ -12,23 +12,62 @@
 #include "text/blank.h"
 #include "text/jinja/json_values.h"
 #include "text/jinja/limits.h"
+#include "text/message_learning.h"
 
 namespace snug::text {
 namespace {
+
+// A message that is a call, in the words of LLaMA-Factory and ms-swift.
+bool is_call(const std::string& role) { return role == "function_call" || role == "tool_call"; }
 
 std::string role_of(const RecordFields& fields, const std::string& name) {
   constexpr std::array<std::string_view, 8> kRoles{
       "system", "developer", "user", "assistant", "tool", "ipython", "function", "tool_results"};
   if (name == "human") return "user";
-  if (name == "gpt") return "assistant";
+  if (name == "gpt" || is_call(name)) return "assistant";
+  if (name == "observation" || name == "tool_response") return "tool";
   if (std::find(kRoles.begin(), kRoles.end(), name) == kRoles.end())
-    fields.fail(fmt::format("the role '{}' is not known; expected {}, human or gpt", name,
-                            fmt::join(kRoles, ", ")));
+    fields.fail(
+        fmt::format("the role '{}' is not known; expected {}, human or gpt; or, of "
+                    "calls and their results, function_call, tool_call, observation or "
+                    "tool_response",
+                    name, fmt::join(kRoles, ", ")));
   return name;
 }
 
-// Whether a message says nothing: no text, no parts, no call, no thought.
-bool is_empty(const Message& message) {
+jinja::Value value_of_text(const RecordFields& fields, const std::string& text,
+                           std::string_view what) {
+  base::parse_json_value(text, [&](const std::string& problem, size_t) {
+    fields.fail(fmt::format("{} is text that is not JSON: {}", what, problem));
+  });
+  try {
+    return jinja::value_of_json(text);
+  } catch (const jinja::TemplateError& error) {
+    fields.fail(error.what());
+  }
+}
+
+// The calls that a message's text is, one or a list of them, as templates read them.
+jinja::Value calls_of(const RecordFields& fields, const std::string& text, size_t number) {
+  using jinja::Value;
+  const Value written = value_of_text(fields, text, fmt::format("message {}: the call", number));
+  const jinja::List alone{written};
+  jinja::List calls;
+  for (const Value& call : written.is(Value::Kind::list) ? written.items() : alone) {
+    if (!call.is(Value::Kind::dict) || call.as_dict().find(std::string_view("name")) == nullptr)
+      fields.fail(fmt::format(
+          "message {}: expected a call to be an object with a name and arguments", number));
+    jinja::Dict entry;
+    entry.set(Value::text("type"), Value::text("function"));
+    entry.set(Value::text("function"), call);
+    calls.push_back(Value::dict(std::move(entry)));
+  }
+  return Value::list(std::move(calls));
+}
+
+}  // namespace
+
+bool is_empty_message(const Message& message) {
   for (const char* key : {"content", "tool_calls", "reasoning_content"}) {
     const jinja::Value* value = message.fields().as_dict().find(std::string_view(key));
     if (value == nullptr) continue;
@@ -38,50 +77,62 @@ bool is_empty(const Message& message) {
   return true;
 }
 
-jinja::Value value_of_text(const RecordFields& fields, const std::string& text) {
-  base::parse_json_value(text, [&](const std::string& problem, size_t) {
-    fields.fail(fmt::format("the field 'tools' is text that is not JSON: {}", problem));
-  });
-  try {
-    return jinja::value_of_json(text);
-  } catch (const jinja::TemplateError& error) {
-    fields.fail(error.what());
-  }
-}
-
-}  // namespace
-
-Message read_message(const RecordFields& fields, const jinja::Value& item, size_t number,
-                     bool is_sharegpt) {
-  const char* role_key = is_sharegpt ? "from" : "role";
-  const char* text_key = is_sharegpt ? "value" : "content";
-  const auto find = [&](std::string_view key) -> const jinja::Value* {
-    return item.is(jinja::Value::Kind::dict) ? item.as_dict().find(key) : nullptr;
+Message read_message(const RecordFields& fields, const jinja::Value& item, size_t number) {
+  using jinja::Value;
+  const auto find = [&](std::string_view key) -> const Value* {
+    return item.is(Value::Kind::dict) ? item.as_dict().find(key) : nullptr;
   };
-  const jinja::Value* role = find(role_key);
-  const jinja::Value* text = find(text_key);
-  const bool has_text = text != nullptr && text->is(jinja::Value::Kind::text);
-  if (role == nullptr || !role->is(jinja::Value::Kind::text) || (is_sharegpt && !has_text))
+  const bool is_sharegpt = find("role") == nullptr && find("from") != nullptr;
+  const bool has_value = is_sharegpt || (find("content") == nullptr && find("value") != nullptr);
+  const char* role_key = is_sharegpt ? "from" : "role";
+  const char* text_key = has_value ? "value" : "content";
+  const Value* role = find(role_key);
+  const Value* text = find(text_key);
+  const bool has_role = role != nullptr && role->is(Value::Kind::text);
+  const bool holds_call = has_role && is_call(role->as_text());
+  const bool has_text = text != nullptr && text->is(Value::Kind::text);
+  // A content that is null is left out, as transformers does; one that is not there at all is a
+  // mistake, unless calls stand in its place.
+  const bool lacks_text = text == nullptr && find("tool_calls") == nullptr;
+  if (!has_role || lacks_text || ((has_value || holds_call) && !has_text))
     fields.fail(
         fmt::format("message {}: expected the strings '{}' and '{}'", number, role_key, text_key));
   const std::string name = role_of(fields, role->as_text());
-  if (is_sharegpt) return {name, text->as_text()};
-  // A content that is null is left out, as transformers does; one that is not there at all is a
-  // mistake, unless calls stand in its place.
-  if (text == nullptr && find("tool_calls") == nullptr)
-    fields.fail(
-        fmt::format("message {}: expected the strings '{}' and '{}'", number, role_key, text_key));
-  jinja::Dict entries = item.as_dict();
-  entries.set(jinja::Value::text("role"), jinja::Value::text(name));
-  return Message(jinja::Value::dict(std::move(entries)));
+  jinja::Dict entries;
+  for (const auto& [key, value] : item.as_dict().entries()) {
+    if (key.as_text() == role_key)
+      entries.set(Value::text("role"), Value::text(name));
+    else if (key.as_text() == text_key && holds_call)
+      entries.set(Value::text("tool_calls"), calls_of(fields, text->as_text(), number));
+    else if (key.as_text() == text_key)
+      entries.set(Value::text("content"), value);
+    else if (!fields.is_ignored(key.as_text()))
+      entries.set(key, value);
+  }
+  Message message(Value::dict(std::move(entries)));
+  message.set_learned(is_learned(fields, item.as_dict(), name, number));
+  return message;
+}
+
+void add_messages(const RecordFields& fields, const char* key, Conversation& conversation) {
+  const jinja::Value& value = fields.value_of(key);
+  const jinja::List alone{value};
+  const bool is_list = value.is(jinja::Value::Kind::list);
+  if (!is_list && !value.is(jinja::Value::Kind::dict))
+    fields.fail(fmt::format("expected the field '{}' to be a list of messages", key));
+  for (const jinja::Value& item : is_list ? value.items() : alone) {
+    const size_t number = conversation.messages.size() + 1;
+    conversation.messages.push_back(read_message(fields, item, number));
+  }
 }
 
 jinja::Value read_tools(const RecordFields& fields) {
-  if (!fields.has("tools") || fields.at("tools").is_null()) return jinja::Value::none();
-  std::string text = fields.at("tools").is_string() ? fields.string("tools") : "";
-  const jinja::Value tools = text.empty()
-                                 ? *fields.value().as_dict().find(std::string_view("tools"))
-                                 : value_of_text(fields, text);
+  if (!fields.holds("tools")) return jinja::Value::none();
+  const bool is_text = fields.at("tools").is_string();
+  const std::string text = is_text ? fields.string("tools") : "";
+  if (is_text && is_blank(text)) return jinja::Value::none();
+  const jinja::Value tools =
+      is_text ? value_of_text(fields, text, "the field 'tools'") : fields.value_of("tools");
   const bool is_list = tools.is(jinja::Value::Kind::list);
   if (!is_list || !std::all_of(tools.items().begin(), tools.items().end(),
                                [](const auto& tool) { return tool.is(jinja::Value::Kind::dict); }))
@@ -90,35 +141,73 @@ jinja::Value read_tools(const RecordFields& fields) {
 }
 
 void read_variables(const RecordFields& fields, Conversation& conversation) {
-  constexpr std::string_view kKey = "chat_template_kwargs";
-  const jinja::Value* values = fields.value().as_dict().find(kKey);
-  if (values == nullptr || values->is(jinja::Value::Kind::none)) return;
-  if (!values->is(jinja::Value::Kind::dict))
+  constexpr const char* kKey = "chat_template_kwargs";
+  if (!fields.holds(kKey)) return;
+  const jinja::Value& values = fields.value_of(kKey);
+  if (!values.is(jinja::Value::Kind::dict))
     fields.fail(fmt::format("expected the field '{}' to be an object", kKey));
-  for (const auto& [key, value] : values->as_dict().entries())
+  for (const auto& [key, value] : values.as_dict().entries())
     conversation.variables.emplace_back(key.as_text(), value);
+}
+
+std::string read_system(const RecordFields& fields) {
+  std::string system;
+  for (const char* key : kSystemFields) {
+    if (!fields.holds(key)) continue;
+    std::string text = fields.string(key);
+    if (!system.empty() && !is_blank(text) && text != system)
+      fields.fail(
+          fmt::format("two fields have a system message, and '{0}' is another than the one "
+                      "before it; ignore_fields={0} reads the records without it",
+                      key));
+    if (!is_blank(text)) system = std::move(text);
+  }
+  return system;
+}
+
+size_t add_setting(const RecordFields& fields, Conversation& conversation) {
+  conversation.tools = read_tools(fields);
+  read_variables(fields, conversation);
+  const std::string system = read_system(fields);
+  if (system.empty()) return 0;
+  std::vector<Message>& messages = conversation.messages;
+  if (!messages.empty() && (messages[0].role() == "system" || messages[0].role() == "developer")) {
+    const char* key = *fields.first_held(kSystemFields);
+    if (messages[0].content() != system)
+      fields.fail(
+          fmt::format("the field '{0}' is another system message than message 1; "
+                      "ignore_fields={0} reads the records without it",
+                      key));
+    return 0;
+  }
+  messages.insert(messages.begin(), Message("system", system));
+  return 1;
+}
+
+void check_answers(const RecordFields& fields, const Conversation& conversation) {
+  size_t answers = 0;
+  size_t learned = 0;
+  for (size_t i = 0; i < conversation.messages.size(); ++i) {
+    const Message& message = conversation.messages[i];
+    if (!message.is_assistant()) continue;
+    ++answers;
+    if (!message.is_learned()) continue;
+    ++learned;
+    if (is_empty_message(message))
+      fields.fail(fmt::format("message {}: the assistant's text is empty", i + 1));
+  }
+  if (answers == 0)
+    fields.fail("no message is the assistant's, so there is nothing to learn from it");
+  if (learned == 0)
+    fields.fail("its messages say of each of the assistant's that it is not to be learned");
 }
 
 void parse_messages(const RecordFields& fields, const char* key, Record& record) {
   if (!fields.at(key).is_array())
     fields.fail(fmt::format("expected the field '{}' to be a list of messages", key));
-  Conversation& conversation = record.conversation;
-  bool has_answer = false;
-  for (const jinja::Value& item : fields.value().as_dict().find(std::string_view(key))->items()) {
-    const size_t number = conversation.messages.size() + 1;
-    Message message = read_message(fields, item, number, record.form == RecordForm::sharegpt);
-    if (message.is_assistant()) {
-      has_answer = true;
-      if (is_empty(message))
-        fields.fail(fmt::format("message {}: the assistant's text is empty", number));
-    }
-    conversation.messages.push_back(std::move(message));
-  }
-  if (!has_answer)
-    fields.fail("no message is the assistant's, so there is nothing to learn from it");
-  if (record.form != RecordForm::messages) return;
-  conversation.tools = read_tools(fields);
-  read_variables(fields, conversation);
+  add_messages(fields, key, record.conversation);
+  check_answers(fields, record.conversation);
+  add_setting(fields, record.conversation);
 }
 
 }  // namespace snug::text

@@ -30,8 +30,17 @@ base::File open(const std::string& path) {
 
 RecordReader::RecordReader(const std::string& path)
     : path_(path), file_(open(path)), file_bytes_(file_.size()) {
-  // Editors on Windows put a byte order mark before the text.
   fill();
+  // What was reserved on the disk and never written, of whatever size.
+  constexpr size_t kLooked = 64;
+  const std::string_view begin = std::string_view(block_).substr(0, kLooked);
+  if (!begin.empty() && begin.find_first_not_of('\0') == std::string_view::npos)
+    throw base::UserError(
+        fmt::format("the file begins with {} NUL bytes, so it holds no text: was it written or "
+                    "downloaded whole? Copy or download it again",
+                    begin.size()),
+        {path, 0, 0});
+  // Editors on Windows put a byte order mark before the text.
   if (std::string_view(block_).starts_with("\xEF\xBB\xBF")) offset_ = 3;
   const std::string extension = std::filesystem::path(path).extension().string();
   if (extension == ".txt") return;

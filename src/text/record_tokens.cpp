@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/error.h"
 #include "text/answer_document.h"
 #include "text/blank.h"
 #include "text/document_parts.h"
+#include "text/record_error.h"
 
 namespace snug::text {
 namespace {
@@ -26,13 +26,30 @@ void learn_all(Document& document) { std::ranges::fill(document.trained, uint8_t
 }  // namespace
 
 void RecordTokenizer::fail(const Record& record, const std::string& what) const {
-  throw base::UserError(fmt::format("record {}: {}", record.number, what), {path_, record.line, 0});
+  throw RecordError(record.number, what, path_, record.line);
 }
 
 TokenizedRecord RecordTokenizer::of(Record record) const {
   TokenizedRecord result;
   result.form = record.form;
+  result.chat_field = record.chat_field;
+  result.unused = std::move(record.unused);
   if (record.form != form_) return result;
+  if (record.is_conversation() != (means_.chat != nullptr)) {
+    if (record.chat_field != nullptr) throw TextsAreChats{record.chat_field};
+    fail(record, "some records hold texts, others messages; one file holds one of them");
+  }
+  try {
+    take(record, result);
+  } catch (const RecordError&) {
+    throw;
+  } catch (const base::UserError& error) {
+    fail(record, error.what());
+  }
+  return result;
+}
+
+void RecordTokenizer::take(Record& record, TokenizedRecord& result) const {
   const bool has_encoder = options_.encoder_length > 0;
   if (has_encoder && record.form == RecordForm::tokens)
     take_token_pair(record, result);
@@ -44,7 +61,6 @@ TokenizedRecord RecordTokenizer::of(Record record) const {
     take_compared(record, result);
   else if (record.form != RecordForm::text || !is_blank(record.answer))
     take_answer(record, result);
-  return result;
 }
 
 void RecordTokenizer::take_answer(const Record& record, TokenizedRecord& result) const {
@@ -61,10 +77,22 @@ void RecordTokenizer::take_answer(const Record& record, TokenizedRecord& result)
   }
   result.ends.add(document, *means_.tokenizer);
   if (options_.train_on_prompt) {
+    check_all_learned(record);
     learn_all(document);
     result.first_target = 1;
   }
   result.document = std::move(document);
+}
+
+// The prompt's are not learned otherwise, which train_on_prompt is there to change.
+void RecordTokenizer::check_all_learned(const Record& record) const {
+  const std::vector<Message>& messages = record.conversation.messages;
+  for (size_t i = record.prompt_messages; i < messages.size(); ++i)
+    if (messages[i].is_assistant() && !messages[i].is_learned())
+      fail(record, fmt::format("message {} says that it is not to be learned, but "
+                               "train_on_prompt=true learns all; leave out one of them "
+                               "(ignore_fields=weight, or what the field is called)",
+                               i + 1));
 }
 
 void RecordTokenizer::check_vocabulary(const Record& record, const char* key,
@@ -118,21 +146,12 @@ void RecordTokenizer::take_tokens(Record& record, TokenizedRecord& result) const
 }
 
 void RecordTokenizer::take_compared(const Record& record, TokenizedRecord& result) const {
-  if (record.is_conversation() != (means_.chat != nullptr))
-    fail(record, "some records hold texts, others messages; one file holds one of them");
   look_over(record, result);
-  try {
-    if (options_.form == RecordForm::unpaired) {
-      result.answers = tokenize_answers(record, *means_.tokenizer, means_.chat);
-      for (const LabelledAnswer& answer : result.answers) {
-        result.tokens = std::max(result.tokens, static_cast<int64_t>(answer.document.ids.size()));
-        result.ends.add(answer.document, *means_.tokenizer);
-      }
-    } else {
-      take_pair(record, result);
-    }
-  } catch (const base::UserError& error) {
-    fail(record, error.what());
+  if (options_.form != RecordForm::unpaired) return take_pair(record, result);
+  result.answers = tokenize_answers(record, *means_.tokenizer, means_.chat);
+  for (const LabelledAnswer& answer : result.answers) {
+    result.tokens = std::max(result.tokens, static_cast<int64_t>(answer.document.ids.size()));
+    result.ends.add(answer.document, *means_.tokenizer);
   }
 }
 
@@ -147,27 +166,19 @@ void RecordTokenizer::take_pair(const Record& record, TokenizedRecord& result) c
 }
 
 Document RecordTokenizer::tokenize_chat(const Record& record) const {
-  try {
-    return tokenize_parts(*means_.tokenizer, means_.chat->render(record.conversation),
-                          SpecialTokens::none);
-  } catch (const base::UserError& error) {
-    fail(record, error.what());
-  }
+  return tokenize_parts(*means_.tokenizer, means_.chat->render(record.conversation),
+                        SpecialTokens::none);
 }
 
 // What the chat template leaves out of the record's conversations. Throws where the answers are
 // something else than what the record says.
 void RecordTokenizer::look_over(const Record& record, TokenizedRecord& result) const {
   if (means_.chat == nullptr) return;
-  try {
-    for (const Conversation* conversation : {&record.conversation, &record.rejected_conversation}) {
-      if (conversation->messages.empty()) continue;
-      const std::vector<Unwritten> unwritten = means_.chat->unwritten(*conversation);
-      refuse_unwritten_answers(unwritten);
-      result.unwritten.insert(result.unwritten.end(), unwritten.begin(), unwritten.end());
-    }
-  } catch (const base::UserError& error) {
-    fail(record, error.what());
+  for (const Conversation* conversation : {&record.conversation, &record.rejected_conversation}) {
+    if (conversation->messages.empty()) continue;
+    const std::vector<Unwritten> unwritten = means_.chat->unwritten(*conversation);
+    refuse_unwritten_answers(unwritten);
+    result.unwritten.insert(result.unwritten.end(), unwritten.begin(), unwritten.end());
   }
 }
 

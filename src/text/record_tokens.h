@@ -24,8 +24,15 @@ struct TokenizedRecord {
   std::vector<LabelledAnswer> answers{};  // instead of these, where answers have labels
   int64_t tokens = 0;                     // of the whole document, of which it may be the beginning
   int64_t first_target = 0;               // of the whole
+  const char* chat_field = nullptr;       // as in Record
   std::vector<Unwritten> unwritten{};     // of conversations: what their template leaves out
   AnswerEnds ends{};                      // what ends that which is learned
+  std::vector<std::string> unused{};
+};
+
+// Other records of the file are texts to be read as conversations, too, for this field.
+struct TextsAreChats {
+  const char* field;
 };
 
 // All records of one file, which are of one form. Everything that is given must outlive it.
@@ -40,16 +47,19 @@ class RecordTokenizer {
                   const Means& means)
       : path_(path), options_(options), form_(form), means_(means) {}
 
-  // The tokens of a record; only its form where that is another one. Throws UserError with file and
-  // line for an answer that makes no token, an id outside of the vocabulary, and conversations next
-  // to texts. Any thread.
+  // The tokens of a record; only its form where that is another one. Throws RecordError for an
+  // answer that makes no token, an id outside of the vocabulary, and conversations next to texts.
+  // Throws TextsAreChats where a field makes a conversation of a record of texts, but no chat
+  // template is there for it. Any thread.
   TokenizedRecord of(Record record) const;
 
  private:
+  void take(Record& record, TokenizedRecord& result) const;
   [[noreturn]] void fail(const Record& record, const std::string& what) const;
   void take_tokens(Record& record, TokenizedRecord& result) const;
   void take_token_pair(Record& record, TokenizedRecord& result) const;
   void take_parts(const Record& record, TokenizedRecord& result) const;
+  void check_all_learned(const Record& record) const;
   void check_vocabulary(const Record& record, const char* key, int32_t largest) const;
   void take_compared(const Record& record, TokenizedRecord& result) const;
   void take_pair(const Record& record, TokenizedRecord& result) const;

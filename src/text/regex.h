@@ -59,9 +59,9 @@ class Regex {
 };
 
 // The PCRE2 pattern that means what `pattern` means to Oniguruma. Throws std::invalid_argument
-// where there is none: nested and intersected classes, backreferences, inline options other than
-// i, what is no ASCII where case is ignored, possessive intervals, escapes outside the list in
-// regex_syntax.cpp.
+// where there is none: backreferences, inline options other than i, what is no ASCII and classes
+// put together of others where case is ignored, possessive intervals, escapes outside the lists in
+// regex_syntax.cpp and regex_reader.cpp.
 std::string translate_regex(std::string_view pattern);
 
 }  // namespace snug::text

@@ -1,33 +1,24 @@
 // Oniguruma (Ruby syntax) to PCRE2. The engines agree on most syntax; this walks the pattern once
-// and rewrites the classes whose members differ, keeps what means the same in both, and refuses
-// everything else. Where case is ignored, only ASCII is taken: Oniguruma also matches characters
-// with sequences that they fold to (sharp s and ss), PCRE2 never does.
+// and rewrites what differs (classes, escapes, intervals), keeps what means the same in both, and
+// refuses everything else. Where case is ignored, only ASCII is taken: Oniguruma also matches
+// characters with sequences that they fold to (sharp s and ss), PCRE2 never does.
 // Sources: Oniguruma doc/RE, pcre2pattern(3).
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "text/regex.h"
+#include "text/regex_class.h"
+#include "text/regex_property.h"
+#include "text/regex_reader.h"
 
 namespace snug::text {
 namespace {
-
-constexpr std::string_view kWordMembers = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
-// Outside of brackets Oniguruma looks Latin-1 characters up in a table of its own, which counts
-// superscript digits and fractions as word characters.
-constexpr std::string_view kLatinWordMembers = "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
-constexpr std::string_view kHexMembers = "0-9a-fA-F";
-
-// General categories, which both engines name alike.
-constexpr std::string_view kCategories =
-    " L Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs Zl Zp C Cc "
-    "Cf Cn Co Cs ";
 
 // Pairs of ASCII letters that some character folds to.
 constexpr std::array<std::string_view, 5> kFoldedPairs = {"ss", "ff", "fi", "fl", "st"};
@@ -35,225 +26,134 @@ constexpr std::array<std::string_view, 5> kFoldedPairs = {"ss", "ff", "fi", "fl"
 bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// A property's name as Oniguruma compares it: without spaces, hyphens and underscores.
-std::string plain_name(std::string_view name) {
-  std::string plain;
-  for (const char c : name)
-    if (c != ' ' && c != '-' && c != '_') plain += lower(c);
-  return plain;
+// Where a word begins or ends, or where none does: PCRE2's \b goes by another set of characters.
+std::string word_boundary(bool is_boundary) {
+  const std::string word = word_set(false).pattern();
+  return is_boundary ? fmt::format("(?:(?<={0})(?!{0})|(?<!{0})(?={0}))", word)
+                     : fmt::format("(?:(?<={0})(?={0})|(?<!{0})(?!{0}))", word);
 }
 
 class Translator {
  public:
-  explicit Translator(std::string_view pattern) : in_(pattern) {}
+  explicit Translator(std::string_view pattern) : reader_{pattern} {}
 
   std::string run() {
-    while (at_ < in_.size()) {
-      const char c = in_[at_];
+    while (!reader_.is_done()) {
+      const char c = reader_.peek(0);
       const char before = std::exchange(literal_, '\0');
       if (c == '\\') {
-        escape();
-      } else if (in_class_) {
-        class_member(c);
+        escape(before);
       } else if (c == '[') {
-        open_class();
+        out_ += read_class(reader_).pattern();
       } else if (c == '(') {
         open_group();
       } else if (c == ')') {
         close_group();
       } else if (c == '{') {
-        if (ignores_case_ && is_letter(before)) refuse("a repeated letter where case is ignored");
+        if (reader_.ignores_case && is_letter(before))
+          reader_.refuse("a repeated letter where case is ignored");
         interval();
       } else {
-        literal(c, before);
+        if (reader_.ignores_case) note_literal(static_cast<unsigned char>(c), before);
+        keep(1);
       }
     }
     return out_;
   }
 
  private:
-  [[noreturn]] void refuse(std::string_view what) const {
-    throw std::invalid_argument(fmt::format(
-        "{} in the regular expression '{}' is not supported (at byte {})", what, in_, at_));
-  }
-
-  char peek(size_t ahead) const { return at_ + ahead < in_.size() ? in_[at_ + ahead] : '\0'; }
-
   void keep(size_t count) {
-    out_ += in_.substr(at_, count);
-    at_ += count;
+    out_ += reader_.in.substr(reader_.at, count);
+    reader_.at += count;
   }
 
   void replace(size_t count, std::string_view by) {
     out_ += by;
-    at_ += count;
+    reader_.at += count;
   }
 
-  // A class written out by its members; outside of brackets it has `more` of them.
-  void members(std::string_view list, std::string_view more, bool negated) {
-    if (in_class_ && negated) refuse("a negated class inside brackets");
-    if (in_class_) return replace(2, list);
-    replace(2, fmt::format("[{}{}{}]", negated ? "^" : "", list, more));
+  // A character that stands for itself, or an operator, where case is ignored.
+  void note_literal(char32_t character, char before) {
+    if (character >= 0x80) reader_.refuse("a character outside ASCII where case is ignored");
+    literal_ = static_cast<char>(character);
+    const std::string pair = {lower(before), lower(literal_)};
+    if (std::find(kFoldedPairs.begin(), kFoldedPairs.end(), pair) != kFoldedPairs.end())
+      reader_.refuse(fmt::format("'{}' where case is ignored", pair));
   }
 
-  // A character that stands for itself, or an operator.
-  void literal(char c, char before) {
-    if (ignores_case_) {
-      if (static_cast<unsigned char>(c) >= 0x80) refuse_case();
-      literal_ = c;
-      const std::string pair = {lower(before), lower(c)};
-      if (std::find(kFoldedPairs.begin(), kFoldedPairs.end(), pair) != kFoldedPairs.end())
-        refuse(fmt::format("'{}' where case is ignored", pair));
+  void escape(char before) {
+    if (const auto escape = read_escape(reader_, false)) {
+      if (!escape->character) {
+        out_ += escape->set.pattern();
+        return;
+      }
+      if (reader_.ignores_case) note_literal(*escape->character, before);
+      out_ += literal_character(*escape->character);
+      return;
     }
-    keep(1);
-  }
-
-  [[noreturn]] void refuse_case() const {
-    refuse("a character outside ASCII where case is ignored");
-  }
-
-  void escape() {
-    const char c = peek(1);
+    const char c = reader_.peek(1);
     switch (c) {
-      case 's':
-        return replace(2, "\\p{White_Space}");
-      case 'S':
-        return replace(2, "\\P{White_Space}");
-      case 'd':
-        return replace(2, "\\p{Nd}");
-      case 'D':
-        return replace(2, "\\P{Nd}");
-      case 'w':
-      case 'W':
-        return members(kWordMembers, kLatinWordMembers, c == 'W');
-      case 'h':
-      case 'H':
-        return members(kHexMembers, "", c == 'H');
-      case 'v':
-        return replace(2, "\\x0B");
-      case 'p':
-      case 'P':
-        return property();
-      case 'u':
-      case 'x':
-        return code_point(c);
-      case 'r':
-      case 'n':
-      case 't':
-      case 'f':
-      case 'a':
-      case 'e':
-        return keep(2);
       case 'A':
       case 'z':
       case 'Z':
-        if (in_class_) refuse("an anchor inside brackets");
         return keep(2);
+      case 'b':
+      case 'B':
+        return replace(2, word_boundary(c == 'b'));
+      case 'R':
+        return replace(2, "(?>\\r\\n|[\\n-\\r\\x{85}\\x{2028}\\x{2029}])");
+      case 'N':
+        return replace(2, "[^\\n]");
+      case 'O':
+        return replace(2, "\\p{Any}");
       default:
-        break;
+        reader_.refuse(fmt::format("the escape '\\{}'", c));
     }
-    const bool is_letter_or_digit =
-        (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-    if (is_letter_or_digit || c == '\0') refuse(fmt::format("the escape '\\{}'", c));
-    keep(2);
-  }
-
-  void property() {
-    const size_t close = in_.find('}', at_);
-    if (peek(2) != '{' || close == std::string_view::npos) refuse("a property without braces");
-    if (ignores_case_) refuse("a property where case is ignored");
-    std::string_view name = in_.substr(at_ + 3, close - at_ - 3);
-    const bool is_negated = name.starts_with('^');
-    if (is_negated) name.remove_prefix(1);
-    replace(close + 1 - at_,
-            fmt::format("\\{}{{{}{}}}", in_[at_ + 1], is_negated ? "^" : "", property_of(name)));
-  }
-
-  // PCRE2 takes a bare name of a script for its script extensions.
-  static std::string property_of(std::string_view name) {
-    std::string plain = plain_name(name);
-    if (plain == "joincontrol") return "Join_Control";
-    if (plain == "whitespace" || plain == "space") return "White_Space";
-    std::string category = plain;
-    if (!category.empty() && is_letter(category[0]))
-      category[0] = static_cast<char>(category[0] - 'a' + 'A');
-    if (kCategories.find(" " + category + " ") != std::string_view::npos) return category;
-    return "sc:" + plain;
-  }
-
-  void code_point(char kind) {
-    const bool has_braces = kind == 'x' && peek(2) == '{';
-    size_t begin = at_ + (has_braces ? 3 : 2);
-    size_t end = begin;
-    const size_t most = has_braces ? 8 : (kind == 'u' ? 4 : 2);
-    while (end < in_.size() && end - begin < most &&
-           std::string_view("0123456789abcdefABCDEF").find(in_[end]) != std::string_view::npos)
-      ++end;
-    const std::string digits(in_.substr(begin, end - begin));
-    const bool is_closed = !has_braces || (end < in_.size() && in_[end] == '}');
-    if (digits.empty() || !is_closed || (kind == 'u' && digits.size() != 4))
-      refuse("a malformed character code");
-    if (kind == 'x' && !has_braces && std::stoul(digits, nullptr, 16) >= 0x80) refuse("a raw byte");
-    if (ignores_case_ && std::stoul(digits, nullptr, 16) >= 0x80) refuse_case();
-    replace(end + (has_braces ? 1U : 0U) - at_, fmt::format("\\x{{{}}}", digits));
-  }
-
-  void open_class() {
-    in_class_ = true;
-    keep(peek(1) == '^' ? 2 : 1);
-    if (peek(0) == ']') refuse("an empty class or a class that begins with ']'");
-  }
-
-  void class_member(char c) {
-    if (c == '[') refuse("a class inside brackets");
-    if (c == '&' && peek(1) == '&') refuse("an intersection of classes");
-    if (c == ']') in_class_ = false;
-    if (ignores_case_ && static_cast<unsigned char>(c) >= 0x80) refuse_case();
-    keep(1);
   }
 
   void open_group() {
     // Elsewhere Ruby gives (?i) a scope of its own.
-    if (at_ == 0 && in_.starts_with("(?i)")) {
-      ignores_case_ = true;
+    if (reader_.at == 0 && reader_.in.starts_with("(?i)")) {
+      reader_.ignores_case = true;
       return keep(4);
     }
-    outer_.push_back(ignores_case_);
-    if (peek(1) != '?') return keep(1);
+    outer_.push_back(reader_.ignores_case);
+    if (reader_.peek(1) != '?') return keep(1);
     for (const std::string_view group :
          {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:", "(?-i:"}) {
-      if (!in_.substr(at_).starts_with(group)) continue;
-      if (group == "(?i:") ignores_case_ = true;
-      if (group == "(?-i:") ignores_case_ = false;
+      if (!reader_.in.substr(reader_.at).starts_with(group)) continue;
+      if (group == "(?i:") reader_.ignores_case = true;
+      if (group == "(?-i:") reader_.ignores_case = false;
       return keep(group.size());
     }
-    refuse("this kind of group");
+    reader_.refuse("this kind of group");
   }
 
   void close_group() {
     if (!outer_.empty()) {
-      ignores_case_ = outer_.back();
+      reader_.ignores_case = outer_.back();
       outer_.pop_back();
     }
     keep(1);
   }
 
   void interval() {
-    const size_t close = in_.find('}', at_);
-    if (close == std::string_view::npos || close == at_ + 1) refuse("an unescaped '{'");
-    const std::string_view body = in_.substr(at_ + 1, close - at_ - 1);
-    if (body.find_first_not_of("0123456789,") != std::string_view::npos) refuse("an unescaped '{'");
+    const std::string_view in = reader_.in;
+    const size_t close = in.find('}', reader_.at);
+    if (close == std::string_view::npos || close == reader_.at + 1)
+      reader_.refuse("an unescaped '{'");
+    const std::string_view body = in.substr(reader_.at + 1, close - reader_.at - 1);
+    if (body.find_first_not_of("0123456789,") != std::string_view::npos)
+      reader_.refuse("an unescaped '{'");
     // To Ruby {n,m}+ repeats the interval, to PCRE2 it is possessive.
-    if (close + 1 < in_.size() && in_[close + 1] == '+') refuse("an interval followed by '+'");
+    if (close + 1 < in.size() && in[close + 1] == '+')
+      reader_.refuse("an interval followed by '+'");
     // {,m} is {0,m}, which PCRE2 would take literally.
     out_ += fmt::format("{{{}{}}}", body.front() == ',' ? "0" : "", body);
-    at_ = close + 1;
+    reader_.at = close + 1;
   }
 
-  std::string_view in_;
-  size_t at_ = 0;
-  bool in_class_ = false;
-  bool ignores_case_ = false;
+  RegexReader reader_;
   std::vector<bool> outer_;  // whether case is ignored around each open group
   char literal_ = '\0';      // the character just taken, where case is ignored
   std::string out_;

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <system_error>
 #include <tuple>
-#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/error.h"
@@ -62,23 +62,56 @@ std::vector<size_t> inner_places(const std::string& text) {
   return places;
 }
 
+// The pieces that others are made of, and how many bytes were looked up among them.
+class KnownPieces {
+ public:
+  explicit KnownPieces(const std::string& file) : file_(file) {}
+
+  void add(const std::string& text) {
+    texts_.insert(text);
+    lengths_.insert(text.size());
+  }
+
+  // Whether both parts of a text, divided at `place`, are pieces. Most places of a long text are
+  // ruled out by their lengths. A model of long pieces that are all made of each other would have
+  // merges of more bytes than there is memory.
+  bool hold_parts(std::string_view text, size_t place) {
+    if (!lengths_.contains(place) || !lengths_.contains(text.size() - place)) return false;
+    looked_up_ += text.size();
+    if (looked_up_ > kMostBytes)
+      throw base::UserError(
+          "its pieces are too long, and made of each other in too many ways; SentencePiece trains "
+          "no such model. Is the file whole? Download it again",
+          {file_, 0, 0});
+    return texts_.contains(std::string(text.substr(0, place))) &&
+           texts_.contains(std::string(text.substr(place)));
+  }
+
+ private:
+  // Twenty times what the model with the most pieces (Gemma's) needs.
+  static constexpr size_t kMostBytes = size_t{256} << 20;
+
+  const std::string& file_;
+  std::unordered_set<std::string> texts_;
+  std::unordered_set<size_t> lengths_;
+  size_t looked_up_ = 0;
+};
+
 // Every pair of pieces that make a piece together, in the order of what they make; `by_score` by
 // falling scores, of normal pieces alone.
-json merges_of(const Pieces& pieces, bool by_score) {
-  std::unordered_map<std::string, size_t> ids;
-  for (size_t id = 0; id < pieces.size(); ++id)
-    if (!by_score || pieces[id].kind == PieceKind::normal) ids[pieces[id].text] = id;
+json merges_of(const Pieces& pieces, bool by_score, const std::string& file) {
+  KnownPieces known(file);
+  for (const auto& piece : pieces)
+    if (!by_score || piece.kind == PieceKind::normal) known.add(piece.text);
   // The score, negated so that the highest comes first, the id, and the two pieces.
   std::vector<std::tuple<float, size_t, std::string, std::string>> ranked;
   for (size_t id = 0; id < pieces.size(); ++id) {
     const std::string& text = pieces[id].text;
     if (by_score && pieces[id].kind != PieceKind::normal) continue;
     for (const size_t place : inner_places(text)) {
-      std::string left = text.substr(0, place);
-      std::string right = text.substr(place);
-      if (ids.contains(left) && ids.contains(right))
-        ranked.emplace_back(by_score ? -pieces[id].score : 0.0F, id, std::move(left),
-                            std::move(right));
+      if (known.hold_parts(text, place))
+        ranked.emplace_back(by_score ? -pieces[id].score : 0.0F, id, text.substr(0, place),
+                            text.substr(place));
     }
   }
   // Pieces that begin one text sort as their lengths do.
@@ -89,7 +122,7 @@ json merges_of(const Pieces& pieces, bool by_score) {
   return merges;
 }
 
-json bpe(const SentencePieceModel& model, bool by_score) {
+json bpe(const SentencePieceModel& model, bool by_score, const std::string& file) {
   json vocab = json::object();
   for (size_t id = 0; id < model.pieces.size(); ++id) vocab[model.pieces[id].text] = id;
   return {{"type", "BPE"},
@@ -97,7 +130,7 @@ json bpe(const SentencePieceModel& model, bool by_score) {
           {"fuse_unk", true},
           {"byte_fallback", by_score ? model.byte_fallback : true},
           {"vocab", std::move(vocab)},
-          {"merges", merges_of(model.pieces, by_score)}};
+          {"merges", merges_of(model.pieces, by_score, file)}};
 }
 
 json added_pieces(const Pieces& pieces, bool with_user_defined) {
@@ -143,13 +176,13 @@ json decoders(bool byte_fallback, bool has_prefix) {
   return sequence("decoders", steps);
 }
 
-json llama(const SentencePieceModel& model, const json& config) {
+json llama(const SentencePieceModel& model, const json& config, const std::string& file) {
   const bool is_legacy = flag_or(config, "legacy", false);
   return {{"normalizer", nullptr},
           {"pre_tokenizer", metaspace(is_legacy ? "always" : "first", false)},
           {"decoder", decoders(true, true)},
           {"added_tokens", added_pieces(model.pieces, true)},
-          {"model", bpe(model, false)}};
+          {"model", bpe(model, false, file)}};
 }
 
 // An expression that finds any of the user-defined pieces, longer ones first; empty without any.
@@ -173,7 +206,7 @@ std::string user_defined_pattern(const Pieces& pieces) {
 
 // Encodes as SentencePiece itself does: transformers falls back to it. A user-defined piece stands
 // by itself wherever it is found, and no merge crosses its ends.
-json general(const SentencePieceModel& model, const json& config) {
+json general(const SentencePieceModel& model, const json& config, const std::string& file) {
   const bool is_legacy = flag_or(config, "legacy", true);
   json steps = json::array();
   if (!model.charsmap.empty())
@@ -190,7 +223,7 @@ json general(const SentencePieceModel& model, const json& config) {
                  {"pre_tokenizer", nullptr},
                  {"decoder", decoders(model.byte_fallback, model.add_dummy_prefix)},
                  {"added_tokens", added_pieces(model.pieces, false)},
-                 {"model", bpe(model, true)}};
+                 {"model", bpe(model, true, file)}};
   json dividers = json::array();
   if (model.add_dummy_prefix) dividers.push_back(metaspace(is_legacy ? "always" : "first", false));
   if (const std::string pattern = user_defined_pattern(model.pieces); !pattern.empty()) {
@@ -297,7 +330,7 @@ json sentencepiece_tokenizer(const std::string& file, const json& config,
     return document;
   }
   refuse_more_tokens(config, model.pieces, file);
-  document = is_llama ? llama(model, config) : general(model, config);
+  document = is_llama ? llama(model, config, file) : general(model, config, file);
   std::vector<std::string> before;
   std::vector<std::string> after;
   if (flag_or(config, "add_bos_token", false)) before = {text_or(config, "bos_token", "<s>")};

@@ -11,12 +11,20 @@ namespace snug::text {
 TextEncoder::TextEncoder(const Tokenizer& tokenizer, size_t piece_bytes)
     : parts_(tokenizer.parts()), piece_bytes_(piece_bytes) {}
 
+TextEncoder TextEncoder::of_ordinary(const Tokenizer& tokenizer, bool at_text_start,
+                                     size_t piece_bytes) {
+  TextEncoder encoder(tokenizer, piece_bytes);
+  encoder.at_text_start_ = at_text_start;
+  encoder.is_ordinary_ = true;
+  return encoder;
+}
+
 void TextEncoder::add(std::string_view piece, std::vector<int32_t>& ids) {
   pending_ += piece;
   if (pending_.size() < piece_bytes_) return;
   const size_t cut = last_cut(parts_, pending_);
   if (cut == 0) {
-    if (pending_.size() > kMaxHeld)
+    if (pending_.size() > kMaxHeld && !is_ordinary_)
       base::throw_user_error(
           "the tokenizer finds no place in {} bytes of text to cut it at; split the text into "
           "records of less",
@@ -34,6 +42,11 @@ void TextEncoder::finish(std::vector<int32_t>& ids) {
 }
 
 void TextEncoder::encode(std::string_view text, bool is_last, std::vector<int32_t>& ids) {
+  if (is_ordinary_) {
+    add_ordinary(text, ids);
+    if (!is_last) encode_carry(true, ids);
+    return;
+  }
   for (const TextSpan& span : parts_.in_original.find(text)) {
     if (span.id >= 0) {
       end_ordinary(ids);

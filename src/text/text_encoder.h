@@ -21,6 +21,11 @@ class TextEncoder {
   // Text waits until `piece_bytes` are there, so that looking for a place to cut it costs nothing.
   explicit TextEncoder(const Tokenizer& tokenizer, size_t piece_bytes = size_t{64} << 10);
 
+  // Of text that holds no added token, as Tokenizer::encode_ordinary takes it. It is never refused:
+  // a copy that is finished tells the ids of the text so far.
+  static TextEncoder of_ordinary(const Tokenizer& tokenizer, bool at_text_start,
+                                 size_t piece_bytes);
+
   // The next piece, whole characters of valid UTF-8; appends the ids that are certain. Throws
   // UserError.
   void add(std::string_view piece, std::vector<int32_t>& ids);
@@ -39,6 +44,7 @@ class TextEncoder {
   std::string carry_;             // normalized text that is not encoded yet
   bool at_text_start_ = true;     // nothing was given yet
   size_t origin_ = 0;             // bytes of carry_ that come from the text's first character
+  bool is_ordinary_ = false;      // all of the text
   bool within_ordinary_ = false;  // what was given last is ordinary text, which may go on
 };
 

@@ -37,6 +37,7 @@ int64_t TextWindows::finish() {
 }
 
 void TextWindows::take(std::span<const int32_t> ids, bool is_learned) {
+  tokenizer_.require_rows(ids);
   ids_.insert(ids_.end(), ids.begin(), ids.end());
   trained_.insert(trained_.end(), ids.size(), is_learned || train_on_all_ ? 1 : 0);
   tokens_ += static_cast<int64_t>(ids.size());

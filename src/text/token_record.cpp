@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "base/error.h"
 
@@ -75,6 +76,27 @@ void check_sizes(TokenLists& lists, const Fail& fail, bool has_encoder) {
                        kTokenKeys[i], lists.lists[i].size(), size));
 }
 
+auto first_lists(TokenLists& lists) {
+  auto& all = lists.lists;
+  return std::tie(all[0], all[1], all[kLabels], all[3]);
+}
+
+// Whether all masks of targets say that a token is one.
+bool is_shown_to_learn(TokenLists& lists, size_t token) {
+  for (size_t i = kFirstMask; i < kTokenKeys.size(); ++i)
+    if (lists.is_there[i] && lists.lists[i][token] == 0) return false;
+  return true;
+}
+
+void refuse_masks(const TokenLists& lists, const Fail& fail) {
+  for (size_t i = kFirstMask; i < kTokenKeys.size(); ++i)
+    if (lists.is_there[i])
+      fail(
+          fmt::format("'{}' does not say what a decoder next to an encoder learns; give labels, "
+                      "with {} where nothing is learned",
+                      kTokenKeys[i], kUntrainedLabel));
+}
+
 void check_ids(NumberList& ids, const Fail& fail) {
   for (size_t i = 0; i < ids.size(); ++i)
     if (ids[i] < 0) fail(fmt::format("input_ids[{}] is {}; expected ids from 0", i, ids[i]));
@@ -83,6 +105,15 @@ void check_ids(NumberList& ids, const Fail& fail) {
 }  // namespace
 
 int64_t checked_number(const json& item, const char* key, size_t index, const Fail& fail) {
+  const bool is_mask = std::find(kTokenKeys.begin() + kFirstMask, kTokenKeys.end(),
+                                 std::string_view(key)) != kTokenKeys.end();
+  if (is_mask && (item.is_boolean() || item.is_number())) {
+    const bool is_one = item.is_boolean() ? item.get<bool>() : item == 1;
+    if (!is_one && item.is_number() && item != 0)
+      fail(fmt::format("{}[{}] is {}; expected 0 or 1: a token is learned or it is not", key, index,
+                       item.dump()));
+    return is_one ? 1 : 0;
+  }
   const bool is_huge =
       item.is_number_unsigned() && item.get<uint64_t>() > static_cast<uint64_t>(kLargestId);
   if (!item.is_number_integer() || is_huge)
@@ -109,7 +140,7 @@ TokenLists token_lists(const json& record, const Fail& fail) {
 
 TokenRecord read_token_lists(TokenLists& lists, size_t most, const Fail& fail) {
   check_sizes(lists, fail, false);
-  auto& [ids, mask, labels, positions] = lists.lists;
+  const auto [ids, mask, labels, positions] = first_lists(lists);
   check_ids(ids, fail);
   const Shown shown = shown_by(mask, ids.size(), fail);
   check_labels(labels, ids, shown, fail);
@@ -122,7 +153,8 @@ TokenRecord read_token_lists(TokenLists& lists, size_t most, const Fail& fail) {
                     "expected at least 2",
                     result.size));
   for (size_t i = shown.begin; i < shown.end; ++i) {
-    const bool is_target = labels.empty() || labels[i] != kUntrainedLabel;
+    const bool is_target =
+        (labels.empty() || labels[i] != kUntrainedLabel) && is_shown_to_learn(lists, i);
     if (is_target && i > shown.begin && result.first_target == 0)
       result.first_target = static_cast<int64_t>(i - shown.begin);
     result.largest = std::max(result.largest, static_cast<int32_t>(ids[i]));
@@ -131,13 +163,17 @@ TokenRecord read_token_lists(TokenLists& lists, size_t most, const Fail& fail) {
     result.trained.push_back(is_target ? 1 : 0);
   }
   if (result.first_target == 0)
-    fail("no label is a token, so there is nothing to learn from it; remove the record");
+    fail(
+        "no token is to be learned of it (labels of -100, masks of 0), so there is nothing to "
+        "learn "
+        "from it; remove the record");
   return result;
 }
 
 TokenPair read_token_pair(TokenLists& lists, const Fail& fail) {
   check_sizes(lists, fail, true);
-  auto& [ids, mask, labels, positions] = lists.lists;
+  refuse_masks(lists, fail);
+  const auto [ids, mask, labels, positions] = first_lists(lists);
   check_ids(ids, fail);
   const Shown shown = shown_by(mask, ids.size(), fail);
   check_positions(positions, shown, fail);

@@ -4,8 +4,12 @@
 //                   target, -100 where it is not; absent or null: every id is a target
 //   attention_mask  1, or 0 at padding: what it hides before and after the document is left out
 //   position_ids    accepted where they count from 0, as those of one document do
+//   loss_mask, completion_mask, assistant_masks, assistant_mask
+//                   1, or true, at a target, 0 where nothing is learned: a token is a target where
+//                   all that are there, and the labels, say so
 // For an encoder-decoder input_ids is what the encoder reads, and labels, of which there must be
-// some, are what the decoder is to predict: as many as there are, -100 where nothing is learned.
+// some, are what the decoder is to predict: as many as there are, -100 where nothing is learned;
+// masks are refused.
 // Nothing is added, no EOS either. Pure; any thread.
 #pragma once
 
@@ -21,7 +25,10 @@
 
 namespace snug::text {
 
-inline constexpr std::array kTokenKeys = {"input_ids", "attention_mask", "labels", "position_ids"};
+inline constexpr std::array kTokenKeys = {"input_ids",       "attention_mask", "labels",
+                                          "position_ids",    "loss_mask",      "completion_mask",
+                                          "assistant_masks", "assistant_mask"};
+inline constexpr size_t kFirstMask = 4;  // of kTokenKeys: it and those after it say what is learned
 
 // The lists of a record, by kTokenKeys; empty where it has none or null, input_ids is always there.
 struct TokenLists {
@@ -48,7 +55,8 @@ inline constexpr int32_t kUntrainedLabel = -100;
 // Throws and does not return.
 using TokenFail = std::function<void(const std::string&)>;
 
-// An integer of a list; `fail` is called for one that is no id's size.
+// An integer of a list, of a mask of targets also true or false; `fail` is called for one that is
+// no id's size.
 int64_t checked_number(const nlohmann::json& item, const char* key, size_t index,
                        const TokenFail& fail);
 
@@ -56,8 +64,9 @@ int64_t checked_number(const nlohmann::json& item, const char* key, size_t index
 TokenLists token_lists(const nlohmann::json& record, const TokenFail& fail);
 
 // Keeps the first `most` tokens. `fail` is called for lists of unequal length, a label that is
-// another id, a mask with a hole, a label at what the mask hides, positions that start again, fewer
-// than two tokens, and a record of which nothing is learned.
+// another id, a mask with a hole, a label at what the mask hides, positions that start again, a
+// mask of targets that is neither 0 nor 1, fewer than two tokens, and a record of which nothing is
+// learned.
 TokenRecord read_token_lists(TokenLists& lists, size_t most, const TokenFail& fail);
 
 // `fail` is called for a mask with a hole or of another length than input_ids, positions that start

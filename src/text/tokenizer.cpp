@@ -78,13 +78,15 @@ std::unique_ptr<Tokenizer::Parts> Tokenizer::read_parts(std::string_view tokeniz
 }
 
 Tokenizer Tokenizer::from_text(std::string_view tokenizer_json, std::string_view config,
-                               const std::string& name) {
+                               const std::string& name, int64_t rows) {
   auto parts = read_parts(tokenizer_json, config, name);
   parts->complete_stop_ids();
+  parts->limit_rows(rows);
   return Tokenizer(std::move(parts));
 }
 
-Tokenizer Tokenizer::from_folder(const std::string& folder, const std::string& adapter) {
+Tokenizer Tokenizer::from_folder(const std::string& folder, int64_t rows,
+                                 const std::string& adapter) {
   std::string path = folder + "/tokenizer.json";
   std::string text;
   if (!read_text_file(path, text)) {
@@ -120,6 +122,7 @@ Tokenizer Tokenizer::from_folder(const std::string& folder, const std::string& a
     if (!ids.is_null()) parts->read_token_ids({ids, folder + "/" + name});
   }
   parts->complete_stop_ids();
+  parts->limit_rows(rows);
   return Tokenizer(std::move(parts));
 }
 
@@ -157,7 +160,18 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_special_t
     }
   }
   if (add_special_tokens) ids.insert(ids.end(), post.after.begin(), post.after.end());
+  require_rows(ids);
   return ids;
+}
+
+void Tokenizer::require_rows(std::span<const int32_t> ids) const {
+  for (const int32_t id : ids)
+    if (id >= parts_->rows)
+      base::throw_user_error(
+          "the text has the token '{}' with the id {}, but the model has rows for {} ids, 0 to {} "
+          "(vocab_size in config.json); leave that token out of the text, or give the model a row "
+          "for it (transformers: model.resize_token_embeddings({}), then save_pretrained)",
+          token_of(id).value_or(""), id, parts_->rows, parts_->rows - 1, vocabulary_size());
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special_tokens) const {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -29,12 +30,16 @@ class Tokenizer {
   // With the folder of an adapter of that model, what it says of conversations and of where a text
   // ends counts before what the model's folder says: its tokenizer_config.json, chat templates and
   // generation_config.json, as far as they are there.
-  static Tokenizer from_folder(const std::string& folder, const std::string& adapter = "");
+  // The model's table may have fewer `rows` than there are ids: an id beyond pads no text and ends
+  // none, and a text that makes one is refused (require_rows).
+  static Tokenizer from_folder(const std::string& folder, int64_t rows = kAnyRows,
+                               const std::string& adapter = "");
+  static constexpr int64_t kAnyRows = std::numeric_limits<int64_t>::max();
 
   // Makes it from the contents of the two files; `name` stands for tokenizer.json in messages.
   // `config` may be empty.
   static Tokenizer from_text(std::string_view tokenizer_json, std::string_view config,
-                             const std::string& name);
+                             const std::string& name, int64_t rows = kAnyRows);
 
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
@@ -43,6 +48,10 @@ class Tokenizer {
   // Throws UserError where `text` is not valid UTF-8. With `add_special_tokens` the post-processor
   // puts its tokens around (often BOS before).
   std::vector<int32_t> encode(std::string_view text, bool add_special_tokens = true) const;
+
+  // Throws UserError, which names the token, where the model has no row for one of `ids`. encode
+  // calls it; who puts ids together from the parts of encode, or adds some, does so, too.
+  void require_rows(std::span<const int32_t> ids) const;
 
   // Bytes that are no UTF-8 become U+FFFD; ids without a token are left out.
   std::string decode(std::span<const int32_t> ids, bool skip_special_tokens = true) const;
@@ -54,7 +63,7 @@ class Tokenizer {
   std::span<const int32_t> ids_before() const;  // what the post-processor puts before a text
   std::span<const int32_t> ids_after() const;   // and after it
 
-  // The rows that an embedding must have: the largest id + 1.
+  // The rows that an embedding must have for all texts: the largest id + 1.
   int32_t vocabulary_size() const;
   std::optional<int32_t> id_of(std::string_view token) const;
   std::optional<std::string_view> token_of(int32_t id) const;

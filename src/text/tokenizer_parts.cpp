@@ -214,4 +214,10 @@ void Tokenizer::Parts::complete_stop_ids() {
   special.stop.insert(special.stop.begin(), *special.eos);
 }
 
+void Tokenizer::Parts::limit_rows(int64_t count) {
+  rows = count;
+  if (special.pad && *special.pad >= rows) special.pad.reset();
+  std::erase_if(special.stop, [&](int32_t id) { return id >= rows; });
+}
+
 }  // namespace snug::text

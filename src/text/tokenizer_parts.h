@@ -39,6 +39,7 @@ struct Tokenizer::Parts {
   AddedTokenFinder in_normalized;  // and after it
 
   SpecialIds special;
+  int64_t rows = kAnyRows;  // ids from here on have no row in the model's table
   ChatSettings chat;
 
   // The id of an added token or of one of the model, or -1.
@@ -70,6 +71,9 @@ struct Tokenizer::Parts {
 
   // Puts EOS first among the stop ids, once it is known.
   void complete_stop_ids();
+
+  // The model's table has so many rows: what it has none for pads nothing and ends nothing.
+  void limit_rows(int64_t count);
 
  private:
   void add_token(const JsonNode& where, AddedToken token, int64_t declared_id);

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <initializer_list>
 #include <map>
+#include <memory>
+#include <utility>
 
 #include "base/console.h"
 #include "base/error.h"
@@ -17,6 +20,8 @@
 #include "plan/objective_spec.h"
 #include "plan/rank_grid.h"
 #include "runtime/process_memory.h"
+#include "text/bad_records.h"
+#include "train/least_tokens.h"
 #include "train/row_bounds.h"
 #include "train/trained_chat.h"
 
@@ -41,19 +46,16 @@ class LazyTokenizer {
       recipe_.fail("model", fmt::format("\"{}\" is a built-in shape without a tokenizer; give the "
                                         "folder of a model, or data of tokens (input_ids)",
                                         recipe_.model));
-    tokenizer_.emplace(text::Tokenizer::from_folder(model_.folder.string(), recipe_.adapter));
-    if (tokenizer_->vocabulary_size() > model_.config.vocab_size)
-      base::throw_user_error(
-          "the tokenizer of {} has {} ids, but config.json says vocab_size {}; these files do not "
-          "belong together",
-          model_.folder.string(), tokenizer_->vocabulary_size(), model_.config.vocab_size);
+    tokenizer_.emplace(text::Tokenizer::from_folder(model_.folder.string(),
+                                                    model_.config.vocab_size, recipe_.adapter));
     return *tokenizer_;
   }
 
   // Fills the tails of rows, which nothing reads.
   int32_t padding_id() const {
     if (!tokenizer_) return 0;
-    return tokenizer_->pad_id().value_or(tokenizer_->eos_id().value_or(0));
+    const int32_t padding = tokenizer_->pad_id().value_or(tokenizer_->eos_id().value_or(0));
+    return padding < model_.config.vocab_size ? padding : 0;
   }
 
  private:
@@ -93,10 +95,10 @@ std::optional<text::RecordForm> wanted_form(const formats::Recipe& recipe) {
 
 // Seen from the first records.
 bool holds_only_tokens(const formats::Recipe& recipe, const models::ModelSource& model) {
-  const auto form = wanted_form(recipe);
-  const auto holds = [&](const std::string& path) {
-    return text::holds_tokens(path, form, model.config.has_encoder());
-  };
+  const text::RecordRules rules{.form = wanted_form(recipe),
+                                .has_encoder = model.config.has_encoder(),
+                                .ignored = recipe.ignore_fields};
+  const auto holds = [&](const std::string& path) { return text::holds_tokens(path, rules); };
   return holds(recipe.data) && (recipe.eval_data.empty() || holds(recipe.eval_data));
 }
 
@@ -108,6 +110,25 @@ int64_t reading_bytes_of(const formats::Recipe& recipe) {
       bytes = std::max(bytes,
                        text::reading_bytes(static_cast<int64_t>(std::filesystem::file_size(path))));
   return bytes;
+}
+
+// Both files, so that one run tells of the bad records of both.
+std::pair<text::Dataset, text::Dataset> load_both(
+    const formats::Recipe& recipe, const std::function<text::Dataset(const std::string&)>& load) {
+  std::pair<text::Dataset, text::Dataset> both;
+  std::string bad;
+  try {
+    both.first = load(recipe.data);
+  } catch (const text::BadRecordsError& error) {
+    bad = error.what();
+  }
+  try {
+    both.second = load(recipe.eval_data);
+  } catch (const text::BadRecordsError& error) {
+    bad += (bad.empty() ? "" : "\n") + std::string(error.what());
+  }
+  if (!bad.empty()) throw base::UserError(bad);
+  return both;
 }
 
 // The mean tokens of documents in a row of the first epoch.
@@ -161,13 +182,29 @@ base::PerStream<int64_t> RunData::shortest_rows() const {
   return longest_document().map([](int64_t tokens) { return std::max<int64_t>(tokens, 2); });
 }
 
+int64_t RunData::least_document() const {
+  int64_t least = least_tokens(training->dataset.documents);
+  if (evaluation != nullptr) least = std::max(least, least_tokens(evaluation->dataset.documents));
+  return least;
+}
+
 plan::RowShape RunData::shape() const {
   // The key is the tokens of a row; the data's own are known.
   const text::RowOptions& own = training->rows.options();
   return [this, longest = longest_document(), group = int64_t{own.group},
+          least = std::make_shared<int64_t>(0),
           most = std::map<std::vector<int64_t>, int64_t>{
               {{own.max_length.begin(), own.max_length.end()},
                own.max_segments}}](plan::TrainingSpec& spec) mutable {
+    const int64_t room = spec.row_tokens.decoder() / group;
+    if (room < longest.decoder()) {
+      if (*least == 0) *least = least_document();
+      if (room < *least)
+        base::throw_user_error(
+            "max_length={} cuts away all of an answer, of which {} tokens leave "
+            "something",
+            room, *least);
+    }
     const auto [segments, is_new] =
         most.try_emplace({spec.row_tokens.begin(), spec.row_tokens.end()});
     if (is_new)
@@ -203,6 +240,7 @@ plan::DocumentLengths RunData::lengths() {
   };
   return {.longest = shortest_rows(),
           .documents = longer_than(0),
+          .least = [this] { return least_document(); },
           .shape = shape(),
           .reading_bytes = reading_bytes,
           .longer_than = longer_than,
@@ -250,6 +288,8 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
       .train_on_chosen_prompt = methods::objective_of(recipe.objective).learns_prompts,
       .chat_template = recipe.chat_template,
       .form = wanted_form(recipe),
+      .ignored_fields = recipe.ignore_fields,
+      .skips_bad_records = recipe.on_bad_record == formats::OnBadRecord::skip,
       .mismatch_batch = plan::mismatch_batch(recipe),
       .vocabulary = model.config.vocab_size,
       .threads = base::thread_count(recipe.threads)};
@@ -265,8 +305,7 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
     return text::load_dataset(
         path, [&]() -> const text::Tokenizer& { return tokenizer.open(); }, options);
   };
-  text::Dataset training = load(recipe.data);
-  text::Dataset evaluation = load(recipe.eval_data);
+  auto [training, evaluation] = load_both(recipe, load);
   const int64_t group = methods::objective_of(recipe.objective).group;
   text::RowOptions rows{
       .max_length = as_lengths(row_tokens),
@@ -322,24 +361,31 @@ RunLength length_after(const RunLength& length, int64_t steps, int64_t rows, int
 }
 
 std::string describe(const text::DatasetAudit& audit, const std::string& path) {
-  const std::string unwritten = audit.unwritten.text();
-  return fmt::format(
-      "{}: {} records of form {}{}{}, {} documents, {} tokens, {} of them trained; longest {} "
-      "tokens; "
-      "{} documents cut to max_length ({} tokens lost){}{}{}",
+  std::string text = fmt::format(
+      "{}: {} records of form {}{}{}{}, {} documents, {} tokens, {} of them trained; longest {} "
+      "tokens; {} documents cut to max_length ({} tokens lost)",
       path, audit.records, audit.form,
+      audit.chat_field.empty() ? ""
+                               : fmt::format(", conversations for their '{}'", audit.chat_field),
       audit.chat_template.empty() ? "" : fmt::format(" ({} template)", audit.chat_template),
       audit.examples == 0
           ? ""
           : fmt::format(", {} examples ({} of them desirable)", audit.examples, audit.desirable),
       audit.documents, audit.tokens, audit.trained_tokens, audit.longest, audit.truncated,
-      audit.cut_tokens,
-      audit.empty == 0 ? "" : fmt::format("; {} texts without a token left out", audit.empty),
-      audit.left_out == 0 ? ""
-                          : fmt::format("; {} {} left out, whose prompt alone has max_length "
-                                        "tokens or more",
-                                        audit.left_out, audit.examples == 0 ? "pairs" : "examples"),
-      unwritten.empty() ? "" : "; " + unwritten);
+      audit.cut_tokens);
+  if (audit.empty > 0) text += fmt::format("; {} texts without a token left out", audit.empty);
+  if (audit.left_out > 0)
+    text += fmt::format("; {} {} left out, whose prompt alone has max_length tokens or more",
+                        audit.left_out, audit.examples == 0 ? "pairs" : "examples");
+  if (const std::string unwritten = audit.unwritten.text(); !unwritten.empty())
+    text += "; " + unwritten;
+  if (const std::string fields = audit.unused.list(); !fields.empty())
+    text += fmt::format("; fields that are not used: {}", fields);
+  if (audit.bad > 0)
+    text +=
+        fmt::format("; {} records left out that cannot be learned from (on_bad_record=skip):\n{}",
+                    audit.bad, audit.bad_list);
+  return text;
 }
 
 }  // namespace snug::train

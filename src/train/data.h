@@ -40,8 +40,10 @@ struct RunData {
   base::PerStream<int64_t> longest_document() const;  // tokens, of both, after cutting
   // The shortest rows that hold each document, and that a recipe can ask for.
   base::PerStream<int64_t> shortest_rows() const;
-  // Makes a job's rows those of the data: how long a document is, how many a row may have. The
-  // data must outlive it.
+  // Tokens of a decoder's document that leave something to learn of each (least_tokens.h), of both.
+  int64_t least_document() const;
+  // Makes a job's rows those of the data: how long a document is, how many a row may have. Throws
+  // UserError where rows leave nothing of an answer. The data must outlive it.
   plan::RowShape shape() const;
   // All that a plan asks of them; reads the first rows.
   plan::DataFacts facts() const;
@@ -81,7 +83,8 @@ RunLength run_length(const formats::Recipe& recipe, text::RowSource& rows);
 // there on. Steps before may have been of another size.
 RunLength length_after(const RunLength& length, int64_t steps, int64_t rows, int64_t step_rows);
 
-// One paragraph: documents, tokens, what carries loss, what was cut.
+// One paragraph: documents, tokens, what carries loss, what was cut or left out; a line for each
+// reason why a record was.
 std::string describe(const text::DatasetAudit& audit, const std::string& path);
 
 }  // namespace snug::train

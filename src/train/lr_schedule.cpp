@@ -5,23 +5,98 @@
 #include <numbers>
 
 namespace snug::train {
+namespace {
 
-double LrSchedule::at(int64_t step) const {
-  const int64_t done = step - 1;
-  if (done < warmup_steps)
-    return learning_rate * static_cast<double>(done) /
-           static_cast<double>(std::max<int64_t>(1, warmup_steps));
-  if (kind == formats::Schedule::constant) return learning_rate;
-  const auto decay = static_cast<double>(std::max<int64_t>(1, total_steps - warmup_steps));
-  if (kind == formats::Schedule::linear)
-    return learning_rate * std::max(0.0, static_cast<double>(total_steps - done) / decay);
-  const double progress = static_cast<double>(done - warmup_steps) / decay;
-  return learning_rate * std::max(0.0, 0.5 * (1.0 + std::cos(std::numbers::pi * progress)));
+using formats::Ramp;
+using formats::Schedule;
+
+double share(int64_t steps, int64_t all) {
+  return static_cast<double>(steps) / static_cast<double>(std::max<int64_t>(1, all));
+}
+
+// From 1 at progress 0 down, in waves; half a cycle goes down to 0 once.
+double wave(double progress, double cycles) {
+  return 0.5 * (1.0 + std::cos(std::numbers::pi * cycles * 2.0 * progress));
+}
+
+// From `least` at factor 0 to 1 at factor 1.
+double above(double least, double factor) { return std::max(0.0, factor * (1.0 - least) + least); }
+
+double rising(Ramp ramp, double progress) {
+  switch (ramp) {
+    case Ramp::linear:
+      return progress;
+    case Ramp::cosine:
+      return 0.5 * (1.0 - std::cos(std::numbers::pi * progress));
+    case Ramp::one_minus_root:
+      return 1.0 - std::sqrt(1.0 - progress);
+  }
+  return 0;
+}
+
+double falling(Ramp ramp, double progress, double cycles) {
+  switch (ramp) {
+    case Ramp::linear:
+      return 1.0 - progress;
+    case Ramp::cosine:
+      return wave(progress, cycles);
+    case Ramp::one_minus_root:
+      return 1.0 - std::sqrt(progress);
+  }
+  return 0;
 }
 
 int64_t warmup_steps(const formats::Recipe& recipe, int64_t total_steps) {
-  if (recipe.warmup_steps > 0) return recipe.warmup_steps;
+  if (recipe.warmup_steps > 0) return formats::steps_in(recipe.warmup_steps, total_steps);
   return static_cast<int64_t>(std::ceil(recipe.warmup_ratio * static_cast<double>(total_steps)));
+}
+
+}  // namespace
+
+double LrSchedule::at(int64_t step) const { return learning_rate * factor(step - 1); }
+
+double LrSchedule::factor(int64_t done) const {
+  if (kind == Schedule::constant) return 1.0;
+  if (kind == Schedule::warmup_stable_decay) return stable_factor(done);
+  if (done < warmup_steps) return share(done, warmup_steps);
+  if (kind == Schedule::constant_with_warmup) return 1.0;
+  if (kind == Schedule::linear)
+    return std::max(0.0, share(total_steps - done, total_steps - warmup_steps));
+  const double progress = share(done - warmup_steps, total_steps - warmup_steps);
+  const double least = kind == Schedule::cosine_with_min_lr ? options.min_rate : 0.0;
+  return above(least, wave(progress, options.num_cycles));
+}
+
+// The steps at the peak may be fewer than none, as in transformers: then the fall is under way
+// when the rise ends.
+double LrSchedule::stable_factor(int64_t done) const {
+  const double least = options.min_lr_ratio;
+  if (done < warmup_steps)
+    return above(least, rising(options.warmup_type, share(done, warmup_steps)));
+  const int64_t stable = options.stable_steps >= 0
+                             ? options.stable_steps
+                             : total_steps - warmup_steps - options.decay_steps;
+  const int64_t fallen = done - warmup_steps - stable;
+  if (fallen < 0) return 1.0;
+  if (fallen >= options.decay_steps) return least;
+  const double progress = share(fallen, options.decay_steps);
+  return above(least, falling(options.decay_type, progress, options.num_cycles));
+}
+
+LrSchedule schedule_of(const formats::Recipe& recipe, int64_t total_steps) {
+  const bool has_min = recipe.min_lr > 0 && recipe.learning_rate > 0;
+  return {
+      .kind = recipe.lr_scheduler_type,
+      .learning_rate = recipe.learning_rate,
+      .warmup_steps = warmup_steps(recipe, total_steps),
+      .total_steps = total_steps,
+      .options = {.min_rate = has_min ? recipe.min_lr / recipe.learning_rate : recipe.min_lr_rate,
+                  .num_cycles = recipe.num_cycles,
+                  .stable_steps = recipe.num_stable_steps,
+                  .decay_steps = recipe.num_decay_steps,
+                  .warmup_type = recipe.warmup_type,
+                  .decay_type = recipe.decay_type,
+                  .min_lr_ratio = recipe.min_lr_ratio}};
 }
 
 }  // namespace snug::train

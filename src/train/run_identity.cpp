@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "formats/method_keys.h"
 #include "formats/recipe_keys.h"
+#include "formats/schedule_keys.h"
 #include "methods/objective.h"
 #include "plan/objective_spec.h"
 
@@ -54,6 +55,8 @@ constexpr auto kLeftOut = std::to_array<std::string_view>({"model",
                                                            "data",
                                                            "eval_data",
                                                            "data_format",
+                                                           "on_bad_record",
+                                                           "ignore_fields",
                                                            "chat_template",
                                                            "train_on_prompt",
                                                            "compute_dtype",
@@ -86,7 +89,7 @@ bool is_one_of(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Keys of a method or an objective that the run does not use.
+// Keys of a method, an objective or a schedule that the run does not use.
 bool is_idle(const formats::Recipe& recipe, std::string_view key) {
   constexpr std::array kOfObjectives{"objective", "beta", "loss_type", "precompute_ref_log_probs"};
   if (is_one_of(kOfObjectives, key)) return recipe.objective == formats::Objective::next_token;
@@ -95,6 +98,8 @@ bool is_idle(const formats::Recipe& recipe, std::string_view key) {
   constexpr std::array kOfFp16{"loss_scale", "initial_scale_power"};
   if (is_one_of(kOfFp16, key)) return recipe.compute_dtype != formats::ComputeDtype::fp16;
   if (key == "max_target_length") return recipe.max_target_length == 0;
+  if (formats::is_schedule_key(key))
+    return !is_one_of(formats::schedule_keys_of(recipe.lr_scheduler_type).keys, key);
   return formats::is_idle_key(recipe.method, key);
 }
 

@@ -27,6 +27,7 @@
 #include "runtime/rehearsal.h"
 #include "runtime/save_model.h"
 #include "train/adapter_config.h"
+#include "train/check_before_ranks.h"
 #include "train/data.h"
 #include "train/files_fingerprint.h"
 #include "train/kept_reference.h"
@@ -48,7 +49,7 @@ class Session {
   Session(const formats::Recipe& recipe, const runtime::Ranks& ranks)
       : ranks_(ranks),
         folder_(open_run_folder(recipe, ranks)),
-        model_(runtime::open_model(recipe)),
+        model_(runtime::open_model_to_train(recipe)),
         recipe_(plan::resolve(recipe, model_.config)),
         backend_(backends::open_backend(recipe_, ranks.mesh())) {}
 
@@ -104,7 +105,7 @@ class Session {
     planned_.emplace(planned_as_first(inputs, measure, ranks_));
     refuse_misfit();
     if (is_adapted() && !recipe_.adapter.empty())
-      runtime::check_adapter(recipe_.adapter, planned_->spec.method_options(), planned_->job);
+      runtime::check_adapter(recipe_.adapter, runtime::to_train_on(*planned_), planned_->job);
     base::say("{}\n{}", plan::parameter_line(planned_->document),
               plan::summary(planned_->document));
     for (const std::string& notice : planned_->notices()) base::say("{}", notice);
@@ -168,11 +169,12 @@ class Session {
     else
       read_weights();
     if (is_adapted()) {
-      const methods::MethodOptions options = planned_->spec.method_options();
       if (recipe_.adapter.empty())
         runtime::initialise_adapter(*executor_);
       else
-        add_adapter(state_.identity, runtime::load_adapter(recipe_.adapter, options, *executor_));
+        add_adapter(
+            state_.identity,
+            runtime::load_adapter(recipe_.adapter, runtime::to_train_on(*planned_), *executor_));
     }
     backend_->synchronise();
     measured_.load_seconds = base::seconds_since(start);
@@ -257,6 +259,8 @@ class Session {
     return options;
   }
 
+  int64_t steps_in(double said) const { return formats::steps_in(said, length_.steps); }
+
   TrainerOutcome train(const StopSignal& signal) {
     const TrainerOptions options{.total_steps = length_.steps,
                                  .end_row = length_.end_row,
@@ -264,13 +268,10 @@ class Session {
                                  .accumulation = planned_->spec.accumulation,
                                  .update_in_backward = planned_->spec.update_in_backward,
                                  .router_loss_factor = planned_->spec.model.router_loss_factor(),
-                                 .logging_steps = recipe_.logging_steps,
-                                 .eval_steps = recipe_.eval_steps,
-                                 .save_steps = recipe_.save_steps,
-                                 .schedule = {.kind = recipe_.lr_scheduler_type,
-                                              .learning_rate = recipe_.learning_rate,
-                                              .warmup_steps = warmup_steps(recipe_, length_.steps),
-                                              .total_steps = length_.steps},
+                                 .logging_steps = steps_in(recipe_.logging_steps),
+                                 .eval_steps = steps_in(recipe_.eval_steps),
+                                 .save_steps = steps_in(recipe_.save_steps),
+                                 .schedule = schedule_of(recipe_, length_.steps),
                                  .checkpoint = checkpoint_options(folder_.path),
                                  .lock = folder_.lock ? &*folder_.lock : nullptr,
                                  .ranks = &ranks_,
@@ -379,6 +380,7 @@ class Session {
 }  // namespace
 
 int train(const formats::Recipe& recipe, const MeasureMachine& measure) {
+  check_before_ranks(recipe);
   const runtime::Ranks ranks = runtime::Ranks::join(recipe);
   if (!ranks.is_first()) base::leave_console_to_others();
   try {
@@ -391,7 +393,7 @@ int train(const formats::Recipe& recipe, const MeasureMachine& measure) {
   } catch (const std::exception& error) {
     ranks.abort(error.what());
     if (!ranks.is_first())
-      base::write_to_console(fmt::format("rank {}: {}\n", ranks.rank(), error.what()));
+      base::say_last_line(fmt::format("rank {}: {}", ranks.rank(), error.what()));
     throw;
   }
 }

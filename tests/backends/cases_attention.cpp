@@ -290,6 +290,19 @@ void add_adjusted_cases(CaseList& list) {
   }
 }
 
+// Heads that no tensor core's tile holds, as Gemma has them, and those that end within a tile.
+void add_wide_cases(CaseList& list) {
+  constexpr Form kWide[]{
+      {.heads = 2, .kv_heads = 1, .head_dim = 256},
+      {.heads = 4, .kv_heads = 2, .head_dim = 256, .window = 40, .softcap = 0.75F},
+      {.heads = 2, .kv_heads = 2, .head_dim = 160, .causal = false},
+      {.heads = 1, .kv_heads = 1, .head_dim = 131, .alibi_scale = 1.0F}};
+  for (const Form& form : kWide)
+    for (const Bounds& bounds : {whole(17), packed(list.random, 130), chunk(33, 31, 64)})
+      add_case(list, form, bounds, {});
+  add_case(list, kWide[0], packed(list.random, 70), {.views = true});
+}
+
 // Scores with a bias by relative position: of one stream and of two, near and beyond the last
 // bucket, alone and with all that scores may have besides, in the kernels of the table above.
 void add_biased_cases(CaseList& list) {
@@ -361,6 +374,7 @@ void add_attention_cases(CaseList& list) {
   add_case(list, kForms[1], packed(list.random, 70), {.views = true});
   add_segment_cases(list);
   add_adjusted_cases(list);
+  add_wide_cases(list);
   add_biased_cases(list);
   if (list.kind == program::Kind::attention) add_decoding_cases(list);
 }

@@ -60,6 +60,23 @@ TEST(File, FoldersAndMissingFilesAreErrors) {
   EXPECT_TRUE(contains(user_error_of([&] { File::create(folder / "no/file"); }), "cannot write"));
 }
 
+// A copy that was cut off may be as large as what was to be copied, and hold nothing.
+TEST(File, TextThatWasNeverWrittenIsRefusedAtItsBeginning) {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "a";
+  File::create(path).truncate(int64_t{1} << 30);
+  EXPECT_TRUE(contains(user_error_of([&] { read_text_file(path); }), "begins with 64 NUL bytes"));
+  folder.write("b", std::string(3, '\0'));
+  EXPECT_TRUE(
+      contains(user_error_of([&] { read_text_file(folder / "b"); }), "begins with 3 NUL bytes"));
+  folder.write("c", std::string(64, '\0') + "x");
+  EXPECT_THROW(read_text_file(folder / "c"), UserError);
+  folder.write("d", std::string("\0x", 2));
+  EXPECT_EQ(read_text_file(folder / "d").size(), 2U);
+  folder.write("e", "");
+  EXPECT_EQ(read_text_file(folder / "e"), "");
+}
+
 TEST(File, TooLargeTextIsRefused) {
   const TemporaryFolder folder;
   const fs::path path = folder.write("a", "12345");

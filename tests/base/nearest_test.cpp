@@ -26,5 +26,17 @@ TEST(Nearest, NamesNothingThatIsFar) {
   EXPECT_EQ(nearest_name(std::string(1'000'000, 'x'), {"max_steps"}), std::nullopt);
 }
 
+TEST(Nearest, ASlipLeavesTheMeaning) {
+  const std::vector<std::string_view> keys{"learning_rate", "max_steps", "batch_size", "use_dora",
+                                           "load_in_4bit",  "top_k",     "adamw_bf16", "lora_r"};
+  EXPECT_EQ(nearest_slip("lerning_rate", keys), "learning_rate");
+  EXPECT_EQ(nearest_slip("max_step", keys), "max_steps");
+  EXPECT_EQ(nearest_slip("batchsize", keys), "batch_size");
+  EXPECT_EQ(nearest_slip("adamw_bf61", keys), "adamw_bf16");
+  EXPECT_EQ(nearest_slip("laerning_rate", keys), "learning_rate");
+  for (const char* other : {"use_lora", "load_in_8bit", "top_p", "lora_b", "max_stages", "bach"})
+    EXPECT_EQ(nearest_slip(other, keys), std::nullopt) << other;
+}
+
 }  // namespace
 }  // namespace snug::base

@@ -1,6 +1,5 @@
-// Every snug command of README.md and of docs/adapters.md, chat_templates.md, performance.md,
-// freezing.md, many_devices.md, offload.md, preferences.md, recompute.md and search.md, run as it
-// stands and in its order, by the built binary. Those that start ranks need its MPI.
+// Every snug command of README.md and of the pages of docs/ that have some, run as it stands and in
+// its order, by the built binary. Those that start ranks need its MPI.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -40,9 +39,10 @@ TEST(Readme, EveryCommandRuns) {
   fs::create_directory_symlink(fs::absolute("examples"), folder / "examples");
   auto commands = commands_of("README.md", "snug");
   ASSERT_GE(commands.size(), 7U);
-  for (const char* page : {"docs/adapters.md", "docs/chat_templates.md", "docs/performance.md",
-                           "docs/freezing.md", "docs/many_devices.md", "docs/offload.md",
-                           "docs/preferences.md", "docs/recompute.md", "docs/search.md"}) {
+  for (const char* page :
+       {"docs/adapters.md", "docs/chat_templates.md", "docs/data.md", "docs/performance.md",
+        "docs/freezing.md", "docs/many_devices.md", "docs/offload.md", "docs/preferences.md",
+        "docs/recompute.md", "docs/search.md"}) {
     const auto more = commands_of(page, "snug");
     ASSERT_GE(more.size(), 1U) << page;
     commands.insert(commands.end(), more.begin(), more.end());

@@ -95,6 +95,7 @@ TEST(SearchVerb, SaysWhatIsWrong) {
   expect({"machines=h100", "method=lora,bogus"}, 2, "'bogus' is no method; it is one of full");
   expect({"machines=h100", "method=lora,"}, 2, "'' is no method");
   expect({"machines=h100", "recipe_out=/nowhere/x.yaml"}, 2, "there is no folder /nowhere");
+  expect({"machines=h100", "recipe_out=README.md"}, 2, "README.md is there already");
   expect({"machines=h100", "recipe_out="}, 2, "'recipe_out' is empty");
   // Hours follow from the speed, and rank as it does.
   expect({"device=h100", "rank_by=hours"}, 2, "it is one of tokens_per_second, cost");

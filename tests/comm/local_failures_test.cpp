@@ -4,8 +4,10 @@
 
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <stdexcept>
 
+#include "base/error.h"
 #include "base/seconds_since.h"
 #include "checked_sums.h"
 #include "ranks.h"
@@ -59,6 +61,34 @@ TEST(LocalFailures, AnAbortReachesRanksThatWait) {
   for (const int rank : {0, 2}) expect_words(errors[rank], {"rank 1 stopped: out of memory"});
   expect_words(errors[1], {"out of memory"});
   EXPECT_LT(base::seconds_since(begin), 10);
+}
+
+// The exit codes with which ranks end of which one does something else before the second gather.
+std::vector<int> codes_of_ranks(const LocalOptions& options,
+                                const std::function<void(Communicator&)>& first_does) {
+  std::vector<int> codes(3);
+  errors_of_ranks(3, options, [&](auto& ranks) {
+    try {
+      gather(ranks);
+      if (ranks.rank() == 0) first_does(ranks);
+      gather(ranks);
+    } catch (const base::UserError& error) {
+      codes[static_cast<size_t>(ranks.rank())] = error.exit_code();
+      EXPECT_EQ(std::string(error.what()).find('\\'), std::string::npos) << error.what();
+      throw;
+    }
+  });
+  return codes;
+}
+
+// For ranks that wait and for those that are told of it; what a rank was given wrongly stays that.
+TEST(LocalFailures, ThatARankHangsIsNoMistakeOfTheUser) {
+  const LocalOptions impatient{milliseconds(150), milliseconds(0), 0};
+  EXPECT_EQ(
+      codes_of_ranks(impatient, [](auto&) { std::this_thread::sleep_for(milliseconds(500)); }),
+      (std::vector<int>{1, 1, 1}));
+  EXPECT_EQ(codes_of_ranks(kPatient, [](auto& ranks) { ranks.abort("no such file"); }),
+            (std::vector<int>{2, 2, 2}));
 }
 
 TEST(LocalFailures, AnExceptionReachesRanksThatWait) {

@@ -28,6 +28,7 @@ TEST(SelfLaunch, RunsTheSameCommandOnceForEachRank) {
   const auto command =
       launch_command(4, "/a b/snug", {"train", "recipe.yaml", "devices=4"}, variables, false);
   const std::vector<std::string> expected{(folder.path() / "mpirun").string(),
+                                          "-q",
                                           "-n",
                                           "4",
                                           "--oversubscribe",

@@ -60,6 +60,15 @@ TEST_F(Checksums, NameTheFileThatDiffers) {
   EXPECT_THROW(verify_files(folder_.path(), checksums, buffer_), base::DamagedFile);
 }
 
+// A folder that is removed while it is written, or afterwards in part, is none to go on from.
+TEST_F(Checksums, OfFilesThatAreRemoved) {
+  const FolderChecksums checksums = checksums_of(folder_.path(), tensors_, buffer_);
+  std::filesystem::remove(folder_ / "model.safetensors");
+  EXPECT_TRUE(contains(user_error_of([&] { checksums_of(folder_.path(), tensors_, buffer_); }),
+                       "removed while they were written"));
+  EXPECT_THROW(verify_files(folder_.path(), checksums, buffer_), base::DamagedFile);
+}
+
 TEST_F(Checksums, OfTensorsThatAreNotThere) {
   FolderChecksums checksums = checksums_of(folder_.path(), tensors_, buffer_);
   const TensorIndex index(folder_.path());

@@ -1,6 +1,8 @@
 #include "formats/hf_folder.h"
 
 #include "../base/temporary_folder.h"
+#include "formats/lora_config.h"
+#include "formats/manifest.h"
 
 #include <gtest/gtest.h>
 
@@ -85,6 +87,23 @@ TEST(HfFolder, CopiesTheCompanionFilesOnly) {
   EXPECT_EQ(base::read_text_file(to / more), more);
   EXPECT_FALSE(std::filesystem::exists(to / "additional_chat_templates/README.md"));
   EXPECT_TRUE(companion_files("no/such/folder").empty());
+}
+
+// What a run wrote is in its folders.
+TEST(HfFolder, ARunsFolderLeadsToItsResult) {
+  const TemporaryFolder run;
+  run.write("recipe.yaml", "seed: 1");
+  run.write("run.log", "");
+  EXPECT_TRUE(contains(open_error(run.path()), "it is the folder of a run that has not ended"));
+  EXPECT_EQ(advice_on_run_folder(run / "no"), "");
+  run.write("adapter/adapter_config.json", "{}");
+  const std::string adapter = "it is a run's folder: give adapter=" + (run / "adapter").string();
+  EXPECT_TRUE(contains(open_error(run.path()), adapter));
+  EXPECT_TRUE(contains(user_error_of([&] { read_lora_config(run.path()); }), adapter));
+
+  const TemporaryFolder full;
+  full.write("model/config.json", "{}");
+  EXPECT_TRUE(contains(open_error(full.path()), "give model=" + (full / "model").string()));
 }
 
 }  // namespace

@@ -112,8 +112,10 @@ INSTANTIATE_TEST_SUITE_P(
     All, LoraConfigError,
     ::testing::Values(
         BadConfig{"peft_type", R"({"peft_type": "IA3"})", "'peft_type' is 'IA3'"},
-        BadConfig{"rank_pattern", R"({"rank_pattern": {"q_proj": 4}})", "'rank_pattern' is"},
-        BadConfig{"alpha_pattern", R"({"alpha_pattern": {"q_proj": 4}})", "'alpha_pattern' is"},
+        BadConfig{"rank_pattern", R"({"rank_pattern": {"q_proj": -4}})", "is -4; expected more"},
+        BadConfig{"alpha_pattern", R"({"alpha_pattern": ["q_proj"]})", "'alpha_pattern' must be"},
+        BadConfig{"experts", R"({"target_parameters": ["mlp.experts.down_proj"]})",
+                  "LoRA of parameters that are no linear layers, such as experts. Merge"},
         BadConfig{"lora_bias", R"({"lora_bias": true})",
                   "'lora_bias' is true, which Snug cannot honour"},
         BadConfig{"bias", R"({"bias": "all"})", "'bias' is 'all'"},

@@ -113,7 +113,7 @@ TEST(DeviceKeys, OffloadOfFsdpIsOfAllThatLasts) {
 TEST(DeviceKeys, OffloadOfFsdpIsOneKey) {
   EXPECT_TRUE(contains(error_of("fsdp: offload auto_wrap"),
                        "r.yaml:1:1: 'fsdp' is 'offload auto_wrap', which does not say strategy"));
-  EXPECT_TRUE(contains(error_of("offload_params: true\nfsdp: full_shard offload"),
+  EXPECT_TRUE(contains(error_of("offload_params: false\nfsdp: full_shard offload"),
                        "r.yaml:2:1: 'offload_params' and 'fsdp_offload_params' are names of the "
                        "same key (first on line 1)"));
 }

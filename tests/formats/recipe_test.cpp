@@ -271,7 +271,7 @@ TEST(RecipeKeys, TheTableIsSound) {
 TEST(RecipeKeys, HelpShowsTypeDefaultAndAliases) {
   const std::string help = recipe_help(Verb::train);
   EXPECT_TRUE(contains(help, "lr_scheduler_type"));
-  EXPECT_TRUE(contains(help, "constant|linear|cosine"));
+  EXPECT_TRUE(contains(help, "constant|constant_with_warmup|linear|cosine|"));
   EXPECT_TRUE(
       contains(help,
                "(default 2e-4 for lora and qlora, 3e-3 for adapter and adapter_v2, 1e-5 for full; "

@@ -162,7 +162,7 @@ TEST_F(ToolConfigTest, SchedulesOfDeepSpeedHaveTheirNames) {
   const auto schedule = [&](const char* type) {
     return deepspeed(fmt::format(R"({{"scheduler": {{"type": "{}"}}}})", type));
   };
-  EXPECT_EQ(schedule("WarmupLR").lr_scheduler_type, Schedule::constant);
+  EXPECT_EQ(schedule("WarmupLR").lr_scheduler_type, Schedule::constant_with_warmup);
   EXPECT_EQ(schedule("WarmupDecayLR").lr_scheduler_type, Schedule::linear);
   EXPECT_EQ(schedule("WarmupCosineLR").lr_scheduler_type, Schedule::cosine);
   EXPECT_TRUE(has_note(schedule("WarmupLR"), "rises by the logarithm"));
@@ -178,6 +178,34 @@ TEST_F(ToolConfigTest, CommandLineWinsAndTheRecipeMustAgree) {
   EXPECT_TRUE(contains(deepspeed_error(R"({"scheduler": {"params": {"total_num_steps": 9}}})",
                                        "num_train_epochs: 2"),
                        "scheduler.params.total_num_steps: gives the number of steps"));
+}
+
+// Of a published file: sections that only log.
+TEST_F(ToolConfigTest, SectionsThatOnlyLogArePassedOver) {
+  const Recipe recipe = deepspeed(
+      R"({"comms_config": {"verbose": false}, "comms_logger": {"enabled": true},
+          "monitor_config": {"enabled": true, "csv_monitor": {"enabled": false}},
+          "wandb": {"enabled": true}, "zero_optimization": {"stage": 3}})");
+  EXPECT_EQ(recipe.strategy, Strategy::full_shard);
+  EXPECT_TRUE(has_note(recipe, "monitor_config.csv_monitor.enabled"));
+  EXPECT_TRUE(has_note(recipe, "comms_config.verbose"));
+}
+
+TEST_F(ToolConfigTest, AllThatIsWrongIsTold) {
+  const std::string error = deepspeed_error(
+      R"({"zero_optimization": {"stage": 4, "stagee": 1}, "optimizer": {"type": "Lamb"},
+          "amp": {"enabled": true}, "gradient_clipping": "much", "train_batch_size": 64})",
+      "lora_r: 0\nlerning_rate: 1");
+  for (const char* each :
+       {"'zero_stage' is '4'", "zero_optimization.stagee: is unknown", "optimizer.type: is 'Lamb'",
+        "amp.enabled: is 'true'", "'max_grad_norm' is 'much'", "train_batch_size: is 64",
+        "r.yaml:1:1: 'lora_r' is '0'", "r.yaml:2:1: unknown key 'lerning_rate'"})
+    EXPECT_TRUE(contains(error, each)) << error;
+  const std::string other =
+      accelerate_error("distributed_type: FSDP\nmixed_precision: fp8\nnum_processes: many\n");
+  for (const char* each : {"does not say how it shares memory", "fp8 compute is not built",
+                           "num_processes: is 'many'"})
+    EXPECT_TRUE(contains(other, each)) << other;
 }
 
 struct BadFile {

@@ -70,7 +70,13 @@ TEST(Evaluate, PromptsAreThoseOfTraining) {
        {{"instruction", "Name it."}, {"input", "twine"}, {"output", "a kind of cord"}}},
       {{{"prompt", "What is twine? "}, {"completion", "a kind of cord"}}},
       {{{"messages", Json::array({{{"role", "user"}, {"content", "What is twine?"}},
-                                  {{"role", "assistant"}, {"content", "a kind of cord"}}})}}}};
+                                  {{"role", "assistant"}, {"content", "a kind of cord"}}})}}},
+      {{{"question", "What is twine?"}, {"response", "a kind of cord"}}},
+      {{{"prompt", "What is twine?"}, {"completion", "a kind of cord"}},
+       {{"prompt", "What is it?"}, {"completion", "a kind of cord"}, {"system", "Be brief."}},
+       {{"prompt", "What is a cord?"}, {"completion", "a kind of cord"}}},
+      {{{"prompt", Json::array({{{"role", "user"}, {"content", "What is twine?"}}})},
+        {"completion", Json::array({{{"role", "assistant"}, {"content", "a kind of cord"}}})}}}};
   const auto tokenizer = text::Tokenizer::from_folder("examples/wordnet");
   for (const std::vector<Json>& records : files) {
     const auto path = folder.write("data.jsonl", lines_of(records));
@@ -105,6 +111,28 @@ TEST(Evaluate, ReadsTheFormThatDataFormatNames) {
   EXPECT_EQ(expected({}), "a cord");
   EXPECT_EQ(expected({"data_format=prompt_completion"}), "a string");
   EXPECT_TRUE(contains(user_error_of([&] { expected({"data_format=messages"}); }), "messages"));
+}
+
+TEST(Evaluate, TellsOfAllRecordsThatCannotBeAsked) {
+  const TemporaryFolder folder;
+  const Json bad = {{"role", "assistant"}, {"content", "a"}, {"weight", 0}};
+  const auto path = folder.write(
+      "data.jsonl",
+      lines_of({{{"prompt", "a"}, {"completion", " "}},
+                {{"prompt", "a"}, {"completion", "b"}},
+                {{"messages", Json::array({{{"role", "assistant"}, {"content", "b"}}, bad})}},
+                {{"prompt", "a"}, {"completion", "b"}, {"label", false}}}));
+  const auto tokenizer = text::Tokenizer::from_folder("examples/wordnet");
+  const auto read = [&](std::vector<std::string> words) {
+    words.push_back("chat_template=plain");
+    return generate::read_questions(evaluation(path, std::move(words)), tokenizer);
+  };
+  const std::string error = user_error_of([&] { read({}); });
+  for (const char* part : {"3 of 4 records", "data.jsonl:1: record 1: the answer",
+                           "data.jsonl:3: record 3: the last message says", "objective=kto"})
+    EXPECT_TRUE(contains(error, part));
+  EXPECT_EQ(read({"on_bad_record=skip"}).size(), 1U);
+  EXPECT_EQ(read({"on_bad_record=skip", "ignore_fields=[label]"}).size(), 2U);
 }
 
 TEST(Evaluate, TokensHoldNoQuestion) {

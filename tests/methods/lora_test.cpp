@@ -7,6 +7,7 @@
 #include "methods/update.h"
 #include "models/families.h"
 #include "models/forward.h"
+#include "program/operands.h"
 #include "program/verify.h"
 
 namespace snug::methods {
@@ -16,14 +17,14 @@ using program::Kind;
 using program::Program;
 using program::Role;
 
-Program forward(const char* model = "smollm2-135m") {
+Program forward(const char* model = "smollm2-135m", models::Head head = models::Head::loss) {
   return models::forward(models::stack_of(*models::preset(model)),
                          {.program = program::ProgramName::evaluate,
                           .compute = program::DType::f32,
                           .tokens = 16,
                           .segments = 2,
-                          .head = models::Head::loss,
-                          .outputs = 0,
+                          .head = head,
+                          .outputs = head == models::Head::logits ? 4 : 0,
                           .cache_capacity = 0});
 }
 
@@ -82,13 +83,17 @@ TEST(Lora, AnExpressionSelectsWholeNames) {
             std::string::npos);
 }
 
-std::string refusal_of(const LoraOptions& options, const char* model = "smollm2-135m") {
+std::string refusal_in(const Program& program, const LoraOptions& options) {
   try {
-    lora(forward(model), options);
+    lora(program, options);
   } catch (const base::UserError& error) {
     return error.what();
   }
   return {};
+}
+
+std::string refusal_of(const LoraOptions& options, const char* model = "smollm2-135m") {
+  return refusal_in(forward(model), options);
 }
 
 // By name alone; the head, which is the same tensor, is left as it is, and so is what is looked up.
@@ -128,6 +133,64 @@ TEST(Lora, AnEmbeddingIsRefusedWhereItCannotHaveAnAdapter) {
   options.modules_to_save.clear();
   options.target_modules = {"lm_head"};
   EXPECT_NE(refusal_of(options).find("embeddings are embed_tokens, by name"), std::string::npos);
+}
+
+// By name alone, whose weight may be the embedding's; losses are made without an adapter of it.
+TEST(Lora, TheHeadIsALinearWhereItMakesLogits) {
+  LoraOptions options;
+  options.head = "lm_head";
+  options.target_modules = {"q_proj", "lm_head"};
+  options.sizes = {{"lm_head", {3, 9}}};
+  for (const char* model : {"smollm2-135m", "mistral-7b-v0.3"}) {
+    const Program plain = forward(model, models::Head::logits);
+    const Program adapted = lora(plain, options);
+    EXPECT_EQ(program::verify(adapted), std::vector<std::string>{});
+    const program::Tensor& b = adapted.tensor(adapted.find("lm_head.lora_B.weight"));
+    EXPECT_EQ(b.role, Role::adapter);
+    EXPECT_EQ(b.shape[1], 3);
+    EXPECT_EQ(b.shape[0], models::preset(model)->vocab_size);
+    EXPECT_EQ(count_kind(adapted, Kind::embedding), count_kind(plain, Kind::embedding));
+    EXPECT_NE(refusal_of(options, model)
+                  .find("LoRA of the head is not built for training; train "
+                        "all of it with modules_to_save=lm_head"),
+              std::string::npos);
+    LoraOptions all = options;
+    all.target_modules = {"all-linear"};
+    EXPECT_EQ(lora(plain, all).find("lm_head.lora_B.weight"), program::kNone);
+  }
+  options.dora = true;
+  EXPECT_NE(refusal_in(forward("mistral-7b-v0.3", models::Head::logits), options)
+                .find("the adapter is on the head, lm_head, too"),
+            std::string::npos);
+}
+
+// Ranks are shapes, and each product has its own scale.
+TEST(Lora, EachModuleHasItsSize) {
+  LoraOptions options;
+  options.r = 4;
+  options.alpha = 8;
+  options.rslora = true;
+  options.target_modules = {"q_proj", "v_proj"};
+  options.sizes = {{"model.layers.1.self_attn.q_proj", {16, 2}}};
+  const Program adapted = lora(forward(), options);
+  EXPECT_EQ(program::verify(adapted), std::vector<std::string>{});
+  const auto rank_of = [&](const std::string& module) {
+    return adapted.tensor(adapted.find(module + ".lora_A.weight")).shape[0];
+  };
+  EXPECT_EQ(rank_of("model.layers.1.self_attn.q_proj"), 16);
+  EXPECT_EQ(rank_of("model.layers.1.self_attn.v_proj"), 4);
+  int64_t others = 0;
+  for (const program::Operation& operation : adapted.operations) {
+    const auto* matmul = std::get_if<program::Matmul>(&operation.attributes);
+    if (matmul == nullptr || matmul->alpha == 1.0F) continue;
+    const std::string& b = adapted.tensor(id_of(operation, program::Matmul::kB)).name;
+    const bool is_other = b == "model.layers.1.self_attn.q_proj.lora_B.weight";
+    EXPECT_EQ(matmul->alpha, is_other ? 0.5F : 4.0F) << b;
+    others += is_other ? 1 : 0;
+  }
+  EXPECT_EQ(others, 1);
+  for (const formats::LoraModule& module : adapted_modules(adapted.tensors))
+    EXPECT_EQ(module.r, rank_of(module.module));
 }
 
 TEST(Lora, ScalesAsPeft) {

@@ -93,5 +93,22 @@ TEST(ModulesToSave, WhatCannotTrainWholeIsNamed) {
   kQlora.refuse(saving({"embed_tokens"}), narrow);
 }
 
+// GPT-NeoX's head: PEFT trains a module of modules_to_save, and knows one of the two.
+TEST(Methods, TheConfigOfAnAdapterHasBothNamesOfARenamedModule) {
+  formats::Recipe recipe;
+  const auto saved = [&](const char* tensor, std::vector<std::string> modules) {
+    recipe.modules_to_save = std::move(modules);
+    program::Tensor whole;
+    whole.name = tensor;
+    const std::vector<program::Tensor> tensors{whole};
+    const auto config = kLora.config({.recipe = recipe, .tensors = tensors});
+    return std::get<formats::LoraConfig>(config).modules_to_save;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(saved("embed_out.weight", {"lm_head"}), (Names{"lm_head", "embed_out"}));
+  EXPECT_EQ(saved("embed_out.weight", {"embed_out"}), (Names{"embed_out", "lm_head"}));
+  EXPECT_EQ(saved("lm_head.weight", {"lm_head"}), Names{"lm_head"});
+}
+
 }  // namespace
 }  // namespace snug::methods

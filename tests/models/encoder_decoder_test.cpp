@@ -213,6 +213,34 @@ TEST(EncoderDecoder, RefusesWhatItDoesNotDo) {
   EXPECT_EQ(error_of(small("")), "no error");
 }
 
+// transformers reads feed_forward_proj, and lets the two keys that follow from it stand above it.
+TEST(EncoderDecoder, TheActivationIsTheOneThatTransformersTakes) {
+  struct Case {
+    const char* more;
+    bool gated;
+  };
+  for (const Case& right :
+       {Case{"", false}, Case{R"(, "feed_forward_proj": "gated-gelu")", true},
+        Case{R"(, "feed_forward_proj": "gated-gelu", "dense_act_fn": "gelu_new")", true},
+        Case{R"(, "feed_forward_proj": "gated-gelu_new", "is_gated_act": true)", true},
+        Case{R"(, "feed_forward_proj": "relu", "dense_act_fn": "relu")", false},
+        Case{R"(, "feed_forward_proj": "gelu", "dense_act_fn": "relu")", false},
+        Case{R"(, "feed_forward_proj": "gated-relu", "is_gated_act": false)", false},
+        Case{R"(, "is_gated_act": true, "dense_act_fn": "gelu_pytorch_tanh")", true}}) {
+    EXPECT_EQ(error_of(small(right.more)), "no error") << right.more;
+    EXPECT_EQ(parse_config(small(right.more), "config.json").gated_mlp, right.gated) << right.more;
+  }
+  for (const char* more : {R"(, "dense_act_fn": "gelu_new")", R"(, "dense_act_fn": "silu")",
+                           R"(, "feed_forward_proj": "gated-gelu", "dense_act_fn": "relu")",
+                           R"(, "feed_forward_proj": "gated-gelu", "dense_act_fn": "gelu")",
+                           R"(, "feed_forward_proj": "gated-gelu", "dense_act_fn": "silu")"})
+    EXPECT_TRUE(contains(error_of(small(more)), "'dense_act_fn' asks for")) << more;
+  for (const char* more : {R"(, "is_gated_act": true)", R"(, "feed_forward_proj": "gated-relu")",
+                           R"(, "feed_forward_proj": "gelu")",
+                           R"(, "feed_forward_proj": "gated-gelu", "is_gated_act": false)"})
+    EXPECT_TRUE(contains(error_of(small(more)), "'feed_forward_proj' asks for")) << more;
+}
+
 TEST(EncoderDecoder, FewerLayersAreFewerInBothStacks) {
   const ModelConfig config = with_layers(*preset("t5-small"), 2);
   EXPECT_EQ(config.num_layers, 4);

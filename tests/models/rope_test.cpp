@@ -167,6 +167,29 @@ TEST(Messages, ScalesThatFp32CannotHoldAreRefused) {
   EXPECT_EQ(parse("gemma2", R"({"query_pre_attn_scalar": 1e-60})").query_scalar, 1e-60);
 }
 
+// transformers takes rope_scaling in place of rope_parameters, the part of a head that is rotated
+// too.
+TEST(Rope, ScalingStandsInPlaceOfParametersWhereAFileHasBoth) {
+  constexpr const char* kBoth = R"({"rope_parameters": {"rope_theta": 700, "rope_type": "linear",
+      "factor": 4.0, "partial_rotary_factor": 0.25}, "rope_scaling": {"rope_type": "linear",
+      "factor": 2.0, "partial_rotary_factor": 0.5}})";
+  const ModelConfig config = parse("stablelm", kBoth);
+  EXPECT_EQ(config.rope.theta, 10000.0);
+  EXPECT_EQ(config.rope.factor, 2.0);
+  EXPECT_EQ(config.partial_rotary_factor, 0.5);
+  EXPECT_EQ(
+      parse("llama", R"({"rope_parameters": {"rope_theta": 700}, "rope_scaling": {}})").rope.theta,
+      700);
+}
+
+// The names of other families stand above GPT-2's own, as in transformers.
+TEST(Config, AnAliasStandsAboveTheNameThatItStandsFor) {
+  constexpr const char* kAlias =
+      R"({"n_head": 4, "num_attention_heads": 2, "num_key_value_heads": null})";
+  EXPECT_EQ(parse("gpt2", kAlias).num_heads, 2);
+  EXPECT_EQ(parse("bloom", kAlias).num_heads, 2);
+}
+
 TEST(Blocks, FalconsNewArchitectureMayHaveOneNorm) {
   const char* const one = R"({"new_decoder_architecture": true, "num_kv_heads": 2,
                               "num_ln_in_parallel_attn": 1})";

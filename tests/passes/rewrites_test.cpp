@@ -5,7 +5,6 @@
 #include "passes/differentiate.h"
 #include "passes/lower.h"
 #include "passes/recompute.h"
-#include "passes/schedule.h"
 #include "passes/update_in_backward.h"
 #include "test_target.h"
 #include "text_in_text_out.h"
@@ -305,25 +304,6 @@ TEST(Decide, WritesWhatTheTargetSays) {
   EXPECT_EQ(print(decide(program, target)).find("by_library"), std::string::npos);
   target.decided = program::Attention{.heads = 1, .kv_heads = 1, .head_dim = 4, .by_library = true};
   EXPECT_NE(print(decide(program, target)).find("by_library"), std::string::npos);
-}
-
-TEST(Schedule, WhatIsLargeDiesEarly) {
-  const Program before = parse(R"(program p
-tensor dy (8, 4) f32 batch step
-tensor x (8, 64) f32 batch step
-tensor w (4, 64) f32 weight run
-tensor norm (64) f32 weight run
-tensor g (4, 64) f32 gradient step
-n (8, 64) f32 = rms_norm(x, norm) recompute
-dx (8, 64) f32 = matmul(dy, w) backward
-g = matmul(dy, n) {transpose_a} backward
-dz (8, 4) f32 = matmul(dx, w) {transpose_b} backward
-)");
-  const Program after = schedule(before);
-  ASSERT_EQ(after.operations.size(), before.operations.size());
-  // The gradient, which frees n, comes before dx, which needs as much again.
-  EXPECT_EQ(after.operations[1].writes, before.operations[2].writes);
-  EXPECT_EQ(after.operations[2].writes, before.operations[1].writes);
 }
 
 constexpr std::string_view kUpdate = R"(program update

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/cuda/planned_card.h"
+#include "base/error.h"
 #include "formats/recipe.h"
 #include "plan/assembly.h"
 #include "plan/clock.h"
@@ -70,6 +71,32 @@ TEST(Advice, IsThatOfTheDataThatWasPlannedWith) {
     for (const int64_t budget : {with - 1, with - 50'000'000, std::min(with - 1, without)})
       expect_change_fits(words, PlannedCard(*find_hardware("h100"), budget), long_documents);
   }
+}
+
+// Data whose answers begin late refuse short rows: none of those is named, and the change is one
+// that the data take.
+TEST(Advice, NamesNoRowsThatTheDataRefuse) {
+  constexpr int64_t kLeast = 3000;
+  const RowShape late_answers = [](TrainingSpec& spec) {
+    if (spec.row_tokens.decoder() < kLeast) base::throw_user_error("nothing is left of an answer");
+  };
+  const Words words{"model=smollm2-135m", "method=full", "max_length=8192", "host_memory=2GiB"};
+  int64_t refused = 0;
+  int64_t with_shorter_rows = 0;
+  for (const int64_t megabytes : {400, 1200, 1800, 2400}) {
+    const PlannedCard card(*find_hardware("h100"), megabytes << 20);
+    const Verdict verdict = judged(words, card, late_answers).verdict;
+    if (verdict.fits) continue;
+    ++refused;
+    if (verdict.change.empty()) continue;
+    const size_t at = verdict.change.find("max_length=");
+    if (at == std::string::npos) continue;
+    ++with_shorter_rows;
+    EXPECT_GE(std::stoll(verdict.change.substr(at + 11)), kLeast) << verdict.change;
+    expect_change_fits(words, card, late_answers);
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_LE(with_shorter_rows, refused);
 }
 
 TEST(Advice, TakesBackWhatTheRecipeSaysAgainstIt) {

@@ -99,6 +99,18 @@ TEST(OptimizerPlans, RefuseKeysOfOtherOptimizers) {
   EXPECT_NE(error_of({}, "optim: adafactor\nadam_beta2: 0.95\n"), kNoError);
 }
 
+// Keys of a schedule next to another, and all that is wrong in one run.
+TEST(Schedules, KeysOfOthersAreRefused) {
+  EXPECT_TRUE(contains(error_of({"min_lr=1e-5"}),
+                       "'min_lr' is not read by lr_scheduler_type=cosine, but by "
+                       "cosine_with_min_lr; leave it out, or choose one of those"));
+  EXPECT_TRUE(contains(error_of({"lr_scheduler_type=linear", "num_cycles=2"}),
+                       "but by cosine, cosine_with_min_lr, warmup_stable_decay"));
+  const std::string both = error_of({"min_lr=1e-5", "clip_threshold=2"});
+  EXPECT_TRUE(contains(both, "'min_lr' is not read by")) << both;
+  EXPECT_TRUE(contains(both, "'clip_threshold' is not read by")) << both;
+}
+
 TEST(OptimizerPlans, HaveTheDefaultsOfTheOptimizer) {
   EXPECT_EQ(spec_of({"optim=lion"}).update.beta2, 0.99);
   EXPECT_EQ(spec_of({}).update.beta2, 0.999);

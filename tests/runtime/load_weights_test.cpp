@@ -52,6 +52,29 @@ TEST(LoadWeights, ReadsTheSameTypeBitForBit) {
   }
 }
 
+// Of one tensor that is both, safetensors may have kept the head's name.
+TEST(LoadWeights, AnEmbeddingThatFilesHoldAsTheHeadIsFound) {
+  const models::ModelConfig config = golden_config("grouped_tied");
+  const formats::TensorIndex given(golden("grouped_tied") / "model");
+  const auto renamed = [](const std::string& name) {
+    return name == "model.embed_tokens.weight" ? std::string("lm_head.weight") : name;
+  };
+  const TemporaryFolder folder;
+  std::vector<TensorSpec> specs;
+  for (const formats::IndexedTensor& tensor : given.tensors())
+    specs.push_back({renamed(tensor.info->name), *tensor.info->dtype, tensor.info->shape});
+  formats::SafetensorsWriter writer(folder / "model.safetensors", specs);
+  for (const formats::IndexedTensor& tensor : given.tensors()) {
+    const std::string bytes = stored(given, tensor.info->name);
+    writer.write(renamed(tensor.info->name), bytes.data(), std::ssize(bytes));
+  }
+  writer.finish();
+  TinyRun run({.model = config});
+  load_weights(folder.path(), config, run.executor());
+  for (const models::Weight& weight : models::weights_of(config))
+    EXPECT_TRUE(run.bytes(weight.name) == stored(given, weight.name)) << weight.name;
+}
+
 TEST(LoadWeights, WidensShardedHalfPrecisionExactly) {
   for (const char* name : {"sharded_fp16", "sharded_bf16"}) {
     SCOPED_TRACE(name);

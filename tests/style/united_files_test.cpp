@@ -1,8 +1,8 @@
-// A fast build compiles several files of a library or of a test's binary as one (cmake/snug.cmake),
-// so what their anonymous namespaces define has one definition there. This finds what is defined
-// twice without compiling: types, constants, and functions by the types of their parameters. Nor
-// may such a constant have the name of one in the library's headers: where both are seen, neither
-// can be named.
+// A fast build compiles several files of a library as one (cmake/snug.cmake), so what their
+// anonymous namespaces define has one definition there. This finds what is defined twice without
+// compiling: types, constants, and functions by the types of their parameters. Nor may such a
+// constant have the name of one in the library's headers: where both are seen, neither can be
+// named.
 #include "../source_folder.h"
 
 #include <fmt/format.h>
@@ -57,22 +57,6 @@ bool is_united(const fs::path& source) {
   const std::string part = source.parent_path().filename();
   return !apart.contains(fs::relative(source, folder)) && !apart.contains("${" + part + "}") &&
          part != "kernels";
-}
-
-// Of a folder of tests: the files of each binary that is UNITED, but for those apart.
-std::vector<std::vector<fs::path>> united_tests(const fs::path& folder) {
-  static const std::regex kTest(R"(snug_test\(\w+[^)]*?SOURCES\s([^)]*?)DEPENDS[^)]*\bUNITED\))");
-  const std::string text = text_of(folder / "CMakeLists.txt");
-  const std::set<std::string> apart = files_apart(folder);
-  std::vector<std::vector<fs::path>> binaries;
-  for (std::sregex_iterator each(text.begin(), text.end(), kTest), end; each != end; ++each) {
-    std::istringstream names((*each)[1]);
-    binaries.emplace_back();
-    for (std::string name; names >> name;)
-      if (fs::exists(folder / name) && !apart.contains(name))
-        binaries.back().push_back(folder / name);
-  }
-  return binaries;
 }
 
 // "const Shape& shape, std::map<int, int> by = {}" without names and defaults.
@@ -133,23 +117,6 @@ TEST(UnitedFiles, DefineEachNameOnce) {
     }
   }
   EXPECT_GT(definitions, 1000);
-}
-
-TEST(UnitedFiles, DefineEachNameOnceInATestsBinary) {
-  int definitions = 0;
-  for (const auto& entry : fs::directory_iterator(kSourceFolder / "tests")) {
-    if (!fs::exists(entry.path() / "CMakeLists.txt")) continue;
-    for (const std::vector<fs::path>& binary : united_tests(entry.path())) {
-      std::map<std::string, std::string> by_name;
-      for (const fs::path& path : binary)
-        for (const std::string& name : definitions_of(text_of(path))) {
-          ++definitions;
-          const auto [other, is_new] = by_name.emplace(name, path.filename().string());
-          EXPECT_TRUE(is_new) << path << " defines " << name << ", and so does " << other->second;
-        }
-    }
-  }
-  EXPECT_GT(definitions, 100);
 }
 
 TEST(UnitedFiles, SharedConstantsAreFound) {

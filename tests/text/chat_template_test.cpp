@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+
 #include "../base/temporary_folder.h"
 #include "base/error.h"
+#include "base/seconds_since.h"
 #include "golden_files.h"
 #include "text/document.h"
 #include "text/jinja/json_values.h"
@@ -52,6 +56,46 @@ Rendered render(const Tokenizer& tokenizer, const std::string& name,
   std::string text;
   for (const Part& part : parts) text += part.text;
   return {text, learned_of(tokenizer, parts)};
+}
+
+// What is learned of parts, each of which is encoded after all before it.
+std::vector<uint8_t> trained_by_prefixes(const Tokenizer& tokenizer,
+                                         const std::vector<Part>& parts) {
+  std::string text;
+  std::vector<size_t> ends;
+  for (const Part& part : parts) ends.push_back((text += part.text).size());
+  const std::vector<int32_t> ids = tokenizer.encode(text);
+  std::vector<uint8_t> trained;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const std::vector<int32_t> alone = tokenizer.encode(text.substr(0, ends[i]));
+    const auto shared = std::mismatch(ids.begin(), ids.end(), alone.begin(), alone.end()).first;
+    const auto end = static_cast<size_t>(shared - ids.begin());
+    if (end > trained.size()) trained.resize(end, parts[i].is_answer ? 1 : 0);
+  }
+  trained.resize(ids.size(), parts.back().is_answer ? 1 : 0);
+  return trained;
+}
+
+// Texts without added tokens, whose words go on over the borders of parts.
+TEST(ChatTemplate, ManyAnswersInOneTextAreToldApartSoon) {
+  TinyTokenizer tiny;
+  tiny.merges = {{"a", "b"}, {"ab", "ab"}, {" ", "a"}, {"b", " "}};
+  const Tokenizer tokenizer = tiny.make();
+  const auto parts_of = [](int count) {
+    std::vector<Part> parts;
+    for (int i = 0; i < count; ++i) {
+      parts.push_back({i % 3 == 0 ? "ab a" : "\u00e9ab", -1, false});
+      parts.push_back({i % 5 == 0 ? "bab\n" : "b ab", -1, true});
+    }
+    return parts;
+  };
+  const std::vector<Part> some = parts_of(600);
+  EXPECT_EQ(tokenize_parts(tokenizer, some, SpecialTokens::none).trained,
+            trained_by_prefixes(tokenizer, some));
+  const std::vector<Part> many = parts_of(20000);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_GT(tokenize_parts(tokenizer, many, SpecialTokens::none).ids.size(), 20000U);
+  EXPECT_LT(base::seconds_since(begin), 20);
 }
 
 TEST(ChatTemplate, Chatml) {
@@ -179,7 +223,7 @@ TEST(ChatTemplate, LeavesANullContentToTheTemplate) {
   RawRecord raw;
   raw.text = R"({"messages": [{"role": "user", "content": null},
                               {"role": "assistant", "content": "a"}]})";
-  const Record record = parse_record(raw, "data.jsonl", std::nullopt);
+  const Record record = parse_record(raw, "data.jsonl");
   EXPECT_EQ(ChatTemplate("", tokenizer).prompt(record.conversation), "[-][a]");
   EXPECT_NE(message_of<UserError>([&] {
               ChatTemplate("chatml", with_tokens(kChatml)).prompt(record.conversation);

@@ -219,6 +219,45 @@ TEST_F(DatasetFile, AnAnswerWithoutATokenIsNamed) {
       "");
 }
 
+// A tokenizer may have more tokens than the model has rows: only what has one is at fault.
+TEST_F(DatasetFile, ATokenWithoutARowIsNamedWithItsRecord) {
+  TinyTokenizer tiny{{{"x", "y"}}};
+  tiny.added.emplace_back("<x>");  // 259
+  tokenizer_ = tiny.make(259);
+  DatasetOptions chosen = options(64);
+  chosen.chat_template = "plain";
+  const auto both = [&](const std::string& before, const std::string& after) {
+    const std::string good = before + "a" + after + "\n";
+    EXPECT_EQ(error("data.jsonl", good, chosen), "");
+    const std::string message = error("data.jsonl", good + before + "<x>" + after, chosen);
+    EXPECT_NE(message.find("data.jsonl:2: record 2: the text has the token '<x>' with the id 259"),
+              std::string::npos)
+        << message;
+  };
+  both("{\"text\": \"", "\"}");
+  both("{\"prompt\": \"", "\", \"completion\": \"b\"}");
+  both("{\"prompt\": \"b\", \"completion\": \"", "\"}");
+  both("{\"messages\": [{\"role\": \"user\", \"content\": \"",
+       "\"}, {\"role\": \"assistant\", "
+       "\"content\": \"b\"}]}");
+  expect_error("a<x>", "the token '<x>'", "data.txt");
+  const std::string pair = "{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"<x>\"}";
+  chosen = options(64);
+  chosen.form = RecordForm::preference;
+  EXPECT_NE(error("pair.jsonl", pair, chosen).find("record 1: the text has the token '<x>'"),
+            std::string::npos);
+  chosen.form.reset();
+  chosen.encoder_length = 64;
+  for (const char* record : {"{\"prompt\": \"<x>\", \"completion\": \"b\"}",
+                             "{\"prompt\": \"b\", \"completion\": \"<x>\"}"})
+    EXPECT_NE(error("parts.jsonl", record, chosen).find("record 1: the text has the token '<x>'"),
+              std::string::npos);
+  // The end that every answer has is such a token as well.
+  tokenizer_ = tiny.make(258);
+  expect_error("{\"prompt\": \"a\", \"completion\": \"b\"}",
+               "record 1: the text has the token '</s>'");
+}
+
 // A text of a few MiB has the tokens of the whole in whatever form it comes: as a file, as a file
 // with an end of text, as a record, as records of less. All but the last are read in pieces.
 TEST_F(DatasetFile, LongTextsHaveTheTokensOfTheWhole) {

@@ -1,10 +1,13 @@
 // Damaged files are answered with a UserError or read; nothing else may happen.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <random>
 
 #include "../base/temporary_folder.h"
 #include "base/error.h"
+#include "base/file.h"
+#include "base/seconds_since.h"
 #include "text/dataset.h"
 #include "tiny_tokenizer.h"
 
@@ -93,6 +96,21 @@ TEST(Fuzz, DamagedData) {
       EXPECT_NE(std::string(error.what()).find(folder.path().string()), std::string::npos)
           << error.what();
     }
+  }
+}
+
+// A gigabyte that was reserved and never written, of which no more than the beginning is read.
+TEST(Fuzz, UnwrittenData) {
+  const TemporaryFolder folder;
+  const Tokenizer tokenizer = TinyTokenizer{}.make();
+  for (const char* name : {"data.jsonl", "data.json", "data.txt"}) {
+    const std::string path = folder.write(name, "");
+    base::File::open_for_update(path).truncate(int64_t{1} << 30);
+    const auto begin = std::chrono::steady_clock::now();
+    const std::string error = message_of<base::UserError>(
+        [&] { load_dataset(path, tokenizer, {.max_length = 16, .vocabulary = 256}); });
+    EXPECT_NE(error.find(path + ": the file begins with 64 NUL bytes"), std::string::npos) << error;
+    EXPECT_LT(base::seconds_since(begin), 1) << name;
   }
 }
 

@@ -233,6 +233,8 @@ TEST(Jinja, NamesWhatIsWrongWithItsLine) {
       {"{{ words.append(1) }}", "would change a list"},
       {"{{ tool.__class__ }}", "the attribute '__class__' is not supported"},
       {"{{ raise_exception('no ' + name) }}", "the template refuses the conversation: no Ann"},
+      {"{{ raise_exception('no\\0 ' + name) }}",
+       "the template refuses the conversation: no\\u0000 Ann"},
       {"{% for x in none %}{% endfor %}", "a NoneType cannot be iterated over"},
       {"{{ 9223372036854775807 + 1 }}", "an integer is beyond 64 bits"},
       {"{{ 1 // 0 }}", "division by zero"},

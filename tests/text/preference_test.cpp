@@ -109,6 +109,37 @@ TEST_F(PreferenceData, has_the_tokens_of_trl) {
   EXPECT_GE(left_out, 1);
 }
 
+// The conversations in the words of other tools: they are the same conversations to TRL.
+TEST_F(PreferenceData, has_the_tokens_of_trl_in_other_words) {
+  const Json chats = golden()["chats"];
+  const std::string answers = R"("chosen": "An animal.", "rejected": "A plant, they say."})";
+  const std::string colours = R"("chosen": "Blue.", "rejected": "Red."})";
+  const std::vector<std::pair<size_t, std::string>> records = {
+      {0, R"({"question": "What is a dog?", "system": "", )" + answers},
+      {0, R"({"conversations": [{"from": "human", "value": "What is a dog?"}], "chosen": )"
+          R"({"from": "gpt", "value": "An animal."}, "rejected": )"
+          R"({"from": "gpt", "value": "A plant, they say."}})"},
+      {0, R"({"messages": [{"role": "user", "content": "What is a dog?"},)"
+          R"({"role": "assistant", "content": "An animal."}],)"
+          R"("rejected_response": "A plant, they say."})"},
+      {2, R"({"history": [["A colour?", "Red."]], "query": "And another?", )" + colours},
+      {2, R"({"history": [["A colour?", "Red."]], "instruction": "And another?", )" + colours}};
+  for (const auto& [chat, record] : records) {
+    SCOPED_TRACE(record);
+    const Dataset data = load(record);
+    const Json& pair = chats[chat]["kept"][0];
+    for (const auto& [document, answer] : {std::pair{0, "chosen_ids"}, {1, "rejected_ids"}}) {
+      const Parts parts = parts_of(data.documents, document);
+      EXPECT_EQ(parts.ids, joined(pair, answer, 40));
+      EXPECT_EQ(parts.prompt, pair["prompt_ids"].size());
+    }
+  }
+  Json record = chats[1]["record"];
+  record["prompt"] = "Is water wet?";
+  EXPECT_EQ(parts_of(load(record.dump()).documents, 1).ids,
+            joined(chats[1]["kept"][0], "rejected_ids", 40));
+}
+
 TEST_F(PreferenceData, cuts_answers_and_leaves_out_pairs_without_one) {
   const std::string kept = R"({"prompt": "a dog", "chosen": " one two three four five six seven",)"
                            R"( "rejected": " no"})";

@@ -15,7 +15,7 @@ Record parsed(const std::string& text, std::optional<RecordForm> wanted = std::n
   raw.number = 1;
   raw.line = 1;
   raw.text = text;
-  return parse_record(raw, "data.jsonl", wanted);
+  return parse_record(raw, "data.jsonl", {.form = wanted});
 }
 
 std::string error_of(const std::string& text) {

@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "golden_files.h"
 #include "tiny_tokenizer.h"
 
 namespace snug::text {
@@ -52,6 +53,59 @@ TEST(Regex, ClassesHaveTheirMembersInOniguruma) {
   EXPECT_EQ(matches("\\W+", "a b"), (Strings{" "}));
 }
 
+// `text` with a mark in place of every match.
+std::string marked(const std::string& pattern, const std::string& text) {
+  std::vector<Range> ranges;
+  Regex(pattern).find_all(text, ranges);
+  std::string result;
+  size_t done = 0;
+  for (const Range& range : ranges) {
+    result += text.substr(done, range.begin - done) + "\xE2\x90\x84";
+    done = range.end;
+  }
+  return result + text.substr(done);
+}
+
+bool is_refused(const std::string& pattern) {
+  return !message_of<std::invalid_argument>([&] { Regex{pattern}; }).empty();
+}
+
+TEST(Regex, MatchesWhatTheLibraryMatches) {
+  const auto golden = json_of(kGoldens + "regexes.json");
+  size_t refused = 0;
+  for (const auto& matches : golden["matches"]) {
+    const auto pattern = matches[0].get<std::string>();
+    if (is_refused(pattern)) {
+      ++refused;
+      continue;
+    }
+    for (size_t i = 0; i < golden["texts"].size(); ++i) {
+      const std::string result = marked(pattern, golden["texts"][i].get<std::string>());
+      EXPECT_EQ(hash_of(result).substr(8), matches[1][i].get<std::string>())
+          << pattern << " gives " << result;
+    }
+  }
+  // Random ones ask for what is not taken where case is ignored.
+  EXPECT_LT(refused * 25, golden["matches"].size());
+}
+
+TEST(Regex, ClassesNestAndIntersect) {
+  // BLOOM's: the bracket within the class is a class.
+  const std::string bloom =
+      " ?[^(\\s|[.,!?\xE2\x80\xA6\xE3\x80\x82\xEF\xBC\x8C\xE3\x80\x81\xE0\xA5\xA4\xDB\x94\xD8\x8C])"
+      "]+";
+  EXPECT_EQ(matches(bloom, "Hi there,(x|y)! [a] b\xE3\x80\x82"),
+            (Strings{"Hi", " there", "x", "y", " [a]", " b"}));
+  EXPECT_EQ(matches("[a-z&&[^aeiou]]+", "banana&"), (Strings{"b", "n", "n"}));
+  EXPECT_EQ(matches("[^a-z&&[aeiou]]+", "banana&"), (Strings{"b", "n", "n", "&"}));
+  EXPECT_EQ(matches("[a[^b-z]]+", "abc-"), (Strings{"a", "-"}));
+  // Hyphens and brackets that stand for themselves.
+  EXPECT_EQ(matches("[]a-]+", "[a]-b"), (Strings{"a]-"}));
+  EXPECT_EQ(matches("[a-c-e]+", "abcde-"), (Strings{"abc", "e-"}));
+  EXPECT_EQ(matches("[\\W]+", "a, \xC2\xB2"), (Strings{", \xC2\xB2"}));
+  EXPECT_EQ(matches("\\d{1,3}(?=(?:\\d{3})*\\b)", "1234567 x1"), (Strings{"1", "234", "567", "1"}));
+}
+
 TEST(Regex, LiteralIsTakenAsItStands) {
   std::vector<Range> ranges;
   Regex::literal("a.b|").find_all("axb| a.b| \\", ranges);
@@ -62,20 +116,29 @@ TEST(Regex, LiteralIsTakenAsItStands) {
 }
 
 TEST(Regex, RefusesWhatTheEnginesReadDifferently) {
-  for (const char* pattern : {"[a[bc]]",
-                              "[a&&b]",
-                              "(a)\\1",
+  for (const char* pattern : {"(a)\\1",
                               "(?m:a)",
                               "(?<name>a)",
                               "a(?i)b",
                               "\\p{N}{1,3}+",
-                              "\\b",
-                              "\\R",
+                              "\\X",
+                              "\\G",
                               "\\xff",
                               "{",
                               "a{x}",
-                              "[]a]",
-                              "[\\W]",
+                              "[",
+                              "[]",
+                              "[^]",
+                              "[a[]",
+                              "[a",
+                              "[\\",
+                              "[\\1]",
+                              "[\\d-z]",
+                              "[a-\\d]",
+                              "[a-[bc]]",
+                              "[z-a]",
+                              "[[:nonsense:]]",
+                              "[[:alpha:]-z]",
                               "\\",
                               "\\pL",
                               "\\u12",
@@ -86,14 +149,20 @@ TEST(Regex, RefusesWhatTheEnginesReadDifferently) {
                               "(?i:Ss)",
                               "(?i:s{2})",
                               "(?i)fl",
-                              "(?i:\\p{Lu})"})
-    EXPECT_NE(message_of<std::invalid_argument>([&] { Regex{std::string(pattern)}; }), "")
-        << pattern;
+                              "(?i:\\p{Lu})",
+                              "(?i:[a[^b]])",
+                              "(?i:[a-z&&[^b]])",
+                              "(?i:[\\W])",
+                              "(?i:[[:alpha:]])",
+                              "(?i:s\\x73)"})
+    EXPECT_TRUE(is_refused(pattern)) << pattern;
   EXPECT_EQ(matches("(?i:s)s|\xC3\x9F", "Ss\xC3\x9F"), (Strings{"Ss", "\xC3\x9F"}));
   EXPECT_NE(message_of<std::invalid_argument>([] { Regex{"a("}; }).find("does not compile"),
             std::string::npos);
   const std::string deep(50'000, '(');
   EXPECT_LT(message_of<std::invalid_argument>([&] { Regex{deep}; }).size(), 300U);
+  const std::string nested(50'000, '[');
+  EXPECT_LT(message_of<std::invalid_argument>([&] { Regex{nested}; }).size(), 400U);
 }
 
 TEST(Regex, LongRunsTakeLinearTime) {

@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <chrono>
 
 #include "../base/temporary_folder.h"
 #include "base/error.h"
+#include "base/seconds_since.h"
 #include "tiny_tokenizer.h"
 
 namespace snug::text {
@@ -71,6 +73,33 @@ void expect_ids(const TemporaryFolder& folder, const std::vector<Ids>& expected)
                                           "<extra_id_1> a"};
   for (size_t i = 0; i < texts.size(); ++i)
     EXPECT_EQ(tokenizer.encode(texts[i]), expected[i]) << texts[i];
+}
+
+// Of a piece of a megabyte hardly any division can be one into pieces.
+TEST(SentencePieceFolder, WithOneLongPieceIsReadSoon) {
+  const TemporaryFolder folder;
+  folder.write("tokenizer.model",
+               bpe_model(piece(std::string(size_t{1} << 20, 'q'), 0, PieceKind::normal)));
+  folder.write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer"})");
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(Tokenizer::from_folder(folder.path()).encode("abc").size(), 1U);
+  EXPECT_LT(base::seconds_since(begin), 5);
+}
+
+// The merges of pieces of all lengths, each of which every shorter one begins and ends, would take
+// gigabytes.
+TEST(SentencePieceFolder, OfPiecesThatAreAllMadeOfEachOtherIsRefused) {
+  const TemporaryFolder folder;
+  std::string pieces;
+  for (size_t length = 2; length < 1200; ++length)
+    pieces += piece(std::string(length, 'q'), 0, PieceKind::normal);
+  folder.write("tokenizer.model", bpe_model(pieces));
+  folder.write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer"})");
+  const auto begin = std::chrono::steady_clock::now();
+  const std::string error =
+      message_of<base::UserError>([&] { Tokenizer::from_folder(folder.path()); });
+  EXPECT_NE(error.find("tokenizer.model: its pieces are too long"), std::string::npos) << error;
+  EXPECT_LT(base::seconds_since(begin), 5);
 }
 
 TEST(SentencePieceFolder, OfLlamaHasTheIdsOfTransformers) {

@@ -51,9 +51,11 @@ std::string long_text(size_t bytes) {
   return text;
 }
 
-TEST(TextEncoder, GivesTheIdsOfTheWholeInEveryPipeline) {
+class Pipelines : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Pipelines, GiveTheIdsOfTheWhole) {
   const std::string text = long_text(60'000);
-  for (const Json& variant : json_of(kGoldens + "tiny/pipelines.json")) {
+  for (const Json& variant : json_of(kGoldens + "tiny/" + GetParam() + ".json")) {
     SCOPED_TRACE(variant["name"].get<std::string>());
     const Tokenizer tokenizer = Tokenizer::from_text(document_of(variant), "", "tiny");
     const Ids whole = tokenizer.encode(text, false);
@@ -66,6 +68,8 @@ TEST(TextEncoder, GivesTheIdsOfTheWholeInEveryPipeline) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(TextEncoder, Pipelines, ::testing::Values("pipelines", "published"));
 
 TEST(TextEncoder, GivesTheIdsOfTheWholeForWellKnownTokenizers) {
   const std::string shared = kSharedData + "tokenizers/";

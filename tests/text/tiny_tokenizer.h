@@ -50,8 +50,8 @@ struct TinyTokenizer {
     return result;
   }
 
-  Tokenizer make() const {
-    return Tokenizer::from_text(document().dump(), config.dump(), "tiny/tokenizer.json");
+  Tokenizer make(int64_t rows = Tokenizer::kAnyRows) const {
+    return Tokenizer::from_text(document().dump(), config.dump(), "tiny/tokenizer.json", rows);
   }
 
   static nlohmann::json byte_level() {

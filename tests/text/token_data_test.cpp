@@ -57,6 +57,28 @@ TEST_F(TokenData, LabelsSayWhatIsLearned) {
   EXPECT_EQ(marked(load_dataset(path, no_tokenizer, all)), (Ids{5, -6, -7}));
 }
 
+// As TRL's tokenized data have them, and others.
+TEST_F(TokenData, MasksSayWhatIsLearned) {
+  for (const char* mask : {"loss_mask", "completion_mask", "assistant_masks", "assistant_mask"})
+    for (const char* values : {"[0, 0, 1, 1]", "[false, false, true, true]", "[0.0, 0, 1.0, 1]"})
+      EXPECT_EQ(
+          marked(load(fmt::format(R"({{"input_ids": [5, 6, 7, 8], "{}": {}}})", mask, values))),
+          (Ids{5, 6, -7, -8}));
+  EXPECT_EQ(marked(load(R"({"input_ids": [5, 6, 7, 8], "labels": [-100, 6, 7, 8], )"
+                        R"("completion_mask": [0, 0, 1, 1], "assistant_masks": [0, 1, 1, 0]})")),
+            (Ids{5, 6, -7, 8}));
+  expect_error(R"({"input_ids": [5, 6], "loss_mask": [0, 0.5]})", "loss_mask[1] is 0.5; expected");
+  expect_error(R"({"input_ids": [5, 6], "loss_mask": [1]})", "'loss_mask' has 1 entries");
+  expect_error(R"({"input_ids": [5, 6], "loss_mask": [0, 0]})", "no token is to be learned");
+  expect_error(R"({"input_ids": [5, 6], "loss_weights": [0, 1]})", "ignore_fields=loss_weights");
+  expect_error(R"({"input_ids": [5, 6], "seq_lengths": [1, 1]})", "ignore_fields=seq_lengths");
+  expect_error(R"({"input_ids": [5, 6], "mask": [0, 1]})", "ignore_fields=mask");
+  EXPECT_EQ(load(R"({"input_ids": [5, 6], "token_type_ids": [0, 0], "special_tokens_mask": [1, 0],)"
+                 R"("length": 2, "text": "ab"})")
+                .audit.unused.list(),
+            "'text' (1 record)");
+}
+
 TEST_F(TokenData, PaddingOfEitherSideIsLeftOut) {
   const char* right =
       R"({"input_ids": [5, 6, 7, 0, 0], "labels": [-100, 6, 7, -100, -100], "attention_mask": [1, 1, 1, 0, 0]})";
@@ -106,6 +128,10 @@ TEST_F(TokenData, ARecordMayBeAsLongAsOneWishes) {
       "labels[599998] is 53 where attention_mask is 0");
   expect_error("{\"labels\": " + mask + ", \"input_ids\": " + ids + "}",
                "labels[0] is 1, but input_ids[0] is 0");
+  const std::string learned = list([](size_t i) { return i == 2 ? 1 : 0; });
+  EXPECT_EQ(marked(load("{\"loss_mask\": " + learned + ", \"input_ids\": " + ids + "}\n", 5)),
+            (Ids{0, 1, -2, 3, 4}));
+  expect_error("{\"train_mask\": 1, \"input_ids\": " + ids + "}", "ignore_fields=train_mask");
   expect_error("{\"labels\": [1], \"input_ids\": " + ids + "}",
                "'labels' has 1 entries, but input_ids 600000");
   expect_error("{\"input_ids\": " + ids + ", \"labels\": 3}",
@@ -158,8 +184,8 @@ TEST_F(TokenData, WrongListsAreNamedWithTheirLine) {
 TEST_F(TokenData, TheFormMayBeAskedFor) {
   const std::string both = R"({"input_ids": [1, 2], "text": "a"})";
   EXPECT_EQ(load(both, 64, RecordForm::tokens).audit.form, "tokens");
-  EXPECT_TRUE(holds_tokens(folder_.write("data.jsonl", both), std::nullopt));
-  EXPECT_FALSE(holds_tokens((folder_ / "data.jsonl").string(), RecordForm::text));
+  EXPECT_TRUE(holds_tokens(folder_.write("data.jsonl", both), {}));
+  EXPECT_FALSE(holds_tokens((folder_ / "data.jsonl").string(), {.form = RecordForm::text}));
   EXPECT_EQ(message_of<UserError>([&] { load(both, 64, RecordForm::text); }),
             "a tokenizer was asked for");
 }

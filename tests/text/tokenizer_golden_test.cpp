@@ -42,6 +42,16 @@ TEST(TinyTokenizers, EqualTheLibraryInEveryPipeline) {
   }
 }
 
+TEST(TinyTokenizers, EqualTheLibraryWithPreTokenizersOfPublishedModels) {
+  auto inputs = texts();
+  const Json regexes = json_of(kGoldens + "regexes.json");
+  for (const Json& text : regexes["texts"]) inputs.push_back(text.get<std::string>());
+  for (const Json& variant : json_of(kGoldens + "tiny/published.json")) {
+    SCOPED_TRACE(variant["name"].get<std::string>());
+    expect_pipeline(variant, inputs);
+  }
+}
+
 class WellKnown : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {

@@ -74,6 +74,28 @@ TEST(Tokenizer, PutsItsTokensAroundAText) {
   EXPECT_EQ(tokenizer.encode("ab", false), (Ids{256}));
 }
 
+TEST(Tokenizer, RefusesOnlyTextsWithTokensThatTheModelHasNoRowFor) {
+  TinyTokenizer tiny = abc();
+  tiny.added.emplace_back("<pad>");
+  tiny.config["pad_token"] = "<pad>";
+  EXPECT_EQ(tiny.make().pad_id(), 261);
+  const Tokenizer padless = tiny.make(261);
+  EXPECT_EQ(padless.pad_id(), std::nullopt);
+  EXPECT_EQ(padless.vocabulary_size(), 262);
+  EXPECT_EQ(padless.encode("abc</s>"), (Ids{258, 260}));
+  EXPECT_EQ(padless.stop_ids().size(), 1U);
+  const std::string message = message_of<UserError>([&] { padless.encode("abc<pad>"); });
+  EXPECT_NE(message.find("token '<pad>' with the id 261"), std::string::npos) << message;
+  EXPECT_NE(message.find("261 ids, 0 to 260"), std::string::npos) << message;
+  EXPECT_NE(message.find("resize_token_embeddings(262)"), std::string::npos) << message;
+  // Nothing can end a text with an id that the model never gives.
+  const Tokenizer endless = tiny.make(260);
+  EXPECT_TRUE(endless.stop_ids().empty());
+  EXPECT_NE(message_of<UserError>([&] { endless.encode("</s>"); }), "");
+  // A token that merges make counts as one that is added.
+  EXPECT_NE(message_of<UserError>([&] { tiny.make(258).encode("abc"); }), "");
+}
+
 TEST(Tokenizer, LongWordsDoNotTakeQuadraticTime) {
   const Tokenizer tokenizer = TinyTokenizer{{{"a", "a"}, {"aa", "aa"}}}.make();
   const auto start = std::chrono::steady_clock::now();

@@ -173,6 +173,59 @@ TEST_F(ChooseLength, RefusesWhatWouldBeCutAndNamesTheLongestThatFits) {
       << error;
 }
 
+// The answer of one document begins at token 601: shorter rows would leave nothing of it, so that
+// the job would be refused.
+class LateAnswer : public ChooseLength {
+ protected:
+  static constexpr int64_t kBegins = 601;
+
+  LateAnswer() {
+    std::string labels = "-100";
+    for (int64_t i = 1; i < kLongest; ++i)
+      labels += i + 1 < kBegins ? std::string(",-100") : fmt::format(",{}", 2 + i % 40);
+    std::string line = record(kLongest);
+    line.insert(line.rfind('}'), fmt::format(", \"labels\": [{}]", labels));
+    folder_.write("data.jsonl", line + record(300));
+  }
+};
+
+TEST_F(LateAnswer, IsNotCutAwayByAuto) {
+  for (const int64_t megabytes : {600, 700, 800, 900, 1000}) {
+    const std::string error = error_of("gradient_accumulation_steps=2", card_of(megabytes));
+    if (error.empty()) continue;
+    const auto at = error.find("the longest that fits is max_length=");
+    if (at == std::string::npos)
+      EXPECT_NE(error.find("leave something of each answer, which takes 601 tokens"),
+                std::string::npos)
+          << error;
+    else
+      EXPECT_GE(std::stoll(error.substr(error.find('=', at) + 1)), kBegins) << error;
+  }
+}
+
+TEST_F(LateAnswer, IsNotCutAwayByTheChangeThatARefusalNames) {
+  const models::ModelSource model = models::find_model("smollm2-360m");
+  int64_t refused = 0;
+  for (const int64_t megabytes : {450, 500, 550, 600, 800}) {
+    const PlannedCard card = card_of(megabytes);
+    const Recipe recipe = recipe_of("max_length=2048 recompute=none host_memory=2GiB");
+    const RunData data = data_of(recipe, model, card);
+    const plan::Verdict verdict =
+        plan::assemble_training({recipe, model, card, data.facts()}).verdict();
+    if (verdict.fits) continue;
+    ++refused;
+    if (verdict.change.empty()) continue;
+    const bool names_rows = verdict.change.find("max_length=") != std::string::npos;
+    const bool names_recompute = verdict.change.find("recompute=") != std::string::npos;
+    const Recipe changed = recipe_of(fmt::format("host_memory=2GiB {}{}{}", verdict.change,
+                                                 names_rows ? "" : " max_length=2048",
+                                                 names_recompute ? "" : " recompute=none"));
+    EXPECT_GE(changed.max_length, kBegins) << verdict.message;
+    EXPECT_NO_THROW(data_of(changed, model, card)) << verdict.change;
+  }
+  EXPECT_GT(refused, 0);
+}
+
 TEST_F(ChooseLength, SaysSoWhereNoLengthFits) {
   const std::string error = error_of("per_device_train_batch_size=2", card_of(100));
   EXPECT_NE(error.find("a micro-batch of 2 rows of 700 tokens"), std::string::npos) << error;

@@ -252,20 +252,27 @@ INSTANTIATE_TEST_SUITE_P(Families, Curves,
                                             ::testing::ValuesIn(family_curves())),
                          name_of);
 
+train::LrSchedule schedule_of(const Json& table, const Json& run, double learning_rate) {
+  std::vector<std::string> words{"lr_scheduler_type=" + table["type"].get<std::string>(),
+                                 "lr_scheduler_kwargs=" + table["kwargs"].dump(),
+                                 fmt::format("learning_rate={}", learning_rate),
+                                 fmt::format("warmup_steps={}", run[0].get<double>())};
+  return train::schedule_of(formats::load_recipe("", words), run[1]);
+}
+
 TEST(Schedules, EqualTransformers) {
-  const Json tables = read_json("tests/goldens/schedules.json");
-  ASSERT_GE(tables.size(), 12U);
-  for (const Json& table : tables) {
-    const std::string kind = table["lr_scheduler_type"];
-    const auto schedule_kind = kind == "constant" ? formats::Schedule::constant
-                               : kind == "linear" ? formats::Schedule::linear
-                                                  : formats::Schedule::cosine;
-    const train::LrSchedule schedule{schedule_kind, table["learning_rate"], table["warmup_steps"],
-                                     table["max_steps"]};
-    for (size_t i = 0; i < table["rates"].size(); ++i)
-      EXPECT_NEAR(schedule.at(static_cast<int64_t>(i) + 1), table["rates"][i].get<double>(), 1e-12)
-          << kind << " step " << i + 1;
-  }
+  const Json golden = read_json("tests/goldens/schedules.json");
+  const double learning_rate = golden["learning_rate"];
+  ASSERT_GE(golden["schedules"].size(), 20U);
+  for (const Json& table : golden["schedules"])
+    for (const Json& run : table["runs"]) {
+      const train::LrSchedule schedule = schedule_of(table, run, learning_rate);
+      ASSERT_EQ(run[2].size(), run[1].get<size_t>() + 1);
+      for (size_t i = 0; i < run[2].size(); ++i)
+        EXPECT_NEAR(schedule.at(static_cast<int64_t>(i) + 1) / learning_rate,
+                    run[2][i].get<double>(), 1e-7)
+            << table.dump().substr(0, 160) << run.dump() << " step " << i + 1;
+    }
 }
 
 }  // namespace

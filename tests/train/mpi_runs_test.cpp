@@ -87,7 +87,7 @@ TEST_F(MpiRuns, AHangingRankIsNamed) {
   ::kill(ranks.at(1), SIGSTOP);
   const int code = cli::wait_for(launcher);
   for (const auto& [rank, process] : ranks) ::kill(process, SIGKILL);
-  EXPECT_NE(code, 0);
+  EXPECT_EQ(code, 1);  // 2 is what was given wrongly
   const std::string err = cli::contents_of(streams / "err");
   EXPECT_NE(err.find("rank 1 did not come within 2 s"), std::string::npos) << err;
   EXPECT_NE(err.find("step "), std::string::npos) << err;
@@ -104,13 +104,33 @@ TEST_F(MpiRuns, RanksThatAreToldOtherThingsAreRefused) {
   EXPECT_NE(odd.err.find("does not divide"), std::string::npos) << odd.err;
 }
 
-// Found by the ranks, after they were started: the launcher ends as they do.
+// Found by the ranks, after they were started: the launcher ends as they do, and of the documents
+// of JSON there is one.
 TEST_F(MpiRuns, ARefusalByTheRanksIsThatOfTheJob) {
-  const cli::BinaryRun run = cli::run_snug(
-      job_.words("refused", std::string(kMpiCommon) + "devices=2 eval_data=absent.jsonl"));
+  job_.folder().write("broken.jsonl", "{\"prompt\": 1}\n");
+  std::vector<std::string> words =
+      job_.words("refused", std::string(kMpiCommon) +
+                                "devices=2 eval_data=" + job_.path("broken.jsonl").string());
+  words.push_back("--json");
+  const cli::BinaryRun run = cli::run_snug(words);
   EXPECT_EQ(run.exit_code, 2) << run.err;
-  EXPECT_NE(run.err.find("absent.jsonl"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("broken.jsonl"), std::string::npos) << run.err;
   EXPECT_EQ(run.err.find("is gone"), std::string::npos) << run.err;
+  EXPECT_EQ(count_of(run.out, "exit_code"), 1) << run.out;
+}
+
+// What one process sees it says alone, and starts no ranks.
+TEST_F(MpiRuns, WhatOneProcessSeesIsSaidOnce) {
+  for (const auto& [more, words] : std::vector<std::pair<std::string, std::string>>{
+           {"devices=3 eval_data=absent.jsonl", "absent.jsonl"},
+           {"devices=3 model=absent", "absent"},
+           {"devices=264", "'devices' is 264, and this machine has"}}) {
+    const cli::BinaryRun run = cli::run_snug(job_.words("alone", std::string(kMpiCommon) + more));
+    EXPECT_EQ(run.exit_code, 2) << run.err;
+    EXPECT_EQ(count_of(run.err, "snug: error: "), 1) << run.err;
+    EXPECT_NE(run.err.find(words), std::string::npos) << run.err;
+    EXPECT_EQ(run.err.find("mpirun detected"), std::string::npos) << run.err;
+  }
 }
 
 // What a recipe's notes say, the launcher of devices=2 says, or the first of mpirun's ranks.

@@ -42,7 +42,7 @@ class TrainedChatTest : public ::testing::Test {
   void save(const std::string& name, const std::string& word, const std::string& adapter = "") {
     const testing::CapturedStream console(stderr);
     const std::string base = (folder_ / "base").string();
-    const auto tokenizer = text::Tokenizer::from_folder(base, adapter);
+    const auto tokenizer = text::Tokenizer::from_folder(base, text::Tokenizer::kAnyRows, adapter);
     const text::Dataset data = text::load_dataset((folder_ / "data.jsonl").string(), tokenizer,
                                                   {.max_length = 64, .chat_template = word});
     const formats::TrainedChat chat = trained_chat(data.audit, {{}, base}, adapter);
@@ -129,7 +129,8 @@ TEST_F(TrainedChatTest, AnAdapterCountsBeforeItsModel) {
   folder_.write("base/chat_template.jinja", "{% for m in messages %}{{ m.content }}{% endfor %}");
   save("adapter", "chatml");
   const std::string adapter = (folder_ / "adapter").string();
-  const auto tokenizer = text::Tokenizer::from_folder((folder_ / "base").string(), adapter);
+  const auto tokenizer =
+      text::Tokenizer::from_folder((folder_ / "base").string(), text::Tokenizer::kAnyRows, adapter);
   EXPECT_EQ(stops_of(tokenizer), (Ids{257, 259}));
   const text::ChatTemplate chat("", tokenizer);
   EXPECT_EQ(chat.name(), "the adapter's own");
@@ -144,11 +145,14 @@ TEST_F(TrainedChatTest, AnAdapterCountsBeforeItsModel) {
 TEST_F(TrainedChatTest, AnAdaptersTokensAreThoseOfItsConfig) {
   write("adapter/tokenizer_config.json", {{"eos_token", "<|im_end|>"}, {"pad_token", "<new>"}});
   const std::string base = (folder_ / "base").string();
-  const auto tokenizer = text::Tokenizer::from_folder(base, (folder_ / "adapter").string());
+  const auto tokenizer =
+      text::Tokenizer::from_folder(base, text::Tokenizer::kAnyRows, (folder_ / "adapter").string());
   EXPECT_EQ(tokenizer.eos_id(), 259);
   EXPECT_EQ(tokenizer.bos_id(), 256);
   EXPECT_EQ(stops_of(tokenizer), (Ids{259, 257}));
-  EXPECT_EQ(stops_of(text::Tokenizer::from_folder(base, (folder_ / "none").string())), (Ids{257}));
+  EXPECT_EQ(stops_of(text::Tokenizer::from_folder(base, text::Tokenizer::kAnyRows,
+                                                  (folder_ / "none").string())),
+            (Ids{257}));
 }
 
 }  // namespace

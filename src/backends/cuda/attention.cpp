@@ -224,7 +224,7 @@ void add_bias_sums(const AttentionGrad& grad, const AttentionGradRun& run,
                    const Invocation& invocation, CudaContext& context) {
   const Matrix dbias = matrix_of(invocation[AttentionGrad::kDBias]);
   add_bias_blocks({.sums = run.bias_sums,
-                   .blocks = bias_blocks(run.shape.q_tokens, grad.tensor_cores),
+                   .blocks = bias_blocks(run.shape.q_tokens, grad.head_dim, grad.tensor_cores),
                    .heads = run.shape.form.heads,
                    .buckets = static_cast<int32_t>(dbias.rows),
                    .dbias = dbias.operand},

@@ -1,6 +1,7 @@
 #include "backends/cuda/context.h"
 
 #include <cstdlib>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -21,6 +22,11 @@ int attribute(cudaDeviceAttr which) {
   CUDA_CHECK(cudaGetDevice(&device));
   CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
   return value;
+}
+
+// As nvcc names it.
+std::string arch_of(int compute_capability) {
+  return compute_capability == 90 ? "90a" : std::to_string(compute_capability);
 }
 
 }  // namespace
@@ -61,10 +67,11 @@ Device open_device(int number) {
         card.compute_capability / 10, card.compute_capability % 10);
   if (!has_kernels())
     base::throw_user_error(
-        "This snug has no kernels for {} (compute capability {}.{}). Build it with "
-        "-DSNUG_CUDA_ARCHITECTURES={}, or set 'backend: cpu'.",
+        "This snug has no kernels for {} (compute capability {}.{}). Build it on this machine with "
+        "'make build', elsewhere with 'make build SNUG_CUDA_ARCHS={}' (with cmake "
+        "-DSNUG_CUDA_ARCHS={}); or set 'backend: cpu'.",
         device.name, card.compute_capability / 10, card.compute_capability % 10,
-        card.compute_capability);
+        arch_of(card.compute_capability), arch_of(card.compute_capability));
   return device;
 }
 

@@ -85,7 +85,7 @@ void run_list(std::span<const Invocation> list, CudaContext& context) {
     SNUG_CHECK(launch.parts[0].y.data == (*gated)[SiluMul::kGate].data &&
                    launch.parts[1].y.data == (*gated)[SiluMul::kUp].data,
                "a product of gates that is not made in its launch");
-  multiply_few_rows(launch, context.device.card.multiprocessors, context.stream.get());
+  multiply_few_rows(launch, context.device.card, context.stream.get());
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ ProductAlgorithm multiply_few_rows(const FewRowsProduct& product, ProductAlgorit
   if (algorithm == ProductAlgorithm::few_rows_tensor_cores) {
     auto launch = launch_of<NarrowWeight>(x);
     launch.add(part_of(product), is_constant);
-    multiply_few_rows(launch, context.device.card.multiprocessors, context.stream.get());
+    multiply_few_rows(launch, context.device.card, context.stream.get());
     return ProductAlgorithm::few_rows_tensor_cores;
   }
   multiply_few_rows(FewRowsRun{.inputs = walk_rows({&x, &weight}),
@@ -118,7 +118,7 @@ ProductAlgorithm multiply_few_rows(const FewRowsNf4Product& product, ProductAlgo
   if (algorithm == ProductAlgorithm::few_rows_tensor_cores) {
     auto launch = launch_of<Nf4Weight>(x);
     launch.add(part_of(product), is_constant);
-    multiply_few_rows(launch, context.device.card.multiprocessors, context.stream.get());
+    multiply_few_rows(launch, context.device.card, context.stream.get());
     return ProductAlgorithm::few_rows_tensor_cores;
   }
   multiply_few_rows_nf4({.inputs = walk_rows({&x}),

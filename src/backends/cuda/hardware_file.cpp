@@ -120,6 +120,11 @@ constexpr auto kRowKeys = std::to_array<RowKey>({
      [](const Entry& e, HardwareRow& row) {
        row.rates.interconnect_bytes_per_second = rate(e, "unknown");
      }},
+    {"product_share", false,
+     [](const Entry& e, HardwareRow& row) {
+       row.rates.product_share = number(e, 0.01);
+       if (row.rates.product_share > 1) e.fail("is more than the peak, which is 1");
+     }},
     {"interconnect", false, [](const Entry& e, HardwareRow& row) { row.interconnect = e.text(); }},
     {"machine_devices", false,
      [](const Entry& e, HardwareRow& row) {

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "backends/cuda/hardware_file.h"
+#include "backends/cuda/kernels/sizes.h"
 #include "base/file.h"
 #include "base/nearest.h"
 
@@ -17,7 +18,34 @@ namespace {
 constexpr int64_t shared_bytes(int compute_capability) {
   if (compute_capability == 80) return 163 << 10;
   if (compute_capability == 90 || compute_capability == 100) return 227 << 10;
-  return 99 << 10;
+  return kLeastSharedBytes;
+}
+
+// Of the tensor cores of a compute capability, the cycles of TensorCores: a quarter of a
+// multiprocessor does 4096 operations for a product, of which makers' white papers have 512 a cycle
+// for 8.0, 1024 for 9.0 and 2048 for 10.0; 256 for the others, and 128 where sums in f32 halve the
+// rate (GeForce), which then is twice that of f32. From 10.0 on it is not known what mma.sync
+// reaches; it is taken to be as fast as on a Hopper card.
+program::TensorCores cycles_of(const HardwareRow& row) {
+  const bool is_halved = row.rates.bf16_flops_per_second < 3 * row.rates.f32_flops_per_second;
+  const program::TensorCores hopper;
+  switch (row.compute_capability) {
+    case 80:
+      return {.peak_cycles = 8, .warp_cycles = 8};
+    case 90:
+      return hopper;
+    case 100:
+      return {.peak_cycles = 2, .warp_cycles = hopper.warp_cycles};
+    default:
+      return is_halved ? program::TensorCores{.peak_cycles = 32, .warp_cycles = 32}
+                       : program::TensorCores{.peak_cycles = 16, .warp_cycles = 16};
+  }
+}
+
+// Warps of own attention's blocks, one of each in a quarter of a multiprocessor: registers hold two
+// blocks with heads of 128 (bench/results/kernels.md).
+double warps_of(const Card& card, int64_t block_bytes) {
+  return static_cast<double>(std::min<int64_t>(2, card.blocks_at_a_time(block_bytes)));
 }
 
 std::vector<std::string_view> names_of(const std::vector<HardwareRow>& rows) {
@@ -73,15 +101,26 @@ const HardwareRow* find_hardware(std::string_view name) {
   return HardwareTable::built_in().find(name);
 }
 
+program::DataSheetRates rates_of(const HardwareRow& row) {
+  const Card card = card_of(row);
+  program::DataSheetRates rates = row.rates;
+  rates.tensor_cores = cycles_of(row);
+  rates.tensor_cores.attention_warps =
+      warps_of(card, attention_matrix_shared_bytes(kMaxMatrixDims));
+  rates.tensor_cores.gradient_warps =
+      warps_of(card, attention_grad_matrix_shared_bytes(kMaxMatrixDims));
+  return rates;
+}
+
 program::DataSheetRates rates_of(std::string_view driver_name, int compute_capability) {
   const std::vector<HardwareRow> rows = hardware_table();
   const auto named = std::ranges::find(rows, driver_name, &HardwareRow::driver_name);
-  if (named != rows.end()) return named->rates;
+  if (named != rows.end()) return rates_of(*named);
   std::vector<HardwareRow> alike;
   std::ranges::copy_if(rows, std::back_inserter(alike), [&](const HardwareRow& row) {
     return row.compute_capability == compute_capability;
   });
-  return std::ranges::min_element(alike.empty() ? rows : alike, is_slower)->rates;
+  return rates_of(*std::ranges::min_element(alike.empty() ? rows : alike, is_slower));
 }
 
 Card card_of(const HardwareRow& row) {
@@ -97,7 +136,7 @@ program::DeviceFacts facts_of(const HardwareRow& row) {
           .outside_bytes = kAssumedOutsideBytes,
           .reserved_bytes = 0,
           .host_outside_bytes = kAssumedHostBytes,
-          .rates = row.rates};
+          .rates = rates_of(row)};
 }
 
 }  // namespace snug::backends::cuda

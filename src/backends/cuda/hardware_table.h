@@ -29,7 +29,7 @@ struct HardwareRow {
   int multiprocessors = 0;
   double memory_gib = 0;
   bool memory_is_confirmed = true;  // by a message that shows what a process is given
-  program::DataSheetRates rates;    // 0: unknown or, of bf16, none
+  program::DataSheetRates rates;    // as they are given; 0: unknown or, of bf16, none
   std::string interconnect;         // between the cards of a machine, in words
   // The machine that the GPU usually is in; 0: unknown.
   int machine_devices = 0;
@@ -64,6 +64,8 @@ class HardwareTable {
 // The rows of the built-in table that have kernels, and the row with a name.
 std::vector<HardwareRow> hardware_table();
 const HardwareRow* find_hardware(std::string_view name);
+// The row's rates, and how own kernels run on its tensor cores.
+program::DataSheetRates rates_of(const HardwareRow& row);
 // The rates of a card that is here: of the row with the driver's name; where there is none, of the
 // slowest supported row of its compute capability or, that failing, of all.
 program::DataSheetRates rates_of(std::string_view driver_name, int compute_capability);

@@ -18,6 +18,9 @@ struct LaunchShape {
   // It may begin while the kernel before it ends: each of its threads calls
   // wait_for_kernels_before() before it reads or writes memory (device.cuh).
   bool begins_early = false;
+  // What the kernel declares itself, where that matters next to shared_bytes: both together are at
+  // most what the card gives a block.
+  int32_t declared_bytes = 0;
 };
 
 // Whether the device in use has such launches: of compute capability 9 and later, unless the

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -96,8 +99,15 @@ struct Statement {
 
 struct Syntax {
   std::vector<std::string> names;
+  std::map<std::string, int, std::less<>> index;  // of names
   Body body;
   bool has_generation = false;
+
+  // The number of a name, or -1.
+  int index_of(std::string_view name) const {
+    const auto at = index.find(name);
+    return at == index.end() ? -1 : at->second;
+  }
 };
 
 }  // namespace snug::text::jinja

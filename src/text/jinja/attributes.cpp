@@ -12,16 +12,22 @@
 #include "text/jinja/objects.h"
 #include "text/jinja/print.h"
 #include "text/jinja/python_text.h"
+#include "text/utf8.h"
 
 namespace snug::text::jinja {
 namespace {
 
 using Kind = Value::Kind;
 
+Value missing_attribute(const Value& value, std::string_view name) {
+  constexpr size_t kMostShown = 200;
+  return Value::undefined(fmt::format("the {} has no attribute '{}{}'", value.type_name(),
+                                      first_bytes(name, kMostShown),
+                                      name.size() > kMostShown ? "..." : ""));
+}
+
 Value missing(const Value& value, const Value& key) {
-  if (key.is(Kind::text))
-    return Value::undefined(
-        fmt::format("the {} has no attribute '{}'", value.type_name(), key.as_text()));
+  if (key.is(Kind::text)) return missing_attribute(value, key.as_text());
   const bool can_print = key.is_number() || key.is(Kind::none);
   return Value::undefined(fmt::format("the {} has no element {}", value.type_name(),
                                       can_print ? print(key) : key.type_name()));
@@ -59,6 +65,7 @@ void refuse_known(const Value& value, const std::string& name) {
 
 // An attribute as Python's getattr finds it; none where there is none.
 std::optional<Value> own_attribute(Runtime& runtime, const Value& value, const std::string& name) {
+  charge_steps(name.size(), kSearchedPerStep);
   if (name.starts_with("__") && name.ends_with("__"))
     fail(fmt::format("the attribute '{}' is not supported", name));
   if (const auto* space = object_as<Namespace>(value)) {
@@ -94,7 +101,7 @@ std::optional<Value> own_item(const Value& value, const Value& key) {
     if (index < 0) index += length(text);
     const size_t begin = index < 0 ? text.size() : byte_of(text, index);
     if (begin >= text.size()) return std::nullopt;
-    return Value::text(text.substr(begin, byte_of(std::string_view(text).substr(begin), 1)),
+    return Value::text(text.substr(begin, sequence_length(static_cast<unsigned char>(text[begin]))),
                        value.is_safe());
   }
   return std::nullopt;
@@ -109,7 +116,7 @@ Value attribute_of(Runtime& runtime, const Value& value, const std::string& name
     const Value* found = value.as_dict().find(std::string_view(name));
     if (found != nullptr) return *found;
   }
-  return Value::undefined(fmt::format("the {} has no attribute '{}'", value.type_name(), name));
+  return missing_attribute(value, name);
 }
 
 Value item_of(Runtime& runtime, const Value& value, const Value& key) {
@@ -128,12 +135,13 @@ Value path_of(Runtime& runtime, const Value& value, const Value& path) {
   if (!path.is(Kind::text))
     fail(fmt::format("an attribute is named by a text, not by a {}", path.type_name()));
   Value at = value;
-  for (const std::string& part : split(path.as_text(), ".", -1, false)) {
+  for (const std::string_view part : split(path.as_text(), ".", -1, false)) {
+    charge_steps(1);
     const bool is_index = !part.empty() && std::all_of(part.begin(), part.end(),
                                                        [](char c) { return c >= '0' && c <= '9'; });
     int64_t index = 0;
     if (is_index) std::from_chars(part.data(), part.data() + part.size(), index);
-    at = item_of(runtime, at, is_index ? Value::integer(index) : Value::text(part));
+    at = item_of(runtime, at, is_index ? Value::integer(index) : Value::text(std::string(part)));
   }
   return at;
 }

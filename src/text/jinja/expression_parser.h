@@ -28,6 +28,7 @@ class ExpressionParser {
 
   int name_index(const std::string& name);
   std::vector<std::string> take_names() { return std::move(names_); }
+  std::map<std::string, int, std::less<>> take_index() { return std::move(index_); }
 
   // Which of caller, kwargs and varargs are read from here on; see Signature.
   struct Uses {
@@ -78,7 +79,7 @@ class ExpressionParser {
 
   TokenStream& stream_;
   std::vector<std::string> names_;
-  std::map<std::string, int> index_;
+  std::map<std::string, int, std::less<>> index_;
   std::vector<Uses> uses_;
 };
 

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "text/jinja/attributes.h"
 #include "text/jinja/filters.h"
 #include "text/jinja/methods.h"
@@ -19,15 +17,11 @@ Renderer::Renderer(const Syntax& syntax, const Variables& variables, std::time_t
       syntax_(syntax),
       given_(syntax.names.size(), nullptr),
       globals_(syntax.names.size()) {
-  const auto index_of = [&](std::string_view name) {
-    const auto at = std::find(syntax_.names.begin(), syntax_.names.end(), name);
-    return at == syntax_.names.end() ? -1 : static_cast<int>(at - syntax_.names.begin());
-  };
   for (const auto& [name, value] : variables) {
-    const int index = index_of(name);
+    const int index = syntax_.index_of(name);
     if (index >= 0) given_[static_cast<size_t>(index)] = &value;
   }
-  loop_name_ = index_of("loop");
+  loop_name_ = syntax_.index_of("loop");
 }
 
 Value Renderer::evaluate(const Expression& node) {
@@ -71,9 +65,11 @@ Value Renderer::evaluate(const Expression& node) {
 }
 
 Value Renderer::variable(int name) {
-  for (const Scope* scope = scope_; scope != nullptr; scope = scope->parent)
+  for (const Scope* scope = scope_; scope != nullptr; scope = scope->parent) {
+    charge_steps(scope->variables.size(), kVariablesPerStep);
     for (const auto& [own, value] : scope->variables)
       if (own == name) return value;
+  }
   const auto index = static_cast<size_t>(name);
   if (syntax_.names[index] == "self") fail("the name 'self' is not supported");
   if (given_[index] != nullptr) return *given_[index];
@@ -91,8 +87,8 @@ Value Renderer::evaluate_list(const Expression& node) {
   List items;
   items.reserve(node.parts.size());
   for (const ExpressionPtr& part : node.parts) items.push_back(evaluate(*part));
-  return list(std::move(items),
-              node.kind == ExpressionKind::list ? Value::Kind::list : Value::Kind::tuple);
+  return Value::list(std::move(items),
+                     node.kind == ExpressionKind::list ? Value::Kind::list : Value::Kind::tuple);
 }
 
 Value Renderer::evaluate_dict(const Expression& node) {
@@ -101,7 +97,7 @@ Value Renderer::evaluate_dict(const Expression& node) {
     Value key = evaluate(*node.parts[i]);
     items.set(std::move(key), evaluate(*node.parts[i + 1]));
   }
-  return dict(std::move(items));
+  return Value::dict(std::move(items));
 }
 
 Value Renderer::evaluate_unary(const Expression& node) {
@@ -123,16 +119,22 @@ Value Renderer::evaluate_compare(const Expression& node) {
   Value left = evaluate(*node.parts[0]);
   for (size_t i = 0; i < node.operators.size(); ++i) {
     Value right = evaluate(*node.parts[i + 1]);
-    if (!compare(*this, node.operators[i], left, right)) return Value::boolean(false);
+    if (!compare(node.operators[i], left, right)) return Value::boolean(false);
     left = std::move(right);
   }
   return Value::boolean(true);
 }
 
 Value Renderer::evaluate_concatenate(const Expression& node) {
-  std::string joined;
-  for (const ExpressionPtr& part : node.parts) joined += print(evaluate(*part));
-  return text(std::move(joined));
+  std::vector<Value> parts;
+  size_t size = 0;
+  for (const ExpressionPtr& part : node.parts) {
+    parts.push_back(printed(evaluate(*part)));
+    size += parts.back().as_text().size();
+  }
+  TextBuilder joined(size);
+  for (const Value& part : parts) joined.add(part.as_text());
+  return joined.take_value();
 }
 
 Value Renderer::evaluate_conditional(const Expression& node) {
@@ -151,7 +153,7 @@ Value Renderer::evaluate_slice(const Expression& node) {
   };
   const Value begin = bound(1);
   const Value end = bound(2);
-  return slice(*this, value, begin, end, bound(3));
+  return slice(value, begin, end, bound(3));
 }
 
 Arguments Renderer::arguments_of(const Expression& node, const Value* caller) {

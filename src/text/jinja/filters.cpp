@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "text/jinja/iterate.h"
-#include "text/jinja/print.h"
-
 namespace snug::text::jinja {
 
 const Filter* find_filter(std::string_view name) {
@@ -17,15 +14,6 @@ const Filter* find_filter(std::string_view name) {
     if (at != part.end()) return &*at;
   }
   return nullptr;
-}
-
-Value soft_text(Runtime& runtime, const Value& value) {
-  return value.is(Value::Kind::text) ? value : runtime.text(print(value));
-}
-
-Value Runtime::generator(List items) {
-  charge(items.size());
-  return make<Generator>(std::move(items));
 }
 
 }  // namespace snug::text::jinja

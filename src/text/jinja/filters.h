@@ -23,7 +23,4 @@ std::span<const Filter> sequence_filters();
 std::span<const Filter> order_filters();
 std::span<const Filter> selection_filters();
 
-// What str() and markupsafe's soft_str leave of a value: text as it is, anything else printed.
-Value soft_text(Runtime& runtime, const Value& value);
-
 }  // namespace snug::text::jinja

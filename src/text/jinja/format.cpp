@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "text/jinja/attributes.h"
+#include "text/jinja/iterate.h"
 #include "text/jinja/print.h"
 #include "text/jinja/python_text.h"
 #include "text/utf8.h"
@@ -83,6 +84,7 @@ std::string real_digits(double value, char type, int64_t precision) {
   if (std::isinf(value)) return std::isupper(type) != 0 ? "INF" : "inf";
   if (std::isnan(value)) return std::isupper(type) != 0 ? "NAN" : "nan";
   if (precision > 1000) fail("a format has a precision that is too large");
+  charge_steps(32 + precision);
   std::array<char, 1400> buffer{};
   const std::array<char, 6> pattern{'%', '.', '*', type, '\0'};
   const int size = std::snprintf(buffer.data(), buffer.size(), pattern.data(),
@@ -97,14 +99,15 @@ std::string whole_digits(uint64_t magnitude, char type) {
   return std::to_string(magnitude);
 }
 
-std::string padded(const std::string& sign, const std::string& digits, const Spec& spec,
-                   char align) {
+std::string padded(const std::string& sign, std::string_view digits, const Spec& spec, char align) {
   if (align == '=') {
     const auto rest = spec.width - static_cast<int64_t>(sign.size());
     return sign + fill(digits, rest, spec.fill, Side::right);
   }
   // str.format centres with the odd character to the right.
-  const std::string all = sign + digits;
+  if (sign.empty() && align != '^')
+    return fill(digits, spec.width, spec.fill, align == '<' ? Side::left : Side::right);
+  const std::string all = fmt::format("{}{}", sign, digits);
   if (align != '^')
     return fill(all, spec.width, spec.fill, align == '<' ? Side::left : Side::right);
   const int64_t missing = std::max<int64_t>(spec.width - length(all), 0);
@@ -135,7 +138,7 @@ std::string formatted_number(const Value& value, const Spec& spec, char default_
   return padded(sign, digits, spec, spec.align != 0 ? spec.align : default_align);
 }
 
-std::string formatted_text(std::string text, const Spec& spec, char default_align) {
+std::string formatted_text(std::string_view text, const Spec& spec, char default_align) {
   if (spec.precision) text = text.substr(0, byte_of(text, *spec.precision));
   return padded("", text, spec, spec.align != 0 ? spec.align : default_align);
 }
@@ -172,7 +175,8 @@ std::string percent_field(const Value& value, Spec spec) {
     spec.fill = ' ';
     if (spec.type == 'c' && (!value.is(Kind::text) || length(value.as_text()) != 1))
       fail("%c takes one character");
-    return formatted_text(spec.type == 'r' ? print_quoted(value) : print(value), spec, '>');
+    if (spec.type == 'r') return formatted_text(print_quoted(value), spec, '>');
+    return formatted_text(printed(value).as_text(), spec, '>');
   }
   if (std::string_view("dxXofFeEgG").find(spec.type) == std::string_view::npos)
     fail(fmt::format("the format '%{}' is not supported", spec.type));
@@ -267,6 +271,7 @@ Value named_value(Runtime& runtime, std::string_view name, const Arguments& argu
       fail("a format names more values than it is given");
     value = arguments.positional[static_cast<size_t>(*index)];
   } else {
+    charge_steps(static_cast<int64_t>(arguments.named.size()));
     const auto at = std::find_if(arguments.named.begin(), arguments.named.end(),
                                  [&](const auto& entry) { return entry.first == first; });
     if (at == arguments.named.end())
@@ -292,17 +297,19 @@ Value named_value(Runtime& runtime, std::string_view name, const Arguments& argu
 
 Value format_percent(Runtime& runtime, const Value& pattern, const Value& values) {
   if (pattern.is_safe()) fail("'%' of safe text is not supported");
-  const List given = values.is(Kind::tuple) ? values.items() : List{values};
+  const Elements given = values.is(Kind::tuple) ? Elements(values) : Elements(List{values});
   Reader reader(pattern.as_text());
-  std::string out;
+  charge_steps(pattern.as_text().size(), kWalkedPerStep);
+  TextBuilder out;
   size_t next = 0;
   while (!reader.at_end()) {
-    out += reader.up_to("%");
+    out.add(reader.up_to("%"));
     if (!reader.skip('%')) break;
     if (reader.skip('%')) {
-      out += '%';
+      out.add('%');
       continue;
     }
+    charge_steps(1);
     const Value* value = nullptr;
     Value named;
     if (reader.skip('(')) {
@@ -318,26 +325,27 @@ Value format_percent(Runtime& runtime, const Value& pattern, const Value& values
     } else {
       next = given.size();
     }
-    out += percent_field(*value, spec);
-    runtime.charge_bytes(spec.width);
+    out.add(percent_field(*value, spec));
   }
   if (next < given.size() && !values.is(Kind::dict))
     fail("a format is given more values than it names");
-  return runtime.text(std::move(out));
+  return out.take_value();
 }
 
 Value format_braces(Runtime& runtime, const std::string& pattern, const Arguments& arguments) {
   Reader reader(pattern);
-  std::string out;
+  charge_steps(pattern.size(), kWalkedPerStep);
+  TextBuilder out;
   size_t next = 0;
   while (!reader.at_end()) {
-    out += reader.up_to("{}");
+    out.add(reader.up_to("{}"));
     if (reader.at_end()) break;
     const char brace = reader.take();
     if (reader.skip(brace)) {
-      out += brace;
+      out.add(brace);
       continue;
     }
+    charge_steps(1);
     if (brace == '}') fail("a format has a '}' without its '{'");
     const std::string name(reader.up_to("{}:!"));
     char conversion = 0;
@@ -346,14 +354,13 @@ Value format_braces(Runtime& runtime, const std::string& pattern, const Argument
     if (reader.skip(':')) spec = reader.up_to("{}");
     if (!reader.skip('}')) fail("fields within fields of a format are not supported");
     Value value = named_value(runtime, name, arguments, next);
-    if (conversion == 's') value = Value::text(print(value));
+    if (conversion == 's') value = printed(value);
     if (conversion == 'r') value = Value::text(print_quoted(value));
     if (conversion != 0 && conversion != 's' && conversion != 'r')
       fail(fmt::format("the conversion '!{}' is not supported", conversion));
-    out += brace_field(value, spec);
-    runtime.charge_bytes(static_cast<int64_t>(out.size()));
+    out.add(brace_field(value, spec));
   }
-  return runtime.text(std::move(out));
+  return out.take_value();
 }
 
 }  // namespace snug::text::jinja

@@ -13,7 +13,19 @@ namespace {
 
 using Kind = Value::Kind;
 
-Value range(Runtime& runtime, const Arguments& arguments) {
+// Numbers from `begin` on, before `end`; differences of 64-bit integers have 64 bits without a
+// sign.
+uint64_t count_of(int64_t begin, int64_t end, int64_t step) {
+  if (step > 0 ? begin >= end : begin <= end) return 0;
+  const auto difference = [](int64_t from, int64_t to) {
+    return static_cast<uint64_t>(to) - static_cast<uint64_t>(from);
+  };
+  const uint64_t distance = step > 0 ? difference(begin, end) : difference(end, begin);
+  const uint64_t stride = step > 0 ? difference(0, step) : difference(step, 0);
+  return (distance - 1) / stride + 1;
+}
+
+Value range(Runtime&, const Arguments& arguments) {
   if (!arguments.named.empty() || arguments.positional.empty() || arguments.positional.size() > 3)
     fail("'range' takes one to three integers");
   for (const Value& value : arguments.positional)
@@ -24,14 +36,15 @@ Value range(Runtime& runtime, const Arguments& arguments) {
   const int64_t end = has_begin ? at(1) : at(0);
   const int64_t step = arguments.positional.size() == 3 ? at(2) : 1;
   if (step == 0) fail("the step of 'range' is 0");
+  const uint64_t count = count_of(begin, end, step);
+  if (count > static_cast<uint64_t>(kMaxRange))
+    fail(fmt::format("'range' gives more than {} numbers", kMaxRange));
+  charge_steps(count, kSearchedPerStep);
   List items;
-  for (int64_t i = begin; step > 0 ? i < end : i > end;) {
-    if (static_cast<int64_t>(items.size()) == kMaxRange)
-      fail(fmt::format("'range' gives more than {} numbers", kMaxRange));
-    items.push_back(Value::integer(i));
-    if (__builtin_add_overflow(i, step, &i)) break;
-  }
-  return runtime.list(std::move(items), Kind::range);
+  items.reserve(count);
+  for (uint64_t i = 0; i < count; ++i)
+    items.push_back(Value::integer(begin + static_cast<int64_t>(i) * step));
+  return Value::list(std::move(items), Kind::range);
 }
 
 // The entries that dict() and namespace() are given: a dictionary, then names.
@@ -45,8 +58,8 @@ Dict entries_of(const char* function, const Arguments& arguments) {
   return dict;
 }
 
-Value make_dict(Runtime& runtime, const Arguments& arguments) {
-  return runtime.dict(entries_of("dict", arguments));
+Value make_dict(Runtime&, const Arguments& arguments) {
+  return Value::dict(entries_of("dict", arguments));
 }
 
 Value make_namespace(Runtime& runtime, const Arguments& arguments) {
@@ -80,13 +93,15 @@ Value time_now(Runtime& runtime, const Arguments& arguments) {
     plain += format[i];
     if (format[i] == '%') plain += format[++i];
   }
-  if (plain.empty()) return runtime.text("");
+  if (plain.empty()) return Value::text("");
   std::tm local{};
   const std::time_t now = runtime.now();
   localtime_r(&now, &local);
+  charge_steps(plain.size(), 2);
+  charge_bytes(static_cast<int64_t>(plain.size() * 40 + 64));
   std::string text(plain.size() * 40 + 64, '\0');
   text.resize(std::strftime(text.data(), text.size(), plain.c_str(), &local));
-  return runtime.text(std::move(text));
+  return Value::text(std::move(text));
 }
 
 template <int kName>

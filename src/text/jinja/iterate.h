@@ -3,21 +3,42 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 
 #include "text/jinja/value.h"
 
 namespace snug::text::jinja {
+
+// The elements of a value; those of a sequence are shared with it. Each is charged as a step.
+class Elements {
+ public:
+  // Holds a text's characters (plain ones, of safe text too), a dictionary's keys, what is left of
+  // a generator, which is empty afterwards. Throws TemplateError for what cannot be iterated over.
+  explicit Elements(const Value& value);
+  explicit Elements(List items) : own_(std::move(items)) {}
+
+  const List& items() const { return sequence_.is_sequence() ? sequence_.items() : own_; }
+  List::const_iterator begin() const { return items().begin(); }
+  List::const_iterator end() const { return items().end(); }
+  size_t size() const { return items().size(); }
+  bool empty() const { return items().empty(); }
+  const Value& operator[](size_t index) const { return items()[index]; }
+
+  List take() && { return sequence_.is_sequence() ? sequence_.items() : std::move(own_); }
+
+ private:
+  Value sequence_{};
+  List own_{};
+};
+
+inline Elements elements(const Value& value) { return Elements(value); }
 
 class Generator : public Object {
  public:
   explicit Generator(List items) : items_(std::move(items)) {}
   const char* type_name() const override { return "generator"; }
 
-  List rest() {
-    List left(items_.begin() + static_cast<std::ptrdiff_t>(next_), items_.end());
-    next_ = items_.size();
-    return left;
-  }
+  List rest();
   const Value* next() { return next_ < items_.size() ? &items_[next_++] : nullptr; }
 
  private:
@@ -31,9 +52,8 @@ Generator* generator_of(const Value& value);
 // Whether Python could iterate over it.
 bool is_iterable(const Value& value);
 
-// The elements: a text's characters (plain ones, of safe text too), a dictionary's keys, what is
-// left of a generator, which is empty afterwards. Throws TemplateError for what cannot be iterated
-// over.
-List elements(const Value& value);
+// The first or the last character, key or element, of a text, dictionary or sequence; undefined
+// where there is none.
+Value end_element(const Value& value, bool is_last);
 
 }  // namespace snug::text::jinja

@@ -19,11 +19,16 @@ inline constexpr int kMaxValueDepth = 100;
 // Elements and bytes of texts in a list or dictionary, what is shared within it counted as often as
 // it stands there: a chain of lists that hold the one before twice stays short in memory alone.
 inline constexpr int64_t kMaxUnfoldedSize = int64_t{16} << 20;
-// Expressions, statements, and the elements that filters look at: under a second of work.
+// Expressions, statements, elements and bytes that are looked at (meter.h): under a second of work.
 inline constexpr int64_t kMaxSteps = 10'000'000;
-// Bytes of all texts and lists that one rendering makes, alive or not; a conversation as long as
-// the longest record (2 MiB) takes about six times its size.
+// Bytes of memory that one rendering asks for, given back or not; a conversation as long as the
+// longest record (2 MiB) takes about twenty times its size.
 inline constexpr int64_t kMaxBytes = int64_t{256} << 20;
+// What one rendering may write; more is no conversation, and what reads it would hold it several
+// times.
+inline constexpr size_t kMaxOutputBytes = size_t{32} << 20;
+// Processor time of one rendering: the last bound, for what steps are too low a price of.
+inline constexpr int64_t kMaxSeconds = 5;
 // The most that range() gives, as in jinja2's sandbox.
 inline constexpr int64_t kMaxRange = 100'000;
 

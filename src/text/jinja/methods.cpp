@@ -18,14 +18,14 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> na
 }
 
 List pairs_of(const Dict& dict) {
+  charge_steps(static_cast<int64_t>(dict.size()));
   List pairs;
   for (const auto& [key, value] : dict.entries())
     pairs.push_back(Value::list({key, value}, Kind::tuple));
   return pairs;
 }
 
-Value call_dict_method(Runtime& runtime, const Value& self, std::string_view name,
-                       const Arguments& arguments) {
+Value call_dict_method(const Value& self, std::string_view name, const Arguments& arguments) {
   const Dict& dict = self.as_dict();
   if (name == "get") {
     if (!arguments.named.empty()) fail("'get' takes no arguments with names");
@@ -37,10 +37,11 @@ Value call_dict_method(Runtime& runtime, const Value& self, std::string_view nam
   if (name == "fromkeys") fail("the method 'fromkeys' is not supported");
   const Parameters none(name, arguments, {});
   if (name == "copy") return self;
-  if (name == "items") return runtime.list(pairs_of(dict), Kind::view);
+  if (name == "items") return Value::list(pairs_of(dict), Kind::view);
+  charge_steps(static_cast<int64_t>(dict.size()));
   List items;
   for (const auto& [key, value] : dict.entries()) items.push_back(name == "keys" ? key : value);
-  return runtime.list(std::move(items), Kind::view);
+  return Value::list(std::move(items), Kind::view);
 }
 
 Value call_list_method(const Value& self, std::string_view name, const Arguments& arguments) {
@@ -90,7 +91,7 @@ Value call_method(Runtime& runtime, const Value& self, std::string_view name,
                   const Arguments& arguments) {
   if (self.is(Kind::text)) return call_text_method(runtime, self, name, arguments);
   if (changes_value(self, name)) fail(change_message(self, name));
-  if (self.is(Kind::dict)) return call_dict_method(runtime, self, name, arguments);
+  if (self.is(Kind::dict)) return call_dict_method(self, name, arguments);
   return call_list_method(self, name, arguments);
 }
 

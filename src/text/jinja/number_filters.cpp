@@ -17,6 +17,7 @@ using Kind = Value::Kind;
 
 // Python's int(text) and float(text): spaces around, a sign, single underscores between digits.
 std::optional<std::string> plain_number(std::string_view text) {
+  charge_steps(text.size(), kWalkedPerStep);
   const std::string_view inner = strip(text, Side::both);
   std::string plain;
   for (size_t i = 0; i < inner.size(); ++i) {
@@ -98,6 +99,7 @@ Value absolute(Runtime&, const Value& input, const Arguments& arguments) {
 
 // Python's round: the nearest decimal of the number's exact value, the even one of two.
 double rounded(double value, int64_t digits) {
+  charge_steps(32 + digits);
   if (!std::isfinite(value)) return value;
   return std::strtod(fmt::format("{:.{}f}", value, digits).c_str(), nullptr);
 }

@@ -9,20 +9,13 @@
 namespace snug::text::jinja {
 
 const Value* Namespace::find(const std::string& name) const {
-  const auto at = std::find_if(fields_.begin(), fields_.end(),
-                               [&](const auto& field) { return field.first == name; });
-  return at == fields_.end() ? nullptr : &at->second;
+  return fields_.find(std::string_view(name));
 }
 
 void Namespace::set(const std::string& name, Value value) {
   if (name.starts_with('_'))
     fail(fmt::format("the name '{}' in a namespace is not supported", name));
-  const auto at = std::find_if(fields_.begin(), fields_.end(),
-                               [&](const auto& field) { return field.first == name; });
-  if (at == fields_.end())
-    fields_.emplace_back(name, std::move(value));
-  else
-    at->second = std::move(value);
+  fields_.set(Value::text(name), std::move(value));
 }
 
 Value Loop::attribute(const std::string& name) const {

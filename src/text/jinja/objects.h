@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "text/jinja/iterate.h"
 #include "text/jinja/runtime.h"
 
 namespace snug::text::jinja {
@@ -20,22 +21,22 @@ class Namespace : public Object {
   void set(const std::string& name, Value value);
 
  private:
-  std::vector<std::pair<std::string, Value>> fields_;
+  Dict fields_;
 };
 
 // What a template calls `loop`.
 class Loop : public Object {
  public:
-  explicit Loop(List items) : items_(std::move(items)) {}
+  explicit Loop(Elements items) : items_(std::move(items)) {}
   const char* type_name() const override { return "LoopContext"; }
-  const List& items() const { return items_; }
+  const Elements& items() const { return items_; }
   void enter(size_t index) { index_ = index; }
   Value attribute(const std::string& name) const;
   bool changed(List values);
   Value cycle(const List& values) const;
 
  private:
-  List items_;
+  Elements items_;
   size_t index_ = 0;
   bool has_seen_ = false;
   List seen_;  // what changed() was given last

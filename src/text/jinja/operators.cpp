@@ -9,6 +9,7 @@
 #include "text/jinja/format.h"
 #include "text/jinja/iterate.h"
 #include "text/jinja/python_text.h"
+#include "text/jinja/text_builder.h"
 
 namespace snug::text::jinja {
 namespace {
@@ -93,30 +94,42 @@ Value numbers(std::string_view mark, const Value& left, const Value& right) {
 }
 
 // Text of which a part is safe is safe, and the other part is escaped.
-Value joined_texts(Runtime& runtime, const Value& left, const Value& right) {
+Value joined_texts(const Value& left, const Value& right) {
   const bool is_safe = left.is_safe() || right.is_safe();
-  const auto part = [&](const Value& value) {
-    return is_safe && !value.is_safe() ? escape_html(value.as_text()) : value.as_text();
-  };
-  runtime.charge_bytes(static_cast<int64_t>(left.as_text().size() + right.as_text().size()));
-  return Value::text(part(left) + part(right), is_safe);
+  TextBuilder out(left.as_text().size() + right.as_text().size());
+  for (const Value* value : {&left, &right}) {
+    if (is_safe && !value->is_safe())
+      out.add(escape_html(value->as_text()));
+    else
+      out.add(value->as_text());
+  }
+  return out.take_value(is_safe);
 }
 
-Value repeated(Runtime& runtime, const Value& value, int64_t times) {
-  const auto count = static_cast<size_t>(std::max<int64_t>(times, 0));
-  const size_t size = value.is(Kind::text) ? value.as_text().size() : value.items().size();
-  if (count > 0 && size > static_cast<size_t>(kMaxBytes) / count)
-    fail("the template makes too much text");
-  if (value.is(Kind::text)) {
-    runtime.charge_bytes(static_cast<int64_t>(size * count));
-    std::string out;
-    out.reserve(size * count);
-    for (size_t i = 0; i < count && size > 0; ++i) out += value.as_text();
-    return Value::text(std::move(out), value.is_safe());
-  }
-  runtime.charge(size * count);
+Value joined_lists(const Value& left, const Value& right) {
+  const size_t size = left.items().size() + right.items().size();
+  charge_steps(static_cast<int64_t>(size));
   List items;
-  for (size_t i = 0; i < count && size > 0; ++i)
+  items.reserve(size);
+  for (const Value* value : {&left, &right})
+    items.insert(items.end(), value->items().begin(), value->items().end());
+  return Value::list(std::move(items), left.kind());
+}
+
+Value repeated(const Value& value, int64_t times) {
+  times = std::max<int64_t>(times, 0);
+  if (value.is(Kind::text)) {
+    TextBuilder out;
+    out.add_times(value.as_text(), times);
+    return out.take_value(value.is_safe());
+  }
+  const auto size = static_cast<int64_t>(value.items().size());
+  // So that the product does not overflow.
+  charge_steps(size == 0 ? 0 : times);
+  charge_steps(size * std::min(times, kMaxSteps));
+  List items;
+  items.reserve(static_cast<size_t>(size == 0 ? 0 : size * times));
+  for (int64_t i = 0; i < times && size > 0; ++i)
     items.insert(items.end(), value.items().begin(), value.items().end());
   return Value::list(std::move(items), value.kind());
 }
@@ -134,8 +147,6 @@ int64_t bound(const Value& value, int64_t length, int64_t otherwise, int64_t lea
   return std::clamp(index < 0 ? index + length : index, least, most);
 }
 
-bool holds_values(const Value& value) { return value.is_sequence() || value.is(Kind::dict); }
-
 }  // namespace
 
 Value binary(Runtime& runtime, std::string_view mark, const Value& left, const Value& right) {
@@ -145,18 +156,14 @@ Value binary(Runtime& runtime, std::string_view mark, const Value& left, const V
     if (value->is(Kind::undefined)) fail(value->undefined_message());
   if (left.is_number() && right.is_number()) return numbers(mark, left, right);
   if (mark == "+") {
-    if (left.is(Kind::text) && right.is(Kind::text)) return joined_texts(runtime, left, right);
-    if (left.kind() == right.kind() && (left.is(Kind::list) || left.is(Kind::tuple))) {
-      runtime.charge(left.items().size() + right.items().size());
-      List items = left.items();
-      items.insert(items.end(), right.items().begin(), right.items().end());
-      return Value::list(std::move(items), left.kind());
-    }
+    if (left.is(Kind::text) && right.is(Kind::text)) return joined_texts(left, right);
+    if (left.kind() == right.kind() && (left.is(Kind::list) || left.is(Kind::tuple)))
+      return joined_lists(left, right);
   }
   if (mark == "*" && can_repeat(left) && right.is_whole())
-    return repeated(runtime, left, right.as_integer());
+    return repeated(left, right.as_integer());
   if (mark == "*" && can_repeat(right) && left.is_whole())
-    return repeated(runtime, right, left.as_integer());
+    return repeated(right, left.as_integer());
   fail(fmt::format("'{}' is not supported between a {} and a {}", mark, left.type_name(),
                    right.type_name()));
 }
@@ -172,21 +179,17 @@ Value positive(const Value& value) {
   return value.is(Kind::real) ? value : Value::integer(value.as_integer());
 }
 
-bool compare(Runtime& runtime, std::string_view mark, const Value& left, const Value& right) {
-  if (holds_values(left) && holds_values(right))
-    runtime.charge_steps(std::min(left.unfolded_size(), right.unfolded_size()));
+bool compare(std::string_view mark, const Value& left, const Value& right) {
   if (mark == "==") return equal(left, right);
   if (mark == "!=") return !equal(left, right);
   if (mark == "<") return less(left, right);
   if (mark == ">") return less(right, left);
   if (mark == "<=") return less(left, right) || equal(left, right);
   if (mark == ">=") return less(right, left) || equal(left, right);
-  if (right.is_sequence()) runtime.charge_steps(static_cast<int64_t>(right.items().size()));
   return contains(right, left) == (mark == "in");
 }
 
-Value slice(Runtime& runtime, const Value& value, const Value& begin, const Value& end,
-            const Value& step) {
+Value slice(const Value& value, const Value& begin, const Value& end, const Value& step) {
   if (value.is(Kind::undefined)) fail(value.undefined_message());
   if (!value.is(Kind::text) && !value.is(Kind::list) && !value.is(Kind::tuple))
     fail(fmt::format("a {} has no slices", value.type_name()));
@@ -203,19 +206,18 @@ Value slice(Runtime& runtime, const Value& value, const Value& begin, const Valu
     const std::string& text = value.as_text();
     const size_t from = byte_of(text, first);
     const size_t to = byte_of(text, std::max(first, last));
-    return runtime.text(text.substr(from, to - from), value.is_safe());
+    return Value::text(text.substr(from, to - from), value.is_safe());
   }
-  runtime.charge(static_cast<size_t>(size));
-  const List all = elements(value);
+  const Elements all = elements(value);
   List picked;
   for (int64_t i = first; by > 0 ? i < last : i > last;) {
     picked.push_back(all[static_cast<size_t>(i)]);
     if (__builtin_add_overflow(i, by, &i)) break;
   }
-  if (!is_text) return runtime.list(std::move(picked), value.kind());
-  std::string text;
-  for (const Value& character : picked) text += character.as_text();
-  return runtime.text(std::move(text), value.is_safe());
+  if (!is_text) return Value::list(std::move(picked), value.kind());
+  TextBuilder text;
+  for (const Value& character : picked) text.add(character.as_text());
+  return text.take_value(value.is_safe());
 }
 
 }  // namespace snug::text::jinja

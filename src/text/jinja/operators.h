@@ -15,10 +15,9 @@ Value negative(const Value& value);
 Value positive(const Value& value);
 
 // ==, !=, <, <=, >, >=, in, not in
-bool compare(Runtime& runtime, std::string_view mark, const Value& left, const Value& right);
+bool compare(std::string_view mark, const Value& left, const Value& right);
 
 // value[begin:end:step] of a text or a sequence; undefined bounds are open.
-Value slice(Runtime& runtime, const Value& value, const Value& begin, const Value& end,
-            const Value& step);
+Value slice(const Value& value, const Value& begin, const Value& end, const Value& step);
 
 }  // namespace snug::text::jinja

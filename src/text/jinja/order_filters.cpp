@@ -21,25 +21,24 @@ struct Keyed {
   Value key;
   Value value;
 };
+using AllKeyed = std::vector<Keyed, MeteredAllocator<Keyed>>;
 
 // What an element is compared by: itself or an attribute; texts in lower case unless case counts.
 Value key_of(Runtime& runtime, const Value& item, const Value& path, bool minds_case) {
   const bool has_path = !path.is(Kind::undefined) && !path.is(Kind::none);
   Value key = has_path ? path_of(runtime, item, path) : item;
-  return key.is(Kind::text) && !minds_case ? runtime.text(lower(key.as_text())) : key;
+  return key.is(Kind::text) && !minds_case ? Value::text(lower(key.as_text())) : key;
 }
 
-std::vector<Keyed> keyed(Runtime& runtime, const Value& input, const Value& path, bool minds_case) {
-  std::vector<Keyed> all;
+AllKeyed keyed(Runtime& runtime, const Value& input, const Value& path, bool minds_case) {
+  AllKeyed all;
   for (const Value& item : elements(input))
     all.push_back({key_of(runtime, item, path, minds_case), item});
-  const auto size = static_cast<int64_t>(all.size());
-  runtime.charge_steps(size * (1 + static_cast<int64_t>(std::log2(1 + size))));
   return all;
 }
 
 // Sorting calls for an order, which numbers that are none do not have.
-void check_order(const std::vector<Keyed>& all) {
+void check_order(const AllKeyed& all) {
   for (const Keyed& item : all)
     if (item.key.is(Kind::real) && std::isnan(item.key.as_real())) fail("nan cannot be sorted");
   if (all.size() == 1) return;
@@ -47,14 +46,14 @@ void check_order(const std::vector<Keyed>& all) {
 }
 
 // Equal elements keep their order, in reverse, too.
-void sort_keyed(std::vector<Keyed>& all, bool is_reversed) {
+void sort_keyed(AllKeyed& all, bool is_reversed) {
   check_order(all);
   std::stable_sort(all.begin(), all.end(), [&](const Keyed& a, const Keyed& b) {
     return is_reversed ? less(b.key, a.key) : less(a.key, b.key);
   });
 }
 
-List values_of(std::vector<Keyed> all) {
+List values_of(AllKeyed all) {
   List values;
   for (Keyed& item : all) values.push_back(std::move(item.value));
   return values;
@@ -64,9 +63,9 @@ Value sort(Runtime& runtime, const Value& input, const Arguments& arguments) {
   const Parameters parameters("sort", arguments, {"reverse", "case_sensitive", "attribute"});
   if (parameters[2].is(Kind::text) && parameters[2].as_text().find(',') != std::string::npos)
     fail("'sort' by several attributes is not supported");
-  std::vector<Keyed> all = keyed(runtime, input, parameters[2], parameters.truth(1, false));
+  AllKeyed all = keyed(runtime, input, parameters[2], parameters.truth(1, false));
   sort_keyed(all, parameters.truth(0, false));
-  return runtime.list(values_of(std::move(all)));
+  return Value::list(values_of(std::move(all)));
 }
 
 Value sort_dict(Runtime& runtime, const Value& input, const Arguments& arguments) {
@@ -75,19 +74,20 @@ Value sort_dict(Runtime& runtime, const Value& input, const Arguments& arguments
   if (by != "key" && by != "value") fail("'dictsort' sorts by key or by value");
   if (!input.is(Kind::dict))
     fail(fmt::format("'dictsort' takes a dictionary, not a {}", input.type_name()));
+  charge_steps(static_cast<int64_t>(input.as_dict().size()));
   List pairs;
   for (const auto& [key, value] : input.as_dict().entries())
     pairs.push_back(Value::list({key, value}, Kind::tuple));
-  std::vector<Keyed> all = keyed(runtime, runtime.list(std::move(pairs)),
-                                 Value::integer(by == "key" ? 0 : 1), parameters.truth(0, false));
+  AllKeyed all = keyed(runtime, Value::list(std::move(pairs)), Value::integer(by == "key" ? 0 : 1),
+                       parameters.truth(0, false));
   sort_keyed(all, parameters.truth(2, false));
-  return runtime.list(values_of(std::move(all)));
+  return Value::list(values_of(std::move(all)));
 }
 
 template <bool kIsMost>
 Value extreme(Runtime& runtime, const Value& input, const Arguments& arguments) {
   const Parameters parameters(kIsMost ? "max" : "min", arguments, {"case_sensitive", "attribute"});
-  const std::vector<Keyed> all = keyed(runtime, input, parameters[1], parameters.truth(0, false));
+  const AllKeyed all = keyed(runtime, input, parameters[1], parameters.truth(0, false));
   if (all.empty()) return Value::undefined("an item of an empty sequence");
   const Keyed* found = &all.front();
   for (const Keyed& item : all)
@@ -102,7 +102,6 @@ Value unique(Runtime& runtime, const Value& input, const Arguments& arguments) {
   Dict seen;
   List kept;
   for (Keyed& item : keyed(runtime, input, parameters[1], parameters.truth(0, false))) {
-    if (!item.key.is(Kind::text)) runtime.charge_steps(static_cast<int64_t>(seen.size()));
     const size_t before = seen.size();
     seen.set(std::move(item.key), Value::none());
     if (seen.size() > before) kept.push_back(std::move(item.value));

@@ -20,6 +20,7 @@ class Parser {
     Syntax syntax;
     syntax.body = body({});
     syntax.names = expressions_.take_names();
+    syntax.index = expressions_.take_index();
     syntax.has_generation = has_generation_;
     return syntax;
   }

@@ -21,51 +21,60 @@ bool is_printable(char32_t c) {
   return kind < UTF8PROC_CATEGORY_ZS && kind != UTF8PROC_CATEGORY_CN;
 }
 
-std::string quote(const std::string& text) {
+void quote_character(TextBuilder& out, const CodePoint& c, std::string_view bytes, char32_t mark) {
+  if (c.value == mark || c.value == '\\') {
+    out.add('\\');
+    out.add(bytes);
+  } else if (c.value == '\n') {
+    out.add("\\n");
+  } else if (c.value == '\r') {
+    out.add("\\r");
+  } else if (c.value == '\t') {
+    out.add("\\t");
+  } else if (is_printable(c.value)) {
+    out.add(bytes);
+  } else {
+    const auto code = static_cast<uint32_t>(c.value);
+    out.add(code < 0x100     ? fmt::format("\\x{:02x}", code)
+            : code < 0x10000 ? fmt::format("\\u{:04x}", code)
+                             : fmt::format("\\U{:08x}", code));
+  }
+}
+
+void quote_text(TextBuilder& out, std::string_view text) {
+  charge_steps(text.size(), kWalkedPerStep);
   const bool has_single = text.find('\'') != std::string::npos;
   const bool has_double = text.find('"') != std::string::npos;
-  const char32_t mark = has_single && !has_double ? U'"' : U'\'';
-  std::string out(1, static_cast<char>(mark));
+  const char mark = has_single && !has_double ? '"' : '\'';
+  out.add(mark);
   for (size_t i = 0; i < text.size();) {
     const CodePoint c = code_point_at(text, i);
-    if (c.value == mark || c.value == '\\') {
-      out += '\\';
-      out += static_cast<char>(c.value);
-    } else if (c.value == '\n') {
-      out += "\\n";
-    } else if (c.value == '\r') {
-      out += "\\r";
-    } else if (c.value == '\t') {
-      out += "\\t";
-    } else if (is_printable(c.value)) {
-      out += text.substr(i, c.size);
-    } else {
-      const auto code = static_cast<uint32_t>(c.value);
-      out += code < 0x100     ? fmt::format("\\x{:02x}", code)
-             : code < 0x10000 ? fmt::format("\\u{:04x}", code)
-                              : fmt::format("\\U{:08x}", code);
-    }
+    quote_character(out, c, text.substr(i, c.size), static_cast<char32_t>(mark));
     i += c.size;
   }
-  out += static_cast<char>(mark);
-  return out;
+  out.add(mark);
 }
 
-std::string joined(const List& items) {
-  std::string out;
-  for (const Value& item : items) {
-    if (!out.empty()) out += ", ";
-    out += print_quoted(item);
+void quote_items(TextBuilder& out, const List& items) {
+  charge_steps(static_cast<int64_t>(items.size()));
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (i > 0) out.add(", ");
+    quote_to(out, items[i]);
   }
-  return out;
 }
 
-std::string print_dict(const Dict& dict) {
-  std::string out = "{";
-  for (const auto& [key, value] : dict.entries())
-    out += fmt::format("{}{}: {}", out.size() == 1 ? "" : ", ", print_quoted(key),
-                       print_quoted(value));
-  return out += '}';
+void quote_dict(TextBuilder& out, const Dict& dict) {
+  charge_steps(static_cast<int64_t>(dict.size()));
+  out.add('{');
+  bool is_first = true;
+  for (const auto& [key, value] : dict.entries()) {
+    if (!is_first) out.add(", ");
+    is_first = false;
+    quote_to(out, key);
+    out.add(": ");
+    quote_to(out, value);
+  }
+  out.add('}');
 }
 
 }  // namespace
@@ -92,33 +101,57 @@ std::string print_real(double value) {
   return text;
 }
 
+void print_to(TextBuilder& out, const Value& value) {
+  if (value.is(Kind::text)) return out.add(value.as_text());
+  if (!value.is(Kind::undefined)) quote_to(out, value);
+}
+
 std::string print(const Value& value) {
-  if (value.is(Kind::text)) return value.as_text();
-  if (value.is(Kind::undefined)) return "";
-  return print_quoted(value);
+  TextBuilder out;
+  print_to(out, value);
+  return out.take();
 }
 
 std::string print_quoted(const Value& value) {
+  TextBuilder out;
+  quote_to(out, value);
+  return out.take();
+}
+
+Value printed(const Value& value) {
+  if (value.is(Kind::text)) return value;
+  TextBuilder out;
+  print_to(out, value);
+  return out.take_value();
+}
+
+void quote_to(TextBuilder& out, const Value& value) {
   switch (value.kind()) {
     case Kind::undefined:
-      return "Undefined";
+      return out.add("Undefined");
     case Kind::none:
-      return "None";
+      return out.add("None");
     case Kind::boolean:
-      return value.as_boolean() ? "True" : "False";
+      return out.add(value.as_boolean() ? "True" : "False");
     case Kind::integer:
-      return std::to_string(value.as_integer());
+      return out.add(std::to_string(value.as_integer()));
     case Kind::real:
-      return print_real(value.as_real());
+      return out.add(print_real(value.as_real()));
     case Kind::text:
-      return value.is_safe() ? fmt::format("Markup({})", quote(value.as_text()))
-                             : quote(value.as_text());
+      if (value.is_safe()) out.add("Markup(");
+      quote_text(out, value.as_text());
+      if (value.is_safe()) out.add(')');
+      return;
     case Kind::list:
-      return fmt::format("[{}]", joined(value.items()));
+      out.add('[');
+      quote_items(out, value.items());
+      return out.add(']');
     case Kind::tuple:
-      return fmt::format("({}{})", joined(value.items()), value.items().size() == 1 ? "," : "");
+      out.add('(');
+      quote_items(out, value.items());
+      return out.add(value.items().size() == 1 ? ",)" : ")");
     case Kind::dict:
-      return print_dict(value.as_dict());
+      return quote_dict(out, value.as_dict());
     default:
       fail(fmt::format("a {} cannot be printed", value.type_name()));
   }

@@ -1,10 +1,11 @@
-// Values as text: str() and repr() of Python, and JSON as transformers' tojson writes it. Pure
-// functions.
+// Values as text: str() and repr() of Python, and JSON as transformers' tojson writes it.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <string_view>
 
+#include "text/jinja/text_builder.h"
 #include "text/jinja/value.h"
 
 namespace snug::text::jinja {
@@ -13,19 +14,23 @@ namespace snug::text::jinja {
 std::string print_real(double value);
 
 // What {{ value }} writes. Throws TemplateError for what Python prints with an address.
+void print_to(TextBuilder& out, const Value& value);
 std::string print(const Value& value);
 // The value as it stands inside of a printed list.
+void quote_to(TextBuilder& out, const Value& value);
 std::string print_quoted(const Value& value);
+// What {{ value }} writes as a value: a text is itself, and safe where it is.
+Value printed(const Value& value);
 
 struct JsonStyle {
-  std::optional<std::string> indent{};  // of one level; none: all on one line
-  std::string item_separator = ", ";
-  std::string key_separator = ": ";
+  std::optional<std::string_view> indent{};  // of one level; none: all on one line
+  std::string_view item_separator = ", ";
+  std::string_view key_separator = ": ";
   bool ensure_ascii = false;
   bool sort_keys = false;
 };
 
 // Python's json.dumps. Throws TemplateError for what it refuses.
-std::string print_json(const Value& value, const JsonStyle& style);
+Value print_json(const Value& value, const JsonStyle& style);
 
 }  // namespace snug::text::jinja

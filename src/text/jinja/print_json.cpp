@@ -20,16 +20,16 @@ class JsonWriter {
   void write(const Value& value, int level) {
     switch (value.kind()) {
       case Kind::none:
-        out_ += "null";
+        out_.add("null");
         break;
       case Kind::boolean:
-        out_ += value.as_boolean() ? "true" : "false";
+        out_.add(value.as_boolean() ? "true" : "false");
         break;
       case Kind::integer:
-        out_ += std::to_string(value.as_integer());
+        out_.add(std::to_string(value.as_integer()));
         break;
       case Kind::real:
-        out_ += number(value.as_real());
+        out_.add(number(value.as_real()));
         break;
       case Kind::text:
         write_text(value.as_text());
@@ -46,7 +46,7 @@ class JsonWriter {
     }
   }
 
-  std::string take() { return std::move(out_); }
+  Value take() { return out_.take_value(); }
 
  private:
   static std::string number(double value) {
@@ -56,69 +56,72 @@ class JsonWriter {
   }
 
   void begin_item(bool is_first, int level) {
-    if (!is_first) out_ += style_.item_separator;
+    if (!is_first) out_.add(style_.item_separator);
     if (!style_.indent) return;
-    out_ += '\n';
-    for (int i = 0; i < level; ++i) out_ += *style_.indent;
+    out_.add('\n');
+    out_.add_times(*style_.indent, level);
   }
 
   void end_items(int level) {
     if (!style_.indent) return;
-    out_ += '\n';
-    for (int i = 0; i < level; ++i) out_ += *style_.indent;
+    out_.add('\n');
+    out_.add_times(*style_.indent, level);
   }
 
   void write_list(const List& items, int level) {
+    charge_steps(static_cast<int64_t>(items.size()));
     if (items.empty()) {
-      out_ += "[]";
+      out_.add("[]");
       return;
     }
-    out_ += '[';
+    out_.add('[');
     for (size_t i = 0; i < items.size(); ++i) {
       begin_item(i == 0, level + 1);
       write(items[i], level + 1);
     }
     end_items(level);
-    out_ += ']';
+    out_.add(']');
   }
 
   void write_key(const Value& key) {
     if (key.is(Kind::text)) return write_text(key.as_text());
     if (!key.is_number() && !key.is(Kind::none))
       fail(fmt::format("tojson cannot write a key of the type {}", key.type_name()));
-    out_ += '"';
+    out_.add('"');
     write(key, 0);
-    out_ += '"';
+    out_.add('"');
   }
 
   void write_dict(const Dict& dict, int level) {
+    charge_steps(static_cast<int64_t>(dict.size()));
     if (dict.size() == 0) {
-      out_ += "{}";
+      out_.add("{}");
       return;
     }
-    std::vector<Dict::Entry> entries = dict.entries();
+    Dict::Entries entries = dict.entries();
     if (style_.sort_keys)
       std::stable_sort(entries.begin(), entries.end(),
                        [](const auto& a, const auto& b) { return less(a.first, b.first); });
-    out_ += '{';
+    out_.add('{');
     for (size_t i = 0; i < entries.size(); ++i) {
       begin_item(i == 0, level + 1);
       write_key(entries[i].first);
-      out_ += style_.key_separator;
+      out_.add(style_.key_separator);
       write(entries[i].second, level + 1);
     }
     end_items(level);
-    out_ += '}';
+    out_.add('}');
   }
 
-  void write_text(const std::string& text) {
-    out_ += '"';
+  void write_text(std::string_view text) {
+    charge_steps(text.size(), kWalkedPerStep);
+    out_.add('"');
     for (size_t i = 0; i < text.size();) {
       const CodePoint c = code_point_at(text, i);
-      write_character(c.value, std::string_view(text).substr(i, c.size));
+      write_character(c.value, text.substr(i, c.size));
       i += c.size;
     }
-    out_ += '"';
+    out_.add('"');
   }
 
   void write_character(char32_t value, std::string_view bytes) {
@@ -126,25 +129,25 @@ class JsonWriter {
     constexpr std::string_view kShort = "\"\\\n\r\t\b\f";
     const size_t known = code < 0x80 ? kShort.find(static_cast<char>(code)) : std::string::npos;
     if (known != std::string::npos) {
-      out_ += '\\';
-      out_ += "\"\\nrtbf"[known];
+      out_.add('\\');
+      out_.add("\"\\nrtbf"[known]);
     } else if (code < 0x20 || (style_.ensure_ascii && code > 0x7f && code < 0x10000)) {
-      out_ += fmt::format("\\u{:04x}", code);
+      out_.add(fmt::format("\\u{:04x}", code));
     } else if (style_.ensure_ascii && code >= 0x10000) {
-      out_ += fmt::format("\\u{:04x}\\u{:04x}", 0xd800 + ((code - 0x10000) >> 10),
-                          0xdc00 + ((code - 0x10000) & 0x3ff));
+      out_.add(fmt::format("\\u{:04x}\\u{:04x}", 0xd800 + ((code - 0x10000) >> 10),
+                           0xdc00 + ((code - 0x10000) & 0x3ff)));
     } else {
-      out_ += bytes;
+      out_.add(bytes);
     }
   }
 
   const JsonStyle& style_;
-  std::string out_;
+  TextBuilder out_;
 };
 
 }  // namespace
 
-std::string print_json(const Value& value, const JsonStyle& style) {
+Value print_json(const Value& value, const JsonStyle& style) {
   JsonWriter writer(style);
   writer.write(value, 0);
   return writer.take();

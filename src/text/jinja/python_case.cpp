@@ -1,9 +1,8 @@
 #include <fmt/format.h>
 #include <utf8proc.h>
 
-#include <functional>
-
 #include "text/jinja/python_text.h"
+#include "text/jinja/text_builder.h"
 #include "text/jinja/value.h"
 #include "text/utf8.h"
 
@@ -51,18 +50,20 @@ char32_t to_lower(char32_t c) {
 }
 
 // Each character through `map`, which is told whether the one before has a case.
-std::string mapped(std::string_view text, const std::function<char32_t(char32_t, bool)>& map) {
-  std::string out;
+template <typename Map>
+std::string mapped(std::string_view text, const Map& map) {
+  charge_steps(text.size(), kWalkedPerStep);
+  TextBuilder out(text.size());
   bool follows_cased = false;
   for (size_t i = 0; i < text.size();) {
     const CodePoint c = code_point_at(text, i);
-    append_code_point(out, map(c.value, follows_cased));
+    out.add_code_point(map(c.value, follows_cased));
     const auto kind = utf8proc_category(static_cast<utf8proc_int32_t>(c.value));
     follows_cased = kind == UTF8PROC_CATEGORY_LU || kind == UTF8PROC_CATEGORY_LL ||
                     kind == UTF8PROC_CATEGORY_LT;
     i += c.size;
   }
-  return out;
+  return out.take();
 }
 
 }  // namespace

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "text/jinja/character_set.h"
+#include "text/jinja/part_search.h"
+#include "text/jinja/text_builder.h"
 #include "text/jinja/value.h"
 #include "text/utf8.h"
 
@@ -21,24 +24,15 @@ std::pair<size_t, size_t> next_spaces(std::string_view text, size_t from) {
   return {begin == std::string_view::npos ? text.size() : begin, text.size()};
 }
 
-bool is_in(char32_t value, std::optional<std::string_view> set) {
-  if (!set) return is_python_space(value);
-  for (size_t i = 0; i < set->size();) {
-    const CodePoint c = code_point_at(*set, i);
-    if (c.value == value) return true;
-    i += c.size;
-  }
-  return false;
-}
-
 size_t last_character(std::string_view text) {
   size_t i = text.size() - 1;
   while (i > 0 && (static_cast<unsigned char>(text[i]) & 0xC0U) == 0x80U) --i;
   return i;
 }
 
-std::vector<std::string> split_at_spaces(std::string_view text, int64_t most) {
-  std::vector<std::string> parts;
+Parts split_at_spaces(std::string_view text, int64_t most) {
+  charge_steps(text.size(), kWalkedPerStep);
+  Parts parts;
   text = strip(text, Side::left);
   while (!text.empty()) {
     const auto [begin, end] = next_spaces(text, 0);
@@ -52,8 +46,9 @@ std::vector<std::string> split_at_spaces(std::string_view text, int64_t most) {
   return parts;
 }
 
-std::vector<std::string> split_at_spaces_from_right(std::string_view text, int64_t most) {
-  std::vector<std::string> parts;
+Parts split_at_spaces_from_right(std::string_view text, int64_t most) {
+  charge_steps(text.size(), kWalkedPerStep);
+  Parts parts;
   text = strip(text, Side::right);
   while (!text.empty()) {
     if (most >= 0 && static_cast<int64_t>(parts.size()) == most) {
@@ -80,6 +75,7 @@ bool is_python_space(char32_t value) {
 }
 
 int64_t length(std::string_view text) {
+  charge_steps(text.size(), kSearchedPerStep);
   return std::count_if(text.begin(), text.end(),
                        [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; });
 }
@@ -88,45 +84,57 @@ size_t byte_of(std::string_view text, int64_t index) {
   size_t at = 0;
   for (; index > 0 && at < text.size(); --index)
     at += sequence_length(static_cast<unsigned char>(text[at]));
+  charge_steps(at, kSearchedPerStep);
   return std::min(at, text.size());
 }
 
 std::string_view strip(std::string_view text, Side side, std::optional<std::string_view> set) {
+  const std::optional<CharacterSet> characters =
+      set ? std::optional<CharacterSet>(*set) : std::nullopt;
+  const auto is_stripped = [&](char32_t c) {
+    return characters ? characters->holds(c) : is_python_space(c);
+  };
+  const size_t before = text.size();
   if (side != Side::right)
     while (!text.empty()) {
       const CodePoint c = code_point_at(text, 0);
-      if (!is_in(c.value, set)) break;
+      if (!is_stripped(c.value)) break;
       text.remove_prefix(c.size);
     }
   if (side != Side::left)
     while (!text.empty()) {
       const size_t at = last_character(text);
-      if (!is_in(code_point_at(text, at).value, set)) break;
+      if (!is_stripped(code_point_at(text, at).value)) break;
       text = text.substr(0, at);
     }
+  charge_steps(before - text.size(), kWalkedPerStep);
   return text;
 }
 
-std::vector<std::string> split(std::string_view text, std::optional<std::string_view> separator,
-                               int64_t most, bool from_right) {
+Parts split(std::string_view text, std::optional<std::string_view> separator, int64_t most,
+            bool from_right) {
   if (!separator)
     return from_right ? split_at_spaces_from_right(text, most) : split_at_spaces(text, most);
   if (separator->empty()) fail("split has an empty separator");
-  std::vector<std::string> parts;
+  Parts parts;
+  PartSearch search(text, *separator, from_right);
+  size_t begin = 0;
+  size_t end = text.size();
   while (most < 0 || static_cast<int64_t>(parts.size()) < most) {
-    const size_t at = from_right ? text.rfind(*separator) : text.find(*separator);
+    const size_t at = search.next();
     if (at == std::string_view::npos) break;
     const size_t after = at + separator->size();
-    parts.emplace_back(from_right ? text.substr(after) : text.substr(0, at));
-    text = from_right ? text.substr(0, at) : text.substr(after);
+    parts.push_back(from_right ? text.substr(after, end - after) : text.substr(begin, at - begin));
+    (from_right ? end : begin) = from_right ? at : after;
   }
-  parts.emplace_back(text);
+  parts.push_back(text.substr(begin, end - begin));
   if (from_right) std::reverse(parts.begin(), parts.end());
   return parts;
 }
 
-std::vector<std::string> split_lines(std::string_view text, bool keep_ends) {
-  std::vector<std::string> lines;
+Parts split_lines(std::string_view text, bool keep_ends) {
+  charge_steps(text.size(), kWalkedPerStep);
+  Parts lines;
   size_t begin = 0;
   for (size_t i = 0; i < text.size();) {
     const CodePoint c = code_point_at(text, i);
@@ -147,75 +155,81 @@ std::vector<std::string> split_lines(std::string_view text, bool keep_ends) {
 
 std::string replace(std::string_view text, std::string_view old, std::string_view with,
                     int64_t most) {
-  std::string out;
+  TextBuilder out;
+  size_t begin = 0;
   if (old.empty()) {
-    int64_t done = 0;
-    for (size_t i = 0; i <= text.size(); ++done) {
-      if (most < 0 || done < most) out += with;
-      if (i == text.size()) break;
-      const size_t size = sequence_length(static_cast<unsigned char>(text[i]));
-      out += text.substr(i, size);
-      i += size;
+    charge_steps(text.size(), kWalkedPerStep);
+    for (int64_t done = 0; begin <= text.size() && (most < 0 || done < most); ++done) {
+      out.add(with);
+      if (begin == text.size()) return out.take();
+      const size_t size = sequence_length(static_cast<unsigned char>(text[begin]));
+      out.add(text.substr(begin, size));
+      begin += size;
     }
-    return out;
+  } else {
+    PartSearch search(text, old, false);
+    for (int64_t done = 0; most < 0 || done < most; ++done) {
+      const size_t at = search.next();
+      if (at == std::string_view::npos) break;
+      out.add(text.substr(begin, at - begin));
+      out.add(with);
+      begin = at + old.size();
+    }
   }
-  for (int64_t done = 0; most < 0 || done < most; ++done) {
-    const size_t at = text.find(old);
-    if (at == std::string_view::npos) break;
-    out += text.substr(0, at);
-    out += with;
-    text = text.substr(at + old.size());
-  }
-  return out += text;
+  out.add(text.substr(begin));
+  return out.take();
 }
 
 int64_t count(std::string_view text, std::string_view part) {
   if (part.empty()) return length(text) + 1;
   int64_t found = 0;
-  for (size_t at = text.find(part); at != std::string_view::npos;
-       at = text.find(part, at + part.size()))
-    ++found;
+  PartSearch search(text, part, false);
+  while (search.next() != std::string_view::npos) ++found;
   return found;
 }
 
 std::string escape_html(std::string_view text) {
-  std::string out;
+  charge_steps(text.size(), kWalkedPerStep);
+  TextBuilder out;
   for (const char c : text) {
     switch (c) {
       case '&':
-        out += "&amp;";
+        out.add("&amp;");
         break;
       case '<':
-        out += "&lt;";
+        out.add("&lt;");
         break;
       case '>':
-        out += "&gt;";
+        out.add("&gt;");
         break;
       case '\'':
-        out += "&#39;";
+        out.add("&#39;");
         break;
       case '"':
-        out += "&#34;";
+        out.add("&#34;");
         break;
       default:
-        out += c;
+        out.add(c);
     }
   }
-  return out;
+  return out.take();
 }
 
 std::string fill(std::string_view text, int64_t width, char32_t with, Side side) {
-  const int64_t missing = width - length(text);
-  if (missing <= 0) return std::string(text);
+  const int64_t size = length(text);
+  if (width <= size) return std::string(text);
+  const int64_t missing = width - size;
   // str.center puts the odd character to the left where the width is odd.
   const int64_t left = side == Side::left    ? 0
                        : side == Side::right ? missing
                                              : missing / 2 + (missing & width & 1);
-  std::string out;
-  for (int64_t i = 0; i < left; ++i) append_code_point(out, with);
-  out += text;
-  for (int64_t i = left; i < missing; ++i) append_code_point(out, with);
-  return out;
+  std::string bytes;
+  append_code_point(bytes, with);
+  TextBuilder out;
+  out.add_times(bytes, left);
+  out.add(text);
+  out.add_times(bytes, missing - left);
+  return out.take();
 }
 
 }  // namespace snug::text::jinja

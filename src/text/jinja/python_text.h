@@ -1,5 +1,5 @@
-// Python's operations on text, which count characters where a std::string counts bytes. Pure
-// functions over valid UTF-8.
+// Python's operations on text, which count characters where a std::string counts bytes. Functions
+// over valid UTF-8, which charge the rendering that calls them (meter.h).
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "text/jinja/meter.h"
 
 namespace snug::text::jinja {
 
@@ -22,10 +24,13 @@ enum class Side { left, right, both };
 std::string_view strip(std::string_view text, Side side,
                        std::optional<std::string_view> set = std::nullopt);
 
-// str.split and str.rsplit; without a separator, at runs of white space. `most` < 0: all.
-std::vector<std::string> split(std::string_view text, std::optional<std::string_view> separator,
-                               int64_t most, bool from_right);
-std::vector<std::string> split_lines(std::string_view text, bool keep_ends);
+using Parts = std::vector<std::string_view, MeteredAllocator<std::string_view>>;
+
+// str.split and str.rsplit: parts of the text; without a separator, at runs of white space.
+// `most` < 0: all.
+Parts split(std::string_view text, std::optional<std::string_view> separator, int64_t most,
+            bool from_right);
+Parts split_lines(std::string_view text, bool keep_ends);
 std::string replace(std::string_view text, std::string_view old, std::string_view with,
                     int64_t most);
 int64_t count(std::string_view text, std::string_view part);  // without overlaps

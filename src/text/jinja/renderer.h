@@ -15,12 +15,16 @@
 #include "text/jinja/objects.h"
 #include "text/jinja/runtime.h"
 #include "text/jinja/template.h"
+#include "text/jinja/text_builder.h"
 
 namespace snug::text::jinja {
 
+// Variables of a scope that one step pays for looking through.
+inline constexpr size_t kVariablesPerStep = 64;
+
 struct Scope {
   Scope* parent = nullptr;
-  std::vector<std::pair<int, Value>> variables{};
+  std::vector<std::pair<int, Value>, MeteredAllocator<std::pair<int, Value>>> variables{};
   bool is_kept = false;  // a macro that outlives it sees it
 
   void set(int name, Value value);
@@ -57,18 +61,6 @@ class Renderer : public Runtime {
  private:
   enum class Flow : uint8_t { next, breaks, continues };
 
-  // One level of what waits, for as long as it lives.
-  class Level {
-   public:
-    explicit Level(Renderer& renderer);
-    ~Level() { --renderer_.depth_; }
-    Level(const Level&) = delete;
-    Level& operator=(const Level&) = delete;
-
-   private:
-    Renderer& renderer_;
-  };
-
   // A scope for as long as it lives; kept after that where a macro needs it.
   class OpenScope {
    public:
@@ -89,13 +81,14 @@ class Renderer : public Runtime {
   Flow run_statement(const Statement& statement);
   Flow run_branch(const Statement& statement);
   Flow run_loop(const Statement& statement);
-  List loop_items(const Statement& statement);
+  Elements loop_items(const Statement& statement);
   Flow run_with(const Statement& statement);
   void run_call(const Statement& statement);
   void run_generation(const Statement& statement);
   // What a body writes, in a scope of its own.
-  Flow capture(const Body& body, std::string& text);
+  Flow capture(const Body& body, TextBuilder& text);
   void write(std::string_view text);
+  void write(const Value& value);
   void assign(const Target& target, const Value& value);
   Value call_macro(const Macro& macro, Arguments arguments);
   void bind(const Macro& macro, Arguments& arguments, Scope& scope);
@@ -121,15 +114,15 @@ class Renderer : public Runtime {
   std::vector<const Value*> given_;  // by name; null: not given
   std::vector<Value> globals_;       // by name, once they are asked for
   std::vector<std::unique_ptr<Scope>> kept_;
+  std::vector<std::unique_ptr<Scope>> spare_;  // that nobody sees any more, for the next ones
   Scope root_;
   Scope* scope_ = &root_;
-  std::string text_;
-  std::string* out_ = &text_;
+  TextBuilder text_;
+  TextBuilder* out_ = &text_;
   std::vector<Template::Span> generated_;
   const Value* block_text_ = nullptr;  // what a filter without an input takes
   int loop_name_ = -1;
   int line_ = 1;
-  int depth_ = 0;
 };
 
 }  // namespace snug::text::jinja

@@ -1,5 +1,5 @@
-// One rendering as filters, tests and methods see it: what is left to use, the objects that it
-// made, and calls back into the template. Used by one thread.
+// One rendering as filters, tests and methods see it: the objects that it made, and calls back into
+// the template. Used by one thread, whose meter (meter.h) it holds.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "text/jinja/arguments.h"
-#include "text/jinja/limits.h"
+#include "text/jinja/meter.h"
 #include "text/jinja/value.h"
 
 namespace snug::text::jinja {
@@ -25,38 +25,24 @@ class Runtime {
   // Calls a macro, a function or a method.
   virtual Value call(const Value& callee, Arguments arguments) = 0;
 
-  // Throws TemplateError once a template has taken more than limits.h allows.
-  void charge_steps(int64_t steps) {
-    steps_ -= steps;
-    if (steps_ < 0) fail("the template runs too long; does it loop over too much?");
-  }
-  void charge_bytes(int64_t bytes) {
-    bytes_ -= bytes;
-    if (bytes_ < 0) fail("the template makes too much text");
-  }
+  // One level of what waits for each other, and a step, for as long as it lives. Throws
+  // TemplateError where there are too many.
+  class Level {
+   public:
+    explicit Level(Runtime& runtime);
+    ~Level() { --runtime_.depth_; }
+    Level(const Level&) = delete;
+    Level& operator=(const Level&) = delete;
 
-  // Values that count against the limits.
-  Value text(std::string value, bool is_safe = false) {
-    charge_bytes(static_cast<int64_t>(value.size()));
-    return Value::text(std::move(value), is_safe);
-  }
-  Value list(List items, Value::Kind kind = Value::Kind::list) {
-    charge(items.size());
-    return Value::list(std::move(items), kind);
-  }
-  Value dict(Dict items) {
-    charge(items.size() * 3);
-    return Value::dict(std::move(items));
-  }
-  void charge(size_t values) {
-    charge_steps(static_cast<int64_t>(values));
-    charge_bytes(static_cast<int64_t>(values * sizeof(Value)));
-  }
+   private:
+    Runtime& runtime_;
+  };
 
   // An object that lives as long as the rendering.
   template <typename T, typename... Args>
   Value make(Args&&... args) {
-    charge_bytes(static_cast<int64_t>(sizeof(T) + 2 * sizeof(void*)));
+    constexpr size_t kHeld = 5 * sizeof(void*);  // by the block and by the list of objects
+    charge_bytes(static_cast<int64_t>(sizeof(T) + kHeld));
     objects_.push_back(std::make_unique<T>(std::forward<Args>(args)...));
     return Value::object(objects_.back().get());
   }
@@ -64,8 +50,8 @@ class Runtime {
 
  private:
   std::time_t now_;
-  int64_t steps_ = kMaxSteps;
-  int64_t bytes_ = kMaxBytes;
+  Meter meter_;
+  int depth_ = 0;
   std::vector<std::unique_ptr<Object>> objects_;
 };
 

@@ -16,6 +16,7 @@ using Kind = Value::Kind;
 
 // What follows the name of a filter or test, which are its own arguments.
 Arguments after(const Arguments& arguments, size_t count) {
+  charge_steps(static_cast<int64_t>(arguments.positional.size() + arguments.named.size()));
   Arguments rest;
   rest.positional.assign(arguments.positional.begin() + static_cast<std::ptrdiff_t>(count),
                          arguments.positional.end());
@@ -40,6 +41,7 @@ Value map_attribute(Runtime& runtime, const Value& input, const Arguments& argum
 }
 
 Value map(Runtime& runtime, const Value& input, const Arguments& arguments) {
+  const Runtime::Level level(runtime);  // the filter may be map
   if (!input.is_true() && !generator_of(input)) return runtime.generator({});
   if (arguments.positional.empty() && !arguments.named.empty() &&
       arguments.named.front().first == "attribute")

@@ -39,8 +39,8 @@ Value first(Runtime&, const Value& input, const Arguments& arguments) {
     const Value* next = generator->next();
     return next != nullptr ? *next : Value::undefined("the first item of an empty sequence");
   }
-  const List items = elements(input);
-  return items.empty() ? Value::undefined("the first item of an empty sequence") : items.front();
+  if (!is_iterable(input)) return Elements(input)[0];  // which fails
+  return end_element(input, false);
 }
 
 void check_reversible(const char* filter, const Value& input) {
@@ -52,31 +52,29 @@ void check_reversible(const char* filter, const Value& input) {
 Value last(Runtime&, const Value& input, const Arguments& arguments) {
   const Parameters none("last", arguments, {});
   check_reversible("last", input);
-  const List items = elements(input);
-  if (items.empty()) return Value::undefined("the last item of an empty sequence");
+  const Value item = end_element(input, true);
   // Python goes through a text from its end by its items, and an item of safe text is safe.
-  return input.is_safe() ? Value::text(items.back().as_text(), true) : items.back();
+  const bool is_safe = input.is_safe() && item.is(Kind::text);
+  return is_safe ? Value::text(item.as_text(), true) : item;
 }
 
 Value join(Runtime& runtime, const Value& input, const Arguments& arguments) {
   const Parameters parameters("join", arguments, {"d", "attribute"});
   const std::string separator = print(parameters[0]);
   const bool has_path = parameters.has(1) && !parameters[1].is(Kind::none);
-  std::string out;
+  TextBuilder out;
   bool is_first = true;
   for (const Value& item : elements(input)) {
-    const std::string text = print(has_path ? path_of(runtime, item, parameters[1]) : item);
-    runtime.charge_bytes(static_cast<int64_t>(text.size() + separator.size()) + 1);
-    if (!is_first) out += separator;
+    if (!is_first) out.add(separator);
     is_first = false;
-    out += text;
+    print_to(out, has_path ? path_of(runtime, item, parameters[1]) : item);
   }
-  return Value::text(std::move(out));
+  return out.take_value();
 }
 
-Value to_list(Runtime& runtime, const Value& input, const Arguments& arguments) {
+Value to_list(Runtime&, const Value& input, const Arguments& arguments) {
   const Parameters none("list", arguments, {});
-  return runtime.list(elements(input));
+  return Value::list(elements(input).take());
 }
 
 Value items(Runtime& runtime, const Value& input, const Arguments& arguments) {
@@ -84,6 +82,7 @@ Value items(Runtime& runtime, const Value& input, const Arguments& arguments) {
   if (input.is(Kind::undefined)) return runtime.generator({});
   if (!input.is(Kind::dict))
     fail(fmt::format("'items' takes a dictionary, not a {}", input.type_name()));
+  charge_steps(static_cast<int64_t>(input.as_dict().size()));
   List pairs;
   for (const auto& [key, value] : input.as_dict().entries())
     pairs.push_back(Value::list({key, value}, Kind::tuple));
@@ -92,12 +91,12 @@ Value items(Runtime& runtime, const Value& input, const Arguments& arguments) {
 
 Value reverse(Runtime& runtime, const Value& input, const Arguments& arguments) {
   const Parameters none("reverse", arguments, {});
-  List all = elements(input);
+  List all = elements(input).take();
   std::reverse(all.begin(), all.end());
   if (!input.is(Kind::text)) return runtime.generator(std::move(all));
-  std::string text;
-  for (const Value& character : all) text += character.as_text();
-  return runtime.text(std::move(text), input.is_safe());
+  TextBuilder text(input.as_text().size());
+  for (const Value& character : all) text.add(character.as_text());
+  return text.take_value(input.is_safe());
 }
 
 Value sum(Runtime& runtime, const Value& input, const Arguments& arguments) {
@@ -119,13 +118,13 @@ Value batch(Runtime& runtime, const Value& input, const Arguments& arguments) {
   List open;
   for (const Value& item : elements(input)) {
     if (static_cast<int64_t>(open.size()) == size)
-      batches.push_back(runtime.list(std::exchange(open, {})));
+      batches.push_back(Value::list(std::exchange(open, {})));
     open.push_back(item);
   }
   if (!open.empty()) {
     if (parameters.has(1) && !parameters[1].is(Kind::none))
       open.resize(static_cast<size_t>(size), parameters[1]);
-    batches.push_back(runtime.list(std::move(open)));
+    batches.push_back(Value::list(std::move(open)));
   }
   return runtime.generator(std::move(batches));
 }
@@ -135,7 +134,8 @@ Value slices(Runtime& runtime, const Value& input, const Arguments& arguments) {
   const Parameters parameters("slice", arguments, {"slices", "fill_with"}, 1);
   const int64_t count = parameters.integer(0, 0);
   if (count < 1 || count > kMaxRange) fail("'slice' has a number that it cannot make");
-  const List all = elements(input);
+  const Elements all(input);
+  charge_steps(count);
   const auto size = static_cast<int64_t>(all.size());
   const bool fills = parameters.has(1) && !parameters[1].is(Kind::none);
   List lists;
@@ -145,7 +145,7 @@ Value slices(Runtime& runtime, const Value& input, const Arguments& arguments) {
     List part(at, end);
     at = end;
     if (fills && i >= size % count) part.push_back(parameters[1]);
-    lists.push_back(runtime.list(std::move(part)));
+    lists.push_back(Value::list(std::move(part)));
   }
   return runtime.generator(std::move(lists));
 }

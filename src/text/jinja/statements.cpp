@@ -12,6 +12,7 @@ namespace snug::text::jinja {
 using StatementKind = Statement::Kind;
 
 void Scope::set(int name, Value value) {
+  charge_steps(variables.size(), kVariablesPerStep);
   for (auto& [own, current] : variables)
     if (own == name) {
       current = std::move(value);
@@ -20,32 +21,38 @@ void Scope::set(int name, Value value) {
   variables.emplace_back(name, std::move(value));
 }
 
-Renderer::Level::Level(Renderer& renderer) : renderer_(renderer) {
-  if (renderer_.depth_ >= kMaxRunDepth)
-    fail("the template nests too deep; does a macro call itself without an end?");
-  renderer_.charge_steps(1);
-  ++renderer_.depth_;
-}
-
 Renderer::OpenScope::OpenScope(Renderer& renderer, Scope* parent)
-    : renderer_(renderer), before_(renderer.scope_), scope_(std::make_unique<Scope>()) {
+    : renderer_(renderer), before_(renderer.scope_) {
+  if (renderer_.spare_.empty()) {
+    charge_bytes(sizeof(Scope));
+    renderer_.spare_.push_back(std::make_unique<Scope>());
+  }
+  scope_ = std::move(renderer_.spare_.back());
+  renderer_.spare_.pop_back();
   scope_->parent = parent;
   renderer_.scope_ = scope_.get();
 }
 
 Renderer::OpenScope::~OpenScope() {
   renderer_.scope_ = before_;
-  if (scope_->is_kept) renderer_.kept_.push_back(std::move(scope_));
+  if (!scope_->is_kept) scope_->variables.clear();
+  (scope_->is_kept ? renderer_.kept_ : renderer_.spare_).push_back(std::move(scope_));
 }
 
 Template::Rendering Renderer::run() {
   run_body(syntax_.body);
-  return {std::move(text_), std::move(generated_)};
+  return {text_.take(), std::move(generated_)};
 }
 
 void Renderer::write(std::string_view text) {
-  charge_bytes(static_cast<int64_t>(text.size()));
-  out_->append(text);
+  out_->add(text);
+  if (text_.size() > kMaxOutputBytes)
+    fail(fmt::format("the template writes more than {} MiB", kMaxOutputBytes >> 20));
+}
+
+void Renderer::write(const Value& value) {
+  if (value.is(Value::Kind::text)) return write(value.as_text());
+  write(print(value));
 }
 
 Renderer::Flow Renderer::run_body(const Body& body) {
@@ -64,18 +71,18 @@ Renderer::Flow Renderer::run_statement(const Statement& statement) {
       write(statement.text);
       return Flow::next;
     case StatementKind::output:
-      write(print(evaluate(*statement.expressions[0])));
+      write(evaluate(*statement.expressions[0]));
       return Flow::next;
     case StatementKind::set:
       assign(statement.targets[0], evaluate(*statement.expressions[0]));
       return Flow::next;
     case StatementKind::set_block:
     case StatementKind::filter: {
-      std::string text;
+      TextBuilder text;
       const Flow flow = capture(statement.bodies[0], text);
       if (flow != Flow::next) return flow;
       line_ = statement.line;
-      Value value = this->text(std::move(text));
+      Value value = text.take_value();
       if (statement.expressions[0]) {
         const Value* outer = std::exchange(block_text_, &value);
         Value filtered = evaluate(*statement.expressions[0]);
@@ -83,7 +90,7 @@ Renderer::Flow Renderer::run_statement(const Statement& statement) {
         value = std::move(filtered);
       }
       if (statement.kind == StatementKind::filter)
-        write(print(value));
+        write(value);
       else
         assign(statement.targets[0], value);
       return Flow::next;
@@ -111,9 +118,9 @@ Renderer::Flow Renderer::run_statement(const Statement& statement) {
   return Flow::next;
 }
 
-Renderer::Flow Renderer::capture(const Body& body, std::string& text) {
+Renderer::Flow Renderer::capture(const Body& body, TextBuilder& text) {
   OpenScope scope(*this, scope_);
-  std::string* outer = std::exchange(out_, &text);
+  TextBuilder* outer = std::exchange(out_, &text);
   const Flow flow = run_body(body);
   out_ = outer;
   return flow;
@@ -127,9 +134,8 @@ Renderer::Flow Renderer::run_branch(const Statement& statement) {
 }
 
 // What a loop walks over, less what its condition leaves out.
-List Renderer::loop_items(const Statement& statement) {
-  List all = elements(evaluate(*statement.expressions[0]));
-  charge(all.size());
+Elements Renderer::loop_items(const Statement& statement) {
+  Elements all(evaluate(*statement.expressions[0]));
   if (statement.expressions.size() == 1) return all;
   List items;
   for (const Value& item : all) {
@@ -137,7 +143,7 @@ List Renderer::loop_items(const Statement& statement) {
     assign(statement.targets[0], item);
     if (evaluate(*statement.expressions[1]).is_true()) items.push_back(item);
   }
-  return items;
+  return Elements(std::move(items));
 }
 
 Renderer::Flow Renderer::run_loop(const Statement& statement) {
@@ -175,7 +181,7 @@ void Renderer::assign(const Target& target, const Value& value) {
     return space->set(target.attribute, value);
   }
   if (target.several.empty()) return scope_->set(target.name, value);
-  const List items = elements(value);
+  const Elements items(value);
   if (items.size() != target.several.size())
     fail(fmt::format("{} names are set to {} values", target.several.size(), items.size()));
   for (size_t i = 0; i < items.size(); ++i) assign(target.several[i], items[i]);
@@ -189,16 +195,16 @@ Value Renderer::macro_value(const Statement& statement, const std::string& name)
 
 void Renderer::run_call(const Statement& statement) {
   const Value caller = macro_value(statement, "caller");
-  write(print(call_expression(*statement.expressions[0], &caller)));
+  write(call_expression(*statement.expressions[0], &caller));
 }
 
 void Renderer::run_generation(const Statement& statement) {
   if (out_ != &text_)
     fail("the tag 'generation' inside of a macro, a set block or a filter is not supported");
   const size_t begin = text_.size();
-  std::string text;
+  TextBuilder text;
   capture(statement.bodies[0], text);
-  write(text);
+  write(text.view());
   generated_.push_back({begin, text_.size()});
 }
 
@@ -207,6 +213,8 @@ void Renderer::bind(const Macro& macro, Arguments& arguments, Scope& scope) {
   const Signature& signature = macro.signature();
   const size_t count = signature.names.size();
   const size_t first_default = count - signature.defaults.size();
+  // Each parameter looks through the arguments that have names.
+  charge_steps(count * arguments.named.size(), kVariablesPerStep);
   const auto take_named = [&](const std::string& name) {
     const auto at = std::find_if(arguments.named.begin(), arguments.named.end(),
                                  [&](const auto& entry) { return entry.first == name; });
@@ -230,8 +238,7 @@ void Renderer::bind(const Macro& macro, Arguments& arguments, Scope& scope) {
   }
   auto [has_caller, caller] = take_named("caller");
   const auto set_special = [&](const char* name, Value value) {
-    const auto at = std::find(syntax_.names.begin(), syntax_.names.end(), name);
-    scope.set(static_cast<int>(at - syntax_.names.begin()), std::move(value));
+    scope.set(syntax_.index_of(name), std::move(value));
   };
   if (signature.takes_caller)
     set_special("caller", has_caller ? caller : Value::undefined("no caller is defined"));
@@ -240,7 +247,7 @@ void Renderer::bind(const Macro& macro, Arguments& arguments, Scope& scope) {
   if (signature.takes_more_named) {
     Dict more;
     for (auto& [name, value] : arguments.named) more.set(Value::text(name), value);
-    set_special("kwargs", dict(std::move(more)));
+    set_special("kwargs", Value::dict(std::move(more)));
   } else if (!arguments.named.empty()) {
     fail(fmt::format("the macro '{}' takes no argument '{}'", macro.name(),
                      arguments.named.front().first));
@@ -248,9 +255,9 @@ void Renderer::bind(const Macro& macro, Arguments& arguments, Scope& scope) {
   if (signature.takes_more) {
     const size_t used = std::min(count, arguments.positional.size());
     set_special("varargs",
-                list(List(arguments.positional.begin() + static_cast<std::ptrdiff_t>(used),
-                          arguments.positional.end()),
-                     Value::Kind::tuple));
+                Value::list(List(arguments.positional.begin() + static_cast<std::ptrdiff_t>(used),
+                                 arguments.positional.end()),
+                            Value::Kind::tuple));
   } else if (arguments.positional.size() > count) {
     fail(fmt::format("the macro '{}' takes {} arguments, but has {}", macro.name(), count,
                      arguments.positional.size()));
@@ -261,12 +268,12 @@ Value Renderer::call_macro(const Macro& macro, Arguments arguments) {
   const int line = line_;
   OpenScope scope(*this, macro.scope());
   bind(macro, arguments, *scope);
-  std::string text;
-  std::string* outer = std::exchange(out_, &text);
+  TextBuilder text;
+  TextBuilder* outer = std::exchange(out_, &text);
   run_body(macro.body());
   out_ = outer;
   line_ = line;
-  return this->text(std::move(text));
+  return text.take_value();
 }
 
 }  // namespace snug::text::jinja

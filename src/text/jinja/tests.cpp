@@ -68,9 +68,10 @@ bool is_divisible(Runtime& runtime, const Value& input, const Arguments& argumen
 template <bool (*Changes)(char)>
 bool has_case(Runtime&, const Value& input, const Arguments& arguments) {
   const Parameters none("a test of case", arguments, {});
-  const std::string text = print(input);
+  const Value text = printed(input);
+  charge_steps(text.as_text().size(), kWalkedPerStep);
   bool has = false;
-  for (const char c : text) {
+  for (const char c : text.as_text()) {
     if (static_cast<unsigned char>(c) >= 0x80)
       fail("a test of the case of characters beyond ASCII is not supported");
     const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -87,9 +88,9 @@ struct Mark {
 };
 
 template <int kMark>
-bool compares(Runtime& runtime, const Value& input, const Arguments& arguments) {
+bool compares(Runtime&, const Value& input, const Arguments& arguments) {
   const Parameters parameters("a comparison", arguments, {"other"}, 1);
-  return compare(runtime, Mark::kAll[kMark], input, parameters[0]);
+  return compare(Mark::kAll[kMark], input, parameters[0]);
 }
 
 // Identity; of numbers and texts it depends on Python's caches, which are not imitated.

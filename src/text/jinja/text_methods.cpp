@@ -9,7 +9,9 @@
 #include "text/jinja/format.h"
 #include "text/jinja/iterate.h"
 #include "text/jinja/methods.h"
+#include "text/jinja/part_search.h"
 #include "text/jinja/python_text.h"
+#include "text/jinja/text_builder.h"
 #include "text/utf8.h"
 
 namespace snug::text::jinja {
@@ -25,7 +27,9 @@ struct Call {
   const Arguments& arguments;
 
   const std::string& text() const { return self.as_text(); }
-  Value result(std::string value) const { return runtime.text(std::move(value), self.is_safe()); }
+  Value result(std::string_view value) const {
+    return Value::text(std::string(value), self.is_safe());
+  }
   // An argument that becomes part of a safe text is escaped.
   std::string inserted(const Value& value) const {
     if (!value.is(Kind::text))
@@ -33,10 +37,12 @@ struct Call {
     const bool escapes = self.is_safe() && !value.is_safe();
     return escapes ? escape_html(value.as_text()) : value.as_text();
   }
-  Value list(const std::vector<std::string>& parts, Kind kind = Kind::list) const {
+  Value list(const Parts& parts, Kind kind = Kind::list) const {
+    charge_steps(static_cast<int64_t>(parts.size()));
     List items;
-    for (const std::string& part : parts) items.push_back(result(part));
-    return runtime.list(std::move(items), kind);
+    items.reserve(parts.size());
+    for (const std::string_view part : parts) items.push_back(result(part));
+    return Value::list(std::move(items), kind);
   }
 };
 
@@ -56,7 +62,7 @@ Value strip_ends(const Call& call) {
                                             : Side::both;
   std::optional<std::string_view> set;
   if (parameters.has(0) && !parameters[0].is(Kind::none)) set = parameters.text(0);
-  return call.result(std::string(strip(call.text(), side, set)));
+  return call.result(strip(call.text(), side, set));
 }
 
 Value split_text(const Call& call) {
@@ -74,24 +80,19 @@ Value split_into_lines(const Call& call) {
 Value replace_part(const Call& call) {
   const Parameters parameters(call.name, call.arguments, {"old", "new", "count"}, 2);
   const std::string with = call.inserted(parameters[1]);
-  // As much as could come out, before it is made.
-  const std::string& old = parameters.text(0);
-  const int64_t found = count(call.text(), old);
-  call.runtime.charge_bytes(found * static_cast<int64_t>(with.size()));
-  return call.result(replace(call.text(), old, with, parameters.integer(2, -1)));
+  return call.result(replace(call.text(), parameters.text(0), with, parameters.integer(2, -1)));
 }
 
 Value join_items(const Call& call) {
   const Parameters parameters(call.name, call.arguments, {"iterable"}, 1);
-  std::string out;
+  TextBuilder out;
   bool is_first = true;
   for (const Value& item : elements(parameters[0])) {
-    if (!is_first) out += call.text();
+    if (!is_first) out.add(call.text());
     is_first = false;
-    out += call.inserted(item);
-    call.runtime.charge_bytes(static_cast<int64_t>(call.text().size()) + 1);
+    out.add(call.inserted(item));
   }
-  return call.result(std::move(out));
+  return out.take_value(call.self.is_safe());
 }
 
 // The part between the characters that the arguments `first` and `first` + 1 name.
@@ -115,6 +116,7 @@ Value has_end(const Call& call) {
     if (!affix.is(Kind::text))
       fail(fmt::format("'{}' expects a text or a tuple of texts, not a {}", call.name,
                        affix.type_name()));
+    charge_steps(1 + static_cast<int64_t>(affix.as_text().size() / kComparedPerStep));
     return call.name == "startswith" ? part.starts_with(affix.as_text())
                                      : part.ends_with(affix.as_text());
   };
@@ -129,7 +131,7 @@ Value find_part(const Call& call) {
   const auto part = std::string_view(call.text()).substr(begin, end - begin);
   if (call.name == "count") return Value::integer(count(part, parameters.text(0)));
   const bool is_last = call.name.starts_with('r');
-  const size_t at = is_last ? part.rfind(parameters.text(0)) : part.find(parameters.text(0));
+  const size_t at = PartSearch(part, parameters.text(0), is_last).next();
   if (at != std::string_view::npos)
     return Value::integer(length(std::string_view(call.text()).substr(0, begin + at)));
   if (call.name.ends_with("index")) fail(fmt::format("'{}' does not find its text", call.name));
@@ -138,11 +140,11 @@ Value find_part(const Call& call) {
 
 Value partition(const Call& call) {
   const Parameters parameters(call.name, call.arguments, {"sep"}, 1);
-  const std::string& text = call.text();
+  const std::string_view text = call.text();
   const std::string& separator = parameters.text(0);
   if (separator.empty()) fail(fmt::format("'{}' has an empty separator", call.name));
   const bool is_last = call.name == "rpartition";
-  const size_t at = is_last ? text.rfind(separator) : text.find(separator);
+  const size_t at = PartSearch(text, separator, is_last).next();
   if (at == std::string::npos)
     return is_last ? call.list({"", "", text}, Kind::tuple)
                    : call.list({text, "", ""}, Kind::tuple);
@@ -152,7 +154,7 @@ Value partition(const Call& call) {
 
 Value remove_affix(const Call& call) {
   const Parameters parameters(call.name, call.arguments, {"affix"}, 1);
-  const std::string& text = call.text();
+  const std::string_view text = call.text();
   const std::string& affix = parameters.text(0);
   if (call.name == "removeprefix")
     return call.result(text.starts_with(affix) ? text.substr(affix.size()) : text);
@@ -163,12 +165,13 @@ Value remove_affix(const Call& call) {
 Value fill_up(const Call& call) {
   const Parameters parameters(call.name, call.arguments, {"width", "fillchar"}, 1);
   const int64_t width = parameters.integer(0, 0);
-  call.runtime.charge_bytes(std::max<int64_t>(width, 0) * 4);
   if (call.name == "zfill") {
     const bool has_sign = call.text().starts_with('-') || call.text().starts_with('+');
-    const std::string digits = call.text().substr(has_sign ? 1 : 0);
-    const std::string sign = has_sign ? call.text().substr(0, 1) : "";
-    return call.result(sign + fill(digits, width - (has_sign ? 1 : 0), '0', Side::right));
+    const size_t signs = has_sign ? 1 : 0;
+    const std::string_view text = call.text();
+    const int64_t digits = std::max<int64_t>(width, 1) - static_cast<int64_t>(signs);
+    return call.result(std::string(text.substr(0, signs)) +
+                       fill(text.substr(signs), digits, '0', Side::right));
   }
   const std::string with = parameters.has(1) ? parameters.text(1) : " ";
   if (length(with) != 1) fail(fmt::format("'{}' fills with one character", call.name));
@@ -181,6 +184,7 @@ Value fill_up(const Call& call) {
 // Whether all characters are of a kind, and there is one.
 Value is_all(const Call& call) {
   const Parameters none(call.name, call.arguments, {});
+  charge_steps(call.text().size(), kWalkedPerStep);
   bool all = !call.text().empty();
   for (size_t i = 0; i < call.text().size() && all;) {
     const CodePoint c = code_point_at(call.text(), i);
@@ -208,6 +212,7 @@ Value is_ascii(const Call& call) {
 // islower and isupper: all characters that have a case have this one, and there is one.
 Value has_case(const Call& call) {
   const Parameters none(call.name, call.arguments, {});
+  charge_steps(call.text().size(), kWalkedPerStep);
   bool has = false;
   for (size_t i = 0; i < call.text().size();) {
     const CodePoint c = code_point_at(call.text(), i);
@@ -297,7 +302,6 @@ Value call_text_method(Runtime& runtime, const Value& self, std::string_view nam
                        const Arguments& arguments) {
   const TextMethod* method = find_method(name);
   if (method->call == nullptr) fail(fmt::format("the method '{}' is not supported", name));
-  runtime.charge_steps(static_cast<int64_t>(self.as_text().size() / 64));
   return method->call({runtime, self, name, arguments});
 }
 

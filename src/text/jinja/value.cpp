@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/shown_text.h"
 #include "text/jinja/compare.h"
 #include "text/jinja/limits.h"
 
@@ -12,8 +13,10 @@ namespace snug::text::jinja {
 namespace {
 
 bool can_be_key(const Value& value) {
-  if (value.is(Value::Kind::tuple))
+  if (value.is(Value::Kind::tuple)) {
+    charge_steps(static_cast<int64_t>(value.items().size()));
     return std::all_of(value.items().begin(), value.items().end(), can_be_key);
+  }
   return !value.is_sequence() && !value.is(Value::Kind::dict);
 }
 
@@ -28,13 +31,19 @@ int64_t checked_size(int64_t size) {
   return size;
 }
 
+template <typename T>
+std::shared_ptr<const T> shared(T value) {
+  return std::allocate_shared<const T>(MeteredAllocator<T>(), std::move(value));
+}
+
 }  // namespace
 
-void fail(const std::string& message) { throw TemplateError(message); }
+void fail(const std::string& message) { throw TemplateError(base::with_shown_nuls(message)); }
 
 Value Value::undefined(std::string message) {
   Value value;
-  value.shared_ = std::make_shared<const std::string>(std::move(message));
+  charge_bytes(static_cast<int64_t>(message.capacity()));
+  value.shared_ = shared(std::move(message));
   return value;
 }
 
@@ -66,10 +75,15 @@ Value Value::real(double number) {
 }
 
 Value Value::text(std::string text, bool is_safe) {
+  charge_bytes(static_cast<int64_t>(text.capacity()));
+  return charged_text(std::move(text), is_safe);
+}
+
+Value Value::charged_text(std::string text, bool is_safe) {
   Value value;
   value.kind_ = Kind::text;
   value.is_safe_ = is_safe;
-  value.shared_ = std::make_shared<const std::string>(std::move(text));
+  value.shared_ = shared(std::move(text));
   return value;
 }
 
@@ -84,7 +98,7 @@ Value Value::list(List items, Kind kind) {
   }
   value.depth_ = deeper(depth);
   value.number_ = checked_size(size);
-  value.shared_ = std::make_shared<const List>(std::move(items));
+  value.shared_ = shared(std::move(items));
   return value;
 }
 
@@ -99,7 +113,7 @@ Value Value::dict(Dict items) {
   }
   value.depth_ = deeper(depth);
   value.number_ = checked_size(size);
-  value.shared_ = std::make_shared<const Dict>(std::move(items));
+  value.shared_ = shared(std::move(items));
   return value;
 }
 
@@ -183,28 +197,36 @@ std::string Value::type_name() const {
 void Dict::set(Value key, Value value) {
   if (!can_be_key(key))
     fail(fmt::format("a {} cannot be the key of a dictionary", key.type_name()));
-  const Value* found = find(key);
-  if (found != nullptr) {
-    const auto at = std::find_if(entries_.begin(), entries_.end(),
-                                 [&](const Entry& entry) { return &entry.second == found; });
-    at->second = std::move(value);
+  const size_t place = place_of(key);
+  if (place < entries_.size()) {
+    entries_[place].second = std::move(value);
     return;
   }
-  if (key.is(Value::Kind::text)) texts_.emplace(key.as_text(), entries_.size());
+  places_.emplace(hash_of(key), entries_.size());
   entries_.emplace_back(std::move(key), std::move(value));
 }
 
 const Value* Dict::find(std::string_view key) const {
-  const auto at = texts_.find(std::string(key));
-  return at == texts_.end() ? nullptr : &entries_[at->second].second;
+  const auto [begin, end] = places_.equal_range(hash_of(key));
+  for (auto at = begin; at != end; ++at) {
+    const auto& [own, value] = entries_[at->second];
+    charge_steps(1 + static_cast<int64_t>(key.size() / kComparedPerStep));
+    if (own.is(Value::Kind::text) && own.as_text() == key) return &value;
+  }
+  return nullptr;
 }
 
 const Value* Dict::find(const Value& key) const {
-  if (key.is(Value::Kind::text)) return find(std::string_view(key.as_text()));
   if (!can_be_key(key)) return nullptr;
-  for (const auto& [own, value] : entries_)
-    if (equal(own, key)) return &value;
-  return nullptr;
+  const size_t place = place_of(key);
+  return place < entries_.size() ? &entries_[place].second : nullptr;
+}
+
+size_t Dict::place_of(const Value& key) const {
+  const auto [begin, end] = places_.equal_range(hash_of(key));
+  for (auto at = begin; at != end; ++at)
+    if (equal(entries_[at->second].first, key)) return at->second;
+  return entries_.size();
 }
 
 }  // namespace snug::text::jinja

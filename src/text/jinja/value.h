@@ -1,10 +1,13 @@
 // Values of a template: those of Python that jinja2 would compute with, as far as templates see
 // them. Lists and dictionaries cannot be changed once they are made, as in jinja2's immutable
 // sandbox, so that copies share them. Values are cheap to copy; const ones may be read by any
-// thread. Objects (namespaces, macros, loops) belong to the rendering that made them.
+// thread. Objects (namespaces, macros, loops) belong to the rendering that made them. What is made
+// while a template runs is charged (meter.h).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -12,12 +15,14 @@
 #include <utility>
 #include <vector>
 
+#include "text/jinja/meter.h"
+
 namespace snug::text::jinja {
 
 class Value;
 class Dict;
 
-using List = std::vector<Value>;
+using List = std::vector<Value, MeteredAllocator<Value>>;
 
 // What only a running template has: a namespace, a macro, a loop, a generator, a bound method.
 class Object {
@@ -53,6 +58,7 @@ class Value {
   static Value real(double value);
   // Safe text is HTML (markupsafe's Markup): what is added to it is escaped.
   static Value text(std::string value, bool is_safe = false);
+  static Value charged_text(std::string value, bool is_safe);  // whose bytes are charged
   // Throw TemplateError where values nest too deep, or hold too much with all that is shared in
   // them counted as often as it stands there (limits.h).
   static Value list(List items, Kind kind = Kind::list);
@@ -96,17 +102,24 @@ class Value {
 class Dict {
  public:
   using Entry = std::pair<Value, Value>;
+  using Entries = std::vector<Entry, MeteredAllocator<Entry>>;
 
   // Throws TemplateError for a key that Python cannot hash.
   void set(Value key, Value value);
   const Value* find(const Value& key) const;  // or null; a key that cannot be hashed is in none
   const Value* find(std::string_view key) const;
-  const std::vector<Entry>& entries() const { return entries_; }
+  const Entries& entries() const { return entries_; }
   size_t size() const { return entries_.size(); }
 
  private:
-  std::vector<Entry> entries_;
-  std::unordered_map<std::string, size_t> texts_;  // where a key that is text stands
+  using Place = std::pair<const size_t, size_t>;
+  using Places = std::unordered_multimap<size_t, size_t, std::hash<size_t>, std::equal_to<>,
+                                         MeteredAllocator<Place>>;
+
+  size_t place_of(const Value& key) const;  // or the number of entries
+
+  Entries entries_;
+  Places places_;  // by the key's hash
 };
 
 // Throws TemplateError with a message made by fmt::format.

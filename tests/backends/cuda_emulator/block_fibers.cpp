@@ -17,6 +17,7 @@
 #include "device_memory.h"
 #include "device_record.h"
 #include "library_calls.h"
+#include "refusals.h"
 
 uint3 threadIdx;
 uint3 blockIdx;
@@ -28,7 +29,6 @@ namespace {
 
 constexpr size_t kStackBytes = size_t{64} << 10;
 constexpr size_t kMaxThreads = 1024;
-constexpr int64_t kMaxSharedBytes = 227 << 10;
 constexpr int64_t kGuardBytes = 256;
 constexpr int kPoison = 0xff;
 constexpr int kGuard = 0xa5;
@@ -89,7 +89,7 @@ struct Block {
   std::vector<Fiber*> free_fibers;
   std::array<Warp, kMaxThreads / kWarpLanes> warps{};
   std::vector<std::byte> shared =
-      std::vector<std::byte>(static_cast<size_t>(kMaxSharedBytes + kGuardBytes));
+      std::vector<std::byte>(static_cast<size_t>(kLargestSharedBytes + kGuardBytes));
   const std::function<void()>* thread = nullptr;
   int64_t shared_bytes = 0;  // of `shared`, what the kernel asked for
   unsigned size = 0;         // in threads
@@ -311,7 +311,7 @@ void run_grid(const Grid& grid, const std::function<void()>& thread) {
   if (grid.blocks.x > 0x7fffffff) fail("a grid has over 2147483647 blocks in x");
   if (grid.blocks.y > 65535 || grid.blocks.z > 65535)
     fail("a grid has over 65535 blocks in y or z");
-  if (grid.shared_bytes > kMaxSharedBytes) fail("a block asks for over 227 KiB of shared memory");
+  if (grid.shared_bytes + grid.declared_bytes > most_shared_bytes) fail("too much shared memory");
   place_threads();
   const DeviceAccess access;
   if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0) fail("a grid without blocks");

@@ -38,7 +38,8 @@ struct Grid {
   dim3 blocks;
   dim3 threads;
   int64_t shared_bytes = 0;
-  bool begins_early = false;  // aborts where a thread ends without note_wait()
+  int64_t declared_bytes = 0;  // of shared memory, by the kernel itself
+  bool begins_early = false;   // aborts where a thread ends without note_wait()
 };
 
 // Calls `thread` once for each thread of each block. Not reentrant.

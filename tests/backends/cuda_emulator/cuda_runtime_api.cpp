@@ -102,7 +102,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
       *value = 0;
       return cudaSuccess;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      *value = 227 << 10;
+      *value = static_cast<int>(snug::cuda_emulator::most_shared_bytes);
       return cudaSuccess;
   }
   return cudaErrorInvalidValue;

@@ -8,6 +8,10 @@ namespace snug::cuda_emulator {
 
 // Devices that a process sees: each has streams of its own, memory is told apart by nobody.
 inline int devices = 1;
+// Shared memory that a block may ask for, what its kernel declares included: at most that of an
+// H100, from 99 KiB on (needs/card.h).
+inline constexpr int64_t kLargestSharedBytes = 227 << 10;
+inline int64_t most_shared_bytes = kLargestSharedBytes;
 // The kernels were compiled for another device.
 inline bool has_other_kernels = false;
 // The device has no memory left for the graph of a program.

@@ -1,6 +1,6 @@
-// Forward, in flash style (Dao et al. 2022): a block keeps 32 queries of one head and walks the
-// keys they see tile by tile. Each row's maximum is that of the tiles so far; what was summed is
-// rescaled when it grows.
+// Forward, in flash style (Dao et al. 2022): a block keeps own_rows() queries of one head and walks
+// the keys they see tile by tile. Each row's maximum is that of the tiles so far; what was summed
+// is rescaled when it grows.
 #include "backends/cuda/kernels/attention.h"
 
 #include <algorithm>
@@ -43,26 +43,28 @@ __device__ float rescale(float score, float& largest_so_far, float& weight) {
 // What one lane holds of the running sums of the warp's rows.
 template <int kColumns>
 struct RowState {
-  float largest[kWarpRows];
-  float sum[kWarpRows];  // of this lane's keys
-  float output[kWarpRows][kColumns];
+  float largest[warp_rows(kColumns)];
+  float sum[warp_rows(kColumns)];  // of this lane's keys
+  float output[warp_rows(kColumns)][kColumns];
 };
 
 template <int kColumns, bool kAdjusts, bool kBiased>
 __device__ void attend(const AttentionRun& run) {
+  constexpr int kRows = own_rows(kColumns);
+  constexpr int kWarpRows = warp_rows(kColumns);
   const AttentionForm& form = run.shape.form;
-  const int64_t first = int64_t{blockIdx.x} * kTileRows;
+  const int64_t first = int64_t{blockIdx.x} * kRows;
   const int64_t head = blockIdx.y;
   const int64_t kv_column = head / (form.heads / form.kv_heads) * form.head_dim;
   auto* q_tile = shared_memory<float>();
-  float* k_tile = q_tile + tile_floats(kColumns);
-  float* v_tile = k_tile + tile_floats(kColumns);
-  float* weights = v_tile + tile_floats(kColumns);
-  const TokenRange mine = range_of_lane(run.keys, first, run.shape.q_tokens);
+  float* k_tile = q_tile + tile_floats(kRows, kColumns);
+  float* v_tile = k_tile + tile_floats(kTileRows, kColumns);
+  float* weights = v_tile + tile_floats(kTileRows, kColumns);
+  const TokenRange mine = range_of_lane<kRows>(run.keys, first, run.shape.q_tokens);
   const TokenRange all = union_of_lanes(mine);
   const int64_t head_column = head * form.head_dim;
-  load_tile<kColumns>(q_tile,
-                      {run.q, first, run.shape.q_tokens, run.keys, head_column, form.head_dim});
+  load_tile<kRows, kColumns>(
+      q_tile, {run.q, first, run.shape.q_tokens, run.keys, head_column, form.head_dim});
   const ScoreAdjustment<kBiased> adjustment(form, head, 1.0F);
   const int32_t my_diagonal = diagonal_of<kBiased>(run.shape, first + lane_of_thread(), mine);
   RowState<kColumns> state;
@@ -74,15 +76,15 @@ __device__ void attend(const AttentionRun& run) {
   for (int64_t key = all.begin; key < all.end; key += kTileRows) {
     if (!any_meets(mine, key)) continue;
     __syncthreads();
-    load_tile<kColumns>(k_tile,
-                        {run.k, key, run.shape.k_tokens, run.queries, kv_column, form.head_dim});
-    load_tile<kColumns>(v_tile,
-                        {run.v, key, run.shape.k_tokens, run.queries, kv_column, form.head_dim});
+    load_tile<kTileRows, kColumns>(
+        k_tile, {run.k, key, run.shape.k_tokens, run.queries, kv_column, form.head_dim});
+    load_tile<kTileRows, kColumns>(
+        v_tile, {run.v, key, run.shape.k_tokens, run.queries, kv_column, form.head_dim});
     __syncthreads();
     float scores[kWarpRows];
     multiply_rows<kColumns>(q_tile, k_tile, form.head_dim, scores);
     for (int r = 0; r < kWarpRows; ++r) {
-      const int row = first_row_of_warp() + r;
+      const int row = first_row_of_warp<kColumns>() + r;
       const TokenRange keys{__shfl_sync(kWholeWarp, mine.begin, row),
                             __shfl_sync(kWholeWarp, mine.end, row)};
       const int64_t lane_key = key + lane_of_thread();
@@ -106,7 +108,7 @@ __device__ void attend(const AttentionRun& run) {
   float scale[kWarpRows];
   for (int r = 0; r < kWarpRows; ++r) {
     const float sum = warp_sum(state.sum[r]);
-    const int64_t row = first + first_row_of_warp() + r;
+    const int64_t row = first + first_row_of_warp<kColumns>() + r;
     const RowEnd end = end_of_row(run.sinks, head, state.largest[r], sum);
     scale[r] = end.scale;
     if (lane_of_thread() == 0 && row < run.shape.q_tokens)
@@ -129,11 +131,12 @@ template <int kColumns>
 struct Forward {
   static void launch(const AttentionRun& run, cudaStream_t stream) {
     const AttentionForm& form = run.shape.form;
-    cuda::launch(is_biased(form)      ? attention_bias_kernel<kColumns>
-                 : are_adjusted(form) ? attention_kernel<kColumns, true>
-                                      : attention_kernel<kColumns, false>,
-                 tiles_of(run.shape.q_tokens, form.heads, attention_shared_bytes(form.head_dim)),
-                 stream, run);
+    cuda::launch(
+        is_biased(form)      ? attention_bias_kernel<kColumns>
+        : are_adjusted(form) ? attention_kernel<kColumns, true>
+                             : attention_kernel<kColumns, false>,
+        tiles_of<kColumns>(run.shape.q_tokens, form.heads, attention_shared_bytes(form.head_dim)),
+        stream, run);
   }
 };
 

@@ -1,8 +1,8 @@
 // Backward: with p = exp(scale q k - lse), ds = p (do v - do o),
 //   dq = scale sum over keys of ds k,  dk = scale sum over queries of ds q,  dv = sum over queries
 //   of p do.
-// Scores are made again from q, k and lse. One kernel keeps 32 queries and walks keys, another
-// keeps 32 keys of a key head and walks the queries of all heads that read it: no sum is shared
+// Scores are made again from q, k and lse. One kernel keeps queries and walks keys, another
+// keeps keys of a key head and walks the queries of all heads that read it: no sum is shared
 // between blocks. The first kernel has what each score gets, whose sums by distance the gradient of
 // a bias is made of (bias_sums.cuh).
 #include "backends/cuda/kernels/attention_tile.cuh"
@@ -53,38 +53,42 @@ __device__ AdjustedScore score_of(const ScoreAdjustment<kBiased>& adjustment, fl
     return {product * scale, 1.0F};
 }
 
-template <int kColumns>
+// The block's own rows are queries or keys, the other side's are as many as a warp has lanes.
+// `weights`: of its rows for those.
+template <int kColumns, bool kOwnsQueries>
 struct Tiles {
-  float *q, *d_o, *k, *v, *probabilities, *d_scores, *end;
+  static constexpr int kOwn = own_rows(kColumns);
+  static constexpr int kQueries = kOwnsQueries ? kOwn : kTileRows;
+  static constexpr int kKeys = kOwnsQueries ? kTileRows : kOwn;
+  float *q, *d_o, *k, *v, *weights, *end;
 
   __device__ Tiles() {
     q = shared_memory<float>();
-    d_o = q + tile_floats(kColumns);
-    k = d_o + tile_floats(kColumns);
-    v = k + tile_floats(kColumns);
-    probabilities = v + tile_floats(kColumns);
-    d_scores = probabilities + kWeightFloats;
-    end = d_scores + kWeightFloats;
+    d_o = q + tile_floats(kQueries, kColumns);
+    k = d_o + tile_floats(kQueries, kColumns);
+    v = k + tile_floats(kKeys, kColumns);
+    weights = v + tile_floats(kKeys, kColumns);
+    end = weights + kOwn * kLanes;
   }
 
   __device__ void load_queries(const AttentionGradRun& run, int64_t first, int64_t head) const {
     const int head_dim = run.shape.form.head_dim;
     const int64_t rows = run.shape.q_tokens;
-    load_tile<kColumns>(q, {run.q, first, rows, run.keys, head * head_dim, head_dim});
-    load_tile<kColumns>(d_o, {run.d_o, first, rows, run.keys, head * head_dim, head_dim});
+    load_tile<kQueries, kColumns>(q, {run.q, first, rows, run.keys, head * head_dim, head_dim});
+    load_tile<kQueries, kColumns>(d_o, {run.d_o, first, rows, run.keys, head * head_dim, head_dim});
   }
 
   __device__ void load_keys(const AttentionGradRun& run, int64_t first, int64_t kv_head) const {
     const int head_dim = run.shape.form.head_dim;
     const int64_t rows = run.shape.k_tokens;
-    load_tile<kColumns>(k, {run.k, first, rows, run.queries, kv_head * head_dim, head_dim});
-    load_tile<kColumns>(v, {run.v, first, rows, run.queries, kv_head * head_dim, head_dim});
+    load_tile<kKeys, kColumns>(k, {run.k, first, rows, run.queries, kv_head * head_dim, head_dim});
+    load_tile<kKeys, kColumns>(v, {run.v, first, rows, run.queries, kv_head * head_dim, head_dim});
   }
 };
 
-template <int kColumns>
-__device__ void clear(float (&sums)[kWarpRows][kColumns]) {
-  for (int r = 0; r < kWarpRows; ++r)
+template <int kRows, int kColumns>
+__device__ void clear(float (&sums)[kRows][kColumns]) {
+  for (int r = 0; r < kRows; ++r)
     for (int c = 0; c < kColumns; ++c) sums[r][c] = 0.0F;
 }
 
@@ -96,12 +100,13 @@ __device__ float value_at(const float* values, const AttentionShape& shape, int6
 
 template <int kColumns, bool kAdjusts, bool kBiased, bool kSumsBias>
 __device__ void walk_keys(const AttentionGradRun& run) {
+  constexpr int kWarpRows = warp_rows(kColumns);
   const AttentionForm& form = run.shape.form;
-  const Tiles<kColumns> tiles;
-  const int64_t first = int64_t{blockIdx.x} * kTileRows;
+  const Tiles<kColumns, true> tiles;
+  const int64_t first = int64_t{blockIdx.x} * tiles.kOwn;
   const int64_t head = blockIdx.y;
   const int64_t kv_head = head / (form.heads / form.kv_heads);
-  const TokenRange mine = range_of_lane(run.keys, first, run.shape.q_tokens);
+  const TokenRange mine = range_of_lane<own_rows(kColumns)>(run.keys, first, run.shape.q_tokens);
   const TokenRange all = union_of_lanes(mine);
   tiles.load_queries(run, first, head);
   const ScoreAdjustment<kBiased> adjustment(form, head, 1.0F);
@@ -119,7 +124,7 @@ __device__ void walk_keys(const AttentionGradRun& run) {
     multiply_rows<kColumns>(tiles.q, tiles.k, form.head_dim, scores);
     multiply_rows<kColumns>(tiles.d_o, tiles.v, form.head_dim, d_probabilities);
     for (int r = 0; r < kWarpRows; ++r) {
-      const int row = first_row_of_warp() + r;
+      const int row = first_row_of_warp<kColumns>() + r;
       const TokenRange keys{__shfl_sync(kWholeWarp, mine.begin, row),
                             __shfl_sync(kWholeWarp, mine.end, row)};
       const int32_t diagonal = kAdjusts ? __shfl_sync(kWholeWarp, my_diagonal, row) : 0;
@@ -129,11 +134,11 @@ __device__ void walk_keys(const AttentionGradRun& run) {
           score_of<kAdjusts, kBiased>(adjustment, form.scale, scores[r], lane_key - diagonal),
           d_probabilities[r], value_at(run.lse, run.shape, head, first + row),
           value_at(run.delta, run.shape, head, first + row));
-      tiles.d_scores[row * kLanes + lane_of_thread()] = weights.d_product;
+      tiles.weights[row * kLanes + lane_of_thread()] = weights.d_product;
       bias_sums.add(diagonal - static_cast<int32_t>(key), weights.d_score);
     }
     __syncwarp();
-    add_weighted_rows<kColumns>(tiles.d_scores, tiles.k, dq);
+    add_weighted_rows<kColumns>(tiles.weights, tiles.k, dq);
   }
   float scale[kWarpRows];
   for (float& value : scale) value = form.scale;
@@ -154,12 +159,14 @@ __global__ void query_bias_kernel(AttentionGradRun run) {
 
 // Adds what the tile of queries from `first` on gives to the block's keys.
 template <int kColumns, bool kAdjusts, bool kBiased>
-__device__ void add_queries(const AttentionGradRun& run, const Tiles<kColumns>& tiles,
+__device__ void add_queries(const AttentionGradRun& run, const Tiles<kColumns, false>& tiles,
                             int64_t first_key, int64_t first, int64_t head,
-                            float (&dk)[kWarpRows][kColumns], float (&dv)[kWarpRows][kColumns]) {
+                            float (&dk)[warp_rows(kColumns)][kColumns],
+                            float (&dv)[warp_rows(kColumns)][kColumns]) {
+  constexpr int kWarpRows = warp_rows(kColumns);
   const AttentionForm& form = run.shape.form;
   const int64_t query = first + lane_of_thread();
-  const TokenRange keys = range_of_lane(run.keys, first, run.shape.q_tokens);
+  const TokenRange keys = range_of_lane<kTileRows>(run.keys, first, run.shape.q_tokens);
   const float lse = value_at(run.lse, run.shape, head, query);
   const float delta = value_at(run.delta, run.shape, head, query);
   const int32_t diagonal = diagonal_of<kBiased>(run.shape, query, keys);
@@ -169,27 +176,32 @@ __device__ void add_queries(const AttentionGradRun& run, const Tiles<kColumns>& 
   multiply_rows<kColumns>(tiles.k, tiles.q, form.head_dim, scores);
   multiply_rows<kColumns>(tiles.v, tiles.d_o, form.head_dim, d_probabilities);
   for (int r = 0; r < kWarpRows; ++r) {
-    const int row = first_row_of_warp() + r;
+    const int row = first_row_of_warp<kColumns>() + r;
     const int64_t key = first_key + row;
     const AdjustedScore score =
         score_of<kAdjusts, kBiased>(adjustment, form.scale, scores[r], key - diagonal);
     const Weights weights = weights_of(is_in(keys, key), score, d_probabilities[r], lse, delta);
-    tiles.probabilities[row * kLanes + lane_of_thread()] = weights.probability;
-    tiles.d_scores[row * kLanes + lane_of_thread()] = weights.d_product;
+    scores[r] = weights.probability;
+    tiles.weights[row * kLanes + lane_of_thread()] = weights.d_product;
   }
   __syncwarp();
-  add_weighted_rows<kColumns>(tiles.d_scores, tiles.q, dk);
-  add_weighted_rows<kColumns>(tiles.probabilities, tiles.d_o, dv);
+  add_weighted_rows<kColumns>(tiles.weights, tiles.q, dk);
+  __syncwarp();
+  for (int r = 0; r < kWarpRows; ++r)
+    tiles.weights[(first_row_of_warp<kColumns>() + r) * kLanes + lane_of_thread()] = scores[r];
+  __syncwarp();
+  add_weighted_rows<kColumns>(tiles.weights, tiles.d_o, dv);
 }
 
 template <int kColumns, bool kAdjusts, bool kBiased>
 __device__ void walk_queries(const AttentionGradRun& run) {
+  constexpr int kWarpRows = warp_rows(kColumns);
   const AttentionForm& form = run.shape.form;
-  const Tiles<kColumns> tiles;
-  const int64_t first = int64_t{blockIdx.x} * kTileRows;
+  const Tiles<kColumns, false> tiles;
+  const int64_t first = int64_t{blockIdx.x} * tiles.kOwn;
   const int64_t kv_head = blockIdx.y;
   const int64_t group = form.heads / form.kv_heads;
-  const TokenRange mine = range_of_lane(run.queries, first, run.shape.k_tokens);
+  const TokenRange mine = range_of_lane<own_rows(kColumns)>(run.queries, first, run.shape.k_tokens);
   const TokenRange all = union_of_lanes(mine);
   tiles.load_keys(run, first, kv_head);
   float dk[kWarpRows][kColumns];
@@ -250,13 +262,14 @@ struct Backward {
     const int32_t shared_bytes = attention_grad_shared_bytes(form.head_dim);
     const int64_t sums = run.bias_sums != nullptr ? bias_shared_bytes(form.biases.reach) : 0;
     if (run.shape.q_tokens > 0)
-      cuda::launch(
-          query_kernel_of<kColumns>(run),
-          tiles_of(run.shape.q_tokens, form.heads, shared_bytes + static_cast<int32_t>(sums)),
-          stream, run);
+      cuda::launch(query_kernel_of<kColumns>(run),
+                   tiles_of<kColumns>(run.shape.q_tokens, form.heads,
+                                      shared_bytes + static_cast<int32_t>(sums)),
+                   stream, run);
     if (run.shape.k_tokens > 0)
       cuda::launch(key_kernel_of<kColumns>(run),
-                   tiles_of(run.shape.k_tokens, form.kv_heads, shared_bytes), stream, run);
+                   tiles_of<kColumns>(run.shape.k_tokens, form.kv_heads, shared_bytes), stream,
+                   run);
   }
 };
 

@@ -57,10 +57,10 @@ constexpr BiasScratch bias_scratch(int64_t buckets, int64_t q_tokens, int64_t he
   return scratch;
 }
 
-// What a block of queries leaves: the sums of its head's buckets. As the tile kernels have them, of
-// 32 queries, or of 64.
-constexpr int64_t bias_blocks(int64_t q_tokens, bool tensor_cores) {
-  return ceil_div(q_tokens, tensor_cores ? kBlockRows : kTileRows);
+// What a block of queries leaves: the sums of its head's buckets. As many queries as the tile
+// kernels have.
+constexpr int64_t bias_blocks(int64_t q_tokens, int64_t head_dim, bool tensor_cores) {
+  return ceil_div(q_tokens, tensor_cores ? kBlockRows : own_rows(lane_columns(head_dim)));
 }
 
 }  // namespace snug::backends::cuda

@@ -120,7 +120,7 @@ class NarrowBatch {
 // waits for another. All threads of the block call it.
 inline constexpr int kCodePairs = 256;
 inline constexpr uint32_t kPairBytes = uint32_t{kLanes} * 4;
-inline constexpr int64_t kPairTableBytes = int64_t{kCodePairs} * kPairBytes;
+static_assert(int64_t{kCodePairs} * kPairBytes == kFewRowsTableBytes);
 
 template <typename Format>
 __device__ void share_pairs(const Nf4Values& values, uint32_t* table) {

@@ -10,10 +10,15 @@ namespace {
 
 constexpr int kWarps = kBatchWarps;
 constexpr int kThreads = kWarps * kLanes;
-constexpr int kBlocks = 3;  // at least, on a multiprocessor
+constexpr int kBlocks = 3;  // that the registers of a multiprocessor hold, at least
 
 // The block's sums, of one part or of the two that are gated.
 using WarpSums = float[kWarps][kFewRows][kFewRowsOutputs];
+// Two tiles alternate: the sums of one are added up while those of the next are made.
+using TileSums = WarpSums[2][2];
+// What a norm adds up, a float a warp of the block that rms_norm has.
+using NormSums = float[kMaxRowThreads / kLanes];
+static_assert(sizeof(TileSums) + sizeof(NormSums) == kFewRowsDeclaredBytes);
 
 // Inputs of a warp: whole steps, neighbours, as even as may be.
 struct Share {
@@ -202,8 +207,7 @@ template <typename Batch, typename Inputs>
 __device__ void multiply_tiles(const FewRowsLaunch<typename Batch::Weight>& run, const Inputs& x,
                                const uint32_t* pairs, const Share& share, Batch& batch,
                                Cursor<Batch>& cursor) {
-  // Two tiles alternate: the sums of one are added up while those of the next are made.
-  __shared__ WarpSums sums[2][2];
+  __shared__ TileSums sums;
   const bool is_gated = run.gated.data != nullptr;
   int turn = 0;
   for (Tile tile(run, blockIdx.x); run.tiles > tile.index; tile = tile.next(run)) {
@@ -222,12 +226,12 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     few_rows_matrix_kernel(const __grid_constant__ FewRowsLaunch<typename Batch::Weight> run,
                            const __grid_constant__ Nf4Values values) {
   constexpr bool kCodes = std::is_same_v<typename Batch::Weight, Nf4Weight>;
-  __shared__ float partial[kMaxRowThreads / kLanes];
+  __shared__ NormSums partial;
   let_next_kernel_begin();
   // A kernel before may just have made the weight (dequantize_nf4).
   if (!run.weights_are_constant) wait_for_kernels_before();
   auto* const pairs = shared_memory<uint32_t>();
-  auto* const shared_x = shared_memory<uint16_t>() + (kCodes ? kPairTableBytes / 2 : 0);
+  auto* const shared_x = shared_memory<uint16_t>() + (kCodes ? kFewRowsTableBytes / 2 : 0);
   const Share share(static_cast<int32_t>(run.columns), Batch::kStepColumns);
   Batch batch;
   Cursor<Batch> cursor(run, share);
@@ -256,50 +260,50 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 }
 
 template <typename Batch>
-void launch_few_rows(const FewRowsLaunch<typename Batch::Weight>& run, int64_t multiprocessors,
+void launch_few_rows(const FewRowsLaunch<typename Batch::Weight>& run, const Card& card,
                      cudaStream_t stream) {
   if (run.tiles == 0 || run.rows == 0) return;
   constexpr bool kCodes = std::is_same_v<typename Batch::Weight, Nf4Weight>;
-  const int64_t x_bytes = few_rows_shared_bytes(run.rows, run.columns);
-  const bool shares = x_bytes <= kFewRowsSharedBytes;
+  const bool shares = keeps_few_rows(run.rows, run.columns, kCodes, card.shared_bytes);
+  const int64_t x_bytes = shares ? few_rows_shared_bytes(run.rows, run.columns) : 0;
   LaunchShape shape;
+  shape.shared_bytes = static_cast<int32_t>((kCodes ? kFewRowsTableBytes : 0) + x_bytes);
+  shape.declared_bytes = kFewRowsDeclaredBytes;
   // No more than there are at a time. Blocks that have one tile more than others then lie on
   // different multiprocessors, which begin with one block each.
-  const int64_t at_a_time = kBlocks * multiprocessors;
+  const int64_t by_memory = card.blocks_at_a_time(shape.shared_bytes + shape.declared_bytes);
+  const int64_t at_a_time = (by_memory < kBlocks ? by_memory : kBlocks) * card.multiprocessors;
   shape.grid.x = run.tiles < at_a_time ? run.tiles : static_cast<uint32_t>(at_a_time);
   shape.block.x = kThreads;
-  shape.shared_bytes =
-      static_cast<int32_t>((kCodes ? kPairTableBytes : 0) + (shares ? x_bytes : 0));
   shape.begins_early = true;
   launch(shares ? few_rows_matrix_kernel<Batch, true> : few_rows_matrix_kernel<Batch, false>, shape,
          stream, run, nf4_values());
 }
 
 template <typename Format>
-void launch_few_nf4_rows(const FewRowsLaunch<Nf4Weight>& run, int64_t multiprocessors,
+void launch_few_nf4_rows(const FewRowsLaunch<Nf4Weight>& run, const Card& card,
                          cudaStream_t stream) {
   if (run.parts[0].weight.absmax == nullptr)
-    launch_few_rows<Nf4Batch<Format, true>>(run, multiprocessors, stream);
+    launch_few_rows<Nf4Batch<Format, true>>(run, card, stream);
   else
-    launch_few_rows<Nf4Batch<Format, false>>(run, multiprocessors, stream);
+    launch_few_rows<Nf4Batch<Format, false>>(run, card, stream);
 }
 
 }  // namespace
 
-void multiply_few_rows(const FewRowsLaunch<NarrowWeight>& run, int64_t multiprocessors,
+void multiply_few_rows(const FewRowsLaunch<NarrowWeight>& run, const Card& card,
                        cudaStream_t stream) {
   if (run.x.format == ElementFormat::f16)
-    launch_few_rows<NarrowBatch<F16>>(run, multiprocessors, stream);
+    launch_few_rows<NarrowBatch<F16>>(run, card, stream);
   else
-    launch_few_rows<NarrowBatch<Bf16>>(run, multiprocessors, stream);
+    launch_few_rows<NarrowBatch<Bf16>>(run, card, stream);
 }
 
-void multiply_few_rows(const FewRowsLaunch<Nf4Weight>& run, int64_t multiprocessors,
-                       cudaStream_t stream) {
+void multiply_few_rows(const FewRowsLaunch<Nf4Weight>& run, const Card& card, cudaStream_t stream) {
   if (run.x.format == ElementFormat::f16)
-    launch_few_nf4_rows<F16>(run, multiprocessors, stream);
+    launch_few_nf4_rows<F16>(run, card, stream);
   else
-    launch_few_nf4_rows<Bf16>(run, multiprocessors, stream);
+    launch_few_nf4_rows<Bf16>(run, card, stream);
 }
 
 }  // namespace snug::backends::cuda

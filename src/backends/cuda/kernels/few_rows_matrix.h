@@ -10,6 +10,7 @@
 #include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/kernels/nf4.h"
 #include "backends/cuda/kernels/sizes.h"
+#include "backends/cuda/needs/card.h"
 
 namespace snug::backends::cuda {
 
@@ -44,7 +45,7 @@ struct FewRowsLaunch {
   int64_t rows = 0;     // at most kFewRows
   int64_t columns = 0;  // inputs of a row: whole vectors; with NF4 whole blocks of 64
   DeviceRows x;      // 16 bits, rows at multiples of 16 bytes; not read where the launch has a norm
-  FewRowsNorm norm;  // where there is one, rows fit into kFewRowsSharedBytes
+  FewRowsNorm norm;  // where there is one, blocks keep the rows (keeps_few_rows)
   // silu(y of part 0) * (y of part 1), of as many outputs each; data == nullptr: not made.
   DeviceRows gated;
   // No kernel that may still be running writes the weights: they are read before it has ended.
@@ -63,12 +64,11 @@ struct FewRowsLaunch {
   }
 };
 
-// `multiprocessors`: of the card; no bit depends on it.
-void multiply_few_rows(const FewRowsLaunch<NarrowWeight>& run, int64_t multiprocessors,
+// No bit depends on the card.
+void multiply_few_rows(const FewRowsLaunch<NarrowWeight>& run, const Card& card,
                        cudaStream_t stream);
 // The values that codes stand for are rounded to the format of x, scales are not: as near as a
 // weight that is dequantised to it.
-void multiply_few_rows(const FewRowsLaunch<Nf4Weight>& run, int64_t multiprocessors,
-                       cudaStream_t stream);
+void multiply_few_rows(const FewRowsLaunch<Nf4Weight>& run, const Card& card, cudaStream_t stream);
 
 }  // namespace snug::backends::cuda

@@ -15,6 +15,10 @@ inline constexpr int kFewRows = 4;
 inline constexpr int kFewRowsOutputs = 16;
 inline constexpr int kFewRowsParts = 3;
 inline constexpr int64_t kFewRowsSharedBytes = 64 << 10;
+// What a block keeps next to x: where the weight is codes a table of the values of every two, and
+// what the kernel declares itself, the sums of its warps and of a norm.
+inline constexpr int64_t kFewRowsTableBytes = 32 << 10;
+inline constexpr int64_t kFewRowsDeclaredBytes = (8 << 10) + 64;
 constexpr int64_t few_rows_tiles(int64_t outputs) { return ceil_div(outputs, kFewRowsOutputs); }
 // Elements of zeros after each row that a block keeps, and after all rows: what a step reads that
 // a row does not have.
@@ -25,6 +29,13 @@ inline constexpr int64_t kFewRowsZeros = 256;
 constexpr int64_t few_rows_stride(int64_t columns) { return columns + kFewRowsPadding + 32; }
 constexpr int64_t few_rows_shared_bytes(int64_t rows, int64_t columns) {
   return (rows * few_rows_stride(columns) + kFewRowsZeros) * int64_t{sizeof(uint16_t)};
+}
+// Whether a block keeps x, on a card whose blocks may ask for so many bytes; else it reads x where
+// it lies.
+constexpr bool keeps_few_rows(int64_t rows, int64_t columns, bool has_codes, int64_t card_bytes) {
+  const int64_t bytes = few_rows_shared_bytes(rows, columns);
+  const int64_t other = kFewRowsDeclaredBytes + (has_codes ? kFewRowsTableBytes : 0);
+  return bytes <= kFewRowsSharedBytes && bytes + other <= card_bytes;
 }
 
 // The largest elements of a row (top_k.h): what a block looks at, and what all blocks keep.
@@ -166,7 +177,7 @@ inline constexpr int64_t kMaxSegments = 1024;
 constexpr int64_t segment_table_entries(int64_t segments) { return (segments + 2) / 2 * 2; }
 
 inline constexpr int32_t kMaxHeadDim = 256;
-inline constexpr int kTileRows = 32;
+inline constexpr int kTileRows = kLanes;  // of the side that a block walks: one a lane
 
 // Columns of a head that one lane keeps: a power of two.
 constexpr int32_t lane_columns(int64_t head_dim) {
@@ -175,11 +186,23 @@ constexpr int32_t lane_columns(int64_t head_dim) {
   return columns;
 }
 
+// Rows that a warp, and a block of four, keep of their own side. The widest heads get half as many:
+// the gradient of 256 columns then fits into 99 KiB, which is what a block of most cards may have.
+inline constexpr int kTileWarps = 4;
+constexpr int warp_rows(int columns) { return columns > 4 ? 4 : 8; }
+constexpr int own_rows(int columns) { return kTileWarps * warp_rows(columns); }
+
 // Floats from one row of a tile to the next: one more than the columns, so that lanes that read one
 // column of 32 rows meet 32 banks.
 constexpr int tile_stride(int columns) { return columns * kLanes + 1; }
-constexpr int tile_floats(int columns) { return kTileRows * tile_stride(columns); }
-inline constexpr int kWeightFloats = kTileRows * kLanes;  // of a tile of scores
+constexpr int tile_floats(int rows, int columns) { return rows * tile_stride(columns); }
+// Of a block that has so many tiles of its own rows, two of the other side, and the weights of its
+// rows for a tile of that side.
+constexpr int32_t tiles_bytes(int own_tiles, int columns) {
+  const int own = own_tiles * tile_floats(own_rows(columns), columns);
+  return (own + 2 * tile_floats(kTileRows, columns) + own_rows(columns) * kLanes) *
+         int32_t{sizeof(float)};
+}
 
 // Attention on the tensor cores: bf16 heads of a multiple of 8 columns and at most so many, rows of
 // the block's own side, and columns of a tile of the other side.
@@ -208,12 +231,13 @@ constexpr int32_t attention_grad_matrix_shared_bytes(int64_t head_dim) {
          2 * kMatrixGradColumns * kQueryStateBytes;
 }
 
-// Shared memory that a block takes.
+// Shared memory that a block takes: queries, or queries and their gradients, next to keys and
+// values; or the other way round.
 constexpr int32_t attention_shared_bytes(int64_t head_dim) {
-  return (3 * tile_floats(lane_columns(head_dim)) + kWeightFloats) * int32_t{sizeof(float)};
+  return tiles_bytes(1, lane_columns(head_dim));
 }
 constexpr int32_t attention_grad_shared_bytes(int64_t head_dim) {
-  return (4 * tile_floats(lane_columns(head_dim)) + 2 * kWeightFloats) * int32_t{sizeof(float)};
+  return tiles_bytes(2, lane_columns(head_dim));
 }
 
 }  // namespace snug::backends::cuda

@@ -215,15 +215,19 @@ bool has_known_buckets(const Attributes& attention, const OperationView& view) {
          buckets_of_direction(attention, view[Attributes::kBias].shape[0]) <= kMaxBiasBuckets;
 }
 
-bool supports(const Attention& attention, const OperationView& view, const Card& card) {
-  return attention.head_dim <= kMaxHeadDim && has_known_buckets(attention, view) &&
-         attention_shared_bytes(attention.head_dim) <= card.shared_bytes;
+// The plain kernels run on every card, except where a gradient's sums by distance are too many.
+static_assert(attention_shared_bytes(kMaxHeadDim) <= kLeastSharedBytes);
+static_assert(attention_grad_shared_bytes(kMaxHeadDim) <= kLeastSharedBytes);
+
+bool supports(const Attention& attention, const OperationView& view, const Card&) {
+  return attention.head_dim <= kMaxHeadDim && has_known_buckets(attention, view);
 }
 
 bool supports(const AttentionGrad& grad, const OperationView& view, const Card& card) {
   const int64_t sums = grad.bias_gradient ? bias_shared_bytes(reach_of_sums(grad, view)) : 0;
   return grad.head_dim <= kMaxHeadDim && has_known_buckets(grad, view) &&
-         attention_grad_shared_bytes(grad.head_dim) + sums <= card.shared_bytes;
+         (suits_tensor_cores(grad, view, card) ||
+          attention_grad_shared_bytes(grad.head_dim) + sums <= card.shared_bytes);
 }
 
 Attention decide(const Attention& attention, const OperationView& view, const Card& card) {

@@ -8,6 +8,7 @@
 
 #include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/kernels/sizes.h"
+#include "backends/cuda/needs/card.h"
 #include "backends/cuda/needs/matmul.h"
 #include "backends/cuda/needs/row_stride.h"
 #include "program/operands.h"
@@ -103,14 +104,15 @@ class Finder {
   bool at_end() const { return next_ >= program_.operations.size(); }
   OperationView view() const { return {program_, program_.operations[next_]}; }
 
-  // All blocks read its input, one leaves its output.
+  // All blocks read its input and keep what they make of it, one leaves its output. Launches are
+  // the same on every card.
   void take_norm() {
     if (!std::holds_alternative<RmsNorm>(view().operation.attributes)) return;
     const Tensor& x = view()[RmsNorm::kX];
     const auto together = {&x, &view()[RmsNorm::kW], &view()[RmsNorm::kY]};
     const bool fits =
         x.shape.rank() == 2 && x.shape.rows() <= kFewRows &&
-        few_rows_shared_bytes(x.shape.rows(), x.shape.columns()) <= kFewRowsSharedBytes &&
+        keeps_few_rows(x.shape.rows(), x.shape.columns(), is_before_codes(), kLeastSharedBytes) &&
         std::all_of(together.begin(), together.end(),
                     [](const Tensor* tensor) { return has_vectors(*tensor); });
     const TensorId from = id_of(view().operation, RmsNorm::kX);
@@ -120,6 +122,12 @@ class Finder {
     read_.add(from);
     written_.add(to);
     ++next_;
+  }
+
+  // Whether the product after a norm is of a weight of codes, as the others of its launch then are.
+  bool is_before_codes() const {
+    return next_ + 1 < program_.operations.size() &&
+           std::holds_alternative<MatmulNf4>(program_.operations[next_ + 1].attributes);
   }
 
   bool take_product() {

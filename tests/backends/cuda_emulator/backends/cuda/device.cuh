@@ -27,6 +27,7 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_
   const cuda_emulator::Grid grid{{shape.grid.x, shape.grid.y, shape.grid.z},
                                  {shape.block.x, shape.block.y, shape.block.z},
                                  shape.shared_bytes,
+                                 shape.declared_bytes,
                                  shape.begins_early};
   cuda_emulator::submit(stream,
                         [=] { cuda_emulator::run_grid(grid, [&] { kernel(arguments...); }); });

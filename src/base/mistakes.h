@@ -1,0 +1,46 @@
+// Several mistakes of a user's, so that one run names them all.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace snug::base {
+
+// More than one mistake, each with its place. what() has one a line.
+class UserErrors : public UserError {
+ public:
+  explicit UserErrors(std::vector<std::string> mistakes);
+  const std::vector<std::string>& mistakes() const { return mistakes_; }
+
+ private:
+  std::vector<std::string> mistakes_;
+};
+
+// Keeps mistakes in the order in which they are found. A mistake that is found twice counts once.
+class Mistakes {
+ public:
+  // Runs the step, and keeps the UserError that it throws.
+  template <typename Step>
+  void gather(Step&& step) {
+    try {
+      std::forward<Step>(step)();
+    } catch (const UserErrors& errors) {
+      for (const std::string& mistake : errors.mistakes()) add(mistake);
+    } catch (const UserError& error) {
+      add(error.what());
+    }
+  }
+  void add(const std::string& message, const Location& location = {});
+
+  bool empty() const { return all_.empty(); }
+  // Throws what was kept: UserError where it is one, UserErrors where there are more.
+  void throw_if_any() const;
+
+ private:
+  std::vector<std::string> all_;
+};
+
+}  // namespace snug::base

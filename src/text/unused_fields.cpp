@@ -1,0 +1,40 @@
+#include "text/unused_fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace snug::text {
+namespace {
+
+constexpr size_t kFieldsTold = 40;
+
+std::string records(int64_t count) {
+  return fmt::format("{} record{}", count, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+void UnusedFields::add(const std::vector<std::string>& fields) {
+  for (auto field = fields.begin(); field != fields.end(); ++field) {
+    if (std::find(fields.begin(), field, *field) != field) continue;
+    const auto found = std::find_if(counts_.begin(), counts_.end(),
+                                    [&](const auto& each) { return each.first == *field; });
+    if (found != counts_.end())
+      ++found->second;
+    else if (counts_.size() < kFieldsTold)
+      counts_.emplace_back(*field, 1);
+    else
+      ++others_;
+  }
+}
+
+std::string UnusedFields::list() const {
+  std::string list;
+  for (const auto& [field, count] : counts_)
+    list += fmt::format("{}'{}' ({})", list.empty() ? "" : ", ", field, records(count));
+  if (others_ > 0) list += fmt::format(", and others ({} more)", others_);
+  return list;
+}
+
+}  // namespace snug::text

@@ -1,0 +1,42 @@
+#include "train/check_before_ranks.h"
+
+#include <algorithm>
+
+#include "base/threads.h"
+#include "comm/launch.h"
+#include "models/config.h"
+#include "plan/spec.h"
+#include "runtime/open_model.h"
+#include "text/record_reader.h"
+
+namespace snug::train {
+namespace {
+
+// Ranks on one processor take turns and wait for each other: more than a few are a slip of the pen,
+// or a configuration that was made for another machine.
+void check_processors(const formats::Recipe& recipe) {
+  constexpr int64_t kRanksOfOne = 8;
+  constexpr int64_t kRanksOfAny = 16;
+  const auto processors = std::ssize(base::allowed_processors());
+  const int64_t most = std::max(kRanksOfAny, kRanksOfOne * processors);
+  if (recipe.devices > most)
+    recipe.fail("devices",
+                fmt::format("is {}, and this machine has {} processors, which would take turns; "
+                            "give at most {}, or start them by yourself: mpirun --oversubscribe "
+                            "-n {} snug ...",
+                            recipe.devices, processors, most, recipe.devices));
+}
+
+}  // namespace
+
+void check_before_ranks(const formats::Recipe& recipe) {
+  const bool is_alone = comm::read_launch(comm::environment()).launcher == comm::Launcher::none;
+  if (!is_alone || recipe.devices <= 1) return;
+  check_processors(recipe);
+  const models::ModelSource model = runtime::open_model(recipe);
+  const formats::Recipe resolved = plan::resolve(recipe, model.config);
+  for (const std::string& data : {resolved.data, resolved.eval_data})
+    if (!data.empty()) text::RecordReader{data};
+}
+
+}  // namespace snug::train

@@ -1,0 +1,26 @@
+# cmake -DFOLDER=... -P card_archs_check.cmake: what a build is made for where a driver shows these GPUs, or there is no driver.
+include(${CMAKE_CURRENT_LIST_DIR}/../../cmake/card_archs.cmake)
+
+function(expect capabilities expected)
+  file(WRITE ${FOLDER}/nvidia-smi "#!/bin/sh\nprintf '${capabilities}'\n")
+  file(CHMOD ${FOLDER}/nvidia-smi PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+  snug_card_archs(archs)
+  if(NOT "${archs}" STREQUAL "${expected}")
+    message(SEND_ERROR "for '${capabilities}': '${archs}', and not '${expected}'")
+  endif()
+endfunction()
+
+set(path "$ENV{PATH}")
+set(ENV{PATH} "${FOLDER}:${path}")
+expect("8.9\\n" "89")
+expect("9.0\\n9.0\\n" "90a")
+expect("12.0\\n8.6\\n7.5\\n" "120;86")
+expect("7.0\\n" "")
+expect("No devices were found\\n" "")
+
+file(REMOVE ${FOLDER}/nvidia-smi)
+set(ENV{PATH} "${FOLDER}")
+snug_card_archs(archs)
+if(NOT "${archs}" STREQUAL "")
+  message(SEND_ERROR "without a driver: '${archs}'")
+endif()

@@ -1,0 +1,77 @@
+// What every card of the table runs, whatever shared memory its blocks may have.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "backends/cuda/hardware_table.h"
+#include "backends/cuda/kernels/sizes.h"
+#include "backends/cuda/needs/few_rows.h"
+#include "backends/cuda/needs/kind_needs.h"
+#include "program/text.h"
+
+namespace snug::backends::cuda {
+namespace {
+
+using program::parse_text;
+using program::Program;
+
+Program attention_of(int head_dim, const char* type) {
+  return parse_text(fmt::format(
+      "program attention\ntensor q (512, {0}) {2}\ntensor k (512, {1}) {2}\n"
+      "tensor v (512, {1}) {2}\ntensor do (512, {0}) {2}\ntensor b (2, 2) i32\n"
+      "o (512, {0}) {2}, lse (4, 512) f32 = attention(q, k, v, b, b) "
+      "{{heads 4, kv_heads 2, head_dim {3}, causal}}\n"
+      "dq (512, {0}) {2}, dk (512, {1}) {2}, dv (512, {1}) {2} = "
+      "attention_grad(do, q, k, v, o, lse, b, b) {{heads 4, kv_heads 2, head_dim {3}, causal}}",
+      4 * head_dim, 2 * head_dim, type, head_dim));
+}
+
+// Gemma's heads are of 256.
+TEST(EveryCard, attends_with_heads_of_every_width) {
+  for (const HardwareRow& row : hardware_table())
+    for (const int head_dim : {5, 64, 80, 128, 136, 160, 192, 256})
+      for (const char* type : {"bf16", "f32"}) {
+        const Program program = attention_of(head_dim, type);
+        for (const program::Operation& operation : program.operations)
+          EXPECT_TRUE(runs({program, operation}, card_of(row)))
+              << row.name << ", heads of " << head_dim << " in " << type;
+      }
+}
+
+// Next to the table of codes a block of 99 KiB keeps less of x; where it keeps none, it reads x.
+TEST(FewRows, are_kept_where_the_card_has_room) {
+  EXPECT_TRUE(keeps_few_rows(3, 10240, false, 99 << 10));
+  EXPECT_FALSE(keeps_few_rows(3, 10240, true, 99 << 10));
+  EXPECT_TRUE(keeps_few_rows(3, 10240, true, 163 << 10));
+  EXPECT_FALSE(keeps_few_rows(4, 10240, false, 227 << 10));
+  for (const HardwareRow& row : hardware_table())
+    for (int64_t rows = 1; rows <= kFewRows; ++rows)
+      for (int64_t columns = 64; columns <= 65536; columns += 64)
+        if (keeps_few_rows(rows, columns, true, card_of(row).shared_bytes)) {
+          ASSERT_LE(
+              kFewRowsTableBytes + few_rows_shared_bytes(rows, columns) + kFewRowsDeclaredBytes,
+              card_of(row).shared_bytes)
+              << row.name;
+        }
+}
+
+// A norm shares the launch of its products where blocks of every card keep its rows.
+TEST(FewRows, share_a_norms_launch_where_every_card_has_room) {
+  const auto together = [](int columns, const std::string& product) {
+    const Program program = parse_text(
+        fmt::format("program norm\ntensor x (3, {0}) bf16\ntensor n ({0}) bf16\n"
+                    "tensor w (128, {0}) bf16\ntensor c ({1}, 1) u8\ntensor a ({2}) f32\n"
+                    "y (3, {0}) bf16 = rms_norm(x, n) {{epsilon 1e-05}}\n"
+                    "z (3, 128) bf16 = {3}",
+                    columns, 64 * columns, 2 * columns, product));
+    return few_rows_together(program, 0);
+  };
+  const std::string plain = "matmul(y, w) {transpose_b, algorithm few_rows_tensor_cores}";
+  const std::string codes = "matmul_nf4(y, c, a) {algorithm few_rows_tensor_cores}";
+  EXPECT_EQ(together(4096, plain), 2U);
+  EXPECT_EQ(together(4096, codes), 2U);
+  EXPECT_EQ(together(10240, plain), 2U);
+  EXPECT_EQ(together(10240, codes), 1U);
+}
+
+}  // namespace
+}  // namespace snug::backends::cuda

@@ -1,0 +1,275 @@
+// Recipes of other tools: what of them is obeyed, passed over with a note, or refused, all in one
+// run.
+#include "formats/foreign_keys.h"
+
+#include "../base/temporary_folder.h"
+#include "formats/recipe.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+namespace snug::formats {
+namespace {
+
+using testing::contains;
+using testing::user_error_of;
+
+Recipe taken(std::string_view yaml, const std::vector<std::string>& overrides = {}) {
+  return parse_recipe(yaml, "r.yaml", overrides);
+}
+
+bool tells(const Recipe& recipe, std::string_view text) {
+  return std::any_of(recipe.notes.begin(), recipe.notes.end(),
+                     [&](const std::string& note) { return note.find(text) != std::string::npos; });
+}
+
+RecipeReading read(const std::string& yaml) {
+  const testing::TemporaryFolder folder;
+  return read_recipe(folder.write("r.yaml", yaml).string(), {});
+}
+
+std::string mistakes_in(const std::string& yaml) {
+  const RecipeReading reading = read(yaml);
+  return user_error_of([&] { reading.mistakes.throw_if_any(); });
+}
+
+// As axolotl's examples have them.
+constexpr const char* kAxolotl =
+    "base_model: m\nload_in_8bit: false\nload_in_4bit: true\n"
+    "datasets:\n  - path: a/b\n    type: alpaca\n  - path: c\n    type: alpaca\n"
+    "dataset_prepared_path:\nval_set_size: 0.05\noutput_dir: out\nadapter: qlora\n"
+    "sequence_len: 512\nsample_packing: true\nlora_r: 8\nlora_target_linear: true\n"
+    "wandb_project:\nwandb_name: one\nmicro_batch_size: 2\nnum_epochs: 4\n"
+    "optimizer: adamw_bnb_8bit\nlr_scheduler: cosine\nlearning_rate: 0.0002\nbf16: auto\n"
+    "tf32: false\ngradient_checkpointing: true\ngradient_checkpointing_kwargs:\n"
+    "  use_reentrant: false\nresume_from_checkpoint:\nlogging_steps: 1\n"
+    "attn_implementation: flash_attention_2\nwarmup_ratio: 0.1\nevals_per_epoch: 4\n"
+    "saves_per_epoch: 1\nweight_decay: 0.0\nfsdp:\nspecial_tokens:\n"
+    "  pad_token: <|end_of_text|>\n";
+
+TEST(ForeignKeys, OneRunTellsAllThatNeedsADecision) {
+  const RecipeReading reading = read(kAxolotl);
+  const std::string error = user_error_of([&] { reading.mistakes.throw_if_any(); });
+  for (const char* each : {":5:5: 'datasets': data are files here",
+                           ":10:1: 'val_set_size' is '0.05', but Snug takes 0",
+                           ":12:1: 'adapter: qlora': it says the method"})
+    EXPECT_TRUE(contains(error, each)) << error;
+  EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 2) << error;
+  for (const char* each :
+       {"'wandb_name' (line 18)", "'attn_implementation'", "'tf32'",
+        "'special_tokens.pad_token' (line 38)", "'wandb_project' (line 17): not used: has no value",
+        "'gradient_checkpointing_kwargs.use_reentrant'",
+        "'resume_from_checkpoint' has no value, so it has its default"})
+    EXPECT_TRUE(tells(reading.recipe, each)) << each;
+}
+
+// What is left is obeyed.
+TEST(ForeignKeys, WhatMeansTheSameIsTaken) {
+  const Recipe recipe = read(kAxolotl).recipe;
+  EXPECT_EQ(recipe.method, Method::qlora);
+  EXPECT_EQ(recipe.target_modules, std::vector<std::string>{"all-linear"});
+  EXPECT_EQ(recipe.save_steps, 0.25);
+  EXPECT_EQ(recipe.max_length, 512);
+  EXPECT_EQ(taken("lora_target: all").target_modules, std::vector<std::string>{"all-linear"});
+  EXPECT_TRUE(taken("quantization_bit: 4").load_in_4bit);
+  EXPECT_EQ(taken("use_peft: false").method, Method::full);
+  EXPECT_EQ(taken("bfloat16: true").compute_dtype, ComputeDtype::bf16);
+  EXPECT_FALSE(taken("disable_shuffling: true").shuffle);
+  EXPECT_EQ(taken("fsdp_config: {reshard_after_forward: true, offload_params: true}").strategy,
+            Strategy::full_shard);
+  EXPECT_TRUE(taken("fsdp_config: {fsdp_offload_params: true}").offload_params);
+  EXPECT_EQ(taken("optimizer:\n  _component_: torch.optim.AdamW\n  lr: 3e-4\n").learning_rate,
+            3e-4);
+  EXPECT_EQ(taken("model: {lora_rank: 4}\ncheckpointer: {checkpoint_dir: m}").lora_r, 4);
+}
+
+TEST(ForeignKeys, WhatOnlyLogsIsPassedOver) {
+  const Recipe recipe = taken(
+      "report_to: [tensorboard, wandb]\nrun_name: a\nlogging_dir: b\nplot_loss: true\n"
+      "method: full\n",
+      {"push_to_hub=true", "wandb_project=c"});
+  EXPECT_TRUE(tells(recipe, "r.yaml: 'report_to' (line 1): not used: nothing is reported"));
+  EXPECT_TRUE(tells(recipe, "'run_name' (line 2), 'logging_dir' (line 3), 'plot_loss' (line 4)"));
+  EXPECT_TRUE(tells(recipe, "command line: 'push_to_hub': not used"));
+  EXPECT_EQ(recipe.notes.size(), 4U);
+}
+
+// Without a word of the method other tools train all weights.
+TEST(ForeignKeys, TheMethodIsNoted) {
+  const char* note = "r.yaml: no key says the method, so an adapter trains (method: lora)";
+  EXPECT_TRUE(tells(taken("run_name: a"), note));
+  for (const char* said : {"method: lora", "lora_r: 8", "load_in_4bit: true", "use_peft: false"})
+    EXPECT_FALSE(tells(taken(std::string("run_name: a\n") + said), note)) << said;
+  EXPECT_FALSE(tells(taken("seed: 1"), note));
+}
+
+TEST(ForeignKeys, TextsInBracesMayBeTexts) {
+  EXPECT_TRUE(contains(mistakes_in("prompt_template: \"{instruction} {\""),
+                       "'prompt_template' is '{instruction} {': it names a template"));
+  EXPECT_TRUE(
+      contains(mistakes_in("lr_scheduler_kwargs: '{min_lr'"),
+               "'lr_scheduler_kwargs' is '{min_lr', but Snug takes {} only: it holds keys"));
+  EXPECT_TRUE(tells(taken("lr_scheduler_kwargs: '{}'\nmethod: full"), "'lr_scheduler_kwargs'"));
+  const std::string two = mistakes_in("reward_funcs: a\nreward_weights: b");
+  EXPECT_TRUE(contains(two, "'reward_funcs'")) << two;
+  EXPECT_TRUE(contains(two, "'reward_weights'")) << two;
+}
+
+TEST(ForeignKeys, MistakesNameTheKeyThatWasWritten) {
+  EXPECT_TRUE(contains(mistakes_in("clip_grad_norm: much"), ":1:1: 'clip_grad_norm' is 'much'"));
+  EXPECT_EQ(taken("logging_strategy: epoch\nnum_epochs: 1").logging_steps, 1);
+  EXPECT_EQ(taken("train: {epochs: 4}\nsave_strategy: epoch").save_steps, 0.25);
+}
+
+TEST(ForeignKeys, TwoNamesMayAgree) {
+  EXPECT_EQ(taken("lora_r: 4\nlora_rank: 4").lora_r, 4);
+  EXPECT_EQ(taken("bf16: true\ntorch_dtype: bfloat16").compute_dtype, ComputeDtype::bf16);
+  EXPECT_EQ(taken("torch_dtype: auto\nbf16: true").compute_dtype, ComputeDtype::bf16);
+  EXPECT_EQ(taken("bf16: true\ntorch_dtype: auto").compute_dtype, ComputeDtype::bf16);
+  EXPECT_EQ(taken("lora_target_modules:\nlora_target_linear: true").target_modules,
+            std::vector<std::string>{"all-linear"});
+  EXPECT_TRUE(contains(mistakes_in("bf16: true\ntorch_dtype: float16"),
+                       "one says bf16 and the other fp16; keep one"));
+}
+
+TEST(ForeignKeys, StrategiesAndEpochsBecomeSteps) {
+  EXPECT_EQ(taken("save_strategy: epoch\nnum_train_epochs: 4").save_steps, 0.25);
+  EXPECT_EQ(taken("save_strategy: epoch\nnum_train_epochs: 3").save_steps, 0.333333);
+  EXPECT_EQ(taken("save_strategy: epoch\nnum_train_epochs: 1").save_steps, 0);
+  EXPECT_EQ(taken("save_strategy: epoch", {"num_train_epochs=2"}).save_steps, 0.5);
+  EXPECT_EQ(taken("save_strategy: 'no'\nsave_steps: 50").save_steps, 0);
+  EXPECT_EQ(taken("save_strategy: steps\nsave_steps: 50").save_steps, 50);
+  EXPECT_TRUE(tells(taken("saves_per_epoch: 2\nsave_steps: 50"), "save_steps is not used next to"));
+  EXPECT_TRUE(tells(taken("evals_per_epoch:"), "'evals_per_epoch' has no value"));
+  EXPECT_EQ(taken("evals_per_epoch: 2\nnum_epochs: 2\neval_data: e").eval_steps, 0.25);
+  EXPECT_EQ(taken("evals_per_epoch: 2\nnum_epochs: 2").eval_steps, 0) << "there is nothing to do";
+  EXPECT_EQ(taken("evaluation_strategy: steps\neval_steps: 7\neval_data: e").eval_steps, 7);
+  EXPECT_EQ(taken("eval_strategy: no\neval_steps: 7").eval_steps, 0);
+  EXPECT_EQ(taken("save_strategy: epoch", {"save_steps=9"}).save_steps, 9);
+  // So many steps each time as an epoch has, whatever their number.
+  for (int64_t epochs = 2; epochs < 60; ++epochs)
+    for (const int64_t steps : {1, 2, 5, 1000})
+      EXPECT_EQ(
+          steps_in(taken(fmt::format("save_strategy: epoch\nnum_epochs: {}", epochs)).save_steps,
+                   epochs * steps),
+          steps)
+          << epochs;
+}
+
+TEST(ForeignKeys, SharesOfAllSteps) {
+  const Recipe recipe = taken("save_steps: 0.1\nlogging_steps: 0.5\nwarmup_steps: 0.03");
+  EXPECT_EQ(steps_in(recipe.save_steps, 25), 3);
+  EXPECT_EQ(steps_in(recipe.logging_steps, 25), 13);
+  EXPECT_EQ(steps_in(recipe.warmup_steps, 100), 3);
+  EXPECT_EQ(steps_in(500, 25), 500);
+  EXPECT_EQ(steps_in(0, 25), 0);
+  EXPECT_EQ(to_yaml(taken(to_yaml(recipe))), to_yaml(recipe));
+  EXPECT_TRUE(contains(to_yaml(recipe), "\neval_steps: 0\n"));
+  EXPECT_TRUE(contains(to_yaml(taken("save_steps: 1e3")), "\nsave_steps: 1000\n"));
+}
+
+TEST(ForeignKeys, OptionsOfSchedulesAreKeys) {
+  for (const char* form : {"lr_scheduler_kwargs: {min_lr: 1e-5, num_cycles: 0.75}",
+                           "lr_scheduler_kwargs:\n  min_lr: 1e-5\n  num_cycles: 0.75\n",
+                           "lr_scheduler_kwargs: '{\"min_lr\": 1e-5, \"num_cycles\": 0.75}'",
+                           "min_lr: 1e-5\nnum_cycles: 0.75"}) {
+    const Recipe recipe = taken(std::string("lr_scheduler_type: cosine_with_min_lr\n") + form);
+    EXPECT_EQ(recipe.min_lr, 1e-5) << form;
+    EXPECT_EQ(recipe.num_cycles, 0.75) << form;
+    EXPECT_EQ(to_yaml(taken(to_yaml(recipe))), to_yaml(recipe));
+  }
+  EXPECT_EQ(taken("lr_scheduler: warmup_stable_decay",
+                  {R"(lr_scheduler_kwargs={"num_decay_steps": 8, "decay_type": "1-sqrt"})"})
+                .decay_type,
+            Ramp::one_minus_root);
+  EXPECT_EQ(taken("lr_scheduler: warmup_stable_decay", {"lr_scheduler_kwargs.num_decay_steps=8"})
+                .num_decay_steps,
+            8);
+}
+
+// transformers reads no warm-up there.
+TEST(ForeignKeys, WarmUpIsThatOfTransformers) {
+  const Recipe constant = taken("lr_scheduler_type: constant\nwarmup_ratio: 0.1");
+  EXPECT_EQ(constant.warmup_ratio, 0);
+  EXPECT_TRUE(tells(constant,
+                    "r.yaml:2:1: 'warmup_ratio' is 0.1, but lr_scheduler_type: "
+                    "constant has no warm-up, as in transformers; "
+                    "constant_with_warmup has one"));
+  EXPECT_TRUE(taken("lr_scheduler_type: constant").notes.empty());
+  EXPECT_TRUE(taken(to_yaml(constant)).notes.empty());
+  EXPECT_EQ(taken("warmup_steps: 0").warmup_ratio, 0);
+  EXPECT_EQ(taken("warmup_steps: 0\nwarmup_ratio: 0.1").warmup_ratio, 0.1);
+  EXPECT_EQ(taken("seed: 1").warmup_ratio, 0.03);
+}
+
+TEST(ForeignKeys, RecipesOfLitGptAreRead) {
+  const Recipe recipe = taken(
+      "checkpoint_dir: m\nout_dir: o\nprecision: bf16-true\ndevices: auto\nlogger_name: csv\n"
+      "train: {save_interval: 200, global_batch_size: 8, micro_batch_size: 2, epochs: 4,\n"
+      "  max_seq_length: 512, lr_warmup_steps: 10}\neval: {interval: 25, max_iters: 100}\n"
+      "optimizer:\n  class_path: torch.optim.AdamW\n  init_args: {lr: 3e-4}\neval_data: e\n");
+  EXPECT_EQ(recipe.model, "m");
+  EXPECT_EQ(recipe.compute_dtype, ComputeDtype::bf16);
+  EXPECT_EQ(recipe.train_batch_size, 8);
+  EXPECT_EQ(recipe.warmup_ratio, 0);
+  EXPECT_EQ(recipe.warmup_steps, 10);
+  EXPECT_EQ(recipe.eval_steps, 25);
+  EXPECT_EQ(recipe.learning_rate, 3e-4);
+  EXPECT_EQ(recipe.max_length, 512);
+}
+
+TEST(ForeignKeys, FilesOfLaunchersLeadToTheirKeys) {
+  EXPECT_TRUE(contains(mistakes_in("compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\n"),
+                       "accelerate_config: FILE.yaml"));
+  EXPECT_TRUE(contains(mistakes_in("{zero_optimization: {stage: 2}}"), "deepspeed: FILE.json"));
+  EXPECT_TRUE(contains(mistakes_in("seed: 1\ndeepspeed: zero3\n"),
+                       ":2:1: 'deepspeed' is zero3, but there is no such file; say strategy: "));
+  const testing::TemporaryFolder folder;
+  folder.write("ds.json", R"({"zero_optimization": {"stage": 2}})");
+  const std::string path = folder.write("r.yaml", "deepspeed: ds.json").string();
+  EXPECT_EQ(load_recipe(path, {}).strategy, Strategy::zero2) << "it lies next to the recipe";
+}
+
+TEST(ForeignKeys, NumbersMayHaveSeparators) {
+  EXPECT_EQ(taken("sequence_len: 500_000").max_length, 500000);
+  for (const char* wrong : {"max_steps: _5", "max_steps: 5_", "max_steps: 5__0"})
+    EXPECT_TRUE(contains(mistakes_in(wrong), "expected a whole number")) << wrong;
+}
+
+TEST(ForeignKeys, AFileWithManyMistakesIsToldInOneRun) {
+  const std::string error = mistakes_in(
+      "seed: 1\nlerning_rate: 1\nlora_r: 0\nmax_steps: many\nzzz: 1\noptim: sgd\n"
+      "lora_rank: 2\ntraining: {a: 1, b: 2}\n");
+  for (const char* each :
+       {":2:1: unknown key 'lerning_rate'; did you mean 'learning_rate'?", ":3:1: 'lora_r' is '0'",
+        ":4:1: 'max_steps' is 'many'", ":5:1: unknown key 'zzz'", ":6:1: 'optim: sgd'",
+        ":8:12: 'training' holds a nested value"})
+    EXPECT_TRUE(contains(error, each)) << error;
+}
+
+TEST(ForeignKeys, TheTableIsSound) {
+  std::set<std::string_view> paths;
+  for (const ToolKey& key : foreign_keys()) {
+    EXPECT_TRUE(paths.insert(key.path).second) << key.path << " stands there twice";
+    EXPECT_EQ(find_recipe_key(key.path), nullptr) << key.path << " is a key of recipes";
+    EXPECT_EQ(find_tool_key(foreign_keys(), key.path)->path, key.path)
+        << key.path << " comes after a row that fits it";
+    if (!key.key.empty()) {
+      ASSERT_NE(find_recipe_key(key.key), nullptr) << key.key;
+      EXPECT_NE(find_recipe_key(key.key)->field.set, nullptr) << key.key;
+    } else {
+      EXPECT_FALSE(key.reason.empty()) << key.path;
+    }
+    for (const ToolWord& word : key.words) {
+      if (word.to.empty() || key.key.empty()) continue;
+      EXPECT_NO_THROW(parse_value(*find_recipe_key(key.key),
+                                  {std::string(key.key), {std::string(word.to)}, false, {}}))
+          << key.path;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace snug::formats

@@ -1,0 +1,89 @@
+// One run tells of all records that cannot be learned from.
+#include <gtest/gtest.h>
+
+#include "../base/temporary_folder.h"
+#include "base/error.h"
+#include "text/bad_records.h"
+#include "text/dataset.h"
+#include "tiny_tokenizer.h"
+
+namespace snug::text {
+namespace {
+
+using base::UserError;
+using testing::contains;
+
+constexpr const char* kGood = "{\"prompt\": \"a\", \"completion\": \"b\"}\n";
+constexpr const char* kEmpty = "{\"prompt\": \"a\", \"completion\": \" \"}\n";
+
+class BadRecordsOf : public ::testing::Test {
+ protected:
+  Dataset load(const std::string& contents, const std::string& name = "data.jsonl") {
+    return load_dataset(folder_.write(name, contents), tokenizer_, options_);
+  }
+  std::string error(const std::string& contents, const std::string& name = "data.jsonl") {
+    return message_of<UserError>([&] { load(contents, name); });
+  }
+  testing::TemporaryFolder folder_;
+  Tokenizer tokenizer_ = TinyTokenizer{}.make();
+  DatasetOptions options_{.max_length = 32, .threads = 2};
+};
+
+TEST_F(BadRecordsOf, AFileAreToldOfByReason) {
+  const std::string file = std::string(kEmpty) + kGood + kEmpty + "{\"text\": \"x\"}\n" + kEmpty +
+                           "{\"prompt\": 3, \"completion\": \"b\"}\n" + kEmpty + "{\"a\": }\n" +
+                           kGood +
+                           "{\"prompt\": \"0123456789012345678901234567890123456789\", "
+                           "\"completion\": \"b\"}\n";
+  const std::string message = error(file);
+  for (const char* part :
+       {"data.jsonl: 8 of 10 records cannot be learned from; on_bad_record=skip leaves them out:\n",
+        "data.jsonl:1: record 1: the answer ('completion') is empty; remove the record or fill it "
+        "in (4 records, lines 1, 3, 5, ...)\n",
+        "data.jsonl:4: record 4 is of the form text", "data.jsonl:6: record 6: expected the field",
+        "data.jsonl:8: broken JSON in record 8", "data.jsonl:10: record 10: its answer begins at"})
+    EXPECT_TRUE(contains(message, part)) << part << "\nis not in: " << message;
+  options_.skips_bad_records = true;
+  const Dataset data = load(file);
+  EXPECT_EQ(data.audit.records, 2);
+  EXPECT_EQ(data.audit.bad, 8);
+  EXPECT_TRUE(contains(data.audit.bad_list, "(4 records, lines 1, 3, 5, ...)"));
+}
+
+TEST_F(BadRecordsOf, OneIsToldOfByItself) {
+  const std::string what =
+      "data.jsonl:2: record 2: the answer ('completion') is empty; remove the record or fill it in";
+  EXPECT_TRUE(
+      contains(error(std::string(kGood) + kEmpty), what + "; on_bad_record=skip leaves it out"));
+  EXPECT_TRUE(contains(error(std::string(kGood) + kEmpty + kGood + kEmpty),
+                       what + " (2 records, lines 2, 4); on_bad_record=skip leaves them out"));
+}
+
+TEST_F(BadRecordsOf, AFileMayBeAll) {
+  EXPECT_TRUE(contains(error(std::string(kEmpty) + kEmpty), "(2 records, lines 1, 2)"));
+  options_.skips_bad_records = true;
+  EXPECT_TRUE(contains(error(std::string(kEmpty) + kEmpty), "none of the 2 records"));
+}
+
+// What stops the reader comes after what was found before.
+TEST_F(BadRecordsOf, AreToldOfBeforeWhatStopsTheReader) {
+  const std::string message = error(
+      "[{\"prompt\": \"a\", \"completion\": \"\"},\n {\"prompt\": \"a\", \"completion\": \"b\"}\n",
+      "data.json");
+  EXPECT_TRUE(contains(message, "data.json:1: record 1: the answer")) << message;
+  EXPECT_TRUE(contains(message, "\n" + (folder_ / "data.json").string() + ":3: broken JSON"))
+      << message;
+  options_.skips_bad_records = true;
+  EXPECT_TRUE(contains(error("[{\"prompt\": \"a\", \"completion\": \"\"}", "data.json"), "broken"));
+}
+
+TEST(BadRecords, AreHeldInBounds) {
+  BadRecords bad;
+  for (int i = 0; i < 1000; ++i)
+    bad.add(RecordError(i, std::string(static_cast<size_t>(i % 50 + 1), 'x'), "f", i));
+  EXPECT_EQ(bad.count(), 1000);
+  EXPECT_TRUE(contains(bad.list(), "\n600 more records for other reasons")) << bad.list();
+}
+
+}  // namespace
+}  // namespace snug::text
