@@ -152,8 +152,12 @@ std::vector<Unwritten> find_unwritten(const Conversation& conversation, const st
       return one.message == saying.message && one.field == saying.field;
     });
     if (is_known) continue;
-    found.push_back({saying.message, saying.field,
-                     saying.message == 0 ? "" : conversation.messages[saying.message - 1].role()});
+    const Message* message =
+        saying.message == 0 ? nullptr : &conversation.messages[saying.message - 1];
+    found.push_back({.message = saying.message,
+                     .field = saying.field,
+                     .role = message == nullptr ? "" : message->role(),
+                     .is_learned = message == nullptr || message->is_learned()});
   }
   for (Unwritten& one : found) one.is_all = one.message > 0 && left[one.message] == 0;
   return found;
@@ -162,7 +166,7 @@ std::vector<Unwritten> find_unwritten(const Conversation& conversation, const st
 void refuse_unwritten_answers(const std::vector<Unwritten>& unwritten) {
   for (const Unwritten& one : unwritten) {
     const bool is_call = one.field == "tool_calls";
-    if (one.role != "assistant" || !(is_call || one.is_all)) continue;
+    if (one.role != "assistant" || !one.is_learned || !(is_call || one.is_all)) continue;
     base::throw_user_error(
         "message {}: the chat template does not write its '{}', so that a model would learn to {}; "
         "choose a template that writes them with chat_template=, or remove the record",

@@ -12,10 +12,11 @@
 namespace snug::text {
 
 struct Unwritten {
-  size_t message = 0;   // which, from 1; 0: it is the conversation's
-  std::string field{};  // content, reasoning_content, tool_calls or tools
-  std::string role{};   // of the message
-  bool is_all = false;  // nothing of the message is written
+  size_t message = 0;      // which, from 1; 0: it is the conversation's
+  std::string field{};     // content, reasoning_content, tool_calls or tools
+  std::string role{};      // of the message
+  bool is_all = false;     // nothing of the message is written
+  bool is_learned = true;  // the message, if it is the assistant's
 };
 
 // `whole` is what the template writes of the conversation. At most one for each field of a message.
@@ -23,7 +24,8 @@ std::vector<Unwritten> find_unwritten(const Conversation& conversation, const st
                                       const RenderChat& render);
 
 // Throws UserError that names the message where a model would learn something wrong: that the
-// assistant answers with nothing, or ends its turn where it made a call.
+// assistant answers with nothing, or ends its turn where it made a call. A message that is not
+// learned may be written in part.
 void refuse_unwritten_answers(const std::vector<Unwritten>& unwritten);
 
 }  // namespace snug::text

@@ -65,7 +65,7 @@ Tokenizer tokenizer_of(const std::string& source) {
 Conversation conversation_of(const std::string& json) {
   RawRecord raw;
   raw.text = json;
-  return parse_record(raw, "data.jsonl", RecordForm::messages).conversation;
+  return parse_record(raw, "data.jsonl", {.form = RecordForm::messages}).conversation;
 }
 
 Conversation with_call(const std::string& arguments, const std::string& content = "") {
@@ -272,6 +272,9 @@ TEST(Unwritten, AnswersOfNothingAreRefused) {
                        {"role": "assistant", "content": "", "reasoning_content": "t"}]})");
   EXPECT_TRUE(contains(refusal(kNone, thought), "'reasoning_content'"));
   EXPECT_EQ(refusal(kObjects, with_call(kObject)), "");
+  Conversation given = with_call(kObject);
+  given.messages[1].set_learned(false);
+  EXPECT_EQ(refusal(kNone, given), "");
 }
 
 TEST(Unwritten, IsCounted) {
