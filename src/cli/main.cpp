@@ -57,7 +57,7 @@ int report(std::vector<std::string> messages, int exit_code, bool json) {
 int report_no_memory(bool json) {
   constexpr const char* kWhat = "the system has no more memory; plan for less with device_memory=";
   try {
-    return report(kWhat, 1, json);
+    return report({kWhat}, 1, json);
   } catch (const std::bad_alloc&) {
     snug::base::write_to_console("snug: error: the system has no more memory\n");
     return 1;
