@@ -17,7 +17,9 @@ using base::JsonObject;
 // of transformers 5 call every head tied, also one that they hold (stored_head.h).
 ModelConfig parse(const JsonObject& json) {
   ModelConfig config = parse_t5_shape(json, {.feed_forward = "relu", .tied_embeddings = true});
-  config.scaled_head = json.boolean_or("scale_decoder_outputs", config.tied_embeddings);
+  constexpr const char* kScales = "scale_decoder_outputs";
+  const bool is_null = json.value().contains(kScales) && !json.has(kScales);  // which is false
+  config.scaled_head = !is_null && json.boolean_or(kScales, config.tied_embeddings);
   return config;
 }
 

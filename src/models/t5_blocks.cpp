@@ -113,6 +113,15 @@ bool parse_gated(const JsonObject& json, const std::string& absent) {
   return gated;
 }
 
+// transformers reads its names for other families here too, and obeys them where a file has both.
+SizeKeys keys_of(const JsonObject& json) {
+  SizeKeys keys = kKeys;
+  keys.hidden = key_present(json, {"hidden_size", keys.hidden});
+  keys.layers = key_present(json, {"num_hidden_layers", keys.layers});
+  keys.heads = key_present(json, {"num_attention_heads", keys.heads});
+  return keys;
+}
+
 // A token that the file need not name, at least 0.
 int64_t token_or(const JsonObject& json, std::string_view key, int64_t fallback, int64_t tokens) {
   const int64_t id = json.integer_or(key, fallback);
@@ -145,7 +154,7 @@ Stack t5_stack(const ModelConfig& config) {
 }
 
 ModelConfig parse_t5_shape(const JsonObject& json, const T5Defaults& defaults) {
-  ModelConfig config = parse_shape(json, {.keys = kKeys,
+  ModelConfig config = parse_shape(json, {.keys = keys_of(json),
                                           .head_dim = positive_or(json, "d_kv", 64, kMaxHeads),
                                           .max_position = kMaxPositions,
                                           .tied_embeddings = defaults.tied_embeddings,
@@ -158,7 +167,8 @@ ModelConfig parse_t5_shape(const JsonObject& json, const T5Defaults& defaults) {
     json.fail("is_encoder_decoder", "is false; snug has this family with its decoder only");
   config.max_position = kMaxPositions;  // n_positions is the length that it was trained with
   config.encoder_layers = config.num_layers;
-  config.num_layers += positive_or(json, "num_decoder_layers", config.num_layers, kMaxLayers);
+  const int64_t own = positive_or(json, kKeys.layers, config.num_layers, kMaxLayers);
+  config.num_layers += positive_or(json, "num_decoder_layers", own, kMaxLayers);
   config.gated_mlp = parse_gated(json, std::string(defaults.feed_forward));
   config.relative_buckets =
       positive_or(json, "relative_attention_num_buckets", kBuckets, kMaxBuckets);

@@ -213,6 +213,16 @@ TEST(EncoderDecoder, RefusesWhatItDoesNotDo) {
   EXPECT_EQ(error_of(small("")), "no error");
 }
 
+// Names of other families stand above T5's own, and null is false, as in transformers.
+TEST(EncoderDecoder, KeysAreReadAsTransformersReadsThem) {
+  const ModelConfig config = parse_config(small(R"(, "num_hidden_layers": 1)"), "config.json");
+  EXPECT_EQ(config.encoder_layers, 1);
+  EXPECT_EQ(config.num_layers, 3);
+  EXPECT_FALSE(
+      parse_config(small(R"(, "scale_decoder_outputs": null)"), "config.json").scaled_head);
+  EXPECT_TRUE(parse_config(small(""), "config.json").scaled_head);
+}
+
 // transformers reads feed_forward_proj, and lets the two keys that follow from it stand above it.
 TEST(EncoderDecoder, TheActivationIsTheOneThatTransformersTakes) {
   struct Case {
