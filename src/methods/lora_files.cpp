@@ -120,6 +120,9 @@ void check_saved(const PeftAdapter& adapter, std::span<const Tensor> tensors,
     if (is_lora_tensor(tensor.name)) continue;
     planned.insert(tensor.name);
     const formats::TensorInfo* stored = formats::find_table(adapter.file(), tensor.name);
+    // Of a head that is the embedding, the file may have the head's name alone.
+    if (stored == nullptr && std::ranges::count(options.tables, tensor.name) > 0)
+      stored = formats::find_table(adapter.file(), options.head + ".weight");
     if (stored == nullptr)
       base::throw_user_error("{}: the adapter has no '{}', which modules_to_save says it holds",
                              file, formats::adapter_key(tensor.name));
