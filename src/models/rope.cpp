@@ -86,7 +86,8 @@ void parse_yarn(const JsonObject& scaling, RopeConfig& rope) {
   rope.beta_slow = scaling.number_or("beta_slow", 1.0);
   if (!(rope.beta_slow > 0)) scaling.fail("beta_slow", "must be above 0");
   if (!(rope.beta_fast >= rope.beta_slow)) scaling.fail("beta_fast", "must be at least beta_slow");
-  rope.truncate = scaling.boolean_or("truncate", true);
+  const bool is_null = scaling.value().contains("truncate") && !scaling.has("truncate");
+  rope.truncate = !is_null && scaling.boolean_or("truncate", true);  // null is false
   const double of_all = scaling.number_or("mscale_all_dim", 0.0);
   const double scale = scaling.number_or("mscale", 0.0);
   rope.attention_factor = yarn_attention_factor(rope.factor);
@@ -234,7 +235,10 @@ LayerRopes parse_layer_ropes(const JsonObject& json, double full_theta, double l
     if (json.has(kParametersKey))
       json.fail(kScalingKey,
                 "stands next to rope_parameters, of which it changes a part; give one");
-    parse_scaling(json, kThetaKey, json.object(kScalingKey), ropes.full);
+    const JsonObject scaling = json.object(kScalingKey);
+    if (scaling.has("type") && !scaling.has("rope_type"))
+      scaling.fail("type", "has no effect in transformers 5 for this family; call it rope_type");
+    parse_scaling(json, kThetaKey, scaling, ropes.full);
   }
   if (!json.has(kParametersKey)) return ropes;
   const JsonObject parameters = json.object(kParametersKey);
