@@ -193,7 +193,7 @@ TEST(Config, IsReadAsTransformersReadsIt) {
   };
   EXPECT_TRUE(truncates(""));
   EXPECT_FALSE(truncates(R"(, "truncate": null)"));
-  const auto error = [](const char* family, const char* more) -> std::string {
+  const auto refusal = [](const char* family, const char* more) -> std::string {
     try {
       parse(family, more);
     } catch (const base::UserError& error) {
@@ -201,13 +201,13 @@ TEST(Config, IsReadAsTransformersReadsIt) {
     }
     return "no error";
   };
-  EXPECT_TRUE(contains(error("gemma2", R"({"attn_logit_softcapping": 0.0})"), "or null"));
-  EXPECT_TRUE(contains(error("gemma2", R"({"final_logit_softcapping": 0})"), "or null"));
-  EXPECT_EQ(error("gemma2", R"({"final_logit_softcapping": null})"), "no error");
+  EXPECT_TRUE(contains(refusal("gemma2", R"({"attn_logit_softcapping": 0.0})"), "or null"));
+  EXPECT_TRUE(contains(refusal("gemma2", R"({"final_logit_softcapping": 0})"), "or null"));
+  EXPECT_EQ(refusal("gemma2", R"({"final_logit_softcapping": null})"), "no error");
   EXPECT_TRUE(
-      contains(error("gemma3_text", R"({"rope_scaling": {"type": "linear", "factor": 8.0}})"),
+      contains(refusal("gemma3_text", R"({"rope_scaling": {"type": "linear", "factor": 8.0}})"),
                "call it rope_type"));
-  EXPECT_TRUE(contains(error("gemma3_text", R"({"rope_scaling": {"factor": 8.0},
+  EXPECT_TRUE(contains(refusal("gemma3_text", R"({"rope_scaling": {"factor": 8.0},
       "rope_parameters": {"full_attention": {}, "sliding_attention": {}}})"),
                        "stands next to rope_parameters"));
 }
