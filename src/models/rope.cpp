@@ -126,6 +126,7 @@ void parse_scaling(const JsonObject& json, const char* theta_key, const JsonObje
   }
   rope.low_freq_factor = scaling.number("low_freq_factor");
   rope.high_freq_factor = scaling.number("high_freq_factor");
+  if (!(rope.low_freq_factor > 0)) scaling.fail("low_freq_factor", "must be above 0");
   if (!(rope.high_freq_factor > rope.low_freq_factor))
     scaling.fail("high_freq_factor", "must be above low_freq_factor");
 }
@@ -194,6 +195,12 @@ void parse_long_scaling(const JsonObject& scaling, const ModelConfig& config, Ro
                                       static_cast<double>(rope.original_max_position));
   rope.attention_factor = scaling.number_or(
       "attention_factor", longrope_attention_factor(factor, rope.original_max_position));
+  if (!(rope.attention_factor > 0 && rope.attention_factor < kMaxAttentionFactor))
+    scaling.fail(
+        "attention_factor",
+        fmt::format("is {}, or follows as that from original_max_position_embeddings = "
+                    "{}; expected a number above 0 and below {}",
+                    rope.attention_factor, rope.original_max_position, kMaxAttentionFactor));
 }
 
 // Three keys and no more, which is what transformers 4 allows; the factor of the table follows from

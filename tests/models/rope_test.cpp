@@ -207,6 +207,13 @@ TEST(Config, IsReadAsTransformersReadsIt) {
   EXPECT_TRUE(
       contains(refusal("gemma3_text", R"({"rope_scaling": {"type": "linear", "factor": 8.0}})"),
                "call it rope_type"));
+  EXPECT_TRUE(contains(refusal("llama", R"({"rope_scaling": {"rope_type": "llama3", "factor": 8.0,
+      "low_freq_factor": -1, "high_freq_factor": 4, "original_max_position_embeddings": 16}})"),
+                       "'rope_scaling.low_freq_factor' must be above 0"));
+  EXPECT_TRUE(contains(refusal("phi3", R"({"num_key_value_heads": 4, "num_attention_heads": 16,
+      "original_max_position_embeddings": 1, "rope_scaling": {"type": "longrope",
+      "short_factor": [1.0], "long_factor": [1.0]}})"),
+                       "original_max_position_embeddings = 1"));
   EXPECT_TRUE(contains(refusal("gemma3_text", R"({"rope_scaling": {"factor": 8.0},
       "rope_parameters": {"full_attention": {}, "sliding_attention": {}}})"),
                        "stands next to rope_parameters"));
