@@ -18,9 +18,15 @@ from transformers import AutoModelForCausalLM
 import peer
 
 
+# Names that modules have in transformers 4, under which our adapters hold them too.
+EARLIER_NAMES = {"base_model.model.lm_head.weight": "base_model.model.embed_out.weight"}
+
+
 def check_names(adapted: PeftModel, folder: pathlib.Path) -> None:
-    """PEFT ignores surplus tensors and only warns of missing ones; here both end the check."""
-    stored = set(load_file(folder / "adapter_model.safetensors"))
+    """PEFT ignores surplus tensors and only warns of missing ones; here both end the check, except copies under earlier names."""
+    tensors = load_file(folder / "adapter_model.safetensors")
+    copies = {old for new, old in EARLIER_NAMES.items() if new in tensors and old in tensors and torch.equal(tensors[new], tensors[old])}
+    stored = set(tensors) - copies
     expected = set(get_peft_model_state_dict(adapted, save_embedding_layers=False))
     if stored != expected:
         raise SystemExit(f"missing: {sorted(expected - stored)}; surplus: {sorted(stored - expected)}")

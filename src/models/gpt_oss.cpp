@@ -75,7 +75,8 @@ ModelConfig parse(const JsonObject& json) {
                                           .norm_epsilon = 1e-5,
                                           .has_experts = true});
   config.rope = parse_rope(json, {.absent_theta = kTheta});
-  if (!json.has("rope_scaling") && !json.has("rope_parameters")) set_published_rope(config.rope);
+  const bool is_scaled = json.has("rope_scaling") && !json.value().at("rope_scaling").empty();
+  if (!is_scaled && !json.has("rope_parameters")) set_published_rope(config.rope);
   config.attention_bias = json.boolean_or("attention_bias", true);
   const int64_t window = parse_window(json, kWindow);
   set_window_pattern(config, window, kPattern);

@@ -86,7 +86,8 @@ void parse_yarn(const JsonObject& scaling, RopeConfig& rope) {
   rope.beta_slow = scaling.number_or("beta_slow", 1.0);
   if (!(rope.beta_slow > 0)) scaling.fail("beta_slow", "must be above 0");
   if (!(rope.beta_fast >= rope.beta_slow)) scaling.fail("beta_fast", "must be at least beta_slow");
-  rope.truncate = scaling.boolean_or("truncate", true);
+  const bool is_null = scaling.value().contains("truncate") && !scaling.has("truncate");
+  rope.truncate = !is_null && scaling.boolean_or("truncate", true);  // null is false
   const double of_all = scaling.number_or("mscale_all_dim", 0.0);
   const double scale = scaling.number_or("mscale", 0.0);
   rope.attention_factor = yarn_attention_factor(rope.factor);
@@ -125,6 +126,7 @@ void parse_scaling(const JsonObject& json, const char* theta_key, const JsonObje
   }
   rope.low_freq_factor = scaling.number("low_freq_factor");
   rope.high_freq_factor = scaling.number("high_freq_factor");
+  if (!(rope.low_freq_factor > 0)) scaling.fail("low_freq_factor", "must be above 0");
   if (!(rope.high_freq_factor > rope.low_freq_factor))
     scaling.fail("high_freq_factor", "must be above low_freq_factor");
 }
@@ -193,6 +195,12 @@ void parse_long_scaling(const JsonObject& scaling, const ModelConfig& config, Ro
                                       static_cast<double>(rope.original_max_position));
   rope.attention_factor = scaling.number_or(
       "attention_factor", longrope_attention_factor(factor, rope.original_max_position));
+  if (!(rope.attention_factor > 0 && rope.attention_factor < kMaxAttentionFactor))
+    scaling.fail(
+        "attention_factor",
+        fmt::format("is {}, or follows as that from original_max_position_embeddings = "
+                    "{}; expected a number above 0 and below {}",
+                    rope.attention_factor, rope.original_max_position, kMaxAttentionFactor));
 }
 
 // Three keys and no more, which is what transformers 4 allows; the factor of the table follows from
@@ -234,7 +242,10 @@ LayerRopes parse_layer_ropes(const JsonObject& json, double full_theta, double l
     if (json.has(kParametersKey))
       json.fail(kScalingKey,
                 "stands next to rope_parameters, of which it changes a part; give one");
-    parse_scaling(json, kThetaKey, json.object(kScalingKey), ropes.full);
+    const JsonObject scaling = json.object(kScalingKey);
+    if (scaling.has("type") && !scaling.has("rope_type"))
+      scaling.fail("type", "has no effect in transformers 5 for this family; call it rope_type");
+    parse_scaling(json, kThetaKey, scaling, ropes.full);
   }
   if (!json.has(kParametersKey)) return ropes;
   const JsonObject parameters = json.object(kParametersKey);

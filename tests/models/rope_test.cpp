@@ -182,6 +182,43 @@ TEST(Rope, ScalingStandsInPlaceOfParametersWhereAFileHasBoth) {
       700);
 }
 
+// What check_configs found: each is read as transformers reads it, or refused.
+TEST(Config, IsReadAsTransformersReadsIt) {
+  EXPECT_EQ(parse("gpt_oss", R"({"rope_scaling": {}})").rope.scaling, RopeScaling::yarn);
+  EXPECT_EQ(parse("gpt_oss", R"({"rope_parameters": {}})").rope.scaling, RopeScaling::none);
+  const char* kYarn = R"({{"rope_scaling": {{"rope_type": "yarn", "factor": 2.0,
+      "original_max_position_embeddings": 16{}}}}})";
+  const auto truncates = [&](const char* more) {
+    return parse("llama", fmt::format(fmt::runtime(kYarn), more).c_str()).rope.truncate;
+  };
+  EXPECT_TRUE(truncates(""));
+  EXPECT_FALSE(truncates(R"(, "truncate": null)"));
+  const auto refusal = [](const char* family, const char* more) -> std::string {
+    try {
+      parse(family, more);
+    } catch (const base::UserError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_TRUE(contains(refusal("gemma2", R"({"attn_logit_softcapping": 0.0})"), "or null"));
+  EXPECT_TRUE(contains(refusal("gemma2", R"({"final_logit_softcapping": 0})"), "or null"));
+  EXPECT_EQ(refusal("gemma2", R"({"final_logit_softcapping": null})"), "no error");
+  EXPECT_TRUE(
+      contains(refusal("gemma3_text", R"({"rope_scaling": {"type": "linear", "factor": 8.0}})"),
+               "call it rope_type"));
+  EXPECT_TRUE(contains(refusal("llama", R"({"rope_scaling": {"rope_type": "llama3", "factor": 8.0,
+      "low_freq_factor": -1, "high_freq_factor": 4, "original_max_position_embeddings": 16}})"),
+                       "'rope_scaling.low_freq_factor' must be above 0"));
+  EXPECT_TRUE(contains(refusal("phi3", R"({"num_key_value_heads": 4, "num_attention_heads": 16,
+      "original_max_position_embeddings": 1, "rope_scaling": {"type": "longrope",
+      "short_factor": [1.0], "long_factor": [1.0]}})"),
+                       "original_max_position_embeddings = 1"));
+  EXPECT_TRUE(contains(refusal("gemma3_text", R"({"rope_scaling": {"factor": 8.0},
+      "rope_parameters": {"full_attention": {}, "sliding_attention": {}}})"),
+                       "stands next to rope_parameters"));
+}
+
 // The names of other families stand above GPT-2's own, as in transformers.
 TEST(Config, AnAliasStandsAboveTheNameThatItStandsFor) {
   constexpr const char* kAlias =
