@@ -97,7 +97,7 @@ TEST(HfFolder, ARunsFolderLeadsToItsResult) {
   EXPECT_TRUE(contains(open_error(run.path()), "it is the folder of a run that has not ended"));
   EXPECT_EQ(advice_on_run_folder(run / "no"), "");
   run.write("adapter/adapter_config.json", "{}");
-  const std::string adapter = "it is a run's folder: give adapter=" + (run / "adapter").string();
+  const std::string adapter = "give adapter=" + (run / "adapter").string();
   EXPECT_TRUE(contains(open_error(run.path()), adapter));
   EXPECT_TRUE(contains(user_error_of([&] { read_lora_config(run.path()); }), adapter));
 
