@@ -47,6 +47,8 @@ FORMS = {
     "resized_saved": (UNTIED, 1, dict(QV, modules_to_save=BOTH), "auto"),
     "resized_saved_tied": (TIED, 1, dict(QV, modules_to_save=BOTH), "auto"),
     "resized_rows_tied": (TIED, 2, dict(QV, trainable_token_indices=[68, 67]), True),
+    "head_table_tied": (TIED, 0, dict(target_modules=["q_proj", "lm_head"]), "auto"),
+    "head_bias": ("phi", 0, dict(target_modules=["q_proj", "lm_head"]), "auto"),
 }
 
 # Files of a form with other names for its tensors; and what its config then has.

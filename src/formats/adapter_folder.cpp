@@ -120,8 +120,8 @@ void refuse_adapter_folder(const fs::path& folder) {
   refuse_rank_checkpoint(folder);
   if (const fs::path within = adapter_within(folder); !within.empty())
     base::throw_user_error(
-        "{}: there is no adapter_config.json here, but there is one in {}; give adapter={}",
-        folder.string(), within.string(), within.string());
+        "{}: there is no adapter_config.json here; it is a run's folder: give adapter={}",
+        folder.string(), within.string());
   for (const KnownFile& known : kKnownFiles)
     if (has_file(folder / known.name))
       base::throw_user_error("{}: there is no adapter_config.json here: {}", folder.string(),

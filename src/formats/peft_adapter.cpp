@@ -25,7 +25,9 @@ constexpr std::string_view kSuffixBase = ".base_layer.weight";
 // Of a table whose rows are replaced.
 constexpr std::string_view kSuffixRowsBase = ".token_adapter.base_layer.weight";
 constexpr std::string_view kSuffixRows = ".token_adapter.trainable_tokens_delta";
+constexpr std::string_view kSuffixBaseBias = ".base_layer.bias";
 constexpr std::string_view kSuffixWeight = ".weight";
+constexpr std::string_view kSuffixBias = ".bias";
 
 std::string key_of(std::string_view module, std::string_view suffix) {
   return fmt::format("{}{}{}", kPrefix, module, suffix);
@@ -101,6 +103,10 @@ void check_magnitude(const SafetensorsFile& file, const LoraModule& module) {
 template <typename Files>
 auto find_table_in(const Files& files, std::string_view weight) {
   auto* found = files.find(key_of(weight, ""));
+  if (found == nullptr && weight.ends_with(kSuffixBias)) {
+    const std::string_view module = weight.substr(0, weight.size() - kSuffixBias.size());
+    return files.find(key_of(module, kSuffixBaseBias));
+  }
   if (found != nullptr || !weight.ends_with(kSuffixWeight)) return found;
   const std::string_view module = weight.substr(0, weight.size() - kSuffixWeight.size());
   for (const std::string_view suffix : {kSuffixBase, kSuffixRowsBase})
@@ -144,6 +150,8 @@ std::string token_rows_key(std::string_view weight) {
 std::optional<std::string> base_table(std::string_view key) {
   for (const std::string_view suffix : {kSuffixRowsBase, kSuffixBase})
     if (const auto module = module_of(key, suffix)) return *module + std::string(kSuffixWeight);
+  if (const auto module = module_of(key, kSuffixBaseBias))
+    return *module + std::string(kSuffixBias);
   return std::nullopt;
 }
 
@@ -205,7 +213,7 @@ bool PeftAdapter::add_saved(const TensorInfo& tensor) {
   if (auto table = base_table(tensor.name)) {
     const auto module = module_of(tensor.name, kSuffixBase);
     const bool has_rows = tensor.name.ends_with(kSuffixRowsBase);
-    if (!has_rows && file_->find(key_of(*module, kSuffixA)) == nullptr)
+    if (module && !has_rows && file_->find(key_of(*module, kSuffixA)) == nullptr)
       require_partner(*file_, *module, kSuffixBase, kSuffixEmbeddingA);
     saved_.push_back(std::move(*table));
     return true;

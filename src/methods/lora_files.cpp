@@ -138,7 +138,10 @@ void check_saved(const PeftAdapter& adapter, std::span<const Tensor> tensors,
     if (is_lora_tensor(tensor.name)) continue;
     const std::vector<std::string> names = formats::names_of(tensor.name);
     planned.insert(names.begin(), names.end());
-    const auto held = held_whole(index, names);
+    auto held = held_whole(index, names);
+    // Of a head that is the embedding, the file may have the head's name alone.
+    if (held.empty() && std::ranges::count(options.tables, tensor.name) > 0)
+      held = held_whole(index, {options.head + ".weight"});
     if (held.empty())
       base::throw_user_error("{}: the adapter has no '{}', which modules_to_save says it holds",
                              file, formats::adapter_key(tensor.name));

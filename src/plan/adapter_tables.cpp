@@ -56,8 +56,7 @@ class AdapterTables {
       if (width != model.other_widths.end()) model.other_widths.emplace(head_, width->second);
     }
     if (holds(embedding_)) model.from_adapter.push_back(embedding_);
-    if (holds(head_) && !model.tied_embeddings) model.from_adapter.push_back(head_);
-    if (holds(head_) && model.tied_embeddings) check_tied();
+    if (holds(head_)) add_head(model);
     if (model.stored && std::ranges::count(model.from_adapter, model.stored->head) > 0)
       model.stored->head.clear();
     settle_vocabulary(model);
@@ -145,7 +144,8 @@ class AdapterTables {
   void check_known() const {
     for (const std::string& name : adapter_.saved()) {
       const bool is_classifier = formats::is_of_module(name, {"score", "classifier"});
-      const bool is_known = name == embedding_ || name == head_ || trains(name);
+      const bool is_bias = stack_.head_bias && name == models::bias_name(stack_.head);
+      const bool is_known = name == embedding_ || name == head_ || is_bias || trains(name);
       if (is_known && !is_classifier) continue;
       fail("the adapter holds '{}', {}", name,
            is_classifier
@@ -156,15 +156,15 @@ class AdapterTables {
     }
   }
 
-  // Both are one tensor here, and PEFT loads both into it.
-  void check_tied() const {
-    if (!holds(embedding_))
-      fail(
-          "the adapter holds the head '{}' alone, and the head of this model is its embedding "
-          "'{}', which PEFT would change with it; merge the adapter into its model with PEFT",
-          head_, embedding_);
-    if (!hold_same(adapter_.file(), adapter_.saved_tensor(head_),
-                   adapter_.saved_tensor(embedding_)))
+  // Of a head that is the embedding, PEFT loads either, or both, into the one tensor.
+  void add_head(models::ModelConfig& model) const {
+    const std::string& weight = model.tied_embeddings ? embedding_ : head_;
+    if (!model.tied_embeddings || !holds(embedding_)) model.from_adapter.push_back(weight);
+    if (stack_.head_bias && holds(models::bias_name(stack_.head)))
+      model.from_adapter.push_back(models::bias_name(stack_.head));
+    const bool has_both = model.tied_embeddings && holds(embedding_);
+    if (has_both && !hold_same(adapter_.file(), adapter_.saved_tensor(head_),
+                               adapter_.saved_tensor(embedding_)))
       fail(
           "the adapter holds an embedding '{}' and another head '{}', and this model's are one "
           "tensor; name both in modules_to_save, with which PEFT keeps them apart, or merge the "
@@ -172,23 +172,24 @@ class AdapterTables {
           embedding_, head_);
   }
 
+  // Of what the adapter's file holds in the place of a weight.
   int64_t rows_of(const std::string& weight) const {
-    const TensorInfo& table = adapter_.saved_tensor(weight);
-    return table.shape.size() == 2 ? table.shape[0] : 0;
+    const bool is_held_as_head = weight == embedding_ && !holds(embedding_);
+    return adapter_.saved_tensor(is_held_as_head ? head_ : weight).shape.front();
   }
 
-  // All tables must be there in the same size.
+  // All tables must be there in the same size, and the head's bias with them.
   void settle_vocabulary(models::ModelConfig& model) const {
     int64_t vocabulary = model.vocab_size;
     for (const std::string& weight : model.from_adapter)
       if (rows_of(weight) != model.vocab_size) vocabulary = rows_of(weight);
     if (vocabulary == model.vocab_size) return;
-    const size_t tables = model.tied_embeddings ? 1 : 2;
+    const size_t tables = (model.tied_embeddings ? 1 : 2) + (stack_.head_bias ? 1 : 0);
     const auto is_of_size = [&](const std::string& weight) {
       return rows_of(weight) == vocabulary;
     };
-    const bool has_all = model.from_adapter.size() == tables &&
-                         std::ranges::all_of(model.from_adapter, is_of_size) && !stack_.head_bias;
+    const bool has_all =
+        model.from_adapter.size() == tables && std::ranges::all_of(model.from_adapter, is_of_size);
     if (!has_all)
       fail(
           "'{}' has {} rows, and the model has {} tokens: its vocabulary was resized before the "
@@ -230,6 +231,7 @@ void add_adapter_tables(const models::ModelConfig& model, const fs::path& adapte
                         methods::LoraOptions& options) {
   const AdapterTables tables(model, adapter);
   options.tables = model.from_adapter;
+  options.head = models::stack_of(model).head;
   std::erase_if(options.target_modules,
                 [&](const std::string& target) { return !tables.has_target(target); });
   std::erase_if(options.modules_to_save,

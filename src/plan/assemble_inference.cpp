@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "formats/adapter_config.h"
+#include "formats/peft_adapter.h"
 #include "methods/method.h"
 #include "models/families.h"
 #include "models/weights.h"
@@ -15,6 +16,15 @@
 
 namespace snug::plan {
 namespace {
+
+// A table that the file holds under the head's name alone has the width that it has there.
+void add_widths_of_head(const std::string& adapter, InferenceSpec& spec) {
+  const formats::SafetensorsFile file = formats::open_adapter_file(adapter);
+  for (const std::string& table : spec.lora.tables)
+    if (formats::find_table(file, table) == nullptr)
+      spec.adapter_widths.others.emplace(formats::adapter_key(table),
+                                         spec.adapter_widths.of(spec.lora.head + ".weight"));
+}
 
 InferenceSpec spec_of(const InferenceInputs& inputs) {
   const formats::Recipe& recipe = inputs.recipe;
@@ -38,8 +48,10 @@ InferenceSpec spec_of(const InferenceInputs& inputs) {
   spec.lora = options.lora;
   spec.prompt = options.prompt;
   spec.adapter_widths = adapter_widths(recipe.adapter);
-  if (std::holds_alternative<formats::LoraConfig>(adapter))
+  if (std::holds_alternative<formats::LoraConfig>(adapter)) {
     add_adapter_tables(spec.model, recipe.adapter, spec.lora);
+    add_widths_of_head(recipe.adapter, spec);
+  }
   method.refuse(spec.method_options(), base_model(spec.model, spec.quantization));
   return spec;
 }

@@ -41,27 +41,35 @@ void refuse_adapter(const Recipe& recipe) {
 }
 
 void refuse_keys_of_other_methods(const Recipe& recipe) {
+  base::Mistakes mistakes;
   for (const formats::MethodKeyGroup& group : formats::method_key_groups())
     for (const std::string_view key : group.keys) {
       if (!formats::is_idle_key(recipe.method, key)) continue;
       if (!recipe.is_given(key) || has_default(recipe, key)) continue;
       if (overrides_method(recipe) && is_in_file(recipe, key)) continue;
-      recipe.fail(key, fmt::format(fmt::runtime(group.refusal), base::word_of(recipe.method)));
+      mistakes.gather([&, name = key] {
+        recipe.fail(name, fmt::format(fmt::runtime(group.refusal), base::word_of(recipe.method)));
+      });
     }
+  mistakes.throw_if_any();
 }
 
 // Chosen on the command line, the optimizer leaves what the file says for another.
 void refuse_keys_of_other_optimizers(const Recipe& recipe) {
   const bool is_overridden = recipe.is_given("optim") && !is_in_file(recipe, "optim");
+  base::Mistakes mistakes;
   for (const auto& [key, where] : recipe.given) {
     if (!formats::is_optimizer_key(key) || formats::find_optimizer_key(recipe.optim, key)) continue;
     if (has_default(recipe, key) || (is_overridden && is_in_file(recipe, key))) continue;
     std::vector<std::string_view> own;
     for (const formats::OptimizerKey& each : formats::optimizer_keys_of(recipe.optim).keys)
       own.push_back(each.name);
-    recipe.fail(key, fmt::format("is not read by optim={}, which has {}; leave it out",
-                                 base::word_of(recipe.optim), fmt::join(own, ", ")));
+    mistakes.gather([&, name = std::string_view(key)] {
+      recipe.fail(name, fmt::format("is not read by optim={}, which has {}; leave it out",
+                                    base::word_of(recipe.optim), fmt::join(own, ", ")));
+    });
   }
+  mistakes.throw_if_any();
 }
 
 // Chosen on the command line, the schedule leaves what the file says for another. What constant
@@ -70,17 +78,21 @@ void refuse_keys_of_other_schedules(const Recipe& recipe) {
   const bool is_overridden =
       recipe.is_given("lr_scheduler_type") && !is_in_file(recipe, "lr_scheduler_type");
   const auto& own = formats::schedule_keys_of(recipe.lr_scheduler_type).keys;
+  base::Mistakes mistakes;
   for (const auto& [key, where] : recipe.given) {
     if (!formats::is_schedule_key(key) || std::ranges::find(own, key) != own.end()) continue;
     if (has_default(recipe, key) || (is_overridden && is_in_file(recipe, key))) continue;
     if (recipe.lr_scheduler_type == formats::Schedule::constant && key.starts_with("warmup_") &&
         key != "warmup_type")
       continue;
-    recipe.fail(key, fmt::format("is not read by lr_scheduler_type={}, but by {}; leave it out, or "
-                                 "choose one of those",
-                                 base::word_of(recipe.lr_scheduler_type),
-                                 fmt::join(formats::schedules_with(key), ", ")));
+    mistakes.gather([&, name = std::string_view(key)] {
+      recipe.fail(name, fmt::format("is not read by lr_scheduler_type={}, but by {}; leave it out, "
+                                    "or choose one of those",
+                                    base::word_of(recipe.lr_scheduler_type),
+                                    fmt::join(formats::schedules_with(name), ", ")));
+    });
   }
+  mistakes.throw_if_any();
 }
 
 // A file may list them all, as files of other tools do.

@@ -42,6 +42,9 @@ std::vector<FilePart> parts_of(const TensorIndex& index, const program::Tensor& 
   const std::string name = program::original_name(tensor.name);
   const auto pieces = pieces_in(FileSet::adapter, tensor);
   const formats::IndexedTensor* source = formats::find_table(index, name);
+  // Of a head that is the embedding, the file may have the head's name alone.
+  if (source == nullptr && std::ranges::count(options.tables, name) > 0)
+    source = formats::find_table(index, options.head + ".weight");
   return {{.source = source != nullptr ? source : &index.at(pieces.front().name),
            .shape = pieces.front().shape}};
 }

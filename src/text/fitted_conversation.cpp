@@ -38,30 +38,34 @@ const std::string* text_in(const Dict& dict, std::string_view key) {
 
 // What a part says: its text, or what was thought.
 const char* key_of(const Value& part) {
-  const std::string* type = text_in(part.as_dict(), "type");
-  return type != nullptr && *type == "thinking" ? "thinking" : "text";
+  return *text_in(part.as_dict(), "type") == "thinking" ? "thinking" : "text";
 }
 
-// The part without fields that are null, which tables of data add. Throws for what is no text.
+// The part with its type and without fields that are null, which tables of data add; a text alone
+// is a part as well. Throws for what is no text.
 Value checked_part(size_t message, const Value& part) {
   constexpr std::array<std::string_view, 4> kTypes{"text", "input_text", "output_text", "thinking"};
-  if (part.is(Kind::text)) return part;
-  if (!part.is(Kind::dict)) refuse_part(message, part);
   Dict fields;
-  for (const auto& [key, value] : part.as_dict().entries())
-    if (!value.is(Kind::none)) fields.set(key, value);
+  const bool is_text = part.is(Kind::text);
+  if (!is_text && !part.is(Kind::dict)) refuse_part(message, part);
+  if (is_text || text_in(part.as_dict(), "type") == nullptr)
+    fields.set(Value::text("type"), Value::text("text"));
+  if (is_text) fields.set(Value::text("text"), part);
+  if (!is_text)
+    for (const auto& [key, value] : part.as_dict().entries())
+      if (!value.is(Kind::none)) fields.set(key, value);
   const std::string* type = text_in(fields, "type");
-  const bool has_type = type == nullptr || std::ranges::find(kTypes, *type) != kTypes.end();
-  Value checked = Value::dict(std::move(fields));
-  if (!has_type || text_in(checked.as_dict(), key_of(checked)) == nullptr)
+  if (type == nullptr || std::ranges::find(kTypes, *type) == kTypes.end())
     refuse_part(message, part);
+  Value checked = Value::dict(std::move(fields));
+  if (text_in(checked.as_dict(), key_of(checked)) == nullptr) refuse_part(message, part);
   return checked;
 }
 
 Message joined(const Message& message) {
   std::vector<std::string> thoughts;
   for (const Value& part : message.find("content")->items())
-    if (part.is(Kind::dict) && key_of(part) == std::string_view("thinking"))
+    if (key_of(part) == std::string_view("thinking"))
       thoughts.push_back(*text_in(part.as_dict(), "thinking"));
   const Message result = message.with("content", Value::text(message.content()));
   if (thoughts.empty() || message.has("reasoning_content")) return result;
@@ -88,10 +92,6 @@ constexpr std::string_view kWord = "zq0part0qz";
 Message with_words(const Message& message) {
   List parts;
   for (const Value& part : message.find("content")->items()) {
-    if (part.is(Kind::text)) {
-      parts.push_back(Value::text(part.as_text() + std::string(kWord)));
-      continue;
-    }
     Dict fields = part.as_dict();
     const char* key = key_of(part);
     fields.set(Value::text(key), Value::text(*text_in(fields, key) + std::string(kWord)));

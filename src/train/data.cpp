@@ -125,7 +125,7 @@ std::pair<text::Dataset, text::Dataset> load_both(
   try {
     both.second = load(recipe.eval_data);
   } catch (const text::BadRecordsError& error) {
-    bad += (bad.empty() ? "" : "\n") + std::string(error.what());
+    bad += (bad.empty() ? "" : ";\n") + std::string(error.what());
   }
   if (!bad.empty()) throw base::UserError(bad);
   return both;

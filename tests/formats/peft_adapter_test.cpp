@@ -113,7 +113,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         BadConfig{"peft_type", R"({"peft_type": "IA3"})", "'peft_type' is 'IA3'"},
         BadConfig{"rank_pattern", R"({"rank_pattern": {"q_proj": -4}})", "is -4; expected more"},
-        BadConfig{"alpha_pattern", R"({"alpha_pattern": ["q_proj"]})", "'alpha_pattern' must be"},
+        BadConfig{"alpha_pattern", R"({"alpha_pattern": ["q_proj"]})",
+                  "'alpha_pattern' must hold a JSON object"},
         BadConfig{"experts", R"({"target_parameters": ["mlp.experts.down_proj"]})",
                   "LoRA of parameters that are no linear layers, such as experts. Merge"},
         BadConfig{"lora_bias", R"({"lora_bias": true})",

@@ -106,7 +106,10 @@ TEST(Schedules, KeysOfOthersAreRefused) {
                        "cosine_with_min_lr; leave it out, or choose one of those"));
   EXPECT_TRUE(contains(error_of({"lr_scheduler_type=linear", "num_cycles=2"}),
                        "but by cosine, cosine_with_min_lr, warmup_stable_decay"));
-  const std::string both = error_of({"min_lr=1e-5", "clip_threshold=2"});
+  const std::string both =
+      error_of({"min_lr=1e-5", "clip_threshold=2", "num_decay_steps=3", "muon_momentum=0.5"});
+  EXPECT_TRUE(contains(both, "'num_decay_steps' is not read by")) << both;
+  EXPECT_TRUE(contains(both, "'muon_momentum' is not read by")) << both;
   EXPECT_TRUE(contains(both, "'min_lr' is not read by")) << both;
   EXPECT_TRUE(contains(both, "'clip_threshold' is not read by")) << both;
 }

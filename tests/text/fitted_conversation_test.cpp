@@ -150,7 +150,12 @@ TEST(FittedConversation, PartsBecomeATextWhereTheTemplateWritesTexts) {
       "%}" +
       kEnd;
   EXPECT_EQ(text_of(only_strings, conversation), "<user>Qne\ntwo</s><assistant>a</s>");
-  EXPECT_EQ(text_of(kNone, with_parts(R"(["b", "c"])")), "<user>b\nc</s><assistant>a</s>");
+  for (const char* parts : {R"(["b", "c"])", R"([{"text": "b"}, {"text": "c"}])"}) {
+    Conversation others = with_parts(parts);
+    EXPECT_EQ(text_of(kParts, others), "<user>bc</s><assistant>a</s>") << parts;
+    others.messages.pop_back();
+    EXPECT_EQ(text_of(kNone, others), "<user>b\nc</s>") << parts;
+  }
 }
 
 // As those of models that see images may.
@@ -171,7 +176,8 @@ TEST(FittedConversation, TextsBecomePartsWhereTheTemplateWritesPartsOnly) {
 TEST(FittedConversation, PartsThatAreNoTextAreNamed) {
   for (const char* part :
        {R"({"type": "image_url", "image_url": {"url": "x"}})", R"({"type": "image", "text": null})",
-        R"({"type": "input_audio", "input_audio": {}})", R"({"type": "text"})", "5"}) {
+        R"({"type": "input_audio", "input_audio": {}})", R"({"type": "text"})", R"({"type": 5})",
+        "5"}) {
     const Conversation conversation =
         with_parts(std::string(R"([{"type": "text", "text": "b"}, )") + part + "]");
     for (const std::string& source : {kParts, kNone}) {
