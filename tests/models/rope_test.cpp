@@ -201,6 +201,8 @@ TEST(Config, IsReadAsTransformersReadsIt) {
     }
     return "no error";
   };
+  EXPECT_TRUE(contains(refusal("gpt2", R"({"num_attention_heads": null, "n_head": 5})"),
+                       "'n_head' is 5, which does not divide hidden_size 32"));
   EXPECT_TRUE(contains(refusal("gemma2", R"({"attn_logit_softcapping": 0.0})"), "or null"));
   EXPECT_TRUE(contains(refusal("gemma2", R"({"final_logit_softcapping": 0})"), "or null"));
   EXPECT_EQ(refusal("gemma2", R"({"final_logit_softcapping": null})"), "no error");

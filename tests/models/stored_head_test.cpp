@@ -173,7 +173,7 @@ TEST(StoredEmbedding, MayHaveTheNameOfACopy) {
 }
 
 // GPT-NeoX's, which is lm_head in transformers since 5, and embed_out before and in its files.
-TEST(StoredHead, HasEitherOfItsNames) {
+TEST(RenamedHead, HasEitherOfItsNames) {
   RewrittenFolder folder("gpt_neox");
   folder.rename("embed_out.weight", kHeadWeight);
   EXPECT_TRUE(folder.holds("embed_out.weight", folder.find()));
