@@ -128,9 +128,11 @@ void check_saved(const PeftAdapter& adapter, std::span<const Tensor> tensors,
                              file, formats::adapter_key(tensor.name));
     const std::vector<int64_t> expected = dims_of(program::whole_shape(tensor));
     if (stored->shape != expected)
-      base::throw_user_error("{}: tensor '{}' has shape {}; expected {}, as the base model says",
-                             file, stored->name, formats::shape_text(stored->shape),
-                             formats::shape_text(expected));
+      base::throw_user_error(
+          "{}: tensor '{}' has shape {}; expected {}, as the base model says. If the vocabulary "
+          "was "
+          "resized, resize the model and save it with transformers (resize_token_embeddings)",
+          file, stored->name, formats::shape_text(stored->shape), formats::shape_text(expected));
   }
   for (const std::string& name : adapter.saved())
     if (!planned.contains(name)) check_surplus_saved(adapter, name, options);
