@@ -55,6 +55,10 @@ int64_t checkpoint_step(const fs::path& folder) {
   return step;
 }
 
+bool is_of_run(const fs::path& adapter) {
+  return adapter.filename() == "adapter" || checkpoint_step(adapter) >= 0;
+}
+
 // The adapter in a folder of a run: what it wrote at its end, or in its last checkpoint.
 fs::path adapter_within(const fs::path& folder) {
   fs::path best;
@@ -120,8 +124,8 @@ void refuse_adapter_folder(const fs::path& folder) {
   refuse_rank_checkpoint(folder);
   if (const fs::path within = adapter_within(folder); !within.empty())
     base::throw_user_error(
-        "{}: there is no adapter_config.json here; it is a run's folder: give adapter={}",
-        folder.string(), within.string());
+        "{}: there is no adapter_config.json here; it is {}: give adapter={}", folder.string(),
+        is_of_run(within) ? "a run's folder" : "a folder of adapters", within.string());
   for (const KnownFile& known : kKnownFiles)
     if (has_file(folder / known.name))
       base::throw_user_error("{}: there is no adapter_config.json here: {}", folder.string(),

@@ -105,9 +105,11 @@ void check_whole(const formats::TensorIndex& index, const formats::IndexedTensor
   expected.reserve(static_cast<size_t>(shape.rank()));
   for (int axis = 0; axis < shape.rank(); ++axis) expected.push_back(shape[axis]);
   if (stored.info->shape != expected)
-    base::throw_user_error("{}: tensor '{}' has shape {}; expected {}, as the base model says",
-                           index.path_of(stored).string(), stored.info->name,
-                           formats::shape_text(stored.info->shape), formats::shape_text(expected));
+    base::throw_user_error(
+        "{}: tensor '{}' has shape {}; expected {}, as the base model says. If the vocabulary was "
+        "resized, resize the model and save it with transformers (resize_token_embeddings)",
+        index.path_of(stored).string(), stored.info->name, formats::shape_text(stored.info->shape),
+        formats::shape_text(expected));
 }
 
 // A table that the file holds is used, is the base model's own, or is one that a tied head does not

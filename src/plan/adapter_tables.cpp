@@ -192,9 +192,10 @@ class AdapterTables {
         model.from_adapter.size() == tables && std::ranges::all_of(model.from_adapter, is_of_size);
     if (!has_all)
       fail(
-          "'{}' has {} rows, and the model has {} tokens: its vocabulary was resized before the "
-          "adapter was trained, and the adapter does not hold the rest of it (embedding and head). "
-          "Resize the model and save it with transformers (resize_token_embeddings)",
+          "'{}' has {} rows, and the model has {} tokens: it is an adapter of another model, or "
+          "the vocabulary was resized before it was trained, and it does not hold the rest of that "
+          "(embedding and head). If so, resize the model and save it with transformers "
+          "(resize_token_embeddings)",
           model.from_adapter.front(), vocabulary, model.vocab_size);
     model.vocab_size = vocabulary;
   }

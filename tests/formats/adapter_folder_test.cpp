@@ -46,7 +46,12 @@ TEST(AdapterFolder, OfARunTheOneToGiveIsNamed) {
   run.write("config.json", "{}");
   EXPECT_TRUE(contains(refusal_of(run.path()), "give adapter=" + (run / "checkpoint-20").string()));
   run.write("adapter/adapter_config.json", "{}");
-  EXPECT_TRUE(contains(refusal_of(run.path()), "give adapter=" + (run / "adapter").string()));
+  EXPECT_TRUE(contains(refusal_of(run.path()),
+                       "it is a run's folder: give adapter=" + (run / "adapter").string()));
+  const TemporaryFolder several;
+  several.write("french/adapter_config.json", "{}");
+  EXPECT_TRUE(contains(refusal_of(several.path()), "it is a folder of adapters: give adapter=" +
+                                                       (several / "french").string()));
 }
 
 TEST(AdapterFolder, ConfigsOfOtherToolsAreNamed) {
