@@ -1,9 +1,12 @@
 #include "base/available_memory.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <fstream>
 #include <initializer_list>
 #include <limits>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -55,6 +58,13 @@ int64_t control_group_available_bytes() {
 
 int64_t available_memory_bytes() {
   return std::min(meminfo_available_bytes(), control_group_available_bytes());
+}
+
+void require_address_space(size_t bytes) {
+  void* const place =
+      ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (place == MAP_FAILED) throw std::bad_alloc();
+  ::munmap(place, bytes);
 }
 
 }  // namespace snug::base

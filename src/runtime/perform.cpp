@@ -181,8 +181,8 @@ void Performance::queue_part(const FilePart& part, const Tensor& tensor, const B
 void Performance::zero_padding() {
   for (const program::TensorId id : operation_->writes)
     trace_->bytes +=
-        set_zero(program_.tensor(id), padding(program_.tensor(id), executor_.tensor(name_, id)),
-                 executor_.backend());
+        set_zero(executor_.job(), program_.tensor(id),
+                 padding(program_.tensor(id), executor_.tensor(name_, id)), executor_.backend());
 }
 
 // The buffers of the operation, as a stored weight.
@@ -201,7 +201,8 @@ StoredWeight Performance::stored() const {
 template <typename Struct>
 void Performance::zero_codes(const StoredWeight& weight, int64_t elements) {
   const auto zero_tail = [&](const program::Operand<Struct>& operand, const Buffer& held) {
-    trace_->bytes += set_zero(tensor(operand), padding(tensor(operand), held), executor_.backend());
+    trace_->bytes += set_zero(executor_.job(), tensor(operand), padding(tensor(operand), held),
+                              executor_.backend());
   };
   zero_tail(Struct::kCodes, weight.codes);
   if (weight.gathered != nullptr) {

@@ -29,9 +29,11 @@ int64_t valid_elements(const Tensor& tensor, int64_t first, int64_t elements) {
 }
 
 // Second moments are coded by the unsigned map, which begins with 0.
-bool is_signed_code(const Tensor& tensor) {
-  return tensor.role == program::Role::moment && tensor.dtype == base::DType::u8 &&
-         tensor.name.starts_with(program::first_moment_name(""));
+bool is_signed_code(const plan::Job& job, const Tensor& tensor) {
+  if (tensor.role != program::Role::moment || tensor.dtype != base::DType::u8) return false;
+  return std::ranges::any_of(job.trainables, [&](const Tensor& trainable) {
+    return tensor.name == program::first_moment_name(trainable.name);
+  });
 }
 
 }  // namespace
@@ -57,14 +59,15 @@ Buffer written_part(const Tensor& tensor, const Buffer& buffer, const comm::Mesh
   return slice(buffer, first, valid_elements(tensor, first, elements));
 }
 
-int64_t set_zero(const Tensor& tensor, const Buffer& buffer, backends::Backend& backend) {
+int64_t set_zero(const plan::Job& job, const Tensor& tensor, const Buffer& buffer,
+                 backends::Backend& backend) {
   static constexpr std::array<std::byte, 4096> kZeroBytes{};
   static const std::array<std::byte, 4096> kZeroCodes = [] {
     std::array<std::byte, 4096> codes{};
     codes.fill(std::byte{base::encode_dynamic(base::signed_dynamic_map(), 0.0F)});
     return codes;
   }();
-  const auto& zeros = is_signed_code(tensor) ? kZeroCodes : kZeroBytes;
+  const auto& zeros = is_signed_code(job, tensor) ? kZeroCodes : kZeroBytes;
   const int64_t bytes = buffer.bytes();
   for (int64_t done = 0; done < bytes; done += std::ssize(zeros))
     backend.copy(buffer.data + done, zeros.data(), std::min(bytes - done, std::ssize(zeros)));

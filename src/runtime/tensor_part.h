@@ -6,6 +6,7 @@
 
 #include "backends/backend.h"
 #include "comm/mesh.h"
+#include "plan/job.h"
 #include "program/tensor.h"
 
 namespace snug::runtime {
@@ -24,9 +25,9 @@ backends::Buffer padding(const program::Tensor& tensor, const backends::Buffer& 
 backends::Buffer written_part(const program::Tensor& tensor, const backends::Buffer& buffer,
                               const comm::Mesh& mesh);
 
-// Sets a buffer of a tensor to the number 0 as the tensor is coded: a first moment of 8 bits has
-// another code for it than 0. Gives the buffer's bytes.
-int64_t set_zero(const program::Tensor& tensor, const backends::Buffer& buffer,
-                 backends::Backend& backend);
+// Sets a buffer of a tensor of the job to the number 0 as the tensor is coded: a first moment of 8
+// bits has another code for it than 0. Gives the buffer's bytes.
+int64_t set_zero(const plan::Job& job, const program::Tensor& tensor,
+                 const backends::Buffer& buffer, backends::Backend& backend);
 
 }  // namespace snug::runtime

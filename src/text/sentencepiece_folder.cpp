@@ -88,8 +88,8 @@ class KnownPieces {
   }
 
  private:
-  // Twenty times what the model with the most pieces (Gemma's) needs.
-  static constexpr size_t kMostBytes = size_t{256} << 20;
+  // Five times what the model with the most pieces (Gemma's) needs.
+  static constexpr size_t kMostBytes = size_t{64} << 20;
 
   const std::string& file_;
   std::unordered_set<std::string> texts_;

