@@ -136,12 +136,13 @@ TEST(Generator, StopIdsEndASequenceAndOnlyThatOne) {
   EXPECT_TRUE(stopped[0].stopped);
 }
 
-// In each step the likeliest of the penalized logits, as whole passes give them.
+// In each step the likeliest of the penalized logits, as whole passes give them. Below 1 what was
+// seen becomes likelier.
 TEST(Generator, PenalizesPromptAndAnswer) {
   const formats::Recipe recipe = golden_recipe("basic");
   const std::vector<Ids> prompts = prompts_of({5, 3}, 113);
   GenerationOptions options = greedy();
-  options.sampling.repetition_penalty = 1.3;
+  options.sampling.repetition_penalty = 0.1;
   const std::vector<Generation> results = generate_all(recipe, prompts, options, 2);
   Inference inference(recipe, runtime::open_model(recipe), generate::score_shape(5 + kNew));
   for (size_t i = 0; i < prompts.size(); ++i) {
@@ -149,7 +150,7 @@ TEST(Generator, PenalizesPromptAndAnswer) {
     for (int64_t step = 0; step < kNew; ++step) {
       std::vector<float> penalized;
       generate::log_probabilities(inference, ids, [&](std::span<const float> logits) {
-        generate::penalize_repetition(logits, ids, 1.3, penalized);
+        generate::penalize_repetition(logits, ids, 0.1, penalized);
       });
       ids.push_back(generate::argmax(penalized));
     }
