@@ -32,21 +32,21 @@ FilePart rows_of(const TensorIndex& index, const program::Tensor& rows,
           .from = (first - tokens.begin()) * columns};
 }
 
-// Tables of the model may have names of their own in an adapter's file.
-std::vector<FilePart> parts_of(const TensorIndex& index, const program::Tensor& tensor,
-                               const methods::LoraOptions& options, const Executor& executor) {
+// What an adapter's file holds under other names than its tensors have elsewhere: rows, and tables
+// that PEFT saved. Nothing: all else.
+std::vector<FilePart> table_parts(const TensorIndex& index, const program::Tensor& tensor,
+                                  const methods::LoraOptions& options, const Executor& executor) {
   if (tensor.is_view()) {
     const program::Program& load = *executor.job().find(program::ProgramName::load_adapter);
     return {rows_of(index, tensor, load.tensor(tensor.view.base), options)};
   }
   const std::string name = program::original_name(tensor.name);
-  const auto pieces = pieces_in(FileSet::adapter, tensor);
+  if (std::ranges::count(options.tables, name) == 0) return {};
   const formats::IndexedTensor* source = formats::find_table(index, name);
   // Of a head that is the embedding, the file may have the head's name alone.
-  if (source == nullptr && std::ranges::count(options.tables, name) > 0)
-    source = formats::find_table(index, options.head + ".weight");
-  return {{.source = source != nullptr ? source : &index.at(pieces.front().name),
-           .shape = pieces.front().shape}};
+  if (source == nullptr) source = formats::find_table(index, options.head + ".weight");
+  if (source == nullptr) return {};
+  return {{.source = source}};
 }
 
 }  // namespace
@@ -77,8 +77,9 @@ uint64_t load_adapter(const fs::path& folder, const methods::MethodOptions& opti
   Sources sources =
       sources_of(index, FileSet::adapter, methods::method_of(executor.job().method).basis(options),
                  nullptr, kProgram, executor);
-  sources.find = [&](const program::Tensor& tensor) {
-    return parts_of(index, tensor, options.lora, executor);
+  sources.find = [&, find = sources.find](const program::Tensor& tensor) {
+    std::vector<FilePart> parts = table_parts(index, tensor, options.lora, executor);
+    return parts.empty() ? find(tensor) : parts;
   };
   return sum_of_shards(executor.mesh(), perform(kProgram, sources, executor).digest);
 }
