@@ -53,15 +53,14 @@ TEST(ChooseStreaming, IsAsFastAsWhatAUserCouldChoose) {
   }
 }
 
-// The README's row: without clipping, updates follow gradients next to the backward pass. What is
-// left is the host's and does not hang on the GPU: 5.0 % of 11.6 s, and 3.0 % of the 19.5 s that
-// were planned with a Hopper card's shares.
+// The README's row: without clipping, updates follow gradients next to the backward pass. The
+// seconds that are left are the host's and do not depend on the GPU, so they are what is held here;
+// their share of the step is in the README.
 TEST(ChooseStreaming, HidesUpdatesThatFollowTheirGradients) {
   const PlannedCard card(*find_hardware("rtx-4090"), 0);
   const PlanDocument clipped = planned(kFull, card).document;
   const PlanDocument unclipped = planned(with(kFull, {"max_grad_norm=0"}), card).document;
   EXPECT_LT(waiting(unclipped) * unclipped.step_seconds, 0.6);
-  EXPECT_LT(waiting(unclipped), 0.0501);
   EXPECT_GT(waiting(clipped), waiting(unclipped));
   EXPECT_LT(clipped.device.report.peak_bytes, int64_t{4} << 30);
 }
