@@ -40,7 +40,9 @@ std::vector<FilePart> parts_of(const TensorIndex& index, const program::Tensor& 
     return {rows_of(index, tensor, load.tensor(tensor.view.base), options)};
   }
   const std::string name = program::original_name(tensor.name);
-  const auto pieces = pieces_in(FileSet::adapter, tensor);
+  const auto pieces = pieces_to_read(FileSet::adapter, tensor, [&](const std::string& known) {
+    return index.find(known) != nullptr;
+  });
   const formats::IndexedTensor* source = formats::find_table(index, name);
   // Of a head that is the embedding, the file may have the head's name alone.
   if (source == nullptr && std::ranges::count(options.tables, name) > 0)
