@@ -3,6 +3,7 @@
 #include <system_error>
 
 #include "formats/peft_adapter.h"
+#include "formats/renamed_modules.h"
 #include "formats/safetensors_file.h"
 
 namespace snug::plan {
@@ -13,7 +14,10 @@ constexpr int64_t kPeftWidth = 4;
 }  // namespace
 
 int64_t AdapterWidths::of(std::string_view tensor) const {
-  return of_file(formats::adapter_key(tensor));
+  for (const std::string& name : formats::names_of(tensor))
+    if (const int64_t width = of_file(formats::adapter_key(name)); width != kPeftWidth)
+      return width;
+  return kPeftWidth;
 }
 
 int64_t AdapterWidths::of_file(std::string_view name) const {
