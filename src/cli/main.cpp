@@ -104,6 +104,10 @@ int main(int argc, char** argv) {
     return report_no_memory(json);
   } catch (const std::system_error& error) {
     if (error.code() == std::errc::broken_pipe) return end_as_sigpipe();
+    if (error.code() == std::errc::resource_unavailable_try_again)
+      return report({"the system gives this process no more threads; see its limits (ulimit -u, "
+                     "ulimit -v), or give fewer with threads="},
+                    1, json);
     return report({error.what()}, 1, false);
   } catch (const std::exception& error) {
     return report({error.what()}, 1, json);
