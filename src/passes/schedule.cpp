@@ -133,9 +133,21 @@ class Run {
       };
       for (const TensorId id : operation(i).reads) read(id);
       for (const TensorId id : operation(i).updates) read(id);
+      keep_order_of_addends(i, writer);
       for (const TensorId id : operation(i).updates) write(id);
       for (const TensorId id : operation(i).writes) write(id);
     }
+  }
+
+  // What makes the addends of a sum stays in its order: `lower` lets the last one add to what the
+  // others made, so that another order has other bits.
+  void keep_order_of_addends(int32_t i, const std::unordered_map<TensorId, int32_t>& writer) {
+    if (!std::holds_alternative<Add>(operation(i).attributes)) return;
+    std::vector<int32_t> makers;
+    for (const TensorId id : operation(i).reads)
+      if (const auto made = writer.find(program_.owner(id)); made != writer.end())
+        makers.push_back(made->second);
+    if (makers.size() == 2) depend(std::ranges::max(makers), std::ranges::min(makers));
   }
 
   Progress start() const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <span>
 #include <variant>
 
@@ -57,13 +58,15 @@ std::vector<std::string> unchanged_tables(const std::filesystem::path& adapter,
   if (model.folder.empty() || !std::holds_alternative<formats::LoraConfig>(config)) return tables;
   const formats::PeftAdapter lora(adapter);
   const models::Stack stack = models::stack_of(model.config);
-  const formats::TensorIndex index = models::open_weights(model.folder, stack);
+  // The model's files may not be there where its weights are random.
+  std::optional<formats::TensorIndex> index;
   for (const std::string& name : lora.saved()) {
     if (formats::is_of_module(name, lora.config().modules_to_save)) continue;
+    if (!index) index.emplace(models::open_weights(model.folder, stack));
     const bool is_tied = stack.tied_head && name == models::head_weight(stack);
     const formats::IndexedTensor* own =
-        index.find(is_tied ? models::embedding_weight(stack) : name);
-    if (own == nullptr || !have_same_values(lora.file(), lora.saved_tensor(name), index, *own))
+        index->find(is_tied ? models::embedding_weight(stack) : name);
+    if (own == nullptr || !have_same_values(lora.file(), lora.saved_tensor(name), *index, *own))
       base::throw_user_error(
           "{}: the adapter holds '{}', which adapter_config.json does not name in modules_to_save "
           "and which is another than the model's: PEFT saved it since it was trained or resized "

@@ -170,7 +170,7 @@ const std::vector<WrongInput> kCases{
      with_recipe("seed: 1\nlerning_rate: 1\n"),
      {"wrong.yaml:2:1", "learning_rate"}},
     {"broken_yaml", with_recipe("seed: [1\n"), {"wrong.yaml:", "YAML"}},
-    {"nested_yaml", with_recipe("seed:\n  a: 1\n"), {"wrong.yaml:1:1", "seed"}},
+    {"nested_yaml", with_recipe("seed:\n  a: 1\n"), {"wrong.yaml:2:3", "seed"}},
     {"adapter_next_to_full",
      only("method=full adapter=nowhere"),
      {"adapter", "nowhere", "method=full trains every weight"}},

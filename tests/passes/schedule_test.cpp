@@ -82,5 +82,23 @@ d = add(da, db) backward
   EXPECT_EQ(print(schedule(program)), print(program));
 }
 
+// Though the second one would free what it reads: its product will add to the first one's.
+TEST(Schedule, AddendsAreMadeInTheGivenOrder) {
+  const Program program = parse(R"(program p
+tensor dy (8, 4) f32 batch step
+tensor x (8, 4) f32 batch step
+tensor u (4, 64) f32 weight run
+tensor v (4, 32) f32 weight run
+tensor w (32, 64) f32 weight run
+tensor d (8, 64) f32 activation step
+g (8, 32) f32 = matmul(x, v) recompute
+a (8, 64) f32 = matmul(dy, u) backward
+b (8, 64) f32 = matmul(g, w) backward
+d = add(a, b) backward
+)");
+  const std::string text = print(schedule(program));
+  EXPECT_LT(text.find("a (8, 64)"), text.find("b (8, 64)")) << text;
+}
+
 }  // namespace
 }  // namespace snug::passes

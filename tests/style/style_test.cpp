@@ -183,6 +183,7 @@ const std::map<std::string, std::set<std::string>> kMayName{
     {"passes/fuse.cpp", {"Accumulate", "Matmul", "accumulate", "add"}},
     {"passes/fuse_low_rank.cpp", {"Matmul", "dequantize_nf4"}},
     {"passes/quantize.cpp", {"Matmul", "RowNorms", "matmul", "row_norms"}},
+    {"passes/schedule.cpp", {"Add"}},
     {"passes/update_in_backward.cpp", {"ClipFactor"}}};
 
 // What holds for every kind asks for traits (program/kinds/traits.h), or takes any kind as a

@@ -244,7 +244,7 @@ TEST_F(PreferenceRuns, refuse_what_does_not_go_with_pairs) {
   EXPECT_NE(refusal("data=examples/wordnet/train.jsonl").find("objective=dpo and orpo learn from"),
             std::string::npos);
   // As many as the model has positions.
-  EXPECT_NE(refusal("max_length=auto").find("max_length=256"), std::string::npos);
+  EXPECT_NE(refusal("max_length=auto").find("max_length=512"), std::string::npos);
   EXPECT_NE(refusal("max_segments=3").find("multiple of 2"), std::string::npos);
   EXPECT_NE(refusal("loss_type=ipo").find("loss_type: sigmoid"), std::string::npos);
   EXPECT_NE(refusal("truncation_mode=keep_end").find("keep_start"), std::string::npos);
