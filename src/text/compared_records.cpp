@@ -18,7 +18,11 @@ using nlohmann::json;
 
 constexpr auto kLists = std::to_array<const char*>({"messages", "conversations"});
 
-bool is_list(const json& value) { return value.is_array() || value.is_object(); }
+// Messages, or a single one.
+bool is_list(const json& value) {
+  if (!value.is_array()) return value.is_object();
+  return std::all_of(value.begin(), value.end(), [](const json& item) { return item.is_object(); });
+}
 
 // Whether a list of messages, or a single one, begins with an answer and not with its prompt.
 bool begins_with_answer(const json& messages) {
@@ -127,6 +131,51 @@ size_t common_with(const RecordFields& fields, const char* prompt) {
                   prompt));
 }
 
+bool is_same(const Message& one, const Message& other) {
+  return one.role() == other.role() && one.content() == other.content();
+}
+
+// Whether the answer in field `key` begins with the messages of the prompt, which stand next to it.
+// Throws where it repeats some of them only.
+bool repeats_prompt(const RecordFields& fields, const char* key,
+                    const std::vector<Message>& prompt) {
+  Conversation answer;
+  add_messages(fields, key, answer);
+  const std::vector<Message>& own = answer.messages;
+  if (own.size() > prompt.size() && std::equal(prompt.begin(), prompt.end(), own.begin(), is_same))
+    return true;
+  for (const Message& message : own) {
+    if (message.is_assistant()) break;
+    for (const Message& asked : prompt)
+      if (message.role() == "user" && is_same(asked, message))
+        fields.fail(
+            fmt::format("'{}' repeats a message of the user's from the prompt, but does not begin "
+                        "with all of the prompt; leave the repeated messages out",
+                        key));
+  }
+  return false;
+}
+
+// Adds a prompt that is a list. Returns how many messages both answers hold of it, all or none; the
+// prompt is then left to them.
+size_t add_prompt_list(const RecordFields& fields, const char* prompt, Conversation& conversation) {
+  Conversation asked;
+  add_messages(fields, prompt, asked);
+  const bool in_chosen = repeats_prompt(fields, "chosen", asked.messages);
+  const bool in_rejected = repeats_prompt(fields, "rejected", asked.messages);
+  if (asked.messages.empty() || in_chosen != in_rejected) {
+    if (!asked.messages.empty())
+      fields.fail(
+          fmt::format("only '{}' begins with the messages of the prompt; leave them out of "
+                      "it, or let both begin with them",
+                      in_chosen ? "chosen" : "rejected"));
+    return 0;
+  }
+  if (in_chosen) return asked.messages.size();
+  conversation.messages = std::move(asked.messages);
+  return 0;
+}
+
 // The prompt is a list of messages, a text, a conversation, or what both answers begin with.
 void parse_conversations(const RecordFields& fields, const QuestionFields& question,
                          Record& record) {
@@ -135,7 +184,7 @@ void parse_conversations(const RecordFields& fields, const QuestionFields& quest
   const auto list = fields.first_held(kLists);
   size_t common = 0;
   if (question.text != nullptr && is_list(fields.at(question.text)))
-    add_messages(fields, question.text, record.conversation);
+    common = add_prompt_list(fields, question.text, record.conversation);
   else if (question.text != nullptr && has_own_prompt)
     common = common_with(fields, question.text);
   else if (question.text != nullptr)

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -20,19 +21,26 @@ namespace {
 // A message that is a call, in the words of LLaMA-Factory and ms-swift.
 bool is_call(const std::string& role) { return role == "function_call" || role == "tool_call"; }
 
-std::string role_of(const RecordFields& fields, const std::string& name) {
-  constexpr std::array<std::string_view, 8> kRoles{
-      "system", "developer", "user", "assistant", "tool", "ipython", "function", "tool_results"};
+constexpr std::array<std::string_view, 8> kRoles{"system", "developer", "user",     "assistant",
+                                                 "tool",   "ipython",   "function", "tool_results"};
+
+std::optional<std::string> known_role(const std::string& name) {
   if (name == "human") return "user";
   if (name == "gpt" || is_call(name)) return "assistant";
   if (name == "observation" || name == "tool_response") return "tool";
-  if (std::find(kRoles.begin(), kRoles.end(), name) == kRoles.end())
+  if (std::find(kRoles.begin(), kRoles.end(), name) == kRoles.end()) return std::nullopt;
+  return name;
+}
+
+std::string role_of(const RecordFields& fields, const std::string& name) {
+  const std::optional<std::string> role = known_role(name);
+  if (!role)
     fields.fail(
         fmt::format("the role '{}' is not known; expected {}, human or gpt; or, of "
                     "calls and their results, function_call, tool_call, observation or "
                     "tool_response",
                     name, fmt::join(kRoles, ", ")));
-  return name;
+  return *role;
 }
 
 jinja::Value value_of_text(const RecordFields& fields, const std::string& text,
@@ -47,10 +55,9 @@ jinja::Value value_of_text(const RecordFields& fields, const std::string& text,
   }
 }
 
-// The calls that a message's text is, one or a list of them, as templates read them.
-jinja::Value calls_of(const RecordFields& fields, const std::string& text, size_t number) {
+// One call or a list of them, as templates read them.
+jinja::Value calls_of(const RecordFields& fields, const jinja::Value& written, size_t number) {
   using jinja::Value;
-  const Value written = value_of_text(fields, text, fmt::format("message {}: the call", number));
   const jinja::List alone{written};
   jinja::List calls;
   for (const Value& call : written.is(Value::Kind::list) ? written.items() : alone) {
@@ -63,6 +70,69 @@ jinja::Value calls_of(const RecordFields& fields, const std::string& text, size_
     calls.push_back(Value::dict(std::move(entry)));
   }
   return Value::list(std::move(calls));
+}
+
+jinja::Value calls_of_text(const RecordFields& fields, const std::string& text, size_t number) {
+  return calls_of(fields, value_of_text(fields, text, fmt::format("message {}: the call", number)),
+                  number);
+}
+
+// The parts of a content without the fields that are ignored.
+jinja::Value read_content(const RecordFields& fields, const jinja::Value& content, size_t number) {
+  using jinja::Value;
+  const bool is_list = content.is(Value::Kind::list);
+  if (!is_list && !content.is(Value::Kind::text) && !content.is(Value::Kind::none))
+    fields.fail(fmt::format(
+        "message {}: expected 'content' to be a text or a list of parts, found {}", number,
+        content.is(Value::Kind::dict) ? "an object" : "a number, true or false"));
+  if (!is_list) return content;
+  jinja::List parts;
+  for (const Value& part : content.items()) {
+    jinja::Dict kept;
+    if (part.is(Value::Kind::dict))
+      for (const auto& [key, value] : part.as_dict().entries())
+        if (!fields.is_ignored(key.as_text())) kept.set(key, value);
+    parts.push_back(part.is(Value::Kind::dict) ? Value::dict(std::move(kept)) : part);
+  }
+  return Value::list(std::move(parts));
+}
+
+// Throws where a message has a text or a role in both words, and the two differ.
+void check_one_meaning(const RecordFields& fields, const jinja::Dict& message, size_t number) {
+  using jinja::Value;
+  const auto text_of = [&](std::string_view key) -> const std::string* {
+    const Value* value = message.find(key);
+    const bool is_text = value != nullptr && value->is(Value::Kind::text);
+    return is_text && !fields.is_ignored(key) ? &value->as_text() : nullptr;
+  };
+  const auto fail = [&](std::string_view used, std::string_view other) {
+    fields.fail(
+        fmt::format("message {0}: '{1}' and '{2}' are there, and say different things; "
+                    "ignore_fields={2} reads the records without '{2}'",
+                    number, used, other));
+  };
+  const Value* content = message.find(std::string_view("content"));
+  const std::string* value = text_of("value");
+  const bool has_content = content != nullptr && !content->is(Value::Kind::none);
+  if (has_content && value != nullptr && !is_blank(*value) && !fields.is_ignored("content") &&
+      Message(Value::dict(message)).content() != *value)
+    fail("content", "value");
+  const std::string* role = text_of("role");
+  const std::string* from = text_of("from");
+  if (role == nullptr || from == nullptr) return;
+  const auto meant = known_role(*from);
+  if (!meant) return fields.leave("from");  // a name, perhaps
+  if (meant != known_role(*role) || is_call(*from) != is_call(*role)) fail("role", "from");
+}
+
+// OpenAI's older form of a call, an object; it becomes tool_calls.
+void set_call(const RecordFields& fields, const jinja::Value& call, size_t number,
+              jinja::Dict& message) {
+  using jinja::Value;
+  const bool is_text = call.is(Value::Kind::text);
+  if (is_text ? is_blank(call.as_text()) : !call.is_true()) return;
+  message.set(Value::text("tool_calls"), is_text ? calls_of_text(fields, call.as_text(), number)
+                                                 : calls_of(fields, call, number));
 }
 
 }  // namespace
@@ -82,8 +152,12 @@ Message read_message(const RecordFields& fields, const jinja::Value& item, size_
   const auto find = [&](std::string_view key) -> const Value* {
     return item.is(Value::Kind::dict) ? item.as_dict().find(key) : nullptr;
   };
-  const bool is_sharegpt = find("role") == nullptr && find("from") != nullptr;
-  const bool has_value = is_sharegpt || (find("content") == nullptr && find("value") != nullptr);
+  const auto holds = [&](std::string_view key) {
+    const Value* value = find(key);
+    return value != nullptr && !value->is(Value::Kind::none);
+  };
+  const bool is_sharegpt = !holds("role") && holds("from");
+  const bool has_value = is_sharegpt || (!holds("content") && holds("value"));
   const char* role_key = is_sharegpt ? "from" : "role";
   const char* text_key = has_value ? "value" : "content";
   const Value* role = find(role_key);
@@ -93,20 +167,33 @@ Message read_message(const RecordFields& fields, const jinja::Value& item, size_
   const bool has_text = text != nullptr && text->is(Value::Kind::text);
   // A content that is null is left out, as transformers does; one that is not there at all is a
   // mistake, unless calls stand in its place.
-  const bool lacks_text = text == nullptr && find("tool_calls") == nullptr;
+  const bool lacks_text = text == nullptr && find("tool_calls") == nullptr &&
+                          !holds("function_call") && !holds("refusal");
   if (!has_role || lacks_text || ((has_value || holds_call) && !has_text))
     fields.fail(
         fmt::format("message {}: expected the strings '{}' and '{}'", number, role_key, text_key));
   const std::string name = role_of(fields, role->as_text());
+  check_one_meaning(fields, item.as_dict(), number);
+  if (holds("function_call") && holds("tool_calls") && !fields.is_ignored("function_call") &&
+      find("function_call")->is_true() && find("tool_calls")->is_true())
+    fields.fail(
+        fmt::format("message {}: 'tool_calls' and 'function_call' are both there; "
+                    "ignore_fields=function_call reads the records without the latter",
+                    number));
   jinja::Dict entries;
   for (const auto& [key, value] : item.as_dict().entries()) {
     if (key.as_text() == role_key)
       entries.set(Value::text("role"), Value::text(name));
     else if (key.as_text() == text_key && holds_call)
-      entries.set(Value::text("tool_calls"), calls_of(fields, text->as_text(), number));
+      entries.set(Value::text("tool_calls"), calls_of_text(fields, text->as_text(), number));
     else if (key.as_text() == text_key)
-      entries.set(Value::text("content"), value);
-    else if (!fields.is_ignored(key.as_text()))
+      entries.set(Value::text("content"), read_content(fields, value, number));
+    else if (key.as_text() == "content")
+      continue;  // null, or what text_key says
+    else if (key.as_text() == "function_call" && !fields.is_ignored("function_call"))
+      set_call(fields, value, number, entries);
+    else if (!fields.is_ignored(key.as_text()) &&
+             (key.as_text() != "tool_calls" || value.is_true()))
       entries.set(key, value);
   }
   Message message(Value::dict(std::move(entries)));

@@ -1,0 +1,148 @@
+// What a message says twice, in parts, or in the fields of other tools.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "../base/temporary_folder.h"
+#include "base/error.h"
+#include "text/dataset.h"
+#include "tiny_tokenizer.h"
+
+namespace snug::text {
+namespace {
+
+using base::UserError;
+using testing::contains;
+using Ids = std::vector<int32_t>;
+
+// Marks nothing.
+constexpr const char* kPlain =
+    "{% for m in messages %}[{{ m.role }}]{{ m.content }}</s>{% endfor %}"
+    "{% if add_generation_prompt %}[assistant]{% endif %}";
+
+// The text of document 0, what is learned of it in braces.
+class MessageData : public ::testing::Test {
+ protected:
+  Dataset load(const std::string& contents) {
+    return load_dataset(folder_.write("data.jsonl", contents), tokenizer_, options_);
+  }
+  std::string shown(const std::string& contents, int64_t document = 0) {
+    const Dataset data = load(contents);
+    Ids words(static_cast<size_t>(data.documents.length(document)));
+    data.documents.read(document, words);
+    std::string text;
+    bool is_learned = false;
+    for (const int32_t word : words) {
+      if (DocumentStore::is_target(word) != is_learned) text += is_learned ? "}" : "{";
+      is_learned = DocumentStore::is_target(word);
+      text += tokenizer_.decode({{DocumentStore::id_of(word)}}, false);
+    }
+    return is_learned ? text + "}" : text;
+  }
+  std::string error(const std::string& contents) {
+    return message_of<UserError>([&] { load(contents); });
+  }
+  std::string unused(const std::string& contents) { return load(contents).audit.unused.list(); }
+  void use_template(const char* source) {
+    options_.chat_template = folder_.write("template.jinja", source).string();
+  }
+  void ask_for(RecordForm form) { options_.form = form; }
+
+  testing::TemporaryFolder folder_;
+  Tokenizer tokenizer_ = TinyTokenizer{}.make();
+  DatasetOptions options_{.max_length = 512,
+                          .chat_template = folder_.write("template.jinja", kPlain).string()};
+};
+
+std::string chat_of(const std::string& answer, const std::string& question = "") {
+  return R"({"messages": [{"role": "user", "content": "a")" + question +
+         R"(}, {"role": "assistant", )" + answer + "}]}\n";
+}
+
+TEST_F(MessageData, PartsHaveNoSayInWhatIsLearned) {
+  const auto part = [](const std::string& field) {
+    return chat_of(R"("content": [{"type": "text", "text": "b", )" + field +
+                   R"(}, {"type": "text", "text": "c"}])");
+  };
+  for (const char* field : {R"("train": false)", R"("weight": 0)", R"("masked": true)",
+                            R"("loss": 0.5)", R"("token_weights": [0, 1])"}) {
+    const std::string name = std::string(field).substr(1, std::string(field).find('"', 1) - 1);
+    const std::string message = error(part(field));
+    EXPECT_TRUE(contains(message, "message 2: the field '" + name + "'")) << message;
+    EXPECT_TRUE(contains(message, "ignore_fields=" + name)) << message;
+    options_.ignored_fields = {name};
+    EXPECT_EQ(error(part(field)), "");
+    options_.ignored_fields.clear();
+  }
+  EXPECT_TRUE(contains(error(part(R"("train": false)")), "let it stand on the message"));
+  EXPECT_EQ(shown(part(R"("train": true)")), "[user]a</s>[assistant]{b\nc</s>}");
+  EXPECT_EQ(unused(part(R"("mood": "glad")")), "'mood' (1 record)");
+  EXPECT_EQ(unused(part(R"("cache_control": {"type": "ephemeral"}, "x": null)")), "");
+  EXPECT_TRUE(contains(error(part(R"("image": "a.png")")), "the field 'image' stands in a part"));
+}
+
+TEST_F(MessageData, AFunctionCallIsACall) {
+  use_template(
+      "{% for m in messages %}[{{ m.role }}]{{ m.content or '' }}{% for c in m.tool_calls or [] %}"
+      "<{{ c.function.name }}>{{ c.function.arguments | tojson }}{% endfor %}</s>{% endfor %}"
+      "{% if add_generation_prompt %}[assistant]{% endif %}");
+  for (const char* content : {"null", "\"b\""})
+    for (const char* calls : {"", R"(, "tool_calls": null)", R"(, "tool_calls": [])"})
+      EXPECT_EQ(shown(chat_of(fmt::format(
+                    R"("content": {}, "function_call": {{"name": "f", "arguments": "{{}}"}}{})",
+                    content, calls))),
+                fmt::format("[user]a</s>[assistant]{{{}<f>{{}}</s>}}", *content == 'n' ? "" : "b"));
+  EXPECT_TRUE(contains(error(chat_of(R"("content": "b", "function_call": {"name": "f"},)"
+                                     R"("tool_calls": [{"function": {"name": "g"}}])")),
+                       "'tool_calls' and 'function_call'"));
+  EXPECT_TRUE(contains(error(chat_of(R"("content": "b", "function_call": [3])")),
+                       "message 2: expected a call to be an object"));
+}
+
+TEST_F(MessageData, ARefusalIsNamed) {
+  for (const char* answer : {R"("content": "b", "refusal": "no")", R"("refusal": "no")",
+                             R"("content": null, "refusal": "no")"})
+    EXPECT_TRUE(contains(error(chat_of(answer)), "message 2: the field 'refusal' holds what"));
+  EXPECT_EQ(shown(chat_of(R"("content": "b", "refusal": null)")), "[user]a</s>[assistant]{b</s>}");
+}
+
+TEST_F(MessageData, SaysOneThing) {
+  EXPECT_TRUE(contains(error(chat_of(R"("content": "b", "value": "c")")),
+                       "message 2: 'content' and 'value' are there"));
+  EXPECT_TRUE(contains(error(chat_of(R"("content": "b")", R"(, "from": "gpt")")),
+                       "message 1: 'role' and 'from' are there"));
+  for (const char* same : {R"("content": "b", "value": "b", "from": "gpt")",
+                           R"("content": null, "value": "b")", R"("content": "b", "from": "Bob")"})
+    EXPECT_EQ(shown(chat_of(same)), "[user]a</s>[assistant]{b</s>}") << same;
+  EXPECT_EQ(unused(chat_of(R"("content": "b", "from": "Bob")")), "'from' (1 record)");
+  for (const char* wrong : {"5", "true", "{}"})
+    EXPECT_TRUE(contains(error(chat_of(fmt::format(R"("content": {})", wrong))),
+                         "message 2: expected 'content' to be a text or a list of parts"));
+}
+
+TEST_F(MessageData, PairsHoldTheirPromptOnce) {
+  ask_for(RecordForm::preference);
+  const std::string user = R"({"role": "user", "content": "a"})";
+  const auto answer = [](const char* text) {
+    return fmt::format(R"({{"role": "assistant", "content": "{}"}})", text);
+  };
+  const auto pair = [](const std::string& prompt, const std::string& chosen,
+                       const std::string& rejected) {
+    return fmt::format(R"({{"prompt": {}, "chosen": [{}], "rejected": [{}]}})", prompt, chosen,
+                       rejected);
+  };
+  const std::string prompt = "[" + user + "]";
+  for (const std::string& own : {user + ", ", std::string()})
+    EXPECT_EQ(shown(pair(prompt, own + answer("b"), own + answer("c")), 1),
+              "[user]a</s>[assistant]{c</s>}");
+  EXPECT_TRUE(contains(error(pair(prompt, user + ", " + answer("b"), answer("c"))),
+                       "only 'chosen' begins with the messages of the prompt"));
+  const std::string system = R"({"role": "system", "content": "s"}, )";
+  EXPECT_TRUE(contains(
+      error(pair("[" + system + user + "]", user + ", " + answer("b"), user + ", " + answer("c"))),
+      "'chosen' repeats a message of the user's"));
+  EXPECT_TRUE(contains(error(pair("\"a\"", "\"b\"", "\"c\"")), "three lists of messages"));
+}
+
+}  // namespace
+}  // namespace snug::text
