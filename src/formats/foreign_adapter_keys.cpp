@@ -42,6 +42,7 @@ void add_methods(ForeignRows& rows) {
              "use_swift_lora", "use_dft_loss", "use_asft_loss", "use_eaft_loss", "use_eaft",
              "use_pose", "scaling_softmax"},
             kFalseOnly, kOtherMethodAdvice)
+      .only({"relora_steps"}, kZeroOnly, kOtherMethodAdvice)
       .pass_over({"galore_*", "apollo_*", "badam_*", "pissa_iter", "relora_*", "oft_*", "asft_*",
                   "eaft_*", "pose_*", "jagged_restart_*", "scaling_softmax_*", "llamapro_*"},
                  "what they belong to is off")
@@ -62,7 +63,8 @@ void add_lora(ForeignRows& rows) {
       .same_as({"peft_config.target_modules", "lora_config.target_modules"}, "target_modules")
       .same_as({"peft_config.name", "peft_config.peft_type"}, "method",
                {{"lora", word_of(Method::lora)}}, kOtherMethodAdvice)
-      .only({"lora_bias", "lora_config.bias", "peft_config.bias"}, {{"none"}}, kVariantAdvice)
+      .only({"lora_bias", "bias", "lora_config.bias", "peft_config.bias"}, {{"none"}},
+            kVariantAdvice)
       .only({"lora_task_type", "peft_config.task_type", "lora_config.task_type"},
             {{"CAUSAL_LM"}, {"SEQ_2_SEQ_LM"}}, "language models alone are trained")
       .pass_over({"lora_fan_in_fan_out"}, "how a weight lies follows from the model")

@@ -28,6 +28,12 @@ constexpr std::string_view kPacking =
     "how documents are put into rows follows from max_length and max_segments; no row mixes them";
 constexpr std::string_view kLearnedPartAdvice =
     "loss is on answers, or with train_on_prompt: true on all; say it so";
+constexpr std::string_view kTrainedRolesAdvice =
+    "every turn of the assistant is learned, and no other role's; say which of its turns with "
+    "\"weight\": 0 or 1 in the data's messages, and take this out";
+constexpr std::string_view kTrainedEndAdvice =
+    "the end of each answer that is learned is learned with it; say which answers with "
+    "\"weight\": 0 or 1 in the data's messages, and take this out";
 constexpr std::string_view kImages = "only texts are trained on";
 
 void add_data_files(ForeignRows& rows) {
@@ -96,8 +102,8 @@ void add_records(ForeignRows& rows) {
       .only({"mask_history"}, kFalseOnly,
             "every answer of a conversation is learned; split conversations so that the one that "
             "is meant is the last")
-      .only({"train_on_eos", "train_on_eot"}, {{"turn"}}, "the end of each answer is learned")
-      .refuse({"roles_to_train"}, "the assistant's turns are learned")
+      .only_said({"train_on_eos", "train_on_eot"}, {{"turn"}}, kTrainedEndAdvice)
+      .only_said({"roles_to_train"}, {{"assistant"}}, kTrainedRolesAdvice)
       .only({"ignore_pad_token_for_loss"}, kTrueOnly, kNoPadding)
       .pass_over({"image_*", "video_*", "audio_*", "use_audio_in_video", "processor_type",
                   "processor_kwargs*", "max_pixels", "min_pixels", "crop_to_patches"},
@@ -139,9 +145,9 @@ void add_rows(ForeignRows& rows) {
                   "total_num_tokens", "total_supervised_tokens", "packing_cache"},
                  kPacking)
       .same_as({"max_packed_sequence_len", "model_max_length", "block_size"}, "max_length")
-      .only({"excess_length_strategy", "truncation_strategy"},
-            {{"truncate"}, {"right"}, {"delete"}},
-            "what is longer than max_length is cut, and left out where no answer would be left")
+      .only({"excess_length_strategy", "truncation_strategy"}, {{"truncate"}, {"right"}},
+            "what is longer than max_length is cut at its end, and left out where no answer would "
+            "be left; take records that are too long out of the data, or raise max_length")
       .pass_over({"max_prompt_length", "max_prompt_len", "eval_sequence_len"},
                  "max_length holds a prompt and its answer together")
       .same_as({"disable_shuffling"}, "shuffle", {{"true", "false"}, {"false", "true"}})

@@ -16,6 +16,12 @@ ForeignRows& ForeignRows::only(std::initializer_list<std::string_view> paths,
   return *this;
 }
 
+ForeignRows& ForeignRows::only_said(std::initializer_list<std::string_view> paths,
+                                    std::vector<ToolWord> words, std::string_view advice) {
+  for (const std::string_view path : paths) rows_.push_back({path, "", words, advice, true});
+  return *this;
+}
+
 ForeignRows& ForeignRows::same_as(std::initializer_list<std::string_view> paths,
                                   std::string_view key, std::vector<ToolWord> words,
                                   std::string_view advice) {

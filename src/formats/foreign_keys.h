@@ -38,6 +38,9 @@ class ForeignRows {
   // With these values they change nothing here; for all others there is an advice.
   ForeignRows& only(std::initializer_list<std::string_view> paths, std::vector<ToolWord> words,
                     std::string_view advice);
+  // The same, where a key without a value is refused as well.
+  ForeignRows& only_said(std::initializer_list<std::string_view> paths, std::vector<ToolWord> words,
+                         std::string_view advice);
   // Another name of a recipe's key, whose values are those, or these words for them.
   ForeignRows& same_as(std::initializer_list<std::string_view> paths, std::string_view key,
                        std::vector<ToolWord> words = {}, std::string_view advice = "");

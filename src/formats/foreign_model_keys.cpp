@@ -25,8 +25,6 @@ void add_loading(ForeignRows& rows) {
                   "device_map",
                   "use_cache",
                   "use_kv_cache",
-                  "model_author",
-                  "model_name",
                   "is_llama_derived_model",
                   "is_mistral_derived_model",
                   "is_falcon_derived_model",
@@ -43,7 +41,6 @@ void add_loading(ForeignRows& rows) {
                   "gpu_memory_limit",
                   "experimental_skip_move_to_device",
                   "cls_model_config",
-                  "lora_on_cpu",
                   "llama4_linearized_experts",
                   "qlora_sharded_model_loading",
                   "embeddings_skip_upcast",
@@ -51,6 +48,10 @@ void add_loading(ForeignRows& rows) {
                   "upcast_lmhead_output",
                   "cast_trainable_params_to_fp32"},
                  kOwnCode)
+      .pass_over({"model_author", "model_name"},
+                 "it tells a model of another tool who it is; the model's folder and the data say "
+                 "what is learned")
+      .pass_over({"lora_on_cpu"}, "an adapter is merged or loaded where there is memory for it")
       .pass_over({"cache_dir", "hf_hub_token", "ms_hub_token", "om_hub_token", "hf_use_auth_token",
                   "use_auth_token", "use_hf", "hub_token", "model_kwargs.token"},
                  "models are folders here, or in the cache of the Hugging Face hub already")

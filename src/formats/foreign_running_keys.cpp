@@ -67,8 +67,11 @@ void add_saving(ForeignRows& rows) {
       .pass_over({"export_dir", "export_size", "export_device", "export_legacy_format",
                   "export_hf_on_finish", "create_model_card"},
                  kExport)
-      .pass_over({"do_sample", "num_beams", "sample_backend", "vllm_*", "sglang_*", "gradio_*",
-                  "generation_*", "generate_samples"},
+      .only({"num_beams"}, kOneOnly,
+            "searching with beams is not built: text is sampled, or with temperature=0 the "
+            "likeliest token taken")
+      .pass_over({"do_sample", "sample_backend", "vllm_*", "sglang_*", "gradio_*", "generation_*",
+                  "generate_samples"},
                  kGeneration);
 }
 

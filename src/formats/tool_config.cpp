@@ -87,6 +87,8 @@ class Translating {
   void take(const Written& written) {
     const ToolKey* key = find_tool_key(keys_, written.name);
     if (key == nullptr) return fail(written, unknown(written));
+    if (written.items.empty() && key->refuses_none)
+      return fail(written, fmt::format("has no value: {}", key->reason));
     if (written.items.empty()) return pass_over(written, "has no value");
     const std::string text = fmt::format("{}", fmt::join(written.items, ", "));
     const bool only_noted = key->key.empty() && key->words.empty();

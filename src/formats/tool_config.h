@@ -28,6 +28,8 @@ struct ToolKey {
   // Why a value has no meaning, or what to do about a refused one. A key without meaning and
   // without a reason is not noted: its reader looks at it itself.
   std::string_view reason = "";
+  // A key without a value says something of its own, which is refused as other values are.
+  bool refuses_none = false;
 };
 
 // The value of a row that no value suits.

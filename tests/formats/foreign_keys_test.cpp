@@ -249,6 +249,33 @@ TEST(ForeignKeys, AFileWithManyMistakesIsToldInOneRun) {
     EXPECT_TRUE(contains(error, each)) << error;
 }
 
+// What would leave out records or learn other parts is not passed over.
+TEST(ForeignKeys, WhatWouldBeLearnedOtherwiseIsRefused) {
+  for (const auto& [written, error] : std::vector<std::pair<std::string, std::string>>{
+           {"truncation_strategy: delete", "'truncation_strategy' is 'delete', but Snug takes"},
+           {"excess_length_strategy: delete", "take records that are too long out of the data"},
+           {"roles_to_train:", ":1:1: 'roles_to_train' has no value: every turn of the assistant"},
+           {"roles_to_train: []", ":1:1: 'roles_to_train' has no value: every turn"},
+           {"roles_to_train: [user]", "'roles_to_train' is 'user', but Snug takes assistant only"},
+           {"train_on_eos:", ":1:1: 'train_on_eos' has no value: the end of each answer"},
+           {"train_on_eot: null", "\"weight\": 0 or 1 in the data's messages"},
+           {"relora_steps: 10", "'relora_steps' is '10', but Snug takes 0 only: this method"},
+           {"num_beams: 4", "'num_beams' is '4', but Snug takes 1 only: searching with beams"},
+           {"bias: all", "'bias' is 'all', but Snug takes none only"}})
+    EXPECT_TRUE(contains(mistakes_in(written), error)) << written << "\n" << mistakes_in(written);
+}
+
+TEST(ForeignKeys, DefaultsOfOtherToolsAreTaken) {
+  const char* same = "this is so here in any case";
+  for (const char* written :
+       {"roles_to_train: [assistant]", "roles_to_train: assistant", "train_on_eos: turn",
+        "truncation_strategy: right", "num_beams: 1", "bias: none", "relora_steps: 0"})
+    EXPECT_TRUE(tells(taken(std::string(written) + "\nmethod: lora"), same)) << written;
+  EXPECT_TRUE(tells(taken("relora_steps:\nmethod: lora"), "has no value"));
+  EXPECT_TRUE(tells(taken("lora_on_cpu: true"), "'lora_on_cpu' (line 1): not used: an adapter"));
+  EXPECT_TRUE(tells(taken("model_author: x"), "'model_author' (line 1): not used: it tells"));
+}
+
 TEST(ForeignKeys, TheTableIsSound) {
   std::set<std::string_view> paths;
   for (const ToolKey& key : foreign_keys()) {
