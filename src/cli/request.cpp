@@ -69,6 +69,16 @@ std::string note_on_other_verbs(const formats::Recipe& recipe,
   return names.empty() ? "" : fmt::format("{}: {}: not used in training", file, names);
 }
 
+// Other tools put a recipe's system message before the records that have none.
+void refuse_system_in_training(const formats::Recipe& recipe,
+                               std::span<const std::string_view> keys) {
+  const bool trains = std::ranges::find(keys, "learning_rate") != keys.end();
+  if (!trains || recipe.system.empty()) return;
+  recipe.fail("system",
+              "is not put before records in training: a system message stands in the records; add "
+              "it to them, and give system= on the command line of 'snug generate'");
+}
+
 }  // namespace
 
 formats::Recipe Request::recipe(std::span<const std::string_view> may_be_missing) const {
@@ -76,6 +86,7 @@ formats::Recipe Request::recipe(std::span<const std::string_view> may_be_missing
   const auto say = is_for_others_to_say() ? base::log_line : base::say_line;
   for (const std::string& note : reading.recipe.notes) say(note);
   if (const std::string note = note_on_other_verbs(reading.recipe, keys); !note.empty()) say(note);
+  reading.mistakes.gather([&] { refuse_system_in_training(reading.recipe, keys); });
   reading.mistakes.gather([&] { find_inputs(reading.recipe, keys, may_be_missing); });
   reading.mistakes.throw_if_any();
   return std::move(reading.recipe);

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/error.h"
 #include "text/text_encoder.h"
 #include "text/utf8.h"
 
@@ -17,7 +18,9 @@ struct TextRun {
   std::vector<size_t> borders;  // ascending; the first is where an answer begins, and so on in turn
   bool answer_is_open = false;
 
+  // Two borders at one place are none: an answer that follows another one goes on.
   void add(const std::string& more, bool is_answer) {
+    if (more.empty()) return;
     if (is_answer != answer_is_open) borders.push_back(text.size());
     answer_is_open = is_answer;
     text += more;
@@ -28,14 +31,24 @@ struct TextRun {
 // tokens whatever follows is not made again for a longer one, so that all take the time of one.
 class TokensBefore {
  public:
-  TokensBefore(const Tokenizer& tokenizer, std::string_view text, bool at_start)
-      : encoder_(TextEncoder::of_ordinary(tokenizer, at_start, kPieceBytes)), text_(text) {}
+  // The more borders there are, the shorter the piece that is made again at each.
+  TokensBefore(const Tokenizer& tokenizer, std::string_view text, bool at_start, size_t borders,
+               size_t& made_again)
+      : encoder_(TextEncoder::of_ordinary(
+            tokenizer, at_start, std::clamp(text.size() / borders, kLeastPiece, kMostPiece))),
+        text_(text),
+        made_again_(made_again) {}
 
   // How many of `ids`, those of the whole, the first `bytes` alone have, too; more than last time.
   size_t shared_with(std::span<const int32_t> ids, size_t bytes) {
     while (bytes > given_ && bytes < text_.size() && is_inside_character(text_[bytes])) --bytes;
     encoder_.add(text_.substr(given_, bytes - given_), certain_);
     given_ = bytes;
+    made_again_ += encoder_.held();
+    if (made_again_ > kMostMadeAgain)
+      base::throw_user_error(
+          "the answers begin and end too often within a text that the tokenizer cannot divide; "
+          "mark fewer answers, or split the conversation");
     std::vector<int32_t> rest;
     TextEncoder(encoder_).finish(rest);
     const auto open = ids.subspan(std::min(certain_.size(), ids.size()));
@@ -44,11 +57,15 @@ class TokensBefore {
   }
 
  private:
-  static constexpr size_t kPieceBytes = 1024;
+  static constexpr size_t kLeastPiece = 64;
+  static constexpr size_t kMostPiece = 1024;
+  // Bytes that are tokenized once more, in all: a few seconds of work.
+  static constexpr size_t kMostMadeAgain = size_t{32} << 20;
 
   TextEncoder encoder_;
   std::string_view text_;
   size_t given_ = 0;
+  size_t& made_again_;            // bytes, in the whole document
   std::vector<int32_t> certain_;  // of the whole's, too
 };
 
@@ -92,9 +109,11 @@ class Builder {
     tokenizer_.encode_ordinary(text, at_start, ids);
     size_t done = 0;
     bool is_answer = is_answer_at(run, span.begin);
-    TokensBefore before(tokenizer_, text, at_start);
     auto border = std::upper_bound(run.borders.begin(), run.borders.end(), span.begin);
-    for (; border != run.borders.end() && *border < span.end; ++border) {
+    const auto last = std::lower_bound(border, run.borders.end(), span.end);
+    const auto borders = std::max<size_t>(static_cast<size_t>(last - border), 1);
+    TokensBefore before(tokenizer_, text, at_start, borders, made_again_);
+    for (; border != last; ++border) {
       const size_t end = std::max(done, before.shared_with(ids, *border - span.begin));
       for (; done < end; ++done) add_id(ids[done], is_answer);
       is_answer = !is_answer;
@@ -104,6 +123,7 @@ class Builder {
 
   const Tokenizer& tokenizer_;
   Document document_;
+  size_t made_again_ = 0;
   size_t outside_ = 0;  // ids that stand before the document's own
 };
 

@@ -31,6 +31,8 @@ class TextEncoder {
   void add(std::string_view piece, std::vector<int32_t>& ids);
   // The text is complete: appends the ids that are left.
   void finish(std::vector<int32_t>& ids);
+  // Bytes whose ids are not certain yet.
+  size_t held() const { return pending_.size() + carry_.size(); }
 
  private:
   void encode(std::string_view text, bool is_last, std::vector<int32_t>& ids);

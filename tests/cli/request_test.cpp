@@ -62,5 +62,17 @@ TEST(Request, TellsAllOfARecipe) {
   EXPECT_EQ(said_of(request).find("top_p"), std::string::npos);
 }
 
+// ms-swift puts it before every record; a verb that generates takes it.
+TEST(Request, RefusesASystemMessageInTraining) {
+  const testing::TemporaryFolder folder;
+  Request request =
+      make_request({folder.write("r.yaml", "seed: 1\nsystem: be kind\n").string()}, false);
+  request.keys = {"learning_rate", "seed"};
+  const std::string error = user_error_of([&] { request.recipe(); });
+  EXPECT_TRUE(contains(error, ":2:1: 'system' is not put before records in training")) << error;
+  request.keys = {"system", "seed"};
+  EXPECT_EQ(request.recipe().system, "be kind");
+}
+
 }  // namespace
 }  // namespace snug::cli

@@ -1,5 +1,6 @@
 #include "text/chat_template.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -77,6 +78,36 @@ std::vector<uint8_t> trained_by_prefixes(const Tokenizer& tokenizer,
 }
 
 // Texts without added tokens, whose words go on over the borders of parts.
+TEST(ChatTemplate, ManyMarkedSpansTakeTheTimeOfOne) {
+  constexpr int kSpans = 50'000;
+  const auto seconds_of = [&](const std::string& body) {
+    const Tokenizer tokenizer =
+        with_tokens({}, fmt::format("{{% for i in range({}) %}}{}{{% endfor %}}", kSpans, body));
+    const std::vector<Part> parts = ChatTemplate("", tokenizer).render(kChat);
+    const auto begin = std::chrono::steady_clock::now();
+    const Document document = tokenize_parts(tokenizer, parts, SpecialTokens::none);
+    EXPECT_EQ(std::ranges::count(document.trained, 1), kSpans) << body;
+    return base::seconds_since(begin);
+  };
+  EXPECT_LT(seconds_of("{% generation %}a{% endgeneration %}"), 2);
+  EXPECT_LT(seconds_of("{% generation %}a{% endgeneration %} b"), 2);
+}
+
+// Where tokens before a place can only be told from the whole text before it, work has a bound.
+TEST(ChatTemplate, MarkedSpansThatCannotBeToldSoonAreRefused) {
+  TinyTokenizer tiny;
+  tiny.keys["normalizer"] = {{"type", "Replace"}, {"pattern", {{"Regex", "x+"}}}, {"content", "y"}};
+  const Tokenizer tokenizer = tiny.make();
+  std::vector<Part> parts;
+  for (int i = 0; i < 20'000; ++i) {
+    parts.push_back({std::string(20, 'a'), -1, false});
+    parts.push_back({std::string(20, 'b'), -1, true});
+  }
+  EXPECT_TRUE(testing::contains(
+      testing::user_error_of([&] { tokenize_parts(tokenizer, parts, SpecialTokens::none); }),
+      "begin and end too often"));
+}
+
 TEST(ChatTemplate, ManyAnswersInOneTextAreToldApartSoon) {
   TinyTokenizer tiny;
   tiny.merges = {{"a", "b"}, {"ab", "ab"}, {" ", "a"}, {"b", " "}};
