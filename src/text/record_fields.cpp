@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "base/json_parser.h"
 #include "text/blank.h"
 #include "text/field_meaning.h"
@@ -24,6 +25,13 @@ RecordFields::RecordFields(const RawRecord& raw, const std::string& path,
     : raw_(raw), path_(path), ignored_(ignored) {
   document_ = base::parse_json_value(raw_.text, [&](const std::string& problem, size_t offset) {
     const auto* const text = raw_.text.data();
+    const size_t first = raw_.text.find_first_not_of(" \t\r\n");
+    if (raw_.number == 1 && first != std::string::npos && raw_.text[first] == '{' &&
+        is_blank(std::string_view(raw_.text).substr(first + 1)))
+      base::throw_user_error(
+          "{}:{}: it begins with a JSON object over several lines; give each record in one line, "
+          "or all records in one list ([...]), in which lines may break anywhere",
+          path_, raw_.line);
     const auto lines = std::count(text, text + offset, '\n');
     throw RecordError(fmt::format("broken JSON in record {}: {}", raw_.number, problem), path_,
                       raw_.line + static_cast<int>(lines));

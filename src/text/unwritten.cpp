@@ -135,6 +135,40 @@ bool changes_nothing(const Conversation& conversation, const std::string& whole,
   return try_render(one.mark(conversation), render) == whole;
 }
 
+// A word at the beginning of a text: after a mark such as <think>, which templates look for.
+std::string with_word_in_front(const std::string& text) {
+  size_t at = text.find_first_not_of(" \t\r\n");
+  if (at == std::string::npos) return text;
+  const size_t end = text[at] == '<' ? text.find('>', at) : std::string::npos;
+  if (end != std::string::npos) at = end + 1;
+  return text.substr(0, at) + "zq" + text.substr(at);
+}
+
+// Messages whose text is written, but not from its beginning on.
+void add_cut_texts(const Conversation& conversation, const std::string& whole,
+                   const RenderChat& render, std::vector<Unwritten>& found) {
+  for (size_t i = 0; i < conversation.messages.size(); ++i) {
+    const Message& message = conversation.messages[i];
+    const Value* content = message.find("content");
+    if (content == nullptr || !content->is(Kind::text) || is_blank(content->as_text())) continue;
+    const std::string& text = content->as_text();
+    const size_t begin = text.find_first_not_of(" \t\r\n");
+    const size_t end = text.find_last_not_of(" \t\r\n") + 1;
+    const bool is_known = std::ranges::any_of(found, [&](const Unwritten& one) {
+      return one.message == i + 1 && one.field == "content";
+    });
+    if (is_known || whole.find(text.substr(begin, end - begin)) != std::string::npos) continue;
+    Conversation marked = conversation;
+    marked.messages[i] = message.with_content(with_word_in_front(text));
+    if (try_render(marked, render) != whole) continue;
+    found.push_back({.message = i + 1,
+                     .field = "content",
+                     .role = message.role(),
+                     .is_learned = message.is_learned(),
+                     .is_beginning = true});
+  }
+}
+
 }  // namespace
 
 std::vector<Unwritten> find_unwritten(const Conversation& conversation, const std::string& whole,
@@ -160,6 +194,7 @@ std::vector<Unwritten> find_unwritten(const Conversation& conversation, const st
                      .is_learned = message == nullptr || message->is_learned()});
   }
   for (Unwritten& one : found) one.is_all = one.message > 0 && left[one.message] == 0;
+  add_cut_texts(conversation, whole, render, found);
   return found;
 }
 

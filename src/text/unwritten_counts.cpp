@@ -6,9 +6,11 @@ namespace snug::text {
 
 void UnwrittenCounts::add(const std::vector<Unwritten>& unwritten, int64_t record) {
   for (const Unwritten& one : unwritten) {
-    const std::string what = one.message == 0
-                                 ? fmt::format("'{}'", one.field)
-                                 : fmt::format("'{}' of {} messages", one.field, one.role);
+    const std::string what =
+        one.message == 0
+            ? fmt::format("'{}'", one.field)
+            : fmt::format("{}'{}' of {} messages", one.is_beginning ? "the beginning of " : "",
+                          one.field, one.role);
     Count& count = counts_[what];
     if (count.records == 0) count.first = record;
     if (count.last != record) ++count.records;

@@ -251,6 +251,25 @@ TEST(Unwritten, ToolsSystemTextsAndThoughts) {
   EXPECT_EQ(left_out("{{ tools | tojson }}{{ messages | tojson }}", conversation), Names{});
 }
 
+// What models that think write in one text with their answer.
+TEST(Unwritten, TextsThatAreCutOff) {
+  const Conversation conversation = conversation_of(
+      R"({"messages": [{"role": "user", "content": "q"},
+                       {"role": "assistant", "content": "<think>abc</think>good "}]})");
+  const auto writes = [](const std::string& text) {
+    return "{% for m in messages %}{{ m.role }}{{ " + text + " }}{{ eos_token }}{% endfor %}";
+  };
+  const std::string cut = writes("m.content.split('</think>')[-1]");
+  EXPECT_EQ(left_out(cut, conversation), Names{"2 content"});
+  UnwrittenCounts counts;
+  counts.add(ChatTemplate("", tokenizer_of(cut)).unwritten(conversation), 1);
+  EXPECT_TRUE(contains(counts.text(), "the beginning of 'content' of assistant messages in 1"));
+  for (const char* text :
+       {"m.content", "m.content | trim", "m.content | upper",
+        "m.content.split('</think>')[0].split('<think>')[-1] + m.content.split('</think>')[-1]"})
+    EXPECT_EQ(left_out(writes(text), conversation), Names{}) << text;
+}
+
 // A template that refuses the words (here it wants short texts) is asked one by one.
 TEST(Unwritten, WhereTheTemplateRefusesTheWords) {
   const Conversation conversation = conversation_of(

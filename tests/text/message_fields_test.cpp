@@ -144,5 +144,11 @@ TEST_F(MessageData, PairsHoldTheirPromptOnce) {
   EXPECT_TRUE(contains(error(pair("\"a\"", "\"b\"", "\"c\"")), "three lists of messages"));
 }
 
+TEST_F(MessageData, AnObjectOverSeveralLinesIsOneReason) {
+  const std::string message = error("{\n  \"text\": \"a\",\n  \"id\": 1\n}\n");
+  EXPECT_TRUE(contains(message, "data.jsonl:1: it begins with a JSON object over several lines"));
+  EXPECT_FALSE(contains(message, "broken JSON"));
+}
+
 }  // namespace
 }  // namespace snug::text
