@@ -1,6 +1,7 @@
 #include "generate/answer_text.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace snug::generate {

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <ranges>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include "passes/uses.h"

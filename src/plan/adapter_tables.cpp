@@ -1,6 +1,7 @@
 #include "plan/adapter_tables.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <variant>
 #include <vector>

@@ -6,6 +6,7 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "text/answered_records.h"
 #include "text/record_messages.h"

@@ -65,7 +65,8 @@ int run(const std::string& folder, const std::string& data, const std::string& w
     raw.number = ++number;
     raw.line = static_cast<int>(number);
     const nlohmann::json result = result_of([&] {
-      const text::Record record = text::parse_record(raw, data, {.form = text::RecordForm::messages});
+      const text::Record record =
+          text::parse_record(raw, data, {.form = text::RecordForm::messages});
       return describe(chat, tokenizer, record.conversation);
     });
     std::cout << result.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) << "\n";
