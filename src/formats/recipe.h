@@ -46,10 +46,10 @@ struct Recipe {
   DataFormat data_format = DataFormat::automatic;
   OnBadRecord on_bad_record = OnBadRecord::error;
   std::vector<std::string> ignore_fields;  // of records and messages: read as if absent
-  std::string chat_template;      // empty: the model's own
-  int64_t max_length = 0;         // tokens per row; 0: from the data
-  int64_t max_target_length = 0;  // of a decoder next to an encoder; 0: as many
-  int64_t max_segments = 0;       // documents per row; 0: chosen by the planner
+  std::string chat_template;               // empty: the model's own
+  int64_t max_length = 0;                  // tokens per row; 0: from the data
+  int64_t max_target_length = 0;           // of a decoder next to an encoder; 0: as many
+  int64_t max_segments = 0;                // documents per row; 0: chosen by the planner
   bool packing = false;
   bool train_on_prompt = false;
   bool shuffle = false;
