@@ -51,10 +51,10 @@ LoraPatterns::LoraPatterns(const base::JsonObject& config, std::string key, cons
 }
 
 std::optional<double> LoraPatterns::of(const std::string& module) const {
-  for (const auto& [pattern, value] : patterns_) {
+  for (const auto& pattern : patterns_) {
     bool is_match = false;
-    checked([&] { is_match = pattern.matches(module); });
-    if (is_match) return value;
+    checked([&] { is_match = pattern.first.matches(module); });
+    if (is_match) return pattern.second;
   }
   return std::nullopt;
 }

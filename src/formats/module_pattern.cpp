@@ -16,9 +16,9 @@ bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
 
 // Rewrites Python's syntax as PCRE2's. Both read most of it alike; an escape or a group that is not
 // listed here is an error in the one and something else in the other.
-class Translation {
+class PatternTranslation {
  public:
-  explicit Translation(std::string_view pattern) : pattern_(pattern) {}
+  explicit PatternTranslation(std::string_view pattern) : pattern_(pattern) {}
 
   std::string run() {
     while (at_ < pattern_.size()) {
@@ -127,7 +127,7 @@ std::string message_of(int code) {
 void ModulePattern::Free::operator()(pcre2_real_code_8* code) const { pcre2_code_free(code); }
 
 ModulePattern::ModulePattern(const std::string& pattern) : written_(pattern) {
-  const std::string translated = Translation(pattern).run();
+  const std::string translated = PatternTranslation(pattern).run();
   int error = 0;
   PCRE2_SIZE offset = 0;
   code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),

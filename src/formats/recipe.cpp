@@ -102,8 +102,9 @@ WrittenByKey by_key(std::vector<Written> all, RecipeReading& reading) {
     if (written.is_blank)
       reading.recipe.notes.push_back(fmt::format("{}'{}' has no value, so it has its default",
                                                  base::to_string(written.where), written.name));
-    const auto [first, is_new] = result.emplace(key.name, written);
-    if (!is_new) reading.mistakes.gather([&] { settle_twice(key, first->second, written); });
+    const auto known = result.emplace(key.name, written);
+    if (!known.second)
+      reading.mistakes.gather([&] { settle_twice(key, known.first->second, written); });
   }
   return result;
 }

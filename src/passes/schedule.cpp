@@ -282,7 +282,7 @@ Program schedule(Program program) {
     if (first.phase == Phase::backward || first.phase == Phase::recompute) {
       std::vector<Operation> moved;
       for (const int32_t i : Run(program, begin, end, touches).best_order())
-        moved.push_back(operations[static_cast<size_t>(begin + i)]);
+        moved.push_back(operations[static_cast<size_t>(begin) + static_cast<size_t>(i)]);
       std::ranges::move(moved, operations.begin() + begin);
     }
     begin = end;

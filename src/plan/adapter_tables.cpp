@@ -223,10 +223,10 @@ void say_left_out(const fs::path& adapter) {
         adapter.string(), left_out.size(), left_out.front());
 }
 
-models::ModelConfig with_adapter_tables(models::ModelConfig model, const fs::path& adapter) {
+models::ModelConfig with_adapter_tables(const models::ModelConfig& model, const fs::path& adapter) {
   if (!is_lora(adapter)) return model;
   say_left_out(adapter);
-  return AdapterTables(model, adapter).applied_to(std::move(model));
+  return AdapterTables(model, adapter).applied_to(model);
 }
 
 void add_adapter_tables(const models::ModelConfig& model, const fs::path& adapter,

@@ -17,7 +17,7 @@ void say_left_out(const std::filesystem::path& adapter);
 
 // The model with those tables; itself for an adapter without any. Opens the adapter's files. Throws
 // UserError for tensors that are of no weight of the model, and tables that do not go together.
-models::ModelConfig with_adapter_tables(models::ModelConfig model,
+models::ModelConfig with_adapter_tables(const models::ModelConfig& model,
                                         const std::filesystem::path& adapter);
 
 // What applying the adapter to that model does to its tables.

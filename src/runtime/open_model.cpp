@@ -33,7 +33,7 @@ void check_files(const formats::Recipe& recipe, const models::ModelSource& model
 models::ModelSource open_model(const formats::Recipe& recipe) {
   models::ModelSource model = find_weights(recipe);
   if (!recipe.adapter.empty())
-    model.config = plan::with_adapter_tables(std::move(model.config), recipe.adapter);
+    model.config = plan::with_adapter_tables(model.config, recipe.adapter);
   check_files(recipe, model);
   return model;
 }

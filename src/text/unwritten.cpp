@@ -99,8 +99,12 @@ class Marker {
       Dict inner = is_wrapped ? function->as_dict() : outer;
       if (const Value* name = inner.find(std::string_view("name")))
         inner.set(Value::text("name"), text(*name, {0, "tools"}));
-      if (is_wrapped) outer.set(Value::text("function"), Value::dict(std::move(inner)));
-      result.push_back(Value::dict(is_wrapped ? std::move(outer) : std::move(inner)));
+      if (!is_wrapped) {
+        result.push_back(Value::dict(std::move(inner)));
+        continue;
+      }
+      outer.set(Value::text("function"), Value::dict(std::move(inner)));
+      result.push_back(Value::dict(std::move(outer)));
     }
     return Value::list(std::move(result));
   }

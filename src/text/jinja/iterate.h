@@ -24,7 +24,10 @@ class Elements {
   bool empty() const { return items().empty(); }
   const Value& operator[](size_t index) const { return items()[index]; }
 
-  List take() && { return sequence_.is_sequence() ? sequence_.items() : std::move(own_); }
+  List take() && {
+    if (sequence_.is_sequence()) return sequence_.items();
+    return std::move(own_);
+  }
 
  private:
   Value sequence_{};

@@ -61,7 +61,7 @@ class MeteredAllocator {
 
   T* allocate(size_t count) {
     // No container asks for more than 2^63 bytes. A block has a header, and often a control block.
-    charge_bytes(static_cast<int64_t>(count * sizeof(T)) + kBlock);
+    charge_bytes(static_cast<int64_t>(count * sizeof(T)) + kBlock);  // NOLINT: T may be a pointer
     return std::allocator<T>().allocate(count);
   }
   void deallocate(T* at, size_t count) { std::allocator<T>().deallocate(at, count); }
