@@ -52,7 +52,7 @@ function(snug_use_precompiled name headers)
   target_compile_options(${name} PRIVATE -fPIC)
 endfunction()
 
-# snug_unite(NAME): the library NAME is compiled in units of several files, but for files with options of their own and those with
+# snug_unite(NAME): the library NAME is compiled in units of several files, except for files with options of their own and those with
 # the property SKIP_UNITY_BUILD_INCLUSION. What gcc says of types without linkage and of shadowed names is about single files.
 add_library(snug_united_warnings INTERFACE)
 target_compile_options(snug_united_warnings INTERFACE -Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)

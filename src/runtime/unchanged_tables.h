@@ -11,7 +11,7 @@
 namespace snug::runtime {
 
 // The weights that the adapter's files hold and modules_to_save does not name, each with the values
-// of the model's files, but for rounding to 16 bits. Reads both. Throws UserError for one with
+// of the model's files, except for rounding to 16 bits. Reads both. Throws UserError for one with
 // other values. None for adapters that are no LoRA, and models without files.
 std::vector<std::string> unchanged_tables(const std::filesystem::path& adapter,
                                           const models::ModelSource& model);

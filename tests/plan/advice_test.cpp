@@ -76,9 +76,10 @@ TEST(Advice, IsThatOfTheDataThatWasPlannedWith) {
 // Data whose answers begin late refuse short rows: none of those is named, and the change is one
 // that the data take.
 TEST(Advice, NamesNoRowsThatTheDataRefuse) {
-  constexpr int64_t kLeast = 3000;
+  constexpr int64_t kMinTokens = 3000;
   const RowShape late_answers = [](TrainingSpec& spec) {
-    if (spec.row_tokens.decoder() < kLeast) base::throw_user_error("nothing is left of an answer");
+    if (spec.row_tokens.decoder() < kMinTokens)
+      base::throw_user_error("nothing is left of an answer");
   };
   const Words words{"model=smollm2-135m", "method=full", "max_length=8192", "host_memory=2GiB"};
   int64_t refused = 0;
@@ -92,7 +93,7 @@ TEST(Advice, NamesNoRowsThatTheDataRefuse) {
     const size_t at = verdict.change.find("max_length=");
     if (at == std::string::npos) continue;
     ++with_shorter_rows;
-    EXPECT_GE(std::stoll(verdict.change.substr(at + 11)), kLeast) << verdict.change;
+    EXPECT_GE(std::stoll(verdict.change.substr(at + 11)), kMinTokens) << verdict.change;
     expect_change_fits(words, card, late_answers);
   }
   EXPECT_GT(refused, 0);

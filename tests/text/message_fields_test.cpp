@@ -3,10 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "../base/temporary_folder.h"
-#include "base/error.h"
-#include "text/dataset.h"
-#include "tiny_tokenizer.h"
+#include "field_data.h"
 
 namespace snug::text {
 namespace {
@@ -15,44 +12,7 @@ using base::UserError;
 using testing::contains;
 using Ids = std::vector<int32_t>;
 
-// Marks nothing.
-constexpr const char* kPlain =
-    "{% for m in messages %}[{{ m.role }}]{{ m.content }}</s>{% endfor %}"
-    "{% if add_generation_prompt %}[assistant]{% endif %}";
-
-// The text of document 0, what is learned of it in braces.
-class MessageData : public ::testing::Test {
- protected:
-  Dataset load(const std::string& contents) {
-    return load_dataset(folder_.write("data.jsonl", contents), tokenizer_, options_);
-  }
-  std::string shown(const std::string& contents, int64_t document = 0) {
-    const Dataset data = load(contents);
-    Ids words(static_cast<size_t>(data.documents.length(document)));
-    data.documents.read(document, words);
-    std::string text;
-    bool is_learned = false;
-    for (const int32_t word : words) {
-      if (DocumentStore::is_target(word) != is_learned) text += is_learned ? "}" : "{";
-      is_learned = DocumentStore::is_target(word);
-      text += tokenizer_.decode({{DocumentStore::id_of(word)}}, false);
-    }
-    return is_learned ? text + "}" : text;
-  }
-  std::string error(const std::string& contents) {
-    return message_of<UserError>([&] { load(contents); });
-  }
-  std::string unused(const std::string& contents) { return load(contents).audit.unused.list(); }
-  void use_template(const char* source) {
-    options_.chat_template = folder_.write("template.jinja", source).string();
-  }
-  void ask_for(RecordForm form) { options_.form = form; }
-
-  testing::TemporaryFolder folder_;
-  Tokenizer tokenizer_ = TinyTokenizer{}.make();
-  DatasetOptions options_{.max_length = 512,
-                          .chat_template = folder_.write("template.jinja", kPlain).string()};
-};
+class MessageData : public FieldData {};
 
 std::string chat_of(const std::string& answer, const std::string& question = "") {
   return R"({"messages": [{"role": "user", "content": "a")" + question +

@@ -4,10 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "../base/temporary_folder.h"
-#include "base/error.h"
-#include "text/dataset.h"
-#include "tiny_tokenizer.h"
+#include "field_data.h"
 
 namespace snug::text {
 namespace {
@@ -16,49 +13,12 @@ using base::UserError;
 using testing::contains;
 using Ids = std::vector<int32_t>;
 
-// Marks nothing, and marks answers and, by itself, the last end.
-constexpr const char* kPlain =
-    "{% for m in messages %}[{{ m.role }}]{{ m.content }}</s>{% endfor %}"
-    "{% if add_generation_prompt %}[assistant]{% endif %}";
+// Marks answers and, by itself, the last end.
 constexpr const char* kMarked =
     "{% for m in messages %}[{{ m.role }}]{% if m.role == 'assistant' %}{% generation %}"
     "{{ m.content }}</s>{% endgeneration %}{% else %}{{ m.content }}</s>{% endif %}{% endfor %}"
     "{% if messages[-1].role == 'assistant' %}{% generation %}</s>{% endgeneration %}{% endif %}"
     "{% if add_generation_prompt %}[assistant]{% endif %}";
-
-// The text of document 0, what is learned of it in braces.
-class FieldData : public ::testing::Test {
- protected:
-  Dataset load(const std::string& contents) {
-    return load_dataset(folder_.write("data.jsonl", contents), tokenizer_, options_);
-  }
-  std::string shown(const std::string& contents, int64_t document = 0) {
-    const Dataset data = load(contents);
-    Ids words(static_cast<size_t>(data.documents.length(document)));
-    data.documents.read(document, words);
-    std::string text;
-    bool is_learned = false;
-    for (const int32_t word : words) {
-      if (DocumentStore::is_target(word) != is_learned) text += is_learned ? "}" : "{";
-      is_learned = DocumentStore::is_target(word);
-      text += tokenizer_.decode({{DocumentStore::id_of(word)}}, false);
-    }
-    return is_learned ? text + "}" : text;
-  }
-  std::string error(const std::string& contents) {
-    return message_of<UserError>([&] { load(contents); });
-  }
-  std::string unused(const std::string& contents) { return load(contents).audit.unused.list(); }
-  void use_template(const char* source) {
-    options_.chat_template = folder_.write("template.jinja", source).string();
-  }
-  void ask_for(RecordForm form) { options_.form = form; }
-
-  testing::TemporaryFolder folder_;
-  Tokenizer tokenizer_ = TinyTokenizer{}.make();
-  DatasetOptions options_{.max_length = 512,
-                          .chat_template = folder_.write("template.jinja", kPlain).string()};
-};
 
 std::string chat(const std::string& fields_of_first, const std::string& more = "") {
   return R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "bad")" +
@@ -68,7 +28,7 @@ std::string chat(const std::string& fields_of_first, const std::string& more = "
 }
 
 TEST_F(FieldData, MessagesThatSayTheyAreNotLearnedAreNot) {
-  for (const char* source : {kPlain, kMarked}) {
+  for (const char* source : {kPlainTemplate, kMarked}) {
     use_template(source);
     const std::string end = source == kMarked ? "{good</s></s>}" : "{good</s>}";
     for (const char* field :
@@ -185,13 +145,13 @@ TEST_F(FieldData, APromptAndACompletionMayBeMessages) {
   const std::string prompt =
       R"("prompt": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},)"
       R"({"role": "user", "content": "c"}], )";
-  for (const char* source : {kPlain, kMarked}) {
+  for (const char* source : {kPlainTemplate, kMarked}) {
     use_template(source);
     const std::string end = source == kMarked ? "</s>" : "";
     EXPECT_EQ(shown("{" + prompt + R"("completion": [{"role": "assistant", "content": "d"}]})"),
               "[user]a</s>[assistant]b</s>[user]c</s>[assistant]{d</s>" + end + "}");
   }
-  use_template(kPlain);
+  use_template(kPlainTemplate);
   EXPECT_TRUE(contains(shown("{" + prompt + R"("completion": "d", "system": "s"})"),
                        "[system]s</s>[user]a</s>[assistant]b</s>[user]c</s>[assistant]{d</s>}"));
   EXPECT_TRUE(contains(error("{" + prompt + R"("completion": []})"), "must each have a message"));
