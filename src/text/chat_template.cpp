@@ -119,7 +119,7 @@ void ChatTemplate::read_own() {
   const std::string* usual = settings.find(false);
   if (usual == nullptr)
     base::throw_user_error(
-        "the data holds conversations, but the model folder has no chat template "
+        "a template writes conversations, but the model folder has no chat template "
         "(chat_template.jinja, or chat_template in tokenizer_config.json); choose a template with "
         "chat_template= one of {}, or a file that holds one",
         kChatForms);
