@@ -3,6 +3,11 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "text/record_messages.h"
 
@@ -11,6 +16,21 @@ namespace {
 
 bool is_messages(const nlohmann::json& value) {
   return value.is_object() || (value.is_array() && (value.empty() || value[0].is_object()));
+}
+
+// Adds the answer after the messages of the prompt, which may stand at its beginning once more.
+void add_answer(const RecordFields& fields, const char* answer, Conversation& conversation) {
+  std::vector<Message>& messages = conversation.messages;
+  if (!is_messages(fields.at(answer))) {
+    messages.emplace_back("assistant", fields.string(answer));
+    return;
+  }
+  const size_t asked = messages.size();
+  add_messages(fields, answer, conversation);
+  const std::span<const Message> all = messages;
+  if (!begins_with_prompt(fields, answer, all.subspan(asked), all.first(asked))) return;
+  const auto begin = messages.begin() + static_cast<std::ptrdiff_t>(asked);
+  messages.erase(begin, begin + static_cast<std::ptrdiff_t>(asked));
 }
 
 void parse_message_lists(const RecordFields& fields, const QuestionFields& question,
@@ -28,10 +48,7 @@ void parse_message_lists(const RecordFields& fields, const QuestionFields& quest
     add_question(fields, question, conversation);
   for (Message& message : conversation.messages) message.set_learned(false);
   record.prompt_messages = conversation.messages.size();
-  if (is_messages(fields.at(answer)))
-    add_messages(fields, answer, conversation);
-  else
-    conversation.messages.emplace_back("assistant", fields.string(answer));
+  add_answer(fields, answer, conversation);
   if (record.prompt_messages == 0 || record.prompt_messages == conversation.messages.size())
     fields.fail(fmt::format("'{}' and '{}' must each have a message", prompt, answer));
   check_answers(fields, conversation);

@@ -132,30 +132,10 @@ size_t common_with(const RecordFields& fields, const char* prompt) {
                   prompt));
 }
 
-bool is_same_message(const Message& one, const Message& other) {
-  return one.role() == other.role() && one.content() == other.content();
-}
-
-// Whether the answer in field `key` begins with the messages of the prompt, which stand next to it.
-// Throws where it repeats some of them only.
-bool begins_with_prompt(const RecordFields& fields, const char* key,
-                        const std::vector<Message>& prompt) {
+bool repeats(const RecordFields& fields, const char* key, const std::vector<Message>& prompt) {
   Conversation answer;
   add_messages(fields, key, answer);
-  const std::vector<Message>& own = answer.messages;
-  if (own.size() > prompt.size() &&
-      std::equal(prompt.begin(), prompt.end(), own.begin(), is_same_message))
-    return true;
-  for (const Message& message : own) {
-    if (message.is_assistant()) break;
-    for (const Message& asked : prompt)
-      if (message.role() == "user" && is_same_message(asked, message))
-        fields.fail(
-            fmt::format("'{}' repeats a message of the user's from the prompt, but does not begin "
-                        "with all of the prompt; leave the repeated messages out",
-                        key));
-  }
-  return false;
+  return begins_with_prompt(fields, key, answer.messages, prompt);
 }
 
 // Adds a prompt that is a list. Returns how many messages both answers hold of it, all or none; the
@@ -163,8 +143,8 @@ bool begins_with_prompt(const RecordFields& fields, const char* key,
 size_t add_prompt_list(const RecordFields& fields, const char* prompt, Conversation& conversation) {
   Conversation asked;
   add_messages(fields, prompt, asked);
-  const bool in_chosen = begins_with_prompt(fields, "chosen", asked.messages);
-  const bool in_rejected = begins_with_prompt(fields, "rejected", asked.messages);
+  const bool in_chosen = repeats(fields, "chosen", asked.messages);
+  const bool in_rejected = repeats(fields, "rejected", asked.messages);
   if (asked.messages.empty() || in_chosen != in_rejected) {
     if (!asked.messages.empty())
       fields.fail(

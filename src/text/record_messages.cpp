@@ -12,12 +12,15 @@
 
 #include "base/json_parser.h"
 #include "text/blank.h"
+#include "text/jinja/compare.h"
 #include "text/jinja/json_values.h"
 #include "text/jinja/limits.h"
 #include "text/message_learning.h"
 
 namespace snug::text {
 namespace {
+
+using jinja::Value;
 
 // A message that is a call, in the words of LLaMA-Factory and ms-swift.
 bool is_call(const std::string& role) { return role == "function_call" || role == "tool_call"; }
@@ -136,6 +139,104 @@ void set_call(const RecordFields& fields, const jinja::Value& call, size_t numbe
                                                  : calls_of(fields, call, number));
 }
 
+bool is_same_message(const Message& one, const Message& other) {
+  const auto calls = [](const Message& message) {
+    const jinja::Value* value = message.find("tool_calls");
+    return value == nullptr ? jinja::Value::none() : *value;
+  };
+  return one.role() == other.role() && one.content() == other.content() &&
+         jinja::equal(calls(one), calls(other));
+}
+
+// One message, and which words its role and its text have.
+class MessageReader {
+ public:
+  MessageReader(const RecordFields& fields, const Value& item, size_t number)
+      : fields_(fields), item_(item), number_(number) {
+    const bool is_sharegpt = !holds("role") && holds("from");
+    has_value_ = is_sharegpt || (!holds("content") && holds("value"));
+    role_key_ = is_sharegpt ? "from" : "role";
+    text_key_ = has_value_ ? "value" : "content";
+    role_ = text_of(role_key_);
+    holds_call_ = role_ != nullptr && is_call(*role_);
+  }
+
+  void check() const {
+    const Value* text = find(text_key_);
+    // A content that is null is left out, as transformers does; one that is not there at all is a
+    // mistake, unless calls stand in its place.
+    const bool lacks_text = text == nullptr && find("tool_calls") == nullptr &&
+                            !holds("function_call") && !holds("refusal");
+    const bool must_be_text = has_value_ || holds_call_;
+    if (role_ == nullptr || lacks_text || (must_be_text && text_of(text_key_) == nullptr))
+      fields_.fail(fmt::format("message {}: expected the strings '{}' and '{}'", number_, role_key_,
+                               text_key_));
+    role_of(fields_, *role_);  // throws where it is not known
+    check_one_meaning(fields_, item_.as_dict(), number_);
+    if (!is_used("function_call") || !find("function_call")->is_true()) return;
+    if (holds("tool_calls") && find("tool_calls")->is_true())
+      fields_.fail(
+          fmt::format("message {}: 'tool_calls' and 'function_call' are both there; "
+                      "ignore_fields=function_call reads the records without the latter",
+                      number_));
+  }
+
+  Message message() const {
+    const std::string role = role_of(fields_, *role_);
+    jinja::Dict entries;
+    for (const auto& [key, value] : item_.as_dict().entries()) {
+      if (key.as_text() == role_key_)
+        entries.set(Value::text("role"), Value::text(role));
+      else if (key.as_text() == text_key_)
+        set_text(value, entries);
+      else
+        set_other(key, value, entries);
+    }
+    Message message(Value::dict(std::move(entries)));
+    message.set_learned(is_learned(fields_, item_.as_dict(), role, number_));
+    return message;
+  }
+
+ private:
+  const Value* find(std::string_view key) const {
+    return item_.is(Value::Kind::dict) ? item_.as_dict().find(key) : nullptr;
+  }
+  bool holds(std::string_view key) const {
+    const Value* value = find(key);
+    return value != nullptr && !value->is(Value::Kind::none);
+  }
+  bool is_used(std::string_view key) const { return holds(key) && !fields_.is_ignored(key); }
+  const std::string* text_of(std::string_view key) const {
+    const Value* value = find(key);
+    return value != nullptr && value->is(Value::Kind::text) ? &value->as_text() : nullptr;
+  }
+
+  void set_text(const Value& value, jinja::Dict& entries) const {
+    if (holds_call_)
+      entries.set(Value::text("tool_calls"), calls_of_text(fields_, value.as_text(), number_));
+    else
+      entries.set(Value::text("content"), read_content(fields_, value, number_));
+  }
+
+  void set_other(const Value& key, const Value& value, jinja::Dict& entries) const {
+    const std::string& name = key.as_text();
+    if (name == "content" || fields_.is_ignored(name)) return;  // null, or what text_key_ says
+    if (name == "function_call")
+      set_call(fields_, value, number_, entries);
+    else if (name != "tool_calls" || value.is_true())
+      entries.set(key, value);
+  }
+
+  const RecordFields& fields_;
+  const Value& item_;
+  size_t number_;
+  bool has_value_ = false;
+  bool holds_call_ = false;
+  const char* role_key_ = "role";
+  const char* text_key_ = "content";
+  const std::string* role_ = nullptr;  // as it is written; null where it is no text
+};
+
 }  // namespace
 
 bool is_empty_message(const Message& message) {
@@ -149,57 +250,26 @@ bool is_empty_message(const Message& message) {
 }
 
 Message read_message(const RecordFields& fields, const jinja::Value& item, size_t number) {
-  using jinja::Value;
-  const auto find = [&](std::string_view key) -> const Value* {
-    return item.is(Value::Kind::dict) ? item.as_dict().find(key) : nullptr;
-  };
-  const auto holds = [&](std::string_view key) {
-    const Value* value = find(key);
-    return value != nullptr && !value->is(Value::Kind::none);
-  };
-  const bool is_sharegpt = !holds("role") && holds("from");
-  const bool has_value = is_sharegpt || (!holds("content") && holds("value"));
-  const char* role_key = is_sharegpt ? "from" : "role";
-  const char* text_key = has_value ? "value" : "content";
-  const Value* role = find(role_key);
-  const Value* text = find(text_key);
-  const bool has_role = role != nullptr && role->is(Value::Kind::text);
-  const bool holds_call = has_role && is_call(role->as_text());
-  const bool has_text = text != nullptr && text->is(Value::Kind::text);
-  // A content that is null is left out, as transformers does; one that is not there at all is a
-  // mistake, unless calls stand in its place.
-  const bool lacks_text = text == nullptr && find("tool_calls") == nullptr &&
-                          !holds("function_call") && !holds("refusal");
-  if (!has_role || lacks_text || ((has_value || holds_call) && !has_text))
-    fields.fail(
-        fmt::format("message {}: expected the strings '{}' and '{}'", number, role_key, text_key));
-  const std::string name = role_of(fields, role->as_text());
-  check_one_meaning(fields, item.as_dict(), number);
-  if (holds("function_call") && holds("tool_calls") && !fields.is_ignored("function_call") &&
-      find("function_call")->is_true() && find("tool_calls")->is_true())
-    fields.fail(
-        fmt::format("message {}: 'tool_calls' and 'function_call' are both there; "
-                    "ignore_fields=function_call reads the records without the latter",
-                    number));
-  jinja::Dict entries;
-  for (const auto& [key, value] : item.as_dict().entries()) {
-    if (key.as_text() == role_key)
-      entries.set(Value::text("role"), Value::text(name));
-    else if (key.as_text() == text_key && holds_call)
-      entries.set(Value::text("tool_calls"), calls_of_text(fields, text->as_text(), number));
-    else if (key.as_text() == text_key)
-      entries.set(Value::text("content"), read_content(fields, value, number));
-    else if (key.as_text() == "content")
-      continue;  // null, or what text_key says
-    else if (key.as_text() == "function_call" && !fields.is_ignored("function_call"))
-      set_call(fields, value, number, entries);
-    else if (!fields.is_ignored(key.as_text()) &&
-             (key.as_text() != "tool_calls" || value.is_true()))
-      entries.set(key, value);
+  const MessageReader reader(fields, item, number);
+  reader.check();
+  return reader.message();
+}
+
+bool begins_with_prompt(const RecordFields& fields, const char* key,
+                        std::span<const Message> answer, std::span<const Message> prompt) {
+  if (answer.size() > prompt.size() &&
+      std::equal(prompt.begin(), prompt.end(), answer.begin(), is_same_message))
+    return true;
+  for (const Message& message : answer) {
+    if (message.is_assistant()) break;
+    for (const Message& asked : prompt)
+      if (message.role() == "user" && is_same_message(asked, message))
+        fields.fail(
+            fmt::format("'{}' repeats a message of the user's from the prompt, but does not begin "
+                        "with all of the prompt; leave the repeated messages out",
+                        key));
   }
-  Message message(Value::dict(std::move(entries)));
-  message.set_learned(is_learned(fields, item.as_dict(), name, number));
-  return message;
+  return false;
 }
 
 void add_messages(const RecordFields& fields, const char* key, Conversation& conversation) {

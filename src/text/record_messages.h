@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <span>
 #include <string>
 
 #include "text/record_fields.h"
@@ -23,6 +24,11 @@ Message read_message(const RecordFields& fields, const jinja::Value& item, size_
 
 // Whether a message says nothing: no text, no parts, no call, no thought.
 bool is_empty_message(const Message& message);
+
+// Whether an answer, in field `key`, begins with the messages of the prompt, which stands next to
+// it. Throws RecordError where it repeats some of them only.
+bool begins_with_prompt(const RecordFields& fields, const char* key,
+                        std::span<const Message> answer, std::span<const Message> prompt);
 
 // The messages of field `key`, a list or a single one, after those that the conversation has.
 void add_messages(const RecordFields& fields, const char* key, Conversation& conversation);

@@ -104,6 +104,28 @@ TEST_F(MessageData, PairsHoldTheirPromptOnce) {
   EXPECT_TRUE(contains(error(pair("\"a\"", "\"b\"", "\"c\"")), "three lists of messages"));
 }
 
+// A completion that repeats its prompt, as answers of pairs may.
+TEST_F(MessageData, CompletionsHoldTheirPromptOnce) {
+  const std::string user = R"({"role": "user", "content": "a"})";
+  const std::string answer = R"({"role": "assistant", "content": "b"})";
+  const auto record = [](const std::string& prompt, const std::string& completion) {
+    return fmt::format(R"({{"prompt": {}, "completion": {}}})", prompt, completion);
+  };
+  for (const std::string& prompt : {"[" + user + "]", user, std::string("\"a\"")})
+    for (const std::string& completion :
+         {"[" + user + ", " + answer + "]", "[" + answer + "]", answer})
+      EXPECT_EQ(shown(record(prompt, completion)), "[user]a</s>[assistant]{b</s>}")
+          << prompt << completion;
+  // What the prompt's assistant said stays the prompt's.
+  const std::string before = answer + ", " + user;
+  EXPECT_EQ(shown(record("[" + user + ", " + before + "]",
+                         "[" + user + ", " + before + ", " + answer + "]")),
+            "[user]a</s>[assistant]b</s>[user]a</s>[assistant]{b</s>}");
+  const std::string system = R"({"role": "system", "content": "s"}, )";
+  EXPECT_TRUE(contains(error(record("[" + system + user + "]", "[" + user + ", " + answer + "]")),
+                       "'completion' repeats a message of the user's from the prompt"));
+}
+
 TEST_F(MessageData, AnObjectOverSeveralLinesIsOneReason) {
   const std::string message = error("{\n  \"text\": \"a\",\n  \"id\": 1\n}\n");
   EXPECT_TRUE(contains(message, "data.jsonl:1: it begins with a JSON object over several lines"));
