@@ -37,7 +37,12 @@ std::optional<std::string> token_name(const JsonNode& config, std::string_view k
   if (!config.has(key)) return std::nullopt;
   const nlohmann::json& value = config.value().at(std::string(key));
   if (value.is_string()) return value.get<std::string>();
-  return config.object(key).string("content");
+  if (value.is_object()) return config.object(key).string("content");
+  config.fail(
+      fmt::format("expected '{}' to be one token, a text or an object with 'content', found {}; "
+                  "where several tokens end a text, name one here and list the ids of all as "
+                  "eos_token_id in generation_config.json",
+                  key, value.type_name()));
 }
 
 // A component, or of a Sequence the components in it.

@@ -376,5 +376,15 @@ TEST(StreamDecoder, KeepsTheSpaceAfterAPrompt) {
   EXPECT_EQ(after.push(3), " a");
 }
 
+TEST(Tokenizer, NamesAnEndThatIsAList) {
+  for (const nlohmann::json& value : {nlohmann::json{"<s>", "</s>"}, nlohmann::json(5)}) {
+    TinyTokenizer tiny;
+    tiny.config["eos_token"] = value;
+    const std::string error = message_of<base::UserError>([&] { tiny.make(); });
+    EXPECT_NE(error.find("expected 'eos_token' to be one token"), std::string::npos) << error;
+    EXPECT_NE(error.find("eos_token_id in generation_config.json"), std::string::npos) << error;
+  }
+}
+
 }  // namespace
 }  // namespace snug::text
