@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "text/blank.h"
 #include "text/fitted_conversation.h"
+#include "text/jinja/allowance.h"
 
 namespace snug::text {
 namespace {
@@ -89,6 +90,7 @@ std::optional<std::string> AnswerFinder::try_render(const Conversation& conversa
   try {
     return render_(beginning, for_generation);
   } catch (const base::UserError&) {
+    if (jinja::Allowance::is_spent()) throw;
     return std::nullopt;  // such as a template that wants the user's turn to be the last
   }
 }
@@ -119,6 +121,7 @@ std::string AnswerFinder::with_other_content(const Conversation& conversation, s
   try {
     return render_(other, false);
   } catch (const base::UserError&) {
+    if (jinja::Allowance::is_spent()) throw;
     fail(index, "it does not take another text in its place");
   }
 }

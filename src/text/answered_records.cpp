@@ -19,7 +19,7 @@ bool is_messages(const nlohmann::json& value) {
 }
 
 // Adds the answer after the messages of the prompt, which may stand at its beginning once more.
-void add_answer(const RecordFields& fields, const char* answer, Conversation& conversation) {
+void add_completion(const RecordFields& fields, const char* answer, Conversation& conversation) {
   std::vector<Message>& messages = conversation.messages;
   if (!is_messages(fields.at(answer))) {
     messages.emplace_back("assistant", fields.string(answer));
@@ -48,7 +48,7 @@ void parse_message_lists(const RecordFields& fields, const QuestionFields& quest
     add_question(fields, question, conversation);
   for (Message& message : conversation.messages) message.set_learned(false);
   record.prompt_messages = conversation.messages.size();
-  add_answer(fields, answer, conversation);
+  add_completion(fields, answer, conversation);
   if (record.prompt_messages == 0 || record.prompt_messages == conversation.messages.size())
     fields.fail(fmt::format("'{}' and '{}' must each have a message", prompt, answer));
   check_answers(fields, conversation);

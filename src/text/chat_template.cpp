@@ -10,6 +10,7 @@
 #include "text/chat_forms.h"
 #include "text/chat_settings.h"
 #include "text/fitted_conversation.h"
+#include "text/jinja/allowance.h"
 #include "text/jinja/limits.h"
 #include "text/jinja/print.h"
 #include "text/learned_turns.h"
@@ -35,6 +36,23 @@ void set(Variables& variables, const std::string& name, Value value) {
     variables.emplace_back(name, std::move(value));
   else
     at->second = std::move(value);
+}
+
+// Throws where the template takes the conversation once every message has a content.
+void explain_missing_content(const Conversation& conversation, const RenderChat& render,
+                             const base::UserError& error) {
+  Conversation filled = conversation;
+  size_t first = 0;
+  for (size_t i = filled.messages.size(); i-- > 0;) {
+    if (filled.messages[i].has("content")) continue;
+    filled.messages[i] = filled.messages[i].with_content("");
+    first = i + 1;
+  }
+  if (first == 0 || !try_render(filled, render)) return;
+  base::throw_user_error(
+      "{}. Message {} has no 'content' (it is null, or not there), and this template wants one in "
+      "every message: give it \"content\": \"\", or choose another template with chat_template=",
+      error.what(), first);
 }
 
 // As text of a template.
@@ -137,14 +155,26 @@ const jinja::Template& ChatTemplate::chosen(const Conversation& conversation) co
 ChatTemplate::Rendering ChatTemplate::run(const Conversation& conversation,
                                           bool for_generation) const {
   Variables variables = tokens_;
+  set(variables, "documents", Value::none());
   for (const auto& [name, value] : conversation.variables) set(variables, name, value);
   jinja::List messages;
   for (const Message& message : conversation.messages) messages.push_back(message.fields());
   set(variables, "messages", Value::list(std::move(messages)));
   set(variables, "tools", conversation.tools);
-  set(variables, "documents", Value::none());
   set(variables, "add_generation_prompt", Value::boolean(for_generation));
   return chosen(conversation).render(variables, now_);
+}
+
+// As run, of a conversation as a user gave it: what refuses it says which message it means.
+ChatTemplate::Rendering ChatTemplate::run_whole(const Conversation& conversation,
+                                                bool for_generation) const {
+  try {
+    return run(conversation, for_generation);
+  } catch (const base::UserError& error) {
+    if (!jinja::Allowance::is_spent())
+      explain_missing_content(conversation, renderer(for_generation), error);
+    throw;
+  }
 }
 
 RenderChat ChatTemplate::renderer(bool for_generation) const {
@@ -159,8 +189,9 @@ Conversation ChatTemplate::fitted(const Conversation& given, bool for_generation
 }
 
 std::vector<Part> ChatTemplate::render(const Conversation& given) const {
+  const jinja::Allowance allowance;
   const Conversation conversation = fitted(given, false);
-  Rendering whole = run(conversation, false);
+  Rendering whole = run_whole(conversation, false);
   if (!chosen(conversation).marks_generation()) {
     const AnswerFinder finder(tokenizer_, [&](const Conversation& other, bool for_generation) {
       return run(other, for_generation).text;
@@ -182,11 +213,13 @@ std::vector<Part> ChatTemplate::render(const Conversation& given) const {
 }
 
 std::string ChatTemplate::text(const Conversation& conversation) const {
-  return run(fitted(conversation, false), false).text;
+  const jinja::Allowance allowance;
+  return run_whole(fitted(conversation, false), false).text;
 }
 
 std::string ChatTemplate::prompt(const Conversation& conversation) const {
-  return run(fitted(conversation, true), true).text;
+  const jinja::Allowance allowance;
+  return run_whole(fitted(conversation, true), true).text;
 }
 
 std::vector<int32_t> ChatTemplate::turn_ends() const {
@@ -201,9 +234,10 @@ std::vector<int32_t> ChatTemplate::turn_ends() const {
 
 std::vector<Unwritten> ChatTemplate::unwritten(const Conversation& given,
                                                bool for_generation) const {
-  const RenderChat render = renderer(for_generation);
+  const jinja::Allowance allowance;
   const Conversation conversation = fitted(given, for_generation);
-  return find_unwritten(conversation, render(conversation), render);
+  return find_unwritten(conversation, run_whole(conversation, for_generation).text,
+                        renderer(for_generation));
 }
 
 }  // namespace snug::text

@@ -63,6 +63,7 @@ class ChatTemplate {
   void read_own();
   const jinja::Template& chosen(const Conversation& conversation) const;
   Rendering run(const Conversation& conversation, bool for_generation) const;
+  Rendering run_whole(const Conversation& conversation, bool for_generation) const;
   RenderChat renderer(bool for_generation) const;
   Conversation fitted(const Conversation& given, bool for_generation) const;
 

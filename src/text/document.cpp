@@ -37,6 +37,7 @@ class TokensBefore {
       : encoder_(TextEncoder::of_ordinary(
             tokenizer, at_start, std::clamp(text.size() / borders, kLeastPiece, kMostPiece))),
         text_(text),
+        borders_(borders),
         made_again_(made_again) {}
 
   // How many of `ids`, those of the whole, the first `bytes` alone have, too; more than last time.
@@ -45,7 +46,9 @@ class TokensBefore {
     encoder_.add(text_.substr(given_, bytes - given_), certain_);
     given_ = bytes;
     made_again_ += encoder_.held();
-    if (made_again_ > kMostMadeAgain)
+    own_ += encoder_.held();
+    ++done_;
+    if (made_again_ > kMostMadeAgain || foreseen() > kMostMadeAgain)
       base::throw_user_error(
           "the answers begin and end too often within a text that the tokenizer cannot divide; "
           "mark fewer answers, or split the conversation");
@@ -61,11 +64,18 @@ class TokensBefore {
   static constexpr size_t kMostPiece = 1024;
   // Bytes that are tokenized once more, in all: a few seconds of work.
   static constexpr size_t kMostMadeAgain = size_t{32} << 20;
+  // Borders after which those that are left may be told of: as many bytes at each, or more.
+  static constexpr size_t kToForesee = 256;
+
+  size_t foreseen() const { return done_ < kToForesee ? 0 : own_ / done_ * borders_; }
 
   TextEncoder encoder_;
   std::string_view text_;
+  size_t borders_;
+  size_t done_ = 0;  // of them
   size_t given_ = 0;
-  size_t& made_again_;            // bytes, in the whole document
+  size_t own_ = 0;                // bytes made again, of this text
+  size_t& made_again_;            // and in the whole document
   std::vector<int32_t> certain_;  // of the whole's, too
 };
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/json_parser.h"
 #include "text/blank.h"
+#include "text/jinja/allowance.h"
 #include "text/jinja/json_values.h"
 #include "text/jinja/print.h"
 
@@ -62,15 +63,32 @@ Value checked_part(size_t message, const Value& part) {
   return checked;
 }
 
-Message joined(const Message& message) {
+// What the parts of the type thinking say.
+std::optional<std::string> thought_in_parts(const Message& message) {
   std::vector<std::string> thoughts;
   for (const Value& part : message.find("content")->items())
     if (key_of(part) == std::string_view("thinking"))
       thoughts.push_back(*text_in(part.as_dict(), "thinking"));
+  if (thoughts.empty()) return std::nullopt;
+  return fmt::format("{}", fmt::join(thoughts, "\n"));
+}
+
+Message joined(const Message& message) {
   const Message result = message.with("content", Value::text(message.content()));
-  if (thoughts.empty() || message.has("reasoning_content")) return result;
-  return result.with("reasoning_content",
-                     Value::text(fmt::format("{}", fmt::join(thoughts, "\n"))));
+  const auto thought = thought_in_parts(message);
+  if (!thought || message.has("reasoning_content")) return result;
+  return result.with("reasoning_content", Value::text(*thought));
+}
+
+// A thought in parts and one next to the content are the same one.
+void check_thoughts(size_t index, const Message& message) {
+  const std::string* own = text_in(message.fields().as_dict(), "reasoning_content");
+  const auto thought = thought_in_parts(message);
+  if (own != nullptr && thought && !is_blank(*own) && *own != *thought)
+    base::throw_user_error(
+        "message {}: its 'reasoning_content' and the parts of the type 'thinking' in its 'content' "
+        "say different things; leave out one of them",
+        index + 1);
 }
 
 bool has_parts(const Message& message) {
@@ -86,23 +104,21 @@ Conversation each_with_parts(const Conversation& given,
   return result;
 }
 
-// The texts of parts, each with a word at its end that stands nowhere else.
-constexpr std::string_view kWord = "zq0part0qz";
+// Words that stand nowhere else: of the texts of a message's parts, and of a field that is added to
+// each part, which only a template that prints the part as it is would write.
+std::string text_word(size_t message) { return fmt::format("zq0text{}qz", message); }
+std::string field_word(size_t message) { return fmt::format("zq0field{}qz", message); }
 
-Message with_words(const Message& message) {
+Message with_words(size_t index, const Message& message) {
   List parts;
   for (const Value& part : message.find("content")->items()) {
     Dict fields = part.as_dict();
     const char* key = key_of(part);
-    fields.set(Value::text(key), Value::text(*text_in(fields, key) + std::string(kWord)));
+    fields.set(Value::text(key), Value::text(*text_in(fields, key) + text_word(index)));
+    fields.set(Value::text(field_word(index)), Value::text(""));
     parts.push_back(Value::dict(std::move(fields)));
   }
   return message.with("content", Value::list(std::move(parts)));
-}
-
-// Names of fields that a template shows where it prints a part as it is.
-size_t printed_fields(const std::string& text) {
-  return occurrences(text, "'type':") + occurrences(text, "\"type\":");
 }
 
 std::optional<Value> parsed(const Value& arguments) {
@@ -163,28 +179,64 @@ bool writes_as_they_are(const std::string& text, const std::vector<CallArguments
   });
 }
 
+using Text = std::optional<std::string>;
+
+bool prints_parts(const Text& text, size_t message) {
+  return text && text->find(field_word(message)) != std::string::npos;
+}
+
+// The messages whose parts are to become a text: those that the template prints as they are, and
+// those of which it writes more texts so. A template that refuses all messages as texts takes
+// parts.
+std::vector<bool> joined_messages(const Conversation& marked, const Text& as_parts,
+                                  const Text& as_text) {
+  std::vector<bool> joins;
+  for (size_t i = 0; i < marked.messages.size(); ++i) {
+    const size_t of_parts = as_parts ? occurrences(*as_parts, text_word(i)) : 0;
+    const size_t of_text = as_text ? occurrences(*as_text, text_word(i)) : 0;
+    joins.push_back(!as_parts || prints_parts(as_parts, i) || of_text > of_parts);
+  }
+  return joins;
+}
+
+// Throws where the template would print parts as they are, which nobody would write to a model.
+void refuse_printed_parts(const Conversation& marked, const Text& text) {
+  for (size_t i = 0; i < marked.messages.size(); ++i)
+    if (prints_parts(text, i))
+      base::throw_user_error(
+          "message {}: its 'content' is a list of parts, which the chat template prints as it is, "
+          "with brackets and names of fields; and it does not take the text alone. Choose another "
+          "template with chat_template=, or give the 'content' as a text",
+          i + 1);
+}
+
 Conversation with_fitted_parts(const Conversation& given, const RenderChat& render) {
   if (std::ranges::none_of(given.messages, has_parts)) return given;
   const Conversation checked = each_with_parts(given, [](size_t index, const Message& message) {
     List parts;
     for (const Value& part : message.find("content")->items())
       parts.push_back(checked_part(index, part));
-    return message.with("content", Value::list(std::move(parts)));
+    Message result = message.with("content", Value::list(std::move(parts)));
+    check_thoughts(index, result);
+    return result;
   });
-  const Conversation marked =
-      each_with_parts(checked, [](size_t, const Message& message) { return with_words(message); });
+  const Conversation marked = each_with_parts(checked, with_words);
   const auto join = [](size_t, const Message& message) { return joined(message); };
   // What becomes of calls is another question.
   const auto written = [&](const Conversation& conversation) {
     auto text = try_render(with_arguments(conversation, parsed), render);
     return text ? text : try_render(conversation, render);
   };
-  const auto as_parts = written(marked);
-  const auto as_text = written(each_with_parts(marked, join));
-  const bool writes_parts =
-      as_parts && (!as_text || (printed_fields(*as_parts) <= printed_fields(*as_text) &&
-                                occurrences(*as_parts, kWord) >= occurrences(*as_text, kWord)));
-  return writes_parts ? checked : each_with_parts(checked, join);
+  const Text as_parts = written(marked);
+  const Text as_text = written(each_with_parts(marked, join));
+  const std::vector<bool> joins = joined_messages(marked, as_parts, as_text);
+  const auto join_some = [&](size_t index, const Message& message) {
+    return joins[index] ? joined(message) : message;
+  };
+  const bool is_mixed = as_parts && !as_text && std::ranges::find(joins, true) != joins.end();
+  if (is_mixed && !written(each_with_parts(marked, join_some)))
+    refuse_printed_parts(marked, as_parts);
+  return each_with_parts(checked, join_some);
 }
 
 Conversation with_fitted_arguments(const Conversation& given, const RenderChat& render) {
@@ -223,6 +275,7 @@ std::optional<std::string> try_render(const Conversation& conversation, const Re
   try {
     return render(conversation);
   } catch (const base::UserError&) {
+    if (jinja::Allowance::is_spent()) throw;
     return std::nullopt;
   }
 }
@@ -265,7 +318,7 @@ Conversation with_texts_as_parts(const Conversation& conversation) {
 }
 
 bool takes_parts_only(const RenderChat& render) {
-  const std::string word(kWord);
+  const std::string word = text_word(0);
   const Conversation texts{.messages = {{"user", word}, {"assistant", word}}};
   const auto writes = [&](const Conversation& conversation) {
     return occurrences(try_render(conversation, render).value_or(""), word) == 2;

@@ -2,8 +2,8 @@
 // several forms, and a template that expects another one refuses it, or writes what no model should
 // learn: Python's print of a list, or JSON that is quoted once more.
 //   content    A list of parts stays one where the template writes parts. Where it writes texts
-//              only, the list becomes its texts, joined by line breaks, as servers do it (vLLM,
-//              llama.cpp). A text becomes a part where the template writes parts only, as those of
+//              only, or prints the list, that becomes its texts, joined by line breaks, as servers
+//              do it (vLLM, llama.cpp). A text becomes a part where the template writes parts only, as those of
 //              models that see images may.
 //   arguments  of a call that are JSON as text are parsed where the template would quote them or
 //              cannot take them as text; those that are an object become JSON where it takes texts
@@ -18,7 +18,8 @@
 
 namespace snug::text {
 
-// Throws UserError for a part that is no text, and for arguments that are text and no JSON object
+// Throws UserError for a part that is no text, for parts that the template can only print as they
+// are, for a message with two thoughts, and for arguments that are text and no JSON object
 // where the template writes objects. What the template itself refuses is left to it.
 Conversation fitted_conversation(const Conversation& given, const RenderChat& render);
 

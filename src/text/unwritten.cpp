@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
 #include "text/blank.h"
+#include "text/cut_texts.h"
 #include "text/fitted_conversation.h"
+#include "text/utf8.h"
 
 namespace snug::text {
 namespace {
@@ -24,6 +28,24 @@ struct Saying {
   const char* field = "";
 };
 
+// What a message answers with; a name says who does.
+bool is_text_or_call(const Saying& saying) {
+  const std::string_view field = saying.field;
+  return field != "name" && field != "tools";
+}
+
+// What describes a tool: what stands in its "function", or the tool itself.
+const Dict& description_of(const Value& tool) {
+  const Value* function = tool.as_dict().find(std::string_view("function"));
+  return function != nullptr && function->is(Kind::dict) ? function->as_dict() : tool.as_dict();
+}
+
+bool has_name(const Value& tool) {
+  if (!tool.is(Kind::dict)) return false;
+  const Value* name = description_of(tool).find(std::string_view("name"));
+  return name != nullptr && name->is(Kind::text) && !is_blank(name->as_text());
+}
+
 // Goes through what a conversation says, always in the same order, and puts a word at the end of
 // each thing; an empty one changes nothing.
 class Marker {
@@ -36,21 +58,24 @@ class Marker {
     for (size_t i = 0; i < given.messages.size(); ++i) marked.messages[i] = message(given, i);
     marked = with_calls(
         marked, [&](size_t index, const Dict& function) { return call(index + 1, function); });
-    if (given.tools.is(Kind::list)) marked.tools = tools(given.tools.items());
+    if (given.tools.is(Kind::list)) marked.tools = tools(given.tools.items(), 0);
     return marked;
   }
 
  private:
   Message message(const Conversation& given, size_t index) const {
     Message result = given.messages[index];
-    for (const char* field : {"content", "reasoning_content"}) {
+    for (const char* field : {"content", "reasoning_content", "name"}) {
       const Value* value = result.find(field);
       if (value == nullptr) continue;
-      Value changed = text(*value, {index + 1, field});
+      const Value changed = text(*value, {index + 1, field});
       result = result.with(field, changed);
-      if (std::string_view(field) != "content") result = result.with("thinking", changed);
+      if (std::string_view(field) == "reasoning_content") result = result.with("thinking", changed);
     }
-    return result;
+    const Value* own = result.find("tools");
+    return own != nullptr && own->is(Kind::list)
+               ? result.with("tools", tools(own->items(), index + 1))
+               : result;
   }
 
   // A text, or the texts of parts. An empty one says nothing.
@@ -90,23 +115,21 @@ class Marker {
   }
 
   // By name.
-  Value tools(const List& given) const {
+  Value tools(const List& given, size_t message) const {
     List result;
-    for (const Value& tool : given) {
-      Dict outer = tool.as_dict();
-      const Value* function = outer.find(std::string_view("function"));
-      const bool is_wrapped = function != nullptr && function->is(Kind::dict);
-      Dict inner = is_wrapped ? function->as_dict() : outer;
-      if (const Value* name = inner.find(std::string_view("name")))
-        inner.set(Value::text("name"), text(*name, {0, "tools"}));
-      if (!is_wrapped) {
-        result.push_back(Value::dict(std::move(inner)));
-        continue;
-      }
-      outer.set(Value::text("function"), Value::dict(std::move(inner)));
-      result.push_back(Value::dict(std::move(outer)));
-    }
+    for (const Value& tool : given)
+      result.push_back(has_name(tool) ? this->tool(tool, message) : tool);
     return Value::list(std::move(result));
+  }
+
+  Value tool(const Value& given, size_t message) const {
+    Dict inner = description_of(given);
+    const Value name = *inner.find(std::string_view("name"));
+    inner.set(Value::text("name"), text(name, {message, "tools"}));
+    if (&description_of(given) == &given.as_dict()) return Value::dict(std::move(inner));
+    Dict outer = given.as_dict();
+    outer.set(Value::text("function"), Value::dict(std::move(inner)));
+    return Value::dict(std::move(outer));
   }
 
   WordOf word_of_;
@@ -119,8 +142,7 @@ std::string word(const std::string& stem, size_t index) {
 // Those whose word is not in the text where all have one.
 std::vector<size_t> suspects(const Conversation& conversation, const std::string& whole,
                              const RenderChat& render, std::vector<Saying>& sayings) {
-  std::string stem = "zq";
-  while (whole.find(stem) != std::string::npos) stem += "xzq";
+  const std::string stem = stem_not_in(whole);
   const Marker all([&](const Saying& saying) {
     sayings.push_back(saying);
     return word(stem, sayings.size() - 1);
@@ -132,44 +154,71 @@ std::vector<size_t> suspects(const Conversation& conversation, const std::string
   return found;
 }
 
-bool changes_nothing(const Conversation& conversation, const std::string& whole,
-                     const RenderChat& render, size_t index) {
+bool change_nothing(const Conversation& conversation, const std::string& whole,
+                    const RenderChat& render, std::span<const size_t> indices) {
   size_t next = 0;
-  const Marker one([&](const Saying&) { return next++ == index ? "zq" : ""; });
-  return try_render(one.mark(conversation), render) == whole;
+  const Marker some(
+      [&](const Saying&) { return std::ranges::binary_search(indices, next++) ? "zq" : ""; });
+  return try_render(some.mark(conversation), render) == whole;
 }
 
-// A word at the beginning of a text: after a mark such as <think>, which templates look for.
-std::string with_word_in_front(const std::string& text) {
-  size_t at = text.find_first_not_of(" \t\r\n");
-  if (at == std::string::npos) return text;
-  const size_t end = text[at] == '<' ? text.find('>', at) : std::string::npos;
-  if (end != std::string::npos) at = end + 1;
-  return text.substr(0, at) + "zq" + text.substr(at);
+// Those of the suspects, in ascending order, that change nothing. Mostly all of them do, or none.
+std::vector<size_t> unwritten_among(const Conversation& conversation, const std::string& whole,
+                                    const RenderChat& render, std::span<const size_t> suspected) {
+  if (suspected.empty()) return {};
+  if (change_nothing(conversation, whole, render, suspected))
+    return {suspected.begin(), suspected.end()};
+  if (suspected.size() == 1) return {};
+  const size_t half = suspected.size() / 2;
+  auto found = unwritten_among(conversation, whole, render, suspected.first(half));
+  const auto rest = unwritten_among(conversation, whole, render, suspected.subspan(half));
+  found.insert(found.end(), rest.begin(), rest.end());
+  return found;
 }
 
-// Messages whose text is written, but not from its beginning on.
-void add_cut_texts(const Conversation& conversation, const std::string& whole,
-                   const RenderChat& render, std::vector<Unwritten>& found) {
-  for (size_t i = 0; i < conversation.messages.size(); ++i) {
-    const Message& message = conversation.messages[i];
-    const Value* content = message.find("content");
-    if (content == nullptr || !content->is(Kind::text) || is_blank(content->as_text())) continue;
-    const std::string& text = content->as_text();
-    const size_t begin = text.find_first_not_of(" \t\r\n");
-    const size_t end = text.find_last_not_of(" \t\r\n") + 1;
-    const bool is_known = std::ranges::any_of(found, [&](const Unwritten& one) {
-      return one.message == i + 1 && one.field == "content";
-    });
-    if (is_known || whole.find(text.substr(begin, end - begin)) != std::string::npos) continue;
-    Conversation marked = conversation;
-    marked.messages[i] = message.with_content(with_word_in_front(text));
-    if (try_render(marked, render) != whole) continue;
-    found.push_back({.message = i + 1,
-                     .field = "content",
-                     .role = message.role(),
-                     .is_learned = message.is_learned(),
-                     .is_beginning = true});
+bool is_known(const std::vector<Unwritten>& found, size_t message, std::string_view field) {
+  return std::ranges::any_of(
+      found, [&](const Unwritten& one) { return one.message == message && one.field == field; });
+}
+
+// Tools that have no name can carry no word at its end.
+void add_silent_tools(const Conversation& conversation, const std::string& whole,
+                      const RenderChat& render, std::vector<Unwritten>& found) {
+  if (!conversation.tools.is(Kind::list) || is_known(found, 0, "tools")) return;
+  const List& tools = conversation.tools.items();
+  List named;
+  std::ranges::copy_if(tools, std::back_inserter(named), has_name);
+  if (named.size() == tools.size()) return;
+  Conversation less = conversation;
+  less.tools = Value::list(std::move(named));
+  if (try_render(less, render) == whole) found.push_back({.message = 0, .field = "tools"});
+}
+
+Value another_value(const Value& value) {
+  switch (value.kind()) {
+    case Kind::text:
+      return Value::text(value.as_text() + "zq");
+    case Kind::boolean:
+      return Value::boolean(!value.as_boolean());
+    default:
+      return value.is_true() ? Value::none() : Value::text("zq");
+  }
+}
+
+// Variables that change nothing, whether they are there or not, and whatever they say.
+void add_idle_variables(const Conversation& conversation, const std::string& whole,
+                        const RenderChat& render, std::vector<Unwritten>& found) {
+  constexpr size_t kMostShown = 60;
+  for (size_t i = 0; i < conversation.variables.size(); ++i) {
+    const auto& [name, value] = conversation.variables[i];
+    Conversation changed = conversation;
+    changed.variables.erase(changed.variables.begin() + static_cast<std::ptrdiff_t>(i));
+    if (try_render(changed, render) != whole) continue;
+    changed.variables.emplace_back(name, another_value(value));
+    if (try_render(changed, render) != whole) continue;
+    found.push_back(
+        {.message = 0,
+         .field = fmt::format("chat_template_kwargs.{}", first_bytes(name, kMostShown))});
   }
 }
 
@@ -179,17 +228,14 @@ std::vector<Unwritten> find_unwritten(const Conversation& conversation, const st
                                       const RenderChat& render) {
   std::vector<Saying> sayings;
   std::vector<Unwritten> found;
-  std::vector<size_t> left(conversation.messages.size() + 1, 0);  // that are written
+  std::vector<size_t> left(conversation.messages.size() + 1, 0);  // texts and calls, written
   const std::vector<size_t> suspected = suspects(conversation, whole, render, sayings);
-  for (const Saying& saying : sayings) ++left[saying.message];
-  for (const size_t index : suspected) {
-    if (!changes_nothing(conversation, whole, render, index)) continue;
+  for (const Saying& saying : sayings)
+    if (is_text_or_call(saying)) ++left[saying.message];
+  for (const size_t index : unwritten_among(conversation, whole, render, suspected)) {
     const Saying& saying = sayings[index];
-    --left[saying.message];
-    const bool is_known = std::ranges::any_of(found, [&](const Unwritten& one) {
-      return one.message == saying.message && one.field == saying.field;
-    });
-    if (is_known) continue;
+    if (is_text_or_call(saying)) --left[saying.message];
+    if (is_known(found, saying.message, saying.field)) continue;
     const Message* message =
         saying.message == 0 ? nullptr : &conversation.messages[saying.message - 1];
     found.push_back({.message = saying.message,
@@ -197,7 +243,11 @@ std::vector<Unwritten> find_unwritten(const Conversation& conversation, const st
                      .role = message == nullptr ? "" : message->role(),
                      .is_learned = message == nullptr || message->is_learned()});
   }
-  for (Unwritten& one : found) one.is_all = one.message > 0 && left[one.message] == 0;
+  for (Unwritten& one : found)
+    one.is_all = is_text_or_call({one.message, one.field.c_str()}) && one.message > 0 &&
+                 left[one.message] == 0;
+  add_silent_tools(conversation, whole, render, found);
+  add_idle_variables(conversation, whole, render, found);
   add_cut_texts(conversation, whole, render, found);
   return found;
 }

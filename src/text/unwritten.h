@@ -1,8 +1,8 @@
 // What a chat template leaves out of a conversation. Each thing that the conversation says (a text,
-// a part, a thought, a call, what may be called) is rendered once more with a word at its end; what
-// changes nothing in the text is not written. Of a text that is not written as it stands, such as
-// one with a thought that the template cuts off, the same is tried at its beginning. Pure
-// functions; any thread.
+// a part, a thought, a name, a call, what may be called) is rendered once more with a word at its
+// end; what changes nothing in the text is not written. A tool without a name is left out instead,
+// and a variable of the record (chat_template_kwargs) is left out and given another value. Of texts
+// that are written in part see cut_texts.h. Pure functions; any thread.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@
 namespace snug::text {
 
 struct Unwritten {
-  size_t message = 0;         // which, from 1; 0: it is the conversation's
-  std::string field{};        // content, reasoning_content, tool_calls or tools
-  std::string role{};         // of the message
-  bool is_all = false;        // nothing of the message is written
-  bool is_learned = true;     // the message, if it is the assistant's
-  bool is_beginning = false;  // it is written from some place on
+  size_t message = 0;      // which, from 1; 0: it is the conversation's
+  std::string field{};     // content, tool_calls, tools, chat_template_kwargs.NAME, ...
+  std::string role{};      // of the message
+  bool is_all = false;     // nothing of the message is written
+  bool is_learned = true;  // the message, if it is the assistant's
+  std::string extent{};    // of the field: "the beginning of" or "a part of"; empty: all of it
 };
 
 // `whole` is what the template writes of the conversation. At most one for each field of a message.

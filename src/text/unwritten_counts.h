@@ -1,4 +1,5 @@
-// What a chat template leaves out of the records of a file, for users to be told. Plain values.
+// What a chat template leaves out of the records of a file, for users to be told. What is held is
+// bounded. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +26,7 @@ class UnwrittenCounts {
     int64_t last = 0;
   };
   std::map<std::string, Count> counts_;  // by what it is: "'content' of system messages"
+  Count others_;                         // of more than are told
 };
 
 }  // namespace snug::text

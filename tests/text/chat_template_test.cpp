@@ -10,7 +10,9 @@
 #include "base/error.h"
 #include "base/seconds_since.h"
 #include "golden_files.h"
+#include "text/answer_ends.h"
 #include "text/document.h"
+#include "text/jinja/allowance.h"
 #include "text/jinja/json_values.h"
 #include "text/record_form.h"
 #include "tiny_tokenizer.h"
@@ -103,9 +105,16 @@ TEST(ChatTemplate, MarkedSpansThatCannotBeToldSoonAreRefused) {
     parts.push_back({std::string(20, 'a'), -1, false});
     parts.push_back({std::string(20, 'b'), -1, true});
   }
+  const auto begin = std::chrono::steady_clock::now();
   EXPECT_TRUE(testing::contains(
       testing::user_error_of([&] { tokenize_parts(tokenizer, parts, SpecialTokens::none); }),
       "begin and end too often"));
+  // What is to come is foreseen: the bound itself takes some seconds.
+  EXPECT_LT(base::seconds_since(begin), 2);
+  // A few borders are told, however far the text before them reaches.
+  std::vector<Part> few{{std::string(100'000, 'a'), -1, false}};
+  for (int i = 0; i < 20; ++i) few.push_back({"b", -1, i % 2 == 0});
+  EXPECT_EQ(std::ranges::count(tokenize_parts(tokenizer, few, SpecialTokens::none).trained, 1), 10);
 }
 
 TEST(ChatTemplate, ManyAnswersInOneTextAreToldApartSoon) {
@@ -260,6 +269,100 @@ TEST(ChatTemplate, LeavesANullContentToTheTemplate) {
               ChatTemplate("chatml", with_tokens(kChatml)).prompt(record.conversation);
             }).find("the dict has no attribute 'content'"),
             std::string::npos);
+}
+
+// Calls in place of a text, as OpenAI's data has them, next to a template that wants one.
+TEST(ChatTemplate, NamesTheMessageWithoutContentThatTheTemplateRefuses) {
+  const std::string source =
+      "{% for m in messages %}{{ '<' + m.role + '>' + m.content + eos_token }}"
+      "{% for c in m.tool_calls or [] %}{{ c.function.name }}{% endfor %}{% endfor %}";
+  const Tokenizer tokenizer = with_tokens({}, source);
+  for (const char* call :
+       {R"("content": null, "tool_calls": [{"function": {"name": "f", "arguments": {}}}])",
+        R"("content": null, "function_call": {"name": "f", "arguments": "{}"})",
+        R"("tool_calls": [{"function": {"name": "f", "arguments": {}}}])"}) {
+    RawRecord raw;
+    raw.text = fmt::format(R"({{"messages": [{{"role": "user", "content": "q"}},
+                               {{"role": "assistant", {}}}]}})",
+                           call);
+    const Conversation conversation = parse_record(raw, "data.jsonl").conversation;
+    const ChatTemplate chat("", tokenizer);
+    for (const std::string& error : {message_of<UserError>([&] { chat.render(conversation); }),
+                                     message_of<UserError>([&] { chat.text(conversation); }),
+                                     message_of<UserError>([&] { chat.prompt(conversation); }),
+                                     message_of<UserError>([&] { chat.unwritten(conversation); })})
+      EXPECT_TRUE(testing::contains(error, "Message 2 has no 'content'")) << error;
+  }
+}
+
+// What is rendered of one record is counted together.
+TEST(ChatTemplate, RenderingsOfARecordShareOneAllowance) {
+  const Tokenizer tokenizer = with_tokens({}, kOwn);
+  const ChatTemplate chat("", tokenizer);
+  Conversation conversation = kChat;
+  for (int i = 0; i < 40; ++i)
+    for (const char* role : {"user", "assistant"}) conversation.messages.emplace_back(role, "x");
+  const auto error_of = [&](int64_t steps, const auto& action) {
+    const jinja::Allowance allowance(steps);
+    return message_of<UserError>(action);
+  };
+  const auto prompts = [&](int count) {
+    return [&, count] {
+      for (int i = 0; i < count; ++i) chat.prompt(conversation);
+    };
+  };
+  EXPECT_EQ(error_of(10'000, prompts(1)), "");
+  EXPECT_TRUE(testing::contains(error_of(10'000, prompts(20)), "of this record"));
+  // Renderings that may fail elsewhere do not hide that it is spent.
+  EXPECT_TRUE(testing::contains(error_of(10'000, [&] { chat.render(conversation); }), "mark the"));
+  conversation.messages.emplace_back("user", "");
+  conversation.variables.emplace_back("a", jinja::Value::integer(1));
+  for (char name = 'b'; name < 'z'; ++name)
+    conversation.variables.emplace_back(std::string(1, name), jinja::Value::none());
+  EXPECT_TRUE(
+      testing::contains(error_of(10'000, [&] { chat.unwritten(conversation); }), "of this record"));
+  EXPECT_EQ(message_of<UserError>([&] { chat.unwritten(conversation); }), "");
+  EXPECT_FALSE(jinja::Allowance::is_spent());
+}
+
+// A template that ends the last turn with a token of its own, and shows a thought in it alone, as
+// gpt-oss has it.
+TEST(ChatTemplate, LearnsTheEndThatGenerationEndsOn) {
+  constexpr const char* kSource =
+      "{% for m in messages %}{% if m.role == 'assistant' %}"
+      "{% if m.thinking is defined and loop.last %}<|start|>assistant<|channel|>analysis<|message|>"
+      "{{ m.thinking }}<|end|>{% endif %}"
+      "{% if m.tool_calls %}<|start|>assistant to={{ m.tool_calls[0].function.name }}<|message|>"
+      "{{ m.tool_calls[0].function.arguments | tojson }}<|call|>{% else %}"
+      "<|start|>assistant<|channel|>final<|message|>{{ m.content }}"
+      "{{ '<|return|>' if loop.last and not add_generation_prompt else '<|end|>' }}{% endif %}"
+      "{% else %}<|start|>{{ m.role }}<|message|>{{ m.content }}<|end|>{% endif %}{% endfor %}"
+      "{% if add_generation_prompt %}<|start|>assistant{% endif %}";
+  TinyTokenizer tiny;
+  tiny.added = {"<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|return|>", "<|call|>"};
+  tiny.config = {{"eos_token", "<|return|>"}, {"chat_template", kSource}};
+  const Tokenizer tokenizer = tiny.make();
+  const auto ends_of = [&](const Conversation& conversation) {
+    AnswerEnds ends;
+    const auto parts = ChatTemplate("", tokenizer).render(conversation);
+    ends.add(tokenize_parts(tokenizer, parts, SpecialTokens::none), tokenizer);
+    return ends.ids();
+  };
+  using Ids = std::vector<int32_t>;
+  const Ids only_return{*tokenizer.id_of("<|return|>")};
+  EXPECT_EQ(render(tokenizer, "").learned,
+            "<|channel|>final<|message|>Hello<|channel|>final<|message|>See you<|return|>");
+  EXPECT_EQ(ends_of(kChat), only_return);
+  EXPECT_EQ(ChatTemplate("", tokenizer).turn_ends(), only_return);
+  RawRecord raw;
+  raw.text = R"({"messages": [{"role": "user", "content": "q"},
+      {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]},
+      {"role": "tool", "content": "r"}, {"role": "assistant", "thinking": "t", "content": "a"}]})";
+  const Conversation calls = parse_record(raw, "data.jsonl").conversation;
+  EXPECT_EQ(render(tokenizer, "", calls).learned,
+            " to=f<|message|>{}<|call|><|channel|>analysis<|message|>t<|end|><|start|>assistant"
+            "<|channel|>final<|message|>a<|return|>");
+  EXPECT_EQ(ends_of(calls), (Ids{*tokenizer.id_of("<|return|>"), *tokenizer.id_of("<|call|>")}));
 }
 
 std::string learned_by(const std::string& source, const Conversation& conversation = kChat) {

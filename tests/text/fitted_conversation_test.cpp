@@ -200,6 +200,43 @@ TEST(FittedConversation, ThoughtsInPartsStayThoughts) {
       "<>q<t>a");
 }
 
+// Of each message by itself: the user's parts are gone through, a tool's are printed.
+TEST(FittedConversation, PartsThatAreNotPrintedAsTheyAre) {
+  const Conversation conversation = conversation_of(
+      R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "b"}]},
+                       {"role": "tool", "content": [{"type": "text", "text": "c"}]},
+                       {"role": "assistant", "content": "a"}]})");
+  const std::string mixed =
+      "{% for m in messages %}<{{ m.role }}>{% if m.role == 'user' %}"
+      "{% for p in m.content %}{{ p.text }}{% endfor %}{% else %}{{ m.content }}{% endif %}" +
+      kEnd;
+  EXPECT_EQ(text_of(mixed, conversation), "<user>b</s><tool>c</s><assistant>a</s>");
+  // A template that wants a list, and prints it.
+  const std::string refusal = refusal_of(
+      "{% for m in messages %}{% if m.role != 'assistant' and m.content is string %}"
+      "{{ raise_exception('parts please') }}{% endif %}<{{ m.role }}>{{ m.content }}" +
+          kEnd,
+      conversation);
+  EXPECT_TRUE(contains(refusal, "message 1: its 'content' is a list of parts, which the chat "))
+      << refusal;
+}
+
+TEST(FittedConversation, ThoughtsThatStandTwiceAreTheSame) {
+  const auto conversation = [](const std::string& thought) {
+    return conversation_of(
+        R"({"messages": [{"role": "user", "content": "q"}, {"role": "assistant",
+            "reasoning_content": ")" +
+        thought + R"(", "content": [{"type": "thinking", "thinking": "t"},
+                                    {"type": "text", "text": "a"}]}]})");
+  };
+  const std::string source =
+      "{% for m in messages %}{{ '<' + (m.reasoning_content or '') + '>' + m.content }}"
+      "{% endfor %}";
+  EXPECT_EQ(text_of(source, conversation("t")), "<>q<t>a");
+  EXPECT_TRUE(contains(refusal_of(source, conversation("u")),
+                       "message 2: its 'reasoning_content' and the parts of the type 'thinking'"));
+}
+
 std::vector<std::string> left_out(const std::string& source, const Conversation& conversation) {
   std::vector<std::string> names;
   for (const Unwritten& one : ChatTemplate("", tokenizer_of(source)).unwritten(conversation))
