@@ -9,7 +9,6 @@
 #include "base/console.h"
 #include "base/error.h"
 #include "formats/adapter_config.h"
-#include "text/chat_template.h"
 #include "text/document.h"
 #include "text/record_form.h"
 
@@ -37,16 +36,20 @@ std::vector<int32_t> narrowed(const formats::Recipe& recipe, const char* key,
 }
 
 // Throws where the template would leave something of it out.
-text::Conversation asked(const formats::Recipe& recipe, const text::Tokenizer& tokenizer) {
+text::Conversation asked(const formats::Recipe& recipe, const text::ChatTemplate& chat) {
   text::Conversation conversation;
   if (!recipe.system.empty()) conversation.messages.emplace_back("system", recipe.system);
   conversation.messages.emplace_back("user", recipe.prompt);
-  const text::ChatTemplate chat(recipe.chat_template, tokenizer);
   for (const text::Unwritten& one : chat.unwritten(conversation, true))
     recipe.fail(one.role == "system" ? "system" : "prompt",
                 "is nowhere in what the chat template writes; leave it out, or choose another "
                 "template with chat_template=");
   return conversation;
+}
+
+std::vector<int32_t> asked_ids(const formats::Recipe& recipe, const text::Tokenizer& tokenizer) {
+  const text::ChatTemplate chat(recipe.chat_template, tokenizer);
+  return chat_prompt(tokenizer, chat, asked(recipe, chat));
 }
 
 bool brings_rows(const formats::Recipe& recipe, const models::ModelSource& model) {
@@ -96,9 +99,8 @@ std::vector<int32_t> prompt_before(const text::Tokenizer& tokenizer, const std::
   return std::move(document.ids);
 }
 
-std::vector<int32_t> chat_prompt(const text::Tokenizer& tokenizer, const std::string& chat_template,
+std::vector<int32_t> chat_prompt(const text::Tokenizer& tokenizer, const text::ChatTemplate& chat,
                                  const text::Conversation& conversation) {
-  const text::ChatTemplate chat(chat_template, tokenizer);
   return ids_of(tokenizer, std::vector<Part>{{chat.prompt(conversation), -1, false}},
                 SpecialTokens::none);
 }
@@ -121,7 +123,7 @@ std::vector<int32_t> recipe_prompt(const formats::Recipe& recipe, const text::To
       if (has_encoder)
         recipe.fail("prompt_format",
                     "is chat, which is not built for encoder-decoders; use raw or alpaca");
-      return chat_prompt(tokenizer, recipe.chat_template, asked(recipe, tokenizer));
+      return asked_ids(recipe, tokenizer);
   }
   return {};
 }

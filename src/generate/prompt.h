@@ -9,6 +9,7 @@
 
 #include "formats/recipe.h"
 #include "models/config.h"
+#include "text/chat_template.h"
 #include "text/conversation.h"
 #include "text/tokenizer.h"
 
@@ -27,9 +28,8 @@ std::vector<int32_t> text_prompt(const text::Tokenizer& tokenizer, const std::st
 std::vector<int32_t> prompt_before(const text::Tokenizer& tokenizer, const std::string& prompt,
                                    const std::string& answer);
 
-// The ids of a conversation up to where the assistant's next text begins. `chat_template` is as
-// text::ChatTemplate takes it.
-std::vector<int32_t> chat_prompt(const text::Tokenizer& tokenizer, const std::string& chat_template,
+// The ids of a conversation up to where the assistant's next text begins.
+std::vector<int32_t> chat_prompt(const text::Tokenizer& tokenizer, const text::ChatTemplate& chat,
                                  const text::Conversation& conversation);
 
 // What an encoder reads of a text: with all that the tokenizer puts around one, EOS at its end.

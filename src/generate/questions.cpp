@@ -1,14 +1,19 @@
 #include "generate/questions.h"
 
+#include <optional>
+
 #include "base/console.h"
 #include "base/error.h"
 #include "generate/prompt.h"
 #include "plan/spec.h"
 #include "text/bad_records.h"
+#include "text/chat_template.h"
+#include "text/jinja/allowance.h"
 #include "text/record_form.h"
 #include "text/record_reader.h"
 #include "text/record_tokens.h"
 #include "text/unused_fields.h"
+#include "text/unwritten_counts.h"
 
 namespace snug::generate {
 namespace {
@@ -24,10 +29,9 @@ std::string instruction_of(const std::string& prompt) {
   return prompt.substr(begin, prompt.rfind(kAfter) - begin);
 }
 
-Question conversation(const Record& record, const formats::Recipe& recipe,
-                      const text::Tokenizer& tokenizer) {
-  text::Conversation before = record.conversation;
-  const text::Message answer = before.messages.back();
+// The conversation up to its last message, the answer that is expected.
+text::Conversation before_answer(const text::Conversation& whole) {
+  const text::Message& answer = whole.messages.back();
   if (!answer.is_assistant())
     base::throw_user_error("the last message is not the assistant's, so no answer is expected");
   if (!answer.is_learned())
@@ -36,11 +40,9 @@ Question conversation(const Record& record, const formats::Recipe& recipe,
         "expected");
   if (answer.content().empty())
     base::throw_user_error("the last message has no text (content), so no answer is expected");
+  text::Conversation before = whole;
   before.messages.pop_back();
-  return {.shown = before.messages.empty() ? "" : before.messages.back().content(),
-          .ids = chat_prompt(tokenizer, recipe.chat_template, before),
-          .expected = answer.content(),
-          .is_conversation = true};
+  return before;
 }
 
 Question question_of_parts(const Record& record, const text::Tokenizer& tokenizer) {
@@ -55,21 +57,18 @@ Question question_of_parts(const Record& record, const text::Tokenizer& tokenize
           .expected = record.answer};
 }
 
-Question question_of(const Record& record, const formats::Recipe& recipe,
-                     const text::Tokenizer& tokenizer, bool has_encoder) {
-  if (has_encoder) return question_of_parts(record, tokenizer);
-  const bool has_one_answer =
-      record.form != RecordForm::preference && record.form != RecordForm::unpaired;
-  if (has_one_answer && record.is_conversation()) return conversation(record, recipe, tokenizer);
+bool has_one_answer(const Record& record) {
+  return record.form != RecordForm::preference && record.form != RecordForm::unpaired;
+}
+
+// Of a record that is no conversation.
+Question question_of(const Record& record, const text::Tokenizer& tokenizer) {
   switch (record.form) {
     case RecordForm::alpaca:
       return {instruction_of(record.prompt), prompt_before(tokenizer, record.prompt, record.answer),
               record.answer};
     case RecordForm::prompt_completion:
       return {record.prompt, prompt_before(tokenizer, record.prompt, record.answer), record.answer};
-    case RecordForm::messages:
-    case RecordForm::sharegpt:
-      return conversation(record, recipe, tokenizer);
     case RecordForm::preference:
       base::throw_user_error(
           "it holds two answers, of which neither is right; expected instruction and output "
@@ -78,6 +77,8 @@ Question question_of(const Record& record, const formats::Recipe& recipe,
       base::throw_user_error(
           "its answer may be one that is not desirable; leave data_format=unpaired out, and every "
           "answer is taken as right");
+    case RecordForm::messages:
+    case RecordForm::sharegpt:
     case RecordForm::text:
       break;
     case RecordForm::tokens:
@@ -128,17 +129,36 @@ class QuestionReader {
     if (record.chat_field != nullptr) rules_.texts_are_chats = true;
     has_texts_ = has_texts_ || !record.is_conversation();
     try {
-      questions_.push_back(question_of(record, recipe_, tokenizer_, rules_.has_encoder));
+      questions_.push_back(question(record));
     } catch (const base::UserError& error) {
       throw text::RecordError(raw.number, error.what(), recipe_.data, raw.line);
     }
     questions_.back().line = raw.line;
     unused_.add(record.unused);
+    ignored_.add(record.ignored);
+  }
+
+  Question question(const Record& record) {
+    if (rules_.has_encoder) return question_of_parts(record, tokenizer_);
+    if (!has_one_answer(record) || !record.is_conversation())
+      return question_of(record, tokenizer_);
+    const text::Conversation before = before_answer(record.conversation);
+    if (!chat_) chat_.emplace(recipe_.chat_template, tokenizer_);
+    const text::jinja::Allowance allowance;  // for all that is rendered of the record
+    unwritten_.add(chat_->unwritten(before, true), record.number);
+    return {.shown = before.messages.empty() ? "" : before.messages.back().content(),
+            .ids = chat_prompt(tokenizer_, *chat_, before),
+            .expected = record.conversation.messages.back().content(),
+            .is_conversation = true};
   }
 
   void tell() const {
     if (const std::string fields = unused_.list(); !fields.empty())
       base::say("{}: fields that are not used: {}", recipe_.data, fields);
+    if (const std::string unwritten = unwritten_.text(); !unwritten.empty())
+      base::say("{}: {}", recipe_.data, unwritten);
+    const std::string unmet = text::unmet_text(ignored_.unmet(recipe_.ignore_fields));
+    if (!unmet.empty()) base::say("{}: {}", recipe_.data, unmet);
     if (bad_.count() > 0)
       base::say("{}: {} records left out (on_bad_record=skip):\n{}", recipe_.data, bad_.count(),
                 bad_.list());
@@ -151,6 +171,9 @@ class QuestionReader {
   bool has_texts_ = false;
   text::BadRecords bad_;
   text::UnusedFields unused_;
+  text::IgnoredFields ignored_;
+  std::optional<text::ChatTemplate> chat_;  // once a conversation needs it
+  text::UnwrittenCounts unwritten_;
 };
 
 }  // namespace

@@ -20,8 +20,9 @@ struct Question {
 
 // Reads recipe.data: records of the forms that have an answer (alpaca, prompt_completion, and
 // conversations, whose last text is the answer). `has_encoder`: prompts are an encoder's, and there
-// are no conversations. Says which fields are not used. Throws UserError with all records that
-// cannot be asked, or leaves them out, as recipe.on_bad_record has it.
+// are no conversations. Says which fields are not used, and what a chat template leaves out. Throws
+// UserError with all records that cannot be asked, or leaves them out, as recipe.on_bad_record has
+// it.
 std::vector<Question> read_questions(const formats::Recipe& recipe,
                                      const text::Tokenizer& tokenizer, bool has_encoder = false);
 

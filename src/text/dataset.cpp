@@ -72,6 +72,7 @@ class Loader {
     if (bad_.count() > 0 && !options_.skips_bad_records) bad_.fail(path_, records_);
     if (!form_ && bad_.count() == 0)
       throw base::UserError("the data file holds no records", {path_, 0, 0});
+    audit_.unmet = ignored_.unmet(options_.ignored_fields);
     audit_.bad = bad_.count();
     audit_.bad_list = bad_.list();
     DocumentStore documents = writer_.finish();
@@ -239,6 +240,7 @@ class Loader {
     if (item.error) std::rethrow_exception(item.error);
     check_form(item.tokens.form, item.raw);
     audit_.unused.add(item.tokens.unused);
+    ignored_.add(item.tokens.ignored);
     audit_.unwritten.add(item.tokens.unwritten, item.raw.number);
     audit_.ends.add(item.tokens.ends);
     writer_.write(item.raw.number, item.raw.line, item.tokens);
@@ -277,13 +279,15 @@ class Loader {
                                .number = raw.number,
                                .line = raw.line,
                                .tokens = std::move(record.tokens),
-                               .unused = std::move(record.unused)});
+                               .unused = std::move(record.unused),
+                               .ignored = std::move(record.ignored)});
     store(item);
   }
 
   void add_long_text(const RawRecord& raw, const LongRecord& record) {
     LongString text(path_, record.text_begin, record.text_end);
     audit_.unused.add(record.unused);
+    ignored_.add(record.ignored);
     windows_->begin();
     try {
       for (std::string piece; text.next(piece);) windows_->add(piece);
@@ -310,6 +314,7 @@ class Loader {
   std::vector<Item> batch_;
   int64_t batch_bytes_ = 0;
   DatasetAudit audit_;
+  IgnoredFields ignored_;
   DocumentWriter writer_;
   BadRecords bad_;
 };

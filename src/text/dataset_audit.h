@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "text/answer_ends.h"
 #include "text/unused_fields.h"
@@ -33,6 +34,7 @@ struct DatasetAudit {
   int64_t bad = 0;             // records that cannot be learned from, where they are left out
   std::string bad_list{};      // and why, a line for each reason
   UnusedFields unused{};
+  std::vector<std::string> unmet{};  // fields to be ignored that no record has
 
   // A record of so many tokens.
   void count_record(int64_t count) {

@@ -161,6 +161,7 @@ class FieldCollector : public nlohmann::json_sax<json> {
   bool key(std::string& name) override {
     if (depth_ != 1) return true;
     if (std::find(ignored_.begin(), ignored_.end(), name) != ignored_.end()) {
+      ignored.push_back(name);
       key_.clear();
       list_ = kTokenKeys.size();
       return true;
@@ -183,6 +184,7 @@ class FieldCollector : public nlohmann::json_sax<json> {
   }
 
   std::vector<std::string> keys;
+  std::vector<std::string> ignored;
   std::optional<ByteRange> text;
   TokenLists lists;
 
@@ -302,6 +304,7 @@ LongRecord read_long_record(const RawRecord& raw, const std::string& path, const
         raw.end - raw.begin, name_of(*form), kMaxRecordBytes));
   }
   record.unused = unused_keys(found.keys, *form, fail);
+  record.ignored = std::move(found.ignored);
   return record;
 }
 

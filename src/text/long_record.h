@@ -20,7 +20,8 @@ struct LongRecord {
   TokenRecord tokens{};    // tokens: the first `most`
   int64_t text_begin = 0;  // text: the bytes of the file between the quotes
   int64_t text_end = 0;
-  std::vector<std::string> unused{};  // fields
+  std::vector<std::string> unused{};   // fields
+  std::vector<std::string> ignored{};  // as in Record
 };
 
 // Throws RecordError as parse_record does, and for records of other forms.

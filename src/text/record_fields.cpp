@@ -22,7 +22,7 @@ bool says_nothing(const nlohmann::json& value) {
 
 RecordFields::RecordFields(const RawRecord& raw, const std::string& path,
                            std::span<const std::string> ignored)
-    : raw_(raw), path_(path), ignored_(ignored) {
+    : raw_(raw), path_(path), ignored_(ignored), meets_(ignored.size()) {
   document_ = base::parse_json_value(raw_.text, [&](const std::string& problem, size_t offset) {
     const auto* const text = raw_.text.data();
     const size_t first = raw_.text.find_first_not_of(" \t\r\n");
@@ -38,7 +38,7 @@ RecordFields::RecordFields(const RawRecord& raw, const std::string& path,
   });
   if (!document_.is_object())
     fail(fmt::format("expected an object, found {}", document_.type_name()));
-  for (const std::string& key : ignored_) document_.erase(key);
+  for (size_t i = 0; i < ignored_.size(); ++i) meets_[i] = document_.erase(ignored_[i]) > 0;
 }
 
 void RecordFields::fail(std::string_view message) const {
@@ -89,7 +89,17 @@ std::string RecordFields::keys() const {
 }
 
 bool RecordFields::is_ignored(std::string_view key) const {
-  return std::find(ignored_.begin(), ignored_.end(), key) != ignored_.end();
+  const auto at = std::find(ignored_.begin(), ignored_.end(), key);
+  if (at == ignored_.end()) return false;
+  meets_[static_cast<size_t>(at - ignored_.begin())] = true;
+  return true;
+}
+
+std::vector<std::string> RecordFields::ignored() const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < ignored_.size(); ++i)
+    if (meets_[i]) names.push_back(ignored_[i]);
+  return names;
 }
 
 std::vector<std::string> RecordFields::unused() const {

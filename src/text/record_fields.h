@@ -47,7 +47,10 @@ class RecordFields {
   // The names of all fields, "id, question".
   std::string keys() const;
 
+  // Whether a field that a message has is ignored.
   bool is_ignored(std::string_view key) const;
+  // The ignored fields that the record, or a message of it, has.
+  std::vector<std::string> ignored() const;
   // Counts a field as used that is read in another way, or leaves one of a message unused.
   void use(std::string_view key) const { used_.emplace_back(key); }
   void leave(std::string_view message_key) const { left_.emplace_back(message_key); }
@@ -66,6 +69,7 @@ class RecordFields {
   mutable jinja::Value value_;  // once it is asked for
   mutable std::vector<std::string> used_;
   mutable std::vector<std::string> left_;
+  mutable std::vector<bool> meets_;  // each ignored field
 };
 
 }  // namespace snug::text

@@ -129,6 +129,7 @@ Record parse_record(const RawRecord& raw, const std::string& path, const RecordR
   parse_fields(fields, rules, record);
   if (rules.texts_are_chats) record.chat_field = nullptr;  // all are, whatever their fields
   record.unused = fields.unused();
+  record.ignored = fields.ignored();
   return record;
 }
 

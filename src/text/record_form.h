@@ -69,7 +69,7 @@ struct Record {
   std::vector<int32_t> labels{};         // tokens of an encoder: what its decoder is to predict
   const char* chat_field = nullptr;      // that makes a conversation of texts, where one does
   std::vector<std::string> unused{};     // fields that say something which is not used
-
+  std::vector<std::string> ignored{};    // of RecordRules::ignored those that it has
   bool is_conversation() const { return !conversation.messages.empty(); }
 };
 

@@ -8,6 +8,7 @@
 #include "text/answer_document.h"
 #include "text/blank.h"
 #include "text/document_parts.h"
+#include "text/jinja/allowance.h"
 #include "text/record_error.h"
 
 namespace snug::text {
@@ -34,11 +35,13 @@ TokenizedRecord RecordTokenizer::of(Record record) const {
   result.form = record.form;
   result.chat_field = record.chat_field;
   result.unused = std::move(record.unused);
+  result.ignored = std::move(record.ignored);
   if (record.form != form_) return result;
   if (record.is_conversation() != (means_.chat != nullptr)) {
     if (record.chat_field != nullptr) throw TextsAreChats{record.chat_field};
     fail(record, "some records hold texts, others messages; one file holds one of them");
   }
+  const jinja::Allowance allowance;  // for all that is rendered of the record
   try {
     take(record, result);
   } catch (const RecordError&) {

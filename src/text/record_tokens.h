@@ -28,6 +28,7 @@ struct TokenizedRecord {
   std::vector<Unwritten> unwritten{};     // of conversations: what their template leaves out
   AnswerEnds ends{};                      // what ends that which is learned
   std::vector<std::string> unused{};
+  std::vector<std::string> ignored{};  // as in Record
 };
 
 // Other records of the file are texts to be read as conversations, too, for this field.

@@ -1,6 +1,7 @@
 #include "text/unused_fields.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -35,6 +36,18 @@ std::string UnusedFields::list() const {
     list += fmt::format("{}'{}' ({})", list.empty() ? "" : ", ", field, records(count));
   if (others_ > 0) list += fmt::format(", and others ({} more)", others_);
   return list;
+}
+
+std::vector<std::string> IgnoredFields::unmet(const std::vector<std::string>& asked) const {
+  std::vector<std::string> names;
+  for (const std::string& name : asked)
+    if (!met_.contains(name)) names.push_back(name);
+  return names;
+}
+
+std::string unmet_text(const std::vector<std::string>& unmet) {
+  if (unmet.empty()) return "";
+  return fmt::format("no record has '{}', which ignore_fields names", fmt::join(unmet, "' or '"));
 }
 
 }  // namespace snug::text

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,5 +22,20 @@ class UnusedFields {
   std::vector<std::pair<std::string, int64_t>> counts_;
   int64_t others_ = 0;  // of more fields than are told
 };
+
+// Which of the fields that a user asks to ignore some record has. One thread.
+class IgnoredFields {
+ public:
+  void add(const std::vector<std::string>& met) { met_.insert(met.begin(), met.end()); }
+
+  // Of `asked` those that no record has, which may be mistyped.
+  std::vector<std::string> unmet(const std::vector<std::string>& asked) const;
+
+ private:
+  std::set<std::string> met_;
+};
+
+// "no record has 'x', 'y', which ignore_fields names"; empty where there are none.
+std::string unmet_text(const std::vector<std::string>& unmet);
 
 }  // namespace snug::text

@@ -381,6 +381,7 @@ std::string describe(const text::DatasetAudit& audit, const std::string& path) {
     text += "; " + unwritten;
   if (const std::string fields = audit.unused.list(); !fields.empty())
     text += fmt::format("; fields that are not used: {}", fields);
+  if (const std::string unmet = text::unmet_text(audit.unmet); !unmet.empty()) text += "; " + unmet;
   if (audit.bad > 0)
     text +=
         fmt::format("; {} records left out that cannot be learned from (on_bad_record=skip):\n{}",

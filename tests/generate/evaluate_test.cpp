@@ -143,5 +143,21 @@ TEST(Evaluate, TokensHoldNoQuestion) {
   EXPECT_TRUE(contains(user_error_of(read), "data.jsonl:1: record 1: it holds tokens"));
 }
 
+TEST(Evaluate, SaysWhatTheTemplateLeavesOut) {
+  const TemporaryFolder folder;
+  const auto data = folder.write(
+      "data.jsonl",
+      R"({"tools": [{"type": "function", "function": {"name": "f"}}], "messages": )"
+      R"([{"role": "user", "name": "Ann", "content": "q"}, {"role": "assistant", "content": "a"}]})");
+  const CapturedStream said(stderr);
+  output_of(evaluation(data, {"chat_template=plain", "ignore_fields=wieght"}), true);
+  const std::string text = said.text();
+  EXPECT_TRUE(contains(text,
+                       "the chat template does not write 'name' of user messages in 1 record "
+                       "(the first is 1), 'tools' in 1 record (the first is 1)"))
+      << text;
+  EXPECT_TRUE(contains(text, "no record has 'wieght', which ignore_fields names")) << text;
+}
+
 }  // namespace
 }  // namespace snug::testing

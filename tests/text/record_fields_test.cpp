@@ -324,5 +324,17 @@ TEST_F(FieldData, WhatWouldChangeLearningIsRefused) {
     EXPECT_EQ(error(fmt::format(R"({{"text": "a", {}}})", field)), "") << field;
 }
 
+TEST_F(FieldData, FieldsToBeIgnoredThatNoRecordHasAreNamed) {
+  options_.ignored_fields = {"weight", "scores", "mood", "wieght"};
+  const Dataset data = load(R"({"messages": [{"role": "user", "content": "a", "mood": null}, )"
+                            R"({"role": "assistant", "content": "b", "weight": 0.5}]})"
+                            "\n"
+                            R"({"scores": [1], "messages": [{"role": "user", "content": "a"}, )"
+                            R"({"role": "assistant", "content": "b"}]})");
+  EXPECT_EQ(data.audit.unmet, std::vector<std::string>{"wieght"});
+  EXPECT_EQ(unmet_text(data.audit.unmet), "no record has 'wieght', which ignore_fields names");
+  EXPECT_EQ(unmet_text({}), "");
+}
+
 }  // namespace
 }  // namespace snug::text
