@@ -42,8 +42,10 @@ text::Conversation asked(const formats::Recipe& recipe, const text::ChatTemplate
   conversation.messages.emplace_back("user", recipe.prompt);
   for (const text::Unwritten& one : chat.unwritten(conversation, true))
     recipe.fail(one.role == "system" ? "system" : "prompt",
-                "is nowhere in what the chat template writes; leave it out, or choose another "
-                "template with chat_template=");
+                fmt::format("{} in what the chat template writes; leave it out, or choose another "
+                            "template with chat_template=",
+                            one.extent.empty() ? "is nowhere"
+                                               : fmt::format("lacks {} its text", one.extent)));
   return conversation;
 }
 
