@@ -19,7 +19,7 @@ class UserErrors : public UserError {
   std::vector<std::string> mistakes_;
 };
 
-// Keeps mistakes in the order in which they are found. A mistake that is found twice counts once.
+// Keeps mistakes. One that is found twice counts once.
 class Mistakes {
  public:
   // Runs the step, and keeps the UserError that it throws.
@@ -36,7 +36,8 @@ class Mistakes {
   void add(const std::string& message, const Location& location = {});
 
   bool empty() const { return all_.empty(); }
-  // Throws what was kept: UserError where it is one, UserErrors where there are more.
+  // Throws what was kept: UserError where it is one, UserErrors where there are more. Mistakes that
+  // have lines come first, those of a file in the order of its lines; others as they were found.
   void throw_if_any() const;
 
  private:

@@ -101,9 +101,7 @@ int links(const formats::Recipe& recipe, bool json) {
   try {
     return measure(ranks.settle(recipe), ranks, json);
   } catch (const std::exception& error) {
-    ranks.abort(error.what());
-    if (!ranks.is_first())
-      base::say_last_line(fmt::format("rank {}: {}", ranks.rank(), error.what()));
+    ranks.end_with(error);
     throw;
   }
 }

@@ -52,8 +52,9 @@ bool is_for_others_to_say() {
   return comm::is_self_launched(comm::environment()) || !comm::is_first_rank();
 }
 
-// What a recipe says of generation has no part in training. A recipe of training, which has all its
-// keys, is not told so by the verbs that generate.
+// What a recipe says of generation has no part in training, except a system message, which is
+// refused there. A recipe of training, which has all its keys, is not told so by the verbs that
+// generate.
 std::string note_on_other_verbs(const formats::Recipe& recipe,
                                 std::span<const std::string_view> keys) {
   if (std::ranges::find(keys, "learning_rate") == keys.end()) return "";
@@ -62,7 +63,7 @@ std::string note_on_other_verbs(const formats::Recipe& recipe,
   for (const auto& [key, where] : recipe.given) {
     if (where.line == 0 || std::ranges::find(keys, key) != keys.end()) continue;
     const formats::RecipeKey* row = formats::find_recipe_key(key);
-    if (row == nullptr || row->verbs == 0) continue;
+    if (row == nullptr || row->verbs == 0 || key == "system") continue;
     names += fmt::format("{}'{}' (line {})", names.empty() ? "" : ", ", key, where.line);
     file = where.file;
   }

@@ -15,13 +15,32 @@ namespace {
 
 // For the other ranks to be told that this one stops.
 constexpr auto kAbortTime = std::chrono::seconds(2);
-// Marks the reason of a rank that found others missing, for those that it tells, too: it is nothing
-// that the user gave wrongly. No error holds this character, which base::UserError would show.
-constexpr char kFoundMissing = '\0';
+// For the ranks before this one to tell what they end with: those that wait for others know at
+// once.
+constexpr auto kLastWordsTime = std::chrono::seconds(1);
+// Of a rank that found others missing, which is nothing that the user gave wrongly.
+constexpr int kFoundMissing = 1;
+// What a rank is told has the exit code of the one that tells it at its end, after this character,
+// which no error holds: base::UserError would show it.
+constexpr char kCode = '\0';
 
-[[noreturn]] void throw_error(std::string reason) {
-  const bool is_missing = std::erase(reason, kFoundMissing) > 0;
-  throw base::UserError(reason, {}, is_missing ? 1 : base::UserError::kExitCode);
+std::string with_code(const std::string& reason, int exit_code) {
+  return reason + kCode + std::to_string(exit_code);
+}
+
+std::string_view without_code(std::string_view reason) {
+  return reason.substr(0, reason.find(kCode));
+}
+
+int code_of(std::string_view reason) {
+  const size_t mark = reason.find(kCode);
+  if (mark == std::string_view::npos) return base::UserError::kExitCode;
+  return std::stoi(std::string(reason.substr(mark + 1)));
+}
+
+[[noreturn]] void throw_error(const Failure& failure) {
+  throw OtherRankError(std::string(without_code(failure.reason)), code_of(failure.reason),
+                       failure.announced);
 }
 
 template <typename... Functions>
@@ -107,6 +126,22 @@ void HostCommunicator::abort(std::string_view reason) {
   changed_.wait_for(lock, kAbortTime, [&] { return error_.has_value(); });
 }
 
+// The worker has ended then, or does not end: the transport is this thread's.
+bool HostCommunicator::is_to_say(const Ending& ending) {
+  if (ending.cause == Ending::Cause::told) {
+    transport_->pass_on();
+    return false;
+  }
+  const std::string reason = with_code(ending.text, ending.exit_code);
+  abort(reason);
+  transport_->announce(reason);
+  for (const std::string& earlier : transport_->earlier_reasons(kLastWordsTime))
+    if (!earlier.empty() &&
+        (ending.cause == Ending::Cause::missing || without_code(earlier) == ending.text))
+      return false;
+  return true;
+}
+
 void HostCommunicator::run_worker() {
   std::unique_lock lock(mutex_);
   while (true) {
@@ -118,7 +153,7 @@ void HostCommunicator::run_worker() {
     std::optional<Failure> failure = perform(task);
     if (failure) {
       failure->reason = describe(task) + ": " + failure->reason;
-      if (!failure->announced) failure->reason += kFoundMissing;
+      if (!failure->announced) failure->reason = with_code(failure->reason, kFoundMissing);
     }
     lock.lock();
     if (failure && abort_reason_) failure = Failure{*abort_reason_, false};
@@ -134,7 +169,7 @@ void HostCommunicator::fail(std::unique_lock<std::mutex>& lock, const Failure& f
   lock.unlock();
   if (!failure.announced) transport_->announce(failure.reason);
   lock.lock();
-  error_ = failure.reason;
+  error_ = failure;
   queue_.clear();
   changed_.notify_all();
 }

@@ -14,6 +14,7 @@
 
 #include "comm/collectives.h"
 #include "comm/communicator.h"
+#include "comm/last_words.h"
 #include "comm/transport.h"
 
 namespace snug::comm {
@@ -42,6 +43,8 @@ class HostCommunicator : public Communicator {
   int64_t bytes_sent() const override { return collectives_.bytes_sent(); }
   void abort(std::string_view reason) override;
 
+  // See comm/last_words.h.
+  bool is_to_say(const Ending& ending);
   // See comm/gather_text.h.
   std::vector<std::string> gather_text(std::string_view text);
   // See comm/split.h.
@@ -90,7 +93,7 @@ class HostCommunicator : public Communicator {
   Ticket done_ = 0;
   bool closing_ = false;
   std::optional<std::string> abort_reason_;
-  std::optional<std::string> error_;
+  std::optional<Failure> error_;
   std::thread worker_;
 };
 

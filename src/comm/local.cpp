@@ -29,6 +29,10 @@ class LocalTransport : public Transport {
   }
   void interrupt(std::string_view reason) override { hub_->stop(world_rank(), reason); }
   void announce(std::string_view reason) override { hub_->stop(world_rank(), reason); }
+  void pass_on() override { hub_->pass_on(world_rank()); }
+  std::vector<std::string> earlier_reasons(std::chrono::milliseconds time) override {
+    return hub_->earlier_reasons(world_rank(), time);
+  }
 
   std::unique_ptr<Transport> subgroup(std::span<const int> members, int context) override {
     LocalHub::Group group{{}, 0, context};

@@ -128,7 +128,26 @@ void LocalHub::withdraw(const Group& group, std::unique_lock<std::mutex>& lock) 
 void LocalHub::stop(int world_rank, std::string_view reason) {
   const std::lock_guard lock(mutex_);
   if (!stop_) stop_ = Stop{world_rank, std::string(reason)};
+  reasons_.emplace(world_rank, reason);
   changed_.notify_all();
+}
+
+void LocalHub::pass_on(int world_rank) {
+  const std::lock_guard lock(mutex_);
+  if (stop_) reasons_.emplace(world_rank, "");
+  changed_.notify_all();
+}
+
+std::vector<std::string> LocalHub::earlier_reasons(int world_rank, std::chrono::milliseconds time) {
+  std::unique_lock lock(mutex_);
+  const auto count = [&] {
+    return std::distance(reasons_.begin(), reasons_.lower_bound(world_rank));
+  };
+  changed_.wait_for(lock, time, [&] { return count() == world_rank; });
+  std::vector<std::string> reasons(static_cast<size_t>(world_rank));
+  for (auto entry = reasons_.begin(); entry != reasons_.lower_bound(world_rank); ++entry)
+    reasons[static_cast<size_t>(entry->first)] = entry->second;
+  return reasons;
 }
 
 void LocalHub::leave(const Group& group) {

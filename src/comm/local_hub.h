@@ -32,8 +32,11 @@ class LocalHub {
 
   std::optional<Failure> exchange(const Group& group, std::span<const Outgoing> outgoing,
                                   std::span<const Incoming> incoming);
-  // The first stop counts.
+  // The first stop counts, and the first of each rank.
   void stop(int world_rank, std::string_view reason);
+  // As Transport has them.
+  void pass_on(int world_rank);
+  std::vector<std::string> earlier_reasons(int world_rank, std::chrono::milliseconds time);
   void leave(const Group& group);
   void use_context(int world_rank, int context);
   int latest_context(int world_rank);
@@ -72,6 +75,7 @@ class LocalHub {
   std::set<std::pair<int, int>> left_;   // context, rank
   std::set<int> gave_up_;                // ranks whose messages were withdrawn
   std::optional<Stop> stop_;
+  std::map<int, std::string> reasons_;  // by rank; empty of one that was told of another's
 };
 
 }  // namespace snug::comm

@@ -2,6 +2,7 @@
 // transport is used by one thread, except for interrupt().
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -45,8 +46,15 @@ class Transport {
 
   // Makes exchanges fail, the one under way too. Any thread may call it. Never throws.
   virtual void interrupt(std::string_view reason) = 0;
-  // Makes the exchanges of all other ranks fail with this reason. Never throws.
+  // Makes the exchanges of all other ranks fail with this reason. Of several the first counts.
+  // Never throws.
   virtual void announce(std::string_view reason) = 0;
+  // Tells all other ranks that this one stops because of what another one announced. Nothing where
+  // it was told nothing, or has announced a reason of its own. Never throws.
+  virtual void pass_on() = 0;
+  // What the ranks before this one announced of their own, by rank; empty for a rank that passes on
+  // what it was told, and for one that told nothing in this time.
+  virtual std::vector<std::string> earlier_reasons(std::chrono::milliseconds time) = 0;
 
   // A transport of these ranks of the group, this one among them. Messages of groups are told apart
   // by `context`, which is greater than latest_context() of every member.

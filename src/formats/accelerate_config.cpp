@@ -156,15 +156,15 @@ class YamlReader {
 
   json read(const YAML::Node& node, const std::string& path, int depth) {
     if (++nodes_ > kMaxYamlNodes || depth > kMaxYamlDepth)
-      fail_in_file(file_, path, "is too large or nests too deeply for a file of this kind");
+      fail(path, "is too large or nests too deeply for a file of this kind");
     if (node.IsScalar()) return node.Scalar();
     if (node.IsSequence()) return read_list(node, path, depth);
     if (!node.IsMap()) return nullptr;
     json object = json::object();
     for (const auto& entry : node) {
-      if (!entry.first.IsScalar()) fail_in_file(file_, path, "has a key that is no word");
+      if (!entry.first.IsScalar()) fail(path, "has a key that is no word");
       const std::string& key = entry.first.Scalar();
-      if (object.contains(key)) fail_in_file(file_, key, "is given twice");
+      if (object.contains(key)) fail(key, "is given twice");
       object[key] = read(entry.second, key, depth + 1);
     }
     return object;
@@ -177,12 +177,15 @@ class YamlReader {
     return list;
   }
 
+  [[noreturn]] void fail(const std::string& path, const std::string& problem) const {
+    throw base::UserError(problem, place_in(file_, path));
+  }
+
   const std::string& file_;
   int nodes_ = 0;
 };
 
-json read_yaml(const std::string& path) {
-  const std::string text = base::read_text_file(path, kMaxBytes);
+json parse_yaml(const std::string& text, const std::string& path) {
   try {
     const YAML::Node root = YAML::Load(text);
     if (!root.IsMap())
@@ -196,34 +199,32 @@ json read_yaml(const std::string& path) {
 }
 
 // accelerate counts the processes of all machines, a recipe the devices of one.
-void add_devices(ToolConfig& config, const std::vector<Written>& settings,
-                 const std::string& file) {
+void add_devices(ToolConfig& config, const std::vector<Written>& settings) {
   constexpr std::string_view kProcesses = "num_processes";
   const std::string* text = find_setting(settings, kProcesses);
   if (text == nullptr || *text == "-1") return;
-  const int64_t processes = count_in(settings, kProcesses, file);
+  const int64_t processes = count_in(settings, kProcesses);
   const bool has_machines = find_setting(settings, "num_machines") != nullptr;
-  const int64_t machines = has_machines ? count_in(settings, "num_machines", file) : 1;
+  const int64_t machines = has_machines ? count_in(settings, "num_machines") : 1;
   if (processes % machines != 0)
-    fail_in_file(file, kProcesses,
-                 fmt::format("is {}, which {} machines cannot share evenly", processes, machines));
+    fail_at(settings, kProcesses,
+            fmt::format("is {}, which {} machines cannot share evenly", processes, machines));
   config.settings.push_back({"devices",
                              {fmt::format("{}", processes / machines)},
                              false,
-                             {fmt::format("{}: {}", file, kProcesses), 0, 0}});
+                             std::ranges::find(settings, kProcesses, &Written::name)->where});
 }
 
-void require_strategy(const ToolConfig& config, const std::vector<Written>& settings,
-                      const std::string& file) {
+void require_strategy(const ToolConfig& config, const std::vector<Written>& settings) {
   const std::string* type = find_setting(settings, "distributed_type");
   if (type == nullptr || (*type != "FSDP" && *type != "DEEPSPEED")) return;
   for (const Written& written : config.settings)
     if (find_recipe_key(written.name)->name == "strategy") return;
-  fail_in_file(file, "distributed_type",
-               fmt::format("is {}, but the file does not say how it shares memory; give {}", *type,
-                           *type == "FSDP" ? "fsdp_config.fsdp_sharding_strategy or "
-                                             "fsdp_config.fsdp_reshard_after_forward"
-                                           : "deepspeed_config.zero_stage"));
+  fail_at(settings, "distributed_type",
+          fmt::format("is {}, but the file does not say how it shares memory; give {}", *type,
+                      *type == "FSDP" ? "fsdp_config.fsdp_sharding_strategy or "
+                                        "fsdp_config.fsdp_reshard_after_forward"
+                                      : "deepspeed_config.zero_stage"));
 }
 
 void add_deepspeed_file(ToolConfig& config, const std::vector<Written>& settings) {
@@ -263,7 +264,8 @@ void note_idle(ToolConfig& config, const std::vector<Written>& idle, const std::
 }  // namespace
 
 ToolConfig read_accelerate_config(const std::string& path) {
-  std::vector<Written> settings = settings_in(read_yaml(path), path);
+  const std::string text = base::read_text_file(path, kMaxBytes);
+  std::vector<Written> settings = settings_in(parse_yaml(text, path), text, path);
   // What is wrong in any part is told.
   const base::Mistakes of_all = translate_file(settings, accelerate_keys(), path).mistakes;
   const std::vector<Written> idle = take_what_no_says(settings);
@@ -271,9 +273,9 @@ ToolConfig read_accelerate_config(const std::string& path) {
   note_idle(config, idle, path);
   base::Mistakes& mistakes = config.mistakes;
   mistakes.gather([&] { of_all.throw_if_any(); });
-  mistakes.gather([&] { add_devices(config, settings, path); });
+  mistakes.gather([&] { add_devices(config, settings); });
   mistakes.gather([&] { add_deepspeed_file(config, settings); });
-  mistakes.gather([&] { require_strategy(config, settings, path); });
+  mistakes.gather([&] { require_strategy(config, settings); });
   return config;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "base/json.h"
 
 namespace snug::formats {
@@ -11,6 +12,7 @@ namespace {
 
 using base::word_of;
 
+constexpr int64_t kMaxConfigBytes = int64_t{1} << 20;
 constexpr std::string_view kBuffers =
     "Snug plans its own buffers, and its transfers overlap with computing";
 constexpr std::string_view kReports = "metrics.jsonl in the run's folder has every step";
@@ -272,26 +274,26 @@ const Rows& deepspeed_keys() {
 }
 
 // DeepSpeed takes the number of devices from the launcher and works out what is left open.
-void settle_batch_size(const std::vector<Written>& settings, const std::string& file) {
+void settle_batch_size(const std::vector<Written>& settings) {
   constexpr std::string_view kTotal = "train_batch_size";
   if (find_setting(settings, kTotal) == nullptr) return;
-  const int64_t total = count_in(settings, kTotal, file);
+  const int64_t total = count_in(settings, kTotal);
   int64_t product = 1;
   for (const char* factor : {"train_micro_batch_size_per_gpu", "gradient_accumulation_steps"}) {
     if (find_setting(settings, factor) == nullptr)
-      fail_in_file(file, kTotal,
-                   fmt::format("is {}, but {} is not given, and the number of devices is not "
-                               "known yet; give it, or make this \"auto\"",
-                               total, factor));
-    const int64_t value = count_in(settings, factor, file);
+      fail_at(settings, kTotal,
+              fmt::format("is {}, but {} is not given, and the number of devices is not "
+                          "known yet; give it, or make this \"auto\"",
+                          total, factor));
+    const int64_t value = count_in(settings, factor);
     if (value > total / product)
-      fail_in_file(file, kTotal, fmt::format("is {}, less than one device takes in a step", total));
+      fail_at(settings, kTotal, fmt::format("is {}, less than one device takes in a step", total));
     product *= value;
   }
   if (total % product != 0)
-    fail_in_file(file, kTotal,
-                 fmt::format("is {}, no multiple of the {} rows that a device takes in a step",
-                             total, product));
+    fail_at(settings, kTotal,
+            fmt::format("is {}, no multiple of the {} rows that a device takes in a step", total,
+                        product));
 }
 
 // DeepSpeed's defaults where its file says something of fp16; those of a recipe are torch's.
@@ -317,11 +319,12 @@ void add_loss_scale_defaults(ToolConfig& config, const std::vector<Written>& set
 }  // namespace
 
 ToolConfig read_deepspeed_config(const std::string& path) {
-  const nlohmann::json document = base::read_json_file(path);
+  const std::string text = base::read_text_file(path, kMaxConfigBytes);
+  const nlohmann::json document = base::parse_json(text, path);
   (void)base::JsonObject(document, path);
-  const std::vector<Written> settings = settings_in(document, path);
+  const std::vector<Written> settings = settings_in(document, text, path);
   ToolConfig config = translate_file(settings, deepspeed_keys(), path);
-  config.mistakes.gather([&] { settle_batch_size(settings, path); });
+  config.mistakes.gather([&] { settle_batch_size(settings); });
   add_loss_scale_defaults(config, settings, path);
   if (find_setting(settings, "scheduler.type") != nullptr &&
       find_setting(settings, "scheduler.params.warmup_type") == nullptr)

@@ -11,6 +11,9 @@ constexpr std::string_view kInitAdvice =
     "A is drawn at random and B begins as 0; other beginnings of LoRA are not built";
 constexpr std::string_view kVariantAdvice =
     "this form of LoRA is not built; method: lora is, with use_rslora and use_dora";
+constexpr std::string_view kBiasAdvice =
+    "LoRA trains no biases here: leave it out, or say method: full, which trains all weights and "
+    "biases";
 constexpr std::string_view kOtherMethodAdvice =
     "this method is not built; method: full, lora, qlora, adapter and adapter_v2 are";
 constexpr std::string_view kFreezingAdvice =
@@ -63,8 +66,9 @@ void add_lora(ForeignRows& rows) {
       .same_as({"peft_config.target_modules", "lora_config.target_modules"}, "target_modules")
       .same_as({"peft_config.name", "peft_config.peft_type"}, "method",
                {{"lora", word_of(Method::lora)}}, kOtherMethodAdvice)
-      .only({"lora_bias", "bias", "lora_config.bias", "peft_config.bias"}, {{"none"}},
-            kVariantAdvice)
+      .only({"lora_bias", "lora_config.lora_bias", "peft_config.lora_bias"}, {{"none"}, {"false"}},
+            kBiasAdvice)
+      .only({"bias", "lora_config.bias", "peft_config.bias"}, {{"none"}}, kBiasAdvice)
       .only({"lora_task_type", "peft_config.task_type", "lora_config.task_type"},
             {{"CAUSAL_LM"}, {"SEQ_2_SEQ_LM"}}, "language models alone are trained")
       .pass_over({"lora_fan_in_fan_out"}, "how a weight lies follows from the model")

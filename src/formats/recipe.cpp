@@ -85,7 +85,7 @@ void settle_twice(const RecipeKey& key, Written& earlier, const Written& later) 
     return;
   }
   const Value value = parse_value(key, later);
-  if (parse_value(key, earlier) == value) return;
+  if (is_same_value(parse_value(key, earlier), value)) return;
   throw UserError(
       fmt::format("'{}' and '{}' are names of the same key{}, but one says {} and the other {}; "
                   "keep one",

@@ -34,7 +34,7 @@ void add_one(WrittenByKey& given, const Written& setting) {
   }
   const Written& own = given.at(key.name);
   if (setting.is_default) return;
-  if (is_on_command_line(own) || parse_value(key, own) == value) return;
+  if (is_on_command_line(own) || is_same_value(parse_value(key, own), value)) return;
   throw base::UserError(
       fmt::format("'{}' is {} here, but {} means {}; take it out of one of them, or decide on the "
                   "command line",

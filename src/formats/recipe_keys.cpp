@@ -123,6 +123,7 @@ void add_data_keys(KeyTable& table) {
       .add<&Recipe::chat_template>("chat_template", "",
                                    "the chat template for messages: a name or a file")
       .computed("the model's own")
+      .translations({{"tokenizer_default", ""}})
       .verbs(kEverywhere);
   table
       .add<&Recipe::max_length>(

@@ -126,6 +126,9 @@ std::optional<bool> parse_boolean(std::string_view text);
 // the location.
 Value parse_value(const RecipeKey& key, const Written& written);
 
+// Whether two values of a key mean the same: a list of names does in any order.
+bool is_same_value(const Value& one, const Value& other);
+
 // The value as a user would write it.
 std::string value_text(const RecipeKey& key, const Value& value);
 

@@ -277,6 +277,13 @@ Value parse_value(const RecipeKey& key, const Written& written) {
   return parse_scalar(key, written);
 }
 
+bool is_same_value(const Value& one, const Value& other) {
+  const auto* names = std::get_if<std::vector<std::string>>(&one);
+  const auto* others = std::get_if<std::vector<std::string>>(&other);
+  if (names == nullptr || others == nullptr) return one == other;
+  return std::ranges::is_permutation(*names, *others);
+}
+
 std::string value_text(const RecipeKey& key, const Value& value) {
   switch (key.field.type) {
     case ValueType::text:

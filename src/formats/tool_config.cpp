@@ -2,6 +2,7 @@
 
 #include "base/lower_case.h"
 #include "base/nearest.h"
+#include "formats/tool_file_places.h"
 
 #include <fmt/ranges.h>
 #include <algorithm>
@@ -27,11 +28,13 @@ std::string text_of(const json& value) {
 
 class Flattening {
  public:
-  explicit Flattening(const std::string& file) : file_(file) {}
+  Flattening(std::string_view text, const std::string& file)
+      : file_(file), places_(tool_file_places(text, file)) {}
 
   void add(const json& value, const std::string& path, int depth) {
     if (depth > kMaxDepth || all.size() > kMaxSettings)
-      fail_in_file(file_, path, "is too large or nests too deeply for a file of this kind");
+      throw base::UserError("is too large or nests too deeply for a file of this kind",
+                            place_in(file_, path));
     if (value.is_object()) {
       for (const auto& [key, child] : value.items())
         add(child, path.empty() ? key : path + "." + key, depth + 1);
@@ -39,14 +42,22 @@ class Flattening {
       for (size_t i = 0; i < value.size(); ++i)
         add(value[i], fmt::format("{}[{}]", path, i), depth + 1);
     } else if (!value.is_null()) {
-      all.push_back({path, {text_of(value)}, false, place_in(file_, path)});
+      all.push_back({path, {text_of(value)}, false, place(path)});
     }
   }
 
   std::vector<Written> all;
 
  private:
+  // Lines and columns stand before the path, so that a message has both.
+  base::Location place(const std::string& path) const {
+    const auto found = places_.find(path);
+    return found == places_.end() ? place_in(file_, path)
+                                  : base::Location{base::to_string(found->second) + path, 0, 0};
+  }
+
   const std::string& file_;
+  const std::map<std::string, base::Location> places_;
 };
 
 // YAML's words for a truth value count as one.
@@ -175,8 +186,9 @@ Value parsed(const Written& written) {
 
 }  // namespace
 
-void fail_in_file(const std::string& file, std::string_view path, const std::string& problem) {
-  throw base::UserError(problem, place_in(file, path));
+void fail_at(const std::vector<Written>& settings, std::string_view path,
+             const std::string& problem) {
+  throw base::UserError(problem, std::ranges::find(settings, path, &Written::name)->where);
 }
 
 base::Location place_in(const std::string& file, std::string_view path) {
@@ -189,8 +201,9 @@ const ToolKey* find_tool_key(const std::vector<ToolKey>& keys, std::string_view 
   return found == keys.end() ? nullptr : &*found;
 }
 
-std::vector<Written> settings_in(const json& document, const std::string& file) {
-  Flattening flattening(file);
+std::vector<Written> settings_in(const json& document, std::string_view text,
+                                 const std::string& file) {
+  Flattening flattening(text, file);
   flattening.add(document, "", 0);
   return std::move(flattening.all);
 }
@@ -201,13 +214,12 @@ const std::string* find_setting(const std::vector<Written>& settings, std::strin
   return nullptr;
 }
 
-int64_t count_in(const std::vector<Written>& settings, std::string_view path,
-                 const std::string& file) {
+int64_t count_in(const std::vector<Written>& settings, std::string_view path) {
   const std::string& text = *find_setting(settings, path);
   int64_t value = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || stop != text.data() + text.size() || value < 1)
-    fail_in_file(file, path, fmt::format("is '{}'; expected a whole number of 1 or more", text));
+    fail_at(settings, path, fmt::format("is '{}'; expected a whole number of 1 or more", text));
   return value;
 }
 
@@ -233,7 +245,7 @@ void add_setting(ToolConfig& config, const Written& written) {
     const Value value = parsed(written);
     for (const Written& earlier : config.settings) {
       if (find_recipe_key(earlier.name) != key) continue;
-      if (parsed(earlier) != value)
+      if (!is_same_value(parsed(earlier), value))
         throw base::UserError(
             fmt::format("says {}={}, and {} says {}", key->name, written.items.front(),
                         earlier.where.file, earlier.items.front()),

@@ -42,9 +42,10 @@ struct ToolConfig {
 };
 
 // Every value below `document` that is neither null nor empty, under its path; a list holds one an
-// element: optimizer.params.betas[0]. Throws UserError for more values, or deeper ones, than such a
-// file has.
-std::vector<Written> settings_in(const nlohmann::json& document, const std::string& file);
+// element: optimizer.params.betas[0]. `text` is what the file holds, in JSON or YAML. Throws
+// UserError for more values, or deeper ones, than such a file has.
+std::vector<Written> settings_in(const nlohmann::json& document, std::string_view text,
+                                 const std::string& file);
 
 // nullptr where no row fits.
 const ToolKey* find_tool_key(const std::vector<ToolKey>& keys, std::string_view path);
@@ -65,13 +66,13 @@ void add_setting(ToolConfig& config, const Written& written);
 const std::string* find_setting(const std::vector<Written>& settings, std::string_view path);
 
 // The file's value as a whole number of 1 or more.
-int64_t count_in(const std::vector<Written>& settings, std::string_view path,
-                 const std::string& file);
+int64_t count_in(const std::vector<Written>& settings, std::string_view path);
 
-[[noreturn]] void fail_in_file(const std::string& file, std::string_view path,
-                               const std::string& problem);
+// Of the setting that the file has under this path.
+[[noreturn]] void fail_at(const std::vector<Written>& settings, std::string_view path,
+                          const std::string& problem);
 
-// The place of a path in a file without lines.
+// The place of a path in a file whose lines are not known.
 base::Location place_in(const std::string& file, std::string_view path);
 
 }  // namespace snug::formats

@@ -43,15 +43,26 @@ Lacking lacking(const std::vector<LoraModule>& wanted, const std::vector<LoraMod
   return result;
 }
 
-// Why a module of the adapter may not be one that the model has, in the words of who trained it.
-std::string_view why_surplus(const std::string& module) {
-  if (module.find(".experts") != std::string::npos)
-    return "LoRA of experts is not built; merge the adapter into its model with PEFT";
-  return "is it an adapter of this model? Set target_modules to those of the adapter";
+// Whether the job's modules are those that the adapter's own config selects, as they are wherever
+// a recipe does not say others: then no key of a recipe is wrong.
+bool has_own_targets(const PeftAdapter& adapter, const LoraOptions& options) {
+  return std::ranges::is_permutation(options.target_modules, adapter.config().target_modules);
 }
 
-void check_modules(const PeftAdapter& adapter, const std::vector<LoraModule>& planned) {
+// What to do about a module of the adapter that the job has no place for.
+std::string_view advice_on_surplus(const std::string& module, bool has_own) {
+  if (module.find(".experts") != std::string::npos)
+    return "LoRA of experts is not built; merge the adapter into its model with PEFT";
+  if (!has_own) return "is it an adapter of this model? Set target_modules to those of the adapter";
+  return "is it an adapter of this model? Snug applies LoRA to the linear layers of a model's "
+         "layers, its embedding and its head; an adapter of other modules is merged into its model "
+         "with PEFT (merge_and_unload), and that model given without an adapter";
+}
+
+void check_modules(const PeftAdapter& adapter, const std::vector<LoraModule>& planned,
+                   const LoraOptions& options) {
   const std::string file = adapter.file().path().string();
+  const bool has_own = has_own_targets(adapter, options);
   const Lacking surplus = lacking(adapter.modules(), planned);
   const Lacking missing = lacking(planned, adapter.modules());
   const bool have_none = missing.count == std::ssize(planned);
@@ -60,16 +71,21 @@ void check_modules(const PeftAdapter& adapter, const std::vector<LoraModule>& pl
         "{}: the adapter calls its modules otherwise than this model does: '{}', where the model "
         "has '{}'; it was trained on another model, or on one that something was wrapped around. "
         "{}",
-        file, surplus.first, missing.first, why_surplus(surplus.first));
+        file, surplus.first, missing.first, advice_on_surplus(surplus.first, has_own));
   if (missing.count > 0)
     base::throw_user_error(
-        "{}: the adapter has no '{}' ({} modules are missing), which this job adapts; set "
-        "target_modules to those of the adapter",
-        file, missing.first, missing.count);
+        "{}: the adapter has no '{}' ({} modules are missing), which {}", file, missing.first,
+        missing.count,
+        has_own
+            ? "its adapter_config.json selects in this model; is the file whole, and an adapter "
+              "of this model?"
+            : "this job adapts; set target_modules to those of the adapter");
   if (surplus.count > 0)
-    base::throw_user_error(
-        "{}: the adapter changes '{}' ({} modules in all), which this job does not adapt; {}", file,
-        surplus.first, surplus.count, why_surplus(surplus.first));
+    base::throw_user_error("{}: the adapter changes '{}' ({} modules in all), which {}; {}", file,
+                           surplus.first, surplus.count,
+                           has_own ? "its adapter_config.json does not select in this model"
+                                   : "this job does not adapt",
+                           advice_on_surplus(surplus.first, has_own));
 }
 
 void check_shape(const PeftAdapter& adapter, const formats::TensorInfo& tensor,
@@ -184,7 +200,7 @@ void check(const fs::path& folder, const MethodOptions& options, std::span<const
   const PeftAdapter adapter(folder);
   const std::vector<LoraModule> planned = adapted_modules(tensors);
   check_form(adapter, options.lora);
-  check_modules(adapter, planned);
+  check_modules(adapter, planned, options.lora);
   check_shapes(adapter, planned);
   check_saved(adapter, tensors, options.lora);
   check_scale(adapter, options.lora);

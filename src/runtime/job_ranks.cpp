@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/build_id.h"
+#include "base/console.h"
 #include "base/error.h"
 #include "comm/processor_share.h"
 #include "comm/self_launch.h"
@@ -77,28 +78,37 @@ Ranks Ranks::join(const formats::Recipe& recipe) {
     plan::check_step_rows(recipe);
     comm::launch_ranks(static_cast<int>(recipe.devices), own_arguments());
   }
-  const formats::Recipe as_launched = settled(recipe, ranks.launch_);
-  check_size(as_launched, ranks.launch_);
-  plan::check_step_rows(as_launched);
-  const passes::ShardingOptions grid = plan::rank_grid(as_launched);
-  if (ranks.launch_.size == 1) return ranks;
-  ranks.world_ = comm::connect(
-      ranks.launch_, {.timeout = std::chrono::seconds(recipe.timeout_seconds), .mpi_folder = {}});
+  if (ranks.launch_.size > 1)
+    ranks.world_ = comm::connect(
+        ranks.launch_, {.timeout = std::chrono::seconds(recipe.timeout_seconds), .mpi_folder = {}});
   ranks.mesh_.all = ranks.world_.get();
   ranks.mesh_.local_rank = ranks.launch_.local_rank;
-  // Before anything that ranks of different recipes would do differently.
-  ranks.require_same(given_values(as_launched));
-  ranks.share_processors();
-  const int rank = ranks.world_->rank();
-  if (grid.shards > 1) {
-    ranks.shards_ = comm::split(*ranks.world_, rank / grid.shards, rank);
-    ranks.mesh_.shards = ranks.shards_.get();
-  }
-  if (grid.replicas > 1) {
-    ranks.replicas_ = comm::split(*ranks.world_, rank % grid.shards, rank);
-    ranks.mesh_.replicas = ranks.replicas_.get();
+  try {
+    ranks.agree_on(recipe);
+  } catch (const std::exception& error) {
+    ranks.end_with(error);
+    throw;
   }
   return ranks;
+}
+
+void Ranks::agree_on(const formats::Recipe& recipe) {
+  const formats::Recipe as_launched = settled(recipe, launch_);
+  check_size(as_launched, launch_);
+  plan::check_step_rows(as_launched);
+  const passes::ShardingOptions grid = plan::rank_grid(as_launched);
+  if (size() == 1) return;
+  // Before anything that ranks of different recipes would do differently.
+  require_same(given_values(as_launched));
+  share_processors();
+  if (grid.shards > 1) {
+    shards_ = comm::split(*world_, rank() / grid.shards, rank());
+    mesh_.shards = shards_.get();
+  }
+  if (grid.replicas > 1) {
+    replicas_ = comm::split(*world_, rank() % grid.shards, rank());
+    mesh_.replicas = replicas_.get();
+  }
 }
 
 formats::Recipe Ranks::settle(formats::Recipe recipe) const {
@@ -135,16 +145,6 @@ void Ranks::wait_for_all() const {
   if (size() > 1) mesh_.all->barrier();
 }
 
-void Ranks::wait_before_error() const {
-  if (size() == 1) return;
-  std::signal(SIGTERM, SIG_IGN);
-  try {
-    wait_for_all();
-  } catch (const base::UserError&) {
-    // One that had passed it has ended already.
-  }
-}
-
 void Ranks::on_all(const std::function<void()>& work) const { on_all_ranks(mesh_, work); }
 
 void Ranks::require_same(std::span<const comm::NamedValue> values) const {
@@ -169,8 +169,14 @@ void Ranks::set_step(int64_t step) const {
     if (group != nullptr) group->set_step(step);
 }
 
-void Ranks::abort(std::string_view reason) const {
-  if (size() > 1) mesh_.all->abort(reason);
+void Ranks::end_with(const std::exception& error) const {
+  if (size() == 1) return;
+  std::signal(SIGTERM, SIG_IGN);
+  const comm::Ending ending = ending_of(error);
+  if (!comm::is_to_say(*mesh_.all, ending)) return base::leave_console_to_others();
+  if (is_first()) return;
+  const bool names_ranks = ending.text.starts_with("rank ") || ending.text.starts_with("ranks ");
+  base::say_last_line(names_ranks ? ending.text : fmt::format("rank {}: {}", rank(), ending.text));
 }
 
 }  // namespace snug::runtime

@@ -2,6 +2,7 @@
 // 0 prints, writes metrics and holds the run's folder.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <span>
@@ -53,9 +54,6 @@ class Ranks {
   // Rank 0's text, on all.
   std::string of_first(std::string_view text) const;
   void wait_for_all() const;
-  // Where all are about to end with an error that each knows: waits until all have it, and lets
-  // this process outlive the SIGTERM that a launcher sends once another has ended, to say it.
-  void wait_before_error() const;
   // Calls `work`, and throws on all ranks where it failed on one (runtime/ranks.h).
   void on_all(const std::function<void()>& work) const;
   // Throws UserError on all ranks, naming both, where one was given something else than the first.
@@ -63,10 +61,15 @@ class Ranks {
   StopRequest agree(const StopRequest& own) const;
   // States the step that is begun, for errors of what ranks do together.
   void set_step(int64_t step) const;
-  // Lets the others fail too where this rank does. Never throws.
-  void abort(std::string_view reason) const;
+  // Where this rank is about to end with an error: lets the others fail too, and settles which of
+  // them says what (comm/last_words.h). This one says what is left to it here, or in main where it
+  // is the first, and nothing more where another one does. A launcher's SIGTERM, which it sends
+  // once another rank has ended, does not keep it from that.
+  void end_with(const std::exception& error) const;
 
  private:
+  // Checks what this rank was given, by itself and next to the others, and forms their groups.
+  void agree_on(const formats::Recipe& recipe);
   void share_processors();
 
   comm::Launch launch_;

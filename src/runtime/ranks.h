@@ -4,17 +4,23 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <string>
 #include <string_view>
 
+#include "comm/last_words.h"
 #include "comm/mesh.h"
 
 namespace snug::runtime {
 
-// Calls `work` on every rank and returns once all are done. Where some failed it throws on all:
-// base::DamagedFile where that is what all of those found, else UserError; what another rank threw
-// is quoted with its number. `work` itself reaches no other rank.
+// What this rank ends with, and the exit code, where nobody catches the error but main.
+comm::Ending ending_of(const std::exception& error);
+
+// Calls `work` on every rank and returns once all are done. Where some failed it throws the same on
+// all: base::DamagedFile where that is what all of those found, else UserError, with the exit code
+// of the first of them. What not all ranks found has the numbers of those that did. `work` itself
+// reaches no other rank.
 void on_all_ranks(const comm::Mesh& mesh, const std::function<void()>& work);
 
 // Whether this rank is of the first replica, whose ranks write files.

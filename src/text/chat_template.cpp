@@ -55,6 +55,13 @@ void explain_missing_content(const Conversation& conversation, const RenderChat&
       error.what(), first);
 }
 
+// axolotl's word for the model's own template, or where it has none, for the built-in one of this
+// name; empty: it is no such word.
+std::string_view fallback_in(std::string_view word) {
+  constexpr std::string_view kPrefix = "tokenizer_default_fallback_";
+  return word.starts_with(kPrefix) ? word.substr(kPrefix.size()) : std::string_view();
+}
+
 // As text of a template.
 std::string quoted(const std::string& text) {
   return jinja::print_json(Value::text(text), {}).as_text();
@@ -62,7 +69,9 @@ std::string quoted(const std::string& text) {
 
 }  // namespace
 
-bool is_chat_template_name(std::string_view word) { return find_chat_form(word) != nullptr; }
+bool is_chat_template_name(std::string_view word) {
+  return find_chat_form(word) != nullptr || find_chat_form(fallback_in(word)) != nullptr;
+}
 
 void check_chat_template(std::string_view word) {
   if (word.empty() || is_chat_template_name(word)) return;
@@ -76,11 +85,15 @@ void check_chat_template(std::string_view word) {
   const jinja::Template must_be_one(read_file(path), path);
 }
 
-ChatTemplate::ChatTemplate(std::string_view word, const Tokenizer& tokenizer)
-    : tokenizer_(tokenizer), name_(word), now_(std::time(nullptr)) {
+ChatTemplate::ChatTemplate(std::string_view asked, const Tokenizer& tokenizer)
+    : tokenizer_(tokenizer), now_(std::time(nullptr)) {
   for (const auto& [name, token] : tokenizer.chat_settings().tokens)
     tokens_.emplace_back(name, Value::text(token));
-  check_chat_template(word);
+  check_chat_template(asked);
+  std::string_view word = asked;
+  if (const std::string_view fallback = fallback_in(asked); !fallback.empty())
+    word = tokenizer.chat_settings().find(false) != nullptr ? std::string_view() : fallback;
+  name_ = word;
   if (word.empty()) {
     read_own();
     return;

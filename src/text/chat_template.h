@@ -20,17 +20,18 @@
 
 namespace snug::text {
 
-// Throws UserError unless a user's word is empty (the model's own), names a built-in template, or
-// is a file that holds a template which can be read.
+// Throws UserError unless a user's word is empty (the model's own), names a built-in template,
+// alone or as what to take where the model has none of its own (tokenizer_default_fallback_NAME),
+// or is a file that holds a template which can be read.
 void check_chat_template(std::string_view word);
 // Whether the word names a built-in template.
 bool is_chat_template_name(std::string_view word);
 
 class ChatTemplate {
  public:
-  // `word` as for check_chat_template. Throws UserError where the folder has no template, where one
-  // cannot be read, and where the tokenizer lacks a token that a built-in one needs.
-  ChatTemplate(std::string_view word, const Tokenizer& tokenizer);
+  // `asked` as for check_chat_template. Throws UserError where the folder has no template, where
+  // one cannot be read, and where the tokenizer lacks a token that a built-in one needs.
+  ChatTemplate(std::string_view asked, const Tokenizer& tokenizer);
 
   // The name of a built-in one, the file's, or "the model's own".
   const std::string& name() const { return name_; }

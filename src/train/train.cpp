@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 
 #include "backends/recipe_backend.h"
@@ -86,7 +85,7 @@ class Session {
   }
 
   void read_data() {
-    data_ = load_data(recipe_, model_, *backend_);
+    ranks_.on_all([&] { data_ = load_data(recipe_, model_, *backend_); });
     base::say("{}", describe(data_.training->dataset.audit, recipe_.data));
     if (data_.evaluation != nullptr)
       base::say("{}", describe(data_.evaluation->dataset.audit, recipe_.eval_data));
@@ -111,17 +110,12 @@ class Session {
     for (const std::string& notice : planned_->notices()) base::say("{}", notice);
   }
 
-  // Where the job does not fit on one rank, all refuse it, each once it knows why.
+  // Where the job does not fit on one rank, all refuse it.
   void refuse_misfit() const {
-    const plan::Verdict verdict = planned_->verdict();
-    const std::vector<std::string> messages = ranks_.of_all(verdict.message);
-    const auto misfit =
-        std::ranges::find_if(messages, [](const auto& text) { return !text.empty(); });
-    if (misfit == messages.end()) return;
-    ranks_.wait_before_error();
-    if (!verdict.fits) plan::refuse(recipe_, verdict);
-    throw base::UserError(fmt::format("rank {}: {}", misfit - messages.begin(), *misfit), {},
-                          plan::kDoesNotFitExitCode);
+    ranks_.on_all([&] {
+      const plan::Verdict verdict = planned_->verdict();
+      if (!verdict.fits) plan::refuse(recipe_, verdict);
+    });
   }
 
   // A run that goes on computes with the algorithms it had, and so to the same bits. One that is
@@ -391,9 +385,7 @@ int train(const formats::Recipe& recipe, const MeasureMachine& measure) {
     ranks.wait_for_all();
     return Session(settled, ranks).run();
   } catch (const std::exception& error) {
-    ranks.abort(error.what());
-    if (!ranks.is_first())
-      base::say_last_line(fmt::format("rank {}: {}", ranks.rank(), error.what()));
+    ranks.end_with(error);
     throw;
   }
 }

@@ -70,6 +70,7 @@ TEST(Request, RefusesASystemMessageInTraining) {
   request.keys = {"learning_rate", "seed"};
   const std::string error = user_error_of([&] { request.recipe(); });
   EXPECT_TRUE(contains(error, ":2:1: 'system' is not put before records in training")) << error;
+  EXPECT_EQ(said_of(request), "") << "it is refused, and so not called unused";
   request.keys = {"system", "seed"};
   EXPECT_EQ(request.recipe().system, "be kind");
 }

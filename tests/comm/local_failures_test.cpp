@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/seconds_since.h"
 #include "checked_sums.h"
+#include "comm/last_words.h"
 #include "ranks.h"
 
 namespace snug::comm {
@@ -89,6 +90,76 @@ TEST(LocalFailures, ThatARankHangsIsNoMistakeOfTheUser) {
       (std::vector<int>{1, 1, 1}));
   EXPECT_EQ(codes_of_ranks(kPatient, [](auto& ranks) { ranks.abort("no such file"); }),
             (std::vector<int>{2, 2, 2}));
+}
+
+// What each rank ends with, and whether it is the one to say it.
+struct Said {
+  int exit_code = 0;
+  bool says = false;
+};
+std::vector<Said> said_by_ranks(const LocalOptions& options,
+                                const std::function<void(Communicator&)>& does) {
+  std::vector<Said> said(4);
+  errors_of_ranks(4, options, [&](Communicator& ranks) {
+    Ending ending;
+    try {
+      does(ranks);
+      return;
+    } catch (const OtherRankError& error) {
+      const auto cause = error.was_told() ? Ending::Cause::told : Ending::Cause::missing;
+      ending = {error.what(), error.exit_code(), cause};
+    } catch (const base::UserError& error) {
+      ending = {error.what(), error.exit_code()};
+    }
+    said[static_cast<size_t>(ranks.rank())] = {ending.exit_code, is_to_say(ranks, ending)};
+  });
+  return said;
+}
+
+TEST(LastWords, WhatAllFindIsSaidByTheFirst) {
+  const auto said = said_by_ranks(kPatient, [](auto& ranks) {
+    gather(ranks);
+    std::this_thread::sleep_for(milliseconds(20 * (4 - ranks.rank())));
+    throw base::UserError("the data are broken");
+  });
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(said[static_cast<size_t>(rank)].says, rank == 0) << rank;
+    EXPECT_EQ(said[static_cast<size_t>(rank)].exit_code, 2);
+  }
+}
+
+// The others end with its exit code.
+TEST(LastWords, WhatOneFindsIsSaidByIt) {
+  for (const int code : {1, 2, 3}) {
+    const auto said = said_by_ranks(kPatient, [&](auto& ranks) {
+      if (ranks.rank() == 2) throw base::UserError("does not fit", {}, code);
+      gather(ranks);
+    });
+    for (int rank = 0; rank < 4; ++rank) {
+      EXPECT_EQ(said[static_cast<size_t>(rank)].says, rank == 2) << rank;
+      EXPECT_EQ(said[static_cast<size_t>(rank)].exit_code, code) << rank;
+    }
+  }
+}
+
+TEST(LastWords, DifferentErrorsAreAllSaid) {
+  const auto said = said_by_ranks(kPatient, [](auto& ranks) {
+    if (ranks.rank() == 0) gather(ranks);
+    throw base::UserError(ranks.rank() == 1 ? "no file" : "no memory");
+  });
+  for (int rank = 0; rank < 4; ++rank)
+    EXPECT_EQ(said[static_cast<size_t>(rank)].says, rank == 1 || rank == 2) << rank;
+}
+
+TEST(LastWords, ThatARankIsMissingIsSaidOnce) {
+  const LocalOptions impatient{milliseconds(150), milliseconds(0), 0};
+  const auto said = said_by_ranks(impatient, [](auto& ranks) {
+    if (ranks.rank() == 3) std::this_thread::sleep_for(milliseconds(400));
+    gather(ranks);
+  });
+  int count = 0;
+  for (const Said& one : said) count += one.says ? 1 : 0;
+  EXPECT_EQ(count, 1);
 }
 
 TEST(LocalFailures, AnExceptionReachesRanksThatWait) {

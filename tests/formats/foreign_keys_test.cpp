@@ -238,6 +238,30 @@ TEST(ForeignKeys, NumbersMayHaveSeparators) {
     EXPECT_TRUE(contains(mistakes_in(wrong), "expected a whole number")) << wrong;
 }
 
+TEST(ForeignKeys, NamesInAnotherOrderAreTheSame) {
+  const std::vector<std::string> first{"q_proj", "v_proj"};
+  for (const char* same :
+       {"lora_target_modules: [q_proj, v_proj]\ntarget_modules: [v_proj, q_proj]",
+        "target_modules: [q_proj, v_proj]\nlora_target: v_proj,q_proj",
+        "target_modules: [q_proj, v_proj]\npeft_config:\n  target_modules: "
+        "[v_proj, q_proj]"})
+    EXPECT_EQ(taken(same).target_modules, first) << same;
+  EXPECT_TRUE(contains(mistakes_in("lora_target_modules: [q_proj]\ntarget_modules: [v_proj]"),
+                       "are names of the same key"));
+  EXPECT_TRUE(
+      contains(mistakes_in("adam_betas: [0.9, 0.99]\nns_coefficients: [1, 2, 3]\n"
+                           "lora_target_modules: [q_proj, v_proj]\ntarget_modules: [v_proj, "
+                           "q_proj, k_proj]"),
+               "are names of the same key"));
+}
+
+TEST(ForeignKeys, TheTokenizersDefaultTemplateIsTheModelsOwn) {
+  EXPECT_EQ(taken("chat_template: tokenizer_default\nmethod: lora").chat_template, "");
+  EXPECT_EQ(taken("chat_template: tokenizer_default_fallback_chatml").chat_template,
+            "tokenizer_default_fallback_chatml")
+      << "whether there is one the model's folder says";
+}
+
 TEST(ForeignKeys, AFileWithManyMistakesIsToldInOneRun) {
   const std::string error = mistakes_in(
       "seed: 1\nlerning_rate: 1\nlora_r: 0\nmax_steps: many\nzzz: 1\noptim: sgd\n"
@@ -247,6 +271,12 @@ TEST(ForeignKeys, AFileWithManyMistakesIsToldInOneRun) {
         ":4:1: 'max_steps' is 'many'", ":5:1: unknown key 'zzz'", ":6:1: 'optim: sgd'",
         ":8:12: 'training' holds a nested value"})
     EXPECT_TRUE(contains(error, each)) << error;
+  size_t at = 0;
+  for (const char* line : {":2:1: ", ":3:1: ", ":4:1: ", ":5:1: ", ":6:1: ", ":8:12: "}) {
+    const size_t found = error.find(line, at);
+    EXPECT_NE(found, std::string::npos) << line << "comes in order in\n" << error;
+    at = found == std::string::npos ? at : found;
+  }
 }
 
 // What would leave out records or learn other parts is not passed over.
@@ -261,7 +291,10 @@ TEST(ForeignKeys, WhatWouldBeLearnedOtherwiseIsRefused) {
            {"train_on_eot: null", "\"weight\": 0 or 1 in the data's messages"},
            {"relora_steps: 10", "'relora_steps' is '10', but Snug takes 0 only: this method"},
            {"num_beams: 4", "'num_beams' is '4', but Snug takes 1 only: searching with beams"},
-           {"bias: all", "'bias' is 'all', but Snug takes none only"}})
+           {"bias: all", "'bias' is 'all', but Snug takes none only: LoRA trains no biases here"},
+           {"lora_bias: true", "say method: full, which trains all weights and biases"},
+           {"lora_bias: lora_only", "'lora_bias' is 'lora_only', but Snug takes none or false"},
+           {"peft_config:\n  lora_bias: true", "LoRA trains no biases here"}})
     EXPECT_TRUE(contains(mistakes_in(written), error)) << written << "\n" << mistakes_in(written);
 }
 
@@ -269,7 +302,8 @@ TEST(ForeignKeys, DefaultsOfOtherToolsAreTaken) {
   const char* same = "this is so here in any case";
   for (const char* written :
        {"roles_to_train: [assistant]", "roles_to_train: assistant", "train_on_eos: turn",
-        "truncation_strategy: right", "num_beams: 1", "bias: none", "relora_steps: 0"})
+        "truncation_strategy: right", "num_beams: 1", "bias: none", "relora_steps: 0",
+        "lora_bias: none", "lora_bias: false"})
     EXPECT_TRUE(tells(taken(std::string(written) + "\nmethod: lora"), same)) << written;
   EXPECT_TRUE(tells(taken("relora_steps:\nmethod: lora"), "has no value"));
   EXPECT_TRUE(tells(taken("lora_on_cpu: true"), "'lora_on_cpu' (line 1): not used: an adapter"));

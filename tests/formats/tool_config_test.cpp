@@ -153,9 +153,10 @@ TEST_F(ToolConfigTest, CheckpointsOfActivationsOnTheHostAreTaken) {
   };
   EXPECT_TRUE(offloads("true"));
   EXPECT_FALSE(offloads("false"));
-  EXPECT_TRUE(contains(
-      deepspeed_error(R"({"activation_checkpointing": {"cpu_checkpointing": "often"}})"),
-      "ds.json: activation_checkpointing.cpu_checkpointing: 'activation_offloading' is 'often'"));
+  EXPECT_TRUE(
+      contains(deepspeed_error(R"({"activation_checkpointing": {"cpu_checkpointing": "often"}})"),
+               "ds.json:1:31: activation_checkpointing.cpu_checkpointing: 'activation_offloading' "
+               "is 'often'"));
 }
 
 TEST_F(ToolConfigTest, SchedulesOfDeepSpeedHaveTheirNames) {
@@ -174,7 +175,7 @@ TEST_F(ToolConfigTest, CommandLineWinsAndTheRecipeMustAgree) {
   EXPECT_EQ(deepspeed(json, "learning_rate: 0.0003").learning_rate, 3e-4);
   const std::string error = deepspeed_error(json, "seed: 1\nlr: 1e-3");
   EXPECT_TRUE(contains(error, "r.yaml:2:1: 'lr' is 0.001 here, but "));
-  EXPECT_TRUE(contains(error, "ds.json: optimizer.params.lr means 0.0003"));
+  EXPECT_TRUE(contains(error, "ds.json:1:27: optimizer.params.lr means 0.0003"));
   EXPECT_TRUE(contains(deepspeed_error(R"({"scheduler": {"params": {"total_num_steps": 9}}})",
                                        "num_train_epochs: 2"),
                        "scheduler.params.total_num_steps: gives the number of steps"));
@@ -216,9 +217,9 @@ struct BadFile {
 constexpr BadFile kBadDeepSpeed[] = {
     {"[]", "ds.json"},
     {R"({"zero_optimisation": {"stage": 1}})",
-     "ds.json: zero_optimisation.stage: is unknown; did you mean 'zero_optimization.stage'?"},
+     "ds.json:1:24: zero_optimisation.stage: is unknown; did you mean 'zero_optimization.stage'?"},
     {R"({"zero_optimization": {"stage": 4}})",
-     "ds.json: zero_optimization.stage: 'zero_stage' is '4'"},
+     "ds.json:1:24: zero_optimization.stage: 'zero_stage' is '4'"},
     {R"({"zero_optimization": {"offload_optimizer": {"device": "nvme"}}})",
      "zero_optimization.offload_optimizer.device: 'offload_optimizer_device: nvme': optimizer"},
     {R"({"zero_optimization": {"offload_param": {"device": "nvme"}}})", "weights on NVMe drives"},
@@ -343,7 +344,7 @@ TEST_F(ToolConfigTest, AccelerateOfBeforeDynamoConfig) {
 constexpr BadFile kBadAccelerate[] = {
     {"- a", "a.yaml: is not a file of accelerate"},
     {"a: [", "not valid YAML"},
-    {"distributed_typ: NO", "a.yaml: distributed_typ: is unknown; did you mean"},
+    {"distributed_typ: NO", "a.yaml:1:1: distributed_typ: is unknown; did you mean"},
     {"distributed_type: MEGATRON_LM", "distributed_type: is 'MEGATRON_LM', but Snug takes"},
     {"distributed_type: FSDP", "the file does not say how it shares memory"},
     {"mixed_precision: fp8", "fp8 compute is not built"},
@@ -364,6 +365,30 @@ TEST_F(ToolConfigTest, WrongFilesOfAccelerateAreNamed) {
     EXPECT_TRUE(contains(accelerate_error(bad.text), bad.message)) << bad.text;
   EXPECT_TRUE(contains(accelerate_error(kFsdp, "strategy: ddp"),
                        "r.yaml:1:1: 'strategy' is ddp here, but "));
+}
+
+// A mistake has its line and the path of its key, in JSON with tabs too; they come in the order of
+// the lines.
+TEST_F(ToolConfigTest, MistakesHaveLines) {
+  const std::string json = deepspeed_error(
+      "{\n\t\"optimizer\": {\"type\": \"Lamb\",\n\t\t\"params\": {\"betas\": [0.9, 2]}},\n"
+      "\t\"train_batch_size\": 64,\n\t\"fp17\": true\n}");
+  const std::vector<std::string> places{
+      "ds.json:2:16: optimizer.type: is 'Lamb'",
+      "ds.json:3:29: optimizer.params.betas[1]: ", "ds.json:4:2: train_batch_size: is 64, but",
+      "ds.json:5:2: fp17: is a key that Snug does not know"};
+  size_t at = 0;
+  for (const std::string& place : places) {
+    const size_t found = json.find(place, at);
+    EXPECT_NE(found, std::string::npos) << place << " in order in\n" << json;
+    at = found == std::string::npos ? at : found;
+  }
+  const std::string yaml = accelerate_error(
+      "distributed_type: FSDP\nnum_processes: many\nfsdp_config:\n  fsdp_version: 3\n");
+  for (const char* place :
+       {"a.yaml:1:1: distributed_type: is FSDP, but", "a.yaml:2:1: num_processes: is 'many'",
+        "a.yaml:4:3: fsdp_config.fsdp_version: is '3'"})
+    EXPECT_TRUE(contains(yaml, place)) << yaml;
 }
 
 TEST_F(ToolConfigTest, AliasesOfYamlTakeNoMemory) {

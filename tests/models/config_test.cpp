@@ -371,6 +371,26 @@ TEST(FindModel, RefusesFilesThatContradictTheirConfig) {
   EXPECT_TRUE(contains(nothing, "remove the quantization_config"));
 }
 
+// transformers 5 writes its quantization_config and leaves the linear layers, which are of Falcon's
+// own class, in 16 bits (docs/nf4.md). Of another family such a folder contradicts itself.
+TEST(FindModel, AFalconThatTransformers5CallsQuantisedIsIn16Bits) {
+  const auto find = [](const std::string& golden) {
+    const std::filesystem::path model = "tests/goldens/" + golden + "/model";
+    const testing::TemporaryFolder folder;
+    nlohmann::json config = base::read_json_file(model / "config.json");
+    config["quantization_config"] = {{"quant_method", "bitsandbytes"},
+                                     {"load_in_4bit", true},
+                                     {"bnb_4bit_quant_type", "nf4"},
+                                     {"llm_int8_skip_modules", nullptr}};
+    folder.write("config.json", config.dump());
+    std::filesystem::copy_file(model / "model.safetensors", folder / "model.safetensors");
+    return find_model(folder.path().string()).config;
+  };
+  for (const char* falcon : {"falcon", "falcon_grouped", "falcon_rw"})
+    EXPECT_FALSE(find(falcon).stored) << falcon;
+  EXPECT_TRUE(contains(testing::user_error_of([&] { find("gpt_neox"); }), "no linear of"));
+}
+
 TEST(FindModel, RefusesLinearsThatDiffer) {
   const std::vector<std::string> names = small_linears();
   const std::string text = QuantisedFolder{names, {names[5]}}.error();

@@ -288,9 +288,16 @@ class AdapterErrors : public ::testing::Test {
  protected:
   // Saves an adapter for `saved` and loads it into a job planned as `planned`.
   std::string message(const TinyOptions& saved, const TinyOptions& planned) {
+    return message(saved, planned, saved.target_modules);
+  }
+  // The same, where the saved config says these modules.
+  std::string message(const TinyOptions& saved, const TinyOptions& planned,
+                      const std::vector<std::string>& said) {
     TinyRun writer(saved);
     initialise_adapter(writer.executor());
-    save_adapter(folder_ / "adapter", config_of(writer), {}, writer.executor());
+    formats::LoraConfig config = config_of(writer);
+    config.target_modules = said;
+    save_adapter(folder_ / "adapter", config, {}, writer.executor());
     TinyRun run(read_from_files(planned));
     run.scribble(adapter_names(run), 5);
     const std::string name = run.job().trainables.front().name;
@@ -317,6 +324,27 @@ TEST_F(AdapterErrors, SurplusModules) {
   planned.target_modules = {"q_proj", "v_proj"};
   const std::string text = message(lora(), planned);
   EXPECT_TRUE(contains(text, "changes 'model.layers.0.self_attn.k_proj' (10 modules"));
+}
+
+// Where a job has the modules that the adapter's own config says, as one has that only applies it,
+// there is no target_modules to set.
+TEST_F(AdapterErrors, AFileThatIsNotAsItsConfigSays) {
+  TinyOptions saved = lora();
+  saved.target_modules = {"q_proj", "v_proj"};
+  TinyOptions planned = lora();
+  planned.target_modules = {"v_proj"};
+  const std::string surplus = message(saved, planned, {"v_proj"});
+  EXPECT_TRUE(contains(surplus,
+                       "changes 'model.layers.0.self_attn.q_proj' (2 modules in all), which "
+                       "its adapter_config.json does not select in this model"));
+  EXPECT_TRUE(contains(surplus, "is merged into its model with PEFT"));
+  planned.target_modules = {"k_proj", "v_proj", "q_proj"};
+  const std::string missing = message(saved, planned, {"q_proj", "k_proj", "v_proj"});
+  EXPECT_TRUE(contains(missing,
+                       "has no 'model.layers.0.self_attn.k_proj' (2 modules are missing), "
+                       "which its adapter_config.json selects in this model"));
+  for (const std::string& text : {surplus, missing})
+    EXPECT_EQ(text.find("et target_modules"), std::string::npos) << text;
 }
 
 TEST_F(AdapterErrors, AnotherRank) {

@@ -16,6 +16,7 @@
 #include "rank_runs.h"
 #include "runtime/checkpoint.h"
 #include "runtime/checkpoint_folders.h"
+#include "runtime/ranks.h"
 
 namespace snug::runtime {
 namespace {
@@ -130,9 +131,51 @@ TEST(RanksCheckpoint, AFailureOfOneRankIsOneOfAllAndOlderOnesStay) {
   });
   for (const std::string& error : errors)
     EXPECT_TRUE(contains(error, "moment1.model.embed_tokens.weight' is not finite"));
-  EXPECT_TRUE(contains(errors[0], "rank 1: "));
+  // The same on all, so that one of them can say it.
+  EXPECT_TRUE(errors[0].starts_with("rank 1: ")) << errors[0];
+  for (const std::string& error : errors) EXPECT_EQ(error, errors[0]);
   EXPECT_EQ(folder.count(), 1U) << "nothing is half-written";
   expect_restored(small(), full_shard(2), folder / "checkpoint-1", 1);
+}
+
+// What `work` ends with on each of three ranks: the exit code and the words.
+std::vector<std::string> endings_of_all(const std::function<void(int)>& work) {
+  std::vector<std::string> endings(3);
+  comm::errors_of_ranks(3, {}, [&](comm::Communicator& communicator) {
+    const comm::Mesh mesh{.all = &communicator};
+    try {
+      on_all_ranks(mesh, [&] { work(communicator.rank()); });
+    } catch (const base::UserError& error) {
+      endings[static_cast<size_t>(communicator.rank())] =
+          fmt::format("{} {}", error.exit_code(), error.what());
+    }
+  });
+  return endings;
+}
+
+TEST(OnAllRanks, AllEndWithTheSameWordsAndExitCode) {
+  const auto expect_all = [](const std::function<void(int)>& work, const std::string& expected) {
+    for (const std::string& ending : endings_of_all(work)) EXPECT_EQ(ending, expected);
+  };
+  expect_all([](int) {}, "");
+  expect_all([](int) { throw base::UserError("it does not fit", {}, 3); }, "3 it does not fit");
+  expect_all(
+      [](int rank) {
+        if (rank == 2) throw base::UserError("no file");
+      },
+      "2 rank 2: no file");
+  expect_all(
+      [](int rank) {
+        if (rank > 0) throw base::UserError("no file");
+      },
+      "2 ranks 1 and 2: no file");
+  expect_all(
+      [](int rank) {
+        if (rank == 1) throw std::bad_alloc();
+        if (rank == 2) throw base::UserError("no file");
+      },
+      "1 rank 1: the system has no more memory; plan for less with device_memory=; rank 2: no "
+      "file");
 }
 
 TEST(RanksCheckpoint, OlderOnesBeyondTheLimitGo) {

@@ -509,6 +509,16 @@ TEST(ChatTemplate, KnowsWhatEndsATurn) {
   EXPECT_EQ(ChatTemplate("", other).turn_ends(), Ids{});
 }
 
+// axolotl's words for it.
+TEST(ChatTemplate, ABuiltInOneMayStandInForAMissingOne) {
+  constexpr const char* kFallback = "tokenizer_default_fallback_chatml";
+  EXPECT_TRUE(is_chat_template_name(kFallback));
+  EXPECT_FALSE(is_chat_template_name("tokenizer_default_fallback_alpaca"));
+  EXPECT_EQ(ChatTemplate(kFallback, with_tokens(kChatml)).name(), "chatml");
+  const Tokenizer own = with_tokens(kChatml, "{{ messages[0].content }}");
+  EXPECT_EQ(ChatTemplate(kFallback, own).name(), "the model's own");
+}
+
 TEST(ChatTemplate, SaysWhatItNeeds) {
   const auto message = [](const std::string& name, const Tokenizer& tokenizer) {
     return message_of<UserError>([&] { ChatTemplate(name, tokenizer); });

@@ -39,11 +39,11 @@ inline int count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-// Every rank says what is wrong, none trains, and the launcher fails.
+// One rank says what is wrong, none trains, and the launcher fails.
 inline void expect_all_refuse(const TinyJob& job, const cli::BinaryRun& run,
-                              const std::string& what, int ranks = 2) {
-  EXPECT_NE(run.exit_code, 0);
-  EXPECT_EQ(count_of(run.err, what), ranks) << "\"" << what << "\" in: " << run.err;
+                              const std::string& what, int exit_code = 2) {
+  EXPECT_EQ(run.exit_code, exit_code) << run.err;
+  EXPECT_EQ(count_of(run.err, what), 1) << "\"" << what << "\" in: " << run.err;
   EXPECT_FALSE(fs::exists(job.path("run") / "metrics.jsonl"));
 }
 

@@ -114,9 +114,27 @@ TEST_F(MpiRuns, ARefusalByTheRanksIsThatOfTheJob) {
   words.push_back("--json");
   const cli::BinaryRun run = cli::run_snug(words);
   EXPECT_EQ(run.exit_code, 2) << run.err;
-  EXPECT_NE(run.err.find("broken.jsonl"), std::string::npos) << run.err;
+  EXPECT_EQ(count_of(run.err, "broken.jsonl"), 1) << run.err;
+  EXPECT_EQ(count_of(run.err, "snug: error: "), 1) << run.err;
   EXPECT_EQ(run.err.find("is gone"), std::string::npos) << run.err;
+  EXPECT_EQ(run.err.find("stopped: "), std::string::npos) << run.err;
   EXPECT_EQ(count_of(run.out, "exit_code"), 1) << run.out;
+}
+
+// Of what each rank of a launcher finds one says it, and the job ends with its exit code.
+TEST_F(MpiRuns, AnErrorOfAllRanksIsSaidOnce) {
+  job_.folder().write("broken.jsonl", "{\"prompt\": 1}\n");
+  job_.folder().write("file", "");
+  for (const auto& [key, name, words] : std::vector<std::array<std::string, 3>>{
+           {"eval_data", "broken.jsonl", "broken.jsonl"},
+           {"output_dir", "file", "is a file; give a folder"}}) {
+    const std::string more = kMpiCommon + key + "=" + job_.path(name).string();
+    const App app{job_.path("."), with_binary(job_.words("run", more))};
+    const cli::BinaryRun run = launch({app, app});
+    expect_all_refuse(job_, run, words);
+    EXPECT_EQ(count_of(run.err, "snug: error: "), 1) << run.err;
+    EXPECT_EQ(run.err.find("stopped: "), std::string::npos) << run.err;
+  }
 }
 
 // What one process sees it says alone, and starts no ranks.
@@ -173,7 +191,7 @@ TEST_F(MpiRuns, ARankWithoutMemoryEndsAll) {
                         "run", std::string(kMpiCommon) + "per_device_train_batch_size=1200"))});
   for (const std::string& word : apps.back().words) command += " '" + word + "'";
   apps.back().words = {"/bin/sh", "-c", command};
-  expect_all_refuse(job_, launch(apps), "The system refused");
+  expect_all_refuse(job_, launch(apps), "rank 1: The system refused");
 }
 
 // The launcher ends ranks that still look for a change that fits once another has ended.
@@ -182,8 +200,7 @@ TEST_F(MpiRuns, AJobThatDoesNotFitIsRefusedByAll) {
       job_.path("."),
       with_binary(job_.words("run", std::string(kMpiCommon) + "method=full device_memory=64KiB"))};
   const cli::BinaryRun run = launch({app, app});
-  expect_all_refuse(job_, run, "the job does not fit: it plans");
-  EXPECT_EQ(run.exit_code, 3);
+  expect_all_refuse(job_, run, "the job does not fit: it plans", 3);
 }
 
 TEST_F(MpiRuns, LaunchesOfAnotherKindAreRefused) {
@@ -195,17 +212,17 @@ TEST_F(MpiRuns, LaunchesOfAnotherKindAreRefused) {
                 with_binary(job_.words("run", std::string(kMpiCommon) + "devices=3"))};
   expect_all_refuse(job_, launch({app, app}), "make 3 ranks, but the launcher started 2");
   const cli::BinaryRun sbatch = run_with({"SLURM_JOB_ID=9", "SLURM_NTASKS=2"}, "devices=2");
-  expect_all_refuse(job_, sbatch, "Start it with srun", 1);
+  expect_all_refuse(job_, sbatch, "Start it with srun");
   const cli::BinaryRun torchrun =
       run_with({"RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2",
                 "MASTER_ADDR=localhost", "MASTER_PORT=29500"},
                "");
-  expect_all_refuse(job_, torchrun, "torchrun started this process", 1);
+  expect_all_refuse(job_, torchrun, "torchrun started this process");
   const cli::BinaryRun left_over = cli::run_program(cli::joined(
       {"/usr/bin/env", "RANK=0", "WORLD_SIZE=8", SNUG_MPIRUN, "--oversubscribe", "-n", "2"},
       with_binary(job_.words("run", kMpiCommon))));
-  expect_all_refuse(job_, left_over, "WORLD_SIZE=8 as torchrun sets it, and OMPI_COMM_WORLD_SIZE=2",
-                    1);
+  expect_all_refuse(job_, left_over,
+                    "WORLD_SIZE=8 as torchrun sets it, and OMPI_COMM_WORLD_SIZE=2");
 }
 
 // Three records on 4 ranks: one has a row without loss.

@@ -1,5 +1,6 @@
 #include "comm/mpi/session.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -40,6 +41,7 @@ std::shared_ptr<MpiSession> MpiSession::begin(double timeout_seconds, std::strin
   MPI_Comm_set_errhandler(session->world_, MPI_ERRORS_RETURN);
   MPI_Comm_rank(session->world_, &session->rank_);
   MPI_Comm_size(session->world_, &session->size_);
+  session->heard_.resize(static_cast<size_t>(session->size_));
   session->peers_.emplace(session->world_);
   session->guard_->mpi_has_begun();
   return session;
@@ -56,10 +58,29 @@ MpiSession::~MpiSession() {
   guard_->done();
 }
 
+Failure MpiSession::Announcement::failure() const {
+  return {"rank " + std::to_string(origin) + " stopped: " + reason, true};
+}
+
 void MpiSession::announce(std::string_view reason) {
   if (announced_.exchange(true)) return;
+  const Announcement own{rank_, std::string(reason)};
+  send(own);
+  stop(own.failure());
+}
+
+void MpiSession::pass_on() {
+  std::optional<Announcement> told;
+  {
+    const std::lock_guard lock(mutex_);
+    told = first_heard_;
+  }
+  if (told && !announced_.exchange(true)) send(*told);
+}
+
+void MpiSession::send(const Announcement& announcement) {
   const auto limit = std::chrono::steady_clock::now() + kAnnouncementTime;
-  const std::string text = std::to_string(rank_) + " " + std::string(reason);
+  const std::string text = std::to_string(announcement.origin) + " " + announcement.reason;
   std::vector<MPI_Request> requests(size_ - 1);
   for (int other = 0, i = 0; other < size_; ++other)
     if (other != rank_)
@@ -70,7 +91,25 @@ void MpiSession::announce(std::string_view reason) {
     MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
     if (done == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  stop({"rank " + std::to_string(rank_) + " stopped: " + std::string(reason), true});
+}
+
+std::vector<std::string> MpiSession::earlier_reasons(std::chrono::milliseconds time) {
+  const auto limit = std::chrono::steady_clock::now() + time;
+  const auto all_are_heard = [&] {
+    const std::lock_guard lock(mutex_);
+    return std::all_of(heard_.begin(), heard_.begin() + rank_,
+                       [](const auto& one) { return !!one; });
+  };
+  while (!all_are_heard() && std::chrono::steady_clock::now() < limit) {
+    receive_announcement();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> reasons(static_cast<size_t>(rank_));
+  for (int rank = 0; rank < rank_; ++rank)
+    if (const auto& heard = heard_[static_cast<size_t>(rank)]; heard && heard->origin == rank)
+      reasons[static_cast<size_t>(rank)] = heard->reason;
+  return reasons;
 }
 
 void MpiSession::stop(const Failure& failure) {
@@ -100,7 +139,13 @@ void MpiSession::receive_announcement() {
   std::string text(bytes, '\0');
   MPI_Mrecv(text.data(), bytes, MPI_BYTE, &message, &status);
   const size_t space = text.find(' ');
-  stop({"rank " + text.substr(0, space) + " stopped: " + text.substr(space + 1), true});
+  const Announcement announcement{std::stoi(text.substr(0, space)), text.substr(space + 1)};
+  {
+    const std::lock_guard lock(mutex_);
+    heard_[static_cast<size_t>(status.MPI_SOURCE)] = announcement;
+    if (!first_heard_) first_heard_ = announcement;
+  }
+  stop(announcement.failure());
 }
 
 void MpiSession::look_after_peers() {

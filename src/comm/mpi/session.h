@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "comm/mpi/guard_process.h"
 #include "comm/mpi/peer_processes.h"
@@ -32,6 +33,9 @@ class MpiSession {
 
   // Tells all ranks, once in a process, that this one stops.
   void announce(std::string_view reason);
+  // As Transport has them.
+  void pass_on();
+  std::vector<std::string> earlier_reasons(std::chrono::milliseconds time);
   // Makes the exchanges of this process fail.
   void stop(const Failure& failure);
   // Why exchanges fail now, if they do. Looks for news of other ranks, and whether those of this
@@ -41,7 +45,14 @@ class MpiSession {
   int latest_context = 0;
 
  private:
+  struct Announcement {
+    int origin = 0;  // the rank whose reason it is
+    std::string reason;
+    Failure failure() const;
+  };
+
   MpiSession() = default;
+  void send(const Announcement& announcement);
   void receive_announcement();
   void look_after_peers();
 
@@ -56,6 +67,8 @@ class MpiSession {
   std::atomic<bool> announced_ = false;
   std::atomic<bool> stopped_ = false;
   std::optional<Failure> failure_;
+  std::vector<std::optional<Announcement>> heard_;  // by the rank that sent it
+  std::optional<Announcement> first_heard_;
 };
 
 }  // namespace snug::comm

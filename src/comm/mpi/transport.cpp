@@ -48,6 +48,10 @@ class MpiTransport : public Transport {
         {"rank " + std::to_string(session_->rank()) + " stopped: " + std::string(reason), false});
   }
   void announce(std::string_view reason) override { session_->announce(reason); }
+  void pass_on() override { session_->pass_on(); }
+  std::vector<std::string> earlier_reasons(std::chrono::milliseconds time) override {
+    return session_->earlier_reasons(time);
+  }
   std::unique_ptr<Transport> subgroup(std::span<const int> members, int context) override;
   int latest_context() const override { return session_->latest_context; }
 
