@@ -16,7 +16,7 @@ MODELS = ("basic", "grouped_tied", "biases", "head_dim", "rope_llama3", "rope_li
           "mixtral", "gpt_oss", "phi", "phi3", "phi3_long", "gemma", "gemma2", "gemma3", "gpt2", "gpt_neox", "gpt_neox_in_turn", "stablelm",
           "falcon", "falcon_grouped", "falcon_rw", "bloom", "olmo2", "t5", "t5_gated", "mt5", "codet5p")
 METHODS = {
-    "full": "method=full weight_decay=0.1 gradient_accumulation_steps=2",
+    "full": "method=full gradient_accumulation_steps=2",
     "full-in-backward": "method=full optim=adamw_8bit optim_in_backward=true max_grad_norm=0 recompute=layer",
     "lora": "method=lora lora_dropout=0.1 gradient_accumulation_steps=3",
     "dora": "method=lora use_dora=true use_rslora=true",
@@ -30,9 +30,9 @@ METHODS = {
 }
 # These each with one model alone: what they change does not depend on the family.
 MORE_METHODS = {
-    "full-bf16-moments": "method=full optim=adamw_bf16 weight_decay=0.1 gradient_dtype=auto",
-    "full-lion": "method=full optim=lion weight_decay=0.1",
-    "full-muon": "method=full optim=muon weight_decay=0.1 gradient_accumulation_steps=2",
+    "full-bf16-moments": "method=full optim=adamw_bf16 gradient_dtype=auto",
+    "full-lion": "method=full optim=lion",
+    "full-muon": "method=full optim=muon gradient_accumulation_steps=2",
     "full-adafactor": "method=full optim=adafactor",
     "full-frozen": "method=full freeze_modules=layers.0,lm_head recompute=none",
     "full-evaluated": "method=full recompute=all_but_attention data=train.jsonl eval_data=eval.jsonl packing=false",
@@ -101,6 +101,15 @@ PRESET_TARGETS = {
 }
 
 
+# Programs of inference; they are explained and not planned by `snug plan`.
+INFERENCE = {
+    "inference": "job=inference per_device_train_batch_size=3",
+    "inference-nf4": "job=inference load_in_4bit=true double_quant=false",
+    "inference-nf4-dq": "job=inference load_in_4bit=true load_head_in_4bit=true",
+}
+INFERENCE_TARGETS = ("cpu", "reference", "h200-by-samples", "rtx-4090-fp16")
+
+
 def make_materials(folder: pathlib.Path) -> None:
     """The configs of the models without their weights, calibrations, and documents of token ids."""
     for name in MODELS:
@@ -120,14 +129,21 @@ def job(model: str, method: tuple[str, str], target: tuple[str, str], more: str)
     """Named by the folder that is its own in what is kept. Budgets are given wherever the machine's would count."""
     (method_name, method_words), (target_name, target_words) = method, target
     budget = NO_BUDGET if "backend=" in target_words else "host_memory=16TiB"
-    return Job(f"{model}/{method_name}/{target_name}", f"model={model} {method_words} {target_words} {more} {budget} threads=2")
+    # With weight decay, so that programs show which tensors have none.
+    return Job(f"{pathlib.PurePath(model)}/{method_name}/{target_name}",
+               f"model={model} weight_decay=0.1 {method_words} {target_words} {more} {budget} threads=2")
+
+
+def tiny_job(model: str, method: tuple[str, str], target: tuple[str, str]) -> Job:
+    """Of a folder of make_materials: some are called as presets are."""
+    return job(f"./{model}", method, target, "init=random max_length=64")
 
 
 def family_jobs() -> list[Job]:
     """Every model with every method, each on one target, so that each pair of a method and a target meets several models."""
     pairs = itertools.product(enumerate(MODELS), enumerate(METHODS.items()))
     targets = list(TARGETS.items())
-    return [job(model, method, targets[(m + n) % len(targets)], "init=random max_length=64") for (m, model), (n, method) in pairs]
+    return [tiny_job(model, method, targets[(m + n) % len(targets)]) for (m, model), (n, method) in pairs]
 
 
 def method_jobs() -> list[Job]:
@@ -135,17 +151,27 @@ def method_jobs() -> list[Job]:
     methods = METHODS | MORE_METHODS
     pairs = list(itertools.product(methods.items(), (TARGETS | MORE_TARGETS).items()))
     pairs += itertools.product([(name, words) for name, words in methods.items() if name.startswith("full")], OPTIMIZER_TARGETS.items())
-    return [job("basic", method, target, "init=random max_length=64") for method, target in pairs]
+    return [tiny_job("basic", method, target) for method, target in pairs]
 
 
 def preset_jobs() -> list[Job]:
     """Every preset with every method, on two targets."""
     targets = list(PRESET_TARGETS.items())
-    return [job(preset, method, targets[(p + m + more) % len(targets)], words)
+    return [job(preset, (f"preset-{method[0]}", method[1]), targets[(p + m + more) % len(targets)], words)
             for (p, (preset, words)), (m, method) in itertools.product(enumerate(PRESETS.items()), enumerate(PRESET_METHODS.items()))
             for more in (0, 2)]
 
 
+def inference_jobs() -> list[Job]:
+    """Every model in two forms, each on one target, and one model in all of them on all targets."""
+    def inference(model: str, form: str, target: str) -> Job:
+        return tiny_job(model, (form, INFERENCE[form]), (target, TARGETS[target]))
+
+    jobs = [inference(model, form, INFERENCE_TARGETS[(m + f) % len(INFERENCE_TARGETS)])
+            for (m, model), (f, form) in itertools.product(enumerate(MODELS), enumerate(list(INFERENCE)[:2]))]
+    return jobs + [inference("basic", form, target) for form, target in itertools.product(INFERENCE, INFERENCE_TARGETS)]
+
+
 def frozen_jobs() -> list[Job]:
     """Each name once."""
-    return list({each.name: each for each in [*family_jobs(), *method_jobs(), *preset_jobs()]}.values())
+    return list({each.name: each for each in [*family_jobs(), *method_jobs(), *preset_jobs(), *inference_jobs()]}.values())
