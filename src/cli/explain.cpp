@@ -1,17 +1,28 @@
-// `snug explain`: the programs of a training job in their text form, what each pass did, what is
-// live at the peak of the device's arena, and which operations take the time of a step.
+// `snug explain`: the programs of a job in their text form, what each pass did, what is live at the
+// peak of the device's arena, and which operations take the time of a step; or one program, as it
+// runs or as a pass left it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/console.h"
+#include "base/error.h"
+#include "cli/explain_options.h"
+#include "cli/open_target.h"
 #include "cli/planned_data.h"
+#include "cli/planned_inference.h"
 #include "cli/verbs.h"
 #include "plan/assembly.h"
+#include "plan/training_programs.h"
 #include "program/text.h"
 
 namespace snug::cli {
@@ -70,7 +81,7 @@ void print_step(const plan::PlannedTraining& planned) {
   }
 }
 
-void print_text(const plan::PlannedTraining& planned) {
+void print_job(const plan::PlannedJob& planned) {
   const plan::Job& job = planned.job;
   const plan::SpaceReport& peak = planned.document.device.report;
   for (const program::Program& program : job.programs)
@@ -87,7 +98,7 @@ void print_text(const plan::PlannedTraining& planned) {
                 group.name, group.count > 1 ? fmt::format(" x{}", group.count) : "");
 }
 
-void print_json(const plan::PlannedTraining& planned) {
+nlohmann::ordered_json job_json(const plan::PlannedJob& planned) {
   const plan::Job& job = planned.job;
   const plan::SpaceReport& peak = planned.document.device.report;
   nlohmann::ordered_json json;
@@ -108,36 +119,122 @@ void print_json(const plan::PlannedTraining& planned) {
                                     {"role", name_of(tensor.role)},
                                     {"layer", tensor.layer},
                                     {"bytes", tensor.bytes}});
-  json["step"] = {{"seconds", planned.document.step_seconds},
-                  {"basis", base::word_of(planned.document.step_basis)},
-                  {"other_algorithm_seconds", planned.document.step_other_algorithm_seconds},
-                  {"unsampled_seconds", planned.document.step_unsampled_seconds}};
+  return json;
+}
+
+nlohmann::ordered_json step_json(const plan::PlannedTraining& planned) {
+  nlohmann::ordered_json json = {
+      {"seconds", planned.document.step_seconds},
+      {"basis", base::word_of(planned.document.step_basis)},
+      {"other_algorithm_seconds", planned.document.step_other_algorithm_seconds},
+      {"unsampled_seconds", planned.document.step_unsampled_seconds}};
   for (const plan::TimedOperations& group : planned.times())
-    json["step"]["operations"].push_back(
-        {{"program", group.program},
-         {"operation", group.name},
-         {"line", group.line},
-         {"count", group.count},
-         {"seconds", group.seconds},
-         {"other_algorithm_seconds", group.other_algorithm_seconds},
-         {"unsampled_seconds", group.unsampled_seconds}});
-  base::print("{}\n", json.dump(2));
+    json["operations"].push_back({{"program", group.program},
+                                  {"operation", group.name},
+                                  {"line", group.line},
+                                  {"count", group.count},
+                                  {"seconds", group.seconds},
+                                  {"other_algorithm_seconds", group.other_algorithm_seconds},
+                                  {"unsampled_seconds", group.unsampled_seconds}});
+  return json;
+}
+
+// Plans the job once more, and shows its programs after each pass.
+using PlanAgain = std::function<void(passes::AfterPass)>;
+
+// The program as it runs, or as a pass left it.
+program::Program wanted_program(const ExplainOptions& options, const plan::Job& job,
+                                const PlanAgain& plan_again) {
+  const std::string name(name_of(*options.program));
+  const program::Program* program = job.find(*options.program);
+  if (program == nullptr) {
+    std::vector<std::string_view> names;
+    for (const program::Program& each : job.programs) names.push_back(each.name);
+    base::throw_user_error("'program' is '{}', which this job of {} does not have; it has {}", name,
+                           base::word_of(options.job), fmt::join(names, ", "));
+  }
+  if (options.after.empty()) return *program;
+  std::vector<std::string> passes;
+  for (const passes::PassRecord& record : job.passes)
+    if (record.program == name) passes.push_back(record.pass);
+  if (passes.empty())
+    base::throw_user_error(
+        "'after' is '{}', but the program {} goes through no pass: it is made as it runs; leave "
+        "after out",
+        options.after, name);
+  if (std::ranges::find(passes, options.after) == passes.end())
+    base::throw_user_error("'after' is '{}', which is no pass of {}; those of this job are {}",
+                           options.after, name, fmt::join(passes, ", "));
+  program::Program after;
+  plan_again([&](const passes::PassRecord& record, const program::Program& made) {
+    if (record.program == name && record.pass == options.after) after = made;
+  });
+  return after;
+}
+
+int print_program(const program::Program& program, const ExplainOptions& options, bool json) {
+  if (!json) {
+    base::print("{}", program::to_text(program));
+    return 0;
+  }
+  nlohmann::ordered_json document = {{"name", program.name}};
+  if (!options.after.empty()) document["after"] = options.after;
+  document["text"] = program::to_text(program);
+  base::print("{}\n", document.dump(2));
+  return 0;
+}
+
+int explain_inference(const Request& request, const ExplainOptions& options) {
+  const formats::Recipe recipe = request.recipe();
+  recipe.require("model");
+  const std::unique_ptr<program::Target> target = open_target(recipe);
+  const plan::PlannedInference planned = planned_inference(recipe, *target);
+  if (options.program) {
+    const PlanAgain plan_again = [&](passes::AfterPass after_pass) {
+      plan::InferenceSpec spec = planned.spec;
+      spec.after_pass = std::move(after_pass);
+      plan::plan_inference(spec, *target);
+    };
+    return print_program(wanted_program(options, planned.job, plan_again), options, request.json);
+  }
+  if (request.json)
+    base::print("{}\n", job_json(planned).dump(2));
+  else
+    print_job(planned);
+  return 0;
+}
+
+int explain_training(const Request& request, const ExplainOptions& options) {
+  const PlanningSession session(request);
+  plan::TrainingInputs inputs = session.inputs();
+  inputs.verify = true;
+  const plan::PlannedTraining planned = plan::assemble_training(inputs);
+  if (options.program) {
+    const PlanAgain plan_again = [&](passes::AfterPass after_pass) {
+      plan::TrainingSpec spec = planned.spec;
+      spec.after_pass = std::move(after_pass);
+      plan::training_programs(spec, session.target());
+    };
+    return print_program(wanted_program(options, planned.job, plan_again), options, request.json);
+  }
+  if (request.json) {
+    nlohmann::ordered_json json = job_json(planned);
+    json["step"] = step_json(planned);
+    base::print("{}\n", json.dump(2));
+    return 0;
+  }
+  print_job(planned);
+  print_step(planned);
+  return 0;
 }
 
 }  // namespace
 
 int explain(const Request& request) {
-  const PlanningSession session(request);
-  plan::TrainingInputs inputs = session.inputs();
-  inputs.verify = true;
-  const plan::PlannedTraining planned = plan::assemble_training(inputs);
-  if (request.json) {
-    print_json(planned);
-    return 0;
-  }
-  print_text(planned);
-  print_step(planned);
-  return 0;
+  Request of_job = request;
+  const ExplainOptions options = take_explain_options(of_job);
+  return options.job == JobKind::inference ? explain_inference(of_job, options)
+                                           : explain_training(of_job, options);
 }
 
 }  // namespace snug::cli

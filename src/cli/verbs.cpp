@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "cli/explain_options.h"
 #include "cli/search_options.h"
 #include "comm/launch.h"
 #include "formats/recipe_keys.h"
@@ -111,11 +112,11 @@ std::vector<VerbEntry> make_table() {
                    "  prompt=TEXT      in place of standard input\n"
                    "  ids=\"1 5 9\"      ids to turn into text\n",
                    tokenize});
-  table.push_back(
-      with_recipe("explain",
-                  "print the programs of a job, what each pass did, what is live at the "
-                  "peak and what takes the time",
-                  Verb::plan, explain));
+  table.push_back({"explain",
+                   "print the programs of a job, what each pass did, what is live at the peak and "
+                   "what takes the time",
+                   keys_of(Verb::plan), explain_help() + formats::recipe_help(Verb::plan),
+                   explain});
   std::erase(table.back().keys, "picture");
   table.push_back({"models", "list the built-in shapes of public models", {}, "", models});
 #ifdef SNUG_WITH_BENCH

@@ -37,7 +37,8 @@ void add_adapter_keys(KeyTable& table) {
   table
       .add<&Recipe::lora_dropout>("lora_dropout", "0",
                                   "share of LoRA's inputs that is dropped in training")
-      .range(kBelowOne);
+      .range(kBelowOne)
+      .on_resume(OnResume::free);
   table
       .add<&Recipe::target_modules>(
           "target_modules", "all-linear",

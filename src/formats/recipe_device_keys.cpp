@@ -87,7 +87,8 @@ void add_traffic_keys(KeyTable& table) {
           "the present one, after them, or when it needs them; pre is fast and takes the most "
           "memory")
       .aliases({"fsdp_backward_prefetch", "backward_prefetch"})
-      .translations(prefetch_words());
+      .translations(prefetch_words())
+      .on_resume(OnResume::ignored);
   table
       .add<&Recipe::reduce_dtype>(
           "reduce_dtype", ReduceDtype::automatic,
@@ -106,13 +107,14 @@ void add_traffic_keys(KeyTable& table) {
           "timeout_seconds", "600",
           "a device that waits longer than this for the others ends the run with an error")
       .aliases({"ddp_timeout"})
-      .range({.least = 1, .most = kMaxSeconds});
+      .range({.least = 1, .most = kMaxSeconds})
+      .on_resume(OnResume::ignored);
 }
 
 }  // namespace
 
 void add_device_keys(KeyTable& table) {
-  table.group("Several devices", kTraining);
+  table.group("Several devices", kTraining, OnResume::free);
   add_strategy_keys(table);
   add_traffic_keys(table);
   table.add_file("deepspeed",

@@ -3,7 +3,7 @@
 namespace snug::formats {
 
 void add_generation_keys(KeyTable& table) {
-  table.group("Generating and scoring", kGenerate);
+  table.group("Generating and scoring", kGenerate, OnResume::ignored);
   table.add<&Recipe::prompt>("prompt", "", "the text to continue").verbs(kGenerate | kScore);
   table.add<&Recipe::prompt_format>(
       "prompt_format", PromptFormat::raw,

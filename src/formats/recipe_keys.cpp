@@ -19,12 +19,13 @@ constexpr std::string_view kFp4Advice =
     "the 4-bit type fp4 is not built; use nf4, which loses less: method: qlora";
 
 void add_model_keys(KeyTable& table) {
-  table.group("Model and method", kTraining);
+  table.group("Model and method", kTraining, OnResume::fixed);
   table
       .add<&Recipe::model>("model", "",
                            "a Hugging Face model folder, or a preset such as llama-3.1-8b")
       .aliases({"model_name_or_path", "base_model", "pretrained_model_name_or_path"})
-      .verbs(kEverywhere);
+      .verbs(kEverywhere)
+      .on_resume(OnResume::ignored);
   table
       .add<&Recipe::method>(
           "method", Method::lora,
@@ -51,7 +52,8 @@ void add_model_keys(KeyTable& table) {
   table
       .add<&Recipe::load_head_in_4bit>("load_head_in_4bit", "false",
                                        "store the head as NF4 too, if it has weights of its own")
-      .verbs(kEverywhere);
+      .verbs(kEverywhere)
+      .on_resume(OnResume::free);
   table
       .add<&Recipe::double_quant>(
           "double_quant", "true",
@@ -66,7 +68,8 @@ void add_model_keys(KeyTable& table) {
                  "it says the method, which is another key here: method: lora, qlora or full; "
                  "adapter names a folder, such as ./lora")
       .not_built({"dora"}, "it says the method: method: lora and use_dora: true")
-      .verbs(kEverywhere);
+      .verbs(kEverywhere)
+      .on_resume(OnResume::ignored);
   table
       .add<&Recipe::init>("init", Init::files,
                           "read weights from the model's files, or draw them at random with its "
@@ -89,14 +92,16 @@ void add_model_keys(KeyTable& table) {
       .add<&Recipe::output_router_logits>(
           "output_router_logits", "",
           "mixtures of experts: add the loss that balances the use of experts")
-      .computed("as the model's config.json says");
+      .computed("as the model's config.json says")
+      .on_resume(OnResume::free);
   table.add<&Recipe::router_aux_loss_coef>("router_aux_loss_coef", "", "weight of that loss")
       .computed("as the model's config.json says")
-      .range({.least = 0, .most = kMaxFloat});
+      .range({.least = 0, .most = kMaxFloat})
+      .on_resume(OnResume::free);
 }
 
 void add_data_keys(KeyTable& table) {
-  table.group("Data", kTraining);
+  table.group("Data", kTraining, OnResume::ignored);
   table
       .add<&Recipe::data>(
           "data", "", "a JSON, JSONL or text file to train on; for evaluate, a file of questions")
@@ -133,7 +138,8 @@ void add_data_keys(KeyTable& table) {
       .aliases({"sequence_len", "cutoff_len", "max_seq_length", "max_seq_len", "context_length"})
       .range({.least = 2, .most = kMaxTokens, .or_zero = true})
       .translations({{"auto", "0"}})
-      .verbs(kEverywhere);
+      .verbs(kEverywhere)
+      .on_resume(OnResume::fixed);
   table
       .add<&Recipe::max_target_length>(
           "max_target_length", "0",
@@ -141,24 +147,28 @@ void add_data_keys(KeyTable& table) {
           "which is for prompts")
       .aliases({"max_completion_length", "val_max_target_length"})
       .range({.least = 2, .most = kMaxTokens, .or_zero = true})
-      .verbs(kEverywhere);
+      .verbs(kEverywhere)
+      .on_resume(OnResume::fixed);
   table
       .add<&Recipe::max_segments>("max_segments", "0",
                                   "documents that a row can hold; 0: chosen from max_length")
-      .range({.least = 0, .most = kMaxTokens});
+      .range({.least = 0, .most = kMaxTokens})
+      .on_resume(OnResume::fixed);
   table
       .add<&Recipe::packing>("packing", "true",
                              "put several documents into a row; none attends to another")
-      .aliases({"sample_packing"});
+      .aliases({"sample_packing"})
+      .on_resume(OnResume::fixed);
   table
       .add<&Recipe::train_on_prompt>("train_on_prompt", "false",
                                      "train on the prompt too, not on the answer alone")
       .aliases({"train_on_inputs", "train_on_input"});
-  table.add<&Recipe::shuffle>("shuffle", "true", "a new order of the documents in every epoch");
+  table.add<&Recipe::shuffle>("shuffle", "true", "a new order of the documents in every epoch")
+      .on_resume(OnResume::fixed);
 }
 
 void add_length_keys(KeyTable& table) {
-  table.group("Length of training", kTraining);
+  table.group("Length of training", kTraining, OnResume::free);
   table
       .add<&Recipe::max_steps>("max_steps", "0",
                                "optimizer steps to run; 0: num_train_epochs decides")
@@ -189,7 +199,8 @@ void add_length_keys(KeyTable& table) {
       .range({.least = 0, .most = kMaxCount});
   table.add<&Recipe::seed>("seed", "42", "seed of all random numbers")
       .range(at_least(0))
-      .verbs(kEverywhere);
+      .verbs(kEverywhere)
+      .on_resume(OnResume::fixed);
   table
       .add<&Recipe::deterministic>(
           "deterministic", "false",
@@ -199,7 +210,7 @@ void add_length_keys(KeyTable& table) {
 }
 
 void add_machine_keys(KeyTable& table) {
-  table.group("Machine and memory", kTraining);
+  table.group("Machine and memory", kTraining, OnResume::ignored);
   table
       .add<&Recipe::backend>("backend", BackendName::cpu,
                              "cuda: an NVIDIA card; reference: slow and readable code that defines "
@@ -302,7 +313,7 @@ void add_machine_keys(KeyTable& table) {
 }
 
 void add_output_keys(KeyTable& table) {
-  table.group("Output", kTraining);
+  table.group("Output", kTraining, OnResume::ignored);
   table.add<&Recipe::output_dir>("output_dir", "", "the run's folder")
       .computed("runs/MODEL-METHOD");
   table.add<&Recipe::overwrite_output_dir>("overwrite_output_dir", "false",
@@ -336,7 +347,7 @@ void add_output_keys(KeyTable& table) {
 
 // Keys of other tools for what Snug does not do yet: their users are told, and not just refused.
 void add_recognised_keys(KeyTable& table) {
-  table.group("", 0);
+  table.group("", 0, OnResume::ignored);
   table.recognise("load_in_8bit", ValueType::boolean)
       .not_built({"true"},
                  "8-bit base weights are not built; use method: lora, which keeps the "

@@ -70,6 +70,13 @@ struct SideWord {
   std::string_view value = "";
 };
 
+// What another value of a key means to a run that goes on from a checkpoint.
+enum class OnResume : uint8_t {
+  fixed,    // it is another run, which is refused
+  free,     // the run goes on with other numbers, which is said
+  ignored,  // it changes no number, or what it amounts to is compared
+};
+
 struct RecipeKey {
   std::string_view name = {};
   std::string_view group = {};             // heading in help and recipe.yaml
@@ -85,6 +92,7 @@ struct RecipeKey {
   std::vector<SideWord> side_words = {};
   bool whole_texts = false;  // of a list: commas and spaces are part of a text
   uint8_t verbs = 0;         // bits of 1 << Verb
+  OnResume on_resume = OnResume::free;
 
   bool belongs_to(Verb verb) const { return (verbs >> static_cast<int>(verb) & 1) != 0; }
 };

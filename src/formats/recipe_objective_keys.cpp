@@ -18,7 +18,7 @@ constexpr std::string_view kEndAdvice =
 }  // namespace
 
 void add_objective_keys(KeyTable& table) {
-  table.group("Objective", kTraining);
+  table.group("Objective", kTraining, OnResume::free);
   table
       .add<&Recipe::objective>(
           "objective", Objective::next_token,
@@ -27,7 +27,8 @@ void add_objective_keys(KeyTable& table) {
           "answer is desirable (data with prompt, completion and label)")
       .aliases({"stage", "rl"})
       .translations({{"sft", base::word_of(Objective::next_token)}})
-      .not_built({"ipo", "simpo", "cpo", "bco", "grpo", "ppo", "rm", "pt"}, kObjectiveAdvice);
+      .not_built({"ipo", "simpo", "cpo", "bco", "grpo", "ppo", "rm", "pt"}, kObjectiveAdvice)
+      .on_resume(OnResume::fixed);
   table
       .add<&Recipe::beta>(
           "beta", "0.1",
@@ -56,11 +57,13 @@ void add_objective_keys(KeyTable& table) {
       .not_built({"nll", "ce", "cross_entropy", "dft", "chunked_nll"},
                  "it says how answers alone are learned, which objective: next_token does in one "
                  "way, by the loss of their tokens; leave it out");
-  table.add<&Recipe::precompute_ref_log_probs>(
-      "precompute_ref_log_probs", "false",
-      "dpo, kto: compute the log-probabilities of the reference model, which is the model before "
-      "training, once, and keep them in output_dir; false: in every step, by the model without "
-      "its adapter");
+  table
+      .add<&Recipe::precompute_ref_log_probs>(
+          "precompute_ref_log_probs", "false",
+          "dpo, kto: compute the log-probabilities of the reference model, which is the model "
+          "before training, once, and keep them in output_dir; false: in every step, by the model "
+          "without its adapter")
+      .on_resume(OnResume::fixed);
   table.recognise("truncation_mode", ValueType::choice)
       .choices({"keep_start"})
       .not_built({"keep_end"}, kEndAdvice);

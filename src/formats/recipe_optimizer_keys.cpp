@@ -66,7 +66,8 @@ void add_optimizer(KeyTable& table) {
            "lion_8bit", "paged_lion_8bit", "ademamix", "ademamix_8bit", "paged_ademamix_32bit",
            "paged_ademamix_8bit", "adamw_anyprecision", "grokadamw", "schedule_free_radam",
            "schedule_free_adamw", "schedule_free_sgd", "stable_adamw"},
-          kOtherOptimizerAdvice);
+          kOtherOptimizerAdvice)
+      .on_resume(OnResume::fixed);
 }
 
 void add_muon_keys(KeyTable& table) {
@@ -127,7 +128,7 @@ void add_keys_of_some(KeyTable& table) {
 }  // namespace
 
 void add_optimizer_keys(KeyTable& table) {
-  table.group("Optimizer", kTraining);
+  table.group("Optimizer", kTraining, OnResume::free);
   add_optimizer(table);
   table
       .add<&Recipe::optim_in_backward>(
@@ -135,7 +136,8 @@ void add_optimizer_keys(KeyTable& table) {
           "update each weight as soon as its gradient is computed, so that about one gradient is "
           "in "
           "memory at a time; needs max_grad_norm=0 and gradient_accumulation_steps=1")
-      .aliases({"optimizer_in_bwd"});
+      .aliases({"optimizer_in_bwd"})
+      .on_resume(OnResume::ignored);
   table.add<&Recipe::gradient_dtype>(
       "gradient_dtype", GradientDtype::automatic,
       "type of gradients; auto: compute_dtype with adamw_bf16 and adamw_8bit, else fp32");

@@ -48,7 +48,7 @@ void add_options(KeyTable& table) {
 }  // namespace
 
 void add_schedule_keys(KeyTable& table) {
-  table.group("Learning rate", kTraining);
+  table.group("Learning rate", kTraining, OnResume::free);
   table.add<&Recipe::learning_rate>("learning_rate", "", "the peak, reached after the warm-up")
       .computed(
           "2e-4 for lora and qlora, 3e-3 for adapter and adapter_v2, 1e-5 for full; 5e-6, 7.5e-5 "

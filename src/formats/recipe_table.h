@@ -74,6 +74,10 @@ class KeyRow {
     key_.verbs = bits;
     return *this;
   }
+  KeyRow& on_resume(OnResume what) {
+    key_.on_resume = what;
+    return *this;
+  }
 
  private:
   RecipeKey& key_;
@@ -81,10 +85,12 @@ class KeyRow {
 
 class KeyTable {
  public:
-  // Keys added from here on carry this heading and belong to these verbs.
-  void group(std::string_view heading, uint8_t verbs) {
+  // Keys added from here on carry this heading, belong to these verbs, and are this on resuming,
+  // unless their rows say otherwise.
+  void group(std::string_view heading, uint8_t verbs, OnResume on_resume) {
     heading_ = heading;
     verbs_ = verbs;
+    on_resume_ = on_resume;
   }
 
   template <auto member>
@@ -96,6 +102,7 @@ class KeyTable {
     key.help = help;
     key.field = bind<member>();
     key.verbs = verbs_;
+    key.on_resume = on_resume_;
     return KeyRow(keys_.emplace_back(std::move(key)));
   }
 
@@ -129,6 +136,7 @@ class KeyTable {
     key.group = heading_;
     key.help = help;
     key.verbs = verbs_;
+    key.on_resume = on_resume_;
     return KeyRow(keys_.emplace_back(std::move(key)));
   }
 
@@ -169,6 +177,7 @@ class KeyTable {
   std::vector<RecipeKey> keys_;
   std::string_view heading_;
   uint8_t verbs_ = 0;
+  OnResume on_resume_ = OnResume::free;
 };
 
 // Groups with a file of their own.

@@ -78,6 +78,7 @@ Program Pipeline::run(const char* name, const Program& input,
   if (verify_)
     for (const std::string& problem : program::verify(output))
       SNUG_CHECK(false, "after {} of {}: {}", name, output.name, problem);
+  if (after_pass_) after_pass_(records_.back(), output);
   return output;
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "passes/differentiate.h"
@@ -25,6 +26,9 @@ struct PassRecord {
   size_t operations = 0;
   size_t tensors = 0;
 };
+
+// Called after each pass, with what it made.
+using AfterPass = std::function<void(const PassRecord&, const program::Program&)>;
 
 // What is chosen for a micro-batch next to its forward program.
 struct MicroOptions {
@@ -62,12 +66,15 @@ class Pipeline {
                          std::span<const program::Tensor> results = {},
                          std::span<const program::Tensor> sums = {});
 
+  // Shows programs that are made from here on after each of their passes.
+  void show_to(AfterPass after_pass) { after_pass_ = std::move(after_pass); }
+
   const std::vector<PassRecord>& records() const { return records_; }
 
  private:
   program::Program placed(const program::Program& program, const ShardRole& role,
                           std::span<const program::Tensor> results);
-  // Runs, times and, under the switch, verifies one pass.
+  // Runs, times and, under the switch, verifies one pass, and shows what it made.
   program::Program run(const char* name, const program::Program& input,
                        const std::function<program::Program(const program::Program&)>& pass);
 
@@ -78,6 +85,7 @@ class Pipeline {
   Sharding sharding_;
   ShardingOptions sharding_options_;
   std::vector<PassRecord> records_;
+  AfterPass after_pass_;
 };
 
 }  // namespace snug::passes

@@ -85,7 +85,9 @@ class TrainingPlanner {
         stack_(models::stack_of(spec.model)),
         adapted_stack_(adapted_stack(spec)),
         target_(target),
-        pipeline_(target, spec.verify, spec.quantization, spec.streaming) {}
+        pipeline_(target, spec.verify, spec.quantization, spec.streaming) {
+    pipeline_.show_to(spec.after_pass);
+  }
 
   Job run() {
     job_.method = spec_.method;
@@ -318,6 +320,7 @@ Job plan_training(const TrainingSpec& spec, const program::Target& target) {
 
 Job plan_inference(const InferenceSpec& spec, const program::Target& target) {
   passes::Pipeline pipeline(target, spec.verify, spec.quantization);
+  pipeline.show_to(spec.after_pass);
   const int64_t outputs = spec.all_logits ? spec.prefill_tokens : spec.sequences;
   Job job;
   if (spec.method) job.method = *spec.method;

@@ -48,6 +48,7 @@ struct TrainingSpec {
   bool deterministic = true;        // the same bits on every run, whatever the target
   bool evaluate = false;
   bool verify = false;  // check every pass and the layout
+  passes::AfterPass after_pass{};
   // Weights are made of this seed (init=random); nothing: they are read.
   std::optional<int64_t> init_seed{};
   bool adapter_in_files = false;   // the adapter is read; else made of lora.seed
@@ -77,6 +78,7 @@ struct InferenceSpec {
   bool all_logits = false;     // score: logits of every prefill token, not only the last
   int64_t candidates = 0;      // so many likeliest tokens of each row go to the host; 0: all logits
   bool verify = false;
+  passes::AfterPass after_pass{};
   std::optional<int64_t> init_seed{};  // as in TrainingSpec
   AdapterWidths adapter_widths{};      // likewise
 

@@ -22,68 +22,6 @@
 namespace snug::train {
 namespace {
 
-constexpr auto kFixed = std::to_array<std::string_view>({"method",
-                                                         "objective",
-                                                         "precompute_ref_log_probs",
-                                                         "load_in_4bit",
-                                                         "double_quant",
-                                                         "init",
-                                                         "trainable_modules",
-                                                         "freeze_modules",
-                                                         "lora_r",
-                                                         "lora_alpha",
-                                                         "target_modules",
-                                                         "modules_to_save",
-                                                         "use_rslora",
-                                                         "use_dora",
-                                                         "adapter_len",
-                                                         "adapter_layers",
-                                                         "adapter_gates",
-                                                         "optim",
-                                                         "loss_scale",
-                                                         "initial_scale_power",
-                                                         "max_length",
-                                                         "max_target_length",
-                                                         "max_segments",
-                                                         "packing",
-                                                         "shuffle",
-                                                         "seed"});
-
-// They change no number, or what they amount to is compared.
-constexpr auto kLeftOut = std::to_array<std::string_view>({"model",
-                                                           "adapter",
-                                                           "data",
-                                                           "eval_data",
-                                                           "data_format",
-                                                           "on_bad_record",
-                                                           "ignore_fields",
-                                                           "chat_template",
-                                                           "train_on_prompt",
-                                                           "compute_dtype",
-                                                           "fp16",
-                                                           "output_dir",
-                                                           "overwrite_output_dir",
-                                                           "resume_from_checkpoint",
-                                                           "save_steps",
-                                                           "save_total_limit",
-                                                           "eval_steps",
-                                                           "logging_steps",
-                                                           "device_memory",
-                                                           "host_memory",
-                                                           "threads",
-                                                           "calibration",
-                                                           "picture",
-                                                           "backend",
-                                                           "optim_in_backward",
-                                                           "recompute",
-                                                           "activation_offloading",
-                                                           "offload_params",
-                                                           "offload_optimizer",
-                                                           "offload_threshold",
-                                                           "offload_window",
-                                                           "prefetch",
-                                                           "timeout_seconds"});
-
 template <typename Names>
 bool is_one_of(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -103,10 +41,10 @@ bool is_idle(const formats::Recipe& recipe, std::string_view key) {
   return formats::is_idle_key(recipe.method, key);
 }
 
-// What the documents of a run, or their order, follow from.
-bool is_fixed(const formats::Recipe& recipe, std::string_view key) {
-  if (is_one_of(kFixed, key)) return true;
-  return key == "per_device_train_batch_size" && plan::mismatch_batch(recipe) > 0;
+// Where answers are exchanged between the rows of a micro-batch, its size decides the documents.
+bool is_fixed(const formats::Recipe& recipe, const formats::RecipeKey& key) {
+  if (key.on_resume == formats::OnResume::fixed) return true;
+  return key.name == "per_device_train_batch_size" && plan::mismatch_batch(recipe) > 0;
 }
 
 // Known once it was read, which takes as long as reading the model.
@@ -142,8 +80,8 @@ runtime::RunIdentity identity_of(const formats::Recipe& recipe, const models::Mo
   identity.fixed["the data"] = documents.fingerprint();
   for (const formats::RecipeKey& key : formats::recipe_keys()) {
     if (key.field.get == nullptr || !key.belongs_to(formats::Verb::train)) continue;
-    if (is_one_of(kLeftOut, key.name) || is_idle(recipe, key.name)) continue;
-    auto& group = is_fixed(recipe, key.name) ? identity.fixed : identity.free;
+    if (key.on_resume == formats::OnResume::ignored || is_idle(recipe, key.name)) continue;
+    auto& group = is_fixed(recipe, key) ? identity.fixed : identity.free;
     group[std::string(key.name)] = formats::value_text(key, key.field.get(recipe));
   }
   return identity;

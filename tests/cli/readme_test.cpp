@@ -42,7 +42,7 @@ TEST(Readme, EveryCommandRuns) {
   for (const char* page :
        {"docs/adapters.md", "docs/chat_templates.md", "docs/data.md", "docs/performance.md",
         "docs/freezing.md", "docs/many_devices.md", "docs/offload.md", "docs/preferences.md",
-        "docs/recompute.md", "docs/search.md"}) {
+        "docs/program_text.md", "docs/recompute.md", "docs/search.md"}) {
     const auto more = commands_of(page, "snug");
     ASSERT_GE(more.size(), 1U) << page;
     commands.insert(commands.end(), more.begin(), more.end());

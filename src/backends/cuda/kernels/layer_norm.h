@@ -4,7 +4,8 @@
 
 #include <cuda_runtime_api.h>
 
-#include "backends/cuda/kernels/column_sums.h"
+#include "backends/cuda/kernels/device_rows.h"
+#include "backends/cuda/kernels/norm_weight_grad.h"
 
 namespace snug::backends::cuda {
 
@@ -26,15 +27,8 @@ struct LayerNormGradRun {
 };
 void layer_norm_grad(const LayerNormGradRun& run, cudaStream_t stream);
 
-// Makes dw (+)= the sum over rows of dy times x normalised in the same pass: a sum for each block
-// of rows, then sum_rows of those. Bits depend on the shape alone.
-struct LayerNormWeightGrad {
-  float* partials = nullptr;         // (norm_blocks, columns)
-  float* column_partials = nullptr;  // column_sums_bytes of those
-  DeviceRows dw;                     // (columns)
-  bool accumulate = false;
-};
-void layer_norm_weight_grad(const LayerNormGradRun& run, const LayerNormWeightGrad& weight,
+// Makes dw (+)= the sum over rows of dy times x normalised in the same pass.
+void layer_norm_weight_grad(const LayerNormGradRun& run, const NormWeightGrad& weight,
                             cudaStream_t stream);
 
 }  // namespace snug::backends::cuda

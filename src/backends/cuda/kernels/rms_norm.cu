@@ -1,6 +1,6 @@
 #include "backends/cuda/kernels/rms_norm.h"
 
-#include "backends/cuda/kernels/norm_rows.cuh"
+#include "backends/cuda/kernels/norm_gradient.cuh"
 
 namespace snug::backends::cuda {
 namespace {
@@ -38,9 +38,7 @@ __device__ void row_gradient(const RmsNormGradRun& run, int64_t row,
   const auto columns = static_cast<float>(run.walk.columns);
   float sums[2] = {0.0F, 0.0F};  // of x^2, of dy w x
   over_row<kCount>(run.walk.columns, [&](int64_t column) {
-    const Elements<kCount> x = load<kCount>(run.x, row * run.x.stride + column);
-    const Elements<kCount> dy = load<kCount>(run.dy, row * run.dy.stride + column);
-    const Elements<kCount> weight = load<kCount>(run.weight, column);
+    const auto [x, dy, weight] = norm_operands<kCount>(run, row, column);
     for (int i = 0; i < kCount; ++i) {
       sums[0] = __fmaf_rn(x.at[i], x.at[i], sums[0]);
       sums[1] = __fmaf_rn(dy.at[i] * (weight.at[i] + run.offset), x.at[i], sums[1]);
@@ -50,11 +48,8 @@ __device__ void row_gradient(const RmsNormGradRun& run, int64_t row,
   const float root = root_of(sums[0], run.walk.columns, run.epsilon);
   const float slope = root * root * (sums[1] / columns);
   over_row<kCount>(run.walk.columns, [&](int64_t column) {
-    const Elements<kCount> x = load<kCount>(run.x, row * run.x.stride + column);
-    const Elements<kCount> dy = load<kCount>(run.dy, row * run.dy.stride + column);
-    const Elements<kCount> weight = load<kCount>(run.weight, column);
-    Elements<kCount> dx{};
-    if (run.addend.data != nullptr) dx = load<kCount>(run.addend, row * run.addend.stride + column);
+    const auto [x, dy, weight] = norm_operands<kCount>(run, row, column);
+    Elements<kCount> dx = norm_addend<kCount>(run, row, column);
     for (int i = 0; i < kCount; ++i) {
       const float direct = __fmul_rn(dy.at[i], weight.at[i] + run.offset);
       dx.at[i] = __fmaf_rn(root, __fmaf_rn(-x.at[i], slope, direct), dx.at[i]);
@@ -69,52 +64,29 @@ __global__ void rms_norm_grad_kernel(RmsNormGradRun run) {
   row_gradient<kCount>(run, blockIdx.x, {});
 }
 
-// A block has norm_block_rows.
 template <int kCount>
 __global__ void rms_norm_weight_grad_kernel(RmsNormGradRun run, float* partials) {
-  const Walk& walk = run.walk;
-  const WeightSums<kCount> sums{shared_memory<float>(), walk.columns / kCount};
-  over_row<kCount>(walk.columns, [&](int64_t column) {
-    for (int i = 0; i < kCount; ++i) sums.at(column, i) = 0.0F;
-  });
-  const int64_t block_rows = norm_block_rows(walk.rows, walk.columns);
-  const int64_t begin = blockIdx.x * block_rows;
-  const int64_t end = begin + block_rows < walk.rows ? begin + block_rows : walk.rows;
-  for (int64_t row = begin; row < end; ++row) row_gradient<kCount>(run, row, sums);
-  over_row<kCount>(walk.columns, [&](int64_t column) {
-    Elements<kCount> total{};
-    for (int i = 0; i < kCount; ++i) total.at[i] = sums.at(column, i);
-    store(DeviceRows{partials, walk.columns}, blockIdx.x * walk.columns + column, total);
+  block_gradient<kCount>(run.walk, partials, [&](int64_t row, const WeightSums<kCount>& sums) {
+    row_gradient<kCount>(run, row, sums);
   });
 }
 
 }  // namespace
 
 void rms_norm(const RmsNormRun& run, cudaStream_t stream) {
-  if (run.walk.rows == 0) return;
-  launch(run.walk.vectors ? rms_norm_kernel<kVectorElements> : rms_norm_kernel<1>,
-         norm_rows_shape(run.walk, run.walk.rows), stream, run);
+  launch_norm<RmsNormRun>({rms_norm_kernel<kVectorElements>, rms_norm_kernel<1>}, run, stream);
 }
 
 void rms_norm_grad(const RmsNormGradRun& run, cudaStream_t stream) {
-  if (run.walk.rows == 0) return;
-  launch(run.walk.vectors ? rms_norm_grad_kernel<kVectorElements> : rms_norm_grad_kernel<1>,
-         norm_rows_shape(run.walk, run.walk.rows), stream, run);
+  launch_norm<RmsNormGradRun>({rms_norm_grad_kernel<kVectorElements>, rms_norm_grad_kernel<1>}, run,
+                              stream);
 }
 
 void rms_norm_weight_grad(const RmsNormGradRun& run, const NormWeightGrad& weight,
                           cudaStream_t stream) {
-  const Walk& walk = run.walk;
-  const int64_t blocks = norm_blocks(walk.rows, walk.columns);
-  if (walk.rows > 0) {
-    LaunchShape shape = norm_rows_shape(walk, blocks);
-    shape.shared_bytes = static_cast<int32_t>(norm_shared_bytes(walk.columns));
-    launch(walk.vectors ? rms_norm_weight_grad_kernel<kVectorElements>
-                        : rms_norm_weight_grad_kernel<1>,
-           shape, stream, run, weight.partials);
-  }
-  sum_rows({weight.partials, walk.columns},
-           {blocks, walk.columns, weight.column_partials, weight.dw, weight.accumulate}, stream);
+  launch_norm_weight_grad<RmsNormGradRun>(
+      {rms_norm_weight_grad_kernel<kVectorElements>, rms_norm_weight_grad_kernel<1>}, run, weight,
+      stream);
 }
 
 }  // namespace snug::backends::cuda

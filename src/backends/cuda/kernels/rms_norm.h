@@ -4,7 +4,8 @@
 
 #include <cuda_runtime_api.h>
 
-#include "backends/cuda/kernels/column_sums.h"
+#include "backends/cuda/kernels/device_rows.h"
+#include "backends/cuda/kernels/norm_weight_grad.h"
 
 namespace snug::backends::cuda {
 
@@ -26,14 +27,7 @@ struct RmsNormGradRun {
 };
 void rms_norm_grad(const RmsNormGradRun& run, cudaStream_t stream);
 
-// Makes dw (+)= the sum over rows of dy x root in the same pass: a sum for each block of rows, then
-// sum_rows of those. Bits depend on the shape alone.
-struct NormWeightGrad {
-  float* partials = nullptr;         // (norm_blocks, columns)
-  float* column_partials = nullptr;  // column_sums_bytes of those
-  DeviceRows dw;                     // (columns)
-  bool accumulate = false;
-};
+// Makes dw (+)= the sum over rows of dy x root in the same pass.
 void rms_norm_weight_grad(const RmsNormGradRun& run, const NormWeightGrad& weight,
                           cudaStream_t stream);
 

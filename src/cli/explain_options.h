@@ -1,0 +1,33 @@
+// What `snug explain` takes next to the keys of a plan: which job, which of its programs, and after
+// which pass.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/words.h"
+#include "cli/request.h"
+#include "program/program_name.h"
+
+namespace snug::cli {
+
+enum class JobKind : uint8_t { training, inference };
+constexpr auto words_of(JobKind /*type*/) {
+  return base::words<JobKind>({{JobKind::training, "training"}, {JobKind::inference, "inference"}});
+}
+
+struct ExplainOptions {
+  JobKind job = JobKind::training;
+  std::optional<program::ProgramName> program;  // nothing: all of the job
+  std::string after;                            // a pass of that program; empty: all of them
+};
+
+// Takes the words of these keys out of the request, and leaves those of the recipe. `prefill` and
+// `decode` are programs of inference, so that job= may be left out with them. Throws UserError.
+ExplainOptions take_explain_options(Request& request);
+
+// The text of `snug explain --help`.
+std::string explain_help();
+
+}  // namespace snug::cli

@@ -1,0 +1,62 @@
+#include "cli/planned_inference.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "models/config.h"
+#include "plan/adapter_tables.h"
+#include "runtime/rehearsal.h"
+
+namespace snug::cli {
+namespace {
+
+models::ModelConfig model_of(const formats::Recipe& recipe) {
+  models::ModelConfig model = models::find_model(recipe.model).config;
+  return recipe.adapter.empty() ? model : plan::with_adapter_tables(model, recipe.adapter);
+}
+
+int64_t length_of(const formats::Recipe& recipe, const models::ModelConfig& model) {
+  if (recipe.max_length == 0)
+    recipe.fail("max_length", "is auto, which is about data; give the tokens of a sequence");
+  if (!recipe.is_given("max_length")) return std::min(recipe.max_length, model.max_position);
+  if (recipe.max_length > model.max_position)
+    recipe.fail("max_length", fmt::format("is {}, but the model has {} positions",
+                                          recipe.max_length, model.max_position));
+  return recipe.max_length;
+}
+
+int64_t in_chunks(int64_t tokens) {
+  constexpr int64_t kStep = plan::kMinPrefillTokens;
+  return std::min((tokens + kStep - 1) / kStep * kStep, plan::kPrefillTokens);
+}
+
+// As for prompts of the whole length.
+plan::InferenceShape shape_of(const formats::Recipe& recipe, const models::ModelConfig& model) {
+  const int64_t length = length_of(recipe, model);
+  plan::InferenceShape shape;
+  shape.sequences = std::max<int64_t>(recipe.per_device_train_batch_size, 1);
+  shape.capacity = length;
+  shape.prefill_tokens = in_chunks(shape.sequences * length);
+  if (!model.has_encoder()) return shape;
+  const int64_t answer = recipe.max_target_length > 0 ? recipe.max_target_length : length;
+  shape.capacity = {answer + (model.repeats_prompt ? length : 0), length};
+  shape.encoder_tokens = std::max(length, shape.prefill_tokens);
+  if (!model.repeats_prompt) shape.prefill_tokens = in_chunks(shape.sequences);
+  return shape;
+}
+
+}  // namespace
+
+plan::PlannedInference planned_inference(const formats::Recipe& recipe, program::Target& target) {
+  if (recipe.rank_count() > 1)
+    recipe.fail(recipe.devices_per_node() > 1 ? "devices" : "nodes",
+                "asks for several devices, and inference runs on one; leave it out");
+  const models::ModelConfig model = model_of(recipe);
+  return plan::assemble_inference(
+      {recipe, model, target, shape_of(recipe, model)},
+      [&](const plan::Job& job) { return runtime::rehearse(job, target); });
+}
+
+}  // namespace snug::cli

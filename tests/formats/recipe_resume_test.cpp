@@ -1,0 +1,144 @@
+// What the table says of each key where a run goes on from a checkpoint.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "formats/recipe_keys.h"
+
+namespace snug::formats {
+namespace {
+
+using Names = std::set<std::string_view>;
+
+// The keys of training that a recipe holds.
+Names training_keys(OnResume on_resume) {
+  Names names;
+  for (const RecipeKey& key : recipe_keys())
+    if (key.field.get != nullptr && key.belongs_to(Verb::train) && key.on_resume == on_resume)
+      names.insert(key.name);
+  return names;
+}
+
+// What decides which tensors there are, which documents, and where random numbers come from.
+TEST(KeysOnResume, ThoseThatMakeAnotherRun) {
+  EXPECT_EQ(training_keys(OnResume::fixed), (Names{"method",
+                                                   "objective",
+                                                   "precompute_ref_log_probs",
+                                                   "load_in_4bit",
+                                                   "double_quant",
+                                                   "init",
+                                                   "lora_r",
+                                                   "lora_alpha",
+                                                   "target_modules",
+                                                   "use_rslora",
+                                                   "use_dora",
+                                                   "modules_to_save",
+                                                   "adapter_len",
+                                                   "adapter_layers",
+                                                   "adapter_gates",
+                                                   "freeze_modules",
+                                                   "trainable_modules",
+                                                   "optim",
+                                                   "loss_scale",
+                                                   "max_length",
+                                                   "initial_scale_power",
+                                                   "max_segments",
+                                                   "max_target_length",
+                                                   "packing",
+                                                   "shuffle",
+                                                   "seed"}));
+}
+
+// Of files and element types, what they amount to is compared; the rest changes no number.
+TEST(KeysOnResume, ThoseThatAreNotCompared) {
+  EXPECT_EQ(training_keys(OnResume::ignored), (Names{"model",
+                                                     "adapter",
+                                                     "data",
+                                                     "eval_data",
+                                                     "data_format",
+                                                     "on_bad_record",
+                                                     "ignore_fields",
+                                                     "chat_template",
+                                                     "train_on_prompt",
+                                                     "compute_dtype",
+                                                     "fp16",
+                                                     "output_dir",
+                                                     "eval_steps",
+                                                     "overwrite_output_dir",
+                                                     "resume_from_checkpoint",
+                                                     "save_steps",
+                                                     "save_total_limit",
+                                                     "logging_steps",
+                                                     "device_memory",
+                                                     "host_memory",
+                                                     "threads",
+                                                     "calibration",
+                                                     "backend",
+                                                     "optim_in_backward",
+                                                     "recompute",
+                                                     "offload_params",
+                                                     "activation_offloading",
+                                                     "offload_window",
+                                                     "offload_optimizer",
+                                                     "offload_threshold",
+                                                     "timeout_seconds",
+                                                     "prefetch"}));
+}
+
+// All others change what is learned from here on.
+TEST(KeysOnResume, ThoseThatMayChange) {
+  EXPECT_EQ(training_keys(OnResume::free), (Names{"load_head_in_4bit",
+                                                  "lora_dropout",
+                                                  "output_router_logits",
+                                                  "router_aux_loss_coef",
+                                                  "beta",
+                                                  "desirable_weight",
+                                                  "undesirable_weight",
+                                                  "loss_type",
+                                                  "max_steps",
+                                                  "num_train_epochs",
+                                                  "per_device_train_batch_size",
+                                                  "gradient_accumulation_steps",
+                                                  "train_batch_size",
+                                                  "deterministic",
+                                                  "learning_rate",
+                                                  "lr_scheduler_type",
+                                                  "warmup_ratio",
+                                                  "warmup_steps",
+                                                  "min_lr",
+                                                  "min_lr_rate",
+                                                  "num_cycles",
+                                                  "num_stable_steps",
+                                                  "num_decay_steps",
+                                                  "warmup_type",
+                                                  "decay_type",
+                                                  "min_lr_ratio",
+                                                  "gradient_dtype",
+                                                  "weight_decay",
+                                                  "adam_beta1",
+                                                  "adam_beta2",
+                                                  "adam_epsilon",
+                                                  "decay_rate",
+                                                  "clip_threshold",
+                                                  "muon_momentum",
+                                                  "nesterov",
+                                                  "ns_coefficients",
+                                                  "ns_steps",
+                                                  "muon_epsilon",
+                                                  "adjust_lr_fn",
+                                                  "max_grad_norm",
+                                                  "loss_scale_window",
+                                                  "hysteresis",
+                                                  "min_loss_scale",
+                                                  "strategy",
+                                                  "devices",
+                                                  "nodes",
+                                                  "shard_devices",
+                                                  "reduce_dtype",
+                                                  "shard_threshold"}));
+}
+
+}  // namespace
+}  // namespace snug::formats
