@@ -1,13 +1,14 @@
-// Every snug command of README.md and of the pages of docs/ that have some, run as it stands and in
-// its order, by the built binary, next to the output that the page shows. Those that start ranks
-// need its MPI.
+// Every snug command of README.md and of the pages of docs/, run as it stands and in its order, by
+// the built binary, next to the output that the page shows. Those that start ranks need its MPI.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <regex>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -46,6 +47,16 @@ std::vector<Command> commands_of(const fs::path& page, const std::string& word) 
       commands.back().shown.push_back(line.substr(4));
   }
   return commands;
+}
+
+// All pages except those whose commands need models that are not here, or take long.
+std::vector<fs::path> pages_to_run() {
+  const std::set<std::string> left_out{"calibration.md", "encoder_decoders.md", "experts.md"};
+  std::vector<fs::path> pages;
+  for (const auto& entry : fs::directory_iterator("docs"))
+    if (!left_out.contains(entry.path().filename().string())) pages.push_back(entry.path());
+  std::sort(pages.begin(), pages.end());
+  return pages;
 }
 
 bool can_run(const std::string& command) {
@@ -91,13 +102,8 @@ TEST(Readme, EveryCommandRuns) {
   fs::create_directory_symlink(fs::absolute("examples"), folder / "examples");
   auto commands = commands_of("README.md", "snug");
   ASSERT_GE(commands.size(), 7U);
-  for (const char* page :
-       {"docs/adapters.md", "docs/chat_templates.md", "docs/data.md", "docs/debugging.md",
-        "docs/freezing.md", "docs/many_devices.md", "docs/methods.md", "docs/models.md",
-        "docs/offload.md", "docs/overview.md", "docs/performance.md", "docs/preferences.md",
-        "docs/recompute.md", "docs/running.md", "docs/search.md"}) {
+  for (const fs::path& page : pages_to_run()) {
     const auto more = commands_of(page, "snug");
-    ASSERT_GE(more.size(), 1U) << page;
     commands.insert(commands.end(), more.begin(), more.end());
   }
   for (const Command& command : commands) {
