@@ -1,4 +1,4 @@
-# make build | demo | test | test-long: each sets up what it needs. Everything else is CMake presets (CMakePresets.json).
+# make build | demo | check | test | test-long: each sets up what it needs. Everything else is CMake presets (CMakePresets.json).
 # make build SNUG_CUDA_ARCHS=80,89: for these GPUs, and not for those that are here (cmake/cuda.cmake).
 PRESET ?= release
 BUILD := build/$(PRESET)
@@ -8,7 +8,7 @@ BUILD := build/$(PRESET)
 DEMO_ONLY := $(BUILD)/demo_only
 DEMO_OPTIONS := SNUG_ISAS=native SNUG_TESTS=OFF $(if $(wildcard /dev/nvidia0 /dev/dxg),,SNUG_CUDA=OFF)
 
-.PHONY: build demo test test-long packages setup clean
+.PHONY: build check demo test test-long packages setup clean
 
 packages:
 	@scripts/install_packages
@@ -30,6 +30,14 @@ build: setup $(BUILD)/build.ninja
 
 test: build
 	ctest --preset $(PRESET)
+
+# Before a push, in a tree that was built once: the format, and the tests that the changes since main touch, for about two minutes
+# (scripts/check_changed). BASE=COMMIT counts changes from there.
+BASE ?= main
+check: $(BUILD)/build.ninja
+	scripts/check_format
+	scripts/check_includes
+	scripts/check_changed --build $(BUILD) --base $(BASE)
 
 # What takes hours: the tests with the label long (hostile runs, whose counts go to bench/results/hostile.json; odd shapes), the kernels
 # of all architectures where the build has some, and the suite in other environments.

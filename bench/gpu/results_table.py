@@ -1,10 +1,5 @@
-#!/usr/bin/env python3
-"""Markdown of what was measured on cards, from gpu.json alone: gpu.md, and the table in the README.
+"""Markdown of what was measured on cards, from gpu.json alone: gpu.md, and the table of goals in bench/RESULTS.md."""
 
-    bench/gpu/results_table.py [RESULTS]      prints the README's table; --check README: fails where that file does not have it
-"""
-
-import argparse
 import pathlib
 import sys
 
@@ -169,7 +164,7 @@ def reached(row: dict, reference: bars.Reference) -> str:
     return f"{row['tokens']} tokens" if reference.published.endswith("tokens") else f"{row['step_seconds']:.2f} s"
 
 
-def readme_table(result: dict) -> str:
+def goals_table(result: dict) -> str:
     """Every row that has a goal or a published figure, with what each card made of it."""
     rows = []
     for name, reference in bars.REFERENCES.items():
@@ -181,22 +176,3 @@ def readme_table(result: dict) -> str:
             cells.append(f"{bars.card_of(device) or device}: {reached(row, reference)}, {gib(row['measured_peak_bytes'])} GiB ({held(result, name, row)[1] or 'no goal'})")
         rows.append([name, reference.published, held(result, name, None)[0], "; ".join(cells) or "not yet measured"])
     return table(["job", "published", "goal", "measured"], rows)
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results", nargs="?", default=str(RESULTS), help="folder of gpu.json; what is not there is not measured")
-    parser.add_argument("--check", default="", help="a file that must hold the table")
-    arguments = parser.parse_args()
-    text = readme_table(results.load(pathlib.Path(arguments.results) / "gpu.json"))
-    if not arguments.check:
-        print(text, end="")
-        return 0
-    if text not in pathlib.Path(arguments.check).read_text():
-        print(f"{arguments.check} does not hold what bench/gpu/results_table.py prints:\n{text}", end="")
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -58,7 +58,7 @@ std::vector<std::string> model_notices(const formats::Recipe& recipe,
     notices.push_back(fmt::format(
         "{}: transformers rounds the biases by distance (alibi) of this family to bf16, and snug "
         "does not: their logits differ by about 0.3 % in 40 tokens, and by 5 to 15 % in 2,000 "
-        "(README.md, \"Models\")",
+        "(docs/models.md)",
         recipe.model));
   if (adapts_all_linears(recipe) && has_experts_in_peft(stack))
     notices.push_back(

@@ -53,9 +53,9 @@ TEST(ChooseStreaming, IsAsFastAsWhatAUserCouldChoose) {
   }
 }
 
-// The README's row: without clipping, updates follow gradients next to the backward pass. The
-// seconds that are left are the host's and do not depend on the GPU, so they are what is held here;
-// their share of the step is in the README.
+// The row of bench/RESULTS.md: without clipping, updates follow gradients next to the backward
+// pass. The seconds that are left are the host's and do not depend on the GPU, so they are what is
+// held here; their share of the step is in bench/RESULTS.md.
 TEST(ChooseStreaming, HidesUpdatesThatFollowTheirGradients) {
   const PlannedCard card(*find_hardware("rtx-4090"), 0);
   const PlanDocument clipped = planned(kFull, card).document;

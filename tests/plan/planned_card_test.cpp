@@ -174,8 +174,8 @@ TEST(PlannedCard, KeepsAttentionsOutputInLessTime) {
   EXPECT_LT(device_bytes(kept) - device_bytes(layer), int64_t{4'000'000'000});
 }
 
-// The README's longest rows, in steps of 1024 tokens: of QLoRA with r 32 on a model whose positions
-// go on.
+// The longest rows of bench/RESULTS.md, in steps of 1024 tokens: of QLoRA with r 32 on a model
+// whose positions go on.
 TEST(PlannedCard, HoldsLongRowsWhoseInputsOfLayersWaitOnTheHost) {
   const auto arenas = [](const PlannedCard& card, int64_t tokens) {
     const formats::Recipe recipe = formats::load_recipe(
