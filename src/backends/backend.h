@@ -104,7 +104,7 @@ struct Invocation {
   void note_run(bool with_before = false) const {
     if (trace == nullptr) return;
     ++trace->runs;
-    trace->kind = static_cast<program::Kind>(attributes->index());
+    trace->kind = attributes->kind();
     trace->joined = with_before;
     if (bounds == nullptr && program::traits_of(trace->kind).has_extent())
       trace->note_capacity(extent());
@@ -137,7 +137,7 @@ struct Invocation {
   // The tensor of an operand that is there. A trace counts what is asked for here and with all().
   template <typename Struct>
   const Buffer& operator[](const program::Operand<Struct>& operand) const {
-    const program::Slot slot = program::slot_of(std::get<Struct>(*attributes), operand);
+    const program::Slot slot = program::slot_of(attributes->get<Struct>(), operand);
     const Buffer& buffer = list_of(slot.access)[slot.index];
     if (trace != nullptr) trace->note_operand(bit_of(slot.access, slot.index), buffer.bytes());
     return buffer;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "program/kinds/collective.h"
 
 namespace snug::backends {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "backends/backend.h"
 #include "comm/mesh.h"
+#include "program/kinds/collective.h"
 
 namespace snug::backends {
 

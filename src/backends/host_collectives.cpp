@@ -4,6 +4,7 @@
 
 #include "backends/collective_parts.h"
 #include "comm/local.h"
+#include "program/kinds/collective.h"
 
 namespace snug::backends {
 

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "backends/backend.h"
+#include "program/kinds/cross_entropy.h"
 
 namespace snug::backends {
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "program/builder.h"
+#include "program/kinds/matmul.h"
 
 namespace snug::bench {
 namespace {

@@ -1,8 +1,9 @@
 #include "bench/job_products.h"
 
 #include <algorithm>
-#include <variant>
 
+#include "program/kinds/cross_entropy.h"
+#include "program/kinds/matmul.h"
 #include "program/program.h"
 
 namespace snug::bench {
@@ -34,10 +35,9 @@ class Collector {
   explicit Collector(int64_t rank) : rank_(rank) {}
   void add(const OperationView& view, int64_t count) {
     count_ = count;
-    if (const auto* matmul = std::get_if<program::Matmul>(&view.operation.attributes))
+    if (const auto* matmul = view.operation.attributes.get_if<program::Matmul>())
       add_matmul(*matmul, view);
-    if (const auto* loss =
-            std::get_if<program::LinearCrossEntropyTrain>(&view.operation.attributes))
+    if (const auto* loss = view.operation.attributes.get_if<program::LinearCrossEntropyTrain>())
       add_loss(*loss, view);
   }
   std::vector<JobProduct> take() { return std::move(products_); }

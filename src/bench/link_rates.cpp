@@ -18,6 +18,7 @@
 #include "passes/rank_operations.h"
 #include "program/builder.h"
 #include "program/kind.h"
+#include "program/kinds/collective.h"
 
 namespace snug::bench {
 namespace {

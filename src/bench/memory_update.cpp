@@ -2,6 +2,7 @@
 
 #include "program/builder.h"
 #include "program/kinds/functions.h"
+#include "program/kinds/optimizer.h"
 
 namespace snug::bench {
 namespace {

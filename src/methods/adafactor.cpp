@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "methods/optimizer.h"
+#include "program/kinds/adafactor.h"
 #include "program/tensor_names.h"
 
 namespace snug::methods {

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "methods/optimizer.h"
+#include "program/kinds/elementwise.h"
+#include "program/kinds/optimizer.h"
 #include "program/tensor_names.h"
 
 namespace snug::methods {

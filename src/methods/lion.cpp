@@ -1,4 +1,5 @@
 // Lion: one fp32 moment.
+#include "program/kinds/lion.h"
 #include "methods/optimizer.h"
 #include "program/tensor_names.h"
 

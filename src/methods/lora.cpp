@@ -7,12 +7,16 @@
 #include <optional>
 #include <string_view>
 #include <utility>
-#include <variant>
 
 #include "base/error.h"
 #include "methods/lora_targets.h"
 #include "program/builder.h"
 #include "program/inputs.h"
+#include "program/kinds/column_scale.h"
+#include "program/kinds/elementwise.h"
+#include "program/kinds/embedding.h"
+#include "program/kinds/matmul.h"
+#include "program/kinds/row_norms.h"
 #include "program/operands.h"
 #include "program/tensor_names.h"
 
@@ -137,7 +141,7 @@ class LoraRewrite {
                     .scale = scale_of(module),
                     .weight = forward_.tensor(id_of(linear, Matmul::kB)),
                     .output = forward_.tensor(id_of(linear, Matmul::kC)),
-                    .is_transposed = !std::get<Matmul>(linear.attributes).transpose_b,
+                    .is_transposed = !linear.attributes.get<Matmul>().transpose_b,
                     .x = id_of(linear, Matmul::kA)};
     const Tensor& weight = adapted.weight;
     adapted.out = weight.shape[adapted.is_transposed ? 1 : 0];
@@ -319,7 +323,7 @@ Program initial_magnitudes(const Program& forward) {
   TensorId weight = kNone;
   std::optional<RowNorms> norms;
   for (const Operation& operation : forward.operations) {
-    if (const auto* of_rows = std::get_if<RowNorms>(&operation.attributes)) {
+    if (const auto* of_rows = operation.attributes.get_if<RowNorms>()) {
       norms = RowNorms{.transposed = of_rows->transposed};
       weight = id_of(operation, RowNorms::kW);
     }

@@ -14,6 +14,7 @@
 #include "formats/renamed_modules.h"
 #include "formats/tensor_index.h"
 #include "methods/method.h"
+#include "program/kinds/storage.h"
 
 namespace snug::methods {
 namespace {

@@ -6,14 +6,16 @@
 #include <stdexcept>
 #include <string_view>
 #include <utility>
-#include <variant>
 
 #include "base/error.h"
 #include "base/last_part.h"
 #include "formats/adapter_modules.h"
 #include "formats/peft_adapter.h"
 #include "methods/lora.h"
-#include "program/kinds.h"
+#include "program/kinds/elementwise.h"
+#include "program/kinds/embedding.h"
+#include "program/kinds/matmul.h"
+#include "program/kinds/route.h"
 #include "program/operands.h"
 
 namespace snug::methods {
@@ -39,10 +41,9 @@ std::set<TensorId> routing_logits(const Program& program) {
   std::set<TensorId> logits;
   for (auto operation = program.operations.rbegin(); operation != program.operations.rend();
        ++operation) {
-    if (std::holds_alternative<Route>(operation->attributes))
+    if (operation->attributes.is<Route>())
       logits.insert(id_of(*operation, Route::kLogits));
-    else if (std::holds_alternative<AddBias>(operation->attributes) &&
-             logits.contains(id_of(*operation, AddBias::kY)))
+    else if (operation->attributes.is<AddBias>() && logits.contains(id_of(*operation, AddBias::kY)))
       logits.insert(id_of(*operation, AddBias::kX));
   }
   return logits;
@@ -127,7 +128,7 @@ bool LoraTargets::is_head(const Operation& operation) const {
 }
 
 std::string LoraTargets::linear_of(const Operation& operation) const {
-  const auto* matmul = std::get_if<Matmul>(&operation.attributes);
+  const auto* matmul = operation.attributes.get_if<Matmul>();
   if (matmul == nullptr || matmul->addend || routing_.contains(id_of(operation, Matmul::kC)))
     return {};
   if (is_head(operation)) return head_;
@@ -137,7 +138,7 @@ std::string LoraTargets::linear_of(const Operation& operation) const {
 }
 
 std::string LoraTargets::embedding_of(const Operation& operation) const {
-  if (!std::holds_alternative<Embedding>(operation.attributes)) return {};
+  if (!operation.attributes.is<Embedding>()) return {};
   const Tensor& table = forward_.tensor(id_of(operation, Embedding::kTable));
   const bool is_of_model = table.role == Role::weight || table.role == Role::adapter;
   return is_of_model ? module_of_weight(table) : std::string{};

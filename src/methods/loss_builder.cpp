@@ -1,10 +1,10 @@
 #include "methods/loss_builder.h"
 
 #include <utility>
-#include <variant>
 
 #include "base/error.h"
-#include "program/kinds.h"
+#include "program/kinds/cross_entropy.h"
+#include "program/kinds/segment_sums.h"
 #include "program/tensor_names.h"
 
 namespace snug::methods {
@@ -21,8 +21,8 @@ using TokenLoss = program::LinearCrossEntropy;
 // The loss of tokens becomes one that nobody reads, and those of each token stay.
 Program with_losses_kept(Program forward) {
   const program::Operation& last = forward.operations.back();
-  SNUG_CHECK(std::holds_alternative<TokenLoss>(last.attributes),
-             "{} does not end in the losses of tokens", forward.name);
+  SNUG_CHECK(last.attributes.is<TokenLoss>(), "{} does not end in the losses of tokens",
+             forward.name);
   program::Tensor& unread = forward.tensor(id_of(last, TokenLoss::kLoss));
   unread.name = "token_loss";
   unread.lifetime = Lifetime::program;

@@ -8,7 +8,8 @@
 
 #include "base/error.h"
 #include "program/kind.h"
-#include "program/kinds.h"
+#include "program/kinds/loss_scale.h"
+#include "program/kinds/optimizer.h"
 #include "program/operands.h"
 #include "program/tensor_names.h"
 

@@ -20,7 +20,6 @@
 #include "methods/lora.h"
 #include "methods/prompt.h"
 #include "models/blocks.h"
-#include "program/kinds/storage.h"
 #include "program/program.h"
 
 namespace snug::methods {

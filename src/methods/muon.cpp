@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "methods/optimizer.h"
+#include "program/kinds/muon.h"
 #include "program/tensor_names.h"
 
 namespace snug::methods {

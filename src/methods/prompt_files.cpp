@@ -11,6 +11,7 @@
 #include "formats/safetensors_file.h"
 #include "methods/method.h"
 #include "models/prompt_names.h"
+#include "program/kinds/storage.h"
 
 namespace snug::methods {
 namespace {

@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "program/builder.h"
+#include "program/kinds/elementwise.h"
+#include "program/kinds/optimizer.h"
 #include "program/tensor_names.h"
 
 namespace snug::methods {

@@ -10,6 +10,9 @@
 #include "models/forward_builder.h"
 #include "models/rope.h"
 #include "models/weights.h"
+#include "program/kinds/attention.h"
+#include "program/kinds/elementwise.h"
+#include "program/kinds/embedding.h"
 #include "program/tensor_names.h"
 
 namespace snug::models {

@@ -8,6 +8,11 @@
 #include "base/error.h"
 #include "models/prompt_names.h"
 #include "models/weights.h"
+#include "program/kinds/column_scale.h"
+#include "program/kinds/elementwise.h"
+#include "program/kinds/layer_norm.h"
+#include "program/kinds/matmul.h"
+#include "program/kinds/rms_norm.h"
 #include "program/tensor_names.h"
 
 namespace snug::models {

@@ -9,6 +9,13 @@
 #include "base/error.h"
 #include "models/expert_names.h"
 #include "models/forward_builder.h"
+#include "program/kinds/balance_loss.h"
+#include "program/kinds/clamped_swiglu.h"
+#include "program/kinds/expert_bias.h"
+#include "program/kinds/expert_rows.h"
+#include "program/kinds/grouped_matmul.h"
+#include "program/kinds/route.h"
+#include "program/kinds/silu_mul.h"
 #include "program/tensor_names.h"
 
 namespace snug::models {

@@ -6,6 +6,13 @@
 #include "base/error.h"
 #include "models/forward_builder.h"
 #include "models/weights.h"
+#include "program/kinds/column_scale.h"
+#include "program/kinds/cross_entropy.h"
+#include "program/kinds/elementwise.h"
+#include "program/kinds/embedding.h"
+#include "program/kinds/matmul.h"
+#include "program/kinds/softcap.h"
+#include "program/kinds/top_k.h"
 #include "program/tensor_names.h"
 
 namespace snug::models {

@@ -3,6 +3,10 @@
 
 #include "base/error.h"
 #include "models/forward_builder.h"
+#include "program/kinds/gelu.h"
+#include "program/kinds/gelu_mul.h"
+#include "program/kinds/relu.h"
+#include "program/kinds/silu_mul.h"
 
 namespace snug::models {
 

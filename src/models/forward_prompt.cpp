@@ -7,6 +7,9 @@
 
 #include "models/forward_builder.h"
 #include "models/prompt_names.h"
+#include "program/kinds/attention.h"
+#include "program/kinds/column_scale.h"
+#include "program/kinds/elementwise.h"
 
 namespace snug::models {
 

@@ -3,6 +3,7 @@
 
 #include "models/forward_builder.h"
 #include "models/rope.h"
+#include "program/kinds/rope.h"
 #include "program/tensor_names.h"
 
 namespace snug::models {

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "program/inputs.h"
 #include "program/kind.h"
+#include "program/kinds/elementwise.h"
 #include "program/tape.h"
 #include "program/tensor_names.h"
 #include "program/verify_regions.h"

@@ -2,10 +2,13 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
-#include <variant>
 
 #include "passes/lower.h"
 #include "passes/uses.h"
+#include "program/kinds/elementwise.h"
+#include "program/kinds/matmul.h"
+#include "program/kinds/nf4.h"
+#include "program/kinds/rms_norm.h"
 #include "program/operands.h"
 
 namespace snug::passes {
@@ -16,7 +19,7 @@ using namespace program;  // NOLINT: passes speak the program's words throughout
 // Whether the operation's first output can take an addend, on this target.
 bool takes_addend(const Program& program, const Operation& operation, TensorId addend,
                   const Target& target) {
-  const auto* matmul = std::get_if<Matmul>(&operation.attributes);
+  const auto* matmul = operation.attributes.get_if<Matmul>();
   if (matmul != nullptr && matmul->accumulate) return false;
   Operation trial = operation;
   return add_operand(trial, kAddendOperand, addend) && target.runs({program, trial});
@@ -53,7 +56,7 @@ std::optional<int32_t> absorber(const Program& program, const Uses& uses, Tensor
 
 // Lets the operation add its output `part` to the sum's own tensor; false when the kind cannot.
 bool accumulate_into(Operation& operation, const Operation& sum, const Accumulate& attributes) {
-  auto* matmul = std::get_if<Matmul>(&operation.attributes);
+  auto* matmul = operation.attributes.get_if<Matmul>();
   if (matmul == nullptr ? attributes.stochastic : matmul->addend || matmul->augmented) return false;
   const TensorId part = id_of(sum, Accumulate::kX);
   if (!update_in_place(operation, part, id_of(sum, Accumulate::kY))) return false;
@@ -92,7 +95,7 @@ Program fuse_accumulates(Program program) {
   for (size_t i = 0; i < result.operations.size(); ++i) {
     if (result.operations[i].kind() != Kind::accumulate) continue;
     const Operation sum = result.operations[i];
-    const auto* attributes = std::get_if<Accumulate>(&sum.attributes);
+    const auto* attributes = sum.attributes.get_if<Accumulate>();
     const TensorId part = id_of(sum, Accumulate::kX);
     if (result.tensor(part).is_view()) continue;
     if (uses.readers[index(part)].size() != 1 || uses.writers[index(part)].size() != 1) continue;

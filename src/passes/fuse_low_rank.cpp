@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
-#include <variant>
 
 #include "passes/lower.h"
 #include "passes/uses.h"
+#include "program/kinds/matmul.h"
 
 namespace snug::passes {
 namespace {
@@ -19,13 +19,13 @@ constexpr int64_t kMaxRank = 128;
 
 // A plain product; null for one that has an augmentation already, or does not just write.
 const Matmul* plain_matmul(const Operation& operation) {
-  const auto* matmul = std::get_if<Matmul>(&operation.attributes);
+  const auto* matmul = operation.attributes.get_if<Matmul>();
   const bool is_plain = matmul != nullptr && !matmul->accumulate && !matmul->augmented;
   return is_plain ? matmul : nullptr;
 }
 
 int64_t inner_size(const Program& program, const Operation& operation) {
-  const bool transposed = std::get<Matmul>(operation.attributes).transpose_a;
+  const bool transposed = operation.attributes.get<Matmul>().transpose_a;
   return program.tensor(id_of(operation, Matmul::kA)).shape[transposed ? 0 : 1];
 }
 
@@ -61,9 +61,9 @@ Operation joined(const Program& program, const Operation& first, const Operation
   const bool first_is_low = inner_size(program, first) < inner_size(program, second);
   const Operation& low = first_is_low ? first : second;
   const Operation& main = first_is_low ? second : first;
-  const Matmul& low_matmul = std::get<Matmul>(low.attributes);
-  Matmul matmul = std::get<Matmul>(main.attributes);
-  matmul.addend = std::get<Matmul>(first.attributes).addend;
+  const Matmul& low_matmul = low.attributes.get<Matmul>();
+  Matmul matmul = main.attributes.get<Matmul>();
+  matmul.addend = first.attributes.get<Matmul>().addend;
   matmul.augmented = true;
   matmul.low_transpose_b = low_matmul.transpose_b;
   matmul.low_alpha = low_matmul.alpha;
@@ -94,7 +94,7 @@ bool may_join(const Program& program, const Uses& uses, const Operation& first,
   const int64_t of_second = inner_size(program, second);
   const Operation& low = of_first < of_second ? first : second;
   return of_first != of_second && std::min(of_first, of_second) <= kMaxRank &&
-         !std::get<Matmul>(low.attributes).transpose_a &&
+         !low.attributes.get<Matmul>().transpose_a &&
          !is_of_model(program, uses, id_of(low, Matmul::kB));
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "program/inputs.h"
+#include "program/kinds/transfer.h"
 #include "program/tensor_names.h"
 
 namespace snug::passes {

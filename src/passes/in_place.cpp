@@ -3,7 +3,6 @@
 // becomes a view as a whole.
 #include <algorithm>
 #include <utility>
-#include <variant>
 
 #include "passes/lower.h"
 #include "passes/uses.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "program/kinds/transfer.h"
 
 namespace snug::passes {
 namespace {

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
-#include <variant>
 #include <vector>
 
 #include "base/error.h"
 #include "formats/quant_state.h"
+#include "program/kinds/matmul.h"
+#include "program/kinds/nf4.h"
+#include "program/kinds/row_norms.h"
 
 namespace snug::passes {
 namespace {
@@ -28,10 +30,10 @@ struct Stored {
 std::unordered_set<TensorId> find_transposed(const Program& program) {
   std::unordered_set<TensorId> found;
   for (const Operation& operation : program.operations) {
-    const auto* matmul = std::get_if<Matmul>(&operation.attributes);
+    const auto* matmul = operation.attributes.get_if<Matmul>();
     if (matmul != nullptr && operation.phase == Phase::forward && !matmul->transpose_b)
       found.insert(id_of(operation, Matmul::kB));
-    const auto* norms = std::get_if<RowNorms>(&operation.attributes);
+    const auto* norms = operation.attributes.get_if<RowNorms>();
     if (norms != nullptr && norms->transposed) found.insert(id_of(operation, RowNorms::kW));
   }
   return found;
@@ -98,7 +100,7 @@ class Quantize {
     const Stored& weight = stored_.at(id_of(operation, Matmul::kB));
     Operation product = operation;
     if (weight.transposed) {
-      auto& matmul = std::get<Matmul>(product.attributes);
+      auto& matmul = product.attributes.get<Matmul>();
       matmul.transpose_b = !matmul.transpose_b;
     }
     if (is_plain_linear(product)) {
@@ -114,7 +116,7 @@ class Quantize {
   // The norms of rows of the weight's values, which are never transposed.
   void norm_values(Operation operation) {
     const Stored& weight = stored_.at(id_of(operation, RowNorms::kW));
-    std::get<RowNorms>(operation.attributes).transposed = false;
+    operation.attributes.get<RowNorms>().transposed = false;
     replace_operand(operation, RowNorms::kW.name, dequantize(operation, weight));
     result_.operations.push_back(std::move(operation));
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "program/kind.h"
+#include "program/kinds/transfer.h"
 #include "program/operands.h"
 #include "program/tensor_names.h"
 

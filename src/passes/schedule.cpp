@@ -8,11 +8,11 @@
 #include <numeric>
 #include <ranges>
 #include <unordered_map>
-#include <variant>
 #include <vector>
 
 #include "passes/uses.h"
 #include "program/kind.h"
+#include "program/kinds/elementwise.h"
 #include "program/operands.h"
 
 namespace snug::passes {
@@ -143,7 +143,7 @@ class Run {
   // What makes the addends of a sum stays in its order: `lower` lets the last one add to what the
   // others made, so that another order has other bits.
   void keep_order_of_addends(int32_t i, const std::unordered_map<TensorId, int32_t>& writer) {
-    if (!std::holds_alternative<Add>(operation(i).attributes)) return;
+    if (!operation(i).attributes.is<Add>()) return;
     std::vector<int32_t> makers;
     for (const TensorId id : operation(i).reads)
       if (const auto made = writer.find(program_.owner(id)); made != writer.end())

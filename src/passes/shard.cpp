@@ -17,6 +17,7 @@
 #include "passes/shard_homes.h"
 #include "passes/shard_visits.h"
 #include "program/kind.h"
+#include "program/kinds/collective.h"
 #include "program/operands.h"
 #include "program/tensor_names.h"
 

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "passes/stream_visits.h"
 #include "program/kind.h"
+#include "program/kinds/transfer.h"
 
 namespace snug::passes {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "passes/rank_operations.h"
 #include "program/kind.h"
+#include "program/kinds/collective.h"
 #include "program/operands.h"
 
 namespace snug::passes {

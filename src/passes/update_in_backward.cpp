@@ -11,6 +11,7 @@
 #include "passes/uses.h"
 #include "program/builder.h"
 #include "program/kind.h"
+#include "program/kinds/optimizer.h"
 #include "program/tensor_names.h"
 
 namespace snug::passes {

@@ -23,6 +23,7 @@
 #include "plan/stream_spec.h"
 #include "plan/unused_keys.h"
 #include "program/builder.h"
+#include "program/kinds/matmul.h"
 #include "text/chat_template.h"
 
 namespace snug::plan {

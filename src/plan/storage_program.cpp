@@ -7,6 +7,9 @@
 #include "base/error.h"
 #include "passes/quantize.h"
 #include "plan/storage_programs.h"
+#include "program/kinds/collective.h"
+#include "program/kinds/storage.h"
+#include "program/kinds/transfer.h"
 #include "program/tensor_names.h"
 
 namespace snug::plan {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plan/job.h"
+#include "program/kinds/collective.h"
 #include "program/program.h"
 #include "program/program_name.h"
 #include "program/target.h"

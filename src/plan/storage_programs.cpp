@@ -15,6 +15,7 @@
 #include "plan/storage_program.h"
 #include "program/batch_bounds.h"
 #include "program/kind.h"
+#include "program/kinds/storage.h"
 #include "program/operands.h"
 #include "program/tensor_names.h"
 

@@ -1,23 +1,25 @@
-// Finds the struct of an operation's kind in its attributes, a variant.
+// Finds the struct of an operation's kind in its attributes. For the few files that do
+// something for each kind, since it includes them all.
 #pragma once
 
 #include <type_traits>
-#include <variant>
 
 #include "base/error.h"
-#include "program/operation.h"
+#include "program/all_kinds.h"
+#include "program/attributes.h"
+#include "program/kinds/traits.h"
 
 namespace snug::program {
 
-// Calls f(attributes) with the struct of the operation's kind, which f may change where the variant
-// is no constant. A switch, since std::visit has a table and a function for each kind and call.
-template <typename Result, typename Variant, typename F>
-requires std::is_same_v<std::remove_cvref_t<Variant>, Attributes> Result
-dispatch(Variant&& attributes, const F& f) {
-  switch (static_cast<Kind>(attributes.index())) {
+// Calls f(attributes) with the struct of the operation's kind, which f may change where the
+// attributes are no constant.
+template <typename Result, typename Of, typename F>
+requires std::is_same_v<std::remove_cvref_t<Of>, Attributes> Result dispatch(Of&& attributes,
+                                                                             const F& f) {
+  switch (attributes.kind()) {
 #define SNUG_KIND(Struct, name) \
   case Kind::name:              \
-    return f(*std::get_if<Struct>(&attributes));
+    return f(*attributes.template get_if<Struct>());
     SNUG_KINDS(SNUG_KIND)
 #undef SNUG_KIND
   }

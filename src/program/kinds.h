@@ -1,46 +1,15 @@
-// The one list of operation kinds. It feeds the enum, the names, the variant of attributes and
-// every visitor; what a kind is and defines stands in program/kinds/<kind>.{h,cpp}, what it does in
-// each backend's <kind>.cpp.
+// The one list of operation kinds, by name alone. It feeds the enumeration, the words and every
+// dispatch; what a kind is and defines stands in program/kinds/<kind>.{h,cpp}, what it does in each
+// backend's <kind>.cpp. The structs are declared here and defined in those headers, all of which
+// all_kinds.h includes.
 //
 // X(Struct, name). Order is by area and has no meaning.
 #pragma once
 
-#include "program/kinds/adafactor.h"
-#include "program/kinds/attention.h"
-#include "program/kinds/attention_sinks.h"
-#include "program/kinds/balance_loss.h"
-#include "program/kinds/clamped_swiglu.h"
-#include "program/kinds/collective.h"
-#include "program/kinds/column_scale.h"
-#include "program/kinds/cross_entropy.h"
-#include "program/kinds/dpo.h"
-#include "program/kinds/elementwise.h"
-#include "program/kinds/embedding.h"
-#include "program/kinds/expert_bias.h"
-#include "program/kinds/expert_rows.h"
-#include "program/kinds/gelu.h"
-#include "program/kinds/gelu_mul.h"
-#include "program/kinds/grouped_matmul.h"
-#include "program/kinds/kto.h"
-#include "program/kinds/layer_norm.h"
-#include "program/kinds/lion.h"
-#include "program/kinds/loss_scale.h"
-#include "program/kinds/matmul.h"
-#include "program/kinds/muon.h"
-#include "program/kinds/nf4.h"
-#include "program/kinds/optimizer.h"
-#include "program/kinds/orpo.h"
-#include "program/kinds/relu.h"
-#include "program/kinds/rms_norm.h"
-#include "program/kinds/rope.h"
-#include "program/kinds/route.h"
-#include "program/kinds/row_norms.h"
-#include "program/kinds/segment_sums.h"
-#include "program/kinds/silu_mul.h"
-#include "program/kinds/softcap.h"
-#include "program/kinds/storage.h"
-#include "program/kinds/top_k.h"
-#include "program/kinds/transfer.h"
+#include <cstdint>
+#include <string_view>
+
+#include "base/words.h"
 
 #define SNUG_KINDS(X)                                    \
   X(Matmul, matmul)                                      \
@@ -135,3 +104,38 @@
   X(Put, put)                                            \
   X(PutBounds, put_bounds)                               \
   X(Write, write)
+
+namespace snug::program {
+
+#define SNUG_KIND(Struct, name) struct Struct;
+SNUG_KINDS(SNUG_KIND)
+#undef SNUG_KIND
+
+enum class Kind : uint8_t {
+#define SNUG_KIND(Struct, name) name,
+  SNUG_KINDS(SNUG_KIND)
+#undef SNUG_KIND
+};
+
+constexpr auto words_of(Kind /*type*/) {
+  return base::words<Kind>({
+#define SNUG_KIND(Struct, name) {Kind::name, #name},
+      SNUG_KINDS(SNUG_KIND)
+#undef SNUG_KIND
+  });
+}
+constexpr std::string_view name_of(Kind kind) { return base::word_of(kind); }
+inline constexpr int kKindCount = static_cast<int>(base::kWordsOf<Kind>.size());
+// What an operation has before it is given a kind; a program with such an operation is refused.
+inline constexpr Kind kNoKind = static_cast<Kind>(kKindCount);
+
+// The kind that a struct holds the attributes of: kKindOf<Rope> is Kind::rope.
+template <typename Struct>
+inline constexpr Kind kKindOf = kNoKind;
+#define SNUG_KIND(Struct, name) \
+  template <>                   \
+  inline constexpr Kind kKindOf<Struct> = Kind::name;
+SNUG_KINDS(SNUG_KIND)
+#undef SNUG_KIND
+
+}  // namespace snug::program

@@ -107,7 +107,7 @@ void erase(Operation& operation, const Slot& slot) {
 }  // namespace
 
 std::string operand_error(const Operation& operation) {
-  if (operation.attributes.index() >= kKindCount) return "has no kind";
+  if (operation.kind() == kNoKind) return "has no kind";
   std::array<Expected, 3> expected{Expected{"read"}, Expected{"write"}, Expected{"update"}};
   for (const PlacedOperand& operand : place(operation)) {
     if (!operand.slot.present) continue;

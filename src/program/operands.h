@@ -29,7 +29,7 @@ inline std::vector<TensorId>& list_of(Operation& operation, Access access) {
 // The tensor of an operand, of an operation of that kind; kNone where the operation has none.
 template <typename Struct>
 TensorId id_of(const Operation& operation, const Operand<Struct>& operand) {
-  const Slot slot = slot_of(std::get<Struct>(operation.attributes), operand);
+  const Slot slot = slot_of(operation.attributes.get<Struct>(), operand);
   return slot.present ? list_of(operation, slot.access)[slot.index] : kNone;
 }
 

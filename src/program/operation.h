@@ -4,43 +4,14 @@
 
 #include <cstdint>
 #include <string_view>
-#include <tuple>
-#include <variant>
 #include <vector>
 
 #include "base/words.h"
-#include "program/kinds.h"
+#include "program/attributes.h"
+#include "program/kinds/operands.h"
 #include "program/tensor.h"
 
 namespace snug::program {
-
-enum class Kind : uint8_t {
-#define SNUG_KIND(Struct, name) name,
-  SNUG_KINDS(SNUG_KIND)
-#undef SNUG_KIND
-};
-
-constexpr auto words_of(Kind /*type*/) {
-  return base::words<Kind>({
-#define SNUG_KIND(Struct, name) {Kind::name, #name},
-      SNUG_KINDS(SNUG_KIND)
-#undef SNUG_KIND
-  });
-}
-constexpr std::string_view name_of(Kind kind) { return base::word_of(kind); }
-
-// Closes the list of alternatives below; never the kind of an operation.
-struct EndOfKinds {
-  bool operator==(const EndOfKinds&) const = default;
-  static constexpr std::tuple<> kFields{};
-};
-// Attributes of any kind, in the order of the list, so that index() is the Kind.
-using Attributes = std::variant<
-#define SNUG_KIND(Struct, name) Struct,
-    SNUG_KINDS(SNUG_KIND)
-#undef SNUG_KIND
-        EndOfKinds>;
-inline constexpr int kKindCount = static_cast<int>(std::variant_size_v<Attributes>) - 1;
 
 // What an operation occupies while it runs. Operations of different channels run side by side where
 // nothing orders them; those of one channel run one after the other.
@@ -97,11 +68,8 @@ struct Operation {
   Phase phase = Phase::forward;
   int32_t layer = -1;  // -1: belongs to no layer
 
-  Kind kind() const { return static_cast<Kind>(attributes.index()); }
+  Kind kind() const { return attributes.kind(); }
   bool operator==(const Operation&) const = default;
 };
-
-// Attributes of a kind with default values.
-Attributes default_attributes(Kind kind);
 
 }  // namespace snug::program

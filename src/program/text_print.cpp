@@ -133,7 +133,7 @@ class Printer {
   }
 
   std::string line_of(const Operation& operation) {
-    SNUG_CHECK(static_cast<int>(operation.kind()) < kKindCount, "an operation has no kind");
+    SNUG_CHECK(operation.kind() != kNoKind, "an operation has no kind");
     std::string results;
     for (const TensorId id : operation.writes)
       results += fmt::format("{}{}", results.empty() ? "" : ", ",

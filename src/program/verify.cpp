@@ -135,15 +135,14 @@ class Verifier {
  private:
   void report(size_t operation, const std::string& problem) {
     const Operation& subject = program_.operations[operation];
-    const std::string_view kind =
-        static_cast<int>(subject.kind()) < kKindCount ? name_of(subject.kind()) : "no kind";
+    const std::string_view kind = subject.kind() != kNoKind ? name_of(subject.kind()) : "no kind";
     problems_.push_back(fmt::format("operation {} ({}) {}", operation, kind, problem));
   }
 
   // Its kind, its tensors and its channel, without which nothing else can be asked.
   void check_ids(size_t i) {
     const Operation& operation = program_.operations[i];
-    if (static_cast<int>(operation.kind()) >= kKindCount) return report(i, "has no kind");
+    if (operation.kind() == kNoKind) return report(i, "has no kind");
     const auto check = [&](TensorId id) {
       if (id < 0 || static_cast<size_t>(id) >= program_.tensors.size())
         report(i, fmt::format("touches tensor {} of {}", id, program_.tensors.size()));

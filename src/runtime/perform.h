@@ -24,7 +24,6 @@
 #include "formats/tensor_index.h"
 #include "models/config.h"
 #include "models/weights.h"
-#include "program/kinds.h"
 #include "program/program.h"
 #include "runtime/executor.h"
 #include "runtime/file_names.h"

@@ -21,6 +21,7 @@
 #include "formats/checksums.h"
 #include "formats/nf4.h"
 #include "plan/storage_programs.h"
+#include "program/kinds/storage.h"
 #include "program/tensor_names.h"
 #include "runtime/check_finite.h"
 #include "runtime/convert.h"

@@ -10,6 +10,7 @@
 #include "formats/hf_folder.h"
 #include "formats/torch_name.h"
 #include "models/families.h"
+#include "program/kinds/storage.h"
 #include "runtime/save_folder.h"
 #include "runtime/save_tensors.h"
 

@@ -14,6 +14,7 @@
 #include "formats/tensor_index.h"
 #include "plan/storage_programs.h"
 #include "program/decisions.h"
+#include "program/kinds/storage.h"
 #include "program/tensor_names.h"
 #include "runtime/check_finite.h"
 #include "runtime/file_shape.h"

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "program/kinds/attention.h"
 #include "reference_fixture.h"
 
 namespace snug::backends::test {

@@ -2,6 +2,8 @@
 #include <cmath>
 
 #include "operation_case.h"
+#include "program/kinds/column_scale.h"
+#include "program/kinds/row_norms.h"
 
 namespace snug::backends::test {
 namespace {

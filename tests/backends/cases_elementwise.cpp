@@ -3,6 +3,10 @@
 #include <cmath>
 
 #include "operation_case.h"
+#include "program/kinds/elementwise.h"
+#include "program/kinds/gelu.h"
+#include "program/kinds/relu.h"
+#include "program/kinds/softcap.h"
 
 namespace snug::backends::test {
 namespace {

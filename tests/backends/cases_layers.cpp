@@ -2,6 +2,13 @@
 #include <cmath>
 
 #include "operation_case.h"
+#include "program/kinds/clamped_swiglu.h"
+#include "program/kinds/embedding.h"
+#include "program/kinds/gelu_mul.h"
+#include "program/kinds/layer_norm.h"
+#include "program/kinds/rms_norm.h"
+#include "program/kinds/rope.h"
+#include "program/kinds/silu_mul.h"
 
 namespace snug::backends::test {
 namespace {

@@ -1,4 +1,5 @@
 #include "operation_case.h"
+#include "program/kinds/matmul.h"
 
 namespace snug::backends::test {
 namespace {

@@ -3,6 +3,10 @@
 #include <cmath>
 
 #include "operation_case.h"
+#include "program/kinds/dpo.h"
+#include "program/kinds/kto.h"
+#include "program/kinds/orpo.h"
+#include "program/kinds/segment_sums.h"
 
 namespace snug::backends::test {
 namespace {

@@ -17,6 +17,8 @@
 #include "base/dtype.h"
 #include "comm/local.h"
 #include "program/kind.h"
+#include "program/kinds/collective.h"
+#include "program/kinds/transfer.h"
 
 namespace snug::backends {
 namespace {

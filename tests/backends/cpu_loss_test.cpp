@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "one_operation.h"
+#include "program/kinds/cross_entropy.h"
 
 namespace snug::backends::cpu {
 namespace {

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "matmul_case.h"
 #include "program/kind.h"
+#include "program/kinds/matmul.h"
 
 namespace snug::backends::cpu {
 namespace {
@@ -179,7 +180,7 @@ TEST(CpuMatmul, CopiesOfOperandsWithGapsAreDecided) {
       Trace trace;
       operation.run(buffers, matmul.accumulate ? Buffers{} : Buffers{c.buffer()},
                     matmul.accumulate ? Buffers{c.buffer()} : Buffers{}, &trace);
-      auto& decided = std::get<program::Matmul>(operation.attributes());
+      auto& decided = operation.attributes().get<program::Matmul>();
       const program::Cost priced = program::cost(operation.view(), {});
       double copied = 0;
       const auto expect = [&](bool program::Matmul::*decision, const char* name, bool has_gap,
@@ -252,7 +253,7 @@ TEST(CpuMatmul, StochasticAccumulationRoundsByItsBits) {
   Trace trace;
   operation.run({a.buffer(), b.buffer(), random_buffer}, {}, {c.buffer()}, &trace);
   // Blocks of rows of a transposed factor have gaps.
-  EXPECT_EQ(is_noted(trace, "dense_a"), std::get<program::Matmul>(operation.attributes()).dense_a);
+  EXPECT_EQ(is_noted(trace, "dense_a"), operation.attributes().get<program::Matmul>().dense_a);
   const base::PhiloxKey key =
       stream_key({.seed = 11, .site = 3, .step = 5, .first_row = 2}, RandomPurpose::rounding);
   int64_t different = 0;

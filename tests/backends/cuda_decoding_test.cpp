@@ -9,6 +9,7 @@
 #include "backends/cuda/needs/attention.h"
 #include "comparison.h"
 #include "operation_case.h"
+#include "program/kinds/attention.h"
 
 namespace snug::backends::test {
 namespace {

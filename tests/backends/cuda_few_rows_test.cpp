@@ -8,6 +8,7 @@
 #include "comparison.h"
 #include "device_record.h"
 #include "operation_check.h"
+#include "program/kinds/nf4.h"
 #include "refusals.h"
 
 namespace snug::backends::test {

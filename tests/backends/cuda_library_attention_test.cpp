@@ -9,6 +9,7 @@
 #include "backends/cuda/needs/attention.h"
 #include "backends/cuda/segment_attention.h"
 #include "operation_check.h"
+#include "program/kinds/attention.h"
 #include "refusals.h"
 
 namespace snug::backends::test {
@@ -27,9 +28,9 @@ constexpr const char* kEmptySegments = "SNUG_CUDNN_EMPTY_SEGMENTS";
 bool suits(const OperationCase& made, const cuda::Card& card) {
   const program::OperationView view = made.view();
   const auto& attributes = view.operation.attributes;
-  if (const auto* attention = std::get_if<Attention>(&attributes))
+  if (const auto* attention = attributes.get_if<Attention>())
     return cuda::suits_cudnn(*attention, view, card);
-  return cuda::suits_cudnn(std::get<AttentionGrad>(attributes), view, card);
+  return cuda::suits_cudnn(attributes.get<AttentionGrad>(), view, card);
 }
 
 // Whether the backend gives it to the library.
@@ -53,15 +54,14 @@ bool has_empty_segment(const OperationCase& made) {
 // Whether the operation says that it has none.
 bool has_no_empty_segments(const OperationCase& made) {
   const auto& attributes = made.operation().attributes;
-  if (const auto* attention = std::get_if<Attention>(&attributes))
-    return attention->no_empty_segments;
-  return std::get<AttentionGrad>(attributes).no_empty_segments;
+  if (const auto* attention = attributes.get_if<Attention>()) return attention->no_empty_segments;
+  return attributes.get<AttentionGrad>().no_empty_segments;
 }
 
 OperationCase without_empty_segments(OperationCase made) {
   auto& attributes = made.program.operations[0].attributes;
-  if (auto* attention = std::get_if<Attention>(&attributes)) attention->no_empty_segments = true;
-  if (auto* grad = std::get_if<AttentionGrad>(&attributes)) grad->no_empty_segments = true;
+  if (auto* attention = attributes.get_if<Attention>()) attention->no_empty_segments = true;
+  if (auto* grad = attributes.get_if<AttentionGrad>()) grad->no_empty_segments = true;
   return made;
 }
 

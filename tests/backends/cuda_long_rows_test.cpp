@@ -5,6 +5,15 @@
 #include "backends/cuda/kernels/thin_product.h"
 #include "backends/cuda/matrices.h"
 #include "cuda_long_rows.h"
+#include "program/kinds/attention.h"
+#include "program/kinds/cross_entropy.h"
+#include "program/kinds/elementwise.h"
+#include "program/kinds/embedding.h"
+#include "program/kinds/gelu_mul.h"
+#include "program/kinds/layer_norm.h"
+#include "program/kinds/rms_norm.h"
+#include "program/kinds/rope.h"
+#include "program/kinds/silu_mul.h"
 #include "refusals.h"
 
 namespace snug::backends::test {

@@ -8,6 +8,7 @@
 #include "backends/cuda/cuda_backend.h"
 #include "block_fibers.h"
 #include "operation_case.h"
+#include "program/kinds/cross_entropy.h"
 
 namespace snug::backends::test {
 namespace {
@@ -25,9 +26,9 @@ int64_t trained_rows(const std::vector<int32_t>& targets) {
 }
 
 int64_t chunk_rows(const OperationCase& made) {
-  if (const auto* loss = std::get_if<program::LinearCrossEntropy>(&made.operation().attributes))
+  if (const auto* loss = made.operation().attributes.get_if<program::LinearCrossEntropy>())
     return loss->chunk_rows;
-  return std::get<program::LinearCrossEntropyTrain>(made.operation().attributes).chunk_rows;
+  return made.operation().attributes.get<program::LinearCrossEntropyTrain>().chunk_rows;
 }
 
 // Without a size, all rows are one chunk.

@@ -14,6 +14,7 @@
 #include "comparison.h"
 #include "operation_check.h"
 #include "program/builder.h"
+#include "program/kinds/matmul.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -197,7 +198,7 @@ TEST_F(CudaProducts, RefuseChoicesThatAreDamagedOrOfAnotherPlace) {
 
 // Whether a case of the table is one that the own kernel makes.
 bool is_thin(const test::OperationCase& operation_case) {
-  const auto& matmul = std::get<program::Matmul>(operation_case.operation().attributes);
+  const auto& matmul = operation_case.operation().attributes.get<program::Matmul>();
   const program::OperationView view = operation_case.view();
   const auto is_whole = [](const program::Tensor& tensor) {
     return !tensor.is_view() && tensor.shape[0] % 8 == 0 && tensor.shape[1] % 8 == 0;

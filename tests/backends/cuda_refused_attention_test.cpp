@@ -6,6 +6,7 @@
 #include "backends/cuda/needs/attention.h"
 #include "base/error.h"
 #include "operation_check.h"
+#include "program/kinds/attention.h"
 #include "refusals.h"
 
 namespace snug::backends::test {
@@ -53,7 +54,7 @@ TEST(CudaBackend, refuses_an_attention_that_was_planned_for_the_library) {
     program::Operation& operation = program.operations[0];
     operation.attributes = planner.decide({program, operation});
     operation.launches = planner.launches({program, operation});
-    if (!std::get<program::Attention>(operation.attributes).by_library) continue;
+    if (!operation.attributes.get<program::Attention>().by_library) continue;
     program::Tensor scratch;
     scratch.name = "scratch";
     scratch.shape = {planner.workspace({program, operation}).bytes};

@@ -8,6 +8,7 @@
 #include "backends/cuda/needs/kind_needs.h"
 #include "program/builder.h"
 #include "program/kind.h"
+#include "program/kinds/attention.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -84,10 +85,10 @@ struct Choice {
 Choice choice_of(const Job& job) {
   const Program program = program_of(job);
   const auto& operations = program.operations;
-  return {suits_cudnn(std::get<Attention>(operations[0].attributes), {program, operations[0]},
-                      job.card),
-          suits_cudnn(std::get<AttentionGrad>(operations[1].attributes), {program, operations[1]},
-                      job.card)};
+  return {
+      suits_cudnn(operations[0].attributes.get<Attention>(), {program, operations[0]}, job.card),
+      suits_cudnn(operations[1].attributes.get<AttentionGrad>(), {program, operations[1]},
+                  job.card)};
 }
 
 TEST(CudnnChoice, takes_training_in_16_bits) {
@@ -170,7 +171,7 @@ TEST(CudnnChoice, has_its_scratch_planned) {
   Program program = program_of(job);
   program.operations[1].attributes = decide({program, program.operations[1]}, job.card);
   const program::OperationView gradient{program, program.operations[1]};
-  const auto& grad = std::get<AttentionGrad>(gradient.operation.attributes);
+  const auto& grad = gradient.operation.attributes.get<AttentionGrad>();
   const SegmentScratch scratch = segment_scratch(grad, gradient);
   EXPECT_EQ(workspace_bytes(gradient, job.card), scratch.bytes());
   // Three f32 sums the size of q, since heads share keys.
@@ -193,7 +194,7 @@ TEST(CudnnChoice, copies_what_has_gaps) {
   const program::Cost plain = decide_gradient();
   EXPECT_EQ(plain.launches, 4);
   EXPECT_EQ(plain.serial_bytes, 0);
-  EXPECT_FALSE(program::copies_operands(std::get<AttentionGrad>(gradient.attributes)));
+  EXPECT_FALSE(program::copies_operands(gradient.attributes.get<AttentionGrad>()));
 
   const auto widen = [&](const program::Operand<AttentionGrad>& operand) {
     program::Tensor& tensor = program.tensors[static_cast<size_t>(id_of(gradient, operand))];
@@ -203,7 +204,7 @@ TEST(CudnnChoice, copies_what_has_gaps) {
   double bytes = widen(AttentionGrad::kK);
   EXPECT_EQ(decide_gradient().serial_bytes, 2 * bytes);
   EXPECT_EQ(gradient.launches, 5);
-  const auto& grad = std::get<AttentionGrad>(gradient.attributes);
+  const auto& grad = gradient.attributes.get<AttentionGrad>();
   EXPECT_TRUE(grad.dense_k && !grad.dense_q && !grad.dense_v && !grad.dense_gradients);
 
   // Gradients are copied all where one has gaps.
@@ -215,7 +216,7 @@ TEST(CudnnChoice, copies_what_has_gaps) {
   EXPECT_EQ(copied.serial_bytes, 2 * bytes);
   EXPECT_EQ(copied.bytes - plain.bytes, 2 * bytes);
   EXPECT_EQ(copied.launches, 8);
-  EXPECT_TRUE(std::get<AttentionGrad>(gradient.attributes).dense_gradients);
+  EXPECT_TRUE(gradient.attributes.get<AttentionGrad>().dense_gradients);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "backends/cuda/segment_attention.h"
 #include "base/error.h"
 #include "program/builder.h"
+#include "program/kinds/attention.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -96,11 +97,9 @@ class FusedAttention {
 
  private:
   program::OperationView view(size_t index) const { return {program_, program_.operations[index]}; }
-  const Attention& attention() const {
-    return std::get<Attention>(program_.operations[0].attributes);
-  }
+  const Attention& attention() const { return program_.operations[0].attributes.get<Attention>(); }
   const AttentionGrad& grad() const {
-    return std::get<AttentionGrad>(program_.operations[1].attributes);
+    return program_.operations[1].attributes.get<AttentionGrad>();
   }
   TensorId tensor(const char* name, const Shape& shape, DType type) {
     return builder_.activation(name, shape, type);

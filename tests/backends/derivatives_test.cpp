@@ -11,6 +11,11 @@
 #include "../base/captured_stream.h"
 #include "gradient_check.h"
 #include "program/kind.h"
+#include "program/kinds/attention.h"
+#include "program/kinds/elementwise.h"
+#include "program/kinds/matmul.h"
+#include "program/kinds/rms_norm.h"
+#include "program/kinds/rope.h"
 #include "program/tape.h"
 #include "program/text.h"
 
@@ -175,26 +180,26 @@ TEST(Derivative, CarriesItsAttributes) {
   const auto matmul = emitted_by("y (8, 6) bf16 = matmul(x, bt) {transpose_b, alpha 0.5}");
   ASSERT_EQ(matmul.size(), 2U);
   for (const Operation& operation : matmul)
-    EXPECT_EQ(std::get<program::Matmul>(operation.attributes).alpha, 0.5F);
+    EXPECT_EQ(operation.attributes.get<program::Matmul>().alpha, 0.5F);
 
   const auto rope = emitted_by("y (8, 4) bf16 = rope(x, table) {head_dim 2}");
-  EXPECT_EQ(std::get<program::Rope>(rope.at(0).attributes),
+  EXPECT_EQ(rope.at(0).attributes.get<program::Rope>(),
             (program::Rope{.head_dim = 2, .inverse = true}));
 
   const auto dropout =
       emitted_by("y (8, 4) bf16 = dropout(x, random) {probability 0.5, seed 9, site 4}");
-  EXPECT_EQ(std::get<program::Dropout>(dropout.at(0).attributes),
+  EXPECT_EQ(dropout.at(0).attributes.get<program::Dropout>(),
             (program::Dropout{.probability = 0.5F, .row_length = 1, .seed = 9, .site = 4}));
 
   const auto norm = emitted_by("y (8, 4) bf16 = rms_norm(x, flat) {epsilon 0.5}");
-  EXPECT_EQ(std::get<program::RmsNormGrad>(norm.at(0).attributes),
+  EXPECT_EQ(norm.at(0).attributes.get<program::RmsNormGrad>(),
             (program::RmsNormGrad{.epsilon = 0.5F, .weight_gradient = true}));
 
   const auto attention = emitted_by(
       "y (8, 4) bf16, l (2, 8) f32 = attention(x, k, v, bounds, bounds) "
       "{heads 2, kv_heads 1, head_dim 2, scale 0.5, causal false, window 3}");
   EXPECT_EQ(
-      std::get<program::AttentionGrad>(attention.at(0).attributes),
+      attention.at(0).attributes.get<program::AttentionGrad>(),
       (program::AttentionGrad{
           .heads = 2, .kv_heads = 1, .head_dim = 2, .scale = 0.5F, .causal = false, .window = 3}));
 }

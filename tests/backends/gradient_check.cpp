@@ -11,6 +11,8 @@
 #include "base/error.h"
 #include "operation_check.h"
 #include "program/kind.h"
+#include "program/kinds/column_scale.h"
+#include "program/kinds/rope.h"
 #include "program/operands.h"
 #include "program/tape.h"
 

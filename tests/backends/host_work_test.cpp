@@ -9,6 +9,8 @@
 #include "base/error.h"
 #include "block_fibers.h"
 #include "operation_case.h"
+#include "program/kinds/elementwise.h"
+#include "program/kinds/optimizer.h"
 
 namespace snug::backends::test {
 namespace {

@@ -10,6 +10,7 @@
 #include "comparison.h"
 #include "operation_case.h"
 #include "passes/lower.h"
+#include "program/kinds/cross_entropy.h"
 
 namespace snug::backends::test {
 namespace {

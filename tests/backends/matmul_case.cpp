@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "program/kinds/matmul.h"
 
 namespace snug::backends::cpu {
 namespace {

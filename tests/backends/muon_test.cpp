@@ -16,6 +16,7 @@
 #include "passes/lower.h"
 #include "program/builder.h"
 #include "program/kind.h"
+#include "program/kinds/muon.h"
 
 namespace snug::backends::test {
 namespace {

@@ -12,6 +12,8 @@
 #include "backends/backend.h"
 #include "base/dtype.h"
 #include "program/kind.h"
+#include "program/kinds/collective.h"
+#include "program/kinds/transfer.h"
 
 namespace snug::backends::test {
 
@@ -95,12 +97,11 @@ class OneCollective {
   void decide(const Backend& backend, int64_t piece_elements) {
     operation().attributes = backend.decide({program_, operation()});
     if (piece_elements == 0) return;
-    std::visit(
-        [&](auto& attributes) {
-          if constexpr (requires { attributes.piece_elements; })
-            attributes.piece_elements = piece_elements;
-        },
-        operation().attributes);
+    program::Attributes& attributes = operation().attributes;
+    if (auto* scatter = attributes.get_if<program::ReduceScatter>())
+      scatter->piece_elements = piece_elements;
+    if (auto* reduce = attributes.get_if<program::AllReduce>())
+      reduce->piece_elements = piece_elements;
   }
 
   struct Part {

@@ -9,6 +9,8 @@
 
 #include "comparison.h"
 #include "program/kind.h"
+#include "program/kinds/attention.h"
+#include "program/kinds/nf4.h"
 
 namespace snug::backends::test {
 namespace {
@@ -40,7 +42,7 @@ double share_of_before(const OperationCase& operation_case, program::TensorId id
 double share_of_exponent(const OperationCase& operation_case, program::TensorId id,
                          const Values& oracle) {
   const program::Operation& operation = operation_case.operation();
-  if (!std::holds_alternative<program::Attention>(operation.attributes) ||
+  if (!operation.attributes.is<program::Attention>() ||
       id != find_operand(operation, program::Attention::kLse.name))
     return 1;
   return std::min(1.0, norm_of(oracle) / std::sqrt(static_cast<double>(oracle.size())));

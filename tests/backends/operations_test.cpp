@@ -6,6 +6,8 @@
 
 #include "comparison.h"
 #include "operation_check.h"
+#include "program/kinds/matmul.h"
+#include "program/kinds/nf4.h"
 #include "refusals_check.h"
 #include "transfers_check.h"
 
@@ -36,10 +38,10 @@ bool cpu_must_run(const OperationCase& operation_case) {
                               : cpu_must_multiply_bf16() ? 16
                                                          : 4;
     return x.shape.rows() <= most_rows && x.shape.columns() % program::kNf4BlockSize == 0 &&
-           !std::get<program::MatmulNf4>(operation_case.operation().attributes).addend;
+           !operation_case.operation().attributes.get<program::MatmulNf4>().addend;
   }
   // One call makes an augmented product where tiles do, and where it is wide.
-  if (const auto* matmul = std::get_if<program::Matmul>(&operation_case.operation().attributes);
+  if (const auto* matmul = operation_case.operation().attributes.get_if<program::Matmul>();
       matmul != nullptr && matmul->augmented) {
     const program::Shape& a = operation_case.view()[program::Matmul::kA].shape;
     const program::Shape& b = operation_case.view()[program::Matmul::kB].shape;

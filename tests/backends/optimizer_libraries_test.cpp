@@ -10,6 +10,8 @@
 #include "backends/backend.h"
 #include "formats/safetensors_file.h"
 #include "hashed_values.h"
+#include "program/kinds/adafactor.h"
+#include "program/kinds/lion.h"
 #include "program/operation.h"
 
 namespace snug::backends::test {
@@ -65,7 +67,7 @@ class Trained {
     Buffer count = buffer_of(factors, {1});
     count.data = reinterpret_cast<std::byte*>(&number);
     count.dtype = DType::i32;
-    if (std::holds_alternative<program::Adafactor>(attributes_)) reads.push_back(count);
+    if (attributes_.is<program::Adafactor>()) reads.push_back(count);
     std::vector<Buffer> updates{buffer_of(weight, shape_)};
     for (size_t i = 0; i < kept.size(); ++i)
       updates.push_back(buffer_of(kept[i], states_[i].shape));

@@ -7,6 +7,7 @@
 
 #include "backends/random_bits.h"
 #include "comparison.h"
+#include "program/dispatch.h"
 #include "program/kind.h"
 
 namespace snug::backends::test {
@@ -175,14 +176,12 @@ TEST_P(RandomBits, stochastic_kinds_round_as_the_reference_does) {
     int64_t differing = 0;
     for (const OperationCase& operation_case : cases_of(kind, kAllTypes[2])) {
       const auto& attributes = operation_case.operation().attributes;
-      const bool is_stochastic = std::visit(
-          [](const auto& concrete) {
-            if constexpr (requires { concrete.stochastic; })
-              return concrete.stochastic;
-            else
-              return false;
-          },
-          attributes);
+      const bool is_stochastic = program::dispatch<bool>(attributes, [](const auto& concrete) {
+        if constexpr (requires { concrete.stochastic; })
+          return concrete.stochastic;
+        else
+          return false;
+      });
       if (!is_stochastic || !backend_->runs(operation_case.view())) continue;
       const RunResult found = guarded_run(*backend_, operation_case.program, operation_case.inputs);
       const RunResult expected =

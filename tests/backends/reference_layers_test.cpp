@@ -2,6 +2,12 @@
 // hand.
 #include <cmath>
 
+#include "program/kinds/attention.h"
+#include "program/kinds/cross_entropy.h"
+#include "program/kinds/layer_norm.h"
+#include "program/kinds/rms_norm.h"
+#include "program/kinds/rope.h"
+#include "program/kinds/silu_mul.h"
 #include "reference_fixture.h"
 
 namespace snug::backends::test {

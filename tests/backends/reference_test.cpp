@@ -11,6 +11,7 @@
 #include "backends/reference/with_float_type.h"
 #include "base/error.h"
 #include "comparison.h"
+#include "program/dispatch.h"
 #include "program/kind.h"
 #include "reference_fixture.h"
 
@@ -142,14 +143,12 @@ TEST_F(Reference, accumulating_forms_add_to_what_was_there) {
           operation_case.program.tensor(updates[0]).shape.elements() > kLargestUpdate)
         continue;
       program::Attributes attributes = operation_case.operation().attributes;
-      const bool is_accumulating = std::visit(
-          [](auto& concrete) {
-            if constexpr (requires { concrete.accumulate; })
-              return std::exchange(concrete.accumulate, false);
-            else
-              return false;
-          },
-          attributes);
+      const bool is_accumulating = program::dispatch<bool>(attributes, [](auto& concrete) {
+        if constexpr (requires { concrete.accumulate; })
+          return std::exchange(concrete.accumulate, false);
+        else
+          return false;
+      });
       if (!is_accumulating) continue;
       expect_adds(operation_case, attributes);
       ++checked;
@@ -161,7 +160,7 @@ TEST_F(Reference, accumulating_forms_add_to_what_was_there) {
 
 TEST_F(Reference, rms_norm_grad_adds_its_addend) {
   for (const OperationCase& with : cases_of(program::Kind::rms_norm_grad, kAllTypes[0])) {
-    auto grad = std::get<program::RmsNormGrad>(with.operation().attributes);
+    auto grad = with.operation().attributes.get<program::RmsNormGrad>();
     if (!grad.addend) continue;
     OperationCase without = with;
     grad.addend = false;
@@ -204,7 +203,7 @@ TEST_F(Reference, training_form_has_the_losses_of_the_plain_form) {
        cases_of(program::Kind::linear_cross_entropy_train, kAllTypes[0])) {
     OperationCase plain = train;
     program::Operation& operation = plain.program.operations[0];
-    const auto& form = std::get<program::LinearCrossEntropyTrain>(operation.attributes);
+    const auto& form = operation.attributes.get<program::LinearCrossEntropyTrain>();
     operation.attributes = program::LinearCrossEntropy{
         .scale = form.scale, .softcap = form.softcap, .bias = form.bias, .gain = form.gain};
     operation.writes.resize(2);

@@ -5,6 +5,9 @@
 
 #include "../base/captured_stream.h"
 #include "program/kind.h"
+#include "program/kinds/cross_entropy.h"
+#include "program/kinds/grouped_matmul.h"
+#include "program/kinds/matmul.h"
 #include "program/operands.h"
 #include "program/text.h"
 
@@ -140,14 +143,14 @@ void check_refused_decisions(Backend& backend) {
   };
   using program::ProductAlgorithm;
   expect_refused("product (8, 8) f32 = matmul(g, w) {transpose_b}", [](auto& attributes) {
-    auto& matmul = std::get<program::Matmul>(attributes);
+    auto& matmul = attributes.get<program::Matmul>();
     // What nothing here computes: cards have no loops, the others no tensor cores.
     matmul.algorithm = matmul.algorithm == ProductAlgorithm::loops
                            ? ProductAlgorithm::few_rows_tensor_cores
                            : ProductAlgorithm::loops;
   });
   expect_refused(kGrouped, [](auto& attributes) {
-    auto& grouped = std::get<program::GroupedMatmul>(attributes);
+    auto& grouped = attributes.get<program::GroupedMatmul>();
     grouped.block_rows = grouped.block_rows == 0 ? 4 : 0;
   });
   expect_refused(
@@ -155,7 +158,7 @@ void check_refused_decisions(Backend& backend) {
       "linear_cross_entropy_train(g, w, targets, f)",
       [](auto& attributes) {
         using program::LossAlgorithm;
-        auto& loss = std::get<program::LinearCrossEntropyTrain>(attributes);
+        auto& loss = attributes.get<program::LinearCrossEntropyTrain>();
         loss.algorithm =
             loss.algorithm == LossAlgorithm::whole ? LossAlgorithm::chunks : LossAlgorithm::whole;
       });

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "operation_case.h"
+#include "program/kinds/transfer.h"
 
 namespace snug::backends::test {
 namespace {

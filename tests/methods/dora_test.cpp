@@ -7,6 +7,8 @@
 #include "methods/lora.h"
 #include "models/families.h"
 #include "models/forward.h"
+#include "program/kinds/column_scale.h"
+#include "program/kinds/row_norms.h"
 #include "program/verify.h"
 
 namespace snug::methods {
@@ -54,9 +56,9 @@ TEST(Dora, GivesEachOutputAMagnitude) {
   ASSERT_EQ(norms.size(), 2U * 7);
   ASSERT_EQ(scaled.size(), norms.size());
   for (size_t i = 0; i < norms.size(); ++i) {
-    EXPECT_EQ(std::get<RowNorms>(norms[i].attributes),
+    EXPECT_EQ(norms[i].attributes.get<RowNorms>(),
               (RowNorms{.transposed = false, .low_rank = true, .alpha = 2.0F}));
-    EXPECT_TRUE(std::get<ScaleColumns>(scaled[i].attributes).divided);
+    EXPECT_TRUE(scaled[i].attributes.get<ScaleColumns>().divided);
     EXPECT_EQ(norms[i].writes[0], id_of(scaled[i], ScaleColumns::kDivisor));
     const Tensor& weight = adapted.tensor(id_of(norms[i], RowNorms::kW));
     const Tensor& magnitude = adapted.tensor(id_of(scaled[i], ScaleColumns::kGain));
@@ -92,7 +94,7 @@ TEST(Dora, MagnitudesBeginAsNormsOfTheWeightsRows) {
     EXPECT_EQ(initial.operations.size(), of_kind(adapted, Kind::row_norms).size());
     for (const Operation& operation : initial.operations) {
       const bool transposed = model == std::string("gpt2");
-      EXPECT_EQ(std::get<RowNorms>(operation.attributes), (RowNorms{.transposed = transposed}));
+      EXPECT_EQ(operation.attributes.get<RowNorms>(), (RowNorms{.transposed = transposed}));
       const std::string& magnitude = initial.tensor(operation.writes[0]).name;
       EXPECT_EQ(initial.tensor(operation.reads[0]).name,
                 std::string(lora_tensor(magnitude).module) + ".weight");

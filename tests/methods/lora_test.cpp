@@ -7,6 +7,8 @@
 #include "methods/update.h"
 #include "models/families.h"
 #include "models/forward.h"
+#include "program/kinds/matmul.h"
+#include "program/kinds/optimizer.h"
 #include "program/operands.h"
 #include "program/verify.h"
 
@@ -181,7 +183,7 @@ TEST(Lora, EachModuleHasItsSize) {
   EXPECT_EQ(rank_of("model.layers.1.self_attn.v_proj"), 4);
   int64_t others = 0;
   for (const program::Operation& operation : adapted.operations) {
-    const auto* matmul = std::get_if<program::Matmul>(&operation.attributes);
+    const auto* matmul = operation.attributes.get_if<program::Matmul>();
     if (matmul == nullptr || matmul->alpha == 1.0F) continue;
     const std::string& b = adapted.tensor(id_of(operation, program::Matmul::kB)).name;
     const bool is_other = b == "model.layers.1.self_attn.q_proj.lora_B.weight";
@@ -240,7 +242,7 @@ TEST(Update, NormsAndBiasesDoNotDecay) {
   const Program program = update(trainables, random_sites(plain, ids), options);
   int64_t decayed = 0;
   for (const auto& operation : program.operations) {
-    const auto* adamw = std::get_if<program::AdamW>(&operation.attributes);
+    const auto* adamw = operation.attributes.get_if<program::AdamW>();
     if (adamw == nullptr) continue;
     const auto& weight = program.tensor(operation.updates[0]);
     EXPECT_EQ(adamw->weight_decay > 0, weight.shape.rank() > 1) << weight.name;

@@ -8,6 +8,7 @@
 #include "formats/optimizer_keys.h"
 #include "methods/update.h"
 #include "program/kind.h"
+#include "program/kinds/muon.h"
 #include "program/tensor_names.h"
 #include "program/verify.h"
 
@@ -156,7 +157,7 @@ TEST(MuonRows, ScaleTheLearningRateByTheShape) {
     UpdateOptions options{.optimizer = OptimizerKind::muon};
     options.muon.adjust_learning_rate = by;
     const program::Program update = methods::update(trained, std::vector<int32_t>{0}, options);
-    return std::get<program::Muon>(update.operations.back().attributes).rate_scale;
+    return update.operations.back().attributes.get<program::Muon>().rate_scale;
   };
   using enum formats::AdjustLearningRate;
   EXPECT_FLOAT_EQ(scale_of(original, {64, 16}), 2.0F);

@@ -10,6 +10,7 @@
 #include "models/forward.h"
 #include "models/prompt_names.h"
 #include "passes/differentiate.h"
+#include "program/kinds/storage.h"
 #include "program/verify.h"
 
 namespace snug::methods {

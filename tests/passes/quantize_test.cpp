@@ -5,6 +5,7 @@
 
 #include "../base/captured_stream.h"
 #include "passes/lower.h"
+#include "program/kinds/nf4.h"
 #include "test_target.h"
 #include "text_in_text_out.h"
 

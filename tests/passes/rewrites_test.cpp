@@ -6,6 +6,9 @@
 #include "passes/lower.h"
 #include "passes/recompute.h"
 #include "passes/update_in_backward.h"
+#include "program/kinds/attention.h"
+#include "program/kinds/matmul.h"
+#include "program/kinds/nf4.h"
 #include "test_target.h"
 #include "text_in_text_out.h"
 
@@ -18,7 +21,7 @@ using program::TensorId;
 // Runs every kind; augmented products or not.
 TestTarget any_kind(bool augments) {
   return TestTarget([augments](const program::OperationView& view) {
-    const auto* matmul = std::get_if<program::Matmul>(&view.operation.attributes);
+    const auto* matmul = view.operation.attributes.get_if<program::Matmul>();
     return matmul == nullptr || !matmul->augmented || augments;
   });
 }
@@ -173,7 +176,7 @@ y (2, 4) f32 = add(t, r)
 )");
   for (const bool sums : {true, false}) {
     const TestTarget target([sums](const program::OperationView& view) {
-      const auto* product = std::get_if<program::MatmulNf4>(&view.operation.attributes);
+      const auto* product = view.operation.attributes.get_if<program::MatmulNf4>();
       return product == nullptr || !product->addend || sums;
     });
     const Program fused = fuse_adds(program, target);

@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "program/kinds/cross_entropy.h"
+#include "program/kinds/nf4.h"
 #include "program/target.h"
 
 namespace snug::plan {
@@ -29,7 +31,7 @@ class NullTarget : public program::Target {
   }
   program::Attributes decide(const program::OperationView& view) const override {
     program::Attributes decided = view.operation.attributes;
-    if (auto* loss = std::get_if<program::LinearCrossEntropyTrain>(&decided))
+    if (auto* loss = decided.get_if<program::LinearCrossEntropyTrain>())
       loss->chunk_rows = kChunkRows;
     return decided;
   }

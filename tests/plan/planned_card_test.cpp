@@ -16,6 +16,7 @@
 #include "plan/calibration_file.h"
 #include "plan/change_search.h"
 #include "plan/clock.h"
+#include "program/kinds/matmul.h"
 
 namespace snug::plan {
 namespace {
@@ -258,7 +259,7 @@ TEST(PlannedCard, DecodesWithoutALibrary) {
   ASSERT_NE(decode, nullptr);
   int accumulating = 0;
   for (const program::Operation& operation : decode->operations)
-    if (const auto* matmul = std::get_if<program::Matmul>(&operation.attributes)) {
+    if (const auto* matmul = operation.attributes.get_if<program::Matmul>()) {
       EXPECT_EQ(operation.workspace, program::kNone);
       accumulating += matmul->accumulate ? 1 : 0;
     }

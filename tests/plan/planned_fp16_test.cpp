@@ -3,13 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "backends/cuda/planned_card.h"
 #include "formats/recipe.h"
 #include "plan/assembly.h"
 #include "plan/job.h"
+#include "program/kinds/attention.h"
+#include "program/kinds/cross_entropy.h"
+#include "program/kinds/matmul.h"
 #include "program/program_name.h"
 
 namespace snug::plan {
@@ -46,10 +48,9 @@ std::vector<program::Attributes> decisions_of(const std::string& words, const ch
   for (const program::Operation& operation :
        job.find(program::ProgramName::micro_first)->operations) {
     const program::Attributes& attributes = operation.attributes;
-    if (std::holds_alternative<program::Matmul>(attributes) ||
-        std::holds_alternative<program::Attention>(attributes) ||
-        std::holds_alternative<program::AttentionGrad>(attributes) ||
-        std::holds_alternative<program::LinearCrossEntropyTrain>(attributes))
+    if (attributes.is<program::Matmul>() || attributes.is<program::Attention>() ||
+        attributes.is<program::AttentionGrad>() ||
+        attributes.is<program::LinearCrossEntropyTrain>())
       found.push_back(attributes);
   }
   return found;
@@ -82,7 +83,7 @@ TEST_P(PlannedFp16, RunsOnTheSameKernels) {
     bool by_library = false;
     bool by_tensor_cores = false;
     for (const program::Attributes& attributes : half)
-      if (const auto* attention = std::get_if<program::Attention>(&attributes)) {
+      if (const auto* attention = attributes.get_if<program::Attention>()) {
         by_library = by_library || attention->by_library;
         by_tensor_cores = by_tensor_cores || attention->tensor_cores;
       }

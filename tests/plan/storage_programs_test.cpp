@@ -14,6 +14,7 @@
 #include "null_target.h"
 #include "plan/clock.h"
 #include "program/kind.h"
+#include "program/kinds/storage.h"
 #include "program/verify.h"
 
 namespace snug::plan {
@@ -178,7 +179,7 @@ TEST(StoragePrograms, LoadingMakesTheBoundsOfPrompts) {
     const Program& program = *job.find(name);
     std::map<std::string, int64_t> rows;
     for (const Operation& operation : program.operations)
-      if (const auto* put = std::get_if<program::PutBounds>(&operation.attributes))
+      if (const auto* put = operation.attributes.get_if<program::PutBounds>())
         rows[program.tensor(id_of(operation, program::PutBounds::kTensor)).name] = put->rows;
     EXPECT_EQ(rows, (std::map<std::string, int64_t>{{"prompt_key_bounds", 3},
                                                     {"prompt_query_bounds", 128}}));

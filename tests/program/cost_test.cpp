@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "program/kind.h"
+#include "program/kinds/cross_entropy.h"
+#include "program/kinds/matmul.h"
 #include "program/text.h"
 
 namespace snug::program {

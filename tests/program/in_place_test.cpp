@@ -6,6 +6,16 @@
 #include <vector>
 
 #include "program/kind.h"
+#include "program/kinds/attention.h"
+#include "program/kinds/elementwise.h"
+#include "program/kinds/gelu_mul.h"
+#include "program/kinds/layer_norm.h"
+#include "program/kinds/matmul.h"
+#include "program/kinds/relu.h"
+#include "program/kinds/rms_norm.h"
+#include "program/kinds/rope.h"
+#include "program/kinds/silu_mul.h"
+#include "program/kinds/softcap.h"
 #include "program/text.h"
 
 namespace snug::program {
@@ -56,7 +66,7 @@ TEST(Kinds, NamesReadBack) {
   for (int i = 0; i < kKindCount; ++i) {
     const auto kind = static_cast<Kind>(i);
     EXPECT_EQ(base::from_word<Kind>(name_of(kind)), kind);
-    EXPECT_EQ(default_attributes(kind).index(), static_cast<size_t>(i));
+    EXPECT_EQ(default_attributes(kind).kind(), kind);
   }
   EXPECT_FALSE(base::from_word<Kind>("matmull").has_value());
   EXPECT_TRUE(traits_of(Kind::linear_cross_entropy).is_fused);

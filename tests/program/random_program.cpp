@@ -6,6 +6,7 @@
 #include <random>
 
 #include "program/builder.h"
+#include "program/dispatch.h"
 
 namespace snug::program {
 namespace {
@@ -87,16 +88,13 @@ std::vector<TensorId> random_ids(Dice& dice, int64_t tensors) {
 Operation random_operation(Dice& dice, int64_t tensors) {
   Operation operation;
   operation.attributes = default_attributes(static_cast<Kind>(dice.below(kKindCount)));
-  std::visit(
-      [&](auto& values) {
-        using Struct = std::decay_t<decltype(values)>;
-        const auto maybe_fill = [&](auto member) {
-          if (dice.one_in(2)) dice.fill(values.*member);
-        };
-        std::apply([&](const auto&... fields) { (maybe_fill(fields.member), ...); },
-                   Struct::kFields);
-      },
-      operation.attributes);
+  dispatch<void>(operation.attributes, [&](auto& values) {
+    using Struct = std::decay_t<decltype(values)>;
+    const auto maybe_fill = [&](auto member) {
+      if (dice.one_in(2)) dice.fill(values.*member);
+    };
+    std::apply([&](const auto&... fields) { (maybe_fill(fields.member), ...); }, Struct::kFields);
+  });
   operation.reads = random_ids(dice, tensors);
   operation.writes = random_ids(dice, tensors);
   operation.updates = random_ids(dice, tensors);

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "program/kind.h"
+#include "program/kinds/attention.h"
+#include "program/kinds/matmul.h"
 #include "program/text.h"
 #include "shape_tensors.h"
 

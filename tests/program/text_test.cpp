@@ -6,6 +6,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "program/kinds/elementwise.h"
+#include "program/kinds/matmul.h"
 #include "program/verify.h"
 #include "random_program.h"
 
@@ -33,8 +35,8 @@ TEST(Text, ReadsAsWritten) {
   ASSERT_EQ(program.tensors.size(), 7U);
   ASSERT_EQ(program.operations.size(), 4U);
   const Operation& matmul = program.operations[0];
-  EXPECT_EQ(std::get<Matmul>(matmul.attributes).alpha, 0.5F);
-  EXPECT_TRUE(std::get<Matmul>(matmul.attributes).transpose_b);
+  EXPECT_EQ(matmul.attributes.get<Matmul>().alpha, 0.5F);
+  EXPECT_TRUE(matmul.attributes.get<Matmul>().transpose_b);
   EXPECT_EQ(matmul.workspace, program.find("scratch"));
   EXPECT_EQ(program.tensor(matmul.workspace).role, Role::workspace);
   EXPECT_EQ(program.tensor(matmul.workspace).layer, 0);
@@ -155,7 +157,7 @@ TEST(Text, RoundTripsFoldedPrograms) {
 TEST(Text, DoesNotFoldALayerThatDiffers) {
   Program program = layered_program(12);
   for (Operation& operation : program.operations)
-    if (auto* dropout = std::get_if<Dropout>(&operation.attributes);
+    if (auto* dropout = operation.attributes.get_if<Dropout>();
         dropout != nullptr && operation.layer == 5)
       dropout->probability = 0.25F;
   const std::string text = to_text(program);

@@ -82,7 +82,7 @@ TEST(Verify, Ids) {
 
 TEST(Verify, NoKind) {
   Program program = parse_text(std::string(kInputs) + "y (8, 4) bf16 = add(x, x)");
-  program.operations[0].attributes = EndOfKinds{};
+  program.operations[0].attributes = Attributes{};
   EXPECT_EQ(verify(program), Problems{"operation 0 (no kind) has no kind"});
 }
 

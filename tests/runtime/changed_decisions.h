@@ -22,6 +22,7 @@
 
 #include "every_trace.h"
 #include "program/decisions.h"
+#include "program/dispatch.h"
 #include "tested_backends.h"
 #include "tiny_run.h"
 
@@ -36,13 +37,11 @@ inline Said placement_of(const program::Operation& operation) {
             {"joined", operation.joined ? 1 : 0},
             {"launches", operation.launches},
             {"on_host", operation.on_host ? 1 : 0}};
-  std::visit(
-      [&](const auto& attributes) {
-        if constexpr (requires { attributes.chunk_launches; })
-          if (attributes.chunk_launches > 0)
-            said.emplace_back("chunk_launches", attributes.chunk_launches);
-      },
-      operation.attributes);
+  program::dispatch<void>(operation.attributes, [&](const auto& attributes) {
+    if constexpr (requires { attributes.chunk_launches; })
+      if (attributes.chunk_launches > 0)
+        said.emplace_back("chunk_launches", attributes.chunk_launches);
+  });
   return said;
 }
 
@@ -57,15 +56,13 @@ struct Mutation {
 // Calls f(member) for the attribute of that name.
 template <typename Attributes, typename F>
 void with_field(Attributes& attributes, std::string_view name, F&& f) {
-  std::visit(
-      [&](auto& chosen) {
-        using Struct = std::decay_t<decltype(chosen)>;
-        const auto look = [&](const auto& field) {
-          if (field.name == name) f(chosen.*field.member);
-        };
-        std::apply([&](const auto&... fields) { (look(fields), ...); }, Struct::kFields);
-      },
-      attributes);
+  program::dispatch<void>(attributes, [&](auto& chosen) {
+    using Struct = std::decay_t<decltype(chosen)>;
+    const auto look = [&](const auto& field) {
+      if (field.name == name) f(chosen.*field.member);
+    };
+    std::apply([&](const auto&... fields) { (look(fields), ...); }, Struct::kFields);
+  });
 }
 
 inline void change(program::Operation& operation, const Mutation& mutation) {

@@ -11,6 +11,7 @@
 #include "plan/clock.h"
 #include "plan/token_work.h"
 #include "program/decisions.h"
+#include "program/kinds/matmul.h"
 #include "runtime/adapter.h"
 #include "runtime/random_weights.h"
 #include "runtime/trace_check.h"
@@ -223,7 +224,7 @@ int expect_planned_launches(const plan::TrainingSpec& spec, bool times = false) 
       const program::Cost cost = program::cost({program, operation}, executor.bounds(name));
       EXPECT_EQ(static_cast<double>(given), cost.launches)
           << name_of(operation.kind()) << " of " << program.name;
-      const auto* matmul = std::get_if<program::Matmul>(&operation.attributes);
+      const auto* matmul = operation.attributes.get_if<program::Matmul>();
       if (matmul != nullptr && !matmul->augmented && cost.launches > 1) ++in_parts;
     }
   }

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "creations.h"
 #include "every_trace.h"
+#include "program/kinds/attention.h"
 #include "rank_runs.h"
 #include "refusals.h"
 #include "runtime/host_window.h"
@@ -112,7 +113,7 @@ void read_weight(Executor& executor) {
 bool has_gradient_by_library(const plan::Job& job) {
   for (const program::Program& program : job.programs)
     for (const program::Operation& operation : program.operations)
-      if (const auto* grad = std::get_if<program::AttentionGrad>(&operation.attributes))
+      if (const auto* grad = operation.attributes.get_if<program::AttentionGrad>())
         return grad->by_library;
   return false;
 }

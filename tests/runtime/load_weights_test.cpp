@@ -17,6 +17,7 @@
 #include "formats/safetensors_writer.h"
 #include "formats/tensor_index.h"
 #include "golden_tensors.h"
+#include "program/kinds/storage.h"
 #include "runtime/save_model.h"
 #include "runtime/stored_weight.h"
 #include "tiny_run.h"
@@ -361,7 +362,7 @@ TEST_F(LoadErrors, AFileThatChangedSinceThePlanWasMade) {
   const program::Program& load = *run.job().find(program::ProgramName::load);
   int reads = 0;
   for (const program::Operation& operation : load.operations)
-    if (const auto* read = std::get_if<program::Read>(&operation.attributes)) {
+    if (const auto* read = operation.attributes.get_if<program::Read>()) {
       const std::string& name = load.tensor(id_of(operation, program::Read::kTensor)).name;
       EXPECT_EQ(read->file_width, is_norm(name) ? 4 : 2) << name;
       ++reads;

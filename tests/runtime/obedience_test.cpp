@@ -10,6 +10,11 @@
 #include "backends/cpu/isa.h"
 #endif
 #include "plan/document.h"
+#include "program/kinds/attention.h"
+#include "program/kinds/cross_entropy.h"
+#include "program/kinds/grouped_matmul.h"
+#include "program/kinds/matmul.h"
+#include "program/kinds/rms_norm.h"
 #include "program/tensor_names.h"
 #include "runtime/trace_check.h"
 #include "tested_backends.h"
@@ -53,7 +58,7 @@ class Careless final : public Tested {
   void run_list(std::span<const backends::Invocation> given) override {
     std::vector<backends::Invocation> list;
     for (const backends::Invocation& invocation : given) {
-      const bool is_norm = std::holds_alternative<program::RmsNorm>(*invocation.attributes);
+      const bool is_norm = invocation.attributes->is<program::RmsNorm>();
       if (is_norm && fault_ == Fault::does_nothing) invocation.note_run();
       if (is_norm && (fault_ == Fault::does_nothing || fault_ == Fault::skips)) continue;
       if (is_norm && fault_ == Fault::repeats) list.push_back(invocation);
@@ -114,10 +119,10 @@ class OtherKernels final : public testing::OnCard {
     for (backends::Invocation& invocation : list) {
       attributes.push_back(*invocation.attributes);
       invocation.attributes = &attributes.back();
-      if (auto* grad = std::get_if<program::AttentionGrad>(&attributes.back());
+      if (auto* grad = attributes.back().get_if<program::AttentionGrad>();
           grad != nullptr && fault_ == Fault::attention)
         grad->tensor_cores = false;
-      if (auto* grouped = std::get_if<program::GroupedMatmul>(&attributes.back());
+      if (auto* grouped = attributes.back().get_if<program::GroupedMatmul>();
           grouped != nullptr && fault_ == Fault::experts)
         grouped->algorithm = program::ProductAlgorithm::blocked;
     }
@@ -170,14 +175,14 @@ class Disobedient final : public backends::cpu::CpuBackend {
 
   std::unique_ptr<backends::Prepared> prepare(const program::OperationView& view) override {
     program::Operation operation = view.operation;
-    auto* loss = std::get_if<program::LinearCrossEntropyTrain>(&operation.attributes);
+    auto* loss = operation.attributes.get_if<program::LinearCrossEntropyTrain>();
     if (fault_ == Fault::smaller_chunks && loss != nullptr) loss->chunk_rows = 1;
     if (fault_ == Fault::other_logits_algorithm && loss != nullptr)
       loss->logits_algorithm = other_algorithm(loss->logits_algorithm);
-    if (auto* matmul = std::get_if<program::Matmul>(&operation.attributes);
+    if (auto* matmul = operation.attributes.get_if<program::Matmul>();
         matmul != nullptr && fault_ == Fault::other_algorithm)
       matmul->algorithm = other_algorithm(matmul->algorithm);
-    if (auto* grouped = std::get_if<program::GroupedMatmul>(&operation.attributes);
+    if (auto* grouped = operation.attributes.get_if<program::GroupedMatmul>();
         grouped != nullptr && fault_ == Fault::smaller_pieces)
       grouped->block_rows = 1;
     return CpuBackend::prepare({view.program, operation});
@@ -185,17 +190,17 @@ class Disobedient final : public backends::cpu::CpuBackend {
   // Chunks of few rows, where the fault is about their logits.
   program::Attributes decide(const program::OperationView& view) const override {
     program::Operation operation = view.operation;
-    auto* loss = std::get_if<program::LinearCrossEntropyTrain>(&operation.attributes);
+    auto* loss = operation.attributes.get_if<program::LinearCrossEntropyTrain>();
     if (fault_ == Fault::other_logits_algorithm && loss != nullptr) loss->chunk_rows = 2;
     return CpuBackend::decide({view.program, operation});
   }
   // Enough for another algorithm.
   program::Workspace workspace(const program::OperationView& view) const override {
     program::Workspace workspace = CpuBackend::workspace(view);
-    const auto* matmul = std::get_if<program::Matmul>(&view.operation.attributes);
+    const auto* matmul = view.operation.attributes.get_if<program::Matmul>();
     if (matmul != nullptr && matmul->algorithm == program::ProductAlgorithm::few_rows)
       workspace.bytes += int64_t{1} << 20;
-    const auto* loss = std::get_if<program::LinearCrossEntropyTrain>(&view.operation.attributes);
+    const auto* loss = view.operation.attributes.get_if<program::LinearCrossEntropyTrain>();
     if (loss != nullptr && loss->logits_algorithm == program::ProductAlgorithm::few_rows)
       workspace.bytes += int64_t{1} << 20;
     return workspace;
@@ -204,14 +209,14 @@ class Disobedient final : public backends::cpu::CpuBackend {
     backends::Invocation invocation = given;
     program::Attributes attributes = *given.attributes;
     invocation.attributes = &attributes;
-    if (auto* few = std::get_if<program::Attention>(&attributes);
+    if (auto* few = attributes.get_if<program::Attention>();
         few != nullptr && fault_ == Fault::no_few_queries)
       few->few_queries = 0;
-    if (auto* few = std::get_if<program::AttentionGrad>(&attributes);
+    if (auto* few = attributes.get_if<program::AttentionGrad>();
         few != nullptr && fault_ == Fault::no_few_keys)
       few->few_keys = 1;
     using program::Attention;
-    if (const auto* attention = std::get_if<Attention>(invocation.attributes);
+    if (const auto* attention = invocation.attributes->get_if<Attention>();
         attention != nullptr && fault_ == Fault::shorter_segments)
       --invocation[Attention::kQBounds].as<int32_t>()[1];
     CpuBackend::run(invocation);
@@ -236,10 +241,10 @@ class OtherDecisions final : public backends::cpu::CpuBackend {
   program::Attributes decide(const program::OperationView& view) const override {
     program::Attributes decided = CpuBackend::decide(view);
     // Chunks of so few rows have a kernel of their own, which is not what is decided here.
-    if (auto* loss = std::get_if<program::LinearCrossEntropyTrain>(&decided)) loss->chunk_rows = 2;
-    if (auto* attention = std::get_if<program::Attention>(&decided)) attention->few_queries = 3;
-    if (auto* grad = std::get_if<program::AttentionGrad>(&decided)) grad->few_queries = 2;
-    if (auto* grad = std::get_if<program::AttentionGrad>(&decided)) grad->few_keys = 3;
+    if (auto* loss = decided.get_if<program::LinearCrossEntropyTrain>()) loss->chunk_rows = 2;
+    if (auto* attention = decided.get_if<program::Attention>()) attention->few_queries = 3;
+    if (auto* grad = decided.get_if<program::AttentionGrad>()) grad->few_queries = 2;
+    if (auto* grad = decided.get_if<program::AttentionGrad>()) grad->few_keys = 3;
     return decided;
   }
 };
@@ -277,9 +282,9 @@ TEST(Traces, ACpuBackendThatDoesOtherwiseIsSeen) {
 void expect_other_products(const program::Operation& operation, const program::OperationView& view,
                            const backends::cpu::CpuBackend& backend, const Trace& trace) {
   using program::LinearCrossEntropyTrain;
-  const auto& loss = std::get<LinearCrossEntropyTrain>(operation.attributes);
+  const auto& loss = operation.attributes.get<LinearCrossEntropyTrain>();
   const auto own = backend.CpuBackend::decide(view);
-  EXPECT_NE(loss.logits_algorithm, std::get<LinearCrossEntropyTrain>(own).logits_algorithm);
+  EXPECT_NE(loss.logits_algorithm, own.get<LinearCrossEntropyTrain>().logits_algorithm);
   constexpr auto kName = program::decision_name<&LinearCrossEntropyTrain::logits_algorithm>();
   const auto ran = std::ranges::find(trace.decisions, kName,
                                      [](const auto& decision) { return decision.first; });
@@ -309,8 +314,7 @@ TEST(Traces, OtherDecisionsAreObeyed) {
     const int64_t trained = trained_of(spec.row_tokens.decoder());
     for (size_t i = 0; i < traces.size(); ++i) {
       if (traces[i].kind == program::Kind::linear_cross_entropy_train) {
-        const auto& loss =
-            std::get<program::LinearCrossEntropyTrain>(program.operations[i].attributes);
+        const auto& loss = program.operations[i].attributes.get<program::LinearCrossEntropyTrain>();
         EXPECT_EQ(loss.chunk_rows, 2);
         EXPECT_EQ(traces[i].pieces, program::chunk_sizes(loss.algorithm, loss.chunk_rows,
                                                          spec.row_tokens.decoder(), trained));

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "program/kinds/cross_entropy.h"
 #include "program/text.h"
 
 namespace snug::runtime {
@@ -12,7 +13,7 @@ namespace {
 
 // As a device does that reads the bounds of attention itself.
 bool takes_extent(const program::OperationView& view) {
-  return std::holds_alternative<program::LinearCrossEntropy>(view.operation.attributes);
+  return view.operation.attributes.is<program::LinearCrossEntropy>();
 }
 
 // "R0-3 Q3-4": recordable operations [0, 3), then [3, 4) queued again.

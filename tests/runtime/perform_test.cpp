@@ -7,6 +7,7 @@
 
 #include "base/temporary_folder.h"
 #include "changed_decisions.h"
+#include "program/kinds/storage.h"
 #include "runtime/adapter.h"
 #include "runtime/checkpoint.h"
 #include "runtime/load_weights.h"

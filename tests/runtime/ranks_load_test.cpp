@@ -8,6 +8,7 @@
 #include "base/checksum.h"
 #include "base/temporary_folder.h"
 #include "formats/tensor_index.h"
+#include "program/kinds/storage.h"
 #include "rank_runs.h"
 #include "runtime/adapter.h"
 #include "runtime/load_weights.h"
@@ -172,7 +173,7 @@ TEST_F(Ranks, GatherScalesAsTheProgramSays) {
       const program::BatchBounds no_bounds;
       for (size_t i = 0; i < traces.size(); ++i) {
         backends::Trace changed = traces[i];
-        if (std::holds_alternative<program::EncodeScales>(load.operations[i].attributes)) {
+        if (load.operations[i].attributes.is<program::EncodeScales>()) {
           ++encoded;
           changed.bytes -= 1;
           EXPECT_EQ(differences({load, no_bounds}, i, changed).size(), 1U);

@@ -10,6 +10,9 @@
 #include "passes/host_copies.h"
 #include "plan/job.h"
 #include "program/builder.h"
+#include "program/kinds/cross_entropy.h"
+#include "program/kinds/elementwise.h"
+#include "program/kinds/transfer.h"
 #include "program/verify.h"
 #include "runtime/executor.h"
 
@@ -33,7 +36,7 @@ class Watched final : public backends::cuda::CudaBackend {
   Watched() : CudaBackend({}) {}
   void run_list(std::span<const backends::Invocation> invocations) override {
     for (const backends::Invocation& invocation : invocations) {
-      const auto kind = static_cast<Kind>(invocation.attributes->index());
+      const auto kind = invocation.attributes->kind();
       ++runs[kind];
       // What is recorded is not told what a batch holds.
       EXPECT_EQ(invocation.bounds != nullptr, kind == Kind::linear_cross_entropy);
@@ -162,7 +165,7 @@ program::Program program_with_copies(const program::Target& target) {
     program::Operation made;
     made.attributes = std::move(attributes);
     made.reads = {from};
-    const bool is_await = std::holds_alternative<program::Await>(made.attributes);
+    const bool is_await = made.attributes.is<program::Await>();
     (is_await ? made.updates : made.writes) = {to};
     return made;
   };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "every_trace.h"
+#include "program/kinds/grouped_matmul.h"
 #include "tiny_run.h"
 
 namespace snug::runtime {
@@ -268,7 +269,7 @@ TEST(Traces, RowsOfARestNeedTheirAlgorithm) {
   int grouped = 0;
   for (size_t i = 0; i < traces.size(); ++i) {
     Trace changed = traces[i];
-    if (!std::holds_alternative<program::GroupedMatmul>(program.operations[i].attributes)) continue;
+    if (!program.operations[i].attributes.is<program::GroupedMatmul>()) continue;
     ++grouped;
     ASSERT_EQ(changed.pieces.size(), 2U);
     changed.pieces = {changed.pieces[0] - 1, changed.pieces[1] + 1};

@@ -193,7 +193,7 @@ const std::map<std::string, std::set<std::string>> kMayName{
 TEST(Style, GeneralCodeNamesNoKind) {
   const KindNames kinds = kind_names();
   const std::regex names_a_kind(
-      "(get_if|holds_alternative|get|is_same_v)<([A-Za-z]+, )?(const )?"
+      "(get_if|get|is|is_same_v|kKindOf)<([A-Za-z]+, )?(const )?"
       "(program::)?(" +
       kinds.structs +
       ")(, [A-Za-z]+)?>|"
@@ -207,8 +207,7 @@ TEST(Style, GeneralCodeNamesNoKind) {
       kinds.values + ")");
   constexpr std::array<size_t, 4> kGroups{5, 8, 10, 11};
   // So many alternatives are slow to try on every line.
-  const std::regex may_name(
-      "(get_if|holds_alternative|get|is_same_v)<|Kind::|^ *using .*=|starts_with");
+  const std::regex may_name("(get_if|get|is|is_same_v|kKindOf)<|Kind::|^ *using .*=|starts_with");
   const std::regex asks_by_value(
       "(^|[^A-Za-z_])(is|are|has|have|holds|same|any|all|none|count|find)(_[a-z_]*)?"
       "(<[^<>;]*>)?\\(([^;()]|\\([^;()]*\\))*?\\b(" +
@@ -218,7 +217,7 @@ TEST(Style, GeneralCodeNamesNoKind) {
       kinds.structs +
       ")\\{|"
       "\\b(" +
-      kinds.structs + ")\\{[^}]*\\}\\)?\\.index\\(\\)");
+      kinds.structs + ")\\{[^}]*\\}\\)?\\.kind\\(\\)");
   constexpr std::array<size_t, 3> kValueGroups{6, 10, 11};
   const std::regex may_have_value("[A-Za-z0-9]\\{");
   std::map<std::string, std::set<std::string>> named;

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "../text/tiny_tokenizer.h"
+#include "program/kinds/route.h"
 #include "rank_run.h"
 #include "tiny_job.h"
 
@@ -125,7 +126,7 @@ TEST(Balance, KeepsAFewBytesOfALayer) {
         ++losses;
         EXPECT_EQ(operation.phase, program::Phase::forward);
       } else if (operation.kind() == program::Kind::route_grad) {
-        gradients += std::get<program::RouteGrad>(operation.attributes).balance ? 1 : 0;
+        gradients += operation.attributes.get<program::RouteGrad>().balance ? 1 : 0;
       }
     }
     EXPECT_EQ(losses, 1);

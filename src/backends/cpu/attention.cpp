@@ -4,6 +4,7 @@
 #include "backends/cpu/attention_segments.h"
 #include "backends/cpu/kernels.h"
 #include "base/error.h"
+#include "program/kinds/attention.h"
 
 namespace snug::backends::cpu {
 namespace {

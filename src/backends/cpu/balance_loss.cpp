@@ -4,6 +4,7 @@
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
 #include "backends/operation_checks.h"
+#include "program/kinds/balance_loss.h"
 
 namespace snug::backends::cpu {
 namespace {

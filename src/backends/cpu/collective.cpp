@@ -1,4 +1,5 @@
 // Ranks whose tensors lie in the host's memory.
+#include "program/kinds/collective.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/host_collectives.h"
 #include "program/kinds/collective_pieces.h"

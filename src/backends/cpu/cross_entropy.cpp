@@ -5,6 +5,7 @@
 #include "backends/cpu/rows.h"
 #include "backends/cpu/softmax_rows.h"
 #include "backends/note_extent.h"
+#include "program/kinds/cross_entropy.h"
 
 namespace snug::backends::cpu {
 namespace {

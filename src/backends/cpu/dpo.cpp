@@ -5,6 +5,7 @@
 #include "backends/answer_pair.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
+#include "program/kinds/dpo.h"
 
 namespace snug::backends::cpu {
 namespace {

@@ -1,3 +1,4 @@
+#include "program/kinds/elementwise.h"
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"

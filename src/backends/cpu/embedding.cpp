@@ -5,6 +5,7 @@
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
 #include "base/error.h"
+#include "program/kinds/embedding.h"
 
 namespace snug::backends::cpu {
 namespace {

@@ -4,6 +4,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/row_products.h"
+#include "program/kinds/expert_bias.h"
 
 namespace snug::backends::cpu {
 namespace {

@@ -10,6 +10,7 @@
 #include "backends/cpu/rows.h"
 #include "backends/operation_checks.h"
 #include "base/error.h"
+#include "program/kinds/grouped_matmul.h"
 
 namespace snug::backends::cpu {
 namespace {

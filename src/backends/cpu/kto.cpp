@@ -6,6 +6,7 @@
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
 #include "backends/labelled_answer.h"
+#include "program/kinds/kto.h"
 
 namespace snug::backends::cpu {
 namespace {

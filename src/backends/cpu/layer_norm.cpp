@@ -1,3 +1,4 @@
+#include "program/kinds/layer_norm.h"
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/norm_grad.h"

@@ -10,6 +10,7 @@
 #include "backends/cpu/softmax_rows.h"
 #include "backends/loss_operands.h"
 #include "base/error.h"
+#include "program/kinds/cross_entropy.h"
 
 namespace snug::backends::cpu {
 namespace {

@@ -6,6 +6,7 @@
 #include "backends/cpu/rows.h"
 #include "backends/decayed_share.h"
 #include "backends/operation_checks.h"
+#include "program/kinds/lion.h"
 
 namespace snug::backends::cpu {
 namespace {

@@ -5,6 +5,7 @@
 #include "backends/cpu/loss_vectors.h"
 #include "backends/cpu/parallel.h"
 #include "base/error.h"
+#include "program/kinds/cross_entropy.h"
 
 namespace snug::backends::cpu {
 namespace {

@@ -1,3 +1,4 @@
+#include "program/kinds/loss_scale.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/loss_scale_step.h"
 #include "backends/operation_checks.h"

@@ -5,6 +5,7 @@
 #include "backends/cpu/product.h"
 #include "backends/cpu/softmax_rows.h"
 #include "base/error.h"
+#include "program/kinds/cross_entropy.h"
 
 namespace snug::backends::cpu {
 namespace {

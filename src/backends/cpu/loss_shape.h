@@ -3,6 +3,7 @@
 
 #include "backends/cpu/rows.h"
 #include "backends/loss_operands.h"
+#include "program/kinds/cross_entropy.h"
 
 namespace snug::backends::cpu {
 

@@ -6,6 +6,7 @@
 #include "backends/cpu/product.h"
 #include "backends/random_bits.h"
 #include "base/error.h"
+#include "program/kinds/matmul.h"
 #include "program/verify_regions.h"
 
 namespace snug::backends::cpu {

@@ -8,6 +8,7 @@
 #include "backends/cpu/rows.h"
 #include "backends/decayed_share.h"
 #include "backends/operation_checks.h"
+#include "program/kinds/muon.h"
 
 namespace snug::backends::cpu {
 namespace {

@@ -4,6 +4,7 @@
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
 #include "base/error.h"
+#include "program/kinds/nf4.h"
 
 namespace snug::backends::cpu {
 namespace {

@@ -9,6 +9,7 @@
 #include "backends/cpu/softmax_rows.h"
 #include "backends/cpu/wide_product.h"
 #include "base/error.h"
+#include "program/kinds/cross_entropy.h"
 
 namespace snug::backends::cpu {
 namespace {

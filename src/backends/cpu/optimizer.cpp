@@ -7,6 +7,7 @@
 #include "backends/operation_checks.h"
 #include "backends/random_bits.h"
 #include "base/error.h"
+#include "program/kinds/optimizer.h"
 
 namespace snug::backends::cpu {
 namespace {

@@ -10,6 +10,7 @@
 #include "backends/random_bits.h"
 #include "base/dynamic_map.h"
 #include "base/error.h"
+#include "program/kinds/optimizer.h"
 
 namespace snug::backends::cpu {
 namespace {

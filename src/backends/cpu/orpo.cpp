@@ -4,6 +4,7 @@
 #include "backends/answer_odds.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
+#include "program/kinds/orpo.h"
 
 namespace snug::backends::cpu {
 namespace {

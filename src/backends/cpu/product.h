@@ -17,7 +17,7 @@
 
 #include "backends/cpu/context.h"
 #include "backends/cpu/onednn_matmul.h"
-#include "program/kinds/matmul.h"
+#include "program/kinds/product_algorithm.h"
 #include "program/tensor.h"
 
 namespace snug::backends::cpu {

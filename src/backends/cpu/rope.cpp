@@ -4,6 +4,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
+#include "program/kinds/rope.h"
 
 namespace snug::backends::cpu {
 namespace {

@@ -11,6 +11,7 @@
 #include "backends/cpu/rows.h"
 #include "backends/operation_checks.h"
 #include "base/error.h"
+#include "program/kinds/route.h"
 
 namespace snug::backends::cpu {
 namespace {

@@ -8,6 +8,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
+#include "program/kinds/row_norms.h"
 
 namespace snug::backends::cpu {
 namespace {

@@ -3,6 +3,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
+#include "program/kinds/segment_sums.h"
 
 namespace snug::backends::cpu {
 namespace {

@@ -7,6 +7,7 @@
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/rows.h"
+#include "program/kinds/top_k.h"
 
 namespace snug::backends::cpu {
 namespace {

@@ -5,6 +5,7 @@
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/parallel.h"
 #include "backends/host_collectives.h"
+#include "program/kinds/transfer.h"
 
 namespace snug::backends::cpu {
 namespace {

@@ -3,6 +3,12 @@
 
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
+#include "program/kinds/clamped_swiglu.h"
+#include "program/kinds/gelu.h"
+#include "program/kinds/gelu_mul.h"
+#include "program/kinds/relu.h"
+#include "program/kinds/silu_mul.h"
+#include "program/kinds/softcap.h"
 
 namespace snug::backends::cuda {
 namespace {

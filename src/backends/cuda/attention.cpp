@@ -7,6 +7,7 @@
 #include "backends/cuda/matrices.h"
 #include "backends/cuda/needs/attention.h"
 #include "base/error.h"
+#include "program/kinds/attention.h"
 
 namespace snug::backends::cuda {
 namespace {

@@ -2,6 +2,7 @@
 
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
+#include "program/kinds/balance_loss.h"
 
 namespace snug::backends::cuda {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "backends/collective_parts.h"
 #include "base/error.h"
+#include "program/kinds/collective.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -143,9 +144,7 @@ cudaStream_t CardCollectives::queue(const Struct& collective, const Invocation& 
   if (cards == nullptr)
     queue_parts();
   else
-    watch_->watch(
-        describe(program::name_of(static_cast<program::Kind>(invocation.attributes->index()))), own,
-        queue_parts);
+    watch_->watch(describe(program::name_of(invocation.attributes->kind())), own, queue_parts);
   const std::byte* const result = results_of(collective, invocation).front().data;
   auto found = begun_.find(result);
   if (found == begun_.end()) found = begun_.emplace(result, Begun{.ended = spare_.take()}).first;

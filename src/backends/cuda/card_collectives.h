@@ -16,6 +16,7 @@
 #include "backends/cuda/collective_watch.h"
 #include "backends/cuda/stream.h"
 #include "comm/mesh.h"
+#include "program/kinds/collective.h"
 
 namespace snug::backends::cuda {
 

@@ -1,5 +1,6 @@
 // What ranks do together, by NCCL and own kernels next to the stream of kernels
 // (card_collectives.h).
+#include "program/kinds/collective.h"
 #include "backends/cuda/kind_functions.h"
 
 namespace snug::backends::cuda {

@@ -3,6 +3,8 @@
 #include "backends/cuda/kernels/column_sums.h"
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
+#include "program/kinds/column_scale.h"
+#include "program/kinds/row_norms.h"
 
 namespace snug::backends::cuda {
 namespace {

@@ -3,6 +3,7 @@
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
 #include "backends/cuda/token_factors.h"
+#include "program/kinds/cross_entropy.h"
 
 namespace snug::backends::cuda {
 namespace {

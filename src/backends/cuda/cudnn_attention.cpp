@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <initializer_list>
 #include <type_traits>
-#include <variant>
 #include <vector>
 
 #include "backends/cuda/kernel_loading.h"
@@ -14,6 +13,7 @@
 #include "backends/cuda/needs/attention.h"
 #include "backends/cuda/needs/row_stride.h"
 #include "base/error.h"
+#include "program/kinds/attention.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -211,9 +211,9 @@ SegmentAttention segments_of(const AttentionGrad& grad, const OperationView& vie
 bool cudnn_accepts(const OperationView& view, CudaContext& context) {
   if (!is_by_cudnn(view)) return true;
   const auto& attributes = view.operation.attributes;
-  if (const auto* attention = std::get_if<Attention>(&attributes))
+  if (const auto* attention = attributes.get_if<Attention>())
     return accepts(*attention, view, context);
-  return accepts(std::get<AttentionGrad>(attributes), view, context);
+  return accepts(attributes.get<AttentionGrad>(), view, context);
 }
 
 std::unique_ptr<Prepared> prepare_cudnn(const Attention& attention, const OperationView& view,

@@ -3,6 +3,7 @@
 #include "backends/cuda/kernels/column_sums.h"
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
+#include "program/kinds/elementwise.h"
 
 namespace snug::backends::cuda {
 namespace {

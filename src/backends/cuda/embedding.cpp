@@ -4,6 +4,8 @@
 #include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
+#include "program/kinds/attention.h"
+#include "program/kinds/embedding.h"
 
 namespace snug::backends::cuda {
 namespace {

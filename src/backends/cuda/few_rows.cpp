@@ -1,11 +1,14 @@
 #include "backends/cuda/few_rows.h"
 
 #include <algorithm>
-#include <variant>
 
 #include "backends/cuda/kernels/few_rows.h"
 #include "backends/cuda/kernels/few_rows_matrix.h"
 #include "base/error.h"
+#include "program/kinds/matmul.h"
+#include "program/kinds/nf4.h"
+#include "program/kinds/rms_norm.h"
+#include "program/kinds/silu_mul.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -62,23 +65,22 @@ template <typename Struct, typename Weight>
 void run_list(std::span<const Invocation> list, CudaContext& context) {
   FewRowsLaunch<Weight> launch;
   for (size_t i = 0; i < list.size(); ++i) list[i].note_run(i > 0);
-  const Invocation* const gated =
-      std::holds_alternative<SiluMul>(*list.back().attributes) ? &list.back() : nullptr;
+  const Invocation* const gated = list.back().attributes->is<SiluMul>() ? &list.back() : nullptr;
   if (gated != nullptr) {
     launch.gated = matrix_of((*gated)[SiluMul::kY]).operand;
     list = list.first(list.size() - 1);
   }
-  if (const auto* norm = std::get_if<RmsNorm>(list[0].attributes)) {
+  if (const auto* norm = list[0].attributes->get_if<RmsNorm>()) {
     launch.norm = norm_of(*norm, list[0]);
     list = list.subspan(1);
   }
   for (const Invocation& invocation : list) {
-    const auto product = product_of(std::get<Struct>(*invocation.attributes), invocation);
+    const auto product = product_of(invocation.attributes->get<Struct>(), invocation);
     launch.rows = product.x.rows;
     launch.columns = product.x.columns;
     launch.x = product.x.operand;
     launch.add(part_of(product), product.weight_is_constant);
-    note_tensor_cores(std::get<Struct>(*invocation.attributes), invocation);
+    note_tensor_cores(invocation.attributes->get<Struct>(), invocation);
   }
   // The launch multiplies what its parts make: a bug if that is not what the gate reads.
   if (gated != nullptr)
@@ -163,7 +165,7 @@ FewRowsNf4Product product_of(const MatmulNf4& matmul, const Invocation& invocati
 
 void run_few_rows_together(std::span<const Invocation> list, CudaContext& context) {
   const bool stored = std::any_of(list.begin(), list.end(), [](const Invocation& invocation) {
-    return std::holds_alternative<MatmulNf4>(*invocation.attributes);
+    return invocation.attributes->is<MatmulNf4>();
   });
   if (stored)
     run_list<MatmulNf4, Nf4Weight>(list, context);

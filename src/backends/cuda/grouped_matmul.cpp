@@ -4,6 +4,7 @@
 #include "backends/cuda/matrices.h"
 #include "backends/cuda/needs/experts.h"
 #include "base/error.h"
+#include "program/kinds/grouped_matmul.h"
 
 namespace snug::backends::cuda {
 namespace {

@@ -22,6 +22,7 @@
 #include "backends/cuda/tune_product.h"
 #include "backends/loss_operands.h"
 #include "base/error.h"
+#include "program/kinds/cross_entropy.h"
 
 namespace snug::backends::cuda {
 namespace {

@@ -2,6 +2,7 @@
 
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/optimizer_operands.h"
+#include "program/kinds/lion.h"
 
 namespace snug::backends::cuda {
 namespace {

@@ -7,6 +7,7 @@
 #include "backends/cuda/tune_product.h"
 #include "backends/operation_checks.h"
 #include "base/error.h"
+#include "program/kinds/matmul.h"
 
 namespace snug::backends::cuda {
 namespace {

@@ -5,6 +5,7 @@
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/needs/optimizer.h"
 #include "backends/cuda/optimizer_operands.h"
+#include "program/kinds/muon.h"
 
 namespace snug::backends::cuda {
 namespace {

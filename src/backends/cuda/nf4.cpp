@@ -5,6 +5,7 @@
 #include "backends/cuda/matrices.h"
 #include "backends/cuda/needs/few_rows.h"
 #include "base/error.h"
+#include "program/kinds/nf4.h"
 
 namespace snug::backends::cuda {
 

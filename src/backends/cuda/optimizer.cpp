@@ -6,6 +6,7 @@
 #include "backends/cuda/matrices.h"
 #include "backends/cuda/needs/optimizer.h"
 #include "backends/cuda/optimizer_operands.h"
+#include "program/kinds/optimizer.h"
 
 namespace snug::backends::cuda {
 namespace {

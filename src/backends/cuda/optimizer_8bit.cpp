@@ -3,6 +3,7 @@
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/optimizer_operands.h"
 #include "base/dynamic_map.h"
+#include "program/kinds/optimizer.h"
 
 namespace snug::backends::cuda {
 namespace {

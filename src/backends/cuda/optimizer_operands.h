@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <span>
-#include <variant>
 
 #include "backends/cuda/kernels/optimizer.h"
 #include "backends/cuda/matrices.h"
@@ -53,9 +52,9 @@ bool is_independent(const Invocation& invocation, std::span<const Invocation> be
 template <typename Attributes, typename Launch, typename ConstantsOf, typename TensorOf>
 void gather(std::span<const Invocation> list, Launch& launch, const ConstantsOf& constants_of,
             const TensorOf& tensor_of) {
-  launch.constants = constants_of(std::get<Attributes>(*list[0].attributes), list[0]);
+  launch.constants = constants_of(list[0].attributes->get<Attributes>(), list[0]);
   for (size_t i = 0; i < list.size(); ++i) {
-    const auto& attributes = std::get<Attributes>(*list[i].attributes);
+    const auto& attributes = list[i].attributes->get<Attributes>();
     SNUG_CHECK(!launch.tensors.is_full() && constants_of(attributes, list[i]) == launch.constants &&
                    is_independent(list[i], list.first(i)),
                "step {} of {} cannot be joined to the first", i, list.size());

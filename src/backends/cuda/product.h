@@ -13,7 +13,7 @@
 #include "backends/backend.h"
 #include "backends/cuda/cublas_lt.h"
 #include "backends/cuda/kernels/thin_product.h"
-#include "program/kinds/matmul.h"
+#include "program/kinds/product_algorithm.h"
 
 namespace snug::backends::cuda {
 

@@ -3,6 +3,7 @@
 #include "backends/cuda/few_rows.h"
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
+#include "program/kinds/rms_norm.h"
 
 namespace snug::backends::cuda {
 namespace {

@@ -1,11 +1,12 @@
 #include <algorithm>
-#include <variant>
 
 #include "backends/cuda/few_rows.h"
 #include "backends/cuda/kernels/rope.h"
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
 #include "base/error.h"
+#include "program/kinds/attention.h"
+#include "program/kinds/rope.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -100,10 +101,10 @@ void run_rotations_together(std::span<const Invocation> list, CudaContext& conte
   Rotations rotations;
   for (size_t i = 0; i < list.size(); ++i) {
     list[i].note_run(i > 0);
-    if (const auto* rope = std::get_if<Rope>(list[i].attributes))
+    if (const auto* rope = list[i].attributes->get_if<Rope>())
       rotations.add(*rope, list[i]);
     else
-      rotations.add(std::get<CacheWrite>(*list[i].attributes), list[i]);
+      rotations.add(list[i].attributes->get<CacheWrite>(), list[i]);
   }
   rotate_and_cache(rotations.run(), context.stream.get());
 }

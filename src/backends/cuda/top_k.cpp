@@ -2,6 +2,7 @@
 
 #include "backends/cuda/kind_functions.h"
 #include "backends/cuda/matrices.h"
+#include "program/kinds/top_k.h"
 
 namespace snug::backends::cuda {
 namespace {

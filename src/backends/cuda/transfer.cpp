@@ -1,3 +1,4 @@
+#include "program/kinds/transfer.h"
 #include "backends/cuda/kind_functions.h"
 
 namespace snug::backends::cuda {

@@ -6,6 +6,7 @@
 #include "backends/host_collectives.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
+#include "program/kinds/collective.h"
 #include "program/kinds/collective_pieces.h"
 
 namespace snug::backends::reference {

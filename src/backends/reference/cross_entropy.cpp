@@ -5,6 +5,11 @@
 #include "backends/note_extent.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
+#include "program/kinds/column_scale.h"
+#include "program/kinds/cross_entropy.h"
+#include "program/kinds/elementwise.h"
+#include "program/kinds/matmul.h"
+#include "program/kinds/softcap.h"
 
 namespace snug::backends::reference {
 namespace {

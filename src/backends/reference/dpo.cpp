@@ -3,6 +3,7 @@
 #include "backends/answer_pair.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
+#include "program/kinds/dpo.h"
 
 namespace snug::backends::reference {
 namespace {

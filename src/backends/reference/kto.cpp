@@ -3,6 +3,7 @@
 #include "backends/labelled_answer.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
+#include "program/kinds/kto.h"
 
 namespace snug::backends::reference {
 namespace {

@@ -1,3 +1,4 @@
+#include "program/kinds/loss_scale.h"
 #include "backends/loss_scale_step.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"

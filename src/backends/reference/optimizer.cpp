@@ -4,6 +4,7 @@
 
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
+#include "program/kinds/optimizer.h"
 
 namespace snug::backends::reference {
 namespace {

@@ -3,6 +3,7 @@
 #include "backends/answer_odds.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
+#include "program/kinds/orpo.h"
 
 namespace snug::backends::reference {
 namespace {

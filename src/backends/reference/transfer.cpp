@@ -2,6 +2,7 @@
 
 #include "backends/host_collectives.h"
 #include "backends/reference/kinds.h"
+#include "program/kinds/transfer.h"
 
 namespace snug::backends::reference {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "comm/part_ranges.h"
+#include "program/kinds/collective.h"
 
 namespace snug::program {
 namespace {

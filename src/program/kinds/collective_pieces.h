@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "program/kinds/collective.h"
 #include "program/program.h"
 
 namespace snug::program {

@@ -11,6 +11,7 @@
 #include "program/kinds/cross_entropy_derivative.h"
 #include "program/kinds/cross_entropy_expansion.h"
 #include "program/kinds/functions.h"
+#include "program/kinds/matmul.h"
 #include "program/kinds/rate_names.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"

@@ -7,6 +7,8 @@
 
 #include "program/kinds/column_scale.h"
 #include "program/kinds/elementwise.h"
+#include "program/kinds/matmul.h"
+#include "program/kinds/softcap.h"
 #include "program/program.h"
 
 namespace snug::program {

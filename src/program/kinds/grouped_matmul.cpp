@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "program/kinds/functions.h"
+#include "program/kinds/matmul.h"
 #include "program/kinds/rate_names.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"

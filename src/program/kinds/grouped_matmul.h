@@ -10,8 +10,8 @@
 #include <cstdint>
 
 #include "program/kinds/field.h"
-#include "program/kinds/matmul.h"
 #include "program/kinds/operands.h"
+#include "program/kinds/product_algorithm.h"
 #include "program/kinds/traits.h"
 
 namespace snug::program {

@@ -1,5 +1,6 @@
 #include "program/kinds/layer_norm.h"
 
+#include "program/kinds/elementwise.h"
 #include "program/kinds/functions.h"
 #include "program/kinds/shape_rule.h"
 #include "program/kinds/traffic.h"

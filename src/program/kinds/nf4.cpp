@@ -6,6 +6,7 @@
 
 #include "program/builder.h"
 #include "program/kinds/functions.h"
+#include "program/kinds/matmul.h"
 #include "program/kinds/nf4_operands.h"
 #include "program/kinds/rate_names.h"
 #include "program/kinds/shape_rule.h"

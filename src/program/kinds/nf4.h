@@ -18,8 +18,8 @@
 
 #include "formats/nf4.h"
 #include "program/kinds/field.h"
-#include "program/kinds/matmul.h"
 #include "program/kinds/operands.h"
+#include "program/kinds/product_algorithm.h"
 #include "program/kinds/traits.h"
 
 namespace snug::program {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "program/kinds/matmul.h"
+#include "program/kinds/product_algorithm.h"
 #include "program/program.h"
 #include "program/rate_key.h"
 

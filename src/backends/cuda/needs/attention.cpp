@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <initializer_list>
 #include <type_traits>
-#include <variant>
 
 #include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/kernels/sizes.h"
@@ -11,6 +10,8 @@
 #include "backends/cuda/needs/few_rows.h"
 #include "backends/cuda/needs/kind_needs.h"
 #include "backends/cuda/needs/row_stride.h"
+#include "program/kinds/attention.h"
+#include "program/kinds/attention_sinks.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -186,8 +187,8 @@ bool suits_tensor_cores(const AttentionGrad& grad, const OperationView& view, co
 
 bool is_by_cudnn(const OperationView& view) {
   const auto& attributes = view.operation.attributes;
-  if (const auto* attention = std::get_if<Attention>(&attributes)) return attention->by_library;
-  const auto* grad = std::get_if<AttentionGrad>(&attributes);
+  if (const auto* attention = attributes.get_if<Attention>()) return attention->by_library;
+  const auto* grad = attributes.get_if<AttentionGrad>();
   return grad != nullptr && grad->by_library;
 }
 

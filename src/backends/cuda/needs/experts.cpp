@@ -7,6 +7,11 @@
 #include "backends/cuda/needs/kind_needs.h"
 #include "backends/cuda/needs/row_stride.h"
 #include "backends/operation_checks.h"
+#include "program/kinds/balance_loss.h"
+#include "program/kinds/expert_bias.h"
+#include "program/kinds/expert_rows.h"
+#include "program/kinds/grouped_matmul.h"
+#include "program/kinds/route.h"
 
 namespace snug::backends::cuda {
 namespace {

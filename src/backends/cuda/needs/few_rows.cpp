@@ -4,13 +4,18 @@
 #include <initializer_list>
 #include <optional>
 #include <unordered_set>
-#include <variant>
 
 #include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/card.h"
 #include "backends/cuda/needs/matmul.h"
 #include "backends/cuda/needs/row_stride.h"
+#include "program/kinds/attention.h"
+#include "program/kinds/matmul.h"
+#include "program/kinds/nf4.h"
+#include "program/kinds/rms_norm.h"
+#include "program/kinds/rope.h"
+#include "program/kinds/silu_mul.h"
 #include "program/operands.h"
 
 namespace snug::backends::cuda {
@@ -53,7 +58,7 @@ struct Product {
 
 std::optional<Product> product_of(const OperationView& view) {
   const Operation& operation = view.operation;
-  if (const auto* matmul = std::get_if<Matmul>(&operation.attributes)) {
+  if (const auto* matmul = operation.attributes.get_if<Matmul>()) {
     const bool fits = matmul->algorithm == ProductAlgorithm::few_rows_tensor_cores &&
                       has_few_rows(*matmul, view) && !matmul->augmented && !matmul->accumulate &&
                       has_vectors(view[Matmul::kA]) && has_vectors(view[Matmul::kB]);
@@ -62,7 +67,7 @@ std::optional<Product> product_of(const OperationView& view) {
     if (matmul->addend) product.addend = id_of(operation, Matmul::kAddend);
     return product;
   }
-  const auto* nf4 = std::get_if<MatmulNf4>(&operation.attributes);
+  const auto* nf4 = operation.attributes.get_if<MatmulNf4>();
   const bool fits = nf4 != nullptr && nf4->algorithm == ProductAlgorithm::few_rows_tensor_cores &&
                     has_vectors(view[MatmulNf4::kX]);
   if (!fits) return std::nullopt;
@@ -107,7 +112,7 @@ class Finder {
   // All blocks read its input and keep what they make of it, one leaves its output. Launches are
   // the same on every card.
   void take_norm() {
-    if (!std::holds_alternative<RmsNorm>(view().operation.attributes)) return;
+    if (!view().operation.attributes.is<RmsNorm>()) return;
     const Tensor& x = view()[RmsNorm::kX];
     const auto together = {&x, &view()[RmsNorm::kW], &view()[RmsNorm::kY]};
     const bool fits =
@@ -127,7 +132,7 @@ class Finder {
   // Whether the product after a norm is of a weight of codes, as the others of its launch then are.
   bool is_before_codes() const {
     return next_ + 1 < program_.operations.size() &&
-           std::holds_alternative<MatmulNf4>(program_.operations[next_ + 1].attributes);
+           program_.operations[next_ + 1].attributes.is<MatmulNf4>();
   }
 
   bool take_product() {
@@ -153,8 +158,7 @@ class Finder {
 
   // It may take the place of what it reads: each element is made by the thread that has both.
   void take_gate() {
-    if (at_end() || count_ != 2 || !std::holds_alternative<SiluMul>(view().operation.attributes))
-      return;
+    if (at_end() || count_ != 2 || !view().operation.attributes.is<SiluMul>()) return;
     const Operation& gate = view().operation;
     const TensorId y = id_of(gate, SiluMul::kY);
     if (id_of(gate, SiluMul::kGate) == products_[0] && id_of(gate, SiluMul::kUp) == products_[1] &&
@@ -178,7 +182,7 @@ bool may_follow(const Program& program, const Operation& write, size_t first, si
   const TensorId x = id_of(write, CacheWrite::kX);
   for (size_t i = first; i < next; ++i) {
     const Operation& before = program.operations[i];
-    if (!std::holds_alternative<Rope>(before.attributes)) continue;
+    if (!before.attributes.is<Rope>()) continue;
     const TensorId y = id_of(before, Rope::kY);
     if (y != x && program.owner(y) == program.owner(x)) return false;
   }
@@ -190,7 +194,7 @@ bool may_follow(const Program& program, const Operation& write, size_t first, si
 size_t rotations_together(const Program& program, size_t first) {
   const auto& list = program.operations;
   const auto is = [&]<typename Struct>(size_t i, const Struct&) {
-    return i < list.size() && std::holds_alternative<Struct>(list[i].attributes);
+    return i < list.size() && list[i].attributes.is<Struct>();
   };
   const auto rows = [&]<typename Struct>(size_t i, const program::Operand<Struct>& x) {
     return program.tensor(id_of(list[i], x)).shape.rows();
@@ -201,7 +205,7 @@ size_t rotations_together(const Program& program, size_t first) {
   size_t next = first;
   size_t parts = 0;
   for (; is(next, Rope{}) && parts < kRotationParts; ++next, ++parts)
-    if (std::get<Rope>(list[next].attributes).inverse || rows(next, Rope::kX) != first_rows ||
+    if (list[next].attributes.get<Rope>().inverse || rows(next, Rope::kX) != first_rows ||
         id_of(list[next], Rope::kTable) != id_of(list[first], Rope::kTable))
       return 1;
   const size_t writes = next;

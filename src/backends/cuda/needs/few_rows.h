@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "program/kinds/matmul.h"
+#include "program/kinds/product_algorithm.h"
 #include "program/program.h"
 
 namespace snug::backends::cuda {

@@ -5,6 +5,7 @@
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/kind_needs.h"
 #include "backends/cuda/needs/matmul.h"
+#include "program/kinds/cross_entropy.h"
 
 namespace snug::backends::cuda {
 namespace {

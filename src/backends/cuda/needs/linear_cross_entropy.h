@@ -6,6 +6,7 @@
 
 #include "backends/cuda/product_shape.h"
 #include "backends/loss_operands.h"
+#include "program/kinds/cross_entropy.h"
 #include "program/program.h"
 
 namespace snug::backends::cuda {

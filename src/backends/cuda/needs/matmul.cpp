@@ -3,6 +3,7 @@
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/few_rows.h"
 #include "backends/cuda/needs/kind_needs.h"
+#include "program/kinds/matmul.h"
 
 namespace snug::backends::cuda {
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "backends/cuda/product_shape.h"
+#include "program/kinds/product_algorithm.h"
 #include "program/program.h"
 
 namespace snug::backends::cuda {

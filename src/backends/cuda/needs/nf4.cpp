@@ -1,3 +1,4 @@
+#include "program/kinds/nf4.h"
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/few_rows.h"
 #include "backends/cuda/needs/kind_needs.h"

@@ -3,6 +3,8 @@
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/few_rows.h"
 #include "backends/cuda/needs/kind_needs.h"
+#include "program/kinds/layer_norm.h"
+#include "program/kinds/rms_norm.h"
 
 namespace snug::backends::cuda {
 namespace {

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <unordered_set>
-#include <variant>
 #include <vector>
 
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/kind_needs.h"
 #include "backends/operation_checks.h"
+#include "program/kinds/adafactor.h"
+#include "program/kinds/lion.h"
+#include "program/kinds/muon.h"
+#include "program/kinds/optimizer.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -44,8 +47,8 @@ bool may_share(const OperationView& a, const OperationView& b) {
   };
   if constexpr (requires { Struct::kStep; })
     if (!same_operand(Struct::kStep)) return false;
-  return same_constants(std::get<Struct>(a.operation.attributes),
-                        std::get<Struct>(b.operation.attributes)) &&
+  return same_constants(a.operation.attributes.get<Struct>(),
+                        b.operation.attributes.get<Struct>()) &&
          same_operand(Struct::kFactor) && same_operand(Struct::kLearningRate);
 }
 
@@ -62,13 +65,13 @@ template <typename Struct>
 size_t steps_together(const program::Program& program, size_t first) {
   const auto& list = program.operations;
   const auto capacity_of_launch =
-      static_cast<size_t>(capacity(std::get<Struct>(list[first].attributes)));
+      static_cast<size_t>(capacity(list[first].attributes.get<Struct>()));
   Owners read;
   Owners changed;
   size_t end = first;
   for (; end < list.size() && end - first < capacity_of_launch; ++end) {
     const program::Operation& step = list[end];
-    if (!std::holds_alternative<Struct>(step.attributes)) break;
+    if (!step.attributes.is<Struct>()) break;
     if (!may_share<Struct>({program, list[first]}, {program, step})) break;
     if (holds_any(changed, step.reads, program) || holds_any(changed, step.updates, program) ||
         holds_any(read, step.updates, program))

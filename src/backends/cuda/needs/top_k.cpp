@@ -1,3 +1,4 @@
+#include "program/kinds/top_k.h"
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/needs/kind_needs.h"
 
