@@ -12,6 +12,7 @@
 #include "cli/planned_data.h"
 #include "cli/verbs.h"
 #include "plan/assembly.h"
+#include "program/target.h"
 #include "program/text.h"
 
 namespace snug::cli {
