@@ -6,9 +6,9 @@
 #include <span>
 #include <unordered_map>
 
-#include "backends/backend.h"
+#include "backends/invocation.h"
 #include "comm/mesh.h"
-#include "program/kinds/collective.h"
+#include "program/kinds/rank_group.h"
 
 namespace snug::backends {
 

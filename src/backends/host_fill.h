@@ -2,7 +2,8 @@
 // several threads.
 #pragma once
 
-#include "backends/backend.h"
+#include "backends/invocation.h"
+#include "backends/random_values.h"
 
 namespace snug::backends {
 

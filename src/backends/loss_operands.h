@@ -4,8 +4,9 @@
 #include <string_view>
 #include <type_traits>
 
-#include "backends/backend.h"
+#include "backends/invocation.h"
 #include "program/kinds/cross_entropy.h"
+#include "program/kinds/product_algorithm.h"
 
 namespace snug::backends {
 

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "backends/backend.h"
+#include "backends/invocation.h"
 
 namespace snug::backends {
 
@@ -37,9 +37,8 @@ void note_rows(const Invocation& invocation, const program::Operand<Struct>& ope
 template <typename Attributes>
 void note_segments(const Attributes& attention, const Invocation& invocation) {
   if (invocation.trace == nullptr) return;
-  invocation.note_extent(program::extent_of(attention,
-                                            integers_in(invocation, Attributes::kQBounds),
-                                            integers_in(invocation, Attributes::kKBounds)));
+  invocation.note_extent(extent_of(attention, integers_in(invocation, Attributes::kQBounds),
+                                   integers_in(invocation, Attributes::kKBounds)));
 }
 
 }  // namespace snug::backends

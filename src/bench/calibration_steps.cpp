@@ -6,6 +6,7 @@
 
 #include "program/builder.h"
 #include "program/kinds/matmul.h"
+#include "program/target.h"
 
 namespace snug::bench {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "plan/job.h"
-#include "program/target.h"
+#include "program/program.h"
 
 namespace snug::bench {
 

@@ -3,6 +3,7 @@
 
 #include "cli/convert_folder.h"
 #include "cli/verbs.h"
+#include "formats/recipe.h"
 #include "runtime/dequantize_folder.h"
 
 namespace snug::cli {

@@ -23,6 +23,7 @@
 #include "cli/verbs.h"
 #include "plan/assembly.h"
 #include "plan/training_programs.h"
+#include "program/target.h"
 #include "program/text.h"
 
 namespace snug::cli {

@@ -6,6 +6,8 @@
 #include "base/file.h"
 #include "cli/planned_data.h"
 #include "cli/verbs.h"
+#include "formats/recipe.h"
+#include "program/target.h"
 #include "report/plan_page.h"
 #include "runtime/adapter.h"
 #include "runtime/rehearsal.h"

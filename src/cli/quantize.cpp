@@ -4,6 +4,7 @@
 #include "base/console.h"
 #include "cli/convert_folder.h"
 #include "cli/verbs.h"
+#include "formats/recipe.h"
 #include "runtime/quantize_folder.h"
 
 namespace snug::cli {

@@ -16,6 +16,7 @@
 #include "cli/planned_data.h"
 #include "cli/search_report.h"
 #include "cli/verbs.h"
+#include "formats/recipe.h"
 #include "plan/fit.h"
 #include "plan/search.h"
 #include "runtime/rehearsal.h"

@@ -9,6 +9,7 @@
 #include "base/console.h"
 #include "base/error.h"
 #include "cli/verbs.h"
+#include "formats/recipe.h"
 #include "models/config.h"
 #include "text/tokenizer.h"
 

@@ -47,8 +47,11 @@
 #include <vector>
 
 #include "formats/peft_adapter.h"
-#include "formats/recipe.h"
 #include "program/program.h"
+
+namespace snug::formats {
+struct Recipe;
+}
 
 namespace snug::methods {
 

@@ -11,6 +11,7 @@
 #include "formats/adapter_modules.h"
 #include "formats/module_pattern.h"
 #include "formats/peft_adapter.h"
+#include "formats/recipe.h"
 #include "formats/renamed_modules.h"
 #include "formats/tensor_index.h"
 #include "methods/method.h"

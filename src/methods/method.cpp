@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/words.h"
+#include "formats/recipe.h"
 
 namespace snug::methods {
 namespace {

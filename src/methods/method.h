@@ -16,11 +16,16 @@
 
 #include "formats/adapter_config.h"
 #include "formats/choices.h"
-#include "formats/recipe.h"
 #include "methods/lora.h"
 #include "methods/prompt.h"
-#include "models/blocks.h"
 #include "program/program.h"
+
+namespace snug::formats {
+struct Recipe;
+}
+namespace snug::models {
+struct Stack;
+}
 
 namespace snug::methods {
 

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "base/error.h"
+#include "formats/recipe.h"
 #include "models/families.h"
 
 namespace snug::methods {

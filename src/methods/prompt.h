@@ -7,10 +7,15 @@
 #include <span>
 
 #include "formats/choices.h"
-#include "formats/recipe.h"
-#include "models/blocks.h"
 #include "models/config.h"
 #include "program/program.h"
+
+namespace snug::formats {
+struct Recipe;
+}
+namespace snug::models {
+struct Stack;
+}
 
 namespace snug::methods {
 

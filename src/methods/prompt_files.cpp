@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "formats/peft_adapter.h"
+#include "formats/recipe.h"
 #include "formats/safetensors_file.h"
 #include "methods/method.h"
 #include "models/prompt_names.h"

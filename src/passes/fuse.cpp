@@ -10,6 +10,7 @@
 #include "program/kinds/nf4.h"
 #include "program/kinds/rms_norm.h"
 #include "program/operands.h"
+#include "program/target.h"
 
 namespace snug::passes {
 namespace {

@@ -7,6 +7,7 @@
 #include "passes/lower.h"
 #include "passes/uses.h"
 #include "program/kinds/matmul.h"
+#include "program/target.h"
 
 namespace snug::passes {
 namespace {

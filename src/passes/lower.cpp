@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "program/builder.h"
 #include "program/kind.h"
+#include "program/target.h"
 #include "program/tensor_names.h"
 #include "program/text_attributes.h"
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "program/kinds/transfer.h"
+#include "program/target.h"
 
 namespace snug::passes {
 namespace {

@@ -22,7 +22,6 @@
 #pragma once
 
 #include "program/program.h"
-#include "program/target.h"
 
 namespace snug::passes {
 

@@ -14,7 +14,6 @@
 #include "passes/shard.h"
 #include "passes/stream.h"
 #include "program/program.h"
-#include "program/target.h"
 
 namespace snug::passes {
 

@@ -7,6 +7,7 @@
 #include "program/kind.h"
 #include "program/kinds/transfer.h"
 #include "program/operands.h"
+#include "program/target.h"
 #include "program/tensor_names.h"
 
 namespace snug::passes {

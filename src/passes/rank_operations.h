@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "program/program.h"
-#include "program/target.h"
 
 namespace snug::passes {
 

@@ -22,7 +22,6 @@
 
 #include "passes/sharding.h"
 #include "program/program.h"
-#include "program/target.h"
 
 namespace snug::passes {
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "formats/choices.h"
+#include "program/kinds/rank_group.h"
 #include "program/optimizer_state.h"
 #include "program/program.h"
 

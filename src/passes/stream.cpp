@@ -15,6 +15,7 @@
 #include "passes/stream_visits.h"
 #include "program/kind.h"
 #include "program/kinds/transfer.h"
+#include "program/target.h"
 
 namespace snug::passes {
 namespace {

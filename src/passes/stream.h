@@ -18,7 +18,6 @@
 #include <cstdint>
 
 #include "program/program.h"
-#include "program/target.h"
 
 namespace snug::passes {
 

@@ -11,7 +11,6 @@
 
 #include "passes/sharding.h"
 #include "program/program.h"
-#include "program/target.h"
 
 namespace snug::passes {
 

@@ -6,6 +6,7 @@
 
 #include "formats/adapter_config.h"
 #include "formats/peft_adapter.h"
+#include "formats/recipe.h"
 #include "methods/method.h"
 #include "models/families.h"
 #include "models/weights.h"

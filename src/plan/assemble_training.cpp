@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/threads.h"
+#include "formats/recipe.h"
 #include "passes/recompute.h"
 #include "plan/assembly.h"
 #include "plan/calibration_file.h"
@@ -16,6 +17,7 @@
 #include "plan/model_notices.h"
 #include "plan/offloaded.h"
 #include "plan/training_programs.h"
+#include "program/target.h"
 
 namespace snug::plan {
 namespace {

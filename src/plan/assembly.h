@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "formats/recipe.h"
 #include "models/config.h"
 #include "plan/chosen.h"
 #include "plan/document.h"
@@ -23,7 +22,11 @@
 #include "plan/run_times.h"
 #include "plan/spec.h"
 #include "plan/step_times.h"
-#include "program/target.h"
+#include "program/program.h"
+
+namespace snug::formats {
+struct Recipe;
+}
 
 namespace snug::plan {
 

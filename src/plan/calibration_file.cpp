@@ -21,6 +21,7 @@
 #include "base/json.h"
 #include "base/random.h"
 #include "base/threads.h"
+#include "program/target.h"
 
 namespace snug::plan {
 namespace {

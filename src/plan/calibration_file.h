@@ -9,7 +9,7 @@
 
 #include "formats/recipe.h"
 #include "plan/rates.h"
-#include "program/target.h"
+#include "program/program.h"
 
 namespace snug::plan {
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "formats/recipe.h"
 #include "formats/recipe_keys.h"
 
 namespace snug::plan {

@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "formats/recipe.h"
+namespace snug::formats {
+struct Recipe;
+}
 
 namespace snug::plan {
 

@@ -22,6 +22,7 @@
 #include "plan/objective_spec.h"
 #include "plan/rank_grid.h"
 #include "plan/spec.h"
+#include "program/target.h"
 
 namespace snug::plan {
 namespace {

@@ -37,7 +37,7 @@
 #include "plan/change.h"
 #include "plan/rates.h"
 #include "plan/spec.h"
-#include "program/target.h"
+#include "program/program.h"
 
 namespace snug::plan {
 

@@ -16,7 +16,7 @@
 #include "plan/choose_streaming.h"
 #include "plan/job.h"
 #include "plan/rates.h"
-#include "program/target.h"
+#include "program/program.h"
 
 namespace snug::plan {
 

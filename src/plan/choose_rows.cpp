@@ -14,6 +14,7 @@
 #include "plan/change.h"
 #include "plan/fit.h"
 #include "plan/layer_growth.h"
+#include "program/target.h"
 
 namespace snug::plan {
 namespace {

@@ -9,6 +9,7 @@
 #include "methods/optimizer.h"
 #include "plan/clock.h"
 #include "plan/training_programs.h"
+#include "program/target.h"
 
 namespace snug::plan {
 namespace {

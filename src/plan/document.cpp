@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "program/graph_memory.h"
+#include "program/target.h"
 
 namespace snug::plan {
 namespace {

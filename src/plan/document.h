@@ -11,6 +11,7 @@
 
 #include "plan/basis.h"
 #include "plan/memory.h"
+#include "program/device_facts.h"
 #include "program/kind.h"
 
 namespace snug::plan {

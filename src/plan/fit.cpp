@@ -7,7 +7,9 @@
 
 #include "base/byte_size.h"
 #include "base/error.h"
+#include "formats/recipe.h"
 #include "plan/change_search.h"
+#include "program/target.h"
 
 namespace snug::plan {
 namespace {

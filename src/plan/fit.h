@@ -5,12 +5,15 @@
 #include <optional>
 #include <string>
 
-#include "formats/recipe.h"
 #include "models/config.h"
 #include "plan/change.h"
 #include "plan/document.h"
 #include "plan/spec.h"
-#include "program/target.h"
+#include "program/program.h"
+
+namespace snug::formats {
+struct Recipe;
+}
 
 namespace snug::plan {
 

@@ -13,6 +13,7 @@
 #include "passes/layout_sizes.h"
 #include "plan/storage_programs.h"
 #include "plan/training_programs.h"
+#include "program/target.h"
 #include "program/tensor_names.h"
 #include "program/verify.h"
 

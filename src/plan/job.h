@@ -17,7 +17,6 @@
 #include "plan/adapter_widths.h"
 #include "program/program.h"
 #include "program/program_name.h"
-#include "program/target.h"
 
 namespace snug::plan {
 

@@ -15,7 +15,7 @@
 #include "plan/clock.h"
 #include "plan/job.h"
 #include "plan/rates.h"
-#include "program/target.h"
+#include "program/program.h"
 
 namespace snug::plan {
 

@@ -14,6 +14,7 @@
 #include "passes/recompute.h"
 #include "plan/fit.h"
 #include "plan/spec.h"
+#include "program/target.h"
 
 namespace snug::plan {
 namespace {

@@ -9,6 +9,7 @@
 #include "passes/recompute.h"
 #include "plan/change.h"
 #include "plan/rank_grid.h"
+#include "program/target.h"
 
 namespace snug::plan {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "formats/recipe.h"
 #include "plan/change.h"
-#include "program/target.h"
+#include "program/program.h"
 
 namespace snug::plan {
 

@@ -5,11 +5,13 @@
 #include <set>
 
 #include "base/error.h"
+#include "formats/recipe.h"
 #include "passes/recompute.h"
 #include "plan/calibration_file.h"
 #include "plan/clock.h"
 #include "plan/spec.h"
 #include "plan/training_programs.h"
+#include "program/target.h"
 
 namespace snug::plan {
 namespace {

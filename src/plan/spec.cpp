@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "formats/method_keys.h"
+#include "formats/recipe.h"
 #include "methods/method.h"
 #include "methods/optimizer.h"
 #include "models/families.h"
@@ -24,6 +25,7 @@
 #include "plan/unused_keys.h"
 #include "program/builder.h"
 #include "program/kinds/matmul.h"
+#include "program/target.h"
 #include "text/chat_template.h"
 
 namespace snug::plan {

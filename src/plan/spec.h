@@ -4,9 +4,12 @@
 #include <functional>
 #include <optional>
 
-#include "formats/recipe.h"
 #include "plan/job.h"
 #include "text/record_form.h"
+
+namespace snug::formats {
+struct Recipe;
+}
 
 namespace snug::plan {
 

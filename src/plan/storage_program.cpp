@@ -8,8 +8,10 @@
 #include "passes/quantize.h"
 #include "plan/storage_programs.h"
 #include "program/kinds/collective.h"
+#include "program/kinds/nf4.h"
 #include "program/kinds/storage.h"
 #include "program/kinds/transfer.h"
+#include "program/target.h"
 #include "program/tensor_names.h"
 
 namespace snug::plan {

@@ -12,7 +12,6 @@
 #include "program/kinds/collective.h"
 #include "program/program.h"
 #include "program/program_name.h"
-#include "program/target.h"
 
 namespace snug::plan {
 

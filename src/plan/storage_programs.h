@@ -43,7 +43,6 @@
 #include "plan/adapter_widths.h"
 #include "plan/job.h"
 #include "program/program.h"
-#include "program/target.h"
 
 namespace snug::plan {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "plan/job.h"
-#include "program/target.h"
+#include "program/program.h"
 
 namespace snug::plan {
 

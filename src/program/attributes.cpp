@@ -1,5 +1,7 @@
 #include "program/attributes.h"
 
+#include <string_view>
+
 #include "base/error.h"
 #include "program/all_kinds.h"
 #include "program/dispatch.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "program/batch_bounds.h"
+#include "program/kinds/product_algorithm.h"
 #include "program/operation.h"
 #include "program/program.h"
 

@@ -1,5 +1,5 @@
-// Finds the struct of an operation's kind in its attributes. For the few files that do
-// something for each kind, since it includes them all.
+// Finds the struct of an operation's kind in its attributes. It includes all kinds: for the few
+// files that do something for each of them.
 #pragma once
 
 #include <type_traits>

@@ -32,6 +32,8 @@
 
 namespace snug::program {
 
+class Target;  // the machine that a program is made for (target.h)
+
 struct Program {
   std::string name;  // in a job: a word of ProgramName
   std::vector<Tensor> tensors;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "formats/recipe.h"
 #include "plan/fit.h"
 #include "report/charts.h"
 #include "report/step_picture.h"

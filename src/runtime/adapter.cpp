@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "backends/backend.h"
 #include "base/error.h"
 #include "formats/hf_folder.h"
 #include "formats/peft_adapter.h"
+#include "formats/recipe.h"
 #include "program/tensor_names.h"
 #include "runtime/perform.h"
 #include "runtime/ranks.h"

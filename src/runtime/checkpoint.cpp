@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/backend.h"
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/file.h"

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "backends/backend.h"
 #include "base/error.h"
 #include "plan/storage_programs.h"
 #include "program/inputs.h"

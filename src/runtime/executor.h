@@ -7,7 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/backend.h"
+#include "backends/arena.h"
+#include "backends/device_events.h"
+#include "backends/invocation.h"
+#include "backends/trace.h"
 #include "comm/mesh.h"
 #include "plan/job.h"
 

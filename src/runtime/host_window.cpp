@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "backends/backend.h"
 #include "base/error.h"
 #include "plan/storage_programs.h"
 #include "program/tensor_names.h"

@@ -9,7 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "backends/backend.h"
+#include "backends/device_events.h"
+#include "backends/invocation.h"
 #include "runtime/executor.h"
 
 namespace snug::runtime {

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "backends/backend.h"
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/finite.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/backend.h"
 #include "formats/nf4.h"
 #include "plan/storage_programs.h"
 #include "program/tensor_names.h"
@@ -59,7 +60,7 @@ int64_t fill_stored(const RandomValues& values, const StoredWeight& weight, int6
   executor.backend().synchronise();
   if (!weight.nested()) return bytes;
   HostWindow window(executor, program, 0);
-  return bytes + store_scales(gathered, program::nf4_blocks(elements), weight, window);
+  return bytes + store_scales(gathered, formats::nf4_blocks(elements), weight, window);
 }
 
 void random_weights(const models::ModelConfig& config, Executor& executor) {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "backends/backend.h"
+#include "backends/random_values.h"
 #include "base/random.h"
 #include "models/config.h"
 #include "runtime/executor.h"

@@ -15,6 +15,7 @@
 #include <string>
 #include <thread>
 
+#include "backends/backend.h"
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/finite.h"
@@ -320,7 +321,7 @@ std::span<const float> quantize_piece(const TensorRead& part, const ReadPiece& p
   const int64_t first = part.first + piece.first_element;
   read_source(index, part, first * width, piece.elements * width, reader.slot);
   check_finite(index, source, {dtype, reader.slot, first, piece.elements, part.transposed});
-  check_rounded_blocks(index, source, first / program::kNf4BlockSize, absmax, part.transposed);
+  check_rounded_blocks(index, source, first / formats::kNf4BlockSize, absmax, part.transposed);
   SNUG_CHECK(false, "the scales of {} were finite", source.info->name);
 }
 
@@ -335,7 +336,7 @@ void read_to_quantize(const TensorIndex& index, const ReadPiece& piece, Work& wo
   const int64_t scales = part.stored->nested() ? 0 : std::ssize(absmax) * int64_t{sizeof(float)};
   if (!work.ends(piece, formats::nf4_code_bytes(piece.elements) + scales)) return;
   work.finished(piece,
-                store_scales(work.absmax(piece), program::nf4_blocks(part.destination.elements()),
+                store_scales(work.absmax(piece), formats::nf4_blocks(part.destination.elements()),
                              *part.stored, reader.window));
 }
 

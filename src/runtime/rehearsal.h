@@ -2,7 +2,7 @@
 #pragma once
 
 #include "plan/assembly.h"
-#include "program/target.h"
+#include "program/program.h"
 
 namespace snug::runtime {
 

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "backends/backend.h"
 #include "formats/directory_transaction.h"
 #include "runtime/ranks.h"
 #include "runtime/save_tensors.h"

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "backends/backend.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/backend.h"
+#include "backends/invocation.h"
 #include "backends/trace.h"
 #include "formats/checksums.h"
 #include "formats/model_writer.h"

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "backends/backend.h"
 #include "runtime/executor.h"
 
 namespace snug::runtime {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "backends/backend.h"
+#include "backends/invocation.h"
 #include "runtime/executor.h"
 #include "runtime/host_window.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "backends/backend.h"
 #include "base/dynamic_map.h"
 #include "base/error.h"
 #include "program/tensor_names.h"

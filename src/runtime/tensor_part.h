@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "backends/backend.h"
+#include "backends/invocation.h"
 #include "comm/mesh.h"
 #include "plan/job.h"
 #include "program/tensor.h"

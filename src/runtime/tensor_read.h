@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "backends/backend.h"
+#include "backends/invocation.h"
 #include "formats/tensor_index.h"
 #include "runtime/stored_weight.h"
 

@@ -1,5 +1,6 @@
 #include "runtime/weight_quantizer.h"
 
+#include "backends/backend.h"
 #include "program/tensor_names.h"
 
 namespace snug::runtime {

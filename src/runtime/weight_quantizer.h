@@ -9,7 +9,9 @@
 #include <memory>
 #include <span>
 
-#include "backends/backend.h"
+#include "backends/device_events.h"
+#include "backends/invocation.h"
+#include "formats/nf4.h"
 #include "runtime/executor.h"
 #include "runtime/stored_weight.h"
 
@@ -19,8 +21,8 @@ namespace snug::runtime {
 struct WeightPiece {
   int64_t first = 0;
   int64_t elements = 0;
-  int64_t first_block() const { return first / program::kNf4BlockSize; }
-  int64_t blocks() const { return program::nf4_blocks(elements); }
+  int64_t first_block() const { return first / formats::kNf4BlockSize; }
+  int64_t blocks() const { return formats::nf4_blocks(elements); }
 };
 
 class WeightQuantizer {

@@ -8,8 +8,10 @@
 #include "bench/calibration_steps.h"
 #include "bench/operation_timer.h"
 #include "formats/choices.h"
+#include "formats/recipe.h"
 #include "plan/assembly.h"
 #include "plan/clock.h"
+#include "program/target.h"
 #include "small_model.h"
 
 namespace snug::bench {

@@ -5,6 +5,7 @@
 
 #include "binary_run.h"
 #include "cli/request.h"
+#include "formats/recipe.h"
 
 namespace snug::cli {
 namespace {

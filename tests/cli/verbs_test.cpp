@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "binary_run.h"
+#include "formats/recipe.h"
 #include "tiny_model.h"
 
 namespace snug::cli {

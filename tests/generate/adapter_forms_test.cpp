@@ -10,6 +10,7 @@
 #include "../text/tiny_tokenizer.h"
 #include "base/json.h"
 #include "base/temporary_folder.h"
+#include "formats/recipe.h"
 #include "generate/prompt.h"
 #include "generate/score.h"
 #include "golden_recipe.h"

@@ -5,6 +5,7 @@
 
 #include "base/captured_stream.h"
 #include "base/temporary_folder.h"
+#include "formats/recipe.h"
 #include "generate/decoding_profile.h"
 #include "generate/generate.h"
 #include "generate/score.h"

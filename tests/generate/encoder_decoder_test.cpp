@@ -2,6 +2,7 @@
 // token by token, and what is generated, greedily and side by side.
 #include <fmt/format.h>
 
+#include "formats/recipe.h"
 #include "generate/cached_forward.h"
 #include "generate/sampling.h"
 #include "generate/score.h"

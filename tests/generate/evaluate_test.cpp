@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/captured_stream.h"
+#include "formats/recipe.h"
 #include "generate/exact_match.h"
 #include "generate/prompt.h"
 #include "generate/questions.h"

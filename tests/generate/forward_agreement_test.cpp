@@ -5,6 +5,7 @@
 #include "../backends/comparison.h"
 #include "../base/temporary_folder.h"
 #include "../train/golden_models.h"
+#include "formats/recipe.h"
 #include "generate/cached_forward.h"
 #include "golden_recipe.h"
 #include "models/families.h"

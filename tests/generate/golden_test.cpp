@@ -6,6 +6,7 @@
 #include "base/temporary_folder.h"
 #include "comparison.h"
 #include "formats/nf4.h"
+#include "formats/recipe.h"
 #include "formats/safetensors_writer.h"
 #include "generate/score.h"
 #include "golden_recipe.h"

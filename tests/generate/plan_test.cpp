@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/temporary_folder.h"
+#include "formats/recipe.h"
 #include "golden_recipe.h"
 #include "plan/assembly.h"
 #include "runtime/rehearsal.h"

@@ -6,6 +6,7 @@
 #include "../base/temporary_folder.h"
 #include "base/words.h"
 #include "formats/method_keys.h"
+#include "formats/recipe.h"
 #include "methods/update.h"
 #include "models/families.h"
 #include "models/forward.h"

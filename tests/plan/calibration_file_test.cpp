@@ -9,6 +9,7 @@
 #include "../base/temporary_folder.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "formats/recipe.h"
 #include "null_target.h"
 
 namespace snug::plan {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/cuda/planned_card.h"
+#include "formats/recipe.h"
 #include "plan/change.h"
 #include "plan/fit.h"
 #include "words.h"

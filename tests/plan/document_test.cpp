@@ -12,6 +12,7 @@
 #include "null_target.h"
 #include "plan/assembly.h"
 #include "plan/measured.h"
+#include "program/target.h"
 
 namespace snug::plan {
 namespace {

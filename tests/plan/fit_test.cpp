@@ -12,6 +12,7 @@
 
 #include "backends/backend.h"
 #include "base/error.h"
+#include "formats/recipe.h"
 #include "null_target.h"
 #include "plan/assembly.h"
 #include "plan/change_search.h"

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "../base/temporary_folder.h"
+#include "formats/recipe.h"
 #include "models/weights.h"
 #include "null_target.h"
 #include "plan/calibration_file.h"

@@ -15,6 +15,7 @@
 #include "formats/recipe.h"
 #include "plan/fit.h"
 #include "plan/search.h"
+#include "program/target.h"
 
 namespace snug::plan {
 namespace {

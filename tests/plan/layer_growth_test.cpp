@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "formats/recipe.h"
 #include "null_target.h"
 #include "plan/calibration_file.h"
 #include "plan/spec.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/cuda/planned_card.h"
+#include "formats/recipe.h"
 #include "plan/assembly.h"
 
 namespace snug::plan {

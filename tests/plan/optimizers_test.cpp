@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../base/temporary_folder.h"
+#include "formats/recipe.h"
 #include "models/config.h"
 #include "models/weights.h"
 #include "null_target.h"

@@ -9,6 +9,7 @@
 
 #include "../base/temporary_folder.h"
 #include "base/error.h"
+#include "formats/recipe.h"
 #include "null_target.h"
 #include "plan/job.h"
 #include "plan/spec.h"

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "formats/recipe.h"
 #include "plan/fit.h"
+#include "program/target.h"
 #include "words.h"
 
 namespace snug::plan {

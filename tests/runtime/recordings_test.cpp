@@ -13,6 +13,7 @@
 #include "program/kinds/cross_entropy.h"
 #include "program/kinds/elementwise.h"
 #include "program/kinds/transfer.h"
+#include "program/target.h"
 #include "program/verify.h"
 #include "runtime/executor.h"
 

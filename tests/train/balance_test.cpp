@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "../text/tiny_tokenizer.h"
+#include "formats/recipe.h"
 #include "program/kinds/route.h"
 #include "rank_run.h"
 #include "tiny_job.h"

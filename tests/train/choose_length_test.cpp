@@ -12,6 +12,7 @@
 #include "../base/temporary_folder.h"
 #include "backends/cuda/planned_card.h"
 #include "base/error.h"
+#include "formats/recipe.h"
 #include "plan/change.h"
 #include "plan/choose_rows.h"
 #include "plan/fit.h"

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "formats/recipe.h"
 #include "golden_case.h"
 #include "plan/frozen_weights.h"
 #include "plan/spec.h"

@@ -9,6 +9,7 @@
 #include "backends/backend.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "formats/recipe.h"
 #include "plan/spec.h"
 #include "program/tensor_names.h"
 #include "runtime/adapter.h"

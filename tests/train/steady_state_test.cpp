@@ -13,6 +13,7 @@
 #include "../base/temporary_folder.h"
 #include "backends/backend.h"
 #include "backends/cpu/isa.h"
+#include "formats/recipe.h"
 #include "plan/spec.h"
 #include "runtime/adapter.h"
 #include "runtime/random_weights.h"

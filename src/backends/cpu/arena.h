@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "backends/backend.h"
+#include "backends/arena.h"
 
 namespace snug::backends::cpu {
 

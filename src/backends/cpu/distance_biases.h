@@ -7,9 +7,9 @@
 #include <memory>
 #include <vector>
 
-#include "backends/backend.h"
 #include "backends/cpu/kernels/attention.h"
 #include "backends/cpu/parallel.h"
+#include "backends/invocation.h"
 #include "base/error.h"
 #include "program/kinds/attention.h"
 

@@ -9,10 +9,10 @@
 #include <optional>
 #include <vector>
 
-#include "backends/backend.h"
 #include "backends/cpu/context.h"
 #include "backends/cpu/product.h"
 #include "backends/cpu/wide_product.h"
+#include "backends/invocation.h"
 
 namespace snug::backends::cpu {
 

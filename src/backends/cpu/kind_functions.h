@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "backends/backend.h"
 #include "backends/cpu/context.h"
+#include "backends/invocation.h"
 #include "program/program.h"
 
 namespace snug::backends::cpu {

@@ -7,9 +7,9 @@
 #include <optional>
 #include <vector>
 
-#include "backends/backend.h"
 #include "backends/cpu/loss_shape.h"
 #include "backends/cpu/product.h"
+#include "backends/invocation.h"
 
 namespace snug::backends::cpu {
 

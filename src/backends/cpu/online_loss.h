@@ -14,10 +14,10 @@
 // there are AMX tiles, in bf16.
 #pragma once
 
-#include "backends/backend.h"
 #include "backends/cpu/context.h"
 #include "backends/cpu/loss_shape.h"
 #include "backends/cpu/onednn_matmul.h"
+#include "backends/invocation.h"
 #include "backends/loss_operands.h"
 
 namespace snug::backends::cpu {

@@ -5,9 +5,9 @@
 #include <array>
 #include <cstdint>
 
-#include "backends/backend.h"
 #include "backends/cpu/kernels/element.h"
 #include "backends/cpu/parallel.h"
+#include "backends/invocation.h"
 
 namespace snug::backends::cpu {
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "backends/backend.h"
 #include "backends/cpu/kernels.h"
+#include "backends/invocation.h"
 
 namespace snug::backends::cpu {
 

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "backends/backend.h"
+#include "backends/arena.h"
 
 namespace snug::backends::cuda {
 

@@ -10,13 +10,13 @@
 #include <string>
 #include <unordered_map>
 
-#include "backends/backend.h"
 #include "backends/cuda/card_group.h"
 #include "backends/cuda/card_sums.h"
 #include "backends/cuda/collective_watch.h"
 #include "backends/cuda/stream.h"
+#include "backends/invocation.h"
 #include "comm/mesh.h"
-#include "program/kinds/collective.h"
+#include "program/kinds/rank_group.h"
 
 namespace snug::backends::cuda {
 

@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "backends/backend.h"
 #include "backends/cuda/context.h"
+#include "backends/invocation.h"
 
 namespace snug::backends::cuda {
 

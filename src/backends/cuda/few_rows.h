@@ -7,6 +7,7 @@
 #include "backends/cuda/context.h"
 #include "backends/cuda/kernels/nf4.h"
 #include "backends/cuda/matrices.h"
+#include "program/kinds/product_algorithm.h"
 
 namespace snug::backends::cuda {
 

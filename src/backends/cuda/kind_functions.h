@@ -10,8 +10,8 @@
 #include <memory>
 #include <span>
 
-#include "backends/backend.h"
 #include "backends/cuda/context.h"
+#include "backends/invocation.h"
 #include "base/error.h"
 #include "program/program.h"
 

@@ -4,8 +4,8 @@
 
 #include <initializer_list>
 
-#include "backends/backend.h"
 #include "backends/cuda/kernels/device_rows.h"
+#include "backends/invocation.h"
 
 namespace snug::backends::cuda {
 

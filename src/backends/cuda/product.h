@@ -10,9 +10,9 @@
 #include <optional>
 #include <vector>
 
-#include "backends/backend.h"
 #include "backends/cuda/cublas_lt.h"
 #include "backends/cuda/kernels/thin_product.h"
+#include "backends/invocation.h"
 #include "program/kinds/product_algorithm.h"
 
 namespace snug::backends::cuda {

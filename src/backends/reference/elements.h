@@ -5,7 +5,7 @@
 
 #include <type_traits>
 
-#include "backends/backend.h"
+#include "backends/invocation.h"
 #include "backends/random_bits.h"
 #include "base/error.h"
 

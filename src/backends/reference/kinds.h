@@ -7,7 +7,7 @@
 
 #include <type_traits>
 
-#include "backends/backend.h"
+#include "backends/invocation.h"
 
 namespace snug::backends::reference {
 

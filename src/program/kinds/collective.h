@@ -18,20 +18,12 @@
 #include <cstdint>
 #include <tuple>
 
-#include "base/words.h"
 #include "program/kinds/field.h"
 #include "program/kinds/operands.h"
+#include "program/kinds/rank_group.h"
 #include "program/kinds/traits.h"
 
 namespace snug::program {
-
-// Which ranks: those that hold the parts of one replica, those that hold the same part of all
-// replicas, or all.
-enum class RankGroup : uint8_t { shards, replicas, all };
-constexpr auto words_of(RankGroup /*type*/) {
-  return base::words<RankGroup>(
-      {{RankGroup::shards, "shards"}, {RankGroup::replicas, "replicas"}, {RankGroup::all, "all"}});
-}
 
 // reads: shards, n elements each. writes: wholes, ranks x n elements each: the shards of all ranks
 // in their order. In place: updates wholes alone, where each rank's part is its shard.

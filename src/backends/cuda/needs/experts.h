@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cuda/needs/card.h"
+#include "program/kinds/product_algorithm.h"
 #include "program/program.h"
 
 namespace snug::backends::cuda {
