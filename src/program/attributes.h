@@ -2,9 +2,9 @@
 // Whoever looks into it has to see that kind's struct alone; what works on any kind dispatches
 // (dispatch.h). A value: copies are independent, and equal where kind and struct are.
 //
-//   Attributes attributes = Rope{.head_dim = 128};
-//   attributes.kind() == Kind::rope      attributes.is<Rope>()
-//   attributes.get<Rope>().inverse       if (const auto* rope = attributes.get_if<Rope>()) ...
+//   Attributes attributes = Struct{.member = 128};
+//   attributes.is<Struct>()           attributes.kind() == kKindOf<Struct>
+//   attributes.get<Struct>().member   if (const auto* values = attributes.get_if<Struct>()) ...
 #pragma once
 
 #include <cstddef>

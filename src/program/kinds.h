@@ -129,7 +129,7 @@ inline constexpr int kKindCount = static_cast<int>(base::kWordsOf<Kind>.size());
 // What an operation has before it is given a kind; a program with such an operation is refused.
 inline constexpr Kind kNoKind = static_cast<Kind>(kKindCount);
 
-// The kind that a struct holds the attributes of: kKindOf<Rope> is Kind::rope.
+// The kind whose attributes a struct holds.
 template <typename Struct>
 inline constexpr Kind kKindOf = kNoKind;
 #define SNUG_KIND(Struct, name) \

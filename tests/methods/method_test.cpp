@@ -10,6 +10,7 @@
 #include "methods/update.h"
 #include "models/families.h"
 #include "models/forward.h"
+#include "program/kinds/storage.h"
 #include "program/verify.h"
 
 namespace snug::methods {
