@@ -9,6 +9,13 @@
 #include <string>
 
 #include "prepared_operation.h"
+#include "program/kinds/attention.h"
+#include "program/kinds/elementwise.h"
+#include "program/kinds/embedding.h"
+#include "program/kinds/optimizer.h"
+#include "program/kinds/rms_norm.h"
+#include "program/kinds/rope.h"
+#include "program/kinds/silu_mul.h"
 
 namespace snug::bench {
 namespace {

@@ -10,6 +10,7 @@
 
 #include "mpi_apps.h"
 #include "mpi_job.h"
+#include "program/target.h"
 #include "two_calibrations.h"
 
 namespace snug::train {
