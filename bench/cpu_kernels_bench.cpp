@@ -9,13 +9,13 @@
 #include <string>
 
 #include "prepared_operation.h"
-#include "program/kinds/attention.h"
-#include "program/kinds/elementwise.h"
-#include "program/kinds/embedding.h"
-#include "program/kinds/optimizer.h"
-#include "program/kinds/rms_norm.h"
-#include "program/kinds/rope.h"
-#include "program/kinds/silu_mul.h"
+#include "program/kinds/attention/attention.h"
+#include "program/kinds/attention/rope.h"
+#include "program/kinds/elementwise/elementwise.h"
+#include "program/kinds/elementwise/silu_mul.h"
+#include "program/kinds/norm/rms_norm.h"
+#include "program/kinds/optimizer/optimizer.h"
+#include "program/kinds/product/embedding.h"
 
 namespace snug::bench {
 namespace {

@@ -10,8 +10,8 @@
 #include "backends/cpu/isa.h"
 #include "base/error.h"
 #include "prepared_operation.h"
-#include "program/kinds/cross_entropy.h"
-#include "program/kinds/matmul.h"
+#include "program/kinds/loss/cross_entropy.h"
+#include "program/kinds/product/matmul.h"
 
 namespace snug::bench {
 namespace {

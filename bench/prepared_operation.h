@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backends/backend.h"
-#include "program/builder.h"
+#include "program/ir/builder.h"
 
 namespace snug::bench {
 

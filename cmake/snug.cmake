@@ -39,8 +39,8 @@ endfunction()
 
 # Headers precompiled for optimised code cannot be used where there is less of that.
 if(SNUG_FAST_BUILD AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  snug_precompiled_headers(snug_precompiled HEADERS ${PROJECT_SOURCE_DIR}/src/formats/recipe.h
-    ${PROJECT_SOURCE_DIR}/src/program/builder.h ${PROJECT_SOURCE_DIR}/src/program/kind.h)
+  snug_precompiled_headers(snug_precompiled HEADERS ${PROJECT_SOURCE_DIR}/src/formats/recipe/recipe.h
+    ${PROJECT_SOURCE_DIR}/src/program/ir/builder.h ${PROJECT_SOURCE_DIR}/src/program/kinds/kind.h)
 endif()
 
 # snug_use_precompiled(NAME HEADERS): NAME uses the headers HEADERS of those above.

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "program/tensor.h"
+#include "program/ir/tensor.h"
 
 namespace snug::backends {
 

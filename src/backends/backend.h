@@ -20,12 +20,12 @@
 
 #include "backends/arena.h"
 #include "backends/device_events.h"
+#include "backends/formulas/random_values.h"
 #include "backends/invocation.h"
-#include "backends/random_values.h"
 #include "comm/mesh.h"
-#include "formats/choices.h"
-#include "program/program.h"
-#include "program/target.h"
+#include "formats/recipe/choices.h"
+#include "program/ir/program.h"
+#include "program/work/target.h"
 
 namespace snug::backends {
 

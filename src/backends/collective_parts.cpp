@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "program/kinds/collective.h"
+#include "program/kinds/transfer/collective.h"
 
 namespace snug::backends {
 namespace {

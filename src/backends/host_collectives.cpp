@@ -4,7 +4,7 @@
 
 #include "backends/collective_parts.h"
 #include "comm/local.h"
-#include "program/kinds/collective.h"
+#include "program/kinds/transfer/collective.h"
 
 namespace snug::backends {
 

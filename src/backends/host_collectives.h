@@ -8,7 +8,7 @@
 
 #include "backends/invocation.h"
 #include "comm/mesh.h"
-#include "program/kinds/rank_group.h"
+#include "program/kinds/transfer/rank_group.h"
 
 namespace snug::backends {
 

@@ -2,8 +2,8 @@
 // several threads.
 #pragma once
 
+#include "backends/formulas/random_values.h"
 #include "backends/invocation.h"
-#include "backends/random_values.h"
 
 namespace snug::backends {
 

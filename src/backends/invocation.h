@@ -11,10 +11,10 @@
 #include "backends/trace.h"
 #include "base/dtype.h"
 #include "base/error.h"
-#include "program/batch_bounds.h"
-#include "program/extent.h"
-#include "program/kind.h"
-#include "program/program.h"
+#include "program/ir/program.h"
+#include "program/kinds/kind.h"
+#include "program/work/batch_bounds.h"
+#include "program/work/extent.h"
 
 namespace snug::backends {
 

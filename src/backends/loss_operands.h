@@ -5,8 +5,8 @@
 #include <type_traits>
 
 #include "backends/invocation.h"
-#include "program/kinds/cross_entropy.h"
-#include "program/kinds/product_algorithm.h"
+#include "program/kinds/loss/cross_entropy.h"
+#include "program/kinds/product/product_algorithm.h"
 
 namespace snug::backends {
 

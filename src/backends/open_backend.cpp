@@ -8,7 +8,7 @@
 #include "backends/open_cuda.h"
 #include "backends/reference/reference_backend.h"
 #include "base/error.h"
-#include "formats/choices.h"
+#include "formats/recipe/choices.h"
 
 namespace snug::backends {
 

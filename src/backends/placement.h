@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/error.h"
-#include "program/kind.h"
-#include "program/operands.h"
-#include "program/program.h"
-#include "program/target.h"
+#include "program/ir/operands.h"
+#include "program/ir/program.h"
+#include "program/kinds/kind.h"
+#include "program/work/target.h"
 
 namespace snug::backends {
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "backends/backend.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 
 namespace snug::backends {
 

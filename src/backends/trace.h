@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "program/extent.h"
+#include "program/ir/operation.h"
 #include "program/kinds/field.h"
-#include "program/operation.h"
+#include "program/work/extent.h"
 
 namespace snug::backends {
 

@@ -1,5 +1,5 @@
-// The forms of a data file's records, as recipes name them; text/record_form.h says what fields
-// each has.
+// The forms of a data file's records, as recipes name them; text/record/record_form.h says what
+// fields each has.
 #pragma once
 
 #include <cstdint>

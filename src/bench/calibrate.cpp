@@ -20,8 +20,8 @@
 #include "bench/machine_rates.h"
 #include "bench/operation_timer.h"
 #include "bench/quick_calibration.h"
-#include "plan/calibration_file.h"
-#include "plan/clock.h"
+#include "plan/time/calibration_file.h"
+#include "plan/time/clock.h"
 
 namespace snug::bench {
 namespace {

@@ -1,10 +1,10 @@
 // `snug bench calibrate`: measures how fast this machine runs each kind of operation at shapes
 // between those of models of 5 million and of a billion parameters, and writes the calibration file
-// that plans read (plan/calibration_file.h, docs/calibration.md).
+// that plans read (plan/time/calibration_file.h, docs/calibration.md).
 #pragma once
 
 #include "bench/calibration_steps.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 
 namespace snug::bench {
 

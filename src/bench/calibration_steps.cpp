@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "program/builder.h"
-#include "program/kinds/matmul.h"
-#include "program/target.h"
+#include "program/ir/builder.h"
+#include "program/kinds/product/matmul.h"
+#include "program/work/target.h"
 
 namespace snug::bench {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "plan/job.h"
-#include "program/program.h"
+#include "plan/job/job.h"
+#include "program/ir/program.h"
 
 namespace snug::bench {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "program/kinds/cross_entropy.h"
-#include "program/kinds/matmul.h"
-#include "program/program.h"
+#include "program/ir/program.h"
+#include "program/kinds/loss/cross_entropy.h"
+#include "program/kinds/product/matmul.h"
 
 namespace snug::bench {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "backends/cpu/onednn_matmul.h"
-#include "plan/job.h"
+#include "backends/cpu/product/onednn_matmul.h"
+#include "plan/job/job.h"
 
 namespace snug::bench {
 

@@ -15,10 +15,10 @@
 #include "base/median.h"
 #include "base/seconds_since.h"
 #include "bench/memory_update.h"
-#include "passes/rank_operations.h"
-#include "program/builder.h"
-#include "program/kind.h"
-#include "program/kinds/collective.h"
+#include "passes/sharding/rank_operations.h"
+#include "program/ir/builder.h"
+#include "program/kinds/kind.h"
+#include "program/kinds/transfer/collective.h"
 
 namespace snug::bench {
 namespace {

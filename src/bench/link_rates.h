@@ -8,7 +8,7 @@
 
 #include "backends/backend.h"
 #include "comm/communicator.h"
-#include "plan/rates.h"
+#include "plan/time/rates.h"
 
 namespace snug::bench {
 

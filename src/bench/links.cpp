@@ -11,8 +11,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "bench/link_rates.h"
-#include "plan/calibration_file.h"
-#include "runtime/job_ranks.h"
+#include "plan/time/calibration_file.h"
+#include "runtime/process/job_ranks.h"
 
 namespace snug::bench {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "formats/recipe.h"
-#include "plan/rates.h"
+#include "formats/recipe/recipe.h"
+#include "plan/time/rates.h"
 
 namespace snug::bench {
 

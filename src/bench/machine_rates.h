@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backends/backend.h"
-#include "plan/rates.h"
+#include "plan/time/rates.h"
 
 namespace snug::bench {
 

@@ -1,8 +1,8 @@
 #include "bench/memory_update.h"
 
-#include "program/builder.h"
+#include "program/ir/builder.h"
 #include "program/kinds/functions.h"
-#include "program/kinds/optimizer.h"
+#include "program/kinds/optimizer/optimizer.h"
 
 namespace snug::bench {
 namespace {

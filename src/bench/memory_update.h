@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backends/backend.h"
-#include "program/program.h"
+#include "program/ir/program.h"
 
 namespace snug::bench {
 

@@ -6,12 +6,12 @@
 #include <unordered_set>
 
 #include "base/median.h"
-#include "plan/job.h"
-#include "program/tensor_names.h"
-#include "runtime/executor.h"
-#include "runtime/host_window.h"
-#include "runtime/random_weights.h"
-#include "runtime/stopwatch.h"
+#include "plan/job/job.h"
+#include "program/ir/tensor_names.h"
+#include "runtime/execution/executor.h"
+#include "runtime/execution/stopwatch.h"
+#include "runtime/loading/random_weights.h"
+#include "runtime/storage/host_window.h"
 
 namespace snug::bench {
 namespace {

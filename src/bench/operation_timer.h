@@ -13,9 +13,9 @@
 #include "backends/backend.h"
 #include "bench/calibration_steps.h"
 #include "bench/contention.h"
-#include "plan/job.h"
-#include "plan/rates.h"
-#include "runtime/executor.h"
+#include "plan/job/job.h"
+#include "plan/time/rates.h"
+#include "runtime/execution/executor.h"
 
 namespace snug::bench {
 

@@ -12,11 +12,11 @@
 
 #include "backends/backend.h"
 #include "backends/cpu/context.h"
-#include "backends/cpu/product.h"
+#include "backends/cpu/product/product.h"
 #include "base/console.h"
 #include "base/error.h"
 #include "base/seconds_since.h"
-#include "plan/spec.h"
+#include "plan/spec/spec.h"
 
 namespace snug::bench {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "bench/job_products.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 
 namespace snug::bench {
 

@@ -20,7 +20,7 @@
 #include "backends/recipe_backend.h"
 #include "base/console.h"
 #include "base/error.h"
-#include "plan/calibration_file.h"
+#include "plan/time/calibration_file.h"
 
 namespace snug::bench {
 namespace {

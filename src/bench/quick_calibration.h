@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 
 namespace snug::bench {
 

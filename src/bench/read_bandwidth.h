@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 
 namespace snug::bench {
 

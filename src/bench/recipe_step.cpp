@@ -1,8 +1,8 @@
 #include "bench/recipe_step.h"
 
 #include "backends/recipe_backend.h"
-#include "plan/assembly.h"
-#include "plan/choose_rows.h"
+#include "plan/choice/choose_rows.h"
+#include "plan/job/assembly.h"
 
 namespace snug::bench {
 

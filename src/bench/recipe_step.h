@@ -5,7 +5,7 @@
 
 #include "backends/backend.h"
 #include "bench/calibration_steps.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 
 namespace snug::bench {
 

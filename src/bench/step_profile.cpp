@@ -10,9 +10,9 @@
 #include "base/console.h"
 #include "bench/operation_timer.h"
 #include "bench/recipe_step.h"
-#include "plan/calibration_file.h"
-#include "plan/clock.h"
-#include "plan/profile_lines.h"
+#include "plan/document/profile_lines.h"
+#include "plan/time/calibration_file.h"
+#include "plan/time/clock.h"
 
 namespace snug::bench {
 namespace {

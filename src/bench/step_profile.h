@@ -2,7 +2,7 @@
 // stands in the step.
 #pragma once
 
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 
 namespace snug::bench {
 

@@ -13,11 +13,11 @@
 #include "base/console.h"
 #include "bench/operation_timer.h"
 #include "bench/recipe_step.h"
-#include "plan/calibration_file.h"
-#include "plan/clock.h"
-#include "program/decisions.h"
-#include "program/kind.h"
-#include "runtime/trace_check.h"
+#include "plan/time/calibration_file.h"
+#include "plan/time/clock.h"
+#include "program/kinds/kind.h"
+#include "program/work/decisions.h"
+#include "runtime/execution/trace_check.h"
 
 namespace snug::bench {
 namespace {

@@ -1,7 +1,7 @@
 // `snug bench trace`: what a training step did, operation by operation.
 #pragma once
 
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 
 namespace snug::bench {
 

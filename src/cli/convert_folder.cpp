@@ -5,8 +5,8 @@
 #include "base/byte_size.h"
 #include "base/console.h"
 #include "base/error.h"
-#include "models/config.h"
-#include "runtime/process_memory.h"
+#include "models/config/config.h"
+#include "runtime/process/process_memory.h"
 
 namespace snug::cli {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "cli/request.h"
-#include "formats/recipe.h"
-#include "runtime/output_folder.h"
+#include "formats/recipe/recipe.h"
+#include "runtime/saving/output_folder.h"
 
 namespace snug::cli {
 

@@ -3,8 +3,8 @@
 
 #include "cli/convert_folder.h"
 #include "cli/verbs.h"
-#include "formats/recipe.h"
-#include "runtime/dequantize_folder.h"
+#include "formats/recipe/recipe.h"
+#include "runtime/conversion/dequantize_folder.h"
 
 namespace snug::cli {
 

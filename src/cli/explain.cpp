@@ -21,10 +21,10 @@
 #include "cli/planned_data.h"
 #include "cli/planned_inference.h"
 #include "cli/verbs.h"
-#include "plan/assembly.h"
-#include "plan/training_programs.h"
-#include "program/target.h"
-#include "program/text.h"
+#include "plan/job/assembly.h"
+#include "plan/job/training_programs.h"
+#include "program/text/text.h"
+#include "program/work/target.h"
 
 namespace snug::cli {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/words.h"
 #include "cli/request.h"
-#include "program/program_name.h"
+#include "program/ir/program_name.h"
 
 namespace snug::cli {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <system_error>
 
-#include "formats/hub_cache.h"
-#include "models/config.h"
-#include "text/chat_template.h"
+#include "formats/folder/hub_cache.h"
+#include "models/config/config.h"
+#include "text/chat/chat_template.h"
 
 namespace snug::cli {
 namespace {

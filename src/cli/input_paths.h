@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 
 namespace snug::cli {
 

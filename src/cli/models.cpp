@@ -6,8 +6,8 @@
 #include "base/console.h"
 #include "base/error.h"
 #include "cli/verbs.h"
-#include "models/config.h"
-#include "models/config_keys.h"
+#include "models/config/config.h"
+#include "models/config/config_keys.h"
 #include "models/weights.h"
 
 namespace snug::cli {

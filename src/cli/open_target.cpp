@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "backends/cuda/planned_card.h"
+#include "backends/cuda/device/planned_card.h"
 #include "backends/open_cuda.h"
 #include "backends/recipe_backend.h"
 

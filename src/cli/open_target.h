@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "backends/cuda/hardware_table.h"
-#include "formats/recipe.h"
-#include "program/target.h"
+#include "backends/cuda/device/hardware_table.h"
+#include "formats/recipe/recipe.h"
+#include "program/work/target.h"
 
 namespace snug::cli {
 

@@ -6,11 +6,11 @@
 #include "base/file.h"
 #include "cli/planned_data.h"
 #include "cli/verbs.h"
-#include "formats/recipe.h"
-#include "program/target.h"
+#include "formats/recipe/recipe.h"
+#include "program/work/target.h"
 #include "report/plan_page.h"
-#include "runtime/adapter.h"
-#include "runtime/rehearsal.h"
+#include "runtime/execution/rehearsal.h"
+#include "runtime/saving/adapter.h"
 
 namespace snug::cli {
 namespace {

@@ -7,12 +7,12 @@
 
 #include "base/console.h"
 #include "cli/open_target.h"
-#include "plan/choose_length.h"
-#include "plan/choose_rows.h"
-#include "plan/objective_spec.h"
-#include "plan/rank_grid.h"
-#include "runtime/process_memory.h"
-#include "runtime/rehearsal.h"
+#include "plan/choice/choose_length.h"
+#include "plan/choice/choose_rows.h"
+#include "plan/job/rank_grid.h"
+#include "plan/spec/objective_spec.h"
+#include "runtime/execution/rehearsal.h"
+#include "runtime/process/process_memory.h"
 
 namespace snug::cli {
 namespace {

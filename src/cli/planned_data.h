@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "cli/request.h"
-#include "formats/recipe.h"
-#include "models/config.h"
-#include "plan/assembly.h"
+#include "formats/recipe/recipe.h"
+#include "models/config/config.h"
+#include "plan/job/assembly.h"
 #include "train/data.h"
 
 namespace snug::cli {

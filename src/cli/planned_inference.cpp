@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "models/config.h"
-#include "plan/adapter_tables.h"
-#include "runtime/rehearsal.h"
+#include "models/config/config.h"
+#include "plan/spec/adapter_tables.h"
+#include "runtime/execution/rehearsal.h"
 
 namespace snug::cli {
 namespace {

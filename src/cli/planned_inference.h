@@ -1,9 +1,9 @@
 // The inference job of a recipe, planned: what `snug explain job=inference` tells of.
 #pragma once
 
-#include "formats/recipe.h"
-#include "plan/assembly.h"
-#include "program/target.h"
+#include "formats/recipe/recipe.h"
+#include "plan/job/assembly.h"
+#include "program/work/target.h"
 
 namespace snug::cli {
 

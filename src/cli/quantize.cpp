@@ -4,8 +4,8 @@
 #include "base/console.h"
 #include "cli/convert_folder.h"
 #include "cli/verbs.h"
-#include "formats/recipe.h"
-#include "runtime/quantize_folder.h"
+#include "formats/recipe/recipe.h"
+#include "runtime/conversion/quantize_folder.h"
 
 namespace snug::cli {
 

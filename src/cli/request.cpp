@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "cli/input_paths.h"
 #include "comm/self_launch.h"
-#include "formats/recipe_keys.h"
+#include "formats/recipe/recipe_keys.h"
 
 namespace snug::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 
 namespace snug::cli {
 

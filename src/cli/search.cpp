@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "backends/cuda/hardware_table.h"
+#include "backends/cuda/device/hardware_table.h"
 #include "base/console.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -16,10 +16,10 @@
 #include "cli/planned_data.h"
 #include "cli/search_report.h"
 #include "cli/verbs.h"
-#include "formats/recipe.h"
-#include "plan/fit.h"
-#include "plan/search.h"
-#include "runtime/rehearsal.h"
+#include "formats/recipe/recipe.h"
+#include "plan/choice/fit.h"
+#include "plan/choice/search.h"
+#include "runtime/execution/rehearsal.h"
 
 namespace snug::cli {
 namespace {

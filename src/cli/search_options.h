@@ -9,7 +9,7 @@
 
 #include "base/words.h"
 #include "cli/request.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 
 namespace snug::cli {
 

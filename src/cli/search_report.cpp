@@ -7,8 +7,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "formats/recipe_keys.h"
-#include "plan/document.h"
+#include "formats/recipe/recipe_keys.h"
+#include "plan/document/document.h"
 
 namespace snug::cli {
 namespace {

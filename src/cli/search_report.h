@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/search_options.h"
-#include "plan/search.h"
+#include "plan/choice/search.h"
 
 namespace snug::cli {
 

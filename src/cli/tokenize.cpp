@@ -9,9 +9,9 @@
 #include "base/console.h"
 #include "base/error.h"
 #include "cli/verbs.h"
-#include "formats/recipe.h"
-#include "models/config.h"
-#include "text/tokenizer.h"
+#include "formats/recipe/recipe.h"
+#include "models/config/config.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace snug::cli {
 namespace {

@@ -10,7 +10,7 @@
 #include "train/train.h"
 #ifdef SNUG_WITH_BENCH
 #include "bench/quick_calibration.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 #endif
 
 namespace snug::cli {

@@ -9,7 +9,7 @@
 #include "cli/explain_options.h"
 #include "cli/search_options.h"
 #include "comm/launch.h"
-#include "formats/recipe_keys.h"
+#include "formats/recipe/recipe_keys.h"
 #ifdef SNUG_WITH_BENCH
 #include "bench/calibrate.h"
 #include "bench/links.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "program/tensor_names.h"
+#include "program/ir/tensor_names.h"
 
 namespace snug::generate {
 

@@ -10,12 +10,12 @@
 #include "base/error.h"
 #include "generate/generator.h"
 #include "generate/prompt.h"
-#include "plan/calibration_file.h"
-#include "plan/clock.h"
-#include "plan/profile_lines.h"
-#include "plan/token_work.h"
-#include "program/kind.h"
-#include "runtime/stopwatch.h"
+#include "plan/document/profile_lines.h"
+#include "plan/spec/token_work.h"
+#include "plan/time/calibration_file.h"
+#include "plan/time/clock.h"
+#include "program/kinds/kind.h"
+#include "runtime/execution/stopwatch.h"
 
 namespace snug::generate {
 namespace {

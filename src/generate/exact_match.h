@@ -1,7 +1,7 @@
 // `snug evaluate`: how often a model's greedy answer is exactly the expected one.
 #pragma once
 
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 
 namespace snug::generate {
 

@@ -13,8 +13,8 @@
 #include "generate/answer_text.h"
 #include "generate/generator.h"
 #include "generate/prompt.h"
-#include "text/folder_stop_ids.h"
-#include "text/sentencepiece_folder.h"
+#include "text/chat/folder_stop_ids.h"
+#include "text/tokenizer/sentencepiece_folder.h"
 
 namespace snug::generate {
 namespace {

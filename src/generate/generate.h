@@ -1,7 +1,7 @@
 // `snug generate`: continues a prompt.
 #pragma once
 
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 
 namespace snug::generate {
 

@@ -8,10 +8,10 @@
 #include "backends/recipe_backend.h"
 #include "base/threads.h"
 #include "models/weights.h"
-#include "runtime/adapter.h"
-#include "runtime/load_weights.h"
-#include "runtime/random_weights.h"
-#include "runtime/rehearsal.h"
+#include "runtime/execution/rehearsal.h"
+#include "runtime/loading/load_weights.h"
+#include "runtime/loading/random_weights.h"
+#include "runtime/saving/adapter.h"
 
 namespace snug::generate {
 namespace {

@@ -6,11 +6,11 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "backends/backend.h"
-#include "formats/recipe.h"
-#include "models/config.h"
-#include "plan/assembly.h"
-#include "runtime/executor.h"
-#include "runtime/open_model.h"
+#include "formats/recipe/recipe.h"
+#include "models/config/config.h"
+#include "plan/job/assembly.h"
+#include "runtime/execution/executor.h"
+#include "runtime/loading/open_model.h"
 
 namespace snug::generate {
 

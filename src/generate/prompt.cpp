@@ -8,9 +8,9 @@
 
 #include "base/console.h"
 #include "base/error.h"
-#include "formats/adapter_config.h"
-#include "text/document.h"
-#include "text/record_form.h"
+#include "formats/adapter/adapter_config.h"
+#include "text/record/document.h"
+#include "text/record/record_form.h"
 
 namespace snug::generate {
 namespace {

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "formats/recipe.h"
-#include "models/config.h"
-#include "text/chat_template.h"
-#include "text/conversation.h"
-#include "text/tokenizer.h"
+#include "formats/recipe/recipe.h"
+#include "models/config/config.h"
+#include "text/chat/chat_template.h"
+#include "text/chat/conversation.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace snug::generate {
 

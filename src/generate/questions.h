@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "formats/recipe.h"
-#include "text/tokenizer.h"
+#include "formats/recipe/recipe.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace snug::generate {
 

@@ -12,7 +12,7 @@
 #include "base/console.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "formats/safetensors_writer.h"
+#include "formats/folder/safetensors_writer.h"
 #include "generate/cached_forward.h"
 #include "generate/prompt.h"
 #include "generate/sampling.h"

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 #include "generate/inference.h"
 
 namespace snug::generate {

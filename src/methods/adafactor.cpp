@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "methods/optimizer.h"
-#include "program/kinds/adafactor.h"
-#include "program/tensor_names.h"
+#include "program/ir/tensor_names.h"
+#include "program/kinds/optimizer/adafactor.h"
 
 namespace snug::methods {
 namespace {

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "methods/optimizer.h"
-#include "program/kinds/elementwise.h"
-#include "program/kinds/optimizer.h"
-#include "program/tensor_names.h"
+#include "program/ir/tensor_names.h"
+#include "program/kinds/elementwise/elementwise.h"
+#include "program/kinds/optimizer/optimizer.h"
 
 namespace snug::methods {
 namespace {

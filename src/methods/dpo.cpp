@@ -8,10 +8,10 @@
 //
 // The host sets inverse_tokens to one, so that the losses of tokens are what they are, and
 // inverse_pairs to one over the pairs of the step.
-#include "program/kinds/dpo.h"
+#include "program/kinds/loss/dpo.h"
 #include "methods/loss_builder.h"
 #include "methods/objective.h"
-#include "program/tensor_names.h"
+#include "program/ir/tensor_names.h"
 
 namespace snug::methods {
 namespace {

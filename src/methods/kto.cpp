@@ -12,10 +12,10 @@
 // Each example has two segments: its answer, and another's to the same prompt, from whose
 // log-probabilities the divergence is estimated. The host sets inverse_tokens to one, so that the
 // losses of tokens are what they are, and inverse_pairs to one over the examples of the step.
-#include "program/kinds/kto.h"
+#include "program/kinds/loss/kto.h"
 #include "methods/loss_builder.h"
 #include "methods/objective.h"
-#include "program/tensor_names.h"
+#include "program/ir/tensor_names.h"
 
 namespace snug::methods {
 namespace {

@@ -1,7 +1,7 @@
 // Lion: one fp32 moment.
-#include "program/kinds/lion.h"
+#include "program/kinds/optimizer/lion.h"
 #include "methods/optimizer.h"
-#include "program/tensor_names.h"
+#include "program/ir/tensor_names.h"
 
 namespace snug::methods {
 namespace {

@@ -10,15 +10,15 @@
 
 #include "base/error.h"
 #include "methods/lora_targets.h"
-#include "program/builder.h"
-#include "program/inputs.h"
-#include "program/kinds/column_scale.h"
-#include "program/kinds/elementwise.h"
-#include "program/kinds/embedding.h"
-#include "program/kinds/matmul.h"
-#include "program/kinds/row_norms.h"
-#include "program/operands.h"
-#include "program/tensor_names.h"
+#include "program/ir/builder.h"
+#include "program/ir/inputs.h"
+#include "program/ir/operands.h"
+#include "program/ir/tensor_names.h"
+#include "program/kinds/elementwise/elementwise.h"
+#include "program/kinds/norm/row_norms.h"
+#include "program/kinds/product/column_scale.h"
+#include "program/kinds/product/embedding.h"
+#include "program/kinds/product/matmul.h"
 
 namespace snug::methods {
 namespace {

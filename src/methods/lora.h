@@ -46,8 +46,8 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/peft_adapter.h"
-#include "program/program.h"
+#include "formats/adapter/peft_adapter.h"
+#include "program/ir/program.h"
 
 namespace snug::formats {
 struct Recipe;

@@ -8,14 +8,14 @@
 #include <variant>
 
 #include "base/error.h"
-#include "formats/adapter_modules.h"
-#include "formats/module_pattern.h"
-#include "formats/peft_adapter.h"
-#include "formats/recipe.h"
-#include "formats/renamed_modules.h"
-#include "formats/tensor_index.h"
+#include "formats/adapter/adapter_modules.h"
+#include "formats/adapter/module_pattern.h"
+#include "formats/adapter/peft_adapter.h"
+#include "formats/adapter/renamed_modules.h"
+#include "formats/folder/tensor_index.h"
+#include "formats/recipe/recipe.h"
 #include "methods/method.h"
-#include "program/kinds/storage.h"
+#include "program/kinds/transfer/storage.h"
 
 namespace snug::methods {
 namespace {
@@ -134,7 +134,8 @@ void check_whole(const formats::TensorIndex& index, const formats::IndexedTensor
 // need.
 void check_surplus_saved(const PeftAdapter& adapter, const std::string& name,
                          const LoraOptions& options) {
-  if (!options.tables.empty()) return;  // That all go together is known (plan/adapter_tables.h).
+  if (!options.tables.empty())
+    return;  // That all go together is known (plan/spec/adapter_tables.h).
   const formats::TensorInfo& stored = adapter.saved_tensor(name);
   if (stored.name != formats::adapter_key(name)) return;
   const bool is_named = formats::is_of_module(name, adapter.config().modules_to_save);

@@ -9,14 +9,14 @@
 
 #include "base/error.h"
 #include "base/last_part.h"
-#include "formats/adapter_modules.h"
-#include "formats/peft_adapter.h"
+#include "formats/adapter/adapter_modules.h"
+#include "formats/adapter/peft_adapter.h"
 #include "methods/lora.h"
-#include "program/kinds/elementwise.h"
-#include "program/kinds/embedding.h"
-#include "program/kinds/matmul.h"
-#include "program/kinds/route.h"
-#include "program/operands.h"
+#include "program/ir/operands.h"
+#include "program/kinds/elementwise/elementwise.h"
+#include "program/kinds/expert/route.h"
+#include "program/kinds/product/embedding.h"
+#include "program/kinds/product/matmul.h"
 
 namespace snug::methods {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "formats/module_pattern.h"
-#include "program/program.h"
+#include "formats/adapter/module_pattern.h"
+#include "program/ir/program.h"
 
 namespace snug::methods {
 

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "base/error.h"
-#include "program/kinds/cross_entropy.h"
-#include "program/kinds/segment_sums.h"
-#include "program/tensor_names.h"
+#include "program/ir/tensor_names.h"
+#include "program/kinds/loss/cross_entropy.h"
+#include "program/kinds/loss/segment_sums.h"
 
 namespace snug::methods {
 namespace {

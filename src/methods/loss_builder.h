@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "methods/objective.h"
-#include "program/builder.h"
+#include "program/ir/builder.h"
 
 namespace snug::methods {
 

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "base/error.h"
-#include "program/kind.h"
-#include "program/kinds/loss_scale.h"
-#include "program/kinds/optimizer.h"
-#include "program/operands.h"
-#include "program/tensor_names.h"
+#include "program/ir/operands.h"
+#include "program/ir/tensor_names.h"
+#include "program/kinds/kind.h"
+#include "program/kinds/loss/loss_scale.h"
+#include "program/kinds/optimizer/optimizer.h"
 
 namespace snug::methods {
 namespace {

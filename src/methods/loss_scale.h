@@ -15,8 +15,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "program/builder.h"
-#include "program/program.h"
+#include "program/ir/builder.h"
+#include "program/ir/program.h"
 
 namespace snug::methods {
 

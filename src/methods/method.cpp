@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/words.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 
 namespace snug::methods {
 namespace {

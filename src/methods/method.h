@@ -1,11 +1,11 @@
 // What trains, and how: a method is a row of one table, which everything reads that plans, loads,
 // saves or runs a job. A method trains weights of the model, or adds tensors of role adapter to the
 // network or to its forward program and trains those. A new method is a file in this folder with
-// its row, a word in formats/choices.h, its keys in formats/method_keys.cpp, and its files
-// (formats/adapter_config.h).
+// its row, a word in formats/recipe/choices.h, its keys in formats/recipe/method_keys.cpp, and its
+// files (formats/adapter/adapter_config.h).
 //
 // Files call a tensor of role adapter by its name in the program, after PEFT's prefix
-// (formats/peft_adapter.h).
+// (formats/adapter/peft_adapter.h).
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 #include <span>
 #include <string>
 
-#include "formats/adapter_config.h"
-#include "formats/choices.h"
+#include "formats/adapter/adapter_config.h"
+#include "formats/recipe/choices.h"
 #include "methods/lora.h"
 #include "methods/prompt.h"
-#include "program/program.h"
+#include "program/ir/program.h"
 
 namespace snug::formats {
 struct Recipe;

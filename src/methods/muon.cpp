@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "methods/optimizer.h"
-#include "program/kinds/muon.h"
-#include "program/tensor_names.h"
+#include "program/ir/tensor_names.h"
+#include "program/kinds/optimizer/muon.h"
 
 namespace snug::methods {
 namespace {

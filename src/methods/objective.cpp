@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/words.h"
 #include "methods/loss_builder.h"
-#include "program/kinds/segment_sums.h"
+#include "program/kinds/loss/segment_sums.h"
 
 namespace snug::methods {
 namespace {

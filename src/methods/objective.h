@@ -1,15 +1,15 @@
 // What a job learns, as a rewrite of the forward program: an objective is a row of one table, which
 // everything reads that plans, loads, runs or reports a job. The forward program ends in the losses
 // of tokens; an objective says what is made of them. A new objective is a file in this folder with
-// its row, a word in formats/choices.h, and what its loss is (program/kinds/, backends/).
+// its row, a word in formats/recipe/choices.h, and what its loss is (program/kinds/, backends/).
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string_view>
 
-#include "formats/choices.h"
-#include "program/program.h"
+#include "formats/recipe/choices.h"
+#include "program/ir/program.h"
 
 namespace snug::methods {
 
@@ -39,7 +39,7 @@ struct Objective {
   formats::DataFormat data = formats::DataFormat::automatic;
   bool compares = false;  // with the log-probabilities of a reference
   // Each record has one answer and says whether it is desirable. A group is the record's document
-  // and its prompt with another record's answer (text/mismatched_answers.h).
+  // and its prompt with another record's answer (text/record/mismatched_answers.h).
   bool is_labelled = false;
   // The first document of a group is learned with its prompt, so that all its tokens are targets.
   bool learns_prompts = false;

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "models/prompt_names.h"
-#include "program/tensor_names.h"
+#include "models/forward/prompt_names.h"
+#include "program/ir/tensor_names.h"
 
 namespace snug::methods {
 

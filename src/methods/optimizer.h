@@ -1,7 +1,7 @@
 // What an optimizer is to everything that plans, shards, offloads, saves or runs a job: a row of
 // one table, which all of that reads. A new optimizer is a file in this folder with its row, a word
-// in formats/choices.h, its keys in formats/optimizer_keys.cpp, and what its operations are
-// (program/kinds/, backends/).
+// in formats/recipe/choices.h, its keys in formats/recipe/optimizer_keys.cpp, and what its
+// operations are (program/kinds/, backends/).
 #pragma once
 
 #include <array>
@@ -10,17 +10,17 @@
 #include <span>
 #include <vector>
 
-#include "formats/choices.h"
+#include "formats/recipe/choices.h"
 #include "methods/loss_scale.h"
-#include "program/builder.h"
-#include "program/optimizer_state.h"
-#include "program/program.h"
+#include "program/ir/builder.h"
+#include "program/ir/program.h"
+#include "program/kinds/optimizer/optimizer_state.h"
 
 namespace snug::methods {
 
 using OptimizerKind = formats::Optimizer;
 
-// Muon's own numbers (program/kinds/muon.h).
+// Muon's own numbers (program/kinds/optimizer/muon.h).
 struct MuonOptions {
   double momentum = 0.95;
   bool nesterov = true;

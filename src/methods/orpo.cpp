@@ -11,10 +11,10 @@
 // of its answer are told by answer_bounds. The host sets inverse_tokens to one, so that the losses
 // of tokens are what they are, inverse_pairs to one over the pairs of the step, and
 // inverse_chosen_tokens to one over the targets of what was chosen in it.
-#include "program/kinds/orpo.h"
+#include "program/kinds/loss/orpo.h"
 #include "methods/loss_builder.h"
 #include "methods/objective.h"
-#include "program/tensor_names.h"
+#include "program/ir/tensor_names.h"
 
 namespace snug::methods {
 namespace {

@@ -4,8 +4,8 @@
 #include <variant>
 
 #include "base/error.h"
-#include "formats/recipe.h"
-#include "models/families.h"
+#include "formats/recipe/recipe.h"
+#include "models/families/families.h"
 
 namespace snug::methods {
 

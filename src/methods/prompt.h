@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <span>
 
-#include "formats/choices.h"
-#include "models/config.h"
-#include "program/program.h"
+#include "formats/recipe/choices.h"
+#include "models/config/config.h"
+#include "program/ir/program.h"
 
 namespace snug::formats {
 struct Recipe;

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "base/error.h"
-#include "formats/peft_adapter.h"
-#include "formats/recipe.h"
-#include "formats/safetensors_file.h"
+#include "formats/adapter/peft_adapter.h"
+#include "formats/folder/safetensors_file.h"
+#include "formats/recipe/recipe.h"
 #include "methods/method.h"
-#include "models/prompt_names.h"
-#include "program/kinds/storage.h"
+#include "models/forward/prompt_names.h"
+#include "program/kinds/transfer/storage.h"
 
 namespace snug::methods {
 namespace {

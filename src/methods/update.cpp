@@ -5,10 +5,10 @@
 #include <unordered_set>
 
 #include "base/error.h"
-#include "program/builder.h"
-#include "program/kinds/elementwise.h"
-#include "program/kinds/optimizer.h"
-#include "program/tensor_names.h"
+#include "program/ir/builder.h"
+#include "program/ir/tensor_names.h"
+#include "program/kinds/elementwise/elementwise.h"
+#include "program/kinds/optimizer/optimizer.h"
 
 namespace snug::methods {
 namespace {

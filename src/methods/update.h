@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "methods/optimizer.h"
-#include "program/program.h"
+#include "program/ir/program.h"
 
 namespace snug::methods {
 

@@ -8,7 +8,8 @@
 //
 // Every module that has weights carries its name in Hugging Face's folders. Modules of a layer are
 // named within it: "self_attn.q_proj" is the tensor "model.layers.0.self_attn.q_proj.weight" in
-// layer 0. models/weights.h lists the tensors of a stack, models/forward.h makes its program.
+// layer 0. models/weights.h lists the tensors of a stack, models/forward/forward.h makes its
+// program.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@
 #include <variant>
 #include <vector>
 
-#include "models/rope_config.h"
+#include "models/config/rope_config.h"
 
 namespace snug::models {
 
@@ -84,12 +85,12 @@ struct Projections {
 struct Rotary {
   int64_t width = 0;
   RopeConfig rope;
-  bool interleaved = false;  // which elements turn together: see kinds/rope.h
+  bool interleaved = false;  // which elements turn together: see program/kinds/attention/rope.h
 };
 
 // A table (buckets, heads) of numbers that are added to scores by the distance of a key, as T5 has
-// it (bucket_of in program/kinds/attention.h). `module` is its whole name: layers that name one
-// table share it, and it belongs to none of them.
+// it (bucket_of in program/kinds/attention/attention.h). `module` is its whole name: layers that
+// name one table share it, and it belongs to none of them.
 struct RelativeBias {
   std::string module;
   int64_t buckets = 0;
@@ -153,7 +154,7 @@ struct Mlp {
 };
 
 // How files hold the matrices of experts, which in memory are one tensor for gate and up of all
-// experts and one for down (models/expert_names.h).
+// experts and one for down (models/stored/expert_names.h).
 enum class ExpertFiles : uint8_t {
   // A linear of each expert is a tensor (out, in): "MODULE.3.gate_proj.weight".
   each,
@@ -243,7 +244,7 @@ struct Stack {
   bool head_from_embedding = false;
   bool head_bias = false;  // logits have a bias, which is the head's own
   // Adapter v2: what each linear and the head give has a learned bias and then a learned gain, and
-  // norms train (models/prompt_names.h has their names).
+  // norms train (models/forward/prompt_names.h has their names).
   bool adjusts_linears = false;
   float logit_softcap = 0.0F;  // as that of scores
   Rotary rotary;

@@ -9,8 +9,8 @@
 #include <variant>
 
 #include "base/last_part.h"
-#include "models/expert_names.h"
-#include "models/families.h"
+#include "models/families/families.h"
+#include "models/stored/expert_names.h"
 
 namespace snug::models {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "models/blocks.h"
-#include "models/config.h"
-#include "program/tensor.h"
+#include "models/config/config.h"
+#include "program/ir/tensor.h"
 
 namespace snug::models {
 

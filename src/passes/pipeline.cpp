@@ -3,15 +3,15 @@
 #include <chrono>
 
 #include "base/error.h"
-#include "passes/host_copies.h"
-#include "passes/lower.h"
-#include "passes/mark_constants.h"
-#include "passes/offload.h"
-#include "passes/schedule.h"
-#include "passes/sum_shares.h"
-#include "passes/update_in_backward.h"
-#include "program/program_name.h"
-#include "program/verify.h"
+#include "passes/gradient/mark_constants.h"
+#include "passes/gradient/update_in_backward.h"
+#include "passes/lowering/lower.h"
+#include "passes/lowering/sum_shares.h"
+#include "passes/memory/host_copies.h"
+#include "passes/memory/offload.h"
+#include "passes/memory/schedule.h"
+#include "program/ir/program_name.h"
+#include "program/verify/verify.h"
 
 namespace snug::passes {
 

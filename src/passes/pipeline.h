@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "passes/differentiate.h"
-#include "passes/quantize.h"
-#include "passes/recompute.h"
-#include "passes/shard.h"
-#include "passes/stream.h"
-#include "program/program.h"
+#include "passes/gradient/differentiate.h"
+#include "passes/gradient/recompute.h"
+#include "passes/lowering/quantize.h"
+#include "passes/memory/stream.h"
+#include "passes/sharding/shard.h"
+#include "program/ir/program.h"
 
 namespace snug::passes {
 

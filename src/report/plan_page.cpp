@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "formats/recipe.h"
-#include "plan/fit.h"
+#include "formats/recipe/recipe.h"
+#include "plan/choice/fit.h"
 #include "report/charts.h"
 #include "report/step_picture.h"
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "plan/assembly.h"
+#include "plan/job/assembly.h"
 #include "report/html.h"
 
 namespace snug::report {

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <string>
 
-#include "plan/assembly.h"
-#include "plan/measured.h"
+#include "plan/document/measured.h"
+#include "plan/job/assembly.h"
 
 namespace snug::report {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "plan/clock.h"
-#include "plan/memory.h"
+#include "plan/job/memory.h"
+#include "plan/time/clock.h"
 
 namespace snug::report {
 namespace {

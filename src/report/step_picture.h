@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "plan/assembly.h"
-#include "plan/memory.h"
+#include "plan/job/assembly.h"
+#include "plan/job/memory.h"
 
 namespace snug::report {
 

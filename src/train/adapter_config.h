@@ -1,9 +1,9 @@
 // What a folder says of the adapter in it, as PEFT reads it (adapter_config.json).
 #pragma once
 
-#include "formats/adapter_config.h"
-#include "formats/recipe.h"
-#include "plan/job.h"
+#include "formats/adapter/adapter_config.h"
+#include "formats/recipe/recipe.h"
+#include "plan/job/job.h"
 
 namespace snug::train {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "program/tensor_names.h"
+#include "program/ir/tensor_names.h"
 
 namespace snug::train {
 namespace {

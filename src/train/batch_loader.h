@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/token_streams.h"
-#include "runtime/executor.h"
-#include "text/row_source.h"
+#include "runtime/execution/executor.h"
+#include "text/row/row_source.h"
 
 namespace snug::train {
 

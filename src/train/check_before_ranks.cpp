@@ -4,10 +4,10 @@
 
 #include "base/threads.h"
 #include "comm/launch.h"
-#include "models/config.h"
-#include "plan/spec.h"
-#include "runtime/open_model.h"
-#include "text/record_reader.h"
+#include "models/config/config.h"
+#include "plan/spec/spec.h"
+#include "runtime/loading/open_model.h"
+#include "text/record/record_reader.h"
 
 namespace snug::train {
 namespace {

@@ -2,7 +2,7 @@
 // the same, and the launcher would add that they ended.
 #pragma once
 
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 
 namespace snug::train {
 

@@ -8,14 +8,14 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/recipe.h"
-#include "formats/trained_chat.h"
-#include "models/config.h"
-#include "plan/assembly.h"
-#include "plan/choose_length.h"
-#include "text/dataset.h"
-#include "text/row_source.h"
-#include "text/tokenizer.h"
+#include "formats/folder/trained_chat.h"
+#include "formats/recipe/recipe.h"
+#include "models/config/config.h"
+#include "plan/choice/choose_length.h"
+#include "plan/job/assembly.h"
+#include "text/row/dataset.h"
+#include "text/row/row_source.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace snug::train {
 
@@ -34,7 +34,7 @@ struct RunData {
   std::unique_ptr<DataSource> evaluation;  // null without eval_data
   formats::TrainedChat chat;               // what they say of the folder that is saved
   // What the process held at most while the data were read, as far as that can be known before: see
-  // text/dataset.h, and the index of their documents.
+  // text/row/dataset.h, and the index of their documents.
   int64_t reading_bytes = 0;
   int64_t host_bytes() const;
   base::PerStream<int64_t> longest_document() const;  // tokens, of both, after cutting

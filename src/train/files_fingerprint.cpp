@@ -9,7 +9,7 @@
 
 #include "base/checksum.h"
 #include "base/random.h"
-#include "formats/tensor_index.h"
+#include "formats/folder/tensor_index.h"
 
 namespace snug::train {
 namespace {

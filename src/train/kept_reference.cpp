@@ -10,9 +10,9 @@
 #include "base/console.h"
 #include "base/error.h"
 #include "base/seconds_since.h"
-#include "formats/safetensors_file.h"
-#include "formats/safetensors_writer.h"
-#include "program/tensor_names.h"
+#include "formats/folder/safetensors_file.h"
+#include "formats/folder/safetensors_writer.h"
+#include "program/ir/tensor_names.h"
 #include "train/batch_loader.h"
 
 namespace snug::train {

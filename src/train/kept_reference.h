@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "runtime/executor.h"
+#include "runtime/execution/executor.h"
 #include "train/data.h"
 #include "train/run_folder.h"
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "text/document_store.h"
+#include "text/row/document_store.h"
 
 namespace snug::train {
 

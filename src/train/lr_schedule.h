@@ -3,11 +3,11 @@
 
 #include <cstdint>
 
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 
 namespace snug::train {
 
-// What only some of them read; formats/schedule_keys.h.
+// What only some of them read; formats/recipe/schedule_keys.h.
 struct ScheduleOptions {
   double min_rate = 0.0;  // share of the peak that cosine_with_min_lr ends with
   double num_cycles = 0.5;

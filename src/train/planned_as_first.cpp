@@ -1,6 +1,6 @@
 #include "train/planned_as_first.h"
 
-#include "plan/chosen.h"
+#include "plan/choice/chosen.h"
 
 namespace snug::train {
 

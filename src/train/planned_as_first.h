@@ -1,8 +1,8 @@
 // The plan of a run on several ranks, which must be that of the same job on all.
 #pragma once
 
-#include "plan/assembly.h"
-#include "runtime/job_ranks.h"
+#include "plan/job/assembly.h"
+#include "runtime/process/job_ranks.h"
 
 namespace snug::train {
 

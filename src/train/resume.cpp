@@ -9,11 +9,11 @@
 
 #include "base/console.h"
 #include "base/error.h"
-#include "formats/checksums.h"
-#include "plan/choose_length.h"
-#include "plan/choose_rows.h"
-#include "runtime/checkpoint.h"
-#include "runtime/checkpoint_folders.h"
+#include "formats/folder/checksums.h"
+#include "plan/choice/choose_length.h"
+#include "plan/choice/choose_rows.h"
+#include "runtime/saving/checkpoint.h"
+#include "runtime/saving/checkpoint_folders.h"
 #include "train/run_identity.h"
 
 namespace snug::train {

@@ -2,13 +2,13 @@
 // of those that resume_from_checkpoint=auto may take, the newest whose bytes are all as written.
 #pragma once
 
-#include "formats/recipe.h"
-#include "models/config.h"
-#include "plan/assembly.h"
-#include "runtime/executor.h"
-#include "runtime/job_ranks.h"
-#include "runtime/trainer_state.h"
-#include "text/row_source.h"
+#include "formats/recipe/recipe.h"
+#include "models/config/config.h"
+#include "plan/job/assembly.h"
+#include "runtime/execution/executor.h"
+#include "runtime/process/job_ranks.h"
+#include "runtime/saving/trainer_state.h"
+#include "text/row/row_source.h"
 #include "train/data.h"
 #include "train/run_folder.h"
 

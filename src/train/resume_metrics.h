@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "formats/json_lines.h"
+#include "formats/folder/json_lines.h"
 
 namespace snug::train {
 

@@ -1,8 +1,8 @@
 // How full the rows of a run are: what the clock needs to know of the data.
 #pragma once
 
-#include "program/batch_bounds.h"
-#include "text/row_source.h"
+#include "program/work/batch_bounds.h"
+#include "text/row/row_source.h"
 
 namespace snug::train {
 

@@ -12,10 +12,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "formats/directory_transaction.h"
-#include "formats/file_list.h"
-#include "formats/method_keys.h"
-#include "runtime/checkpoint_folders.h"
+#include "formats/folder/directory_transaction.h"
+#include "formats/folder/file_list.h"
+#include "formats/recipe/method_keys.h"
+#include "runtime/saving/checkpoint_folders.h"
 
 namespace snug::train {
 namespace {

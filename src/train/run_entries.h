@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 #include "train/run_folder.h"
 
 namespace snug::train {

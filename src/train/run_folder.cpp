@@ -16,9 +16,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "formats/directory_transaction.h"
-#include "runtime/checkpoint.h"
-#include "runtime/checkpoint_folders.h"
+#include "formats/folder/directory_transaction.h"
+#include "runtime/saving/checkpoint.h"
+#include "runtime/saving/checkpoint_folders.h"
 #include "train/run_entries.h"
 
 namespace snug::train {

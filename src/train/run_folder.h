@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "formats/recipe.h"
-#include "runtime/job_ranks.h"
+#include "formats/recipe/recipe.h"
+#include "runtime/process/job_ranks.h"
 #include "train/folder_lock.h"
 
 namespace snug::train {

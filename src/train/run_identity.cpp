@@ -13,11 +13,11 @@
 #include "base/console.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "formats/method_keys.h"
-#include "formats/recipe_keys.h"
-#include "formats/schedule_keys.h"
+#include "formats/recipe/method_keys.h"
+#include "formats/recipe/recipe_keys.h"
+#include "formats/recipe/schedule_keys.h"
 #include "methods/objective.h"
-#include "plan/objective_spec.h"
+#include "plan/spec/objective_spec.h"
 
 namespace snug::train {
 namespace {

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <string>
 
-#include "formats/recipe.h"
-#include "models/config.h"
-#include "runtime/trainer_state.h"
-#include "text/document_store.h"
+#include "formats/recipe/recipe.h"
+#include "models/config/config.h"
+#include "runtime/saving/trainer_state.h"
+#include "text/row/document_store.h"
 
 namespace snug::train {
 

@@ -3,17 +3,17 @@
 
 #include <functional>
 
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 
 namespace snug::train {
 
 // The first rank calls it once all are connected, before anything is opened.
 using MeasureMachine = std::function<void(const formats::Recipe&)>;
 
-// Runs the whole job; of several ranks, this one's share of it (runtime/job_ranks.h). Returns 0, or
-// 128 + N when signal N (SIGINT, SIGTERM, SIGHUP) stopped it after saving a checkpoint. What is
-// said goes to standard error and, from when it is there, to run.log in the folder. Throws
-// UserError; with exit code 3 when the job does not fit the budget.
+// Runs the whole job; of several ranks, this one's share of it (runtime/process/job_ranks.h).
+// Returns 0, or 128 + N when signal N (SIGINT, SIGTERM, SIGHUP) stopped it after saving a
+// checkpoint. What is said goes to standard error and, from when it is there, to run.log in the
+// folder. Throws UserError; with exit code 3 when the job does not fit the budget.
 int train(const formats::Recipe& recipe, const MeasureMachine& measure = {});
 
 }  // namespace snug::train

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/console.h"
-#include "text/folder_stop_ids.h"
+#include "text/chat/folder_stop_ids.h"
 
 namespace snug::train {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "formats/trained_chat.h"
-#include "models/config.h"
-#include "text/dataset.h"
+#include "formats/folder/trained_chat.h"
+#include "models/config/config.h"
+#include "text/row/dataset.h"
 
 namespace snug::train {
 

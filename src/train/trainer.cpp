@@ -15,9 +15,9 @@
 #include "base/median.h"
 #include "base/seconds_since.h"
 #include "methods/loss_scale.h"
-#include "program/kinds/loss_scale.h"
-#include "program/tensor_names.h"
-#include "runtime/process_memory.h"
+#include "program/ir/tensor_names.h"
+#include "program/kinds/loss/loss_scale.h"
+#include "runtime/process/process_memory.h"
 
 namespace snug::train {
 namespace {

@@ -16,12 +16,12 @@
 #include <vector>
 
 #include "base/error.h"
-#include "formats/json_lines.h"
+#include "formats/folder/json_lines.h"
 #include "methods/objective.h"
-#include "runtime/checkpoint.h"
-#include "runtime/executor.h"
-#include "runtime/job_ranks.h"
-#include "runtime/trainer_state.h"
+#include "runtime/execution/executor.h"
+#include "runtime/process/job_ranks.h"
+#include "runtime/saving/checkpoint.h"
+#include "runtime/saving/trainer_state.h"
 #include "train/batch_loader.h"
 #include "train/folder_lock.h"
 #include "train/lr_schedule.h"

@@ -10,9 +10,9 @@
 
 #include "backends/backend.h"
 #include "base/dynamic_map.h"
-#include "formats/safetensors_file.h"
+#include "formats/folder/safetensors_file.h"
 #include "hashed_values.h"
-#include "program/kinds/optimizer.h"
+#include "program/kinds/optimizer/optimizer.h"
 
 namespace snug::backends::test {
 namespace {

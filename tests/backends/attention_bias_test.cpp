@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "program/kinds/attention.h"
+#include "program/kinds/attention/attention.h"
 #include "reference_fixture.h"
 
 namespace snug::backends::test {

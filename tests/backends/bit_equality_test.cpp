@@ -8,7 +8,7 @@
 
 #include "comparison.h"
 #include "operation_check.h"
-#include "program/kind.h"
+#include "program/kinds/kind.h"
 
 namespace snug::backends::test {
 namespace {

@@ -17,7 +17,7 @@
 #include "comm/local.h"
 #include "comm/split.h"
 #include "one_collective.h"
-#include "program/kinds/collective.h"
+#include "program/kinds/transfer/collective.h"
 #include "refusals.h"
 
 namespace snug::backends::test {

@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "backends/cuda/hardware_table.h"
+#include "backends/cuda/device/hardware_table.h"
 #include "backends/cuda/kernels/sizes.h"
-#include "backends/cuda/needs/few_rows.h"
 #include "backends/cuda/needs/kind_needs.h"
-#include "program/text.h"
+#include "backends/cuda/product/few_rows_needs.h"
+#include "program/text/text.h"
 
 namespace snug::backends::cuda {
 namespace {

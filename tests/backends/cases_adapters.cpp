@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "operation_case.h"
-#include "program/kinds/column_scale.h"
-#include "program/kinds/row_norms.h"
+#include "program/kinds/norm/row_norms.h"
+#include "program/kinds/product/column_scale.h"
 
 namespace snug::backends::test {
 namespace {

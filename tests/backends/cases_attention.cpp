@@ -6,8 +6,8 @@
 #include "backends/reference/reference_backend.h"
 #include "backends/reference/with_float_type.h"
 #include "operation_case.h"
-#include "program/kinds/attention.h"
-#include "program/kinds/attention_sinks.h"
+#include "program/kinds/attention/attention.h"
+#include "program/kinds/attention/attention_sinks.h"
 
 namespace snug::backends::test {
 namespace {

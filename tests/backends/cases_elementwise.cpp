@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include "operation_case.h"
-#include "program/kinds/elementwise.h"
-#include "program/kinds/gelu.h"
-#include "program/kinds/relu.h"
-#include "program/kinds/softcap.h"
+#include "program/kinds/elementwise/elementwise.h"
+#include "program/kinds/elementwise/gelu.h"
+#include "program/kinds/elementwise/relu.h"
+#include "program/kinds/elementwise/softcap.h"
 
 namespace snug::backends::test {
 namespace {

@@ -4,11 +4,11 @@
 #include <numeric>
 
 #include "operation_case.h"
-#include "program/kinds/balance_loss.h"
-#include "program/kinds/expert_bias.h"
-#include "program/kinds/expert_rows.h"
-#include "program/kinds/grouped_matmul.h"
-#include "program/kinds/route.h"
+#include "program/kinds/expert/balance_loss.h"
+#include "program/kinds/expert/expert_bias.h"
+#include "program/kinds/expert/expert_rows.h"
+#include "program/kinds/expert/route.h"
+#include "program/kinds/product/grouped_matmul.h"
 
 namespace snug::backends::test {
 namespace {

@@ -2,13 +2,13 @@
 #include <cmath>
 
 #include "operation_case.h"
-#include "program/kinds/clamped_swiglu.h"
-#include "program/kinds/embedding.h"
-#include "program/kinds/gelu_mul.h"
-#include "program/kinds/layer_norm.h"
-#include "program/kinds/rms_norm.h"
-#include "program/kinds/rope.h"
-#include "program/kinds/silu_mul.h"
+#include "program/kinds/attention/rope.h"
+#include "program/kinds/elementwise/clamped_swiglu.h"
+#include "program/kinds/elementwise/gelu_mul.h"
+#include "program/kinds/elementwise/silu_mul.h"
+#include "program/kinds/norm/layer_norm.h"
+#include "program/kinds/norm/rms_norm.h"
+#include "program/kinds/product/embedding.h"
 
 namespace snug::backends::test {
 namespace {

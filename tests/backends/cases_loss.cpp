@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "operation_case.h"
-#include "program/kinds/cross_entropy.h"
+#include "program/kinds/loss/cross_entropy.h"
 
 namespace snug::backends::test {
 namespace {

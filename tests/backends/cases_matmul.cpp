@@ -1,5 +1,5 @@
 #include "operation_case.h"
-#include "program/kinds/matmul.h"
+#include "program/kinds/product/matmul.h"
 
 namespace snug::backends::test {
 namespace {

@@ -1,6 +1,6 @@
 // Weights stored as NF4: random codes and scales, double quantised or not.
 #include "operation_case.h"
-#include "program/kinds/nf4.h"
+#include "program/kinds/product/nf4.h"
 
 namespace snug::backends::test {
 namespace {

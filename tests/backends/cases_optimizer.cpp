@@ -1,11 +1,11 @@
 #include <cmath>
 
 #include "operation_case.h"
-#include "program/kinds/adafactor.h"
-#include "program/kinds/lion.h"
-#include "program/kinds/loss_scale.h"
-#include "program/kinds/muon.h"
-#include "program/kinds/optimizer.h"
+#include "program/kinds/loss/loss_scale.h"
+#include "program/kinds/optimizer/adafactor.h"
+#include "program/kinds/optimizer/lion.h"
+#include "program/kinds/optimizer/muon.h"
+#include "program/kinds/optimizer/optimizer.h"
 
 namespace snug::backends::test {
 namespace {

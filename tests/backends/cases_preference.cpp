@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include "operation_case.h"
-#include "program/kinds/dpo.h"
-#include "program/kinds/kto.h"
-#include "program/kinds/orpo.h"
-#include "program/kinds/segment_sums.h"
+#include "program/kinds/loss/dpo.h"
+#include "program/kinds/loss/kto.h"
+#include "program/kinds/loss/orpo.h"
+#include "program/kinds/loss/segment_sums.h"
 
 namespace snug::backends::test {
 namespace {

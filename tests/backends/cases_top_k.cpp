@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "operation_case.h"
-#include "program/kinds/top_k.h"
+#include "program/kinds/expert/top_k.h"
 
 namespace snug::backends::test {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "comm/local.h"
 #include "comm/split.h"
-#include "program/kinds/collective.h"
+#include "program/kinds/transfer/collective.h"
 
 namespace snug::backends::test {
 namespace {

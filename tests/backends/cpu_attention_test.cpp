@@ -9,7 +9,7 @@
 
 #include "../base/captured_stream.h"
 #include "one_operation.h"
-#include "program/kinds/attention.h"
+#include "program/kinds/attention/attention.h"
 
 namespace snug::backends::cpu {
 namespace {

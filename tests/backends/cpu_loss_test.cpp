@@ -1,6 +1,6 @@
 // The head's loss and gradients on the CPU backend against naive loops in fp64: chunks, rests,
 // blocks of columns, rows without loss, workspaces poisoned.
-#include "backends/cpu/loss_plan.h"
+#include "backends/cpu/loss/loss_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "one_operation.h"
-#include "program/kinds/cross_entropy.h"
+#include "program/kinds/loss/cross_entropy.h"
 
 namespace snug::backends::cpu {
 namespace {

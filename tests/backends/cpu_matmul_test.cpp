@@ -6,11 +6,11 @@
 #include <algorithm>
 
 #include "../base/captured_stream.h"
-#include "backends/random_bits.h"
+#include "backends/formulas/random_bits.h"
 #include "base/error.h"
 #include "matmul_case.h"
-#include "program/kind.h"
-#include "program/kinds/matmul.h"
+#include "program/kinds/kind.h"
+#include "program/kinds/product/matmul.h"
 
 namespace snug::backends::cpu {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "one_operation.h"
-#include "program/kinds/nf4.h"
+#include "program/kinds/product/nf4.h"
 
 namespace snug::backends::cpu {
 namespace {

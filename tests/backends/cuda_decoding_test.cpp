@@ -4,12 +4,12 @@
 
 #include <cmath>
 
+#include "backends/cuda/attention/attention_needs.h"
 #include "backends/cuda/cuda_backend.h"
-#include "backends/cuda/hardware_table.h"
-#include "backends/cuda/needs/attention.h"
+#include "backends/cuda/device/hardware_table.h"
 #include "comparison.h"
 #include "operation_case.h"
-#include "program/kinds/attention.h"
+#include "program/kinds/attention/attention.h"
 
 namespace snug::backends::test {
 namespace {

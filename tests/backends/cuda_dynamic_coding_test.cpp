@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "backends/cuda/kernels/dynamic_coding.cuh"
+#include "backends/cuda/optimizer/kernels/dynamic_coding.cuh"
 #include "base/dynamic_map.h"
 
 namespace snug::backends::cuda {

@@ -4,11 +4,11 @@
 #include <algorithm>
 
 #include "backends/cuda/cuda_backend.h"
-#include "backends/cuda/hardware_table.h"
+#include "backends/cuda/device/hardware_table.h"
 #include "comparison.h"
 #include "device_record.h"
 #include "operation_check.h"
-#include "program/kinds/nf4.h"
+#include "program/kinds/product/nf4.h"
 #include "refusals.h"
 
 namespace snug::backends::test {

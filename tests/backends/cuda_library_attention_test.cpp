@@ -4,12 +4,12 @@
 #include <cstdlib>
 
 #include "../base/captured_stream.h"
+#include "backends/cuda/attention/attention_needs.h"
+#include "backends/cuda/attention/segment_attention.h"
 #include "backends/cuda/cuda_backend.h"
-#include "backends/cuda/hardware_table.h"
-#include "backends/cuda/needs/attention.h"
-#include "backends/cuda/segment_attention.h"
+#include "backends/cuda/device/hardware_table.h"
 #include "operation_check.h"
-#include "program/kinds/attention.h"
+#include "program/kinds/attention/attention.h"
 #include "refusals.h"
 
 namespace snug::backends::test {

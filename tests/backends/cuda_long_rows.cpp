@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "device_memory.h"
-#include "program/kind.h"
+#include "program/kinds/kind.h"
 
 namespace snug::backends::test {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backends/cuda/cuda_backend.h"
-#include "backends/cuda/launch_shape.h"
+#include "backends/cuda/device/launch_shape.h"
 #include "block_fibers.h"
 #include "operation_case.h"
 

@@ -2,18 +2,18 @@
 // up to 2^34.8 apart.
 #include <gtest/gtest.h>
 
-#include "backends/cuda/kernels/thin_product.h"
-#include "backends/cuda/matrices.h"
+#include "backends/cuda/product/kernels/thin_product.h"
+#include "backends/cuda/product/matrices.h"
 #include "cuda_long_rows.h"
-#include "program/kinds/attention.h"
-#include "program/kinds/cross_entropy.h"
-#include "program/kinds/elementwise.h"
-#include "program/kinds/embedding.h"
-#include "program/kinds/gelu_mul.h"
-#include "program/kinds/layer_norm.h"
-#include "program/kinds/rms_norm.h"
-#include "program/kinds/rope.h"
-#include "program/kinds/silu_mul.h"
+#include "program/kinds/attention/attention.h"
+#include "program/kinds/attention/rope.h"
+#include "program/kinds/elementwise/elementwise.h"
+#include "program/kinds/elementwise/gelu_mul.h"
+#include "program/kinds/elementwise/silu_mul.h"
+#include "program/kinds/loss/cross_entropy.h"
+#include "program/kinds/norm/layer_norm.h"
+#include "program/kinds/norm/rms_norm.h"
+#include "program/kinds/product/embedding.h"
 #include "refusals.h"
 
 namespace snug::backends::test {

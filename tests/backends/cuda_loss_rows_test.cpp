@@ -8,7 +8,7 @@
 #include "backends/cuda/cuda_backend.h"
 #include "block_fibers.h"
 #include "operation_case.h"
-#include "program/kinds/cross_entropy.h"
+#include "program/kinds/loss/cross_entropy.h"
 
 namespace snug::backends::test {
 namespace {

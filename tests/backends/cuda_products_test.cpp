@@ -9,12 +9,12 @@
 #include "algorithms.h"
 #include "backends/cuda/cuda_backend.h"
 #include "backends/cuda/kernels/sizes.h"
-#include "backends/cuda/thin_product.h"
+#include "backends/cuda/product/thin_product.h"
 #include "base/error.h"
 #include "comparison.h"
 #include "operation_check.h"
-#include "program/builder.h"
-#include "program/kinds/matmul.h"
+#include "program/ir/builder.h"
+#include "program/kinds/product/matmul.h"
 
 namespace snug::backends::cuda {
 namespace {

@@ -2,11 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "../base/captured_stream.h"
+#include "backends/cuda/attention/attention_needs.h"
 #include "backends/cuda/cuda_backend.h"
-#include "backends/cuda/needs/attention.h"
 #include "base/error.h"
 #include "operation_check.h"
-#include "program/kinds/attention.h"
+#include "program/kinds/attention/attention.h"
 #include "refusals.h"
 
 namespace snug::backends::test {

@@ -1,14 +1,15 @@
-// Which attentions cuDNN does (needs/attention.h), and that what it needs is planned.
+// Which attentions cuDNN does (backends/cuda/attention/attention_needs.h), and that what it needs
+// is planned.
 #include <gtest/gtest.h>
 
 #include <functional>
 
-#include "backends/cuda/hardware_table.h"
-#include "backends/cuda/needs/attention.h"
+#include "backends/cuda/attention/attention_needs.h"
+#include "backends/cuda/device/hardware_table.h"
 #include "backends/cuda/needs/kind_needs.h"
-#include "program/builder.h"
-#include "program/kind.h"
-#include "program/kinds/attention.h"
+#include "program/ir/builder.h"
+#include "program/kinds/attention/attention.h"
+#include "program/kinds/kind.h"
 
 namespace snug::backends::cuda {
 namespace {

@@ -3,13 +3,13 @@
 // more scratch than is planned. What the kernels compute only a card can tell (cuda_device_test).
 #include <gtest/gtest.h>
 
-#include "backends/cuda/cudnn_attention.h"
-#include "backends/cuda/hardware_table.h"
-#include "backends/cuda/needs/attention.h"
-#include "backends/cuda/segment_attention.h"
+#include "backends/cuda/attention/attention_needs.h"
+#include "backends/cuda/attention/cudnn_attention.h"
+#include "backends/cuda/attention/segment_attention.h"
+#include "backends/cuda/device/hardware_table.h"
 #include "base/error.h"
-#include "program/builder.h"
-#include "program/kinds/attention.h"
+#include "program/ir/builder.h"
+#include "program/kinds/attention/attention.h"
 
 namespace snug::backends::cuda {
 namespace {

@@ -10,14 +10,14 @@
 
 #include "../base/captured_stream.h"
 #include "gradient_check.h"
-#include "program/kind.h"
-#include "program/kinds/attention.h"
-#include "program/kinds/elementwise.h"
-#include "program/kinds/matmul.h"
-#include "program/kinds/rms_norm.h"
-#include "program/kinds/rope.h"
-#include "program/tape.h"
-#include "program/text.h"
+#include "program/ir/tape.h"
+#include "program/kinds/attention/attention.h"
+#include "program/kinds/attention/rope.h"
+#include "program/kinds/elementwise/elementwise.h"
+#include "program/kinds/kind.h"
+#include "program/kinds/norm/rms_norm.h"
+#include "program/kinds/product/matmul.h"
+#include "program/text/text.h"
 
 namespace snug::backends::test {
 namespace {

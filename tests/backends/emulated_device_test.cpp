@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "../base/captured_stream.h"
-#include "backends/cuda/device.cuh"
+#include "backends/cuda/device/device.cuh"
 #include "backends/cuda/kernels/reduce.cuh"
 #include "backends/cuda/kernels/sizes.h"
 #include "backends/cuda/kernels/warp_matrix.cuh"

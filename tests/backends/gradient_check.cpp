@@ -10,11 +10,11 @@
 #include "backends/reference/with_float_type.h"
 #include "base/error.h"
 #include "operation_check.h"
-#include "program/kind.h"
-#include "program/kinds/column_scale.h"
-#include "program/kinds/rope.h"
-#include "program/operands.h"
-#include "program/tape.h"
+#include "program/ir/operands.h"
+#include "program/ir/tape.h"
+#include "program/kinds/attention/rope.h"
+#include "program/kinds/kind.h"
+#include "program/kinds/product/column_scale.h"
 
 namespace snug::backends::test {
 namespace {

@@ -9,7 +9,7 @@
 #include "backends/reference/reference_backend.h"
 #include "backends/reference/with_float_type.h"
 #include "gradient_check.h"
-#include "program/kind.h"
+#include "program/kinds/kind.h"
 
 namespace snug::backends::test {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "backends/reference/reference_backend.h"
 #include "comparison.h"
-#include "program/kinds/elementwise.h"
+#include "program/kinds/elementwise/elementwise.h"
 
 namespace snug::backends::test {
 namespace {

@@ -1,5 +1,5 @@
 // Operations that a card's host does: what goes wrong there reaches whoever waits for the device.
-#include "backends/cuda/host_work.h"
+#include "backends/cuda/device/host_work.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "block_fibers.h"
 #include "operation_case.h"
-#include "program/kinds/elementwise.h"
-#include "program/kinds/optimizer.h"
+#include "program/kinds/elementwise/elementwise.h"
+#include "program/kinds/optimizer/optimizer.h"
 
 namespace snug::backends::test {
 namespace {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "operation_check.h"
-#include "program/dispatch.h"
-#include "program/extent.h"
-#include "program/kind.h"
-#include "program/operands.h"
+#include "program/ir/operands.h"
+#include "program/kinds/dispatch.h"
+#include "program/kinds/kind.h"
+#include "program/work/extent.h"
 
 namespace snug::backends::test {
 namespace {

@@ -1,5 +1,5 @@
 // Where NVIDIA's libraries are looked for in a Python environment.
-#include "backends/cuda/library_folders.h"
+#include "backends/cuda/library/library_folders.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

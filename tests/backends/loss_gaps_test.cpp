@@ -9,8 +9,8 @@
 #include "backends/cpu/isa.h"
 #include "comparison.h"
 #include "operation_case.h"
-#include "passes/lower.h"
-#include "program/kinds/cross_entropy.h"
+#include "passes/lowering/lower.h"
+#include "program/kinds/loss/cross_entropy.h"
 
 namespace snug::backends::test {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "program/kinds/matmul.h"
+#include "program/kinds/product/matmul.h"
 
 namespace snug::backends::cpu {
 namespace {

@@ -10,13 +10,13 @@
 
 #include "backends/backend.h"
 #include "backends/cpu/isa.h"
-#include "formats/safetensors_file.h"
+#include "formats/folder/safetensors_file.h"
 #include "guarded_run.h"
 #include "hashed_values.h"
-#include "passes/lower.h"
-#include "program/builder.h"
-#include "program/kind.h"
-#include "program/kinds/muon.h"
+#include "passes/lowering/lower.h"
+#include "program/ir/builder.h"
+#include "program/kinds/kind.h"
+#include "program/kinds/optimizer/muon.h"
 
 namespace snug::backends::test {
 namespace {

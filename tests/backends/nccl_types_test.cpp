@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <type_traits>
 
-#include "backends/cuda/nccl_library.h"
+#include "backends/cuda/library/nccl_library.h"
 
 namespace snug::backends::cuda::nccl {
 namespace {

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "backends/backend.h"
-#include "formats/quant_state.h"
-#include "formats/safetensors_file.h"
-#include "program/kinds/nf4.h"
+#include "formats/folder/safetensors_file.h"
+#include "formats/quantization/quant_state.h"
+#include "program/kinds/product/nf4.h"
 
 namespace snug::backends {
 namespace {

@@ -11,9 +11,9 @@
 
 #include "backends/backend.h"
 #include "base/dtype.h"
-#include "program/kind.h"
-#include "program/kinds/collective.h"
-#include "program/kinds/transfer.h"
+#include "program/kinds/kind.h"
+#include "program/kinds/transfer/collective.h"
+#include "program/kinds/transfer/transfer.h"
 
 namespace snug::backends::test {
 

@@ -15,7 +15,7 @@
 #include "backends/cpu/isa.h"
 #include "backends/trace.h"
 #include "base/error.h"
-#include "program/builder.h"
+#include "program/ir/builder.h"
 
 namespace snug::backends::cpu {
 

@@ -5,8 +5,8 @@
 #include <iostream>
 
 #include "base/error.h"
-#include "program/kind.h"
-#include "program/operands.h"
+#include "program/ir/operands.h"
+#include "program/kinds/kind.h"
 
 namespace snug::backends::test {
 

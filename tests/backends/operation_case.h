@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "guarded_run.h"
-#include "program/builder.h"
+#include "program/ir/builder.h"
 
 namespace snug::backends::test {
 

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "comparison.h"
-#include "program/kind.h"
-#include "program/kinds/attention.h"
-#include "program/kinds/nf4.h"
+#include "program/kinds/attention/attention.h"
+#include "program/kinds/kind.h"
+#include "program/kinds/product/nf4.h"
 
 namespace snug::backends::test {
 namespace {

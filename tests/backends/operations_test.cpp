@@ -6,8 +6,8 @@
 
 #include "comparison.h"
 #include "operation_check.h"
-#include "program/kinds/matmul.h"
-#include "program/kinds/nf4.h"
+#include "program/kinds/product/matmul.h"
+#include "program/kinds/product/nf4.h"
 #include "refusals_check.h"
 #include "transfers_check.h"
 

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "backends/backend.h"
-#include "formats/safetensors_file.h"
+#include "formats/folder/safetensors_file.h"
 #include "hashed_values.h"
-#include "program/kinds/adafactor.h"
-#include "program/kinds/lion.h"
-#include "program/operation.h"
+#include "program/ir/operation.h"
+#include "program/kinds/optimizer/adafactor.h"
+#include "program/kinds/optimizer/lion.h"
 
 namespace snug::backends::test {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "backends/cpu/onednn_matmul.h"
-#include "backends/cpu/product.h"
+#include "backends/cpu/product/onednn_matmul.h"
+#include "backends/cpu/product/product.h"
 #include "base/error.h"
 
 namespace snug::backends::cpu {

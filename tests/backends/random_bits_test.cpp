@@ -5,10 +5,10 @@
 #include <bit>
 #include <cmath>
 
-#include "backends/random_bits.h"
+#include "backends/formulas/random_bits.h"
 #include "comparison.h"
-#include "program/dispatch.h"
-#include "program/kind.h"
+#include "program/kinds/dispatch.h"
+#include "program/kinds/kind.h"
 
 namespace snug::backends::test {
 namespace {

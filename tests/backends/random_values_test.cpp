@@ -1,4 +1,4 @@
-#include "backends/random_values.h"
+#include "backends/formulas/random_values.h"
 
 #include <gtest/gtest.h>
 

@@ -2,12 +2,12 @@
 // hand.
 #include <cmath>
 
-#include "program/kinds/attention.h"
-#include "program/kinds/cross_entropy.h"
-#include "program/kinds/layer_norm.h"
-#include "program/kinds/rms_norm.h"
-#include "program/kinds/rope.h"
-#include "program/kinds/silu_mul.h"
+#include "program/kinds/attention/attention.h"
+#include "program/kinds/attention/rope.h"
+#include "program/kinds/elementwise/silu_mul.h"
+#include "program/kinds/loss/cross_entropy.h"
+#include "program/kinds/norm/layer_norm.h"
+#include "program/kinds/norm/rms_norm.h"
 #include "reference_fixture.h"
 
 namespace snug::backends::test {

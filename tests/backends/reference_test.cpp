@@ -11,8 +11,8 @@
 #include "backends/reference/with_float_type.h"
 #include "base/error.h"
 #include "comparison.h"
-#include "program/dispatch.h"
-#include "program/kind.h"
+#include "program/kinds/dispatch.h"
+#include "program/kinds/kind.h"
 #include "reference_fixture.h"
 
 namespace snug::backends::test {

@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "../base/captured_stream.h"
-#include "program/kind.h"
-#include "program/kinds/cross_entropy.h"
-#include "program/kinds/grouped_matmul.h"
-#include "program/kinds/matmul.h"
-#include "program/operands.h"
-#include "program/text.h"
+#include "program/ir/operands.h"
+#include "program/kinds/kind.h"
+#include "program/kinds/loss/cross_entropy.h"
+#include "program/kinds/product/grouped_matmul.h"
+#include "program/kinds/product/matmul.h"
+#include "program/text/text.h"
 
 namespace snug::backends::test {
 namespace {

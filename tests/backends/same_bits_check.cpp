@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "operation_case.h"
-#include "program/kind.h"
+#include "program/kinds/kind.h"
 #include "weights_check.h"
 
 namespace snug::backends::test {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "operation_case.h"
-#include "program/kinds/lion.h"
-#include "program/kinds/optimizer.h"
+#include "program/kinds/optimizer/lion.h"
+#include "program/kinds/optimizer/optimizer.h"
 #include "weights_check.h"
 
 namespace snug::backends::test {

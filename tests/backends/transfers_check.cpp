@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "operation_case.h"
-#include "program/kinds/transfer.h"
+#include "program/kinds/transfer/transfer.h"
 
 namespace snug::backends::test {
 namespace {

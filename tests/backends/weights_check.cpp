@@ -6,7 +6,7 @@
 
 #include "backends/reference/reference_backend.h"
 #include "device_arrays.h"
-#include "formats/nf4.h"
+#include "formats/quantization/nf4.h"
 #include "operation_case.h"
 
 namespace snug::backends::test {

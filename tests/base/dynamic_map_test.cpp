@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/safetensors_file.h"
+#include "formats/folder/safetensors_file.h"
 
 namespace snug::base {
 namespace {

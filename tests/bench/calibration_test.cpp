@@ -4,14 +4,14 @@
 
 #include <set>
 
-#include "backends/cuda/planned_card.h"
+#include "backends/cuda/device/planned_card.h"
 #include "bench/calibration_steps.h"
 #include "bench/operation_timer.h"
-#include "formats/choices.h"
-#include "formats/recipe.h"
-#include "plan/assembly.h"
-#include "plan/clock.h"
-#include "program/target.h"
+#include "formats/recipe/choices.h"
+#include "formats/recipe/recipe.h"
+#include "plan/job/assembly.h"
+#include "plan/time/clock.h"
+#include "program/work/target.h"
 #include "small_model.h"
 
 namespace snug::bench {

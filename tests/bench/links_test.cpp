@@ -9,7 +9,7 @@
 #include "bench/link_rates.h"
 #include "bench/links.h"
 #include "comm/local.h"
-#include "plan/calibration_file.h"
+#include "plan/time/calibration_file.h"
 
 namespace snug::bench {
 namespace {

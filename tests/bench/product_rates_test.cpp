@@ -5,7 +5,7 @@
 
 #include "backends/backend.h"
 #include "bench/read_bandwidth.h"
-#include "formats/choices.h"
+#include "formats/recipe/choices.h"
 #include "small_model.h"
 
 namespace snug::bench {

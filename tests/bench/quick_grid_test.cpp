@@ -8,8 +8,8 @@
 #include "backends/backend.h"
 #include "bench/calibration_steps.h"
 #include "bench/operation_timer.h"
-#include "plan/job.h"
-#include "plan/rates.h"
+#include "plan/job/job.h"
+#include "plan/time/rates.h"
 #include "small_model.h"
 
 namespace snug::bench {

@@ -1,7 +1,7 @@
 // Shapes of small models of the family llama, for tests of measuring.
 #pragma once
 
-#include "models/config.h"
+#include "models/config/config.h"
 
 namespace snug::bench {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "binary_run.h"
-#include "formats/safetensors_file.h"
+#include "formats/folder/safetensors_file.h"
 #include "tiny_model.h"
 
 namespace snug::cli {

@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "binary_run.h"
-#include "formats/safetensors_file.h"
+#include "formats/folder/safetensors_file.h"
 #include "tiny_model.h"
 
 namespace snug::cli {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "binary_run.h"
-#include "formats/safetensors_file.h"
+#include "formats/folder/safetensors_file.h"
 
 namespace snug::cli {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "binary_run.h"
 #include "cli/request.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 
 namespace snug::cli {
 namespace {

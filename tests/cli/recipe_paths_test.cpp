@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "binary_run.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 #include "tiny_model.h"
 
 namespace snug::cli {

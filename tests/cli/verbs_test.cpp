@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "binary_run.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 #include "tiny_model.h"
 
 namespace snug::cli {

@@ -1,10 +1,10 @@
 // What is said of folders that are no PEFT adapters, by what they are.
-#include "formats/adapter_folder.h"
+#include "formats/adapter/adapter_folder.h"
 
 #include <gtest/gtest.h>
 
 #include "../base/temporary_folder.h"
-#include "formats/adapter_config.h"
+#include "formats/adapter/adapter_config.h"
 
 namespace snug::formats {
 namespace {

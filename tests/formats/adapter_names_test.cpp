@@ -1,5 +1,5 @@
 // Names of an adapter's tensors, and ranks and scales by names of modules.
-#include "formats/adapter_names.h"
+#include "formats/adapter/adapter_names.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 
 #include "../base/temporary_folder.h"
 #include "base/json.h"
-#include "formats/lora_config.h"
-#include "formats/lora_patterns.h"
-#include "formats/peft_adapter.h"
+#include "formats/adapter/lora_config.h"
+#include "formats/adapter/lora_patterns.h"
+#include "formats/adapter/peft_adapter.h"
 
 namespace snug::formats {
 namespace {

@@ -1,10 +1,10 @@
-#include "formats/checksums.h"
+#include "formats/folder/checksums.h"
 
 #include <gtest/gtest.h>
 
 #include "../base/temporary_folder.h"
 #include "base/checksum.h"
-#include "formats/safetensors_writer.h"
+#include "formats/folder/safetensors_writer.h"
 
 namespace snug::formats {
 namespace {

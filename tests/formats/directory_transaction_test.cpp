@@ -1,7 +1,7 @@
-#include "formats/directory_transaction.h"
+#include "formats/folder/directory_transaction.h"
 
 #include "../base/captured_stream.h"
-#include "formats/file_list.h"
+#include "formats/folder/file_list.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

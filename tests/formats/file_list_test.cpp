@@ -1,4 +1,4 @@
-#include "formats/file_list.h"
+#include "formats/folder/file_list.h"
 
 #include <gtest/gtest.h>
 

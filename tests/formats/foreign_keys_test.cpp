@@ -1,9 +1,9 @@
 // Recipes of other tools: what of them is obeyed, passed over with a note, or refused, all in one
 // run.
-#include "formats/foreign_keys.h"
+#include "formats/foreign/foreign_keys.h"
 
 #include "../base/temporary_folder.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 
 #include <gtest/gtest.h>
 

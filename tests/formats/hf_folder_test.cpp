@@ -1,8 +1,8 @@
-#include "formats/hf_folder.h"
+#include "formats/folder/hf_folder.h"
 
 #include "../base/temporary_folder.h"
-#include "formats/lora_config.h"
-#include "formats/manifest.h"
+#include "formats/adapter/lora_config.h"
+#include "formats/folder/manifest.h"
 
 #include <gtest/gtest.h>
 

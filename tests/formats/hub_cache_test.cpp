@@ -1,4 +1,4 @@
-#include "formats/hub_cache.h"
+#include "formats/folder/hub_cache.h"
 
 #include "../base/temporary_folder.h"
 

@@ -1,4 +1,4 @@
-#include "formats/json_lines.h"
+#include "formats/folder/json_lines.h"
 
 #include "../base/captured_stream.h"
 

@@ -1,13 +1,13 @@
-#include "formats/manifest.h"
+#include "formats/folder/manifest.h"
 
 #include <utility>
 
 #include "../base/temporary_folder.h"
 #include "base/file.h"
-#include "formats/hf_folder.h"
-#include "formats/lora_config.h"
-#include "formats/peft_adapter.h"
-#include "formats/tensor_index.h"
+#include "formats/adapter/lora_config.h"
+#include "formats/adapter/peft_adapter.h"
+#include "formats/folder/hf_folder.h"
+#include "formats/folder/tensor_index.h"
 
 namespace snug::formats {
 namespace {

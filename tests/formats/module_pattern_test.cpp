@@ -1,5 +1,5 @@
 // Each case was checked against Python's re.fullmatch.
-#include "formats/module_pattern.h"
+#include "formats/adapter/module_pattern.h"
 
 #include <gtest/gtest.h>
 

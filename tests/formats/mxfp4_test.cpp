@@ -1,5 +1,5 @@
 // MXFP4 against transformers' values (tests/goldens/mxfp4, made by scripts/oracles/mxfp4.py).
-#include "formats/mxfp4.h"
+#include "formats/quantization/mxfp4.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "../base/temporary_folder.h"
-#include "formats/safetensors_writer.h"
+#include "formats/folder/safetensors_writer.h"
 
 namespace snug::formats {
 namespace {

@@ -1,6 +1,6 @@
 // Double quantisation against bitsandbytes' own bytes (tests/goldens/nf4/absmax.safetensors).
-#include "formats/nf4.h"
-#include "formats/safetensors_file.h"
+#include "formats/folder/safetensors_file.h"
+#include "formats/quantization/nf4.h"
 
 #include "base/dynamic_map.h"
 

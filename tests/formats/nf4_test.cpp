@@ -1,9 +1,9 @@
 // NF4 against bitsandbytes' own bytes (tests/goldens/nf4, made by
 // scripts/oracles/make_nf4_goldens.py).
-#include "formats/nf4.h"
+#include "formats/quantization/nf4.h"
 
-#include "formats/nf4_blocks.h"
-#include "formats/safetensors_file.h"
+#include "formats/folder/safetensors_file.h"
+#include "formats/quantization/nf4_blocks.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "formats/peft_adapter.h"
+#include "formats/adapter/peft_adapter.h"
 
 #include "../base/temporary_folder.h"
 

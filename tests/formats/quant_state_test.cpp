@@ -1,9 +1,9 @@
 // The parts of a quantised weight: read from folders that transformers and bitsandbytes saved
 // (tests/goldens/nf4), and broken ones refused.
-#include "formats/quant_state.h"
+#include "formats/quantization/quant_state.h"
 
 #include "../base/temporary_folder.h"
-#include "formats/nf4.h"
+#include "formats/quantization/nf4.h"
 
 #include <gtest/gtest.h>
 

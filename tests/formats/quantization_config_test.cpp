@@ -1,4 +1,4 @@
-#include "formats/quantization_config.h"
+#include "formats/quantization/quantization_config.h"
 
 #include "../base/temporary_folder.h"
 #include "base/json.h"

@@ -1,7 +1,7 @@
 // The keys of training on several devices, and what other tools call them.
 #include "../base/temporary_folder.h"
-#include "formats/recipe.h"
-#include "formats/recipe_keys.h"
+#include "formats/recipe/recipe.h"
+#include "formats/recipe/recipe_keys.h"
 
 #include <gtest/gtest.h>
 

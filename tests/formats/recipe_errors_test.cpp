@@ -1,7 +1,7 @@
 // One case for each mistake a user can make in a recipe.
 #include "../base/temporary_folder.h"
-#include "formats/recipe.h"
-#include "formats/recipe_keys.h"
+#include "formats/recipe/recipe.h"
+#include "formats/recipe/recipe_keys.h"
 
 #include <gtest/gtest.h>
 

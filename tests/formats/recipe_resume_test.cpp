@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "formats/recipe_keys.h"
+#include "formats/recipe/recipe_keys.h"
 
 namespace snug::formats {
 namespace {

@@ -1,7 +1,7 @@
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 
 #include "../base/temporary_folder.h"
-#include "formats/recipe_keys.h"
+#include "formats/recipe/recipe_keys.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
-#include "formats/safetensors_file.h"
+#include "formats/folder/safetensors_file.h"
 
 #include "../base/temporary_folder.h"
-#include "formats/safetensors_writer.h"
+#include "formats/folder/safetensors_writer.h"
 
 #include <gtest/gtest.h>
 

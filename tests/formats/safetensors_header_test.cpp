@@ -1,4 +1,4 @@
-#include "formats/safetensors_header.h"
+#include "formats/folder/safetensors_header.h"
 
 #include "../base/temporary_folder.h"
 

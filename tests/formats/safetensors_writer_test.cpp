@@ -1,10 +1,10 @@
-#include "formats/safetensors_writer.h"
+#include "formats/folder/safetensors_writer.h"
 
 #include "../base/captured_stream.h"
 #include "../base/small_disk.h"
-#include "formats/model_writer.h"
-#include "formats/safetensors_file.h"
-#include "formats/tensor_index.h"
+#include "formats/folder/model_writer.h"
+#include "formats/folder/safetensors_file.h"
+#include "formats/folder/tensor_index.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
-#include "formats/tensor_index.h"
+#include "formats/folder/tensor_index.h"
 
 #include "../base/temporary_folder.h"
-#include "formats/safetensors_writer.h"
+#include "formats/folder/safetensors_writer.h"
 
 #include <gtest/gtest.h>
 

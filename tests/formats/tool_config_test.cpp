@@ -1,6 +1,6 @@
 // Files of DeepSpeed and accelerate as part of a recipe.
 #include "../base/temporary_folder.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 
 #include <gtest/gtest.h>
 

@@ -10,11 +10,11 @@
 #include "../text/tiny_tokenizer.h"
 #include "base/json.h"
 #include "base/temporary_folder.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 #include "generate/prompt.h"
 #include "generate/score.h"
 #include "golden_recipe.h"
-#include "runtime/open_model.h"
+#include "runtime/loading/open_model.h"
 
 namespace snug::testing {
 namespace {

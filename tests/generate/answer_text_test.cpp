@@ -5,7 +5,7 @@
 
 #include "base/captured_stream.h"
 #include "base/temporary_folder.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 #include "generate/generate.h"
 #include "golden_recipe.h"
 

@@ -5,12 +5,12 @@
 
 #include "base/captured_stream.h"
 #include "base/temporary_folder.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 #include "generate/decoding_profile.h"
 #include "generate/generate.h"
 #include "generate/score.h"
 #include "golden_recipe.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace snug::testing {
 namespace {

@@ -2,12 +2,12 @@
 // token by token, and what is generated, greedily and side by side.
 #include <fmt/format.h>
 
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 #include "generate/cached_forward.h"
 #include "generate/sampling.h"
 #include "generate/score.h"
 #include "golden_recipe.h"
-#include "runtime/open_model.h"
+#include "runtime/loading/open_model.h"
 
 namespace snug::testing {
 namespace {

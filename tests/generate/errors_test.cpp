@@ -2,7 +2,7 @@
 #include <fstream>
 
 #include "base/temporary_folder.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 #include "generate/exact_match.h"
 #include "generate/generate.h"
 #include "generate/score.h"

@@ -3,12 +3,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/captured_stream.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 #include "generate/exact_match.h"
 #include "generate/prompt.h"
 #include "generate/questions.h"
 #include "golden_recipe.h"
-#include "text/dataset.h"
+#include "text/row/dataset.h"
 
 namespace snug::testing {
 namespace {

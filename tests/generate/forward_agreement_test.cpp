@@ -5,14 +5,14 @@
 #include "../backends/comparison.h"
 #include "../base/temporary_folder.h"
 #include "../train/golden_models.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 #include "generate/cached_forward.h"
 #include "golden_recipe.h"
-#include "models/families.h"
-#include "models/forward.h"
+#include "models/families/families.h"
+#include "models/forward/forward.h"
 #include "passes/pipeline.h"
-#include "program/tensor_names.h"
-#include "runtime/load_weights.h"
+#include "program/ir/tensor_names.h"
+#include "runtime/loading/load_weights.h"
 
 namespace snug::testing {
 namespace {

@@ -1,7 +1,7 @@
 // Generating against repeated whole passes, across chunk boundaries and in batches.
 #include <algorithm>
 
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 #include "generate/score.h"
 #include "golden_recipe.h"
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "formats/recipe.h"
-#include "formats/safetensors_file.h"
+#include "formats/folder/safetensors_file.h"
+#include "formats/recipe/recipe.h"
 #include "generate/generator.h"
 #include "generate/inference.h"
 

@@ -2,10 +2,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/temporary_folder.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 #include "golden_recipe.h"
-#include "plan/assembly.h"
-#include "runtime/rehearsal.h"
+#include "plan/job/assembly.h"
+#include "runtime/execution/rehearsal.h"
 
 namespace snug::testing {
 namespace {

@@ -9,7 +9,7 @@
 #include "../cli/binary_run.h"
 #include "base/random.h"
 #include "findings.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 #include "memory_group.h"
 #include "scene.h"
 

@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "methods/lora.h"
-#include "models/families.h"
-#include "models/forward.h"
-#include "program/kinds/column_scale.h"
-#include "program/kinds/row_norms.h"
-#include "program/verify.h"
+#include "models/families/families.h"
+#include "models/forward/forward.h"
+#include "program/kinds/norm/row_norms.h"
+#include "program/kinds/product/column_scale.h"
+#include "program/verify/verify.h"
 
 namespace snug::methods {
 namespace {

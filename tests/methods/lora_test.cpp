@@ -5,12 +5,12 @@
 
 #include "base/error.h"
 #include "methods/update.h"
-#include "models/families.h"
-#include "models/forward.h"
-#include "program/kinds/matmul.h"
-#include "program/kinds/optimizer.h"
-#include "program/operands.h"
-#include "program/verify.h"
+#include "models/families/families.h"
+#include "models/forward/forward.h"
+#include "program/ir/operands.h"
+#include "program/kinds/optimizer/optimizer.h"
+#include "program/kinds/product/matmul.h"
+#include "program/verify/verify.h"
 
 namespace snug::methods {
 namespace {

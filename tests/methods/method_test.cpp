@@ -5,13 +5,13 @@
 
 #include "../base/temporary_folder.h"
 #include "base/words.h"
-#include "formats/method_keys.h"
-#include "formats/recipe.h"
+#include "formats/recipe/method_keys.h"
+#include "formats/recipe/recipe.h"
 #include "methods/update.h"
-#include "models/families.h"
-#include "models/forward.h"
-#include "program/kinds/storage.h"
-#include "program/verify.h"
+#include "models/families/families.h"
+#include "models/forward/forward.h"
+#include "program/kinds/transfer/storage.h"
+#include "program/verify/verify.h"
 
 namespace snug::methods {
 namespace {

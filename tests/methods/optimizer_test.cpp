@@ -5,12 +5,12 @@
 
 #include <algorithm>
 
-#include "formats/optimizer_keys.h"
+#include "formats/recipe/optimizer_keys.h"
 #include "methods/update.h"
-#include "program/kind.h"
-#include "program/kinds/muon.h"
-#include "program/tensor_names.h"
-#include "program/verify.h"
+#include "program/ir/tensor_names.h"
+#include "program/kinds/kind.h"
+#include "program/kinds/optimizer/muon.h"
+#include "program/verify/verify.h"
 
 namespace snug::methods {
 namespace {

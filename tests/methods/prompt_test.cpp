@@ -6,12 +6,12 @@
 #include "../base/temporary_folder.h"
 #include "methods/method.h"
 #include "methods/update.h"
-#include "models/families.h"
-#include "models/forward.h"
-#include "models/prompt_names.h"
-#include "passes/differentiate.h"
-#include "program/kinds/storage.h"
-#include "program/verify.h"
+#include "models/families/families.h"
+#include "models/forward/forward.h"
+#include "models/forward/prompt_names.h"
+#include "passes/gradient/differentiate.h"
+#include "program/kinds/transfer/storage.h"
+#include "program/verify/verify.h"
 
 namespace snug::methods {
 namespace {

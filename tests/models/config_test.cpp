@@ -1,5 +1,5 @@
 // config.json in both of transformers' forms, and everything in it that is refused.
-#include "models/config.h"
+#include "models/config/config.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -13,13 +13,13 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/temporary_folder.h"
-#include "formats/quant_state.h"
-#include "formats/safetensors_writer.h"
-#include "models/families.h"
-#include "models/forward.h"
-#include "models/rope.h"
+#include "formats/folder/safetensors_writer.h"
+#include "formats/quantization/quant_state.h"
+#include "models/config/rope.h"
+#include "models/families/families.h"
+#include "models/forward/forward.h"
 #include "models/weights.h"
-#include "program/text.h"
+#include "program/text/text.h"
 
 namespace snug::models {
 namespace {

@@ -11,12 +11,12 @@
 
 #include "base/error.h"
 #include "base/temporary_folder.h"
-#include "models/config.h"
-#include "models/families.h"
-#include "models/forward.h"
-#include "models/weight_patterns.h"
+#include "models/config/config.h"
+#include "models/families/families.h"
+#include "models/forward/forward.h"
+#include "models/stored/weight_patterns.h"
 #include "models/weights.h"
-#include "program/text.h"
+#include "program/text/text.h"
 
 namespace snug::models {
 namespace {

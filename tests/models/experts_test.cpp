@@ -7,8 +7,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "models/expert_names.h"
-#include "models/families.h"
+#include "models/families/families.h"
+#include "models/stored/expert_names.h"
 #include "models/weights.h"
 
 namespace snug::models {

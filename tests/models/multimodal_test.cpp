@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "models/config.h"
+#include "models/config/config.h"
 
 namespace snug::models {
 namespace {

@@ -1,6 +1,6 @@
 // Rotation and what else config.json says of blocks: keys that few files have, and the keys that
 // messages name.
-#include "models/rope.h"
+#include "models/config/rope.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "../base/temporary_folder.h"
-#include "models/config.h"
-#include "models/families.h"
-#include "models/forward.h"
-#include "program/text.h"
+#include "models/config/config.h"
+#include "models/families/families.h"
+#include "models/forward/forward.h"
+#include "program/text/text.h"
 
 namespace snug::models {
 namespace {

@@ -1,6 +1,6 @@
 // A folder whose config.json ties the head to the embedding, with and without a head in its files,
 // and folders that hold a table under other names, or several times.
-#include "models/stored_head.h"
+#include "models/stored/stored_head.h"
 
 #include <gtest/gtest.h>
 
@@ -11,10 +11,10 @@
 
 #include "base/error.h"
 #include "base/temporary_folder.h"
-#include "formats/safetensors_writer.h"
-#include "formats/tensor_index.h"
-#include "models/families.h"
-#include "models/open_weights.h"
+#include "formats/folder/safetensors_writer.h"
+#include "formats/folder/tensor_index.h"
+#include "models/families/families.h"
+#include "models/stored/open_weights.h"
 #include "models/weights.h"
 
 namespace snug::models {

@@ -1,5 +1,5 @@
 // Keys of config.json that are named because nothing here knows of them.
-#include "models/unknown_keys.h"
+#include "models/config/unknown_keys.h"
 
 #include <gtest/gtest.h>
 

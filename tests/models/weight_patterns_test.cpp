@@ -1,5 +1,5 @@
 // What a pattern selects of a model's weights, and what it is told where that is nothing.
-#include "models/weight_patterns.h"
+#include "models/stored/weight_patterns.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // hoist, text in and text out.
-#include "passes/hoist.h"
+#include "passes/memory/hoist.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
 // The pass that makes operations of what the host gives a program and takes from it.
-#include "passes/host_copies.h"
-#include "passes/mark_constants.h"
+#include "passes/memory/host_copies.h"
+#include "passes/gradient/mark_constants.h"
 
 #include <gtest/gtest.h>
 
-#include "program/inputs.h"
+#include "program/ir/inputs.h"
 #include "text_in_text_out.h"
 
 namespace snug::passes {

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
-#include "passes/layout.h"
-#include "passes/layout_sizes.h"
-#include "passes/place.h"
+#include "passes/memory/layout.h"
+#include "passes/memory/layout_sizes.h"
+#include "passes/memory/place.h"
 #include "text_in_text_out.h"
 
 namespace snug::passes {

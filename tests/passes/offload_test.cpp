@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "../program/moved_awaits.h"
-#include "passes/layout.h"
-#include "passes/offload.h"
-#include "program/verify.h"
+#include "passes/memory/layout.h"
+#include "passes/memory/offload.h"
+#include "program/verify/verify.h"
 #include "test_target.h"
 #include "text_in_text_out.h"
 

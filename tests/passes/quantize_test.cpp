@@ -1,11 +1,11 @@
 // quantize and what lower makes of it, text in and text out.
-#include "passes/quantize.h"
+#include "passes/lowering/quantize.h"
 
 #include <gtest/gtest.h>
 
 #include "../base/captured_stream.h"
-#include "passes/lower.h"
-#include "program/kinds/nf4.h"
+#include "passes/lowering/lower.h"
+#include "program/kinds/product/nf4.h"
 #include "test_target.h"
 #include "text_in_text_out.h"
 

@@ -2,13 +2,13 @@
 #include <gtest/gtest.h>
 
 #include "../base/captured_stream.h"
-#include "passes/differentiate.h"
-#include "passes/lower.h"
-#include "passes/recompute.h"
-#include "passes/update_in_backward.h"
-#include "program/kinds/attention.h"
-#include "program/kinds/matmul.h"
-#include "program/kinds/nf4.h"
+#include "passes/gradient/differentiate.h"
+#include "passes/gradient/recompute.h"
+#include "passes/gradient/update_in_backward.h"
+#include "passes/lowering/lower.h"
+#include "program/kinds/attention/attention.h"
+#include "program/kinds/product/matmul.h"
+#include "program/kinds/product/nf4.h"
 #include "test_target.h"
 #include "text_in_text_out.h"
 

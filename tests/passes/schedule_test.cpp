@@ -1,10 +1,10 @@
 // Orders of a layer's backward operations, by what is alive then.
-#include "passes/schedule.h"
+#include "passes/memory/schedule.h"
 
 #include <gtest/gtest.h>
 
-#include "passes/layout.h"
-#include "passes/lower.h"
+#include "passes/lowering/lower.h"
+#include "passes/memory/layout.h"
 #include "text_in_text_out.h"
 
 namespace snug::passes {

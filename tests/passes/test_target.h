@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "program/target.h"
+#include "program/work/target.h"
 
 namespace snug::passes {
 

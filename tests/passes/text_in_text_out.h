@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "program/program.h"
-#include "program/text.h"
-#include "program/verify.h"
+#include "program/ir/program.h"
+#include "program/text/text.h"
+#include "program/verify/verify.h"
 
 namespace snug::passes {
 

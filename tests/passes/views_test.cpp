@@ -3,9 +3,9 @@
 
 #include "../base/captured_stream.h"
 #include "base/error.h"
-#include "passes/differentiate.h"
-#include "passes/lower.h"
-#include "passes/recompute.h"
+#include "passes/gradient/differentiate.h"
+#include "passes/gradient/recompute.h"
+#include "passes/lowering/lower.h"
 #include "passes/uses.h"
 #include "text_in_text_out.h"
 

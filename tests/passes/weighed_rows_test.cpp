@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "passes/differentiate.h"
+#include "passes/gradient/differentiate.h"
 #include "text_in_text_out.h"
 
 namespace snug::passes {

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cuda/planned_card.h"
-#include "formats/recipe.h"
-#include "plan/assembly.h"
+#include "backends/cuda/device/planned_card.h"
+#include "formats/recipe/recipe.h"
+#include "plan/job/assembly.h"
 #include "words.h"
 
 namespace snug::plan {

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "backends/cuda/planned_card.h"
+#include "backends/cuda/device/planned_card.h"
 #include "base/error.h"
-#include "formats/recipe.h"
-#include "plan/assembly.h"
-#include "plan/clock.h"
+#include "formats/recipe/recipe.h"
+#include "plan/job/assembly.h"
+#include "plan/time/clock.h"
 
 namespace snug::plan {
 namespace {

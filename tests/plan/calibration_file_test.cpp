@@ -1,5 +1,5 @@
 // Calibration files: written and read back, found or refused.
-#include "plan/calibration_file.h"
+#include "plan/time/calibration_file.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "../base/temporary_folder.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 #include "null_target.h"
 
 namespace snug::plan {

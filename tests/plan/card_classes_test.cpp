@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/cuda/hardware_table.h"
+#include "backends/cuda/device/hardware_table.h"
 #include "rate_texts.h"
 
 namespace snug::plan {

@@ -1,6 +1,6 @@
 // recompute=auto against every choice there is, where these can be listed, and against the uniform
 // modes on a real shape.
-#include "plan/choose_recompute.h"
+#include "plan/choice/choose_recompute.h"
 
 #include <gtest/gtest.h>
 
@@ -8,14 +8,14 @@
 #include <array>
 #include <limits>
 
-#include "backends/cuda/planned_card.h"
-#include "formats/recipe.h"
+#include "backends/cuda/device/planned_card.h"
+#include "formats/recipe/recipe.h"
 #include "null_target.h"
-#include "plan/assembly.h"
-#include "plan/calibration_file.h"
-#include "plan/clock.h"
-#include "plan/spec.h"
-#include "program/text.h"
+#include "plan/job/assembly.h"
+#include "plan/spec/spec.h"
+#include "plan/time/calibration_file.h"
+#include "plan/time/clock.h"
+#include "program/text/text.h"
 #include "words.h"
 
 namespace snug::plan {

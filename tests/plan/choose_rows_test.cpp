@@ -1,5 +1,5 @@
 // per_device_train_batch_size=auto against every number of rows that a step can be split into.
-#include "plan/choose_rows.h"
+#include "plan/choice/choose_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "backends/cuda/planned_card.h"
-#include "formats/recipe.h"
-#include "plan/change.h"
-#include "plan/fit.h"
+#include "backends/cuda/device/planned_card.h"
+#include "formats/recipe/recipe.h"
+#include "plan/choice/change.h"
+#include "plan/choice/fit.h"
 #include "words.h"
 
 namespace snug::plan {

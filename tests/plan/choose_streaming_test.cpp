@@ -1,15 +1,15 @@
 // How a planned card streams what it does not hold.
-#include "plan/choose_streaming.h"
+#include "plan/choice/choose_streaming.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "backends/cuda/planned_card.h"
-#include "formats/recipe.h"
-#include "plan/assembly.h"
-#include "plan/clock.h"
-#include "plan/spec.h"
+#include "backends/cuda/device/planned_card.h"
+#include "formats/recipe/recipe.h"
+#include "plan/job/assembly.h"
+#include "plan/spec/spec.h"
+#include "plan/time/clock.h"
 #include "words.h"
 
 namespace snug::plan {

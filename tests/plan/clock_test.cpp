@@ -1,10 +1,10 @@
 // Timelines of programs whose operations take known times: text in, seconds out.
-#include "plan/clock.h"
+#include "plan/time/clock.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "program/text.h"
+#include "program/text/text.h"
 
 namespace snug::plan {
 namespace {

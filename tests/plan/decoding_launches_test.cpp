@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "../source_folder.h"
-#include "backends/cuda/planned_card.h"
-#include "models/config.h"
-#include "plan/clock.h"
-#include "plan/job.h"
-#include "plan/token_work.h"
-#include "program/kind.h"
-#include "program/program_name.h"
+#include "backends/cuda/device/planned_card.h"
+#include "models/config/config.h"
+#include "plan/job/job.h"
+#include "plan/spec/token_work.h"
+#include "plan/time/clock.h"
+#include "program/ir/program_name.h"
+#include "program/kinds/kind.h"
 
 namespace snug::plan {
 namespace {

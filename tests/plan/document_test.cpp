@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "backends/cuda/planned_card.h"
-#include "formats/recipe.h"
+#include "backends/cuda/device/planned_card.h"
+#include "formats/recipe/recipe.h"
 #include "null_target.h"
-#include "plan/assembly.h"
-#include "plan/measured.h"
-#include "program/target.h"
+#include "plan/document/measured.h"
+#include "plan/job/assembly.h"
+#include "program/work/target.h"
 
 namespace snug::plan {
 namespace {

@@ -1,14 +1,14 @@
 // What a planned time rests on: samples of the operation, of another algorithm, or none.
-#include "plan/estimate.h"
+#include "plan/time/estimate.h"
 
 #include <gtest/gtest.h>
 #include "../source_folder.h"
 
-#include "backends/cuda/planned_card.h"
-#include "formats/recipe.h"
-#include "models/config.h"
-#include "plan/assembly.h"
-#include "plan/clock.h"
+#include "backends/cuda/device/planned_card.h"
+#include "formats/recipe/recipe.h"
+#include "models/config/config.h"
+#include "plan/job/assembly.h"
+#include "plan/time/clock.h"
 #include "rate_texts.h"
 
 namespace snug::plan {

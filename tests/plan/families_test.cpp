@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "formats/recipe.h"
-#include "models/rope.h"
+#include "formats/recipe/recipe.h"
+#include "models/config/rope.h"
 #include "null_target.h"
-#include "plan/assembly.h"
-#include "plan/clock.h"
+#include "plan/job/assembly.h"
+#include "plan/time/clock.h"
 
 namespace snug::plan {
 namespace {

@@ -12,11 +12,11 @@
 
 #include "backends/backend.h"
 #include "base/error.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 #include "null_target.h"
-#include "plan/assembly.h"
-#include "plan/change_search.h"
-#include "plan/spec.h"
+#include "plan/choice/change_search.h"
+#include "plan/job/assembly.h"
+#include "plan/spec/spec.h"
 
 namespace snug::plan {
 namespace {

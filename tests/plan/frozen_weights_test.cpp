@@ -1,6 +1,6 @@
 // What a full job freezes: from the recipe's patterns to a plan in which nothing frozen has a
 // gradient or optimizer state, and nothing below what trains is gone through backwards.
-#include "plan/frozen_weights.h"
+#include "plan/spec/frozen_weights.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -9,14 +9,14 @@
 #include <set>
 
 #include "../base/temporary_folder.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 #include "models/weights.h"
 #include "null_target.h"
-#include "plan/calibration_file.h"
-#include "plan/layer_growth.h"
-#include "plan/memory.h"
-#include "plan/spec.h"
-#include "program/kind.h"
+#include "plan/job/layer_growth.h"
+#include "plan/job/memory.h"
+#include "plan/spec/spec.h"
+#include "plan/time/calibration_file.h"
+#include "program/kinds/kind.h"
 
 namespace snug::plan {
 namespace {

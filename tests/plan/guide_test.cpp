@@ -11,11 +11,11 @@
 #include <limits>
 #include <optional>
 
-#include "backends/cuda/planned_card.h"
-#include "formats/recipe.h"
-#include "plan/fit.h"
-#include "plan/search.h"
-#include "program/target.h"
+#include "backends/cuda/device/planned_card.h"
+#include "formats/recipe/recipe.h"
+#include "plan/choice/fit.h"
+#include "plan/choice/search.h"
+#include "program/work/target.h"
 
 namespace snug::plan {
 namespace {

@@ -1,11 +1,11 @@
 // The table of hardware that is built in, and a user's file that adds to it.
-#include "backends/cuda/hardware_file.h"
+#include "backends/cuda/device/hardware_file.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "backends/cuda/planned_card.h"
+#include "backends/cuda/device/planned_card.h"
 #include "base/error.h"
 
 namespace snug::backends::cuda {

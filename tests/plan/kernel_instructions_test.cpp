@@ -1,5 +1,5 @@
 // What own kernels of a card take by their instructions.
-#include "plan/kernel_instructions.h"
+#include "plan/time/kernel_instructions.h"
 
 #include <gtest/gtest.h>
 

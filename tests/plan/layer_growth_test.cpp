@@ -1,13 +1,13 @@
 // Sizes from few layers against those of the whole job.
-#include "plan/layer_growth.h"
+#include "plan/job/layer_growth.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 #include "null_target.h"
-#include "plan/calibration_file.h"
-#include "plan/spec.h"
+#include "plan/spec/spec.h"
+#include "plan/time/calibration_file.h"
 
 namespace snug::plan {
 namespace {

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "backends/backend.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 #include "null_target.h"
-#include "plan/memory.h"
-#include "plan/spec.h"
+#include "plan/job/memory.h"
+#include "plan/spec/spec.h"
 
 namespace snug::plan {
 namespace {

@@ -1,9 +1,9 @@
 // What a plan tells of a model that Snug computes otherwise than others do.
-#include "plan/model_notices.h"
+#include "plan/spec/model_notices.h"
 
 #include <gtest/gtest.h>
 
-#include "models/config.h"
+#include "models/config/config.h"
 
 namespace snug::plan {
 namespace {

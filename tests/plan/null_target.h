@@ -6,9 +6,9 @@
 
 #include <string>
 
-#include "program/kinds/cross_entropy.h"
-#include "program/kinds/nf4.h"
-#include "program/target.h"
+#include "program/kinds/loss/cross_entropy.h"
+#include "program/kinds/product/nf4.h"
+#include "program/work/target.h"
 
 namespace snug::plan {
 

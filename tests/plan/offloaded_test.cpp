@@ -1,14 +1,14 @@
 // A key of offloading that moves nothing is told to the user, and only then.
-#include "plan/offloaded.h"
+#include "plan/spec/offloaded.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "backends/cuda/planned_card.h"
-#include "formats/recipe.h"
-#include "plan/assembly.h"
+#include "backends/cuda/device/planned_card.h"
+#include "formats/recipe/recipe.h"
+#include "plan/job/assembly.h"
 
 namespace snug::plan {
 namespace {

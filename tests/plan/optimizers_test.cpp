@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "../base/temporary_folder.h"
-#include "formats/recipe.h"
-#include "models/config.h"
+#include "formats/recipe/recipe.h"
+#include "models/config/config.h"
 #include "models/weights.h"
 #include "null_target.h"
-#include "plan/memory.h"
-#include "plan/spec.h"
-#include "program/kind.h"
+#include "plan/job/memory.h"
+#include "plan/spec/spec.h"
+#include "program/kinds/kind.h"
 
 namespace snug::plan {
 namespace {

@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "backends/cuda/planned_card.h"
-#include "formats/recipe.h"
-#include "plan/assembly.h"
-#include "plan/calibration_file.h"
-#include "plan/change_search.h"
-#include "plan/clock.h"
-#include "program/kinds/matmul.h"
+#include "backends/cuda/device/planned_card.h"
+#include "formats/recipe/recipe.h"
+#include "plan/choice/change_search.h"
+#include "plan/job/assembly.h"
+#include "plan/time/calibration_file.h"
+#include "plan/time/clock.h"
+#include "program/kinds/product/matmul.h"
 
 namespace snug::plan {
 namespace {

@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "backends/cuda/planned_card.h"
-#include "formats/recipe.h"
-#include "plan/assembly.h"
-#include "plan/job.h"
-#include "program/kinds/attention.h"
-#include "program/kinds/cross_entropy.h"
-#include "program/kinds/matmul.h"
-#include "program/program_name.h"
+#include "backends/cuda/device/planned_card.h"
+#include "formats/recipe/recipe.h"
+#include "plan/job/assembly.h"
+#include "plan/job/job.h"
+#include "program/ir/program_name.h"
+#include "program/kinds/attention/attention.h"
+#include "program/kinds/loss/cross_entropy.h"
+#include "program/kinds/product/matmul.h"
 
 namespace snug::plan {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "models/config.h"
-#include "models/config_keys.h"
-#include "models/families.h"
+#include "models/config/config.h"
+#include "models/config/config_keys.h"
+#include "models/families/families.h"
 #include "models/weights.h"
 
 namespace snug::plan {

@@ -1,5 +1,5 @@
 // How many processors ranks have between them, by what a launcher let them use.
-#include "plan/processor_sharing.h"
+#include "plan/time/processor_sharing.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 // From recipes to the ranks of a job, and what a plan says of them.
-#include "plan/rank_grid.h"
+#include "plan/job/rank_grid.h"
 
 #include <gtest/gtest.h>
 
@@ -9,10 +9,10 @@
 
 #include "../base/temporary_folder.h"
 #include "base/error.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 #include "null_target.h"
-#include "plan/job.h"
-#include "plan/spec.h"
+#include "plan/job/job.h"
+#include "plan/spec/spec.h"
 #include "words.h"
 
 namespace snug::plan {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "backends/cuda/planned_card.h"
-#include "formats/recipe.h"
-#include "plan/assembly.h"
+#include "backends/cuda/device/planned_card.h"
+#include "formats/recipe/recipe.h"
+#include "plan/job/assembly.h"
 
 namespace snug::plan {
 namespace {

@@ -10,11 +10,11 @@
 
 #include "../program/moved_awaits.h"
 #include "backends/backend.h"
-#include "backends/cuda/planned_card.h"
-#include "models/config.h"
+#include "backends/cuda/device/planned_card.h"
+#include "models/config/config.h"
 #include "null_target.h"
-#include "plan/job.h"
-#include "program/kind.h"
+#include "plan/job/job.h"
+#include "program/kinds/kind.h"
 
 namespace snug::plan {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "plan/rates.h"
-#include "program/text.h"
+#include "plan/time/rates.h"
+#include "program/text/text.h"
 
 namespace snug::plan {
 

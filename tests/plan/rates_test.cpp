@@ -1,5 +1,5 @@
 // Lookups in samples whose rates follow a law that is known.
-#include "plan/rates.h"
+#include "plan/time/rates.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

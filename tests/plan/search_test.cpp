@@ -1,6 +1,6 @@
 // `snug search`: figures that are predicted or sized next to those of whole plans, and the fastest
 // of all settings where they can be listed.
-#include "plan/search.h"
+#include "plan/choice/search.h"
 
 #include <gtest/gtest.h>
 
@@ -9,11 +9,11 @@
 #include <limits>
 #include <set>
 
-#include "backends/cuda/planned_card.h"
+#include "backends/cuda/device/planned_card.h"
 #include "base/error.h"
-#include "formats/recipe.h"
-#include "plan/fit.h"
-#include "program/target.h"
+#include "formats/recipe/recipe.h"
+#include "plan/choice/fit.h"
+#include "program/work/target.h"
 #include "words.h"
 
 namespace snug::plan {

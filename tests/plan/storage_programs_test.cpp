@@ -1,6 +1,6 @@
 // The programs of a job that load and save: everything that lasts is read or made once, and a
 // checkpoint holds what a run goes on from.
-#include "plan/storage_programs.h"
+#include "plan/job/storage_programs.h"
 
 #include <gtest/gtest.h>
 
@@ -9,13 +9,13 @@
 #include <set>
 #include <string>
 
-#include "formats/choices.h"
+#include "formats/recipe/choices.h"
 #include "models/weights.h"
 #include "null_target.h"
-#include "plan/clock.h"
-#include "program/kind.h"
-#include "program/kinds/storage.h"
-#include "program/verify.h"
+#include "plan/time/clock.h"
+#include "program/kinds/kind.h"
+#include "program/kinds/transfer/storage.h"
+#include "program/verify/verify.h"
 
 namespace snug::plan {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "backends/cuda/planned_card.h"
-#include "formats/recipe.h"
-#include "models/config.h"
-#include "plan/assembly.h"
+#include "backends/cuda/device/planned_card.h"
+#include "formats/recipe/recipe.h"
+#include "models/config/config.h"
+#include "plan/job/assembly.h"
 #include "rate_texts.h"
 
 namespace snug::plan {

@@ -1,4 +1,4 @@
-#include "program/attributes.h"
+#include "program/ir/attributes.h"
 
 #include "../base/captured_stream.h"
 
@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/words.h"
-#include "program/dispatch.h"
-#include "program/text_attributes.h"
+#include "program/kinds/dispatch.h"
+#include "program/text/text_attributes.h"
 
 namespace snug::program {
 namespace {

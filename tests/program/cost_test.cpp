@@ -1,10 +1,10 @@
 // Costs against sums made by hand.
 #include <gtest/gtest.h>
 
-#include "program/kind.h"
-#include "program/kinds/cross_entropy.h"
-#include "program/kinds/matmul.h"
-#include "program/text.h"
+#include "program/kinds/kind.h"
+#include "program/kinds/loss/cross_entropy.h"
+#include "program/kinds/product/matmul.h"
+#include "program/text/text.h"
 
 namespace snug::program {
 namespace {

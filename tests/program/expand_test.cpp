@@ -1,10 +1,10 @@
 // The expansion of fused kinds, text in, text out.
 #include <gtest/gtest.h>
 
-#include "program/builder.h"
-#include "program/kind.h"
-#include "program/text.h"
-#include "program/verify.h"
+#include "program/ir/builder.h"
+#include "program/kinds/kind.h"
+#include "program/text/text.h"
+#include "program/verify/verify.h"
 
 namespace snug::program {
 namespace {

@@ -1,6 +1,6 @@
 // How much of their shapes operations do: of values that a batch has, counted one by one, and of
 // what a plan expects.
-#include "program/extent.h"
+#include "program/work/extent.h"
 
 #include <fmt/printf.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "program/kind.h"
-#include "program/rate_key.h"
-#include "program/text.h"
+#include "program/kinds/kind.h"
+#include "program/text/text.h"
+#include "program/work/rate_key.h"
 
 namespace snug::program {
 namespace {

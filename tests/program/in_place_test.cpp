@@ -5,18 +5,18 @@
 #include <utility>
 #include <vector>
 
-#include "program/kind.h"
-#include "program/kinds/attention.h"
-#include "program/kinds/elementwise.h"
-#include "program/kinds/gelu_mul.h"
-#include "program/kinds/layer_norm.h"
-#include "program/kinds/matmul.h"
-#include "program/kinds/relu.h"
-#include "program/kinds/rms_norm.h"
-#include "program/kinds/rope.h"
-#include "program/kinds/silu_mul.h"
-#include "program/kinds/softcap.h"
-#include "program/text.h"
+#include "program/kinds/attention/attention.h"
+#include "program/kinds/attention/rope.h"
+#include "program/kinds/elementwise/elementwise.h"
+#include "program/kinds/elementwise/gelu_mul.h"
+#include "program/kinds/elementwise/relu.h"
+#include "program/kinds/elementwise/silu_mul.h"
+#include "program/kinds/elementwise/softcap.h"
+#include "program/kinds/kind.h"
+#include "program/kinds/norm/layer_norm.h"
+#include "program/kinds/norm/rms_norm.h"
+#include "program/kinds/product/matmul.h"
+#include "program/text/text.h"
 
 namespace snug::program {
 namespace {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "program/kind.h"
-#include "program/program.h"
-#include "program/verify.h"
+#include "program/ir/program.h"
+#include "program/kinds/kind.h"
+#include "program/verify/verify.h"
 
 namespace snug::testing {
 

@@ -5,8 +5,8 @@
 #include <bit>
 #include <random>
 
-#include "program/builder.h"
-#include "program/dispatch.h"
+#include "program/ir/builder.h"
+#include "program/kinds/dispatch.h"
 
 namespace snug::program {
 namespace {

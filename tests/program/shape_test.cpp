@@ -1,10 +1,10 @@
 // What each kind accepts and refuses, on one table of tensors.
 #include <gtest/gtest.h>
 
-#include "program/kind.h"
-#include "program/kinds/attention.h"
-#include "program/kinds/matmul.h"
-#include "program/text.h"
+#include "program/kinds/attention/attention.h"
+#include "program/kinds/kind.h"
+#include "program/kinds/product/matmul.h"
+#include "program/text/text.h"
 #include "shape_tensors.h"
 
 namespace snug::program {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "program/kind.h"
-#include "program/rate_key.h"
-#include "program/text.h"
-#include "program/verify.h"
+#include "program/kinds/kind.h"
+#include "program/text/text.h"
+#include "program/verify/verify.h"
+#include "program/work/rate_key.h"
 
 namespace snug::program {
 namespace {

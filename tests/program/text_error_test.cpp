@@ -4,7 +4,7 @@
 #include <random>
 
 #include "base/error.h"
-#include "program/text.h"
+#include "program/text/text.h"
 #include "random_program.h"
 
 namespace snug::program {

@@ -1,4 +1,4 @@
-#include "program/text.h"
+#include "program/text/text.h"
 
 #include <gtest/gtest.h>
 #include "../source_folder.h"
@@ -6,9 +6,9 @@
 #include <fstream>
 #include <iterator>
 
-#include "program/kinds/elementwise.h"
-#include "program/kinds/matmul.h"
-#include "program/verify.h"
+#include "program/kinds/elementwise/elementwise.h"
+#include "program/kinds/product/matmul.h"
+#include "program/verify/verify.h"
 #include "random_program.h"
 
 namespace snug::program {

@@ -1,8 +1,8 @@
 // Layouts that are right, and one of each way to be wrong.
 #include <gtest/gtest.h>
 
-#include "program/text.h"
-#include "program/verify.h"
+#include "program/text/text.h"
+#include "program/verify/verify.h"
 #include "random_program.h"
 
 namespace snug::program {

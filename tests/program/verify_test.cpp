@@ -1,12 +1,12 @@
 // One test for each class of problem, and programs that are close to one and right.
-#include "program/verify.h"
+#include "program/verify/verify.h"
 
 #include <gtest/gtest.h>
 
 #include <sstream>
 #include <string>
 
-#include "program/text.h"
+#include "program/text/text.h"
 #include "random_program.h"
 
 namespace snug::program {

@@ -1,8 +1,8 @@
 // What must hold of copies that go on next to other operations, one broken rule at a time.
 #include <gtest/gtest.h>
 
-#include "program/text.h"
-#include "program/verify.h"
+#include "program/text/text.h"
+#include "program/verify/verify.h"
 
 namespace snug::program {
 namespace {

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "formats/recipe.h"
-#include "models/families.h"
+#include "formats/recipe/recipe.h"
+#include "models/families/families.h"
 #include "null_target.h"
-#include "plan/assembly.h"
+#include "plan/job/assembly.h"
 
 namespace snug::report {
 

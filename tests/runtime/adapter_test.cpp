@@ -1,4 +1,4 @@
-#include "runtime/adapter.h"
+#include "runtime/saving/adapter.h"
 
 #include <gtest/gtest.h>
 
@@ -7,12 +7,12 @@
 
 #include "base/file.h"
 #include "base/temporary_folder.h"
-#include "formats/lora_config.h"
-#include "formats/peft_adapter.h"
-#include "formats/safetensors_file.h"
-#include "formats/safetensors_writer.h"
-#include "runtime/load_weights.h"
-#include "runtime/random_weights.h"
+#include "formats/adapter/lora_config.h"
+#include "formats/adapter/peft_adapter.h"
+#include "formats/folder/safetensors_file.h"
+#include "formats/folder/safetensors_writer.h"
+#include "runtime/loading/load_weights.h"
+#include "runtime/loading/random_weights.h"
 #include "tiny_run.h"
 
 namespace snug::runtime {

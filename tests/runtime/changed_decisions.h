@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "every_trace.h"
-#include "program/decisions.h"
-#include "program/dispatch.h"
+#include "program/kinds/dispatch.h"
+#include "program/work/decisions.h"
 #include "tested_backends.h"
 #include "tiny_run.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/temporary_folder.h"
-#include "program/tensor_names.h"
+#include "program/ir/tensor_names.h"
 #include "tiny_checkpoint.h"
 
 namespace snug::runtime {

@@ -1,10 +1,10 @@
-#include "runtime/checkpoint_folders.h"
+#include "runtime/saving/checkpoint_folders.h"
 
 #include <gtest/gtest.h>
 
 #include "base/temporary_folder.h"
-#include "formats/file_list.h"
-#include "runtime/trainer_state.h"
+#include "formats/folder/file_list.h"
+#include "runtime/saving/trainer_state.h"
 
 namespace snug::runtime {
 namespace {

@@ -1,5 +1,5 @@
-#include "runtime/checkpoint.h"
-#include "program/tensor_names.h"
+#include "runtime/saving/checkpoint.h"
+#include "program/ir/tensor_names.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -11,9 +11,9 @@
 
 #include "base/small_disk.h"
 #include "base/temporary_folder.h"
-#include "formats/tensor_index.h"
-#include "runtime/checkpoint_folders.h"
-#include "runtime/load_weights.h"
+#include "formats/folder/tensor_index.h"
+#include "runtime/loading/load_weights.h"
+#include "runtime/saving/checkpoint_folders.h"
 #include "tiny_checkpoint.h"
 
 namespace snug::runtime {

@@ -1,4 +1,4 @@
-#include "runtime/convert.h"
+#include "runtime/conversion/convert.h"
 
 #include <gtest/gtest.h>
 

@@ -8,10 +8,10 @@
 #include "base/error.h"
 #include "creations.h"
 #include "every_trace.h"
-#include "program/kinds/attention.h"
+#include "program/kinds/attention/attention.h"
 #include "rank_runs.h"
 #include "refusals.h"
-#include "runtime/host_window.h"
+#include "runtime/storage/host_window.h"
 #include "tiny_run.h"
 
 namespace snug::runtime {

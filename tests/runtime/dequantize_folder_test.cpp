@@ -1,5 +1,5 @@
 // snug dequantize's work on a folder as gpt-oss is published, with random weights.
-#include "runtime/dequantize_folder.h"
+#include "runtime/conversion/dequantize_folder.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

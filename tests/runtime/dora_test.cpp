@@ -5,11 +5,11 @@
 #include <cmath>
 
 #include "base/temporary_folder.h"
-#include "formats/peft_adapter.h"
-#include "program/tensor_names.h"
-#include "runtime/adapter.h"
-#include "runtime/load_weights.h"
-#include "runtime/random_weights.h"
+#include "formats/adapter/peft_adapter.h"
+#include "program/ir/tensor_names.h"
+#include "runtime/loading/load_weights.h"
+#include "runtime/loading/random_weights.h"
+#include "runtime/saving/adapter.h"
 #include "tiny_run.h"
 
 namespace snug::runtime {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "program/decisions.h"
-#include "program/kind.h"
-#include "runtime/trace_check.h"
+#include "program/kinds/kind.h"
+#include "program/work/decisions.h"
+#include "runtime/execution/trace_check.h"
 #include "traced_batch.h"
 
 namespace snug::testing {

@@ -7,9 +7,9 @@
 #include <map>
 #include <vector>
 
-#include "program/kind.h"
-#include "program/tensor_names.h"
-#include "runtime/trace_check.h"
+#include "program/ir/tensor_names.h"
+#include "program/kinds/kind.h"
+#include "runtime/execution/trace_check.h"
 #include "tiny_run.h"
 
 namespace snug::runtime {

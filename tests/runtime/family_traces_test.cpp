@@ -10,7 +10,7 @@
 #include <set>
 
 #include "every_trace.h"
-#include "models/families.h"
+#include "models/families/families.h"
 #include "models/weights.h"
 #include "tiny_run.h"
 #include "train/pairwise.h"

@@ -4,10 +4,10 @@
 #include <map>
 #include <string>
 
-#include "formats/safetensors_writer.h"
-#include "formats/tensor_index.h"
+#include "formats/folder/safetensors_writer.h"
+#include "formats/folder/tensor_index.h"
 #include "models/weights.h"
-#include "runtime/file_shape.h"
+#include "runtime/storage/file_shape.h"
 
 namespace snug::testing {
 

@@ -7,10 +7,10 @@
 #include <new>
 
 #include "base/temporary_folder.h"
-#include "runtime/checkpoint.h"
-#include "runtime/load_weights.h"
-#include "runtime/random_weights.h"
-#include "runtime/save_model.h"
+#include "runtime/loading/load_weights.h"
+#include "runtime/loading/random_weights.h"
+#include "runtime/saving/checkpoint.h"
+#include "runtime/saving/save_model.h"
 #include "tiny_run.h"
 
 namespace {

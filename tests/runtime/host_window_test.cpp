@@ -1,4 +1,4 @@
-#include "runtime/host_window.h"
+#include "runtime/storage/host_window.h"
 
 #include <gtest/gtest.h>
 

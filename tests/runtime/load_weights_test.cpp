@@ -1,4 +1,4 @@
-#include "runtime/load_weights.h"
+#include "runtime/loading/load_weights.h"
 
 #include <gtest/gtest.h>
 
@@ -12,14 +12,14 @@
 #include <numeric>
 
 #include "base/temporary_folder.h"
-#include "formats/quant_state.h"
-#include "formats/safetensors_file.h"
-#include "formats/safetensors_writer.h"
-#include "formats/tensor_index.h"
+#include "formats/folder/safetensors_file.h"
+#include "formats/folder/safetensors_writer.h"
+#include "formats/folder/tensor_index.h"
+#include "formats/quantization/quant_state.h"
 #include "golden_tensors.h"
-#include "program/kinds/storage.h"
-#include "runtime/save_model.h"
-#include "runtime/stored_weight.h"
+#include "program/kinds/transfer/storage.h"
+#include "runtime/loading/stored_weight.h"
+#include "runtime/saving/save_model.h"
 #include "tiny_run.h"
 
 namespace snug::runtime {

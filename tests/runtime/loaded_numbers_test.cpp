@@ -4,10 +4,10 @@
 #include <map>
 
 #include "base/temporary_folder.h"
-#include "formats/safetensors_writer.h"
-#include "formats/tensor_index.h"
+#include "formats/folder/safetensors_writer.h"
+#include "formats/folder/tensor_index.h"
 #include "golden_tensors.h"
-#include "runtime/load_weights.h"
+#include "runtime/loading/load_weights.h"
 #include "tiny_run.h"
 
 namespace snug::runtime {

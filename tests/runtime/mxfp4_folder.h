@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/file.h"
-#include "formats/mxfp4.h"
-#include "formats/safetensors_writer.h"
-#include "models/config.h"
-#include "models/families.h"
+#include "formats/folder/safetensors_writer.h"
+#include "formats/quantization/mxfp4.h"
+#include "models/config/config.h"
+#include "models/families/families.h"
 #include "models/weights.h"
 
 namespace snug::testing {

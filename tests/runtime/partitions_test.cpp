@@ -1,12 +1,12 @@
 // How a program is divided into what a device may repeat by itself and what the host queues in
 // every run.
-#include "runtime/partitions.h"
+#include "runtime/execution/partitions.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "program/kinds/cross_entropy.h"
-#include "program/text.h"
+#include "program/kinds/loss/cross_entropy.h"
+#include "program/text/text.h"
 
 namespace snug::runtime {
 namespace {

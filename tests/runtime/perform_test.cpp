@@ -1,19 +1,19 @@
 // What loading and saving did is what their programs say: the notes of every operation, held
 // against the program, for jobs of every method and origin; and that one which is left out, done
 // twice, done in part or by another decision is seen.
-#include "runtime/perform.h"
+#include "runtime/storage/perform.h"
 
 #include <gtest/gtest.h>
 
 #include "base/temporary_folder.h"
 #include "changed_decisions.h"
-#include "program/kinds/storage.h"
-#include "runtime/adapter.h"
-#include "runtime/checkpoint.h"
-#include "runtime/load_weights.h"
-#include "runtime/save_model.h"
-#include "runtime/save_tensors.h"
-#include "runtime/trace_check.h"
+#include "program/kinds/transfer/storage.h"
+#include "runtime/execution/trace_check.h"
+#include "runtime/loading/load_weights.h"
+#include "runtime/saving/adapter.h"
+#include "runtime/saving/checkpoint.h"
+#include "runtime/saving/save_model.h"
+#include "runtime/saving/save_tensors.h"
 #include "tiny_checkpoint.h"
 #include "tiny_run.h"
 

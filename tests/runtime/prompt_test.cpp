@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "base/temporary_folder.h"
-#include "formats/peft_adapter.h"
-#include "models/prompt_names.h"
-#include "runtime/adapter.h"
+#include "formats/adapter/peft_adapter.h"
+#include "models/forward/prompt_names.h"
+#include "runtime/saving/adapter.h"
 #include "tiny_run.h"
 
 namespace snug::runtime {

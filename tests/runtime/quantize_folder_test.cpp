@@ -1,5 +1,5 @@
 // snug quantize's work against folders that transformers quantised (tests/goldens/nf4).
-#include "runtime/quantize_folder.h"
+#include "runtime/conversion/quantize_folder.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -14,13 +14,13 @@
 
 #include "base/json.h"
 #include "base/temporary_folder.h"
-#include "formats/nf4.h"
-#include "formats/quant_state.h"
-#include "formats/tensor_index.h"
+#include "formats/folder/tensor_index.h"
+#include "formats/quantization/nf4.h"
+#include "formats/quantization/quant_state.h"
 #include "models/weights.h"
-#include "plan/storage_programs.h"
-#include "runtime/load_weights.h"
-#include "runtime/stored_weight.h"
+#include "plan/job/storage_programs.h"
+#include "runtime/loading/load_weights.h"
+#include "runtime/loading/stored_weight.h"
 #include "runtime/tiny_run.h"
 
 namespace snug::runtime {

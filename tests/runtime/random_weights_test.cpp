@@ -1,11 +1,11 @@
-#include "runtime/random_weights.h"
+#include "runtime/loading/random_weights.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "formats/nf4.h"
-#include "runtime/stored_weight.h"
+#include "formats/quantization/nf4.h"
+#include "runtime/loading/stored_weight.h"
 #include "tiny_run.h"
 
 namespace snug::runtime {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "program/kind.h"
+#include "program/kinds/kind.h"
 #include "rank_runs.h"
 #include "traced_batch.h"
 

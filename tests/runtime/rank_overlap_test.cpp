@@ -9,9 +9,9 @@
 #include <limits>
 #include <vector>
 
-#include "program/kind.h"
+#include "program/kinds/kind.h"
 #include "rank_runs.h"
-#include "runtime/adapter.h"
+#include "runtime/saving/adapter.h"
 #include "traced_batch.h"
 
 namespace snug::runtime {

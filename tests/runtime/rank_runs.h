@@ -9,8 +9,8 @@
 
 #include "comm/local.h"
 #include "comm/ranks.h"
-#include "runtime/random_weights.h"
-#include "runtime/tensor_part.h"
+#include "runtime/loading/random_weights.h"
+#include "runtime/storage/tensor_part.h"
 #include "tiny_checkpoint.h"
 #include "tiny_run.h"
 

@@ -11,12 +11,12 @@
 
 #include "base/damaged_file.h"
 #include "base/temporary_folder.h"
-#include "formats/manifest.h"
-#include "formats/safetensors_file.h"
+#include "formats/folder/manifest.h"
+#include "formats/folder/safetensors_file.h"
 #include "rank_runs.h"
-#include "runtime/checkpoint.h"
-#include "runtime/checkpoint_folders.h"
-#include "runtime/ranks.h"
+#include "runtime/process/ranks.h"
+#include "runtime/saving/checkpoint.h"
+#include "runtime/saving/checkpoint_folders.h"
 
 namespace snug::runtime {
 namespace {

@@ -7,17 +7,17 @@
 
 #include "base/checksum.h"
 #include "base/temporary_folder.h"
-#include "formats/tensor_index.h"
-#include "program/kinds/storage.h"
+#include "formats/folder/tensor_index.h"
+#include "program/kinds/transfer/storage.h"
 #include "rank_runs.h"
-#include "runtime/adapter.h"
-#include "runtime/load_weights.h"
-#include "runtime/perform.h"
-#include "runtime/quantize_folder.h"
-#include "runtime/read_tensors.h"
-#include "runtime/save_model.h"
-#include "runtime/stored_weight.h"
-#include "runtime/trace_check.h"
+#include "runtime/conversion/quantize_folder.h"
+#include "runtime/execution/trace_check.h"
+#include "runtime/loading/load_weights.h"
+#include "runtime/loading/read_tensors.h"
+#include "runtime/loading/stored_weight.h"
+#include "runtime/saving/adapter.h"
+#include "runtime/saving/save_model.h"
+#include "runtime/storage/perform.h"
 
 namespace snug::runtime {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "base/temporary_folder.h"
 #include "rank_runs.h"
-#include "runtime/adapter.h"
-#include "runtime/save_model.h"
+#include "runtime/saving/adapter.h"
+#include "runtime/saving/save_model.h"
 
 namespace snug::runtime {
 namespace {

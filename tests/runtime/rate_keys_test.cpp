@@ -8,7 +8,7 @@
 
 #include "changed_decisions.h"
 #include "program/kinds/rate_names.h"
-#include "program/rate_key.h"
+#include "program/work/rate_key.h"
 
 namespace snug::runtime {
 namespace {

@@ -7,15 +7,15 @@
 #include <vector>
 
 #include "backends/cuda/cuda_backend.h"
-#include "passes/host_copies.h"
-#include "plan/job.h"
-#include "program/builder.h"
-#include "program/kinds/cross_entropy.h"
-#include "program/kinds/elementwise.h"
-#include "program/kinds/transfer.h"
-#include "program/target.h"
-#include "program/verify.h"
-#include "runtime/executor.h"
+#include "passes/memory/host_copies.h"
+#include "plan/job/job.h"
+#include "program/ir/builder.h"
+#include "program/kinds/elementwise/elementwise.h"
+#include "program/kinds/loss/cross_entropy.h"
+#include "program/kinds/transfer/transfer.h"
+#include "program/verify/verify.h"
+#include "program/work/target.h"
+#include "runtime/execution/executor.h"
 
 namespace snug::testing {
 namespace {

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "base/temporary_folder.h"
-#include "formats/peft_adapter.h"
-#include "formats/safetensors_file.h"
-#include "formats/safetensors_writer.h"
-#include "runtime/adapter.h"
-#include "runtime/random_weights.h"
+#include "formats/adapter/peft_adapter.h"
+#include "formats/folder/safetensors_file.h"
+#include "formats/folder/safetensors_writer.h"
+#include "runtime/loading/random_weights.h"
+#include "runtime/saving/adapter.h"
 #include "tiny_run.h"
 
 namespace snug::runtime {

@@ -1,4 +1,4 @@
-#include "runtime/save_model.h"
+#include "runtime/saving/save_model.h"
 
 #include <gtest/gtest.h>
 
@@ -8,12 +8,12 @@
 #include "base/captured_stream.h"
 #include "base/json.h"
 #include "base/temporary_folder.h"
-#include "formats/tensor_index.h"
-#include "models/families.h"
-#include "runtime/load_weights.h"
-#include "runtime/random_weights.h"
-#include "runtime/save_tensors.h"
-#include "runtime/tensor_part.h"
+#include "formats/folder/tensor_index.h"
+#include "models/families/families.h"
+#include "runtime/loading/load_weights.h"
+#include "runtime/loading/random_weights.h"
+#include "runtime/saving/save_tensors.h"
+#include "runtime/storage/tensor_part.h"
 #include "tiny_run.h"
 
 namespace snug::runtime {

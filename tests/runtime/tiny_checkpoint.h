@@ -4,9 +4,9 @@
 #include <string>
 
 #include "methods/update.h"
-#include "program/tensor_names.h"
-#include "runtime/checkpoint.h"
-#include "runtime/random_weights.h"
+#include "program/ir/tensor_names.h"
+#include "runtime/loading/random_weights.h"
+#include "runtime/saving/checkpoint.h"
 #include "tiny_run.h"
 
 namespace snug::testing {

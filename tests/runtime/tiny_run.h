@@ -10,16 +10,16 @@
 #include <vector>
 
 #include "backends/backend.h"
-#include "formats/choices.h"
+#include "formats/recipe/choices.h"
 #include "methods/update.h"
-#include "models/config.h"
-#include "models/rope.h"
+#include "models/config/config.h"
+#include "models/config/rope.h"
 #include "models/weights.h"
-#include "passes/quantize.h"
-#include "plan/job.h"
-#include "program/tensor_names.h"
-#include "runtime/convert.h"
-#include "runtime/executor.h"
+#include "passes/lowering/quantize.h"
+#include "plan/job/job.h"
+#include "program/ir/tensor_names.h"
+#include "runtime/conversion/convert.h"
+#include "runtime/execution/executor.h"
 
 namespace snug::testing {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "every_trace.h"
-#include "program/kinds/grouped_matmul.h"
+#include "program/kinds/product/grouped_matmul.h"
 #include "tiny_run.h"
 
 namespace snug::runtime {

@@ -6,10 +6,10 @@
 #include <string>
 
 #include "base/token_streams.h"
-#include "plan/job.h"
-#include "program/tensor_names.h"
-#include "runtime/executor.h"
-#include "runtime/perform.h"
+#include "plan/job/job.h"
+#include "program/ir/tensor_names.h"
+#include "runtime/execution/executor.h"
+#include "runtime/storage/perform.h"
 #ifdef SNUG_TEST_CPU_BACKEND
 #include "backends/cpu/isa.h"
 #endif

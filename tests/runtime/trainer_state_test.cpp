@@ -1,4 +1,4 @@
-#include "runtime/trainer_state.h"
+#include "runtime/saving/trainer_state.h"
 
 #include <gtest/gtest.h>
 

@@ -13,15 +13,15 @@
 
 #include "base/json.h"
 #include "base/temporary_folder.h"
-#include "formats/nf4.h"
-#include "formats/quant_state.h"
-#include "formats/safetensors_writer.h"
+#include "formats/folder/safetensors_writer.h"
+#include "formats/quantization/nf4.h"
+#include "formats/quantization/quant_state.h"
 #include "golden_tensors.h"
-#include "plan/storage_programs.h"
-#include "runtime/load_weights.h"
-#include "runtime/quantize_folder.h"
-#include "runtime/read_transposed.h"
-#include "runtime/stored_weight.h"
+#include "plan/job/storage_programs.h"
+#include "runtime/conversion/quantize_folder.h"
+#include "runtime/loading/load_weights.h"
+#include "runtime/loading/read_transposed.h"
+#include "runtime/loading/stored_weight.h"
 #include "tiny_run.h"
 
 namespace snug::runtime {

@@ -1,5 +1,5 @@
 // Tables that PEFT saved next to an adapter that training goes on with.
-#include "runtime/unchanged_tables.h"
+#include "runtime/saving/unchanged_tables.h"
 
 #include <gtest/gtest.h>
 

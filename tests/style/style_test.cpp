@@ -52,6 +52,10 @@ std::string floor_folder(const fs::path& path) {
   return fs::relative(path, kRoot / "src").begin()->string();
 }
 
+bool is_in(const fs::path& path, const char* folder) {
+  return path.string().starts_with((kRoot / folder).string() + "/");
+}
+
 TEST(Style, IncludesOnlyGoDown) {
   const std::regex include("^#include \"([a-z_]+)/.*");
   for (const fs::path& path : sources("src")) {
@@ -117,7 +121,7 @@ TEST(Style, OperandsAreAskedForByName) {
       "view\\.(read|write|update)\\(");
   const std::regex by_text("(find|add|replace|remove)_operand\\([^;]*\"|OperandName[({][^)}]*\"");
   for (const fs::path& path : sources("src")) {
-    const bool is_kind = path.parent_path() == kRoot / "src/program/kinds";
+    const bool is_kind = is_in(path, "src/program/kinds");
     for (const std::string& line : lines_of(path)) {
       EXPECT_FALSE(std::regex_search(line, positional)) << path << ": " << line;
       if (is_kind || line.find('"') == std::string::npos) continue;
@@ -132,16 +136,16 @@ TEST(Style, OperandsHaveNoNumbersInGeneralCode) {
   const std::regex indexed("\\b(reads|writes|updates|outputs)\\[[^\\]]");
   for (const fs::path& path : sources("src")) {
     const std::string folder = path.parent_path().filename().string();
-    const bool is_of_kinds = folder == "kinds" || folder == "kernels" ||
+    const bool is_of_kinds = is_in(path, "src/program/kinds") || folder == "kernels" ||
                              path.filename() == "balance_loss.cpp" ||
-                             path == kRoot / "src/program/operands.cpp";
+                             path == kRoot / "src/program/ir/operands.cpp";
     if (is_of_kinds) continue;
     for (const std::string& line : lines_of(path))
       EXPECT_FALSE(std::regex_search(line, indexed)) << path << ": " << line;
   }
 }
 
-// The kinds of program/kinds.h: a struct and a value of the enumeration for each, as "A|B".
+// The kinds of program/kinds/kinds.h: a struct and a value of the enumeration for each, as "A|B".
 struct KindNames {
   std::string structs;
   std::string values;
@@ -150,7 +154,7 @@ struct KindNames {
 KindNames kind_names() {
   const std::regex listed("  X\\(([A-Za-z0-9]+), ([a-z0-9_]+)\\).*");
   KindNames names;
-  for (const std::string& line : lines_of(kRoot / "src/program/kinds.h")) {
+  for (const std::string& line : lines_of(kRoot / "src/program/kinds/kinds.h")) {
     std::smatch match;
     if (!std::regex_match(line, match, listed)) continue;
     names.structs += (names.structs.empty() ? "" : "|") + match[1].str();
@@ -163,28 +167,29 @@ KindNames kind_names() {
 // with them, and what benchmarks the products of a job. They name no others.
 const std::map<std::string, std::set<std::string>> kMayName{
     {"backends/loss_operands.h", {"LinearCrossEntropyTrain"}},
-    {"backends/cpu/attention_grad.cpp", {"AttentionGrad"}},
-    {"backends/cpu/layer_norm.cpp", {"LayerNorm"}},
-    {"backends/cpu/linear_cross_entropy.cpp", {"LinearCrossEntropy", "LinearCrossEntropyTrain"}},
-    {"backends/cuda/cudnn_attention.cpp", {"Attention", "AttentionGrad"}},
-    {"backends/cuda/few_rows.cpp", {"MatmulNf4", "RmsNorm", "SiluMul"}},
-    {"backends/cuda/grouped_matmul.cpp", {"GroupedMatmulGrad"}},
-    {"backends/cuda/needs/attention.cpp", {"Attention", "AttentionGrad"}},
-    {"backends/cuda/needs/attention.h", {"AttentionGrad"}},
-    {"backends/cuda/needs/few_rows.cpp",
+    {"backends/cpu/attention/attention_grad.cpp", {"AttentionGrad"}},
+    {"backends/cpu/norm/layer_norm.cpp", {"LayerNorm"}},
+    {"backends/cpu/loss/linear_cross_entropy.cpp",
+     {"LinearCrossEntropy", "LinearCrossEntropyTrain"}},
+    {"backends/cuda/attention/cudnn_attention.cpp", {"Attention", "AttentionGrad"}},
+    {"backends/cuda/product/few_rows.cpp", {"MatmulNf4", "RmsNorm", "SiluMul"}},
+    {"backends/cuda/expert/grouped_matmul.cpp", {"GroupedMatmulGrad"}},
+    {"backends/cuda/attention/attention_needs.cpp", {"Attention", "AttentionGrad"}},
+    {"backends/cuda/attention/attention_needs.h", {"AttentionGrad"}},
+    {"backends/cuda/product/few_rows_needs.cpp",
      {"CacheWrite", "Matmul", "MatmulNf4", "RmsNorm", "Rope", "SiluMul"}},
-    {"backends/cuda/needs/linear_cross_entropy.h", {"LinearCrossEntropyTrain"}},
-    {"backends/cuda/needs/norms.cpp", {"LayerNormGrad", "RmsNormGrad"}},
-    {"backends/cuda/rope.cpp", {"CacheWrite", "Rope"}},
+    {"backends/cuda/loss/linear_cross_entropy_needs.h", {"LinearCrossEntropyTrain"}},
+    {"backends/cuda/norm/norm_needs.cpp", {"LayerNormGrad", "RmsNormGrad"}},
+    {"backends/cuda/attention/rope.cpp", {"CacheWrite", "Rope"}},
     {"bench/job_products.cpp", {"LinearCrossEntropyTrain", "Matmul"}},
     {"methods/lora.cpp", {"Matmul", "RowNorms", "scale_columns"}},
     {"methods/lora_targets.cpp", {"AddBias", "Embedding", "Matmul", "Route"}},
     {"methods/loss_builder.cpp", {"LinearCrossEntropy"}},
-    {"passes/fuse.cpp", {"Accumulate", "Matmul", "accumulate", "add"}},
-    {"passes/fuse_low_rank.cpp", {"Matmul", "dequantize_nf4"}},
-    {"passes/quantize.cpp", {"Matmul", "RowNorms", "matmul", "row_norms"}},
-    {"passes/schedule.cpp", {"Add"}},
-    {"passes/update_in_backward.cpp", {"ClipFactor"}}};
+    {"passes/lowering/fuse.cpp", {"Accumulate", "Matmul", "accumulate", "add"}},
+    {"passes/lowering/fuse_low_rank.cpp", {"Matmul", "dequantize_nf4"}},
+    {"passes/lowering/quantize.cpp", {"Matmul", "RowNorms", "matmul", "row_norms"}},
+    {"passes/memory/schedule.cpp", {"Add"}},
+    {"passes/gradient/update_in_backward.cpp", {"ClipFactor"}}};
 
 // What holds for every kind asks for traits (program/kinds/traits.h), or takes any kind as a
 // template does. A kind is asked for by its type, by its value of the enumeration, or by attributes
@@ -259,7 +264,7 @@ TEST(Style, ProgramsAndTensorsAreNamedOnce) {
       "targets|positions|slots|learning_rate|"
       "step|random|loss|logits)\"");
   for (const fs::path& path : sources("src")) {
-    if (path.parent_path() == kRoot / "src/program/kinds") continue;
+    if (is_in(path, "src/program/kinds")) continue;
     if (namers.contains(path.filename().string())) continue;
     for (const std::string& line : lines_of(path)) {
       EXPECT_FALSE(std::regex_search(line, means_nothing_else)) << path << ": " << line;
@@ -268,8 +273,9 @@ TEST(Style, ProgramsAndTensorsAreNamedOnce) {
   }
 }
 
-// What a tensor is, its fields say (program/tensor.h): a name is for finding it and for lists. What
-// files call tensors follows from names, in tensor_names.cpp and runtime/file_names.cpp.
+// What a tensor is, its fields say (program/ir/tensor.h): a name is for finding it and for lists.
+// What files call tensors follows from names, in tensor_names.cpp and
+// runtime/storage/file_names.cpp.
 TEST(Style, NoNameOfATensorIsTakenApart) {
   const std::set<std::string> folders{"program", "plan", "passes", "runtime"};
   const std::regex takes_apart(

@@ -1,9 +1,9 @@
 // The tokens that end what is learned, by the documents that templates make.
-#include "text/answer_ends.h"
+#include "text/chat/answer_ends.h"
 
 #include <gtest/gtest.h>
 
-#include "text/chat_template.h"
+#include "text/chat/chat_template.h"
 #include "tiny_tokenizer.h"
 
 namespace snug::text {

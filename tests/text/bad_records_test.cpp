@@ -3,8 +3,8 @@
 
 #include "../base/temporary_folder.h"
 #include "base/error.h"
-#include "text/bad_records.h"
-#include "text/dataset.h"
+#include "text/record/bad_records.h"
+#include "text/row/dataset.h"
 #include "tiny_tokenizer.h"
 
 namespace snug::text {

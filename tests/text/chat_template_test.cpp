@@ -1,4 +1,4 @@
-#include "text/chat_template.h"
+#include "text/chat/chat_template.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -10,11 +10,11 @@
 #include "base/error.h"
 #include "base/seconds_since.h"
 #include "golden_files.h"
-#include "text/answer_ends.h"
-#include "text/document.h"
-#include "text/jinja/allowance.h"
-#include "text/jinja/json_values.h"
-#include "text/record_form.h"
+#include "text/chat/answer_ends.h"
+#include "text/chat/jinja/allowance.h"
+#include "text/chat/jinja/values/json_values.h"
+#include "text/record/document.h"
+#include "text/record/record_form.h"
 #include "tiny_tokenizer.h"
 
 namespace snug::text {

@@ -1,4 +1,4 @@
-#include "text/conversion_advice.h"
+#include "text/record/conversion_advice.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "../base/temporary_folder.h"
 #include "base/error.h"
-#include "text/record_reader.h"
+#include "text/record/record_reader.h"
 
 namespace snug::text {
 namespace {

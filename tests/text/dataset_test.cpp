@@ -1,11 +1,11 @@
-#include "text/dataset.h"
+#include "text/row/dataset.h"
 
 #include <gtest/gtest.h>
 
 #include "../base/temporary_folder.h"
 #include "base/error.h"
 #include "golden_files.h"
-#include "text/record_form.h"
+#include "text/record/record_form.h"
 #include "tiny_tokenizer.h"
 
 namespace snug::text {

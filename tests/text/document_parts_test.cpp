@@ -1,12 +1,12 @@
 // Records of an encoder-decoder: a prompt that its encoder reads, and an answer that its decoder
 // learns.
-#include "text/document_parts.h"
+#include "text/record/document_parts.h"
 
 #include <gtest/gtest.h>
 
 #include "../base/temporary_folder.h"
 #include "base/error.h"
-#include "text/dataset.h"
+#include "text/row/dataset.h"
 #include "tiny_tokenizer.h"
 
 namespace snug::text {

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "base/error.h"
-#include "text/chat_template.h"
-#include "text/document.h"
-#include "text/record_form.h"
+#include "text/chat/chat_template.h"
+#include "text/record/document.h"
+#include "text/record/record_form.h"
 
 namespace {
 

@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "base/seconds_since.h"
 #include "golden_files.h"
-#include "text/text_encoder.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/text_encoder.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace snug::text {
 namespace {

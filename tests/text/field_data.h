@@ -9,7 +9,7 @@
 
 #include "../base/temporary_folder.h"
 #include "base/error.h"
-#include "text/dataset.h"
+#include "text/row/dataset.h"
 #include "tiny_tokenizer.h"
 
 namespace snug::text {

@@ -1,14 +1,14 @@
 // What a template is handed, and what is said of that which it leaves out. The texts are those that
 // jinja2 writes of the same messages, once they have the form that the template expects.
-#include "text/fitted_conversation.h"
+#include "text/chat/fitted_conversation.h"
 
 #include <gtest/gtest.h>
 
 #include "../base/temporary_folder.h"
 #include "base/error.h"
-#include "text/chat_template.h"
-#include "text/record_form.h"
-#include "text/unwritten_counts.h"
+#include "text/chat/chat_template.h"
+#include "text/chat/unwritten_counts.h"
+#include "text/record/record_form.h"
 #include "tiny_tokenizer.h"
 
 namespace snug::text {

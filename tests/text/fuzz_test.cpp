@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/seconds_since.h"
-#include "text/dataset.h"
+#include "text/row/dataset.h"
 #include "tiny_tokenizer.h"
 
 namespace snug::text {

@@ -13,9 +13,9 @@
 
 #include "base/error.h"
 #include "jinja_bombs.h"
-#include "text/jinja/json_values.h"
-#include "text/jinja/limits.h"
-#include "text/jinja/template.h"
+#include "text/chat/jinja/limits.h"
+#include "text/chat/jinja/template.h"
+#include "text/chat/jinja/values/json_values.h"
 
 namespace {
 

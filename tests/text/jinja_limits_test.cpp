@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/seconds_since.h"
-#include "text/jinja/json_values.h"
-#include "text/jinja/template.h"
+#include "text/chat/jinja/template.h"
+#include "text/chat/jinja/values/json_values.h"
 
 namespace snug::text::jinja {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "text/jinja/json_values.h"
-#include "text/jinja/template.h"
+#include "text/chat/jinja/template.h"
+#include "text/chat/jinja/values/json_values.h"
 
 namespace snug::text::jinja {
 namespace {

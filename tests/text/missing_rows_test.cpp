@@ -3,8 +3,8 @@
 
 #include "../base/temporary_folder.h"
 #include "base/error.h"
-#include "text/dataset.h"
-#include "text/record_form.h"
+#include "text/record/record_form.h"
+#include "text/row/dataset.h"
 #include "tiny_tokenizer.h"
 
 namespace snug::text {

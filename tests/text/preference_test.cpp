@@ -10,8 +10,8 @@
 
 #include "../base/temporary_folder.h"
 #include "base/error.h"
-#include "text/dataset.h"
-#include "text/row_source.h"
+#include "text/row/dataset.h"
+#include "text/row/row_source.h"
 #include "tiny_tokenizer.h"
 
 namespace snug::text {

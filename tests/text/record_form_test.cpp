@@ -1,5 +1,5 @@
 // Which form a record is of, by its fields.
-#include "text/record_form.h"
+#include "text/record/record_form.h"
 
 #include <gtest/gtest.h>
 

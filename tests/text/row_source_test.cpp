@@ -1,4 +1,4 @@
-#include "text/row_source.h"
+#include "text/row/row_source.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "text/row_source.h"
+#include "text/row/row_source.h"
 
 namespace snug::text {
 namespace {

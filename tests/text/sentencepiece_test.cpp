@@ -1,6 +1,6 @@
 // Folders with a SentencePiece model alone: the ids are those of transformers 5.24 for the same
 // bytes.
-#include "text/sentencepiece_model.h"
+#include "text/tokenizer/sentencepiece_model.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // A text in pieces has the ids of the whole, whatever the tokenizer and wherever pieces end.
-#include "text/text_encoder.h"
+#include "text/tokenizer/text_encoder.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "golden_files.h"
-#include "text/utf8.h"
+#include "text/unicode/utf8.h"
 #include "tiny_tokenizer.h"
 
 namespace snug::text {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "text/byte_alphabet.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/steps/byte_alphabet.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace snug::text {
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "golden_files.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace snug::text {
 namespace {

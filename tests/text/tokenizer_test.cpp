@@ -1,4 +1,4 @@
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 
 #include "../base/temporary_folder.h"
 #include "base/error.h"
-#include "text/chat_settings.h"
-#include "text/stream_decoder.h"
+#include "text/chat/chat_settings.h"
+#include "text/tokenizer/stream_decoder.h"
 #include "tiny_tokenizer.h"
 
 namespace snug::text {

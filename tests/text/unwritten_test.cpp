@@ -1,6 +1,6 @@
 // What a chat template leaves out of names, variables, tools without a name, and the middle of
 // texts; the counts that users are told.
-#include "text/unwritten.h"
+#include "text/chat/unwritten.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 
 #include "../base/temporary_folder.h"
 #include "field_data.h"
-#include "text/chat_template.h"
-#include "text/record_form.h"
-#include "text/unwritten_counts.h"
+#include "text/chat/chat_template.h"
+#include "text/chat/unwritten_counts.h"
+#include "text/record/record_form.h"
 #include "tiny_tokenizer.h"
 
 namespace snug::text {

@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "../text/tiny_tokenizer.h"
-#include "formats/recipe.h"
-#include "program/kinds/route.h"
+#include "formats/recipe/recipe.h"
+#include "program/kinds/expert/route.h"
 #include "rank_run.h"
 #include "tiny_job.h"
 

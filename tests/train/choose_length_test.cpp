@@ -1,5 +1,5 @@
 // max_length=auto against every length that a step can be divided into.
-#include "plan/choose_length.h"
+#include "plan/choice/choose_length.h"
 
 #include <gtest/gtest.h>
 
@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "../base/temporary_folder.h"
-#include "backends/cuda/planned_card.h"
+#include "backends/cuda/device/planned_card.h"
 #include "base/error.h"
-#include "formats/recipe.h"
-#include "plan/change.h"
-#include "plan/choose_rows.h"
-#include "plan/fit.h"
-#include "plan/rank_grid.h"
+#include "formats/recipe/recipe.h"
+#include "plan/choice/change.h"
+#include "plan/choice/choose_rows.h"
+#include "plan/choice/fit.h"
+#include "plan/job/rank_grid.h"
 #include "train/data.h"
 
 namespace snug::train {

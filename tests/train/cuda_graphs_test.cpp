@@ -9,7 +9,7 @@
 #include "../base/temporary_folder.h"
 #include "backends/open_cuda.h"
 #include "base/file.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 #include "train/train.h"
 
 namespace snug::train {

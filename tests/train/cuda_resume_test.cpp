@@ -7,7 +7,7 @@
 #include "../base/captured_stream.h"
 #include "algorithms.h"
 #include "base/file.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 #include "train/train.h"
 
 namespace snug::train {

@@ -6,9 +6,9 @@
 
 #include "../base/captured_stream.h"
 #include "../base/temporary_folder.h"
-#include "backends/cuda/segment_attention.h"
+#include "backends/cuda/attention/segment_attention.h"
 #include "base/file.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 #include "refusals.h"
 #include "train/train.h"
 

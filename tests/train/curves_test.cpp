@@ -11,10 +11,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 #include "golden_case.h"
-#include "plan/frozen_weights.h"
-#include "plan/spec.h"
+#include "plan/spec/frozen_weights.h"
+#include "plan/spec/spec.h"
 #include "train/lr_schedule.h"
 
 namespace snug::test {

@@ -4,7 +4,7 @@
 
 #include "comparison.h"
 #include "golden_case.h"
-#include "program/target.h"
+#include "program/work/target.h"
 
 namespace snug::test {
 namespace {

@@ -10,10 +10,10 @@
 
 #include "../backends/comparison.h"
 #include "base/random.h"
-#include "formats/recipe.h"
+#include "formats/recipe/recipe.h"
 #include "golden_case.h"
 #include "models/weights.h"
-#include "plan/frozen_weights.h"
+#include "plan/spec/frozen_weights.h"
 
 namespace snug::test {
 namespace {

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "backends/open_cuda.h"
-#include "formats/adapter_config.h"
+#include "formats/adapter/adapter_config.h"
 #include "methods/method.h"
-#include "models/config.h"
-#include "runtime/adapter.h"
-#include "runtime/load_weights.h"
+#include "models/config/config.h"
+#include "runtime/loading/load_weights.h"
+#include "runtime/saving/adapter.h"
 
 namespace snug::test {
 namespace {

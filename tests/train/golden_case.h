@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "backends/backend.h"
-#include "formats/safetensors_file.h"
-#include "plan/job.h"
-#include "runtime/executor.h"
+#include "formats/folder/safetensors_file.h"
+#include "plan/job/job.h"
+#include "runtime/execution/executor.h"
 
 namespace snug::test {
 

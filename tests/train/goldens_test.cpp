@@ -6,8 +6,8 @@
 #include "comparison.h"
 #include "golden_case.h"
 #include "golden_models.h"
-#include "program/target.h"
-#include "runtime/quantize_folder.h"
+#include "program/work/target.h"
+#include "runtime/conversion/quantize_folder.h"
 
 namespace snug::test {
 namespace {

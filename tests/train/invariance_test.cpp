@@ -7,7 +7,7 @@
 #include "backends/cpu/isa.h"
 #include "base/random.h"
 #include "golden_case.h"
-#include "runtime/adapter.h"
+#include "runtime/saving/adapter.h"
 
 namespace snug::test {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "mpi_apps.h"
 #include "mpi_job.h"
-#include "program/target.h"
+#include "program/work/target.h"
 #include "two_calibrations.h"
 
 namespace snug::train {

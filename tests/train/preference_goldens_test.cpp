@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "golden_case.h"
-#include "program/tensor_names.h"
+#include "program/ir/tensor_names.h"
 
 namespace snug::test {
 namespace {

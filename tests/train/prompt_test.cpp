@@ -7,7 +7,7 @@
 
 #include "adapter_step.h"
 #include "backends/cpu/isa.h"
-#include "models/prompt_names.h"
+#include "models/forward/prompt_names.h"
 
 namespace snug::test {
 namespace {

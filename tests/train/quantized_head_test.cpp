@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "formats/nf4.h"
+#include "formats/quantization/nf4.h"
 #include "golden_case.h"
 
 namespace snug::test {

@@ -11,8 +11,8 @@
 #include "../text/tiny_tokenizer.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "formats/hf_folder.h"
-#include "text/chat_template.h"
+#include "formats/folder/hf_folder.h"
+#include "text/chat/chat_template.h"
 
 namespace snug::train {
 namespace {

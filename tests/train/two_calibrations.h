@@ -9,9 +9,9 @@
 
 #include "cli/planned_data.h"
 #include "cli/request.h"
-#include "plan/assembly.h"
-#include "plan/calibration_file.h"
-#include "program/rate_key.h"
+#include "plan/job/assembly.h"
+#include "plan/time/calibration_file.h"
+#include "program/work/rate_key.h"
 #include "tiny_job.h"
 
 namespace snug::train {

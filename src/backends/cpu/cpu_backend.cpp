@@ -6,17 +6,17 @@
 
 #include "backends/cpu/arena.h"
 #include "backends/cpu/kind_functions.h"
-#include "backends/cpu/loss_plan.h"
-#include "backends/cpu/onednn_matmul.h"
+#include "backends/cpu/loss/loss_plan.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/product/onednn_matmul.h"
 #include "backends/host_fill.h"
 #include "backends/operation_checks.h"
 #include "backends/placement.h"
 #include "base/available_memory.h"
 #include "base/error.h"
 #include "base/threads.h"
-#include "formats/nf4.h"
-#include "program/dispatch.h"
+#include "formats/quantization/nf4.h"
+#include "program/kinds/dispatch.h"
 
 namespace snug::backends::cpu {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "backends/cpu/context.h"
 #include "backends/invocation.h"
-#include "program/program.h"
+#include "program/ir/program.h"
 
 namespace snug::backends::cpu {
 

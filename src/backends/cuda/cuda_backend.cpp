@@ -6,25 +6,25 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cuda/arena.h"
-#include "backends/cuda/cudnn_attention.h"
-#include "backends/cuda/graph.h"
-#include "backends/cuda/hardware_table.h"
-#include "backends/cuda/kernel_loading.h"
-#include "backends/cuda/kernels/nf4.h"
+#include "backends/cuda/attention/attention_needs.h"
+#include "backends/cuda/attention/cudnn_attention.h"
+#include "backends/cuda/device/arena.h"
+#include "backends/cuda/device/graph.h"
+#include "backends/cuda/device/hardware_table.h"
+#include "backends/cuda/device/kernel_loading.h"
+#include "backends/cuda/device/launch_count.h"
+#include "backends/cuda/device/stream.h"
 #include "backends/cuda/kernels/random_values.h"
 #include "backends/cuda/kind_functions.h"
-#include "backends/cuda/launch_count.h"
-#include "backends/cuda/matrices.h"
-#include "backends/cuda/needs/attention.h"
 #include "backends/cuda/needs/kind_needs.h"
-#include "backends/cuda/stream.h"
+#include "backends/cuda/product/kernels/nf4.h"
+#include "backends/cuda/product/matrices.h"
 #include "backends/operation_checks.h"
 #include "backends/placement.h"
 #include "base/available_memory.h"
 #include "base/error.h"
-#include "program/dispatch.h"
-#include "program/graph_memory.h"
+#include "program/kinds/dispatch.h"
+#include "program/work/graph_memory.h"
 
 namespace snug::backends::cuda {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "backends/backend.h"
-#include "backends/cuda/context.h"
-#include "backends/cuda/launch_count.h"
+#include "backends/cuda/device/context.h"
+#include "backends/cuda/device/launch_count.h"
 
 namespace snug::backends::cuda {
 

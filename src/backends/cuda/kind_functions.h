@@ -10,10 +10,10 @@
 #include <memory>
 #include <span>
 
-#include "backends/cuda/context.h"
+#include "backends/cuda/device/context.h"
 #include "backends/invocation.h"
 #include "base/error.h"
-#include "program/program.h"
+#include "program/ir/program.h"
 
 namespace snug::backends::cuda {
 

@@ -5,12 +5,12 @@
 #include "backends/reference/elements.h"
 #include "backends/reference/gelu_gate.h"
 #include "backends/reference/kinds.h"
-#include "program/kinds/clamped_swiglu.h"
-#include "program/kinds/gelu.h"
-#include "program/kinds/gelu_mul.h"
-#include "program/kinds/relu.h"
-#include "program/kinds/silu_mul.h"
-#include "program/kinds/softcap.h"
+#include "program/kinds/elementwise/clamped_swiglu.h"
+#include "program/kinds/elementwise/gelu.h"
+#include "program/kinds/elementwise/gelu_mul.h"
+#include "program/kinds/elementwise/relu.h"
+#include "program/kinds/elementwise/silu_mul.h"
+#include "program/kinds/elementwise/softcap.h"
 
 namespace snug::backends::reference {
 namespace {

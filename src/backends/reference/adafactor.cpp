@@ -3,7 +3,7 @@
 
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
-#include "program/kinds/adafactor.h"
+#include "program/kinds/optimizer/adafactor.h"
 
 namespace snug::backends::reference {
 namespace {

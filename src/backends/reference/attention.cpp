@@ -14,7 +14,7 @@
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
 #include "backends/reference/line.h"
-#include "program/kinds/attention.h"
+#include "program/kinds/attention/attention.h"
 
 namespace snug::backends::reference {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
-#include "program/kinds/attention_sinks.h"
+#include "program/kinds/attention/attention_sinks.h"
 
 namespace snug::backends::reference {
 namespace {

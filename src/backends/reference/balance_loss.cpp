@@ -3,7 +3,7 @@
 
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
-#include "program/kinds/balance_loss.h"
+#include "program/kinds/expert/balance_loss.h"
 
 namespace snug::backends::reference {
 namespace {

@@ -6,8 +6,8 @@
 #include "backends/host_collectives.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
-#include "program/kinds/collective.h"
-#include "program/kinds/collective_pieces.h"
+#include "program/kinds/transfer/collective.h"
+#include "program/kinds/transfer/collective_pieces.h"
 
 namespace snug::backends::reference {
 namespace {

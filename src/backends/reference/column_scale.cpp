@@ -1,4 +1,4 @@
-#include "program/kinds/column_scale.h"
+#include "program/kinds/product/column_scale.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
 

@@ -5,11 +5,11 @@
 #include "backends/note_extent.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
-#include "program/kinds/column_scale.h"
-#include "program/kinds/cross_entropy.h"
-#include "program/kinds/elementwise.h"
-#include "program/kinds/matmul.h"
-#include "program/kinds/softcap.h"
+#include "program/kinds/elementwise/elementwise.h"
+#include "program/kinds/elementwise/softcap.h"
+#include "program/kinds/loss/cross_entropy.h"
+#include "program/kinds/product/column_scale.h"
+#include "program/kinds/product/matmul.h"
 
 namespace snug::backends::reference {
 namespace {

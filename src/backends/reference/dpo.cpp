@@ -1,9 +1,9 @@
 #include <array>
 
-#include "backends/answer_pair.h"
+#include "backends/formulas/answer_pair.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
-#include "program/kinds/dpo.h"
+#include "program/kinds/loss/dpo.h"
 
 namespace snug::backends::reference {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <type_traits>
 
+#include "backends/formulas/random_bits.h"
 #include "backends/invocation.h"
-#include "backends/random_bits.h"
 #include "base/error.h"
 
 namespace snug::backends::reference {

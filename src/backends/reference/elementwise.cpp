@@ -1,4 +1,4 @@
-#include "program/kinds/elementwise.h"
+#include "program/kinds/elementwise/elementwise.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
 

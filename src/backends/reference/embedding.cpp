@@ -3,7 +3,7 @@
 
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
-#include "program/kinds/embedding.h"
+#include "program/kinds/product/embedding.h"
 
 namespace snug::backends::reference {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
-#include "program/kinds/expert_bias.h"
+#include "program/kinds/expert/expert_bias.h"
 
 namespace snug::backends::reference {
 namespace {

@@ -1,4 +1,4 @@
-#include "program/kinds/expert_rows.h"
+#include "program/kinds/expert/expert_rows.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
 

@@ -1,4 +1,4 @@
-#include "program/kinds/grouped_matmul.h"
+#include "program/kinds/product/grouped_matmul.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
 #include "backends/reference/line.h"

@@ -1,9 +1,9 @@
 #include <array>
 
-#include "backends/labelled_answer.h"
+#include "backends/formulas/labelled_answer.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
-#include "program/kinds/kto.h"
+#include "program/kinds/loss/kto.h"
 
 namespace snug::backends::reference {
 namespace {

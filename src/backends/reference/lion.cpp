@@ -2,7 +2,7 @@
 
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
-#include "program/kinds/lion.h"
+#include "program/kinds/optimizer/lion.h"
 
 namespace snug::backends::reference {
 namespace {

@@ -1,5 +1,5 @@
-#include "program/kinds/loss_scale.h"
-#include "backends/loss_scale_step.h"
+#include "program/kinds/loss/loss_scale.h"
+#include "backends/formulas/loss_scale_step.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
 

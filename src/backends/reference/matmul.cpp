@@ -1,4 +1,4 @@
-#include "program/kinds/matmul.h"
+#include "program/kinds/product/matmul.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
 #include "backends/reference/line.h"

@@ -3,7 +3,7 @@
 
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
-#include "program/kinds/muon.h"
+#include "program/kinds/optimizer/muon.h"
 
 namespace snug::backends::reference {
 namespace {

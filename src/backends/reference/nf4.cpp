@@ -1,4 +1,4 @@
-#include "program/kinds/nf4.h"
+#include "program/kinds/product/nf4.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
 

@@ -4,7 +4,7 @@
 
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
-#include "program/kinds/optimizer.h"
+#include "program/kinds/optimizer/optimizer.h"
 
 namespace snug::backends::reference {
 namespace {

@@ -6,7 +6,7 @@
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
 #include "base/dynamic_map.h"
-#include "program/kinds/optimizer.h"
+#include "program/kinds/optimizer/optimizer.h"
 
 namespace snug::backends::reference {
 namespace {

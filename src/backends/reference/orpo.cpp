@@ -1,9 +1,9 @@
 #include <array>
 
-#include "backends/answer_odds.h"
+#include "backends/formulas/answer_odds.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
-#include "program/kinds/orpo.h"
+#include "program/kinds/loss/orpo.h"
 
 namespace snug::backends::reference {
 namespace {

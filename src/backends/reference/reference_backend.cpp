@@ -13,9 +13,9 @@
 #include "backends/placement.h"
 #include "backends/reference/kinds.h"
 #include "base/error.h"
-#include "formats/nf4.h"
-#include "program/decisions.h"
-#include "program/dispatch.h"
+#include "formats/quantization/nf4.h"
+#include "program/kinds/dispatch.h"
+#include "program/work/decisions.h"
 
 namespace snug::backends::reference {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
-#include "program/kinds/rms_norm.h"
+#include "program/kinds/norm/rms_norm.h"
 
 namespace snug::backends::reference {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
-#include "program/kinds/rope.h"
+#include "program/kinds/attention/rope.h"
 
 namespace snug::backends::reference {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
-#include "program/kinds/route.h"
+#include "program/kinds/expert/route.h"
 
 namespace snug::backends::reference {
 namespace {

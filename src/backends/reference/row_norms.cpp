@@ -2,7 +2,7 @@
 
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
-#include "program/kinds/row_norms.h"
+#include "program/kinds/norm/row_norms.h"
 
 namespace snug::backends::reference {
 namespace {

@@ -1,4 +1,4 @@
-#include "program/kinds/segment_sums.h"
+#include "program/kinds/loss/segment_sums.h"
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
 

@@ -5,7 +5,7 @@
 
 #include "backends/reference/elements.h"
 #include "backends/reference/kinds.h"
-#include "program/kinds/top_k.h"
+#include "program/kinds/expert/top_k.h"
 
 namespace snug::backends::reference {
 namespace {

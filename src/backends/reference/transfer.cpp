@@ -2,7 +2,7 @@
 
 #include "backends/host_collectives.h"
 #include "backends/reference/kinds.h"
-#include "program/kinds/transfer.h"
+#include "program/kinds/transfer/transfer.h"
 
 namespace snug::backends::reference {
 namespace {

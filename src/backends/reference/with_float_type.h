@@ -1,7 +1,7 @@
 // A program in another precision: what makes the oracle of a program its fp64 form.
 #pragma once
 
-#include "program/program.h"
+#include "program/ir/program.h"
 
 namespace snug::backends::reference {
 

@@ -1,6 +1,6 @@
 // What every kind defines. A kind's file in this folder defines functions by the names below, in an
-// anonymous namespace, and states at its end which ones; program/kind.cpp and program/rate_key.cpp
-// call them. Internal to program/.
+// anonymous namespace, and states at its end which ones; program/kinds/kind.cpp and
+// program/work/rate_key.cpp call them. Internal to program/.
 //
 //   SNUG_DEFINE_KIND(SiluMul, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
 //
@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "program/extent.h"
-#include "program/kind.h"
-#include "program/rate_key.h"
+#include "program/kinds/kind.h"
+#include "program/work/extent.h"
+#include "program/work/rate_key.h"
 
 namespace snug::program {
 

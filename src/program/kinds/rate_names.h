@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string>
 
-#include "program/kinds/product_algorithm.h"
-#include "program/program.h"
-#include "program/rate_key.h"
+#include "program/ir/program.h"
+#include "program/kinds/product/product_algorithm.h"
+#include "program/work/rate_key.h"
 
 namespace snug::program {
 

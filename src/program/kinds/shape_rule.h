@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "program/operands.h"
-#include "program/program.h"
+#include "program/ir/operands.h"
+#include "program/ir/program.h"
 
 namespace snug::program {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "program/kind.h"
+#include "program/kinds/kind.h"
 
 namespace snug::program {
 

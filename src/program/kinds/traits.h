@@ -56,8 +56,8 @@ struct Traits {
   // host knows when its memory is free or filled.
   bool is_host_copy = false;
   // Reads, makes or writes a tensor before the first step or between steps. The runtime performs it
-  // (runtime/perform.h), with what a backend offers for it (copy, fill, quantise); no backend runs
-  // it.
+  // (runtime/storage/perform.h), with what a backend offers for it (copy, fill, quantise); no
+  // backend runs it.
   bool by_runtime = false;
   // Begins a copy, between two spaces or between ranks, that goes on during what follows; ends one.
   bool begins_copy = false;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "algorithms.h"
-#include "backends/cuda/cublas_lt.h"
+#include "backends/cuda/library/cublas_lt.h"
 #include "base/dtype.h"
 #include "creations.h"
 #include "device_memory.h"

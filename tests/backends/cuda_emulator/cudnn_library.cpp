@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cuda/segment_attention.h"
+#include "backends/cuda/attention/segment_attention.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "creations.h"

@@ -6,7 +6,7 @@
 // A collective is work of its stream, done as far as the other ranks have come. As on a card it
 // goes on while the host does other things: where it was queued some time ago and nobody waits for
 // it, a thread of the communicator does what the stream can do.
-#include "backends/cuda/nccl_library.h"
+#include "backends/cuda/library/nccl_library.h"
 
 #include <unistd.h>
 

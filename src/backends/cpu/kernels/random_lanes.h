@@ -1,5 +1,5 @@
-// The random bits of backends/random_bits.h, sixteen philox calls at a time, for kernel files only:
-// lane l of a block's vectors is the call of column or element l of the block.
+// The random bits of backends/formulas/random_bits.h, sixteen philox calls at a time, for kernel
+// files only: lane l of a block's vectors is the call of column or element l of the block.
 #pragma once
 
 #include "backends/cpu/kernels/vector.h"

@@ -1,7 +1,7 @@
 // What a row of attention ends with, for kernel files only.
 #pragma once
 
-#include "backends/cpu/kernels/attention_blocks.h"
+#include "backends/cpu/attention/kernels/attention_blocks.h"
 #include "backends/cpu/kernels/exp2.h"
 
 namespace snug::backends::cpu::SNUG_ISA {

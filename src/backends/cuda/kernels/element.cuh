@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "backends/cuda/device.cuh"
+#include "backends/cuda/device/device.cuh"
 #include "backends/cuda/kernels/device_rows.h"
 #include "backends/cuda/kernels/narrow_formats.cuh"
 

@@ -1,6 +1,6 @@
 #include "backends/cuda/kernels/has_kernels.h"
 
-#include "backends/cuda/device.cuh"
+#include "backends/cuda/device/device.cuh"
 
 namespace snug::backends::cuda {
 namespace {

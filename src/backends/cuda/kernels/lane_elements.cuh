@@ -5,7 +5,7 @@
 #pragma once
 
 #include "backends/cuda/kernels/element.cuh"
-#include "backends/random_bits.h"
+#include "backends/formulas/random_bits.h"
 
 namespace snug::backends::cuda {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "backends/cuda/device.cuh"
+#include "backends/cuda/device/device.cuh"
 #include "backends/cuda/kernels/device_rows.h"
 
 namespace snug::backends::cuda {

@@ -1,10 +1,11 @@
-// Tensors whose values the device makes: those of backends/random_values.h, bit for bit, and noise.
+// Tensors whose values the device makes: those of backends/formulas/random_values.h, bit for bit,
+// and noise.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include "backends/cuda/kernels/device_rows.h"
-#include "backends/random_values.h"
+#include "backends/formulas/random_values.h"
 
 namespace snug::backends::cuda {
 

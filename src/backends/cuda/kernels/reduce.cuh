@@ -2,7 +2,7 @@
 // same bits on every run. All threads take part and get the result.
 #pragma once
 
-#include "backends/cuda/device.cuh"
+#include "backends/cuda/device/device.cuh"
 
 namespace snug::backends::cuda {
 

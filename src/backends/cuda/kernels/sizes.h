@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "backends/cuda/launch_shape.h"
+#include "backends/cuda/device/launch_shape.h"
 
 namespace snug::backends::cuda {
 

@@ -2,7 +2,7 @@
 // block read the same words: declare it `const __grid_constant__`.
 #pragma once
 
-#include "backends/cuda/device.cuh"
+#include "backends/cuda/device/device.cuh"
 #include "backends/cuda/kernels/tensor_list.h"
 
 namespace snug::backends::cuda {

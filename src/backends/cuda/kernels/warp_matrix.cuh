@@ -8,7 +8,7 @@
 // mma.m16n8k16; ldmatrix; cp.async.) The emulator has a file of the same path in its place.
 #pragma once
 
-#include "backends/cuda/device.cuh"
+#include "backends/cuda/device/device.cuh"
 #include "backends/cuda/kernels/narrow_formats.cuh"
 
 namespace snug::backends::cuda {

@@ -1,8 +1,8 @@
 #include "backends/cuda/needs/kind_needs.h"
 
 #include "backends/operation_checks.h"
-#include "program/dispatch.h"
-#include "program/kind.h"
+#include "program/kinds/dispatch.h"
+#include "program/kinds/kind.h"
 
 namespace snug::backends::cuda {
 namespace {

@@ -11,8 +11,8 @@
 #include <cstdint>
 
 #include "backends/cuda/needs/card.h"
-#include "program/program.h"
-#include "program/target.h"
+#include "program/ir/program.h"
+#include "program/work/target.h"
 
 namespace snug::backends::cuda {
 

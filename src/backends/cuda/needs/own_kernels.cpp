@@ -3,30 +3,30 @@
 #include <optional>
 #include <vector>
 
-#include "backends/cuda/kernels/rank_sum_sizes.h"
 #include "backends/cuda/kernels/sizes.h"
-#include "backends/cuda/needs/few_rows.h"
 #include "backends/cuda/needs/kind_needs.h"
-#include "program/kinds/clamped_swiglu.h"
-#include "program/kinds/collective.h"
-#include "program/kinds/collective_pieces.h"
-#include "program/kinds/column_scale.h"
-#include "program/kinds/cross_entropy.h"
-#include "program/kinds/dpo.h"
-#include "program/kinds/elementwise.h"
-#include "program/kinds/embedding.h"
-#include "program/kinds/gelu.h"
-#include "program/kinds/gelu_mul.h"
-#include "program/kinds/kto.h"
-#include "program/kinds/loss_scale.h"
-#include "program/kinds/orpo.h"
-#include "program/kinds/relu.h"
-#include "program/kinds/rope.h"
-#include "program/kinds/row_norms.h"
-#include "program/kinds/segment_sums.h"
-#include "program/kinds/silu_mul.h"
-#include "program/kinds/softcap.h"
-#include "program/kinds/transfer.h"
+#include "backends/cuda/product/few_rows_needs.h"
+#include "backends/cuda/transfer/kernels/rank_sum_sizes.h"
+#include "program/kinds/attention/rope.h"
+#include "program/kinds/elementwise/clamped_swiglu.h"
+#include "program/kinds/elementwise/elementwise.h"
+#include "program/kinds/elementwise/gelu.h"
+#include "program/kinds/elementwise/gelu_mul.h"
+#include "program/kinds/elementwise/relu.h"
+#include "program/kinds/elementwise/silu_mul.h"
+#include "program/kinds/elementwise/softcap.h"
+#include "program/kinds/loss/cross_entropy.h"
+#include "program/kinds/loss/dpo.h"
+#include "program/kinds/loss/kto.h"
+#include "program/kinds/loss/loss_scale.h"
+#include "program/kinds/loss/orpo.h"
+#include "program/kinds/loss/segment_sums.h"
+#include "program/kinds/norm/row_norms.h"
+#include "program/kinds/product/column_scale.h"
+#include "program/kinds/product/embedding.h"
+#include "program/kinds/transfer/collective.h"
+#include "program/kinds/transfer/collective_pieces.h"
+#include "program/kinds/transfer/transfer.h"
 
 namespace snug::backends::cuda {
 namespace {
@@ -41,9 +41,9 @@ int64_t workspace_bytes(const program::ColumnGainGrad&, const OperationView& vie
   return column_sums_bytes(shape[0], shape[1]);
 }
 
-// Of all ranks' elements in a piece, as much as is collected before sums begin (passes/shard.cpp).
-// Of 8 H100 over NVLink its messages and launches take 40 us next to the 64 us of its bytes; with
-// pieces of 4 MiB they would take four times as long as the bytes.
+// Of all ranks' elements in a piece, as much as is collected before sums begin
+// (passes/sharding/shard.cpp). Of 8 H100 over NVLink its messages and launches take 40 us next to
+// the 64 us of its bytes; with pieces of 4 MiB they would take four times as long as the bytes.
 constexpr int64_t kPieceBytes = int64_t{25} << 20;
 
 template <program::SumOverRanks Struct>

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "program/tensor.h"
+#include "program/ir/tensor.h"
 
 namespace snug::backends::cuda {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "backends/cuda/device.cuh"
+#include "backends/cuda/device/device.cuh"
 #include "backends/cuda/kernels/narrow_formats.cuh"
 
 namespace snug::backends::cuda {

@@ -1,0 +1,178 @@
+#include <algorithm>
+#include <memory>
+
+#include "backends/cpu/attention/attention_segments.h"
+#include "backends/cpu/kernels.h"
+#include "base/error.h"
+#include "program/kinds/attention/attention.h"
+
+namespace snug::backends::cpu {
+namespace {
+
+using program::Attention;
+
+// Segments of at most this many queries are read straight from where their keys lie.
+constexpr int64_t kFewQueries = 4;
+
+// One key head of one segment, and some of its queries.
+struct Task {
+  int64_t segment = 0;
+  int64_t kv_head = 0;
+  Range queries;  // counted within the segment
+};
+
+// Work of the forward pass, cut the same way whatever the number of threads.
+class ForwardTasks {
+ public:
+  ForwardTasks(const Attention& attention, const Segments& segments, int64_t queries_of_tile)
+      : attention_(attention), segments_(segments), queries_of_tile_(queries_of_tile) {}
+
+  int64_t count() const {
+    int64_t tasks = 0;
+    for (int64_t index = 0; index < segments_.count(); ++index) tasks += count_of(index);
+    return tasks;
+  }
+
+  // Later queries first: causal ones see more keys, and what takes longest should not start last.
+  Task at(int64_t number) const {
+    int64_t index = 0;
+    for (; number >= count_of(index); ++index) number -= count_of(index);
+    const int64_t queries = segments_.queries(index).size();
+    const int64_t tile = tiles_of(index) - 1 - number / attention_.kv_heads;
+    return {index,
+            number % attention_.kv_heads,
+            {tile * queries_of_tile_, std::min(queries, (tile + 1) * queries_of_tile_)}};
+  }
+
+ private:
+  int64_t tiles_of(int64_t index) const {
+    return ceil_div(segments_.queries(index).size(), queries_of_tile_);
+  }
+  int64_t count_of(int64_t index) const { return tiles_of(index) * attention_.kv_heads; }
+
+  const Attention& attention_;
+  const Segments& segments_;
+  int64_t queries_of_tile_;
+};
+
+// The kernels scale the largest score of a row after they have found it.
+bool supports(const Attention& attention, const program::OperationView& view, const CpuContext&) {
+  return attention.scale > 0 && of_one_type(view, {Attention::kK, Attention::kV, Attention::kO}) &&
+         (!attention.sinks || of_one_type(view, {Attention::kSinks}));
+}
+
+Attention decide(const Attention& attention, const program::OperationView&, const CpuContext&) {
+  Attention decided = attention;
+  decided.few_queries = attention.head_dim <= kLargestHeadDim ? kFewQueries : 0;
+  return decided;
+}
+
+// Decisions that are not this backend's are refused.
+std::unique_ptr<Prepared> prepare(const Attention& attention, const program::OperationView& view,
+                                  CpuContext&) {
+  SNUG_CHECK(!attention.by_library && attention.splits == 0 && !attention.tensor_cores,
+             "an attention by other kernels than those of the cpu backend");
+  SNUG_CHECK(attention.few_queries == 0 || attention.head_dim <= kLargestHeadDim,
+             "heads of {} elements for the kernel of few queries", attention.head_dim);
+  return prepare_biases(attention, view);
+}
+
+// The tables of biases, then scratch of each thread.
+int64_t workspace_bytes(const Attention& attention, const program::OperationView& view,
+                        const CpuContext& context) {
+  const program::Tensor& q = view[Attention::kQ];
+  const int64_t tables =
+      table_shape_of(attention, q.shape[0], view[Attention::kK].shape[0]).bytes();
+  if (q.shape[0] <= attention.few_queries) return tables;
+  const int64_t group = attention.heads / attention.kv_heads;
+  return tables +
+         context.threads * context.kernels.attention_tile->scratch_bytes[element_of(q.dtype)](
+                               group, attention.head_dim);
+}
+
+// The operands of a forward pass.
+struct ForwardTensors {
+  ForwardTensors(const Attention& attention, const Invocation& invocation)
+      : biases(attention, invocation),
+        q(rows_of(invocation[Attention::kQ])),
+        k(rows_of(invocation[Attention::kK])),
+        v(rows_of(invocation[Attention::kV])),
+        o(rows_of(invocation[Attention::kO])),
+        lse(rows_of(invocation[Attention::kLse])),
+        sinks(attention.sinks ? one_row_of(invocation[Attention::kSinks]) : Rows{}) {}
+  ScoreBiases biases;
+  Rows q, k, v, o, lse;
+  Rows sinks;  // of all heads, in a row; without data where there are none
+
+  void zero_queries(Range gap) const {
+    zero(o, gap);
+    for (int64_t head = 0; head < lse.rows; ++head)
+      std::fill(lse.at(head, gap.begin), lse.at(head, gap.end), std::byte{0});
+  }
+
+  AttentionTile tile(const Attention& attention, const Segments& segments, const Task& task) const {
+    const Range queries = segments.queries(task.segment);
+    const Range keys = segments.keys(task.segment);
+    const int64_t d = attention.head_dim;
+    const int64_t head = task.kv_head * (attention.heads / attention.kv_heads);
+    return {.form = form_of(attention, queries, keys, biases, head),
+            .begin = task.queries.begin,
+            .end = task.queries.end,
+            .q = {q.at(queries.begin, head * d), q.stride},
+            .k = {k.at(keys.begin, task.kv_head * d), k.stride},
+            .v = {v.at(keys.begin, task.kv_head * d), v.stride},
+            .o = o.at(queries.begin, head * d),
+            .o_stride = o.stride,
+            .lse = reinterpret_cast<float*>(lse.at(head, queries.begin)),
+            .lse_stride = lse.stride,
+            .scratch = nullptr,
+            .sinks = sinks.data == nullptr ? nullptr : sinks.at(0, head)};
+  }
+};
+
+void run(const Attention& attention, const Invocation& invocation, CpuContext& context) {
+  const ForwardTensors tensors(attention, invocation);
+  const Element element = tensors.q.element;
+  const Segments segments(attention, invocation);
+  segments.for_each_query_gap(tensors.q.rows, [&](Range gap) { tensors.zero_queries(gap); });
+  const AttentionTileKernels& kernels = *context.kernels.attention_tile;
+  const int64_t group = attention.heads / attention.kv_heads;
+  const int64_t scratch_bytes = kernels.scratch_bytes[element](group, attention.head_dim);
+  const ForwardTasks tasks(attention, segments, kernels.queries(group));
+  std::byte* scratch = invocation.workspace.data + tensors.biases.shape().bytes();
+  FewQueries few(invocation, attention.kv_heads);
+  parallel_for(tasks.count(), [&](int64_t number) {
+    AttentionTile tile = tensors.tile(attention, segments, tasks.at(number));
+    if (has_few(attention, tile.form.queries, tile.form.keys)) {
+      few.add(tile.end - tile.begin);
+      context.kernels.attention_few->attend[element](tile);
+    } else {
+      tile.scratch = scratch + current_thread() * scratch_bytes;
+      kernels.attend[element](tile);
+    }
+  });
+  if (attention.few_queries > 0) few.note();
+}
+
+void run(const program::CacheWrite&, const Invocation& invocation, CpuContext& context) {
+  const Rows x = rows_of(invocation[program::CacheWrite::kX]);
+  const int32_t* slots = integers_of(invocation[program::CacheWrite::kSlots]);
+  note_rows(invocation, program::CacheWrite::kSlots);
+  const Rows cache = rows_of(invocation[program::CacheWrite::kCache]);
+  const auto convert = context.kernels.elementwise->convert[x.element][cache.element];
+  const int64_t rows_per_task = std::max<int64_t>(1, kElementsPerTask / x.columns);
+  parallel_ranges(x.rows, rows_per_task, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      SNUG_CHECK(slots[t] < cache.rows, "slot {} of {}", slots[t], cache.rows);
+      if (slots[t] >= 0) convert(x.at(t), cache.at(slots[t]), x.columns);
+    }
+  });
+}
+
+}  // namespace
+
+SNUG_CPU_KIND(Attention, .supports = supports, .decide = decide, .workspace_bytes = workspace_bytes,
+              .prepare = prepare);
+SNUG_CPU_KIND(CacheWrite);
+
+}  // namespace snug::backends::cpu

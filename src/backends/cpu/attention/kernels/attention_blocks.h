@@ -1,0 +1,86 @@
+// What the forward and the backward pass of attention share, for kernel files only: which keys a
+// query sees, and scratch cut into pieces.
+#pragma once
+
+#include "backends/cpu/attention/kernels/attention.h"
+#include "backends/cpu/product/kernels/block_packing.h"
+
+namespace snug::backends::cpu::SNUG_ISA {
+
+// First key that query i sees, and one past the last. Neither falls with i.
+SNUG_INLINE int64_t first_key(const AttentionForm& form, int64_t i) {
+  if (form.window == 0) return 0;
+  return larger_of(0, i + form.keys - form.queries - form.window + 1);
+}
+SNUG_INLINE int64_t end_key(const AttentionForm& form, int64_t i) {
+  if (!form.causal) return form.keys;
+  return larger_of(0, smaller_of(form.keys, i + form.keys - form.queries + 1));
+}
+
+// Which keys `rows` queries from `query` on see.
+template <int64_t rows>
+struct Seen {
+  int32_t begin[rows];
+  int32_t end[rows];
+};
+
+template <int64_t rows>
+SNUG_INLINE Seen<rows> seen_by(const AttentionForm& form, int64_t query) {
+  Seen<rows> seen;
+  for (int64_t i = 0; i < rows; ++i) {
+    seen.begin[i] = static_cast<int32_t>(first_key(form, query + i));
+    seen.end[i] = static_cast<int32_t>(end_key(form, query + i));
+  }
+  return seen;
+}
+
+SNUG_INLINE Int16Lanes load_integers(const int32_t* x) {
+#if defined(__AVX512F__)
+  Int16Lanes v;
+  __builtin_memcpy(&v, x, sizeof v);
+  return v;
+#else
+  return load_lanes(x);
+#endif
+}
+
+// Whether each of the sixteen queries of `seen` from i on sees the key.
+template <int64_t rows>
+SNUG_INLINE Int16Lanes sees(const Seen<rows>& seen, int64_t i, int64_t key) {
+  const Int16Lanes this_key = Int16Lanes{} + static_cast<int32_t>(key);
+  return (this_key >= load_integers(seen.begin + i)) & (this_key < load_integers(seen.end + i));
+}
+
+template <typename Stored>
+SNUG_INLINE float dot(const Stored* a, const Stored* b, int64_t n) {
+  Float16Lanes sum = {};
+  for_each_lanes(n, [&](int64_t i, auto part) { sum += load(a + i, part) * load(b + i, part); });
+  return reduce_add(sum);
+}
+
+// Hands out pieces of scratch, each from a cache line on. With a null start it only counts.
+class Scratch {
+ public:
+  explicit Scratch(void* start) : next_(static_cast<char*>(start)), start_(next_) {}
+
+  template <typename T>
+  T* take(int64_t count) {
+    T* piece = reinterpret_cast<T*>(next_);
+    next_ += round_up(count * int64_t{sizeof(T)}, 64);
+    return piece;
+  }
+  int64_t bytes() const { return next_ - start_; }
+
+ private:
+  char* next_;
+  char* start_;
+};
+
+// The rows of head h of a group, from row `row` on.
+template <typename Stored>
+SNUG_INLINE RowBlock<const Stored> head_block(const HeadRows& rows, int64_t row, int64_t head,
+                                              int64_t head_dim) {
+  return {static_cast<const Stored*>(rows.data) + row * rows.stride + head * head_dim, rows.stride};
+}
+
+}  // namespace snug::backends::cpu::SNUG_ISA

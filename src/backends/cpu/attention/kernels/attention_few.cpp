@@ -1,0 +1,140 @@
+// The forward pass of a few queries, as in generation: keys and values are read once, where they
+// lie, and packing them would cost more than it saves.
+#include "backends/cpu/attention/kernels/attention_blocks.h"
+#include "backends/cpu/attention/kernels/score_adjustment.h"
+#include "backends/cpu/kernels/element_table.h"
+#include "backends/cpu/kernels/exp2.h"
+#include "backends/cpu/kernels/row_end.h"
+
+namespace snug::backends::cpu::SNUG_ISA {
+namespace {
+
+constexpr int64_t kKeyBlock = 64;
+constexpr float kLowest = -__FLT_MAX__;
+
+// One query of one head: a softmax over blocks of keys, against the largest score so far.
+struct Row {
+  float sums[kLargestHeadDim];
+  float scores[kKeyBlock];
+  float largest;
+  float total;
+  float correction;  // of the sums before the latest block
+};
+
+// sums[i] = sums[i] * row.correction + sum_j scores[j] v[j][i] for four vectors of i, or the rest.
+template <typename X>
+SNUG_INLINE void add_values(const Row& row, const HeadRows& v, const X* first, int64_t count,
+                            float* sums) {
+  Float16Lanes sum[4];
+  for (int64_t k = 0; k < 4; ++k) sum[k] = load(sums + k * kLanes) * row.correction;
+  for (int64_t j = 0; j < count; ++j)
+#pragma GCC unroll 4
+    for (int64_t k = 0; k < 4; ++k)
+      sum[k] += load(first + j * v.stride + k * kLanes) * row.scores[j];
+  for (int64_t k = 0; k < 4; ++k) store(sums + k * kLanes, sum[k]);
+}
+
+// Of one query's head, products of a block of keys into scores.
+void adjust_block(const AttentionForm& form, int64_t head, int64_t query, int64_t begin,
+                  int64_t count, float* scores) {
+  const ScoreAdjustment adjustment(form, head);
+  for_each_lanes(count, [&](int64_t j, auto part) {
+    const Float16Lanes biases = adjustment.of_keys(begin + j, query);
+    store(scores + j, adjustment.at(load(scores + j, part), biases).score, part);
+  });
+}
+
+// Weights from a block's scores, and their product with v.
+template <typename X>
+void add_block(const AttentionTile& tile, int64_t begin, int64_t count, Row& row) {
+  const int64_t d = tile.form.head_dim;
+  const X* v = static_cast<const X*>(tile.v.data) + begin * tile.v.stride;
+  float largest = row.largest;
+  for (int64_t j = 0; j < count; ++j) largest = largest >= row.scores[j] ? largest : row.scores[j];
+  row.correction = exp2(splat(row.largest - largest))[0];
+  Float16Lanes total = {};
+  for_each_lanes(count, [&](int64_t j, auto part) {
+    store(row.scores + j, exp2(load(row.scores + j, part) - largest), part);
+    total += load(row.scores + j, part);
+  });
+  row.total = row.total * row.correction + reduce_add(total);
+  row.largest = largest;
+  constexpr int64_t kWide = 4 * kLanes;
+  int64_t i = 0;
+  for (; i + kWide <= d; i += kWide) add_values(row, tile.v, v + i, count, row.sums + i);
+  for_each_lanes(d - i, [&](int64_t rest, auto part) {
+    Float16Lanes sum = load(row.sums + i + rest, part) * row.correction;
+    for (int64_t j = 0; j < count; ++j)
+      sum += load(v + j * tile.v.stride + i + rest, part) * row.scores[j];
+    store(row.sums + i + rest, sum, part);
+  });
+}
+
+// The rows of a head lie too far apart for the processor to guess the next. Keys are asked for this
+// many ahead: 100 ns of work, about what memory takes.
+constexpr int64_t kAhead = 16;
+
+template <typename X>
+SNUG_INLINE void prefetch(const X* x, int64_t n) {
+  constexpr int64_t kLine = int64_t{64} / int64_t{sizeof(X)};
+  for (int64_t i = 0; i < n; i += kLine) __builtin_prefetch(x + i);
+}
+
+// Heads that go over a block of keys together, so that it is read from memory once.
+constexpr int64_t kHeads = 8;
+
+template <typename X>
+void attend_query(const AttentionTile& tile, int64_t first_head, int64_t heads, int64_t i) {
+  const int64_t d = tile.form.head_dim;
+  const X* q = head_block<X>(tile.q, i, first_head, d).data;
+  const X* k = static_cast<const X*>(tile.k.data);
+  const X* v = static_cast<const X*>(tile.v.data);
+  const bool adjusts = are_adjusted(tile.form);
+  const float factor = adjusts ? 1.0F : tile.form.scale * kLog2OfE;
+  const int64_t start = first_key(tile.form, i);
+  const int64_t end = end_key(tile.form, i);
+  Row rows[kHeads];
+  for (int64_t head = 0; head < heads; ++head) {
+    store_zeros(rows[head].sums, d);
+    rows[head].largest = kLowest;
+    rows[head].total = 0.0F;
+  }
+  for (int64_t begin = start; begin < end; begin += kKeyBlock) {
+    const int64_t count = smaller_of(kKeyBlock, end - begin);
+    for (int64_t j = begin; j < begin + count; ++j) {
+      prefetch(k + (j + kAhead) * tile.k.stride, d);
+      prefetch(v + j * tile.v.stride, d);
+      for (int64_t head = 0; head < heads; ++head)
+        rows[head].scores[j - begin] = factor * dot(q + head * d, k + j * tile.k.stride, d);
+    }
+    for (int64_t head = 0; head < heads; ++head) {
+      if (adjusts) adjust_block(tile.form, first_head + head, i, begin, count, rows[head].scores);
+      add_block<X>(tile, begin, count, rows[head]);
+    }
+  }
+  const bool saw = start < end;
+  for (int64_t head = 0; head < heads; ++head) {
+    const Row& row = rows[head];
+    const RowEnd row_end =
+        saw ? end_of_row<X>(tile, first_head + head, row.largest, row.total) : RowEnd{0.0F, 0.0F};
+    X* o = static_cast<X*>(tile.o) + i * tile.o_stride + (first_head + head) * d;
+    for_each_lanes(d, [&](int64_t j, auto part) {
+      store(o + j, load(row.sums + j, part) * row_end.share, part);
+    });
+    tile.lse[(first_head + head) * tile.lse_stride + i] = row_end.lse;
+  }
+}
+
+template <typename X>
+void attend(const AttentionTile& tile) {
+  for (int64_t i = tile.begin; i < tile.end; ++i)
+    for (int64_t head = 0; head < tile.form.group; head += kHeads)
+      attend_query<X>(tile, head, smaller_of(kHeads, tile.form.group - head), i);
+}
+
+}  // namespace
+
+extern const AttentionFewKernels kAttentionFewKernels;
+const AttentionFewKernels kAttentionFewKernels = {.attend = SNUG_BY_ELEMENT(attend)};
+
+}  // namespace snug::backends::cpu::SNUG_ISA

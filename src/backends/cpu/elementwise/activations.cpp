@@ -1,0 +1,181 @@
+// Activations with a gate and without, and softcap: from operands to kernels, in tasks.
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/kind_functions.h"
+#include "backends/cpu/rows.h"
+#include "backends/operation_checks.h"
+#include "program/kinds/elementwise/clamped_swiglu.h"
+#include "program/kinds/elementwise/gelu.h"
+#include "program/kinds/elementwise/gelu_mul.h"
+#include "program/kinds/elementwise/relu.h"
+#include "program/kinds/elementwise/silu_mul.h"
+#include "program/kinds/elementwise/softcap.h"
+
+namespace snug::backends::cpu {
+namespace {
+
+using program::ClampedSwiglu;
+using program::ClampedSwigluGrad;
+using program::Gelu;
+using program::GeluGrad;
+using program::GeluMul;
+using program::GeluMulGrad;
+using program::Relu;
+using program::ReluGrad;
+using program::SiluMul;
+using program::SiluMulGrad;
+using program::Softcap;
+using program::SoftcapGrad;
+
+void run(const Relu&, const Invocation& invocation, CpuContext& context) {
+  const std::array tensors{rows_of(invocation[Relu::kX]), rows_of(invocation[Relu::kY])};
+  const auto forward = context.kernels.elementwise->relu[tensors[0].element][tensors[1].element];
+  parallel_elements(tensors, [&](auto at, int64_t, int64_t n) { forward(at[0], at[1], n); });
+}
+
+void run(const ReluGrad&, const Invocation& invocation, CpuContext& context) {
+  const std::array tensors{rows_of(invocation[ReluGrad::kDY]), rows_of(invocation[ReluGrad::kY]),
+                           rows_of(invocation[ReluGrad::kDX])};
+  const auto backward = context.kernels.elementwise
+                            ->relu_grad[tensors[0].element][tensors[1].element][tensors[2].element];
+  parallel_elements(tensors,
+                    [&](auto at, int64_t, int64_t n) { backward(at[0], at[1], at[2], n); });
+}
+
+void run(const Gelu& gelu, const Invocation& invocation, CpuContext& context) {
+  const std::array tensors{rows_of(invocation[Gelu::kX]), rows_of(invocation[Gelu::kY])};
+  const auto forward =
+      context.kernels.elementwise->gelu[gelu.tanh][tensors[0].element][tensors[1].element];
+  parallel_elements(tensors, [&](auto at, int64_t, int64_t n) { forward(at[0], at[1], n); });
+}
+
+void run(const GeluGrad& grad, const Invocation& invocation, CpuContext& context) {
+  const std::array tensors{rows_of(invocation[GeluGrad::kDY]), rows_of(invocation[GeluGrad::kX]),
+                           rows_of(invocation[GeluGrad::kDX])};
+  const auto backward =
+      context.kernels.elementwise
+          ->gelu_grad[grad.tanh][tensors[0].element][tensors[1].element][tensors[2].element];
+  parallel_elements(tensors,
+                    [&](auto at, int64_t, int64_t n) { backward(at[0], at[1], at[2], n); });
+}
+
+void run(const Softcap& softcap, const Invocation& invocation, CpuContext& context) {
+  const std::array tensors{rows_of(invocation[Softcap::kX]), rows_of(invocation[Softcap::kY])};
+  const auto forward = context.kernels.elementwise->softcap[tensors[0].element][tensors[1].element];
+  parallel_elements(tensors,
+                    [&](auto at, int64_t, int64_t n) { forward(at[0], at[1], n, softcap.cap); });
+}
+
+void run(const SoftcapGrad& grad, const Invocation& invocation, CpuContext& context) {
+  const std::array tensors{rows_of(invocation[SoftcapGrad::kDY]),
+                           rows_of(invocation[SoftcapGrad::kY]),
+                           rows_of(invocation[SoftcapGrad::kDX])};
+  const auto backward =
+      context.kernels.elementwise
+          ->softcap_grad[tensors[0].element][tensors[1].element][tensors[2].element];
+  parallel_elements(
+      tensors, [&](auto at, int64_t, int64_t n) { backward(at[0], at[1], at[2], n, grad.cap); });
+}
+
+bool supports(const SiluMul&, const program::OperationView& view, const CpuContext&) {
+  return is_all_of(view, view[SiluMul::kY].dtype);
+}
+
+void run(const SiluMul&, const Invocation& invocation, CpuContext& context) {
+  const std::array tensors{rows_of(invocation[SiluMul::kGate]), rows_of(invocation[SiluMul::kUp]),
+                           rows_of(invocation[SiluMul::kY])};
+  const auto forward = context.kernels.silu_mul->forward[tensors[0].element];
+  parallel_elements(tensors, [&](auto at, int64_t, int64_t n) { forward(at[0], at[1], at[2], n); });
+}
+
+bool supports(const SiluMulGrad&, const program::OperationView& view, const CpuContext&) {
+  return is_all_of(view, view[SiluMulGrad::kDY].dtype);
+}
+
+void run(const SiluMulGrad&, const Invocation& invocation, CpuContext& context) {
+  const std::array tensors{
+      rows_of(invocation[SiluMulGrad::kDY]), rows_of(invocation[SiluMulGrad::kGate]),
+      rows_of(invocation[SiluMulGrad::kUp]), rows_of(invocation[SiluMulGrad::kDGate]),
+      rows_of(invocation[SiluMulGrad::kDUp])};
+  const auto backward = context.kernels.silu_mul->backward[tensors[0].element];
+  parallel_elements(tensors, [&](auto at, int64_t, int64_t n) {
+    backward({at[0], at[1], at[2], at[3], at[4], n});
+  });
+}
+
+bool supports(const GeluMul&, const program::OperationView& view, const CpuContext&) {
+  return is_all_of(view, view[GeluMul::kY].dtype);
+}
+
+void run(const GeluMul& gelu_mul, const Invocation& invocation, CpuContext& context) {
+  const std::array tensors{rows_of(invocation[GeluMul::kGate]), rows_of(invocation[GeluMul::kUp]),
+                           rows_of(invocation[GeluMul::kY])};
+  const auto forward = context.kernels.gelu_mul->forward[gelu_mul.tanh][tensors[0].element];
+  parallel_elements(tensors, [&](auto at, int64_t, int64_t n) { forward(at[0], at[1], at[2], n); });
+}
+
+bool supports(const GeluMulGrad&, const program::OperationView& view, const CpuContext&) {
+  return is_all_of(view, view[GeluMulGrad::kDY].dtype);
+}
+
+void run(const GeluMulGrad& grad, const Invocation& invocation, CpuContext& context) {
+  const std::array tensors{
+      rows_of(invocation[GeluMulGrad::kDY]), rows_of(invocation[GeluMulGrad::kGate]),
+      rows_of(invocation[GeluMulGrad::kUp]), rows_of(invocation[GeluMulGrad::kDGate]),
+      rows_of(invocation[GeluMulGrad::kDUp])};
+  const auto backward = context.kernels.gelu_mul->backward[grad.tanh][tensors[0].element];
+  parallel_elements(tensors, [&](auto at, int64_t, int64_t n) {
+    backward({at[0], at[1], at[2], at[3], at[4], n});
+  });
+}
+
+// Rows of so many pairs that a task has.
+int64_t rows_of_pairs(int64_t pairs) {
+  return std::max<int64_t>(1, kElementsPerTask / std::max<int64_t>(1, pairs));
+}
+
+bool supports(const ClampedSwiglu&, const program::OperationView& view, const CpuContext&) {
+  return is_all_of(view, view[ClampedSwiglu::kY].dtype);
+}
+
+void run(const ClampedSwiglu& swiglu, const Invocation& invocation, CpuContext& context) {
+  const Rows gate_up = rows_of(invocation[ClampedSwiglu::kGateUp]);
+  const Rows y = rows_of(invocation[ClampedSwiglu::kY]);
+  const auto forward = context.kernels.clamped_swiglu->forward[y.element];
+  parallel_ranges(y.rows, rows_of_pairs(y.columns), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row)
+      forward({swiglu.limit, swiglu.alpha}, gate_up.at(row), y.at(row), y.columns);
+  });
+}
+
+bool supports(const ClampedSwigluGrad&, const program::OperationView& view, const CpuContext&) {
+  return is_all_of(view, view[ClampedSwigluGrad::kDY].dtype);
+}
+
+void run(const ClampedSwigluGrad& grad, const Invocation& invocation, CpuContext& context) {
+  const Rows dy = rows_of(invocation[ClampedSwigluGrad::kDY]);
+  const Rows gate_up = rows_of(invocation[ClampedSwigluGrad::kGateUp]);
+  const Rows dgate_up = rows_of(invocation[ClampedSwigluGrad::kDGateUp]);
+  const auto backward = context.kernels.clamped_swiglu->backward[dy.element];
+  parallel_ranges(dy.rows, rows_of_pairs(dy.columns), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row)
+      backward(
+          {{grad.limit, grad.alpha}, dy.at(row), gate_up.at(row), dgate_up.at(row), dy.columns});
+  });
+}
+
+}  // namespace
+
+SNUG_CPU_KIND(Relu);
+SNUG_CPU_KIND(ReluGrad);
+SNUG_CPU_KIND(Gelu);
+SNUG_CPU_KIND(GeluGrad);
+SNUG_CPU_KIND(Softcap);
+SNUG_CPU_KIND(SoftcapGrad);
+SNUG_CPU_KIND(SiluMul, .supports = supports);
+SNUG_CPU_KIND(SiluMulGrad, .supports = supports);
+SNUG_CPU_KIND(GeluMul, .supports = supports);
+SNUG_CPU_KIND(GeluMulGrad, .supports = supports);
+SNUG_CPU_KIND(ClampedSwiglu, .supports = supports);
+SNUG_CPU_KIND(ClampedSwigluGrad, .supports = supports);
+
+}  // namespace snug::backends::cpu

@@ -1,0 +1,136 @@
+// Products of the experts of a mixture, each over the rows that it has, of which there may be any
+// number. A wide product takes them as they are, up to kWideRows at once. Others are made ready for
+// a number of rows: an expert's are cut into pieces of a stated size and, for what is left, halves
+// of it down to one row, so that no number of rows makes anything new, and none is computed that is
+// not there.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "backends/cpu/context.h"
+#include "backends/cpu/product/product.h"
+#include "backends/cpu/product/wide_product.h"
+#include "backends/invocation.h"
+
+namespace snug::backends::cpu {
+
+// A gradient, which sums over them, is not cut again along so many.
+inline constexpr int64_t kWideRows = 1024;
+
+// How the rows of experts are multiplied: the decisions of a grouped product.
+struct ExpertProducts {
+  int64_t block_rows = 0;
+  ProductAlgorithm algorithm = ProductAlgorithm::loops;
+  ProductAlgorithm rest_algorithm = ProductAlgorithm::loops;
+  ProductCopies copies = {};  // of all pieces
+};
+
+// What is fastest for products `spec`, whose dimension `dimension` (m or k) is the rows of an
+// expert; all experts together have `rows`.
+ExpertProducts decide_products(MatmulSpec spec, int64_t MatmulSpec::*dimension, int64_t rows,
+                               const CpuContext& context);
+
+// Which operands pieces of such products copy to be without gaps. `decided.copies` is not read.
+ProductCopies copies_of_pieces(const ExpertProducts& decided, MatmulSpec spec,
+                               int64_t MatmulSpec::*dimension, const CpuContext& context);
+
+// What computed the products, as far as there were rows that needed any.
+class RanProducts {
+ public:
+  // As many pieces of `rows` rows were cut off as an expert has.
+  void cut(int64_t rows) { block_rows_ = std::max(block_rows_, rows); }
+  // A piece of `rows` rows was multiplied.
+  void add(bool is_rest, int64_t rows, const ProductCopies& needed, const RanProduct& ran) {
+    (is_rest ? rest_algorithm_ : algorithm_) = ran.algorithm;
+    (is_rest ? rest_rows_ : rows_) += rows;
+    needed_ |= needed;
+    copies_ |= ran.copies;
+  }
+  // Sums of so many rows of a gradient were made at once.
+  void add_sums(int64_t rows) { sum_rows_ = std::max(sum_rows_, rows); }
+  // Notes what ran of a grouped product of kind `Struct`.
+  template <typename Struct>
+  void note(const Invocation& invocation) const {
+    for (const int64_t rows : {rows_, rest_rows_}) invocation.note_piece(rows);
+    if (block_rows_ > 0) invocation.note_decision<&Struct::block_rows>(block_rows_);
+    if constexpr (requires { &Struct::sum_rows; })
+      if (sum_rows_ > 0) invocation.note_decision<&Struct::sum_rows>(sum_rows_);
+    if (algorithm_) invocation.note_decision<&Struct::algorithm>(*algorithm_);
+    if (rest_algorithm_) invocation.note_decision<&Struct::rest_algorithm>(*rest_algorithm_);
+    note_copy<&Struct::dense_a>(needed_.a, copies_.a, invocation);
+    if constexpr (requires { &Struct::dense_b; })
+      note_copy<&Struct::dense_b>(needed_.b, copies_.b, invocation);
+    if constexpr (requires { &Struct::dense_c; })
+      note_copy<&Struct::dense_c>(needed_.c, copies_.c, invocation);
+  }
+
+ private:
+  template <auto decision>
+  static void note_copy(bool needed, bool copied, const Invocation& invocation) {
+    if (needed || copied) invocation.note_decision<decision>(copied);
+  }
+
+  int64_t block_rows_ = 0;
+  int64_t sum_rows_ = 0;
+  int64_t rows_ = 0;
+  int64_t rest_rows_ = 0;
+  std::optional<ProductAlgorithm> algorithm_;
+  std::optional<ProductAlgorithm> rest_algorithm_;
+  ProductCopies needed_;
+  ProductCopies copies_;
+};
+
+class ExpertPieces {
+ public:
+  // Fails a CHECK where the decisions do not compute such products here.
+  ExpertPieces(const ExpertProducts& decided, const MatmulSpec& spec,
+               int64_t MatmulSpec::*dimension, const CpuContext& context);
+  // Makes what multiply() needs.
+  void create() const;
+  // For any number of rows.
+  int64_t scratch_bytes() const;
+  // Fails a CHECK where not even the largest piece is computed by the algorithm that is stated.
+  void check_algorithm(const ExpertProducts& decided) const;
+  // Multiplies rows [begin, end); `operands_of` says where those from a row on lie. `first`: what
+  // the first wide piece does with what c holds, where that is not what `spec` says.
+  template <typename F>
+  void multiply(int64_t begin, int64_t end, const F& operands_of, std::byte* scratch,
+                CpuContext& context, RanProducts& ran,
+                std::optional<MatmulSpec::Add> first = {}) const {
+    for (; is_wide_ && begin < end; begin += block_rows_, first.reset()) {
+      const int64_t rows = std::min(block_rows_, end - begin);
+      MatmulSpec spec = of_rows(rows);
+      spec.add = first.value_or(spec.add);
+      multiply_wide(spec, operands_of(begin), scratch, context);
+      ran.cut(block_rows_);
+      ran.add(false, rows, {}, {ProductAlgorithm::wide});
+    }
+    for (size_t i = 0; i < sizes_.size() && begin < end; ++i) {
+      for (; end - begin >= sizes_[i]; begin += sizes_[i])
+        ran.add(is_rest_[i], sizes_[i], products_[i].copies(),
+                products_[i].multiply(operands_of(begin), scratch, context));
+      ran.cut(sizes_[i]);
+    }
+  }
+
+ private:
+  MatmulSpec of_rows(int64_t count) const {
+    MatmulSpec spec = spec_;
+    spec.*dimension_ = count;
+    return spec;
+  }
+  int64_t most_wide_bytes(const CpuContext& context) const;
+
+  MatmulSpec spec_;
+  int64_t MatmulSpec::*dimension_;
+  bool is_wide_;
+  int64_t block_rows_;  // of the largest piece
+  int64_t wide_bytes_ = 0;
+  std::vector<int64_t> sizes_;  // from the largest to a single row
+  std::vector<bool> is_rest_;
+  std::vector<Product> products_;
+};
+
+}  // namespace snug::backends::cpu

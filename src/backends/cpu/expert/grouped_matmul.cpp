@@ -1,0 +1,347 @@
+// How many rows an expert has is known when the product is run (expert_products.h). A gradient sums
+// over rows: where it is f32, wide products add up in it; else pieces add to sums in f32 of some
+// rows of the matrix at a time, which are rounded once.
+#include <algorithm>
+#include <optional>
+
+#include "backends/cpu/expert/expert_products.h"
+#include "backends/cpu/kind_functions.h"
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/rows.h"
+#include "backends/operation_checks.h"
+#include "base/error.h"
+#include "program/kinds/product/grouped_matmul.h"
+
+namespace snug::backends::cpu {
+namespace {
+
+using program::GroupedMatmul;
+using program::GroupedMatmulGrad;
+
+// Sums of a gradient that stay in a second-level cache or two on their way.
+constexpr int64_t kSumBytes = int64_t{4} << 20;
+
+ProductCopies copies_in(const GroupedMatmul& grouped) {
+  return {.a = grouped.dense_a, .c = grouped.dense_c};
+}
+ProductCopies copies_in(const GroupedMatmulGrad& grad) {
+  return {.a = grad.dense_a, .b = grad.dense_b};
+}
+
+template <typename Struct>
+ExpertProducts products_of(const Struct& grouped) {
+  return {grouped.block_rows, grouped.algorithm, grouped.rest_algorithm, copies_in(grouped)};
+}
+
+template <typename Struct>
+Struct decided(Struct grouped, const MatmulSpec& spec, int64_t MatmulSpec::*dimension, int64_t rows,
+               const CpuContext& context) {
+  const ExpertProducts products = decide_products(spec, dimension, rows, context);
+  grouped.block_rows = products.block_rows;
+  grouped.algorithm = products.algorithm;
+  grouped.rest_algorithm = products.rest_algorithm;
+  return grouped;
+}
+
+// Bounds that would reach beyond the rows are no router's.
+void check_bounds(const int32_t* bounds, int64_t experts, int64_t rows) {
+  int64_t end = 0;
+  for (int64_t expert = 0; expert < experts; ++expert) {
+    SNUG_CHECK(bounds[2 * expert] == end && bounds[2 * expert + 1] >= end,
+               "expert {} has rows {} to {}, after {}", expert, bounds[2 * expert],
+               bounds[2 * expert + 1], end);
+    end = bounds[2 * expert + 1];
+  }
+  SNUG_CHECK_EQ(end, rows);
+}
+
+// Forward.
+
+MatmulSpec grouped_spec(const GroupedMatmul& grouped, const program::OperationView& view) {
+  const MatrixLayout a = matrix_layout(view[GroupedMatmul::kA]);
+  const MatrixLayout c = matrix_layout(view[GroupedMatmul::kC]);
+  const program::Tensor& b = view[GroupedMatmul::kB];
+  MatmulSpec spec{.n = c.columns, .k = a.columns};
+  spec.a_type = a.dtype;
+  spec.b_type = b.dtype;
+  spec.c_type = c.dtype;
+  spec.a_strides[0] = a.row_stride;
+  spec.a_strides[1] = 1;
+  spec.b_strides[0] = grouped.transpose_b ? 1 : b.shape.columns();
+  spec.b_strides[1] = grouped.transpose_b ? b.shape.columns() : 1;
+  spec.c_stride = c.row_stride;
+  return spec;
+}
+
+class PreparedGrouped : public Prepared {
+ public:
+  PreparedGrouped(const GroupedMatmul& grouped, const program::OperationView& view,
+                  const CpuContext& context)
+      : pieces(products_of(grouped), grouped_spec(grouped, view), &MatmulSpec::m, context) {
+    pieces.check_algorithm(products_of(grouped));
+  }
+  const ExpertPieces pieces;
+};
+
+void run(const GroupedMatmul&, const Invocation& invocation, CpuContext& context) {
+  SNUG_CHECK(invocation.prepared != nullptr, "a grouped product that was not prepared");
+  const ExpertPieces& pieces = static_cast<const PreparedGrouped&>(*invocation.prepared).pieces;
+  const Rows a = rows_of(invocation[GroupedMatmul::kA]);
+  const Rows c = rows_of(invocation[GroupedMatmul::kC]);
+  const Buffer& b = invocation[GroupedMatmul::kB];
+  const int32_t* bounds = integers_of(invocation[GroupedMatmul::kBounds]);
+  const int64_t experts = b.shape[0];
+  check_bounds(bounds, experts, a.rows);
+  RanProducts ran;
+  for (int64_t expert = 0; expert < experts; ++expert) {
+    const std::byte* const matrix = b.data + expert * (b.bytes() / experts);
+    const auto operands_of = [&](int64_t row) {
+      return MatmulOperands{.a = a.at(row), .b = matrix, .c = c.at(row)};
+    };
+    pieces.multiply(bounds[2 * expert], bounds[2 * expert + 1], operands_of,
+                    invocation.workspace.data, context, ran);
+  }
+  ran.note<GroupedMatmul>(invocation);
+}
+
+bool supports(const GroupedMatmul&, const program::OperationView& view, const CpuContext& context) {
+  return supports_product(view[GroupedMatmul::kA].dtype, view[GroupedMatmul::kB].dtype,
+                          view[GroupedMatmul::kC].dtype, context);
+}
+
+GroupedMatmul decide(const GroupedMatmul& grouped, const program::OperationView& view,
+                     const CpuContext& context) {
+  const MatmulSpec spec = grouped_spec(grouped, view);
+  GroupedMatmul decision =
+      decided(grouped, spec, &MatmulSpec::m, view[GroupedMatmul::kA].shape[0], context);
+  if (decision.algorithm == ProductAlgorithm::wide) return decision;
+  const ProductCopies copies =
+      copies_of_pieces(products_of(decision), spec, &MatmulSpec::m, context);
+  decision.dense_a = copies.a;
+  decision.dense_c = copies.c;
+  return decision;
+}
+
+int64_t workspace_bytes(const GroupedMatmul& grouped, const program::OperationView& view,
+                        const CpuContext& context) {
+  return PreparedGrouped(grouped, view, context).pieces.scratch_bytes();
+}
+
+std::unique_ptr<Prepared> prepare(const GroupedMatmul& grouped, const program::OperationView& view,
+                                  CpuContext& context) {
+  auto prepared = std::make_unique<PreparedGrouped>(grouped, view, context);
+  prepared->pieces.create();
+  return prepared;
+}
+
+// Gradient.
+
+// Whether products may add up in the gradient itself.
+bool adds_in_place(const GroupedMatmulGrad& grad, const program::OperationView& view) {
+  return grad.algorithm == ProductAlgorithm::wide &&
+         view[GroupedMatmulGrad::kC].dtype == base::DType::f32;
+}
+
+// Rows of the matrix whose sums are made at once; 0: they are made in the gradient.
+int64_t sum_rows_of(const GroupedMatmulGrad& grad, const program::OperationView& view) {
+  if (adds_in_place(grad, view)) return 0;
+  const int64_t m = view[GroupedMatmulGrad::kA].shape[1];
+  const int64_t row_bytes = view[GroupedMatmulGrad::kB].shape[1] * int64_t{sizeof(float)};
+  return std::min(m, std::max<int64_t>(16, kSumBytes / row_bytes / 16 * 16));
+}
+
+MatmulSpec grad_spec(const program::OperationView& view, int64_t sums) {
+  const MatrixLayout a = matrix_layout(view[GroupedMatmulGrad::kA]);
+  const MatrixLayout b = matrix_layout(view[GroupedMatmulGrad::kB]);
+  MatmulSpec spec{.m = sums, .n = b.columns};
+  spec.a_type = a.dtype;
+  spec.b_type = b.dtype;
+  spec.c_type = base::DType::f32;
+  spec.a_strides[0] = 1;
+  spec.a_strides[1] = a.row_stride;
+  spec.b_strides[0] = b.row_stride;
+  spec.b_strides[1] = 1;
+  spec.c_stride = b.columns;
+  spec.add = MatmulSpec::Add::destination;
+  return spec;
+}
+
+class PreparedGroupedGrad : public Prepared {
+ public:
+  PreparedGroupedGrad(const GroupedMatmulGrad& grad, const program::OperationView& view,
+                      const CpuContext& context)
+      : in_place_(grad.sum_rows == 0),
+        block_(in_place_ ? view[GroupedMatmulGrad::kA].shape[1] : grad.sum_rows),
+        columns_(view[GroupedMatmulGrad::kB].shape[1]) {
+    SNUG_CHECK(!in_place_ || adds_in_place(grad, view),
+               "a grouped product by {} with sums in its result, which the cpu backend does not "
+               "run",
+               base::word_of(grad.algorithm));
+    const auto pieces_of = [&](int64_t sums) {
+      return ExpertPieces(products_of(grad), grad_spec(view, sums), &MatmulSpec::k, context);
+    };
+    whole_.emplace(pieces_of(block_));
+    whole_->check_algorithm(products_of(grad));
+    const int64_t rest = view[GroupedMatmulGrad::kA].shape[1] % block_;
+    if (rest > 0) rest_.emplace(pieces_of(rest));
+  }
+
+  void create() const {
+    whole_->create();
+    if (rest_) rest_->create();
+  }
+  bool in_place() const { return in_place_; }
+  int64_t block() const { return block_; }
+  const ExpertPieces& pieces(int64_t sums) const { return sums == block_ ? *whole_ : *rest_; }
+  // The bytes of the sums, before the scratch of products.
+  int64_t sum_bytes() const {
+    if (in_place_) return 0;
+    return whole_lines(block_ * columns_ * static_cast<int64_t>(sizeof(float)));
+  }
+  int64_t workspace_bytes() const {
+    const int64_t rest = rest_ ? rest_->scratch_bytes() : 0;
+    return sum_bytes() + std::max(whole_->scratch_bytes(), rest);
+  }
+
+ private:
+  bool in_place_;
+  int64_t block_;
+  int64_t columns_;
+  std::optional<ExpertPieces> whole_;
+  std::optional<ExpertPieces> rest_;
+};
+
+// Rows of c become the sums, or what they were and the sums.
+void store_sums(const float* sums, const Rows& c, int64_t first, int64_t rows, bool accumulate,
+                const ElementwiseKernels& kernels) {
+  parallel_ranges(rows, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const float* from = sums + row * c.columns;
+      std::byte* to = c.at(first + row);
+      if (accumulate)
+        kernels.add[kF32][c.element][c.element](from, to, to, c.columns);
+      else
+        kernels.convert[kF32][c.element](from, to, c.columns);
+    }
+  });
+}
+
+// What a gradient is made of, and where.
+struct GradRun {
+  const GroupedMatmulGrad& grad;
+  const PreparedGroupedGrad& prepared;
+  Rows a, b, c;  // c: (experts * m, n)
+  std::byte* workspace;
+  CpuContext& context;
+};
+
+void add_in_place(const GradRun& run, int64_t expert, int64_t begin, int64_t end,
+                  RanProducts& ran) {
+  std::byte* const c = run.c.at(expert * run.a.columns);
+  const int64_t elements = run.a.columns * run.c.columns;
+  if (begin == end && !run.grad.accumulate)
+    std::fill_n(reinterpret_cast<float*>(c), elements, 0.0F);
+  using Add = MatmulSpec::Add;
+  run.prepared.pieces(run.a.columns)
+      .multiply(
+          begin, end,
+          [&](int64_t row) {
+            return MatmulOperands{.a = run.a.at(row), .b = run.b.at(row), .c = c};
+          },
+          run.workspace, run.context, ran, run.grad.accumulate ? Add::destination : Add::nothing);
+}
+
+void add_in_sums(const GradRun& run, int64_t expert, int64_t begin, int64_t end, RanProducts& ran) {
+  std::byte* const sums = run.workspace;
+  std::byte* const scratch = sums + run.prepared.sum_bytes();
+  for (int64_t first = 0; first < run.a.columns; first += run.prepared.block()) {
+    const int64_t rows = std::min(run.prepared.block(), run.a.columns - first);
+    std::fill_n(reinterpret_cast<float*>(sums), rows * run.c.columns, 0.0F);
+    ran.add_sums(rows);
+    run.prepared.pieces(rows).multiply(
+        begin, end,
+        [&](int64_t row) {
+          return MatmulOperands{.a = run.a.at(row, first), .b = run.b.at(row), .c = sums};
+        },
+        scratch, run.context, ran);
+    store_sums(reinterpret_cast<float*>(sums), run.c, expert * run.a.columns + first, rows,
+               run.grad.accumulate, *run.context.kernels.elementwise);
+  }
+}
+
+void run(const GroupedMatmulGrad& grad, const Invocation& invocation, CpuContext& context) {
+  SNUG_CHECK(invocation.prepared != nullptr, "a grouped product that was not prepared");
+  const GradRun run{.grad = grad,
+                    .prepared = static_cast<const PreparedGroupedGrad&>(*invocation.prepared),
+                    .a = rows_of(invocation[GroupedMatmulGrad::kA]),
+                    .b = rows_of(invocation[GroupedMatmulGrad::kB]),
+                    .c = rows_of(invocation[GroupedMatmulGrad::kC]),
+                    .workspace = invocation.workspace.data,
+                    .context = context};
+  const int32_t* bounds = integers_of(invocation[GroupedMatmulGrad::kBounds]);
+  const int64_t experts = run.c.rows / run.a.columns;
+  check_bounds(bounds, experts, run.a.rows);
+  RanProducts ran;
+  for (int64_t expert = 0; expert < experts; ++expert) {
+    const int64_t begin = bounds[2 * expert];
+    const int64_t end = bounds[2 * expert + 1];
+    if (begin == end && grad.accumulate) continue;
+    (run.prepared.in_place() ? add_in_place : add_in_sums)(run, expert, begin, end, ran);
+  }
+  ran.note<GroupedMatmulGrad>(invocation);
+}
+
+bool supports(const GroupedMatmulGrad&, const program::OperationView& view,
+              const CpuContext& context) {
+  return supports_product(view[GroupedMatmulGrad::kA].dtype, view[GroupedMatmulGrad::kB].dtype,
+                          base::DType::f32, context) &&
+         are_floats<GroupedMatmulGrad>(view, {GroupedMatmulGrad::kC});
+}
+
+GroupedMatmulGrad decide(const GroupedMatmulGrad& grad, const program::OperationView& view,
+                         const CpuContext& context) {
+  // Wide for a whole block of sums, and so for what is left of the matrix.
+  const program::Shape& a = view[GroupedMatmulGrad::kA].shape;
+  GroupedMatmulGrad decision = decided(grad, grad_spec(view, a[1]), &MatmulSpec::k, a[0], context);
+  decision.sum_rows = sum_rows_of(decision, view);
+  if (decision.algorithm == ProductAlgorithm::wide) return decision;
+  MatmulSpec block = grad_spec(view, decision.sum_rows);
+  block.k = decision.block_rows;
+  if (!runs_product(block, decision.algorithm, context))
+    decision.algorithm = decision.rest_algorithm;
+  const ProductCopies copies = copies_of_pieces(
+      products_of(decision), grad_spec(view, decision.sum_rows > 0 ? decision.sum_rows : a[1]),
+      &MatmulSpec::k, context);
+  decision.dense_a = copies.a;
+  decision.dense_b = copies.b;
+  return decision;
+}
+
+int64_t workspace_bytes(const GroupedMatmulGrad& grad, const program::OperationView& view,
+                        const CpuContext& context) {
+  return PreparedGroupedGrad(grad, view, context).workspace_bytes();
+}
+
+std::unique_ptr<Prepared> prepare(const GroupedMatmulGrad& grad, const program::OperationView& view,
+                                  CpuContext& context) {
+  auto prepared = std::make_unique<PreparedGroupedGrad>(grad, view, context);
+  prepared->create();
+  return prepared;
+}
+
+template <typename Struct>
+bool group_asks_library(const Struct& grouped) {
+  return grouped.algorithm == ProductAlgorithm::library ||
+         grouped.rest_algorithm == ProductAlgorithm::library;
+}
+
+}  // namespace
+
+SNUG_CPU_KIND(GroupedMatmul, .supports = supports, .decide = decide,
+              .workspace_bytes = workspace_bytes, .asks_library = group_asks_library<GroupedMatmul>,
+              .prepare = prepare);
+SNUG_CPU_KIND(GroupedMatmulGrad, .supports = supports, .decide = decide,
+              .workspace_bytes = workspace_bytes,
+              .asks_library = group_asks_library<GroupedMatmulGrad>, .prepare = prepare);
+
+}  // namespace snug::backends::cpu

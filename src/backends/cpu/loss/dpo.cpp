@@ -1,0 +1,71 @@
+// A micro-batch has few pairs, so they are done one after the other, in fp64: the loss of a pair is
+// a small difference of large sums.
+#include <array>
+
+#include "backends/cpu/kind_functions.h"
+#include "backends/cpu/rows.h"
+#include "backends/formulas/answer_pair.h"
+#include "program/kinds/loss/dpo.h"
+
+namespace snug::backends::cpu {
+namespace {
+
+using program::Dpo;
+using program::DpoGrad;
+
+// Calls f(pair number, its log-probabilities) for every pair that is there.
+template <typename Struct, typename F>
+void for_each_pair(const Struct&, const Invocation& invocation, F&& f) {
+  const auto* policy = invocation[Struct::kPolicy].template as<const float>();
+  const auto* reference = invocation[Struct::kReference].template as<const float>();
+  const int32_t* bounds = integers_of(invocation[Struct::kBounds]);
+  const int64_t pairs = invocation[Struct::kPolicy].elements() / 2;
+  for (int64_t p = 0; p < pairs; ++p)
+    if (bounds[4 * p] < bounds[4 * p + 1])
+      f(p, AnswerPair<double>{policy[2 * p], policy[2 * p + 1], reference[2 * p],
+                              reference[2 * p + 1]});
+}
+
+void run(const Dpo& dpo, const Invocation& invocation, CpuContext&) {
+  const auto beta = static_cast<double>(dpo.beta);
+  std::array<double, program::kPreferenceMeasures.size()> sums{};
+  double loss = 0;
+  for_each_pair(dpo, invocation, [&](int64_t, const AnswerPair<double>& pair) {
+    const double margin = pair.margin(beta);
+    loss += minus_log_sigmoid(margin);
+    const std::array<double, program::kPreferenceMeasures.size()> measures{
+        pair.chosen_reward(beta),
+        pair.rejected_reward(beta),
+        margin > 0 ? 1.0 : 0.0,
+        margin,
+        pair.chosen,
+        pair.rejected};
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += measures[i];
+  });
+  const auto inverse_pairs = static_cast<double>(*invocation[Dpo::kInversePairs].as<const float>());
+  auto* measured = invocation[Dpo::kMeasures].as<float>();
+  for (size_t i = 0; i < sums.size(); ++i)
+    measured[i] = static_cast<float>(sums[i] * inverse_pairs);
+  *invocation[Dpo::kLoss].as<float>() = static_cast<float>(loss * inverse_pairs);
+}
+
+void run(const DpoGrad& grad, const Invocation& invocation, CpuContext&) {
+  const auto beta = static_cast<double>(grad.beta);
+  const auto inverse_pairs =
+      static_cast<double>(*invocation[DpoGrad::kInversePairs].as<const float>());
+  const Buffer& written = invocation[DpoGrad::kDPolicy];
+  auto* dpolicy = written.as<float>();
+  std::fill_n(dpolicy, written.elements(), 0.0F);
+  for_each_pair(grad, invocation, [&](int64_t p, const AnswerPair<double>& pair) {
+    const double slope = beta * sigmoid_of_minus(pair.margin(beta)) * inverse_pairs;
+    dpolicy[2 * p] = static_cast<float>(-slope);
+    dpolicy[2 * p + 1] = static_cast<float>(slope);
+  });
+}
+
+}  // namespace
+
+SNUG_CPU_KIND(Dpo);
+SNUG_CPU_KIND(DpoGrad);
+
+}  // namespace snug::backends::cpu

@@ -1,0 +1,280 @@
+#include "backends/cuda/attention/kernels/attention.h"
+
+#include "backends/cuda/attention/attention_needs.h"
+#include "backends/cuda/attention/cudnn_attention.h"
+#include "backends/cuda/attention/kernels/attention_splits.h"
+#include "backends/cuda/attention/kernels/distance_biases.h"
+#include "backends/cuda/kind_functions.h"
+#include "backends/cuda/product/matrices.h"
+#include "base/error.h"
+#include "program/kinds/attention/attention.h"
+
+namespace snug::backends::cuda {
+namespace {
+
+using program::Attention;
+using program::AttentionGrad;
+using program::OperationView;
+
+template <typename Attributes>
+AttentionForm attention_form_of(const Attributes& attention) {
+  return {static_cast<int32_t>(attention.heads),
+          static_cast<int32_t>(attention.kv_heads),
+          static_cast<int32_t>(attention.head_dim),
+          attention.scale,
+          attention.causal,
+          attention.window,
+          attention.softcap,
+          attention.alibi_scale,
+          {}};
+}
+
+// The smallest distance of each bucket of a bias by relative position.
+struct BiasBegins : Prepared {
+  BucketBegins begins{};
+};
+
+template <typename Attributes>
+std::unique_ptr<Prepared> prepare_biases(const Attributes& attention, const OperationView& view) {
+  if (!attention.relative_bias) return nullptr;
+  const int64_t rows = view[Attributes::kBias].shape[0];
+  auto prepared = std::make_unique<BiasBegins>();
+  int64_t distance = 0;
+  for (int64_t bucket = 0; bucket < buckets_of_direction(attention, rows); ++bucket) {
+    while (program::bucket_of(-distance, attention.causal, rows, attention.max_distance) < bucket)
+      ++distance;
+    prepared->begins.at[bucket] = static_cast<int32_t>(distance);
+  }
+  return prepared;
+}
+
+// The scratch of a bias.
+template <typename Attributes>
+BiasScratch scratch_of_bias(const Attributes& attention, const Invocation& invocation) {
+  if (!attention.relative_bias) return {};
+  return bias_scratch_of(attention, invocation[Attributes::kBias].shape[0],
+                         invocation[Attributes::kQ].shape[0], invocation[Attributes::kK].shape[0]);
+}
+
+// Queues the tables of a bias, which lie in scratch from `first` on, and tells the kernels of them.
+template <typename Attributes>
+void begin_biases(const Attributes& attention, const Invocation& invocation, std::byte* first,
+                  RangesRun& ranges, CudaContext& context) {
+  if (!attention.relative_bias) return;
+  SNUG_CHECK(invocation.prepared != nullptr, "an attention with a bias that was not prepared");
+  const Matrix bias = matrix_of(invocation[Attributes::kBias]);
+  const AttentionShape& shape = ranges.shape;
+  const BiasScratch scratch = scratch_of_bias(attention, invocation);
+  auto* tables = reinterpret_cast<float*>(first + scratch.tables);
+  auto* begins = reinterpret_cast<int32_t*>(first + scratch.begins);
+  const int64_t reach = bias_reach(attention.max_distance, shape.q_tokens, shape.k_tokens);
+  const DistanceBiases biases{
+      .zero = tables + reach,
+      .head_step = bias_places(reach),
+      .reach = static_cast<int32_t>(reach),
+      .both_ways = !attention.causal,
+      .buckets = static_cast<int32_t>(buckets_of_direction(attention, bias.rows)),
+      .begins = begins};
+  make_bias_tables({.bias = bias.operand,
+                    .begins = static_cast<const BiasBegins&>(*invocation.prepared).begins,
+                    .heads = shape.form.heads,
+                    .biases = biases,
+                    .tables = tables,
+                    .copied_begins = begins},
+                   context.stream.get());
+  ranges.shape.form.biases = biases;
+  ranges.diagonals = reinterpret_cast<int32_t*>(first + scratch.diagonals);
+  ranges.shape.diagonals = ranges.diagonals;
+}
+
+// Scratch: the ranges of keys, those of queries, delta, then that of a bias
+// (backends/cuda/attention/attention_needs.cpp).
+template <typename Attributes>
+RangesRun ranges_run(const Attributes& attention, const Invocation& invocation, int64_t q_tokens,
+                     int64_t k_tokens) {
+  auto* ranges = invocation.workspace.as<TokenRange>();
+  return {.shape = {attention_form_of(attention), q_tokens, k_tokens},
+          .segments = invocation[Attributes::kQBounds].shape.rows(),
+          .q_bounds = integers_of(invocation[Attributes::kQBounds]),
+          .k_bounds = integers_of(invocation[Attributes::kKBounds]),
+          .keys = ranges,
+          .queries = ranges + q_tokens};
+}
+
+// Fails a CHECK where what is decided of both forms is not one kernel, or not one that computes the
+// operation. Operands lie in the arena as the tensors of the view say, so nothing is left to find
+// out when it runs.
+template <typename Attributes>
+void check_kernel(const Attributes& attention, int64_t splits, const OperationView& view,
+                  const Card& card) {
+  const int chosen = int{attention.by_library} + int{attention.tensor_cores} + int{splits != 0};
+  SNUG_CHECK(chosen <= 1 && splits >= 0,
+             "an attention by one of the library (planned as {}), the tensor cores ({}) and in {} "
+             "splits",
+             attention.by_library, attention.tensor_cores, splits);
+  SNUG_CHECK(!attention.by_library || suits_cudnn(attention, view, card),
+             "an attention is planned by the library, which does not compute it here");
+  SNUG_CHECK(!attention.tensor_cores || suits_tensor_cores(attention, view, card),
+             "an attention is planned on the tensor cores, which do not compute it here");
+}
+
+std::unique_ptr<Prepared> prepare(const Attention& attributes, const OperationView& view,
+                                  CudaContext& context) {
+  SNUG_CHECK(attributes.few_queries == 0, "a card has no kernel for segments of few queries");
+  check_kernel(attributes, attributes.splits, view, context.device.card);
+  return attributes.by_library ? prepare_cudnn(attributes, view, context)
+                               : prepare_biases(attributes, view);
+}
+
+std::unique_ptr<Prepared> prepare(const AttentionGrad& attributes, const OperationView& view,
+                                  CudaContext& context) {
+  SNUG_CHECK(attributes.few_queries == 0 && attributes.few_keys == 0,
+             "a card has no kernel for segments of few queries or keys");
+  SNUG_CHECK(attributes.by_library || !program::copies_operands(attributes),
+             "own kernels read and write what has gaps where it lies");
+  check_kernel(attributes, 0, view, context.device.card);
+  return attributes.by_library ? prepare_cudnn(attributes, view, context)
+                               : prepare_biases(attributes, view);
+}
+
+// There is one kernel for each, but the library loads its own when it is first called.
+void tune(const Attention& attributes, const Invocation& invocation, CudaContext& context) {
+  if (attributes.by_library) load_cudnn(attributes, invocation, context);
+}
+void tune(const AttentionGrad& attributes, const Invocation& invocation, CudaContext& context) {
+  if (attributes.by_library) load_cudnn(attributes, invocation, context);
+}
+
+// The sinks; rows without data where there are none.
+DeviceRows sinks_of(const Attention& attention, const Invocation& invocation) {
+  return attention.sinks ? matrix_of(invocation[Attention::kSinks]).operand : DeviceRows{};
+}
+
+// Notes which own kernel was queued: in so many splits (0: it is none that splits), on the tensor
+// cores.
+void note_own(const Invocation& invocation, int64_t splits, bool on_tensor_cores) {
+  invocation.note_decision<&Attention::by_library>(false);
+  invocation.note_decision<&Attention::splits>(splits);
+  invocation.note_decision<&Attention::tensor_cores>(on_tensor_cores);
+  invocation.note_decision<&Attention::few_queries>(0);
+}
+
+// Decoding: queues the attention of `segments` in as many parts as it was decided
+// (backends/cuda/attention/attention_needs.h).
+void run_in_splits(const Attention& attention, RangesRun segments, const Invocation& invocation,
+                   CudaContext& context) {
+  const AttentionForm& form = segments.shape.form;
+  const Matrix k = matrix_of(invocation[Attention::kK]);
+  const Matrix v = matrix_of(invocation[Attention::kV]);
+  const int64_t parts = segments.shape.q_tokens * form.heads * attention.splits;
+  auto* scratch = invocation.workspace.as<float>();
+  begin_biases(attention, invocation,
+               reinterpret_cast<std::byte*>(scratch + parts * (form.head_dim + 2)), segments,
+               context);
+  const AttentionSplitsRun run{
+      .segments = segments,
+      .splits = static_cast<int32_t>(attention.splits),
+      .vectors = is_narrow(k.operand.format) && k.operand.format == v.operand.format &&
+                 form.head_dim % kVectorElements == 0 && walk_rows({&k, &v}).vectors,
+      .q = matrix_of(invocation[Attention::kQ]).operand,
+      .k = k.operand,
+      .v = v.operand,
+      .o = matrix_of(invocation[Attention::kO]).operand,
+      .lse = floats_of(invocation[Attention::kLse]),
+      .sinks = sinks_of(attention, invocation),
+      .peaks = scratch,
+      .totals = scratch + parts,
+      .outputs = scratch + 2 * parts};
+  attention_splits(run, context.stream.get());
+  note_own(invocation, run.splits, false);
+}
+
+void run(const Attention& attributes, const Invocation& invocation, CudaContext& context) {
+  if (attributes.by_library) return run_cudnn(attributes, invocation, context);
+  const Matrix q = matrix_of(invocation[Attention::kQ]);
+  const Matrix k = matrix_of(invocation[Attention::kK]);
+  RangesRun ranges = ranges_run(attributes, invocation, q.rows, k.rows);
+  if (attributes.splits > 0) return run_in_splits(attributes, ranges, invocation, context);
+  begin_biases(attributes, invocation, reinterpret_cast<std::byte*>(ranges.queries + k.rows),
+               ranges, context);
+  find_ranges(ranges, context.stream.get());
+  const Matrix v = matrix_of(invocation[Attention::kV]);
+  const AttentionRun run{.shape = ranges.shape,
+                         .keys = ranges.keys,
+                         .queries = ranges.queries,
+                         .q = q.operand,
+                         .k = k.operand,
+                         .v = v.operand,
+                         .o = matrix_of(invocation[Attention::kO]).operand,
+                         .lse = floats_of(invocation[Attention::kLse]),
+                         .sinks = sinks_of(attributes, invocation)};
+  if (attributes.tensor_cores) {
+    attention_matrix(run, context.stream.get());
+    return note_own(invocation, 0, true);
+  }
+  attention(run, context.stream.get());
+  note_own(invocation, 0, false);
+}
+
+// Where blocks leave the sums of a bias's gradient; null where it is not wanted.
+float* bias_sums_at(const AttentionGrad& grad, const Invocation& invocation, std::byte* first) {
+  if (!grad.bias_gradient) return nullptr;
+  return reinterpret_cast<float*>(first + scratch_of_bias(grad, invocation).sums);
+}
+
+void add_bias_sums(const AttentionGrad& grad, const AttentionGradRun& run,
+                   const Invocation& invocation, CudaContext& context) {
+  const Matrix dbias = matrix_of(invocation[AttentionGrad::kDBias]);
+  add_bias_blocks({.sums = run.bias_sums,
+                   .blocks = bias_blocks(run.shape.q_tokens, grad.head_dim, grad.tensor_cores),
+                   .heads = run.shape.form.heads,
+                   .buckets = static_cast<int32_t>(dbias.rows),
+                   .dbias = dbias.operand},
+                  context.stream.get());
+}
+
+void run(const AttentionGrad& attributes, const Invocation& invocation, CudaContext& context) {
+  if (attributes.by_library) return run_cudnn(attributes, invocation, context);
+  const Matrix q = matrix_of(invocation[AttentionGrad::kQ]);
+  const Matrix k = matrix_of(invocation[AttentionGrad::kK]);
+  RangesRun ranges = ranges_run(attributes, invocation, q.rows, k.rows);
+  invocation.note_decision<&AttentionGrad::few_queries, &AttentionGrad::few_keys>(0);
+  invocation
+      .note_decision<&AttentionGrad::by_library, &AttentionGrad::dense_q, &AttentionGrad::dense_k,
+                     &AttentionGrad::dense_v, &AttentionGrad::dense_gradients>(false);
+  auto* delta = reinterpret_cast<float*>(ranges.queries + k.rows);
+  auto* of_bias = reinterpret_cast<std::byte*>(delta + q.rows * attributes.heads);
+  begin_biases(attributes, invocation, of_bias, ranges, context);
+  find_ranges(ranges, context.stream.get());
+  const Matrix d_o = matrix_of(invocation[AttentionGrad::kDO]);
+  const Matrix v = matrix_of(invocation[AttentionGrad::kV]);
+  const AttentionGradRun run{.shape = ranges.shape,
+                             .keys = ranges.keys,
+                             .queries = ranges.queries,
+                             .d_o = d_o.operand,
+                             .q = q.operand,
+                             .k = k.operand,
+                             .v = v.operand,
+                             .o = matrix_of(invocation[AttentionGrad::kO]).operand,
+                             .lse = floats_of(invocation[AttentionGrad::kLse]),
+                             .delta = delta,
+                             .dq = matrix_of(invocation[AttentionGrad::kDQ]).operand,
+                             .dk = matrix_of(invocation[AttentionGrad::kDK]).operand,
+                             .dv = matrix_of(invocation[AttentionGrad::kDV]).operand,
+                             .bias_sums = bias_sums_at(attributes, invocation, of_bias)};
+  if (attributes.tensor_cores) {
+    attention_grad_matrix(run, context.stream.get());
+    invocation.note_decision<&AttentionGrad::tensor_cores>(true);
+  } else {
+    attention_grad(run, context.stream.get());
+    invocation.note_decision<&AttentionGrad::tensor_cores>(false);
+  }
+  if (attributes.bias_gradient) add_bias_sums(attributes, run, invocation, context);
+}
+
+}  // namespace
+
+SNUG_CUDA_KIND(Attention, .prepare = prepare, .tune = tune);
+SNUG_CUDA_KIND(AttentionGrad, .prepare = prepare, .tune = tune);
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,317 @@
+#include "backends/cuda/attention/attention_needs.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <type_traits>
+
+#include "backends/cuda/attention/kernels/split_sizes.h"
+#include "backends/cuda/kernels/device_rows.h"
+#include "backends/cuda/kernels/sizes.h"
+#include "backends/cuda/needs/kind_needs.h"
+#include "backends/cuda/needs/row_stride.h"
+#include "backends/cuda/product/few_rows_needs.h"
+#include "program/kinds/attention/attention.h"
+#include "program/kinds/attention/attention_sinks.h"
+
+namespace snug::backends::cuda {
+namespace {
+
+using program::Attention;
+using program::AttentionGrad;
+using program::Tensor;
+
+// The ranges of keys, those of queries.
+int64_t ranges_bytes(int64_t q_tokens, int64_t k_tokens) {
+  return (q_tokens + k_tokens) * int64_t{sizeof(TokenRange)};
+}
+
+// A matrix of 16 bits an element whose rows begin at multiples of 16 bytes.
+bool has_narrow_vectors(const Tensor& tensor) {
+  return is_narrow(tensor.dtype) && row_stride(tensor) % kVectorElements == 0 &&
+         tensor.view.offset % kVectorElements == 0;
+}
+
+// `tensors`: all that are no lse and no bounds.
+template <typename Attributes>
+bool all_suit_cudnn(const Attributes& attention, const OperationView& view,
+                    std::initializer_list<const Tensor*> tensors, const Card& card) {
+  if (attention.softcap > 0.0F || attention.alibi_scale != 0.0F) return false;
+  if (attention.sinks || attention.relative_bias) return false;
+  if (!card.cudnn || card.compute_capability < 90 || card.compute_capability >= 110) return false;
+  const int64_t segments = view[Attributes::kKBounds].shape[0];
+  const int64_t tokens = view[Attributes::kQ].shape[0];
+  // Blocks are made as if every segment were of the longest kind: at most so many for each that has
+  // work.
+  constexpr int64_t kMaxIdle = 8;
+  const bool has_segments =
+      attention.segment_tokens > 0 && segments <= kMaxSegments &&
+      id_of(view.operation, Attributes::kQBounds) == id_of(view.operation, Attributes::kKBounds) &&
+      segments * attention.segment_tokens <= kMaxIdle * tokens;
+  constexpr int64_t kMaxDims = 128;
+  const bool takes_empty = attention.no_empty_segments || card.cudnn_takes_empty_segments;
+  return has_segments && takes_empty && attention.head_dim % 32 == 0 &&
+         attention.head_dim <= kMaxDims &&
+         std::all_of(tensors.begin(), tensors.end(),
+                     [](const Tensor* tensor) { return has_narrow_vectors(*tensor); });
+}
+
+// The library is given q, k, v, dq, dk and dv without gaps between their rows, which are columns of
+// a wider matrix where a projection is fused. Its own sums in f32 follow the stride of the tensor;
+// and where no heads share keys, 9.14 writes dk and dv where segments of a matrix without gaps
+// would begin (seen on an H200). Inputs are copied where they have gaps, outputs all where one has
+// some, so that all of it is as a card has shown it right.
+void decide_copies(const OperationView& view, AttentionGrad& grad) {
+  using Grad = AttentionGrad;
+  const auto has_gaps = [&](const program::Operand<Grad>& operand) {
+    const Tensor& tensor = view[operand];
+    return row_stride(tensor) != tensor.shape[1];
+  };
+  grad.dense_q = has_gaps(Grad::kQ);
+  grad.dense_k = has_gaps(Grad::kK);
+  grad.dense_v = has_gaps(Grad::kV);
+  grad.dense_gradients = has_gaps(Grad::kDQ) || has_gaps(Grad::kDK) || has_gaps(Grad::kDV);
+}
+
+// Whether q, k, v, dq, dk and dv are copied to be without gaps.
+std::array<bool, 6> are_made_dense(const Attention&) { return {}; }
+std::array<bool, 6> are_made_dense(const AttentionGrad& grad) {
+  return {grad.dense_q,         grad.dense_k,         grad.dense_v,
+          grad.dense_gradients, grad.dense_gradients, grad.dense_gradients};
+}
+
+template <typename Attributes>
+SegmentScratch scratch_of(const Attributes& attention, const OperationView& view) {
+  constexpr bool is_gradient = std::is_same_v<Attributes, AttentionGrad>;
+  const int64_t segments = view[Attributes::kQBounds].shape[0];
+  const int64_t tokens = view[Attributes::kQ].shape[0];
+  SegmentScratch scratch;
+  scratch.begins = aligned(segments * int64_t{sizeof(int32_t)});
+  const int64_t tables = is_gradient ? kSegmentTables : kForwardTables;
+  scratch.lse =
+      scratch.begins + aligned(tables * segment_table_entries(segments) * int64_t{sizeof(int64_t)});
+  int64_t end = scratch.lse + aligned(tokens * attention.heads * int64_t{sizeof(float)});
+  const std::array<bool, 6> dense = are_made_dense(attention);
+  for (size_t i = 0; i < dense.size(); ++i) {
+    if (!dense[i]) continue;
+    const int64_t heads = i % 3 == 0 ? attention.heads : attention.kv_heads;
+    scratch.dense[i] = end;
+    end += aligned(tokens * heads * attention.head_dim * int64_t{sizeof(uint16_t)});
+  }
+  scratch.library = end;
+  scratch.library_bytes = cudnn_workspace_bytes(is_gradient, segments, tokens, attention.heads,
+                                                attention.kv_heads, attention.head_dim);
+  return scratch;
+}
+
+// Own kernels on the tensor cores read these operands as vectors of 16 bits each.
+template <typename Attributes>
+bool fits_tensor_cores(const Attributes& attention, int64_t shared_bytes, const Card& card,
+                       std::initializer_list<const Tensor*> operands) {
+  return attention.head_dim % kVectorElements == 0 && attention.head_dim <= kMaxMatrixDims &&
+         shared_bytes <= card.shared_bytes &&
+         std::all_of(operands.begin(), operands.end(),
+                     [](const Tensor* operand) { return has_narrow_vectors(*operand); });
+}
+
+// How far distances differ in the gradient of a bias, whose sums a block keeps; 0 without one.
+int64_t reach_of_sums(const AttentionGrad& grad, const OperationView& view) {
+  if (!grad.bias_gradient) return 0;
+  return bias_reach(grad.max_distance, view[AttentionGrad::kQ].shape[0],
+                    view[AttentionGrad::kK].shape[0]);
+}
+
+// A block has 16 KiB under way (128 lanes, eight times 16 bytes), and 18 KiB a multiprocessor hide
+// the latency of an H100's memory (25 bytes a nanosecond, some 700 ns): two blocks do, and two fit
+// where they keep eight heads. With four, some read while others sum.
+constexpr int64_t kBlocksPerMultiprocessor = 4;
+// Reads that a split should have to make, so that merging it is worth it.
+constexpr int64_t kMinReads = 4;
+// Splits that are added up, one after the other.
+constexpr int64_t kMaxSplits = 64;
+
+}  // namespace
+
+SplitShape split_shape(const Attention& attention, const program::OperationView& view) {
+  return {.heads = attention.heads,
+          .kv_heads = attention.kv_heads,
+          .head_dim = attention.head_dim,
+          .q_tokens = view[Attention::kQ].shape[0],
+          .k_tokens = view[Attention::kK].shape[0],
+          .segments = view[Attention::kQBounds].shape[0]};
+}
+
+int64_t attention_splits(const SplitShape& shape, const Card& card) {
+  if (shape.q_tokens > shape.segments || shape.k_tokens <= shape.q_tokens) return 0;
+  const int64_t group = shape.heads / shape.kv_heads;
+  const int64_t blocks = shape.q_tokens * shape.kv_heads * ceil_div(group, heads_of_block(group));
+  const int64_t wanted =
+      ceil_div(kBlocksPerMultiprocessor * card.multiprocessors, std::max<int64_t>(1, blocks));
+  const int64_t keys = ceil_div(shape.k_tokens, std::max<int64_t>(1, shape.q_tokens));
+  const int64_t useful = ceil_div(keys, kMinReads * keys_in_one_go(shape.head_dim));
+  return std::min({wanted, useful, kMaxSplits});
+}
+
+int64_t attention_splits_bytes(const SplitShape& shape, int64_t splits) {
+  return shape.q_tokens * shape.heads * splits * (shape.head_dim + 2) * int64_t{sizeof(float)};
+}
+
+bool suits_cudnn(const Attention& attention, const OperationView& view, const Card& card) {
+  return all_suit_cudnn(
+      attention, view,
+      {&view[Attention::kQ], &view[Attention::kK], &view[Attention::kV], &view[Attention::kO]},
+      card);
+}
+
+// Its gradient is given heads of the widths that a card has shown right.
+bool suits_cudnn(const AttentionGrad& grad, const OperationView& view, const Card& card) {
+  const bool is_known = grad.head_dim == 64 || grad.head_dim == 96 || grad.head_dim == 128;
+  using Grad = AttentionGrad;
+  return is_known && !grad.deterministic &&
+         all_suit_cudnn(grad, view,
+                        {&view[Grad::kQ], &view[Grad::kK], &view[Grad::kV], &view[Grad::kO],
+                         &view[Grad::kDO], &view[Grad::kDQ], &view[Grad::kDK], &view[Grad::kDV]},
+                        card);
+}
+
+bool suits_tensor_cores(const Attention& attention, const OperationView& view, const Card& card) {
+  return fits_tensor_cores(attention, attention_matrix_shared_bytes(attention.head_dim), card,
+                           {&view[Attention::kQ], &view[Attention::kK], &view[Attention::kV]});
+}
+
+bool suits_tensor_cores(const AttentionGrad& grad, const OperationView& view, const Card& card) {
+  using Grad = AttentionGrad;
+  const int64_t sums = grad.bias_gradient ? bias_matrix_shared_bytes(reach_of_sums(grad, view)) : 0;
+  return fits_tensor_cores(grad, attention_grad_matrix_shared_bytes(grad.head_dim) + sums, card,
+                           {&view[Grad::kDO], &view[Grad::kQ], &view[Grad::kK], &view[Grad::kV]});
+}
+
+bool is_by_cudnn(const OperationView& view) {
+  const auto& attributes = view.operation.attributes;
+  if (const auto* attention = attributes.get_if<Attention>()) return attention->by_library;
+  const auto* grad = attributes.get_if<AttentionGrad>();
+  return grad != nullptr && grad->by_library;
+}
+
+SegmentScratch segment_scratch(const Attention& attention, const OperationView& view) {
+  return scratch_of(attention, view);
+}
+
+SegmentScratch segment_scratch(const AttentionGrad& grad, const OperationView& view) {
+  return scratch_of(grad, view);
+}
+
+int64_t cudnn_workspace_bytes(bool is_gradient, int64_t segments, int64_t tokens, int64_t heads,
+                              int64_t kv_heads, int64_t head_dim) {
+  constexpr int64_t kTables = 64 << 10;
+  if (!is_gradient) return 256 * segments + kTables;
+  const int64_t sums = heads == kv_heads ? 1 : 3;
+  return tokens * heads * (sums * head_dim + 1) * int64_t{sizeof(float)} + 448 * segments + kTables;
+}
+
+namespace {
+
+template <typename Attributes>
+bool has_known_buckets(const Attributes& attention, const OperationView& view) {
+  return !attention.relative_bias ||
+         buckets_of_direction(attention, view[Attributes::kBias].shape[0]) <= kMaxBiasBuckets;
+}
+
+// The plain kernels run on every card, except where a gradient's sums by distance are too many.
+static_assert(attention_shared_bytes(kMaxHeadDim) <= kLeastSharedBytes);
+static_assert(attention_grad_shared_bytes(kMaxHeadDim) <= kLeastSharedBytes);
+
+bool supports(const Attention& attention, const OperationView& view, const Card&) {
+  return attention.head_dim <= kMaxHeadDim && has_known_buckets(attention, view);
+}
+
+bool supports(const AttentionGrad& grad, const OperationView& view, const Card& card) {
+  const int64_t sums = grad.bias_gradient ? bias_shared_bytes(reach_of_sums(grad, view)) : 0;
+  return grad.head_dim <= kMaxHeadDim && has_known_buckets(grad, view) &&
+         (suits_tensor_cores(grad, view, card) ||
+          attention_grad_shared_bytes(grad.head_dim) + sums <= card.shared_bytes);
+}
+
+Attention decide(const Attention& attention, const OperationView& view, const Card& card) {
+  Attention decided = attention;
+  decided.splits = attention_splits(split_shape(attention, view), card);
+  decided.by_library = decided.splits == 0 && suits_cudnn(attention, view, card);
+  decided.tensor_cores =
+      decided.splits == 0 && !decided.by_library && suits_tensor_cores(attention, view, card);
+  return decided;
+}
+
+AttentionGrad decide(const AttentionGrad& grad, const OperationView& view, const Card& card) {
+  AttentionGrad decided = grad;
+  decided.by_library = suits_cudnn(grad, view, card);
+  if (decided.by_library) decide_copies(view, decided);
+  decided.tensor_cores = !decided.by_library && suits_tensor_cores(grad, view, card);
+  return decided;
+}
+
+// What a bias by relative position takes, after all else.
+template <typename Attributes>
+int64_t bias_bytes(const Attributes& attention, const OperationView& view) {
+  if (!attention.relative_bias) return 0;
+  return bias_scratch_of(attention, view[Attributes::kBias].shape[0], view[Attributes::kQ].shape[0],
+                         view[Attributes::kK].shape[0])
+      .bytes;
+}
+
+int64_t workspace_bytes(const Attention& attention, const OperationView& view, const Card&) {
+  if (attention.splits > 0)
+    return attention_splits_bytes(split_shape(attention, view), attention.splits) +
+           bias_bytes(attention, view);
+  if (attention.by_library) return segment_scratch(attention, view).bytes();
+  return ranges_bytes(view[Attention::kQ].shape[0], view[Attention::kK].shape[0]) +
+         bias_bytes(attention, view);
+}
+
+// The gradient's scratch also has delta.
+int64_t workspace_bytes(const AttentionGrad& grad, const OperationView& view, const Card&) {
+  if (grad.by_library) return segment_scratch(grad, view).bytes();
+  const int64_t q_tokens = view[AttentionGrad::kQ].shape[0];
+  return ranges_bytes(q_tokens, view[AttentionGrad::kK].shape[0]) +
+         grad.heads * q_tokens * int64_t{sizeof(float)} + bias_bytes(grad, view);
+}
+
+// The dot products of do and o.
+int64_t workspace_bytes(const program::AttentionSinkGrad&, const OperationView& view, const Card&) {
+  return view[program::AttentionSinkGrad::kLse].bytes();
+}
+
+// The dot products, then a sum for each head.
+int32_t launches(const program::AttentionSinkGrad&, const OperationView&, const Card&) { return 2; }
+
+template <typename Struct>
+bool by_library(const Struct& attention, const OperationView&) {
+  return attention.by_library;
+}
+
+// In parts the launches are the parts and their sum. By the library they are its tables, its call,
+// the other order of lse, and zeros outside segments. Else they are ranges of keys, and the kernel
+// itself. Tables of biases come before.
+int32_t launches(const Attention& attention, const OperationView&, const Card&) {
+  return attention.by_library ? 4 : attention.relative_bias ? 3 : 2;
+}
+
+// The launches by the library are the four of the forward pass, and copies of what it takes without
+// gaps. By own kernels they are ranges, delta, a kernel for queries and one for keys; tables of
+// biases come before, the sums of their gradient after.
+int32_t launches(const AttentionGrad& grad, const OperationView&, const Card&) {
+  if (!grad.by_library) return 4 + (grad.relative_bias ? 1 : 0) + (grad.bias_gradient ? 1 : 0);
+  const std::array<bool, 6> dense = are_made_dense(grad);
+  return 4 + static_cast<int32_t>(std::count(dense.begin(), dense.end(), true));
+}
+
+}  // namespace
+
+SNUG_CARD_NEEDS(Attention, .supports = supports, .decide = decide,
+                .workspace_bytes = workspace_bytes, .by_library = by_library<Attention>,
+                .launches = launches);
+SNUG_CARD_NEEDS(AttentionGrad, .supports = supports, .decide = decide,
+                .workspace_bytes = workspace_bytes, .by_library = by_library<AttentionGrad>,
+                .launches = launches);
+SNUG_CARD_NEEDS(AttentionSinkGrad, .workspace_bytes = workspace_bytes, .launches = launches);
+SNUG_CARD_NEEDS(CacheWrite, .launched_together = rotations_together);
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,320 @@
+// The backward pass of attention_grad.cu in a format of 16 bits on the tensor cores: the same two
+// walks, 64 rows a block. In the second, rows are keys and columns queries, so that transposed
+// scores are the factor of dk and dv as they leave the product.
+#include "backends/cuda/attention/kernels/attention_matrix_tile.cuh"
+#include "backends/cuda/attention/kernels/score_adjustment.cuh"
+#include "backends/cuda/product/kernels/bias_sums.cuh"
+
+namespace snug::backends::cuda {
+namespace {
+
+constexpr int kColumns = kMatrixGradColumns;  // of a tile of the other side
+constexpr int kTiles = kColumns / 8;
+
+template <int kDims>
+using Ring = TileRing<kColumns, kDims>;
+
+// What a query gives to its scores. The exponential of its probabilities is a power of two.
+struct QueryState {
+  TokenRange keys;
+  float lse = 0.0F;  // times log2(e)
+  float delta = 0.0F;
+
+  __device__ QueryState(const AttentionGradRun& run, int64_t head, int64_t query) {
+    if (query >= run.shape.q_tokens) return;
+    keys = run.keys[query];
+    lse = run.lse[head * run.shape.q_tokens + query] * kLog2OfE;
+    delta = run.delta[head * run.shape.q_tokens + query];
+  }
+};
+
+// The states of a tile's queries, copied with it; queries beyond the tensor see nothing.
+struct QueryStates {
+  TokenRange keys[kColumns];
+  float lse[kColumns];  // as the forward pass left it
+  float delta[kColumns];
+
+  __device__ void begin(const AttentionGradRun& run, int64_t head, int64_t first) {
+    const auto lane = static_cast<int>(threadIdx.x % kLanes);
+    const int64_t query = first + lane;
+    const bool is_beyond = query >= run.shape.q_tokens;
+    const int64_t value = head * run.shape.q_tokens + query;
+    static_assert(kColumns == kLanes);
+    if (threadIdx.x < kLanes)
+      begin_value_copy(&keys[lane], run.keys + query, is_beyond);
+    else if (threadIdx.x < 2 * kLanes)
+      begin_value_copy(&lse[lane], run.lse + value, is_beyond);
+    else if (threadIdx.x < 3 * kLanes)
+      begin_value_copy(&delta[lane], static_cast<const float*>(run.delta) + value, is_beyond);
+  }
+};
+static_assert(sizeof(QueryStates) == kColumns * kQueryStateBytes);
+
+// score becomes p, d_probability becomes ds. scale: of the scores, times log2(e), as lse is.
+struct ScaledQuery {
+  float scale;
+  float lse;
+  float delta;
+  __device__ void differentiate(bool visible, float& score, float& d_probability) const {
+    score = visible ? power_of_two(score * scale - lse) : 0.0F;
+    d_probability = visible ? score * (d_probability - delta) : 0.0F;
+  }
+  // Differentiates scores that are adjusted. The gradient of the score is returned; d_probability
+  // becomes that of the product of query and key.
+  __device__ float differentiate(bool visible, const AdjustedScore& adjusted, float& score,
+                                 float& d_probability) const {
+    score = visible ? power_of_two(adjusted.score - lse) : 0.0F;
+    const float d_score = visible ? score * (d_probability - delta) : 0.0F;
+    d_probability = d_score * adjusted.slope;
+    return d_score;
+  }
+};
+
+template <int kDims, bool kAdjusts, bool kBiased, bool kSumsBias, typename Format>
+__device__ void walk_keys(const AttentionGradRun& run) {
+  const AttentionForm& form = run.shape.form;
+  const FragmentPlace place;
+  const int64_t first = int64_t{blockIdx.x} * kBlockRows;
+  const int64_t head = blockIdx.y;
+  const int64_t column = head * form.head_dim;
+  const int64_t kv_column = head / (form.heads / form.kv_heads) * form.head_dim;
+  auto* q = shared_memory<uint16_t>();
+  uint16_t* d_o = q + kBlockRows * matrix_stride(kDims);
+  const Ring<kDims> ring{d_o + kBlockRows * matrix_stride(kDims)};
+  const TileCopy<kColumns, kDims> k(run.k, form.head_dim);
+  const TileCopy<kColumns, kDims> v(run.v, form.head_dim);
+  const BlockRanges ranges(run.keys, first, run.shape.q_tokens);
+  const QueryState queries[2] = {{run, head, first + place.row(0)},
+                                 {run, head, first + place.row(1)}};
+  const float scale_of_power = form.scale * kLog2OfE;
+  const int32_t diagonals[2] = {
+      diagonal_of<kBiased>(run.shape, first + place.row(0), queries[0].keys),
+      diagonal_of<kBiased>(run.shape, first + place.row(1), queries[1].keys)};
+  const ScoreAdjustment<kBiased> adjustment(form, head, kLog2OfE);
+  BiasTileSums<kSumsBias> bias_sums(ring.end(), form.biases);
+  float dq[kDims / 8][4];
+  clear_tiles(dq);
+  const auto begin_keys = [&](int stage, const SeenTile& tile) {
+    if (!tile.is_end()) {
+      k.begin(ring.first(stage), tile.token, kv_column, tile.tokens);
+      v.begin(ring.second(stage), tile.token, kv_column, tile.tokens);
+    }
+    end_batch();  // or an empty one
+  };
+  TileCopy<kBlockRows, kDims>(run.q, form.head_dim).begin(q, first, column, ranges.own());
+  TileCopy<kBlockRows, kDims>(run.d_o, form.head_dim).begin(d_o, first, column, ranges.own());
+  SeenTile tile = ranges.first<kColumns>();
+  begin_keys(0, tile);
+  for (int stage = 0; !tile.is_end(); stage = 1 - stage) {
+    const SeenTile next = ranges.after<kColumns>(tile);
+    wait_for_batches<0>();
+    // The tile is there, and all have read the one that the next takes the place of.
+    __syncthreads();
+    begin_keys(1 - stage, next);
+    float scores[kTiles][4];
+    float d_scores[kTiles][4];
+    multiply_tiles<kDims, Format>(TileRows<kDims>{q}, ring.first(stage), scores);
+    multiply_tiles<kDims, Format>(TileRows<kDims>{d_o}, ring.second(stage), d_scores);
+#pragma unroll
+    for (int upper = 0; upper < 2; ++upper) {
+      const SeenColumns seen(queries[upper].keys, tile.token + 2 * place.t);
+      const ScaledQuery query{scale_of_power, queries[upper].lse, queries[upper].delta};
+#pragma unroll
+      for (int j = 0; j < kTiles; ++j)
+#pragma unroll
+        for (int i = 2 * upper; i < 2 * upper + 2; ++i) {
+          const int of_tile = 8 * j + i % 2;
+          if constexpr (kAdjusts) {
+            const int32_t distance = tile.token + 2 * place.t + of_tile - diagonals[upper];
+            bias_sums.keep(
+                place.g + 8 * upper, 2 * place.t + of_tile,
+                query.differentiate(seen.contains(of_tile), adjustment.at(scores[j][i], distance),
+                                    scores[j][i], d_scores[j][i]));
+          } else {
+            query.differentiate(seen.contains(of_tile), scores[j][i], d_scores[j][i]);
+          }
+        }
+    }
+    bias_sums.add_tile(diagonals[0] - tile.token, diagonals[1] - tile.token);
+    add_weighted_tiles<kDims, Format>(d_scores, ring.first(stage), dq);
+    tile = next;
+  }
+  finish_batches();
+  const float scale[2] = {form.scale, form.scale};
+  store_tiles<kDims>({run.dq, first, run.shape.q_tokens, column, form.head_dim}, scale, dq);
+  bias_sums.store(run.bias_sums, head, form.heads);
+}
+
+template <int kDims, bool kAdjusts, typename Format>
+__global__ void __launch_bounds__(kMatrixThreads) query_matrix_kernel(AttentionGradRun run) {
+  walk_keys<kDims, kAdjusts, false, false, Format>(run);
+}
+template <int kDims, bool kSumsBias, typename Format>
+__global__ void __launch_bounds__(kMatrixThreads) query_bias_kernel(AttentionGradRun run) {
+  walk_keys<kDims, true, true, kSumsBias, Format>(run);
+}
+
+// Adds what the queries of one tile give to the block's keys.
+template <int kDims, bool kAdjusts, bool kBiased, typename Format>
+__device__ void add_tile(const uint16_t* k, const uint16_t* v, const uint16_t* q,
+                         const uint16_t* d_o, const QueryStates& states,
+                         const AttentionShape& shape, int64_t first_query, int64_t first_key,
+                         float scale, const ScoreAdjustment<kBiased>& adjustment,
+                         float (&dk)[kDims / 8][4], float (&dv)[kDims / 8][4]) {
+  const FragmentPlace place;
+  float scores[kTiles][4];
+  float d_scores[kTiles][4];
+  multiply_tiles<kDims, Format>(TileRows<kDims>{k}, q, scores);
+  multiply_tiles<kDims, Format>(TileRows<kDims>{v}, d_o, d_scores);
+  const auto key = static_cast<int32_t>(first_key) + place.row(0);
+#pragma unroll
+  for (int j = 0; j < kTiles; ++j)
+#pragma unroll
+    for (int odd = 0; odd < 2; ++odd) {
+      const int column = 8 * j + 2 * place.t + odd;
+      const SeenColumns seen(states.keys[column], key);
+      const ScaledQuery query{scale, states.lse[column] * kLog2OfE, states.delta[column]};
+#pragma unroll
+      for (int upper = 0; upper < 2; ++upper) {
+        float& score = scores[j][2 * upper + odd];
+        float& d_score = d_scores[j][2 * upper + odd];
+        if constexpr (kAdjusts) {
+          const int32_t distance =
+              key + 8 * upper -
+              diagonal_of<kBiased>(shape, first_query + column, states.keys[column]);
+          query.differentiate(seen.contains(8 * upper), adjustment.at(score, distance), score,
+                              d_score);
+        } else {
+          query.differentiate(seen.contains(8 * upper), score, d_score);
+        }
+      }
+    }
+  add_weighted_tiles<kDims, Format>(d_scores, q, dk);
+  add_weighted_tiles<kDims, Format>(scores, d_o, dv);
+}
+
+// Tiles of queries, of all heads that read the key head, one after the other.
+struct QueryWalk {
+  const BlockRanges& ranges;
+  int last_head;  // the one after
+  int head;
+  SeenTile tile;
+
+  __device__ bool is_end() const { return tile.is_end(); }
+  __device__ void step() {
+    tile = ranges.after<kColumns>(tile);
+    if (tile.is_end() && ++head < last_head) tile = ranges.first<kColumns>();
+  }
+};
+
+template <int kDims, bool kAdjusts, bool kBiased, typename Format>
+__device__ void walk_queries(const AttentionGradRun& run) {
+  const AttentionForm& form = run.shape.form;
+  const int64_t first = int64_t{blockIdx.x} * kBlockRows;
+  const auto kv_head = static_cast<int>(blockIdx.y);
+  const int group = form.heads / form.kv_heads;
+  const int column = kv_head * form.head_dim;
+  auto* k = shared_memory<uint16_t>();
+  uint16_t* v = k + kBlockRows * matrix_stride(kDims);
+  const Ring<kDims> ring{v + kBlockRows * matrix_stride(kDims)};
+  auto* states = reinterpret_cast<QueryStates*>(ring.end());
+  const TileCopy<kColumns, kDims> q(run.q, form.head_dim);
+  const TileCopy<kColumns, kDims> d_o(run.d_o, form.head_dim);
+  const BlockRanges ranges(run.queries, first, run.shape.k_tokens);
+  float dk[kDims / 8][4];
+  float dv[kDims / 8][4];
+  clear_tiles(dk);
+  clear_tiles(dv);
+  const auto begin_queries = [&](int stage, const QueryWalk& walk) {
+    if (!walk.is_end()) {
+      const SeenTile& tile = walk.tile;
+      q.begin(ring.first(stage), tile.token, walk.head * form.head_dim, tile.tokens);
+      d_o.begin(ring.second(stage), tile.token, walk.head * form.head_dim, tile.tokens);
+      states[stage].begin(run, walk.head, tile.token);
+    }
+    end_batch();  // or an empty one
+  };
+  TileCopy<kBlockRows, kDims>(run.k, form.head_dim).begin(k, first, column, ranges.own());
+  TileCopy<kBlockRows, kDims>(run.v, form.head_dim).begin(v, first, column, ranges.own());
+  QueryWalk walk{ranges, (kv_head + 1) * group, kv_head * group, ranges.first<kColumns>()};
+  begin_queries(0, walk);
+  for (int stage = 0; !walk.is_end(); stage = 1 - stage) {
+    const ScoreAdjustment<kBiased> adjustment(form, walk.head, kLog2OfE);  // of this tile's head
+    const int32_t first_query = walk.tile.token;
+    walk.step();
+    wait_for_batches<0>();
+    // The tile is there, and all have read the one that the next takes the place of.
+    __syncthreads();
+    begin_queries(1 - stage, walk);
+    add_tile<kDims, kAdjusts, kBiased, Format>(k, v, ring.first(stage), ring.second(stage),
+                                               states[stage], run.shape, first_query, first,
+                                               form.scale * kLog2OfE, adjustment, dk, dv);
+  }
+  finish_batches();
+  const float scale[2] = {form.scale, form.scale};
+  const float one[2] = {1.0F, 1.0F};
+  store_tiles<kDims>({run.dk, first, run.shape.k_tokens, column, form.head_dim}, scale, dk);
+  store_tiles<kDims>({run.dv, first, run.shape.k_tokens, column, form.head_dim}, one, dv);
+}
+
+template <int kDims, bool kAdjusts, typename Format>
+__global__ void __launch_bounds__(kMatrixThreads) key_matrix_kernel(AttentionGradRun run) {
+  walk_queries<kDims, kAdjusts, false, Format>(run);
+}
+template <int kDims, typename Format>
+__global__ void __launch_bounds__(kMatrixThreads) key_bias_kernel(AttentionGradRun run) {
+  walk_queries<kDims, true, true, Format>(run);
+}
+
+using GradientKernel = void (*)(AttentionGradRun);
+
+template <int kDims, typename Format>
+GradientKernel query_kernel_of(const AttentionGradRun& run) {
+  if (run.bias_sums != nullptr) return query_bias_kernel<kDims, true, Format>;
+  if (is_biased(run.shape.form)) return query_bias_kernel<kDims, false, Format>;
+  if (are_adjusted(run.shape.form)) return query_matrix_kernel<kDims, true, Format>;
+  return query_matrix_kernel<kDims, false, Format>;
+}
+
+template <int kDims, typename Format>
+GradientKernel key_kernel_of(const AttentionGradRun& run) {
+  if (is_biased(run.shape.form)) return key_bias_kernel<kDims, Format>;
+  if (are_adjusted(run.shape.form)) return key_matrix_kernel<kDims, true, Format>;
+  return key_matrix_kernel<kDims, false, Format>;
+}
+
+template <int kDims, typename Format>
+void launch_matrix(const AttentionGradRun& run, cudaStream_t stream) {
+  const AttentionShape& shape = run.shape;
+  const int32_t shared_bytes = attention_grad_matrix_shared_bytes(kDims);
+  const int64_t sums =
+      run.bias_sums != nullptr ? bias_matrix_shared_bytes(shape.form.biases.reach) : 0;
+  if (shape.q_tokens > 0)
+    launch(query_kernel_of<kDims, Format>(run),
+           matrix_tiles_of(shape.q_tokens, shape.form.heads,
+                           shared_bytes + static_cast<int32_t>(sums)),
+           stream, run);
+  if (shape.k_tokens > 0)
+    launch(key_kernel_of<kDims, Format>(run),
+           matrix_tiles_of(shape.k_tokens, shape.form.kv_heads, shared_bytes), stream, run);
+}
+
+template <typename Format>
+void launch_dims(const AttentionGradRun& run, cudaStream_t stream) {
+  if (matrix_dims(run.shape.form.head_dim) == 64)
+    launch_matrix<64, Format>(run, stream);
+  else
+    launch_matrix<128, Format>(run, stream);
+}
+
+}  // namespace
+
+void attention_grad_matrix(const AttentionGradRun& run, cudaStream_t stream) {
+  find_delta(run, stream);
+  if (run.q.format == ElementFormat::f16)
+    launch_dims<F16>(run, stream);
+  else
+    launch_dims<Bf16>(run, stream);
+}
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,181 @@
+// The forward pass of attention.cu in a format of 16 bits on the tensor cores: the same walk, 64
+// queries per block.
+#include "backends/cuda/attention/kernels/attention_matrix_tile.cuh"
+#include "backends/cuda/attention/kernels/score_adjustment.cuh"
+#include "backends/cuda/kernels/row_end.cuh"
+
+namespace snug::backends::cuda {
+namespace {
+
+constexpr int kKeys = kMatrixKeys;  // of a tile
+constexpr int kTiles = kKeys / 8;
+
+// The four lanes that share rows g and g + 8 agree.
+__device__ float row_max(float value) {
+  value = fmaxf(value, __shfl_xor_sync(kWholeWarp, value, 1));
+  return fmaxf(value, __shfl_xor_sync(kWholeWarp, value, 2));
+}
+__device__ float row_sum(float value) {
+  value += __shfl_xor_sync(kWholeWarp, value, 1);
+  return value + __shfl_xor_sync(kWholeWarp, value, 2);
+}
+
+// Running maximum (of scores times the logarithm's base: weights are powers of two) and sum of rows
+// g and g + 8; a lane's sum is of its own columns.
+struct SoftmaxState {
+  float largest[2] = {-INFINITY, -INFINITY};
+  float sum[2] = {0.0F, 0.0F};
+};
+
+// Turns scores of the tile from `key` on into weights beneath each row's new maximum; factor: what
+// its earlier sums are worth. scale: of the scores, times log2(e), where they are not adjusted.
+template <bool kAdjusts, bool kBiased>
+__device__ void weigh(float (&scores)[kTiles][4], const TokenRange (&keys)[2],
+                      const int32_t (&diagonals)[2], int32_t key, float scale,
+                      const ScoreAdjustment<kBiased>& adjustment, SoftmaxState& state,
+                      float (&factor)[2]) {
+  const FragmentPlace place;
+#pragma unroll
+  for (int upper = 0; upper < 2; ++upper) {
+    const SeenColumns seen_columns(keys[upper], key + 2 * place.t);
+    float largest = -INFINITY;
+#pragma unroll
+    for (int j = 0; j < kTiles; ++j)
+#pragma unroll
+      for (int i = 2 * upper; i < 2 * upper + 2; ++i) {
+        const int column = 8 * j + i % 2;
+        const bool visible = seen_columns.contains(column);
+        if constexpr (kAdjusts) {
+          const int32_t distance = key + 2 * place.t + column - diagonals[upper];
+          scores[j][i] = visible ? adjustment.at(scores[j][i], distance).score : -INFINITY;
+        } else {
+          scores[j][i] = visible ? scores[j][i] * scale : -INFINITY;
+        }
+        largest = fmaxf(largest, scores[j][i]);
+      }
+    largest = fmaxf(state.largest[upper], row_max(largest));
+    // A row that has seen nothing yet has weights of zero, and keeps its sums, which are zero.
+    const float beneath = largest > -INFINITY ? largest : 0.0F;
+    factor[upper] = power_of_two(state.largest[upper] - beneath);
+    state.sum[upper] *= factor[upper];
+#pragma unroll
+    for (int j = 0; j < kTiles; ++j)
+#pragma unroll
+      for (int i = 2 * upper; i < 2 * upper + 2; ++i) {
+        scores[j][i] = power_of_two(scores[j][i] - beneath);
+        state.sum[upper] += scores[j][i];
+      }
+    state.largest[upper] = largest;
+  }
+}
+
+// Blocks of a multiprocessor: as many as its shared memory and registers hold without spills.
+constexpr int blocks_of(int dims) { return dims > 64 ? 2 : 3; }
+
+template <int kDims, bool kAdjusts, bool kBiased, typename Format>
+__device__ void attend(const AttentionRun& run) {
+  const AttentionForm& form = run.shape.form;
+  const FragmentPlace place;
+  const int64_t first = int64_t{blockIdx.x} * kBlockRows;
+  const int64_t head = blockIdx.y;
+  const int64_t q_tokens = run.shape.q_tokens;
+  const int64_t q_column = head * form.head_dim;
+  const int64_t kv_column = head / (form.heads / form.kv_heads) * form.head_dim;
+  auto* q_tile = shared_memory<uint16_t>();
+  const TileRing<kKeys, kDims> ring{q_tile + kBlockRows * matrix_stride(kDims)};
+  const TileCopy<kKeys, kDims> k(run.k, form.head_dim);
+  const TileCopy<kKeys, kDims> v(run.v, form.head_dim);
+  const BlockRanges ranges(run.keys, first, q_tokens);
+  const TokenRange keys[2] = {range_at(run.keys, first + place.row(0), q_tokens),
+                              range_at(run.keys, first + place.row(1), q_tokens)};
+  const int32_t diagonals[2] = {diagonal_of<kBiased>(run.shape, first + place.row(0), keys[0]),
+                                diagonal_of<kBiased>(run.shape, first + place.row(1), keys[1])};
+  const ScoreAdjustment<kBiased> adjustment(form, head, kLog2OfE);
+  SoftmaxState state;
+  float output[kDims / 8][4];
+  clear_tiles(output);
+  const auto begin_keys = [&](int stage, const SeenTile& tile) {
+    if (!tile.is_end()) {
+      k.begin(ring.first(stage), tile.token, kv_column, tile.tokens);
+      v.begin(ring.second(stage), tile.token, kv_column, tile.tokens);
+    }
+    end_batch();  // or an empty one, so that counts hold
+  };
+  TileCopy<kBlockRows, kDims>(run.q, form.head_dim).begin(q_tile, first, q_column, ranges.own());
+  end_batch();
+  SeenTile tile = ranges.first<kKeys>();
+  begin_keys(0, tile);
+  wait_for_batches<1>();
+  __syncthreads();
+  const KeptRows<kDims> q(q_tile);
+  for (int stage = 0; !tile.is_end(); stage = 1 - stage) {
+    const SeenTile next = ranges.after<kKeys>(tile);
+    wait_for_batches<0>();
+    // The tile is there, and all have read the one that the next takes the place of.
+    __syncthreads();
+    begin_keys(1 - stage, next);
+    float scores[kTiles][4];
+    multiply_tiles<kDims, Format>(q, ring.first(stage), scores);
+    float factor[2];
+    weigh<kAdjusts, kBiased>(scores, keys, diagonals, tile.token, form.scale * kLog2OfE, adjustment,
+                             state, factor);
+#pragma unroll
+    for (int j = 0; j < kDims / 8; ++j)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) output[j][i] *= factor[i / 2];
+    add_weighted_tiles<kDims, Format>(scores, ring.second(stage), output);
+    tile = next;
+  }
+  finish_batches();
+  float scale[2];
+#pragma unroll
+  for (int upper = 0; upper < 2; ++upper) {
+    const float sum = row_sum(state.sum[upper]);
+    const int64_t row = first + place.row(upper);
+    const RowEnd end = end_of_row(run.sinks, head, state.largest[upper] / kLog2OfE, sum);
+    scale[upper] = end.scale;
+    if (place.t == 0 && row < q_tokens) run.lse[head * q_tokens + row] = end.lse;
+  }
+  store_tiles<kDims>({run.o, first, q_tokens, q_column, form.head_dim}, scale, output);
+}
+
+template <int kDims, bool kAdjusts, typename Format>
+__global__ void __launch_bounds__(kMatrixThreads, blocks_of(kDims))
+    attention_matrix_kernel(AttentionRun run) {
+  attend<kDims, kAdjusts, false, Format>(run);
+}
+template <int kDims, typename Format>
+__global__ void __launch_bounds__(kMatrixThreads, blocks_of(kDims))
+    attention_bias_kernel(AttentionRun run) {
+  attend<kDims, true, true, Format>(run);
+}
+
+template <int kDims, typename Format>
+void launch_matrix(const AttentionRun& run, cudaStream_t stream) {
+  const AttentionShape& shape = run.shape;
+  launch(is_biased(shape.form)      ? attention_bias_kernel<kDims, Format>
+         : are_adjusted(shape.form) ? attention_matrix_kernel<kDims, true, Format>
+                                    : attention_matrix_kernel<kDims, false, Format>,
+         matrix_tiles_of(shape.q_tokens, shape.form.heads, matrix_shared_bytes(1, kKeys, kDims)),
+         stream, run);
+}
+
+template <typename Format>
+void launch_dims(const AttentionRun& run, cudaStream_t stream) {
+  if (matrix_dims(run.shape.form.head_dim) == 64)
+    launch_matrix<64, Format>(run, stream);
+  else
+    launch_matrix<128, Format>(run, stream);
+}
+
+}  // namespace
+
+void attention_matrix(const AttentionRun& run, cudaStream_t stream) {
+  if (run.shape.q_tokens == 0) return;
+  if (run.q.format == ElementFormat::f16)
+    launch_dims<F16>(run, stream);
+  else
+    launch_dims<Bf16>(run, stream);
+}
+
+}  // namespace snug::backends::cuda

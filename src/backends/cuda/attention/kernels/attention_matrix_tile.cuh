@@ -1,0 +1,298 @@
+// Tiles of attention for the tensor cores, in a format of 16 bits. A block of four warps keeps 64
+// rows of one side (queries, or keys), 16 a warp, and walks the other side kColumns at a time.
+// Scores leave the product in the registers in which they enter the next one as a factor
+// (warp_matrix.cuh), rounded to the format; sums are f32.
+#pragma once
+
+#include "backends/cuda/attention/kernels/attention.h"
+#include "backends/cuda/kernels/element.cuh"
+#include "backends/cuda/kernels/reduce.cuh"
+#include "backends/cuda/kernels/warp_matrix.cuh"
+
+namespace snug::backends::cuda {
+
+inline constexpr int kMatrixRows = 16;  // of a warp
+inline constexpr float kLog2OfE = 1.4426950408889634F;
+inline constexpr uint32_t kMatrixThreads = kBlockRows / kMatrixRows * kLanes;
+
+// A lane's g and t of warp_matrix.cuh, and the first row of its warp in the block's.
+struct FragmentPlace {
+  int g, t, warp_row;
+  __device__ FragmentPlace()
+      : g(static_cast<int>(threadIdx.x % kLanes) / 4),
+        t(static_cast<int>(threadIdx.x % 4)),
+        warp_row(static_cast<int>(threadIdx.x / kLanes) * kMatrixRows) {}
+  // Row of the block that holds c[2 * upper], c[2 * upper + 1].
+  __device__ int row(int upper) const { return warp_row + g + 8 * upper; }
+};
+
+// This thread's part in copying tiles: kRows tokens of a tensor, of one head in rows of kDims
+// columns. All that a copy needs but its first token is made here, before the walk, so that copies
+// begin without waiting for anything that lies in memory. The head is a multiple of 8 columns, at
+// most kDims.
+template <int kRows, int kDims>
+class TileCopy {
+ public:
+  __device__ TileCopy(const DeviceRows& x, int head_dim)
+      : row_(static_cast<int>(threadIdx.x) / kPieces),
+        column_(static_cast<int>(threadIdx.x) % kPieces * kVectorElements),
+        stride_(x.stride),
+        from_(static_cast<const uint16_t*>(x.data) + row_ * x.stride + column_),
+        is_in_head_(column_ < head_dim) {}
+
+  // Begins to copy those tokens from `first` on whose bits are set, of the head that begins at
+  // `column`. The others, which may hold anything, are not read but zero, as is what lies beyond
+  // the head.
+  __device__ void begin(uint16_t* tile, int64_t first, int64_t column, uint64_t tokens) const {
+    const uint64_t mine = is_in_head_ ? tokens >> row_ : 0;
+    const uint16_t* from = from_ + first * stride_ + column;
+    uint16_t* to = tile + row_ * matrix_stride(kDims) + column_;
+#pragma unroll
+    for (int row = 0; row < kRows; row += kStep, from += kStep * stride_)
+      begin_copy(to + row * matrix_stride(kDims), from, (mine >> row & 1) == 0);
+  }
+
+ private:
+  static constexpr int kPieces = kDims / kVectorElements;                   // of a row
+  static constexpr int kStep = static_cast<int>(kMatrixThreads) / kPieces;  // rows copied at once
+
+  int row_;
+  int column_;
+  int64_t stride_;
+  const uint16_t* from_;
+  bool is_in_head_;
+};
+
+// Columns d to d + 15 of the warp's 16 rows of a tile, as the factor a.
+template <int kDims>
+struct TileRows {
+  const uint16_t* tile;
+  __device__ void load(int d, uint32_t (&a)[4]) const {
+    const auto lane = static_cast<int>(threadIdx.x % kLanes);
+    const int row = FragmentPlace().warp_row + lane % 16;
+    load_matrices(a, tile + row * matrix_stride(kDims) + d + lane / 16 * 8);
+  }
+};
+
+// The rows of a tile, read once and kept in registers.
+template <int kDims>
+class KeptRows {
+ public:
+  __device__ explicit KeptRows(const uint16_t* tile) {
+#pragma unroll
+    for (int i = 0; i < kDims / 16; ++i) TileRows<kDims>{tile}.load(16 * i, factors_[i]);
+  }
+  __device__ void load(int d, uint32_t (&a)[4]) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) a[i] = factors_[d / 16][i];
+  }
+
+ private:
+  uint32_t factors_[kDims / 16][4];
+};
+
+// products[j] = the warp's 16 rows times rows 8 j to 8 j + 7 of `columns`, over the head.
+template <int kDims, typename Format, typename Rows, int kTiles>
+__device__ void multiply_tiles(const Rows& rows, const uint16_t* columns,
+                               float (&products)[kTiles][4]) {
+  const auto lane = static_cast<int>(threadIdx.x % kLanes);
+  // Two neighbouring products are loaded at a time: their rows, and the two halves of 16 columns.
+  const uint16_t* row =
+      columns + (lane / 16 * 8 + lane % 8) * matrix_stride(kDims) + lane / 8 % 2 * 8;
+#pragma unroll
+  for (int j = 0; j < kTiles; ++j)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) products[j][i] = 0.0F;
+#pragma unroll
+  for (int d = 0; d < kDims; d += 16) {
+    uint32_t a[4];
+    rows.load(d, a);
+#pragma unroll
+    for (int j = 0; j < kTiles; j += 2) {
+      uint32_t b[4];
+      load_matrices(b, row + 8 * j * matrix_stride(kDims) + d);
+      multiply_add(Format(), products[j], a, b[0], b[1]);
+      multiply_add(Format(), products[j + 1], a, b[2], b[3]);
+    }
+  }
+}
+
+// sums[j] += weights (16 rows, 8 kTiles columns, as products leave them) times columns 8 j to 8 j +
+// 7 of the 8 kTiles rows of `values`.
+template <int kDims, typename Format, int kTiles>
+__device__ void add_weighted_tiles(const float (&weights)[kTiles][4], const uint16_t* values,
+                                   float (&sums)[kDims / 8][4]) {
+  const auto lane = static_cast<int>(threadIdx.x % kLanes);
+#pragma unroll
+  for (int k = 0; k < kTiles; k += 2) {
+    const uint32_t a[4] = {Format::narrow_pair(weights[k][0], weights[k][1]),
+                           Format::narrow_pair(weights[k][2], weights[k][3]),
+                           Format::narrow_pair(weights[k + 1][0], weights[k + 1][1]),
+                           Format::narrow_pair(weights[k + 1][2], weights[k + 1][3])};
+    const uint16_t* row = values + (8 * k + lane % 16) * matrix_stride(kDims) + lane / 16 * 8;
+#pragma unroll
+    for (int j = 0; j < kDims / 8; j += 2) {
+      uint32_t b[4];
+      load_transposed(b, row + 8 * j);
+      multiply_add(Format(), sums[j], a, b[0], b[1]);
+      multiply_add(Format(), sums[j + 1], a, b[2], b[3]);
+    }
+  }
+}
+
+// Rows of a tensor, of one head, from `first` on.
+struct HeadRows {
+  const DeviceRows& x;
+  int64_t first;
+  int64_t rows;  // of the tensor
+  int64_t column;
+  int head_dim;  // a multiple of 8, at most kDims
+};
+
+// Writes the warp's rows of one head, times `scale` of rows g and g + 8.
+template <int kDims>
+__device__ void store_tiles(const HeadRows& target, const float (&scale)[2],
+                            const float (&sums)[kDims / 8][4]) {
+  const FragmentPlace place;
+#pragma unroll
+  for (int upper = 0; upper < 2; ++upper) {
+    const int64_t row = target.first + place.row(upper);
+    if (row >= target.rows) continue;
+    const int64_t element = row * target.x.stride + target.column + 2 * place.t;
+#pragma unroll
+    for (int j = 0; j < kDims / 8; ++j) {
+      if (8 * j >= target.head_dim) continue;
+#pragma unroll
+      for (int odd = 0; odd < 2; ++odd)
+        store_one(target.x, element + 8 * j + odd, sums[j][2 * upper + odd] * scale[upper]);
+    }
+  }
+}
+
+// A block without tiles still waits for what it kept.
+__device__ inline void finish_batches() {
+  end_batch();
+  wait_for_batches<0>();
+}
+
+template <int kTiles>
+__device__ void clear_tiles(float (&sums)[kTiles][4]) {
+#pragma unroll
+  for (int j = 0; j < kTiles; ++j)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) sums[j][i] = 0.0F;
+}
+
+__device__ inline TokenRange range_at(const TokenRange* ranges, int64_t row, int64_t rows) {
+  return row < rows ? ranges[row] : TokenRange{};
+}
+
+// What a row sees of a tile: neighbouring columns.
+struct SeenColumns {
+  int32_t first;
+  uint32_t count;
+  __device__ SeenColumns(const TokenRange& range, int32_t tile)
+      : first(range.begin - tile), count(static_cast<uint32_t>(range.end - range.begin)) {}
+  __device__ bool contains(int column) const {
+    return static_cast<uint32_t>(column - first) < count;
+  }
+};
+
+// A tile of the other side: its first token, and a bit for each of its tokens that some row of the
+// block sees. None: the walk has ended.
+struct SeenTile {
+  int32_t token;
+  uint64_t tokens;
+  __device__ bool is_end() const { return tokens == 0; }
+};
+
+// The lowest `count` bits, none if it is negative, of 32.
+__device__ inline uint32_t low_bits(int32_t count) {
+  return count >= kLanes ? 0xffffffffU : ~(0xffffffffU << (count > 0 ? count : 0));
+}
+
+// What the block's 64 rows see of the other side, two rows per lane; every warp of the block has
+// the same.
+class BlockRanges {
+ public:
+  __device__ BlockRanges(const TokenRange* ranges, int64_t first, int64_t rows) {
+    const auto lane = static_cast<int>(threadIdx.x % kLanes);
+    begin_ = 0x7fffffff;
+    end_ = 0;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      mine_[half] = range_at(ranges, first + lane + half * kLanes, rows);
+      const bool empty = mine_[half].begin >= mine_[half].end;
+      begin_ = !empty && mine_[half].begin < begin_ ? mine_[half].begin : begin_;
+      end_ = mine_[half].end > end_ ? mine_[half].end : end_;
+      own_ |= uint64_t{__ballot_sync(kWholeWarp, !empty)} << (half * kLanes);
+    }
+    for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) {
+      const int32_t begin = __shfl_xor_sync(kWholeWarp, begin_, lanes);
+      const int32_t end = __shfl_xor_sync(kWholeWarp, end_, lanes);
+      begin_ = begin < begin_ ? begin : begin_;
+      end_ = end > end_ ? end : end_;
+    }
+  }
+
+  // A bit for each of the block's rows that sees anything.
+  __device__ uint64_t own() const { return own_; }
+
+  // The first tile of kSize tokens (32 or 64) that any row sees.
+  template <int kSize>
+  __device__ SeenTile first() const {
+    return from<kSize>(begin_);
+  }
+  // The one after it, in steps of kSize.
+  template <int kSize>
+  __device__ SeenTile after(const SeenTile& tile) const {
+    return from<kSize>(tile.token + kSize);
+  }
+
+ private:
+  template <int kSize>
+  __device__ SeenTile from(int32_t token) const {
+    static_assert(kSize == kLanes || kSize == 2 * kLanes);
+    for (; token < end_; token += kSize) {
+      uint64_t tokens = seen(token);
+      if constexpr (kSize > kLanes) tokens |= uint64_t{seen(token + kLanes)} << kLanes;
+      if (tokens != 0) return {token, tokens};
+    }
+    return {end_, 0};
+  }
+
+  // The tokens that any row sees among the 32 from `token` on.
+  __device__ uint32_t seen(int32_t token) const {
+    uint32_t tokens = 0;
+#pragma unroll
+    for (const TokenRange& range : mine_)
+      tokens |= low_bits(range.end - token) & ~low_bits(range.begin - token);
+    return __reduce_or_sync(kWholeWarp, tokens);
+  }
+
+  TokenRange mine_[2];
+  int32_t begin_;
+  int32_t end_;
+  uint64_t own_ = 0;
+};
+
+// Two stages of a pair of tiles of the other side: one is copied while the other is multiplied.
+template <int kRows, int kDims>
+struct TileRing {
+  static constexpr int kTileElements = kRows * matrix_stride(kDims);
+  uint16_t* memory;
+  __device__ uint16_t* first(int stage) const { return memory + 2 * stage * kTileElements; }
+  __device__ uint16_t* second(int stage) const { return first(stage) + kTileElements; }
+  __device__ uint16_t* end() const { return first(2); }
+};
+
+inline LaunchShape matrix_tiles_of(int64_t tokens, int64_t heads, int32_t shared_bytes) {
+  LaunchShape shape;
+  shape.block.x = kMatrixThreads;
+  shape.grid.x = static_cast<uint32_t>(ceil_div(tokens, kBlockRows));
+  shape.grid.y = static_cast<uint32_t>(heads);
+  shape.shared_bytes = shared_bytes;
+  return shape;
+}
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,366 @@
+// A block has one query, the heads of a group that share a key head, and a part of the keys: every
+// splits-th piece of keys_in_one_go. A key is read by lanes_of_key lanes, 16 bytes each, kSplitKeys
+// of them at once. Lanes that share keys keep running sums of their own (maximum so far, what was
+// summed is rescaled when it grows); the warp's are merged at the end, then the block's.
+#include "backends/cuda/attention/kernels/attention_splits.h"
+
+#include "backends/cuda/attention/kernels/attention_ranges.cuh"
+#include "backends/cuda/attention/kernels/score_adjustment.cuh"
+#include "backends/cuda/kernels/element.cuh"
+#include "backends/cuda/kernels/over_items.cuh"
+#include "backends/cuda/kernels/reduce.cuh"
+
+namespace snug::backends::cuda {
+namespace {
+
+constexpr uint32_t kSplitThreads = kSplitWarps * kLanes;
+
+// What a value is worth beneath a maximum; nothing where there is none. No number stays none.
+__device__ float beneath(float maximum, float value) {
+  return value == -INFINITY ? 0.0F : expf(value - maximum);
+}
+
+// Which part of the work this block has.
+struct SplitPlace {
+  int64_t query;
+  int64_t split;
+  int64_t kv_head;
+  int64_t head;  // the first
+  int heads;
+
+  __device__ SplitPlace(const AttentionSplitsRun& run, int most_heads) {
+    const AttentionForm& form = run.segments.shape.form;
+    const int group = form.heads / form.kv_heads;
+    const auto parts = static_cast<int>(ceil_div(group, most_heads));
+    const int part = static_cast<int>(blockIdx.y) % parts;
+    query = blockIdx.x / run.splits;
+    split = blockIdx.x % run.splits;
+    kv_head = blockIdx.y / parts;
+    head = kv_head * group + part * most_heads;
+    heads = group - part * most_heads < most_heads ? group - part * most_heads : most_heads;
+  }
+};
+
+// Which columns of which keys this lane reads.
+struct SplitLane {
+  int lanes;   // of a key
+  int slot;    // of the block's keys
+  int slots;   // keys from one of the lane's keys to its next
+  int column;  // the first of kVectorElements
+
+  __device__ explicit SplitLane(int head_dim) {
+    lanes = lanes_of_key(head_dim);
+    const auto thread = static_cast<int>(threadIdx.x);
+    slot = thread / lanes;
+    slots = static_cast<int>(kSplitThreads) / lanes;
+    column = thread % lanes * kVectorElements;
+  }
+};
+
+// Takes the place of a format for elements of any type, one by one.
+struct OneByOne {};
+
+// kVectorElements columns of a key: the 16 bytes as they were read, of elements of 16 bits.
+template <typename Format>
+struct KeyColumns {
+  Vector16 pairs;
+  __device__ void clear() { pairs = {}; }
+  __device__ void read(const DeviceRows& x, int64_t offset, int) {
+    pairs = load_vector(static_cast<const uint16_t*>(x.data) + offset);
+  }
+  __device__ float at(int i) const {
+    const uint32_t word = pairs.word[i / 2];
+    return i % 2 == 0 ? Format::widen_low(word) : Format::widen_high(word);
+  }
+};
+
+template <>
+struct KeyColumns<OneByOne> {
+  Elements<kVectorElements> elements;
+  __device__ void clear() { elements = {}; }
+  __device__ void read(const DeviceRows& x, int64_t offset, int count) {
+    for (int i = 0; i < kVectorElements; ++i)
+      elements.at[i] = i < count ? load_one(x, offset + i) : 0.0F;
+  }
+  __device__ float at(int i) const { return elements.at[i]; }
+};
+
+// A lane's part of the sums of kHeads heads.
+template <int kHeads>
+struct HeadSums {
+  float peak[kHeads];
+  float total[kHeads];
+  float output[kHeads][kVectorElements];
+
+  __device__ HeadSums() {
+    for (int h = 0; h < kHeads; ++h) {
+      peak[h] = -INFINITY;
+      total[h] = 0.0F;
+      for (int i = 0; i < kVectorElements; ++i) output[h][i] = 0.0F;
+    }
+  }
+
+  // Adds keys with these scores; -INFINITY: not seen.
+  template <typename Format>
+  __device__ void add(int h, const float (&scores)[kSplitKeys],
+                      const KeyColumns<Format> (&values)[kSplitKeys]) {
+    float now = peak[h];
+    for (const float score : scores) now = fmaxf(now, score);
+    const float factor = beneath(now, peak[h]);
+    peak[h] = now;
+    total[h] *= factor;
+    for (int i = 0; i < kVectorElements; ++i) output[h][i] *= factor;
+    for (int k = 0; k < kSplitKeys; ++k) {
+      const float weight = beneath(now, scores[k]);
+      total[h] += weight;
+      for (int i = 0; i < kVectorElements; ++i) output[h][i] += weight * values[k].at(i);
+    }
+  }
+
+  // Merges those of the warp's lanes that have the same columns of other keys.
+  __device__ void merge_warp(int lanes) {
+#pragma unroll
+    for (int h = 0; h < kHeads; ++h) {
+      float now = peak[h];
+      for (int apart = lanes; apart < kLanes; apart *= 2)
+        now = fmaxf(now, __shfl_xor_sync(kWholeWarp, now, apart));
+      const float factor = beneath(now, peak[h]);
+      peak[h] = now;
+      total[h] *= factor;
+      for (int i = 0; i < kVectorElements; ++i) output[h][i] *= factor;
+      for (int apart = lanes; apart < kLanes; apart *= 2) {
+        total[h] += __shfl_xor_sync(kWholeWarp, total[h], apart);
+        for (int i = 0; i < kVectorElements; ++i)
+          output[h][i] += __shfl_xor_sync(kWholeWarp, output[h][i], apart);
+      }
+    }
+  }
+};
+
+// The query's columns of this lane, of each head, times the scale unless scores are adjusted.
+template <int kHeads, bool kAdjusts>
+__device__ void read_query(const AttentionSplitsRun& run, const SplitPlace& place,
+                           const SplitLane& lane, float (&query)[kHeads][kVectorElements]) {
+  const AttentionForm& form = run.segments.shape.form;
+  const float scale = kAdjusts ? 1.0F : form.scale;
+#pragma unroll
+  for (int h = 0; h < kHeads; ++h) {
+    const int64_t offset =
+        place.query * run.q.stride + (place.head + h) * form.head_dim + lane.column;
+    for (int i = 0; i < kVectorElements; ++i)
+      query[h][i] = h < place.heads && lane.column + i < form.head_dim
+                        ? load_one(run.q, offset + i) * scale
+                        : 0.0F;
+  }
+}
+
+// The lane's keys from `first` on, those of the range; others are zeros, whatever lies there.
+template <typename Format>
+__device__ void read_keys(const DeviceRows& x, const TokenRange& keys, int64_t first,
+                          int64_t column, int count, const SplitLane& lane,
+                          KeyColumns<Format> (&pieces)[kSplitKeys]) {
+  for (int k = 0; k < kSplitKeys; ++k) {
+    const int64_t key = first + lane.slot + k * lane.slots;
+    pieces[k].clear();
+    if (key < keys.end && count > 0) pieces[k].read(x, key * x.stride + column, count);
+  }
+}
+
+// What the block's warps and heads have in shared memory: the output, then its peak and total.
+struct SharedRows {
+  float* rows;  // (kSplitWarps, heads, row_floats)
+  int heads;
+  int row_floats;
+
+  __device__ float* row(int warp, int head) const {
+    return rows + (warp * heads + head) * row_floats;
+  }
+  __device__ float& peak(int warp, int head) const { return row(warp, head)[row_floats - 2]; }
+  __device__ float& total(int warp, int head) const { return row(warp, head)[row_floats - 1]; }
+};
+
+template <int kHeads>
+__device__ void share_sums(const SharedRows& shared, const SplitLane& lane,
+                           const HeadSums<kHeads>& sums) {
+  if (static_cast<int>(threadIdx.x % kLanes) >= lane.lanes) return;
+  const auto warp = static_cast<int>(threadIdx.x / kLanes);
+#pragma unroll
+  for (int h = 0; h < kHeads; ++h) {
+    float* row = shared.row(warp, h);
+    for (int i = 0; i < kVectorElements; ++i) row[lane.column + i] = sums.output[h][i];
+    shared.peak(warp, h) = sums.peak[h];
+    shared.total(warp, h) = sums.total[h];
+  }
+}
+
+// Merges the warps' sums, in order, and leaves the block's in scratch.
+__device__ void store_block(const AttentionSplitsRun& run, const SplitPlace& place,
+                            const SharedRows& shared) {
+  const AttentionForm& form = run.segments.shape.form;
+  for (int item = static_cast<int>(threadIdx.x); item < place.heads * form.head_dim;
+       item += kSplitThreads) {
+    const int h = item / form.head_dim;
+    const int column = item % form.head_dim;
+    float peak = -INFINITY;
+    for (int warp = 0; warp < kSplitWarps; ++warp) peak = fmaxf(peak, shared.peak(warp, h));
+    float total = 0.0F;
+    float output = 0.0F;
+    for (int warp = 0; warp < kSplitWarps; ++warp) {
+      const float factor = beneath(peak, shared.peak(warp, h));
+      total += factor * shared.total(warp, h);
+      output += factor * shared.row(warp, h)[column];
+    }
+    const int64_t part = (place.query * form.heads + place.head + h) * run.splits + place.split;
+    run.outputs[part * form.head_dim + column] = output;
+    if (column > 0) continue;
+    run.peaks[part] = peak;
+    run.totals[part] = total;
+  }
+}
+
+template <int kHeads, typename Format, bool kAdjusts, bool kBiased>
+__device__ void attend(const AttentionSplitsRun& run) {
+  const AttentionForm& form = run.segments.shape.form;
+  const SplitPlace place(run, kHeads);
+  const SplitLane lane(form.head_dim);
+  const TokenRange keys = keys_of(run.segments, place.query);
+  const int64_t diagonal = kBiased ? diagonal_of(run.segments, place.query) : int64_t{keys.end} - 1;
+  const int64_t column = place.kv_head * form.head_dim + lane.column;
+  const int count = form.head_dim - lane.column;  // columns from there on
+  float query[kHeads][kVectorElements];
+  read_query<kHeads, kAdjusts>(run, place, lane, query);
+  HeadSums<kHeads> sums;
+  const int64_t step = int64_t{lane.slots} * kSplitKeys;
+  for (int64_t first = keys.begin + place.split * step; first < keys.end;
+       first += run.splits * step) {
+    KeyColumns<Format> key[kSplitKeys];
+    KeyColumns<Format> value[kSplitKeys];
+    read_keys(run.k, keys, first, column, count, lane, key);
+    read_keys(run.v, keys, first, column, count, lane, value);
+#pragma unroll
+    for (int h = 0; h < kHeads; ++h) {
+      // A head beyond the last has no bias, and its sums are not used.
+      const int64_t head = !kBiased || h < place.heads ? place.head + h : place.head;
+      const ScoreAdjustment<kBiased> adjustment(form, head, 1.0F);
+      float scores[kSplitKeys];
+      for (int k = 0; k < kSplitKeys; ++k) {
+        float product = 0.0F;
+        for (int i = 0; i < kVectorElements; ++i) product += query[h][i] * key[k].at(i);
+        for (int apart = lane.lanes / 2; apart > 0; apart /= 2)
+          product += __shfl_xor_sync(kWholeWarp, product, apart);
+        const int64_t this_key = first + lane.slot + k * lane.slots;
+        if constexpr (kAdjusts) product = adjustment.at(product, this_key - diagonal).score;
+        scores[k] = this_key < keys.end ? product : -INFINITY;
+      }
+      sums.add(h, scores, value);
+    }
+  }
+  sums.merge_warp(lane.lanes);
+  const SharedRows shared{shared_memory<float>(), kHeads, split_row_floats(form.head_dim)};
+  share_sums<kHeads>(shared, lane, sums);
+  __syncthreads();
+  store_block(run, place, shared);
+}
+
+template <int kHeads, typename Format, bool kAdjusts>
+__global__ void __launch_bounds__(kSplitThreads) attention_splits_kernel(AttentionSplitsRun run) {
+  wait_for_kernels_before();
+  attend<kHeads, Format, kAdjusts, false>(run);
+}
+template <int kHeads, typename Format>
+__global__ void __launch_bounds__(kSplitThreads) attention_bias_kernel(AttentionSplitsRun run) {
+  wait_for_kernels_before();
+  attend<kHeads, Format, true, true>(run);
+}
+
+// Whether some part of a query's head has seen a key.
+__device__ bool sees_some(const AttentionSplitsRun& run, int64_t first) {
+  for (int64_t part = first; part < first + run.splits; ++part)
+    if (run.totals[part] != 0.0F) return true;
+  return false;
+}
+
+// Adds up the splits of one column of one query's head, and its sink.
+struct CombineSplits {
+  AttentionSplitsRun run;
+  __device__ void operator()(int64_t row, int64_t column) const {
+    const AttentionShape& shape = run.segments.shape;
+    const int64_t query = row / shape.form.heads;
+    const int64_t head = row % shape.form.heads;
+    const int64_t first = row * run.splits;
+    const bool has_sink = run.sinks.data != nullptr;
+    const float sink = has_sink ? load_one(run.sinks, head) : -INFINITY;
+    float peak = sink;
+    for (int64_t part = first; part < first + run.splits; ++part)
+      peak = fmaxf(peak, run.peaks[part]);
+    float total = 0.0F;
+    float output = 0.0F;
+    for (int64_t part = first; part < first + run.splits; ++part) {
+      const float factor = beneath(peak, run.peaks[part]);
+      total += factor * run.totals[part];
+      output += factor * run.outputs[part * shape.form.head_dim + column];
+    }
+    // Beneath a sink that is far above them, scores may weigh nothing.
+    const bool seen = total != 0.0F || (has_sink && sees_some(run, first));
+    total += beneath(peak, sink);
+    store_one(run.o, query * run.o.stride + head * shape.form.head_dim + column,
+              seen ? output / total : 0.0F);
+    if (column == 0) run.lse[head * shape.q_tokens + query] = seen ? peak + logf(total) : 0.0F;
+  }
+};
+
+template <int kHeads, typename Format, bool kAdjusts>
+void launch_splits(const AttentionSplitsRun& run, cudaStream_t stream) {
+  const AttentionShape& shape = run.segments.shape;
+  const AttentionForm& form = shape.form;
+  LaunchShape launch_shape;
+  launch_shape.block.x = kSplitThreads;
+  launch_shape.grid.x = static_cast<uint32_t>(shape.q_tokens * run.splits);
+  launch_shape.grid.y =
+      static_cast<uint32_t>(form.kv_heads * ceil_div(form.heads / form.kv_heads, kHeads));
+  launch_shape.shared_bytes = split_shared_bytes(kHeads, form.head_dim);
+  launch_shape.begins_early = true;
+  if (is_biased(form))
+    launch(attention_bias_kernel<kHeads, Format>, launch_shape, stream, run);
+  else
+    launch(attention_splits_kernel<kHeads, Format, kAdjusts>, launch_shape, stream, run);
+}
+
+template <typename Format, bool kAdjusts>
+void launch_heads(const AttentionSplitsRun& run, cudaStream_t stream) {
+  const AttentionForm& form = run.segments.shape.form;
+  switch (heads_of_block(form.heads / form.kv_heads)) {
+    case 1:
+      return launch_splits<1, Format, kAdjusts>(run, stream);
+    case 2:
+      return launch_splits<2, Format, kAdjusts>(run, stream);
+    case 4:
+      return launch_splits<4, Format, kAdjusts>(run, stream);
+    default:
+      return launch_splits<kSplitMaxHeads, Format, kAdjusts>(run, stream);
+  }
+}
+
+template <typename Format>
+void launch_format(const AttentionSplitsRun& run, cudaStream_t stream) {
+  if (are_adjusted(run.segments.shape.form))
+    launch_heads<Format, true>(run, stream);
+  else
+    launch_heads<Format, false>(run, stream);
+}
+
+}  // namespace
+
+void attention_splits(const AttentionSplitsRun& run, cudaStream_t stream) {
+  const AttentionShape& shape = run.segments.shape;
+  if (shape.q_tokens == 0) return;
+  if (!run.vectors)
+    launch_format<OneByOne>(run, stream);
+  else if (run.k.format == ElementFormat::f16)
+    launch_format<F16>(run, stream);
+  else
+    launch_format<Bf16>(run, stream);
+  over_items(CombineSplits{run}, shape.q_tokens * shape.form.heads, shape.form.head_dim, stream);
+}
+
+}  // namespace snug::backends::cuda

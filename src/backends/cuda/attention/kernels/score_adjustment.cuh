@@ -1,0 +1,80 @@
+// What becomes of attention's scores besides a scale: a cap, and biases by a key's distance.
+#pragma once
+
+#include "backends/cuda/attention/kernels/attention.h"
+#include "backends/cuda/device/device.cuh"
+
+namespace snug::backends::cuda {
+
+inline bool is_biased(const AttentionForm& form) { return form.biases.zero != nullptr; }
+inline bool are_adjusted(const AttentionForm& form) {
+  return form.softcap > 0.0F || form.alibi_scale != 0.0F;
+}
+
+// The exponent of a head's slope, without its sign, as program/kinds/attention/attention.h has it.
+__device__ inline float alibi_exponent(int32_t heads, int64_t head) {
+  int32_t n = 1;
+  while (2 * n <= heads) n *= 2;
+  const int64_t quarters = head < n ? 2 * (head + 1) : 2 * (head - n) + 1;
+  return static_cast<float>(4 * quarters) / static_cast<float>(n);
+}
+
+// The key at no distance from a query that sees these keys; kBiased: as biases by relative position
+// count.
+template <bool kBiased>
+__device__ int32_t diagonal_of(const AttentionShape& shape, int64_t query, const TokenRange& keys) {
+  if constexpr (kBiased)
+    return query < shape.q_tokens ? shape.diagonals[query] : 0;
+  else
+    return keys.end - 1;
+}
+
+// A score, and its slope in the scaled product of query and key.
+struct AdjustedScore {
+  float score, slope;
+};
+
+// Adjusts the scores of one head, in the base whose logarithm this is (1: e). kBiased: with a bias
+// by relative position, which has kernels of its own, so that others need none.
+template <bool kBiased>
+class ScoreAdjustment {
+ public:
+  __device__ ScoreAdjustment(const AttentionForm& form, int64_t head, float log_base)
+      : is_capped_(form.softcap > 0.0F),
+        scale_(is_capped_ ? form.scale / form.softcap : form.scale * log_base),
+        cap_(form.softcap * log_base) {
+    if constexpr (kBiased) {
+      biases_ = form.biases.zero + head * form.biases.head_step;
+      reach_ = form.biases.reach;
+      log_base_ = log_base;
+    }
+    if (form.alibi_scale == 0.0F) return;
+    slope_ = form.alibi_scale * log_base * exp2f(-alibi_exponent(form.heads, head));
+  }
+
+  // `distance`: of the key from its query's diagonal.
+  __device__ AdjustedScore at(float product, int64_t distance) const {
+    AdjustedScore adjusted{product * scale_, 1.0F};
+    if (is_capped_) {
+      const float share = tanhf(adjusted.score);
+      adjusted = {share * cap_, 1.0F - share * share};
+    }
+    adjusted.score += slope_ * static_cast<float>(distance);
+    if constexpr (kBiased) {
+      const int64_t x = distance < -reach_ ? reach_ : distance > reach_ ? -reach_ : -distance;
+      adjusted.score += biases_[x] * log_base_;
+    }
+    return adjusted;
+  }
+
+ private:
+  bool is_capped_;
+  float scale_;
+  float cap_;
+  float slope_ = 0.0F;
+  const float* biases_ = nullptr;  // of the head, at distance 0
+  int64_t reach_ = 0;
+  float log_base_ = 1.0F;
+};
+
+}  // namespace snug::backends::cuda

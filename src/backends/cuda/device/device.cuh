@@ -1,0 +1,105 @@
+// The few things of the device language whose spelling only nvcc understands. The emulator of
+// tests/backends/cuda_emulator has a file of the same path in its place; all else in kernels/ is
+// built by both.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "backends/cuda/device/cuda_check.h"
+#include "backends/cuda/device/kernel_loading.h"
+#include "backends/cuda/device/launch_count.h"
+#include "backends/cuda/device/launch_shape.h"
+
+namespace snug::backends::cuda {
+
+// Queues a kernel, or loads it (kernel_loading.h). Requires at least one block.
+template <typename... Parameters, typename... Arguments>
+void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_t stream,
+            const Arguments&... arguments) {
+  // 48 KiB less what kernels declare themselves.
+  constexpr int32_t kSharedBytesWithoutAsking = (48 << 10) - kDeclaredSharedBytes;
+  const auto* function = reinterpret_cast<const void*>(kernel);
+  if (KernelLoading::is_on()) load_kernel(function);
+  if (shape.shared_bytes > kSharedBytesWithoutAsking)
+    CUDA_CHECK(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    shape.shared_bytes));
+  if (KernelLoading::is_on()) return;
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(shape.grid.x, shape.grid.y, shape.grid.z);
+  config.blockDim = dim3(shape.block.x, shape.block.y, shape.block.z);
+  config.dynamicSmemBytes = static_cast<size_t>(shape.shared_bytes);
+  config.stream = stream;
+  config.attrs = &early;
+  config.numAttrs = shape.begins_early && kernels_begin_early() ? 1 : 0;
+  CUDA_CHECK_MEMORY("a kernel",
+                    cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
+  launch_count().add(stream);
+}
+
+// In a kernel that begins early it returns when all kernels before it in the stream have ended, and
+// what they wrote can be read. Elsewhere it returns at once.
+__device__ inline void wait_for_kernels_before() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// Lets the kernel after this one begin, if it begins early, as soon as every block has come here.
+__device__ inline void let_next_kernel_begin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+// The block's dynamic shared memory; 16-byte aligned, undefined at first.
+template <typename T>
+__device__ T* shared_memory() {
+  extern __shared__ uint4 snug_shared_memory[];
+  return reinterpret_cast<T*>(snug_shared_memory);
+}
+
+// Where something lies in the block's shared memory, and a word there: an address of 32 bits takes
+// sums of bytes in one instruction.
+__device__ inline uint32_t shared_address(const void* pointer) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+__device__ inline uint32_t load_shared_word(uint32_t address) {
+  uint32_t word = 0;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(address));
+  return word;
+}
+
+struct alignas(16) Vector16 {
+  uint32_t word[4];
+};
+
+// Loads in one instruction. Requires an address that is a multiple of 16.
+__device__ inline Vector16 load_vector(const void* address) {
+  const uint4 bits = *static_cast<const uint4*>(address);
+  return {{bits.x, bits.y, bits.z, bits.w}};
+}
+// Loads what is read once and not written meanwhile: it displaces nothing in the nearest cache, and
+// what is next to it is fetched too.
+__device__ inline Vector16 load_passing_vector(const void* address) {
+  Vector16 read;
+  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(read.word[0]), "=r"(read.word[1]), "=r"(read.word[2]), "=r"(read.word[3])
+               : "l"(address));
+  return read;
+}
+__device__ inline void store_vector(void* address, const Vector16& vector) {
+  *static_cast<uint4*>(address) =
+      make_uint4(vector.word[0], vector.word[1], vector.word[2], vector.word[3]);
+}
+
+// Stops the kernel, and with it the program at its next call of CUDA.
+__device__ inline void device_check(bool condition) {
+  if (!condition) __trap();
+}
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,26 @@
+// Reads tables of hardware: hardware.yaml, which is built into the binary, and a user's own file,
+// whose rows are added to it or change some of its figures (docs/search.md).
+//
+//   date: 2026-11-25
+//   devices:
+//     rtx-4090: {memory_gib: 47.4}                  a row that is known, with another figure
+//     my-card: {compute_capability: 89, ...}        a row of its own
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends/cuda/device/hardware_table.h"
+
+namespace snug::backends::cuda {
+
+std::string_view built_in_hardware_yaml();
+
+// `known`, with what the text says. A row that is not known must have compute_capability,
+// multiprocessors, memory_gib and its rates except that of the interconnect. Throws UserError with
+// file, line and key.
+std::vector<HardwareRow> read_hardware(std::string_view yaml, const std::string& file,
+                                       std::vector<HardwareRow> known);
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,38 @@
+// A card that is not here, as a target: programs are lowered, sized and laid out for it as the
+// backend does on the card itself. Needs neither a driver nor the toolkit.
+#pragma once
+
+#include <string>
+
+#include "backends/cuda/device/hardware_table.h"
+#include "formats/recipe/choices.h"
+#include "program/work/target.h"
+
+namespace snug::backends::cuda {
+
+class PlannedCard : public program::Target {
+ public:
+  // Budget 0: what the card has. The budget is the arena's; the card stays the limit.
+  PlannedCard(const HardwareRow& row, int64_t device_budget_bytes);
+
+  std::string name() const override {
+    return std::string(base::word_of(formats::BackendName::cuda));
+  }
+  std::string library_versions() const override;
+  int64_t capacity_bytes(program::Space space) const override;
+  std::optional<program::DeviceFacts> device() const override { return facts_; }
+  bool host_reaches_device() const override { return false; }
+  int64_t alignment_bytes() const override { return kArenaAlignment; }
+  bool runs(const program::OperationView& view) const override;
+  program::Workspace workspace(const program::OperationView& view) const override;
+  program::Attributes decide(const program::OperationView& view) const override;
+  int32_t launches(const program::OperationView& view) const override;
+  size_t launched_together(const program::Program& program, size_t first) const override;
+
+ private:
+  Card card_;
+  program::DeviceFacts facts_;
+  int64_t device_budget_bytes_;
+};
+
+}  // namespace snug::backends::cuda

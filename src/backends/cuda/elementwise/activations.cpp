@@ -1,0 +1,145 @@
+// Activations with a gate and without, and softcap: from operands to
+// backends/cuda/elementwise/kernels/activations.h.
+#include "backends/cuda/elementwise/kernels/activations.h"
+
+#include "backends/cuda/kind_functions.h"
+#include "backends/cuda/product/matrices.h"
+#include "program/kinds/elementwise/clamped_swiglu.h"
+#include "program/kinds/elementwise/gelu.h"
+#include "program/kinds/elementwise/gelu_mul.h"
+#include "program/kinds/elementwise/relu.h"
+#include "program/kinds/elementwise/silu_mul.h"
+#include "program/kinds/elementwise/softcap.h"
+
+namespace snug::backends::cuda {
+namespace {
+
+using program::ClampedSwiglu;
+using program::ClampedSwigluGrad;
+using program::Gelu;
+using program::GeluGrad;
+using program::GeluMul;
+using program::GeluMulGrad;
+using program::Relu;
+using program::ReluGrad;
+using program::SiluMul;
+using program::SiluMulGrad;
+using program::Softcap;
+using program::SoftcapGrad;
+
+void run(const Relu&, const Invocation& invocation, CudaContext& context) {
+  Matrix x = matrix_of(invocation[Relu::kX]);
+  Matrix y = matrix_of(invocation[Relu::kY]);
+  const Walk walk = walk_flat({&x, &y});
+  relu({walk, x.operand, y.operand}, context.stream.get());
+}
+
+void run(const ReluGrad&, const Invocation& invocation, CudaContext& context) {
+  Matrix dy = matrix_of(invocation[ReluGrad::kDY]);
+  Matrix y = matrix_of(invocation[ReluGrad::kY]);
+  Matrix dx = matrix_of(invocation[ReluGrad::kDX]);
+  const Walk walk = walk_flat({&dy, &y, &dx});
+  relu_grad({walk, dy.operand, y.operand, dx.operand}, context.stream.get());
+}
+
+void run(const Gelu& form, const Invocation& invocation, CudaContext& context) {
+  Matrix x = matrix_of(invocation[Gelu::kX]);
+  Matrix y = matrix_of(invocation[Gelu::kY]);
+  const Walk walk = walk_flat({&x, &y});
+  gelu({walk, x.operand, y.operand, form.tanh}, context.stream.get());
+}
+
+void run(const GeluGrad& form, const Invocation& invocation, CudaContext& context) {
+  Matrix dy = matrix_of(invocation[GeluGrad::kDY]);
+  Matrix x = matrix_of(invocation[GeluGrad::kX]);
+  Matrix dx = matrix_of(invocation[GeluGrad::kDX]);
+  const Walk walk = walk_flat({&dy, &x, &dx});
+  gelu_grad({walk, dy.operand, x.operand, dx.operand, form.tanh}, context.stream.get());
+}
+
+void run(const Softcap& form, const Invocation& invocation, CudaContext& context) {
+  Matrix x = matrix_of(invocation[Softcap::kX]);
+  Matrix y = matrix_of(invocation[Softcap::kY]);
+  const Walk walk = walk_flat({&x, &y});
+  softcap({walk, x.operand, y.operand, form.cap}, context.stream.get());
+}
+
+void run(const SoftcapGrad& form, const Invocation& invocation, CudaContext& context) {
+  Matrix dy = matrix_of(invocation[SoftcapGrad::kDY]);
+  Matrix y = matrix_of(invocation[SoftcapGrad::kY]);
+  Matrix dx = matrix_of(invocation[SoftcapGrad::kDX]);
+  const Walk walk = walk_flat({&dy, &y, &dx});
+  softcap_grad({walk, dy.operand, y.operand, dx.operand, form.cap}, context.stream.get());
+}
+
+void run(const SiluMul&, const Invocation& invocation, CudaContext& context) {
+  Matrix gate = matrix_of(invocation[SiluMul::kGate]);
+  Matrix up = matrix_of(invocation[SiluMul::kUp]);
+  Matrix y = matrix_of(invocation[SiluMul::kY]);
+  const Walk walk = walk_flat({&gate, &up, &y});
+  silu_mul({walk, gate.operand, up.operand, y.operand}, context.stream.get());
+}
+
+void run(const SiluMulGrad&, const Invocation& invocation, CudaContext& context) {
+  Matrix dy = matrix_of(invocation[SiluMulGrad::kDY]);
+  Matrix gate = matrix_of(invocation[SiluMulGrad::kGate]);
+  Matrix up = matrix_of(invocation[SiluMulGrad::kUp]);
+  Matrix dgate = matrix_of(invocation[SiluMulGrad::kDGate]);
+  Matrix dup = matrix_of(invocation[SiluMulGrad::kDUp]);
+  const Walk walk = walk_flat({&dy, &gate, &up, &dgate, &dup});
+  silu_mul_grad({walk, dy.operand, gate.operand, up.operand, dgate.operand, dup.operand},
+                context.stream.get());
+}
+
+void run(const GeluMul& gated, const Invocation& invocation, CudaContext& context) {
+  Matrix gate = matrix_of(invocation[GeluMul::kGate]);
+  Matrix up = matrix_of(invocation[GeluMul::kUp]);
+  Matrix y = matrix_of(invocation[GeluMul::kY]);
+  const Walk walk = walk_flat({&gate, &up, &y});
+  gelu_mul({walk, gate.operand, up.operand, y.operand, gated.tanh}, context.stream.get());
+}
+
+void run(const GeluMulGrad& grad, const Invocation& invocation, CudaContext& context) {
+  Matrix dy = matrix_of(invocation[GeluMulGrad::kDY]);
+  Matrix gate = matrix_of(invocation[GeluMulGrad::kGate]);
+  Matrix up = matrix_of(invocation[GeluMulGrad::kUp]);
+  Matrix dgate = matrix_of(invocation[GeluMulGrad::kDGate]);
+  Matrix dup = matrix_of(invocation[GeluMulGrad::kDUp]);
+  const Walk walk = walk_flat({&dy, &gate, &up, &dgate, &dup});
+  gelu_mul_grad({walk, dy.operand, gate.operand, up.operand, dgate.operand, dup.operand, grad.tanh},
+                context.stream.get());
+}
+
+void run(const ClampedSwiglu& swiglu, const Invocation& invocation, CudaContext& context) {
+  const Matrix gate_up = matrix_of(invocation[ClampedSwiglu::kGateUp]);
+  const Matrix y = matrix_of(invocation[ClampedSwiglu::kY]);
+  clamped_swiglu(
+      {walk_rows({&y, &gate_up}), gate_up.operand, y.operand, swiglu.limit, swiglu.alpha},
+      context.stream.get());
+}
+
+void run(const ClampedSwigluGrad& grad, const Invocation& invocation, CudaContext& context) {
+  const Matrix dy = matrix_of(invocation[ClampedSwigluGrad::kDY]);
+  const Matrix gate_up = matrix_of(invocation[ClampedSwigluGrad::kGateUp]);
+  const Matrix dgate_up = matrix_of(invocation[ClampedSwigluGrad::kDGateUp]);
+  clamped_swiglu_grad({walk_rows({&dy, &gate_up, &dgate_up}), dy.operand, gate_up.operand,
+                       dgate_up.operand, grad.limit, grad.alpha},
+                      context.stream.get());
+}
+
+}  // namespace
+
+SNUG_CUDA_KIND(Relu);
+SNUG_CUDA_KIND(ReluGrad);
+SNUG_CUDA_KIND(Gelu);
+SNUG_CUDA_KIND(GeluGrad);
+SNUG_CUDA_KIND(Softcap);
+SNUG_CUDA_KIND(SoftcapGrad);
+SNUG_CUDA_KIND(SiluMul);
+SNUG_CUDA_KIND(SiluMulGrad);
+SNUG_CUDA_KIND(GeluMul);
+SNUG_CUDA_KIND(GeluMulGrad);
+SNUG_CUDA_KIND(ClampedSwiglu);
+SNUG_CUDA_KIND(ClampedSwigluGrad);
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,240 @@
+#include "backends/cuda/elementwise/kernels/activations.h"
+
+#include "backends/cuda/elementwise/kernels/activations.cuh"
+#include "backends/cuda/kernels/element.cuh"
+#include "backends/cuda/kernels/over_items.cuh"
+
+namespace snug::backends::cuda {
+namespace {
+
+template <int kCount>
+struct Gelu {
+  GeluRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const int64_t column = item * kCount;
+    Elements<kCount> y = load<kCount>(run.x, row * run.x.stride + column);
+    for (int i = 0; i < kCount; ++i) y.at[i] *= gelu_gate(y.at[i], run.tanh).factor;
+    store(run.y, row * run.y.stride + column, y);
+  }
+};
+
+template <int kCount>
+struct GeluGrad {
+  GeluGradRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const int64_t column = item * kCount;
+    Elements<kCount> dx = load<kCount>(run.dy, row * run.dy.stride + column);
+    const Elements<kCount> x = load<kCount>(run.x, row * run.x.stride + column);
+    for (int i = 0; i < kCount; ++i) {
+      const GeluGate gate = gelu_gate(x.at[i], run.tanh);
+      dx.at[i] *= gate.factor + x.at[i] * gate.slope;
+    }
+    store(run.dx, row * run.dx.stride + column, dx);
+  }
+};
+
+template <int kCount>
+struct Relu {
+  ReluRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const int64_t column = item * kCount;
+    Elements<kCount> y = load<kCount>(run.x, row * run.x.stride + column);
+    // NaN stays NaN.
+    for (int i = 0; i < kCount; ++i) y.at[i] = y.at[i] < 0.0F ? 0.0F : y.at[i];
+    store(run.y, row * run.y.stride + column, y);
+  }
+};
+
+template <int kCount>
+struct ReluGrad {
+  ReluGradRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const int64_t column = item * kCount;
+    Elements<kCount> dx = load<kCount>(run.dy, row * run.dy.stride + column);
+    const Elements<kCount> y = load<kCount>(run.y, row * run.y.stride + column);
+    for (int i = 0; i < kCount; ++i) dx.at[i] = y.at[i] > 0.0F ? dx.at[i] : 0.0F;
+    store(run.dx, row * run.dx.stride + column, dx);
+  }
+};
+
+template <int kCount>
+struct Softcap {
+  SoftcapRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const int64_t column = item * kCount;
+    Elements<kCount> y = load<kCount>(run.x, row * run.x.stride + column);
+    for (int i = 0; i < kCount; ++i) y.at[i] = run.cap * tanhf(y.at[i] / run.cap);
+    store(run.y, row * run.y.stride + column, y);
+  }
+};
+
+template <int kCount>
+struct SoftcapGrad {
+  SoftcapGradRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const int64_t column = item * kCount;
+    Elements<kCount> dx = load<kCount>(run.dy, row * run.dy.stride + column);
+    const Elements<kCount> y = load<kCount>(run.y, row * run.y.stride + column);
+    for (int i = 0; i < kCount; ++i) {
+      const float share = y.at[i] / run.cap;
+      dx.at[i] *= 1.0F - share * share;
+    }
+    store(run.dx, row * run.dx.stride + column, dx);
+  }
+};
+
+template <int kCount>
+struct SiluMul {
+  SiluMulRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const int64_t column = item * kCount;
+    const Elements<kCount> gate = load<kCount>(run.gate, row * run.gate.stride + column);
+    Elements<kCount> y = load<kCount>(run.up, row * run.up.stride + column);
+    for (int i = 0; i < kCount; ++i) y.at[i] = silu_mul_of(gate.at[i], y.at[i]);
+    store(run.y, row * run.y.stride + column, y);
+  }
+};
+
+template <int kCount>
+struct SiluMulGrad {
+  SiluMulGradRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const int64_t column = item * kCount;
+    const Elements<kCount> dy = load<kCount>(run.dy, row * run.dy.stride + column);
+    const Elements<kCount> gate = load<kCount>(run.gate, row * run.gate.stride + column);
+    const Elements<kCount> up = load<kCount>(run.up, row * run.up.stride + column);
+    Elements<kCount> dgate;
+    Elements<kCount> dup;
+    for (int i = 0; i < kCount; ++i) {
+      const float s = sigmoid(gate.at[i]);
+      dgate.at[i] = dy.at[i] * up.at[i] * s * (1.0F + gate.at[i] * (1.0F - s));
+      dup.at[i] = dy.at[i] * gate.at[i] * s;
+    }
+    store(run.dgate, row * run.dgate.stride + column, dgate);
+    store(run.dup, row * run.dup.stride + column, dup);
+  }
+};
+
+template <int kCount>
+struct GeluMul {
+  GeluMulRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const int64_t column = item * kCount;
+    const Elements<kCount> gate = load<kCount>(run.gate, row * run.gate.stride + column);
+    Elements<kCount> y = load<kCount>(run.up, row * run.up.stride + column);
+    for (int i = 0; i < kCount; ++i) y.at[i] *= gate.at[i] * gelu_gate(gate.at[i], run.tanh).factor;
+    store(run.y, row * run.y.stride + column, y);
+  }
+};
+
+template <int kCount>
+struct GeluMulGrad {
+  GeluMulGradRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const int64_t column = item * kCount;
+    const Elements<kCount> dy = load<kCount>(run.dy, row * run.dy.stride + column);
+    const Elements<kCount> gate = load<kCount>(run.gate, row * run.gate.stride + column);
+    const Elements<kCount> up = load<kCount>(run.up, row * run.up.stride + column);
+    Elements<kCount> dgate;
+    Elements<kCount> dup;
+    for (int i = 0; i < kCount; ++i) {
+      const GeluGate of_gate = gelu_gate(gate.at[i], run.tanh);
+      dgate.at[i] = dy.at[i] * up.at[i] * (of_gate.factor + gate.at[i] * of_gate.slope);
+      dup.at[i] = dy.at[i] * gate.at[i] * of_gate.factor;
+    }
+    store(run.dgate, row * run.dgate.stride + column, dgate);
+    store(run.dup, row * run.dup.stride + column, dup);
+  }
+};
+
+// kCount pairs, as two pieces of kCount elements.
+template <int kCount>
+struct GatePairs {
+  Elements<kCount> half[2];
+  __device__ GatePairs(const DeviceRows& x, int64_t offset)
+      : half{load<kCount>(x, offset), load<kCount>(x, offset + kCount)} {}
+  __device__ void store_to(const DeviceRows& x, int64_t offset) const {
+    store(x, offset, half[0]);
+    store(x, offset + kCount, half[1]);
+  }
+  __device__ float& element(int i) { return half[i / kCount].at[i % kCount]; }
+  __device__ float& gate(int i) { return element(2 * i); }
+  __device__ float& up(int i) { return element(2 * i + 1); }
+};
+
+// NaN stays NaN.
+__device__ float at_most(float x, float limit) { return x > limit ? limit : x; }
+__device__ float within(float x, float limit) {
+  return x > limit ? limit : x < -limit ? -limit : x;
+}
+
+template <int kCount>
+struct ClampedSwiglu {
+  ClampedSwigluRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const int64_t column = item * kCount;
+    GatePairs<kCount> pairs(run.gate_up, row * run.gate_up.stride + 2 * column);
+    Elements<kCount> y;
+    for (int i = 0; i < kCount; ++i) {
+      const float gate = at_most(pairs.gate(i), run.limit);
+      y.at[i] = (within(pairs.up(i), run.limit) + 1.0F) * (gate * sigmoid(run.alpha * gate));
+    }
+    store(run.y, row * run.y.stride + column, y);
+  }
+};
+
+// What is clamped has no gradient.
+template <int kCount>
+struct ClampedSwigluGrad {
+  ClampedSwigluGradRun run;
+  __device__ void operator()(int64_t row, int64_t item) const {
+    const int64_t column = item * kCount;
+    const Elements<kCount> dy = load<kCount>(run.dy, row * run.dy.stride + column);
+    GatePairs<kCount> pairs(run.gate_up, row * run.gate_up.stride + 2 * column);
+    for (int i = 0; i < kCount; ++i) {
+      const float gate = at_most(pairs.gate(i), run.limit);
+      const float up = within(pairs.up(i), run.limit);
+      const float s = sigmoid(run.alpha * gate);
+      const float slope = s * (1.0F + run.alpha * gate * (1.0F - s));
+      pairs.gate(i) = pairs.gate(i) > run.limit ? 0.0F : dy.at[i] * (up + 1.0F) * slope;
+      pairs.up(i) = pairs.up(i) == up ? dy.at[i] * gate * s : 0.0F;
+    }
+    pairs.store_to(run.dgate_up, row * run.dgate_up.stride + 2 * column);
+  }
+};
+
+}  // namespace
+
+void gelu(const GeluRun& run, cudaStream_t stream) { over_elements<Gelu>(run, stream); }
+void gelu_grad(const GeluGradRun& run, cudaStream_t stream) {
+  over_elements<GeluGrad>(run, stream);
+}
+
+void relu(const ReluRun& run, cudaStream_t stream) { over_elements<Relu>(run, stream); }
+void relu_grad(const ReluGradRun& run, cudaStream_t stream) {
+  over_elements<ReluGrad>(run, stream);
+}
+
+void softcap(const SoftcapRun& run, cudaStream_t stream) { over_elements<Softcap>(run, stream); }
+void softcap_grad(const SoftcapGradRun& run, cudaStream_t stream) {
+  over_elements<SoftcapGrad>(run, stream);
+}
+
+void silu_mul(const SiluMulRun& run, cudaStream_t stream) { over_elements<SiluMul>(run, stream); }
+void silu_mul_grad(const SiluMulGradRun& run, cudaStream_t stream) {
+  over_elements<SiluMulGrad>(run, stream);
+}
+
+void gelu_mul(const GeluMulRun& run, cudaStream_t stream) { over_elements<GeluMul>(run, stream); }
+void gelu_mul_grad(const GeluMulGradRun& run, cudaStream_t stream) {
+  over_elements<GeluMulGrad>(run, stream);
+}
+
+void clamped_swiglu(const ClampedSwigluRun& run, cudaStream_t stream) {
+  over_elements<ClampedSwiglu>(run, stream);
+}
+void clamped_swiglu_grad(const ClampedSwigluGradRun& run, cudaStream_t stream) {
+  over_elements<ClampedSwigluGrad>(run, stream);
+}
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,142 @@
+// Kinds of mixtures of experts. Rows of experts are bounds on the device: kernels read them there,
+// so that the host waits for nothing and a recording holds for any bounds.
+#include "backends/cuda/expert/expert_needs.h"
+
+#include "backends/cuda/kernels/device_rows.h"
+#include "backends/cuda/kernels/sizes.h"
+#include "backends/cuda/needs/kind_needs.h"
+#include "backends/cuda/needs/row_stride.h"
+#include "backends/operation_checks.h"
+#include "program/kinds/expert/balance_loss.h"
+#include "program/kinds/expert/expert_bias.h"
+#include "program/kinds/expert/expert_rows.h"
+#include "program/kinds/expert/route.h"
+#include "program/kinds/product/grouped_matmul.h"
+
+namespace snug::backends::cuda {
+namespace {
+
+using program::BalanceLoss;
+using program::GroupedMatmul;
+using program::GroupedMatmulGrad;
+using program::ProductAlgorithm;
+using program::Route;
+using program::RouteGrad;
+using program::Tensor;
+
+// A tensor whose rows kernels read in vectors of 16 bits each; its bytes begin at a multiple of 16.
+bool is_read_in_vectors(const Tensor& tensor) {
+  const int64_t stride = tensor.shape.rank() == 2 ? row_stride(tensor) : tensor.shape.columns();
+  return is_narrow(tensor.dtype) && tensor.shape.columns() % kVectorElements == 0 &&
+         stride % kVectorElements == 0 && tensor.view.offset % kVectorElements == 0;
+}
+
+}  // namespace
+
+ProductAlgorithm grouped_algorithm(const Tensor& a, const Tensor& b, const Card& card) {
+  const bool has_cores = card.compute_capability >= 80 && card.shared_bytes >= kGroupedSharedBytes;
+  return has_cores && is_read_in_vectors(a) && is_read_in_vectors(b)
+             ? ProductAlgorithm::blocked_tensor_cores
+             : ProductAlgorithm::blocked;
+}
+
+namespace {
+
+bool is_within_grid(int64_t columns) { return columns / kGroupedPlainTile < kMaxGridY; }
+
+bool supports(const GroupedMatmul&, const OperationView& view, const Card&) {
+  return are_floats<GroupedMatmul>(view,
+                                   {GroupedMatmul::kA, GroupedMatmul::kB, GroupedMatmul::kC}) &&
+         is_within_grid(view[GroupedMatmul::kC].shape[1]);
+}
+
+bool supports(const GroupedMatmulGrad&, const OperationView& view, const Card&) {
+  const program::Shape& c = view[GroupedMatmulGrad::kC].shape;
+  return are_floats<GroupedMatmulGrad>(
+             view, {GroupedMatmulGrad::kA, GroupedMatmulGrad::kB, GroupedMatmulGrad::kC}) &&
+         c[0] <= kMaxGridY && is_within_grid(c[1]);
+}
+
+GroupedMatmul decide(const GroupedMatmul& grouped, const OperationView& view, const Card& card) {
+  GroupedMatmul decided = grouped;
+  decided.algorithm = grouped_algorithm(view[GroupedMatmul::kA], view[GroupedMatmul::kB], card);
+  return decided;
+}
+
+GroupedMatmulGrad decide(const GroupedMatmulGrad& grad, const OperationView& view,
+                         const Card& card) {
+  GroupedMatmulGrad decided = grad;
+  decided.algorithm =
+      grouped_algorithm(view[GroupedMatmulGrad::kA], view[GroupedMatmulGrad::kB], card);
+  return decided;
+}
+
+// A block keeps what each expert gets, where experts are balanced.
+bool supports(const Route& route, const OperationView& view, const Card& card) {
+  return are_f32<Route>(view, {Route::kWeights, Route::kSums}) &&
+         are_floats<Route>(view, {Route::kLogits}) &&
+         (!route.balance ||
+          route_shared_bytes(view[Route::kLogits].shape[1]) + kDeclaredSharedBytes <=
+              card.shared_bytes);
+}
+
+int64_t workspace_bytes(const Route& route, const OperationView& view, const Card&) {
+  const program::Shape& logits = view[Route::kLogits].shape;
+  return route.balance ? route_load_bytes(logits[0], logits[1]) : 0;
+}
+
+bool supports(const RouteGrad&, const OperationView& view, const Card&) {
+  return are_f32<RouteGrad>(view, {RouteGrad::kDWeights, RouteGrad::kDSums}) &&
+         are_floats<RouteGrad>(view, {RouteGrad::kLogits, RouteGrad::kDLogits});
+}
+
+// One chooses, one places.
+int32_t launches(const Route&, const OperationView&, const Card&) { return 2; }
+
+int64_t workspace_bytes(const program::ExpertBiasGrad& grad, const OperationView& view,
+                        const Card&) {
+  const int64_t rows = view[program::ExpertBiasGrad::kDY].shape[0];
+  return grad.weighted ? rows * int64_t{sizeof(float)} : 0;
+}
+
+// The weights by row first.
+int32_t launches(const program::ExpertBiasGrad& grad, const OperationView&, const Card&) {
+  return grad.weighted ? 2 : 1;
+}
+
+template <program::BalanceKind Loss>
+bool supports(const Loss&, const OperationView& view, const Card&) {
+  return is_of_f32_and_indices(view);
+}
+
+template <program::BalanceKind Loss>
+int64_t workspace_bytes(const Loss&, const OperationView& view, const Card&) {
+  return view[Loss::kLayers].shape.elements() * int64_t{sizeof(RouteLoad)};
+}
+
+template <program::BalanceKind Loss>
+int32_t launches(const Loss&, const OperationView& view, const Card&) {
+  return static_cast<int32_t>(
+      balance_launches(program::balanced_layers(view.operation.reads.size())));
+}
+
+}  // namespace
+
+SNUG_CARD_NEEDS(Route, .supports = supports, .workspace_bytes = workspace_bytes,
+                .launches = launches);
+SNUG_CARD_NEEDS(BalanceLoss, .supports = supports, .workspace_bytes = workspace_bytes,
+                .launches = launches);
+SNUG_CARD_NEEDS(BalanceLossTrain, .supports = supports, .workspace_bytes = workspace_bytes,
+                .launches = launches);
+SNUG_CARD_NEEDS(RouteGrad, .supports = supports);
+SNUG_CARD_NEEDS(Permute);
+SNUG_CARD_NEEDS(Combine);
+SNUG_CARD_NEEDS(ScaleRows);
+SNUG_CARD_NEEDS(ScaleRowsGrad);
+SNUG_CARD_NEEDS(AddExpertBias);
+SNUG_CARD_NEEDS(ExpertBiasGrad, .workspace_bytes = workspace_bytes, .launches = launches);
+SNUG_CARD_NEEDS(ExpertBiasWeightsGrad);
+SNUG_CARD_NEEDS(GroupedMatmul, .supports = supports, .decide = decide);
+SNUG_CARD_NEEDS(GroupedMatmulGrad, .supports = supports, .decide = decide);
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,86 @@
+#include "backends/cuda/expert/kernels/grouped_product.h"
+
+#include "backends/cuda/expert/expert_needs.h"
+#include "backends/cuda/kind_functions.h"
+#include "backends/cuda/product/matrices.h"
+#include "base/error.h"
+#include "program/kinds/product/grouped_matmul.h"
+
+namespace snug::backends::cuda {
+namespace {
+
+using program::GroupedMatmul;
+using program::GroupedMatmulGrad;
+using program::ProductAlgorithm;
+
+bool on_tensor_cores(ProductAlgorithm algorithm) {
+  return algorithm == ProductAlgorithm::blocked_tensor_cores;
+}
+
+// Refuses what is not computed here as it is decided. Null: there is nothing to remember.
+template <typename Struct>
+std::unique_ptr<Prepared> prepare(const Struct& grouped, const program::OperationView& view,
+                                  CudaContext& context) {
+  const ProductAlgorithm best =
+      grouped_algorithm(view[Struct::kA], view[Struct::kB], context.device.card);
+  SNUG_CHECK(grouped.block_rows == 0 && grouped.rest_algorithm == ProductAlgorithm::loops &&
+                 (grouped.algorithm == ProductAlgorithm::blocked || grouped.algorithm == best),
+             "a grouped product by {} in pieces of {} rows, which the cuda backend does not run",
+             base::word_of(grouped.algorithm), grouped.block_rows);
+  SNUG_CHECK(!copies_operands(grouped), "a grouped product that copies operands, as no card does");
+  if constexpr (std::is_same_v<Struct, GroupedMatmulGrad>)
+    SNUG_CHECK(grouped.sum_rows == 0,
+               "a grouped product with sums of {} rows, which the cuda backend does not run",
+               grouped.sum_rows);
+  return nullptr;
+}
+
+// Which of the two kernels was queued, for so many rows at once.
+template <typename Struct>
+void note_kernel(bool tensor_cores, int64_t rows, const Invocation& invocation) {
+  for (const int64_t each : {rows, int64_t{0}}) invocation.note_piece(each);
+  invocation.note_decision<&Struct::block_rows>(0);
+  invocation.note_decision<&Struct::algorithm>(tensor_cores ? ProductAlgorithm::blocked_tensor_cores
+                                                            : ProductAlgorithm::blocked);
+  invocation.note_decision<&Struct::rest_algorithm>(ProductAlgorithm::loops);
+}
+
+void run(const GroupedMatmul& grouped, const Invocation& invocation, CudaContext& context) {
+  const Matrix a = matrix_of(invocation[GroupedMatmul::kA]);
+  const Matrix c = matrix_of(invocation[GroupedMatmul::kC]);
+  const GroupedRun run{.rows = a.rows,
+                       .experts = invocation[GroupedMatmul::kB].shape[0],
+                       .k = a.columns,
+                       .n = c.columns,
+                       .a = a.operand,
+                       .b = matrix_of(invocation[GroupedMatmul::kB]).operand,
+                       .c = c.operand,
+                       .transpose_b = grouped.transpose_b,
+                       .bounds = integers_of(invocation[GroupedMatmul::kBounds]),
+                       .tensor_cores = on_tensor_cores(grouped.algorithm)};
+  multiply_grouped(run, context.stream.get());
+  note_kernel<GroupedMatmul>(run.tensor_cores, run.rows, invocation);
+}
+
+void run(const GroupedMatmulGrad& grad, const Invocation& invocation, CudaContext& context) {
+  const Matrix a = matrix_of(invocation[GroupedMatmulGrad::kA]);
+  const Matrix b = matrix_of(invocation[GroupedMatmulGrad::kB]);
+  const GroupedGradRun run{.experts = invocation[GroupedMatmulGrad::kC].shape[0],
+                           .m = a.columns,
+                           .n = b.columns,
+                           .a = a.operand,
+                           .b = b.operand,
+                           .c = matrix_of(invocation[GroupedMatmulGrad::kC]).operand,
+                           .accumulate = grad.accumulate,
+                           .bounds = integers_of(invocation[GroupedMatmulGrad::kBounds]),
+                           .tensor_cores = on_tensor_cores(grad.algorithm)};
+  multiply_grouped_grad(run, context.stream.get());
+  note_kernel<GroupedMatmulGrad>(run.tensor_cores, a.rows, invocation);
+}
+
+}  // namespace
+
+SNUG_CUDA_KIND(GroupedMatmul, .prepare = prepare<GroupedMatmul>);
+SNUG_CUDA_KIND(GroupedMatmulGrad, .prepare = prepare<GroupedMatmulGrad>);
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,274 @@
+// A warp chooses for a token; a block places the rows of one expert: it counts what goes to experts
+// before it and to it, then goes through all choices again, in order, and numbers its own. Choices
+// are few bytes that all blocks read from the cache, and nothing depends on the order of blocks.
+//
+// Where experts are balanced, a warp chooses for several tokens, one after the other, and adds up
+// what they give to each expert; a block leaves the sums of its warps, and the block that places an
+// expert's rows adds those of all blocks, each time in the same order.
+#include "backends/cuda/expert/kernels/route.h"
+
+#include "backends/cuda/kernels/element.cuh"
+#include "backends/cuda/kernels/reduce.cuh"
+
+namespace snug::backends::cuda {
+namespace {
+
+constexpr uint32_t kTokenThreads = 128;
+constexpr uint32_t kTokenWarps = kTokenThreads / kLanes;
+static_assert(kTokenWarps == kRouteBlockWarps);
+constexpr uint32_t kPlaceThreads = 256;
+constexpr uint32_t kPlaceWarps = kPlaceThreads / kLanes;
+
+// The token of this warp.
+__device__ int64_t token_of_warp() {
+  return int64_t{blockIdx.x} * kTokenWarps + threadIdx.x / kLanes;
+}
+
+// What the softmax of a token's logits is made of; all lanes have it.
+struct TokenSoftmax {
+  float most;
+  float inverse_sum;
+  __device__ float of(float logit) const { return expf(logit - most) * inverse_sum; }
+};
+
+__device__ TokenSoftmax softmax_of(const DeviceRows& logits, int64_t token, int64_t experts) {
+  const int lane = static_cast<int>(threadIdx.x % kLanes);
+  float most = -INFINITY;
+  for (int64_t e = lane; e < experts; e += kLanes)
+    most = fmaxf(most, load_one(logits, token * logits.stride + e));
+  most = warp_max(most);
+  float sum = 0.0F;
+  for (int64_t e = lane; e < experts; e += kLanes)
+    sum += expf(load_one(logits, token * logits.stride + e) - most);
+  return {most, 1.0F / warp_sum(sum)};
+}
+
+struct Candidate {
+  float logit;
+  int32_t expert;  // -1: none
+};
+
+// The larger one, of equal ones the first expert; one that is none gives way.
+__device__ Candidate better(const Candidate& a, const Candidate& b) {
+  if (a.expert < 0) return b;
+  if (b.expert < 0) return a;
+  if (b.logit > a.logit) return b;
+  return !(a.logit > b.logit) && b.expert < a.expert ? b : a;
+}
+
+__device__ Candidate best_of_warp(Candidate mine) {
+  for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) {
+    const Candidate other{__shfl_xor_sync(kWholeWarp, mine.logit, lanes),
+                          __shfl_xor_sync(kWholeWarp, mine.expert, lanes)};
+    // Both sides must judge alike: the lower lane's comes first.
+    mine = (threadIdx.x & static_cast<unsigned>(lanes)) == 0 ? better(mine, other)
+                                                             : better(other, mine);
+  }
+  return mine;
+}
+
+__device__ bool is_taken(const int32_t* ids, int64_t count, int64_t expert) {
+  for (int64_t i = 0; i < count; ++i)
+    if (ids[i] == expert) return true;
+  return false;
+}
+
+// Whether a segment has the token. All lanes take part.
+__device__ bool is_counted(const SegmentList& segments, int64_t token) {
+  bool is_here = false;
+  for (int64_t i = threadIdx.x % kLanes; i < segments.count; i += kLanes)
+    is_here |= segments.bounds[2 * i] <= token && token < segments.bounds[2 * i + 1];
+  return __ballot_sync(kWholeWarp, is_here) != 0;
+}
+
+// The warp's choice for a token; all lanes may read its ids then.
+__device__ void choose(const RouteRun& run, int64_t token, const TokenSoftmax& softmax) {
+  const int lane = static_cast<int>(threadIdx.x % kLanes);
+  int32_t* const ids = run.ids + token * run.k;
+  float* const weights = run.weights + token * run.k;
+  float sum = 0.0F;
+  for (int64_t i = 0; i < run.k; ++i) {
+    Candidate mine{0.0F, -1};
+    for (int64_t e = lane; e < run.experts; e += kLanes)
+      if (!is_taken(ids, i, e))
+        mine = better(
+            mine, {load_one(run.logits, token * run.logits.stride + e), static_cast<int32_t>(e)});
+    const Candidate best = best_of_warp(mine);
+    if (lane == 0) ids[i] = best.expert;
+    __syncwarp();
+    const float likely = softmax.of(best.logit);
+    sum += likely;
+    if (lane == 0) weights[i] = likely;
+  }
+  if (!run.normalize || lane != 0) return;
+  for (int64_t i = 0; i < run.k; ++i) weights[i] /= sum;
+}
+
+__global__ void __launch_bounds__(kTokenThreads) choose_kernel(RouteRun run) {
+  wait_for_kernels_before();
+  const int64_t token = token_of_warp();
+  if (token >= run.tokens) return;
+  choose(run, token, softmax_of(run.logits, token, run.experts));
+}
+
+__global__ void __launch_bounds__(kTokenThreads) choose_and_add_kernel(RouteRun run) {
+  wait_for_kernels_before();
+  RouteLoad* const of_warps = shared_memory<RouteLoad>();
+  const auto lane = static_cast<int64_t>(threadIdx.x % kLanes);
+  RouteLoad* const mine = of_warps + threadIdx.x / kLanes * run.experts;
+  // A lane has every 32nd expert, here and below.
+  for (int64_t e = lane; e < run.experts; e += kLanes) mine[e] = {0, 0.0F};
+  for (int64_t i = threadIdx.x / kLanes; i < kRouteBlockTokens; i += kTokenWarps) {
+    const int64_t token = int64_t{blockIdx.x} * kRouteBlockTokens + i;
+    if (token >= run.tokens) break;
+    const TokenSoftmax softmax = softmax_of(run.logits, token, run.experts);
+    choose(run, token, softmax);
+    if (!is_counted(run.segments, token)) continue;
+    for (int64_t e = lane; e < run.experts; e += kLanes)
+      mine[e].sum += softmax.of(load_one(run.logits, token * run.logits.stride + e));
+    for (int64_t choice = 0; choice < run.k; ++choice) {
+      const int64_t expert = run.ids[token * run.k + choice];
+      if (expert % kLanes == lane) ++mine[expert].count;
+    }
+  }
+  __syncthreads();
+  RouteLoad* const loads = run.loads + int64_t{blockIdx.x} * run.experts;
+  for (int64_t e = threadIdx.x; e < run.experts; e += kTokenThreads) {
+    RouteLoad all{0, 0.0F};
+    for (uint32_t warp = 0; warp < kTokenWarps; ++warp) {
+      all.count += of_warps[warp * run.experts + e].count;
+      all.sum += of_warps[warp * run.experts + e].sum;
+    }
+    loads[e] = all;
+  }
+}
+
+// How many threads of warps before this one say so, and of lanes before this one; `all`: of the
+// block.
+__device__ int count_before(bool condition, int& all) {
+  __shared__ int counts[kPlaceWarps];
+  const unsigned votes = __ballot_sync(kWholeWarp, condition);
+  const unsigned warp = threadIdx.x / kLanes;
+  const unsigned lane = threadIdx.x % kLanes;
+  __syncthreads();  // an earlier call may still be reading
+  if (lane == 0) counts[warp] = __popc(votes);
+  __syncthreads();
+  int before = 0;
+  all = 0;
+  for (unsigned i = 0; i < kPlaceWarps; ++i) {
+    before += i < warp ? counts[i] : 0;
+    all += counts[i];
+  }
+  return before + __popc(votes & ((1U << lane) - 1U));
+}
+
+__global__ void __launch_bounds__(kPlaceThreads) place_kernel(RouteRun run) {
+  wait_for_kernels_before();
+  const auto expert = static_cast<int32_t>(blockIdx.x);
+  const int64_t rows = run.tokens * run.k;
+  int32_t begin = 0;
+  for (int64_t first = 0; first < rows; first += kPlaceThreads) {
+    const int64_t i = first + threadIdx.x;
+    int all = 0;
+    count_before(i < rows && run.ids[i] < expert, all);
+    begin += all;
+  }
+  int32_t end = begin;
+  for (int64_t first = 0; first < rows; first += kPlaceThreads) {
+    const int64_t i = first + threadIdx.x;
+    const bool is_own = i < rows && run.ids[i] == expert;
+    int all = 0;
+    const int before = count_before(is_own, all);
+    if (is_own) run.places[i] = end + before;
+    end += all;
+  }
+  // Counts are exact: as floats too below 2^24 tokens.
+  float load[2] = {0.0F, 0.0F};
+  if (run.counts != nullptr) {
+    for (int64_t i = threadIdx.x; i < ceil_div(run.tokens, kRouteBlockTokens); i += kPlaceThreads) {
+      const RouteLoad of_block = run.loads[i * run.experts + expert];
+      load[0] += static_cast<float>(of_block.count);
+      load[1] += of_block.sum;
+    }
+    block_sums(load);
+  }
+  if (threadIdx.x != 0) return;
+  run.bounds[2 * expert] = begin;
+  run.bounds[2 * expert + 1] = end;
+  if (run.counts == nullptr) return;
+  run.counts[expert] = static_cast<int32_t>(load[0]);
+  run.sums[expert] = load[1];
+}
+
+// With the probabilities p of what counts (all, or those chosen, of which they are then shares),
+// dlogits = p (dweights - sum(p dweights)). In segments the gradient of the sums adds
+// p (dsums - sum(p dsums)), where p are those of all.
+__global__ void __launch_bounds__(kTokenThreads) route_grad_kernel(RouteGradRun run) {
+  wait_for_kernels_before();
+  const int64_t token = token_of_warp();
+  if (token >= run.tokens) return;
+  const int lane = static_cast<int>(threadIdx.x % kLanes);
+  const TokenSoftmax softmax = softmax_of(run.logits, token, run.experts);
+  const int32_t* const ids = run.ids + token * run.k;
+  const float* const dweights = run.dweights + token * run.k;
+  const auto likely = [&](int64_t e) {
+    return softmax.of(load_one(run.logits, token * run.logits.stride + e));
+  };
+  float sum = 0.0F;
+  float dot = 0.0F;
+  for (int64_t i = 0; i < run.k; ++i) {
+    sum += likely(ids[i]);
+    dot += likely(ids[i]) * dweights[i];
+  }
+  if (!run.normalize) sum = 1.0F;
+  const bool balances = run.dsums != nullptr && is_counted(run.segments, token);
+  float mean = 0.0F;
+  if (balances) {
+    for (int64_t e = lane; e < run.experts; e += kLanes) mean += likely(e) * run.dsums[e];
+    mean = warp_sum(mean);
+  }
+  for (int64_t e = lane; e < run.experts; e += kLanes) {
+    float dweight = 0.0F;
+    bool is_chosen = false;
+    for (int64_t i = 0; i < run.k; ++i)
+      if (ids[i] == e) {
+        dweight = dweights[i];
+        is_chosen = true;
+      }
+    float gradient = is_chosen || !run.normalize ? likely(e) / sum * (dweight - dot / sum) : 0.0F;
+    if (balances) gradient += likely(e) * (run.dsums[e] - mean);
+    store_one(run.dlogits, token * run.dlogits.stride + e, gradient);
+  }
+}
+
+LaunchShape token_shape(int64_t tokens, int64_t tokens_per_block = kTokenWarps) {
+  LaunchShape shape;
+  shape.block.x = kTokenThreads;
+  shape.grid.x = static_cast<uint32_t>(ceil_div(tokens, tokens_per_block));
+  shape.begins_early = true;
+  return shape;
+}
+
+void choose_for_all(const RouteRun& run, cudaStream_t stream) {
+  if (run.counts == nullptr) return launch(choose_kernel, token_shape(run.tokens), stream, run);
+  LaunchShape shape = token_shape(run.tokens, kRouteBlockTokens);
+  shape.shared_bytes = static_cast<int32_t>(route_shared_bytes(run.experts));
+  launch(choose_and_add_kernel, shape, stream, run);
+}
+
+}  // namespace
+
+void route(const RouteRun& run, cudaStream_t stream) {
+  if (run.tokens > 0) choose_for_all(run, stream);
+  LaunchShape shape;
+  shape.block.x = kPlaceThreads;
+  shape.grid.x = static_cast<uint32_t>(run.experts);
+  shape.begins_early = true;
+  launch(place_kernel, shape, stream, run);
+}
+
+void route_grad(const RouteGradRun& run, cudaStream_t stream) {
+  if (run.tokens > 0) launch(route_grad_kernel, token_shape(run.tokens), stream, run);
+}
+
+}  // namespace snug::backends::cuda

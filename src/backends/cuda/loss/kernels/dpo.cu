@@ -1,0 +1,70 @@
+#include "backends/cuda/loss/kernels/dpo.h"
+
+#include "backends/cuda/kernels/over_items.cuh"
+#include "backends/cuda/kernels/reduce.cuh"
+#include "backends/formulas/answer_pair.h"
+
+namespace snug::backends::cuda {
+namespace {
+
+constexpr uint32_t kPairThreads = 256;
+// What is measured, and the loss.
+constexpr int kSums = 7;
+
+__device__ bool is_there(const DpoRun& run, int64_t pair) {
+  return run.bounds[4 * pair] < run.bounds[4 * pair + 1];
+}
+
+__device__ AnswerPair<float> pair_of(const DpoRun& run, int64_t pair) {
+  return {run.policy[2 * pair], run.policy[2 * pair + 1], run.reference[2 * pair],
+          run.reference[2 * pair + 1]};
+}
+
+// One block: a micro-batch has few pairs.
+__global__ void dpo_kernel(DpoRun run, float* measures, float* loss) {
+  float sums[kSums] = {};
+  for (int64_t p = threadIdx.x; p < run.pairs; p += blockDim.x) {
+    if (!is_there(run, p)) continue;
+    const AnswerPair<float> pair = pair_of(run, p);
+    const float margin = pair.margin(run.beta);
+    sums[0] += pair.chosen_reward(run.beta);
+    sums[1] += pair.rejected_reward(run.beta);
+    sums[2] += margin > 0.0F ? 1.0F : 0.0F;
+    sums[3] += margin;
+    sums[4] += pair.chosen;
+    sums[5] += pair.rejected;
+    sums[6] += minus_log_sigmoid(margin);
+  }
+  block_sums(sums);
+  if (threadIdx.x != 0) return;
+  for (int i = 0; i + 1 < kSums; ++i) measures[i] = sums[i] * *run.inverse_pairs;
+  *loss = sums[kSums - 1] * *run.inverse_pairs;
+}
+
+struct PairGradient {
+  DpoRun run;
+  float* dpolicy;
+  __device__ void operator()(int64_t, int64_t pair) const {
+    float slope = 0.0F;
+    if (is_there(run, pair)) {
+      const float margin = pair_of(run, pair).margin(run.beta);
+      slope = run.beta * sigmoid_of_minus(margin) * *run.inverse_pairs;
+    }
+    dpolicy[2 * pair] = -slope;
+    dpolicy[2 * pair + 1] = slope;
+  }
+};
+
+}  // namespace
+
+void dpo_loss(const DpoRun& run, float* measures, float* loss, cudaStream_t stream) {
+  LaunchShape shape;
+  shape.block.x = row_threads(run.pairs, kPairThreads);
+  launch(dpo_kernel, shape, stream, run, measures, loss);
+}
+
+void dpo_grad(const DpoRun& run, float* dpolicy, cudaStream_t stream) {
+  over_items(PairGradient{run, dpolicy}, 1, run.pairs, stream);
+}
+
+}  // namespace snug::backends::cuda

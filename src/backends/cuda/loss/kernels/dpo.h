@@ -1,0 +1,24 @@
+// The loss of pairs of answers and its derivative; program/kinds/loss/dpo.h says what they are.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace snug::backends::cuda {
+
+struct DpoRun {
+  const float* policy = nullptr;     // (2 pairs)
+  const float* reference = nullptr;  // (2 pairs)
+  const int32_t* bounds = nullptr;   // (2 pairs, 2)
+  const float* inverse_pairs = nullptr;
+  int64_t pairs = 0;
+  float beta = 0.0F;
+};
+
+// measures (kPreferenceMeasureCount) and loss (1), in a fixed order.
+void dpo_loss(const DpoRun& run, float* measures, float* loss, cudaStream_t stream);
+// dpolicy (2 pairs).
+void dpo_grad(const DpoRun& run, float* dpolicy, cudaStream_t stream);
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,309 @@
+#include "backends/cuda/product/kernels/few_rows_matrix.h"
+
+#include "backends/cuda/elementwise/kernels/activations.cuh"
+#include "backends/cuda/kernels/reduce.cuh"
+#include "backends/cuda/norm/kernels/norm_rows.cuh"
+#include "backends/cuda/product/kernels/few_rows_batch.cuh"
+
+namespace snug::backends::cuda {
+namespace {
+
+constexpr int kWarps = kBatchWarps;
+constexpr int kThreads = kWarps * kLanes;
+constexpr int kBlocks = 3;  // that the registers of a multiprocessor hold, at least
+
+// The block's sums, of one part or of the two that are gated.
+using WarpSums = float[kWarps][kFewRows][kFewRowsOutputs];
+// Two tiles alternate: the sums of one are added up while those of the next are made.
+using TileSums = WarpSums[2][2];
+// What a norm adds up, a float a warp of the block that rms_norm has.
+using NormSums = float[kMaxRowThreads / kLanes];
+static_assert(sizeof(TileSums) + sizeof(NormSums) == kFewRowsDeclaredBytes);
+
+// Inputs of a warp: whole steps, neighbours, as even as may be.
+struct Share {
+  int32_t begin;
+  int32_t end;
+
+  __device__ Share(int32_t columns, int32_t step) {
+    const int32_t steps = (columns + step - 1) / step;
+    const auto warp = static_cast<int32_t>(threadIdx.x / kLanes);
+    begin = steps * warp / kWarps * step;
+    end = steps * (warp + 1) / kWarps * step;
+    if (end > columns) end = columns;
+  }
+};
+
+// Zeros after each row that the block keeps, and after all rows.
+__device__ void share_zeros(int64_t rows, int64_t columns, uint16_t* shared) {
+  for (int64_t row = 0; row <= rows; ++row) {
+    uint16_t* zeros = shared + row * few_rows_stride(columns) + (row < rows ? columns : 0);
+    const int64_t count = row < rows ? kFewRowsPadding : kFewRowsZeros;
+    for (int64_t i = int64_t{threadIdx.x} * kVectorElements; i < count;
+         i += int64_t{kThreads} * kVectorElements)
+      store_vector(zeros + i, {});
+  }
+}
+
+// Copies the rows of x that the block is to multiply.
+__device__ void share_rows(const DeviceRows& x, int64_t rows, int64_t columns, uint16_t* shared) {
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = int64_t{threadIdx.x} * kVectorElements; column < columns;
+         column += int64_t{kThreads} * kVectorElements)
+      store_vector(shared + row * few_rows_stride(columns) + column,
+                   load_vector(static_cast<const uint16_t*>(x.data) + row * x.stride + column));
+}
+
+// Copies the rows of x normed, with the bits of rms_norm, whose block has a thread for each of
+// `threads` here. `partial`: shared memory of a float for each of its warps; `format`: of the rows
+// there.
+__device__ void share_normed_rows(const FewRowsNorm& norm, int64_t rows, int64_t columns,
+                                  float* partial, ElementFormat format, uint16_t* shared) {
+  const uint32_t threads = row_threads(columns / kVectorElements);
+  for (int64_t row = 0; row < rows; ++row) {
+    for (uint32_t thread = threadIdx.x; thread < threads; thread += kThreads) {
+      float squares = 0.0F;
+      for (int64_t column = int64_t{thread} * kVectorElements; column < columns;
+           column += int64_t{threads} * kVectorElements) {
+        const auto value = load<kVectorElements>(norm.x, row * norm.x.stride + column);
+        for (int i = 0; i < kVectorElements; ++i) squares += value.at[i] * value.at[i];
+      }
+      squares = warp_sum(squares);
+      if (thread % kLanes == 0) partial[thread / kLanes] = squares;
+    }
+    __syncthreads();
+    float squares = 0.0F;
+    for (uint32_t warp = 0; warp < threads / kLanes; ++warp) squares += partial[warp];
+    const float root = root_of(squares, columns, norm.epsilon);
+    for (int64_t column = int64_t{threadIdx.x} * kVectorElements; column < columns;
+         column += int64_t{kThreads} * kVectorElements) {
+      auto value = load<kVectorElements>(norm.x, row * norm.x.stride + column);
+      const auto weight = load<kVectorElements>(norm.weight, column);
+      for (int i = 0; i < kVectorElements; ++i) value.at[i] *= root * (weight.at[i] + norm.offset);
+      store(DeviceRows{shared, 0, format}, row * few_rows_stride(columns) + column, value);
+      if (blockIdx.x == 0) store(norm.y, row * norm.y.stride + column, value);
+    }
+    __syncthreads();  // the next row's sums take the place of these
+  }
+}
+
+// A tile of outputs of one part of the launch.
+struct Tile {
+  uint32_t index;  // in the launch; of gated outputs both parts have the same
+  int part;
+  int64_t first_output;
+
+  template <typename Weight>
+  __device__ Tile(const FewRowsLaunch<Weight>& run, uint32_t of_launch)
+      : index(of_launch), part(0) {
+    while (run.gated.data == nullptr && part + 1 < run.count &&
+           index >= run.parts[part + 1].first_tile)
+      ++part;
+    first_output = int64_t{index - run.parts[part].first_tile} * kFewRowsOutputs;
+  }
+
+  // The block's next: the other part of what is gated, or every gridDim.x-th.
+  template <typename Weight>
+  __device__ Tile next(const FewRowsLaunch<Weight>& run) const {
+    if (run.gated.data != nullptr && part == 0) {
+      Tile other = *this;
+      other.part = 1;
+      return other;
+    }
+    return Tile(run, index + gridDim.x);
+  }
+};
+
+// What a warp reads next of the weights: a batch ahead of what it multiplies.
+template <typename Batch>
+class Cursor {
+ public:
+  using Launch = FewRowsLaunch<typename Batch::Weight>;
+
+  __device__ Cursor(const Launch& run, const Share& share)
+      : tile_(run, blockIdx.x), first_(share.begin), rows_(rows_of(run, tile_)) {}
+
+  __device__ void load(const Launch& run, int step, const Share& share, Batch& batch) const {
+    batch.load(rows_, run.parts[tile_.part].weight, step, first_, share.end);
+  }
+
+  __device__ void advance(const Launch& run, const Share& share) {
+    first_ += Batch::kSteps * Batch::kStepColumns;
+    if (first_ < share.end) return;
+    tile_ = tile_.next(run);
+    if (tile_.index >= run.tiles) return;  // there is nothing more to read
+    first_ = share.begin;
+    rows_ = rows_of(run, tile_);
+  }
+
+ private:
+  __device__ static typename Batch::Rows rows_of(const Launch& run, const Tile& tile) {
+    const auto& part = run.parts[tile.part];
+    return {part.weight, tile.first_output, part.outputs, run.columns};
+  }
+
+  Tile tile_;
+  int32_t first_;
+  typename Batch::Rows rows_;
+};
+
+// Leaves a warp's sums of a tile. `batch` holds what comes first, and then what comes first of the
+// tile after it.
+template <typename Batch, typename Inputs>
+__device__ void multiply_tile(const FewRowsLaunch<typename Batch::Weight>& run, const Tile& tile,
+                              const Inputs& x, const uint32_t* pairs, const Share& share,
+                              Batch& batch, Cursor<Batch>& cursor, WarpSums& warp_sums) {
+  constexpr int32_t kColumns = Batch::kSteps * Batch::kStepColumns;
+  LaneSums sums = {};
+  for (int32_t first = share.begin; first < share.end; first += kColumns) {
+#pragma unroll
+    for (int step = 0; step < Batch::kSteps; ++step) {
+      if (first + step * Batch::kStepColumns < share.end)
+        batch.multiply(run.parts[tile.part].weight, x, pairs, step, first, share.end, sums);
+      cursor.load(run, step, share, batch);
+    }
+    cursor.advance(run, share);
+  }
+  Batch::finish(sums);
+  const int row = 2 * lane_place();
+  if (row >= kFewRows) return;
+  auto& mine = warp_sums[threadIdx.x / kLanes];
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    mine[row][lane_group() + 8 * i] = sums[2 * i];
+    mine[row + 1][lane_group() + 8 * i] = sums[2 * i + 1];
+  }
+}
+
+// Adds the warps' sums up and stores an output, as it is read again.
+template <typename Weight>
+__device__ float finish_output(const FewRowsPart<Weight>& part, const WarpSums& sums, int64_t row,
+                               int64_t output) {
+  float sum = 0.0F;
+  for (int warp = 0; warp < kWarps; ++warp) sum += sums[warp][row][output % kFewRowsOutputs];
+  sum *= part.alpha;
+  if (part.addend.data != nullptr) sum += load_one(part.addend, row * part.addend.stride + output);
+  store_one(part.y, row * part.y.stride + output, sum);
+  return as_held(part.y.format, sum);
+}
+
+// A thread's output of a tile that ends with this part, of both parts where they are gated.
+template <typename Weight>
+__device__ void finish_tile(const FewRowsLaunch<Weight>& run, const Tile& tile,
+                            const WarpSums (&sums)[2]) {
+  const bool is_gated = run.gated.data != nullptr;
+  const FewRowsPart<Weight>* part = run.parts + (is_gated ? 0 : tile.part);
+  const int64_t row = threadIdx.x / kFewRowsOutputs;
+  const int64_t output = tile.first_output + threadIdx.x % kFewRowsOutputs;
+  if (row >= run.rows || output >= part->outputs) return;
+  const float y = finish_output(part[0], sums[0], row, output);
+  if (!is_gated) return;
+  const float up = finish_output(part[1], sums[1], row, output);
+  store_one(run.gated, row * run.gated.stride + output, silu_mul_of(y, up));
+}
+
+// The block's tiles, every gridDim.x-th.
+template <typename Batch, typename Inputs>
+__device__ void multiply_tiles(const FewRowsLaunch<typename Batch::Weight>& run, const Inputs& x,
+                               const uint32_t* pairs, const Share& share, Batch& batch,
+                               Cursor<Batch>& cursor) {
+  __shared__ TileSums sums;
+  const bool is_gated = run.gated.data != nullptr;
+  int turn = 0;
+  for (Tile tile(run, blockIdx.x); run.tiles > tile.index; tile = tile.next(run)) {
+    const int side = is_gated ? tile.part : 0;
+    multiply_tile(run, tile, x, pairs, share, batch, cursor, sums[turn][side]);
+    if (is_gated && side == 0) continue;
+    __syncthreads();
+    finish_tile(run, tile, sums[turn]);
+    turn = 1 - turn;
+  }
+}
+
+// kShared: x is copied to shared memory first, next to the first reads of the weight.
+template <typename Batch, bool kShared>
+__global__ void __launch_bounds__(kThreads, kBlocks)
+    few_rows_matrix_kernel(const __grid_constant__ FewRowsLaunch<typename Batch::Weight> run,
+                           const __grid_constant__ Nf4Values values) {
+  constexpr bool kCodes = std::is_same_v<typename Batch::Weight, Nf4Weight>;
+  __shared__ NormSums partial;
+  let_next_kernel_begin();
+  // A kernel before may just have made the weight (dequantize_nf4).
+  if (!run.weights_are_constant) wait_for_kernels_before();
+  auto* const pairs = shared_memory<uint32_t>();
+  auto* const shared_x = shared_memory<uint16_t>() + (kCodes ? kFewRowsTableBytes / 2 : 0);
+  const Share share(static_cast<int32_t>(run.columns), Batch::kStepColumns);
+  Batch batch;
+  Cursor<Batch> cursor(run, share);
+#pragma unroll
+  for (int step = 0; step < Batch::kSteps; ++step) cursor.load(run, step, share, batch);
+  cursor.advance(run, share);
+  if constexpr (kCodes) share_pairs<typename Batch::InputFormat>(values, pairs);
+  if constexpr (kShared) share_zeros(run.rows, run.columns, shared_x);
+  if (run.weights_are_constant) wait_for_kernels_before();
+  if constexpr (kShared) {
+    if (run.norm.y.data != nullptr)
+      share_normed_rows(run.norm, run.rows, run.columns, partial, Batch::InputFormat::kFormat,
+                        shared_x);
+    else
+      share_rows(run.x, run.rows, run.columns, shared_x);
+  }
+  if constexpr (kShared || kCodes) __syncthreads();
+  const auto rows = static_cast<int>(run.rows);
+  if constexpr (kShared) {
+    const SharedInputs x(shared_x, run.columns, rows, Batch::lane_row(), Batch::lane_column());
+    multiply_tiles(run, x, pairs, share, batch, cursor);
+  } else {
+    const GlobalInputs x(run.x, rows, Batch::lane_row(), Batch::lane_column());
+    multiply_tiles(run, x, pairs, share, batch, cursor);
+  }
+}
+
+template <typename Batch>
+void launch_few_rows(const FewRowsLaunch<typename Batch::Weight>& run, const Card& card,
+                     cudaStream_t stream) {
+  if (run.tiles == 0 || run.rows == 0) return;
+  constexpr bool kCodes = std::is_same_v<typename Batch::Weight, Nf4Weight>;
+  const bool shares = keeps_few_rows(run.rows, run.columns, kCodes, card.shared_bytes);
+  const int64_t x_bytes = shares ? few_rows_shared_bytes(run.rows, run.columns) : 0;
+  LaunchShape shape;
+  shape.shared_bytes = static_cast<int32_t>((kCodes ? kFewRowsTableBytes : 0) + x_bytes);
+  shape.declared_bytes = kFewRowsDeclaredBytes;
+  // No more than there are at a time. Blocks that have one tile more than others then lie on
+  // different multiprocessors, which begin with one block each.
+  const int64_t by_memory = card.blocks_at_a_time(shape.shared_bytes + shape.declared_bytes);
+  const int64_t at_a_time = (by_memory < kBlocks ? by_memory : kBlocks) * card.multiprocessors;
+  shape.grid.x = run.tiles < at_a_time ? run.tiles : static_cast<uint32_t>(at_a_time);
+  shape.block.x = kThreads;
+  shape.begins_early = true;
+  launch(shares ? few_rows_matrix_kernel<Batch, true> : few_rows_matrix_kernel<Batch, false>, shape,
+         stream, run, nf4_values());
+}
+
+template <typename Format>
+void launch_few_nf4_rows(const FewRowsLaunch<Nf4Weight>& run, const Card& card,
+                         cudaStream_t stream) {
+  if (run.parts[0].weight.absmax == nullptr)
+    launch_few_rows<Nf4Batch<Format, true>>(run, card, stream);
+  else
+    launch_few_rows<Nf4Batch<Format, false>>(run, card, stream);
+}
+
+}  // namespace
+
+void multiply_few_rows(const FewRowsLaunch<NarrowWeight>& run, const Card& card,
+                       cudaStream_t stream) {
+  if (run.x.format == ElementFormat::f16)
+    launch_few_rows<NarrowBatch<F16>>(run, card, stream);
+  else
+    launch_few_rows<NarrowBatch<Bf16>>(run, card, stream);
+}
+
+void multiply_few_rows(const FewRowsLaunch<Nf4Weight>& run, const Card& card, cudaStream_t stream) {
+  if (run.x.format == ElementFormat::f16)
+    launch_few_nf4_rows<F16>(run, card, stream);
+  else
+    launch_few_nf4_rows<Bf16>(run, card, stream);
+}
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,46 @@
+// The collectives of a group of ranks on cards, queued on a stream: what comm::Collectives does on
+// the host, with the same bits. Elements that are summed go all-to-all and are added by a kernel of
+// ours in fp32 in the order of the ranks, since NCCL's own sums have an order of their own. Nothing
+// is allocated on the GPU. One thread queues them.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "backends/cuda/transfer/card_group.h"
+#include "backends/cuda/transfer/kernels/rank_sums.h"
+#include "comm/part_ranges.h"
+
+namespace snug::backends::cuda {
+
+class CardSums {
+ public:
+  // `group`: null where a rank is alone, without NCCL. Throw UserError.
+  void all_gather(std::span<const comm::GatherPart> parts, CardGroup* group, cudaStream_t stream);
+  void reduce_scatter(std::span<const comm::ReducePart> parts, const comm::SumPieces& pieces,
+                      CardGroup* group, cudaStream_t stream);
+  void all_reduce(std::span<const comm::SumPart> parts, const comm::SumPieces& pieces,
+                  CardGroup* group, cudaStream_t stream);
+
+ private:
+  // The elements of the next piece, which ranges_ are; 0 where none is left.
+  template <typename Part>
+  int64_t next_piece(std::span<const Part> parts, const comm::SumPieces& pieces, int ranks,
+                     comm::Cursor& cursor);
+  void reduce_chunk(std::span<const comm::ReducePart> parts, int64_t count,
+                    std::span<std::byte> scratch, CardGroup& group, cudaStream_t stream);
+  void sum_chunk(std::span<const comm::SumPart> parts, int64_t count, std::span<std::byte> scratch,
+                 CardGroup& group, cudaStream_t stream);
+  void exchange_pieces(int64_t bytes, std::byte* received, CardGroup& group, cudaStream_t stream);
+
+  // Of the call under way; kept, so that their memory is used again.
+  std::vector<comm::PartRange> ranges_;
+  std::vector<const std::byte*> pieces_;  // by rank, what is sent to it
+  std::vector<Rounding> roundings_;
+  std::vector<RankSum> sums_;
+  std::vector<comm::Outgoing> outgoing_;
+  std::vector<comm::Incoming> incoming_;
+};
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,173 @@
+#include "formats/adapter/adapter_modules.h"
+
+#include "base/error.h"
+#include "base/lower_case.h"
+#include "formats/adapter/module_pattern.h"
+#include "formats/adapter/peft_adapter.h"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+
+namespace snug::formats {
+namespace {
+
+using nlohmann::json;
+
+bool is_given(const base::JsonObject& config, const char* key) {
+  if (!config.has(key)) return false;
+  const json& value = config.value()[key];
+  return !(value.is_array() && value.empty());
+}
+
+std::vector<std::string_view> parts_of(std::string_view module) {
+  std::vector<std::string_view> parts;
+  for (size_t begin = 0; begin <= module.size();) {
+    const size_t end = std::min(module.find('.', begin), module.size());
+    parts.push_back(module.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+// The layer as PEFT finds it: the first number between two names that follows a part of
+// "layers_pattern", or any two parts.
+std::optional<int64_t> layer_of(std::string_view module, const std::vector<std::string>& patterns) {
+  const auto parts = parts_of(module);
+  const auto first_after = [&](const std::string* name) -> std::optional<int64_t> {
+    for (size_t i = name == nullptr ? 2 : 1; i + 1 < parts.size(); ++i) {
+      int64_t number = 0;
+      const char* end = parts[i].data() + parts[i].size();
+      const auto parsed = std::from_chars(parts[i].data(), end, number);
+      if (parsed.ec != std::errc{} || parsed.ptr != end) continue;
+      if (name == nullptr || *name == parts[i - 1]) return number;
+    }
+    return std::nullopt;
+  };
+  if (patterns.empty()) return first_after(nullptr);
+  for (const std::string& pattern : patterns)
+    if (const auto layer = first_after(&pattern)) return layer;
+  return std::nullopt;
+}
+
+std::vector<std::string> texts_of(const base::JsonObject& config, const char* key) {
+  if (!is_given(config, key)) return {};
+  if (config.value()[key].is_string()) return {config.text(key)};
+  return config.texts(key);
+}
+
+std::vector<int64_t> layers_of(const base::JsonObject& config) {
+  const json& value = config.value()["layers_to_transform"];
+  if (value.is_number_integer()) return {value.get<int64_t>()};
+  std::vector<int64_t> layers;
+  for (const json& layer : value.is_array() ? value : json::array({nullptr})) {
+    if (!layer.is_number_integer())
+      config.fail("layers_to_transform",
+                  fmt::format("is {}; expected a layer or a list of them", value.dump()));
+    layers.push_back(layer.get<int64_t>());
+  }
+  return layers;
+}
+
+std::vector<std::string> layer_patterns_of(const base::JsonObject& config) {
+  std::vector<std::string> patterns = texts_of(config, "layers_pattern");
+  for (const std::string& pattern : patterns)
+    if (is_module_pattern(pattern))
+      config.fail(
+          "layers_pattern",
+          fmt::format("is the regular expression '{}', but Snug reads names there", pattern));
+  return patterns;
+}
+
+// How a key names a module: by its full name, by its last parts, by a pattern, or not at all.
+enum class Named : uint8_t { no, whole, by_end, by_pattern };
+
+// What a key selects: names, each whole or the last parts of a module's; or, where it is a text,
+// one pattern.
+class Selection {
+ public:
+  Selection(const base::JsonObject& config, const char* key) : config_(config), key_(key) {
+    if (!is_given(config, key)) return;
+    if (!config.value()[key].is_string()) {
+      names_ = config.texts(key);
+      return;
+    }
+    checked([&] { pattern_.emplace(config.text(key)); });
+  }
+
+  Named names(const std::string& module) const {
+    if (pattern_) {
+      bool is_match = false;
+      checked([&] { is_match = pattern_->matches(module); });
+      return is_match ? Named::by_pattern : Named::no;
+    }
+    const auto is_end = [&](const std::string& name) { return module.ends_with("." + name); };
+    if (std::find(names_.begin(), names_.end(), module) != names_.end()) return Named::whole;
+    return std::any_of(names_.begin(), names_.end(), is_end) ? Named::by_end : Named::no;
+  }
+
+ private:
+  template <typename Call>
+  void checked(const Call& call) const {
+    try {
+      call();
+    } catch (const std::invalid_argument& error) {
+      config_.fail(key_, fmt::format("cannot be used: {}", error.what()));
+    }
+  }
+
+  const base::JsonObject& config_;
+  const char* key_;
+  std::vector<std::string> names_;
+  std::optional<ModulePattern> pattern_;
+};
+
+}  // namespace
+
+bool targets_all_linear(const base::JsonObject& config) {
+  constexpr const char* kKey = "target_modules";
+  return config.has(kKey) && config.value()[kKey].is_string() &&
+         base::lower_case(config.text(kKey)) == kAllLinear;
+}
+
+bool narrows_targets(const base::JsonObject& config) {
+  if (is_given(config, "layers_to_transform") || is_given(config, "exclude_modules")) return true;
+  const bool is_text = config.has("target_modules") && config.value()["target_modules"].is_string();
+  return is_text && !targets_all_linear(config);
+}
+
+std::vector<std::string> adapter_modules(const std::filesystem::path& folder,
+                                         const base::JsonObject& config) {
+  const auto leave_out = [&](const std::string& module, const char* key) {
+    const bool is_text = config.has(key) && config.value()[key].is_string();
+    config.fail(
+        key,
+        fmt::format("leaves out '{}', which {} holds{}", module,
+                    (folder / kAdapterWeightsName).string(),
+                    is_text ? "; a text is a regular expression that matches whole names" : ""));
+  };
+  const bool has_layers = is_given(config, "layers_to_transform");
+  const std::vector<int64_t> layers = has_layers ? layers_of(config) : std::vector<int64_t>{};
+  const std::vector<std::string> patterns = layer_patterns_of(config);
+  const bool takes_all = targets_all_linear(config);
+  std::optional<Selection> targets;
+  if (!takes_all) targets.emplace(config, "target_modules");
+  const Selection excluded(config, "exclude_modules");
+  std::vector<std::string> modules = stored_modules(folder);
+  for (const std::string& module : modules) {
+    if (excluded.names(module) != Named::no) leave_out(module, "exclude_modules");
+    const Named named = takes_all ? Named::by_end : targets->names(module);
+    if (named == Named::no) leave_out(module, "target_modules");
+    // A full name counts in whatever layer it is.
+    if (!has_layers || named == Named::whole) continue;
+    const auto layer = layer_of(module, patterns);
+    if (!layer || std::find(layers.begin(), layers.end(), *layer) == layers.end())
+      leave_out(module, "layers_to_transform");
+  }
+  return modules;
+}
+
+}  // namespace snug::formats

@@ -1,0 +1,67 @@
+// Which bytes a folder was written with: a checksum of every piece of every tensor, and of all
+// other bytes of every file.
+//   {"piece_bytes": 1048576, "files": {
+//      "config.json": {"bytes": 612, "pieces": "0123456789abcdef..."},
+//      "model.safetensors": {"bytes": 4096, "pieces": "...", "tensors": {"NAME": "..."}}}}
+// `bytes` are those that `pieces` cover: the header of a safetensors file, the whole of others.
+// Pieces have base::kChecksumPieceBytes, so that a reader of a part of a tensor verifies that part.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/damaged_file.h"
+#include "formats/folder/tensor_index.h"
+
+namespace snug::formats {
+
+// The checksums of each tensor's pieces, by name.
+using TensorChecksums = std::map<std::string, std::vector<uint64_t>>;
+
+struct FileChecksums {
+  int64_t bytes = 0;
+  std::vector<uint64_t> pieces;
+  TensorChecksums tensors;
+
+  bool operator==(const FileChecksums&) const = default;
+};
+
+struct FolderChecksums {
+  std::map<std::string, FileChecksums> files;  // by name
+
+  bool operator==(const FolderChecksums&) const = default;
+};
+
+// The checksums of one file. `tensors`: what the tensors in it were written with; the rest is read,
+// through `buffer` of at least base::kChecksumPieceBytes.
+FileChecksums checksums_of_file(const std::filesystem::path& path, const TensorChecksums& tensors,
+                                std::span<std::byte> buffer);
+// The checksums of every file of the folder. `tensors` is what the tensors in it were written with;
+// the rest is read, through `buffer` of at least base::kChecksumPieceBytes.
+FolderChecksums checksums_of(const std::filesystem::path& folder, const TensorChecksums& tensors,
+                             std::span<std::byte> buffer);
+
+std::string to_json(const FileChecksums& checksums);
+std::string to_json(const FolderChecksums& checksums);
+// The text of what to_json gave for each file, by name, of which nothing is left.
+std::string to_json(std::map<std::string, std::string> files);
+// Throws UserError naming `file` and the key.
+FolderChecksums parse_checksums(std::string_view text, const std::string& file);
+
+// Reads and compares everything but the tensors. Throws base::DamagedFile naming the first file
+// that differs.
+void verify_files(const std::filesystem::path& folder, const FolderChecksums& checksums,
+                  std::span<std::byte> buffer);
+
+// What the pieces of a tensor must have. Throws base::DamagedFile when its file does not belong to
+// the folder that was written.
+std::span<const uint64_t> checksums_of(const FolderChecksums& checksums, const TensorIndex& index,
+                                       const IndexedTensor& tensor);
+
+}  // namespace snug::formats

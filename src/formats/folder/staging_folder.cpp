@@ -1,0 +1,207 @@
+#include "formats/folder/staging_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/console.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "formats/folder/file_list.h"
+
+namespace snug::formats {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kInfix = ".snug-tmp-";
+constexpr const char* kMark = ".snug_staging";
+constexpr const char* kFresh = "new";
+constexpr const char* kOld = "old";
+constexpr int kFree = -1;
+
+// Gives a lock up at its end.
+class Lock {
+ public:
+  explicit Lock(int descriptor) : descriptor_(descriptor) {}
+  ~Lock() {
+    if (is_held()) ::close(descriptor_);
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+  bool is_held() const { return descriptor_ != kFree; }
+
+ private:
+  int descriptor_;
+};
+
+// What a staging folder is for, or nothing when its name is not that of one.
+std::optional<fs::path> target_of(const fs::path& path) {
+  const std::string name = path.filename().string();
+  const size_t at = name.rfind(kInfix);
+  if (at == std::string::npos || at == 0) return std::nullopt;
+  const char* const first = name.data() + at + kInfix.size();
+  const char* const last = name.data() + name.size();
+  int64_t number = 0;
+  const auto [stop, error] = std::from_chars(first, last, number);
+  if (error != std::errc() || stop != last || number <= 0) return std::nullopt;
+  return path.parent_path() / name.substr(0, at);
+}
+
+bool names(const fs::path& path, int descriptor) {
+  struct stat named = {};
+  struct stat open = {};
+  return ::lstat(path.c_str(), &named) == 0 && ::fstat(descriptor, &open) == 0 &&
+         S_ISREG(open.st_mode) && named.st_dev == open.st_dev && named.st_ino == open.st_ino;
+}
+
+// Locks the mark that is open: false when another holds it, or removed it meanwhile. A file system
+// without locks gives none to those who look for leftovers either.
+bool hold(const fs::path& mark, int descriptor) {
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+  return names(mark, descriptor);
+}
+
+// Makes the folder and its mark; kFree when the name is taken, or was swept away meanwhile.
+int make_and_hold(const fs::path& path) {
+  if (::mkdir(path.c_str(), 0777) != 0) {
+    if (errno == EEXIST) return kFree;
+    base::throw_system_error("create", path, errno);
+  }
+  const fs::path mark = path / kMark;
+  // Locks over the network are given only for files that are open for writing.
+  const int descriptor =
+      ::open(mark.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (descriptor < 0) {
+    const int error = errno;
+    ::rmdir(path.c_str());
+    if (error == ENOENT) return kFree;
+    base::throw_system_error("create", mark, error);
+  }
+  if (hold(mark, descriptor)) return descriptor;
+  ::close(descriptor);
+  return kFree;
+}
+
+// The lock of a mark that its maker does not hold any more; kFree where there is none to have.
+int take_over(const fs::path& path) {
+  const fs::path mark = path / kMark;
+  const int descriptor = ::open(mark.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0) return kFree;
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0 && names(mark, descriptor)) return descriptor;
+  ::close(descriptor);
+  return kFree;
+}
+
+void move(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  fs::rename(from, to, error);
+  if (error)
+    base::throw_user_error(
+        "an earlier {} is in {}, and cannot be moved to {}: {}; move it there, or remove it",
+        to.filename().string(), from.string(), to.string(), error.message());
+}
+
+void remove_tree(const fs::path& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error) base::throw_system_error("remove", path, error.value());
+}
+
+void settle_old(const fs::path& path, const fs::path& target) {
+  const fs::path old = path / kOld;
+  if (!base::is_there(old)) return;
+  if (!base::is_there(target)) {
+    move(old, target);
+  } else if (base::is_there(path / kFresh) || foreign_entry(old)) {
+    const fs::path kept = kept_name(target);
+    move(old, kept);
+    base::say("an earlier {} is kept as {}", target.string(), kept.string());
+  } else {
+    // Half of it, as a kill may leave it, would not be known as Snug's under its name.
+    fs::rename(old, path / kFresh);
+  }
+}
+
+// Removes a folder that is held. The mark goes last, so that what a kill leaves is known as Snug's.
+void settle(const fs::path& path, const fs::path& target) {
+  try {
+    settle_old(path, target);
+  } catch (const fs::filesystem_error& failure) {
+    base::throw_system_error("remove", path, failure.code().value());
+  }
+  remove_tree(path / kFresh);
+  remove_tree(path / kMark);
+  if (::rmdir(path.c_str()) != 0 && errno != ENOENT)
+    base::throw_system_error("remove", path, errno);
+}
+
+void remove_leftover(const fs::path& path, const fs::path& target) {
+  const Lock lock(take_over(path));
+  if (!lock.is_held()) {
+    // Only where it is empty.
+    ::rmdir(path.c_str());
+    return;
+  }
+  try {
+    settle(path, target);
+  } catch (const base::UserError& failure) {
+    base::say("{}", failure.what());
+  }
+}
+
+}  // namespace
+
+StagingFolder::StagingFolder(const fs::path& target) : target_(target) {
+  for (int64_t number = ::getpid(); lock_ == kFree; ++number) {
+    path_ = target;
+    path_ += fmt::format("{}{}", kInfix, number);
+    lock_ = make_and_hold(path_);
+  }
+}
+
+StagingFolder::~StagingFolder() {
+  try {
+    remove();
+  } catch (const base::UserError& failure) {
+    base::say("{}", failure.what());
+  }
+}
+
+fs::path StagingFolder::fresh() const { return path_ / kFresh; }
+fs::path StagingFolder::old() const { return path_ / kOld; }
+
+void StagingFolder::remove() {
+  if (lock_ == kFree) return;
+  const Lock lock(std::exchange(lock_, kFree));
+  settle(path_, target_);
+}
+
+fs::path kept_name(const fs::path& target) {
+  for (int number = 1;; ++number) {
+    fs::path kept = target;
+    kept += fmt::format(".kept-{}", number);
+    if (!base::is_there(kept)) return kept;
+  }
+}
+
+void remove_leftovers(const fs::path& parent) {
+  std::error_code error;
+  if (!fs::is_directory(parent, error)) return;
+  for (const auto& entry : base::list_folder(parent)) {
+    const auto target = target_of(entry.path());
+    if (target && fs::is_directory(entry.symlink_status(error)))
+      remove_leftover(entry.path(), *target);
+  }
+}
+
+}  // namespace snug::formats

@@ -1,0 +1,126 @@
+// Methods and adapters, and what is learned from preferences.
+#include "formats/foreign/foreign_keys.h"
+
+namespace snug::formats {
+namespace {
+
+using base::word_of;
+
+constexpr std::string_view kMethodAdvice = "say method: full, lora or qlora";
+constexpr std::string_view kInitAdvice =
+    "A is drawn at random and B begins as 0; other beginnings of LoRA are not built";
+constexpr std::string_view kVariantAdvice =
+    "this form of LoRA is not built; method: lora is, with use_rslora and use_dora";
+constexpr std::string_view kBiasAdvice =
+    "LoRA trains no biases here: leave it out, or say method: full, which trains all weights and "
+    "biases";
+constexpr std::string_view kOtherMethodAdvice =
+    "this method is not built; method: full, lora, qlora, adapter and adapter_v2 are";
+constexpr std::string_view kFreezingAdvice =
+    "freeze with freeze_modules, or name what trains with trainable_modules, both patterns with * "
+    "and [0-9]";
+constexpr std::string_view kReferenceAdvice =
+    "the reference is the model as it begins; another one, or one that follows, is not built";
+constexpr std::string_view kLossPartAdvice =
+    "this part of the loss is not built; leave it out, or 0";
+constexpr std::string_view kRewardsAdvice =
+    "rewards and generation while training are not built; objective: dpo, orpo and kto learn from "
+    "answers that are there";
+
+void add_methods(ForeignRows& rows) {
+  rows.same_as({"use_peft"}, "method", {{"true"}, {"false", word_of(Method::full)}}, kMethodAdvice)
+      .same_as({"full_finetune", "full_finetuning"}, "method",
+               {{"true", word_of(Method::full)}, {"false"}}, kMethodAdvice)
+      .same_as({"use_lora", "lora", "enable_lora"}, "method",
+               {{"true"}, {"false", word_of(Method::full)}}, kMethodAdvice)
+      .same_as({"use_qlora", "qlora"}, "method", {{"true", word_of(Method::qlora)}, {"false"}},
+               kMethodAdvice)
+      .same_as({"tuner_type", "sft_type", "peft_type"}, "method",
+               {{"full", word_of(Method::full)},
+                {"lora", word_of(Method::lora)},
+                {"qlora", word_of(Method::qlora)}},
+               kOtherMethodAdvice)
+      .only({"use_llama_pro", "use_galore", "use_apollo", "use_badam", "use_adam_mini", "relora",
+             "use_onebitllms", "pissa_init", "pissa_convert", "use_pissa", "loftq_init", "use_oft",
+             "use_swift_lora", "use_dft_loss", "use_asft_loss", "use_eaft_loss", "use_eaft",
+             "use_pose", "scaling_softmax"},
+            kFalseOnly, kOtherMethodAdvice)
+      .only({"relora_steps"}, kZeroOnly, kOtherMethodAdvice)
+      .pass_over({"galore_*", "apollo_*", "badam_*", "pissa_iter", "relora_*", "oft_*", "asft_*",
+                  "eaft_*", "pose_*", "jagged_restart_*", "scaling_softmax_*", "llamapro_*"},
+                 "what they belong to is off")
+      .refuse({"lisa_*", "spectrum_*", "qgalore_*", "dion_*", "diffusion.*", "ebft.*"},
+              kOtherMethodAdvice)
+      .refuse({"unfrozen_parameters", "freeze_trainable_layers", "freeze_trainable_modules",
+               "freeze_extra_modules", "freeze_parameters", "trainable_parameters"},
+              kFreezingAdvice);
+}
+
+void add_lora(ForeignRows& rows) {
+  rows.same_as({"lora_target_linear"}, "target_modules", {{"true", "all-linear"}, {"false"}})
+      .same_as({"peft_use_rslora", "peft_config.use_rslora"}, "use_rslora")
+      .same_as({"peft_use_dora", "peft_config.use_dora"}, "use_dora")
+      .same_as({"peft_config.r", "peft_config.lora_r", "lora_config.r"}, "lora_r")
+      .same_as({"peft_config.lora_alpha", "lora_config.lora_alpha"}, "lora_alpha")
+      .same_as({"peft_config.lora_dropout", "lora_config.lora_dropout"}, "lora_dropout")
+      .same_as({"peft_config.target_modules", "lora_config.target_modules"}, "target_modules")
+      .same_as({"peft_config.name", "peft_config.peft_type"}, "method",
+               {{"lora", word_of(Method::lora)}}, kOtherMethodAdvice)
+      .only({"lora_bias", "lora_config.lora_bias", "peft_config.lora_bias"}, {{"none"}, {"false"}},
+            kBiasAdvice)
+      .only({"bias", "lora_config.bias", "peft_config.bias"}, {{"none"}}, kBiasAdvice)
+      .only({"lora_task_type", "peft_config.task_type", "lora_config.task_type"},
+            {{"CAUSAL_LM"}, {"SEQ_2_SEQ_LM"}}, "language models alone are trained")
+      .pass_over({"lora_fan_in_fan_out"}, "how a weight lies follows from the model")
+      .only({"init_lora_weights", "peft_init_lora_weights", "lora_init"}, kTrueOnly, kInitAdvice)
+      .refuse({"lora_rank_pattern*", "lora_alpha_pattern*", "rank_pattern*", "alpha_pattern*",
+               "lora_target_parameters", "peft_layers_to_transform", "peft_layers_pattern",
+               "layers_to_transform", "peft_layer_replication*", "peft_trainable_token_indices*",
+               "loraplus_lr_ratio", "loraplus_lr_embedding", "module_dropout", "loftq_config*",
+               "peft.*", "peft_config.*", "lora_config.*"},
+              kVariantAdvice)
+      .pass_over({"create_new_adapter"}, "an adapter that is given is trained on")
+      .pass_over({"adapter_folder", "merge_lora", "merge_method", "qlora_merge",
+                  "peft_ensure_weight_tying"},
+                 "the result is an adapter's folder, which PEFT merges");
+}
+
+void add_preferences(ForeignRows& rows) {
+  rows.same_as({"rlhf_type"}, "objective")
+      .same_as({"kto_desirable_weight"}, "desirable_weight")
+      .same_as({"kto_undesirable_weight"}, "undesirable_weight")
+      .same_as({"orpo_alpha", "trl.beta"}, "beta")
+      .same_as({"dpo_loss_type"}, "loss_type")
+      .only({"label_smoothing", "dpo_label_smoothing", "label_smoothing_factor", "rpo_alpha",
+             "pref_ftx", "cpo_alpha", "simpo_gamma", "ld_alpha", "neftune_noise_alpha",
+             "noisy_embedding_alpha", "neftune_alpha", "center_rewards_coefficient"},
+            kZeroOnly, kLossPartAdvice)
+      .only({"loss_weights", "dpo_loss_weights"}, {{"1"}}, kLossPartAdvice)
+      .pass_over({"discopop_tau", "f_alpha_divergence_coef", "pref_bco_weight"},
+                 "it belongs to a loss that is not chosen")
+      .only({"f_divergence_type"}, {{"reverse_kl"}}, kLossPartAdvice)
+      .only({"use_weighting", "dpo_use_weighting", "dpo_norm_loss", "reference_free",
+             "sync_ref_model"},
+            kFalseOnly, kReferenceAdvice)
+      .only({"disable_dropout"}, kTrueOnly, "the objectives of answers have no dropout")
+      .pass_over({"dpo_use_logits_to_keep", "dpo_padding_free", "dpo_generate_during_eval",
+                  "precompute_ref_batch_size", "precompute_ref_eval_batch_size",
+                  "generate_during_eval", "ref_model_mixup_alpha", "ref_model_sync_steps"},
+                 "the reference is computed within the step")
+      .refuse({"ref_model*", "ref_adapter*"}, kReferenceAdvice)
+      .only({"reward_model", "process_reward_model"}, kFalseOnly, kRewardsAdvice)
+      .refuse({"trl.*", "reward_*", "ppo_*", "vllm.*", "grpo_*", "num_generations"},
+              kRewardsAdvice);
+}
+
+}  // namespace
+
+std::vector<ToolKey> foreign_adapter_keys() {
+  ForeignRows rows;
+  add_methods(rows);
+  add_lora(rows);
+  add_preferences(rows);
+  return rows.take();
+}
+
+}  // namespace snug::formats

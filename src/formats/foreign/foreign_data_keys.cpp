@@ -1,0 +1,169 @@
+// Data, what becomes of records, and the tokens that they are made of.
+#include "formats/foreign/foreign_keys.h"
+
+namespace snug::formats {
+namespace {
+
+constexpr std::string_view kFileAdvice =
+    "data are files here: say data: FILE, a JSON, JSONL or text file, and data_format where its "
+    "records do not show their form, and take this out";
+constexpr std::string_view kHeldOutAdvice =
+    "nothing is taken out of the data to evaluate on: put those records into a file of their own, "
+    "and say eval_data: FILE";
+constexpr std::string_view kTemplateAdvice =
+    "it names a template of another tool: leave it out for the model's own chat template, or say "
+    "chat_template: NAME or FILE";
+constexpr std::string_view kFewerAdvice =
+    "all records of the data are read: put those that are meant into a file of their own";
+constexpr std::string_view kReading = "snug reads, tokenizes and keeps data its own way";
+constexpr std::string_view kTokenAdvice =
+    "special tokens are those of the model's folder: set them in its tokenizer_config.json, and "
+    "take this out";
+constexpr std::string_view kNewTokenAdvice =
+    "tokens are not added to a model: add them with transformers, save model and tokenizer, and "
+    "give that folder";
+constexpr std::string_view kNoPadding = "rows are not padded, so it changes nothing";
+constexpr std::string_view kFieldAdvice = "rename the field in the data";
+constexpr std::string_view kPacking =
+    "how documents are put into rows follows from max_length and max_segments; no row mixes them";
+constexpr std::string_view kLearnedPartAdvice =
+    "loss is on answers, or with train_on_prompt: true on all; say it so";
+constexpr std::string_view kTrainedRolesAdvice =
+    "every turn of the assistant is learned, and no other role's; say which of its turns with "
+    "\"weight\": 0 or 1 in the data's messages, and take this out";
+constexpr std::string_view kTrainedEndAdvice =
+    "the end of each answer that is learned is learned with it; say which answers with "
+    "\"weight\": 0 or 1 in the data's messages, and take this out";
+constexpr std::string_view kImages = "only texts are trained on";
+
+void add_data_files(ForeignRows& rows) {
+  rows.refuse({"datasets*", "dataset_mixture*", "dataset_mixer*", "dataset_splits",
+               "pretraining_dataset*", "dataset_name", "dataset_path", "data_path", "data_files",
+               "data_paths", "train_dataset*", "train_files", "train_split", "custom_dataset*",
+               "dataset_id*"},
+              kFileAdvice)
+      .pass_over({"dataset_dir", "media_dir", "image_dir", "dataset_train_split",
+                  "dataset_test_split", "dataset_config", "dataset_config_name"},
+                 "data and eval_data name the files themselves")
+      .only({"dataset_streaming", "streaming", "preprocess_iterable"}, kFalseOnly,
+            "data are read from files, of any size; take it out")
+      .refuse({"mix_strategy", "interleave_probs"}, "records of several sources are one file here")
+      .only({"val_set_size", "val_size", "split_dataset_ratio", "test_size", "eval_ratio",
+             "validation_split_percentage"},
+            {{"0"}}, kHeldOutAdvice)
+      .refuse({"test_datasets*", "val_dataset*", "valid_dataset*", "bench_dataset"}, kHeldOutAdvice)
+      .refuse({"max_samples", "max_train_samples", "max_eval_samples", "dataset_shard_num",
+               "dataset_shard_idx", "num_samples", "min_sample_len"},
+              kFewerAdvice)
+      .only({"dataset_exact_deduplication"}, kFalseOnly, kFewerAdvice)
+      .pass_over({"dataloader_drop_last"}, "every document of the data is trained on")
+      .pass_over({"dataset_prepared_path",
+                  "dataset_num_proc",
+                  "dataset_processes",
+                  "preprocessing_num_workers",
+                  "preprocessing_batch_size",
+                  "preprocess_num_proc",
+                  "overwrite_cache",
+                  "tokenized_path",
+                  "data_shared_file_system",
+                  "buffer_size",
+                  "dataset_keep_in_memory",
+                  "skip_prepare_dataset",
+                  "dataloader_*",
+                  "data_collator",
+                  "ignore_data_skip",
+                  "load_from_cache_file",
+                  "lazy_tokenize",
+                  "pretrain_multipack_buffer_size",
+                  "streaming_multipack_buffer_size",
+                  "dataset_kwargs.*",
+                  "num_dataset_shards_to_save",
+                  "remove_unused_columns",
+                  "strict",
+                  "length_column_name",
+                  "label_names",
+                  "data_seed",
+                  "push_dataset_to_hub"},
+                 kReading);
+}
+
+void add_records(ForeignRows& rows) {
+  rows.refuse({"template", "conversation", "chat_template_path", "chat_template_jinja",
+               "prompt_template", "prompt_style", "chat_template_name_or_path"},
+              kTemplateAdvice)
+      .refuse({"chat_template_kwargs*", "enable_thinking", "preserve_thinking"},
+              "the template is rendered with its defaults; set them in a chat_template file")
+      .refuse({"default_system", "default_system_message"},
+              "a system message stands in the records: add it to them")
+      .pass_over({"tool_format"}, "the chat template writes tools and calls")
+      .only({"dataset_text_field"}, {{"text"}}, kFieldAdvice)
+      .only({"assistant_only_loss", "completion_only_loss"}, kTrueOnly, kLearnedPartAdvice)
+      .same_as({"completion_only"}, "train_on_prompt", {{"true", "false"}, {"false", "true"}})
+      .only({"mask_history"}, kFalseOnly,
+            "every answer of a conversation is learned; split conversations so that the one that "
+            "is meant is the last")
+      .only_said({"train_on_eos", "train_on_eot"}, {{"turn"}}, kTrainedEndAdvice)
+      .only_said({"roles_to_train"}, {{"assistant"}}, kTrainedRolesAdvice)
+      .only({"ignore_pad_token_for_loss"}, kTrueOnly, kNoPadding)
+      .pass_over({"image_*", "video_*", "audio_*", "use_audio_in_video", "processor_type",
+                  "processor_kwargs*", "max_pixels", "min_pixels", "crop_to_patches"},
+                 kImages)
+      .pass_over({"freeze_vision_tower", "freeze_multi_modal_projector", "freeze_mm_modules",
+                  "freeze_vit", "freeze_aligner"},
+                 kImages)
+      .only({"freeze_language_model", "freeze_llm"}, kFalseOnly, kImages);
+}
+
+void add_tokens(ForeignRows& rows) {
+  rows.pass_over({"special_tokens.pad_token", "pad_token"}, kNoPadding)
+      .refuse({"special_tokens.*", "eos_token", "bos_token", "unk_token"}, kTokenAdvice)
+      .refuse({"tokens*", "added_tokens_overrides*", "add_tokens", "add_special_tokens",
+               "additional_special_tokens", "new_special_tokens*", "init_special_tokens"},
+              kNewTokenAdvice)
+      .only({"resize_token_embeddings_to_32x", "resize_vocab", "fix_untrained_tokens"}, kFalseOnly,
+            kNewTokenAdvice)
+      .pass_over({"special_tokens", "eot_tokens", "tokenizer_type", "tokenizer_use_fast",
+                  "tokenizer_legacy", "tokenizer_use_mistral_common", "use_fast_tokenizer",
+                  "tokenizer_save_jinja_files", "mean_resizing_embeddings", "shrink_embeddings",
+                  "use_fast"},
+                 "the model's folder has its tokenizer, whose files say this")
+      .refuse({"tokenizer_config", "tokenizer_name", "tokenizer_name_or_path", "tokenizer_path"},
+              "the tokenizer is that of the model's folder; put its files there")
+      .only({"split_special_tokens"}, kFalseOnly, "special tokens of texts are single tokens");
+}
+
+void add_rows(ForeignRows& rows) {
+  rows.only({"curriculum_sampling", "sample_packing_sequentially"}, kFalseOnly,
+            "documents come in a new order in each epoch, or with shuffle: false in that of the "
+            "file")
+      .pass_over({"pad_to_sequence_len", "pad_to_multiple_of", "padding_free", "padding_side",
+                  "group_by_length", "train_sampling_strategy", "padding"},
+                 kNoPadding)
+      .pass_over({"eval_sample_packing", "eval_packing", "packing_strategy", "neat_packing",
+                  "multipack_real_batches", "sample_packing_*", "batch_flattening",
+                  "block_diag_attn", "pretraining_sample_concatenation", "pretrain_multipack_attn",
+                  "total_num_tokens", "total_supervised_tokens", "packing_cache"},
+                 kPacking)
+      .same_as({"max_packed_sequence_len", "model_max_length", "block_size"}, "max_length")
+      .only({"excess_length_strategy", "truncation_strategy"}, {{"truncate"}, {"right"}},
+            "what is longer than max_length is cut at its end, and left out where no answer would "
+            "be left; take records that are too long out of the data, or raise max_length")
+      .pass_over({"max_prompt_length", "max_prompt_len", "eval_sequence_len"},
+                 "max_length holds a prompt and its answer together")
+      .same_as({"disable_shuffling"}, "shuffle", {{"true", "false"}, {"false", "true"}})
+      .same_as({"shuffle_dataset", "dataset_shuffle", "train_dataloader_shuffle"}, "shuffle")
+      .pass_over({"shuffle_merged_datasets", "shuffle_before_merging_datasets"}, "shuffle says it");
+}
+
+}  // namespace
+
+std::vector<ToolKey> foreign_data_keys() {
+  ForeignRows rows;
+  add_data_files(rows);
+  add_records(rows);
+  add_tokens(rows);
+  add_rows(rows);
+  return rows.take();
+}
+
+}  // namespace snug::formats

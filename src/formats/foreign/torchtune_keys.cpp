@@ -1,0 +1,72 @@
+// Recipes of torchtune, whose keys nest, with a builder's name in each group.
+#include "formats/foreign/foreign_keys.h"
+
+namespace snug::formats {
+namespace {
+
+using base::word_of;
+
+constexpr std::string_view kModelAdvice =
+    "it names a builder of torchtune: say model: FOLDER, and method: full, lora or qlora";
+constexpr std::string_view kAttentionAdvice =
+    "say target_modules: names of linear layers, or all-linear";
+constexpr std::string_view kBuiltDataAdvice =
+    "it names a builder of torchtune: say data: FILE, a JSON, JSONL or text file";
+constexpr std::string_view kBuiltEvaluationAdvice =
+    "it names a builder of torchtune: say eval_data: FILE";
+constexpr std::string_view kBuiltOptimizerAdvice = "say optim: adamw, adamw_8bit or another";
+constexpr std::string_view kFolder = "the model's folder has it";
+constexpr std::string_view kMetricsFile = "metrics.jsonl in the run's folder has every step";
+
+}  // namespace
+
+std::vector<ToolKey> torchtune_keys() {
+  ForeignRows rows;
+  rows.same_as({"model.lora_rank"}, "lora_r")
+      .same_as({"model.lora_alpha"}, "lora_alpha")
+      .same_as({"model.lora_dropout"}, "lora_dropout")
+      .same_as({"model.use_dora"}, "use_dora")
+      .refuse({"model.lora_attn_modules", "model.apply_lora_to_mlp", "model.apply_lora_to_output"},
+              kAttentionAdvice)
+      .refuse({"model.*"}, kModelAdvice)
+      .same_as({"tokenizer.max_seq_len"}, "max_length")
+      .pass_over({"tokenizer.*"}, kFolder)
+      .same_as({"checkpointer.checkpoint_dir"}, "model")
+      .pass_over({"checkpointer.*"}, kFolder)
+      .same_as({"dataset.packed"}, "packing")
+      .same_as({"dataset.train_on_input"}, "train_on_prompt")
+      .refuse({"dataset.*"}, kBuiltDataAdvice)
+      .refuse({"dataset_val.*"}, kBuiltEvaluationAdvice)
+      .pass_over({"run_val_every_n_steps"}, "eval_steps says it")
+      .same_as({"optimizer.lr"}, "learning_rate")
+      .same_as({"optimizer.weight_decay"}, "weight_decay")
+      .same_as({"optimizer._component_"}, "optim",
+               {{"torch.optim.AdamW", word_of(Optimizer::adamw)},
+                {"bitsandbytes.optim.PagedAdamW", word_of(Optimizer::adamw)},
+                {"bitsandbytes.optim.PagedAdamW8bit", word_of(Optimizer::adamw_8bit)},
+                {"bitsandbytes.optim.AdamW8bit", word_of(Optimizer::adamw_8bit)}},
+               kBuiltOptimizerAdvice)
+      .pass_over({"optimizer.fused", "optimizer.foreach"}, "the update is snug's own")
+      .refuse({"optimizer.*"}, kBuiltOptimizerAdvice)
+      .same_as({"lr_scheduler._component_"}, "lr_scheduler_type",
+               {{"torchtune.training.lr_schedulers.get_cosine_schedule_with_warmup",
+                 word_of(Schedule::cosine)},
+                {"torchtune.modules.get_cosine_schedule_with_warmup", word_of(Schedule::cosine)}},
+               "say lr_scheduler_type")
+      .same_as({"lr_scheduler.num_warmup_steps"}, "warmup_steps")
+      .same_as({"lr_scheduler.num_cycles"}, "num_cycles")
+      .refuse({"lr_scheduler.*"}, "say lr_scheduler_type")
+      .only({"loss._component_"},
+            {{"torchtune.modules.loss.LinearCrossEntropyLoss"},
+             {"torchtune.modules.loss.CEWithChunkedOutputLoss"},
+             {"torch.nn.CrossEntropyLoss"}},
+            "say objective")
+      .pass_over({"loss.*"}, "the loss is that of the objective")
+      .same_as({"enable_activation_checkpointing"}, "activation_checkpointing")
+      .same_as({"enable_activation_offloading"}, "activation_offloading")
+      .pass_over({"metric_logger.*", "log_every_n_steps", "log_peak_memory_stats"}, kMetricsFile)
+      .refuse({"quantizer.*", "fusion*"}, "weights are in 16 bits, or in NF4 with method: qlora");
+  return rows.take();
+}
+
+}  // namespace snug::formats

@@ -1,0 +1,373 @@
+// Stages: YAML and overrides become a list of written keys (recipe_text.h); keys of other tools
+// become those of a recipe, or a note, or a mistake (foreign_keys.h); keys given twice are settled;
+// values are parsed into the recipe, overrides last; then defaults are computed. What is wrong is
+// gathered, so that one run names it all.
+#include "formats/recipe/recipe.h"
+
+#include "base/file.h"
+#include "base/nearest.h"
+#include "formats/foreign/foreign_keys.h"
+#include "formats/recipe/method_keys.h"
+#include "formats/recipe/optimizer_keys.h"
+#include "formats/recipe/recipe_intervals.h"
+#include "formats/recipe/recipe_keys.h"
+#include "formats/recipe/recipe_text.h"
+#include "formats/recipe/schedule_keys.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <utility>
+
+namespace snug::formats {
+namespace {
+
+using base::Location;
+using base::UserError;
+
+constexpr int64_t kMaxRecipeBytes = int64_t{1} << 20;
+
+std::string unknown_key(const Written& written) {
+  const size_t dot = written.name.find('.');
+  if (dot != std::string::npos)
+    return fmt::format("'{}' holds a nested value; a recipe is a flat list of keys",
+                       written.name.substr(0, dot));
+  std::vector<std::string_view> names;
+  for (const RecipeKey& key : recipe_keys()) {
+    names.push_back(key.name);
+    names.insert(names.end(), key.aliases.begin(), key.aliases.end());
+  }
+  const auto nearest = base::nearest_slip(written.name, names);
+  return fmt::format(
+      "unknown key '{}'; {}", written.name,
+      nearest ? fmt::format("did you mean '{}'?", *nearest) : "snug VERB --help lists the keys");
+}
+
+// Keys of a recipe alone, in place of those of other tools.
+std::vector<Written> without_foreign(std::vector<Written> all, const std::string& file,
+                                     RecipeReading& reading) {
+  std::vector<Written> known;
+  std::vector<Written> foreign;
+  for (Written& written : all) {
+    if (find_recipe_key(written.name) != nullptr)
+      known.push_back(std::move(written));
+    else if (find_tool_key(foreign_keys(), written.name) != nullptr)
+      foreign.push_back(std::move(written));
+    else
+      reading.mistakes.add(unknown_key(written), written.where);
+  }
+  ToolConfig config = translate(foreign, foreign_keys(), file);
+  reading.mistakes.gather([&] { config.mistakes.throw_if_any(); });
+  std::vector<std::string>& notes = reading.recipe.notes;
+  notes.insert(notes.end(), config.notes.begin(), config.notes.end());
+  known.insert(known.end(), config.settings.begin(), config.settings.end());
+  return known;
+}
+
+std::string first_place(const Written& earlier) {
+  return earlier.where.line > 0 ? fmt::format(" (first on line {})", earlier.where.line) : "";
+}
+
+// "auto" and no value leave a key open to what another name of it says.
+bool is_open(const Written& written) {
+  return written.items.empty() ? !written.is_list
+                               : written.items == std::vector<std::string>{"auto"};
+}
+
+void settle_twice(const RecipeKey& key, Written& earlier, const Written& later) {
+  if (earlier.shown() == later.shown() && is_open(earlier) == is_open(later))
+    throw UserError(
+        fmt::format("'{}' is given twice{}; keep one", later.shown(), first_place(earlier)),
+        later.where);
+  if (is_open(later)) return;
+  if (is_open(earlier)) {
+    earlier = later;
+    return;
+  }
+  const Value value = parse_value(key, later);
+  if (is_same_value(parse_value(key, earlier), value)) return;
+  throw UserError(
+      fmt::format("'{}' and '{}' are names of the same key{}, but one says {} and the other {}; "
+                  "keep one",
+                  earlier.shown(), later.shown(), first_place(earlier),
+                  value_text(key, parse_value(key, earlier)), value_text(key, value)),
+      later.where);
+}
+
+// One entry a key. Other names of it may say the same.
+WrittenByKey by_key(std::vector<Written> all, RecipeReading& reading) {
+  WrittenByKey result;
+  for (Written& written : without_side_words(std::move(all), reading.mistakes)) {
+    const RecipeKey& key = *find_recipe_key(written.name);
+    if (written.is_blank)
+      reading.recipe.notes.push_back(fmt::format("{}'{}' has no value, so it has its default",
+                                                 base::to_string(written.where), written.name));
+    const auto known = result.emplace(key.name, written);
+    if (!known.second)
+      reading.mistakes.gather([&] { settle_twice(key, known.first->second, written); });
+  }
+  return result;
+}
+
+void set_from_text(Recipe& recipe, const RecipeKey& key, std::string_view text) {
+  key.field.set(recipe, parse_value(key, {std::string(key.name), {std::string(text)}, false, {}}));
+}
+
+void fill_in(RecipeReading& reading, const WrittenByKey& given) {
+  Recipe& recipe = reading.recipe;
+  for (const RecipeKey& key : recipe_keys()) {
+    if (key.field.set != nullptr && !key.default_text.empty())
+      set_from_text(recipe, key, key.default_text);
+    const auto found = given.find(key.name);
+    if (found == given.end() || found->second.items.empty()) {
+      // What is not given, or an explicit null, means the default. An empty list has no items
+      // either, and is refused.
+      if (found == given.end() || !found->second.is_list) continue;
+    }
+    reading.mistakes.gather([&] {
+      const Value value = parse_value(key, found->second);
+      if (key.field.set != nullptr) key.field.set(recipe, value);
+      recipe.given.emplace(key.name, found->second.where);
+    });
+  }
+}
+
+std::string last_part(const std::string& path) {
+  std::filesystem::path full = std::filesystem::absolute(path).lexically_normal();
+  if (!full.has_filename()) full = full.parent_path();
+  return full.filename().string();
+}
+
+void compute_defaults(Recipe& recipe) {
+  const MethodKeys& method = method_keys_of(recipe.method);
+  const bool is_of_tokens = recipe.objective == Objective::next_token;
+  if (!recipe.is_given("learning_rate"))
+    recipe.learning_rate = is_of_tokens ? method.learning_rate : method.pair_learning_rate;
+  if (!recipe.is_given("lora_alpha")) recipe.lora_alpha = 2.0 * static_cast<double>(recipe.lora_r);
+  for (const auto& [name, text] : optimizer_keys_of(recipe.optim).keys) {
+    if (recipe.is_given(name)) continue;
+    const RecipeKey& key = *find_recipe_key(name);
+    key.field.set(recipe, parse_value(key, {std::string(name), {std::string(text)}, false, {}}));
+  }
+  if (recipe.output_dir.empty() && !recipe.model.empty())
+    recipe.output_dir =
+        fmt::format("runs/{}-{}{}", last_part(recipe.model), base::word_of(recipe.method),
+                    is_of_tokens ? "" : fmt::format("-{}", base::word_of(recipe.objective)));
+}
+
+bool is_on_command_line(const Recipe& recipe, std::string_view key) {
+  const auto found = recipe.given.find(key);
+  return found != recipe.given.end() && found->second.file == kCommandLine;
+}
+
+// fp16 is another name of compute_dtype. Where a file gives one and the command line the other, the
+// command line has the last word. Files of the Trainer say bf16: false next to fp16: true.
+void settle_fp16(Recipe& recipe, const WrittenByKey& given) {
+  if (!recipe.is_given("fp16")) return;
+  const bool is_fp16 = recipe.compute_dtype == ComputeDtype::fp16;
+  const bool is_not_bf16 = recipe.compute_dtype == ComputeDtype::fp32 &&
+                           recipe.is_given("compute_dtype") &&
+                           given.at("compute_dtype").name == "bf16";
+  const bool agrees = !recipe.is_given("compute_dtype") || is_not_bf16 || recipe.fp16 == is_fp16;
+  const bool flag_is_last =
+      is_on_command_line(recipe, "fp16") && !is_on_command_line(recipe, "compute_dtype");
+  const bool type_is_last =
+      is_on_command_line(recipe, "compute_dtype") && !is_on_command_line(recipe, "fp16");
+  if (agrees || flag_is_last) {
+    if (recipe.fp16) recipe.compute_dtype = ComputeDtype::fp16;
+    if (!recipe.fp16 && is_fp16) recipe.compute_dtype = ComputeDtype::automatic;
+  } else if (!type_is_last) {
+    recipe.fail("fp16", fmt::format("is {}, but compute_dtype is {}; leave one of them out",
+                                    recipe.fp16, base::word_of(recipe.compute_dtype)));
+  }
+  recipe.fp16 = recipe.compute_dtype == ComputeDtype::fp16;
+}
+
+void check_together(const Recipe& recipe) {
+  const std::vector<std::string>& targets = recipe.target_modules;
+  if (targets.size() > 1 &&
+      std::find(targets.begin(), targets.end(), "all-linear") != targets.end())
+    recipe.fail("target_modules",
+                "names 'all-linear' next to other modules; give one or the other");
+}
+
+// Under FSDP's name of offload_params all that lasts is in the host's memory, which includes the
+// optimizer state of weights that train, unless the user says where that is.
+void settle_offloading(Recipe& recipe, const WrittenByKey& given) {
+  constexpr std::string_view kFsdpName = "fsdp_offload_params";
+  const auto found = given.find("offload_params");
+  if (found == given.end() || found->second.name != kFsdpName) return;
+  if (!recipe.offload_params || !method_keys_of(recipe.method).trains_weights ||
+      recipe.is_given("offload_optimizer"))
+    return;
+  recipe.offload_optimizer = OffloadOptimizer::automatic;
+  recipe.given.emplace("offload_optimizer", found->second.where);
+}
+
+// As transformers has it: constant has no warm-up, and warmup_steps: 0 without a ratio is none.
+void settle_warm_up(Recipe& recipe) {
+  if (recipe.lr_scheduler_type == Schedule::constant) {
+    for (const std::string_view key : {"warmup_ratio", "warmup_steps"}) {
+      if (!recipe.is_given(key)) continue;
+      const double said = key == "warmup_ratio" ? recipe.warmup_ratio : recipe.warmup_steps;
+      if (said > 0)
+        recipe.notes.push_back(fmt::format(
+            "{}'{}' is {}, but lr_scheduler_type: constant has no warm-up, as in transformers; "
+            "constant_with_warmup has one",
+            base::to_string(recipe.given.find(key)->second), key, said));
+    }
+    recipe.warmup_ratio = 0;
+    recipe.warmup_steps = 0;
+  } else if (recipe.is_given("warmup_steps") && !recipe.is_given("warmup_ratio")) {
+    recipe.warmup_ratio = 0;
+  }
+}
+
+void check_schedule(const Recipe& recipe) {
+  if (recipe.lr_scheduler_type == Schedule::cosine_with_min_lr) {
+    if (!recipe.is_given("min_lr") && !recipe.is_given("min_lr_rate"))
+      recipe.fail("lr_scheduler_type",
+                  "is cosine_with_min_lr, which falls to min_lr, or to the share min_lr_rate of "
+                  "learning_rate: give one of them, such as min_lr_rate: 0.1");
+    if (recipe.min_lr > 0 && recipe.min_lr_rate > 0)
+      recipe.fail("min_lr_rate", "stands next to min_lr, which says the same; keep one");
+  }
+  if (recipe.lr_scheduler_type == Schedule::warmup_stable_decay &&
+      !recipe.is_given("num_decay_steps"))
+    recipe.fail("lr_scheduler_type",
+                "is warmup_stable_decay, which needs num_decay_steps: the steps in which the "
+                "learning rate falls");
+}
+
+// Each step of it that finds a mistake leaves the recipe as it was.
+void settle(RecipeReading& reading, const WrittenByKey& given) {
+  Recipe& recipe = reading.recipe;
+  base::Mistakes& mistakes = reading.mistakes;
+  mistakes.gather([&] { settle_method(recipe); });
+  settle_offloading(recipe, given);
+  mistakes.gather([&] { settle_fp16(recipe, given); });
+  compute_defaults(recipe);
+  settle_warm_up(recipe);
+  mistakes.gather([&] { check_schedule(recipe); });
+  mistakes.gather([&] { check_together(recipe); });
+}
+
+// Other tools say how often is evaluated whether there is anything to evaluate on or not.
+void settle_evaluation(WrittenByKey& given, std::vector<std::string>& notes) {
+  const auto steps = given.find("eval_steps");
+  const auto data = given.find("eval_data");
+  if (steps == given.end() || steps->second.said_as.empty()) return;
+  if (data != given.end() && !data->second.items.empty()) return;
+  if (steps->second.items.front() != "0")
+    notes.push_back(fmt::format("{}'{}' is not used: there is no eval_data to evaluate on",
+                                base::to_string(steps->second.where), steps->second.said_as));
+  given.erase(steps);
+}
+
+// Without a key for it other tools train all weights, and a recipe here an adapter.
+void note_method(const std::vector<Written>& in_file, const std::string& file,
+                 const WrittenByKey& given, std::vector<std::string>& notes) {
+  const bool is_of_other_tool = std::ranges::any_of(in_file, [](const Written& written) {
+    return find_recipe_key(written.name) == nullptr &&
+           find_tool_key(foreign_keys(), written.name) != nullptr;
+  });
+  if (!is_of_other_tool) return;
+  for (const char* key : {"method", "load_in_4bit", "lora_r", "lora_alpha", "target_modules",
+                          "adapter", "adapter_len"})
+    if (given.contains(key) && !given.find(key)->second.items.empty()) return;
+  notes.push_back(fmt::format(
+      "{}: no key says the method, so an adapter trains (method: lora); where the other "
+      "tool trains all weights then, say method: full",
+      file));
+}
+
+RecipeReading read_written(const std::vector<Written>& in_file, const std::string& file,
+                           const std::vector<std::string>& overrides, base::Mistakes mistakes) {
+  RecipeReading reading{{}, std::move(mistakes)};
+  std::vector<Written> on_line = written_in_overrides(overrides, reading.mistakes);
+  constexpr double kDefaultEpochs = 3;
+  const Intervals intervals{
+      epochs_in(on_line).value_or(epochs_in(in_file).value_or(kDefaultEpochs)), reading.mistakes,
+      reading.recipe.notes};
+  const auto settled = [&](std::vector<Written> all, const std::string& place) {
+    return by_key(without_foreign(with_steps(std::move(all), intervals), place, reading), reading);
+  };
+  WrittenByKey given = settled(in_file, file);
+  for (auto& [key, written] : settled(std::move(on_line), std::string(kCommandLine)))
+    given.insert_or_assign(key, written);
+  settle_evaluation(given, reading.recipe.notes);
+  note_method(in_file, file, given, reading.recipe.notes);
+  std::vector<std::string> of_files = add_config_files(given, reading.mistakes);
+  std::vector<std::string>& notes = reading.recipe.notes;
+  notes.insert(notes.end(), of_files.begin(), of_files.end());
+  fill_in(reading, given);
+  settle(reading, given);
+  return reading;
+}
+
+RecipeReading read_text(std::string_view yaml, const std::string& file,
+                        const std::vector<std::string>& overrides) {
+  base::Mistakes mistakes;
+  const std::vector<Written> in_file = written_in_yaml(yaml, file, mistakes);
+  return read_written(in_file, file, overrides, std::move(mistakes));
+}
+
+Recipe whole(RecipeReading reading) {
+  reading.mistakes.throw_if_any();
+  return std::move(reading.recipe);
+}
+
+}  // namespace
+
+void settle_method(Recipe& recipe) {
+  const MethodKeys& method = method_keys_of(recipe.method);
+  if (method.always_in_4_bits && recipe.is_given("load_in_4bit") && !recipe.load_in_4bit)
+    recipe.fail("load_in_4bit",
+                fmt::format("is false next to method: {}; with 16-bit weights say method: lora",
+                            base::word_of(recipe.method)));
+  if (!method.in_4_bits && recipe.load_in_4bit)
+    recipe.fail("load_in_4bit",
+                fmt::format("is true next to method: {}, but weights stored in 4 bits do not "
+                            "train; use method: qlora",
+                            base::word_of(recipe.method)));
+  if (method.always_in_4_bits) recipe.load_in_4bit = true;
+  if (recipe.load_in_4bit) recipe.method = *method.in_4_bits;
+}
+
+void Recipe::fail(std::string_view key, const std::string& problem) const {
+  const auto found = given.find(key);
+  throw UserError(fmt::format("'{}' {}", key, problem),
+                  found == given.end() ? Location{} : found->second);
+}
+
+void Recipe::require(std::string_view name) const {
+  const RecipeKey* key = find_recipe_key(name);
+  SNUG_CHECK(key != nullptr && key->field.get != nullptr, "no key {}", name);
+  if (is_given(name) || !value_text(*key, key->field.get(*this)).empty()) return;
+  throw UserError(
+      fmt::format("'{}' is missing: {}. Set it in the recipe ({}: ...) or on the command "
+                  "line ({}=...)",
+                  name, key->help, name, name));
+}
+
+int64_t steps_in(double said, int64_t all_steps) {
+  const double steps = said < 1 ? std::ceil(static_cast<double>(all_steps) * said) : said;
+  return static_cast<int64_t>(steps);
+}
+
+Recipe parse_recipe(std::string_view yaml, const std::string& file,
+                    const std::vector<std::string>& overrides) {
+  return whole(read_text(yaml, file, overrides));
+}
+
+RecipeReading read_recipe(const std::string& recipe_path,
+                          const std::vector<std::string>& overrides) {
+  if (recipe_path.empty()) return read_written({}, "", overrides, {});
+  return read_text(base::read_text_file(recipe_path, kMaxRecipeBytes), recipe_path, overrides);
+}
+
+Recipe load_recipe(const std::string& recipe_path, const std::vector<std::string>& overrides) {
+  return whole(read_recipe(recipe_path, overrides));
+}
+
+}  // namespace snug::formats

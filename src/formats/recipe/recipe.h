@@ -1,0 +1,219 @@
+// The recipe: everything a user can say about a job, with the names Hugging Face gave these keys. A
+// recipe is read from YAML and from `key=value` overrides, its defaults are filled in, and it
+// prints back as YAML that reads as the same recipe. recipe_keys.h holds the table of keys behind
+// it all.
+#pragma once
+
+#include "base/error.h"
+#include "base/mistakes.h"
+#include "formats/recipe/choices.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace snug::formats {
+
+// The file of a base::Location on the command line.
+inline constexpr std::string_view kCommandLine = "command line";
+
+struct Recipe {
+  std::string model;  // a folder or a preset
+  Method method = Method::lora;
+  bool load_in_4bit = false;       // the base model's linears as NF4; always with qlora
+  bool load_head_in_4bit = false;  // and the head
+  bool double_quant = false;       // their scales in 8 bits too
+  std::string adapter;             // a PEFT folder to start from or to generate with; empty: none
+  Init init = Init::files;
+  // Patterns of the weights that method=full trains, and of those that it does not;
+  // models/stored/weight_patterns.h. Empty: all, and none.
+  std::vector<std::string> trainable_modules;
+  std::vector<std::string> freeze_modules;
+
+  Objective objective = Objective::next_token;
+  double beta = 0;
+  double desirable_weight = 0;
+  double undesirable_weight = 0;
+  PreferenceLoss loss_type = PreferenceLoss::sigmoid;
+  bool precompute_ref_log_probs = false;
+
+  std::string data;
+  std::string eval_data;  // empty: no evaluation
+  DataFormat data_format = DataFormat::automatic;
+  OnBadRecord on_bad_record = OnBadRecord::error;
+  std::vector<std::string> ignore_fields;  // of records and messages: read as if absent
+  std::string chat_template;               // empty: the model's own
+  int64_t max_length = 0;                  // tokens per row; 0: from the data
+  int64_t max_target_length = 0;           // of a decoder next to an encoder; 0: as many
+  int64_t max_segments = 0;                // documents per row; 0: chosen by the planner
+  bool packing = false;
+  bool train_on_prompt = false;
+  bool shuffle = false;
+
+  std::string output_dir;
+  bool overwrite_output_dir = false;
+  double save_steps = 0;               // steps_in; 0: only at the end
+  int64_t save_total_limit = 0;        // 0: keep all
+  std::string resume_from_checkpoint;  // a word of Resume, or a path
+  double logging_steps = 0;            // steps_in
+  double eval_steps = 0;               // steps_in; 0: only at the end
+
+  int64_t max_steps = 0;  // 0: num_train_epochs decides
+  double num_train_epochs = 0;
+  int64_t per_device_train_batch_size = 0;  // rows per micro-batch
+  int64_t gradient_accumulation_steps = 0;  // micro-batches per step
+  int64_t train_batch_size = 0;             // rows per step of all devices; 0: what these make
+  double learning_rate = 0;
+  Schedule lr_scheduler_type = Schedule::cosine;
+  double warmup_ratio = 0;
+  double warmup_steps = 0;  // steps_in; 0: warmup_ratio decides
+  // What only some schedules read; formats/recipe/schedule_keys.h.
+  double min_lr = 0;  // 0: min_lr_rate decides
+  double min_lr_rate = 0;
+  double num_cycles = 0;
+  int64_t num_stable_steps = 0;  // -1: all that neither rise nor fall
+  int64_t num_decay_steps = 0;
+  Ramp warmup_type = Ramp::linear;
+  Ramp decay_type = Ramp::cosine;
+  double min_lr_ratio = 0;
+  double weight_decay = 0;
+  double adam_beta1 = 0;
+  double adam_beta2 = 0;
+  double adam_epsilon = 0;
+  double decay_rate = 0;
+  double clip_threshold = 0;
+  double muon_momentum = 0;
+  double muon_epsilon = 0;
+  bool nesterov = false;
+  std::vector<double> ns_coefficients;
+  int64_t ns_steps = 0;
+  AdjustLearningRate adjust_lr_fn = AdjustLearningRate::original;
+  double max_grad_norm = 0;  // 0: no clipping
+  Optimizer optim = Optimizer::adamw;
+  bool optim_in_backward = false;
+  GradientDtype gradient_dtype = GradientDtype::automatic;
+  int64_t seed = 0;
+  bool deterministic = false;
+
+  int64_t lora_r = 0;
+  double lora_alpha = 0;
+  double lora_dropout = 0;
+  std::vector<std::string> target_modules;  // {"all-linear"} or module names
+  std::vector<std::string> modules_to_save;
+  bool use_rslora = false;
+  bool use_dora = false;
+
+  int64_t adapter_len = 0;     // vectors of a prompt
+  int64_t adapter_layers = 0;  // from the top; 0: all but the first two
+  AdapterGates adapter_gates = AdapterGates::automatic;
+
+  // These are for mixtures of experts; what nobody gave is as config.json says.
+  bool output_router_logits = false;  // training adds the loss that balances experts
+  double router_aux_loss_coef = 0;
+
+  BackendName backend = BackendName::cpu;
+  std::string device;  // a card of the hardware table to plan for; empty: the one that is here
+  ComputeDtype compute_dtype = ComputeDtype::automatic;
+  bool fp16 = false;      // compute_dtype is fp16, as Hugging Face's Trainer has it
+  double loss_scale = 0;  // 0: it changes
+  int64_t initial_scale_power = 0;
+  int64_t loss_scale_window = 0;  // steps
+  int64_t hysteresis = 0;         // steps
+  double min_loss_scale = 0;
+  Recompute recompute = Recompute::none;
+  bool activation_offloading = false;
+  bool offload_params = false;
+  OffloadOptimizer offload_optimizer = OffloadOptimizer::none;
+  int64_t offload_threshold = 0;  // bytes
+  int64_t offload_window = 0;     // bytes; 0: chosen
+  int64_t device_memory = 0;      // bytes; 0: all there is
+  int64_t host_memory = 0;        // bytes; 0: all there is
+  int64_t threads = 0;            // 0: one a core
+  std::string picture;            // an HTML page of the plan to write; empty: none
+  std::string calibration;        // a file of rates; empty: this machine's own or assumed ones
+  std::string hardware;           // a file of cards, added to the hardware table; empty: none
+
+  Strategy strategy = Strategy::ddp;
+  int64_t devices = 0;        // of a node; 0: as launched
+  int64_t nodes = 0;          // 0: as launched
+  int64_t shard_devices = 0;  // of a group of the hybrid strategies; 0: all of a node
+  Prefetch prefetch = Prefetch::pre;
+  ReduceDtype reduce_dtype = ReduceDtype::automatic;
+  int64_t shard_threshold = 0;  // elements; every device keeps smaller tensors whole
+  int64_t timeout_seconds = 0;
+
+  std::string prompt;
+  PromptFormat prompt_format = PromptFormat::raw;
+  std::string system;  // a system message before the prompt; empty: none
+  std::vector<int64_t> ids;
+  std::string answer;  // that is scored, of an encoder-decoder
+  std::vector<int64_t> answer_ids;
+  int64_t max_new_tokens = 0;
+  double temperature = 0;         // 0: greedy
+  int64_t top_k = 0;              // 0: off
+  double top_p = 0;               // 1: off
+  double repetition_penalty = 0;  // 1: off
+  std::vector<std::string> stop;  // texts that end an answer
+  std::string logits_out;         // a safetensors file to write; empty: none
+  int64_t batch = 0;              // prompts at once
+
+  // Where the user set each key: file, line and column, or the file kCommandLine.
+  std::map<std::string, base::Location, std::less<>> given;
+
+  // What files of other tools say that has no meaning here, for the user to be told.
+  std::vector<std::string> notes;
+
+  bool is_given(std::string_view key) const { return given.contains(key); }
+  // Empty where resume_from_checkpoint is a folder.
+  std::optional<Resume> resume() const { return base::from_word<Resume>(resume_from_checkpoint); }
+  // Numbers that nobody gave count as one.
+  int64_t devices_per_node() const { return std::max<int64_t>(1, devices); }
+  int64_t node_count() const { return std::max<int64_t>(1, nodes); }
+  int64_t rank_count() const { return devices_per_node() * node_count(); }
+  // Throws UserError: where the key was set, its name, and what is wrong with it.
+  [[noreturn]] void fail(std::string_view key, const std::string& problem) const;
+  // Throws UserError that shows how to set the key, when it has no value.
+  void require(std::string_view key) const;
+};
+
+// Steps that a key asks for: as many, or where it says less than one, that share of all steps,
+// rounded up, as transformers has it.
+int64_t steps_in(double said, int64_t all_steps);
+
+// A recipe, and all that is wrong with it: what of it could not be read has its default.
+struct RecipeReading {
+  Recipe recipe;
+  base::Mistakes mistakes;
+};
+
+// Reads a recipe file (none when empty) and `key=value` overrides, which win. Fills in the
+// defaults, also those that depend on other keys. Mistakes, with file:line:column, are unknown
+// keys, keys given twice that disagree, wrong types, impossible values, and what other tools' keys
+// ask for that is not built. Throws UserError for YAML that is broken or no map.
+RecipeReading read_recipe(const std::string& recipe_path,
+                          const std::vector<std::string>& overrides);
+// The same; throws all mistakes at once.
+Recipe load_recipe(const std::string& recipe_path, const std::vector<std::string>& overrides);
+// Reads a recipe from YAML text; `file` names it in errors.
+Recipe parse_recipe(std::string_view yaml, const std::string& file,
+                    const std::vector<std::string>& overrides = {});
+
+// method: qlora and load_in_4bit: true are two names for one thing: where one is set the other
+// becomes so. Throws UserError where they contradict each other.
+void settle_method(Recipe& recipe);
+
+// The verbs that a key belongs to.
+enum class Verb : uint8_t { train, plan, generate, score, evaluate };
+
+// Whether a key has the value that it has where it is not given. False of defaults that other keys
+// decide.
+bool holds_default(const Recipe& recipe, std::string_view key);
+
+// recipe.yaml: exactly what runs, every key of the verb with its value.
+std::string to_yaml(const Recipe& recipe, Verb verb = Verb::train);
+
+}  // namespace snug::formats

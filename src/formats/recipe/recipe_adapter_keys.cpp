@@ -1,0 +1,64 @@
+// Keys of adapters, with the names that PEFT gives them.
+#include "formats/recipe/recipe_table.h"
+
+namespace snug::formats {
+namespace {
+
+// Far above what anyone needs.
+constexpr double kMaxRank = 65536;
+
+void add_prompt_keys(KeyTable& table) {
+  table.add<&Recipe::adapter_len>("adapter_len", "10", "LLaMA-Adapter: length of a layer's prompt")
+      .aliases({"adapter_prompt_length"})
+      .range({.least = 1, .most = kMaxRank});
+  table
+      .add<&Recipe::adapter_layers>(
+          "adapter_layers", "0",
+          "LLaMA-Adapter: number of layers with prompts, counted from the "
+          "top; 0: all but the first two")
+      .range({.least = 0, .most = kMaxRank});
+  table.add<&Recipe::adapter_gates>(
+      "adapter_gates", AdapterGates::automatic,
+      "LLaMA-Adapter: a gate for each head, or one for each layer as in PEFT; auto: layer for "
+      "models whose prompts PEFT loads (llama, mistral), else head");
+}
+
+}  // namespace
+
+void add_adapter_keys(KeyTable& table) {
+  table.add<&Recipe::lora_r>("lora_r", "16", "LoRA rank")
+      .aliases({"lora_rank", "r"})
+      .range({.least = 1, .most = kMaxRank});
+  table
+      .add<&Recipe::lora_alpha>("lora_alpha", "",
+                                "LoRA scale: the addition is multiplied by lora_alpha / lora_r")
+      .computed("2 x lora_r")
+      .range({.least = 0, .most = kMaxFloat, .least_excluded = true});
+  table
+      .add<&Recipe::lora_dropout>("lora_dropout", "0",
+                                  "share of LoRA's inputs that is dropped in training")
+      .range(kBelowOne)
+      .on_resume(OnResume::free);
+  table
+      .add<&Recipe::target_modules>(
+          "target_modules", "all-linear",
+          "linear layers that get LoRA: names such as q_proj, regular expressions that match whole "
+          "names, or all-linear (all but the head); embeddings by name")
+      .aliases({"lora_target_modules", "lora_target"})
+      .translations({{"all", "all-linear"}});
+  table
+      .add<&Recipe::modules_to_save>(
+          "modules_to_save", "",
+          "modules that are trained whole next to LoRA, by the ends of their names: lm_head, "
+          "embed_tokens, norms")
+      .aliases({"lora_modules_to_save", "additional_target"})
+      .computed("none");
+  table.add<&Recipe::use_rslora>("use_rslora", "false", "scale LoRA by lora_alpha / sqrt(lora_r)");
+  table.add<&Recipe::use_dora>(
+      "use_dora", "false",
+      "DoRA: LoRA changes the direction of a weight's rows, and their lengths are trained "
+      "separately");
+  add_prompt_keys(table);
+}
+
+}  // namespace snug::formats

@@ -1,0 +1,65 @@
+#include "formats/recipe/recipe_table.h"
+
+namespace snug::formats {
+
+void add_generation_keys(KeyTable& table) {
+  table.group("Generating and scoring", kGenerate, OnResume::ignored);
+  table.add<&Recipe::prompt>("prompt", "", "the text to continue").verbs(kGenerate | kScore);
+  table.add<&Recipe::prompt_format>(
+      "prompt_format", PromptFormat::raw,
+      "what is put around the prompt: raw: nothing; alpaca: the Alpaca "
+      "form of an instruction; chat: the chat template's form of a "
+      "user's message");
+  table
+      .add<&Recipe::system>("system", "",
+                            "prompt_format=chat: the system message that comes before the prompt")
+      .aliases({"system_prompt"});
+  table.add<&Recipe::ids>("ids", "", "token ids in place of a prompt, such as \"1 5 9\"")
+      .range({.least = 0, .most = kMaxIds})
+      .verbs(kGenerate | kScore);
+  table.add<&Recipe::answer>("answer", "", "encoder-decoders: the answer to score").verbs(kScore);
+  table.add<&Recipe::answer_ids>("answer_ids", "", "token ids in place of an answer, as ids")
+      .range({.least = 0, .most = kMaxIds})
+      .verbs(kScore);
+  table
+      .add<&Recipe::max_new_tokens>("max_new_tokens", "128", "largest number of tokens to generate")
+      .range({.least = 1, .most = kMaxTokens})
+      .verbs(kGenerate | kEvaluate);
+  table
+      .add<&Recipe::temperature>("temperature", "1",
+                                 "temperature of sampling; 0: always the likeliest token")
+      .range({.least = 0, .most = kMaxFloat});
+  table
+      .add<&Recipe::top_k>("top_k", "0",
+                           "sample from this many of the likeliest tokens; 0: from all")
+      .range({.least = 0, .most = kMaxIds});
+  table
+      .add<&Recipe::top_p>("top_p", "1",
+                           "sample from the likeliest tokens whose probabilities add up to this")
+      .range({.least = 0, .most = 1, .least_excluded = true});
+  table
+      .add<&Recipe::repetition_penalty>(
+          "repetition_penalty", "1",
+          "above 1: tokens of the prompt and of the answer so far become less likely, by "
+          "transformers' rule; 1: no penalty")
+      .range({.least = 0, .most = kMaxFloat, .least_excluded = true});
+  table
+      .add<&Recipe::stop>("stop", "",
+                          "texts that end the answer, which is cut before them: one text, or a "
+                          "list such as [\"###\", \"User:\"]")
+      .aliases({"stop_strings", "stop_sequences"})
+      .whole_texts();
+  table
+      .add<&Recipe::batch>(
+          "batch", "32",
+          "questions that are answered at once; for bench decode, copies of its prompt (default 1 "
+          "there)")
+      .range({.least = 1, .most = kMaxSequences})
+      .verbs(kEvaluate);
+  table
+      .add<&Recipe::logits_out>("logits_out", "",
+                                "write the logits, fp32 (tokens, vocab), to this safetensors file")
+      .verbs(kScore);
+}
+
+}  // namespace snug::formats

@@ -1,0 +1,72 @@
+// Keys of what is learned, with the names that TRL's trainers give them.
+#include "formats/recipe/recipe_table.h"
+
+namespace snug::formats {
+namespace {
+
+constexpr std::string_view kObjectiveAdvice =
+    "this objective is not built; objective: dpo and objective: orpo learn from pairs of answers, "
+    "objective: kto from answers that are desirable or not, and objective: next_token from answers "
+    "alone";
+constexpr std::string_view kLossAdvice =
+    "this loss of answers is not built; use loss_type: sigmoid, which is that of the DPO paper, or "
+    "objective: kto, whose only loss is that of its paper and needs no loss_type";
+constexpr std::string_view kEndAdvice =
+    "cutting sequences at their beginning is not built (TRL takes keep_end no more either); use "
+    "truncation_mode: keep_start";
+
+}  // namespace
+
+void add_objective_keys(KeyTable& table) {
+  table.group("Objective", kTraining, OnResume::free);
+  table
+      .add<&Recipe::objective>(
+          "objective", Objective::next_token,
+          "what is learned: next_token: each token of an answer from those before it; dpo, orpo: "
+          "which of two answers is preferred (data with chosen and rejected); kto: whether an "
+          "answer is desirable (data with prompt, completion and label)")
+      .aliases({"stage", "rl"})
+      .translations({{"sft", base::word_of(Objective::next_token)}})
+      .not_built({"ipo", "simpo", "cpo", "bco", "grpo", "ppo", "rm", "pt"}, kObjectiveAdvice)
+      .on_resume(OnResume::fixed);
+  table
+      .add<&Recipe::beta>(
+          "beta", "0.1",
+          "dpo, kto: how strongly the model is held to the reference model; orpo: weight of the "
+          "odds ratio of the two answers next to the loss of the preferred one")
+      .aliases({"dpo_beta", "pref_beta", "rl_beta"})
+      .range({.least = 0, .most = kMaxFloat, .least_excluded = true});
+  table
+      .add<&Recipe::desirable_weight>("desirable_weight", "1",
+                                      "kto: weight of the loss of desirable answers")
+      .aliases({"kto_chosen_weight"})
+      .range({.least = 0, .most = kMaxFloat});
+  table
+      .add<&Recipe::undesirable_weight>("undesirable_weight", "1",
+                                        "kto: weight of the loss of undesirable answers")
+      .aliases({"kto_rejected_weight"})
+      .range({.least = 0, .most = kMaxFloat});
+  table
+      .add<&Recipe::loss_type>("loss_type", PreferenceLoss::sigmoid,
+                               "dpo: how the margin between two answers becomes a loss")
+      .aliases({"pref_loss"})
+      .not_built({"hinge", "ipo", "exo_pair", "nca_pair", "robust", "bco_pair", "sppo_hard", "aot",
+                  "aot_unpaired", "apo_zero", "apo_down", "discopop", "sft", "sigmoid_norm", "orpo",
+                  "simpo", "kto", "apo_zero_unpaired"},
+                 kLossAdvice)
+      .not_built({"nll", "ce", "cross_entropy", "dft", "chunked_nll"},
+                 "it says how answers alone are learned, which objective: next_token does in one "
+                 "way, by the loss of their tokens; leave it out");
+  table
+      .add<&Recipe::precompute_ref_log_probs>(
+          "precompute_ref_log_probs", "false",
+          "dpo, kto: compute the log-probabilities of the reference model, which is the model "
+          "before training, once, and keep them in output_dir; false: in every step, by the model "
+          "without its adapter")
+      .on_resume(OnResume::fixed);
+  table.recognise("truncation_mode", ValueType::choice)
+      .choices({"keep_start"})
+      .not_built({"keep_end"}, kEndAdvice);
+}
+
+}  // namespace snug::formats

@@ -1,0 +1,101 @@
+// recipe.yaml and the help of the verbs, both straight from the table of keys.
+#include "formats/recipe/recipe.h"
+#include "formats/recipe/recipe_keys.h"
+
+#include <fmt/ranges.h>
+#include <yaml-cpp/yaml.h>
+
+namespace snug::formats {
+namespace {
+
+std::string yaml_scalar(const std::string& text) {
+  YAML::Emitter emitter;
+  emitter << text;
+  return emitter.c_str();
+}
+
+std::string yaml_value(const RecipeKey& key, const Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value))
+    return text->empty() ? "null" : yaml_scalar(*text);
+  const auto* names = std::get_if<std::vector<std::string>>(&value);
+  if (names == nullptr) return value_text(key, value);
+  if (names->empty()) return "null";
+  // A text with one of these would be read as a list of its own.
+  if (names->size() == 1 && names->front().find_first_of("[, ") == std::string::npos)
+    return yaml_scalar(names->front());
+  YAML::Emitter emitter;
+  emitter << YAML::Flow << *names;
+  return emitter.c_str();
+}
+
+std::string type_text(const RecipeKey& key) {
+  switch (key.field.type) {
+    case ValueType::text:
+      return "text";
+    case ValueType::integer:
+      return "whole number";
+    case ValueType::number:
+      return "number";
+    case ValueType::boolean:
+      return "true|false";
+    case ValueType::size:
+      return "size";
+    case ValueType::choice:
+      return fmt::format("{}", fmt::join(key.choices, "|"));
+    case ValueType::texts:
+    case ValueType::integers:
+    case ValueType::numbers:
+      return "list";
+  }
+  return "";
+}
+
+std::string default_note(const RecipeKey& key) {
+  const std::string_view text = key.default_text.empty() ? key.computed_default : key.default_text;
+  return text.empty() ? "" : fmt::format(" (default {})", text);
+}
+
+}  // namespace
+
+std::string to_yaml(const Recipe& recipe, Verb verb) {
+  std::string text;
+  std::string_view group;
+  for (const RecipeKey& key : recipe_keys()) {
+    if (key.field.get == nullptr || !key.belongs_to(verb)) continue;
+    if (key.group != group) text += fmt::format("{}# {}\n", text.empty() ? "" : "\n", key.group);
+    group = key.group;
+    text += fmt::format("{}: {}\n", key.name, yaml_value(key, key.field.get(recipe)));
+  }
+  return text;
+}
+
+std::string given_to_yaml(const Recipe& recipe) {
+  std::string text;
+  for (const RecipeKey& key : recipe_keys())
+    if (key.field.get != nullptr && recipe.is_given(key.name))
+      text += fmt::format("{}: {}\n", key.name, yaml_value(key, key.field.get(recipe)));
+  return text;
+}
+
+bool holds_default(const Recipe& recipe, std::string_view name) {
+  for (const RecipeKey& key : recipe_keys())
+    if (key.name == name && key.field.get != nullptr)
+      return value_text(key, key.field.get(recipe)) == key.default_text;
+  return false;
+}
+
+std::string recipe_help(Verb verb) {
+  std::string text;
+  std::string_view group;
+  for (const RecipeKey& key : recipe_keys()) {
+    if (!key.belongs_to(verb)) continue;
+    if (key.group != group) text += fmt::format("{}{}:\n", text.empty() ? "" : "\n", key.group);
+    group = key.group;
+    text += fmt::format("  {:<28} {}\n", key.name, type_text(key));
+    text += fmt::format("      {}{}\n", key.help, default_note(key));
+    if (!key.aliases.empty()) text += fmt::format("      also: {}\n", fmt::join(key.aliases, ", "));
+  }
+  return text;
+}
+
+}  // namespace snug::formats

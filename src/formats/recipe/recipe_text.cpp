@@ -1,0 +1,242 @@
+// Stages: YAML is scanned for what could make much of a small file, and made into a document; its
+// map is walked, and each value becomes a written key, with its place.
+#include "formats/recipe/recipe_text.h"
+
+#include "formats/foreign/foreign_keys.h"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <utility>
+
+namespace snug::formats {
+namespace {
+
+using base::Location;
+using base::UserError;
+
+Location location_of(const YAML::Mark& mark, const std::string& file) {
+  return {file, mark.line + 1, mark.column + 1};
+}
+
+// yaml-cpp reads both `key: null` and `key:` as null; the user is told of the second, which may be
+// a slip.
+bool is_written_null(std::string_view yaml, const YAML::Mark& mark) {
+  if (mark.pos < 0 || static_cast<size_t>(mark.pos) >= yaml.size()) return false;
+  const std::string_view rest = yaml.substr(static_cast<size_t>(mark.pos));
+  for (const std::string_view word : {"~", "null", "Null", "NULL"})
+    if (rest.starts_with(word)) return true;
+  return false;
+}
+
+// Goes through a recipe before it is made into a document: remembers where it starts, and refuses
+// what could make much of a small file.
+class RecipeScan : public YAML::EventHandler {
+ public:
+  explicit RecipeScan(const std::string& file) : file_(file) {}
+  YAML::Mark start;
+
+  void OnDocumentStart(const YAML::Mark& mark) override { start = mark; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    throw UserError("a recipe has no aliases (*name); write the value out",
+                    location_of(mark, file_));
+  }
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    enter(mark);
+  }
+  void OnSequenceEnd() override { --depth_; }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    enter(mark);
+  }
+  void OnMapEnd() override { --depth_; }
+
+ private:
+  // A list in a map is deep enough; what nests a little deeper is told of by its key.
+  void enter(const YAML::Mark& mark) {
+    constexpr int kMaxDepth = 16;
+    if (++depth_ > kMaxDepth)
+      throw UserError("values nest too deeply; a recipe is a flat list of keys",
+                      location_of(mark, file_));
+  }
+
+  const std::string& file_;
+  int depth_ = 0;
+};
+
+// YAML::Load stops in silence after the first document, also where the text goes on with something
+// that it cannot read, and YAML::LoadAll never returns from such a text (yaml-cpp 0.7).
+void require_one_document(std::string_view yaml, const std::string& file) {
+  std::istringstream stream{std::string(yaml)};
+  YAML::Parser parser(stream);
+  RecipeScan document(file);
+  if (parser.HandleNextDocument(document) && parser.HandleNextDocument(document))
+    throw UserError(
+        "the recipe ends before here: it must be one YAML document of 'key: value' lines",
+        location_of(document.start, file));
+}
+
+YAML::Node document_in(std::string_view yaml, const std::string& file) {
+  try {
+    require_one_document(yaml, file);
+    return YAML::Load(std::string(yaml));
+  } catch (const YAML::Exception& error) {
+    throw UserError("not valid YAML: " + error.msg, location_of(error.mark, file));
+  }
+}
+
+class MapWalk {
+ public:
+  MapWalk(std::string_view yaml, const std::string& file, base::Mistakes& mistakes)
+      : yaml_(yaml), file_(file), mistakes_(mistakes) {}
+
+  // `place`: that of all values, where they are not in a file.
+  void add_map(const YAML::Node& map, const std::string& prefix, const Location* place) {
+    for (const auto& entry : map) {
+      const Location where = place != nullptr ? *place : location_of(entry.first.Mark(), file_);
+      if (entry.first.IsScalar())
+        add(prefix + entry.first.Scalar(), entry.second, where, place);
+      else
+        mistakes_.add("a key must be a word", where);
+    }
+  }
+
+  std::vector<Written> take() { return std::move(all_); }
+
+ private:
+  void add(const std::string& name, const YAML::Node& node, const Location& where,
+           const Location* place) {
+    if (node.IsMap()) return add_map(node, name + ".", place);
+    if (node.IsSequence()) return add_list(name, node, where, place);
+    Written written{name, {}, false, where};
+    if (node.IsScalar()) written.items.push_back(node.Scalar());
+    written.is_blank = node.IsNull() && !is_written_null(yaml_, node.Mark());
+    all_.push_back(std::move(written));
+  }
+
+  void add_list(const std::string& name, const YAML::Node& list, const Location& where,
+                const Location* place) {
+    Written written{name, {}, true, where};
+    bool has_maps = false;
+    for (const YAML::Node& item : list) {
+      if (item.IsScalar()) {
+        written.items.push_back(item.Scalar());
+      } else if (item.IsMap()) {
+        has_maps = true;
+        add_map(item, name + ".", place);
+      } else {
+        mistakes_.add(
+            fmt::format("'{}' holds a nested value; a recipe is a flat list of keys", name), where);
+        return;
+      }
+    }
+    if (!has_maps || !written.items.empty()) all_.push_back(std::move(written));
+  }
+
+  const std::string_view yaml_;
+  const std::string& file_;
+  base::Mistakes& mistakes_;
+  std::vector<Written> all_;
+};
+
+// Whether another tool's key holds keys of its own.
+bool holds_keys(const std::string& name) {
+  const std::string below = name + ".";
+  return std::ranges::any_of(foreign_keys(), [&](const ToolKey& key) {
+    std::string_view path = key.path;
+    if (path.starts_with(below)) return true;
+    if (!path.ends_with('*')) return false;
+    path.remove_suffix(1);
+    return below.starts_with(path);
+  });
+}
+
+// The keys of a map that is written as text, as transformers takes them: '{"min_lr": 1e-5}'.
+// Nothing where the text is none.
+std::vector<Written> keys_in_text(const Written& written, base::Mistakes& mistakes) {
+  if (written.is_list || written.items.size() != 1 || !written.items.front().starts_with('{') ||
+      find_recipe_key(written.name) != nullptr || !holds_keys(written.name))
+    return {};
+  const std::string& text = written.items.front();
+  try {
+    const YAML::Node node = document_in(text, written.where.file);
+    MapWalk walk(text, written.where.file, mistakes);
+    if (node.IsMap()) walk.add_map(node, written.name + ".", &written.where);
+    return walk.take();
+  } catch (const UserError&) {
+    return {};  // it is told of as a value that does not suit
+  }
+}
+
+std::vector<Written> maps_spread(std::vector<Written> all, base::Mistakes& mistakes) {
+  std::vector<Written> spread;
+  for (Written& written : all) {
+    std::vector<Written> keys = keys_in_text(written, mistakes);
+    if (keys.empty()) keys.push_back(std::move(written));
+    for (Written& each : keys) spread.push_back(std::move(each));
+  }
+  return spread;
+}
+
+// Recipes are written into YAML and JSON files, which hold nothing else.
+bool is_utf8(const Written& written) {
+  try {
+    (void)nlohmann::json(written.items).dump();
+    (void)nlohmann::json(written.name).dump();
+    return true;
+  } catch (const nlohmann::json::type_error&) {
+    return false;
+  }
+}
+
+std::vector<Written> in_utf8(std::vector<Written> all, base::Mistakes& mistakes) {
+  for (const Written& written : all)
+    if (!is_utf8(written))
+      mistakes.add(fmt::format("'{}' is no UTF-8 text", written.name), written.where);
+  std::erase_if(all, [](const Written& written) { return !is_utf8(written); });
+  return all;
+}
+
+}  // namespace
+
+std::vector<Written> written_in_yaml(std::string_view yaml, const std::string& file,
+                                     base::Mistakes& mistakes) {
+  // yaml-cpp skips a byte order mark and then counts positions from after it.
+  if (yaml.starts_with("\xef\xbb\xbf")) yaml.remove_prefix(3);
+  const YAML::Node root = document_in(yaml, file);
+  if (root.IsNull()) return {};
+  if (!root.IsMap())
+    throw UserError("a recipe is a list of 'key: value' lines", location_of(root.Mark(), file));
+  MapWalk walk(yaml, file, mistakes);
+  walk.add_map(root, "", nullptr);
+  return in_utf8(maps_spread(walk.take(), mistakes), mistakes);
+}
+
+std::vector<Written> written_in_overrides(const std::vector<std::string>& overrides,
+                                          base::Mistakes& mistakes) {
+  std::vector<Written> all;
+  const Location where{std::string(kCommandLine), 0, 0};
+  for (const std::string& text : overrides) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      mistakes.add(fmt::format("'{}' is not of the form key=value", text), where);
+      continue;
+    }
+    Written written{text.substr(0, equals), {text.substr(equals + 1)}, false, where};
+    const RecipeKey* key = find_recipe_key(written.name);
+    const bool is_text = key != nullptr && key->field.type == ValueType::text;
+    const std::string& value = written.items.front();
+    if (is_text ? value.empty() : (value == "null" || value == "~")) written.items.clear();
+    all.push_back(std::move(written));
+  }
+  return in_utf8(maps_spread(std::move(all), mistakes), mistakes);
+}
+
+}  // namespace snug::formats

@@ -1,0 +1,142 @@
+#include "models/config/config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+
+#include "base/console.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/nearest.h"
+#include "formats/folder/hf_folder.h"
+#include "formats/folder/hub_cache.h"
+#include "formats/folder/manifest.h"
+#include "formats/quantization/quantization_config.h"
+#include "models/config/multimodal.h"
+#include "models/config/unknown_keys.h"
+#include "models/families/families.h"
+#include "models/stored/file_widths.h"
+#include "models/stored/stored_head.h"
+#include "models/stored/stored_nf4.h"
+
+namespace snug::models {
+namespace {
+
+// transformers 5 writes "dtype", earlier ones "torch_dtype". Plans go by this where there are no
+// files, or files that say the same.
+int64_t file_width(const nlohmann::json& config) {
+  for (const char* key : {"dtype", "torch_dtype"})
+    if (config.contains(key) && config[key] == "float32") return 4;
+  return 2;
+}
+
+ModelConfig parse_config_object(const base::JsonObject& json) {
+  const std::string type = json.text("model_type");
+  const Family* family = find_family(type);
+  const std::string multimodal = family == nullptr ? describe_multimodal(json) : "";
+  if (!multimodal.empty()) json.fail("model_type", fmt::format("is \"{}\", {}", type, multimodal));
+  if (family == nullptr)
+    json.fail("model_type",
+              fmt::format("is \"{}\", which is not built; snug has {}", type, family_names()));
+  ModelConfig config = family->parse(json);
+  if (const auto quantised = formats::parse_quantization_config(json.value(), json.file()))
+    config.stored = StoredNf4{.double_quant = quantised->double_quant};
+  config.file_width = file_width(json.value());
+  return config;
+}
+
+// The longest that the word holds (of Meta-Llama-3.1-8B-Instruct it is llama-3.1-8b), else the one
+// that a slip makes of it.
+std::optional<std::string> nearest_preset(std::string_view word) {
+  const auto names = preset_names();
+  const auto same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == b;  // presets are in lower case
+  };
+  std::string longest;
+  for (const std::string& name : names)
+    if (name.size() > longest.size() &&
+        std::search(word.begin(), word.end(), name.begin(), name.end(), same) != word.end())
+      longest = name;
+  if (!longest.empty()) return longest;
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  const auto nearest = base::nearest_name(word, candidates);
+  return nearest ? std::optional(std::string(*nearest)) : std::nullopt;
+}
+
+// In a name on the hub, the part after its organisation may be a built-in shape's.
+[[noreturn]] void fail_without_model(const std::string& name) {
+  const auto hub = formats::parse_hub_name(name);
+  const auto nearest = nearest_preset(hub ? hub->name : name);
+  const std::string shape =
+      nearest ? fmt::format(" The nearest built-in shape, without weights, is \"{}\".", *nearest)
+              : "";
+  if (!hub)
+    base::throw_user_error(
+        "model \"{}\" is neither a folder nor a built-in shape (snug models lists them).{}", name,
+        shape);
+  base::throw_user_error(
+      "model \"{}\" is neither a folder nor in the cache of the Hugging Face hub ({}). Snug uses "
+      "no network: fetch it with '{}' and run this again.{}",
+      name, formats::hub_cache_folder().string(), hub->download_command(), shape);
+}
+
+}  // namespace
+
+ModelConfig with_layers(ModelConfig config, int64_t layers) {
+  config.num_layers = layers;
+  if (!config.has_encoder()) return config;
+  config.encoder_layers = layers;
+  config.num_layers += layers;
+  return config;
+}
+
+ModelConfig parse_config(std::string_view text, const std::string& file) {
+  const auto json = base::parse_json(text, file);
+  return parse_config_object(base::JsonObject(json, file));
+}
+
+std::filesystem::path find_model_folder(const std::string& name_or_folder) {
+  if (std::filesystem::is_directory(name_or_folder)) return name_or_folder;
+  if (const auto hub = formats::parse_hub_name(name_or_folder))
+    if (auto cached = formats::find_in_hub_cache(*hub)) return std::move(*cached);
+  fail_without_model(name_or_folder);
+}
+
+ModelSource find_model(const std::string& name_or_folder) {
+  if (const auto known = preset(name_or_folder)) return {*known, {}};
+  std::filesystem::path folder = find_model_folder(name_or_folder);
+  const auto path = folder / "config.json";
+  if (!std::filesystem::exists(path)) formats::refuse_rank_checkpoint(folder);
+  if (std::filesystem::exists(folder / "adapter_config.json") && !std::filesystem::exists(path))
+    base::throw_user_error(
+        "{}: this is an adapter, not a model; give the model that it was trained on as model=, and "
+        "this folder as adapter=",
+        folder.string());
+  if (!std::filesystem::exists(path))
+    base::throw_user_error(
+        "model folder \"{}\" has no config.json; expected a Hugging Face model folder{}",
+        folder.string(), formats::advice_on_model_folder(folder));
+  const auto json = base::read_json_file(path);
+  ModelConfig config = parse_config_object(base::JsonObject(json, path.string()));
+  if (const auto unknown = unknown_keys(json); !unknown.empty())
+    base::say(
+        "{}: snug knows nothing of {}; if that is part of the network, results are not its own",
+        path.string(), fmt::join(unknown, ", "));
+  config.stored = stored_nf4(folder, config);
+  if (has_head_of_its_own(folder, config)) {
+    config.tied_embeddings = false;
+    base::say(
+        "{}: config.json ties the head to the embedding, but the files hold another "
+        "lm_head.weight, "
+        "which is used",
+        folder.string());
+  }
+  refuse_other_tables(folder, config);
+  config.other_widths = other_widths(folder, config);
+  return {std::move(config), std::move(folder)};
+}
+
+}  // namespace snug::models

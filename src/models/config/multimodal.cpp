@@ -1,0 +1,70 @@
+#include "models/config/multimodal.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "models/families/families.h"
+
+namespace snug::models {
+namespace {
+
+// Where the config of the text part stands in the files of different classes.
+constexpr std::array<std::string_view, 4> kTextParts = {"text_config", "llm_config",
+                                                        "language_config", "thinker_config"};
+
+bool is_object(const nlohmann::json& json, std::string_view key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_object();
+}
+
+// "vision_config, audio_config": the other parts.
+std::string other_parts(const nlohmann::json& json) {
+  std::string parts;
+  for (const std::string_view key : {"vision_config", "visual", "audio_config", "speech_config"})
+    if (is_object(json, key)) parts += fmt::format("{}{}", parts.empty() ? "" : ", ", key);
+  return parts;
+}
+
+std::string type_of(const nlohmann::json& part) {
+  const auto type = part.find("model_type");
+  return type != part.end() && type->is_string() ? type->get<std::string>() : "";
+}
+
+std::string describe_text_part(std::string_view key, const std::string& type) {
+  if (type.empty())
+    return fmt::format("its text part, whose config is {}, is of no model_type", key);
+  if (find_family(type) == nullptr)
+    return fmt::format("its text part, \"{}\" in {}, is not built either; snug has {}", type, key,
+                       family_names());
+  return fmt::format(
+      "its text part, \"{}\" in {}, is: take it out into a folder of its own, which docs/"
+      "multimodal.md shows how to do with transformers, and give that folder as model",
+      type, key);
+}
+
+}  // namespace
+
+std::string describe_multimodal(const base::JsonObject& json) {
+  const nlohmann::json& config = json.value();
+  const std::string others = other_parts(config);
+  for (const std::string_view key : kTextParts) {
+    if (!is_object(config, key)) continue;
+    const nlohmann::json& part = config[std::string(key)];
+    // That of Qwen's omni models is a model of several parts itself.
+    const bool is_nested = is_object(part, "text_config");
+    const std::string name = is_nested ? fmt::format("{}.text_config", key) : std::string(key);
+    return fmt::format("a multimodal model{}, which is not built; {}",
+                       others.empty() ? "" : fmt::format(" (with {})", others),
+                       describe_text_part(name, type_of(is_nested ? part["text_config"] : part)));
+  }
+  if (others.empty()) return "";
+  return fmt::format(
+      "a multimodal model (with {}), which is not built; its text part could be taken out into a "
+      "folder of its own (docs/multimodal.md) where that is one of {}",
+      others, family_names());
+}
+
+}  // namespace snug::models

@@ -1,0 +1,68 @@
+#include "models/config/unknown_keys.h"
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace snug::models {
+namespace {
+
+// What a family here reads, and what has no part in a network: what transformers' configurations
+// hold for generation, classification, storage and tools.
+constexpr std::string_view kKnown =
+    " "
+    "_attn_implementation _attn_implementation_autoset _commit_hash _flash_attn_2_enabled "
+    "_name_or_path _sliding_window_pattern activation activation_function add_bos_token "
+    "add_cross_attention add_eos_token alibi apply_query_key_layer_scaling "
+    "apply_residual_connection_post_layernorm architectures attention_bias attention_dropout "
+    "attention_softmax_in_fp32 attn_implementation attn_logit_softcapping attn_pdrop auto_map "
+    "bad_words_ids begin_suppress_tokens bias bias_dropout_fusion bos_token_id "
+    "cache_implementation chunk_size_feed_forward classifier_dropout cross_attention_hidden_size "
+    "d_ff d_kv d_model decoder decoder_sparse_step decoder_start_token_id dense_act_fn "
+    "diversity_penalty do_sample dropout_rate dtype early_stopping embd_layer_norm embd_pdrop "
+    "encoder encoder_no_repeat_ngram_size eos_token_id experts_implementation experts_per_token "
+    "exponential_decay_length_penalty feed_forward_proj ffn_hidden_size final_logit_softcapping "
+    "finetuning_task forced_bos_token_id forced_eos_token_id gradient_checkpointing head_dim "
+    "hidden_act hidden_activation hidden_dropout hidden_size id2label initial_context_length "
+    "initializer_factor initializer_range intermediate_size is_decoder is_encoder_decoder "
+    "is_gated_act is_llama_config keys_to_ignore_at_inference label2id layer_norm_eps "
+    "layer_norm_epsilon layer_types length_penalty masked_softmax_fusion max_length "
+    "max_new_tokens max_position_embeddings max_window_layers min_length mlp_bias "
+    "mlp_only_layers model_max_length model_type moe_intermediate_size multi_query n_ctx n_embd "
+    "n_embed n_head n_head_kv n_inner n_layer n_positions new_decoder_architecture "
+    "no_repeat_ngram_size norm_topk_prob num_attention_heads num_beam_groups num_beams "
+    "num_decoder_layers num_experts num_experts_per_tok num_heads num_hidden_layers "
+    "num_key_value_heads num_kv_heads num_labels num_layers num_ln_in_parallel_attn "
+    "num_local_experts num_return_sequences offset_alibi original_max_position_embeddings "
+    "output_attentions output_hidden_states output_past output_router_logits output_scores "
+    "pad_token_id parallel_attn partial_rotary_factor prefix pretraining_tp problem_type "
+    "pruned_heads qk_layernorm quantization_config query_pre_attn_scalar "
+    "relative_attention_max_distance relative_attention_num_buckets remove_invalid_values "
+    "reorder_and_upcast_attn repetition_penalty resid_pdrop return_dict return_dict_in_generate "
+    "rms_norm_eps rope_local_base_freq rope_parameters rope_scaling rope_theta rotary_emb_base "
+    "rotary_pct router_aux_loss_coef router_jitter_noise scale_attn_by_inverse_layer_idx "
+    "scale_attn_weights scale_decoder_outputs sep_token_id seq_length skip_bias_add "
+    "skip_bias_add_qkv sliding_window sliding_window_pattern slow_but_exact summary_activation "
+    "summary_first_dropout summary_proj_to_labels summary_type summary_use_proj suppress_tokens "
+    "swiglu_alpha swiglu_limit task_specific_params temperature tf_legacy_loss "
+    "tie_encoder_decoder tie_word_embeddings tokenizer_class top_k top_p torch_dtype torchscript "
+    "transformers.js_config transformers_version transformers_weights typical_p unk_token_id "
+    "unsloth_fixed unsloth_version use_bfloat16 use_bidirectional_attention use_cache "
+    "use_parallel_residual use_qkv_bias use_sliding_window vocab_size ";
+
+bool is_known(const std::string& key) { return kKnown.find(" " + key + " ") != kKnown.npos; }
+
+// Such a value says that something is not there.
+bool says_nothing(const nlohmann::json& value) {
+  return value.empty() || value == false || value == 0 || value == "";
+}
+
+}  // namespace
+
+std::vector<std::string> unknown_keys(const nlohmann::json& config) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : config.items())
+    if (!says_nothing(value) && !is_known(key)) keys.push_back(key);
+  return keys;
+}
+
+}  // namespace snug::models

@@ -1,0 +1,75 @@
+#include "models/families/llama_blocks.h"
+
+#include <cmath>
+#include <utility>
+
+namespace snug::models {
+
+Norm rms_norm(const ModelConfig& config, std::string module) {
+  return rms_norm(config, std::move(module), config.hidden_size);
+}
+
+Norm rms_norm(const ModelConfig& config, std::string module, int64_t width) {
+  return {std::move(module), width, config.norm_epsilon};
+}
+
+Norm layer_norm(const ModelConfig& config, std::string module) {
+  return {std::move(module), config.hidden_size, config.norm_epsilon, NormForm::layer, true};
+}
+
+AttentionBlock attention(const ModelConfig& config, int64_t layer, AttentionBiases biases) {
+  const int64_t hidden = config.hidden_size;
+  const int64_t queries = config.num_heads * config.head_dim;
+  const int64_t keys = config.num_kv_heads * config.head_dim;
+  const bool bias = biases.query_key_value;
+  AttentionBlock block;
+  block.heads = config.num_heads;
+  block.kv_heads = config.num_kv_heads;
+  block.head_dim = config.head_dim;
+  block.query_key_value.parts = {{"self_attn.q_proj", queries, hidden, bias},
+                                 {"self_attn.k_proj", keys, hidden, bias},
+                                 {"self_attn.v_proj", keys, hidden, bias}};
+  block.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(config.head_dim)));
+  block.window = config.window_of(layer);
+  block.rotated = config.positions == Positions::rotary;
+  block.local_rotary = config.local_rope && block.window > 0;
+  block.output = {"self_attn.o_proj", hidden, queries, biases.output};
+  return block;
+}
+
+GatedMlp gated_mlp(const ModelConfig& config, bool bias) {
+  const int64_t hidden = config.hidden_size;
+  const int64_t inner = config.intermediate_size;
+  GatedMlp mlp;
+  mlp.gate_up.parts = {{"mlp.gate_proj", inner, hidden, bias},
+                       {"mlp.up_proj", inner, hidden, bias}};
+  mlp.down = {"mlp.down_proj", hidden, inner, bias};
+  return mlp;
+}
+
+Mlp plain_mlp(const ModelConfig& config, const MlpNames& names, Activation activation, bool bias) {
+  const int64_t hidden = config.hidden_size;
+  const int64_t inner = config.intermediate_size;
+  return {{names.up, inner, hidden, bias}, activation, {names.down, hidden, inner, bias}};
+}
+
+Layer pre_norm_layer(const ModelConfig& config, AttentionBlock attention, Block mlp) {
+  return {{{rms_norm(config, "input_layernorm"), std::move(attention), {}},
+           {rms_norm(config, "post_attention_layernorm"), std::move(mlp), {}}}};
+}
+
+Stack decoder_without_layers(const ModelConfig& config) {
+  Stack stack;
+  stack.hidden_size = config.hidden_size;
+  stack.vocab_size = config.vocab_size;
+  stack.embedding = "model.embed_tokens";
+  stack.prefix = "model.layers";
+  stack.final_norm = rms_norm(config, "model.norm");
+  stack.head = "lm_head";
+  stack.tied_head = config.tied_embeddings;
+  stack.rotary = {config.rotary_width(), config.rope};
+  if (config.local_rope) stack.local_rotary = {config.rotary_width(), *config.local_rope};
+  return stack;
+}
+
+}  // namespace snug::models

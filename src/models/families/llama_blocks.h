@@ -1,0 +1,52 @@
+// Blocks with llama's wiring and names, which many families share. A family's file takes them as
+// they are or changes what it does in another way.
+#pragma once
+
+#include <string>
+
+#include "models/blocks.h"
+#include "models/config/config.h"
+
+namespace snug::models {
+
+// An RMS norm of the residual stream.
+Norm rms_norm(const ModelConfig& config, std::string module);
+// An RMS norm of so many elements.
+Norm rms_norm(const ModelConfig& config, std::string module, int64_t width);
+
+// A layer norm of the residual stream, with a bias.
+Norm layer_norm(const ModelConfig& config, std::string module);
+
+// self_attn.{q,k,v,o}_proj: grouped heads, scores scaled by 1 / sqrt(head_dim), the window that the
+// config has for this layer.
+struct AttentionBiases {
+  bool query_key_value = false;
+  bool output = false;
+};
+AttentionBlock attention(const ModelConfig& config, int64_t layer, AttentionBiases biases = {});
+
+// mlp.{gate,up,down}_proj.
+GatedMlp gated_mlp(const ModelConfig& config, bool bias = false);
+
+// An mlp without a gate.
+struct MlpNames {
+  const char* up;
+  const char* down;
+};
+Mlp plain_mlp(const ModelConfig& config, const MlpNames& names, Activation activation, bool bias);
+
+// Branches with a norm before each block: input_layernorm before attention,
+// post_attention_layernorm before the mlp.
+Layer pre_norm_layer(const ModelConfig& config, AttentionBlock attention, Block mlp);
+
+// model.embed_tokens, no layers, model.norm and lm_head.
+Stack decoder_without_layers(const ModelConfig& config);
+
+// A decoder with as many layers as the config says, each of which `layer(index)` makes.
+Stack decoder(const ModelConfig& config, const auto& layer) {
+  Stack stack = decoder_without_layers(config);
+  for (int64_t index = 0; index < config.num_layers; ++index) stack.layers.push_back(layer(index));
+  return stack;
+}
+
+}  // namespace snug::models

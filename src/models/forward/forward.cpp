@@ -1,0 +1,302 @@
+#include "models/forward/forward.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "base/error.h"
+#include "models/config/rope.h"
+#include "models/forward/forward_builder.h"
+#include "models/weights.h"
+#include "program/ir/tensor_names.h"
+#include "program/kinds/attention/attention.h"
+#include "program/kinds/elementwise/elementwise.h"
+#include "program/kinds/product/embedding.h"
+
+namespace snug::models {
+namespace {
+
+using namespace program;  // NOLINT: this file speaks the program's words throughout
+
+// A constant of the network in the type of the computation, which is how transformers has it.
+float rounded(float value, DType type) {
+  if (type == DType::bf16) return base::to_float(base::to_bfloat16(value));
+  if (type == DType::f16) return base::to_float(base::to_float16(value));
+  return value;
+}
+
+class Forward : ForwardBuilder {
+ public:
+  Forward(const Stack& stack, const ForwardOptions& options) : ForwardBuilder(stack, options) {}
+
+  Program build() {
+    declare_inputs();
+    declare_weights();
+    if (runs_encoder()) make_rotary_tables(base::TokenStream::encoder, encoder_positions_);
+    make_rotary_tables(base::TokenStream::decoder, positions_);
+    if (runs_encoder()) encode();
+    layer_ = stack_.encoder_layers();  // where the decoder's begin
+    const TensorId hidden = through_layers(embed(), layers());
+    balance_experts();
+    head(norm(hidden, stack_.final_norm, "final.norm"));
+    return builder_.take();
+  }
+
+ private:
+  bool has_cache() const { return options_.cache_capacity.decoder() > 0; }
+
+  // What attention that `reads_encoder` reads, and all of what makes it.
+  void encode() {
+    stream_ = base::TokenStream::encoder;
+    const TensorId hidden = through_layers(embed(), stack_.encoder_layers());
+    encoded_ = norm(hidden, stack_.encoder->final_norm, "final.norm");
+    stream_ = base::TokenStream::decoder;
+  }
+
+  // Goes from the residual stream that enters the layer at hand to the one that enters layer `end`.
+  TensorId through_layers(TensorId hidden, int64_t end) {
+    for (; layer_ < end; ++layer_) {
+      builder_.set_layer(static_cast<int32_t>(layer_));
+      hidden = add_branches(hidden);
+    }
+    builder_.set_layer(-1);
+    return hidden;
+  }
+
+  void declare_encoder_inputs() {
+    SNUG_CHECK(runs_encoder() || has_cache(), "{} has nothing of the encoder",
+               program::name_of(options_.program));
+    stream_ = base::TokenStream::encoder;
+    if (runs_encoder()) {
+      encoder_tokens_ = batch(kTokensName, {tokens()});
+      if (rotates_rows_of(stream_)) encoder_positions_ = batch(kPositionsName, {tokens()});
+      encoder_bounds_ = batch(kQueryBoundsName, {options_.segments, 2});
+      if (has_cache()) encoder_slots_ = batch(kSlotsName, {tokens()});
+    }
+    encoder_key_bounds_ =
+        has_cache() ? batch(kKeyBoundsName, {options_.segments, 2}) : encoder_bounds_;
+    stream_ = base::TokenStream::decoder;
+  }
+
+  void declare_inputs() {
+    if (stack_.encoder) declare_encoder_inputs();
+    tokens_ = batch(kTokensName, {tokens()});
+    if (rotates_rows_of(stream_) || !stack_.positions.empty())
+      positions_ = batch(kPositionsName, {tokens()});
+    query_bounds_ = batch(kQueryBoundsName, {options_.segments, 2});
+    key_bounds_ = query_bounds_;
+    if (has_cache()) {
+      key_bounds_ = batch(kKeyBoundsName, {options_.segments, 2});
+      slots_ = batch(kSlotsName, {tokens()});
+    }
+    declare_frequencies();
+  }
+
+  bool rotates_rows_of(base::TokenStream stream) const {
+    return reads_rotary(stack_, stream, false) || reads_rotary(stack_, stream, true);
+  }
+
+  // Rows of the embedding, scaled, moved by their positions and normed where the stack says so. The
+  // last of these makes the residual stream.
+  TensorId embed() {
+    const auto scale = static_cast<float>(stack_.embedding_scale);
+    const bool has_positions = !stack_.positions.empty();
+    int steps = (scale != 1.0F) + has_positions + stack_.embedding_norm.has_value();
+    const auto result = [&](const char* name) {
+      return steps-- == 0 ? residual_stream(layer_) : activation(name, hidden_size());
+    };
+    TensorId hidden = result("embedded");
+    const bool has_own = is_encoder() && !stack_.encoder->embedding.empty();
+    const std::string& table = has_own ? stack_.encoder->embedding : stack_.embedding;
+    builder_.emit(Embedding{},
+                  {weight(weight_name(table)), is_encoder() ? encoder_tokens_ : tokens_}, {hidden});
+    if (scale != 1.0F) {
+      const TensorId scaled = result("embedded.scaled");
+      builder_.emit(Scale{.factor = rounded(scale, options_.compute)}, {hidden}, {scaled});
+      hidden = scaled;
+    }
+    if (has_positions) {
+      const TensorId rows = activation("position_rows", stack_.hidden_size);
+      builder_.emit(Embedding{}, {weight(weight_name(stack_.positions)), positions_}, {rows});
+      const TensorId sum = result("embedded.placed");
+      builder_.emit(Add{}, {hidden, rows}, {sum});
+      hidden = sum;
+    }
+    if (stack_.embedding_norm) {
+      const TensorId normed = result("embedded.normed");
+      emit_norm(hidden, *stack_.embedding_norm, normed);
+      hidden = normed;
+    }
+    return hidden;
+  }
+
+  // x (tokens, heads * head_dim), normed head by head or as a whole row.
+  TensorId normed_heads(TensorId x, const std::optional<Norm>& given,
+                        const AttentionBlock& attention, const char* which) {
+    if (!given) return x;
+    const std::string name = fmt::format("{}_norm", which);
+    const int64_t width = columns(x);
+    if (given->width != attention.head_dim) return norm(x, *given, name);
+    const Shape heads{tokens() * width / given->width, given->width};
+    const TensorId y = builder_.activation(local_name(name), heads, options_.compute);
+    emit_norm(reshaped(x, fmt::format("{}.heads", which), heads), *given, y);
+    return reshaped(y, fmt::format("{}.rows", name), {tokens(), width});
+  }
+
+  // Queries and keys, rotated if they are, and values: (tokens, heads * head_dim) each.
+  std::vector<TensorId> query_key_value(TensorId x, const AttentionBlock& attention) {
+    const Projections& projections = attention.query_key_value;
+    if (attention.reads_encoder) return cross_heads(x, attention);
+    const bool in_groups = projections.order == RowOrder::by_block ||
+                           (projections.order == RowOrder::by_group && attention.kv_heads > 1);
+    if (projections.is_fused() && !in_groups) {
+      SNUG_CHECK(!attention.query_norm && !attention.key_norm, "norms of fused {}",
+                 projections.fused);
+      const TensorId all = rope(linear(x, projections.whole(), "qkv"), attention, "qkv_rope",
+                                {stream_, attention.heads + attention.kv_heads});
+      return split(all, projections, {"q", "k", "v"});
+    }
+    std::vector<TensorId> heads = projections.is_fused()
+                                      ? copy_heads(linear(x, projections.whole(), "qkv"), attention)
+                                      : project(x, projections, {"q", "k", "v"});
+    heads[0] = normed_heads(heads[0], attention.query_norm, attention, "q");
+    heads[1] = normed_heads(heads[1], attention.key_norm, attention, "k");
+    heads[0] = rope(heads[0], attention, "q_rope", {stream_});
+    heads[1] = rope(heads[1], attention, "k_rope", {stream_});
+    return heads;
+  }
+
+  // Queries, keys and values of attention across. Without the encoder keys and values are in
+  // caches.
+  std::vector<TensorId> cross_heads(TensorId x, const AttentionBlock& attention) {
+    const Projections& projections = attention.query_key_value;
+    const std::vector<Linear>& parts = projections.parts;
+    const TensorId q =
+        rope(linear(x, parts[0], "q"), attention, "q_rope", {base::TokenStream::decoder});
+    if (!runs_encoder()) return {q, kNone, kNone};
+    const TensorId read = attention.encoder_projection
+                              ? linear_named(encoded_, *attention.encoder_projection, "projected")
+                              : encoded_;
+    std::vector<TensorId> heads{q};
+    if (projections.is_fused()) {
+      SNUG_CHECK(projections.queries_apart && projections.order == RowOrder::by_block,
+                 "keys and values across of {}", projections.fused);
+      for (const TensorId part : copy_heads(linear(read, projections.whole(), "kv"), attention))
+        heads.push_back(part);
+    } else {
+      heads.push_back(linear(read, parts[1], "k"));
+      heads.push_back(linear(read, parts[2], "v"));
+    }
+    heads[1] = rope(heads[1], attention, "k_rope", {base::TokenStream::encoder});
+    return heads;
+  }
+
+  // Appends new rows, where there are any, to the layer's cache and returns it; the rows themselves
+  // without a cache, and within the encoder.
+  TensorId cached(TensorId new_rows, const AttentionBlock& attention, const char* name) {
+    if (!has_cache() || is_encoder()) return new_rows;
+    const auto keys_of =
+        attention.reads_encoder ? base::TokenStream::encoder : base::TokenStream::decoder;
+    const Shape shape{options_.cache_capacity[keys_of], attention.kv_heads * attention.head_dim};
+    const TensorId cache = declare(local_name(name), shape, options_.compute, Role::kv_cache,
+                                   Lifetime::run, builder_.layer());
+    if (new_rows != kNone)
+      builder_.emit(CacheWrite{}, {new_rows, attention.reads_encoder ? encoder_slots_ : slots_}, {},
+                    {cache});
+    return cache;
+  }
+
+  TensorId key_bounds_of(const AttentionBlock& attention) const {
+    if (is_encoder()) return encoder_bounds_;
+    return attention.reads_encoder ? encoder_key_bounds_ : key_bounds_;
+  }
+
+  // The tokens of a segment of queries and keys; those of two streams differ, and it is 0.
+  int64_t segment_tokens(const AttentionBlock& attention) const {
+    const base::PerStream<int64_t>& known = options_.segment_tokens;
+    const bool is_known = known.has_encoder() == stack_.encoder.has_value();
+    return is_known && !attention.reads_encoder ? known[stream_] : 0;
+  }
+
+  TensorId output_of(const AttentionBlock& attention, TensorId x) {
+    const std::vector<TensorId> heads = query_key_value(x, attention);
+    const TensorId o = activation("attention", columns(heads[0]));
+    const TensorId lse =
+        builder_.activation(local_name("lse"), {attention.heads, tokens()}, DType::f32);
+    std::vector<TensorId> reads{heads[0], cached(heads[1], attention, "key_cache"),
+                                cached(heads[2], attention, "value_cache"),
+                                is_encoder() ? encoder_bounds_ : query_bounds_,
+                                key_bounds_of(attention)};
+    if (!attention.sinks.empty()) reads.push_back(weight(attention.sinks));
+    const std::optional<RelativeBias>& bias = attention.relative_bias;
+    if (bias) reads.push_back(weight_named(weight_name(bias->module)));
+    builder_.emit(Attention{.heads = attention.heads,
+                            .kv_heads = attention.kv_heads,
+                            .head_dim = attention.head_dim,
+                            .scale = attention.scale,
+                            .causal = attention.causal,
+                            .window = attention.window,
+                            .softcap = attention.softcap,
+                            .alibi_scale = attention.alibi_scale,
+                            .sinks = !attention.sinks.empty(),
+                            .relative_bias = bias.has_value(),
+                            .max_distance = bias ? bias->max_distance : 0,
+                            .segment_tokens = segment_tokens(attention),
+                            .no_empty_segments = options_.no_empty_segments,
+                            .deterministic = options_.deterministic},
+                  std::move(reads), {o, lse});
+    return linear(with_prompt(o, heads[0], attention), attention.output, "attention_output");
+  }
+
+  TensorId output_of(const GatedMlp& gated, TensorId x) { return mlp(x, gated); }
+  TensorId output_of(const Mlp& plain, TensorId x) { return mlp(x, plain); }
+  TensorId output_of(const ExpertsBlock& mixture, TensorId x) { return experts(x, mixture); }
+
+  static std::string name_of(const Block& block) {
+    return std::holds_alternative<AttentionBlock>(block) ? "attention" : "mlp";
+  }
+
+  // The prefix of names of activations: a layer may have attention of both kinds.
+  static const char* prefix_of(const Block& block) {
+    const auto* attention = std::get_if<AttentionBlock>(&block);
+    return attention != nullptr && attention->reads_encoder ? "cross_" : "";
+  }
+
+  // The stream after all branches of the layer at hand, which is the next layer's input.
+  TensorId add_branches(const TensorId input) {
+    const Layer& layer = stack_.layer(layer_);
+    TensorId stream = input;
+    TensorId normed = kNone;
+    for (size_t i = 0; i < layer.branches.size(); ++i) {
+      const Branch& branch = layer.branches[i];
+      const std::string name = name_of(branch.block);
+      branch_prefix_ = prefix_of(branch.block);
+      if (!layer.shares_norm(i))
+        normed = norm_if(branch.norm_before, layer.parallel ? input : stream, name + "_norm");
+      const TensorId result =
+          std::visit([&](const auto& block) { return output_of(block, normed); }, branch.block);
+      const TensorId output = norm_if(branch.norm_after, result, name + "_output_norm");
+      const TensorId sum = i + 1 == layer.branches.size() ? residual_stream(layer_ + 1)
+                                                          : activation("middle", hidden_size());
+      builder_.emit(Add{}, {stream, output}, {sum});
+      stream = sum;
+    }
+    branch_prefix_.clear();
+    return stream;
+  }
+
+  TensorId encoder_tokens_ = kNone, encoder_bounds_ = kNone, encoder_key_bounds_ = kNone;
+  TensorId encoder_slots_ = kNone, encoder_positions_ = kNone, encoded_ = kNone;
+  TensorId tokens_ = kNone, positions_ = kNone, key_bounds_ = kNone;
+  TensorId slots_ = kNone;
+};
+
+}  // namespace
+
+Program forward(const Stack& stack, const ForwardOptions& options) {
+  return Forward(stack, options).build();
+}
+
+}  // namespace snug::models

@@ -1,0 +1,114 @@
+// A mixture of experts: route, permute to rows by expert, the gated mlp of each expert on its rows,
+// and the sum of what a token's experts give. Rows are scaled by the router's weights before the
+// last product, where that needs no output of it in the backward pass. Where experts are balanced,
+// it adds the loss that the routes of all layers give together.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "models/forward/forward_builder.h"
+#include "models/stored/expert_names.h"
+#include "program/ir/tensor_names.h"
+#include "program/kinds/elementwise/clamped_swiglu.h"
+#include "program/kinds/elementwise/silu_mul.h"
+#include "program/kinds/expert/balance_loss.h"
+#include "program/kinds/expert/expert_bias.h"
+#include "program/kinds/expert/expert_rows.h"
+#include "program/kinds/expert/route.h"
+#include "program/kinds/product/grouped_matmul.h"
+
+namespace snug::models {
+
+using program::DType;
+using program::Shape;
+using program::TensorId;
+
+TensorId ForwardBuilder::experts(TensorId x, const ExpertsBlock& by) {
+  const int64_t rows = tokens() * by.chosen;
+  const int64_t hidden = columns(x);
+  const auto make = [&](const char* name, const Shape& shape, DType type) {
+    return builder_.activation(local_name(name), shape, type);
+  };
+  const auto make_rows = [&](const char* name, int64_t width) {
+    return make(name, {rows, width}, options_.compute);
+  };
+  const Shape chosen{tokens(), by.chosen};
+  const TensorId weights = make("expert_weights", chosen, DType::f32);
+  const TensorId ids = make("expert_ids", chosen, DType::i32);
+  const TensorId places = make("expert_places", chosen, DType::i32);
+  const TensorId bounds = make("expert_bounds", {by.experts, 2}, DType::i32);
+  std::vector<TensorId> reads{linear(x, by.router, "router")};
+  std::vector<TensorId> writes{weights, ids, places, bounds};
+  const bool balances = options_.router_loss > 0;
+  if (balances) {
+    SNUG_CHECK(balanced_choices_ == 0 || balanced_choices_ == by.chosen,
+               "layers that choose {} and {} experts", balanced_choices_, by.chosen);
+    balanced_choices_ = by.chosen;
+    reads.push_back(query_bounds_);
+    writes.push_back(make("expert_counts", {by.experts}, DType::i32));
+    writes.push_back(make("expert_sums", {by.experts}, DType::f32));
+    balanced_.insert(balanced_.end(), writes.end() - 2, writes.end());
+  }
+  builder_.emit(program::Route{.k = by.chosen, .normalize = by.normalize, .balance = balances},
+                std::move(reads), std::move(writes));
+  const TensorId permuted = make_rows("expert_rows", hidden);
+  builder_.emit(program::Permute{}, {x, places}, {permuted});
+  const bool together = by.files == ExpertFiles::together;
+  // x (rows, in) -> (rows, width), by the matrix of the expert that has the row.
+  const auto product = [&](const std::string& of_module, TensorId of_rows, const char* name,
+                           int64_t width) {
+    const TensorId result = make_rows(name, width);
+    builder_.emit(program::GroupedMatmul{.transpose_b = !together},
+                  {of_rows, weight(of_module), bounds}, {result});
+    return result;
+  };
+  const TensorId gated = make_rows("gated", by.inner);
+  if (together) {
+    TensorId pairs = product(gate_up_name(by), permuted, "gate_up", 2 * by.inner);
+    if (by.bias) {
+      const TensorId sum = make_rows("gate_up.biased", 2 * by.inner);
+      builder_.emit(program::AddExpertBias{}, {pairs, weight(gate_up_bias_name(by)), bounds},
+                    {sum});
+      pairs = sum;
+    }
+    builder_.emit(
+        program::ClampedSwiglu{.limit = by.clamped_gate.limit, .alpha = by.clamped_gate.alpha},
+        {pairs}, {gated});
+  } else {
+    const TensorId gate_up = product(gate_up_name(by), permuted, "gate_up", 2 * by.inner);
+    const auto half = [&](const char* name, int64_t offset) {
+      return view(gate_up, name, {rows, by.inner},
+                  {.offset = offset, .strides = {2 * by.inner, 1}});
+    };
+    const TensorId gate = half("gate", 0);
+    const TensorId up = half("up", by.inner);
+    builder_.emit(program::SiluMul{}, {gate, up}, {gated});
+  }
+  const TensorId weighted = make_rows("gated_weighted", by.inner);
+  builder_.emit(program::ScaleRows{}, {gated, weights, places}, {weighted});
+  TensorId outputs = product(down_name(by), weighted, "expert_outputs", hidden);
+  if (by.bias) {
+    const TensorId sum = make_rows("expert_outputs.biased", hidden);
+    builder_.emit(program::AddExpertBias{.weighted = true},
+                  {outputs, weight(down_bias_name(by)), bounds, weights, places}, {sum});
+    outputs = sum;
+  }
+  const TensorId y = activation("mlp_output", hidden);
+  builder_.emit(program::Combine{}, {outputs, places}, {y});
+  return y;
+}
+
+void ForwardBuilder::balance_experts() {
+  if (balanced_.empty()) return;
+  const auto number = [&](std::string_view name, program::Role role) {
+    return declare(std::string(name), {1}, DType::f32, role, program::Lifetime::step);
+  };
+  std::vector<TensorId> reads{number(program::kInverseDocumentTokensName, program::Role::batch)};
+  reads.insert(reads.end(), balanced_.begin(), balanced_.end());
+  builder_.emit(program::BalanceLoss{.k = balanced_choices_,
+                                     .factor = static_cast<float>(options_.router_loss)},
+                std::move(reads), {number(program::kRouterLossName, program::Role::scalar)});
+}
+
+}  // namespace snug::models

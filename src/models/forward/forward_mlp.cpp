@@ -1,0 +1,49 @@
+// Mlps with a gate and without.
+#include <vector>
+
+#include "base/error.h"
+#include "models/forward/forward_builder.h"
+#include "program/kinds/elementwise/gelu.h"
+#include "program/kinds/elementwise/gelu_mul.h"
+#include "program/kinds/elementwise/relu.h"
+#include "program/kinds/elementwise/silu_mul.h"
+
+namespace snug::models {
+
+using namespace program;  // NOLINT: this file speaks the program's words throughout
+
+TensorId ForwardBuilder::mlp(TensorId x, const GatedMlp& by) {
+  const Projections& projections = by.gate_up;
+  const std::vector<TensorId> both =
+      projections.is_fused()
+          ? split(linear(x, projections.whole(), "gate_up"), projections, {"gate", "up"})
+          : project(x, projections, {"gate", "up"});
+  const TensorId gated = activation("gated", by.down.in);
+  switch (by.activation) {
+    case Activation::silu:
+      builder_.emit(SiluMul{}, {both[0], both[1]}, {gated});
+      break;
+    case Activation::gelu:
+    case Activation::gelu_tanh:
+      builder_.emit(GeluMul{.tanh = by.activation == Activation::gelu_tanh}, {both[0], both[1]},
+                    {gated});
+      break;
+    case Activation::relu:
+      SNUG_CHECK(false, "a gated mlp of relu: {}", by.down.module);
+  }
+  return linear(gated, by.down, "mlp_output");
+}
+
+TensorId ForwardBuilder::mlp(TensorId x, const Mlp& by) {
+  SNUG_CHECK(by.activation != Activation::silu, "a plain mlp has gelu or relu, and {} has silu",
+             by.up.module);
+  const TensorId up = linear(x, by.up, "up");
+  const TensorId activated = activation("activated", by.down.in);
+  if (by.activation == Activation::relu)
+    builder_.emit(Relu{}, {up}, {activated});
+  else
+    builder_.emit(Gelu{.tanh = by.activation == Activation::gelu_tanh}, {up}, {activated});
+  return linear(activated, by.down, "mlp_output");
+}
+
+}  // namespace snug::models

@@ -1,0 +1,102 @@
+#include "models/stored/expert_names.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace snug::models {
+namespace {
+
+// Stands for the number of an expert, and between linears that lie together.
+constexpr std::string_view kEachExpert = ".*.";
+constexpr char kNextLinear = '+';
+
+std::string stacked_name(const std::string& module, const std::string& linears) {
+  return weight_name(fmt::format("{}{}{}", module, kEachExpert, linears));
+}
+
+// "gate_proj" and "up_proj" of "gate_proj+up_proj".
+std::vector<std::string_view> split_linears(std::string_view linears) {
+  std::vector<std::string_view> names;
+  for (size_t end = linears.find(kNextLinear); end != std::string_view::npos;
+       end = linears.find(kNextLinear)) {
+    names.push_back(linears.substr(0, end));
+    linears.remove_prefix(end + 1);
+  }
+  names.push_back(linears);
+  return names;
+}
+
+bool are_together(const ExpertsBlock& experts) { return experts.files == ExpertFiles::together; }
+
+// (experts, out, in), or its transpose where files have that.
+program::Shape matrix_shape(const ExpertsBlock& experts, int64_t out, int64_t in) {
+  return are_together(experts) ? program::Shape{experts.experts, in, out}
+                               : program::Shape{experts.experts, out, in};
+}
+
+std::string bias_of(const ExpertsBlock& experts, const std::string& linear) {
+  SNUG_CHECK(are_together(experts), "biases of experts in tensors of their own, {}",
+             experts.module);
+  return fmt::format("{}.{}_bias", experts.module, linear);
+}
+
+}  // namespace
+
+std::string gate_up_name(const ExpertsBlock& experts) {
+  if (are_together(experts)) return fmt::format("{}.{}", experts.module, experts.gate);
+  return stacked_name(experts.module, fmt::format("{}{}{}", experts.gate, kNextLinear, experts.up));
+}
+
+program::Shape gate_up_shape(const ExpertsBlock& experts) {
+  return matrix_shape(experts, 2 * experts.inner, experts.router.in);
+}
+
+std::string down_name(const ExpertsBlock& experts) {
+  if (are_together(experts)) return fmt::format("{}.{}", experts.module, experts.down);
+  return stacked_name(experts.module, experts.down);
+}
+
+program::Shape down_shape(const ExpertsBlock& experts) {
+  return matrix_shape(experts, experts.router.in, experts.inner);
+}
+
+std::string gate_up_bias_name(const ExpertsBlock& experts) {
+  return bias_of(experts, experts.gate);
+}
+
+program::Shape gate_up_bias_shape(const ExpertsBlock& experts) {
+  return {experts.experts, 2 * experts.inner};
+}
+
+std::string down_bias_name(const ExpertsBlock& experts) { return bias_of(experts, experts.down); }
+
+program::Shape down_bias_shape(const ExpertsBlock& experts) {
+  return {experts.experts, experts.router.in};
+}
+
+bool is_stacked(std::string_view name) { return name.find(kEachExpert) != std::string_view::npos; }
+
+std::vector<FilePiece> file_pieces(std::string_view name, const program::Shape& shape) {
+  const size_t at = name.find(kEachExpert);
+  if (at == std::string_view::npos) return {{std::string(name), shape, 0}};
+  SNUG_CHECK_EQ(shape.rank(), 3);
+  const std::string_view module = name.substr(0, at);
+  const std::string_view rest = name.substr(at + kEachExpert.size());
+  const size_t dot = rest.find('.');
+  SNUG_CHECK(dot != std::string_view::npos, "{} names no tensor of a linear", name);
+  const auto linears = split_linears(rest.substr(0, dot));
+  const program::Shape matrix{shape[1] / std::ssize(linears), shape[2]};
+  std::vector<FilePiece> pieces;
+  int64_t first = 0;
+  for (int64_t expert = 0; expert < shape[0]; ++expert)
+    for (const std::string_view linear : linears) {
+      pieces.push_back(
+          {fmt::format("{}.{}.{}{}", module, expert, linear, rest.substr(dot)), matrix, first});
+      first += matrix.elements();
+    }
+  SNUG_CHECK_EQ(first, shape.elements());
+  return pieces;
+}
+
+}  // namespace snug::models

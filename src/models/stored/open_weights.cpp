@@ -1,0 +1,51 @@
+#include "models/stored/open_weights.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "formats/adapter/renamed_modules.h"
+#include "models/weights.h"
+
+namespace snug::models {
+namespace {
+
+using formats::IndexedTensor;
+using formats::TensorIndex;
+
+void add_optional_prefix(TensorIndex& index, const Stack& stack) {
+  const std::string& prefix = stack.optional_prefix;
+  const auto has_prefix = [&](const IndexedTensor& tensor) {
+    return tensor.info->name.starts_with(prefix);
+  };
+  if (!std::ranges::any_of(index.tensors(), has_prefix))
+    index.rename([&](const std::string& name) {
+      return name.starts_with(stack.head + ".") ? name : prefix + name;
+    });
+}
+
+// Gives a weight its own name where the files hold it under one of the others alone.
+void settle_name(TensorIndex& index, const std::string& own,
+                 const std::vector<std::string>& others) {
+  if (index.find(own) != nullptr) return;
+  const auto other = std::ranges::find_if(
+      others, [&](const std::string& name) { return index.find(name) != nullptr; });
+  if (other != others.end())
+    index.rename([&](const std::string& name) { return name == *other ? own : name; });
+}
+
+}  // namespace
+
+TensorIndex open_weights(const std::filesystem::path& folder, const Stack& stack) {
+  TensorIndex index(folder);
+  add_optional_prefix(index, stack);
+  for (const std::string& own : {head_weight(stack), bias_name(stack.head)})
+    settle_name(index, own, formats::names_of(own));
+  std::vector<std::string> tables = stack.embedding_copies;
+  if (stack.tied_head) tables.push_back(head_weight(stack));
+  settle_name(index, embedding_weight(stack), tables);
+  if (stack.head_from_embedding) index.add_alias(head_weight(stack), embedding_weight(stack));
+  return index;
+}
+
+}  // namespace snug::models

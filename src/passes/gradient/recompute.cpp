@@ -1,0 +1,213 @@
+// Stages: choose what is dropped; what backward reads and is not dropped is kept; walk the backward
+// list and, before an operation that reads something dropped, emit its producers down to kept
+// tensors. A producer is emitted once and only as far as something needs it, so the down
+// projection, whose output no derivative reads, never runs again. Nor does a frozen layer: what is
+// made again begins at the residual stream, which is kept where that reads it.
+#include "passes/gradient/recompute.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.h"
+#include "program/kinds/kind.h"
+
+namespace snug::passes {
+namespace {
+
+using namespace program;  // NOLINT: passes speak the program's words throughout
+
+class Recompute {
+ public:
+  Recompute(const Program& program, const RecomputeModes& modes) : input_(program), modes_(modes) {
+    result_.name = program.name;
+    result_.tensors = program.tensors;
+    result_.operations.reserve(program.operations.size());
+    producer_.assign(program.tensors.size(), -1);
+    dropped_.assign(program.tensors.size(), false);
+    kept_.assign(program.tensors.size(), true);
+    readers_.assign(program.tensors.size(), 0);
+  }
+
+  Program run() {
+    find_producers();
+    choose_dropped();
+    find_kept();
+    for (const Operation& operation : input_.operations)
+      if (operation.phase == Phase::forward)
+        result_.operations.push_back(operation);
+      else
+        push_backward(operation);
+    return std::move(result_);
+  }
+
+ private:
+  // What was made, what is kept and what is dropped are owners of bytes: views follow them.
+  size_t owner_index(TensorId id) const { return index(input_.owner(id)); }
+
+  bool is_layer_input(TensorId id, const Operation& producer) const {
+    return input_.tensor(id).layer != producer.layer;
+  }
+
+  void find_producers() {
+    for (size_t i = 0; i < input_.operations.size(); ++i) {
+      const Operation& operation = input_.operations[i];
+      if (operation.phase != Phase::forward) continue;
+      for (const TensorId id : operation.writes)
+        if (input_.tensor(id).lifetime == Lifetime::program)
+          producer_[owner_index(id)] = static_cast<int32_t>(i);
+      for (const TensorId id : operation.reads) ++readers_[owner_index(id)];
+    }
+  }
+
+  void choose_dropped() {
+    for (const Operation& operation : input_.operations) {
+      if (operation.phase != Phase::forward) continue;
+      const RecomputeMode mode = modes_.of_layer(operation.layer);
+      if (mode == RecomputeMode::keep_all) {
+        mark_checkpoints(operation);
+        continue;
+      }
+      const bool attention = mode == RecomputeMode::attention && traits_of(operation).is_attention;
+      for (const TensorId id : operation.writes)
+        if (attention || traits_of(operation).is_cheap || rotates_dropped(operation)) drop(id);
+      for (const TensorId id : operation.reads) {
+        if (attention) drop_with_norm(id);
+        if (mode == RecomputeMode::gate_up && traits_of(operation).is_mlp_activation)
+          drop_with_norm(id);
+      }
+      mark_checkpoints(operation);
+      if (keeps_checkpoints(mode)) drop_layer_outputs(operation, mode);
+    }
+  }
+
+  // The input of a layer that keeps little else, whatever the layer before it keeps.
+  void mark_checkpoints(const Operation& operation) {
+    for (const TensorId id : operation.writes) {
+      const int32_t reader = input_.tensor(id).layer;
+      if (is_layer_input(id, operation) &&
+          keeps_checkpoints(modes_.of_layer(reader < 0 ? operation.layer : reader)) &&
+          producer_[index(id)] >= 0)
+        result_.tensor(id).role = Role::checkpoint;
+    }
+  }
+
+  void drop(TensorId id) {
+    if (producer_[owner_index(id)] >= 0) dropped_[owner_index(id)] = true;
+  }
+
+  // What a norm or a rotation changes.
+  static TensorId passed_on(const Operation& operation) {
+    const OperandName name = traits_of(operation).passes_on;
+    return name.empty() ? kNone : find_operand(operation, name);
+  }
+
+  // Heads that are normed before they are rotated: what goes into the norm is kept, and both are
+  // cheap to make of it.
+  bool rotates_dropped(const Operation& operation) const {
+    const TensorId input = passed_on(operation);
+    return input != kNone && dropped_[owner_index(input)];
+  }
+
+  // What attention reads, and where it comes from a norm of heads also what that reads.
+  void drop_with_norm(TensorId id) {
+    drop(id);
+    const int32_t producer = producer_[owner_index(id)];
+    if (producer < 0) return;
+    const TensorId input = passed_on(input_.operations[index(producer)]);
+    if (input != kNone) drop_with_norm(input);
+  }
+
+  // The first layer's input comes from an operation outside all layers, of which nothing else is
+  // touched.
+  void drop_layer_outputs(const Operation& operation, RecomputeMode mode) {
+    const bool keeps =
+        mode == RecomputeMode::all_but_attention && traits_of(operation).is_attention;
+    for (const TensorId id : operation.writes) {
+      const bool is_made = producer_[index(id)] >= 0;
+      if (keeps && is_made)
+        result_.tensor(id).role = Role::checkpoint;
+      else if (operation.layer >= 0 && !traits_of(operation).is_kept &&
+               !(is_layer_input(id, operation) && is_made))
+        drop(id);
+    }
+  }
+
+  // Kept: what backward reads anyway and no rule drops. Everything else forward makes is gone.
+  void find_kept() {
+    for (size_t id = 0; id < producer_.size(); ++id) kept_[id] = producer_[id] < 0;
+    for (const Operation& operation : input_.operations)
+      if (operation.phase != Phase::forward)
+        for (const TensorId id : operation.reads)
+          if (!dropped_[owner_index(id)]) kept_[owner_index(id)] = true;
+    std::vector<bool> visited(producer_.size(), false);
+    for (const Operation& operation : input_.operations)
+      if (operation.phase != Phase::forward)
+        for (const TensorId id : operation.reads) keep_sources(input_.owner(id), visited);
+  }
+
+  // Keeps the residual stream that recomputed operations read, where a layer made it and several
+  // operations read it. The embedding of the tokens is made again.
+  void keep_sources(TensorId owner, std::vector<bool>& visited) {
+    if (kept_[index(owner)] || visited[index(owner)]) return;
+    visited[index(owner)] = true;
+    for (const TensorId id : input_.operations[index(producer_[index(owner)])].reads) {
+      const size_t source = owner_index(id);
+      const bool is_made = producer_[source] >= 0;
+      if (is_made && !dropped_[source] && readers_[source] > 1 &&
+          input_.operations[index(producer_[source])].layer >= 0)
+        kept_[source] = true;
+      else
+        keep_sources(input_.owner(id), visited);
+    }
+  }
+
+  void push_backward(Operation operation) {
+    for (TensorId& id : operation.reads) id = available(id);
+    result_.operations.push_back(std::move(operation));
+  }
+
+  // The tensor itself if it is kept, else its copy made again, with producers emitted as needed.
+  TensorId available(TensorId id) {
+    const TensorId owner = input_.owner(id);
+    if (kept_[index(owner)]) return id;
+    if (const auto found = again_.find(id); found != again_.end()) return found->second;
+    if (!again_.contains(owner)) {
+      Operation operation = input_.operations[index(producer_[index(owner)])];
+      for (TensorId& read : operation.reads) read = available(read);
+      for (TensorId& write : operation.writes) write = copy_of(write);
+      operation.phase = Phase::recompute;
+      result_.operations.push_back(std::move(operation));
+    }
+    return id == owner ? again_.at(id) : copy_of(id);
+  }
+
+  TensorId copy_of(TensorId id) {
+    Tensor tensor = input_.tensor(id);
+    if (tensor.is_view()) tensor.view.base = again_.at(tensor.view.base);
+    tensor.name += ".again";
+    result_.tensors.push_back(std::move(tensor));
+    const auto copy = static_cast<TensorId>(result_.tensors.size() - 1);
+    again_[id] = copy;
+    kept_.push_back(true);
+    return copy;
+  }
+
+  const Program& input_;
+  const RecomputeModes& modes_;
+  Program result_;
+  std::vector<int32_t> producer_;  // forward operation that writes a program tensor; -1: none
+  std::vector<int32_t> readers_;   // operations of the forward pass
+  std::vector<bool> dropped_;
+  std::vector<bool> kept_;
+  std::unordered_map<TensorId, TensorId> again_;
+};
+
+}  // namespace
+
+Program recompute(const Program& program, const RecomputeModes& modes) {
+  return Recompute(program, modes).run();
+}
+
+}  // namespace snug::passes

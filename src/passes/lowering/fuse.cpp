@@ -1,0 +1,110 @@
+// Two peephole rewrites: sums that a matrix product or a norm's derivative can make on the way.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "passes/lowering/lower.h"
+#include "passes/uses.h"
+#include "program/ir/operands.h"
+#include "program/kinds/elementwise/elementwise.h"
+#include "program/kinds/norm/rms_norm.h"
+#include "program/kinds/product/matmul.h"
+#include "program/kinds/product/nf4.h"
+#include "program/work/target.h"
+
+namespace snug::passes {
+namespace {
+
+using namespace program;  // NOLINT: passes speak the program's words throughout
+
+// Whether the operation's first output can take an addend, on this target.
+bool takes_addend(const Program& program, const Operation& operation, TensorId addend,
+                  const Target& target) {
+  const auto* matmul = operation.attributes.get_if<Matmul>();
+  if (matmul != nullptr && matmul->accumulate) return false;
+  Operation trial = operation;
+  return add_operand(trial, kAddendOperand, addend) && target.runs({program, trial});
+}
+
+// The name of the output that an addend goes into, in the kinds that take one; empty elsewhere.
+OperandName sum_operand(const Operation& operation) {
+  for (const OperandName name : {Matmul::kC.name, MatmulNf4::kY.name, RmsNormGrad::kDX.name})
+    if (find_operand(operation, name) != kNone) return name;
+  return {};
+}
+
+void set_addend(Operation& operation, TensorId addend, TensorId output) {
+  replace_operand(operation, sum_operand(operation), output);
+  add_operand(operation, kAddendOperand, addend);
+}
+
+// Where the producer of `part` may absorb add(part, other) at position `add`: part has no other
+// reader, and `other` already exists when the producer runs.
+std::optional<int32_t> absorber(const Program& program, const Uses& uses, TensorId part,
+                                TensorId other, const std::vector<bool>& removed,
+                                const Target& target) {
+  if (program.tensor(part).is_view()) return {};
+  if (uses.readers[index(part)].size() != 1 || uses.writers[index(part)].size() != 1) return {};
+  const int32_t producer = uses.writers[index(part)][0];
+  if (removed[static_cast<size_t>(producer)]) return {};
+  const Operation& operation = program.operations[static_cast<size_t>(producer)];
+  if (find_operand(operation, sum_operand(operation)) != part) return {};
+  for (const int32_t writer : uses.writers[index(program.owner(other))])
+    if (writer >= producer) return {};
+  if (!takes_addend(program, operation, other, target)) return {};
+  return producer;
+}
+
+// Lets the operation add its output `part` to the sum's own tensor; false when the kind cannot.
+bool accumulate_into(Operation& operation, const Operation& sum, const Accumulate& attributes) {
+  auto* matmul = operation.attributes.get_if<Matmul>();
+  if (matmul == nullptr ? attributes.stochastic : matmul->addend || matmul->augmented) return false;
+  const TensorId part = id_of(sum, Accumulate::kX);
+  if (!update_in_place(operation, part, id_of(sum, Accumulate::kY))) return false;
+  if (!attributes.stochastic) return true;
+  matmul->seed = attributes.seed;
+  matmul->site = attributes.site;
+  return add_operand(operation, Matmul::kRandom.name, id_of(sum, Accumulate::kRandom));
+}
+
+}  // namespace
+
+Program fuse_adds(Program program, const Target& target) {
+  Program result = std::move(program);
+  std::vector<bool> removed(result.operations.size(), false);
+  const Uses uses = find_uses(result);
+  for (size_t i = 0; i < result.operations.size(); ++i) {
+    if (result.operations[i].kind() != Kind::add) continue;
+    const Operation add = result.operations[i];
+    const TensorId a = id_of(add, Add::kA);
+    const TensorId b = id_of(add, Add::kB);
+    for (const auto& [part, other] : {std::pair{a, b}, std::pair{b, a}}) {
+      const auto producer = absorber(result, uses, part, other, removed, target);
+      if (!producer) continue;
+      set_addend(result.operations[static_cast<size_t>(*producer)], other, id_of(add, Add::kC));
+      removed[i] = true;
+      break;
+    }
+  }
+  return without(std::move(result), removed);
+}
+
+Program fuse_accumulates(Program program) {
+  Program result = std::move(program);
+  const Uses uses = find_uses(result);
+  std::vector<bool> removed(result.operations.size(), false);
+  for (size_t i = 0; i < result.operations.size(); ++i) {
+    if (result.operations[i].kind() != Kind::accumulate) continue;
+    const Operation sum = result.operations[i];
+    const auto* attributes = sum.attributes.get_if<Accumulate>();
+    const TensorId part = id_of(sum, Accumulate::kX);
+    if (result.tensor(part).is_view()) continue;
+    if (uses.readers[index(part)].size() != 1 || uses.writers[index(part)].size() != 1) continue;
+    Operation& producer = result.operations[static_cast<size_t>(uses.writers[index(part)][0])];
+    if (!accumulate_into(producer, sum, *attributes)) continue;
+    removed[i] = true;
+  }
+  return without(std::move(result), removed);
+}
+
+}  // namespace snug::passes

@@ -1,0 +1,22 @@
+// hoist: what a program of inference makes of weights alone, small next to what it costs (the trait
+// is_kept), is made once after loading, by the program `prepare`, and lives for the run.
+//
+//   before   %n (4) f32 = row_norms(%w, %a, %b)
+//            %y (8, 4) bf16 = scale_columns(%x, %m, %n)
+//   after    tensor n (4) f32 scalar run
+//            %y (8, 4) bf16 = scale_columns(%x, %m, %n)
+//   once     %n = row_norms(%w, %a, %b)
+#pragma once
+
+#include "program/ir/program.h"
+
+namespace snug::passes {
+
+struct Hoisted {
+  program::Program program;
+  program::Program once;  // `prepare`; no operations where there is nothing of the kind
+};
+
+Hoisted hoist(program::Program program);
+
+}  // namespace snug::passes

@@ -1,0 +1,48 @@
+// layout: gives every tensor an offset in its space's arena, by when it is alive.
+//
+//   arena = run tensors + step tensors + the largest program
+//
+// Tensors of lifetime run and step have one offset in all programs of a job (they are matched by
+// name); program tensors of different programs overlay. Within a program, tensors whose lives do
+// not overlap share bytes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "program/ir/program.h"
+
+namespace snug::passes {
+
+struct SpaceLayout {
+  int64_t run_bytes = 0;
+  int64_t step_bytes = 0;
+  int64_t program_bytes = 0;        // of the largest program
+  int64_t arena_bytes = 0;          // the sum
+  std::vector<int64_t> live_bytes;  // of each program: the largest sum of what lives inside it
+
+  // Run + step + the largest program's live bytes.
+  int64_t lower_bound_bytes() const;
+};
+
+struct Layout {
+  std::array<SpaceLayout, program::kSpaceCount> spaces;
+  // offsets[p][t]: of tensor t of program p, in its space's arena. Views have their base's offset.
+  std::vector<std::vector<int64_t>> offsets;
+};
+
+// Throws CHECK when two programs disagree about a shared tensor.
+Layout layout(std::span<const program::Program> programs, int64_t alignment_bytes);
+
+// When a program tensor's bytes are needed: operations [first, last] of the list. A tensor that no
+// operation touches (staging memory) lives throughout.
+struct Interval {
+  int32_t first = 0;
+  int32_t last = 0;
+};
+std::vector<Interval> live_intervals(const program::Program& program);
+
+}  // namespace snug::passes

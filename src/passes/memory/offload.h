@@ -1,0 +1,33 @@
+// offload: what recompute keeps of each layer, its input and maybe attention's output, waits in
+// pinned host memory from the end of the layer until the backward pass reaches the layer after it.
+// Copies go next to what is computed: out while the layer runs, back while the backward pass of the
+// layer after it runs.
+//
+//   before   %x1 = matmul(%x0, %v)                    %x1, %x2: checkpoints      forward
+//            %x2 = matmul(%x1, %w)                    %x2: the last layer's input
+//            ...
+//            %d.x2 = rms_norm_grad(%x2, ...)                                     backward
+//            %d.x1 = rms_norm_grad(%x1, ...)
+//   after    %x1 = matmul(%x0, %v)                                               forward
+//            %x1.offloaded = transfer(%x1)
+//            %x2 = matmul(%x1, %w)
+//            await(%x1) updates %x1.offloaded         x1 dies
+//            ...
+//            %x1.fetched = transfer(%x1.offloaded)                               backward
+//            %d.x2 = rms_norm_grad(%x2, ...)
+//            await(%x1.offloaded) updates %x1.fetched
+//            %d.x1 = rms_norm_grad(%x1.fetched, ...)
+//
+// What is kept of the last layer stays where it is: its backward pass comes next.
+#pragma once
+
+#include "program/ir/program.h"
+
+namespace snug::passes {
+
+// Offloads what layers keep, after recompute; a program without checkpoints comes back as it is.
+// Transfers take the channel of their direction. Where the host reaches the device's memory, the
+// same CPU makes them, and they take the channel that computes.
+program::Program offload(const program::Program& program, const program::Target& target);
+
+}  // namespace snug::passes

@@ -1,0 +1,39 @@
+// Where a program needs all of what is sharded: the ranges of its list, and the sections into
+// which they fall. A section is the operations of one layer in one direction, forward or backward;
+// what belongs to no layer is one by itself.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "passes/sharding/sharded_tensors.h"
+#include "program/ir/program.h"
+
+namespace snug::passes {
+
+// Sections [first, last] need all of a tensor.
+struct WholeVisit {
+  program::TensorId home = program::kNone;
+  int32_t first = -1;
+  int32_t last = -1;
+};
+
+struct ShardVisits {
+  std::vector<int32_t> section_of;    // by operation
+  std::vector<WholeVisit> weights;    // in the order of their first sections
+  std::vector<WholeVisit> gradients;  // of what is trained, sharded or not
+};
+
+// Whether an operation works on the parts of tensors that a rank holds, as optimizers do: all that
+// it touches is sharded, or a single number.
+bool works_on_parts(const program::Program& program, const program::Operation& operation,
+                    const ShardedTensors& sharded);
+
+// Whether the program writes any tensor of these names.
+bool writes_any(const program::Program& program, std::span<const program::Tensor> named);
+
+ShardVisits find_visits(const program::Program& program, const ShardedTensors& sharded,
+                        WeightSharding weights);
+
+}  // namespace snug::passes

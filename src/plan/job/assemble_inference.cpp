@@ -1,0 +1,171 @@
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "formats/adapter/adapter_config.h"
+#include "formats/adapter/peft_adapter.h"
+#include "formats/recipe/recipe.h"
+#include "methods/method.h"
+#include "models/families/families.h"
+#include "models/weights.h"
+#include "plan/job/assembly.h"
+#include "plan/spec/adapter_tables.h"
+#include "plan/spec/adapter_widths.h"
+#include "plan/spec/stream_spec.h"
+
+namespace snug::plan {
+namespace {
+
+// A table that the file holds under the head's name alone has the width that it has there.
+void add_widths_of_head(const std::string& adapter, InferenceSpec& spec) {
+  const formats::SafetensorsFile file = formats::open_adapter_file(adapter);
+  for (const std::string& table : spec.lora.tables)
+    if (formats::find_table(file, table) == nullptr)
+      spec.adapter_widths.others.emplace(formats::adapter_key(table),
+                                         spec.adapter_widths.of(spec.lora.head + ".weight"));
+}
+
+InferenceSpec spec_of(const InferenceInputs& inputs) {
+  const formats::Recipe& recipe = inputs.recipe;
+  check_compute_type(recipe, inputs.model);
+  InferenceSpec spec;
+  spec.model = inputs.model;
+  spec.compute = compute_type(recipe, inputs.target);
+  spec.quantization = quantization(recipe, inputs.model);
+  spec.sequences = inputs.shape.sequences;
+  spec.capacity = inputs.shape.capacity;
+  spec.prefill_tokens = inputs.shape.prefill_tokens;
+  spec.encoder_tokens = inputs.shape.encoder_tokens;
+  spec.all_logits = inputs.shape.all_logits;
+  spec.candidates = inputs.shape.candidates;
+  if (recipe.init == formats::Init::random) spec.init_seed = recipe.seed;
+  if (recipe.adapter.empty()) return spec;
+  const formats::AdapterConfig adapter = formats::read_adapter_config(recipe.adapter);
+  const methods::Method& method = methods::method_of(adapter);
+  spec.method = method.kind;
+  const methods::MethodOptions options = method.options(adapter);
+  spec.lora = options.lora;
+  spec.prompt = options.prompt;
+  spec.adapter_widths = adapter_widths(recipe.adapter);
+  if (std::holds_alternative<formats::LoraConfig>(adapter)) {
+    add_adapter_tables(spec.model, recipe.adapter, spec.lora);
+    add_widths_of_head(recipe.adapter, spec);
+  }
+  method.refuse(spec.method_options(), base_model(spec.model, spec.quantization));
+  return spec;
+}
+
+// Bytes of a job's arenas.
+Budget arenas_of(const PlanDocument& document) {
+  return {.device_bytes = document.device.report.peak_bytes,
+          .host_bytes = document.host.report.peak_bytes};
+}
+
+class Planner : public Changes {
+ public:
+  Planner(const InferenceInputs& inputs, const MeasureProcess& measure)
+      : recipe_(inputs.recipe), spec_(spec_of(inputs)), target_(inputs.target), measure_(measure) {}
+
+  PlannedInference plan() {
+    PlannedInference planned = with_largest_chunk(
+        spec_, [&](const PlanDocument& document) { return fits(recipe_, document, target_); });
+    if (fits(recipe_, planned.document, target_)) return planned;
+    keep_least({}, arenas_of(planned.document));
+    refuse(recipe_, misfit(recipe_, planned.document, target_, *this));
+  }
+
+  // Fewer sequences side by side give the same answers, only slower; weights in 4 bits nearly the
+  // same.
+  std::optional<Change> cheapest(const Budget& budget) override {
+    InferenceSpec spec = spec_;
+    if (auto change = with_fewer_sequences(spec, {}, budget)) return change;
+    if (spec.quantization) return std::nullopt;
+    spec.quantization =
+        passes::QuantizeOptions{.nested = recipe_.double_quant,
+                                .kept = models::matrices_in_16_bits(models::stack_of(spec.model))};
+    const Overrides in_4_bits{{"load_in_4bit", "true"}};
+    if (auto change = with(spec, in_4_bits, budget)) return change;
+    return with_fewer_sequences(spec, in_4_bits, budget);
+  }
+
+  std::optional<Change> least() const override { return least_; }
+
+ private:
+  // What one pass of the encoder has to read at least.
+  static int64_t longest_prompt(const InferenceSpec& spec) {
+    return spec.capacity.has_encoder() ? spec.capacity[base::TokenStream::encoder] : 0;
+  }
+
+  // Where none fits, with the smallest.
+  template <typename Fits>
+  PlannedInference with_largest_chunk(InferenceSpec spec, const Fits& fits_in) {
+    while (true) {
+      PlannedInference planned = planned_with(spec);
+      const int64_t least_encoder = longest_prompt(spec);
+      const bool is_least =
+          spec.prefill_tokens <= kMinPrefillTokens && spec.encoder_tokens <= least_encoder;
+      if (is_least || fits_in(planned.document)) return planned;
+      spec.prefill_tokens = std::max(spec.prefill_tokens / 2, kMinPrefillTokens);
+      spec.encoder_tokens = std::max(spec.encoder_tokens / 2, least_encoder);
+    }
+  }
+
+  // What lies outside the arenas is measured of the first job that is planned, where the host's
+  // memory is limited: the others differ in their arenas alone.
+  PlannedInference planned_with(const InferenceSpec& spec) {
+    Job job = plan_inference(spec, target_);
+    PlanDocument document = describe(job, target_);
+    if (host_limit(recipe_, target_)) {
+      if (!process_) process_ = measure_(job);
+      set_outside(document, process_->outside_bytes);
+      document.held_bytes = process_->resident_peak_bytes;
+    }
+    return {{std::move(job), std::move(document), process_.value_or(ProcessBytes{})}, spec};
+  }
+
+  // The change to this spec, if it fits.
+  std::optional<Change> with(const InferenceSpec& spec, const Overrides& overrides,
+                             const Budget& budget) {
+    const auto fits_in = [&](const PlanDocument& document) {
+      const Budget bytes = arenas_of(document);
+      return bytes.device_bytes <= budget.device_bytes && bytes.host_bytes <= budget.host_bytes;
+    };
+    const PlanDocument document = with_largest_chunk(spec, fits_in).document;
+    const Change change = keep_least(overrides, arenas_of(document));
+    return fits_in(document) ? std::optional(change) : std::nullopt;
+  }
+
+  std::optional<Change> with_fewer_sequences(InferenceSpec spec, const Overrides& overrides,
+                                             const Budget& budget) {
+    while (spec.sequences > 1) {
+      spec.sequences /= 2;
+      Overrides fewer = overrides;
+      fewer.emplace_back("batch", std::to_string(spec.sequences));
+      if (auto change = with(spec, fewer, budget)) return change;
+    }
+    return std::nullopt;
+  }
+
+  Change keep_least(const Overrides& overrides, const Budget& bytes) {
+    Change change{overrides, bytes.device_bytes, bytes.host_bytes};
+    if (!least_ || change.device_bytes < least_->device_bytes) least_ = change;
+    return change;
+  }
+
+  const formats::Recipe& recipe_;
+  const InferenceSpec spec_;
+  const program::Target& target_;
+  const MeasureProcess& measure_;
+  std::optional<ProcessBytes> process_;
+  std::optional<Change> least_;
+};
+
+}  // namespace
+
+PlannedInference assemble_inference(const InferenceInputs& inputs, const MeasureProcess& measure) {
+  return Planner(inputs, measure).plan();
+}
+
+}  // namespace snug::plan

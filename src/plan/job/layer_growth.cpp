@@ -1,0 +1,156 @@
+#include "plan/job/layer_growth.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string>
+
+#include "base/error.h"
+#include "formats/adapter/module_pattern.h"
+#include "plan/job/training_programs.h"
+#include "plan/time/clock.h"
+
+namespace snug::plan {
+namespace {
+
+// The first layer needs no gradient of its input and the last ends in the head: two layers have
+// neither of a layer in the middle, which the third adds.
+constexpr int64_t kFewLayers = 3;
+
+using Spaces = std::array<passes::SpaceLayout, program::kSpaceCount>;
+
+struct Sample {
+  Spaces spaces;
+  std::vector<bool> is_micro;  // of each program
+  std::vector<ProgramTime> programs;
+  double step_seconds = 0;
+};
+
+bool is_micro(const program::Program& program) {
+  using program::ProgramName;
+  return std::ranges::any_of(
+      std::array{ProgramName::micro_first, ProgramName::micro_next, ProgramName::micro_last},
+      [&](ProgramName name) { return program.name == name_of(name); });
+}
+
+Sample sample_of(const Job& job, const TrainingSpec& spec, const Rates& rates,
+                 const program::ExpectedBounds& expected) {
+  Sample sample;
+  sample.spaces = job.layout.spaces;
+  for (const program::Program& program : job.programs) sample.is_micro.push_back(is_micro(program));
+  sample.programs = program_times(job, spec.accumulation, rates, expected);
+  const std::vector<StepProgram> steps = step_programs(job, spec.accumulation);
+  for (size_t i = 0; i < steps.size(); ++i)
+    sample.step_seconds += static_cast<double>(steps[i].runs) * sample.programs[i].seconds;
+  return sample;
+}
+
+struct Sampling {
+  const program::Target& target;
+  const Rates& rates;
+  const program::ExpectedBounds& expected;
+};
+
+Sample sample_of(const TrainingSpec& spec, const Sampling& by) {
+  return sample_of(training_programs(spec, by.target), spec, by.rates, by.expected);
+}
+
+Sample sample_with(const TrainingSpec& spec, int64_t layers, const Sampling& by) {
+  TrainingSpec changed = spec;
+  changed.model = models::with_layers(spec.model, layers);
+  return sample_of(changed, by);
+}
+
+JobSize size_of(const Sample& sample) {
+  JobSize size;
+  for (size_t space = 0; space < size.lower_bound_bytes.size(); ++space) {
+    const passes::SpaceLayout& layout = sample.spaces[space];
+    size.lower_bound_bytes[space] = layout.lower_bound_bytes();
+    size.lasting_bytes[space] = layout.run_bytes + layout.step_bytes;
+    for (size_t i = 0; i < layout.live_bytes.size(); ++i) {
+      int64_t& most = (sample.is_micro[i] ? size.micro_bytes : size.other_bytes)[space];
+      most = std::max(most, layout.live_bytes[i]);
+    }
+  }
+  size.programs = sample.programs;
+  size.step_seconds = sample.step_seconds;
+  return size;
+}
+
+// Whether the modules that have adapters may be those of some layers alone: by an expression, by
+// names with a layer's number, or by the method.
+bool names_layers(const TrainingSpec& spec) {
+  if (!spec.is_adapted()) return false;
+  if (methods::method_of(spec.method).extend != nullptr) return true;
+  const auto names_layer = [](const std::string& target) {
+    return formats::is_module_pattern(target) ||
+           std::ranges::any_of(target, [](unsigned char c) { return std::isdigit(c) != 0; });
+  };
+  return std::ranges::any_of(spec.lora.target_modules, names_layer) ||
+         std::ranges::any_of(spec.lora.modules_to_save, names_layer);
+}
+
+// `few` with so many layers more as `more` has one.
+passes::SpaceLayout grown(const passes::SpaceLayout& few, const passes::SpaceLayout& more,
+                          int64_t layers) {
+  const auto follow = [&](int64_t from, int64_t to) { return from + layers * (to - from); };
+  passes::SpaceLayout result;
+  result.run_bytes = follow(few.run_bytes, more.run_bytes);
+  result.step_bytes = follow(few.step_bytes, more.step_bytes);
+  SNUG_CHECK_EQ(few.live_bytes.size(), more.live_bytes.size());
+  for (size_t i = 0; i < few.live_bytes.size(); ++i)
+    result.live_bytes.push_back(follow(few.live_bytes[i], more.live_bytes[i]));
+  return result;
+}
+
+std::vector<ProgramTime> grown(const std::vector<ProgramTime>& few,
+                               const std::vector<ProgramTime>& more, int64_t layers) {
+  const auto follow = [&](double from, double to) {
+    return from + static_cast<double>(layers) * (to - from);
+  };
+  SNUG_CHECK_EQ(few.size(), more.size());
+  std::vector<ProgramTime> result;
+  for (size_t i = 0; i < few.size(); ++i) {
+    ProgramTime time{few[i].name, follow(few[i].seconds, more[i].seconds), few[i].busy};
+    for (const auto& [channel, seconds] : more[i].busy)
+      time.busy[channel] = follow(time.busy[channel], seconds);
+    result.push_back(std::move(time));
+  }
+  return result;
+}
+
+}  // namespace
+
+JobSize size_of(const Job& job, const TrainingSpec& spec, const Rates& rates) {
+  return size_of(sample_of(job, spec, rates, program::full_rows(spec.row_tokens)));
+}
+
+JobSize size_by_layers(const TrainingSpec& spec, const program::Target& target, const Rates& rates,
+                       bool window_is_small) {
+  return size_by_layers(spec, target, rates, program::full_rows(spec.row_tokens), window_is_small);
+}
+
+JobSize size_by_layers(const TrainingSpec& spec, const program::Target& target, const Rates& rates,
+                       const program::ExpectedBounds& expected, bool window_is_small) {
+  const Sampling by{target, rates, expected};
+  // The layers of an encoder and of a decoder each, which grow together where they have as many.
+  const int64_t layers = spec.model.num_layers - spec.model.encoder_layers;
+  const bool grows_alike = !spec.model.has_encoder() || spec.model.encoder_layers == layers;
+  // Where some weights are frozen, or some layers alone have adapters, no layer need be like
+  // another; room for copies is used up after some layers.
+  if (layers <= kFewLayers + 1 || !grows_alike || !spec.frozen.empty() || names_layers(spec) ||
+      (spec.streaming.window_bytes > 0 && !window_is_small))
+    return size_of(sample_of(spec, by));
+  const Sample few = sample_with(spec, kFewLayers, by);
+  const Sample more = sample_with(spec, kFewLayers + 1, by);
+  const int64_t added = layers - kFewLayers;
+  Sample whole;
+  for (size_t space = 0; space < whole.spaces.size(); ++space)
+    whole.spaces[space] = grown(few.spaces[space], more.spaces[space], added);
+  whole.is_micro = few.is_micro;
+  whole.programs = grown(few.programs, more.programs, added);
+  whole.step_seconds =
+      few.step_seconds + static_cast<double>(added) * (more.step_seconds - few.step_seconds);
+  return size_of(whole);
+}
+
+}  // namespace snug::plan

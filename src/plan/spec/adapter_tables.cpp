@@ -1,0 +1,245 @@
+#include "plan/spec/adapter_tables.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/console.h"
+#include "base/error.h"
+#include "formats/adapter/adapter_config.h"
+#include "formats/adapter/adapter_modules.h"
+#include "formats/adapter/peft_adapter.h"
+#include "models/families/families.h"
+#include "models/weights.h"
+
+namespace snug::plan {
+namespace {
+
+namespace fs = std::filesystem;
+using formats::PeftAdapter;
+using formats::TensorInfo;
+using Rows = std::map<std::string, std::vector<int64_t>, std::less<>>;
+
+bool is_lora(const fs::path& folder) {
+  return std::holds_alternative<formats::LoraConfig>(formats::read_adapter_config(folder));
+}
+
+bool hold_same(const formats::SafetensorsFile& file, const TensorInfo& a, const TensorInfo& b) {
+  if (a.shape != b.shape || a.stored_dtype != b.stored_dtype) return false;
+  constexpr int64_t kPiece = int64_t{4} << 20;
+  std::vector<char> of_a(static_cast<size_t>(std::min(a.bytes(), kPiece)));
+  std::vector<char> of_b(of_a.size());
+  for (int64_t first = 0; first < a.bytes(); first += kPiece) {
+    const int64_t bytes = std::min(kPiece, a.bytes() - first);
+    file.read_range(a, first, bytes, of_a.data());
+    file.read_range(b, first, bytes, of_b.data());
+    if (!std::equal(of_a.begin(), of_a.begin() + bytes, of_b.begin())) return false;
+  }
+  return true;
+}
+
+class AdapterTables {
+ public:
+  AdapterTables(const models::ModelConfig& model, const fs::path& folder)
+      : adapter_(folder),
+        stack_(models::stack_of(model)),
+        embedding_(models::embedding_weight(stack_)),
+        head_(models::head_weight(stack_)) {}
+
+  models::ModelConfig applied_to(models::ModelConfig model) const {
+    check_known();
+    if (parts_tie()) {
+      model.tied_embeddings = false;
+      model.head_from_embedding = true;
+      const auto width = model.other_widths.find(embedding_);
+      if (width != model.other_widths.end()) model.other_widths.emplace(head_, width->second);
+    }
+    if (holds(embedding_)) model.from_adapter.push_back(embedding_);
+    if (holds(head_)) add_head(model);
+    if (model.stored && std::ranges::count(model.from_adapter, model.stored->head) > 0)
+      model.stored->head.clear();
+    settle_vocabulary(model);
+    return model;
+  }
+
+  // By weights. Rows of a head that stays the embedding are the embedding's.
+  Rows rows() const {
+    Rows rows;
+    for (const formats::TokenRows& given : adapter_.config().token_rows)
+      rows.emplace(table_of(given.module), given.tokens);
+    const auto of_head = rows.find(head_);
+    const auto of_embedding = rows.find(embedding_);
+    const bool are_alike = of_head != rows.end() && of_embedding != rows.end() &&
+                           of_head->second == of_embedding->second;
+    if (stack_.tied_head && are_alike) rows.erase(of_head);
+    return rows;
+  }
+
+  // Whether an entry of target_modules names a module of the file: that of a larger model may have
+  // others besides.
+  bool has_target(const std::string& target) const {
+    return target == formats::kAllLinear ||
+           std::ranges::any_of(adapter_.modules(), [&](const formats::LoraModule& module) {
+             return module.module == target || module.module.ends_with("." + target);
+           });
+  }
+
+  // Whether this entry of modules_to_save is the head alone, and that is the embedding.
+  bool is_tied_head(const std::string& module) const {
+    return stack_.tied_head && formats::is_of_module(head_, {module}) &&
+           !formats::is_of_module(embedding_, {module});
+  }
+
+  void check_rows(const Rows& rows) const {
+    for (const auto& [weight, tokens] : rows) {
+      const std::string key = formats::token_rows_key(weight);
+      const TensorInfo& stored = adapter_.file().at(key);
+      const std::vector<int64_t> expected{std::ssize(tokens), stack_.hidden_size};
+      if (stored.shape != expected)
+        fail("tensor '{}' has shape {}; expected {}, as trainable_token_indices and the model say",
+             key, formats::shape_text(stored.shape), formats::shape_text(expected));
+      const int64_t last = *std::ranges::max_element(tokens);
+      if (last >= stack_.vocab_size)
+        fail(
+            "the adapter replaces the row of token {}, and the model has {} tokens: its vocabulary "
+            "was resized before the adapter was trained. Resize the model and save it with "
+            "transformers (resize_token_embeddings), or save the adapter with "
+            "save_embedding_layers=True",
+            last, stack_.vocab_size);
+    }
+  }
+
+ private:
+  template <typename... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
+    base::throw_user_error("{}: {}", adapter_.file().path().string(),
+                           fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  bool holds(const std::string& weight) const {
+    return std::ranges::count(adapter_.saved(), weight) > 0;
+  }
+  bool trains(const std::string& weight) const {
+    return formats::is_of_module(weight, adapter_.config().modules_to_save);
+  }
+
+  // One of the two tables is copied to be trained, or has other rows.
+  bool parts_tie() const {
+    if (!stack_.tied_head) return false;
+    const bool trains_copy = trains(embedding_) || trains(head_);
+    return (trains_copy && !adapter_.config().ties_tables) || rows().contains(head_);
+  }
+
+  std::string table_of(const std::string& module) const {
+    if (module.empty()) return embedding_;
+    for (const std::string& weight : {embedding_, head_})
+      if (formats::is_of_module(weight, {module})) return weight;
+    fail(
+        "trainable_token_indices in adapter_config.json names \"{}\", which is neither the "
+        "embedding nor the head of this model ({}, {})",
+        module, embedding_, head_);
+  }
+
+  void check_known() const {
+    for (const std::string& name : adapter_.saved()) {
+      const bool is_classifier = formats::is_of_module(name, {"score", "classifier"});
+      const bool is_bias = stack_.head_bias && name == models::bias_name(stack_.head);
+      const bool is_known = name == embedding_ || name == head_ || is_bias || trains(name);
+      if (is_known && !is_classifier) continue;
+      fail("the adapter holds '{}', {}", name,
+           is_classifier
+               ? "the head of a classifier (task_type SEQ_CLS); Snug's models have the head that "
+                 "predicts tokens"
+               : "which is neither of the adapter nor a table of the model that PEFT saves next to "
+                 "one (embedding, head); merge the adapter into its model with PEFT");
+    }
+  }
+
+  // Of a head that is the embedding, PEFT loads either, or both, into the one tensor.
+  void add_head(models::ModelConfig& model) const {
+    const std::string& weight = model.tied_embeddings ? embedding_ : head_;
+    if (!model.tied_embeddings || !holds(embedding_)) model.from_adapter.push_back(weight);
+    if (stack_.head_bias && holds(models::bias_name(stack_.head)))
+      model.from_adapter.push_back(models::bias_name(stack_.head));
+    const bool has_both = model.tied_embeddings && holds(embedding_);
+    if (has_both && !hold_same(adapter_.file(), adapter_.saved_tensor(head_),
+                               adapter_.saved_tensor(embedding_)))
+      fail(
+          "the adapter holds an embedding '{}' and another head '{}', and this model's are one "
+          "tensor; name both in modules_to_save, with which PEFT keeps them apart, or merge the "
+          "adapter into its model with PEFT",
+          embedding_, head_);
+  }
+
+  // Of what the adapter's file holds in the place of a weight.
+  int64_t rows_of(const std::string& weight) const {
+    const bool is_held_as_head = weight == embedding_ && !holds(embedding_);
+    return adapter_.saved_tensor(is_held_as_head ? head_ : weight).shape.front();
+  }
+
+  // All tables must be there in the same size, and the head's bias with them.
+  void settle_vocabulary(models::ModelConfig& model) const {
+    int64_t vocabulary = model.vocab_size;
+    for (const std::string& weight : model.from_adapter)
+      if (rows_of(weight) != model.vocab_size) vocabulary = rows_of(weight);
+    if (vocabulary == model.vocab_size) return;
+    const size_t tables = (model.tied_embeddings ? 1 : 2) + (stack_.head_bias ? 1 : 0);
+    const auto is_of_size = [&](const std::string& weight) {
+      return rows_of(weight) == vocabulary;
+    };
+    const bool has_all =
+        model.from_adapter.size() == tables && std::ranges::all_of(model.from_adapter, is_of_size);
+    if (!has_all)
+      fail(
+          "'{}' has {} rows, and the model has {} tokens: it is an adapter of another model, or "
+          "the vocabulary was resized before it was trained, and it does not hold the rest of that "
+          "(embedding and head). If so, resize the model and save it with transformers "
+          "(resize_token_embeddings)",
+          model.from_adapter.front(), vocabulary, model.vocab_size);
+    model.vocab_size = vocabulary;
+  }
+
+  const PeftAdapter adapter_;
+  const models::Stack stack_;
+  const std::string embedding_;
+  const std::string head_;
+};
+
+}  // namespace
+
+void say_left_out(const fs::path& adapter) {
+  if (!is_lora(adapter)) return;
+  constexpr const char* kOfVllm = "new_embeddings.safetensors";
+  if (fs::exists(adapter / kOfVllm))
+    base::say("{}: {} is not read: tables for more tokens that only vLLM knows, and not PEFT",
+              adapter.string(), kOfVllm);
+  const std::vector<std::string> left_out = PeftAdapter(adapter).left_out();
+  if (!left_out.empty())
+    base::say(
+        "{}: {} tensors are left out, '{}' first: they are of the part of a multimodal model that "
+        "reads images or sounds, which this model does not have",
+        adapter.string(), left_out.size(), left_out.front());
+}
+
+models::ModelConfig with_adapter_tables(const models::ModelConfig& model, const fs::path& adapter) {
+  if (!is_lora(adapter)) return model;
+  say_left_out(adapter);
+  return AdapterTables(model, adapter).applied_to(model);
+}
+
+void add_adapter_tables(const models::ModelConfig& model, const fs::path& adapter,
+                        methods::LoraOptions& options) {
+  const AdapterTables tables(model, adapter);
+  options.tables = model.from_adapter;
+  options.head = models::stack_of(model).head;
+  std::erase_if(options.target_modules,
+                [&](const std::string& target) { return !tables.has_target(target); });
+  std::erase_if(options.modules_to_save,
+                [&](const std::string& module) { return tables.is_tied_head(module); });
+  options.token_rows = tables.rows();
+  tables.check_rows(options.token_rows);
+}
+
+}  // namespace snug::plan

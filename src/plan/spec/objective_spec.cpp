@@ -1,0 +1,213 @@
+#include "plan/spec/objective_spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "formats/recipe/recipe_keys.h"
+
+namespace snug::plan {
+namespace {
+
+using formats::Recipe;
+using methods::Objective;
+using methods::ReferenceModel;
+
+constexpr int64_t kUsualLength = 1024;  // of what a user may begin with
+
+const Objective& objective_row(const Recipe& recipe) {
+  return methods::objective_of(recipe.objective);
+}
+
+bool learns_from_groups(const Objective& objective) { return objective.group > 1; }
+bool compares(const Objective& objective) { return objective.compares; }
+bool has_margins(const Objective& objective) {
+  return objective.compares && !objective.is_labelled;
+}
+bool is_labelled(const Objective& objective) { return objective.is_labelled; }
+
+// A key that not all objectives have, and those that do.
+struct OwnKey {
+  const char* key;
+  bool (*is_of)(const Objective& objective);
+  const char* objectives;
+};
+constexpr OwnKey kOwnKeys[]{{"beta", learns_from_groups, "dpo, orpo or kto"},
+                            {"loss_type", has_margins, "dpo"},
+                            {"precompute_ref_log_probs", compares, "dpo or kto"},
+                            {"desirable_weight", is_labelled, "kto"},
+                            {"undesirable_weight", is_labelled, "kto"}};
+
+// The command line may choose another objective than the file has keys for, which then count for
+// nothing.
+bool is_overruled(const Recipe& recipe, const OwnKey& own) {
+  const auto objective = recipe.given.find("objective");
+  const auto found = recipe.given.find(own.key);
+  return !own.is_of(objective_row(recipe)) && objective != recipe.given.end() &&
+         objective->second.line == 0 && found != recipe.given.end() && found->second.line > 0;
+}
+
+// The recipe that a run writes has all keys.
+void refuse_keys_of_others(const Recipe& recipe) {
+  for (const OwnKey& own : kOwnKeys) {
+    if (own.is_of(objective_row(recipe)) || recipe.given.find(own.key) == recipe.given.end() ||
+        is_overruled(recipe, own) || formats::holds_default(recipe, own.key))
+      continue;
+    recipe.fail(own.key, fmt::format("is a key of objective={0}, which objective={1} does not "
+                                     "use; leave it out, or set objective={0}",
+                                     own.objectives, base::word_of(recipe.objective)));
+  }
+}
+
+void check_rows(const Recipe& recipe, const Objective& objective) {
+  const std::string_view word = base::word_of(recipe.objective);
+  if (recipe.max_segments > 0 && recipe.max_segments % objective.group != 0)
+    recipe.fail("max_segments",
+                fmt::format("is {}, but with objective={} the {} sequences of a record share a "
+                            "row; give a multiple of {}",
+                            recipe.max_segments, word, objective.group, objective.group));
+  if (recipe.train_on_prompt)
+    recipe.fail("train_on_prompt",
+                fmt::format("is true, but objective={} compares answers; leave it out", word));
+  using formats::DataFormat;
+  if (recipe.data_format != DataFormat::automatic && recipe.data_format != objective.data)
+    recipe.fail("data_format",
+                fmt::format("is {}, but objective={} learns from {}; leave it out, or set "
+                            "objective=next_token",
+                            base::word_of(recipe.data_format), word,
+                            objective.is_labelled
+                                ? "answers with a label, records with prompt, completion and "
+                                  "label, or pairs with chosen and rejected"
+                                : "pairs of answers, records with chosen and rejected"));
+}
+
+// Without packing a batch's answers are exchanged among its rows.
+void check_batch(const Recipe& recipe, const Objective& objective) {
+  if (!objective.is_labelled || recipe.packing || recipe.per_device_train_batch_size >= 2) return;
+  recipe.fail("per_device_train_batch_size",
+              fmt::format("is {}, but with objective={} and packing=false each prompt of a "
+                          "micro-batch is compared with the answer of another row of it; give 2 "
+                          "or more, or set packing=true",
+                          recipe.per_device_train_batch_size == 0
+                              ? "auto"
+                              : std::to_string(recipe.per_device_train_batch_size),
+                          base::word_of(recipe.objective)));
+}
+
+// That loss is of all tokens of a step, and an objective's of groups of documents.
+void check_balance(const Recipe& recipe, const TrainingSpec& spec) {
+  if (spec.model.router_loss_factor() == 0) return;
+  recipe.fail("output_router_logits",
+              fmt::format("is true{}, but with objective={} the use of experts is not balanced "
+                          "yet; set output_router_logits=false",
+                          recipe.is_given("output_router_logits") ? "" : " in the model's config",
+                          base::word_of(recipe.objective)));
+}
+
+ReferenceModel reference_of(const Recipe& recipe, const TrainingSpec& spec) {
+  if (recipe.precompute_ref_log_probs) return ReferenceModel::kept;
+  const std::string_view word = base::word_of(recipe.objective);
+  if (!spec.is_adapted())
+    recipe.fail("method",
+                fmt::format("is full, and objective={} compares with the model as it begins, which "
+                            "is gone after the first step; set precompute_ref_log_probs=true, or "
+                            "use method=lora",
+                            word));
+  if (!recipe.adapter.empty())
+    recipe.fail("adapter",
+                fmt::format("is given, and objective={} compares with the model as it begins, "
+                            "that adapter on; set precompute_ref_log_probs=true",
+                            word));
+  if (!spec.lora.modules_to_save.empty())
+    recipe.fail("modules_to_save",
+                fmt::format("is given, and objective={} compares with the model as it begins, "
+                            "whose weights are those that modules_to_save trains; set "
+                            "precompute_ref_log_probs=true",
+                            word));
+  return ReferenceModel::adapter_off;
+}
+
+int64_t decoder_tokens(const Recipe& recipe) {
+  const bool is_given = recipe.max_target_length > 0;
+  const int64_t length = is_given ? recipe.max_target_length : recipe.max_length;
+  return length * objective_row(recipe).group;
+}
+
+}  // namespace
+
+base::PerStream<int64_t> row_tokens(const Recipe& recipe, bool has_encoder) {
+  if (!has_encoder) return decoder_tokens(recipe);
+  return {decoder_tokens(recipe), recipe.max_length};
+}
+
+int64_t mismatch_batch(const Recipe& recipe) {
+  const bool is_of_batch = objective_row(recipe).is_labelled && !recipe.packing;
+  return is_of_batch ? recipe.per_device_train_batch_size : 0;
+}
+
+int64_t row_segments(const Recipe& recipe) {
+  const int64_t group = objective_row(recipe).group;
+  if (!recipe.packing) return group;
+  if (recipe.max_segments > 0) return std::min(recipe.max_segments, decoder_tokens(recipe));
+  // A plan without data leaves room for documents of so many tokens, and for no more than so many.
+  constexpr int64_t kMinTokens = 16;
+  constexpr int64_t kMaxSegments = 512;
+  // An encoder-decoder, whose answers are short, counts what is longer.
+  const int64_t tokens = std::max(decoder_tokens(recipe), recipe.max_length * group);
+  return std::clamp<int64_t>(tokens / kMinTokens / group, 1, kMaxSegments / group) * group;
+}
+
+methods::ObjectiveOptions objective_options(const Recipe& recipe, const TrainingSpec& spec) {
+  const Objective& objective = objective_row(recipe);
+  refuse_keys_of_others(recipe);
+  if (!learns_from_groups(objective)) {
+    using formats::DataFormat;
+    if (recipe.data_format == DataFormat::preference || recipe.data_format == DataFormat::unpaired)
+      recipe.fail(
+          "data_format",
+          fmt::format("is {}, which objective={} does not learn from; set objective={}, or "
+                      "leave it out",
+                      base::word_of(recipe.data_format), base::word_of(recipe.objective),
+                      recipe.data_format == DataFormat::unpaired ? "kto" : "dpo, orpo or kto"));
+    return {.kind = recipe.objective};
+  }
+  check_rows(recipe, objective);
+  check_batch(recipe, objective);
+  check_balance(recipe, spec);
+  if (spec.lora.dropout > 0)
+    recipe.fail("lora_dropout",
+                fmt::format("is {}, but objective={} compares log-probabilities, which are made "
+                            "without dropout, as TRL's trainer makes them; set lora_dropout=0",
+                            recipe.lora_dropout, base::word_of(recipe.objective)));
+  if (methods::method_of(spec.method).trains_head)
+    recipe.fail("method",
+                fmt::format("is {}, which objective={} is not built for; use method=adapter, or "
+                            "lora",
+                            base::word_of(spec.method), base::word_of(recipe.objective)));
+  return {.kind = recipe.objective,
+          .reference = objective.compares ? reference_of(recipe, spec) : ReferenceModel::none,
+          .beta = recipe.beta,
+          .desirable_weight = recipe.desirable_weight,
+          .undesirable_weight = recipe.undesirable_weight};
+}
+
+void settle_objective(Recipe& recipe, int64_t max_position) {
+  const Objective& objective = objective_row(recipe);
+  for (const OwnKey& own : kOwnKeys) {
+    if (!is_overruled(recipe, own)) continue;
+    const formats::RecipeKey& key = *formats::find_recipe_key(own.key);
+    key.field.set(
+        recipe,
+        parse_value(key, {std::string(own.key), {std::string(key.default_text)}, false, {}}));
+  }
+  if (learns_from_groups(objective) && !recipe.is_given("lora_dropout")) recipe.lora_dropout = 0;
+  if (learns_from_groups(objective) && recipe.max_length == 0)
+    recipe.fail("max_length",
+                fmt::format("is auto, which objective={} does not choose yet: give the tokens of "
+                            "the longest sequence, such as max_length={}",
+                            base::word_of(recipe.objective),
+                            std::min<int64_t>(kUsualLength, max_position)));
+}
+
+}  // namespace snug::plan

@@ -1,0 +1,52 @@
+#include "plan/time/run_times.h"
+
+#include "plan/time/clock.h"
+
+namespace snug::plan {
+namespace {
+
+using program::ProgramName;
+
+// The seconds of a program that the job has.
+double seconds_of(const Job& job, ProgramName name, const Rates& rates,
+                  const program::BatchBounds& bounds) {
+  const program::Program* program = job.find(name);
+  return program == nullptr ? 0 : simulate(*program, rates, bounds).seconds;
+}
+
+// The host reads the result of each run before it begins the next.
+PassFigures pass_of(const PassInputs& inputs, ProgramName name) {
+  const double seconds = seconds_of(inputs.job, name, inputs.rates, inputs.expected);
+  return {.run_seconds = seconds + inputs.rates.join().seconds};
+}
+
+int64_t runs_of(int64_t rows, int64_t rows_per_run) {
+  return (rows + rows_per_run - 1) / rows_per_run;
+}
+
+}  // namespace
+
+std::optional<PassFigures> reference_pass(const PassInputs& inputs) {
+  if (inputs.spec.objective.reference != methods::ReferenceModel::kept) return std::nullopt;
+  PassFigures pass = pass_of(inputs, ProgramName::reference);
+  pass.first_seconds = seconds_of(inputs.job, ProgramName::prepare, inputs.rates, inputs.expected);
+  if (inputs.rows)
+    pass.runs = runs_of(inputs.rows->training, inputs.spec.rows) +
+                runs_of(inputs.rows->evaluation, inputs.spec.rows);
+  return pass;
+}
+
+std::optional<PassFigures> evaluation_pass(const PassInputs& inputs) {
+  if (inputs.job.find(ProgramName::evaluate) == nullptr) return std::nullopt;
+  PassFigures pass = pass_of(inputs, ProgramName::evaluate);
+  if (inputs.rows)
+    pass.runs = runs_of(inputs.rows->evaluation, inputs.spec.rows * inputs.spec.ranks.ranks());
+  return pass;
+}
+
+double save_seconds(const Job& job, const Rates& rates) {
+  return seconds_of(job, ProgramName::save, rates, {}) +
+         seconds_of(job, ProgramName::save_state, rates, {});
+}
+
+}  // namespace snug::plan

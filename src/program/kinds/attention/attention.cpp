@@ -1,0 +1,390 @@
+#include "program/kinds/attention/attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "program/ir/tape.h"
+#include "program/kinds/attention/attention_segments.h"
+#include "program/kinds/attention/attention_sinks.h"
+#include "program/kinds/functions.h"
+#include "program/kinds/rate_names.h"
+#include "program/kinds/shape_rule.h"
+#include "program/kinds/traffic.h"
+
+namespace snug::program {
+namespace {
+
+// Attention and AttentionGrad carry the same attributes.
+template <typename Attributes>
+void check_attributes(const Attributes& attention, ShapeRule& rule) {
+  rule.require(attention.heads > 0 && attention.kv_heads > 0 && attention.head_dim > 0,
+               "needs positive heads, kv_heads and head_dim");
+  rule.require(attention.kv_heads > 0 && attention.heads % attention.kv_heads == 0,
+               "has heads that are no multiple of kv_heads");
+  rule.require(std::isfinite(attention.scale), "has a scale that is not finite");
+  rule.require(attention.window >= 0, "has a negative window");
+  rule.require(attention.segment_tokens >= 0, "has a negative segment_tokens");
+  rule.require(attention.few_queries >= 0, "has a negative few_queries");
+  rule.require(std::isfinite(attention.softcap) && attention.softcap >= 0.0F,
+               "has a softcap that is negative or not finite");
+  rule.require(std::isfinite(attention.alibi_scale), "has an alibi_scale that is not finite");
+  rule.require(attention.causal || attention.alibi_scale == 0.0F,
+               "has an alibi_scale without being causal");
+  rule.require(!attention.relative_bias || attention.max_distance > 0,
+               "has a relative_bias without a max_distance");
+}
+
+// Each direction has half of the buckets; half of those are exact. So their number must be even.
+template <typename Struct>
+void check_bias(const Struct& attention, const OperationView& view, ShapeRule& rule) {
+  if (!attention.relative_bias) return;
+  const Tensor& bias = view[Struct::kBias];
+  rule.rank(Struct::kBias, 2);
+  rule.shape(Struct::kBias, Shape{bias.shape[0], attention.heads});
+  const int64_t in_one_direction = bias.shape[0] / (attention.causal ? 1 : 2);
+  rule.require(in_one_direction >= 2 && bias.shape[0] % (attention.causal ? 2 : 4) == 0,
+               "has a bias table whose buckets cannot be halved");
+  rule.require(attention.max_distance > in_one_direction / 2,
+               "has a max_distance within the buckets of one distance each");
+  rule.mixed_types({Struct::kQ, Struct::kBias});
+}
+
+// Checks q, k, v and the bounds.
+template <typename Struct>
+void check_inputs(const Struct& attention, const OperationView& view, ShapeRule& rule) {
+  const Tensor& q = view[Struct::kQ];
+  const Tensor& k = view[Struct::kK];
+  rule.rank(Struct::kQ, 2);
+  rule.rank(Struct::kK, 2);
+  rule.shape(Struct::kQ, Shape{q.shape[0], attention.heads * attention.head_dim});
+  rule.shape(Struct::kK, Shape{k.shape[0], attention.kv_heads * attention.head_dim});
+  rule.shape(Struct::kV, k.shape);
+  rule.same_type({Struct::kQ, Struct::kK, Struct::kV});
+  const Tensor& q_bounds = view[Struct::kQBounds];
+  rule.rank(Struct::kQBounds, 2);
+  rule.index(Struct::kQBounds, Shape{q_bounds.shape[0], 2});
+  rule.index(Struct::kKBounds, q_bounds.shape);
+}
+
+template <typename Attributes>
+KeyMask mask_of(const Attributes& attention) {
+  return {attention.causal, attention.window};
+}
+
+// The tokens that are expected of a segment of the stream whose bounds these are. 0: as many as
+// shapes allow, where the bounds hold all rows, and of an encoder of which nothing is expected.
+double expected_tokens(const Tensor& bounds, const ExpectedBounds& expected) {
+  if (hold_all_rows(bounds)) return 0;
+  const base::PerStream<double>& means = expected.mean_segment_tokens;
+  const bool is_unexpected = bounds.stream == base::TokenStream::encoder && !means.has_encoder();
+  return is_unexpected ? 0 : means[bounds.stream];
+}
+
+template <typename Attributes>
+AttentionSegments expected_by(const Attributes& attention, const OperationView& view,
+                              const ExpectedBounds& expected) {
+  return expected_segments({.q_tokens = view[Attributes::kQ].shape[0],
+                            .k_tokens = view[Attributes::kK].shape[0],
+                            .causal = attention.causal,
+                            .segments = view[Attributes::kQBounds].shape[0],
+                            .segment_tokens = attention.segment_tokens,
+                            .mean_keys = expected_tokens(view[Attributes::kKBounds], expected)});
+}
+
+template <typename Attributes>
+Extent extent_of_bounds(const Attributes& attention, std::span<const int32_t> q_bounds,
+                        std::span<const int32_t> k_bounds) {
+  SegmentSum all(mask_of(attention));
+  for (int64_t i = 0; i < segment_count(q_bounds); ++i)
+    all.add({1, static_cast<double>(tokens_of_segment(q_bounds, i)),
+             static_cast<double>(tokens_of_segment(k_bounds, i))});
+  return all.extent();
+}
+
+template <typename Attributes>
+Extent attention_extent(const Attributes& attention, const OperationView& view,
+                        const BatchBounds& bounds) {
+  const std::span<const int32_t> q_bounds = bounds[id_of(view.operation, Attributes::kQBounds)];
+  const std::span<const int32_t> k_bounds = bounds[id_of(view.operation, Attributes::kKBounds)];
+  if (q_bounds.empty() || k_bounds.empty())
+    return extent_of_segments(mask_of(attention), expected_by(attention, view, bounds.expected()));
+  return extent_of_bounds(attention, q_bounds, k_bounds);
+}
+
+template <typename Attributes>
+double score_flops(const Attributes& attention, const Extent& extent) {
+  const auto width = static_cast<double>(attention.heads * attention.head_dim);
+  const double products = 4.0 * extent.pairs * width;  // q k^T and p v, two operations a term
+  // A score takes a division, an exponential (2), a quotient and a product for the cap; a distance
+  // and its product for the bias.
+  const double flops = (attention.softcap > 0.0F ? 6.0 : 0.0) +
+                       (attention.alibi_scale != 0.0F || attention.relative_bias ? 2.0 : 0.0);
+  return products + flops * extent.pairs * static_cast<double>(attention.heads);
+}
+
+// Keys and values are read where segments lie and a window reaches; the rest of a cache is not.
+double bytes_of(const Attention&, const OperationView& view, const Extent& extent) {
+  const Tensor& k = view[Attention::kK];
+  const auto whole = static_cast<double>(k.bytes());
+  return operand_bytes(view) - 2.0 * (whole - row_bytes(k, extent.keys));
+}
+
+std::string shape_error(const Attention& attention, const OperationView& view) {
+  ShapeRule rule(view);
+  check_attributes(attention, rule);
+  check_inputs(attention, view, rule);
+  const Tensor& q = view[Attention::kQ];
+  rule.shape(Attention::kO, q.shape);
+  rule.mixed_types({Attention::kQ, Attention::kO});
+  rule.measure(Attention::kLse, Shape{attention.heads, q.shape[0]});
+  check_bias(attention, view, rule);
+  if (!attention.sinks) return rule.error();
+  rule.shape(Attention::kSinks, Shape{attention.heads});
+  rule.mixed_types({Attention::kQ, Attention::kSinks});
+  return rule.error();
+}
+
+std::string shape_error(const AttentionGrad& attention, const OperationView& view) {
+  ShapeRule rule(view);
+  check_attributes(attention, rule);
+  check_inputs(attention, view, rule);
+  const Tensor& q = view[AttentionGrad::kQ];
+  const Tensor& k = view[AttentionGrad::kK];
+  rule.shape(AttentionGrad::kDO, q.shape);
+  rule.shape(AttentionGrad::kO, q.shape);
+  rule.measure(AttentionGrad::kLse, Shape{attention.heads, q.shape[0]});
+  rule.shape(AttentionGrad::kDQ, q.shape);
+  rule.shape(AttentionGrad::kDK, k.shape);
+  rule.shape(AttentionGrad::kDV, k.shape);
+  rule.mixed_types({AttentionGrad::kQ, AttentionGrad::kDO, AttentionGrad::kO, AttentionGrad::kDQ,
+                    AttentionGrad::kDK, AttentionGrad::kDV});
+  check_bias(attention, view, rule);
+  rule.require(attention.relative_bias || !attention.bias_gradient,
+               "has a bias_gradient without a bias");
+  if (!attention.bias_gradient || !rule.error().empty()) return rule.error();
+  rule.shape(AttentionGrad::kDBias, view[AttentionGrad::kBias].shape);
+  rule.mixed_types({AttentionGrad::kQ, AttentionGrad::kDBias});
+  return rule.error();
+}
+
+Cost cost(const Attention& attention, const OperationView& view, const Extent& extent) {
+  Cost cost{score_flops(attention, extent), bytes_of(attention, view, extent)};
+  if (attention.splits > 0) cost.launches = 2;  // the parts, and their sum
+  return cost;
+}
+
+// Copies to or from memory without gaps: each reads a tensor and writes it.
+double copied_bytes(const AttentionGrad& grad, const OperationView& view) {
+  const auto bytes = [&](const Operand<AttentionGrad>& operand, bool copied) {
+    return copied ? 2.0 * static_cast<double>(view[operand].bytes()) : 0.0;
+  };
+  return bytes(AttentionGrad::kQ, grad.dense_q) + bytes(AttentionGrad::kK, grad.dense_k) +
+         bytes(AttentionGrad::kV, grad.dense_v) + bytes(AttentionGrad::kDQ, grad.dense_gradients) +
+         bytes(AttentionGrad::kDK, grad.dense_gradients) +
+         bytes(AttentionGrad::kDV, grad.dense_gradients);
+}
+
+// Five products where the forward pass has two: the scores again, dp, dq, dk and dv. Nothing is
+// computed while tensors are copied.
+Cost cost(const AttentionGrad& attention, const OperationView& view, const Extent& extent) {
+  const double copied = copied_bytes(attention, view);
+  return {2.5 * score_flops(attention, extent), operand_bytes(view) + copied, copied};
+}
+
+void differentiate(const Attention& attention, const Operation& operation, Tape& tape) {
+  const TensorId d_o = tape.gradient(id_of(operation, Attention::kO));
+  const auto id = [&](const Operand<Attention>& operand) { return id_of(operation, operand); };
+  const TensorId q = id(Attention::kQ);
+  const TensorId k = id(Attention::kK);
+  const TensorId v = id(Attention::kV);
+  if (d_o != kNone && attention.sinks && tape.wants(id(Attention::kSinks)))
+    tape.emit(AttentionSinkGrad{},
+              {d_o, id(Attention::kO), id(Attention::kLse), id(Attention::kSinks)},
+              {tape.contribute(id(Attention::kSinks))});
+  const bool wants_bias = attention.relative_bias && tape.wants(id(Attention::kBias));
+  if (d_o == kNone || !(tape.wants(q) || tape.wants(k) || tape.wants(v) || wants_bias)) return;
+  const auto gradient_of = [&](TensorId input_id, const char* suffix) {
+    if (tape.wants(input_id)) return tape.contribute(input_id);
+    const Tensor input = tape.program().tensor(input_id);  // a copy: the table grows
+    return tape.temporary(suffix, input.shape, input.dtype);
+  };
+  const TensorId dq = gradient_of(q, "dq");
+  const TensorId dk = gradient_of(k, "dk");
+  const TensorId dv = gradient_of(v, "dv");
+  AttentionGrad grad;
+  grad.heads = attention.heads;
+  grad.kv_heads = attention.kv_heads;
+  grad.head_dim = attention.head_dim;
+  grad.scale = attention.scale;
+  grad.causal = attention.causal;
+  grad.window = attention.window;
+  grad.softcap = attention.softcap;
+  grad.alibi_scale = attention.alibi_scale;
+  grad.sinks = attention.sinks;
+  grad.relative_bias = attention.relative_bias;
+  grad.bias_gradient = wants_bias;
+  grad.max_distance = attention.max_distance;
+  grad.segment_tokens = attention.segment_tokens;
+  grad.no_empty_segments = attention.no_empty_segments;
+  grad.deterministic = attention.deterministic;
+  std::vector<TensorId> reads{d_o,
+                              q,
+                              k,
+                              v,
+                              id(Attention::kO),
+                              id(Attention::kLse),
+                              id(Attention::kQBounds),
+                              id(Attention::kKBounds)};
+  std::vector<TensorId> writes{dq, dk, dv};
+  if (attention.relative_bias) reads.push_back(id(Attention::kBias));
+  if (wants_bias) writes.push_back(tape.contribute(id(Attention::kBias)));
+  tape.emit(grad, std::move(reads), std::move(writes));
+}
+
+// Segments of few queries or keys have an algorithm of their own, which computes in f32. In a plan
+// that expects segments of one length, all are few or none is.
+template <typename Attributes>
+std::vector<Share> shares_of(const Attributes& attention, const OperationView& view,
+                             const BatchBounds& bounds) {
+  SegmentSum few(mask_of(attention));
+  SegmentSum others(mask_of(attention));
+  const auto add = [&](const AttentionSegments& segments) {
+    const bool is_few = has_few(attention, static_cast<int64_t>(std::ceil(segments.queries)),
+                                static_cast<int64_t>(std::ceil(segments.keys)));
+    (is_few ? few : others).add(segments);
+  };
+  const std::span<const int32_t> q_bounds = bounds[id_of(view.operation, Attributes::kQBounds)];
+  const std::span<const int32_t> k_bounds = bounds[id_of(view.operation, Attributes::kKBounds)];
+  if (q_bounds.empty() || k_bounds.empty()) {
+    add(expected_by(attention, view, bounds.expected()));
+  } else {
+    for (int64_t i = 0; i < segment_count(q_bounds); ++i)
+      add({1, static_cast<double>(tokens_of_segment(q_bounds, i)),
+           static_cast<double>(tokens_of_segment(k_bounds, i))});
+  }
+  std::vector<Share> shares;
+  if (few.extent().rows > 0) shares.push_back({few.extent(), " few", base::DType::f32});
+  if (others.extent().rows > 0 || shares.empty()) shares.push_back({others.extent()});
+  return shares;
+}
+
+// The numbers of keys and values in 16 bits that decoding in parts reads.
+double cache_numbers(const Attention& attention, const OperationView& view, const Extent& extent) {
+  const Tensor& k = view[Attention::kK];
+  if (attention.splits == 0 || size_of(k.dtype) != 2) return 0;
+  return 2.0 * extent.keys * static_cast<double>(k.shape.columns());
+}
+double cache_numbers(const AttentionGrad&, const OperationView&, const Extent&) { return 0; }
+
+// As many queries as keys are a whole row of segments, and those of another stream one too.
+// Otherwise a cache is read.
+template <typename Struct>
+RateKey attention_key(const Struct& attention, const OperationView& view, const Extent& extent) {
+  const double keys = rate_size(view[Struct::kK].shape[0]);
+  const double segment = std::clamp(extent.mean_segment_tokens, 1.0, keys);
+  const int64_t q_tokens = view[Struct::kQ].shape[0];
+  const bool is_cached =
+      q_tokens != view[Struct::kK].shape[0] &&
+      !crosses_streams(attention.causal, q_tokens, view[Struct::kQBounds].shape[0]);
+  const bool is_adjusted =
+      attention.softcap > 0.0F || attention.alibi_scale != 0.0F || attention.relative_bias;
+  const std::string plain_name = typed_name(view) + (is_cached ? " cached" : "") +
+                                 (attention.by_library ? " by library" : "") +
+                                 (attention.tensor_cores ? " on tensor cores" : "");
+  RateKey key;
+  const bool is_copied = copies_operands(attention);
+  key.name = plain_name + (is_adjusted ? " adjusted" : "") + (is_copied ? " copied" : "");
+  key.shape = {segment, std::max(1.0, extent.rows) * rate_size(attention.heads),
+               rate_size(attention.head_dim),
+               rate_size(attention.heads) / rate_size(attention.kv_heads)};
+  key.unit = Work::flops;
+  key.multiplies = view[Struct::kQ].dtype;
+  key.attention = {.by_library = attention.by_library,
+                   .tensor_cores = attention.tensor_cores,
+                   .is_gradient = std::is_same_v<Struct, AttentionGrad>,
+                   .segment_tokens = segment,
+                   .head_dim = rate_size(attention.head_dim),
+                   .adjusts_scores = is_adjusted,
+                   .plain_name = is_adjusted || is_copied ? plain_name : "",
+                   .cache_numbers = cache_numbers(attention, view, extent),
+                   .shared_heads = rate_size(attention.heads) / rate_size(attention.kv_heads)};
+  return key;
+}
+
+Extent extent_of(const Attention& attention, const OperationView& view, const BatchBounds& bounds) {
+  return attention_extent(attention, view, bounds);
+}
+
+Extent extent_of(const AttentionGrad& grad, const OperationView& view, const BatchBounds& bounds) {
+  return attention_extent(grad, view, bounds);
+}
+
+RateKey rate_key(const Attention& attention, const OperationView& view, const Extent& extent) {
+  return attention_key(attention, view, extent);
+}
+
+RateKey rate_key(const AttentionGrad& grad, const OperationView& view, const Extent& extent) {
+  return attention_key(grad, view, extent);
+}
+
+// Queries of the segments that are few; of a target that treats all segments alike, nothing.
+template <typename Attributes>
+std::vector<int64_t> pieces_of(const Attributes& attention, const OperationView& view,
+                               const BatchBounds& bounds) {
+  if (attention.few_queries == 0) return {};
+  if (const Tensor& k_bounds = view[Attributes::kKBounds]; hold_all_rows(k_bounds)) {
+    const int64_t queries = view[Attributes::kQ].shape[0];
+    return {has_few(attention, queries, view[Attributes::kK].shape[0]) ? queries : 0};
+  }
+  const std::span<const int32_t> q_bounds = bounds[id_of(view.operation, Attributes::kQBounds)];
+  const std::span<const int32_t> k_bounds = bounds[id_of(view.operation, Attributes::kKBounds)];
+  int64_t sum = 0;
+  for (int64_t i = 0; i < segment_count(q_bounds); ++i) {
+    const int64_t queries = tokens_of_segment(q_bounds, i);
+    if (has_few(attention, queries, tokens_of_segment(k_bounds, i))) sum += queries;
+  }
+  return {sum};
+}
+
+constexpr std::string_view kAttentionNamed[] = {decision_name<&AttentionGrad::by_library>(),
+                                                decision_name<&AttentionGrad::tensor_cores>()};
+constexpr PricedAlike kAttentionPricedAlike[] = {
+    {decision_name<&Attention::splits>(),
+     "parts of keys are as many as fill the card; samples of decoding are of such"},
+    {decision_name<&AttentionGrad::few_queries>(),
+     "segments that are few are a share, whose key has another name"},
+    {decision_name<&AttentionGrad::few_keys>(),
+     "segments that are few are a share, whose key has another name"},
+    {decision_name<&AttentionGrad::dense_q>(),
+     "the name says that operands are copied; the cost has the bytes of each"},
+    {decision_name<&AttentionGrad::dense_k>(),
+     "the name says that operands are copied; the cost has the bytes of each"},
+    {decision_name<&AttentionGrad::dense_v>(),
+     "the name says that operands are copied; the cost has the bytes of each"},
+    {decision_name<&AttentionGrad::dense_gradients>(),
+     "the name says that operands are copied; the cost has the bytes of each"}};
+// Which segments are few is in the pieces.
+constexpr std::string_view kAttentionInPieces[] = {decision_name<&AttentionGrad::few_queries>(),
+                                                   decision_name<&AttentionGrad::few_keys>()};
+
+}  // namespace
+
+Extent extent_of(const Attention& attention, std::span<const int32_t> q_bounds,
+                 std::span<const int32_t> k_bounds) {
+  return extent_of_bounds(attention, q_bounds, k_bounds);
+}
+
+Extent extent_of(const AttentionGrad& grad, std::span<const int32_t> q_bounds,
+                 std::span<const int32_t> k_bounds) {
+  return extent_of_bounds(grad, q_bounds, k_bounds);
+}
+
+SNUG_DEFINE_KIND(Attention, .differentiate = differentiate, .extent_of = extent_of,
+                 .pieces_of = pieces_of<Attention>, .shares_of = shares_of, .rate_key = rate_key,
+                 .named = kAttentionNamed, .priced_alike = kAttentionPricedAlike,
+                 .in_pieces = kAttentionInPieces);
+SNUG_DEFINE_KIND(AttentionGrad, .extent_of = extent_of, .pieces_of = pieces_of<AttentionGrad>,
+                 .shares_of = shares_of, .rate_key = rate_key, .named = kAttentionNamed,
+                 .priced_alike = kAttentionPricedAlike, .in_pieces = kAttentionInPieces);
+
+}  // namespace snug::program

@@ -1,0 +1,58 @@
+#include "program/kinds/elementwise/gelu.h"
+
+#include "program/ir/tape.h"
+#include "program/kinds/functions.h"
+#include "program/kinds/shape_rule.h"
+#include "program/kinds/traffic.h"
+
+namespace snug::program {
+namespace {
+
+std::string shape_error(const Gelu&, const OperationView& view) {
+  ShapeRule rule(view);
+  const Tensor& x = view[Gelu::kX];
+  rule.rank(Gelu::kX, 2);
+  rule.shape(Gelu::kY, x.shape);
+  rule.mixed_types({Gelu::kX, Gelu::kY});
+  return rule.error();
+}
+
+std::string shape_error(const GeluGrad&, const OperationView& view) {
+  ShapeRule rule(view);
+  const Tensor& x = view[GeluGrad::kX];
+  rule.rank(GeluGrad::kX, 2);
+  rule.shape(GeluGrad::kDY, x.shape);
+  rule.shape(GeluGrad::kDX, x.shape);
+  rule.mixed_types({GeluGrad::kX, GeluGrad::kDY, GeluGrad::kDX});
+  return rule.error();
+}
+
+// The distribution function or its likeness (4), and a product.
+Cost cost(const Gelu&, const OperationView& view, const Extent&) {
+  return streaming_cost(view, view[Gelu::kY].shape.elements(), 5);
+}
+
+// The distribution function or its likeness (4), its slope (3), their sum (2) and the product with
+// dy.
+Cost cost(const GeluGrad&, const OperationView& view, const Extent&) {
+  return streaming_cost(view, view[GeluGrad::kDX].shape.elements(), 10);
+}
+
+void differentiate(const Gelu& gelu, const Operation& operation, Tape& tape) {
+  const TensorId dy = tape.gradient(id_of(operation, Gelu::kY));
+  const TensorId x = id_of(operation, Gelu::kX);
+  if (dy == kNone || !tape.wants(x)) return;
+  tape.emit(GeluGrad{gelu.tanh}, {dy, x}, {tape.contribute(x)});
+}
+
+InPlacePairs in_place_pairs(const Gelu& gelu) { return in_place(gelu, {{Gelu::kY, Gelu::kX}}); }
+InPlacePairs in_place_pairs(const GeluGrad& grad) {
+  return in_place(grad, {{GeluGrad::kDX, GeluGrad::kDY}, {GeluGrad::kDX, GeluGrad::kX}});
+}
+
+}  // namespace
+
+SNUG_DEFINE_KIND(Gelu, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
+SNUG_DEFINE_KIND(GeluGrad, .in_place_pairs = in_place_pairs);
+
+}  // namespace snug::program

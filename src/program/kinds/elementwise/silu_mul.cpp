@@ -1,0 +1,36 @@
+#include "program/kinds/elementwise/silu_mul.h"
+
+#include "program/kinds/elementwise/gated.h"
+#include "program/kinds/traffic.h"
+
+namespace snug::program {
+namespace {
+
+std::string shape_error(const SiluMul&, const OperationView& view) {
+  return gated_shape_error<SiluMul>(view);
+}
+
+std::string shape_error(const SiluMulGrad&, const OperationView& view) {
+  return gated_grad_shape_error<SiluMulGrad>(view);
+}
+
+// The sigmoid (3) and two products.
+Cost cost(const SiluMul&, const OperationView& view, const Extent&) {
+  return streaming_cost(view, view[SiluMul::kY].shape.elements(), 5);
+}
+
+// The sigmoid (3), dup (2), and dgate = dy * up * s * (1 + gate * (1 - s)) (5).
+Cost cost(const SiluMulGrad&, const OperationView& view, const Extent&) {
+  return streaming_cost(view, view[SiluMulGrad::kDGate].shape.elements(), 10);
+}
+
+void differentiate(const SiluMul&, const Operation& operation, Tape& tape) {
+  differentiate_gated<SiluMul>(SiluMulGrad{}, operation, tape);
+}
+
+}  // namespace
+
+SNUG_DEFINE_KIND(SiluMul, .differentiate = differentiate, .in_place_pairs = gated_in_place_pairs);
+SNUG_DEFINE_KIND(SiluMulGrad, .in_place_pairs = gated_grad_in_place_pairs);
+
+}  // namespace snug::program

@@ -1,0 +1,121 @@
+#include "program/kinds/kind.h"
+
+#include <array>
+
+#include "base/error.h"
+#include "program/ir/builder.h"
+#include "program/ir/operands.h"
+#include "program/kinds/dispatch.h"
+#include "program/kinds/functions.h"
+
+namespace snug::program {
+namespace {
+
+// Calls f(attributes, what their kind defines).
+template <typename Result, typename F>
+Result ask(const Operation& operation, F&& f) {
+  return dispatch<Result>(operation.attributes, [&]<typename Struct>(const Struct& attributes) {
+    return f(attributes, FunctionsOf<Struct>::kDefined);
+  });
+}
+
+template <typename Struct>
+constexpr bool has_operand(OperandName name) {
+  for (const Operand<Struct>& operand : Struct::kOperands)
+    if (operand.name == name) return true;
+  return false;
+}
+
+// A trait that promises operands is held to it.
+template <typename Struct>
+constexpr bool has_promised_operands() {
+  return !traits_of<Struct>().is_optimizer ||
+         (has_operand<Struct>(kWeightOperand) && has_operand<Struct>(kGradientOperand) &&
+          has_operand<Struct>(kFactorOperand));
+}
+#define SNUG_KIND(Struct, name) static_assert(has_promised_operands<Struct>());
+SNUG_KINDS(SNUG_KIND)
+#undef SNUG_KIND
+
+}  // namespace
+
+std::string shape_error(const OperationView& view) {
+  if (std::string error = operand_error(view.operation); !error.empty()) return error;
+  return ask<std::string>(view.operation, [&](const auto& attributes, const auto& kind) {
+    return kind.shape_error(attributes, view);
+  });
+}
+
+Cost cost(const OperationView& view, const BatchBounds& bounds) {
+  const Extent extent = extent_of(view, bounds);
+  Cost cost = ask<Cost>(view.operation, [&](const auto& attributes, const auto& kind) {
+    return kind.cost(attributes, view, extent);
+  });
+  if (view.operation.launches > 0) cost.launches = view.operation.launches;
+  if (view.operation.joined) cost.launches = 0;
+  cost.launches += cost.chunk_launches;
+  if (traits_of(view.operation).reads_in_place && !view.operation.on_host)
+    for (const TensorId id : view.operation.reads)
+      if (const Tensor& tensor = view.program.tensor(id); tensor.space != Space::device)
+        cost.link_bytes += static_cast<double>(tensor.bytes());
+  return cost;
+}
+
+Extent extent_of(const OperationView& view, const BatchBounds& bounds) {
+  return ask<Extent>(view.operation, [&](const auto& attributes, const auto& kind) {
+    return kind.extent_of != nullptr ? kind.extent_of(attributes, view, bounds) : Extent();
+  });
+}
+
+std::vector<int64_t> pieces_of(const OperationView& view, const BatchBounds& bounds) {
+  return ask<std::vector<int64_t>>(view.operation, [&](const auto& attributes, const auto& kind) {
+    return kind.pieces_of != nullptr ? kind.pieces_of(attributes, view, bounds)
+                                     : std::vector<int64_t>();
+  });
+}
+
+void differentiate(const Operation& operation, Tape& tape) {
+  ask<void>(operation, [&](const auto& attributes, const auto& kind) {
+    SNUG_CHECK(kind.differentiate != nullptr, "{} has no derivative", name_of(operation.kind()));
+    kind.differentiate(attributes, operation, tape);
+  });
+}
+
+bool has_derivative(Kind kind) {
+  static const std::array<bool, kKindCount> kHasDerivative{
+#define SNUG_KIND(Struct, name) FunctionsOf<Struct>::kDefined.differentiate != nullptr,
+      SNUG_KINDS(SNUG_KIND)
+#undef SNUG_KIND
+  };
+  return kHasDerivative[static_cast<size_t>(kind)];
+}
+
+void expand(const OperationView& view, Builder& builder) {
+  // A copy: the view may look at the builder's own program, which grows.
+  const Operation operation = view.operation;
+  builder.set_layer(operation.layer);
+  builder.set_phase(operation.phase);
+  ask<void>(operation, [&](const auto& attributes, const auto& kind) {
+    if (kind.expand != nullptr)
+      kind.expand(attributes, {view.program, operation}, builder);
+    else
+      builder.emit(operation);
+  });
+}
+
+std::vector<InPlacePair> in_place_pairs(const Operation& operation) {
+  return ask<InPlacePairs>(operation, [](const auto& attributes, const auto& kind) {
+    return kind.in_place_pairs != nullptr ? kind.in_place_pairs(attributes) : InPlacePairs();
+  });
+}
+
+const Traits& traits_of(Kind kind) {
+  static constexpr std::array<Traits, kKindCount> kTraits{
+#define SNUG_KIND(Struct, name) traits_of<Struct>(),
+      SNUG_KINDS(SNUG_KIND)
+#undef SNUG_KIND
+  };
+  return kTraits[static_cast<size_t>(kind)];
+}
+
+}  // namespace snug::program

@@ -1,0 +1,341 @@
+#include "program/kinds/loss/cross_entropy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <span>
+
+#include "base/error.h"
+#include "program/ir/tape.h"
+#include "program/kinds/functions.h"
+#include "program/kinds/loss/cross_entropy_derivative.h"
+#include "program/kinds/loss/cross_entropy_expansion.h"
+#include "program/kinds/product/matmul.h"
+#include "program/kinds/rate_names.h"
+#include "program/kinds/shape_rule.h"
+#include "program/kinds/traffic.h"
+
+namespace snug::program {
+namespace {
+
+// Operations a logit next to the products: maximum, exponential (2), sum; the gradient's division
+// and scale.
+constexpr double kLossFlops = 4;
+constexpr double kGradFlops = 6;
+
+// One number for all tokens, or one for each.
+template <typename Struct>
+void check_inverse_tokens(const Struct&, const OperationView& view, ShapeRule& rule) {
+  const Tensor& inverse_tokens = view[Struct::kInverseTokens];
+  const bool is_each = inverse_tokens.shape == view[Struct::kTargets].shape;
+  rule.measure(Struct::kInverseTokens, is_each ? inverse_tokens.shape : Shape{1});
+}
+
+// The reads that all linear forms share: hidden, weight, targets, inverse_tokens, bias, gain.
+template <typename Struct>
+void check_linear_reads(const Struct& loss, const OperationView& view, ShapeRule& rule) {
+  const Tensor& hidden = view[Struct::kHidden];
+  const Tensor& weight = view[Struct::kWeight];
+  rule.rank(Struct::kHidden, 2);
+  rule.rank(Struct::kWeight, 2);
+  rule.shape(Struct::kWeight, Shape{weight.shape[0], hidden.shape[1]});
+  rule.mixed_types({Struct::kHidden, Struct::kWeight});
+  rule.index(Struct::kTargets, Shape{hidden.shape[0]});
+  check_inverse_tokens(loss, view, rule);
+  const auto check_vector = [&](const Operand<Struct>& vector) {
+    rule.shape(vector, Shape{weight.shape[0]});
+    rule.mixed_types({Struct::kHidden, vector});
+  };
+  if (loss.bias) check_vector(Struct::kBias);
+  if (loss.gain) check_vector(Struct::kGain);
+}
+
+template <typename Struct>
+void check_losses(const Struct&, int64_t tokens, ShapeRule& rule) {
+  rule.measure(Struct::kLosses, Shape{tokens});
+  rule.measure(Struct::kLoss, Shape{1});
+}
+
+// Rows of these losses that carry loss.
+template <typename Struct>
+Extent rows_with_loss(const Struct&, const OperationView& view, const BatchBounds& bounds) {
+  const std::span<const int32_t> targets = bounds[id_of(view.operation, Struct::kTargets)];
+  const auto rows = static_cast<double>(view[Struct::kTargets].shape[0]);
+  if (targets.empty()) return {.rows = rows * bounds.expected().trained_fraction};
+  return {.rows = static_cast<double>(rows_with_work(targets))};
+}
+
+// Bytes of the rows of a matrix that carry no loss, which are not read.
+double skipped_bytes(const Tensor& matrix, const Extent& extent) {
+  return static_cast<double>(matrix.bytes()) - row_bytes(matrix, extent.rows);
+}
+
+// The chunks that the rows of an extent take.
+template <typename Struct>
+std::vector<int64_t> chunks_of(const Struct& loss, const OperationView& view,
+                               const Extent& extent) {
+  return chunk_sizes(loss.algorithm, loss.chunk_rows, view[Struct::kTargets].shape[0],
+                     static_cast<int64_t>(extent.rows));
+}
+
+// The cost of a linear loss that multiplies each logit `products` times and spends `flops` on it
+// besides. All rows of its chunks are computed, and each chunk reads the weight anew. What the
+// gradient of the weight has summed so far is `sums` bytes, which each chunk but the first reads
+// and writes again.
+template <typename Struct>
+Cost cost_of_chunks(const Struct& loss, const OperationView& view, const Extent& extent,
+                    double products, double flops, double sums = 0) {
+  const Tensor& hidden = view[Struct::kHidden];
+  const Tensor& weight = view[Struct::kWeight];
+  Cost cost;
+  cost.bytes = operand_bytes(view) - skipped_bytes(hidden, extent);
+  double rows = extent.rows;
+  if (loss.algorithm != LossAlgorithm::whole) {
+    const std::vector<int64_t> chunks = chunks_of(loss, view, extent);
+    rows = std::max(rows, std::accumulate(chunks.begin(), chunks.end(), 0.0));
+    const double again = std::max(0.0, static_cast<double>(chunks.size()) - 1);
+    cost.bytes += again * (static_cast<double>(weight.bytes()) + 2.0 * sums);
+    cost.chunk_launches =
+        static_cast<double>(loss.chunk_launches) * static_cast<double>(chunks.size());
+  }
+  const double logits = rows * static_cast<double>(weight.shape[0]);
+  cost.flops = logits * (2.0 * static_cast<double>(hidden.shape[1]) * products + flops);
+  return cost;
+}
+
+template <typename Struct>
+void check_logits(const Struct& loss, ShapeRule& rule) {
+  rule.require(loss.chunk_rows >= 0, "has a negative chunk_rows");
+  rule.require(loss.block_columns >= 0, "has a negative block_columns");
+  rule.require(std::isfinite(loss.scale), "has a scale that is not finite");
+  rule.require(std::isfinite(loss.softcap) && loss.softcap >= 0.0F,
+               "has a softcap that is negative or not finite");
+  rule.require(!loss.bias || loss.scale == 1.0F, "has a bias and a scale");
+  rule.require(!loss.gain || loss.scale == 1.0F, "has a gain and a scale");
+}
+
+// Operations on a logit for scale or bias, gain, and cap, as the kind softcap counts them, and for
+// what the gradient has of them.
+template <typename Struct>
+double cap_flops(const Struct& loss) {
+  return (loss.scale != 1.0F || loss.bias ? 1.0 : 0.0) + (loss.gain ? 1.0 : 0.0) +
+         (loss.softcap > 0.0F ? 6.0 : 0.0);
+}
+
+// What only the training form computes: gradients through the cap and the gain, and sums of rows.
+double gradient_flops(const LinearCrossEntropyTrain& loss) {
+  return (loss.softcap > 0.0F ? 4.0 : 0.0) + (loss.gain ? 1.0 : 0.0) +
+         (loss.bias_gradient ? 1.0 : 0.0) + (loss.gain_gradient ? 2.0 : 0.0);
+}
+
+std::string shape_error(const CrossEntropy& loss, const OperationView& view) {
+  ShapeRule rule(view);
+  const Tensor& logits = view[CrossEntropy::kLogits];
+  rule.rank(CrossEntropy::kLogits, 2);
+  rule.same_type({CrossEntropy::kLogits});
+  rule.index(CrossEntropy::kTargets, Shape{logits.shape[0]});
+  check_inverse_tokens(loss, view, rule);
+  check_losses(loss, logits.shape[0], rule);
+  return rule.error();
+}
+
+std::string shape_error(const CrossEntropyGrad& grad, const OperationView& view) {
+  ShapeRule rule(view);
+  const Tensor& logits = view[CrossEntropyGrad::kLogits];
+  rule.rank(CrossEntropyGrad::kLogits, 2);
+  rule.index(CrossEntropyGrad::kTargets, Shape{logits.shape[0]});
+  check_inverse_tokens(grad, view, rule);
+  rule.shape(CrossEntropyGrad::kDLogits, logits.shape);
+  rule.mixed_types({CrossEntropyGrad::kLogits, CrossEntropyGrad::kDLogits});
+  return rule.error();
+}
+
+std::string shape_error(const LinearCrossEntropy& loss, const OperationView& view) {
+  ShapeRule rule(view);
+  check_logits(loss, rule);
+  check_linear_reads(loss, view, rule);
+  check_losses(loss, view[LinearCrossEntropy::kHidden].shape[0], rule);
+  return rule.error();
+}
+
+std::string shape_error(const LinearCrossEntropyTrain& loss, const OperationView& view) {
+  ShapeRule rule(view);
+  check_logits(loss, rule);
+  rule.require(!loss.accumulate || loss.weight_gradient,
+               "accumulates a weight gradient that it does not make");
+  rule.require(loss.dweight_step >= 0 && loss.rest_dweight_step >= 0,
+               "has a negative dweight_step");
+  rule.require(loss.bias || !loss.bias_gradient, "makes the gradient of a bias that it has not");
+  rule.require(loss.gain || !loss.gain_gradient, "makes the gradient of a gain that it has not");
+  check_linear_reads(loss, view, rule);
+  const Tensor& hidden = view[LinearCrossEntropyTrain::kHidden];
+  check_losses(loss, hidden.shape[0], rule);
+  rule.shape(LinearCrossEntropyTrain::kDHidden, hidden.shape);
+  rule.mixed_types({LinearCrossEntropyTrain::kHidden, LinearCrossEntropyTrain::kDHidden});
+  if (loss.weight_gradient) {
+    rule.shape(LinearCrossEntropyTrain::kDWeight, view[LinearCrossEntropyTrain::kWeight].shape);
+    rule.mixed_types({LinearCrossEntropyTrain::kHidden, LinearCrossEntropyTrain::kDWeight});
+  }
+  using Loss = LinearCrossEntropyTrain;
+  const auto check_vector = [&](const Operand<Loss>& gradient, const Operand<Loss>& vector) {
+    rule.shape(gradient, view[vector].shape);
+    rule.mixed_types({Loss::kHidden, gradient});
+  };
+  if (loss.bias && loss.bias_gradient) check_vector(Loss::kDBias, Loss::kBias);
+  if (loss.gain && loss.gain_gradient) check_vector(Loss::kDGain, Loss::kGain);
+  return rule.error();
+}
+
+// The cost of a loss whose logits are given: `flops` for each logit of a row that carries loss.
+Cost cost_of_rows(const Tensor& logits, double flops, const OperationView& view,
+                  const Extent& extent) {
+  return {extent.rows * static_cast<double>(logits.shape[1]) * flops,
+          operand_bytes(view) - skipped_bytes(logits, extent)};
+}
+
+Cost cost(const CrossEntropy&, const OperationView& view, const Extent& extent) {
+  return cost_of_rows(view[CrossEntropy::kLogits], kLossFlops, view, extent);
+}
+
+Cost cost(const CrossEntropyGrad&, const OperationView& view, const Extent& extent) {
+  return cost_of_rows(view[CrossEntropyGrad::kLogits], kGradFlops, view, extent);
+}
+
+Cost cost(const LinearCrossEntropy& loss, const OperationView& view, const Extent& extent) {
+  return cost_of_chunks(loss, view, extent, 1, kLossFlops + cap_flops(loss));
+}
+
+// Products of a logit: itself, the gradient of hidden, and the weight's, for which an online loss
+// makes it again.
+double products_of(const LinearCrossEntropyTrain& loss) {
+  if (!loss.weight_gradient) return 2;
+  return loss.algorithm == LossAlgorithm::online ? 4 : 3;
+}
+
+// What a training loss in blocks of columns, or in steps of rows, reads and writes again, all of it
+// in f32: the gradient of hidden for each block, that of the weight for each step.
+double bytes_of_parts(const LinearCrossEntropyTrain& loss, const OperationView& view,
+                      const Extent& extent) {
+  const Shape& weight = view[LinearCrossEntropyTrain::kWeight].shape;
+  const int64_t rest = loss.block_columns > 0 ? weight[0] % loss.block_columns : 0;
+  const int64_t blocks_again = later_steps(weight[0], loss.block_columns);
+  double elements = 0;
+  for (const int64_t rows : chunks_of(loss, view, extent)) {
+    elements += static_cast<double>(blocks_again * rows * weight[1]);
+    if (!loss.weight_gradient) continue;
+    elements += static_cast<double>((weight[0] - rest) * later_steps(rows, loss.dweight_step) +
+                                    rest * later_steps(rows, loss.rest_dweight_step)) *
+                static_cast<double>(weight[1]);
+  }
+  return 2.0 * sizeof(float) * elements;
+}
+
+Cost cost(const LinearCrossEntropyTrain& loss, const OperationView& view, const Extent& extent) {
+  Cost cost = cost_of_chunks(
+      loss, view, extent, products_of(loss),
+      kLossFlops + kGradFlops + cap_flops(loss) + gradient_flops(loss),
+      loss.weight_gradient ? static_cast<double>(view[LinearCrossEntropyTrain::kDWeight].bytes())
+                           : 0.0);
+  cost.bytes += bytes_of_parts(loss, view, extent);
+  return cost;
+}
+
+// `loss` is the root: its own gradient is one.
+void differentiate(const CrossEntropy&, const Operation& operation, Tape& tape) {
+  const TensorId logits = id_of(operation, CrossEntropy::kLogits);
+  if (!tape.wants(logits)) return;
+  tape.emit(CrossEntropyGrad{}, operation.reads, {tape.contribute(logits)});
+}
+
+void differentiate(const LinearCrossEntropy& loss, const Operation& operation, Tape& tape) {
+  differentiate_linear_loss(loss, operation, tape);
+}
+
+template <typename Struct>
+RateKey loss_key(const Struct& loss, const OperationView& view, const Extent& extent) {
+  const Shape& weight = view[Struct::kWeight].shape;
+  RateKey key;
+  key.name = typed_name(view);
+  key.name +=
+      loss.algorithm == LossAlgorithm::online ? " online" : suffix_of(loss.logits_algorithm);
+  key.shape = {std::max(1.0, extent.rows), rate_size(weight[0]), rate_size(weight[1])};
+  key.unit = Work::flops;
+  key.multiplies = view[Struct::kHidden].dtype;
+  return key;
+}
+
+Extent extent_of(const CrossEntropy& loss, const OperationView& view, const BatchBounds& bounds) {
+  return rows_with_loss(loss, view, bounds);
+}
+Extent extent_of(const CrossEntropyGrad& grad, const OperationView& view,
+                 const BatchBounds& bounds) {
+  return rows_with_loss(grad, view, bounds);
+}
+Extent extent_of(const LinearCrossEntropy& loss, const OperationView& view,
+                 const BatchBounds& bounds) {
+  return rows_with_loss(loss, view, bounds);
+}
+Extent extent_of(const LinearCrossEntropyTrain& loss, const OperationView& view,
+                 const BatchBounds& bounds) {
+  return rows_with_loss(loss, view, bounds);
+}
+
+RateKey rate_key(const LinearCrossEntropy& loss, const OperationView& view, const Extent& extent) {
+  return loss_key(loss, view, extent);
+}
+
+RateKey rate_key(const LinearCrossEntropyTrain& loss, const OperationView& view,
+                 const Extent& extent) {
+  return loss_key(loss, view, extent);
+}
+
+constexpr std::string_view kLossNamed[] = {
+    decision_name<&LinearCrossEntropyTrain::algorithm>(),
+    decision_name<&LinearCrossEntropyTrain::logits_algorithm>()};
+constexpr PricedAlike kLossPricedAlike[] = {
+    {decision_name<&LinearCrossEntropyTrain::algorithm>(),
+     "an online loss has a name of its own; chunks, halves of them and all rows at "
+     "once are the same products of more or fewer rows, which the shape has"},
+    {decision_name<&LinearCrossEntropyTrain::chunk_rows>(),
+     "chunks follow from tokens and vocabulary, which the key's shape has; the bytes "
+     "that each reads again are in the cost"},
+    {decision_name<&LinearCrossEntropyTrain::block_columns>(),
+     "blocks follow from the vocabulary, which the key's shape has"},
+    {decision_name<&LinearCrossEntropyTrain::dweight_step>(),
+     "steps follow from the rows of a chunk; their bytes are in the cost"},
+    {decision_name<&LinearCrossEntropyTrain::rest_dweight_step>(),
+     "steps follow from the rows of a chunk; their bytes are in the cost"}};
+// The chunks themselves are pieces.
+constexpr std::string_view kLossInPieces[] = {
+    decision_name<&LinearCrossEntropyTrain::chunk_rows>()};
+
+template <typename Struct>
+std::vector<int64_t> loss_pieces(const Struct& loss, const OperationView& view,
+                                 const BatchBounds& bounds) {
+  return chunks_of(loss, view, rows_with_loss(loss, view, bounds));
+}
+
+std::vector<int64_t> pieces_of(const LinearCrossEntropy& loss, const OperationView& view,
+                               const BatchBounds& bounds) {
+  return loss_pieces(loss, view, bounds);
+}
+
+std::vector<int64_t> pieces_of(const LinearCrossEntropyTrain& loss, const OperationView& view,
+                               const BatchBounds& bounds) {
+  return loss_pieces(loss, view, bounds);
+}
+
+}  // namespace
+
+SNUG_DEFINE_KIND(CrossEntropy, .differentiate = differentiate, .extent_of = extent_of);
+SNUG_DEFINE_KIND(CrossEntropyGrad, .extent_of = extent_of);
+SNUG_DEFINE_KIND(LinearCrossEntropy, .differentiate = differentiate, .expand = expand_loss,
+                 .extent_of = extent_of, .pieces_of = pieces_of, .rate_key = rate_key,
+                 .named = kLossNamed, .priced_alike = kLossPricedAlike, .in_pieces = kLossInPieces);
+SNUG_DEFINE_KIND(LinearCrossEntropyTrain, .expand = expand_loss, .extent_of = extent_of,
+                 .pieces_of = pieces_of, .rate_key = rate_key, .named = kLossNamed,
+                 .priced_alike = kLossPricedAlike, .in_pieces = kLossInPieces);
+
+}  // namespace snug::program

@@ -1,0 +1,214 @@
+#include "program/kinds/product/grouped_matmul.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+#include "program/ir/tape.h"
+#include "program/kinds/functions.h"
+#include "program/kinds/product/matmul.h"
+#include "program/kinds/rate_names.h"
+#include "program/kinds/shape_rule.h"
+#include "program/kinds/traffic.h"
+
+namespace snug::program {
+namespace {
+
+// The size of an axis, or 0 of a tensor without it, which the rule refuses by its rank.
+int64_t size_of(const Tensor& tensor, int axis) {
+  return axis < tensor.shape.rank() ? tensor.shape[axis] : 0;
+}
+
+std::string shape_error(const GroupedMatmul& grouped, const OperationView& view) {
+  ShapeRule rule(view);
+  const Tensor& a = view[GroupedMatmul::kA];
+  const Tensor& b = view[GroupedMatmul::kB];
+  const Tensor& c = view[GroupedMatmul::kC];
+  rule.require(grouped.block_rows >= 0, "has a negative block_rows");
+  rule.rank(GroupedMatmul::kA, 2);
+  rule.rank(GroupedMatmul::kB, 3);
+  rule.rank(GroupedMatmul::kC, 2);
+  const int64_t experts = size_of(b, 0);
+  const int64_t k = size_of(a, 1);
+  const int64_t n = size_of(c, 1);
+  rule.shape(GroupedMatmul::kB, grouped.transpose_b ? Shape{experts, n, k} : Shape{experts, k, n});
+  rule.shape(GroupedMatmul::kC, Shape{size_of(a, 0), n});
+  rule.index(GroupedMatmul::kBounds, Shape{experts, 2});
+  rule.mixed_types({GroupedMatmul::kA, GroupedMatmul::kB, GroupedMatmul::kC});
+  return rule.error();
+}
+
+std::string shape_error(const GroupedMatmulGrad& grad, const OperationView& view) {
+  ShapeRule rule(view);
+  const Tensor& a = view[GroupedMatmulGrad::kA];
+  const Tensor& b = view[GroupedMatmulGrad::kB];
+  const Tensor& c = view[GroupedMatmulGrad::kC];
+  rule.require(grad.block_rows >= 0, "has a negative block_rows");
+  rule.require(grad.sum_rows >= 0, "has a negative sum_rows");
+  rule.rank(GroupedMatmulGrad::kA, 2);
+  rule.rank(GroupedMatmulGrad::kB, 2);
+  rule.rank(GroupedMatmulGrad::kC, 3);
+  const int64_t experts = size_of(c, 0);
+  rule.shape(GroupedMatmulGrad::kB, Shape{size_of(a, 0), size_of(b, 1)});
+  rule.shape(GroupedMatmulGrad::kC, Shape{experts, size_of(a, 1), size_of(b, 1)});
+  rule.index(GroupedMatmulGrad::kBounds, Shape{experts, 2});
+  rule.mixed_types({GroupedMatmulGrad::kA, GroupedMatmulGrad::kB, GroupedMatmulGrad::kC});
+  return rule.error();
+}
+
+// Rows that an expert has in the mean of those that have any: no more experts than rows can.
+double mean_rows(int64_t rows, int64_t experts) {
+  return rate_size(rows) / rate_size(std::min(rows, experts));
+}
+
+// What copying a tensor to close its gaps moves: the tensor is read and written.
+double copied_bytes(const Tensor& tensor, bool copied) {
+  return copied ? 2.0 * static_cast<double>(tensor.bytes()) : 0.0;
+}
+
+// Matrices of experts without rows are not read.
+Cost cost(const GroupedMatmul& grouped, const OperationView& view, const Extent&) {
+  const Tensor& a = view[GroupedMatmul::kA];
+  const Tensor& b = view[GroupedMatmul::kB];
+  const Tensor& c = view[GroupedMatmul::kC];
+  const auto rows = static_cast<double>(a.shape[0]);
+  const auto experts = static_cast<double>(b.shape[0]);
+  const double unread =
+      static_cast<double>(b.bytes()) * std::max(0.0, 1.0 - rows / std::max(1.0, experts));
+  const double copied = copied_bytes(a, grouped.dense_a) + copied_bytes(c, grouped.dense_c);
+  return {2.0 * rows * static_cast<double>(a.shape[1]) * static_cast<double>(c.shape[1]),
+          operand_bytes(view) - unread + copied, copied};
+}
+
+// A fresh gradient is written whole, also where experts have no rows. Each block of sums reads b.
+Cost cost(const GroupedMatmulGrad& grad, const OperationView& view, const Extent&) {
+  const Tensor& a = view[GroupedMatmulGrad::kA];
+  const Tensor& b = view[GroupedMatmulGrad::kB];
+  const int64_t blocks_again = later_steps(a.shape[1], grad.sum_rows);
+  const double copied = copied_bytes(a, grad.dense_a) +
+                        static_cast<double>(1 + blocks_again) * copied_bytes(b, grad.dense_b);
+  return {2.0 * static_cast<double>(a.shape.elements()) * static_cast<double>(b.shape[1]),
+          operand_bytes(view) + static_cast<double>(blocks_again * b.bytes()) + copied, copied};
+}
+
+void differentiate(const GroupedMatmul& grouped, const Operation& operation, Tape& tape) {
+  const TensorId dc = tape.gradient(id_of(operation, GroupedMatmul::kC));
+  if (dc == kNone) return;
+  const TensorId a = id_of(operation, GroupedMatmul::kA);
+  const TensorId b = id_of(operation, GroupedMatmul::kB);
+  const TensorId bounds = id_of(operation, GroupedMatmul::kBounds);
+  if (tape.wants(a))
+    tape.emit(GroupedMatmul{.transpose_b = !grouped.transpose_b}, {dc, b, bounds},
+              {tape.contribute(a)});
+  if (!tape.wants(b)) return;
+  const TensorId db = tape.contribute(b);
+  if (grouped.transpose_b)
+    tape.emit(GroupedMatmulGrad{}, {dc, a, bounds}, {db});
+  else
+    tape.emit(GroupedMatmulGrad{}, {a, dc, bounds}, {db});
+}
+
+// That of the product of an expert with the mean number of rows: experts are multiplied one after
+// the other, or side by side at the rate of such products.
+template <typename Struct>
+RateKey key_of_products(const Struct& grouped, const OperationView& view, std::string_view kind,
+                        std::string_view form) {
+  RateKey key;
+  key.name = typed_name(view);
+  key.name.replace(0, kind.size(), "matmul" + std::string(form));
+  key.name += suffix_of(grouped.algorithm);
+  if (copies_operands(grouped)) key.plain_name = std::exchange(key.name, key.name + " copied");
+  key.unit = Work::flops;
+  return key;
+}
+
+RateKey rate_key(const GroupedMatmul& grouped, const OperationView& view, const Extent&) {
+  const Tensor& a = view[GroupedMatmul::kA];
+  RateKey key =
+      key_of_products(grouped, view, "grouped_matmul", grouped.transpose_b ? " n t" : " n n");
+  key.shape = {mean_rows(a.shape[0], view[GroupedMatmul::kB].shape[0]),
+               rate_size(view[GroupedMatmul::kC].shape[1]), rate_size(a.shape[1])};
+  key.multiplies = a.dtype;
+  return key;
+}
+
+RateKey rate_key(const GroupedMatmulGrad& grad, const OperationView& view, const Extent&) {
+  const Tensor& a = view[GroupedMatmulGrad::kA];
+  RateKey key = key_of_products(grad, view, "grouped_matmul_grad", " t n");
+  key.shape = {rate_size(a.shape[1]), rate_size(view[GroupedMatmulGrad::kB].shape[1]),
+               mean_rows(a.shape[0], view[GroupedMatmulGrad::kC].shape[0])};
+  key.multiplies = a.dtype;
+  return key;
+}
+
+constexpr std::string_view kGroupedNamed[] = {decision_name<&GroupedMatmulGrad::algorithm>()};
+constexpr PricedAlike kGroupedPricedAlike[] = {
+    {decision_name<&GroupedMatmulGrad::dense_a>(),
+     "the name says that operands are copied; the cost has the bytes of each"},
+    {decision_name<&GroupedMatmulGrad::dense_b>(),
+     "the name says that operands are copied; the cost has the bytes of each"},
+    {decision_name<&GroupedMatmul::dense_c>(),
+     "the name says that operands are copied; the cost has the bytes of each"},
+    {decision_name<&GroupedMatmulGrad::block_rows>(),
+     "pieces are as many rows as an expert has on average, which the shape has, up "
+     "to a size that is the target's"},
+    {decision_name<&GroupedMatmulGrad::sum_rows>(),
+     "rows of sums are as many as fit a cache, whatever the shape"}};
+// How often all rows are multiplied: once for each part of an expert's matrix that is summed at
+// once.
+int64_t passes_of(const GroupedMatmul&, const OperationView&) { return 1; }
+int64_t passes_of(const GroupedMatmulGrad& grad, const OperationView& view) {
+  if (grad.sum_rows == 0) return 1;
+  return (view[GroupedMatmulGrad::kA].shape[1] + grad.sum_rows - 1) / grad.sum_rows;
+}
+
+int64_t experts_of(const GroupedMatmul&, const OperationView& view) {
+  return view[GroupedMatmul::kB].shape[0];
+}
+int64_t experts_of(const GroupedMatmulGrad&, const OperationView& view) {
+  return view[GroupedMatmulGrad::kC].shape[0];
+}
+
+// The pieces of a trace are two: rows that `algorithm` multiplied, of all experts, and those that
+// `rest_algorithm` did, in all passes. Together they are all rows, whoever has them.
+template <typename Struct>
+std::string pieces_error(const Struct& grouped, const OperationView& view,
+                         std::span<const int64_t> pieces) {
+  const int64_t rows = view[Struct::kA].shape[0] * passes_of(grouped, view);
+  const int64_t done = std::accumulate(pieces.begin(), pieces.end(), int64_t{0});
+  if (pieces.size() == 2 && done == rows) return {};
+  return fmt::format("multiplied {} rows ({}), planned were {}", done, fmt::join(pieces, ", "),
+                     rows);
+}
+
+constexpr std::string_view kGroupedCopies[] = {decision_name<&GroupedMatmulGrad::dense_a>(),
+                                               decision_name<&GroupedMatmulGrad::dense_b>(),
+                                               decision_name<&GroupedMatmul::dense_c>()};
+
+// An algorithm has no work where it multiplied no row. The library copies what pieces of several
+// rows have gaps between, and in a pass each expert has at most one piece of a single row.
+template <typename Struct>
+bool had_no_work(const Struct& grouped, const OperationView& view, std::string_view decision,
+                 std::span<const int64_t> pieces) {
+  if (decision == decision_name<&Struct::algorithm>()) return pieces[0] == 0;
+  if (decision == decision_name<&Struct::rest_algorithm>()) return pieces[1] == 0;
+  if (std::ranges::count(kGroupedCopies, decision) == 0) return false;
+  int64_t by_library = 0;
+  if (grouped.algorithm == ProductAlgorithm::library) by_library += pieces[0];
+  if (grouped.rest_algorithm == ProductAlgorithm::library) by_library += pieces[1];
+  return by_library <= experts_of(grouped, view) * passes_of(grouped, view);
+}
+
+}  // namespace
+
+SNUG_DEFINE_KIND(GroupedMatmul, .differentiate = differentiate, .pieces_error = pieces_error,
+                 .had_no_work = had_no_work, .rate_key = rate_key, .named = kGroupedNamed,
+                 .priced_alike = kGroupedPricedAlike);
+SNUG_DEFINE_KIND(GroupedMatmulGrad, .pieces_error = pieces_error, .had_no_work = had_no_work,
+                 .rate_key = rate_key, .named = kGroupedNamed, .priced_alike = kGroupedPricedAlike);
+
+}  // namespace snug::program

@@ -1,0 +1,86 @@
+// grouped_matmul: a product for each expert, of the rows that it has (route.h) and its own matrix.
+//
+// How many rows an expert has stands in `bounds`, a tensor that the program itself makes, so no
+// host knows it when the operation is queued. All experts together have exactly the rows that
+// shapes say, whoever has them: the work is that of shapes, and there is no extent. Bounds cover
+// all rows, in order: [0, b), [b, c), ...; an expert without rows has an empty range.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "program/kinds/field.h"
+#include "program/kinds/operands.h"
+#include "program/kinds/product/product_algorithm.h"
+#include "program/kinds/traits.h"
+
+namespace snug::program {
+
+// reads: a (rows, k); b (experts, k, n), or (experts, n, k) with transpose_b; bounds (experts, 2)
+// i32. writes: c (rows, n): a row of a times op(b) of the expert that has it.
+struct GroupedMatmul {
+  bool transpose_b = false;
+  // Rows that are multiplied at once, decided by the target; 0: the rows of an expert. What is left
+  // of an expert's rows is cut into halves, fourths, ... of it. `algorithm` computes the pieces
+  // that it can, `rest_algorithm` the others.
+  int64_t block_rows = 0;
+  ProductAlgorithm algorithm = ProductAlgorithm::loops;
+  ProductAlgorithm rest_algorithm = ProductAlgorithm::loops;
+  bool dense_a = false;  // as in Matmul
+  bool dense_c = false;
+  bool operator==(const GroupedMatmul&) const = default;
+  static constexpr auto kFields =
+      std::tuple{Field{"transpose_b", &GroupedMatmul::transpose_b},
+                 Decision{"block_rows", &GroupedMatmul::block_rows},
+                 Decision{"algorithm", &GroupedMatmul::algorithm},
+                 Decision{"rest_algorithm", &GroupedMatmul::rest_algorithm},
+                 Decision{"dense_a", &GroupedMatmul::dense_a},
+                 Decision{"dense_c", &GroupedMatmul::dense_c}};
+  static constexpr auto kA = read<GroupedMatmul>(0, "a");
+  static constexpr auto kB = read<GroupedMatmul>(1, "b");
+  static constexpr auto kBounds = read<GroupedMatmul>(2, "bounds");
+  static constexpr auto kC = write<GroupedMatmul>(3, "c");
+  static constexpr std::array kOperands{kA, kB, kBounds, kC};
+  static constexpr Traits kTraits{.is_product = true};
+};
+
+// reads: a (rows, m), b (rows, n), bounds (experts, 2) i32. writes: c (experts, m, n), for each
+// expert the transpose of its rows of a times its rows of b, zero where it has none; with
+// `accumulate` updates c: c += ...
+struct GroupedMatmulGrad {
+  bool accumulate = false;
+  // As in GroupedMatmul, but of the rows over which the products sum.
+  int64_t block_rows = 0;
+  ProductAlgorithm algorithm = ProductAlgorithm::loops;
+  ProductAlgorithm rest_algorithm = ProductAlgorithm::loops;
+  // Rows of an expert's matrix whose sums are made in scratch at once, decided by the target, each
+  // time from all rows of b that the expert has; 0: sums are made in c.
+  int64_t sum_rows = 0;
+  bool dense_a = false;  // as in Matmul: of the rows of an expert
+  bool dense_b = false;  // for each block of sums
+  bool operator==(const GroupedMatmulGrad&) const = default;
+  static constexpr auto kFields =
+      std::tuple{Field{"accumulate", &GroupedMatmulGrad::accumulate},
+                 Decision{"block_rows", &GroupedMatmulGrad::block_rows},
+                 Decision{"algorithm", &GroupedMatmulGrad::algorithm},
+                 Decision{"rest_algorithm", &GroupedMatmulGrad::rest_algorithm},
+                 Decision{"sum_rows", &GroupedMatmulGrad::sum_rows},
+                 Decision{"dense_a", &GroupedMatmulGrad::dense_a},
+                 Decision{"dense_b", &GroupedMatmulGrad::dense_b}};
+  static constexpr auto kA = read<GroupedMatmulGrad>(0, "a");
+  static constexpr auto kB = read<GroupedMatmulGrad>(1, "b");
+  static constexpr auto kBounds = read<GroupedMatmulGrad>(2, "bounds");
+  static constexpr auto kC =
+      write_or_update<GroupedMatmulGrad>(3, "c", &GroupedMatmulGrad::accumulate);
+  static constexpr std::array kOperands{kA, kB, kBounds, kC};
+  static constexpr Traits kTraits{.is_product = true};
+};
+
+constexpr bool copies_operands(const GroupedMatmul& grouped) {
+  return grouped.dense_a || grouped.dense_c;
+}
+constexpr bool copies_operands(const GroupedMatmulGrad& grad) {
+  return grad.dense_a || grad.dense_b;
+}
+
+}  // namespace snug::program

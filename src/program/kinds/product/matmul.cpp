@@ -1,0 +1,228 @@
+#include "program/kinds/product/matmul.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+#include "program/ir/tape.h"
+#include "program/kinds/functions.h"
+#include "program/kinds/rate_names.h"
+#include "program/kinds/shape_rule.h"
+#include "program/kinds/traffic.h"
+
+namespace snug::program {
+namespace {
+
+int64_t inner_size(const Matmul& matmul, const Tensor& a) {
+  return a.shape[matmul.transpose_a ? 0 : 1];
+}
+
+void require_low_rank(const Matmul& matmul, const OperationView& view, const Shape& c,
+                      ShapeRule& rule) {
+  const Tensor& low_a = view[Matmul::kLowA];
+  rule.rank(Matmul::kLowA, 2);
+  rule.rank(Matmul::kLowB, 2);
+  const int64_t rank = low_a.shape.columns();
+  rule.shape(Matmul::kLowA, Shape{c[0], rank});
+  rule.shape(Matmul::kLowB, matmul.low_transpose_b ? Shape{c[1], rank} : Shape{rank, c[1]});
+  rule.mixed_types({Matmul::kA, Matmul::kLowA, Matmul::kLowB});
+}
+
+// The product that has this derivative: operands in their order, each as stored or transposed.
+Matmul product(bool transpose_a, bool transpose_b, float alpha) {
+  Matmul matmul;
+  matmul.transpose_a = transpose_a;
+  matmul.transpose_b = transpose_b;
+  matmul.alpha = alpha;
+  return matmul;
+}
+
+// With c = alpha a b: da = alpha dc b^T and db = alpha a^T dc. A transposed operand is stored as
+// its transpose, so its gradient is written transposed too, with the factors swapped.
+void differentiate_product(const Matmul& matmul, TensorId a, TensorId b, TensorId dc, Tape& tape) {
+  const bool ta = matmul.transpose_a;
+  const bool tb = matmul.transpose_b;
+  if (tape.wants(a)) {
+    const TensorId da = tape.contribute(a);
+    if (ta)
+      tape.emit(product(tb, true, matmul.alpha), {b, dc}, {da});
+    else
+      tape.emit(product(false, !tb, matmul.alpha), {dc, b}, {da});
+  }
+  if (tape.wants(b)) {
+    const TensorId db = tape.contribute(b);
+    if (tb)
+      tape.emit(product(true, ta, matmul.alpha), {dc, a}, {db});
+    else
+      tape.emit(product(!ta, false, matmul.alpha), {a, dc}, {db});
+  }
+}
+
+std::string shape_error(const Matmul& matmul, const OperationView& view) {
+  ShapeRule rule(view);
+  rule.require(!(matmul.addend && matmul.accumulate),
+               "has both addend and accumulate; the updated output is the addend");
+  rule.require(!matmul.stochastic || matmul.accumulate,
+               "is stochastic without accumulate; only updates round stochastically");
+  rule.require(std::isfinite(matmul.alpha), "has an alpha that is not finite");
+  rule.require(std::isfinite(matmul.low_alpha), "has a low_alpha that is not finite");
+  rule.require(!(matmul.augmented && matmul.stochastic),
+               "is augmented and stochastic; only gradients of weights round stochastically");
+  rule.require(matmul.products == 1 || (matmul.products == 2 && matmul.augmented),
+               "is made of more products than it has");
+  rule.require(matmul.block_rows >= 0, "has a negative block_rows");
+  rule.require(matmul.addend || !matmul.dense_addend, "copies an addend that it has not");
+  rule.require(matmul.sum_step >= 0 && matmul.rest_sum_step >= 0, "has a negative sum_step");
+  const Tensor& a = view[Matmul::kA];
+  const Tensor& b = view[Matmul::kB];
+  const Tensor& c = view[Matmul::kC];
+  rule.rank(Matmul::kA, 2);
+  rule.rank(Matmul::kB, 2);
+  const int64_t m = a.shape[matmul.transpose_a ? 1 : 0];
+  const int64_t k = inner_size(matmul, a);
+  const int64_t n = b.shape[matmul.transpose_b ? 0 : 1];
+  rule.shape(Matmul::kB, matmul.transpose_b ? Shape{n, k} : Shape{k, n});
+  rule.shape(Matmul::kC, Shape{m, n});
+  rule.mixed_types({Matmul::kA, Matmul::kB, Matmul::kC});
+  if (matmul.addend) {
+    rule.shape(Matmul::kAddend, Shape{m, n});
+    rule.mixed_types({Matmul::kA, Matmul::kAddend});
+  }
+  if (matmul.stochastic) {
+    rule.index(Matmul::kRandom, Shape{2});
+    rule.type(Matmul::kC, DType::bf16);
+  }
+  if (matmul.augmented) require_low_rank(matmul, view, c.shape, rule);
+  return rule.error();
+}
+
+// What steps of the inner dimension read and write again: sums in f32, of the last rows by a step
+// of their own.
+double bytes_of_steps(const Matmul& matmul, int64_t inner, const Shape& c) {
+  const auto bytes_of = [&](int64_t rows, int64_t step) {
+    return 2.0 * sizeof(float) * static_cast<double>(rows * c[1] * later_steps(inner, step));
+  };
+  const int64_t rest = matmul.block_rows > 0 ? c[0] % matmul.block_rows : 0;
+  return bytes_of(c[0] - rest, matmul.sum_step) + bytes_of(rest, matmul.rest_sum_step);
+}
+
+// Copies to or from memory without gaps: each reads a tensor and writes it. Blocks of rows read
+// those of b each.
+double copied_bytes(const Matmul& matmul, const OperationView& view) {
+  const auto bytes = [&](const Operand<Matmul>& operand, bool copied) {
+    return copied ? 2.0 * static_cast<double>(view[operand].bytes()) : 0.0;
+  };
+  if (!copies_operands(matmul)) return 0;
+  const bool adds_to_c =
+      matmul.accumulate ||
+      (matmul.addend && view.program.are_same_place(id_of(view.operation, Matmul::kAddend),
+                                                    id_of(view.operation, Matmul::kC)));
+  const int64_t blocks = 1 + later_steps(view[Matmul::kC].shape[0], matmul.block_rows);
+  return bytes(Matmul::kA, matmul.dense_a) +
+         static_cast<double>(blocks) * bytes(Matmul::kB, matmul.dense_b) +
+         (matmul.addend ? bytes(Matmul::kAddend, matmul.dense_addend) : 0.0) +
+         (adds_to_c ? 2 : 1) * bytes(Matmul::kC, matmul.dense_c);
+}
+
+Cost cost(const Matmul& matmul, const OperationView& view, const Extent&) {
+  const Tensor& c = view[Matmul::kC];
+  int64_t k = inner_size(matmul, view[Matmul::kA]);
+  if (matmul.augmented) k += view[Matmul::kLowA].shape.columns();
+  Cost cost{
+      2.0 * static_cast<double>(c.shape.elements()) * static_cast<double>(k),
+      operand_bytes(view) + bytes_of_steps(matmul, inner_size(matmul, view[Matmul::kA]), c.shape)};
+  if (matmul.products > 1) {
+    // The low product reads its factors and what is added, and writes c; the other reads c again.
+    const double between = static_cast<double>(c.bytes());
+    double added = matmul.accumulate ? between : 0;
+    if (matmul.addend) added = static_cast<double>(view[Matmul::kAddend].bytes());
+    cost.bytes += 2 * between;
+    cost.serial_bytes = between + added + static_cast<double>(view[Matmul::kLowA].bytes()) +
+                        static_cast<double>(view[Matmul::kLowB].bytes());
+    cost.launches = matmul.products;
+  }
+  const double copied = copied_bytes(matmul, view);
+  cost.bytes += copied;
+  cost.serial_bytes += copied;
+  return cost;
+}
+
+void differentiate(const Matmul& matmul, const Operation& operation, Tape& tape) {
+  SNUG_CHECK(!matmul.accumulate, "a matmul that updates its output has no derivative");
+  const TensorId dc = tape.gradient(id_of(operation, Matmul::kC));
+  if (dc == kNone) return;
+  const auto id = [&](const Operand<Matmul>& operand) { return id_of(operation, operand); };
+  // Copies: the tape grows the program that the operation may lie in.
+  const TensorId addend = id(Matmul::kAddend);
+  const TensorId low_a = id(Matmul::kLowA);
+  const TensorId low_b = id(Matmul::kLowB);
+  differentiate_product(matmul, id(Matmul::kA), id(Matmul::kB), dc, tape);
+  if (matmul.augmented)
+    differentiate_product(product(false, matmul.low_transpose_b, matmul.low_alpha), low_a, low_b,
+                          dc, tape);
+  if (matmul.addend && tape.wants(addend)) tape.pass_through(addend, dc);
+}
+
+InPlacePairs in_place_pairs(const Matmul& matmul) {
+  return in_place(matmul, {{Matmul::kC, Matmul::kAddend}});
+}
+
+RateKey rate_key(const Matmul& matmul, const OperationView& view, const Extent&) {
+  const Shape& c = view[Matmul::kC].shape;
+  RateKey key;
+  key.name = typed_name(view);
+  key.name.insert(std::string_view("matmul").size(), std::string(matmul.transpose_a ? " t" : " n") +
+                                                         (matmul.transpose_b ? " t" : " n"));
+  if (matmul.stochastic) key.name += " stochastic";
+  key.name += suffix_of(matmul.algorithm);
+  if (copies_operands(matmul)) key.plain_name = std::exchange(key.name, key.name + " copied");
+  key.shape = {rate_size(c[0]), rate_size(c[1]), rate_size(inner_size(matmul, view[Matmul::kA]))};
+  key.unit = Work::flops;
+  key.multiplies = view[Matmul::kA].dtype;
+  return key;
+}
+
+constexpr std::string_view kProductNamed[] = {decision_name<&Matmul::algorithm>()};
+constexpr PricedAlike kProductPricedAlike[] = {
+    {decision_name<&Matmul::dense_a>(),
+     "the name says that operands are copied; the cost has the bytes of each"},
+    {decision_name<&Matmul::dense_b>(),
+     "the name says that operands are copied; the cost has the bytes of each"},
+    {decision_name<&Matmul::dense_addend>(),
+     "the name says that operands are copied; the cost has the bytes of each"},
+    {decision_name<&Matmul::dense_c>(),
+     "the name says that operands are copied; the cost has the bytes of each"},
+    {decision_name<&Matmul::block_rows>(),
+     "rows that are rounded at once are as many as fit a cache, whatever the shape"},
+    {decision_name<&Matmul::sum_step>(),
+     "steps follow from the inner size, which the key's shape has"},
+    {decision_name<&Matmul::rest_sum_step>(),
+     "steps follow from the inner size, which the key's shape has"}};
+
+}  // namespace
+
+// loops, library and timed are alike: what was not lowered is taken to be the library's, and
+// samples of what is timed are of whichever way was the faster.
+std::string suffix_of(ProductAlgorithm algorithm) {
+  switch (algorithm) {
+    case ProductAlgorithm::loops:
+    case ProductAlgorithm::library:
+    case ProductAlgorithm::timed:
+      return {};
+    case ProductAlgorithm::few_rows:
+    case ProductAlgorithm::few_rows_tensor_cores:
+    case ProductAlgorithm::blocked:
+    case ProductAlgorithm::blocked_tensor_cores:
+    case ProductAlgorithm::thin:
+    case ProductAlgorithm::wide:
+      break;
+  }
+  return fmt::format(" by {}", base::word_of(algorithm));
+}
+
+SNUG_DEFINE_KIND(Matmul, .differentiate = differentiate, .in_place_pairs = in_place_pairs,
+                 .rate_key = rate_key, .named = kProductNamed, .priced_alike = kProductPricedAlike);
+
+}  // namespace snug::program

@@ -1,0 +1,127 @@
+#include "program/work/decisions.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "base/error.h"
+#include "base/words.h"
+#include "program/kinds/dispatch.h"
+#include "program/kinds/functions.h"
+#include "program/kinds/kind.h"
+
+namespace snug::program {
+namespace {
+
+template <typename Struct>
+std::vector<std::pair<std::string_view, int64_t>> decisions_among(const Struct& attributes) {
+  std::vector<std::pair<std::string_view, int64_t>> decisions;
+  for_each_decision<Struct>([&](const auto& decision) {
+    decisions.emplace_back(decision.name, static_cast<int64_t>(attributes.*decision.member));
+  });
+  return decisions;
+}
+
+template <typename Struct>
+std::string text_of(std::string_view name, int64_t value) {
+  std::string text = fmt::format("{}", value);
+  for_each_decision<Struct>([&](const auto& decision) {
+    using Value = std::decay_t<decltype(std::declval<Struct>().*decision.member)>;
+    if constexpr (std::is_enum_v<Value>)
+      if (decision.name == name) text = base::word_of(static_cast<Value>(value));
+  });
+  return text;
+}
+
+template <typename Struct>
+void clear_decisions(Struct& attributes) {
+  for_each_decision<Struct>(
+      [&](const auto& decision) { attributes.*decision.member = Struct{}.*decision.member; });
+}
+
+bool is_way_of_timed(int64_t way) {
+  return way == static_cast<int64_t>(ProductAlgorithm::library) ||
+         way == static_cast<int64_t>(ProductAlgorithm::thin);
+}
+
+template <typename Struct>
+bool is_product_algorithm(std::string_view name) {
+  bool found = false;
+  for_each_decision<Struct>([&](const auto& decision) {
+    using Value = std::decay_t<decltype(std::declval<Struct>().*decision.member)>;
+    found = found || (std::is_same_v<Value, ProductAlgorithm> && decision.name == name);
+  });
+  return found;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string_view, int64_t>> decisions_of(const Operation& operation) {
+  return dispatch<std::vector<std::pair<std::string_view, int64_t>>>(
+      operation.attributes, [](const auto& attributes) { return decisions_among(attributes); });
+}
+
+Attributes undecided(const Attributes& attributes) {
+  Attributes cleared = attributes;
+  dispatch<void>(cleared, [](auto& concrete) { clear_decisions(concrete); });
+  return cleared;
+}
+
+std::string decision_text(Kind kind, std::string_view name, int64_t value) {
+  return dispatch<std::string>(default_attributes(kind), [&]<typename Struct>(const Struct&) {
+    return text_of<Struct>(name, value);
+  });
+}
+
+int64_t undecided_value(Kind kind, std::string_view name) {
+  const auto decisions = dispatch<std::vector<std::pair<std::string_view, int64_t>>>(
+      default_attributes(kind), [](const auto& attributes) { return decisions_among(attributes); });
+  const auto found =
+      std::ranges::find(decisions, name, &std::pair<std::string_view, int64_t>::first);
+  SNUG_CHECK(found != decisions.end(), "{} has no decision {}", name_of(kind), name);
+  return found->second;
+}
+
+std::string pieces_error(const OperationView& view, const BatchBounds& bounds,
+                         std::span<const int64_t> pieces) {
+  const auto of_kind = [&]<typename Struct>(const Struct& attributes) {
+    const auto error_of = FunctionsOf<Struct>::kDefined.pieces_error;
+    return error_of != nullptr ? std::optional(error_of(attributes, view, pieces)) : std::nullopt;
+  };
+  if (const auto error = dispatch<std::optional<std::string>>(view.operation.attributes, of_kind))
+    return *error;
+  const std::vector<int64_t> asked = pieces_of(view, bounds);
+  if (std::ranges::equal(pieces, asked)) return {};
+  return fmt::format("was done in pieces of {}, planned were {}", fmt::join(pieces, ", "),
+                     fmt::join(asked, ", "));
+}
+
+bool is_in_pieces(const OperationView& view, std::string_view name,
+                  std::span<const int64_t> pieces) {
+  return dispatch<bool>(view.operation.attributes, [&]<typename Struct>(const Struct& attributes) {
+    const auto& kind = FunctionsOf<Struct>::kDefined;
+    return std::ranges::count(kind.in_pieces, name) > 0 ||
+           (kind.had_no_work != nullptr && kind.had_no_work(attributes, view, name, pieces));
+  });
+}
+
+std::optional<ProductAlgorithm> product_algorithm(Kind kind, std::string_view name, int64_t value) {
+  const bool is_one = dispatch<bool>(default_attributes(kind), [&]<typename Struct>(const Struct&) {
+    return is_product_algorithm<Struct>(name);
+  });
+  return is_one ? std::optional(static_cast<ProductAlgorithm>(value)) : std::nullopt;
+}
+
+bool is_class(Kind kind, std::string_view name, int64_t value) {
+  return product_algorithm(kind, name, value) == ProductAlgorithm::timed;
+}
+
+bool is_of_class(Kind kind, std::string_view name, int64_t value, int64_t way) {
+  return is_class(kind, name, value) && is_way_of_timed(way);
+}
+
+}  // namespace snug::program

@@ -1,0 +1,49 @@
+// The attributes of an operation that say how it is done, apart from those that say what it does.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "program/ir/operation.h"
+#include "program/ir/program.h"
+#include "program/kinds/product/product_algorithm.h"
+#include "program/work/batch_bounds.h"
+
+namespace snug::program {
+
+// Name and value of each attribute that the kind lists as a decision, in the order of its list.
+std::vector<std::pair<std::string_view, int64_t>> decisions_of(const Operation& operation);
+
+// The attributes without what was decided, as they are before a target is asked.
+Attributes undecided(const Attributes& attributes);
+
+// Such a value as people read it: the word of an enumeration, else the number.
+std::string decision_text(Kind kind, std::string_view name, int64_t value);
+
+// Such a value, where the decision is the algorithm of a product; else nothing.
+std::optional<ProductAlgorithm> product_algorithm(Kind kind, std::string_view name, int64_t value);
+
+// The value that asks for nothing: what the decision is before a target is asked.
+int64_t undecided_value(Kind kind, std::string_view name);
+
+// What is wrong with the pieces in which a trace says that an operation was done, as the end of a
+// sentence; empty where nothing is.
+std::string pieces_error(const OperationView& view, const BatchBounds& bounds,
+                         std::span<const int64_t> pieces);
+
+// Whether pieces without an error say themselves what was done by the decision, or that nothing
+// was: a trace then need not note it.
+bool is_in_pieces(const OperationView& view, std::string_view name,
+                  std::span<const int64_t> pieces);
+
+// Whether such a value states a class of ways, one of which a backend chooses before the first step
+// (ProductAlgorithm::timed), and whether `way` is of the class.
+bool is_class(Kind kind, std::string_view name, int64_t value);
+bool is_of_class(Kind kind, std::string_view name, int64_t value, int64_t way);
+
+}  // namespace snug::program

@@ -1,0 +1,180 @@
+#include "program/work/rate_key.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+
+#include "program/kinds/dispatch.h"
+#include "program/kinds/functions.h"
+#include "program/kinds/rate_names.h"
+
+namespace snug::program {
+namespace {
+
+void append_types(const Program& program, const std::vector<TensorId>& ids, const char* before,
+                  std::string& name) {
+  bool first = true;
+  for (const TensorId id : ids) {
+    if (!base::is_float(program.tensor(id).dtype)) continue;
+    name += first ? before : " ";
+    name += base::name_of(program.tensor(id).dtype);
+    first = false;
+  }
+}
+
+}  // namespace
+
+std::string typed_name(const OperationView& view) {
+  std::string name(name_of(view.operation.kind()));
+  append_types(view.program, view.operation.reads, " ", name);
+  append_types(view.program, view.operation.writes, " > ", name);
+  append_types(view.program, view.operation.updates, " += ", name);
+  return name;
+}
+
+RateKey key_of_bytes(const OperationView& view, const Cost& work) {
+  RateKey key;
+  key.name = typed_name(view);
+  key.shape = {std::max(1.0, work.bytes)};
+  return key;
+}
+
+std::string_view priced_alike(Kind kind, std::string_view decision) {
+  return dispatch<std::string_view>(
+      default_attributes(kind), [&]<typename Struct>(const Struct& /*attributes*/) {
+        for (const PricedAlike& each : FunctionsOf<Struct>::kDefined.priced_alike)
+          if (each.decision == decision) return each.reason;
+        return std::string_view();
+      });
+}
+
+std::string line_of(const RateKey& key) {
+  if (!key.is_product) return key.name;
+  return fmt::format("{} ({:.0f})", key.name, fmt::join(key.shape, ", "));
+}
+
+namespace {
+
+std::vector<Share> shares_of(const OperationView& view, const BatchBounds& bounds) {
+  return dispatch<std::vector<Share>>(
+      view.operation.attributes, [&]<typename Struct>(const Struct& attributes) {
+        const auto shares_of = FunctionsOf<Struct>::kDefined.shares_of;
+        return shares_of != nullptr ? shares_of(attributes, view, bounds)
+                                    : std::vector<Share>{{extent_of(view, bounds)}};
+      });
+}
+
+// What a decision that the kind's own rule says nothing of adds to the name. Among algorithms of
+// products `first` is the main one: others that are alike add nothing.
+template <typename Value>
+std::string word_of(std::string_view decision, Value value, ProductAlgorithm first) {
+  std::string what(decision.substr(0, decision.rfind("_algorithm")));
+  std::ranges::replace(what, '_', ' ');
+  if constexpr (std::is_same_v<Value, ProductAlgorithm>) {
+    const std::string suffix = suffix_of(value);
+    if (suffix == suffix_of(first)) return {};
+    return fmt::format(" {}{}", what, suffix.empty() ? " by library" : suffix);
+  } else if constexpr (std::is_enum_v<Value>) {
+    return fmt::format(" {} {}", what, base::word_of(value));
+  } else if constexpr (std::is_same_v<Value, bool>) {
+    return " " + what;
+  } else {
+    return fmt::format(" {} {}", what, value);
+  }
+}
+
+// The words of all decisions that are neither in the name already nor as they were before a target
+// was asked.
+template <typename Struct>
+std::string words_of_decisions(const Struct& attributes) {
+  std::string words;
+  std::optional<ProductAlgorithm> first;
+  const auto& kind = FunctionsOf<Struct>::kDefined;
+  for_each_decision<Struct>([&](const auto& decision) {
+    const auto value = attributes.*decision.member;
+    const bool is_known =
+        std::ranges::count(kind.named, decision.name) > 0 ||
+        std::ranges::count(kind.priced_alike, decision.name, &PricedAlike::decision) > 0;
+    if (!is_known && value != Struct{}.*decision.member)
+      words += word_of(decision.name, value, first.value_or(ProductAlgorithm::library));
+    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, ProductAlgorithm>)
+      first = first.value_or(value);
+  });
+  return words;
+}
+
+// `work`: of the share.
+RateKey key_of_share(const OperationView& view, const Share& share, const Cost& work) {
+  RateKey key =
+      dispatch<RateKey>(view.operation.attributes, [&]<typename Struct>(const Struct& attributes) {
+        const auto rate_key = FunctionsOf<Struct>::kDefined.rate_key;
+        return rate_key != nullptr ? rate_key(attributes, view, share.extent)
+                                   : key_of_bytes(view, work);  // where a kind says nothing
+      });
+  key.main_name = key.name;
+  key.name += dispatch<std::string>(view.operation.attributes, [](const auto& attributes) {
+    return words_of_decisions(attributes);
+  });
+  key.name += share.suffix;
+  key.main_name += share.suffix;
+  if (key.attention && !key.attention->plain_name.empty())
+    key.attention->plain_name += share.suffix;
+  key.multiplies = share.multiplies.value_or(key.multiplies);
+  if (view.operation.channel == Channel::host && !traits_of(view.operation).ends_copy) {
+    key.name += " on host";
+    key.main_name += " on host";
+    key.unit = Work::host_bytes;
+  }
+  key.is_product = traits_of(view.operation).is_product;
+  key.work = key.unit == Work::flops ? work.flops : work.bytes;
+  return key;
+}
+
+// The cost of a share of an operation that several algorithms share. Each algorithm moves the bytes
+// of its own rows.
+Cost cost_of_share(const OperationView& view, const Share& share, const Cost& whole,
+                   double all_rows) {
+  Cost cost = whole;
+  cost.flops =
+      dispatch<double>(view.operation.attributes, [&]<typename Struct>(const Struct& attributes) {
+        return FunctionsOf<Struct>::kDefined.cost(attributes, view, share.extent).flops;
+      });
+  const double part = share.extent.rows / all_rows;
+  for (double* amount :
+       {&cost.bytes, &cost.serial_bytes, &cost.link_bytes, &cost.launches, &cost.chunk_launches})
+    *amount *= part;
+  return cost;
+}
+
+}  // namespace
+
+std::vector<PricedShare> priced_shares(const OperationView& view, const BatchBounds& bounds) {
+  const Cost whole = cost(view, bounds);
+  const std::vector<Share> shares = shares_of(view, bounds);
+  if (shares.size() == 1) return {{key_of_share(view, shares.front(), whole), whole}};
+  double rows = 0;
+  for (const Share& share : shares) rows += share.extent.rows;
+  std::vector<PricedShare> priced;
+  for (const Share& share : shares) {
+    const Cost part = cost_of_share(view, share, whole, rows);
+    priced.push_back({key_of_share(view, share, part), part});
+  }
+  return priced;
+}
+
+RateKey rate_key(const OperationView& view, const BatchBounds& bounds) {
+  const std::vector<PricedShare> shares = priced_shares(view, bounds);
+  const auto most =
+      std::ranges::max_element(shares, {}, [](const PricedShare& share) { return share.key.work; });
+  RateKey key = most->key;
+  key.work = 0;
+  for (const PricedShare& share : shares) key.work += share.key.work;
+  return key;
+}
+
+}  // namespace snug::program

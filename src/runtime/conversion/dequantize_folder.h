@@ -1,0 +1,39 @@
+// A model folder whose experts are MXFP4, as gpt-oss is published, to one in bf16, as transformers
+// saves it that has loaded it with Mxfp4Config(dequantize=True): the same files, every stack of
+// experts under its own name in place of blocks and scales, config.json without its
+// quantization_config, the tokenizer's and other small files copied. Values are exact. Data streams
+// through buffers for one expert, whatever the model's size.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+
+#include "runtime/saving/output_folder.h"
+
+namespace snug::runtime {
+
+struct FolderDequantizePlan : FolderCosts {
+  int64_t stacks = 0;         // of experts
+  int64_t stack_weights = 0;  // elements of them
+};
+
+class FolderDequantizer {
+ public:
+  // Reads config.json and the headers. Throws UserError for what is no model folder or has no
+  // MXFP4, and for tensors that are missing, of another shape than config.json says, or not the
+  // model's.
+  explicit FolderDequantizer(const std::filesystem::path& folder);
+  ~FolderDequantizer();
+
+  const FolderDequantizePlan& plan() const;
+  // Writes the folder, which must not exist or be empty; all of it, or nothing. Throws UserError
+  // for that, for a disk that is too small and for an expert that is not finite in bf16.
+  FolderReport write(const std::filesystem::path& output) const;
+
+ private:
+  class Impl;
+  std::unique_ptr<const Impl> impl_;
+};
+
+}  // namespace snug::runtime

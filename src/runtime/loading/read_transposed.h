@@ -1,0 +1,20 @@
+// Reading a matrix in the order of its transpose: bitsandbytes quantises linears as (out, in), also
+// those that files hold as (in, out).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "formats/folder/tensor_index.h"
+
+namespace snug::runtime {
+
+// Elements [first, first + count) of the transpose of a matrix, as the file stores each. Reads no
+// other bytes of the file, and needs no memory but `to`.
+void read_transposed(const formats::TensorIndex& index, const formats::IndexedTensor& source,
+                     int64_t first, int64_t count, std::byte* to);
+
+// Where the file has an element of the transpose.
+int64_t element_in_file(const formats::TensorInfo& matrix, int64_t element);
+
+}  // namespace snug::runtime

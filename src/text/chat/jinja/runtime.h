@@ -1,0 +1,58 @@
+// One rendering as filters, tests and methods see it: the objects that it made, and calls back into
+// the template. Used by one thread, whose meter (meter.h) it holds.
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "text/chat/jinja/functions/arguments.h"
+#include "text/chat/jinja/meter.h"
+#include "text/chat/jinja/values/value.h"
+
+namespace snug::text::jinja {
+
+class Runtime {
+ public:
+  explicit Runtime(std::time_t now) : now_(now) {}
+  virtual ~Runtime() = default;
+
+  std::time_t now() const { return now_; }
+
+  // Calls a macro, a function or a method.
+  virtual Value call(const Value& callee, Arguments arguments) = 0;
+
+  // One level of what waits for each other, and a step, for as long as it lives. Throws
+  // TemplateError where there are too many.
+  class Level {
+   public:
+    explicit Level(Runtime& runtime);
+    ~Level() { --runtime_.depth_; }
+    Level(const Level&) = delete;
+    Level& operator=(const Level&) = delete;
+
+   private:
+    Runtime& runtime_;
+  };
+
+  // An object that lives as long as the rendering.
+  template <typename T, typename... Args>
+  Value make(Args&&... args) {
+    constexpr size_t kHeld = 5 * sizeof(void*);  // by the block and by the list of objects
+    charge_bytes(static_cast<int64_t>(sizeof(T) + kHeld));
+    objects_.push_back(std::make_unique<T>(std::forward<Args>(args)...));
+    return Value::object(objects_.back().get());
+  }
+  Value generator(List items);
+
+ private:
+  std::time_t now_;
+  Meter meter_;
+  int depth_ = 0;
+  std::vector<std::unique_ptr<Object>> objects_;
+};
+
+}  // namespace snug::text::jinja

@@ -1,0 +1,14 @@
+// Parses a template's source into its syntax tree.
+#pragma once
+
+#include <string_view>
+
+#include "text/chat/jinja/syntax/ast.h"
+
+namespace snug::text::jinja {
+
+// Throws SyntaxError (lexer.h) for a mistake, and for a construct that is not supported, which it
+// names.
+Syntax parse_template(std::string_view source);
+
+}  // namespace snug::text::jinja

@@ -1,0 +1,112 @@
+#include "text/record/answered_records.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "text/record/record_messages.h"
+
+namespace snug::text {
+namespace {
+
+bool is_messages(const nlohmann::json& value) {
+  return value.is_object() || (value.is_array() && (value.empty() || value[0].is_object()));
+}
+
+// Adds the answer after the messages of the prompt, which may stand at its beginning once more.
+void add_completion(const RecordFields& fields, const char* answer, Conversation& conversation) {
+  std::vector<Message>& messages = conversation.messages;
+  if (!is_messages(fields.at(answer))) {
+    messages.emplace_back("assistant", fields.string(answer));
+    return;
+  }
+  const size_t asked = messages.size();
+  add_messages(fields, answer, conversation);
+  const std::span<const Message> all = messages;
+  if (!begins_with_prompt(fields, answer, all.subspan(asked), all.first(asked))) return;
+  const auto begin = messages.begin() + static_cast<std::ptrdiff_t>(asked);
+  messages.erase(begin, begin + static_cast<std::ptrdiff_t>(asked));
+}
+
+void parse_message_lists(const RecordFields& fields, const QuestionFields& question,
+                         const char* answer, const RecordRules& rules, Record& record) {
+  const char* prompt = question.text;
+  if (rules.has_encoder)
+    fields.fail(
+        fmt::format("'{}' and '{}' hold messages, and conversations are not built for "
+                    "encoder-decoders; give two strings",
+                    prompt, answer));
+  Conversation& conversation = record.conversation;
+  if (is_messages(fields.at(prompt)))
+    add_messages(fields, prompt, conversation);
+  else
+    add_question(fields, question, conversation);
+  for (Message& message : conversation.messages) message.set_learned(false);
+  record.prompt_messages = conversation.messages.size();
+  add_completion(fields, answer, conversation);
+  if (record.prompt_messages == 0 || record.prompt_messages == conversation.messages.size())
+    fields.fail(fmt::format("'{}' and '{}' must each have a message", prompt, answer));
+  check_answers(fields, conversation);
+  record.prompt_messages += add_setting(fields, conversation);
+}
+
+}  // namespace
+
+void parse_answer(const RecordFields& fields, const QuestionFields& question, const char* answer,
+                  const RecordRules& rules, Record& record) {
+  if (is_messages(fields.at(question.text)) || is_messages(fields.at(answer)))
+    return parse_message_lists(fields, question, answer, rules, record);
+  const auto chat_field = conversation_field(fields, question, rules);
+  const std::string prompt = question_text(fields, question);
+  std::string text = fields.string(answer);
+  fields.check_answer(answer, text);
+  if (!chat_field && !rules.texts_are_chats) {
+    record.prompt = prompt;
+    record.answer = std::move(text);
+    return;
+  }
+  record.chat_field = chat_field.value_or(nullptr);
+  Conversation& conversation = record.conversation;
+  add_question(fields, question, conversation);
+  conversation.messages.emplace_back("assistant", std::move(text));
+  check_answers(fields, conversation);
+  add_setting(fields, conversation);
+  record.prompt_messages = conversation.messages.size() - 1;
+}
+
+void parse_alpaca(const RecordFields& fields, const RecordRules& rules, Record& record) {
+  constexpr auto kAnswers = std::to_array<const char*>({"output", "response"});
+  parse_answer(fields, instruction_fields(fields), fields.first_of(kAnswers).value(), rules,
+               record);
+}
+
+void parse_completion(const RecordFields& fields, const RecordRules& rules, Record& record) {
+  constexpr auto kAnswers = std::to_array<const char*>({"completion", "response"});
+  const auto answer = fields.first_of(kAnswers);
+  if (fields.has("prompt") && answer) {
+    parse_answer(fields, {"prompt"}, *answer, rules, record);
+  } else if (fields.has("input") && fields.has("target")) {
+    parse_answer(fields, {"input"}, "target", rules, record);
+  } else {
+    parse_answer(fields, {fields.has("query") ? "query" : "question"}, "response", rules, record);
+  }
+}
+
+void check_label(const RecordFields& fields) {
+  for (const char* key : {"label", "kto_tag"}) {
+    if (!fields.has(key) || !fields.document().at(key).is_boolean()) continue;
+    if (!fields.at(key).get<bool>())
+      fields.fail(
+          fmt::format("'{0}' is false: its answer is not desirable, and would be learned all the "
+                      "same; objective=kto learns from labels, ignore_fields={0} learns all "
+                      "answers",
+                      key));
+  }
+}
+
+}  // namespace snug::text

@@ -1,0 +1,26 @@
+// Records of a prompt and one answer to it: two texts, or a conversation, of which the answer is
+// learned.
+#pragma once
+
+#include "text/record/record_fields.h"
+#include "text/record/record_form.h"
+#include "text/record/record_question.h"
+
+namespace snug::text {
+
+// Reads a prompt and its answer, in field `answer`: two texts, which are a conversation where a
+// system message or a history stands next to them or the rules say so; or lists of messages, of
+// which the prompt's are not learned. Throws RecordError where they are neither, or an answer is
+// empty.
+void parse_answer(const RecordFields& fields, const QuestionFields& question, const char* answer,
+                  const RecordRules& rules, Record& record);
+
+// Records of the forms alpaca and prompt_completion.
+void parse_alpaca(const RecordFields& fields, const RecordRules& rules, Record& record);
+void parse_completion(const RecordFields& fields, const RecordRules& rules, Record& record);
+
+// Throws RecordError for a record whose label says that its answer is not desirable, where labels
+// are not what is learned from.
+void check_label(const RecordFields& fields);
+
+}  // namespace snug::text

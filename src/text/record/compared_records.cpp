@@ -1,0 +1,265 @@
+#include "text/record/compared_records.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/record/answered_records.h"
+#include "text/record/record_messages.h"
+#include "text/record/record_question.h"
+
+namespace snug::text {
+namespace {
+
+using nlohmann::json;
+
+constexpr auto kLists = std::to_array<const char*>({"messages", "conversations"});
+
+// Messages, or a single one.
+bool is_list(const json& value) {
+  if (!value.is_array()) return value.is_object();
+  return std::all_of(value.begin(), value.end(), [](const json& item) { return item.is_object(); });
+}
+
+// Whether a list of messages, or a single one, begins with an answer and not with its prompt.
+bool begins_with_answer(const json& messages) {
+  const json& first = messages.is_array() && !messages.empty() ? messages[0] : messages;
+  for (const char* key : {"role", "from"})
+    if (first.is_object() && first.contains(key))
+      return first[key] == "assistant" || first[key] == "gpt";
+  return false;
+}
+
+// What two answers begin with alike, as TRL's extract_prompt finds it: a space before the place
+// where they differ belongs to the answers.
+size_t common_prompt(const std::string& chosen, const std::string& rejected) {
+  const size_t shorter = std::min(chosen.size(), rejected.size());
+  size_t common = 0;
+  while (common < shorter && chosen[common] == rejected[common]) ++common;
+  if (common == shorter && common > 0) --common;
+  while (common > 0 && (static_cast<unsigned char>(chosen[common]) & 0xC0U) == 0x80U) --common;
+  if (common > 0 && chosen[common - 1] == ' ') --common;
+  return common;
+}
+
+// How many messages two conversations begin with alike, one of each left for the answer.
+size_t common_messages(const json& chosen, const json& rejected) {
+  const size_t shorter = std::min(chosen.size(), rejected.size());
+  size_t common = 0;
+  if (!chosen.is_array() || !rejected.is_array()) return common;
+  while (common + 1 < shorter && chosen[common] == rejected[common]) ++common;
+  return common;
+}
+
+void add_answer(const RecordFields& fields, const char* key, Conversation& conversation) {
+  const size_t before = conversation.messages.size();
+  if (fields.at(key).is_string()) {
+    fields.check_answer(key, fields.string(key));
+    conversation.messages.emplace_back("assistant", fields.string(key));
+  } else {
+    add_messages(fields, key, conversation);
+  }
+  for (size_t i = before; i < conversation.messages.size(); ++i) {
+    const Message& message = conversation.messages[i];
+    if (!message.is_learned())
+      fields.fail(
+          fmt::format("a message of '{}' says that it is not to be learned, but all that "
+                      "follows the prompt is compared",
+                      key));
+    if (message.is_assistant() && is_empty_message(message))
+      fields.fail(fmt::format("message {}, of '{}', is empty; remove the record or fill it in",
+                              i + 1, key));
+  }
+}
+
+// Adds the answers of a pair to the prompt that the record's conversation has; the first `common`
+// messages of both are the prompt's as well.
+void add_answers(const RecordFields& fields, size_t common, Record& record) {
+  record.prompt_messages = record.conversation.messages.size() + common;
+  record.rejected_conversation = record.conversation;
+  add_answer(fields, "chosen", record.conversation);
+  add_answer(fields, "rejected", record.rejected_conversation);
+  for (const auto* side : {&record.conversation, &record.rejected_conversation})
+    if (side->messages.size() <= record.prompt_messages)
+      fields.fail("'chosen' and 'rejected' must each have a message after the prompt");
+  if (record.prompt_messages == 0)
+    fields.fail("no message is the prompt's: 'chosen' and 'rejected' differ from the first one on");
+  record.prompt_messages += add_setting(fields, record.conversation);
+  add_setting(fields, record.rejected_conversation);
+}
+
+// Two answers that begin with their prompt.
+void parse_texts_alone(const RecordFields& fields, const RecordRules& rules, Record& record) {
+  if (const auto key = conversation_field(fields, {}, rules))
+    fields.fail(
+        fmt::format("'{}' stands before a prompt, but there is none next to 'chosen' and "
+                    "'rejected'; give 'prompt'",
+                    *key));
+  const size_t common = common_prompt(record.answer, record.rejected);
+  record.prompt = record.answer.substr(0, common);
+  record.answer.erase(0, common);
+  record.rejected.erase(0, common);
+}
+
+void parse_texts(const RecordFields& fields, const QuestionFields& question,
+                 const RecordRules& rules, Record& record) {
+  record.answer = fields.string("chosen");
+  record.rejected = fields.string("rejected");
+  if (question.text == nullptr)
+    parse_texts_alone(fields, rules, record);
+  else
+    record.prompt = question_text(fields, question);
+  fields.check_answer("chosen", record.answer);
+  fields.check_answer("rejected", record.rejected);
+}
+
+// The messages that two conversations begin with alike, where one of them is the prompt that stands
+// next to them as a text.
+size_t common_with(const RecordFields& fields, const char* prompt) {
+  const json& chosen = fields.at("chosen");
+  const size_t common = common_messages(chosen, fields.at("rejected"));
+  const std::string text = fields.string(prompt);
+  for (size_t i = 0; i < common; ++i)
+    for (const char* key : {"content", "value"})
+      if (chosen[i].is_object() && chosen[i].contains(key) && chosen[i][key] == text) return common;
+  fields.fail(
+      fmt::format("'{0}' is none of the messages that 'chosen' and 'rejected' begin with; "
+                  "ignore_fields={0} takes what both begin with for the prompt",
+                  prompt));
+}
+
+bool repeats(const RecordFields& fields, const char* key, const std::vector<Message>& prompt) {
+  Conversation answer;
+  add_messages(fields, key, answer);
+  return begins_with_prompt(fields, key, answer.messages, prompt);
+}
+
+// Adds a prompt that is a list. Returns how many messages both answers hold of it, all or none; the
+// prompt is then left to them.
+size_t add_prompt_list(const RecordFields& fields, const char* prompt, Conversation& conversation) {
+  Conversation asked;
+  add_messages(fields, prompt, asked);
+  const bool in_chosen = repeats(fields, "chosen", asked.messages);
+  const bool in_rejected = repeats(fields, "rejected", asked.messages);
+  if (asked.messages.empty() || in_chosen != in_rejected) {
+    if (!asked.messages.empty())
+      fields.fail(
+          fmt::format("only '{}' begins with the messages of the prompt; leave them out of "
+                      "it, or let both begin with them",
+                      in_chosen ? "chosen" : "rejected"));
+    return 0;
+  }
+  if (in_chosen) return asked.messages.size();
+  conversation.messages = std::move(asked.messages);
+  return 0;
+}
+
+// The prompt is a list of messages, a text, a conversation, or what both answers begin with.
+void parse_conversations(const RecordFields& fields, const QuestionFields& question,
+                         Record& record) {
+  const json& chosen = fields.at("chosen");
+  const bool has_own_prompt = is_list(chosen) && !begins_with_answer(chosen);
+  const auto list = fields.first_held(kLists);
+  size_t common = 0;
+  if (question.text != nullptr && is_list(fields.at(question.text)))
+    common = add_prompt_list(fields, question.text, record.conversation);
+  else if (question.text != nullptr && has_own_prompt)
+    common = common_with(fields, question.text);
+  else if (question.text != nullptr)
+    add_question(fields, question, record.conversation);
+  else if (list && !has_own_prompt)
+    add_messages(fields, *list, record.conversation);
+  else
+    common = common_messages(chosen, fields.at("rejected"));
+  add_answers(fields, common, record);
+}
+
+// A conversation, and another answer in place of its last message.
+void parse_replaced(const RecordFields& fields, Record& record) {
+  constexpr const char* kRejected = "rejected_response";
+  Conversation& conversation = record.conversation;
+  add_messages(fields, fields.first_of(kLists).value(), conversation);
+  if (conversation.messages.empty() || !conversation.messages.back().is_assistant())
+    fields.fail(
+        "the last message is not the assistant's, so 'rejected_response' cannot stand in its "
+        "place");
+  Conversation& rejected = record.rejected_conversation;
+  rejected = conversation;
+  rejected.messages.pop_back();
+  record.prompt_messages = rejected.messages.size();
+  add_answer(fields, kRejected, rejected);
+  record.prompt_messages += add_setting(fields, conversation);
+  add_setting(fields, rejected);
+}
+
+bool read_label(const RecordFields& fields) {
+  constexpr auto kLabels = std::to_array<const char*>({"label", "kto_tag"});
+  const auto key = fields.first_of(kLabels);
+  if (!key)
+    fields.fail(
+        fmt::format("has no field 'label', true where the answer is desirable and false "
+                    "where it is not, which objective=kto learns from; found: {}",
+                    fields.keys()));
+  const json& label = fields.at(*key);
+  if (!label.is_boolean())
+    fields.fail(fmt::format("expected the field '{}' to be true or false, found {}", *key,
+                            label.is_number() ? label.dump() : label.type_name()));
+  return label.get<bool>();
+}
+
+}  // namespace
+
+void parse_preference(const RecordFields& fields, const RecordRules& rules, Record& record) {
+  if (!fields.has("chosen") || !fields.has("rejected")) return parse_replaced(fields, record);
+  const QuestionFields question = question_fields(fields);
+  const bool has_text_prompt = question.text != nullptr && fields.at(question.text).is_string();
+  const bool has_list_prompt = question.text != nullptr && is_list(fields.at(question.text));
+  const json& chosen = fields.at("chosen");
+  const json& rejected = fields.at("rejected");
+  const bool are_texts = chosen.is_string() && rejected.is_string() && !has_list_prompt;
+  const bool are_lists = is_list(chosen) && is_list(rejected);
+  if ((!are_texts && !are_lists) || (question.text && !has_text_prompt && !has_list_prompt))
+    fields.fail(
+        "expected 'prompt', 'chosen' and 'rejected' to be three strings, or three lists of "
+        "messages; leave 'prompt' out where 'chosen' and 'rejected' begin with it");
+  const auto chat_field =
+      question.text ? conversation_field(fields, question, rules) : std::nullopt;
+  const bool has_list = !question.text && fields.first_held(kLists);
+  const bool stays_text =
+      are_texts && !chat_field && !has_list && !(question.text && rules.texts_are_chats);
+  if (stays_text) return parse_texts(fields, question, rules, record);
+  record.chat_field = are_texts ? chat_field.value_or(nullptr) : nullptr;
+  parse_conversations(fields, question, record);
+}
+
+void parse_unpaired(const RecordFields& fields, const RecordRules& rules, Record& record) {
+  record.is_desirable = read_label(fields);
+  if (const auto list = fields.first_held(kLists)) {
+    parse_messages(fields, *list, record);
+    if (!record.conversation.messages.back().is_assistant())
+      fields.fail("the last message is not the assistant's, so there is no answer to be labelled");
+    record.prompt_messages = record.conversation.messages.size() - 1;
+    return;
+  }
+  constexpr auto kAnswers = std::to_array<const char*>({"completion", "response", "output"});
+  const auto answer = fields.first_of(kAnswers);
+  const QuestionFields question = question_fields(fields);
+  if (!answer || question.text == nullptr)
+    fields.fail(
+        fmt::format("expected the fields 'prompt' and 'completion' next to 'label'; found: "
+                    "{}",
+                    fields.keys()));
+  const bool is_text = fields.at(question.text).is_string() && fields.at(*answer).is_string();
+  if (!is_text && !(is_list(fields.at(question.text)) && is_list(fields.at(*answer))))
+    fields.fail(
+        fmt::format("expected 'prompt' and '{0}' to be two strings, or two lists of "
+                    "messages",
+                    *answer));
+  parse_answer(fields, question, *answer, rules, record);
+}
+
+}  // namespace snug::text

@@ -1,0 +1,332 @@
+#include "text/record/long_record.h"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json_parser.h"
+#include "text/record/field_meaning.h"
+#include "text/record/json_escape.h"
+#include "text/record/record_error.h"
+#include "text/unicode/utf8.h"
+
+namespace snug::text {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kBlockBytes = int64_t{64} << 10;
+constexpr int64_t kShownBytes = 4 << 10;  // of a string or number
+
+// nlohmann's, less the name of its kind.
+std::string complaint(const json::exception& error) {
+  const std::string what = error.what();
+  const size_t colon = what.find(": ");
+  return what.substr(colon == std::string::npos ? 0 : colon + 2);
+}
+
+struct ByteRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+// The bytes of a record for the JSON parser, which holds each string and number whole: what of a
+// string goes beyond kShownBytes is left out, and the place of the string is remembered.
+class RecordBytes {
+ public:
+  RecordBytes(const RawRecord& raw, const std::string& path, const TokenFail& fail)
+      : file_(base::File::open_for_reading(path)), at_(raw.begin), end_(raw.end), fail_(fail) {}
+
+  bool is_at_end() {
+    skip();
+    return at_ == end_;
+  }
+  char current() {
+    skip();
+    return byte();
+  }
+  void advance() {
+    skip();
+    step();
+  }
+  // Where the string that was read last lies, without its quotes.
+  ByteRange last_string() const { return string_; }
+
+ private:
+  char byte() {
+    if (at_ < block_begin_ || at_ >= block_begin_ + static_cast<int64_t>(block_.size())) {
+      block_begin_ = at_;
+      block_.resize(static_cast<size_t>(std::min(kBlockBytes, end_ - at_)));
+      file_.read_at(at_, block_.data(), static_cast<int64_t>(block_.size()));
+    }
+    return block_[static_cast<size_t>(at_ - block_begin_)];
+  }
+
+  void skip() {
+    while (at_ < end_ && in_string_ && at_ - string_.begin >= kShownBytes) {
+      const char c = byte();
+      if (c == '"' && !escapes_.is_within()) return;
+      if (!is_skipping_ && !escapes_.is_boundary_before(c)) return;
+      is_skipping_ = true;
+      step();
+    }
+  }
+
+  void step() {
+    const char c = byte();
+    ++at_;
+    if (in_string_) {
+      if (c == '"' && !escapes_.is_within()) {
+        string_.end = at_ - 1;
+        in_string_ = is_skipping_ = false;
+      } else {
+        escapes_.take(c);
+      }
+      return;
+    }
+    const bool is_of_number = (c >= '0' && c <= '9') || c == '.' || c == 'e' || c == 'E';
+    number_bytes_ = is_of_number ? number_bytes_ + 1 : 0;
+    if (number_bytes_ > kShownBytes)
+      fail_(fmt::format("broken JSON: a number of more than {} digits", kShownBytes));
+    if (c != '"') return;
+    in_string_ = true;
+    escapes_ = {};
+    string_.begin = at_;
+  }
+
+  base::File file_;
+  int64_t at_;
+  int64_t end_;
+  const TokenFail& fail_;
+  std::vector<char> block_;
+  int64_t block_begin_ = 0;
+  JsonEscapes escapes_;
+  ByteRange string_;
+  int64_t number_bytes_ = 0;
+  bool in_string_ = false;
+  bool is_skipping_ = false;
+};
+
+// What the parser reads through.
+struct ByteIterator {
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = char;
+
+  RecordBytes* bytes = nullptr;  // none: the end
+
+  char operator*() const { return bytes->current(); }
+  ByteIterator& operator++() {
+    bytes->advance();
+    return *this;
+  }
+  bool operator==(const ByteIterator& other) const { return is_end() == other.is_end(); }
+  bool operator!=(const ByteIterator& other) const { return !(*this == other); }
+
+ private:
+  bool is_end() const { return bytes == nullptr || bytes->is_at_end(); }
+};
+
+// Takes what the forms tokens and text need out of the parser's hands; of fields that stand twice
+// the last one counts.
+class FieldCollector : public nlohmann::json_sax<json> {
+ public:
+  FieldCollector(const RecordBytes& bytes, const RecordRules& rules, const TokenFail& fail)
+      : bytes_(bytes), ignored_(rules.ignored), fail_(fail) {}
+
+  std::function<bool()> stops;  // asked at every key; then nothing more is wanted
+
+  bool null() override { return take(nullptr); }
+  bool boolean(bool value) override { return take(value); }
+  bool number_integer(int64_t value) override { return take(value); }
+  bool number_unsigned(uint64_t value) override { return take(value); }
+  bool number_float(double value, const std::string& /*text*/) override { return take(value); }
+  bool string(std::string& value) override {
+    if (depth_ == 1 && key_ == "text") text = bytes_.last_string();
+    return take(value);
+  }
+  bool binary(json::binary_t& /*value*/) override { return true; }
+  bool start_object(size_t /*size*/) override { return open("object"); }
+  bool start_array(size_t /*size*/) override { return open("array"); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(std::string& name) override {
+    if (depth_ != 1) return true;
+    if (std::find(ignored_.begin(), ignored_.end(), name) != ignored_.end()) {
+      ignored.push_back(name);
+      key_.clear();
+      list_ = kTokenKeys.size();
+      return true;
+    }
+    key_ = name;
+    keys.push_back(name);
+    if (stops && stops()) return false;
+    if (name == "text") text.reset();
+    const auto* found = std::find(kTokenKeys.begin(), kTokenKeys.end(), name);
+    list_ = static_cast<size_t>(found - kTokenKeys.begin());
+    if (list_ == kTokenKeys.size()) return true;
+    lists.lists[list_] = {};
+    lists.is_there[list_] = false;
+    return true;
+  }
+  bool parse_error(size_t /*position*/, const std::string& /*token*/,
+                   const json::exception& error) override {
+    fail_("broken JSON: " + complaint(error));
+    return false;
+  }
+
+  std::vector<std::string> keys;
+  std::vector<std::string> ignored;
+  std::optional<ByteRange> text;
+  TokenLists lists;
+
+ private:
+  bool is_list() const { return list_ < kTokenKeys.size(); }
+
+  bool open(const char* type) {
+    if (depth_ == 1 && is_list()) {
+      if (std::string_view(type) != "array") refuse_list(type);
+      lists.is_there[list_] = true;
+    } else if (depth_ == 2 && is_list()) {
+      fail_(fmt::format("{}[{}] is an {}; expected an integer below 2^31", kTokenKeys[list_],
+                        lists.lists[list_].size(), type));
+    }
+    ++depth_;
+    return true;
+  }
+
+  bool close() {
+    --depth_;
+    return true;
+  }
+
+  bool take(const json& value) {
+    if (!is_list()) return true;
+    if (depth_ == 1 && !(value.is_null() && list_ > 0)) refuse_list(value.type_name());
+    NumberList& list = lists.lists[list_];
+    if (depth_ == 2) list.add(checked_number(value, kTokenKeys[list_], list.size(), fail_));
+    return true;
+  }
+
+  void refuse_list(const char* type) const {
+    fail_(fmt::format("expected the field '{}' to be a list of {}, found {}", kTokenKeys[list_],
+                      list_ == 0 ? "token ids" : "integers", type));
+  }
+
+  const RecordBytes& bytes_;
+  std::span<const std::string> ignored_;
+  const TokenFail& fail_;
+  int depth_ = 0;
+  std::string key_;  // of depth 1
+  size_t list_ = kTokenKeys.size();
+};
+
+std::string joined(const std::vector<std::string>& keys) {
+  std::string list;
+  for (const std::string& key : keys) list += (list.empty() ? "" : ", ") + key;
+  return list.empty() ? "none" : list;
+}
+
+std::optional<RecordForm> form_of(const FieldCollector& found, std::optional<RecordForm> wanted) {
+  const auto has = [&](const char* key) {
+    return std::find(found.keys.begin(), found.keys.end(), key) != found.keys.end();
+  };
+  return text::form_of(has, wanted);
+}
+
+TokenFail fail_of(const RawRecord& raw, const std::string& path) {
+  return [&raw, &path](const std::string& message) {
+    throw RecordError(raw.number, message, path, raw.line);
+  };
+}
+
+// The fields that nothing is taken of. Their values are not held, so that names alone count.
+std::vector<std::string> unused_keys(const std::vector<std::string>& keys, RecordForm form,
+                                     const TokenFail& fail) {
+  std::vector<std::string> unused;
+  for (const std::string& key : keys) {
+    const bool is_used = form == RecordForm::text ? key == "text"
+                                                  : std::find(kTokenKeys.begin(), kTokenKeys.end(),
+                                                              key) != kTokenKeys.end();
+    if (is_used || is_label_of_record(key)) continue;
+    if (may_say_what_is_learned(key) || tells_packed_documents(key))
+      fail(
+          fmt::format("the field '{0}' may say what is to be learned, in a way that is not known "
+                      "here; ignore_fields={0} reads the records without it",
+                      key));
+    unused.push_back(key);
+  }
+  return unused;
+}
+
+}  // namespace
+
+RecordForm form_of_long_record(const RawRecord& raw, const std::string& path,
+                               const RecordRules& rules) {
+  const TokenFail fail = fail_of(raw, path);
+  RecordBytes bytes(raw, path, fail);
+  FieldCollector found(bytes, rules, fail);
+  // Tokens count before all other forms.
+  found.stops = [&] { return form_of(found, rules.form) == RecordForm::tokens; };
+  json::sax_parse(ByteIterator{&bytes}, ByteIterator{}, &found);
+  const auto form = form_of(found, rules.form);
+  if (!form) fail(no_form_message(joined(found.keys), rules.form));
+  return *form;
+}
+
+LongRecord read_long_record(const RawRecord& raw, const std::string& path, const RecordRules& rules,
+                            size_t most) {
+  const TokenFail fail = fail_of(raw, path);
+  RecordBytes bytes(raw, path, fail);
+  FieldCollector found(bytes, rules, fail);
+  json::sax_parse(ByteIterator{&bytes}, ByteIterator{}, &found);
+  const auto form = form_of(found, rules.form);
+  if (!form) fail(no_form_message(joined(found.keys), rules.form));
+  LongRecord record{.form = *form};
+  if (*form == RecordForm::tokens) {
+    if (!found.lists.is_there[0]) fail("expected the field 'input_ids' to be a list of token ids");
+    record.tokens = read_token_lists(found.lists, most, fail);
+  } else if (*form == RecordForm::text) {
+    if (!found.text) fail("expected the field 'text' to be a string");
+    record.text_begin = found.text->begin;
+    record.text_end = found.text->end;
+  } else {
+    fail(fmt::format(
+        "it has {} bytes, and one of the form {} may have {}; shorten it, or make it several",
+        raw.end - raw.begin, name_of(*form), kMaxRecordBytes));
+  }
+  record.unused = unused_keys(found.keys, *form, fail);
+  record.ignored = std::move(found.ignored);
+  return record;
+}
+
+bool LongString::next(std::string& piece) {
+  if (at_ == end_) return false;
+  std::string block(static_cast<size_t>(std::min(kBlockBytes, end_ - at_)), '\0');
+  file_.read_at(at_, block.data(), static_cast<int64_t>(block.size()));
+  JsonEscapes escapes;
+  size_t whole = block.size();
+  if (at_ + static_cast<int64_t>(block.size()) < end_) {
+    whole = 0;
+    for (size_t i = 0; i < block.size(); ++i) {
+      if (escapes.is_boundary_before(block[i])) whole = i;
+      escapes.take(block[i]);
+    }
+  }
+  at_ += static_cast<int64_t>(whole);
+  piece = base::parse_json_value('"' + block.substr(0, whole) + '"', [](const std::string& problem,
+                                                                        size_t /*offset*/) {
+            throw base::UserError("broken JSON in its text: " + problem);
+          }).get<std::string>();
+  return true;
+}
+
+}  // namespace snug::text

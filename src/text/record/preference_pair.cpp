@@ -1,0 +1,113 @@
+#include "text/record/preference_pair.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace snug::text {
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+Ids ids_of(const Tokenizer& tokenizer, std::string text, SpecialTokens special) {
+  const std::array parts{Part{std::move(text), -1, false}};
+  return tokenize_parts(tokenizer, parts, special).ids;
+}
+
+std::string with_eos(std::string text, std::string_view eos) {
+  if (!text.ends_with(eos)) text += eos;
+  return text;
+}
+
+int64_t common_beginning(const Ids& a, const Ids& b) {
+  return std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
+}
+
+Document compared_document(Ids ids, int64_t prompt_tokens, const char* which) {
+  const auto tokens = static_cast<int64_t>(ids.size());
+  if (tokens < 2 || prompt_tokens >= tokens)
+    base::throw_user_error("'{}' makes no token after the prompt; remove the record", which);
+  Document document;
+  document.trained.assign(ids.size(), 1);
+  std::fill_n(document.trained.begin(), prompt_tokens, uint8_t{0});
+  document.ids = std::move(ids);
+  return document;
+}
+
+// Makes the ids of a record's prompt and of its answers, each with the prompt before it.
+class AnswerIds {
+ public:
+  AnswerIds(const Record& record, const Tokenizer& tokenizer, const ChatTemplate* chat)
+      : record_(record), tokenizer_(tokenizer), chat_(chat) {}
+
+  Ids prompt() const {
+    if (chat_ == nullptr) return of_text(record_.prompt);
+    Conversation asked = record_.conversation;
+    asked.messages.resize(record_.prompt_messages, Message("user", ""));
+    return of_chat(chat_->prompt(asked));
+  }
+  Ids first() const { return of_answer(record_.conversation, record_.answer); }
+  Ids rejected() const { return of_answer(record_.rejected_conversation, record_.rejected); }
+
+ private:
+  Ids of_answer(const Conversation& conversation, const std::string& text) const {
+    if (chat_ != nullptr) return of_chat(chat_->text(conversation));
+    const std::string_view eos = tokenizer_.token_of(tokenizer_.eos_id().value()).value_or("");
+    return of_text(record_.prompt + with_eos(text, eos));
+  }
+  Ids of_text(std::string text) const {
+    return ids_of(tokenizer_, std::move(text), SpecialTokens::around);
+  }
+  Ids of_chat(std::string text) const {
+    return ids_of(tokenizer_, std::move(text), SpecialTokens::none);
+  }
+
+  const Record& record_;
+  const Tokenizer& tokenizer_;
+  const ChatTemplate* chat_;
+};
+
+LabelledAnswer labelled(const Ids& prompt, Ids ids, bool is_desirable, const char* which) {
+  const int64_t begin = common_beginning(prompt, ids);
+  if (begin == 0)
+    base::throw_user_error(
+        "the prompt makes no token, so that no other answer to it can be compared; fill it in");
+  return {compared_document(std::move(ids), begin, which), begin, is_desirable};
+}
+
+}  // namespace
+
+PreferencePair tokenize_pair(const Record& record, const Tokenizer& tokenizer,
+                             const ChatTemplate* chat) {
+  const AnswerIds ids(record, tokenizer, chat);
+  const Ids prompt = ids.prompt();
+  Ids chosen = ids.first();
+  Ids rejected = ids.rejected();
+  PreferencePair pair;
+  pair.prompt_tokens =
+      std::min(common_beginning(prompt, chosen), common_beginning(prompt, rejected));
+  pair.chosen = compared_document(std::move(chosen), pair.prompt_tokens, "chosen");
+  pair.rejected = compared_document(std::move(rejected), pair.prompt_tokens, "rejected");
+  return pair;
+}
+
+std::vector<LabelledAnswer> tokenize_answers(const Record& record, const Tokenizer& tokenizer,
+                                             const ChatTemplate* chat) {
+  const AnswerIds ids(record, tokenizer, chat);
+  const Ids prompt = ids.prompt();
+  std::vector<LabelledAnswer> answers;
+  if (record.form == RecordForm::preference) {
+    answers.push_back(labelled(prompt, ids.first(), true, "chosen"));
+    answers.push_back(labelled(prompt, ids.rejected(), false, "rejected"));
+  } else {
+    answers.push_back(labelled(prompt, ids.first(), record.is_desirable, "completion"));
+  }
+  return answers;
+}
+
+}  // namespace snug::text

@@ -1,0 +1,131 @@
+#include "text/record/record_fields.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/json_parser.h"
+#include "text/chat/jinja/limits.h"
+#include "text/chat/jinja/values/json_values.h"
+#include "text/record/field_meaning.h"
+#include "text/record/record_error.h"
+#include "text/unicode/blank.h"
+
+namespace snug::text {
+namespace {
+
+bool says_nothing(const nlohmann::json& value) {
+  if (value.is_string()) return is_blank(value.get_ref<const std::string&>());
+  return value.is_null() || (value.is_structured() && value.empty());
+}
+
+}  // namespace
+
+RecordFields::RecordFields(const RawRecord& raw, const std::string& path,
+                           std::span<const std::string> ignored)
+    : raw_(raw), path_(path), ignored_(ignored), meets_(ignored.size()) {
+  document_ = base::parse_json_value(raw_.text, [&](const std::string& problem, size_t offset) {
+    const auto* const text = raw_.text.data();
+    const size_t first = raw_.text.find_first_not_of(" \t\r\n");
+    if (raw_.number == 1 && first != std::string::npos && raw_.text[first] == '{' &&
+        is_blank(std::string_view(raw_.text).substr(first + 1)))
+      base::throw_user_error(
+          "{}:{}: it begins with a JSON object over several lines; give each record in one line, "
+          "or all records in one list ([...]), in which lines may break anywhere",
+          path_, raw_.line);
+    const auto lines = std::count(text, text + offset, '\n');
+    throw RecordError(fmt::format("broken JSON in record {}: {}", raw_.number, problem), path_,
+                      raw_.line + static_cast<int>(lines));
+  });
+  if (!document_.is_object())
+    fail(fmt::format("expected an object, found {}", document_.type_name()));
+  for (size_t i = 0; i < ignored_.size(); ++i) meets_[i] = document_.erase(ignored_[i]) > 0;
+}
+
+void RecordFields::fail(std::string_view message) const {
+  throw RecordError(raw_.number, message, path_, raw_.line);
+}
+
+const nlohmann::json& RecordFields::at(const char* key) const {
+  use(key);
+  return document_.at(key);
+}
+
+const jinja::Value& RecordFields::value_of(const char* key) const {
+  use(key);
+  try {
+    if (value_.is(jinja::Value::Kind::undefined)) value_ = jinja::value_of_json(raw_.text);
+  } catch (const jinja::TemplateError& error) {
+    fail(error.what());
+  }
+  return *value_.as_dict().find(std::string_view(key));
+}
+
+std::string RecordFields::string(const char* key) const {
+  const nlohmann::json& value = at(key);
+  if (!value.is_string())
+    fail(fmt::format("expected the field '{}' to be a string, found {}", key, value.type_name()));
+  return value.get<std::string>();
+}
+
+std::optional<const char*> RecordFields::first_of(std::span<const char* const> keys) const {
+  const auto at = std::find_if(keys.begin(), keys.end(), [&](auto key) { return has(key); });
+  return at == keys.end() ? std::nullopt : std::optional(*at);
+}
+
+std::optional<const char*> RecordFields::first_held(std::span<const char* const> keys) const {
+  const auto at = std::find_if(keys.begin(), keys.end(), [&](auto key) { return holds(key); });
+  return at == keys.end() ? std::nullopt : std::optional(*at);
+}
+
+void RecordFields::check_answer(const char* key, const std::string& answer) const {
+  if (is_blank(answer))
+    fail(fmt::format("the answer ('{}') is empty; remove the record or fill it in", key));
+}
+
+std::string RecordFields::keys() const {
+  std::string list;
+  for (const auto& item : document_.items()) list += (list.empty() ? "" : ", ") + item.key();
+  return list.empty() ? "none" : list;
+}
+
+bool RecordFields::is_ignored(std::string_view key) const {
+  const auto at = std::find(ignored_.begin(), ignored_.end(), key);
+  if (at == ignored_.end()) return false;
+  meets_[static_cast<size_t>(at - ignored_.begin())] = true;
+  return true;
+}
+
+std::vector<std::string> RecordFields::ignored() const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < ignored_.size(); ++i)
+    if (meets_[i]) names.push_back(ignored_[i]);
+  return names;
+}
+
+std::vector<std::string> RecordFields::unused() const {
+  std::vector<std::string> names = left_;
+  for (const auto& [key, value] : document_.items()) {
+    if (says_nothing(value) || is_label_of_record(key)) continue;
+    if (std::find(used_.begin(), used_.end(), key) != used_.end()) continue;
+    check_unused(key, value);
+    names.push_back(key);
+  }
+  return names;
+}
+
+void RecordFields::check_unused(const std::string& key, const nlohmann::json& value) const {
+  const auto refuse = [&](std::string_view why) {
+    fail(fmt::format("the field '{0}' {1}; ignore_fields={0} reads the records without it", key,
+                     why));
+  };
+  if (says_what_is_learned(key, value))
+    refuse(fmt::format("({}) says what is to be learned, in a way that is not known here",
+                       value.is_array() ? "a list" : value.dump()));
+  if (is_of_other_media(key)) refuse("goes with the text, which is all that is read of a record");
+  if (tells_packed_documents(key))
+    refuse(
+        "tells documents apart that were packed into one; give each as a record of its own, "
+        "they are packed into rows anyway");
+}
+
+}  // namespace snug::text

@@ -1,0 +1,149 @@
+#include "text/record/record_form.h"
+
+#include <limits>
+#include <optional>
+
+#include "text/record/answered_records.h"
+#include "text/record/compared_records.h"
+#include "text/record/record_error.h"
+#include "text/record/record_fields.h"
+#include "text/record/record_messages.h"
+
+namespace snug::text {
+namespace {
+
+constexpr std::string_view kExpected =
+    "expected the fields of one of these forms: instruction and output (alpaca), messages, "
+    "conversations (sharegpt), prompt and completion, input and target, query and response, chosen "
+    "and rejected (preference), text, or input_ids (tokens)";
+
+void use_token_fields(const RecordFields& fields) {
+  for (const char* key : kTokenKeys) fields.use(key);
+}
+
+void parse_tokens(const RecordFields& fields, Record& record) {
+  const auto fail = [&](const std::string& what) { fields.fail(what); };
+  TokenLists lists = token_lists(fields.document(), fail);
+  record.tokens = read_token_lists(lists, std::numeric_limits<size_t>::max(), fail);
+}
+
+void parse_token_pair(const RecordFields& fields, Record& record) {
+  const auto fail = [&](const std::string& what) { fields.fail(what); };
+  TokenLists lists = token_lists(fields.document(), fail);
+  TokenPair pair = read_token_pair(lists, fail);
+  record.tokens = std::move(pair.encoder);
+  record.labels = std::move(pair.labels);
+}
+
+bool has_prompt_and_answer(const std::function<bool(const char*)>& has) {
+  return (has("prompt") && (has("completion") || has("response"))) ||
+         (has("input") && has("target")) || ((has("query") || has("question")) && has("response"));
+}
+
+bool has_two_answers(const std::function<bool(const char*)>& has) {
+  return has("chosen") && has("rejected");
+}
+
+void parse_fields(const RecordFields& fields, const RecordRules& rules, Record& record) {
+  switch (record.form) {
+    case RecordForm::tokens:
+      use_token_fields(fields);
+      return rules.has_encoder ? parse_token_pair(fields, record) : parse_tokens(fields, record);
+    case RecordForm::messages:
+      return parse_messages(fields, "messages", record);
+    case RecordForm::sharegpt:
+      return parse_messages(fields, "conversations", record);
+    case RecordForm::alpaca:
+      return parse_alpaca(fields, rules, record);
+    case RecordForm::prompt_completion:
+      return parse_completion(fields, rules, record);
+    case RecordForm::preference:
+      return parse_preference(fields, rules, record);
+    case RecordForm::unpaired:
+      return parse_unpaired(fields, rules, record);
+    case RecordForm::text:
+      record.answer = fields.string("text");
+  }
+}
+
+bool has_one_answer(RecordForm form) {
+  return form != RecordForm::preference && form != RecordForm::unpaired &&
+         form != RecordForm::text && form != RecordForm::tokens;
+}
+
+}  // namespace
+
+std::optional<RecordForm> form_of(const std::function<bool(const char*)>& has,
+                                  std::optional<RecordForm> wanted) {
+  const auto may_be = [&](RecordForm form) { return !wanted || *wanted == form; };
+  const bool is_replaced = has("rejected_response") && (has("messages") || has("conversations"));
+  // Only where it is asked for: a label next to an answer may be of anything.
+  if (wanted == RecordForm::unpaired) {
+    if (has_two_answers(has) || is_replaced) return RecordForm::preference;
+    if (has("prompt") || has("completion") || has("label") || has("kto_tag"))
+      return RecordForm::unpaired;
+  }
+  if (wanted == RecordForm::preference && is_replaced) return RecordForm::preference;
+  if (may_be(RecordForm::tokens) && has("input_ids")) return RecordForm::tokens;
+  if (may_be(RecordForm::messages) && has("messages")) return RecordForm::messages;
+  if (may_be(RecordForm::sharegpt) && has("conversations")) return RecordForm::sharegpt;
+  if (may_be(RecordForm::alpaca) && has("instruction") && (has("output") || has("response")))
+    return RecordForm::alpaca;
+  if (may_be(RecordForm::prompt_completion) && has_prompt_and_answer(has))
+    return RecordForm::prompt_completion;
+  if (may_be(RecordForm::preference) && has_two_answers(has)) return RecordForm::preference;
+  if (may_be(RecordForm::text) && has("text")) return RecordForm::text;
+  return std::nullopt;
+}
+
+std::string no_form_message(const std::string& keys, std::optional<RecordForm> wanted) {
+  if (!wanted) return fmt::format("{}; found: {}", kExpected, keys);
+  if (*wanted == RecordForm::preference)
+    return fmt::format(
+        "expected the fields chosen and rejected, and where there is one prompt: pairs of answers, "
+        "which objective=dpo and orpo learn from; found: {}",
+        keys);
+  if (*wanted == RecordForm::unpaired)
+    return fmt::format(
+        "expected the fields prompt, completion and label, or pairs of answers (chosen and "
+        "rejected), which objective=kto learns from; found: {}",
+        keys);
+  return fmt::format("expected the fields of the form {}, as data_format says; found: {}",
+                     name_of(*wanted), keys);
+}
+
+Record parse_record(const RawRecord& raw, const std::string& path, const RecordRules& rules) {
+  if (raw.is_long)
+    throw RecordError(raw.number,
+                      fmt::format("it has {} bytes, more than the {} that are read at once",
+                                  raw.end - raw.begin, kMaxRecordBytes),
+                      path, raw.line);
+  const RecordFields fields(raw, path, rules.ignored);
+  const auto form = form_of([&](const char* key) { return fields.has(key); }, rules.form);
+  if (!form) fields.fail(no_form_message(fields.keys(), rules.form));
+  Record record;
+  record.form = *form;
+  record.number = raw.number;
+  record.line = raw.line;
+  if (has_one_answer(*form)) check_label(fields);
+  parse_fields(fields, rules, record);
+  if (rules.texts_are_chats) record.chat_field = nullptr;  // all are, whatever their fields
+  record.unused = fields.unused();
+  record.ignored = fields.ignored();
+  return record;
+}
+
+std::string alpaca_prompt(std::string_view instruction, std::string_view input) {
+  if (input.empty())
+    return fmt::format(
+        "Below is an instruction that describes a task. Write a response that appropriately "
+        "completes the request.\n\n### Instruction:\n{}\n\n### Response:\n",
+        instruction);
+  return fmt::format(
+      "Below is an instruction that describes a task, paired with an input that provides further "
+      "context. Write a response that appropriately completes the request.\n\n### "
+      "Instruction:\n{}\n\n### Input:\n{}\n\n### Response:\n",
+      instruction, input);
+}
+
+}  // namespace snug::text

@@ -1,0 +1,371 @@
+#include "text/record/record_messages.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json_parser.h"
+#include "text/chat/jinja/limits.h"
+#include "text/chat/jinja/values/compare.h"
+#include "text/chat/jinja/values/json_values.h"
+#include "text/chat/message_learning.h"
+#include "text/unicode/blank.h"
+
+namespace snug::text {
+namespace {
+
+using jinja::Value;
+
+// A message that is a call, in the words of LLaMA-Factory and ms-swift.
+bool is_call(const std::string& role) { return role == "function_call" || role == "tool_call"; }
+
+constexpr std::array<std::string_view, 8> kRoles{"system", "developer", "user",     "assistant",
+                                                 "tool",   "ipython",   "function", "tool_results"};
+
+std::optional<std::string> known_role(const std::string& name) {
+  if (name == "human") return "user";
+  if (name == "gpt" || is_call(name)) return "assistant";
+  if (name == "observation" || name == "tool_response") return "tool";
+  if (std::find(kRoles.begin(), kRoles.end(), name) == kRoles.end()) return std::nullopt;
+  return name;
+}
+
+std::string role_of(const RecordFields& fields, const std::string& name) {
+  const std::optional<std::string> role = known_role(name);
+  if (!role)
+    fields.fail(
+        fmt::format("the role '{}' is not known; expected {}, human or gpt; or, of "
+                    "calls and their results, function_call, tool_call, observation or "
+                    "tool_response",
+                    name, fmt::join(kRoles, ", ")));
+  return *role;
+}
+
+jinja::Value value_of_text(const RecordFields& fields, const std::string& text,
+                           std::string_view what) {
+  base::parse_json_value(text, [&](const std::string& problem, size_t) {
+    fields.fail(fmt::format("{} is text that is not JSON: {}", what, problem));
+  });
+  try {
+    return jinja::value_of_json(text);
+  } catch (const jinja::TemplateError& error) {
+    fields.fail(error.what());
+  }
+}
+
+// One call or a list of them, as templates read them.
+jinja::Value calls_of(const RecordFields& fields, const jinja::Value& written, size_t number) {
+  using jinja::Value;
+  const jinja::List alone{written};
+  jinja::List calls;
+  for (const Value& call : written.is(Value::Kind::list) ? written.items() : alone) {
+    if (!call.is(Value::Kind::dict) || call.as_dict().find(std::string_view("name")) == nullptr)
+      fields.fail(fmt::format(
+          "message {}: expected a call to be an object with a name and arguments", number));
+    jinja::Dict entry;
+    entry.set(Value::text("type"), Value::text("function"));
+    entry.set(Value::text("function"), call);
+    calls.push_back(Value::dict(std::move(entry)));
+  }
+  return Value::list(std::move(calls));
+}
+
+jinja::Value calls_of_text(const RecordFields& fields, const std::string& text, size_t number) {
+  return calls_of(fields, value_of_text(fields, text, fmt::format("message {}: the call", number)),
+                  number);
+}
+
+// The parts of a content without the fields that are ignored.
+jinja::Value read_content(const RecordFields& fields, const jinja::Value& content, size_t number) {
+  using jinja::Value;
+  const bool is_list = content.is(Value::Kind::list);
+  if (!is_list && !content.is(Value::Kind::text) && !content.is(Value::Kind::none))
+    fields.fail(fmt::format(
+        "message {}: expected 'content' to be a text or a list of parts, found {}", number,
+        content.is(Value::Kind::dict) ? "an object" : "a number, true or false"));
+  if (!is_list) return content;
+  jinja::List parts;
+  for (const Value& part : content.items()) {
+    jinja::Dict kept;
+    if (part.is(Value::Kind::dict))
+      for (const auto& [key, value] : part.as_dict().entries())
+        if (!fields.is_ignored(key.as_text())) kept.set(key, value);
+    parts.push_back(part.is(Value::Kind::dict) ? Value::dict(std::move(kept)) : part);
+  }
+  return Value::list(std::move(parts));
+}
+
+// Throws where a message has a text or a role in both words, and the two differ.
+void check_one_meaning(const RecordFields& fields, const jinja::Dict& message, size_t number) {
+  using jinja::Value;
+  const auto text_of = [&](std::string_view key) -> const std::string* {
+    const Value* value = message.find(key);
+    const bool is_text = value != nullptr && value->is(Value::Kind::text);
+    return is_text && !fields.is_ignored(key) ? &value->as_text() : nullptr;
+  };
+  const auto fail = [&](std::string_view used, std::string_view other) {
+    fields.fail(
+        fmt::format("message {0}: '{1}' and '{2}' are there, and say different things; "
+                    "ignore_fields={2} reads the records without '{2}'",
+                    number, used, other));
+  };
+  const Value* content = message.find(std::string_view("content"));
+  const std::string* value = text_of("value");
+  const bool has_content = content != nullptr && !content->is(Value::Kind::none);
+  if (has_content && value != nullptr && !is_blank(*value) && !fields.is_ignored("content") &&
+      Message(Value::dict(message)).content() != *value)
+    fail("content", "value");
+  const std::string* role = text_of("role");
+  const std::string* from = text_of("from");
+  if (role == nullptr || from == nullptr) return;
+  const auto meant = known_role(*from);
+  if (!meant) return fields.leave("from");  // a name, perhaps
+  if (meant != known_role(*role) || is_call(*from) != is_call(*role)) fail("role", "from");
+}
+
+// OpenAI's older form of a call, an object; it becomes tool_calls.
+void set_call(const RecordFields& fields, const jinja::Value& call, size_t number,
+              jinja::Dict& message) {
+  using jinja::Value;
+  const bool is_text = call.is(Value::Kind::text);
+  if (is_text ? is_blank(call.as_text()) : !call.is_true()) return;
+  message.set(Value::text("tool_calls"), is_text ? calls_of_text(fields, call.as_text(), number)
+                                                 : calls_of(fields, call, number));
+}
+
+bool is_same_message(const Message& one, const Message& other) {
+  const auto calls = [](const Message& message) {
+    const jinja::Value* value = message.find("tool_calls");
+    return value == nullptr ? jinja::Value::none() : *value;
+  };
+  return one.role() == other.role() && one.content() == other.content() &&
+         jinja::equal(calls(one), calls(other));
+}
+
+// One message, and which words its role and its text have.
+class MessageReader {
+ public:
+  MessageReader(const RecordFields& fields, const Value& item, size_t number)
+      : fields_(fields), item_(item), number_(number) {
+    const bool is_sharegpt = !holds("role") && holds("from");
+    has_value_ = is_sharegpt || (!holds("content") && holds("value"));
+    role_key_ = is_sharegpt ? "from" : "role";
+    text_key_ = has_value_ ? "value" : "content";
+    role_ = text_of(role_key_);
+    holds_call_ = role_ != nullptr && is_call(*role_);
+  }
+
+  void check() const {
+    const Value* text = find(text_key_);
+    // A content that is null is left out, as transformers does; one that is not there at all is a
+    // mistake, unless calls stand in its place.
+    const bool lacks_text = text == nullptr && find("tool_calls") == nullptr &&
+                            !holds("function_call") && !holds("refusal");
+    const bool must_be_text = has_value_ || holds_call_;
+    if (role_ == nullptr || lacks_text || (must_be_text && text_of(text_key_) == nullptr))
+      fields_.fail(fmt::format("message {}: expected the strings '{}' and '{}'", number_, role_key_,
+                               text_key_));
+    role_of(fields_, *role_);  // throws where it is not known
+    check_one_meaning(fields_, item_.as_dict(), number_);
+    if (!is_used("function_call") || !find("function_call")->is_true()) return;
+    if (holds("tool_calls") && find("tool_calls")->is_true())
+      fields_.fail(
+          fmt::format("message {}: 'tool_calls' and 'function_call' are both there; "
+                      "ignore_fields=function_call reads the records without the latter",
+                      number_));
+  }
+
+  Message message() const {
+    const std::string role = role_of(fields_, *role_);
+    jinja::Dict entries;
+    for (const auto& [key, value] : item_.as_dict().entries()) {
+      if (key.as_text() == role_key_)
+        entries.set(Value::text("role"), Value::text(role));
+      else if (key.as_text() == text_key_)
+        set_text(value, entries);
+      else
+        set_other(key, value, entries);
+    }
+    Message message(Value::dict(std::move(entries)));
+    message.set_learned(is_learned(fields_, item_.as_dict(), role, number_));
+    return message;
+  }
+
+ private:
+  const Value* find(std::string_view key) const {
+    return item_.is(Value::Kind::dict) ? item_.as_dict().find(key) : nullptr;
+  }
+  bool holds(std::string_view key) const {
+    const Value* value = find(key);
+    return value != nullptr && !value->is(Value::Kind::none);
+  }
+  bool is_used(std::string_view key) const { return holds(key) && !fields_.is_ignored(key); }
+  const std::string* text_of(std::string_view key) const {
+    const Value* value = find(key);
+    return value != nullptr && value->is(Value::Kind::text) ? &value->as_text() : nullptr;
+  }
+
+  void set_text(const Value& value, jinja::Dict& entries) const {
+    if (holds_call_)
+      entries.set(Value::text("tool_calls"), calls_of_text(fields_, value.as_text(), number_));
+    else
+      entries.set(Value::text("content"), read_content(fields_, value, number_));
+  }
+
+  void set_other(const Value& key, const Value& value, jinja::Dict& entries) const {
+    const std::string& name = key.as_text();
+    if (name == "content" || fields_.is_ignored(name)) return;  // null, or what text_key_ says
+    if (name == "function_call")
+      set_call(fields_, value, number_, entries);
+    else if (name != "tool_calls" || value.is_true())
+      entries.set(key, value);
+  }
+
+  const RecordFields& fields_;
+  const Value& item_;
+  size_t number_;
+  bool has_value_ = false;
+  bool holds_call_ = false;
+  const char* role_key_ = "role";
+  const char* text_key_ = "content";
+  const std::string* role_ = nullptr;  // as it is written; null where it is no text
+};
+
+}  // namespace
+
+bool is_empty_message(const Message& message) {
+  for (const char* key : {"content", "tool_calls", "reasoning_content"}) {
+    const jinja::Value* value = message.fields().as_dict().find(std::string_view(key));
+    if (value == nullptr) continue;
+    if (value->is(jinja::Value::Kind::text) ? !is_blank(value->as_text()) : value->is_true())
+      return false;
+  }
+  return true;
+}
+
+Message read_message(const RecordFields& fields, const jinja::Value& item, size_t number) {
+  const MessageReader reader(fields, item, number);
+  reader.check();
+  return reader.message();
+}
+
+bool begins_with_prompt(const RecordFields& fields, const char* key,
+                        std::span<const Message> answer, std::span<const Message> prompt) {
+  if (answer.size() > prompt.size() &&
+      std::equal(prompt.begin(), prompt.end(), answer.begin(), is_same_message))
+    return true;
+  for (const Message& message : answer) {
+    if (message.is_assistant()) break;
+    for (const Message& asked : prompt)
+      if (message.role() == "user" && is_same_message(asked, message))
+        fields.fail(
+            fmt::format("'{}' repeats a message of the user's from the prompt, but does not begin "
+                        "with all of the prompt; leave the repeated messages out",
+                        key));
+  }
+  return false;
+}
+
+void add_messages(const RecordFields& fields, const char* key, Conversation& conversation) {
+  const jinja::Value& value = fields.value_of(key);
+  const jinja::List alone{value};
+  const bool is_list = value.is(jinja::Value::Kind::list);
+  if (!is_list && !value.is(jinja::Value::Kind::dict))
+    fields.fail(fmt::format("expected the field '{}' to be a list of messages", key));
+  for (const jinja::Value& item : is_list ? value.items() : alone) {
+    const size_t number = conversation.messages.size() + 1;
+    conversation.messages.push_back(read_message(fields, item, number));
+  }
+}
+
+jinja::Value read_tools(const RecordFields& fields) {
+  if (!fields.holds("tools")) return jinja::Value::none();
+  const bool is_text = fields.at("tools").is_string();
+  const std::string text = is_text ? fields.string("tools") : "";
+  if (is_text && is_blank(text)) return jinja::Value::none();
+  const jinja::Value tools =
+      is_text ? value_of_text(fields, text, "the field 'tools'") : fields.value_of("tools");
+  const bool is_list = tools.is(jinja::Value::Kind::list);
+  if (!is_list || !std::all_of(tools.items().begin(), tools.items().end(),
+                               [](const auto& tool) { return tool.is(jinja::Value::Kind::dict); }))
+    fields.fail("expected the field 'tools' to be a list of objects");
+  return tools;
+}
+
+void read_variables(const RecordFields& fields, Conversation& conversation) {
+  constexpr const char* kKey = "chat_template_kwargs";
+  if (!fields.holds(kKey)) return;
+  const jinja::Value& values = fields.value_of(kKey);
+  if (!values.is(jinja::Value::Kind::dict))
+    fields.fail(fmt::format("expected the field '{}' to be an object", kKey));
+  for (const auto& [key, value] : values.as_dict().entries())
+    conversation.variables.emplace_back(key.as_text(), value);
+}
+
+std::string read_system(const RecordFields& fields) {
+  std::string system;
+  for (const char* key : kSystemFields) {
+    if (!fields.holds(key)) continue;
+    std::string text = fields.string(key);
+    if (!system.empty() && !is_blank(text) && text != system)
+      fields.fail(
+          fmt::format("two fields have a system message, and '{0}' is another than the one "
+                      "before it; ignore_fields={0} reads the records without it",
+                      key));
+    if (!is_blank(text)) system = std::move(text);
+  }
+  return system;
+}
+
+size_t add_setting(const RecordFields& fields, Conversation& conversation) {
+  conversation.tools = read_tools(fields);
+  read_variables(fields, conversation);
+  const std::string system = read_system(fields);
+  if (system.empty()) return 0;
+  std::vector<Message>& messages = conversation.messages;
+  if (!messages.empty() && (messages[0].role() == "system" || messages[0].role() == "developer")) {
+    const char* key = *fields.first_held(kSystemFields);
+    if (messages[0].content() != system)
+      fields.fail(
+          fmt::format("the field '{0}' is another system message than message 1; "
+                      "ignore_fields={0} reads the records without it",
+                      key));
+    return 0;
+  }
+  messages.insert(messages.begin(), Message("system", system));
+  return 1;
+}
+
+void check_answers(const RecordFields& fields, const Conversation& conversation) {
+  size_t answers = 0;
+  size_t learned = 0;
+  for (size_t i = 0; i < conversation.messages.size(); ++i) {
+    const Message& message = conversation.messages[i];
+    if (!message.is_assistant()) continue;
+    ++answers;
+    if (!message.is_learned()) continue;
+    ++learned;
+    if (is_empty_message(message))
+      fields.fail(fmt::format("message {}: the assistant's text is empty", i + 1));
+  }
+  if (answers == 0)
+    fields.fail("no message is the assistant's, so there is nothing to learn from it");
+  if (learned == 0)
+    fields.fail("its messages say of each of the assistant's that it is not to be learned");
+}
+
+void parse_messages(const RecordFields& fields, const char* key, Record& record) {
+  if (!fields.at(key).is_array())
+    fields.fail(fmt::format("expected the field '{}' to be a list of messages", key));
+  add_messages(fields, key, record.conversation);
+  check_answers(fields, record.conversation);
+  add_setting(fields, record.conversation);
+}
+
+}  // namespace snug::text

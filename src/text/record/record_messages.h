@@ -1,0 +1,56 @@
+// The messages of a record, and what its chat template is given next to them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "text/record/record_fields.h"
+#include "text/record/record_form.h"
+
+namespace snug::text {
+
+// Fields next to a conversation that hold its system message.
+inline constexpr auto kSystemFields =
+    std::to_array<const char*>({"system", "system_prompt", "system_message"});
+
+// A message has the fields role and content, or from and value, and any that its template reads.
+// The text of a message of the role function_call or tool_call is the JSON of calls, which it is
+// given as tool_calls. `number`: which of the record, from 1, for complaints. Throws RecordError
+// for other fields, unknown roles and fields that would change what is learned
+// (message_learning.h).
+Message read_message(const RecordFields& fields, const jinja::Value& item, size_t number);
+
+// Whether a message says nothing: no text, no parts, no call, no thought.
+bool is_empty_message(const Message& message);
+
+// Whether an answer, in field `key`, begins with the messages of the prompt, which stands next to
+// it. Throws RecordError where it repeats some of them only.
+bool begins_with_prompt(const RecordFields& fields, const char* key,
+                        std::span<const Message> answer, std::span<const Message> prompt);
+
+// The messages of field `key`, a list or a single one, after those that the conversation has.
+void add_messages(const RecordFields& fields, const char* key, Conversation& conversation);
+
+// What the assistant may call, as a list of dictionaries; data sets hold it as JSON text, too. None
+// where the record has none. Throws RecordError where the field is neither.
+jinja::Value read_tools(const RecordFields& fields);
+
+// The variables for the template that the record gives. Throws RecordError where they are no
+// object.
+void read_variables(const RecordFields& fields, Conversation& conversation);
+
+// Adds what the record says next to the messages: tools, variables, and a system message, which
+// comes before all others. Returns how many messages that added. Throws RecordError where the first
+// one is another system message.
+size_t add_setting(const RecordFields& fields, Conversation& conversation);
+
+// Throws RecordError where no message of an assistant is learned, or one that is learned is empty.
+void check_answers(const RecordFields& fields, const Conversation& conversation);
+
+// The conversation of a record of the forms messages and sharegpt, in field `key`. Throws
+// RecordError as these do.
+void parse_messages(const RecordFields& fields, const char* key, Record& record);
+
+}  // namespace snug::text

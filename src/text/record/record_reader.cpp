@@ -1,0 +1,225 @@
+#include "text/record/record_reader.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "text/record/conversion_advice.h"
+#include "text/unicode/blank.h"
+#include "text/unicode/utf8.h"
+
+namespace snug::text {
+namespace {
+
+constexpr int64_t kReadBytes = int64_t{64} << 10;
+constexpr int kEnd = std::char_traits<char>::eof();
+
+int count_lines(std::string_view text) {
+  return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+}
+
+base::File open(const std::string& path) {
+  base::require_regular(path);  // opening a pipe would wait for its other end
+  if (!std::filesystem::exists(path)) throw base::UserError("no such data file", {path, 0, 0});
+  return base::File::open_for_reading(path);
+}
+
+}  // namespace
+
+RecordReader::RecordReader(const std::string& path)
+    : path_(path), file_(open(path)), file_bytes_(file_.size()) {
+  fill();
+  // What was reserved on the disk and never written, of whatever size.
+  constexpr size_t kLooked = 64;
+  const std::string_view begin = std::string_view(block_).substr(0, kLooked);
+  if (!begin.empty() && begin.find_first_not_of('\0') == std::string_view::npos)
+    throw base::UserError(
+        fmt::format("the file begins with {} NUL bytes, so it holds no text: was it written or "
+                    "downloaded whole? Copy or download it again",
+                    begin.size()),
+        {path, 0, 0});
+  // Editors on Windows put a byte order mark before the text.
+  if (std::string_view(block_).starts_with("\xEF\xBB\xBF")) offset_ = 3;
+  const std::string extension = std::filesystem::path(path).extension().string();
+  if (extension == ".txt") return;
+  if (extension != ".json" && extension != ".jsonl")
+    throw base::UserError(
+        "expected a data file named .json, .jsonl or .txt; " + conversion_advice(path),
+        {path, 0, 0});
+  // No JSON begins so; text may.
+  if (const auto advice = content_advice(path, block_)) fail(*advice, 0);
+  const int first = skip_space();
+  format_ = first == '[' ? Format::json_array : Format::json_lines;
+  if (first == kEnd) at_end_ = true;
+  if (format_ == Format::json_array) get();
+}
+
+void RecordReader::fail(const std::string& message, int line) const {
+  throw base::UserError(message, {path_, line, 0});
+}
+
+// Reads the block that the next character is in.
+void RecordReader::fill() {
+  block_begin_ = offset_;
+  block_.resize(static_cast<size_t>(std::min(kReadBytes, file_bytes_ - offset_)));
+  file_.read_at(offset_, block_.data(), static_cast<int64_t>(block_.size()));
+}
+
+int RecordReader::peek() {
+  if (offset_ == file_bytes_) return kEnd;
+  if (offset_ == block_begin_ + static_cast<int64_t>(block_.size())) fill();
+  return static_cast<unsigned char>(block_[static_cast<size_t>(offset_ - block_begin_)]);
+}
+
+int RecordReader::get() {
+  const int c = peek();
+  if (c == '\n') ++line_;
+  if (c != kEnd) ++offset_;
+  return c;
+}
+
+// Leaves the next character that is no white space unread, and returns it.
+int RecordReader::skip_space() {
+  while (is_space(peek())) get();
+  return peek();
+}
+
+bool RecordReader::next(RawRecord& record) {
+  record = {.text = std::move(record.text)};
+  record.text.clear();
+  if (at_end_) return false;
+  bool found = false;
+  switch (format_) {
+    case Format::json_array:
+      found = next_element(record);
+      break;
+    case Format::json_lines:
+      found = next_line(record);
+      break;
+    case Format::plain_text:
+      found = next_text(record);
+      break;
+  }
+  at_end_ = !found;
+  if (!found) return false;
+  record.end = offset_;
+  record.number = record.continues ? number_ : ++number_;
+  check_utf8(record.text, record.line);
+  if (record.is_long) record.text.clear();
+  return true;
+}
+
+void RecordReader::check_utf8(std::string_view text, int line) const {
+  const size_t invalid = find_invalid_utf8(text);
+  if (invalid == std::string_view::npos) return;
+  std::string begin(static_cast<size_t>(std::min(kReadBytes, file_bytes_)), '\0');
+  file_.read_at(0, begin.data(), static_cast<int64_t>(begin.size()));
+  if (const auto advice = content_advice(path_, begin)) fail(*advice, 0);
+  fail("the text is not valid UTF-8; convert the file to UTF-8",
+       line + count_lines(text.substr(0, invalid)));
+}
+
+// Only what is not checked yet is held of a long record.
+void RecordReader::keep(RawRecord& record, int c) {
+  record.text += static_cast<char>(c);
+  if (record.text.size() <= (record.is_long ? kTextPieceBytes : kMaxRecordBytes)) return;
+  record.is_long = true;
+  const size_t whole = record.text.size() - incomplete_tail(record.text);
+  check_utf8(std::string_view(record.text).substr(0, whole), record.line);
+  record.text.erase(0, whole);
+}
+
+bool RecordReader::next_element(RawRecord& record) {
+  int c = skip_space();
+  if (c == ']') {
+    get();
+    if (skip_space() != kEnd) fail("there is text after the end of the array", line_);
+    return false;
+  }
+  if (!at_first_element_) {
+    if (c != ',') fail("broken JSON: expected ',' or ']' after a record", line_);
+    get();
+    c = skip_space();
+  }
+  at_first_element_ = false;
+  if (c == kEnd) fail("broken JSON: the array is not closed; the file may be cut off", line_);
+  if (c != '{')
+    fail(fmt::format("record {}: expected an object like {{\"instruction\": ...}}", number_ + 1),
+         line_);
+  take_element(record);
+  return true;
+}
+
+// Copies one object, by counting braces outside of strings; the JSON parser judges it later.
+void RecordReader::take_element(RawRecord& record) {
+  record.line = line_;
+  record.begin = offset_;
+  int depth = 0;
+  bool in_string = false;
+  do {
+    const int c = get();
+    if (c == kEnd)
+      fail(fmt::format("broken JSON: record {}, which begins here, is not closed", number_ + 1),
+           record.line);
+    keep(record, c);
+    if (in_string) {
+      if (c == '\\') keep(record, get());
+      in_string = c != '"';
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  } while (depth > 0);
+}
+
+bool RecordReader::next_line(RawRecord& record) {
+  do {
+    record.line = line_;
+    record.begin = offset_;
+    record.text.clear();
+    for (int c = get(); c != kEnd && c != '\n'; c = get()) keep(record, c);
+  } while (!record.is_long && is_blank(record.text) && peek() != kEnd);
+  return record.is_long || !is_blank(record.text);
+}
+
+bool RecordReader::next_text(RawRecord& record) {
+  record.continues = text_is_open_;
+  do {
+    // The line break that sets a separator off belongs to neither text.
+    if (!record.continues && (number_ > 0 || !record.text.empty()))
+      while (peek() == '\n' || peek() == '\r') get();
+    record.line = line_;
+    record.text.swap(held_);
+    held_.clear();
+    text_is_open_ = record.is_open = read_piece(record.text);
+    if (record.continues || record.is_open) return true;
+  } while (is_blank(record.text) && peek() != kEnd);
+  return !is_blank(record.text);
+}
+
+// Appends text up to a separator or the end, and returns false; or as much as a piece has.
+bool RecordReader::read_piece(std::string& text) {
+  for (int c = get(); c != kEnd; c = get()) {
+    text += static_cast<char>(c);
+    if (!separator_.empty() && c == static_cast<unsigned char>(separator_.back()) &&
+        text.ends_with(separator_)) {
+      text.resize(text.size() - separator_.size());
+      return false;
+    }
+    if (text.size() < kTextPieceBytes) continue;
+    const size_t held = separator_.empty() ? 0 : separator_.size() - 1;
+    size_t size = text.size() - std::min(text.size(), held);
+    size -= incomplete_tail(std::string_view(text).substr(0, size));
+    held_.assign(text, size);
+    text.resize(size);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace snug::text

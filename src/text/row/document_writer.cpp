@@ -1,0 +1,135 @@
+#include "text/row/document_writer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "text/record/document_parts.h"
+#include "text/record/record_error.h"
+
+namespace snug::text {
+
+void DocumentWriter::begin(RecordForm form, int32_t eos) {
+  form_ = form;
+  eos_ = eos;
+  if (options_.form == RecordForm::unpaired)
+    mismatched_.emplace(options_.mismatch_batch, options_.max_length,
+                        [this](const LabelledAnswer& example, const Document& mismatched) {
+                          add_example(example, mismatched);
+                        });
+}
+
+void DocumentWriter::write(int64_t number, int line, TokenizedRecord& record) {
+  const bool is_empty = record.document.ids.empty() && record.answers.empty();
+  const int64_t tokens = is_empty ? 0 : record.tokens;
+  if (mismatched_)
+    write_answers(record.answers);
+  else if (form_ == RecordForm::preference)
+    write_pair(record);
+  else if (form_ == RecordForm::text)
+    write_windows(record.document);
+  else if (options_.encoder_length > 0)
+    write_parts(number, line, record);
+  else
+    write_cut(number, line, record);
+  audit_.count_record(tokens);
+}
+
+DocumentStore DocumentWriter::finish() {
+  try {
+    if (mismatched_) mismatched_->finish();
+  } catch (const base::UserError& error) {
+    throw base::UserError(error.what(), {path_, 0, 0});
+  }
+  if (mismatched_) audit_.left_out = mismatched_->left_out();
+  documents_.finish();
+  audit_.documents = documents_.size();
+  audit_.tokens = documents_.tokens();
+  return std::move(documents_);
+}
+
+void DocumentWriter::add(std::span<const int32_t> ids, std::span<const uint8_t> trained,
+                         int8_t label) {
+  documents_.add(ids, trained, label);
+  audit_.trained_tokens += documents_.targets(documents_.size() - 1);
+}
+
+void DocumentWriter::write_windows(const Document& document) {
+  const std::span<const int32_t> ids = document.ids;
+  const std::span<const uint8_t> trained = document.trained;
+  const auto most = static_cast<size_t>(options_.max_length);
+  for (size_t begin = 0; begin + 1 < ids.size(); begin += most - 1) {
+    const size_t size = std::min(most, ids.size() - begin);
+    add(ids.subspan(begin, size), trained.subspan(begin, size));
+  }
+}
+
+void DocumentWriter::write_cut(int64_t number, int line, const TokenizedRecord& record) {
+  const auto most = static_cast<int64_t>(options_.max_length);
+  if (record.first_target >= most)
+    throw RecordError(
+        number,
+        fmt::format("{} begins at token {} of {}, so that max_length={} cuts "
+                    "it away entirely; set max_length={} or more, or remove the record",
+                    record.form == RecordForm::tokens ? "what is learned of it" : "its answer",
+                    record.first_target + 1, record.tokens, most, record.first_target + 1),
+        path_, line);
+  add_beginning(record.document, record.tokens);
+}
+
+void DocumentWriter::write_parts(int64_t number, int line, const TokenizedRecord& record) {
+  if (record.first_target >= options_.max_length)
+    throw RecordError(
+        number,
+        fmt::format("its first label with a loss is at {}, so that {} tokens of the "
+                    "decoder leave none; set a larger max_target_length, or remove the record",
+                    record.first_target, options_.max_length),
+        path_, line);
+  const CutParts cut = cut_parts(record.encoder_ids, record.document, options_, eos_);
+  if (cut.lost > 0) ++audit_.truncated;
+  audit_.cut_tokens += cut.lost;
+  documents_.add_pair(cut.encoder_ids, cut.ids, cut.trained);
+  audit_.trained_tokens += documents_.targets(documents_.size() - 1);
+}
+
+// Adds the beginning of a document of so many tokens, or all of it.
+void DocumentWriter::add_beginning(const Document& document, int64_t tokens) {
+  count_cut(tokens);
+  add_cut(document, 0);
+}
+
+void DocumentWriter::count_cut(int64_t tokens) {
+  const auto most = static_cast<int64_t>(options_.max_length);
+  if (tokens <= most) return;
+  ++audit_.truncated;
+  audit_.cut_tokens += tokens - most;
+}
+
+void DocumentWriter::add_cut(const Document& document, int8_t label) {
+  const size_t size = std::min(document.ids.size(), static_cast<size_t>(options_.max_length));
+  add(std::span(document.ids).first(size), std::span(document.trained).first(size), label);
+}
+
+void DocumentWriter::write_pair(const TokenizedRecord& record) {
+  if (record.first_target >= options_.max_length) {
+    ++audit_.left_out;
+    return;
+  }
+  for (const Document* document : {&record.document, &record.rejected})
+    add_beginning(*document, static_cast<int64_t>(document->ids.size()));
+}
+
+void DocumentWriter::write_answers(std::vector<LabelledAnswer>& answers) {
+  for (const LabelledAnswer& answer : answers)
+    if (answer.prompt_tokens < options_.max_length)
+      count_cut(static_cast<int64_t>(answer.document.ids.size()));
+  mismatched_->add(std::move(answers));
+}
+
+void DocumentWriter::add_example(const LabelledAnswer& example, const Document& mismatched) {
+  ++audit_.examples;
+  if (example.is_desirable) ++audit_.desirable;
+  for (const Document* document : {&example.document, &mismatched})
+    add_cut(*document, example.is_desirable ? int8_t{1} : int8_t{-1});
+}
+
+}  // namespace snug::text

@@ -1,0 +1,57 @@
+// How tokenized records become the documents of a dataset: cut to max_length, in windows, in pairs,
+// or with mismatched answers, as dataset.h says of each form; and what of them the audit counts.
+// One thread, in the order of the file.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "text/record/dataset_audit.h"
+#include "text/record/mismatched_answers.h"
+#include "text/record/record_tokens.h"
+#include "text/row/dataset_options.h"
+#include "text/row/document_store.h"
+
+namespace snug::text {
+
+class DocumentWriter {
+ public:
+  // What is given must outlive it.
+  DocumentWriter(const std::string& path, const DatasetOptions& options, DatasetAudit& audit)
+      : path_(path), options_(options), audit_(audit) {}
+
+  // Before the first record. `eos`: of the tokenizer, where the records need one.
+  void begin(RecordForm form, int32_t eos);
+
+  // Throws RecordError where max_length leaves nothing to learn of a record.
+  void write(int64_t number, int line, TokenizedRecord& record);
+  // A document as it is, such as a window of a long text.
+  void add(std::span<const int32_t> ids, std::span<const uint8_t> trained, int8_t label = 0);
+
+  // After the last record. Throws UserError where nothing can be made of them all.
+  DocumentStore finish();
+
+ private:
+  void write_windows(const Document& document);
+  void write_cut(int64_t number, int line, const TokenizedRecord& record);
+  void write_parts(int64_t number, int line, const TokenizedRecord& record);
+  void write_pair(const TokenizedRecord& record);
+  void write_answers(std::vector<LabelledAnswer>& answers);
+  void add_beginning(const Document& document, int64_t tokens);
+  void add_cut(const Document& document, int8_t label);
+  void add_example(const LabelledAnswer& example, const Document& mismatched);
+  void count_cut(int64_t tokens);
+
+  const std::string& path_;
+  const DatasetOptions& options_;
+  DatasetAudit& audit_;
+  RecordForm form_ = RecordForm::text;
+  int32_t eos_ = -1;
+  std::optional<MismatchedAnswers> mismatched_;  // for answers with labels
+  DocumentStore documents_;
+};
+
+}  // namespace snug::text

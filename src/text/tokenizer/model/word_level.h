@@ -1,0 +1,21 @@
+// A model without parts of words: a word is a token, or the unknown token.
+#pragma once
+
+#include "text/tokenizer/model/model.h"
+
+namespace snug::text {
+
+class WordLevel : public Model {
+ public:
+  WordLevel(const JsonNode& model, Vocabulary vocabulary);
+
+  void encode(std::string_view word, std::vector<int32_t>& ids) const override;
+  const Vocabulary& vocabulary() const override { return vocabulary_; }
+  int64_t host_bytes() const override { return vocabulary_.host_bytes(); }
+
+ private:
+  Vocabulary vocabulary_;
+  int32_t unknown_ = -1;  // no such token: a word without one is refused
+};
+
+}  // namespace snug::text

@@ -1,0 +1,46 @@
+#include "text/tokenizer/stream_decoder.h"
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+
+#include "text/unicode/utf8.h"
+
+namespace snug::text {
+namespace {
+
+constexpr size_t kContext = 8;   // ids of a prompt that the first piece may depend on
+constexpr size_t kHeldBack = 8;  // a character has at most 4 bytes, hence 4 byte tokens
+
+}  // namespace
+
+StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, bool skip_special_tokens)
+    : tokenizer_(tokenizer), skip_special_tokens_(skip_special_tokens) {}
+
+void StreamDecoder::start_after(std::span<const int32_t> ids) {
+  const auto context = ids.last(std::min(ids.size(), kContext));
+  window_.assign(context.begin(), context.end());
+  printed_ids_ = window_.size();
+}
+
+std::string StreamDecoder::push(int32_t id) {
+  window_.push_back(id);
+  return take(false);
+}
+
+std::string StreamDecoder::finish() { return take(true); }
+
+std::string StreamDecoder::take(bool at_end) {
+  const std::string all = tokenizer_.decode(window_, skip_special_tokens_);
+  const std::string printed =
+      tokenizer_.decode(std::span(window_).first(printed_ids_), skip_special_tokens_);
+  const bool is_held_back = window_.size() - printed_ids_ <= kHeldBack;
+  if (!at_end && is_held_back && all.ends_with(kReplacementCharacter)) return "";
+  if (all.size() <= printed.size()) return "";
+  // The ids printed before now only say how the next ones begin.
+  window_.erase(window_.begin(), window_.begin() + static_cast<std::ptrdiff_t>(printed_ids_));
+  printed_ids_ = window_.size();
+  return all.substr(printed.size());
+}
+
+}  // namespace snug::text

@@ -1,0 +1,98 @@
+// A tokenizer read from a Hugging Face model folder: text to ids and back, with the ids that the
+// `tokenizers` library gives for the same tokenizer.json. Byte-pair encodings, byte-level (GPT-2,
+// Llama 3, Qwen2) and SentencePiece-style (Llama 2, Mistral, Phi-3). What the file asks for and
+// Snug cannot do is a UserError that names the component.
+// "truncation" and "padding" of the file are not applied: they are settings of a call, which
+// Snug makes itself (max_length).
+// Immutable after loading; every const function may be called from any thread.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/tokenizer/added_tokens.h"
+
+namespace snug::text {
+
+struct ChatSettings;
+
+class Tokenizer {
+ public:
+  // Reads tokenizer.json, else a SentencePiece model (sentencepiece_folder.h), and, where present,
+  // tokenizer_config.json, special_tokens_map.json, chat_template.jinja,
+  // additional_chat_templates/, generation_config.json and config.json. Throws UserError.
+  // With the folder of an adapter of that model, what it says of conversations and of where a text
+  // ends counts before what the model's folder says: its tokenizer_config.json, chat templates and
+  // generation_config.json, as far as they are there.
+  // The model's table may have fewer `rows` than there are ids: an id beyond pads no text and ends
+  // none, and a text that makes one is refused (require_rows).
+  static Tokenizer from_folder(const std::string& folder, int64_t rows = kAnyRows,
+                               const std::string& adapter = "");
+  static constexpr int64_t kAnyRows = std::numeric_limits<int64_t>::max();
+
+  // Makes it from the contents of the two files; `name` stands for tokenizer.json in messages.
+  // `config` may be empty.
+  static Tokenizer from_text(std::string_view tokenizer_json, std::string_view config,
+                             const std::string& name, int64_t rows = kAnyRows);
+
+  Tokenizer(Tokenizer&&) noexcept;
+  Tokenizer& operator=(Tokenizer&&) noexcept;
+  ~Tokenizer();
+
+  // Throws UserError where `text` is not valid UTF-8. With `add_special_tokens` the post-processor
+  // puts its tokens around (often BOS before).
+  std::vector<int32_t> encode(std::string_view text, bool add_special_tokens = true) const;
+
+  // Throws UserError, which names the token, where the model has no row for one of `ids`. encode
+  // calls it; who puts ids together from the parts of encode, or adds some, does so, too.
+  void require_rows(std::span<const int32_t> ids) const;
+
+  // Bytes that are no UTF-8 become U+FFFD; ids without a token are left out.
+  std::string decode(std::span<const int32_t> ids, bool skip_special_tokens = true) const;
+
+  // The parts of encode, for those who must know where tokens lie: the spans that added tokens
+  // take, and the ids of ordinary text between them. `at_text_start` says that nothing precedes.
+  std::vector<TextSpan> split_added_tokens(std::string_view text) const;
+  void encode_ordinary(std::string_view text, bool at_text_start, std::vector<int32_t>& ids) const;
+  std::span<const int32_t> ids_before() const;  // what the post-processor puts before a text
+  std::span<const int32_t> ids_after() const;   // and after it
+
+  // The rows that an embedding must have for all texts: the largest id + 1.
+  int32_t vocabulary_size() const;
+  std::optional<int32_t> id_of(std::string_view token) const;
+  std::optional<std::string_view> token_of(int32_t id) const;
+  bool is_special(int32_t id) const;
+  bool is_added(int32_t id) const;  // an added token, special or not
+
+  // The id from tokenizer_config.json, else special_tokens_map.json, else generation_config.json
+  // and config.json; nothing where none names one that the vocabulary has.
+  std::optional<int32_t> bos_id() const;
+  std::optional<int32_t> eos_id() const;
+  std::optional<int32_t> pad_id() const;
+  // Ids that end a generated text: eos_id and those of generation_config.json, or of config.json
+  // where that names none.
+  std::span<const int32_t> stop_ids() const;
+
+  // What the folder says of conversations.
+  const ChatSettings& chat_settings() const;
+
+  int64_t host_bytes() const;
+
+  // What it is made of, for those who encode a text in pieces (text_encoder.h).
+  struct Parts;
+  const Parts& parts() const { return *parts_; }
+
+ private:
+  explicit Tokenizer(std::unique_ptr<const Parts> parts);
+  static std::unique_ptr<Parts> read_parts(std::string_view tokenizer_json, std::string_view config,
+                                           const std::string& name);
+  std::unique_ptr<const Parts> parts_;
+};
+
+}  // namespace snug::text

@@ -1,0 +1,32 @@
+// Reading tokenizer.json: the vocabulary and the merges, which are most of it, straight into their
+// tables, and the rest as a small JSON document.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/tokenizer/model/bpe.h"
+#include "text/tokenizer/model/vocabulary.h"
+
+namespace snug::text {
+
+enum class ModelKind { bpe, unigram, word_piece, word_level };
+
+struct TokenizerFile {
+  ModelKind kind = ModelKind::bpe;
+  Vocabulary vocabulary;
+  std::vector<MergeRule> merges;  // of BPE
+  std::vector<double> scores;     // of Unigram, by id
+};
+
+// Fills `file` and returns the document less "model.vocab" and "model.merges". Throws UserError
+// with line and column where `text` is no JSON, and for a kind of model that is not supported.
+nlohmann::json parse_tokenizer_file(std::string_view text, const std::string& name,
+                                    TokenizerFile& file);
+
+// The whole file, or nothing where it does not exist. Throws UserError where it cannot be read.
+bool read_text_file(const std::string& path, std::string& text);
+
+}  // namespace snug::text

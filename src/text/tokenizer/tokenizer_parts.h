@@ -1,0 +1,85 @@
+// What a Tokenizer is made of, and how the files of a folder become it. Inside text/ only.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "text/chat/chat_settings.h"
+#include "text/record/json_node.h"
+#include "text/tokenizer/added_tokens.h"
+#include "text/tokenizer/model/model.h"
+#include "text/tokenizer/steps/decoder.h"
+#include "text/tokenizer/steps/normalizer.h"
+#include "text/tokenizer/steps/post_processor.h"
+#include "text/tokenizer/steps/pre_tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace snug::text {
+
+struct SpecialIds {
+  std::optional<int32_t> bos;
+  std::optional<int32_t> eos;
+  std::optional<int32_t> pad;
+  std::vector<int32_t> stop;
+};
+
+struct Tokenizer::Parts {
+  std::unique_ptr<Normalizer> normalizer;       // may be absent
+  std::unique_ptr<PreTokenizer> pre_tokenizer;  // may be absent: a text is one word
+  std::unique_ptr<Model> model;
+  std::unique_ptr<Decoder> decoder;  // may be absent: tokens are joined by spaces
+  PostProcessor post_processor;
+
+  std::unordered_map<int32_t, AddedToken> added_by_id;
+  std::unordered_map<std::string, int32_t> added_ids;
+  AddedTokenFinder in_original;    // tokens looked for before normalization
+  AddedTokenFinder in_normalized;  // and after it
+
+  SpecialIds special;
+  int64_t rows = kAnyRows;  // ids from here on have no row in the model's table
+  ChatSettings chat;
+
+  // The id of an added token or of one of the model, or -1.
+  int32_t id_of(const std::string& token) const;
+
+  // Passes the text through the normalizer, where there is one.
+  void normalize(std::string& text) const;
+  // Normalizes the text and returns how many bytes at its beginning come from the first character
+  // of the original text, where `text` is its beginning and the pre-tokenizer asks for it.
+  size_t normalize_from(std::string& text, bool at_text_start) const;
+  // Normalizes a piece of a text that follows another (Normalizer::apply_rest).
+  void normalize_rest(std::string& text) const;
+
+  // Reads the document of tokenizer.json (see tokenizer_file.h), less what parse took out of it.
+  void read(const JsonNode& document);
+
+  // Adds the tokens that tokenizer_config.json declares and tokenizer.json does not.
+  void read_declared_tokens(const JsonNode& config);
+
+  // Makes the finders, once all added tokens are known. Throws UserError that names `file` for two
+  // tokens that stand for the same text, of which the library takes now one and now the other.
+  void index_added_tokens(const std::string& file);
+
+  // Takes BOS, EOS and padding from a file that names tokens, where none is known yet.
+  void read_token_names(const JsonNode& config);
+
+  // Takes them from a file that holds ids (generation_config.json, config.json).
+  void read_token_ids(const JsonNode& config);
+
+  // Puts EOS first among the stop ids, once it is known.
+  void complete_stop_ids();
+
+  // The model's table has so many rows: what it has none for pads nothing and ends nothing.
+  void limit_rows(int64_t count);
+
+ private:
+  void add_token(const JsonNode& where, AddedToken token, int64_t declared_id);
+  int32_t next_added_id(const std::string& content) const;
+  std::vector<int32_t> added_order_;
+  int32_t added_end_ = 0;  // largest id of an added token + 1
+};
+
+}  // namespace snug::text
