@@ -30,6 +30,9 @@ Program finish_dpo(const Program& forward, const ObjectiveOptions& options) {
   return builder.take();
 }
 
+constexpr StepInput kPairMeans[] = {{program::kInverseTokensName, one},
+                                    {program::kInversePairsName, inverse_groups}};
+
 }  // namespace
 
 const Objective kDpo{.kind = ObjectiveKind::dpo,
@@ -37,6 +40,7 @@ const Objective kDpo{.kind = ObjectiveKind::dpo,
                      .data = formats::DataFormat::preference,
                      .compares = true,
                      .measures = program::kPreferenceMeasures,
+                     .inputs = kPairMeans,
                      .finish = finish_dpo};
 
 }  // namespace snug::methods

@@ -13,6 +13,9 @@
 // log-probabilities the divergence is estimated. The host sets inverse_tokens to one, so that the
 // losses of tokens are what they are, and inverse_pairs to one over the examples of the step.
 #include "program/kinds/loss/kto.h"
+
+#include <limits>
+
 #include "methods/loss_builder.h"
 #include "methods/objective.h"
 #include "program/ir/tensor_names.h"
@@ -47,6 +50,19 @@ Program finish_kto(const Program& forward, const ObjectiveOptions& options) {
   return builder.take();
 }
 
+// The mean over none is no number, and is not reported.
+float mean_over(int64_t count) {
+  return count > 0 ? inverse(count) : std::numeric_limits<float>::quiet_NaN();
+}
+
+constexpr StepInput kLabelMeans[] = {
+    {program::kInverseTokensName, one},
+    {program::kInversePairsName, inverse_groups},
+    {program::kInverseDesirableName,
+     [](const RowCounts& counts) { return mean_over(counts.desirable); }},
+    {program::kInverseUndesirableName,
+     [](const RowCounts& counts) { return mean_over(counts.groups - counts.desirable); }}};
+
 }  // namespace
 
 const Objective kKto{.kind = ObjectiveKind::kto,
@@ -55,6 +71,7 @@ const Objective kKto{.kind = ObjectiveKind::kto,
                      .compares = true,
                      .is_labelled = true,
                      .measures = program::kLabelMeasures,
+                     .inputs = kLabelMeans,
                      .finish = finish_kto};
 
 }  // namespace snug::methods

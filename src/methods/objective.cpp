@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/words.h"
 #include "methods/loss_builder.h"
+#include "program/ir/tensor_names.h"
 #include "program/kinds/loss/segment_sums.h"
 
 namespace snug::methods {
@@ -14,9 +15,16 @@ using program::Program;
 
 Program as_it_is(const Program& forward, const ObjectiveOptions&) { return forward; }
 
+constexpr StepInput kTokenMean[] = {{program::kInverseTokensName, [](const RowCounts& counts) {
+                                       return inverse(counts.trained_tokens);
+                                     }}};
+
 }  // namespace
 
-const Objective kNextToken{.kind = ObjectiveKind::next_token, .finish = as_it_is};
+const Objective kNextToken{.kind = ObjectiveKind::next_token,
+                           .inputs = kTokenMean,
+                           .is_token_mean = true,
+                           .finish = as_it_is};
 
 const Objective& objective_of(ObjectiveKind kind) {
   for (const Objective* row : {&kNextToken, &kDpo, &kOrpo, &kKto})

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "formats/recipe/choices.h"
+#include "methods/step_inputs.h"
 #include "program/ir/program.h"
 
 namespace snug::methods {
@@ -45,6 +46,11 @@ struct Objective {
   bool learns_prompts = false;
   // What it measures next to the loss, in the order of the tensor kMeasuresName.
   std::span<const std::string_view> measures{};
+  // The numbers that its programs read with each step.
+  std::span<const StepInput> inputs{};
+  // Its loss is a sum over tokens times one of these numbers. An evaluation adds up such sums and
+  // divides them once; losses of other objectives may be of several means.
+  bool is_token_mean = false;
   // Turns a forward program that ends in the losses of tokens into one that ends in `loss` (1).
   program::Program (*finish)(const program::Program& forward, const ObjectiveOptions& options);
 };

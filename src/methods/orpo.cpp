@@ -35,6 +35,12 @@ Program finish_orpo(const Program& forward, const ObjectiveOptions& options) {
   return builder.take();
 }
 
+constexpr StepInput kOddsMeans[] = {
+    {program::kInverseTokensName, one},
+    {program::kInversePairsName, inverse_groups},
+    {program::kInverseChosenTokensName,
+     [](const RowCounts& counts) { return inverse(counts.leading_tokens); }}};
+
 }  // namespace
 
 const Objective kOrpo{.kind = ObjectiveKind::orpo,
@@ -42,6 +48,7 @@ const Objective kOrpo{.kind = ObjectiveKind::orpo,
                       .data = formats::DataFormat::preference,
                       .learns_prompts = true,
                       .measures = program::kOddsMeasures,
+                      .inputs = kOddsMeans,
                       .finish = finish_orpo};
 
 }  // namespace snug::methods

@@ -40,8 +40,8 @@ BatchLoader::BatchLoader(text::RowSource& source, int64_t rows,
       reference_(reference),
       documents_(static_cast<size_t>(rows * source.options().max_segments), -1) {}
 
-BatchCounts BatchLoader::count(int64_t first_row, int64_t rows) {
-  BatchCounts counts;
+methods::RowCounts BatchLoader::count(int64_t first_row, int64_t rows) {
+  methods::RowCounts counts;
   for (int64_t row = first_row; row < first_row + rows; ++row) {
     const text::RowCounts of_row = source_.counts(row);
     counts.tokens += of_row.tokens.sum();

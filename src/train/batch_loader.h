@@ -8,18 +8,11 @@
 #include <vector>
 
 #include "base/token_streams.h"
+#include "methods/step_inputs.h"
 #include "runtime/execution/executor.h"
 #include "text/row/row_source.h"
 
 namespace snug::train {
-
-struct BatchCounts {
-  int64_t tokens = 0;          // of documents, of all streams, without padding
-  int64_t trained_tokens = 0;  // that carry loss
-  int64_t groups = 0;          // of documents that belong together: pairs
-  int64_t leading_tokens = 0;  // trained, of the first document of each group
-  int64_t desirable = 0;       // groups whose first document has the label 1
-};
 
 class BatchLoader {
  public:
@@ -30,7 +23,7 @@ class BatchLoader {
               runtime::Executor& executor, std::span<const float> reference = {});
 
   // Counts of rows [first_row, first_row + rows), before they are loaded.
-  BatchCounts count(int64_t first_row, int64_t rows);
+  methods::RowCounts count(int64_t first_row, int64_t rows);
   // Fills the batch tensors of `program` with rows [first_row, first_row + rows) of the run; beyond
   // `end_row` rows are empty (evaluation's last micro-batch). Allocates nothing.
   void load(program::ProgramName program, int64_t first_row, int64_t end_row);

@@ -185,10 +185,7 @@ int64_t Trainer::rows_of_step(int64_t step, int64_t first_row) const {
 
 bool Trainer::queue_micro_batches(const BegunStep& begun, runtime::TrainerState& state,
                                   const std::atomic<int>& stop_signal) {
-  set_scales(begun.counts);
-  if (executor_.has(program::kInverseDocumentTokensName))
-    executor_.set_input(program::kInverseDocumentTokensName,
-                        1.0F / static_cast<float>(std::max<int64_t>(1, begun.counts.tokens)));
+  set_inputs(begun.counts);
   for (int64_t micro = 0; micro < options_.accumulation; ++micro) {
     if (stop_signal != 0 && ranks() == 1) return false;
     const ProgramName program = plan::micro_program(executor_.job(), micro, options_.accumulation);
@@ -212,27 +209,11 @@ void Trainer::run_batch(ProgramName program) {
   executor_.run(program);
 }
 
-// Losses of micro-batches add up to the mean over so many tokens, or, of an objective whose
-// documents belong together, over so many groups of them.
-void Trainer::set_scales(const BatchCounts& counts) {
-  const auto inverse = [](int64_t count) {
-    return 1.0F / static_cast<float>(std::max<int64_t>(1, count));
-  };
-  const bool is_grouped = objective_.group > 1;
-  executor_.set_input(program::kInverseTokensName,
-                      is_grouped ? 1.0F : inverse(counts.trained_tokens));
-  if (!is_grouped) return;
-  executor_.set_input(program::kInversePairsName, inverse(counts.groups));
-  if (executor_.has(program::kInverseChosenTokensName))
-    executor_.set_input(program::kInverseChosenTokensName, inverse(counts.leading_tokens));
-  if (!objective_.is_labelled) return;
-  // The mean over none is no number, and is not reported.
-  const auto mean_over = [&](int64_t count) {
-    return count > 0 ? inverse(count) : std::numeric_limits<float>::quiet_NaN();
-  };
-  executor_.set_input(program::kInverseDesirableName, mean_over(counts.desirable));
-  executor_.set_input(program::kInverseUndesirableName,
-                      mean_over(counts.groups - counts.desirable));
+void Trainer::set_inputs(const methods::RowCounts& counts) {
+  for (const methods::StepInput& input : objective_.inputs)
+    executor_.set_input(input.name, input.value(counts));
+  if (executor_.has(program::kInverseDocumentTokensName))
+    executor_.set_input(program::kInverseDocumentTokensName, methods::inverse(counts.tokens));
 }
 
 void Trainer::read_measures(std::span<float> measures) {
@@ -330,10 +311,8 @@ void Trainer::log(const StepMetrics& metrics) {
 
 void Trainer::evaluate() {
   const int64_t rows = evaluation_->rows_per_epoch();
-  // A loss of tokens is divided in the end; one of groups may be of several means.
-  const BatchCounts counts = evaluation_->count(0, rows);
-  const bool is_grouped = objective_.group > 1;
-  set_scales(is_grouped ? counts : BatchCounts{.trained_tokens = 1});
+  const methods::RowCounts counts = evaluation_->count(0, rows);
+  set_inputs(objective_.is_token_mean ? methods::RowCounts{.trained_tokens = 1} : counts);
   double sum = 0;
   std::array<double, StepMetrics::kMostMeasures> sums{};
   std::array<float, StepMetrics::kMostMeasures> measures{};
@@ -344,8 +323,8 @@ void Trainer::evaluate() {
     read_measures(measures);
     for (size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<double>(measures[i]);
   }
-  const auto count =
-      static_cast<double>(is_grouped ? 1 : std::max<int64_t>(1, counts.trained_tokens));
+  const auto count = static_cast<double>(
+      objective_.is_token_mean ? std::max<int64_t>(1, counts.trained_tokens) : 1);
   eval_loss_ = sum / count;
   for (size_t i = 0; i < sums.size(); ++i) eval_measures_[i] = sums[i] / count;
 }

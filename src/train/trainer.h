@@ -90,7 +90,7 @@ class Trainer {
     double learning_rate = 0;
     int64_t first_row = 0;
     int64_t rows = 0;  // of all ranks; fewer in a last step that is short
-    BatchCounts counts;
+    methods::RowCounts counts;
     std::chrono::steady_clock::time_point start;
   };
   void set_update_inputs(BegunStep& begun, const runtime::TrainerState& state);
@@ -102,7 +102,7 @@ class Trainer {
   // A line that cannot be written ends run().
   void log(const StepMetrics& metrics);
   void run_batch(program::ProgramName program);
-  void set_scales(const BatchCounts& counts);
+  void set_inputs(const methods::RowCounts& counts);
   void read_measures(std::span<float> measures);
   bool read_loss_scale(runtime::TrainerState& state, StepMetrics& metrics);
   void evaluate();
