@@ -1,9 +1,9 @@
 // The forward pass over sequences that grow: a prefill appends any number of tokens, a decode one
-// token to each sequence. Sequence s owns rows [s * capacity, (s + 1) * capacity) of every layer's
-// key and value caches, with the capacity of the stream that these keys are of; which of them hold
-// tokens is data, so every run is the same program. Where the model has an encoder, a prefill runs
-// it on what it reads of a sequence, which comes whole and once, before the sequence's first token.
-// One thread.
+// token to each of some sequences. Sequence s owns rows [s * capacity, (s + 1) * capacity) of every
+// layer's key and value caches, with the capacity of the stream that these keys are of; which of
+// them hold tokens is data, so every run is the same program. Where the model has an encoder, a
+// prefill runs it on what it reads of a sequence, which comes whole and once, before the sequence's
+// first token. One thread.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,9 @@
 #include <vector>
 
 #include "base/token_streams.h"
-#include "generate/inference.h"
 #include "generate/sampling.h"
+#include "plan/job/job.h"
+#include "runtime/execution/executor.h"
 
 namespace snug::generate {
 
@@ -37,63 +38,80 @@ struct StreamBatch {
 
 class CachedForward {
  public:
-  // `inference` must outlive it.
-  explicit CachedForward(Inference& inference);
+  // The executor's job has the programs of `shape`: one of inference, or of training with
+  // generation. The executor must outlive it.
+  CachedForward(runtime::Executor& executor, const plan::InferenceShape& shape);
 
-  int64_t sequences() const { return spec_.sequences; }
-  int64_t prefill_tokens() const { return spec_.prefill_tokens; }
-  int64_t encoder_tokens() const { return spec_.encoder_tokens; }  // of one prefill
+  const plan::InferenceShape& shape() const { return shape_; }
+  int64_t sequences() const { return shape_.sequences; }
+  int64_t prefill_tokens() const { return shape_.prefill_tokens; }
+  int64_t encoder_tokens() const { return shape_.encoder_tokens; }  // of one prefill
   int64_t length(int64_t sequence) const {
     return lengths_.decoder()[static_cast<size_t>(sequence)];
   }
-  // Forgets the tokens of every sequence.
-  void clear();
+  // Forgets the tokens of a sequence, whose place another one may take; those of all sequences.
+  void release(int64_t sequence);
+  void release_all();
 
   // Appends tokens to different sequences, in rising order of sequence, of prefill_tokens() in
-  // all at most. Afterwards logits row s is that of the last token appended to sequence s, or, with
-  // all_logits, row t that of the t-th token of all.
+  // all at most. Afterwards the logits of sequence s are those of the last token appended to it,
+  // or, with all_logits, row t is that of the t-th token of all. Throws UserError, with nothing
+  // done, where a sequence would grow beyond its capacity or the parts take too many tokens.
   void prefill(std::span<const SequencePart> parts);
 
-  // Appends ids[s] to sequence s, or nothing where it is kIdle. Afterwards logits row s is that of
-  // the token appended to sequence s.
+  // Appends ids[s] to sequence s, or nothing where it is kIdle, by the smallest program that holds
+  // those sequences. Afterwards the logits of sequence s are those of the token appended to it.
+  // Throws UserError, with nothing done, where a sequence would grow beyond its capacity.
   static constexpr int32_t kIdle = -1;
   void decode(std::span<const int32_t> ids);
 
-  // A row of logits (vocab) of the last run, which the program has copied to the host where it
-  // looks for no likeliest tokens; valid until the next run.
-  std::span<const float> logits(int64_t row) const;
-  // Whether the programs look for the likeliest tokens, and those of a row of the last run's
+  // The logits (vocab) of a sequence in the last run, or of a token with all_logits, which the
+  // program has copied to the host where it looks for no likeliest tokens; valid until the next
+  // run.
+  std::span<const float> logits(int64_t sequence) const;
+  // Whether the programs look for the likeliest tokens, and those of a sequence by the last run's
   // logits; valid until the next run.
-  bool has_candidates() const { return spec_.candidates > 0; }
-  Likeliest likeliest(int64_t row) const;
+  bool has_candidates() const { return shape_.candidates > 0; }
+  Likeliest likeliest(int64_t sequence) const;
 
  private:
   // The host's side of a program's batch tensors, and of its results.
   struct Batch {
-    program::ProgramName program{};
+    program::ProgramKey program = program::ProgramName::prefill;
     base::PerStream<StreamBatch> streams;
+    int64_t segments = 0;            // sequences that it holds
     int32_t* output_rows = nullptr;  // (outputs)
     int64_t outputs = 0;
+    int64_t vocabulary = 0;
     const float* logits = nullptr;            // (outputs, vocab); null where there are candidates
     const float* likeliest_logits = nullptr;  // (outputs, candidates)
     const int32_t* likeliest_ids = nullptr;   // (outputs, candidates)
   };
-  StreamBatch stream_of(program::ProgramName program, base::TokenStream stream,
+  // A sequence in a batch: which of its segments it is.
+  struct Place {
+    int64_t sequence = 0;
+    int64_t segment = 0;
+  };
+  StreamBatch stream_of(const program::ProgramKey& program, base::TokenStream stream,
                         int64_t tokens) const;
-  Batch batch_of(program::ProgramName program, const base::PerStream<int64_t>& tokens) const;
+  Batch batch_of(const program::ProgramKey& program, const base::PerStream<int64_t>& tokens) const;
+  const Batch& smallest_for(int64_t sequences) const;
+  void check_room(base::TokenStream stream, int64_t sequence, int64_t tokens) const;
+  void check_parts(std::span<const SequencePart> parts) const;
   void reset(const Batch& batch);
-  void reset(const StreamBatch& batch) const;
-  void append(const Batch& batch, base::TokenStream stream, int64_t row, int64_t sequence,
+  void append(const Batch& batch, base::TokenStream stream, int64_t row, const Place& place,
               std::span<const int32_t> ids);
-  void finish_part(const Batch& batch, int64_t sequence, int64_t end) const;
-  void show_keys(const Batch& batch, base::TokenStream stream, int64_t sequence) const;
+  void finish_part(const Batch& batch, const Place& place, int64_t end);
+  void show_keys(const Batch& batch, base::TokenStream stream, const Place& place) const;
   void run(const Batch& batch);
+  size_t row_of(int64_t sequence) const;
 
-  Inference& inference_;
-  const plan::InferenceSpec& spec_;
+  runtime::Executor& executor_;
+  const plan::InferenceShape shape_;
   Batch prefill_;
-  Batch decode_;
+  std::vector<Batch> decodes_;  // by size, the smallest first
   const Batch* last_ = nullptr;
+  std::vector<int64_t> rows_;                      // (sequences) of the last run's logits
   base::PerStream<std::vector<int64_t>> lengths_;  // (sequences), of each stream
 };
 

@@ -97,7 +97,7 @@ class Profile {
   }
 
   void run(const Ids& prompt, int64_t tokens) {
-    CachedForward forward(inference_);
+    CachedForward forward(inference_.executor(), inference_.shape());
     for (int64_t sequence = 0; sequence < forward.sequences(); ++sequence)
       for (size_t first = 0; first < prompt.size();) {
         const size_t count =

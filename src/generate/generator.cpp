@@ -86,21 +86,28 @@ void check_ids(std::span<const int32_t> ids, const models::ModelConfig& model, c
 }
 
 void Generator::check(std::span<const Ids> prompts, const GenerationOptions& options) const {
-  const base::PerStream<int64_t>& capacity = inference_.spec().capacity;
+  const base::PerStream<int64_t>& capacity = forward_.shape().capacity;
   const auto fits = [&](int64_t prompt) {
     if (!capacity.has_encoder()) return prompt + options.max_new_tokens - 1 <= capacity.decoder();
-    const int64_t repeated = inference_.model().repeats_prompt ? prompt : 0;
+    const int64_t repeated = model_.repeats_prompt ? prompt : 0;
     return prompt <= capacity[base::TokenStream::encoder] &&
            repeated + options.max_new_tokens <= capacity.decoder();
   };
-  if (forward_.has_candidates())
-    SNUG_CHECK_EQ(candidates_of(options.sampling), inference_.spec().candidates);
+  const int64_t asked = candidates_of(options.sampling);
+  if (const int64_t made = forward_.shape().candidates; made > 0 && asked != made)
+    base::throw_user_error(
+        "the sampling asks for {} likeliest tokens, and the programs look for {}: plan with the "
+        "temperature, top_k and repetition_penalty that are sampled with",
+        asked, made);
   for (const Ids& prompt : prompts) {
     if (prompt.empty())
       base::throw_user_error("the prompt is empty, and a model needs a token to continue from");
-    check_ids(prompt, inference_.model(), "the prompt");
-    SNUG_CHECK(fits(size_of(prompt)), "a prompt of {} tokens and {} new ones in a cache of {}",
-               prompt.size(), options.max_new_tokens, capacity.sum());
+    check_ids(prompt, model_, "the prompt");
+    if (!fits(size_of(prompt)))
+      base::throw_user_error(
+          "a prompt of {} tokens and {} new ones do not fit in a cache of {} for each sequence; "
+          "shorten the prompt or lower max_new_tokens",
+          prompt.size(), options.max_new_tokens, capacity.sum());
   }
 }
 
@@ -120,7 +127,7 @@ std::vector<Generation> Generator::run(std::span<const Ids> prompts,
                 .results = std::span(results).subspan(first, count),
                 .next = Ids(sequences, CachedForward::kIdle)};
     const Clock::time_point begin = Clock::now();
-    if (inference_.spec().capacity.has_encoder())
+    if (forward_.shape().capacity.has_encoder())
       prefill_encoder(group);
     else
       prefill(group);
@@ -134,7 +141,7 @@ std::vector<Generation> Generator::run(std::span<const Ids> prompts,
 
 // Prompts fill the chunks one after the other; one that does not fit goes on in the next chunk.
 void Generator::prefill(Group& group) {
-  forward_.clear();
+  forward_.release_all();
   size_t prompt = 0;
   size_t done = 0;  // tokens of that prompt
   while (prompt < group.prompts.size()) {
@@ -159,9 +166,9 @@ void Generator::prefill(Group& group) {
 // An encoder reads as many whole prompts at once as there is room for, and the decoder begins. One
 // that repeats the prompt goes on in the next chunk where it does not fit.
 void Generator::prefill_encoder(Group& group) {
-  forward_.clear();
+  forward_.release_all();
   std::vector<Ids> read;
-  for (const Ids& ids : group.prompts) read.push_back(read_by_decoder(ids, inference_.model()));
+  for (const Ids& ids : group.prompts) read.push_back(read_by_decoder(ids, model_));
   size_t prompt = 0;
   size_t done = 0;  // tokens that its decoder has read
   while (prompt < group.prompts.size()) {
@@ -220,7 +227,7 @@ std::span<const float> Generator::logits(Group& group, int64_t sequence) const {
   const double penalty = group.options.sampling.repetition_penalty;
   if (penalty == 1) return all;
   const auto index = static_cast<size_t>(sequence);
-  Ids seen = read_by_decoder(group.prompts[index], inference_.model());
+  Ids seen = read_by_decoder(group.prompts[index], model_);
   const Ids& made = group.results[index].ids;
   seen.insert(seen.end(), made.begin(), made.end());
   penalize_repetition(all, seen, penalty, group.penalized);

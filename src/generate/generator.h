@@ -45,11 +45,16 @@ class Generator {
   // It is called with the prompt's number and each new token, as they come; true ends the answer.
   using OnToken = std::function<bool(int64_t prompt, int32_t id)>;
 
-  explicit Generator(Inference& inference) : inference_(inference), forward_(inference) {}
+  // The executor's job has the programs of `shape`, with weights of `model`; both outlive it.
+  Generator(runtime::Executor& executor, const models::ModelConfig& model,
+            const plan::InferenceShape& shape)
+      : model_(model), forward_(executor, shape) {}
+  explicit Generator(Inference& inference)
+      : Generator(inference.executor(), inference.model(), inference.shape()) {}
 
   // One result a prompt, in their order; any number of prompts. Throws UserError for an empty
-  // prompt, an id that the model has no row for, and a prompt that leaves no room for
-  // max_new_tokens.
+  // prompt, an id that the model has no row for, a prompt that leaves no room for max_new_tokens,
+  // and sampling that the programs do not look for candidates for.
   std::vector<Generation> run(std::span<const Ids> prompts, const GenerationOptions& options,
                               const OnToken& on_token = nullptr);
 
@@ -64,7 +69,7 @@ class Generator {
   void take_token(Group& group, int64_t sequence);
   std::span<const float> logits(Group& group, int64_t sequence) const;
 
-  Inference& inference_;
+  const models::ModelConfig& model_;
   CachedForward forward_;
   GenerationTimes times_;
 };

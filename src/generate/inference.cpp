@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "backends/recipe_backend.h"
 #include "base/threads.h"
 #include "models/weights.h"
 #include "runtime/execution/rehearsal.h"
-#include "runtime/loading/load_weights.h"
-#include "runtime/loading/random_weights.h"
 #include "runtime/saving/adapter.h"
 
 namespace snug::generate {
@@ -48,22 +47,18 @@ plan::PlannedInference checked_plan(const plan::InferenceInputs& inputs,
 
 Inference::Inference(const formats::Recipe& recipe, models::ModelSource model,
                      const plan::InferenceShape& shape)
-    : model_(std::move(model)),
-      backend_(open_backend(recipe, model_.config)),
-      plan_(checked_plan({recipe, model_.config, *backend_, shape}, *backend_)),
-      executor_(plan_.job, *backend_) {
+    : model_(std::move(model)), session_(open_backend(recipe, model_.config)) {
+  plan_ = checked_plan({recipe, model_.config, session_.backend(), shape}, session_.backend());
+  session_.open(plan_.job);
   load(recipe);
 }
 
 void Inference::load(const formats::Recipe& recipe) {
-  if (recipe.init == formats::Init::random)
-    runtime::random_weights(model_.config, executor_);
-  else
-    runtime::load_weights(model_.folder, model_.config, executor_);
+  session_.load_weights(model_, recipe.init);
   if (plan_.spec.is_adapted())
-    runtime::load_adapter(recipe.adapter, plan_.spec.method_options(), executor_);
+    runtime::load_adapter(recipe.adapter, plan_.spec.method_options(), executor());
   if (plan_.job.find(program::ProgramName::prepare) != nullptr)
-    executor_.run(program::ProgramName::prepare);
+    executor().run(program::ProgramName::prepare);
 }
 
 nlohmann::json Inference::device_json() const {

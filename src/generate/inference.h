@@ -2,15 +2,13 @@
 // One thread drives it.
 #pragma once
 
-#include <memory>
 #include <nlohmann/json_fwd.hpp>
 
-#include "backends/backend.h"
 #include "formats/recipe/recipe.h"
 #include "models/config/config.h"
 #include "plan/job/assembly.h"
-#include "runtime/execution/executor.h"
 #include "runtime/loading/open_model.h"
+#include "runtime/session.h"
 
 namespace snug::generate {
 
@@ -25,8 +23,8 @@ class Inference {
   Inference& operator=(const Inference&) = delete;
 
   const models::ModelConfig& model() const { return model_.config; }
-  const plan::InferenceSpec& spec() const { return plan_.spec; }
-  runtime::Executor& executor() { return executor_; }
+  const plan::InferenceShape& shape() const { return plan_.spec.shape; }
+  runtime::Executor& executor() { return session_.executor(); }
   // What "device" says in a command's JSON: the bytes of the device's arenas as the system counts
   // them, null where it does not tell.
   nlohmann::json device_json() const;
@@ -35,9 +33,8 @@ class Inference {
   void load(const formats::Recipe& recipe);
 
   models::ModelSource model_;
-  std::unique_ptr<backends::Backend> backend_;
   plan::PlannedInference plan_;
-  runtime::Executor executor_;
+  runtime::Session session_;
 };
 
 }  // namespace snug::generate

@@ -138,8 +138,8 @@ plan::InferenceShape score_shape(int64_t tokens, int64_t encoder_tokens) {
 std::vector<double> log_probabilities(
     Inference& inference, std::span<const int32_t> ids,
     const std::function<void(std::span<const float>)>& on_logits) {
-  SNUG_CHECK(inference.spec().all_logits, "scoring needs the logits of every token");
-  CachedForward forward(inference);
+  SNUG_CHECK(inference.shape().all_logits, "scoring needs the logits of every token");
+  CachedForward forward(inference.executor(), inference.shape());
   const auto chunk = static_cast<size_t>(forward.prefill_tokens());
   std::vector<double> result;
   for (size_t first = 0; first < ids.size(); first += chunk) {
@@ -158,8 +158,8 @@ std::vector<double> log_probabilities(
 std::vector<double> answer_log_probabilities(
     Inference& inference, std::span<const int32_t> prompt, std::span<const int32_t> answer,
     const std::function<void(std::span<const float>)>& on_logits) {
-  SNUG_CHECK(inference.spec().all_logits, "scoring needs the logits of every token");
-  CachedForward forward(inference);
+  SNUG_CHECK(inference.shape().all_logits, "scoring needs the logits of every token");
+  CachedForward forward(inference.executor(), inference.shape());
   // What the decoder reads: each token of the answer stands after the one that predicts it.
   std::vector<int32_t> read{static_cast<int32_t>(inference.model().decoder_start_id)};
   if (inference.model().repeats_prompt) read.insert(read.end(), prompt.begin(), prompt.end());

@@ -71,7 +71,8 @@ StepPicture picture_step(const plan::PlannedTraining& planned) {
     const plan::Timeline timeline = plan::simulate(*step.program, planned.rates, planned.expected);
     for (size_t s = 0; s < picture.memory.size(); ++s) {
       const auto space = static_cast<Space>(s);
-      add_moments(plan::live_bytes(*step.program, space), plan::shared_bytes(job, space), timeline,
+      add_moments(plan::live_bytes(*step.program, space),
+                  plan::shared_bytes(job, program::Stage::training, space), timeline,
                   picture.seconds, picture.memory[s]);
     }
     add_spans(*step.program, timeline, picture.seconds, picture.spans);

@@ -17,14 +17,13 @@
 #include "plan/job/assembly.h"
 #include "report/run_page.h"
 #include "runtime/execution/rehearsal.h"
-#include "runtime/loading/load_weights.h"
 #include "runtime/loading/open_model.h"
-#include "runtime/loading/random_weights.h"
 #include "runtime/process/job_ranks.h"
 #include "runtime/process/process_memory.h"
 #include "runtime/saving/adapter.h"
 #include "runtime/saving/checkpoint_folders.h"
 #include "runtime/saving/save_model.h"
+#include "runtime/session.h"
 #include "train/adapter_config.h"
 #include "train/check_before_ranks.h"
 #include "train/data.h"
@@ -43,14 +42,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Session {
+class Run {
  public:
-  Session(const formats::Recipe& recipe, const runtime::Ranks& ranks)
+  Run(const formats::Recipe& recipe, const runtime::Ranks& ranks)
       : ranks_(ranks),
         folder_(open_run_folder(recipe, ranks)),
         model_(runtime::open_model_to_train(recipe)),
         recipe_(plan::resolve(recipe, model_.config)),
-        backend_(backends::open_backend(recipe_, ranks.mesh())) {}
+        session_(backends::open_backend(recipe_, ranks.mesh()), ranks.mesh()) {}
 
   int run() {
     read_data();
@@ -85,7 +84,7 @@ class Session {
   }
 
   void read_data() {
-    ranks_.on_all([&] { data_ = load_data(recipe_, model_, *backend_); });
+    ranks_.on_all([&] { data_ = load_data(recipe_, model_, session_.backend()); });
     base::say("{}", describe(data_.training->dataset.audit, recipe_.data));
     if (data_.evaluation != nullptr)
       base::say("{}", describe(data_.evaluation->dataset.audit, recipe_.eval_data));
@@ -94,12 +93,17 @@ class Session {
 
   void make_plan() {
     // Ranks that chose by memory of their own would not run the same program.
-    const int64_t capacity = ranks_.least(backend_->capacity_bytes(program::Space::device));
-    const auto measure = [&](const plan::Job& job) { return runtime::rehearse(job, *backend_); };
-    recipe_ = with_settled_length(folder_, {recipe_, model_, *backend_, {}, false, capacity}, data_,
-                                  measure, ranks_);
+    const int64_t capacity =
+        ranks_.least(session_.backend().capacity_bytes(program::Space::device));
+    const auto measure = [&](const plan::Job& job) {
+      return runtime::rehearse(job, session_.backend());
+    };
+    recipe_ =
+        with_settled_length(folder_, {recipe_, model_, session_.backend(), {}, false, capacity},
+                            data_, measure, ranks_);
     length_ = run_length(recipe_, data_.training->rows);
-    const plan::TrainingInputs inputs{recipe_, model_, *backend_, data_.facts(), false, capacity};
+    const plan::TrainingInputs inputs{recipe_,       model_, session_.backend(),
+                                      data_.facts(), false,  capacity};
     recipe_ = with_settled_rows(folder_, inputs, measure, ranks_);
     planned_.emplace(planned_as_first(inputs, measure, ranks_));
     refuse_misfit();
@@ -124,19 +128,20 @@ class Session {
     if (recipe_.deterministic) return;
     const auto path = folder_.earlier_algorithms();
     if (!path || !fs::exists(*path)) return;
-    const std::string refusal = backend_->take_choices(base::read_text_file(*path), path->string());
+    const std::string refusal =
+        session_.backend().take_choices(base::read_text_file(*path), path->string());
     if (!refusal.empty()) say_timed_anew(refusal);
   }
 
   void write_plan(const RunFolder& folder) const {
     base::write_file_atomically(folder.path / RunFolder::kPlan, plan::to_json(planned_->document));
-    const backends::Choices choices = backend_->choices();
+    const backends::Choices choices = session_.backend().choices();
     if (choices.text.empty()) return;
     base::write_file_atomically(folder.algorithms(), choices.text);
   }
 
   void say_choices() const {
-    const backends::Choices choices = backend_->choices();
+    const backends::Choices choices = session_.backend().choices();
     if (choices.text.empty()) return;
     if (const auto path = folder_.earlier_algorithms(); path && !fs::exists(*path))
       say_timed_anew(fmt::format("{} is not there", path->string()));
@@ -153,34 +158,30 @@ class Session {
   void load() {
     take_choices();
     // Where one rank has too little memory, all say so.
-    ranks_.on_all([&] {
-      executor_ = std::make_unique<runtime::Executor>(planned_->job, *backend_, ranks_.mesh());
-    });
+    ranks_.on_all([&] { session_.open(planned_->job); });
     say_outside("tuning");
     const auto start = std::chrono::steady_clock::now();
-    if (recipe_.init == formats::Init::random)
-      runtime::random_weights(model_.config, *executor_);
-    else
-      read_weights();
+    if (const auto report = session_.load_weights(model_, recipe_.init)) say_read(*report);
     if (is_adapted()) {
       if (recipe_.adapter.empty())
-        runtime::initialise_adapter(*executor_);
+        runtime::initialise_adapter(session_.executor());
       else
-        add_adapter(
-            state_.identity,
-            runtime::load_adapter(recipe_.adapter, runtime::to_train_on(*planned_), *executor_));
+        add_adapter(state_.identity,
+                    runtime::load_adapter(recipe_.adapter, runtime::to_train_on(*planned_),
+                                          session_.executor()));
     }
-    backend_->synchronise();
+    session_.backend().synchronise();
     measured_.load_seconds = base::seconds_since(start);
     if (keeps_reference())
-      measured_.reference_seconds = make_reference(folder_, planned_->spec, data_, *executor_);
+      measured_.reference_seconds =
+          make_reference(folder_, planned_->spec, data_, session_.executor());
     if (folder_.checkpoint) restore();
-    executor_->run(program::ProgramName::prepare);
+    session_.executor().run(program::ProgramName::prepare);
   }
 
   // What of a card's memory is no arena's: kernels load when they are first timed or run.
   void say_outside(const char* after) const {
-    const auto card = backend_->device();
+    const auto card = session_.backend().device();
     if (!card) return;
     const program::DeviceFacts& planned = *planned_->document.card;
     base::say("outside the arenas on the card after {}: {} of {} planned", after,
@@ -188,9 +189,7 @@ class Session {
               plan::readable_bytes(planned.outside_bytes + planned.reserved_bytes));
   }
 
-  void read_weights() {
-    const runtime::LoadReport report =
-        runtime::load_weights(model_.folder, model_.config, *executor_);
+  void say_read(const runtime::LoadReport& report) {
     add_weights(state_.identity, report.digest);
     const double gigabytes = static_cast<double>(report.bytes_read) / 1e9;
     base::say("read {:.2f} GB of weights in {:.2f} s ({:.2f} GB/s){}", gigabytes, report.seconds,
@@ -204,8 +203,8 @@ class Session {
     state_.max_steps = length_.steps;
     state_.identity = identity_of(recipe_, model_, data_.training->dataset.documents);
     state_.identity.fixed["compute_dtype"] = planned_->document.compute_dtype;
-    state_.identity.free["backend"] = backend_->name();
-    state_.identity.free["library"] = backend_->library_versions();
+    state_.identity.free["backend"] = session_.backend().name();
+    state_.identity.free["library"] = session_.backend().library_versions();
     ranks_.require_same(agreed_values());
     state_.rows_per_step =
         planned_->spec.rows * planned_->spec.accumulation * planned_->spec.ranks.ranks();
@@ -229,7 +228,7 @@ class Session {
   void restore() {
     const runtime::TrainerState now = state_;
     state_ = train::restore(folder_, recipe_, now.identity, data_.training->rows, model_.config,
-                            *executor_);
+                            session_.executor());
     state_.identity = now.identity;
     length_ = length_after(length_, state_.step, state_.rows_consumed, now.rows_per_step);
     state_.max_steps = length_.steps;
@@ -271,18 +270,18 @@ class Session {
                                  .ranks = &ranks_,
                                  .on_warm = [this] { say_outside("two steps"); }};
     BatchLoader training(data_.training->rows, planned_->spec.rows, planned_->spec.row_tokens,
-                         *executor_, data_.training->reference);
+                         session_.executor(), data_.training->reference);
     std::optional<BatchLoader> evaluation;
     if (data_.evaluation != nullptr)
       evaluation.emplace(data_.evaluation->rows, planned_->spec.rows, planned_->spec.row_tokens,
-                         *executor_, data_.evaluation->reference);
+                         session_.executor(), data_.evaluation->reference);
     const fs::path path = folder_.path / RunFolder::kMetrics;
     std::optional<formats::JsonLines> metrics;
     if (ranks_.is_first())
       metrics.emplace(folder_.goes_on ? resume_metrics(path, state_.step)
                                       : formats::JsonLines::create(path));
     Progress progress(state_.step, length_.steps);
-    Trainer trainer(options, *executor_, training, evaluation ? &*evaluation : nullptr,
+    Trainer trainer(options, session_.executor(), training, evaluation ? &*evaluation : nullptr,
                     metrics ? &*metrics : nullptr, ranks_.is_first() ? &progress : nullptr);
     return trainer.run(state_, signal.requested());
   }
@@ -302,7 +301,7 @@ class Session {
     write_plan(rescue);
     runtime::CheckpointOptions options = checkpoint_options(rescue.path);
     options.save_total_limit = 0;
-    const fs::path saved = runtime::save_checkpoint(options, state_, *executor_);
+    const fs::path saved = runtime::save_checkpoint(options, state_, session_.executor());
     std::error_code unknown;
     base::throw_user_error(
         "{}; its checkpoint is {}, and output_dir={} resume_from_checkpoint=auto continues{}", what,
@@ -327,16 +326,17 @@ class Session {
     if (is_adapted())
       runtime::save_adapter(folder_.path / RunFolder::kAdapter,
                             adapter_config(recipe_, model_.config, planned_->job), model_.folder,
-                            *executor_, data_.chat);
+                            session_.executor(), data_.chat);
     else
-      runtime::save_model(folder_.path / RunFolder::kModel, model_, *executor_, data_.chat);
+      runtime::save_model(folder_.path / RunFolder::kModel, model_, session_.executor(),
+                          data_.chat);
   }
 
   void measure(const TrainerOutcome& outcome) {
     plan::Measured& measured = measured_;
     measured.device_bytes = backends::allocated_arena_bytes(program::Space::device);
     measured.host_bytes = backends::allocated_host_bytes();
-    measured.card = backend_->device();
+    measured.card = session_.backend().device();
     const runtime::ProcessMemory memory = runtime::process_memory();
     measured.reading_bytes = planned_->process.resident_peak_bytes;
     measured.resident_bytes = memory.resident_peak_bytes;
@@ -362,11 +362,10 @@ class Session {
   RunFolder folder_;
   models::ModelSource model_;
   formats::Recipe recipe_;
-  std::unique_ptr<backends::Backend> backend_;
   RunData data_;
   RunLength length_;
   std::optional<plan::PlannedTraining> planned_;
-  std::unique_ptr<runtime::Executor> executor_;
+  runtime::Session session_;
   plan::Measured measured_;
   runtime::TrainerState state_;
 };
@@ -383,7 +382,7 @@ int train(const formats::Recipe& recipe, const MeasureMachine& measure) {
     models::find_model(settled.model);
     if (measure && ranks.is_first()) measure(settled);
     ranks.wait_for_all();
-    return Session(settled, ranks).run();
+    return Run(settled, ranks).run();
   } catch (const std::exception& error) {
     ranks.end_with(error);
     throw;

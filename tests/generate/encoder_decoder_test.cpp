@@ -55,7 +55,7 @@ TEST_P(EncoderDecoderLogits, OfAllTokensAtOnce) {
                                  .prefill_tokens = 2 * kTokens,
                                  .encoder_tokens = 2 * kEncoderTokens,
                                  .all_logits = true});
-  CachedForward forward(inference);
+  CachedForward forward(inference.executor(), inference.shape());
   const std::vector<SequencePart> parts{{0, ids(0), encoder_ids(0)}, {1, ids(1), encoder_ids(1)}};
   forward.prefill(parts);
   for (int64_t row = 0; row < 2; ++row)
@@ -73,9 +73,9 @@ TEST_P(EncoderDecoderLogits, OfChunksAndSingleTokens) {
                                  .capacity = {kTokens, kEncoderTokens},
                                  .prefill_tokens = kChunk,
                                  .encoder_tokens = kEncoderTokens});
-  CachedForward forward(inference);
+  CachedForward forward(inference.executor(), inference.shape());
   for (const int64_t begin : {1, 15, 16}) {
-    forward.clear();
+    forward.release_all();
     const SequencePart first{1, ids(1).first(static_cast<size_t>(begin)), encoder_ids(1)};
     forward.prefill({&first, 1});
     EXPECT_LT(relative_error(forward.logits(1), expected(1, begin - 1)), 1e-4) << begin;

@@ -30,8 +30,8 @@ std::vector<float> training_logits(const std::string& name, const Ids& ids,
   const plan::Job load = plan::plan_inference({.model = model.config,
                                                .lora = {},
                                                .compute = base::DType::f32,
-                                               .capacity = tokens,  // which frequencies it sets
-                                               .prefill_tokens = 1},
+                                               // The capacity is which frequencies it sets.
+                                               .shape = {.capacity = tokens, .prefill_tokens = 1}},
                                               *backend);
   std::vector<program::Program> programs{*load.find(program::ProgramName::load)};
   programs.push_back(pipeline.plain(models::forward(
@@ -75,10 +75,10 @@ TEST_P(Agreement, PrefillAndDecode) {
   };
   generate::Inference inference(recipe, model,
                                 {.sequences = 2, .capacity = kTokens, .prefill_tokens = kChunk});
-  generate::CachedForward forward(inference);
+  generate::CachedForward forward(inference.executor(), inference.shape());
   ASSERT_EQ(forward.prefill_tokens(), kChunk);
   for (const size_t prompt : {1, 7, 8, 9, 16, 17, 20}) {
-    forward.clear();
+    forward.release_all();
     for (size_t done = 0; done < prompt; done += kChunk) {
       const size_t count = std::min<size_t>(kChunk, prompt - done);
       const generate::SequencePart part{1, std::span(ids).subspan(done, count)};
@@ -114,7 +114,7 @@ TEST(Logits, AreCopiedToTheHostByTheProgram) {
       EXPECT_EQ(program.tensor(id).space, program::Space::pinned_host);
     }
     if (candidates > 0) continue;
-    generate::CachedForward forward(inference);
+    generate::CachedForward forward(inference.executor(), inference.shape());
     const generate::SequencePart part{0, ids};
     forward.prefill({&part, 1});
     const auto name = program::ProgramName::prefill;
@@ -175,14 +175,14 @@ TEST_P(AgreementInNf4, DecodesAsItPrefills) {
   const Ids ids = random_ids(kTokens, model.config.vocab_size, 9);
   generate::Inference inference(recipe, model,
                                 {.sequences = 1, .capacity = kTokens, .prefill_tokens = kTokens});
-  generate::CachedForward forward(inference);
+  generate::CachedForward forward(inference.executor(), inference.shape());
   for (const size_t token : {size_t{5}, size_t{16}, ids.size() - 1}) {
-    forward.clear();
+    forward.release_all();
     const generate::SequencePart all{0, std::span(ids).first(token + 1)};
     forward.prefill({&all, 1});
     const auto row = forward.logits(0);
     const std::vector<float> expected(row.begin(), row.end());
-    forward.clear();
+    forward.release_all();
     const generate::SequencePart before{0, std::span(ids).first(token)};
     forward.prefill({&before, 1});
     forward.decode(Ids{ids[token]});

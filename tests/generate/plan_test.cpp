@@ -13,7 +13,7 @@ namespace {
 using plan::InferenceShape;
 using program::Space;
 
-constexpr InferenceShape kShape{.sequences = 8, .capacity = 64, .prefill_tokens = 128};
+const InferenceShape kShape{.sequences = 8, .capacity = 64, .prefill_tokens = 128};
 
 int64_t device_bytes(const plan::PlannedInference& plan) {
   return plan.job.layout.spaces[static_cast<size_t>(Space::device)].arena_bytes;
@@ -35,14 +35,14 @@ TEST(InferencePlan, TheArenaIsWhatWasPlanned) {
   const formats::Recipe recipe = golden_recipe("basic");
   generate::Inference inference(recipe, runtime::open_model(recipe), kShape);
   EXPECT_EQ(inference.device_json().at("peak_bytes"), device_bytes(plan_with(0)));
-  EXPECT_EQ(inference.spec().prefill_tokens, kShape.prefill_tokens);
+  EXPECT_EQ(inference.shape().prefill_tokens, kShape.prefill_tokens);
 }
 
 TEST(InferencePlan, TakesSmallerChunksInLessMemory) {
   const int64_t whole = device_bytes(plan_with(0));
-  EXPECT_EQ(plan_with(whole).spec.prefill_tokens, kShape.prefill_tokens);
+  EXPECT_EQ(plan_with(whole).spec.shape.prefill_tokens, kShape.prefill_tokens);
   const plan::PlannedInference less = plan_with(whole - 1);
-  EXPECT_EQ(less.spec.prefill_tokens, kShape.prefill_tokens / 2);
+  EXPECT_EQ(less.spec.shape.prefill_tokens, kShape.prefill_tokens / 2);
   EXPECT_LE(device_bytes(less), whole - 1);
 }
 

@@ -60,7 +60,8 @@ d (4, 4) bf16 = add(w, w)
   EXPECT_TRUE(sizes.offsets.empty());
   for (size_t i = 0; i < whole.spaces.size(); ++i) {
     EXPECT_EQ(sizes.spaces[i].run_bytes, whole.spaces[i].run_bytes);
-    EXPECT_EQ(sizes.spaces[i].step_bytes, whole.spaces[i].step_bytes);
+    for (size_t stage = 0; stage < program::kStageCount; ++stage)
+      EXPECT_EQ(sizes.spaces[i].stages[stage].step_bytes, whole.spaces[i].stages[stage].step_bytes);
     EXPECT_EQ(sizes.spaces[i].live_bytes, whole.spaces[i].live_bytes);
     EXPECT_EQ(sizes.spaces[i].arena_bytes, whole.spaces[i].lower_bound_bytes());
   }
@@ -105,12 +106,65 @@ u (8, 64) f32 = add(z, z)
   EXPECT_EQ(offset(0, "w"), offset(1, "w"));
   EXPECT_EQ(offset(0, "x"), offset(1, "x"));
   EXPECT_EQ(result.spaces[0].run_bytes, 1024);
-  EXPECT_EQ(result.spaces[0].step_bytes, 128);
-  EXPECT_EQ(result.spaces[0].program_bytes, 2 * 2048);
+  EXPECT_EQ(result.spaces[0].of(program::Stage::training).step_bytes, 128);
+  EXPECT_EQ(result.spaces[0].of(program::Stage::training).program_bytes, 2 * 2048);
   EXPECT_EQ(result.spaces[0].arena_bytes, 1024 + 128 + 2 * 2048);
   EXPECT_EQ(offset(0, "y"), 1024 + 128);
   for (size_t p = 0; p < programs.size(); ++p)
     EXPECT_EQ(program::verify_offsets(programs[p], result.offsets[p]), std::vector<std::string>{});
+}
+
+// What a stage keeps between its programs lies where another one has its own.
+TEST(Layout, StagesTakeTurnsInTheSameBytes) {
+  const std::vector<program::Program> programs{parse(R"(program micro_first
+tensor w (64, 4) f32 weight run
+tensor x (8, 4) f32 batch step
+y (8, 64) f32 = matmul(x, w) {transpose_b}
+)"),
+                                               parse(R"(program update
+tensor w (64, 4) f32 weight run
+tensor x (8, 4) f32 batch step
+z (8, 64) f32 = matmul(x, w) {transpose_b}
+)"),
+                                               parse(R"(program decode.2
+tensor w (64, 4) f32 weight run
+tensor c (32, 4) f32 kv_cache step
+tensor d (16, 4) f32 kv_cache step
+u (16, 64) f32 = matmul(d, w) {transpose_b}
+)"),
+                                               parse(R"(program decode
+tensor d (16, 4) f32 kv_cache step
+tensor w (64, 4) f32 weight run
+v (16, 64) f32 = matmul(d, w) {transpose_b}
+)"),
+                                               parse(R"(program save
+tensor w (64, 4) f32 weight run
+s (64, 4) f32 = add(w, w)
+)")};
+  using program::Stage;
+  const Layout result = layout(programs, 64);
+  EXPECT_EQ(result.stages, (std::vector{Stage::training, Stage::training, Stage::generation,
+                                        Stage::generation, Stage::training}));
+  const auto offset = [&](size_t p, const char* name) {
+    return result.offsets[p][static_cast<size_t>(programs[p].find(name))];
+  };
+  const SpaceLayout& space = result.spaces[0];
+  EXPECT_EQ(space.run_bytes, 1024);
+  EXPECT_EQ(space.of(Stage::training).step_bytes, 128);
+  EXPECT_EQ(space.of(Stage::training).program_bytes, 2048);
+  EXPECT_EQ(space.of(Stage::generation).step_bytes, 512 + 256);
+  EXPECT_EQ(space.of(Stage::generation).program_bytes, 4096);
+  EXPECT_EQ(space.arena_bytes, 1024 + 512 + 256 + 4096);
+  EXPECT_EQ(space.lower_bound_bytes(), space.arena_bytes);
+  for (size_t p = 0; p < programs.size(); ++p) EXPECT_EQ(offset(p, "w"), 0);
+  EXPECT_EQ(offset(0, "x"), 1024);
+  EXPECT_EQ(offset(1, "x"), 1024);
+  EXPECT_EQ(offset(2, "c"), 1024);
+  EXPECT_EQ(offset(2, "d"), 1024 + 512);
+  EXPECT_EQ(offset(3, "d"), 1024 + 512);
+  EXPECT_EQ(offset(0, "y"), 1024 + 128);
+  EXPECT_EQ(offset(3, "v"), 1024 + 512 + 256);
+  EXPECT_EQ(offset(4, "s"), 1024 + 128);
 }
 
 }  // namespace

@@ -32,9 +32,9 @@ Job decoding_job(const char* model, int64_t sequences,
   InferenceSpec spec;
   spec.model = models::preset(model).value();
   if (layers > 0) spec.model.num_layers = layers;
-  spec.sequences = sequences;
-  spec.capacity = kCapacity;
-  spec.prefill_tokens = 64;
+  spec.shape.sequences = sequences;
+  spec.shape.capacity = kCapacity;
+  spec.shape.prefill_tokens = 64;
   spec.quantization = std::move(quantization);
   spec.verify = true;
   spec.init_seed = 1;

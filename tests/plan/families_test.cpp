@@ -126,8 +126,7 @@ TEST(Longrope, InferenceCountsPromptAndNewTokens) {
   for (const int64_t capacity : {4096, 4097}) {
     const InferenceSpec spec{.model = *models::preset("phi-3-mini-128k"),
                              .lora = {},
-                             .capacity = capacity,
-                             .prefill_tokens = 64};
+                             .shape = {.capacity = capacity, .prefill_tokens = 64}};
     const Job job = plan_inference(spec, NullTarget());
     for (const auto name : {program::ProgramName::prefill, program::ProgramName::decode})
       EXPECT_EQ(job.find(name)->find("inverse_frequencies.long") != program::kNone,

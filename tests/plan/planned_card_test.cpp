@@ -252,8 +252,8 @@ TEST(PlannedCard, DecodesWithoutALibrary) {
   InferenceSpec spec;
   spec.model = models::find_model("llama-3.1-8b").config;
   spec.compute = program::DType::bf16;
-  spec.capacity = 256;
-  spec.prefill_tokens = 128;
+  spec.shape.capacity = 256;
+  spec.shape.prefill_tokens = 128;
   const Job job = plan_inference(spec, card("h100"));
   const program::Program* decode = job.find(program::ProgramName::decode);
   ASSERT_NE(decode, nullptr);

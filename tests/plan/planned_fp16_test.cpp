@@ -108,9 +108,9 @@ TEST(PlannedFp16Decoding, SharesTheLaunchesOfBf16) {
       spec.model = models::preset("llama-3.1-8b").value();
       spec.model.num_layers = 2;
       spec.compute = type;
-      spec.sequences = 1;
-      spec.capacity = 1024;
-      spec.prefill_tokens = 64;
+      spec.shape.sequences = 1;
+      spec.shape.capacity = 1024;
+      spec.shape.prefill_tokens = 64;
       if (quantized) spec.quantization = passes::QuantizeOptions{.nested = true, .kept = {}};
       const Job job = plan_inference(spec, card);
       std::vector<std::pair<program::Attributes, bool>> found;

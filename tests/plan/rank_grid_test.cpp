@@ -118,13 +118,16 @@ TEST(RankGrid, FullShardHoldsWhatItsFormulaSays) {
   constexpr double kUnits = kHead + kLayer;
   constexpr double kScratch = 64e6;
   const double states = kParameters * kStateBytes / 8;
-  const auto lasting = static_cast<double>(eight.run_bytes + eight.step_bytes);
+  const auto lasting =
+      static_cast<double>(eight.run_bytes + eight.of(program::Stage::training).step_bytes);
   EXPECT_GT(lasting, 0.999 * states);
   EXPECT_LT(lasting, 1.002 * states);
-  const double bound = kUnits * 2 + kUnits * 4 + kScratch + static_cast<double>(one.program_bytes);
-  EXPECT_LE(static_cast<double>(eight.program_bytes), bound);
+  const double bound = kUnits * 2 + kUnits * 4 + kScratch +
+                       static_cast<double>(one.of(program::Stage::training).program_bytes);
+  EXPECT_LE(static_cast<double>(eight.of(program::Stage::training).program_bytes), bound);
   // Of that, neither all gathered weights nor all gradients.
-  EXPECT_LE(static_cast<double>(eight.program_bytes), 0.5 * kParameters * 2);
+  EXPECT_LE(static_cast<double>(eight.of(program::Stage::training).program_bytes),
+            0.5 * kParameters * 2);
 }
 
 }  // namespace

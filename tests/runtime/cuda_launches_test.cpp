@@ -89,8 +89,8 @@ class TinyDecoding {
 
   void set_inputs(int32_t token) {
     executor_.await_inputs(kDecode);
-    for (int32_t i = 0; i < static_cast<int32_t>(spec_.sequences); ++i) {
-      const auto first = static_cast<int32_t>(spec_.capacity.decoder()) * i;
+    for (int32_t i = 0; i < static_cast<int32_t>(spec_.shape.sequences); ++i) {
+      const auto first = static_cast<int32_t>(spec_.shape.capacity.decoder()) * i;
       input(program::kTokensName)[i] = 3 * i + token;
       input(program::kPositionsName)[i] = token;
       input(program::kSlotsName)[i] = first + token;
@@ -116,9 +116,9 @@ plan::InferenceSpec decoding_spec(int64_t sequences, std::optional<bool> nested)
   spec.model.num_kv_heads = 2;
   spec.model.head_dim = 48;
   spec.model.intermediate_size = 320;
-  spec.sequences = sequences;
-  spec.capacity = 8;
-  spec.prefill_tokens = 8;
+  spec.shape.sequences = sequences;
+  spec.shape.capacity = 8;
+  spec.shape.prefill_tokens = 8;
   spec.verify = true;
   spec.init_seed = 7;
   if (nested) spec.quantization = passes::QuantizeOptions{.nested = *nested, .kept = {}};
@@ -145,7 +145,7 @@ TEST_P(Decoding, DoesALayerInFewLaunches) {
       spec.compute = GetParam();
       TinyDecoding together(spec);
       const plan::TokenWork work =
-          plan::token_work(together.program(), program::full_rows(spec.capacity));
+          plan::token_work(together.program(), program::full_rows(spec.shape.capacity));
       EXPECT_EQ(work.layer_launches, 7);
       const uint64_t before = cuda_emulator::launches();
       const uint64_t early = cuda_emulator::early_launches;

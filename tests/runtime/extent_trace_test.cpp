@@ -164,9 +164,9 @@ TEST(ExtentTraces, OfPrefillAndDecode) {
     plan::InferenceSpec spec;
     spec.model = testing::tiny_model();
     spec.compute = program::DType::f32;
-    spec.sequences = 2;
-    spec.capacity = 48;
-    spec.prefill_tokens = 8;
+    spec.shape.sequences = 2;
+    spec.shape.capacity = 48;
+    spec.shape.prefill_tokens = 8;
     const auto backend = backends::open_backend(backend_name, {.threads = 2});
     const plan::Job job = plan::plan_inference(spec, *backend);
     Executor executor(job, *backend);

@@ -320,10 +320,10 @@ TEST(FamilyTraces, OfPrefillAndDecodeToo) {
         spec.quantization =
             passes::QuantizeOptions{.nested = number % 3 == 1,
                                     .kept = models::matrices_in_16_bits(models::stack_of(model))};
-      spec.sequences = 1 + static_cast<int64_t>(number % 2);
-      spec.capacity = model.has_encoder() ? base::PerStream<int64_t>(40, 12) : 40;
-      spec.prefill_tokens = 8;
-      if (model.has_encoder()) spec.encoder_tokens = 12;
+      spec.shape.sequences = 1 + static_cast<int64_t>(number % 2);
+      spec.shape.capacity = model.has_encoder() ? base::PerStream<int64_t>(40, 12) : 40;
+      spec.shape.prefill_tokens = 8;
+      if (model.has_encoder()) spec.shape.encoder_tokens = 12;
       if (testing::lacks_bf16(backend_name) || number % 4 == 3) spec.compute = DType::f32;
       ++number;
       testing::expect_traces_equal(plan::plan_inference(spec, *backend), *backend);

@@ -39,9 +39,9 @@ plan::TrainingSpec spec_of_one_layer(bool narrow) {
 plan::InferenceSpec inference_of_one_layer(bool quantized) {
   plan::InferenceSpec spec;
   spec.model = one_layer();
-  spec.sequences = 2;
-  spec.capacity = 300;
-  spec.prefill_tokens = 32;
+  spec.shape.sequences = 2;
+  spec.shape.capacity = 300;
+  spec.shape.prefill_tokens = 32;
   spec.compute = narrow_type();
   if (quantized) spec.quantization = passes::QuantizeOptions{};
   return spec;

@@ -290,9 +290,9 @@ TEST(Traces, SoDoPrefillAndDecode) {
       spec.method = methods::MethodKind::lora;
       spec.lora.target_modules = {"all-linear"};
       if (quantized) spec.quantization = passes::QuantizeOptions{};
-      spec.sequences = 2;
-      spec.capacity = 300;
-      spec.prefill_tokens = 32;
+      spec.shape.sequences = 2;
+      spec.shape.capacity = 300;
+      spec.shape.prefill_tokens = 32;
       if (lacks_bf16(backend_name)) spec.compute = DType::f32;
       const auto backend = backends::open_backend(backend_name, {.threads = 2});
       const plan::Job job = plan::plan_inference(spec, *backend);

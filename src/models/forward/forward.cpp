@@ -201,7 +201,7 @@ class Forward : ForwardBuilder {
         attention.reads_encoder ? base::TokenStream::encoder : base::TokenStream::decoder;
     const Shape shape{options_.cache_capacity[keys_of], attention.kv_heads * attention.head_dim};
     const TensorId cache = declare(local_name(name), shape, options_.compute, Role::kv_cache,
-                                   Lifetime::run, builder_.layer());
+                                   Lifetime::step, builder_.layer());
     if (new_rows != kNone)
       builder_.emit(CacheWrite{}, {new_rows, attention.reads_encoder ? encoder_slots_ : slots_}, {},
                     {cache});

@@ -19,7 +19,7 @@ enum class Head : uint8_t {
 };
 
 struct ForwardOptions {
-  program::ProgramName program = program::ProgramName::micro_first;
+  program::ProgramKey program = program::ProgramName::micro_first;
   // Batch tensors and logits are named after the program, where programs of a job differ in shape.
   bool own_inputs = false;
   program::DType compute = program::DType::f32;  // of weights and activations
@@ -45,7 +45,7 @@ struct ForwardOptions {
 // `targets` (tokens) i32 and `inverse_tokens` (1) f32, and `inverse_document_tokens` (1) f32 where
 // experts are balanced (program/kinds/expert/balance_loss.h), which gives `router_loss` (1); for
 // logits `output_rows` (outputs) i32; with a cache `slots` (tokens) i32 and the caches
-// `layers.N.key_cache`, `layers.N.value_cache` (capacity, kv_heads * head_dim) of lifetime run.
+// `layers.N.key_cache`, `layers.N.value_cache` (capacity, kv_heads * head_dim).
 // Without a cache, key_bounds is query_bounds. An encoder reads tensors of its own stream
 // (program/ir/tensor_names.h); with caches its `slots` and `key_bounds` are of those of attention
 // that reads it, `layers.N.cross_key_cache` and `layers.N.cross_value_cache`. Where a block has a

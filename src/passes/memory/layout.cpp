@@ -1,8 +1,11 @@
-// Stages: give run and step tensors their offsets, the same in every program; find the live
-// interval of each program tensor (with its views); place each program's tensors above them.
+// Steps: give run tensors their offsets, the same in every program, and step tensors theirs, the
+// same in every program of a stage; find the live interval of each program tensor (with its views);
+// place each program's tensors above them.
 #include "passes/memory/layout.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -14,6 +17,24 @@ namespace {
 
 using namespace program;  // NOLINT: passes speak the program's words throughout
 
+std::optional<Stage> own_stage(const Program& program) {
+  const std::optional<ProgramKey> key = program_key(program.name);
+  return key ? stage_of(key->name) : std::nullopt;
+}
+
+// A program of no stage is laid out with the first stage that the job has.
+std::vector<Stage> stages_of(std::span<const Program> programs) {
+  Stage first = Stage::training;
+  for (const Program& program : programs)
+    if (const std::optional<Stage> own = own_stage(program)) {
+      first = *own;
+      break;
+    }
+  std::vector<Stage> stages;
+  for (const Program& program : programs) stages.push_back(own_stage(program).value_or(first));
+  return stages;
+}
+
 class LayoutBuilder {
  public:
   // `places`: tensors of programs get offsets.
@@ -21,19 +42,26 @@ class LayoutBuilder {
       : programs_(programs), alignment_(alignment), places_(places) {}
 
   Layout run() {
-    place_shared(Lifetime::run);
-    place_shared(Lifetime::step);
-    for (const Program& program : programs_) place_program(program);
+    layout_.stages = stages_of(programs_);
+    if (places_) layout_.offsets.resize(programs_.size());
+    for (SpaceLayout& space : layout_.spaces) space.live_bytes.resize(programs_.size());
+    const auto run_bytes = [](SpaceLayout& space) -> int64_t& { return space.run_bytes; };
+    for (const Program& program : programs_) share(program, Lifetime::run, run_tensors_, run_bytes);
+    for (size_t stage = 0; stage < kStageCount; ++stage) place_stage(static_cast<Stage>(stage));
     for (SpaceLayout& space : layout_.spaces)
-      space.arena_bytes = space.run_bytes + space.step_bytes + space.program_bytes;
+      for (const StageLayout& stage : space.stages)
+        space.arena_bytes =
+            std::max(space.arena_bytes, space.run_bytes + stage.step_bytes + stage.program_bytes);
     return std::move(layout_);
   }
 
  private:
+  // A tensor that programs share, and where it lies among those of its lifetime.
   struct Shared {
     int64_t offset;
     const Tensor* tensor;
   };
+  using SharedTensors = std::unordered_map<std::string, Shared>;
 
   int64_t aligned(int64_t bytes) const {
     return (bytes + alignment_ - 1) / alignment_ * alignment_;
@@ -43,30 +71,46 @@ class LayoutBuilder {
     return layout_.spaces[static_cast<size_t>(tensor.space)];
   }
 
-  void place_shared(Lifetime lifetime) {
-    for (const Program& program : programs_)
-      for (const Tensor& tensor : program.tensors) {
-        if (tensor.lifetime != lifetime || tensor.is_view()) continue;
-        SpaceLayout& space = space_of(tensor);
-        int64_t& used = lifetime == Lifetime::run ? space.run_bytes : space.step_bytes;
-        const int64_t below = lifetime == Lifetime::run ? 0 : space.run_bytes;
-        const auto [found, added] = shared_.try_emplace(tensor.name, Shared{below + used, &tensor});
-        if (added) {
-          used += aligned(tensor.bytes());
-          continue;
-        }
-        const Tensor& known = *found->second.tensor;
-        SNUG_CHECK(known.shape == tensor.shape && known.dtype == tensor.dtype &&
-                       known.lifetime == tensor.lifetime && known.space == tensor.space,
-                   "programs disagree about {}", tensor.name);
+  // Adds the program's tensors of that lifetime to those that are known. `used_in(space)`: the
+  // bytes that they take.
+  template <typename UsedIn>
+  void share(const Program& program, Lifetime lifetime, SharedTensors& shared,
+             const UsedIn& used_in) {
+    for (const Tensor& tensor : program.tensors) {
+      if (tensor.lifetime != lifetime || tensor.is_view()) continue;
+      int64_t& used = used_in(space_of(tensor));
+      const auto [found, added] = shared.try_emplace(tensor.name, Shared{used, &tensor});
+      if (added) {
+        used += aligned(tensor.bytes());
+        continue;
       }
+      const Tensor& known = *found->second.tensor;
+      SNUG_CHECK(
+          known.shape == tensor.shape && known.dtype == tensor.dtype && known.space == tensor.space,
+          "programs disagree about {}", tensor.name);
+    }
   }
 
-  void place_program(const Program& program) {
+  void place_stage(Stage stage) {
+    SharedTensors step_tensors;
+    const auto step_bytes = [&](SpaceLayout& space) -> int64_t& {
+      return space.of(stage).step_bytes;
+    };
+    for (size_t i = 0; i < programs_.size(); ++i)
+      if (layout_.stages[i] == stage) share(programs_[i], Lifetime::step, step_tensors, step_bytes);
+    for (size_t i = 0; i < programs_.size(); ++i)
+      if (layout_.stages[i] == stage) place_program(i, step_tensors);
+  }
+
+  void place_program(size_t index, const SharedTensors& step_tensors) {
+    const Program& program = programs_[index];
     std::vector<int64_t> offsets(program.tensors.size(), 0);
     const std::vector<Interval> intervals = live_intervals(program);
+    for (size_t id = 0; id < program.tensors.size(); ++id)
+      if (const Tensor& tensor = program.tensors[id]; !tensor.is_view())
+        offsets[id] = shared_offset(tensor, step_tensors);
     for (size_t space = 0; space < layout_.spaces.size(); ++space)
-      place_in_space(program, intervals, static_cast<Space>(space), offsets);
+      place_in_space(index, intervals, static_cast<Space>(space), offsets);
     if (!places_) return;
     for (size_t id = 0; id < program.tensors.size(); ++id) {
       const Tensor& tensor = program.tensors[id];
@@ -74,45 +118,62 @@ class LayoutBuilder {
         offsets[id] = offsets[static_cast<size_t>(tensor.view.base)] +
                       tensor.view.offset * base::size_of(tensor.dtype);
     }
-    layout_.offsets.push_back(std::move(offsets));
+    layout_.offsets[index] = std::move(offsets);
   }
 
-  void place_in_space(const Program& program, const std::vector<Interval>& intervals, Space space,
+  // 0 of a tensor of a program.
+  int64_t shared_offset(const Tensor& tensor, const SharedTensors& step_tensors) {
+    switch (tensor.lifetime) {
+      case Lifetime::run:
+        return run_tensors_.at(tensor.name).offset;
+      case Lifetime::step:
+        return space_of(tensor).run_bytes + step_tensors.at(tensor.name).offset;
+      case Lifetime::program:
+        break;
+    }
+    return 0;
+  }
+
+  void place_in_space(size_t index, const std::vector<Interval>& intervals, Space space,
                       std::vector<int64_t>& offsets) {
+    const Program& program = programs_[index];
     SpaceLayout& result = layout_.spaces[static_cast<size_t>(space)];
+    StageLayout& stage = result.of(layout_.stages[index]);
     std::vector<LiveRange> blocks;
     std::vector<size_t> ids;
     for (size_t id = 0; id < program.tensors.size(); ++id) {
       const Tensor& tensor = program.tensors[id];
-      if (tensor.is_view() || tensor.space != space) continue;
-      if (tensor.lifetime != Lifetime::program) {
-        offsets[id] = shared_.at(tensor.name).offset;
-      } else if (tensor.bytes() > 0 && intervals[id].first <= intervals[id].last) {
-        blocks.push_back({aligned(tensor.bytes()), intervals[id].first, intervals[id].last});
-        ids.push_back(id);
-      }
+      if (tensor.is_view() || tensor.space != space || tensor.lifetime != Lifetime::program)
+        continue;
+      if (tensor.bytes() == 0 || intervals[id].first > intervals[id].last) continue;
+      blocks.push_back({aligned(tensor.bytes()), intervals[id].first, intervals[id].last});
+      ids.push_back(id);
     }
-    result.live_bytes.push_back(peak_live_bytes(blocks));
-    result.program_bytes = std::max(result.program_bytes, result.live_bytes.back());
+    const int64_t live = peak_live_bytes(blocks);
+    result.live_bytes[index] = live;
+    stage.live_bytes = std::max(stage.live_bytes, live);
+    stage.program_bytes = std::max(stage.program_bytes, live);
     if (!places_ || blocks.empty()) return;
     const Placement placement = place(blocks);
     for (size_t i = 0; i < ids.size(); ++i)
-      offsets[ids[i]] = result.run_bytes + result.step_bytes + placement.offsets[i];
-    result.program_bytes = std::max(result.program_bytes, placement.bytes);
+      offsets[ids[i]] = result.run_bytes + stage.step_bytes + placement.offsets[i];
+    stage.program_bytes = std::max(stage.program_bytes, placement.bytes);
   }
 
   std::span<const Program> programs_;
   int64_t alignment_;
   bool places_;
   Layout layout_;
-  std::unordered_map<std::string, Shared> shared_;
+  SharedTensors run_tensors_;
 };
 
 }  // namespace
 
 int64_t SpaceLayout::lower_bound_bytes() const {
-  const auto largest = std::ranges::max_element(live_bytes);
-  return run_bytes + step_bytes + (largest == live_bytes.end() ? 0 : *largest);
+  int64_t most = 0;
+  for (const StageLayout& stage : stages)
+    most = std::max(most, stage.step_bytes + stage.live_bytes);
+  return run_bytes + most;
 }
 
 std::vector<Interval> live_intervals(const Program& program) {

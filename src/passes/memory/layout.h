@@ -1,10 +1,11 @@
 // layout: gives every tensor an offset in its space's arena, by when it is alive.
 //
-//   arena = run tensors + step tensors + the largest program
+//   arena = run tensors + the largest stage
+//   stage = step tensors + the largest program
 //
-// Tensors of lifetime run and step have one offset in all programs of a job (they are matched by
-// name); program tensors of different programs overlay. Within a program, tensors whose lives do
-// not overlap share bytes.
+// Tensors of lifetime run have one offset in all programs of a job, tensors of lifetime step in all
+// programs of a stage (they are matched by name). Stages overlay each other, and so do the program
+// tensors of different programs. Within a program, tensors whose lives do not overlap share bytes.
 #pragma once
 
 #include <array>
@@ -14,22 +15,31 @@
 #include <vector>
 
 #include "program/ir/program.h"
+#include "program/ir/program_name.h"
 
 namespace snug::passes {
 
+struct StageLayout {
+  int64_t step_bytes = 0;
+  int64_t program_bytes = 0;  // of the largest program
+  int64_t live_bytes = 0;     // the largest sum of what lives inside a program
+};
+
 struct SpaceLayout {
   int64_t run_bytes = 0;
-  int64_t step_bytes = 0;
-  int64_t program_bytes = 0;        // of the largest program
-  int64_t arena_bytes = 0;          // the sum
+  std::array<StageLayout, program::kStageCount> stages;
+  int64_t arena_bytes = 0;
   std::vector<int64_t> live_bytes;  // of each program: the largest sum of what lives inside it
 
-  // Run + step + the largest program's live bytes.
+  StageLayout& of(program::Stage stage) { return stages[static_cast<size_t>(stage)]; }
+  const StageLayout& of(program::Stage stage) const { return stages[static_cast<size_t>(stage)]; }
+  // Run + the stage with the most step and live bytes.
   int64_t lower_bound_bytes() const;
 };
 
 struct Layout {
   std::array<SpaceLayout, program::kSpaceCount> spaces;
+  std::vector<program::Stage> stages;  // of each program
   // offsets[p][t]: of tensor t of program p, in its space's arena. Views have their base's offset.
   std::vector<std::vector<int64_t>> offsets;
 };

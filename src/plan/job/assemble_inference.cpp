@@ -34,12 +34,7 @@ InferenceSpec spec_of(const InferenceInputs& inputs) {
   spec.model = inputs.model;
   spec.compute = compute_type(recipe, inputs.target);
   spec.quantization = quantization(recipe, inputs.model);
-  spec.sequences = inputs.shape.sequences;
-  spec.capacity = inputs.shape.capacity;
-  spec.prefill_tokens = inputs.shape.prefill_tokens;
-  spec.encoder_tokens = inputs.shape.encoder_tokens;
-  spec.all_logits = inputs.shape.all_logits;
-  spec.candidates = inputs.shape.candidates;
+  spec.shape = inputs.shape;
   if (recipe.init == formats::Init::random) spec.init_seed = recipe.seed;
   if (recipe.adapter.empty()) return spec;
   const formats::AdapterConfig adapter = formats::read_adapter_config(recipe.adapter);
@@ -95,7 +90,7 @@ class Planner : public Changes {
  private:
   // What one pass of the encoder has to read at least.
   static int64_t longest_prompt(const InferenceSpec& spec) {
-    return spec.capacity.has_encoder() ? spec.capacity[base::TokenStream::encoder] : 0;
+    return spec.shape.capacity.has_encoder() ? spec.shape.capacity[base::TokenStream::encoder] : 0;
   }
 
   // Where none fits, with the smallest.
@@ -104,11 +99,11 @@ class Planner : public Changes {
     while (true) {
       PlannedInference planned = planned_with(spec);
       const int64_t least_encoder = longest_prompt(spec);
-      const bool is_least =
-          spec.prefill_tokens <= kMinPrefillTokens && spec.encoder_tokens <= least_encoder;
+      const bool is_least = spec.shape.prefill_tokens <= kMinPrefillTokens &&
+                            spec.shape.encoder_tokens <= least_encoder;
       if (is_least || fits_in(planned.document)) return planned;
-      spec.prefill_tokens = std::max(spec.prefill_tokens / 2, kMinPrefillTokens);
-      spec.encoder_tokens = std::max(spec.encoder_tokens / 2, least_encoder);
+      spec.shape.prefill_tokens = std::max(spec.shape.prefill_tokens / 2, kMinPrefillTokens);
+      spec.shape.encoder_tokens = std::max(spec.shape.encoder_tokens / 2, least_encoder);
     }
   }
 
@@ -139,10 +134,10 @@ class Planner : public Changes {
 
   std::optional<Change> with_fewer_sequences(InferenceSpec spec, const Overrides& overrides,
                                              const Budget& budget) {
-    while (spec.sequences > 1) {
-      spec.sequences /= 2;
+    while (spec.shape.sequences > 1) {
+      spec.shape.sequences /= 2;
       Overrides fewer = overrides;
-      fewer.emplace_back("batch", std::to_string(spec.sequences));
+      fewer.emplace_back("batch", std::to_string(spec.shape.sequences));
       if (auto change = with(spec, fewer, budget)) return change;
     }
     return std::nullopt;

@@ -86,16 +86,6 @@ struct PlannedTraining : PlannedJob {
 // Throws UserError as training_spec does.
 PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasureProcess& measure = {});
 
-// Sizes of an inference job; see InferenceSpec.
-struct InferenceShape {
-  int64_t sequences = 1;
-  base::PerStream<int64_t> capacity = 0;  // tokens a sequence may reach
-  int64_t prefill_tokens = 0;             // of a chunk, at most: smaller where memory is short
-  int64_t encoder_tokens = 0;             // of the prompts that an encoder reads next to it
-  bool all_logits = false;
-  int64_t candidates = 0;
-};
-
 // Tokens that a prefill takes at once, if there are that many, and the least.
 inline constexpr int64_t kPrefillTokens = 512;
 inline constexpr int64_t kMinPrefillTokens = 16;
@@ -104,7 +94,7 @@ struct InferenceInputs {
   const formats::Recipe& recipe;
   const models::ModelConfig& model;
   const program::Target& target;
-  InferenceShape shape;
+  InferenceShape shape;  // its prefill_tokens are the most: they get fewer where memory is short
 };
 
 struct PlannedInference : PlannedJob {

@@ -79,6 +79,54 @@ void append(Job& job, std::vector<Program> programs, bool verify) {
   }
 }
 
+// A program that generates: `tokens` of each stream for at most `segments` sequences.
+struct GeneratingForward {
+  program::ProgramKey key;
+  base::PerStream<int64_t> tokens = 0;
+  int64_t segments = 0;
+  int64_t outputs = 0;  // rows of logits
+};
+
+// What generation runs: prompts are read, and sequences go on, each size in a program of its own.
+std::vector<GeneratingForward> generating_forwards(const InferenceShape& shape, bool has_encoder) {
+  base::PerStream<int64_t> prompt = shape.prefill_tokens;
+  if (has_encoder) prompt = {shape.prefill_tokens, shape.encoder_tokens};
+  const int64_t outputs = shape.all_logits ? shape.prefill_tokens : shape.sequences;
+  std::vector<GeneratingForward> forwards{{ProgramName::prefill, prompt, shape.sequences, outputs}};
+  if (shape.all_logits) return forwards;
+  for (const int32_t size : shape.decode_sizes)
+    forwards.push_back({{ProgramName::decode, size}, size, size, size});
+  forwards.push_back({ProgramName::decode, shape.sequences, shape.sequences, shape.sequences});
+  return forwards;
+}
+
+Program generating_program(const GeneratingForward& forward, const models::Stack& stack,
+                           const InferenceShape& shape, program::DType compute) {
+  return models::forward(
+      stack,
+      {.program = forward.key,
+       .own_inputs = true,
+       .compute = compute,
+       .tokens = forward.tokens,
+       .segments = forward.segments,
+       .sequence_tokens = shape.capacity.decoder(),
+       .head = models::Head::logits,
+       .outputs = forward.outputs,
+       .candidates = shape.candidates,
+       .cache_capacity = shape.capacity.map([&](int64_t each) { return shape.sequences * each; })});
+}
+
+// What the host reads of it.
+std::vector<Tensor> generated_results(const Program& program, const GeneratingForward& forward,
+                                      const InferenceShape& shape) {
+  std::vector<std::string_view> names{program::kLogitsName};
+  if (shape.candidates > 0) names = {program::kLikeliestLogitsName, program::kLikeliestIdsName};
+  std::vector<Tensor> results;
+  for (const std::string_view name : names)
+    results.push_back(tensor_of(program, own_name(forward.key, name)));
+  return results;
+}
+
 class TrainingPlanner {
  public:
   TrainingPlanner(const TrainingSpec& spec, const program::Target& target)
@@ -118,6 +166,7 @@ class TrainingPlanner {
     if (spec_.is_adapted() && !spec_.adapter_in_files) add_initialise(forward);
     add(pipeline_.plain(methods::prepare(job_.trainables, spec_.update)));
     if (spec_.evaluate) add_evaluate();
+    if (spec_.generation) add_generation(*spec_.generation);
     add_storage_programs();
     job_.objective = spec_.objective;
     job_.compute = spec_.compute;
@@ -258,6 +307,15 @@ class TrainingPlanner {
     add(pipeline_.plain(forward, results, results));
   }
 
+  // Nothing is made once of weights that train (passes/memory/hoist.h).
+  void add_generation(const InferenceShape& shape) {
+    for (const GeneratingForward& each : generating_forwards(shape, spec_.model.has_encoder())) {
+      const Program forward =
+          adapted(generating_program(each, adapted_stack_, shape, spec_.compute), spec_, false);
+      add(pipeline_.plain(forward, generated_results(forward, each, shape)));
+    }
+  }
+
   const TrainingSpec& spec_;
   const models::Stack stack_;
   const models::Stack adapted_stack_;
@@ -265,23 +323,6 @@ class TrainingPlanner {
   passes::Pipeline pipeline_;
   Job job_;
 };
-
-Program inference_forward(const InferenceSpec& spec, ProgramName name,
-                          const base::PerStream<int64_t>& tokens, int64_t outputs) {
-  const Program forward = models::forward(
-      adapted_stack(spec),
-      {.program = name,
-       .own_inputs = true,
-       .compute = spec.compute,
-       .tokens = tokens,
-       .segments = spec.sequences,
-       .sequence_tokens = spec.capacity.decoder(),
-       .head = models::Head::logits,
-       .outputs = outputs,
-       .candidates = spec.candidates,
-       .cache_capacity = spec.capacity.map([&](int64_t each) { return spec.sequences * each; })});
-  return adapted(forward, spec, false);
-}
 
 }  // namespace
 
@@ -292,14 +333,15 @@ base::PerStream<int64_t> TrainingSpec::sequence_tokens() const {
   return tokens;
 }
 
-const Program* Job::find(ProgramName name) const {
-  const int index = index_of(name);
+const Program* Job::find(const program::ProgramKey& key) const {
+  const int index = index_of(key);
   return index < 0 ? nullptr : &programs[static_cast<size_t>(index)];
 }
 
-int Job::index_of(ProgramName name) const {
+int Job::index_of(const program::ProgramKey& key) const {
+  const std::string name = name_of(key);
   for (size_t i = 0; i < programs.size(); ++i)
-    if (programs[i].name == name_of(name)) return static_cast<int>(i);
+    if (programs[i].name == name) return static_cast<int>(i);
   return -1;
 }
 
@@ -322,29 +364,18 @@ Job plan_training(const TrainingSpec& spec, const program::Target& target) {
 Job plan_inference(const InferenceSpec& spec, const program::Target& target) {
   passes::Pipeline pipeline(target, spec.verify, spec.quantization);
   pipeline.show_to(spec.after_pass);
-  const int64_t outputs = spec.all_logits ? spec.prefill_tokens : spec.sequences;
   Job job;
   if (spec.method) job.method = *spec.method;
+  const models::Stack stack = adapted_stack(spec);
   Program once;
-  const auto add = [&](ProgramName name, const base::PerStream<int64_t>& tokens) {
-    passes::Hoisted hoisted = passes::hoist(inference_forward(spec, name, tokens, outputs));
-    const Program& forward = hoisted.program;
-    // Both programs make the same tensors once, except for what the first alone has of an encoder.
+  for (const GeneratingForward& each : generating_forwards(spec.shape, spec.model.has_encoder())) {
+    passes::Hoisted hoisted = passes::hoist(
+        adapted(generating_program(each, stack, spec.shape, spec.compute), spec, false));
+    // All make the same tensors once, except for what the first alone has of an encoder.
     if (once.operations.empty()) once = std::move(hoisted.once);
-    std::vector<std::string_view> read_by_host{program::kLogitsName};
-    if (spec.candidates > 0)
-      read_by_host = {program::kLikeliestLogitsName, program::kLikeliestIdsName};
-    std::vector<Tensor> results;
-    results.reserve(read_by_host.size());
-    for (const std::string_view result : read_by_host)
-      results.push_back(tensor_of(forward, own_name(name, result)));
-    job.programs.push_back(pipeline.plain(forward, results));
-  };
-  if (spec.model.has_encoder())
-    add(ProgramName::prefill, {spec.prefill_tokens, spec.encoder_tokens});
-  else
-    add(ProgramName::prefill, spec.prefill_tokens);
-  if (!spec.all_logits) add(ProgramName::decode, spec.sequences);
+    job.programs.push_back(
+        pipeline.plain(hoisted.program, generated_results(hoisted.program, each, spec.shape)));
+  }
   if (!once.operations.empty()) job.programs.push_back(pipeline.plain(once));
   const Origin origin{.model = spec.model,
                       .init_seed = spec.init_seed,

@@ -20,6 +20,19 @@
 
 namespace snug::plan {
 
+// The sizes of programs that generate.
+struct InferenceShape {
+  int64_t sequences = 1;                  // generated side by side
+  base::PerStream<int64_t> capacity = 0;  // tokens a sequence may reach: prompt + new
+  int64_t prefill_tokens = 0;             // chunk of a prompt that one prefill run takes
+  int64_t encoder_tokens = 0;  // of prompts, whole ones, that an encoder reads in such a run
+  bool all_logits = false;     // score: logits of every prefill token, not only the last
+  int64_t candidates = 0;      // so many likeliest tokens of each row go to the host; 0: all logits
+  // Numbers of sequences, ascending and below `sequences`, for which there are programs of their
+  // own to decode with: a step takes the smallest that holds all sequences that go on.
+  std::vector<int32_t> decode_sizes{};
+};
+
 // What training needs to know: a recipe's answers, without paths.
 struct TrainingSpec {
   models::ModelConfig model;
@@ -46,6 +59,8 @@ struct TrainingSpec {
   bool update_in_backward = false;  // needs accumulation 1 and no clipping
   bool deterministic = true;        // the same bits on every run, whatever the target
   bool evaluate = false;
+  // Programs that generate with the weights that train, in the bytes of a training step.
+  std::optional<InferenceShape> generation{};
   bool verify = false;  // check every pass and the layout
   passes::AfterPass after_pass{};
   // Weights are made of this seed (init=random); nothing: they are read.
@@ -70,12 +85,7 @@ struct InferenceSpec {
   methods::PromptOptions prompt{};
   program::DType compute = program::DType::bf16;
   std::optional<passes::QuantizeOptions> quantization{};
-  int64_t sequences = 1;                  // generated side by side
-  base::PerStream<int64_t> capacity = 0;  // tokens a sequence may reach: prompt + new
-  int64_t prefill_tokens = 0;             // chunk of a prompt that one prefill run takes
-  int64_t encoder_tokens = 0;  // of prompts, whole ones, that an encoder reads in such a run
-  bool all_logits = false;     // score: logits of every prefill token, not only the last
-  int64_t candidates = 0;      // so many likeliest tokens of each row go to the host; 0: all logits
+  InferenceShape shape{};
   bool verify = false;
   passes::AfterPass after_pass{};
   std::optional<int64_t> init_seed{};  // as in TrainingSpec
@@ -100,9 +110,9 @@ struct Job {
   int64_t trainable_parameters = 0;
 
   // nullptr when the job has no such program.
-  const program::Program* find(program::ProgramName name) const;
+  const program::Program* find(const program::ProgramKey& key) const;
   // Index into programs and layout.offsets; -1 when absent.
-  int index_of(program::ProgramName name) const;
+  int index_of(const program::ProgramKey& key) const;
 };
 
 Job plan_training(const TrainingSpec& spec, const program::Target& target);

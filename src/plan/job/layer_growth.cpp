@@ -20,7 +20,8 @@ using Spaces = std::array<passes::SpaceLayout, program::kSpaceCount>;
 
 struct Sample {
   Spaces spaces;
-  std::vector<bool> is_micro;  // of each program
+  std::vector<program::Stage> stages;  // of each program
+  std::vector<bool> is_micro;          // likewise
   std::vector<ProgramTime> programs;
   double step_seconds = 0;
 };
@@ -36,6 +37,7 @@ Sample sample_of(const Job& job, const TrainingSpec& spec, const Rates& rates,
                  const program::ExpectedBounds& expected) {
   Sample sample;
   sample.spaces = job.layout.spaces;
+  sample.stages = job.layout.stages;
   for (const program::Program& program : job.programs) sample.is_micro.push_back(is_micro(program));
   sample.programs = program_times(job, spec.accumulation, rates, expected);
   const std::vector<StepProgram> steps = step_programs(job, spec.accumulation);
@@ -65,10 +67,12 @@ JobSize size_of(const Sample& sample) {
   for (size_t space = 0; space < size.lower_bound_bytes.size(); ++space) {
     const passes::SpaceLayout& layout = sample.spaces[space];
     size.lower_bound_bytes[space] = layout.lower_bound_bytes();
-    size.lasting_bytes[space] = layout.run_bytes + layout.step_bytes;
+    const int64_t step_bytes = layout.of(program::Stage::training).step_bytes;
+    size.lasting_bytes[space] = layout.run_bytes + step_bytes;
     for (size_t i = 0; i < layout.live_bytes.size(); ++i) {
       int64_t& most = (sample.is_micro[i] ? size.micro_bytes : size.other_bytes)[space];
-      most = std::max(most, layout.live_bytes[i]);
+      const int64_t own_step_bytes = layout.of(sample.stages[i]).step_bytes;
+      most = std::max(most, own_step_bytes - step_bytes + layout.live_bytes[i]);
     }
   }
   size.programs = sample.programs;
@@ -89,16 +93,20 @@ bool names_layers(const TrainingSpec& spec) {
          std::ranges::any_of(spec.lora.modules_to_save, names_layer);
 }
 
-// `few` with so many layers more as `more` has one.
+// `few` with so many layers more as `more` has one. `stages`: of each program.
 passes::SpaceLayout grown(const passes::SpaceLayout& few, const passes::SpaceLayout& more,
-                          int64_t layers) {
+                          const std::vector<program::Stage>& stages, int64_t layers) {
   const auto follow = [&](int64_t from, int64_t to) { return from + layers * (to - from); };
   passes::SpaceLayout result;
   result.run_bytes = follow(few.run_bytes, more.run_bytes);
-  result.step_bytes = follow(few.step_bytes, more.step_bytes);
+  for (size_t i = 0; i < result.stages.size(); ++i)
+    result.stages[i].step_bytes = follow(few.stages[i].step_bytes, more.stages[i].step_bytes);
   SNUG_CHECK_EQ(few.live_bytes.size(), more.live_bytes.size());
-  for (size_t i = 0; i < few.live_bytes.size(); ++i)
+  for (size_t i = 0; i < few.live_bytes.size(); ++i) {
     result.live_bytes.push_back(follow(few.live_bytes[i], more.live_bytes[i]));
+    int64_t& most = result.of(stages[i]).live_bytes;
+    most = std::max(most, result.live_bytes.back());
+  }
   return result;
 }
 
@@ -145,7 +153,8 @@ JobSize size_by_layers(const TrainingSpec& spec, const program::Target& target, 
   const int64_t added = layers - kFewLayers;
   Sample whole;
   for (size_t space = 0; space < whole.spaces.size(); ++space)
-    whole.spaces[space] = grown(few.spaces[space], more.spaces[space], added);
+    whole.spaces[space] = grown(few.spaces[space], more.spaces[space], few.stages, added);
+  whole.stages = few.stages;
   whole.is_micro = few.is_micro;
   whole.programs = grown(few.programs, more.programs, added);
   whole.step_seconds =

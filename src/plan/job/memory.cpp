@@ -14,6 +14,7 @@ namespace {
 using program::Lifetime;
 using program::Program;
 using program::Space;
+using program::Stage;
 using program::Tensor;
 
 struct Peak {
@@ -22,7 +23,7 @@ struct Peak {
   int64_t bytes = -1;
 };
 
-// The operation at which a program's live bytes in a space are largest.
+// The operation at which a program's own live bytes in a space are largest.
 Peak find_peak(const Program& program, size_t index, Space space) {
   const std::vector<RoleBytes> live = live_bytes(program, space);
   const auto largest = std::ranges::max_element(live, {}, total_of);
@@ -33,14 +34,18 @@ bool is_own(const Tensor& tensor, Space space) {
   return tensor.lifetime == Lifetime::program && !tensor.is_view() && tensor.space == space;
 }
 
+// Calls use(tensor) for what the programs of a stage share, once for each name.
 template <typename Use>
-void for_each_shared(const Job& job, Space space, const Use& use) {
+void for_each_shared(const Job& job, Stage stage, Space space, const Use& use) {
   std::set<std::string_view> seen;
-  for (const Program& program : job.programs)
-    for (const Tensor& tensor : program.tensors)
-      if (tensor.lifetime != Lifetime::program && !tensor.is_view() && tensor.space == space &&
+  for (size_t i = 0; i < job.programs.size(); ++i)
+    for (const Tensor& tensor : job.programs[i].tensors) {
+      const bool is_shared = tensor.lifetime == Lifetime::run ||
+                             (tensor.lifetime == Lifetime::step && job.layout.stages[i] == stage);
+      if (is_shared && !tensor.is_view() && tensor.space == space &&
           seen.insert(tensor.name).second)
         use(tensor);
+    }
 }
 
 void add(SpaceReport& report, const Tensor& tensor) {
@@ -66,12 +71,12 @@ std::string describe(const Program& program, int32_t index) {
                      output == program::kNone ? "" : program.tensor(output).name);
 }
 
-// Nothing: of a program that no activity of training has.
+// Nothing: of a program that no job has.
 std::optional<Activity> activity_of(std::string_view program) {
   using program::ProgramName;
-  const std::optional<ProgramName> name = base::from_word<ProgramName>(program);
-  if (!name) return std::nullopt;
-  switch (*name) {
+  const std::optional<program::ProgramKey> key = program::program_key(program);
+  if (!key) return std::nullopt;
+  switch (key->name) {
     case ProgramName::load:
     case ProgramName::load_adapter:
     case ProgramName::initialise:
@@ -91,7 +96,7 @@ std::optional<Activity> activity_of(std::string_view program) {
       return Activity::saving;
     case ProgramName::prefill:
     case ProgramName::decode:
-      return std::nullopt;
+      return Activity::generating;
   }
   return std::nullopt;
 }
@@ -117,8 +122,10 @@ std::vector<ActivityReport> read_activities(const Job& job) {
     const auto [entry, is_new] =
         activities.try_emplace(*activity, ActivityReport{.activity = *activity});
     ActivityReport& report = entry->second;
-    for (size_t s = 0; is_new && s < report.bytes.size(); ++s)
-      report.bytes[s] = job.layout.spaces[s].run_bytes + job.layout.spaces[s].step_bytes;
+    for (size_t s = 0; is_new && s < report.bytes.size(); ++s) {
+      const passes::SpaceLayout& space = job.layout.spaces[s];
+      report.bytes[s] = space.run_bytes + space.of(job.layout.stages[p]).step_bytes;
+    }
     extend_to(job, p, report);
   }
   std::vector<ActivityReport> list;
@@ -133,9 +140,9 @@ int64_t total_of(const RoleBytes& bytes) {
   return std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
 }
 
-RoleBytes shared_bytes(const Job& job, Space space) {
+RoleBytes shared_bytes(const Job& job, Stage stage, Space space) {
   RoleBytes bytes{};
-  for_each_shared(job, space, [&](const Tensor& tensor) {
+  for_each_shared(job, stage, space, [&](const Tensor& tensor) {
     bytes[static_cast<size_t>(tensor.role)] += tensor.bytes();
   });
   return bytes;
@@ -170,9 +177,13 @@ MemoryReport read_memory(const Job& job) {
     report.peak_bytes = job.layout.spaces[s].arena_bytes;
     report.lower_bound_bytes = job.layout.spaces[s].lower_bound_bytes();
     Peak peak;
-    for (size_t p = 0; p < job.programs.size(); ++p)
-      if (const Peak own = find_peak(job.programs[p], p, space); own.bytes > peak.bytes) peak = own;
-    for_each_shared(job, space, [&](const Tensor& tensor) { add(report, tensor); });
+    for (size_t p = 0; p < job.programs.size(); ++p) {
+      Peak own = find_peak(job.programs[p], p, space);
+      own.bytes += job.layout.spaces[s].of(job.layout.stages[p]).step_bytes;
+      if (own.bytes > peak.bytes) peak = own;
+    }
+    const Stage stage = job.layout.stages.empty() ? Stage{} : job.layout.stages[peak.program];
+    for_each_shared(job, stage, space, [&](const Tensor& tensor) { add(report, tensor); });
     if (peak.index >= 0) {
       const Program& program = job.programs[peak.program];
       report.peak_program = program.name;

@@ -32,11 +32,12 @@ struct SpaceReport {
 };
 
 // What a job does one after the other, with programs of its own each.
-enum class Activity : uint8_t { loading, training, evaluating, saving };
+enum class Activity : uint8_t { loading, training, evaluating, generating, saving };
 constexpr auto words_of(Activity) {
   return base::words<Activity>({{Activity::loading, "loading"},
                                 {Activity::training, "training"},
                                 {Activity::evaluating, "evaluating"},
+                                {Activity::generating, "generating"},
                                 {Activity::saving, "saving"}});
 }
 
@@ -60,8 +61,8 @@ MemoryReport read_memory(const Job& job);
 using RoleBytes = std::array<int64_t, program::kRoleCount>;
 int64_t total_of(const RoleBytes& bytes);
 
-// The bytes in a space that outlast a program: one tensor of each name.
-RoleBytes shared_bytes(const Job& job, program::Space space);
+// The bytes in a space that outlast the programs of a stage: one tensor of each name.
+RoleBytes shared_bytes(const Job& job, program::Stage stage, program::Space space);
 // The bytes of a program's own tensors in a space, at each of its operations, in list order; one
 // entry where it has none.
 std::vector<RoleBytes> live_bytes(const program::Program& program, program::Space space);

@@ -13,7 +13,8 @@ namespace snug::program {
 class Builder {
  public:
   explicit Builder(std::string name) { program_.name = std::move(name); }
-  explicit Builder(ProgramName name) : Builder(std::string(name_of(name))) {}
+  explicit Builder(const ProgramKey& key) : Builder(name_of(key)) {}
+  explicit Builder(ProgramName name) : Builder(ProgramKey(name)) {}
   explicit Builder(Program program) : program_(std::move(program)) {}
 
   // Everything emitted from here on belongs to this layer and phase.

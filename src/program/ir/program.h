@@ -14,7 +14,8 @@
 //
 // What a program does not write it expects: tensors of lifetime run (weights, moments), of lifetime
 // step (batch tensors, before their copy; gradients that an earlier micro-batch began).
-// Tensors of lifetime run and step are shared between programs of one job by name.
+// Tensors of lifetime run are shared between programs of one job by name, those of lifetime step
+// between programs of one stage (program_name.h).
 //
 // The memory reader, the clock and the executor all read this structure; nothing else describes a
 // step.

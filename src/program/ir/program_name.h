@@ -1,7 +1,10 @@
 // The programs of a job by name. What each does is said in docs/architecture.md.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/words.h"
@@ -45,5 +48,50 @@ constexpr auto words_of(ProgramName /*type*/) {
 }
 
 constexpr std::string_view name_of(ProgramName name) { return base::word_of(name); }
+
+// A program of a job by its name and, where a job has several of one name, by the sequences that it
+// is for: `decode` is for all sequences of the job, `decode.8` for at most 8 of them.
+struct ProgramKey {
+  ProgramName name{};
+  int32_t sequences = 0;  // 0: all
+
+  constexpr ProgramKey(ProgramName of, int32_t for_sequences = 0)  // NOLINT: most have no number
+      : name(of), sequences(for_sequences) {}
+  bool operator==(const ProgramKey&) const = default;
+};
+std::string name_of(const ProgramKey& key);
+// Nothing for a text that names no program of a job.
+std::optional<ProgramKey> program_key(std::string_view name);
+
+// What a job does for a while before it does something else. Programs of one stage share their
+// tensors of lifetime step; stages take turns in the same bytes, so that what a stage has in such
+// tensors is lost when another stage begins.
+enum class Stage : uint8_t { training, generation };
+inline constexpr size_t kStageCount = 2;
+
+// Nothing: of a program that has no such tensors and runs in any stage.
+constexpr std::optional<Stage> stage_of(ProgramName name) {
+  switch (name) {
+    case ProgramName::reference:
+    case ProgramName::micro_first:
+    case ProgramName::micro_next:
+    case ProgramName::micro_last:
+    case ProgramName::update:
+    case ProgramName::evaluate:
+      return Stage::training;
+    case ProgramName::prefill:
+    case ProgramName::decode:
+      return Stage::generation;
+    case ProgramName::load:
+    case ProgramName::initialise:
+    case ProgramName::prepare:
+    case ProgramName::load_adapter:
+    case ProgramName::restore:
+    case ProgramName::save:
+    case ProgramName::save_state:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
 
 }  // namespace snug::program

@@ -95,8 +95,8 @@ constexpr auto words_of(Space /*type*/) {
 constexpr std::string_view name_of(Space space) { return base::word_of(space); }
 inline constexpr int kSpaceCount = static_cast<int>(base::kWordsOf<Space>.size());
 
-// run: from load to the end. step: from the first micro-batch to the update. program: inside one
-// program.
+// run: from load to the end. step: through the programs of one stage (program_name.h), such as from
+// the first micro-batch to the update. program: inside one program.
 enum class Lifetime : uint8_t { run, step, program };
 
 constexpr auto words_of(Lifetime /*type*/) {

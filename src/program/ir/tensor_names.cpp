@@ -4,7 +4,7 @@
 
 namespace snug::program {
 
-std::string own_name(ProgramName program, std::string_view name) {
+std::string own_name(const ProgramKey& program, std::string_view name) {
   return fmt::format("{}.{}", name_of(program), name);
 }
 

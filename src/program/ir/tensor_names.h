@@ -51,7 +51,7 @@ inline constexpr std::string_view kGradientNormName = "gradient_norm";
 inline constexpr std::string_view kClipFactorName = "clip_factor";
 
 // Of a tensor that a program does not share: where programs of a job differ in shape.
-std::string own_name(ProgramName program, std::string_view name);
+std::string own_name(const ProgramKey& program, std::string_view name);
 
 // What a stream of a batch has of a tensor above: "query_bounds", "encoder.query_bounds".
 std::string stream_name(base::TokenStream stream, std::string_view name);

@@ -70,7 +70,8 @@ bool is_by_runtime(const Program& program) {
 
 struct Executor::Loaded {
   const Program* program = nullptr;
-  size_t index = 0;  // of the program in the job
+  std::optional<program::ProgramKey> key;  // nothing: tests alone have such programs
+  size_t index = 0;                        // of the program in the job
   std::vector<Buffer> tensors;
   std::unordered_map<std::string_view, size_t> by_name;
   program::BatchBounds bounds;
@@ -154,6 +155,7 @@ Executor::Executor(const plan::Job& job, backends::Backend& backend, const comm:
     const Program& program = job.programs[p];
     auto loaded = std::make_unique<Loaded>();
     loaded->program = &program;
+    loaded->key = program::program_key(program.name);
     loaded->index = p;
     for (size_t id = 0; id < program.tensors.size(); ++id) {
       const Tensor& tensor = program.tensors[id];
@@ -200,18 +202,20 @@ Executor::Executor(const plan::Job& job, backends::Backend& backend, const comm:
 
 Executor::~Executor() = default;
 
-void Executor::run(program::ProgramName program) {
+void Executor::run(const program::ProgramKey& program) {
   Loaded& list = loaded(program);
   SNUG_CHECK(!list.by_runtime, "program {} is performed, not run", name_of(program));
+  begin_stage(list);
   for (size_t i = 0; i < list.partitions.size(); ++i) {
     run_partition(list, i);
     mark_copies(list, i);
   }
 }
 
-std::vector<backends::Trace> Executor::run_traced(program::ProgramName program) {
+std::vector<backends::Trace> Executor::run_traced(const program::ProgramKey& program) {
   Loaded& list = loaded(program);
   SNUG_CHECK(!list.by_runtime, "program {} is performed, not run", name_of(program));
+  begin_stage(list);
   std::vector<backends::Trace> traces(list.invocations.size());
   std::vector<backends::Invocation> traced = list.invocations;
   for (size_t i = 0; i < traced.size(); ++i) traced[i].trace = &traces[i];
@@ -225,7 +229,7 @@ std::vector<backends::Trace> Executor::run_traced(program::ProgramName program) 
   return traces;
 }
 
-const program::BatchBounds& Executor::bounds(program::ProgramName program) const {
+const program::BatchBounds& Executor::bounds(const program::ProgramKey& program) const {
   return loaded(program).bounds;
 }
 
@@ -271,7 +275,7 @@ void Executor::run_launches(const Loaded& list, size_t begin, size_t end) {
   }
 }
 
-const Buffer& Executor::tensor(program::ProgramName program, std::string_view name) const {
+const Buffer& Executor::tensor(const program::ProgramKey& program, std::string_view name) const {
   const Loaded& list = loaded(program);
   const auto found = list.by_name.find(name);
   SNUG_CHECK(found != list.by_name.end(), "program {} has no tensor {}", name_of(program), name);
@@ -295,29 +299,40 @@ bool Executor::has(std::string_view name) const {
                      [&](const auto& list) { return list->by_name.contains(name); });
 }
 
-bool Executor::has(program::ProgramName program, std::string_view name) const {
+bool Executor::has(const program::ProgramKey& program, std::string_view name) const {
   return loaded(program).by_name.contains(name);
 }
 
-const Buffer& Executor::tensor(program::ProgramName program, TensorId id) const {
+const Buffer& Executor::tensor(const program::ProgramKey& program, TensorId id) const {
   return loaded(program).tensors[static_cast<size_t>(id)];
 }
 
-Executor::Loaded& Executor::loaded(program::ProgramName program) const {
+Executor::Loaded& Executor::loaded(const program::ProgramKey& program) const {
   for (const auto& list : programs_)
-    if (list->program->name == name_of(program)) return *list;
+    if (list->key == program) return *list;
   SNUG_CHECK(false, "the job has no program {}", name_of(program));
   std::abort();
 }
 
-void Executor::await_inputs(program::ProgramName program) const {
+// Stages lie in the same bytes, those of their batches on the host among them.
+void Executor::begin_stage(const Loaded& list) const {
+  const program::Stage stage = job_.layout.stages[list.index];
+  if (stage_ && stage_ != stage) backend_.synchronise();
+  stage_ = stage;
+}
+
+void Executor::await_inputs(const program::ProgramKey& program) const {
+  begin_stage(loaded(program));
   for (const HostCopies& copies : loaded(program).host_copies)
     for (const std::string_view host_name : copies.inputs) await_input(host_name);
 }
 
 void Executor::await_input(std::string_view host_name) const {
   for (const auto& list : programs_)
-    if (list->by_name.contains(host_name)) points_->wait(list->index);
+    if (list->by_name.contains(host_name)) {
+      begin_stage(*list);
+      points_->wait(list->index);
+    }
 }
 
 void Executor::write_input(std::string_view name, const void* value, int64_t bytes) {

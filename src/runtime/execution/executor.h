@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -29,28 +30,31 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
+  // A program of another stage than the one before begins that stage: all that was queued ends, and
+  // what the stage before had in tensors of lifetime step is lost.
+  //
   // Runs one program's operations in order, unless the runtime performs them; the copies of its
   // inputs (host.NAME) and results among them; returns when they are queued (done, on cpu). As
   // recordings, where the backend makes them and nobody observes (runtime/execution/partitions.h).
-  void run(program::ProgramName program);
+  void run(const program::ProgramKey& program);
   // The same without recordings: what the backend did with each operation.
-  std::vector<backends::Trace> run_traced(program::ProgramName program);
+  std::vector<backends::Trace> run_traced(const program::ProgramKey& program);
   // The host sides of the tensors that the program's kinds call their extents: what they hold now.
-  const program::BatchBounds& bounds(program::ProgramName program) const;
+  const program::BatchBounds& bounds(const program::ProgramKey& program) const;
 
   // A tensor of lifetime run or step, or a program tensor of the named program, by name. CHECKs
   // that it exists.
-  const backends::Buffer& tensor(program::ProgramName program, std::string_view name) const;
+  const backends::Buffer& tensor(const program::ProgramKey& program, std::string_view name) const;
   // A shared tensor (run or step) by name, whichever program has it.
   const backends::Buffer& tensor(std::string_view name) const;
   bool has(std::string_view name) const;
-  bool has(program::ProgramName program, std::string_view name) const;
+  bool has(const program::ProgramKey& program, std::string_view name) const;
   // A tensor of the named program.
-  const backends::Buffer& tensor(program::ProgramName program, program::TensorId id) const;
+  const backends::Buffer& tensor(const program::ProgramKey& program, program::TensorId id) const;
 
   // Returns when the host side of the program's inputs may be written again: when every run so far,
   // of this program or of one that shares an input with it, has copied them.
-  void await_inputs(program::ProgramName program) const;
+  void await_inputs(const program::ProgramKey& program) const;
   // Writes the host side of an input that is `value` alone, for the runs that follow; waits for
   // what earlier runs copy of it.
   template <typename T>
@@ -102,7 +106,8 @@ class Executor {
   void mark_copies(const Loaded& list, size_t partition);
   void run_operations(const Loaded& list, size_t begin, size_t end);
   void run_launches(const Loaded& list, size_t begin, size_t end);
-  Loaded& loaded(program::ProgramName program) const;
+  Loaded& loaded(const program::ProgramKey& program) const;
+  void begin_stage(const Loaded& list) const;
   void await_input(std::string_view host_name) const;
   void write_input(std::string_view name, const void* value, int64_t bytes);
   void read_result(std::string_view name, void* value, int64_t bytes);
@@ -114,6 +119,7 @@ class Executor {
   std::vector<std::unique_ptr<Loaded>> programs_;
   std::unique_ptr<backends::DeviceEvents> points_;
   std::vector<std::unique_ptr<backends::DeviceEvents>> window_points_;  // by slot
+  mutable std::optional<program::Stage> stage_;  // of the program that ran or was given inputs last
   Observer* observer_ = nullptr;
 };
 

@@ -1,0 +1,47 @@
+// A job that is open: the backend, and once the job is planned for it the executor that holds the
+// job's arenas. What trains, evaluates and generates runs programs of one session: a job may have
+// the programs of several stages (program/ir/program_name.h), which take turns in its bytes.
+//
+// One thread drives it.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "backends/backend.h"
+#include "comm/mesh.h"
+#include "formats/recipe/choices.h"
+#include "models/config/config.h"
+#include "plan/job/job.h"
+#include "runtime/execution/executor.h"
+#include "runtime/loading/load_weights.h"
+
+namespace snug::runtime {
+
+class Session {
+ public:
+  // `mesh`: the ranks that the backend was given, whose communicators outlive the session; null:
+  // one rank alone.
+  explicit Session(std::unique_ptr<backends::Backend> backend, const comm::Mesh* mesh = nullptr)
+      : backend_(std::move(backend)), mesh_(mesh) {}
+
+  backends::Backend& backend() const { return *backend_; }
+
+  // Allocates what the job takes, as Executor's constructor says. The job, which was planned for
+  // this backend, must outlive the session.
+  void open(const plan::Job& job) { executor_ = std::make_unique<Executor>(job, *backend_, mesh_); }
+  // Requires that a job was opened.
+  Executor& executor() const;
+  const plan::Job& job() const { return executor().job(); }
+
+  // Gives the base model's weights their values: read from its folder, or drawn, of which there is
+  // no report. Throws UserError as runtime::load_weights does.
+  std::optional<LoadReport> load_weights(const models::ModelSource& model, formats::Init init);
+
+ private:
+  std::unique_ptr<backends::Backend> backend_;
+  const comm::Mesh* mesh_;
+  std::unique_ptr<Executor> executor_;
+};
+
+}  // namespace snug::runtime

@@ -1,0 +1,168 @@
+// Training and generation as stages of one job: the weights are the same tensors, and what each
+// stage has besides lies in the same bytes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "generate/generator.h"
+#include "golden_case.h"
+#include "program/ir/tensor_names.h"
+
+namespace snug::test {
+namespace {
+
+using program::ProgramName;
+using program::Stage;
+
+constexpr int64_t kRows = 2;
+constexpr int64_t kRowTokens = 16;
+constexpr int64_t kSteps = 3;
+
+struct SharedArenaCase {
+  std::string backend;
+  std::string model;
+  std::string adapter;  // empty: all weights train
+};
+
+plan::InferenceShape shape() {
+  plan::InferenceShape shape;
+  shape.sequences = 3;
+  shape.capacity = 64;
+  shape.prefill_tokens = 8;
+  shape.decode_sizes = {1, 2};
+  return shape;
+}
+
+std::vector<generate::Ids> prompts() {
+  return {{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5}, {8, 9, 7}, {9, 3, 2, 3, 8, 4}, {6}, {2, 6, 4, 3}};
+}
+
+std::vector<generate::Generation> generate_all(runtime::Executor& executor,
+                                               const models::ModelConfig& model) {
+  generate::Generator generator(executor, model, shape());
+  return generator.run(prompts(), {.sampling = {}, .max_new_tokens = 12, .stop_ids = {}});
+}
+
+std::vector<generate::Ids> ids_of(const std::vector<generate::Generation>& generations) {
+  std::vector<generate::Ids> ids;
+  for (const generate::Generation& generation : generations) ids.push_back(generation.ids);
+  return ids;
+}
+
+class SharedArena : public ::testing::TestWithParam<SharedArenaCase> {
+ protected:
+  void SetUp() override {
+    if (!has_device(GetParam().backend)) GTEST_SKIP() << "there is no card";
+  }
+
+  static LoadedCase load(bool generates) {
+    plan::TrainingSpec spec;
+    spec.method = methods::MethodKind::full;
+    spec.compute = program::DType::f32;
+    spec.rows = kRows;
+    spec.row_tokens = kRowTokens;
+    spec.row_segments = 1;
+    if (generates) spec.generation = shape();
+    const auto path = [](const std::string& name) {
+      return name.empty() ? name : golden_folder(name);
+    };
+    return {GetParam().backend, path(GetParam().model), path(GetParam().adapter), std::move(spec)};
+  }
+
+  // The loss of a step.
+  static float step(LoadedCase& loaded, int64_t number) {
+    std::vector<int32_t> ids(static_cast<size_t>(kRows * kRowTokens));
+    std::iota(ids.begin(), ids.end(), static_cast<int32_t>(number));
+    std::vector<int32_t> targets = ids;
+    std::rotate(targets.begin(), targets.begin() + 1, targets.end());
+    runtime::Executor& executor = loaded.executor();
+    loaded.put_batch(ProgramName::micro_first, ids, targets);
+    executor.set_input(program::kInverseTokensName, 1.0F / static_cast<float>(ids.size()));
+    executor.set_input(program::kLearningRateName, 0.05F);
+    if (executor.has(program::kStepName))
+      executor.set_input(program::kStepName, static_cast<int32_t>(number));
+    executor.run(ProgramName::micro_first);
+    executor.run(ProgramName::update);
+    return executor.result<float>(program::kLossName);
+  }
+};
+
+// A step has the same bits, whatever was generated before it.
+TEST_P(SharedArena, StepsAreThoseOfAJobThatDoesNotGenerate) {
+  LoadedCase alone = load(false);
+  LoadedCase both = load(true);
+  for (int64_t number = 1; number <= kSteps; ++number) {
+    generate_all(both.executor(), both.spec().model);
+    EXPECT_EQ(step(alone, number), step(both, number)) << number;
+  }
+}
+
+// What is generated follows from the weights alone: it is what a second job, trained alike, gives
+// that generates nothing in between.
+TEST_P(SharedArena, GenerationFollowsTheWeights) {
+  LoadedCase often = load(true);
+  LoadedCase once = load(true);
+  const std::vector<generate::Ids> first =
+      ids_of(generate_all(often.executor(), often.spec().model));
+  for (int64_t number = 1; number <= kSteps; ++number) {
+    step(often, number);
+    step(once, number);
+    if (number < kSteps) generate_all(often.executor(), often.spec().model);
+  }
+  const std::vector<generate::Ids> last =
+      ids_of(generate_all(often.executor(), often.spec().model));
+  EXPECT_EQ(last, ids_of(generate_all(once.executor(), once.spec().model)));
+  EXPECT_NE(first, last);
+}
+
+TEST_P(SharedArena, TakesTheLargerStageAndNotTheirSum) {
+  LoadedCase alone = load(false);
+  LoadedCase both = load(true);
+  const passes::Layout& of_alone = alone.executor().job().layout;
+  const passes::Layout& of_both = both.executor().job().layout;
+  constexpr auto kDevice = static_cast<size_t>(program::Space::device);
+  const passes::SpaceLayout& space = of_both.spaces[kDevice];
+  const auto bytes_of = [&](Stage stage) {
+    return space.of(stage).step_bytes + space.of(stage).program_bytes;
+  };
+  EXPECT_EQ(space.run_bytes, of_alone.spaces[kDevice].run_bytes);
+  EXPECT_EQ(bytes_of(Stage::training),
+            of_alone.spaces[kDevice].arena_bytes - of_alone.spaces[kDevice].run_bytes);
+  EXPECT_GT(space.of(Stage::generation).step_bytes, 0);  // the caches
+  EXPECT_EQ(space.arena_bytes,
+            space.run_bytes + std::max(bytes_of(Stage::training), bytes_of(Stage::generation)));
+}
+
+// Sequences that go on are decoded by the smallest program that holds them.
+TEST_P(SharedArena, FewSequencesDecodeAsInTheirOwnPrograms) {
+  LoadedCase loaded = load(true);
+  plan::InferenceShape one_size = shape();
+  one_size.decode_sizes.clear();
+  generate::Generator by_size(loaded.executor(), loaded.spec().model, shape());
+  generate::Generator by_one(loaded.executor(), loaded.spec().model, one_size);
+  std::vector<generate::Ids> few = prompts();
+  few.resize(2);
+  const generate::GenerationOptions options{.sampling = {}, .max_new_tokens = 8, .stop_ids = {}};
+  EXPECT_EQ(ids_of(by_size.run(few, options)), ids_of(by_one.run(few, options)));
+}
+
+std::vector<SharedArenaCase> cases() {
+  std::vector<SharedArenaCase> cases;
+  for (const std::string& backend : golden_backends()) {
+    if (backend == "reference") continue;  // computes in the same memory as cpu, only slower
+    cases.push_back({backend, "basic/model", ""});
+    cases.push_back({backend, "grouped_tied/model", "lora_all_linear/adapter"});
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SharedArena, ::testing::ValuesIn(cases()), [](const auto& test) {
+  return test.param.backend + (test.param.adapter.empty() ? "_full" : "_lora");
+});
+
+}  // namespace
+}  // namespace snug::test
