@@ -14,6 +14,7 @@
 #include "program/kinds/kind.h"
 #include "program/kinds/transfer/collective.h"
 #include "program/kinds/transfer/transfer.h"
+#include "program/work/work_list.h"
 
 namespace snug::backends::test {
 
@@ -89,7 +90,7 @@ class OneCollective {
   // That the last run did it in the pieces and launches that the program says.
   void expect_traced() const {
     const program::Operation& planned = program_.operations.front();
-    EXPECT_EQ(trace_.pieces, program::pieces_of({program_, planned}, {}));
+    EXPECT_EQ(trace_.pieces, program::work_of({program_, planned}, {}).pieces);
     EXPECT_EQ(trace_.launches, planned.launches);
   }
 

@@ -8,6 +8,7 @@
 #include "formats/recipe/recipe.h"
 #include "models/config/config.h"
 #include "plan/job/assembly.h"
+#include "program/work/work_list.h"
 #include "rate_texts.h"
 
 namespace snug::plan {
@@ -69,7 +70,7 @@ TEST(SumPieces, OfCardsAreWhatIsCollectedForAMessage) {
   for (const program::Program& program : planned.job.programs)
     for (const program::Operation& operation : program.operations) {
       const OperationView view{program, operation};
-      const std::vector<int64_t> pieces = program::pieces_of(view, {});
+      const std::vector<int64_t> pieces = program::work_of(view, {}).pieces;
       if (!program::traits_of(operation).is_collective || pieces.empty()) continue;
       most_pieces = std::max(most_pieces, pieces.size());
       EXPECT_GE(operation.launches, static_cast<int32_t>(pieces.size()));

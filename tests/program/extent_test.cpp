@@ -2,6 +2,8 @@
 // what a plan expects.
 #include "program/work/extent.h"
 
+#include "program/work/work_list.h"
+
 #include <fmt/printf.h>
 #include <gtest/gtest.h>
 
@@ -181,8 +183,8 @@ TEST(Extent, OfBoundsThatLastIsAllRows) {
       EXPECT_EQ(prompt.extent(), all);
       EXPECT_EQ(all.pairs, rows * keys);
       const std::vector<int64_t> pieces{rows <= 8 ? rows : 0};
-      EXPECT_EQ(pieces_of(prompt.view(), full_rows(4)), pieces);
-      EXPECT_EQ(pieces_of(values.view(), values.bounds()), pieces);
+      EXPECT_EQ(work_of(prompt.view(), full_rows(4)).pieces, pieces);
+      EXPECT_EQ(work_of(values.view(), values.bounds()).pieces, pieces);
     }
 }
 

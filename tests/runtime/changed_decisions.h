@@ -331,11 +331,12 @@ class ChangedJob {
                                       planned.program.operations[mutation.operation]};
     const auto is_silent = [&](const program::OperationView& ran, const backends::Trace& trace) {
       return says_nothing_of(trace, mutation.decision) &&
-             program::is_in_pieces(ran, mutation.decision, trace.pieces);
+             program::is_in_pieces(ran.operation, program::work_of(ran, planned.bounds),
+                                   mutation.decision, trace.pieces);
     };
     return is_silent(view, as_planned) && is_silent(backend_.changed_view(), as_changed) &&
-           program::pieces_of(backend_.changed_view(), planned.bounds) ==
-               program::pieces_of(view, planned.bounds);
+           program::work_of(backend_.changed_view(), planned.bounds).pieces ==
+               program::work_of(view, planned.bounds).pieces;
   }
 
   // Of the operation and of what shares a launch with it: what they are refused for, without a run.

@@ -45,8 +45,8 @@ Outcome outcome_on(comm::Communicator& communicator, const plan::TrainingSpec& s
   if (!differences(planned, mutation.operation, traces[mutation.operation]).empty())
     return Outcome::seen;
   const program::OperationView as_planned{program, program.operations[mutation.operation]};
-  return program::pieces_of(backend.changed_view(), planned.bounds) ==
-                 program::pieces_of(as_planned, planned.bounds)
+  return program::work_of(backend.changed_view(), planned.bounds).pieces ==
+                 program::work_of(as_planned, planned.bounds).pieces
              ? Outcome::without_work
              : Outcome::ignored;
 }
@@ -77,7 +77,7 @@ class MutatedPieces : public ::testing::Test {
       if (!testing::is_run_by_backends(program)) continue;
       for (size_t i = 0; i < program.operations.size(); ++i) {
         const program::Operation& operation = program.operations[i];
-        const auto pieces = program::pieces_of({program, operation}, {});
+        const auto pieces = program::work_of({program, operation}, {}).pieces;
         if (!program::traits_of(operation).is_collective || pieces.empty() ||
             !known.insert({operation.kind(), pieces}).second)
           continue;

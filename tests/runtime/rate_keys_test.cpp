@@ -49,7 +49,7 @@ void expect_named(const program::Program& program, size_t index, PricedCounts& c
       testing::change(changed, {testing::typed_name(program), index, std::string(decision), value});
       if (program::rate_key({program, changed}, {}).name != name) {
         ++counts.other_names;
-      } else if (!program::priced_alike(operation.kind(), decision).empty()) {
+      } else if (program::priced_as(operation.kind(), decision) == program::Priced::alike) {
         ++counts.declared;
       } else {
         EXPECT_TRUE(are_alike(operation, decision, planned, value))

@@ -3,6 +3,7 @@
 // decision names the member (decision_name).
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -19,17 +20,35 @@ struct Field {
 template <typename Struct, typename Value>
 Field(std::string_view, Value Struct::*) -> Field<Struct, Value>;
 
-// Says how it is done, and is left to lower and to the target (decisions.h). A backend notes what
-// it did of it (backends/trace.h).
+// How a decision shows in the name of a rate key (program/work/rate_key.h).
+enum class Priced : uint8_t {
+  by_word,  // a word is added where it differs from what an operation has before a target is asked
+  by_kind,  // the kind's own rule has it in the name
+  alike,    // operations that differ in it alone have the same rates; the kind says why
+};
+
+// How a trace shows what was done of a decision (backends/trace.h).
+enum class Noted : uint8_t {
+  by_value,   // the backend notes the value that it carried out
+  in_pieces,  // what it did is in the pieces: thresholds, sizes of chunks
+};
+
+// Says how it is done, and is left to lower and to the target (decisions.h).
 template <typename Struct, typename Value>
 struct Decision {
   static_assert(std::is_integral_v<Value> || std::is_enum_v<Value>);
   static constexpr bool kIsDecision = true;
   std::string_view name;
   Value Struct::*member;
+  Priced priced = Priced::by_word;
+  Noted noted = Noted::by_value;
 };
 template <typename Struct, typename Value>
 Decision(std::string_view, Value Struct::*) -> Decision<Struct, Value>;
+template <typename Struct, typename Value>
+Decision(std::string_view, Value Struct::*, Priced) -> Decision<Struct, Value>;
+template <typename Struct, typename Value>
+Decision(std::string_view, Value Struct::*, Priced, Noted) -> Decision<Struct, Value>;
 
 // Calls f(decision) for each decision of a kind, in the order of its list.
 template <typename Struct, typename F>

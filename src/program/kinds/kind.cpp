@@ -47,7 +47,10 @@ std::string shape_error(const OperationView& view) {
 }
 
 Cost cost(const OperationView& view, const BatchBounds& bounds) {
-  const Extent extent = extent_of(view, bounds);
+  return cost_of(view, extent_of(view, bounds));
+}
+
+Cost cost_of(const OperationView& view, const Extent& extent) {
   Cost cost = ask<Cost>(view.operation, [&](const auto& attributes, const auto& kind) {
     return kind.cost(attributes, view, extent);
   });
@@ -61,17 +64,14 @@ Cost cost(const OperationView& view, const BatchBounds& bounds) {
   return cost;
 }
 
-Extent extent_of(const OperationView& view, const BatchBounds& bounds) {
-  return ask<Extent>(view.operation, [&](const auto& attributes, const auto& kind) {
-    return kind.extent_of != nullptr ? kind.extent_of(attributes, view, bounds) : Extent();
+WorkList work_of(const OperationView& view, const BatchBounds& bounds) {
+  return ask<WorkList>(view.operation, [&](const auto& attributes, const auto& kind) {
+    return kind.work != nullptr ? kind.work(attributes, view, bounds) : WorkList();
   });
 }
 
-std::vector<int64_t> pieces_of(const OperationView& view, const BatchBounds& bounds) {
-  return ask<std::vector<int64_t>>(view.operation, [&](const auto& attributes, const auto& kind) {
-    return kind.pieces_of != nullptr ? kind.pieces_of(attributes, view, bounds)
-                                     : std::vector<int64_t>();
-  });
+Extent extent_of(const OperationView& view, const BatchBounds& bounds) {
+  return work_of(view, bounds).extent;
 }
 
 void differentiate(const Operation& operation, Tape& tape) {
@@ -104,9 +104,17 @@ void expand(const OperationView& view, Builder& builder) {
 }
 
 std::vector<InPlacePair> in_place_pairs(const Operation& operation) {
-  return ask<InPlacePairs>(operation, [](const auto& attributes, const auto& kind) {
-    return kind.in_place_pairs != nullptr ? kind.in_place_pairs(attributes) : InPlacePairs();
+  std::vector<InPlacePair> pairs;
+  dispatch<void>(operation.attributes, [&]<typename Struct>(const Struct& attributes) {
+    if constexpr (requires { Struct::kInPlace; })
+      for (const InPlaceOperands<Struct>& each : Struct::kInPlace) {
+        const Slot to = slot_of(attributes, each.output);
+        const Slot from = slot_of(attributes, each.input);
+        if (to.present && from.present && to.access == Access::write)
+          pairs.push_back({each.output.name, each.input.name});
+      }
   });
+  return pairs;
 }
 
 const Traits& traits_of(Kind kind) {

@@ -9,6 +9,7 @@
 #include "program/ir/program.h"
 #include "program/kinds/traits.h"
 #include "program/work/batch_bounds.h"
+#include "program/work/extent.h"
 
 namespace snug::program {
 
@@ -35,11 +36,7 @@ struct Cost {
 std::string shape_error(const OperationView& view);
 
 Cost cost(const OperationView& view, const BatchBounds& bounds);
-
-// The sizes of the pieces in which an operation is done where a decision of its attributes and the
-// batch give them: rows of each chunk of a loss, queries of an attention that go to the kernel for
-// few. Empty of other kinds. A backend notes what it did (backends/trace.h).
-std::vector<int64_t> pieces_of(const OperationView& view, const BatchBounds& bounds);
+Cost cost_of(const OperationView& view, const Extent& extent);
 
 // Emits the backward operations of `operation` through the tape (see tape.h). Only for basic kinds
 // and kinds with a training form.

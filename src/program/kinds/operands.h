@@ -77,6 +77,14 @@ constexpr Operand<Struct> update_all(size_t position, std::string_view name) {
   return {position, OperandName(name), Access::update, nullptr, nullptr, true};
 }
 
+// An output that may share the bytes of an input, in a kind's list kInPlace: they may where the
+// input dies here and both have the same shape and element type.
+template <typename Struct>
+struct InPlaceOperands {
+  Operand<Struct> output;
+  Operand<Struct> input;
+};
+
 // Where an operation holds an operand.
 struct Slot {
   bool present = true;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -11,7 +12,6 @@
 #include "base/error.h"
 #include "base/words.h"
 #include "program/kinds/dispatch.h"
-#include "program/kinds/functions.h"
 #include "program/kinds/kind.h"
 
 namespace snug::program {
@@ -86,26 +86,40 @@ int64_t undecided_value(Kind kind, std::string_view name) {
   return found->second;
 }
 
-std::string pieces_error(const OperationView& view, const BatchBounds& bounds,
-                         std::span<const int64_t> pieces) {
-  const auto of_kind = [&]<typename Struct>(const Struct& attributes) {
-    const auto error_of = FunctionsOf<Struct>::kDefined.pieces_error;
-    return error_of != nullptr ? std::optional(error_of(attributes, view, pieces)) : std::nullopt;
-  };
-  if (const auto error = dispatch<std::optional<std::string>>(view.operation.attributes, of_kind))
-    return *error;
-  const std::vector<int64_t> asked = pieces_of(view, bounds);
-  if (std::ranges::equal(pieces, asked)) return {};
+std::string pieces_error(const WorkList& planned, std::span<const int64_t> pieces) {
+  if (const auto& routed = planned.routed) {
+    const int64_t done = std::accumulate(pieces.begin(), pieces.end(), int64_t{0});
+    if (pieces.size() == 2 && done == routed->rows) return {};
+    return fmt::format("multiplied {} rows ({}), planned were {}", done, fmt::join(pieces, ", "),
+                       routed->rows);
+  }
+  if (std::ranges::equal(pieces, planned.pieces)) return {};
   return fmt::format("was done in pieces of {}, planned were {}", fmt::join(pieces, ", "),
-                     fmt::join(asked, ", "));
+                     fmt::join(planned.pieces, ", "));
 }
 
-bool is_in_pieces(const OperationView& view, std::string_view name,
+bool is_in_pieces(const Operation& operation, const WorkList& planned, std::string_view name,
                   std::span<const int64_t> pieces) {
-  return dispatch<bool>(view.operation.attributes, [&]<typename Struct>(const Struct& attributes) {
-    const auto& kind = FunctionsOf<Struct>::kDefined;
-    return std::ranges::count(kind.in_pieces, name) > 0 ||
-           (kind.had_no_work != nullptr && kind.had_no_work(attributes, view, name, pieces));
+  if (planned.routed)
+    for (const RoutedDecision& each : planned.routed->decisions)
+      if (each.decision == name)
+        return (each.of_first ? pieces[0] : 0) + (each.of_second ? pieces[1] : 0) <= each.more_than;
+  return dispatch<bool>(operation.attributes, [&]<typename Struct>(const Struct& /*attributes*/) {
+    bool is_in = false;
+    for_each_decision<Struct>([&](const auto& decision) {
+      is_in = is_in || (decision.name == name && decision.noted == Noted::in_pieces);
+    });
+    return is_in;
+  });
+}
+
+Priced priced_as(Kind kind, std::string_view name) {
+  return dispatch<Priced>(default_attributes(kind), [&]<typename Struct>(const Struct&) {
+    Priced priced = Priced::by_word;
+    for_each_decision<Struct>([&](const auto& decision) {
+      if (decision.name == name) priced = decision.priced;
+    });
+    return priced;
   });
 }
 

@@ -11,8 +11,9 @@
 
 #include "program/ir/operation.h"
 #include "program/ir/program.h"
+#include "program/kinds/field.h"
 #include "program/kinds/product/product_algorithm.h"
-#include "program/work/batch_bounds.h"
+#include "program/work/work_list.h"
 
 namespace snug::program {
 
@@ -31,14 +32,16 @@ std::optional<ProductAlgorithm> product_algorithm(Kind kind, std::string_view na
 // The value that asks for nothing: what the decision is before a target is asked.
 int64_t undecided_value(Kind kind, std::string_view name);
 
-// What is wrong with the pieces in which a trace says that an operation was done, as the end of a
-// sentence; empty where nothing is.
-std::string pieces_error(const OperationView& view, const BatchBounds& bounds,
-                         std::span<const int64_t> pieces);
+// How it shows in the name of a rate key.
+Priced priced_as(Kind kind, std::string_view name);
+
+// Why the pieces of a trace are not those that are planned, as the end of a sentence; empty where
+// they are.
+std::string pieces_error(const WorkList& planned, std::span<const int64_t> pieces);
 
 // Whether pieces without an error say themselves what was done by the decision, or that nothing
 // was: a trace then need not note it.
-bool is_in_pieces(const OperationView& view, std::string_view name,
+bool is_in_pieces(const Operation& operation, const WorkList& planned, std::string_view name,
                   std::span<const int64_t> pieces);
 
 // Whether such a value states a class of ways, one of which a backend chooses before the first step

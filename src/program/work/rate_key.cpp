@@ -44,30 +44,12 @@ RateKey key_of_bytes(const OperationView& view, const Cost& work) {
   return key;
 }
 
-std::string_view priced_alike(Kind kind, std::string_view decision) {
-  return dispatch<std::string_view>(
-      default_attributes(kind), [&]<typename Struct>(const Struct& /*attributes*/) {
-        for (const PricedAlike& each : FunctionsOf<Struct>::kDefined.priced_alike)
-          if (each.decision == decision) return each.reason;
-        return std::string_view();
-      });
-}
-
 std::string line_of(const RateKey& key) {
   if (!key.is_product) return key.name;
   return fmt::format("{} ({:.0f})", key.name, fmt::join(key.shape, ", "));
 }
 
 namespace {
-
-std::vector<Share> shares_of(const OperationView& view, const BatchBounds& bounds) {
-  return dispatch<std::vector<Share>>(
-      view.operation.attributes, [&]<typename Struct>(const Struct& attributes) {
-        const auto shares_of = FunctionsOf<Struct>::kDefined.shares_of;
-        return shares_of != nullptr ? shares_of(attributes, view, bounds)
-                                    : std::vector<Share>{{extent_of(view, bounds)}};
-      });
-}
 
 // What a decision that the kind's own rule says nothing of adds to the name. Among algorithms of
 // products `first` is the main one: others that are alike add nothing.
@@ -88,19 +70,14 @@ std::string word_of(std::string_view decision, Value value, ProductAlgorithm fir
   }
 }
 
-// The words of all decisions that are neither in the name already nor as they were before a target
-// was asked.
+// The words of all decisions that have some and are not as they were before a target was asked.
 template <typename Struct>
 std::string words_of_decisions(const Struct& attributes) {
   std::string words;
   std::optional<ProductAlgorithm> first;
-  const auto& kind = FunctionsOf<Struct>::kDefined;
   for_each_decision<Struct>([&](const auto& decision) {
     const auto value = attributes.*decision.member;
-    const bool is_known =
-        std::ranges::count(kind.named, decision.name) > 0 ||
-        std::ranges::count(kind.priced_alike, decision.name, &PricedAlike::decision) > 0;
-    if (!is_known && value != Struct{}.*decision.member)
+    if (decision.priced == Priced::by_word && value != Struct{}.*decision.member)
       words += word_of(decision.name, value, first.value_or(ProductAlgorithm::library));
     if constexpr (std::is_same_v<std::decay_t<decltype(value)>, ProductAlgorithm>)
       first = first.value_or(value);
@@ -154,8 +131,10 @@ Cost cost_of_share(const OperationView& view, const Share& share, const Cost& wh
 }  // namespace
 
 std::vector<PricedShare> priced_shares(const OperationView& view, const BatchBounds& bounds) {
-  const Cost whole = cost(view, bounds);
-  const std::vector<Share> shares = shares_of(view, bounds);
+  const WorkList work = work_of(view, bounds);
+  const Cost whole = cost_of(view, work.extent);
+  std::vector<Share> shares = work.shares;
+  if (shares.empty()) shares.push_back({work.extent});
   if (shares.size() == 1) return {{key_of_share(view, shares.front(), whole), whole}};
   double rows = 0;
   for (const Share& share : shares) rows += share.extent.rows;

@@ -30,10 +30,10 @@
 //   bytes on channel host   "adamw bf16 ... on host"             (bytes)                    host
 //   bytes all other kinds   "rms_norm bf16 bf16 > bf16"          (bytes)                    bytes
 //
-// Every decision of an operation is in the name, unless the kind says why it need not be
-// (priced_alike). The kind's own rule has what is above; a word is added for each other decision
-// that differs from what an operation has before a target is asked: " low by thin" where a product
-// of low rank has another algorithm than the main one, " products 2".
+// Every decision of an operation is in the name, unless its row in the kind's list says that it
+// need not be (kinds/field.h, Priced). The kind's own rule has what is above; a word is added for
+// each other decision that differs from what an operation has before a target is asked: " low by
+// thin" where a product of low rank has another algorithm than the main one, " products 2".
 //
 // Pure functions.
 #pragma once
@@ -115,10 +115,6 @@ struct RateKey {
   std::optional<AttentionRate> attention;
   std::optional<OptimizerRate> optimizer;
 };
-
-// Why operations of the kind that differ in this decision alone have one name; empty where they
-// have not: then the name follows the decision.
-std::string_view priced_alike(Kind kind, std::string_view decision);
 
 // How lists of operations call it: products by name and shape, other kinds by name.
 std::string line_of(const RateKey& key);

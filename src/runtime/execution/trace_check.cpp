@@ -63,16 +63,18 @@ bool is_as_planned(program::Kind kind, std::string_view name, int64_t planned,
 // Whether a run in which nothing is noted under the name did what is planned: nothing was decided,
 // the batch asked for nothing, or the pieces say what was done by it. What the runtime performs is
 // noted whatever it is. Of pieces that are wrong nothing follows.
-bool may_be_silent(const program::OperationView& view, std::string_view name, int64_t planned,
-                   const Trace& trace, bool pieces_are_wrong) {
+bool may_be_silent(const program::OperationView& view, const program::WorkList& work,
+                   std::string_view name, int64_t planned, const Trace& trace,
+                   bool pieces_are_wrong) {
   if (planned == program::undecided_value(view.operation.kind(), name))
     return !program::traits_of(view.operation).by_runtime;
   if (trace.extent == program::Extent()) return true;
-  return pieces_are_wrong || program::is_in_pieces(view, name, trace.pieces);
+  return pieces_are_wrong || program::is_in_pieces(view.operation, work, name, trace.pieces);
 }
 
-void compare_decisions(const program::OperationView& view, const Trace& trace,
-                       bool pieces_are_wrong, std::vector<std::string>& problems) {
+void compare_decisions(const program::OperationView& view, const program::WorkList& work,
+                       const Trace& trace, bool pieces_are_wrong,
+                       std::vector<std::string>& problems) {
   const Operation& operation = view.operation;
   const auto planned = program::decisions_of(operation);
   const auto text_of = [&](std::string_view name, int64_t value) {
@@ -84,7 +86,7 @@ void compare_decisions(const program::OperationView& view, const Trace& trace,
     for (const auto& [decision, done] : trace.decisions)
       if (decision == name) ran.push_back(done);
     compared += ran.size();
-    if (ran.empty() && may_be_silent(view, name, value, trace, pieces_are_wrong)) continue;
+    if (ran.empty() && may_be_silent(view, work, name, value, trace, pieces_are_wrong)) continue;
     if (ran.empty()) {
       problems.push_back(
           fmt::format("says nothing of {}, planned as {}", name, text_of(name, value)));
@@ -149,9 +151,10 @@ std::vector<std::string> compare(const Planned& planned, const Operation& operat
   const size_t before = problems.size();
   compare_extents(view, planned.bounds, trace, problems);
   const bool extent_differs = problems.size() > before;
-  const std::string wrong_pieces = program::pieces_error(
-      view, trace.by_capacity ? program::BatchBounds() : planned.bounds, trace.pieces);
-  compare_decisions(view, trace, !wrong_pieces.empty(), problems);
+  const program::WorkList work =
+      program::work_of(view, trace.by_capacity ? program::BatchBounds() : planned.bounds);
+  const std::string wrong_pieces = program::pieces_error(work, trace.pieces);
+  compare_decisions(view, work, trace, !wrong_pieces.empty(), problems);
   // Pieces and launches follow from the extent: another one is reported alone.
   if (extent_differs) return problems;
   if (!wrong_pieces.empty()) problems.push_back(wrong_pieces);

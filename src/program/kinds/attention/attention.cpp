@@ -311,14 +311,6 @@ RateKey attention_key(const Struct& attention, const OperationView& view, const 
   return key;
 }
 
-Extent extent_of(const Attention& attention, const OperationView& view, const BatchBounds& bounds) {
-  return attention_extent(attention, view, bounds);
-}
-
-Extent extent_of(const AttentionGrad& grad, const OperationView& view, const BatchBounds& bounds) {
-  return attention_extent(grad, view, bounds);
-}
-
 RateKey rate_key(const Attention& attention, const OperationView& view, const Extent& extent) {
   return attention_key(attention, view, extent);
 }
@@ -346,26 +338,12 @@ std::vector<int64_t> pieces_of(const Attributes& attention, const OperationView&
   return {sum};
 }
 
-constexpr std::string_view kAttentionNamed[] = {decision_name<&AttentionGrad::by_library>(),
-                                                decision_name<&AttentionGrad::tensor_cores>()};
-constexpr PricedAlike kAttentionPricedAlike[] = {
-    {decision_name<&Attention::splits>(),
-     "parts of keys are as many as fill the card; samples of decoding are of such"},
-    {decision_name<&AttentionGrad::few_queries>(),
-     "segments that are few are a share, whose key has another name"},
-    {decision_name<&AttentionGrad::few_keys>(),
-     "segments that are few are a share, whose key has another name"},
-    {decision_name<&AttentionGrad::dense_q>(),
-     "the name says that operands are copied; the cost has the bytes of each"},
-    {decision_name<&AttentionGrad::dense_k>(),
-     "the name says that operands are copied; the cost has the bytes of each"},
-    {decision_name<&AttentionGrad::dense_v>(),
-     "the name says that operands are copied; the cost has the bytes of each"},
-    {decision_name<&AttentionGrad::dense_gradients>(),
-     "the name says that operands are copied; the cost has the bytes of each"}};
-// Which segments are few is in the pieces.
-constexpr std::string_view kAttentionInPieces[] = {decision_name<&AttentionGrad::few_queries>(),
-                                                   decision_name<&AttentionGrad::few_keys>()};
+template <typename Struct>
+WorkList work(const Struct& attention, const OperationView& view, const BatchBounds& bounds) {
+  return {.extent = attention_extent(attention, view, bounds),
+          .shares = shares_of(attention, view, bounds),
+          .pieces = pieces_of(attention, view, bounds)};
+}
 
 }  // namespace
 
@@ -379,12 +357,7 @@ Extent extent_of(const AttentionGrad& grad, std::span<const int32_t> q_bounds,
   return extent_of_bounds(grad, q_bounds, k_bounds);
 }
 
-SNUG_DEFINE_KIND(Attention, .differentiate = differentiate, .extent_of = extent_of,
-                 .pieces_of = pieces_of<Attention>, .shares_of = shares_of, .rate_key = rate_key,
-                 .named = kAttentionNamed, .priced_alike = kAttentionPricedAlike,
-                 .in_pieces = kAttentionInPieces);
-SNUG_DEFINE_KIND(AttentionGrad, .extent_of = extent_of, .pieces_of = pieces_of<AttentionGrad>,
-                 .shares_of = shares_of, .rate_key = rate_key, .named = kAttentionNamed,
-                 .priced_alike = kAttentionPricedAlike, .in_pieces = kAttentionInPieces);
+SNUG_DEFINE_KIND(Attention, .differentiate = differentiate, .work = work, .rate_key = rate_key);
+SNUG_DEFINE_KIND(AttentionGrad, .work = work, .rate_key = rate_key);
 
 }  // namespace snug::program

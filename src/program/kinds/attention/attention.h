@@ -58,6 +58,8 @@ struct Attention {
   bool tensor_cores = false;
   int64_t few_queries = 0;
   bool operator==(const Attention&) const = default;
+  // Priced alike: parts of keys are as many as fill the device, and samples of decoding are of
+  // such; segments that are few are a share, whose key has another name.
   static constexpr auto kFields =
       std::tuple{Field{"heads", &Attention::heads},
                  Field{"kv_heads", &Attention::kv_heads},
@@ -73,10 +75,10 @@ struct Attention {
                  Field{"segment_tokens", &Attention::segment_tokens},
                  Field{"no_empty_segments", &Attention::no_empty_segments},
                  Field{"deterministic", &Attention::deterministic},
-                 Decision{"by_library", &Attention::by_library},
-                 Decision{"splits", &Attention::splits},
-                 Decision{"tensor_cores", &Attention::tensor_cores},
-                 Decision{"few_queries", &Attention::few_queries}};
+                 Decision{"by_library", &Attention::by_library, Priced::by_kind},
+                 Decision{"splits", &Attention::splits, Priced::alike},
+                 Decision{"tensor_cores", &Attention::tensor_cores, Priced::by_kind},
+                 Decision{"few_queries", &Attention::few_queries, Priced::alike, Noted::in_pieces}};
   static constexpr auto kQ = read<Attention>(0, "q");
   static constexpr auto kK = read<Attention>(1, "k");
   static constexpr auto kV = read<Attention>(2, "v");
@@ -125,30 +127,32 @@ struct AttentionGrad {
   bool dense_v = false;
   bool dense_gradients = false;
   bool operator==(const AttentionGrad&) const = default;
-  static constexpr auto kFields =
-      std::tuple{Field{"heads", &AttentionGrad::heads},
-                 Field{"kv_heads", &AttentionGrad::kv_heads},
-                 Field{"head_dim", &AttentionGrad::head_dim},
-                 Field{"scale", &AttentionGrad::scale},
-                 Field{"causal", &AttentionGrad::causal},
-                 Field{"window", &AttentionGrad::window},
-                 Field{"softcap", &AttentionGrad::softcap},
-                 Field{"alibi_scale", &AttentionGrad::alibi_scale},
-                 Field{"sinks", &AttentionGrad::sinks},
-                 Field{"relative_bias", &AttentionGrad::relative_bias},
-                 Field{"bias_gradient", &AttentionGrad::bias_gradient},
-                 Field{"max_distance", &AttentionGrad::max_distance},
-                 Field{"segment_tokens", &AttentionGrad::segment_tokens},
-                 Field{"no_empty_segments", &AttentionGrad::no_empty_segments},
-                 Field{"deterministic", &AttentionGrad::deterministic},
-                 Decision{"by_library", &AttentionGrad::by_library},
-                 Decision{"tensor_cores", &AttentionGrad::tensor_cores},
-                 Decision{"few_queries", &AttentionGrad::few_queries},
-                 Decision{"few_keys", &AttentionGrad::few_keys},
-                 Decision{"dense_q", &AttentionGrad::dense_q},
-                 Decision{"dense_k", &AttentionGrad::dense_k},
-                 Decision{"dense_v", &AttentionGrad::dense_v},
-                 Decision{"dense_gradients", &AttentionGrad::dense_gradients}};
+  // Priced alike: segments that are few are a share, whose key has another name; of copies the name
+  // says that there are some, and the cost has the bytes of each.
+  static constexpr auto kFields = std::tuple{
+      Field{"heads", &AttentionGrad::heads},
+      Field{"kv_heads", &AttentionGrad::kv_heads},
+      Field{"head_dim", &AttentionGrad::head_dim},
+      Field{"scale", &AttentionGrad::scale},
+      Field{"causal", &AttentionGrad::causal},
+      Field{"window", &AttentionGrad::window},
+      Field{"softcap", &AttentionGrad::softcap},
+      Field{"alibi_scale", &AttentionGrad::alibi_scale},
+      Field{"sinks", &AttentionGrad::sinks},
+      Field{"relative_bias", &AttentionGrad::relative_bias},
+      Field{"bias_gradient", &AttentionGrad::bias_gradient},
+      Field{"max_distance", &AttentionGrad::max_distance},
+      Field{"segment_tokens", &AttentionGrad::segment_tokens},
+      Field{"no_empty_segments", &AttentionGrad::no_empty_segments},
+      Field{"deterministic", &AttentionGrad::deterministic},
+      Decision{"by_library", &AttentionGrad::by_library, Priced::by_kind},
+      Decision{"tensor_cores", &AttentionGrad::tensor_cores, Priced::by_kind},
+      Decision{"few_queries", &AttentionGrad::few_queries, Priced::alike, Noted::in_pieces},
+      Decision{"few_keys", &AttentionGrad::few_keys, Priced::alike, Noted::in_pieces},
+      Decision{"dense_q", &AttentionGrad::dense_q, Priced::alike},
+      Decision{"dense_k", &AttentionGrad::dense_k, Priced::alike},
+      Decision{"dense_v", &AttentionGrad::dense_v, Priced::alike},
+      Decision{"dense_gradients", &AttentionGrad::dense_gradients, Priced::alike}};
   static constexpr auto kDO = read<AttentionGrad>(0, "do");
   static constexpr auto kQ = read<AttentionGrad>(1, "q");
   static constexpr auto kK = read<AttentionGrad>(2, "k");

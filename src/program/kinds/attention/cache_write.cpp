@@ -24,14 +24,14 @@ Cost cost(const CacheWrite&, const OperationView& view, const Extent& extent) {
                  static_cast<double>(view[CacheWrite::kSlots].bytes())};
 }
 
-Extent extent_of(const CacheWrite&, const OperationView& view, const BatchBounds& bounds) {
+WorkList work(const CacheWrite&, const OperationView& view, const BatchBounds& bounds) {
   const std::span<const int32_t> slots = bounds[id_of(view.operation, CacheWrite::kSlots)];
-  if (slots.empty()) return {.rows = static_cast<double>(view[CacheWrite::kX].shape[0])};
-  return {.rows = static_cast<double>(rows_with_work(slots))};
+  const int64_t rows = slots.empty() ? view[CacheWrite::kX].shape[0] : rows_with_work(slots);
+  return {.extent = {.rows = static_cast<double>(rows)}};
 }
 
 }  // namespace
 
-SNUG_DEFINE_KIND(CacheWrite, .extent_of = extent_of);
+SNUG_DEFINE_KIND(CacheWrite, .work = work);
 
 }  // namespace snug::program

@@ -61,11 +61,9 @@ void differentiate(const Rope& rope, const Operation& operation, Tape& tape) {
   tape.emit(back, {dy, id_of(operation, Rope::kTable)}, {tape.contribute(x)});
 }
 
-InPlacePairs in_place_pairs(const Rope& rope) { return in_place(rope, {{Rope::kY, Rope::kX}}); }
-
 }  // namespace
 
 SNUG_DEFINE_KIND(RotaryTable);
-SNUG_DEFINE_KIND(Rope, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
+SNUG_DEFINE_KIND(Rope, .differentiate = differentiate);
 
 }  // namespace snug::program

@@ -44,6 +44,7 @@ struct Rope {
   static constexpr auto kTable = read<Rope>(1, "table");
   static constexpr auto kY = write<Rope>(2, "y");
   static constexpr std::array kOperands{kX, kTable, kY};
+  static constexpr std::array kInPlace{InPlaceOperands<Rope>{kY, kX}};
   static constexpr Traits kTraits{.passes_on = kX.name, .is_joinable = true};
 };
 

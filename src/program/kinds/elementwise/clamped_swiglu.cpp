@@ -60,13 +60,9 @@ void differentiate(const ClampedSwiglu& swiglu, const Operation& operation, Tape
             {tape.contribute(gate_up)});
 }
 
-InPlacePairs in_place_pairs(const ClampedSwigluGrad& grad) {
-  return in_place(grad, {{ClampedSwigluGrad::kDGateUp, ClampedSwigluGrad::kGateUp}});
-}
-
 }  // namespace
 
 SNUG_DEFINE_KIND(ClampedSwiglu, .differentiate = differentiate);
-SNUG_DEFINE_KIND(ClampedSwigluGrad, .in_place_pairs = in_place_pairs);
+SNUG_DEFINE_KIND(ClampedSwigluGrad);
 
 }  // namespace snug::program

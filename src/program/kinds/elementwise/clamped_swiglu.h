@@ -36,6 +36,7 @@ struct ClampedSwigluGrad {
   static constexpr auto kGateUp = read<ClampedSwigluGrad>(1, "gate_up");
   static constexpr auto kDGateUp = write<ClampedSwigluGrad>(2, "dgate_up");
   static constexpr std::array kOperands{kDY, kGateUp, kDGateUp};
+  static constexpr std::array kInPlace{InPlaceOperands<ClampedSwigluGrad>{kDGateUp, kGateUp}};
 };
 
 }  // namespace snug::program

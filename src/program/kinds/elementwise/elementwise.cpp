@@ -158,27 +158,14 @@ void differentiate(const Cast&, const Operation& operation, Tape& tape) {
   tape.emit(Cast{}, {dy}, {tape.contribute(x)});
 }
 
-InPlacePairs in_place_pairs(const Add& add) {
-  return in_place(add, {{Add::kC, Add::kA}, {Add::kC, Add::kB}});
-}
-InPlacePairs in_place_pairs(const AddBias& add_bias) {
-  return in_place(add_bias, {{AddBias::kY, AddBias::kX}});
-}
-InPlacePairs in_place_pairs(const Scale& scale) {
-  return in_place(scale, {{Scale::kY, Scale::kX}});
-}
-InPlacePairs in_place_pairs(const Dropout& dropout) {
-  return in_place(dropout, {{Dropout::kY, Dropout::kX}});
-}
-
 }  // namespace
 
-SNUG_DEFINE_KIND(Add, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
+SNUG_DEFINE_KIND(Add, .differentiate = differentiate);
 SNUG_DEFINE_KIND(Accumulate);
-SNUG_DEFINE_KIND(AddBias, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
+SNUG_DEFINE_KIND(AddBias, .differentiate = differentiate);
 SNUG_DEFINE_KIND(SumRows);
-SNUG_DEFINE_KIND(Scale, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
-SNUG_DEFINE_KIND(Dropout, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
+SNUG_DEFINE_KIND(Scale, .differentiate = differentiate);
+SNUG_DEFINE_KIND(Dropout, .differentiate = differentiate);
 SNUG_DEFINE_KIND(Cast, .differentiate = differentiate);
 SNUG_DEFINE_KIND(Zeros);
 

@@ -18,6 +18,7 @@ struct Add {
   static constexpr auto kB = read<Add>(1, "b");
   static constexpr auto kC = write<Add>(2, "c");
   static constexpr std::array kOperands{kA, kB, kC};
+  static constexpr std::array kInPlace{InPlaceOperands<Add>{kC, kA}, InPlaceOperands<Add>{kC, kB}};
 };
 
 // reads: x; `random` (2) if stochastic. updates: y += x. Stochastic rounding as in Matmul.
@@ -43,6 +44,7 @@ struct AddBias {
   static constexpr auto kBias = read<AddBias>(1, "bias");
   static constexpr auto kY = write<AddBias>(2, "y");
   static constexpr std::array kOperands{kX, kBias, kY};
+  static constexpr std::array kInPlace{InPlaceOperands<AddBias>{kY, kX}};
 };
 
 // reads: x (tokens, n). writes: y (n), the sum over rows; with `accumulate` updates y += sum.
@@ -65,6 +67,7 @@ struct Scale {
   static constexpr auto kX = read<Scale>(0, "x");
   static constexpr auto kY = write<Scale>(1, "y");
   static constexpr std::array kOperands{kX, kY};
+  static constexpr std::array kInPlace{InPlaceOperands<Scale>{kY, kX}};
 };
 
 // reads: x (tokens, n), `random` (2) i32 = [step, first row of the micro-batch in the step].
@@ -84,6 +87,7 @@ struct Dropout {
   static constexpr auto kRandom = read<Dropout>(1, "random");
   static constexpr auto kY = write<Dropout>(2, "y");
   static constexpr std::array kOperands{kX, kRandom, kY};
+  static constexpr std::array kInPlace{InPlaceOperands<Dropout>{kY, kX}};
   static constexpr Traits kTraits{.is_cheap = true};
 };
 

@@ -52,14 +52,4 @@ void differentiate_gated(const Grad& grad, const Operation& operation, Tape& tap
   tape.emit(grad, {dy, gate, up}, {dgate, dup});
 }
 
-template <typename Gated>
-InPlacePairs gated_in_place_pairs(const Gated& gated) {
-  return in_place(gated, {{Gated::kY, Gated::kGate}, {Gated::kY, Gated::kUp}});
-}
-
-template <typename Grad>
-InPlacePairs gated_grad_in_place_pairs(const Grad& grad) {
-  return in_place(grad, {{Grad::kDGate, Grad::kGate}, {Grad::kDUp, Grad::kUp}});
-}
-
 }  // namespace snug::program

@@ -45,14 +45,9 @@ void differentiate(const Gelu& gelu, const Operation& operation, Tape& tape) {
   tape.emit(GeluGrad{gelu.tanh}, {dy, x}, {tape.contribute(x)});
 }
 
-InPlacePairs in_place_pairs(const Gelu& gelu) { return in_place(gelu, {{Gelu::kY, Gelu::kX}}); }
-InPlacePairs in_place_pairs(const GeluGrad& grad) {
-  return in_place(grad, {{GeluGrad::kDX, GeluGrad::kDY}, {GeluGrad::kDX, GeluGrad::kX}});
-}
-
 }  // namespace
 
-SNUG_DEFINE_KIND(Gelu, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
-SNUG_DEFINE_KIND(GeluGrad, .in_place_pairs = in_place_pairs);
+SNUG_DEFINE_KIND(Gelu, .differentiate = differentiate);
+SNUG_DEFINE_KIND(GeluGrad);
 
 }  // namespace snug::program

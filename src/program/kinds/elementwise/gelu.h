@@ -18,6 +18,7 @@ struct Gelu {
   static constexpr auto kX = read<Gelu>(0, "x");
   static constexpr auto kY = write<Gelu>(1, "y");
   static constexpr std::array kOperands{kX, kY};
+  static constexpr std::array kInPlace{InPlaceOperands<Gelu>{kY, kX}};
   static constexpr Traits kTraits{.is_cheap = true, .is_mlp_activation = true};
 };
 
@@ -30,6 +31,8 @@ struct GeluGrad {
   static constexpr auto kX = read<GeluGrad>(1, "x");
   static constexpr auto kDX = write<GeluGrad>(2, "dx");
   static constexpr std::array kOperands{kDY, kX, kDX};
+  static constexpr std::array kInPlace{InPlaceOperands<GeluGrad>{kDX, kDY},
+                                       InPlaceOperands<GeluGrad>{kDX, kX}};
 };
 
 }  // namespace snug::program

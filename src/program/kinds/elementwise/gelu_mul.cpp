@@ -30,7 +30,7 @@ void differentiate(const GeluMul& gelu_mul, const Operation& operation, Tape& ta
 
 }  // namespace
 
-SNUG_DEFINE_KIND(GeluMul, .differentiate = differentiate, .in_place_pairs = gated_in_place_pairs);
-SNUG_DEFINE_KIND(GeluMulGrad, .in_place_pairs = gated_grad_in_place_pairs);
+SNUG_DEFINE_KIND(GeluMul, .differentiate = differentiate);
+SNUG_DEFINE_KIND(GeluMulGrad);
 
 }  // namespace snug::program

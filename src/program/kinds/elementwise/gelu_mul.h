@@ -19,6 +19,8 @@ struct GeluMul {
   static constexpr auto kUp = read<GeluMul>(1, "up");
   static constexpr auto kY = write<GeluMul>(2, "y");
   static constexpr std::array kOperands{kGate, kUp, kY};
+  static constexpr std::array kInPlace{InPlaceOperands<GeluMul>{kY, kGate},
+                                       InPlaceOperands<GeluMul>{kY, kUp}};
   static constexpr Traits kTraits{.is_cheap = true, .is_mlp_activation = true};
 };
 
@@ -33,6 +35,8 @@ struct GeluMulGrad {
   static constexpr auto kDGate = write<GeluMulGrad>(3, "dgate");
   static constexpr auto kDUp = write<GeluMulGrad>(4, "dup");
   static constexpr std::array kOperands{kDY, kGate, kUp, kDGate, kDUp};
+  static constexpr std::array kInPlace{InPlaceOperands<GeluMulGrad>{kDGate, kGate},
+                                       InPlaceOperands<GeluMulGrad>{kDUp, kUp}};
 };
 
 }  // namespace snug::program

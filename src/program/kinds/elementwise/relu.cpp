@@ -44,14 +44,9 @@ void differentiate(const Relu&, const Operation& operation, Tape& tape) {
   tape.emit(ReluGrad{}, {dy, y}, {tape.contribute(x)});
 }
 
-InPlacePairs in_place_pairs(const Relu& relu) { return in_place(relu, {{Relu::kY, Relu::kX}}); }
-InPlacePairs in_place_pairs(const ReluGrad& grad) {
-  return in_place(grad, {{ReluGrad::kDX, ReluGrad::kDY}, {ReluGrad::kDX, ReluGrad::kY}});
-}
-
 }  // namespace
 
-SNUG_DEFINE_KIND(Relu, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
-SNUG_DEFINE_KIND(ReluGrad, .in_place_pairs = in_place_pairs);
+SNUG_DEFINE_KIND(Relu, .differentiate = differentiate);
+SNUG_DEFINE_KIND(ReluGrad);
 
 }  // namespace snug::program

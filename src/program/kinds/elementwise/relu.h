@@ -17,6 +17,7 @@ struct Relu {
   static constexpr auto kX = read<Relu>(0, "x");
   static constexpr auto kY = write<Relu>(1, "y");
   static constexpr std::array kOperands{kX, kY};
+  static constexpr std::array kInPlace{InPlaceOperands<Relu>{kY, kX}};
 };
 
 // reads: dy, y. writes: dx = dy where y > 0, else 0; dx may share the bytes of either.
@@ -27,6 +28,8 @@ struct ReluGrad {
   static constexpr auto kY = read<ReluGrad>(1, "y");
   static constexpr auto kDX = write<ReluGrad>(2, "dx");
   static constexpr std::array kOperands{kDY, kY, kDX};
+  static constexpr std::array kInPlace{InPlaceOperands<ReluGrad>{kDX, kDY},
+                                       InPlaceOperands<ReluGrad>{kDX, kY}};
 };
 
 }  // namespace snug::program

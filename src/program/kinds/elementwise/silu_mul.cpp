@@ -30,7 +30,7 @@ void differentiate(const SiluMul&, const Operation& operation, Tape& tape) {
 
 }  // namespace
 
-SNUG_DEFINE_KIND(SiluMul, .differentiate = differentiate, .in_place_pairs = gated_in_place_pairs);
-SNUG_DEFINE_KIND(SiluMulGrad, .in_place_pairs = gated_grad_in_place_pairs);
+SNUG_DEFINE_KIND(SiluMul, .differentiate = differentiate);
+SNUG_DEFINE_KIND(SiluMulGrad);
 
 }  // namespace snug::program

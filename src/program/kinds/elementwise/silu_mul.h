@@ -16,6 +16,8 @@ struct SiluMul {
   static constexpr auto kUp = read<SiluMul>(1, "up");
   static constexpr auto kY = write<SiluMul>(2, "y");
   static constexpr std::array kOperands{kGate, kUp, kY};
+  static constexpr std::array kInPlace{InPlaceOperands<SiluMul>{kY, kGate},
+                                       InPlaceOperands<SiluMul>{kY, kUp}};
   static constexpr Traits kTraits{.is_cheap = true, .is_mlp_activation = true, .is_joinable = true};
 };
 
@@ -29,6 +31,8 @@ struct SiluMulGrad {
   static constexpr auto kDGate = write<SiluMulGrad>(3, "dgate");
   static constexpr auto kDUp = write<SiluMulGrad>(4, "dup");
   static constexpr std::array kOperands{kDY, kGate, kUp, kDGate, kDUp};
+  static constexpr std::array kInPlace{InPlaceOperands<SiluMulGrad>{kDGate, kGate},
+                                       InPlaceOperands<SiluMulGrad>{kDUp, kUp}};
 };
 
 }  // namespace snug::program

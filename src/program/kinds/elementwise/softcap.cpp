@@ -51,17 +51,9 @@ void differentiate(const Softcap& softcap, const Operation& operation, Tape& tap
   tape.emit(SoftcapGrad{softcap.cap}, {dy, y}, {tape.contribute(x)});
 }
 
-InPlacePairs in_place_pairs(const Softcap& softcap) {
-  return in_place(softcap, {{Softcap::kY, Softcap::kX}});
-}
-InPlacePairs in_place_pairs(const SoftcapGrad& grad) {
-  return in_place(grad,
-                  {{SoftcapGrad::kDX, SoftcapGrad::kDY}, {SoftcapGrad::kDX, SoftcapGrad::kY}});
-}
-
 }  // namespace
 
-SNUG_DEFINE_KIND(Softcap, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
-SNUG_DEFINE_KIND(SoftcapGrad, .in_place_pairs = in_place_pairs);
+SNUG_DEFINE_KIND(Softcap, .differentiate = differentiate);
+SNUG_DEFINE_KIND(SoftcapGrad);
 
 }  // namespace snug::program

@@ -19,6 +19,7 @@ struct Softcap {
   static constexpr auto kX = read<Softcap>(0, "x");
   static constexpr auto kY = write<Softcap>(1, "y");
   static constexpr std::array kOperands{kX, kY};
+  static constexpr std::array kInPlace{InPlaceOperands<Softcap>{kY, kX}};
 };
 
 // reads: dy, y. writes: dx = dy (1 - (y / cap)^2), which may share the bytes of either.
@@ -30,6 +31,8 @@ struct SoftcapGrad {
   static constexpr auto kY = read<SoftcapGrad>(1, "y");
   static constexpr auto kDX = write<SoftcapGrad>(2, "dx");
   static constexpr std::array kOperands{kDY, kY, kDX};
+  static constexpr std::array kInPlace{InPlaceOperands<SoftcapGrad>{kDX, kDY},
+                                       InPlaceOperands<SoftcapGrad>{kDX, kY}};
 };
 
 }  // namespace snug::program

@@ -90,13 +90,9 @@ void differentiate(const AddExpertBias& add, const Operation& operation, Tape& t
   if (tape.wants(id(AddExpertBias::kX))) tape.pass_through(id(AddExpertBias::kX), dy);
 }
 
-InPlacePairs in_place_pairs(const AddExpertBias& add) {
-  return in_place(add, {{AddExpertBias::kY, AddExpertBias::kX}});
-}
-
 }  // namespace
 
-SNUG_DEFINE_KIND(AddExpertBias, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
+SNUG_DEFINE_KIND(AddExpertBias, .differentiate = differentiate);
 SNUG_DEFINE_KIND(ExpertBiasGrad);
 SNUG_DEFINE_KIND(ExpertBiasWeightsGrad);
 

@@ -25,6 +25,7 @@ struct AddExpertBias {
   static constexpr auto kPlaces = read<AddExpertBias>(4, "places", &AddExpertBias::weighted);
   static constexpr auto kY = write<AddExpertBias>(5, "y");
   static constexpr std::array kOperands{kX, kBias, kBounds, kWeights, kPlaces, kY};
+  static constexpr std::array kInPlace{InPlaceOperands<AddExpertBias>{kY, kX}};
 };
 
 // reads: dy (rows, n), bounds; with `weighted` weights and places. writes: dbias (experts, n), the

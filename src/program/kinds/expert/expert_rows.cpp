@@ -117,19 +117,11 @@ void differentiate(const ScaleRows&, const Operation& operation, Tape& tape) {
   tape.emit(ScaleRowsGrad{}, {dy, x, weights, places}, {dx, tape.contribute(weights)});
 }
 
-InPlacePairs in_place_pairs(const ScaleRows& scale) {
-  return in_place(scale, {{ScaleRows::kY, ScaleRows::kX}});
-}
-
-InPlacePairs in_place_pairs(const ScaleRowsGrad& grad) {
-  return in_place(grad, {{ScaleRowsGrad::kDX, ScaleRowsGrad::kDY}});
-}
-
 }  // namespace
 
 SNUG_DEFINE_KIND(Permute, .differentiate = differentiate);
 SNUG_DEFINE_KIND(Combine, .differentiate = differentiate);
-SNUG_DEFINE_KIND(ScaleRows, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
-SNUG_DEFINE_KIND(ScaleRowsGrad, .in_place_pairs = in_place_pairs);
+SNUG_DEFINE_KIND(ScaleRows, .differentiate = differentiate);
+SNUG_DEFINE_KIND(ScaleRowsGrad);
 
 }  // namespace snug::program

@@ -42,6 +42,7 @@ struct ScaleRows {
   static constexpr auto kPlaces = read<ScaleRows>(2, "places");
   static constexpr auto kY = write<ScaleRows>(3, "y");
   static constexpr std::array kOperands{kX, kWeights, kPlaces, kY};
+  static constexpr std::array kInPlace{InPlaceOperands<ScaleRows>{kY, kX}};
   static constexpr Traits kTraits{.is_cheap = true};
 };
 
@@ -57,6 +58,7 @@ struct ScaleRowsGrad {
   static constexpr auto kDX = write<ScaleRowsGrad>(4, "dx");
   static constexpr auto kDWeights = write<ScaleRowsGrad>(5, "dweights");
   static constexpr std::array kOperands{kDY, kX, kWeights, kPlaces, kDX, kDWeights};
+  static constexpr std::array kInPlace{InPlaceOperands<ScaleRowsGrad>{kDX, kDY}};
 };
 
 }  // namespace snug::program

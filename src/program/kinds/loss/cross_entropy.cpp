@@ -266,20 +266,26 @@ RateKey loss_key(const Struct& loss, const OperationView& view, const Extent& ex
   return key;
 }
 
-Extent extent_of(const CrossEntropy& loss, const OperationView& view, const BatchBounds& bounds) {
-  return rows_with_loss(loss, view, bounds);
+WorkList work(const CrossEntropy& loss, const OperationView& view, const BatchBounds& bounds) {
+  return {.extent = rows_with_loss(loss, view, bounds)};
 }
-Extent extent_of(const CrossEntropyGrad& grad, const OperationView& view,
-                 const BatchBounds& bounds) {
-  return rows_with_loss(grad, view, bounds);
+WorkList work(const CrossEntropyGrad& grad, const OperationView& view, const BatchBounds& bounds) {
+  return {.extent = rows_with_loss(grad, view, bounds)};
 }
-Extent extent_of(const LinearCrossEntropy& loss, const OperationView& view,
-                 const BatchBounds& bounds) {
-  return rows_with_loss(loss, view, bounds);
+
+// The chunks are pieces.
+template <typename Struct>
+WorkList work_in_chunks(const Struct& loss, const OperationView& view, const BatchBounds& bounds) {
+  const Extent rows = rows_with_loss(loss, view, bounds);
+  return {.extent = rows, .pieces = chunks_of(loss, view, rows)};
 }
-Extent extent_of(const LinearCrossEntropyTrain& loss, const OperationView& view,
-                 const BatchBounds& bounds) {
-  return rows_with_loss(loss, view, bounds);
+WorkList work(const LinearCrossEntropy& loss, const OperationView& view,
+              const BatchBounds& bounds) {
+  return work_in_chunks(loss, view, bounds);
+}
+WorkList work(const LinearCrossEntropyTrain& loss, const OperationView& view,
+              const BatchBounds& bounds) {
+  return work_in_chunks(loss, view, bounds);
 }
 
 RateKey rate_key(const LinearCrossEntropy& loss, const OperationView& view, const Extent& extent) {
@@ -291,51 +297,13 @@ RateKey rate_key(const LinearCrossEntropyTrain& loss, const OperationView& view,
   return loss_key(loss, view, extent);
 }
 
-constexpr std::string_view kLossNamed[] = {
-    decision_name<&LinearCrossEntropyTrain::algorithm>(),
-    decision_name<&LinearCrossEntropyTrain::logits_algorithm>()};
-constexpr PricedAlike kLossPricedAlike[] = {
-    {decision_name<&LinearCrossEntropyTrain::algorithm>(),
-     "an online loss has a name of its own; chunks, halves of them and all rows at "
-     "once are the same products of more or fewer rows, which the shape has"},
-    {decision_name<&LinearCrossEntropyTrain::chunk_rows>(),
-     "chunks follow from tokens and vocabulary, which the key's shape has; the bytes "
-     "that each reads again are in the cost"},
-    {decision_name<&LinearCrossEntropyTrain::block_columns>(),
-     "blocks follow from the vocabulary, which the key's shape has"},
-    {decision_name<&LinearCrossEntropyTrain::dweight_step>(),
-     "steps follow from the rows of a chunk; their bytes are in the cost"},
-    {decision_name<&LinearCrossEntropyTrain::rest_dweight_step>(),
-     "steps follow from the rows of a chunk; their bytes are in the cost"}};
-// The chunks themselves are pieces.
-constexpr std::string_view kLossInPieces[] = {
-    decision_name<&LinearCrossEntropyTrain::chunk_rows>()};
-
-template <typename Struct>
-std::vector<int64_t> loss_pieces(const Struct& loss, const OperationView& view,
-                                 const BatchBounds& bounds) {
-  return chunks_of(loss, view, rows_with_loss(loss, view, bounds));
-}
-
-std::vector<int64_t> pieces_of(const LinearCrossEntropy& loss, const OperationView& view,
-                               const BatchBounds& bounds) {
-  return loss_pieces(loss, view, bounds);
-}
-
-std::vector<int64_t> pieces_of(const LinearCrossEntropyTrain& loss, const OperationView& view,
-                               const BatchBounds& bounds) {
-  return loss_pieces(loss, view, bounds);
-}
-
 }  // namespace
 
-SNUG_DEFINE_KIND(CrossEntropy, .differentiate = differentiate, .extent_of = extent_of);
-SNUG_DEFINE_KIND(CrossEntropyGrad, .extent_of = extent_of);
+SNUG_DEFINE_KIND(CrossEntropy, .differentiate = differentiate, .work = work);
+SNUG_DEFINE_KIND(CrossEntropyGrad, .work = work);
 SNUG_DEFINE_KIND(LinearCrossEntropy, .differentiate = differentiate, .expand = expand_loss,
-                 .extent_of = extent_of, .pieces_of = pieces_of, .rate_key = rate_key,
-                 .named = kLossNamed, .priced_alike = kLossPricedAlike, .in_pieces = kLossInPieces);
-SNUG_DEFINE_KIND(LinearCrossEntropyTrain, .expand = expand_loss, .extent_of = extent_of,
-                 .pieces_of = pieces_of, .rate_key = rate_key, .named = kLossNamed,
-                 .priced_alike = kLossPricedAlike, .in_pieces = kLossInPieces);
+                 .work = work, .rate_key = rate_key);
+SNUG_DEFINE_KIND(LinearCrossEntropyTrain, .expand = expand_loss, .work = work,
+                 .rate_key = rate_key);
 
 }  // namespace snug::program

@@ -98,17 +98,20 @@ struct LinearCrossEntropy {
   bool bias = false;
   bool gain = false;
   bool operator==(const LinearCrossEntropy&) const = default;
-  static constexpr auto kFields =
-      std::tuple{Decision{"chunk_rows", &LinearCrossEntropy::chunk_rows},
-                 Decision{"algorithm", &LinearCrossEntropy::algorithm},
-                 Field{"chunk_launches", &LinearCrossEntropy::chunk_launches},
-                 Decision{"block_columns", &LinearCrossEntropy::block_columns},
-                 Decision{"logits_algorithm", &LinearCrossEntropy::logits_algorithm},
-                 Decision{"rest_logits_algorithm", &LinearCrossEntropy::rest_logits_algorithm},
-                 Field{"scale", &LinearCrossEntropy::scale},
-                 Field{"softcap", &LinearCrossEntropy::softcap},
-                 Field{"bias", &LinearCrossEntropy::bias},
-                 Field{"gain", &LinearCrossEntropy::gain}};
+  // Priced alike: an online loss has a name of its own, and its other forms are the same products
+  // of more or fewer rows, which the key's shape has; chunks, blocks and steps follow from that
+  // shape, and what they read again is in the cost.
+  static constexpr auto kFields = std::tuple{
+      Decision{"chunk_rows", &LinearCrossEntropy::chunk_rows, Priced::alike, Noted::in_pieces},
+      Decision{"algorithm", &LinearCrossEntropy::algorithm, Priced::alike},
+      Field{"chunk_launches", &LinearCrossEntropy::chunk_launches},
+      Decision{"block_columns", &LinearCrossEntropy::block_columns, Priced::alike},
+      Decision{"logits_algorithm", &LinearCrossEntropy::logits_algorithm, Priced::by_kind},
+      Decision{"rest_logits_algorithm", &LinearCrossEntropy::rest_logits_algorithm},
+      Field{"scale", &LinearCrossEntropy::scale},
+      Field{"softcap", &LinearCrossEntropy::softcap},
+      Field{"bias", &LinearCrossEntropy::bias},
+      Field{"gain", &LinearCrossEntropy::gain}};
   static constexpr auto kHidden = read<LinearCrossEntropy>(0, "hidden");
   static constexpr auto kWeight = read<LinearCrossEntropy>(1, "weight");
   static constexpr auto kTargets = read<LinearCrossEntropy>(2, "targets");
@@ -154,19 +157,20 @@ struct LinearCrossEntropyTrain {
   bool gain = false;
   bool gain_gradient = false;
   bool operator==(const LinearCrossEntropyTrain&) const = default;
+  // Priced alike as in LinearCrossEntropy.
   static constexpr auto kFields = std::tuple{
-      Decision{"chunk_rows", &LinearCrossEntropyTrain::chunk_rows},
-      Decision{"algorithm", &LinearCrossEntropyTrain::algorithm},
+      Decision{"chunk_rows", &LinearCrossEntropyTrain::chunk_rows, Priced::alike, Noted::in_pieces},
+      Decision{"algorithm", &LinearCrossEntropyTrain::algorithm, Priced::alike},
       Field{"chunk_launches", &LinearCrossEntropyTrain::chunk_launches},
-      Decision{"block_columns", &LinearCrossEntropyTrain::block_columns},
-      Decision{"logits_algorithm", &LinearCrossEntropyTrain::logits_algorithm},
+      Decision{"block_columns", &LinearCrossEntropyTrain::block_columns, Priced::alike},
+      Decision{"logits_algorithm", &LinearCrossEntropyTrain::logits_algorithm, Priced::by_kind},
       Decision{"rest_logits_algorithm", &LinearCrossEntropyTrain::rest_logits_algorithm},
       Decision{"dhidden_algorithm", &LinearCrossEntropyTrain::dhidden_algorithm},
       Decision{"rest_dhidden_algorithm", &LinearCrossEntropyTrain::rest_dhidden_algorithm},
       Decision{"dweight_algorithm", &LinearCrossEntropyTrain::dweight_algorithm},
       Decision{"rest_dweight_algorithm", &LinearCrossEntropyTrain::rest_dweight_algorithm},
-      Decision{"dweight_step", &LinearCrossEntropyTrain::dweight_step},
-      Decision{"rest_dweight_step", &LinearCrossEntropyTrain::rest_dweight_step},
+      Decision{"dweight_step", &LinearCrossEntropyTrain::dweight_step, Priced::alike},
+      Decision{"rest_dweight_step", &LinearCrossEntropyTrain::rest_dweight_step, Priced::alike},
       Field{"weight_gradient", &LinearCrossEntropyTrain::weight_gradient},
       Field{"accumulate", &LinearCrossEntropyTrain::accumulate},
       Field{"scale", &LinearCrossEntropyTrain::scale},

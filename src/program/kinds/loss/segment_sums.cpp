@@ -64,10 +64,6 @@ void differentiate(const SumSegments& sum, const Operation& operation, Tape& tap
             {tape.contribute(values)});
 }
 
-InPlacePairs in_place_pairs(const WeighRows& weigh) {
-  return in_place(weigh, {{WeighRows::kY, WeighRows::kX}});
-}
-
 }  // namespace
 
 TensorId weigh_rows_later(TensorId x, TensorId losses, Tape& tape) {
@@ -83,6 +79,6 @@ TensorId weigh_rows_later(TensorId x, TensorId losses, Tape& tape) {
 
 SNUG_DEFINE_KIND(SumSegments, .differentiate = differentiate);
 SNUG_DEFINE_KIND(SpreadSegments);
-SNUG_DEFINE_KIND(WeighRows, .in_place_pairs = in_place_pairs);
+SNUG_DEFINE_KIND(WeighRows);
 
 }  // namespace snug::program

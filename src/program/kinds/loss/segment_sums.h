@@ -48,6 +48,7 @@ struct WeighRows {
   static constexpr auto kWeights = read<WeighRows>(1, "weights");
   static constexpr auto kY = write<WeighRows>(2, "y");
   static constexpr std::array kOperands{kX, kWeights, kY};
+  static constexpr std::array kInPlace{InPlaceOperands<WeighRows>{kY, kX}};
   static constexpr Traits kTraits{.is_cheap = true};
 };
 

@@ -78,17 +78,9 @@ void differentiate(const LayerNorm& norm, const Operation& operation, Tape& tape
   tape.emit(grad, {dy, x, w}, std::move(writes));
 }
 
-InPlacePairs in_place_pairs(const LayerNorm& norm) {
-  return in_place(norm, {{LayerNorm::kY, LayerNorm::kX}});
-}
-
-InPlacePairs in_place_pairs(const LayerNormGrad& norm) {
-  return in_place(norm, {{LayerNormGrad::kDX, LayerNormGrad::kAddend}});
-}
-
 }  // namespace
 
-SNUG_DEFINE_KIND(LayerNorm, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
-SNUG_DEFINE_KIND(LayerNormGrad, .in_place_pairs = in_place_pairs);
+SNUG_DEFINE_KIND(LayerNorm, .differentiate = differentiate);
+SNUG_DEFINE_KIND(LayerNormGrad);
 
 }  // namespace snug::program

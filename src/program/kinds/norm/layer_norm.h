@@ -23,6 +23,7 @@ struct LayerNorm {
   static constexpr auto kBias = read<LayerNorm>(2, "bias", &LayerNorm::bias);
   static constexpr auto kY = write<LayerNorm>(3, "y");
   static constexpr std::array kOperands{kX, kW, kBias, kY};
+  static constexpr std::array kInPlace{InPlaceOperands<LayerNorm>{kY, kX}};
   static constexpr Traits kTraits{.is_cheap = true, .passes_on = kX.name};
 };
 
@@ -48,6 +49,7 @@ struct LayerNormGrad {
   static constexpr auto kDW = write_or_update<LayerNormGrad>(5, "dw", &LayerNormGrad::accumulate,
                                                              &LayerNormGrad::weight_gradient);
   static constexpr std::array kOperands{kDY, kX, kW, kAddend, kDX, kDW};
+  static constexpr std::array kInPlace{InPlaceOperands<LayerNormGrad>{kDX, kAddend}};
 };
 
 }  // namespace snug::program

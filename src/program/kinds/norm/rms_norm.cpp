@@ -76,17 +76,9 @@ void differentiate(const RmsNorm& norm, const Operation& operation, Tape& tape) 
   tape.emit(grad, {dy, x, w}, std::move(writes));
 }
 
-InPlacePairs in_place_pairs(const RmsNorm& norm) {
-  return in_place(norm, {{RmsNorm::kY, RmsNorm::kX}});
-}
-
-InPlacePairs in_place_pairs(const RmsNormGrad& norm) {
-  return in_place(norm, {{RmsNormGrad::kDX, RmsNormGrad::kAddend}});
-}
-
 }  // namespace
 
-SNUG_DEFINE_KIND(RmsNorm, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
-SNUG_DEFINE_KIND(RmsNormGrad, .in_place_pairs = in_place_pairs);
+SNUG_DEFINE_KIND(RmsNorm, .differentiate = differentiate);
+SNUG_DEFINE_KIND(RmsNormGrad);
 
 }  // namespace snug::program

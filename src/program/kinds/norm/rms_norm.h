@@ -20,6 +20,7 @@ struct RmsNorm {
   static constexpr auto kW = read<RmsNorm>(1, "w");
   static constexpr auto kY = write<RmsNorm>(2, "y");
   static constexpr std::array kOperands{kX, kW, kY};
+  static constexpr std::array kInPlace{InPlaceOperands<RmsNorm>{kY, kX}};
   static constexpr Traits kTraits{.is_cheap = true, .passes_on = kX.name, .is_joinable = true};
 };
 
@@ -46,6 +47,7 @@ struct RmsNormGrad {
   static constexpr auto kDW = write_or_update<RmsNormGrad>(5, "dw", &RmsNormGrad::accumulate,
                                                            &RmsNormGrad::weight_gradient);
   static constexpr std::array kOperands{kDY, kX, kW, kAddend, kDX, kDW};
+  static constexpr std::array kInPlace{InPlaceOperands<RmsNormGrad>{kDX, kAddend}};
 };
 
 }  // namespace snug::program

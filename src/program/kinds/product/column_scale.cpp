@@ -66,13 +66,9 @@ void differentiate(const ScaleColumns& scale, const Operation& operation, Tape& 
   if (tape.wants(x)) emit(scale, {dy, gain}, tape.contribute(x));
 }
 
-InPlacePairs in_place_pairs(const ScaleColumns& scale) {
-  return in_place(scale, {{ScaleColumns::kY, ScaleColumns::kX}});
-}
-
 }  // namespace
 
-SNUG_DEFINE_KIND(ScaleColumns, .differentiate = differentiate, .in_place_pairs = in_place_pairs);
+SNUG_DEFINE_KIND(ScaleColumns, .differentiate = differentiate);
 SNUG_DEFINE_KIND(ColumnGainGrad);
 
 }  // namespace snug::program

@@ -24,6 +24,7 @@ struct ScaleColumns {
   static constexpr auto kDivisor = read<ScaleColumns>(2, "divisor", &ScaleColumns::divided);
   static constexpr auto kY = write<ScaleColumns>(3, "y");
   static constexpr std::array kOperands{kX, kGain, kDivisor, kY};
+  static constexpr std::array kInPlace{InPlaceOperands<ScaleColumns>{kY, kX}};
   static constexpr Traits kTraits{.is_cheap = true, .passes_on = kX.name};
 };
 

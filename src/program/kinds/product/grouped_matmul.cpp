@@ -145,19 +145,6 @@ RateKey rate_key(const GroupedMatmulGrad& grad, const OperationView& view, const
   return key;
 }
 
-constexpr std::string_view kGroupedNamed[] = {decision_name<&GroupedMatmulGrad::algorithm>()};
-constexpr PricedAlike kGroupedPricedAlike[] = {
-    {decision_name<&GroupedMatmulGrad::dense_a>(),
-     "the name says that operands are copied; the cost has the bytes of each"},
-    {decision_name<&GroupedMatmulGrad::dense_b>(),
-     "the name says that operands are copied; the cost has the bytes of each"},
-    {decision_name<&GroupedMatmul::dense_c>(),
-     "the name says that operands are copied; the cost has the bytes of each"},
-    {decision_name<&GroupedMatmulGrad::block_rows>(),
-     "pieces are as many rows as an expert has on average, which the shape has, up "
-     "to a size that is the target's"},
-    {decision_name<&GroupedMatmulGrad::sum_rows>(),
-     "rows of sums are as many as fit a cache, whatever the shape"}};
 // How often all rows are multiplied: once for each part of an expert's matrix that is summed at
 // once.
 int64_t passes_of(const GroupedMatmul&, const OperationView&) { return 1; }
@@ -173,42 +160,28 @@ int64_t experts_of(const GroupedMatmulGrad&, const OperationView& view) {
   return view[GroupedMatmulGrad::kC].shape[0];
 }
 
-// The pieces of a trace are two: rows that `algorithm` multiplied, of all experts, and those that
-// `rest_algorithm` did, in all passes. Together they are all rows, whoever has them.
+// The pieces are two: rows that `algorithm` multiplies, of all experts, and those that
+// `rest_algorithm` does, in all passes. Together they are all rows, whoever has them. An algorithm
+// has no work where it multiplies no row. The library copies what pieces of several rows have gaps
+// between, and in a pass each expert has at most one piece of a single row.
 template <typename Struct>
-std::string pieces_error(const Struct& grouped, const OperationView& view,
-                         std::span<const int64_t> pieces) {
-  const int64_t rows = view[Struct::kA].shape[0] * passes_of(grouped, view);
-  const int64_t done = std::accumulate(pieces.begin(), pieces.end(), int64_t{0});
-  if (pieces.size() == 2 && done == rows) return {};
-  return fmt::format("multiplied {} rows ({}), planned were {}", done, fmt::join(pieces, ", "),
-                     rows);
-}
-
-constexpr std::string_view kGroupedCopies[] = {decision_name<&GroupedMatmulGrad::dense_a>(),
-                                               decision_name<&GroupedMatmulGrad::dense_b>(),
-                                               decision_name<&GroupedMatmul::dense_c>()};
-
-// An algorithm has no work where it multiplied no row. The library copies what pieces of several
-// rows have gaps between, and in a pass each expert has at most one piece of a single row.
-template <typename Struct>
-bool had_no_work(const Struct& grouped, const OperationView& view, std::string_view decision,
-                 std::span<const int64_t> pieces) {
-  if (decision == decision_name<&Struct::algorithm>()) return pieces[0] == 0;
-  if (decision == decision_name<&Struct::rest_algorithm>()) return pieces[1] == 0;
-  if (std::ranges::count(kGroupedCopies, decision) == 0) return false;
-  int64_t by_library = 0;
-  if (grouped.algorithm == ProductAlgorithm::library) by_library += pieces[0];
-  if (grouped.rest_algorithm == ProductAlgorithm::library) by_library += pieces[1];
-  return by_library <= experts_of(grouped, view) * passes_of(grouped, view);
+WorkList work(const Struct& grouped, const OperationView& view, const BatchBounds& /*bounds*/) {
+  const int64_t passes = passes_of(grouped, view);
+  RoutedPieces routed{.rows = view[Struct::kA].shape[0] * passes,
+                      .decisions = {{decision_name<&Struct::algorithm>(), true, false, 0},
+                                    {decision_name<&Struct::rest_algorithm>(), false, true, 0}}};
+  for (const std::string_view copy :
+       {decision_name<&GroupedMatmulGrad::dense_a>(), decision_name<&GroupedMatmulGrad::dense_b>(),
+        decision_name<&GroupedMatmul::dense_c>()})
+    routed.decisions.push_back({copy, grouped.algorithm == ProductAlgorithm::library,
+                                grouped.rest_algorithm == ProductAlgorithm::library,
+                                experts_of(grouped, view) * passes});
+  return {.routed = std::move(routed)};
 }
 
 }  // namespace
 
-SNUG_DEFINE_KIND(GroupedMatmul, .differentiate = differentiate, .pieces_error = pieces_error,
-                 .had_no_work = had_no_work, .rate_key = rate_key, .named = kGroupedNamed,
-                 .priced_alike = kGroupedPricedAlike);
-SNUG_DEFINE_KIND(GroupedMatmulGrad, .pieces_error = pieces_error, .had_no_work = had_no_work,
-                 .rate_key = rate_key, .named = kGroupedNamed, .priced_alike = kGroupedPricedAlike);
+SNUG_DEFINE_KIND(GroupedMatmul, .differentiate = differentiate, .work = work, .rate_key = rate_key);
+SNUG_DEFINE_KIND(GroupedMatmulGrad, .work = work, .rate_key = rate_key);
 
 }  // namespace snug::program

@@ -29,13 +29,15 @@ struct GroupedMatmul {
   bool dense_a = false;  // as in Matmul
   bool dense_c = false;
   bool operator==(const GroupedMatmul&) const = default;
+  // Priced alike as in Matmul: pieces are as many rows as an expert has on average, which the key's
+  // shape has, up to a size that is the target's.
   static constexpr auto kFields =
       std::tuple{Field{"transpose_b", &GroupedMatmul::transpose_b},
-                 Decision{"block_rows", &GroupedMatmul::block_rows},
-                 Decision{"algorithm", &GroupedMatmul::algorithm},
+                 Decision{"block_rows", &GroupedMatmul::block_rows, Priced::alike},
+                 Decision{"algorithm", &GroupedMatmul::algorithm, Priced::by_kind},
                  Decision{"rest_algorithm", &GroupedMatmul::rest_algorithm},
-                 Decision{"dense_a", &GroupedMatmul::dense_a},
-                 Decision{"dense_c", &GroupedMatmul::dense_c}};
+                 Decision{"dense_a", &GroupedMatmul::dense_a, Priced::alike},
+                 Decision{"dense_c", &GroupedMatmul::dense_c, Priced::alike}};
   static constexpr auto kA = read<GroupedMatmul>(0, "a");
   static constexpr auto kB = read<GroupedMatmul>(1, "b");
   static constexpr auto kBounds = read<GroupedMatmul>(2, "bounds");
@@ -59,14 +61,15 @@ struct GroupedMatmulGrad {
   bool dense_a = false;  // as in Matmul: of the rows of an expert
   bool dense_b = false;  // for each block of sums
   bool operator==(const GroupedMatmulGrad&) const = default;
+  // Priced alike as in GroupedMatmul; rows of sums are as many as fit a cache, whatever the shape.
   static constexpr auto kFields =
       std::tuple{Field{"accumulate", &GroupedMatmulGrad::accumulate},
-                 Decision{"block_rows", &GroupedMatmulGrad::block_rows},
-                 Decision{"algorithm", &GroupedMatmulGrad::algorithm},
+                 Decision{"block_rows", &GroupedMatmulGrad::block_rows, Priced::alike},
+                 Decision{"algorithm", &GroupedMatmulGrad::algorithm, Priced::by_kind},
                  Decision{"rest_algorithm", &GroupedMatmulGrad::rest_algorithm},
-                 Decision{"sum_rows", &GroupedMatmulGrad::sum_rows},
-                 Decision{"dense_a", &GroupedMatmulGrad::dense_a},
-                 Decision{"dense_b", &GroupedMatmulGrad::dense_b}};
+                 Decision{"sum_rows", &GroupedMatmulGrad::sum_rows, Priced::alike},
+                 Decision{"dense_a", &GroupedMatmulGrad::dense_a, Priced::alike},
+                 Decision{"dense_b", &GroupedMatmulGrad::dense_b, Priced::alike}};
   static constexpr auto kA = read<GroupedMatmulGrad>(0, "a");
   static constexpr auto kB = read<GroupedMatmulGrad>(1, "b");
   static constexpr auto kBounds = read<GroupedMatmulGrad>(2, "bounds");

@@ -165,10 +165,6 @@ void differentiate(const Matmul& matmul, const Operation& operation, Tape& tape)
   if (matmul.addend && tape.wants(addend)) tape.pass_through(addend, dc);
 }
 
-InPlacePairs in_place_pairs(const Matmul& matmul) {
-  return in_place(matmul, {{Matmul::kC, Matmul::kAddend}});
-}
-
 RateKey rate_key(const Matmul& matmul, const OperationView& view, const Extent&) {
   const Shape& c = view[Matmul::kC].shape;
   RateKey key;
@@ -183,23 +179,6 @@ RateKey rate_key(const Matmul& matmul, const OperationView& view, const Extent&)
   key.multiplies = view[Matmul::kA].dtype;
   return key;
 }
-
-constexpr std::string_view kProductNamed[] = {decision_name<&Matmul::algorithm>()};
-constexpr PricedAlike kProductPricedAlike[] = {
-    {decision_name<&Matmul::dense_a>(),
-     "the name says that operands are copied; the cost has the bytes of each"},
-    {decision_name<&Matmul::dense_b>(),
-     "the name says that operands are copied; the cost has the bytes of each"},
-    {decision_name<&Matmul::dense_addend>(),
-     "the name says that operands are copied; the cost has the bytes of each"},
-    {decision_name<&Matmul::dense_c>(),
-     "the name says that operands are copied; the cost has the bytes of each"},
-    {decision_name<&Matmul::block_rows>(),
-     "rows that are rounded at once are as many as fit a cache, whatever the shape"},
-    {decision_name<&Matmul::sum_step>(),
-     "steps follow from the inner size, which the key's shape has"},
-    {decision_name<&Matmul::rest_sum_step>(),
-     "steps follow from the inner size, which the key's shape has"}};
 
 }  // namespace
 
@@ -222,7 +201,6 @@ std::string suffix_of(ProductAlgorithm algorithm) {
   return fmt::format(" by {}", base::word_of(algorithm));
 }
 
-SNUG_DEFINE_KIND(Matmul, .differentiate = differentiate, .in_place_pairs = in_place_pairs,
-                 .rate_key = rate_key, .named = kProductNamed, .priced_alike = kProductPricedAlike);
+SNUG_DEFINE_KIND(Matmul, .differentiate = differentiate, .rate_key = rate_key);
 
 }  // namespace snug::program

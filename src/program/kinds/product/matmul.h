@@ -55,28 +55,32 @@ struct Matmul {
   bool dense_addend = false;
   bool dense_c = false;
   bool operator==(const Matmul&) const = default;
-  static constexpr auto kFields = std::tuple{Field{"transpose_a", &Matmul::transpose_a},
-                                             Field{"transpose_b", &Matmul::transpose_b},
-                                             Field{"alpha", &Matmul::alpha},
-                                             Field{"addend", &Matmul::addend},
-                                             Field{"accumulate", &Matmul::accumulate},
-                                             Field{"stochastic", &Matmul::stochastic},
-                                             Field{"seed", &Matmul::seed},
-                                             Field{"site", &Matmul::site},
-                                             Field{"augmented", &Matmul::augmented},
-                                             Field{"low_transpose_b", &Matmul::low_transpose_b},
-                                             Field{"low_alpha", &Matmul::low_alpha},
-                                             Decision{"products", &Matmul::products},
-                                             Decision{"algorithm", &Matmul::algorithm},
-                                             Decision{"low_algorithm", &Matmul::low_algorithm},
-                                             Decision{"block_rows", &Matmul::block_rows},
-                                             Decision{"rest_algorithm", &Matmul::rest_algorithm},
-                                             Decision{"sum_step", &Matmul::sum_step},
-                                             Decision{"rest_sum_step", &Matmul::rest_sum_step},
-                                             Decision{"dense_a", &Matmul::dense_a},
-                                             Decision{"dense_b", &Matmul::dense_b},
-                                             Decision{"dense_addend", &Matmul::dense_addend},
-                                             Decision{"dense_c", &Matmul::dense_c}};
+  // Priced alike: rows that are rounded at once are as many as fit a cache, whatever the shape;
+  // steps follow from the inner size, which the key's shape has; of copies the name says that there
+  // are some, and the cost has the bytes of each.
+  static constexpr auto kFields =
+      std::tuple{Field{"transpose_a", &Matmul::transpose_a},
+                 Field{"transpose_b", &Matmul::transpose_b},
+                 Field{"alpha", &Matmul::alpha},
+                 Field{"addend", &Matmul::addend},
+                 Field{"accumulate", &Matmul::accumulate},
+                 Field{"stochastic", &Matmul::stochastic},
+                 Field{"seed", &Matmul::seed},
+                 Field{"site", &Matmul::site},
+                 Field{"augmented", &Matmul::augmented},
+                 Field{"low_transpose_b", &Matmul::low_transpose_b},
+                 Field{"low_alpha", &Matmul::low_alpha},
+                 Decision{"products", &Matmul::products},
+                 Decision{"algorithm", &Matmul::algorithm, Priced::by_kind},
+                 Decision{"low_algorithm", &Matmul::low_algorithm},
+                 Decision{"block_rows", &Matmul::block_rows, Priced::alike},
+                 Decision{"rest_algorithm", &Matmul::rest_algorithm},
+                 Decision{"sum_step", &Matmul::sum_step, Priced::alike},
+                 Decision{"rest_sum_step", &Matmul::rest_sum_step, Priced::alike},
+                 Decision{"dense_a", &Matmul::dense_a, Priced::alike},
+                 Decision{"dense_b", &Matmul::dense_b, Priced::alike},
+                 Decision{"dense_addend", &Matmul::dense_addend, Priced::alike},
+                 Decision{"dense_c", &Matmul::dense_c, Priced::alike}};
   static constexpr auto kA = read<Matmul>(0, "a");
   static constexpr auto kB = read<Matmul>(1, "b");
   static constexpr auto kAddend = read<Matmul>(2, kAddendOperand.text, &Matmul::addend);
@@ -85,6 +89,7 @@ struct Matmul {
   static constexpr auto kLowB = read<Matmul>(5, "low_b", &Matmul::augmented);
   static constexpr auto kC = write_or_update<Matmul>(6, "c", &Matmul::accumulate);
   static constexpr std::array kOperands{kA, kB, kAddend, kRandom, kLowA, kLowB, kC};
+  static constexpr std::array kInPlace{InPlaceOperands<Matmul>{kC, kAddend}};
   static constexpr Traits kTraits{.is_product = true, .is_joinable = true};
 };
 

@@ -77,11 +77,9 @@ RateKey rate_key(const MatmulNf4& matmul, const OperationView& view, const Exten
   return key;
 }
 
-constexpr std::string_view kNf4Named[] = {decision_name<&MatmulNf4::algorithm>()};
-
 }  // namespace
 
 SNUG_DEFINE_KIND(DequantizeNf4);
-SNUG_DEFINE_KIND(MatmulNf4, .expand = expand, .rate_key = rate_key, .named = kNf4Named);
+SNUG_DEFINE_KIND(MatmulNf4, .expand = expand, .rate_key = rate_key);
 
 }  // namespace snug::program

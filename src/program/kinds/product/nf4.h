@@ -64,7 +64,7 @@ struct MatmulNf4 {
   bool operator==(const MatmulNf4&) const = default;
   static constexpr auto kFields =
       std::tuple{Field{"nested", &MatmulNf4::nested}, Field{"addend", &MatmulNf4::addend},
-                 Decision{"algorithm", &MatmulNf4::algorithm}};
+                 Decision{"algorithm", &MatmulNf4::algorithm, Priced::by_kind}};
   static constexpr auto kX = read<MatmulNf4>(0, "x");
   static constexpr auto kCodes = read<MatmulNf4>(1, "codes");
   static constexpr auto kAbsmax = read<MatmulNf4>(2, "absmax");

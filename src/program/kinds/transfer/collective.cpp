@@ -160,30 +160,16 @@ RateKey rate_key(const AllReduce& reduce, const OperationView& view, const Exten
 }
 
 template <SumOverRanks Struct>
-std::vector<int64_t> pieces_of(const Struct& reduce, const OperationView& view,
-                               const BatchBounds& /*bounds*/) {
-  std::vector<int64_t> sizes;
-  for (const SumPiece& piece : pieces_of_sum(reduce, view)) sizes.push_back(piece.elements);
-  return sizes;
+WorkList work(const Struct& reduce, const OperationView& view, const BatchBounds& /*bounds*/) {
+  WorkList work;
+  for (const SumPiece& piece : pieces_of_sum(reduce, view)) work.pieces.push_back(piece.elements);
+  return work;
 }
-
-constexpr const char* kPiecesAreInRates =
-    "a sample is of a sum in its pieces; where there is none, messages and launches count them";
-constexpr PricedAlike kReduceScatterPricedAlike[] = {
-    {decision_name<&ReduceScatter::piece_elements>(), kPiecesAreInRates}};
-constexpr PricedAlike kAllReducePricedAlike[] = {
-    {decision_name<&AllReduce::piece_elements>(), kPiecesAreInRates}};
-// The pieces themselves are noted.
-constexpr std::string_view kReduceScatterInPieces[] = {
-    decision_name<&ReduceScatter::piece_elements>()};
-constexpr std::string_view kAllReduceInPieces[] = {decision_name<&AllReduce::piece_elements>()};
 
 }  // namespace
 
 SNUG_DEFINE_KIND(AllGather, .rate_key = rate_key);
-SNUG_DEFINE_KIND(ReduceScatter, .pieces_of = pieces_of, .rate_key = rate_key,
-                 .priced_alike = kReduceScatterPricedAlike, .in_pieces = kReduceScatterInPieces);
-SNUG_DEFINE_KIND(AllReduce, .pieces_of = pieces_of, .rate_key = rate_key,
-                 .priced_alike = kAllReducePricedAlike, .in_pieces = kAllReduceInPieces);
+SNUG_DEFINE_KIND(ReduceScatter, .work = work, .rate_key = rate_key);
+SNUG_DEFINE_KIND(AllReduce, .work = work, .rate_key = rate_key);
 
 }  // namespace snug::program

@@ -57,14 +57,16 @@ struct ReduceScatter {
   bool sent_bf16 = false;
   int64_t piece_elements = 0;
   bool operator==(const ReduceScatter&) const = default;
-  static constexpr auto kFields =
-      std::tuple{Field{"group", &ReduceScatter::group},
-                 Field{"ranks", &ReduceScatter::ranks},
-                 Field{"nodes", &ReduceScatter::nodes},
-                 Field{"in_place", &ReduceScatter::in_place},
-                 Field{"accumulate", &ReduceScatter::accumulate},
-                 Field{"sent_bf16", &ReduceScatter::sent_bf16},
-                 Decision{"piece_elements", &ReduceScatter::piece_elements}};
+  // Priced alike: a sample is of a sum in its pieces; where there is none, messages and launches
+  // count them.
+  static constexpr auto kFields = std::tuple{
+      Field{"group", &ReduceScatter::group},
+      Field{"ranks", &ReduceScatter::ranks},
+      Field{"nodes", &ReduceScatter::nodes},
+      Field{"in_place", &ReduceScatter::in_place},
+      Field{"accumulate", &ReduceScatter::accumulate},
+      Field{"sent_bf16", &ReduceScatter::sent_bf16},
+      Decision{"piece_elements", &ReduceScatter::piece_elements, Priced::alike, Noted::in_pieces}};
   static constexpr Operand<ReduceScatter> kWholes{0,       OperandName("wholes"),    Access::read,
                                                   nullptr, &ReduceScatter::in_place, true};
   static constexpr Operand<ReduceScatter> kShards{
@@ -82,10 +84,12 @@ struct AllReduce {
   bool sent_bf16 = false;
   int64_t piece_elements = 0;
   bool operator==(const AllReduce&) const = default;
-  static constexpr auto kFields =
-      std::tuple{Field{"group", &AllReduce::group}, Field{"ranks", &AllReduce::ranks},
-                 Field{"nodes", &AllReduce::nodes}, Field{"sent_bf16", &AllReduce::sent_bf16},
-                 Decision{"piece_elements", &AllReduce::piece_elements}};
+  // Priced alike: a sample is of a sum in its pieces; where there is none, messages and launches
+  // count them.
+  static constexpr auto kFields = std::tuple{
+      Field{"group", &AllReduce::group}, Field{"ranks", &AllReduce::ranks},
+      Field{"nodes", &AllReduce::nodes}, Field{"sent_bf16", &AllReduce::sent_bf16},
+      Decision{"piece_elements", &AllReduce::piece_elements, Priced::alike, Noted::in_pieces}};
   static constexpr auto kValues = update_all<AllReduce>(0, "values");
   static constexpr std::array kOperands{kValues};
   static constexpr Traits kTraits{.begins_copy = true, .is_collective = true};

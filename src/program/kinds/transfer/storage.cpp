@@ -270,20 +270,15 @@ RateKey rate_key(const Write& write, const OperationView& view, const Extent& ex
   return storage_key("storage write", cost(write, view, extent));
 }
 
-constexpr PricedAlike kReadPricedAlike[] = {
-    {decision_name<&Read::file_width>(), "the bytes that the file holds are the work"}};
-constexpr PricedAlike kWritePricedAlike[] = {
-    {decision_name<&Write::read_back>(), "bytes that are read again are in the cost"}};
-
 }  // namespace
 
-SNUG_DEFINE_KIND(Read, .rate_key = rate_key, .priced_alike = kReadPricedAlike);
-SNUG_DEFINE_KIND(ReadNf4, .rate_key = rate_key, .priced_alike = kReadPricedAlike);
+SNUG_DEFINE_KIND(Read, .rate_key = rate_key);
+SNUG_DEFINE_KIND(ReadNf4, .rate_key = rate_key);
 SNUG_DEFINE_KIND(Fill);
 SNUG_DEFINE_KIND(FillNf4);
 SNUG_DEFINE_KIND(EncodeScales, .rate_key = rate_key);
 SNUG_DEFINE_KIND(Put);
 SNUG_DEFINE_KIND(PutBounds);
-SNUG_DEFINE_KIND(Write, .rate_key = rate_key, .priced_alike = kWritePricedAlike);
+SNUG_DEFINE_KIND(Write, .rate_key = rate_key);
 
 }  // namespace snug::program

@@ -27,7 +27,9 @@ namespace snug::program {
 struct Read {
   int64_t file_width = 2;
   bool operator==(const Read&) const = default;
-  static constexpr auto kFields = std::tuple{Decision{"file_width", &Read::file_width}};
+  // Priced alike: the bytes that the file holds are the work.
+  static constexpr auto kFields =
+      std::tuple{Decision{"file_width", &Read::file_width, Priced::alike}};
   static constexpr auto kTensor = write<Read>(0, "tensor");
   static constexpr auto kStaging = update_all<Read>(1, "staging");
   static constexpr std::array kOperands{kTensor, kStaging};
@@ -45,7 +47,7 @@ struct ReadNf4 {
   bool operator==(const ReadNf4&) const = default;
   static constexpr auto kFields =
       std::tuple{Field{"nested", &ReadNf4::nested}, Field{"stored", &ReadNf4::stored},
-                 Decision{"file_width", &ReadNf4::file_width}};
+                 Decision{"file_width", &ReadNf4::file_width, Priced::alike}};
   static constexpr auto kCodes = write<ReadNf4>(0, "codes");
   static constexpr auto kAbsmax = write<ReadNf4>(1, "absmax");
   static constexpr auto kNestedAbsmax = write<ReadNf4>(2, "nested_absmax", &ReadNf4::nested);
@@ -139,7 +141,9 @@ struct PutBounds {
 struct Write {
   bool read_back = false;
   bool operator==(const Write&) const = default;
-  static constexpr auto kFields = std::tuple{Decision{"read_back", &Write::read_back}};
+  // Priced alike: bytes that are read again are in the cost.
+  static constexpr auto kFields =
+      std::tuple{Decision{"read_back", &Write::read_back, Priced::alike}};
   static constexpr auto kTensor = read<Write>(0, "tensor");
   static constexpr auto kStaging = update_all<Write>(1, "staging");
   static constexpr std::array kOperands{kTensor, kStaging};
