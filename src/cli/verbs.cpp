@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <string>
 
 #include "base/error.h"
 #include "cli/explain_options.h"
@@ -11,6 +13,7 @@
 #include "comm/launch.h"
 #include "formats/recipe/recipe_keys.h"
 #ifdef SNUG_WITH_BENCH
+#include "bench/backend_comparison.h"
 #include "bench/calibrate.h"
 #include "bench/links.h"
 #include "bench/product_rates.h"
@@ -62,6 +65,23 @@ int calibrate_quickly(const Request& request) {
 int links(const Request& request) { return bench::links(request.recipe(), request.json); }
 int step(const Request& request) { return bench::step(request.recipe(), request.json); }
 int trace(const Request& request) { return bench::trace(request.recipe()); }
+
+// a= and b= are no keys of a recipe.
+int compare(const Request& request) {
+  Request left = request;
+  std::map<std::string, std::string> backends{{"a", "cpu"}, {"b", "reference"}};
+  std::erase_if(left.overrides, [&](const std::string& word) {
+    const auto found = backends.find(word.substr(0, word.find('=')));
+    if (found == backends.end()) return false;
+    found->second = word.substr(found->first.size() + 1);
+    return true;
+  });
+  return bench::compare_backends(left.recipe(), backends.at("a"), backends.at("b"), request.json);
+}
+constexpr const char* kCompareHelp =
+    "compare:\n"
+    "  a=cpu                the backend that is looked at: cpu, cuda or reference\n"
+    "  b=reference          the backend that it is compared with\n\n";
 int products(const Request& request) { return bench::products(request.recipe(), request.json); }
 int memory(const Request& request) { return bench::memory(request.recipe(), request.json); }
 #endif
@@ -139,6 +159,11 @@ std::vector<VerbEntry> make_table() {
                               Verb::generate, decoding));
   table.back().keys.push_back("batch");
 #endif
+  table.push_back({"bench compare",
+                   "run a job's first step on two backends and name the first tensor that differs",
+                   keys_of(Verb::train), kCompareHelp + formats::recipe_help(Verb::train),
+                   compare});
+  std::erase(table.back().keys, "backend");
   table.push_back(with_recipe("bench trace",
                               "print what each operation of a training step did, as lines of JSON",
                               Verb::train, trace));
