@@ -339,7 +339,8 @@ std::vector<int64_t> pieces_of(const Attributes& attention, const OperationView&
 }
 
 template <typename Struct>
-WorkList work(const Struct& attention, const OperationView& view, const BatchBounds& bounds) {
+WorkList attention_work(const Struct& attention, const OperationView& view,
+                        const BatchBounds& bounds) {
   return {.extent = attention_extent(attention, view, bounds),
           .shares = shares_of(attention, view, bounds),
           .pieces = pieces_of(attention, view, bounds)};
@@ -357,7 +358,8 @@ Extent extent_of(const AttentionGrad& grad, std::span<const int32_t> q_bounds,
   return extent_of_bounds(grad, q_bounds, k_bounds);
 }
 
-SNUG_DEFINE_KIND(Attention, .differentiate = differentiate, .work = work, .rate_key = rate_key);
-SNUG_DEFINE_KIND(AttentionGrad, .work = work, .rate_key = rate_key);
+SNUG_DEFINE_KIND(Attention, .differentiate = differentiate, .work = attention_work,
+                 .rate_key = rate_key);
+SNUG_DEFINE_KIND(AttentionGrad, .work = attention_work, .rate_key = rate_key);
 
 }  // namespace snug::program

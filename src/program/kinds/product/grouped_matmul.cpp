@@ -165,7 +165,8 @@ int64_t experts_of(const GroupedMatmulGrad&, const OperationView& view) {
 // has no work where it multiplies no row. The library copies what pieces of several rows have gaps
 // between, and in a pass each expert has at most one piece of a single row.
 template <typename Struct>
-WorkList work(const Struct& grouped, const OperationView& view, const BatchBounds& /*bounds*/) {
+WorkList routed_work(const Struct& grouped, const OperationView& view,
+                     const BatchBounds& /*bounds*/) {
   const int64_t passes = passes_of(grouped, view);
   RoutedPieces routed{.rows = view[Struct::kA].shape[0] * passes,
                       .decisions = {{decision_name<&Struct::algorithm>(), true, false, 0},
@@ -181,7 +182,8 @@ WorkList work(const Struct& grouped, const OperationView& view, const BatchBound
 
 }  // namespace
 
-SNUG_DEFINE_KIND(GroupedMatmul, .differentiate = differentiate, .work = work, .rate_key = rate_key);
-SNUG_DEFINE_KIND(GroupedMatmulGrad, .work = work, .rate_key = rate_key);
+SNUG_DEFINE_KIND(GroupedMatmul, .differentiate = differentiate, .work = routed_work,
+                 .rate_key = rate_key);
+SNUG_DEFINE_KIND(GroupedMatmulGrad, .work = routed_work, .rate_key = rate_key);
 
 }  // namespace snug::program

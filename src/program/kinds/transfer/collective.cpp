@@ -160,7 +160,8 @@ RateKey rate_key(const AllReduce& reduce, const OperationView& view, const Exten
 }
 
 template <SumOverRanks Struct>
-WorkList work(const Struct& reduce, const OperationView& view, const BatchBounds& /*bounds*/) {
+WorkList work_of_sum(const Struct& reduce, const OperationView& view,
+                     const BatchBounds& /*bounds*/) {
   WorkList work;
   for (const SumPiece& piece : pieces_of_sum(reduce, view)) work.pieces.push_back(piece.elements);
   return work;
@@ -169,7 +170,7 @@ WorkList work(const Struct& reduce, const OperationView& view, const BatchBounds
 }  // namespace
 
 SNUG_DEFINE_KIND(AllGather, .rate_key = rate_key);
-SNUG_DEFINE_KIND(ReduceScatter, .work = work, .rate_key = rate_key);
-SNUG_DEFINE_KIND(AllReduce, .work = work, .rate_key = rate_key);
+SNUG_DEFINE_KIND(ReduceScatter, .work = work_of_sum, .rate_key = rate_key);
+SNUG_DEFINE_KIND(AllReduce, .work = work_of_sum, .rate_key = rate_key);
 
 }  // namespace snug::program
