@@ -3,17 +3,16 @@
 #include "bench/backend_comparison.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstring>
-#include <deque>
 #include <functional>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -23,8 +22,12 @@
 #include "base/words.h"
 #include "bench/operation_timer.h"
 #include "bench/recipe_step.h"
-#include "program/ir/operation.h"
-#include "runtime/execution/executor.h"
+#include "bench/write_comparison.h"
+#include "program/ir/tensor_names.h"
+#include "program/kinds/kind.h"
+#include "runtime/loading/random_weights.h"
+#include "runtime/saving/adapter.h"
+#include "runtime/session.h"
 
 namespace snug::bench {
 namespace {
@@ -33,9 +36,6 @@ using backends::Buffer;
 using base::DType;
 using program::Program;
 using program::Tensor;
-
-constexpr double kTolerance = 1e-3;
-constexpr double kTolerance16 = 5e-2;
 
 template <typename Stored>
 double number(const std::byte* at) {
@@ -83,13 +83,6 @@ std::vector<double> values_of(const Buffer& buffer, backends::Backend& backend) 
   return values;
 }
 
-// What an operation wrote.
-struct Written {
-  DType type{};
-  program::Shape shape;
-  std::vector<double> values;
-};
-
 // Codes follow from values that are compared, and the next code is no error.
 bool is_compared(const Tensor& tensor) {
   return tensor.space == program::Space::device &&
@@ -107,6 +100,8 @@ class WriteObserver final : public runtime::Executor::Observer {
     const auto key = program::program_key(program.name);
     SNUG_CHECK(key.has_value(), "{} is no program of a job", program.name);
     const program::Operation& operation = program.operations[index];
+    // What a copy brings is there when it has been awaited.
+    if (program::traits_of(operation).begins_copy) return;
     for (const auto* ids : {&operation.writes, &operation.updates})
       for (const program::TensorId id : *ids) {
         const Tensor& tensor = program.tensor(id);
@@ -122,121 +117,102 @@ class WriteObserver final : public runtime::Executor::Observer {
   Seen seen_;
 };
 
-void run_observed(FilledStep& filled, int64_t accumulation, WriteObserver::Seen seen) {
-  WriteObserver observer(filled.executor(), std::move(seen));
-  filled.executor().set_observer(&observer);
-  for (const plan::StepProgram& each : plan::step_programs(filled.job(), accumulation))
-    filled.executor().run(each.name);
-  filled.executor().set_observer(nullptr);
-}
-
-struct Difference {
-  std::string program;
-  size_t operation = 0;
-  std::string kind;
-  std::string tensor;
-  double relative = 0;
-  int64_t element = 0;  // the one that is furthest off
-  double value_a = 0;
-  double value_b = 0;
-};
-
-Difference difference_of(const Written& a, const Written& b) {
-  Difference result;
-  double apart = 0;
-  double norm = 0;
-  double most = -1;
-  for (size_t i = 0; i < b.values.size(); ++i) {
-    const double delta = std::abs(a.values[i] - b.values[i]);
-    apart += delta * delta;
-    norm += b.values[i] * b.values[i];
-    // A value that is no number is furthest off of all.
-    if (delta <= most) continue;
-    if (std::isnan(most)) continue;
-    most = delta;
-    result.element = static_cast<int64_t>(i);
-    result.value_a = a.values[i];
-    result.value_b = b.values[i];
-  }
-  result.relative = norm > 0 ? std::sqrt(apart / norm) : std::sqrt(apart);
-  return result;
-}
-
-class Comparison {
+// The job on one backend: its weights, a full batch, and a learning rate at which a step changes
+// weights in more than their last bits.
+class ComparedJob {
  public:
-  void keep(const Program& program, const Tensor& tensor, Written written) {
-    kept_[{program.name, tensor.name}].push_back(std::move(written));
+  ComparedJob(const formats::Recipe& recipe, const models::ModelSource& model, RecipeStep step)
+      : step_(std::move(step.step)),
+        job_(plan::plan_training(step_.spec, *step.backend)),
+        session_(std::move(step.backend)) {
+    session_.open(job_);
+    session_.load_weights(model, recipe.init);
+    if (step_.spec.is_adapted()) make_adapter(recipe);
+    executor().run(program::ProgramName::prepare);
+    fill_step(step_, job_, executor(), 1e-2F);
   }
 
-  void compare(const Program& program, size_t index, const Tensor& tensor, const Written& a) {
-    const auto kept = kept_.find({program.name, tensor.name});
-    if (kept == kept_.end() || kept->second.empty() || kept->second.front().shape != a.shape) {
-      ++alone_;
-      return;
-    }
-    const Written b = std::move(kept->second.front());
-    kept->second.pop_front();
-    Difference found = difference_of(a, b);
-    found.program = program.name;
-    found.operation = index;
-    found.kind = program::name_of(program.operations[index].kind());
-    found.tensor = tensor.name;
-    ++compared_;
-    is_in_16_bits_ = is_in_16_bits_ || base::size_of(a.type) == 2 || base::size_of(b.type) == 2;
-    const double tolerance = is_in_16_bits_ ? kTolerance16 : kTolerance;
-    const bool differs = !(found.relative <= tolerance);
-    if (differs && !first_) first_ = found;
-    Difference& largest = by_kind_[found.kind];
-    if (largest.kind.empty() || !(found.relative <= largest.relative)) largest = found;
-  }
+  const plan::Job& job() const { return job_; }
+  runtime::Executor& executor() const { return session_.executor(); }
 
-  bool differs() const { return first_.has_value(); }
-  void print(const std::string& a, const std::string& b, bool json) const;
+  void run(const WriteObserver::Seen& seen) const {
+    WriteObserver observer(executor(), seen);
+    executor().set_observer(&observer);
+    for (const plan::StepProgram& each : plan::step_programs(job_, step_.spec.accumulation))
+      executor().run(each.name);
+    executor().set_observer(nullptr);
+  }
 
  private:
-  std::map<std::pair<std::string, std::string>, std::deque<Written>> kept_;
-  std::optional<Difference> first_;
-  std::map<std::string, Difference> by_kind_;
-  int64_t compared_ = 0;
-  int64_t alone_ = 0;
-  bool is_in_16_bits_ = false;  // of a value up to here
+  // An adapter that is made begins with matrices of zeros, whose products say nothing.
+  void make_adapter(const formats::Recipe& recipe) const {
+    if (!recipe.adapter.empty()) {
+      runtime::load_adapter(recipe.adapter, step_.spec.method_options(), executor());
+      return;
+    }
+    runtime::initialise_adapter(executor());
+    constexpr float kBound = 0.05F;
+    for (const program::Tensor& tensor : plan::adapter_tensors(job_))
+      for (const std::string& name : {tensor.name, program::master_name(tensor.name)})
+        if (executor().has(name))
+          runtime::fill_uniform({executor().tensor(name), tensor.name}, 0, kBound, executor());
+  }
+
+  CalibrationStep step_;
+  plan::Job job_;
+  runtime::Session session_;
 };
 
-nlohmann::ordered_json json_of(const Difference& difference) {
+nlohmann::ordered_json json_of(const WriteDifference& difference) {
   return {{"program", difference.program},   {"operation", difference.operation},
           {"kind", difference.kind},         {"tensor", difference.tensor},
           {"relative", difference.relative}, {"element", difference.element},
           {"a", difference.value_a},         {"b", difference.value_b}};
 }
 
-std::string line_of(const Difference& difference) {
+std::string line_of(const WriteDifference& difference) {
   return fmt::format("{:.2e}  operation {} of {} writes {}: element {} is {:.6g} against {:.6g}",
                      difference.relative, difference.operation, difference.program,
                      difference.tensor, difference.element, difference.value_a, difference.value_b);
 }
 
-void Comparison::print(const std::string& a, const std::string& b, bool json) const {
+void print(const WriteComparison& comparison, const std::string& a, const std::string& b,
+           bool json) {
+  const std::optional<WriteDifference>& first = comparison.first();
   if (json) {
     nlohmann::ordered_json kinds = nlohmann::ordered_json::object();
-    for (const auto& [kind, largest] : by_kind_) kinds[kind] = json_of(largest);
+    for (const auto& [kind, largest] : comparison.largest_by_kind()) kinds[kind] = json_of(largest);
     const nlohmann::ordered_json document{
         {"a", a},
         {"b", b},
-        {"compared", compared_},
-        {"alone", alone_},
-        {"first_difference", first_ ? json_of(*first_) : nlohmann::ordered_json()},
+        {"compared", comparison.compared()},
+        {"only_a", comparison.only_a()},
+        {"only_b", comparison.only_b()},
+        {"zeros", comparison.zeros()},
+        {"first_difference", first ? json_of(*first) : nlohmann::ordered_json()},
         {"largest", kinds}};
     base::print("{}\n", document.dump());
     return;
   }
-  base::print("{} against {}: {} tensors compared, {} that {} alone has\n", a, b, compared_, alone_,
-              a);
-  base::print("largest relative difference of each kind:\n");
-  for (const auto& [kind, largest] : by_kind_) base::print("  {:<28} {}\n", kind, line_of(largest));
-  if (first_)
-    base::print("first that differs: {} ({})\n", line_of(*first_), first_->kind);
+  base::print(
+      "{} against {}: {} writes compared ({} of zeros alone), {} that only {} has, {} that only "
+      "{} has\nlargest relative difference of each kind of operation:\n",
+      a, b, comparison.compared(), comparison.zeros(), comparison.only_a(), a, comparison.only_b(),
+      b);
+  for (const auto& [kind, largest] : comparison.largest_by_kind())
+    base::print("  {:<28} {}\n", kind, line_of(largest));
+  if (first)
+    base::print("first that differs: {} ({})\n", line_of(*first), first->kind);
   else
     base::print("none differs\n");
+}
+
+void refuse_unfilled(const formats::Recipe& recipe, const models::ModelConfig& model) {
+  if (model.has_encoder())
+    base::throw_user_error("compare makes no batches for encoder-decoders; give another model");
+  if (recipe.objective != formats::Objective::next_token)
+    recipe.fail("objective", "is one that compare makes no batches for; leave it out");
+  if (recipe.devices > 1) recipe.fail("devices", "is 1 here: compare runs one rank");
 }
 
 RecipeStep step_on(formats::Recipe recipe, const std::string& backend) {
@@ -250,30 +226,42 @@ RecipeStep step_on(formats::Recipe recipe, const std::string& backend) {
   return recipe_step(recipe);
 }
 
+const Program* find_named(const plan::Job& job, const std::string& name) {
+  const auto found = std::ranges::find(job.programs, name, &Program::name);
+  return found == job.programs.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 int compare_backends(const formats::Recipe& recipe, const std::string& a, const std::string& b,
                      bool json) {
-  Comparison comparison;
+  recipe.require("model");
+  const models::ModelSource model = models::find_model(recipe.model);
+  refuse_unfilled(recipe, model.config);
   // Both run what `a` would: the rows of a step, and what layers compute again, are those of its
   // plan.
-  RecipeStep first = step_on(recipe, a);
-  {
-    RecipeStep second = step_on(first.recipe, b);
-    second.step.spec = first.step.spec;
-    FilledStep filled(second.step, *second.backend);
-    run_observed(filled, first.step.spec.accumulation,
-                 [&](const Program& program, size_t, const Tensor& tensor, Written written) {
-                   comparison.keep(program, tensor, std::move(written));
-                 });
-  }
-  FilledStep filled(first.step, *first.backend);
-  run_observed(filled, first.step.spec.accumulation,
-               [&](const Program& program, size_t index, const Tensor& tensor, Written written) {
-                 comparison.compare(program, index, tensor, written);
-               });
-  comparison.print(a, b, json);
-  return comparison.differs() ? 1 : 0;
+  RecipeStep step_a = step_on(recipe, a);
+  const formats::Recipe settled = step_a.recipe;
+  RecipeStep step_b = step_on(settled, b);
+  step_b.step.spec = step_a.step.spec;
+  WriteComparison comparison;
+  std::optional<ComparedJob> job_b(std::in_place, settled, model, std::move(step_b));
+  const ComparedJob job_a(settled, model, std::move(step_a));
+  for (const Program& program : job_a.job().programs)
+    if (const Program* other = find_named(job_b->job(), program.name))
+      comparison.expect(program, *other);
+  job_b->run([&](const Program& program, size_t, const Tensor& tensor, Written written) {
+    comparison.keep(program.name, tensor.name, std::move(written));
+  });
+  job_b.reset();
+  job_a.run(
+      [&](const Program& program, size_t index, const Tensor& tensor, const Written& written) {
+        comparison.compare(program, index, tensor.name, written);
+      });
+  print(comparison, a, b, json);
+  if (comparison.compared() == 0)
+    base::throw_user_error("the programs of {} and {} write no tensor of the same name", a, b);
+  return comparison.first().has_value() ? 1 : 0;
 }
 
 }  // namespace snug::bench

@@ -7,14 +7,15 @@
 
 namespace snug::bench {
 
-// Runs the recipe's step on both backends, with the same random weights and a full batch, in fp32
-// unless the recipe says a type, and compares what each operation writes, tensor by tensor, in the
-// order in which backend `a` runs them. A tensor differs where the norm of the difference is more
-// than 1e-3 of the other's norm, 5e-2 where 16 bits hold a value or factor. Prints the first tensor
-// that differs and the largest difference of each kind of operation. Tensors that only one of the
-// two programs has, as a backend fuses what another does apart, are counted. Everything written is
-// kept until it is compared, so this is for small jobs. Returns 0, or 1 where a tensor differs.
-// Throws UserError.
+// Runs the recipe's step on both backends, with the model's weights (or drawn ones, init=random), a
+// full batch of random tokens and, where the adapter is made, random values in all of it; in fp32
+// unless the recipe says a type. Compares what each operation writes, tensor by tensor, in the
+// order in which backend `a` runs them (write_comparison.h). Prints the first tensor that differs
+// and the largest difference of each kind of operation. Tensors that one of the two programs has
+// alone, as a backend fuses what another does apart, are counted. Everything written is kept until
+// it is compared, so this is for small jobs. Returns 0, or 1 where a tensor differs. Throws
+// UserError, also for encoder-decoders, objectives other than the next token and several devices,
+// for which it makes no batches.
 int compare_backends(const formats::Recipe& recipe, const std::string& a, const std::string& b,
                      bool json);
 

@@ -25,7 +25,7 @@ using program::Tensor;
 using runtime::Stopwatch;
 
 // Values as training has them, since zeros would let multipliers rest and denormals slow them down:
-// about normal(0, 0.02) in matrices, one in the weights of norms and the scales of codes, any code.
+// about normal(0, 0.02) in matrices, one in the weights of norms, any code. Scales of codes stay 0.
 void fill_with_noise(const Buffer& buffer, runtime::Executor& executor) {
   const bool is_matrix = buffer.shape.rank() > 1;
   if (buffer.dtype != base::DType::u8)
@@ -79,13 +79,12 @@ void fill_batch(const CalibrationStep& step, ProgramName program, runtime::Execu
   }
 }
 
-void set_inputs(const CalibrationStep& step, runtime::Executor& executor) {
+void set_inputs(const CalibrationStep& step, float learning_rate, runtime::Executor& executor) {
   const auto tokens = static_cast<float>(step.spec.rows * step.spec.row_tokens.decoder());
   executor.set_input(program::kInverseTokensName, 1.0F / tokens);
   if (executor.has(program::kInverseDocumentTokensName))
     executor.set_input(program::kInverseDocumentTokensName, 1.0F / tokens);
-  // The rate is so small that weights stay what they are, whatever the gradients.
-  executor.set_input(program::kLearningRateName, 1e-12F);
+  executor.set_input(program::kLearningRateName, learning_rate);
   if (executor.has(program::kStepName)) executor.set_input(program::kStepName, int32_t{1});
   if (executor.has(program::kRandomName))
     executor.set_input(program::kRandomName, std::array<int32_t, 2>{1, 0});
@@ -169,13 +168,19 @@ std::vector<plan::RateSample> OperationTimes::samples() const {
   return samples;
 }
 
+void fill_step(const CalibrationStep& step, const plan::Job& job, runtime::Executor& executor,
+               float learning_rate) {
+  for (const plan::StepProgram& each : plan::step_programs(job, step.spec.accumulation))
+    if (each.name != ProgramName::update) fill_batch(step, each.name, executor);
+  set_inputs(step, learning_rate, executor);
+}
+
 FilledStep::FilledStep(const CalibrationStep& step, backends::Backend& backend)
     : job_(plan::plan_training(step.spec, backend)), executor_(job_, backend) {
   std::unordered_set<std::string> filled;
   for (const Program& program : job_.programs) fill_weights(program, executor_, filled);
-  for (const plan::StepProgram& each : plan::step_programs(job_, step.spec.accumulation))
-    if (each.name != ProgramName::update) fill_batch(step, each.name, executor_);
-  set_inputs(step, executor_);
+  // The rate is so small that weights stay what they are, whatever the gradients.
+  fill_step(step, job_, executor_, 1e-12F);
   executor_.run(ProgramName::prepare);
 }
 

@@ -64,6 +64,11 @@ class FilledStep {
   runtime::Executor executor_;
 };
 
+// Gives the programs of the step a batch full of random tokens, in segments of equal length, and
+// the numbers that they read with each step. For next tokens, of models without an encoder.
+void fill_step(const CalibrationStep& step, const plan::Job& job, runtime::Executor& executor,
+               float learning_rate);
+
 // Runs the program once, launch by launch: seconds of each launch at the index of its first
 // operation, 0 at those of operations that are joined to another.
 std::vector<double> launch_seconds(const plan::StepProgram& step, runtime::Executor& executor);

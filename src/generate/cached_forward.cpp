@@ -134,12 +134,23 @@ void CachedForward::check_room(TokenStream stream, int64_t sequence, int64_t tok
       sequence, length, length + tokens, base::word_of(stream), shape_.capacity[stream]);
 }
 
+// Caches are lost when another stage of the job begins.
+void CachedForward::check_caches() const {
+  if (stage_ == executor_.stages_begun()) return;
+  for (const std::vector<int64_t>& lengths : lengths_)
+    SNUG_CHECK(std::ranges::all_of(lengths, [](int64_t length) { return length == 0; }),
+               "sequences go on after another stage of the job took their memory");
+}
+
 void CachedForward::check_parts(std::span<const SequencePart> parts) const {
   int64_t tokens = 0;
+  int64_t last = -1;
   int64_t encoder_tokens = 0;
   for (const SequencePart& part : parts) {
-    SNUG_CHECK(part.sequence >= 0 && part.sequence < shape_.sequences, "no sequence {}",
-               part.sequence);
+    SNUG_CHECK(part.sequence > last && part.sequence < shape_.sequences && !part.ids.empty(),
+               "{} tokens for sequence {} after one for sequence {}", part.ids.size(),
+               part.sequence, last);
+    last = part.sequence;
     check_room(TokenStream::decoder, part.sequence, std::ssize(part.ids));
     tokens += std::ssize(part.ids);
     if (part.encoder_ids.empty()) continue;
@@ -154,6 +165,7 @@ void CachedForward::check_parts(std::span<const SequencePart> parts) const {
 }
 
 void CachedForward::prefill(std::span<const SequencePart> parts) {
+  check_caches();
   check_parts(parts);
   reset(prefill_);
   int64_t row = 0;
@@ -173,10 +185,10 @@ void CachedForward::prefill(std::span<const SequencePart> parts) {
   run(prefill_);
 }
 
-// Sequences have the segments of their own numbers where the program is for all, so that the bits
-// of one do not depend on which others go on.
+// In the program for all, sequences have the segments of their own numbers.
 void CachedForward::decode(std::span<const int32_t> ids) {
   SNUG_CHECK_EQ(std::ssize(ids), shape_.sequences);
+  check_caches();
   int64_t active = 0;
   for (int64_t sequence = 0; sequence < shape_.sequences; ++sequence) {
     if (ids[static_cast<size_t>(sequence)] == kIdle) continue;
@@ -213,6 +225,7 @@ void CachedForward::finish_part(const Batch& batch, const Place& place, int64_t 
 void CachedForward::run(const Batch& batch) {
   executor_.run(batch.program);
   last_ = &batch;
+  stage_ = executor_.stages_begun();
 }
 
 size_t CachedForward::row_of(int64_t sequence) const {

@@ -41,6 +41,8 @@ class CachedForward {
   // The executor's job has the programs of `shape`: one of inference, or of training with
   // generation. The executor must outlive it.
   CachedForward(runtime::Executor& executor, const plan::InferenceShape& shape);
+  CachedForward(const CachedForward&) = delete;
+  CachedForward& operator=(const CachedForward&) = delete;
 
   const plan::InferenceShape& shape() const { return shape_; }
   int64_t sequences() const { return shape_.sequences; }
@@ -53,10 +55,12 @@ class CachedForward {
   void release(int64_t sequence);
   void release_all();
 
-  // Appends tokens to different sequences, in rising order of sequence, of prefill_tokens() in
-  // all at most. Afterwards the logits of sequence s are those of the last token appended to it,
-  // or, with all_logits, row t is that of the t-th token of all. Throws UserError, with nothing
-  // done, where a sequence would grow beyond its capacity or the parts take too many tokens.
+  // Appends tokens, at least one each, to different sequences, in rising order of sequence, of
+  // prefill_tokens() in all at most. Afterwards the logits of sequence s are those of the last
+  // token appended to it, or, with all_logits, row t is that of the t-th token of all. Throws
+  // UserError, with nothing done, where a sequence would grow beyond its capacity or the parts take
+  // too many tokens. Where the job did something else since (Executor::stages_begun), all sequences
+  // must have been released.
   void prefill(std::span<const SequencePart> parts);
 
   // Appends ids[s] to sequence s, or nothing where it is kIdle, by the smallest program that holds
@@ -104,6 +108,7 @@ class CachedForward {
   void finish_part(const Batch& batch, const Place& place, int64_t end);
   void show_keys(const Batch& batch, base::TokenStream stream, const Place& place) const;
   void run(const Batch& batch);
+  void check_caches() const;
   size_t row_of(int64_t sequence) const;
 
   runtime::Executor& executor_;
@@ -111,7 +116,8 @@ class CachedForward {
   Batch prefill_;
   std::vector<Batch> decodes_;  // by size, the smallest first
   const Batch* last_ = nullptr;
-  std::vector<int64_t> rows_;                      // (sequences) of the last run's logits
+  int64_t stage_ = 0;          // Executor::stages_begun() when the sequences were written
+  std::vector<int64_t> rows_;  // (sequences) of the last run's logits
   base::PerStream<std::vector<int64_t>> lengths_;  // (sequences), of each stream
 };
 

@@ -27,9 +27,9 @@ class Session {
 
   backends::Backend& backend() const { return *backend_; }
 
-  // Allocates what the job takes, as Executor's constructor says. The job, which was planned for
-  // this backend, must outlive the session.
-  void open(const plan::Job& job) { executor_ = std::make_unique<Executor>(job, *backend_, mesh_); }
+  // Allocates what the job takes, as Executor's constructor says; once. The job, which was planned
+  // for this backend, must outlive the session.
+  void open(const plan::Job& job);
   // Requires that a job was opened.
   Executor& executor() const;
   const plan::Job& job() const { return executor().job(); }

@@ -26,10 +26,20 @@ TEST(Compare, BackendsAgreeInFp32) {
   EXPECT_EQ(document["b"], "reference");
   EXPECT_TRUE(document["first_difference"].is_null());
   EXPECT_GT(document["compared"], 60);
+  EXPECT_LT(document["zeros"], 10);
   for (const char* kind : {"rms_norm", "matmul", "attention", "attention_grad", "adamw"}) {
     ASSERT_TRUE(document["largest"].contains(kind)) << kind;
     EXPECT_LT(document["largest"][kind]["relative"], 1e-4) << kind;
   }
+}
+
+// Weights in 4 bits have values, and an adapter that is made has them in all of its matrices.
+TEST(Compare, AdaptersOnWeightsIn4BitsHaveSomethingToCompare) {
+  const BinaryRun run = compared("method=qlora --json");
+  ASSERT_EQ(run.exit_code, 0) << run.out << run.err;
+  const auto document = nlohmann::json::parse(run.out);
+  EXPECT_GT(document["compared"], 60);
+  EXPECT_LT(document["zeros"], 10);
 }
 
 TEST(Compare, ABackendDoesNotDifferFromItself) {

@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "../base/captured_stream.h"
+#include "base/error.h"
 #include "generate/generator.h"
 #include "golden_case.h"
 #include "program/ir/tensor_names.h"
@@ -21,6 +25,7 @@ using program::Stage;
 constexpr int64_t kRows = 2;
 constexpr int64_t kRowTokens = 16;
 constexpr int64_t kSteps = 3;
+const generate::Ids kFirstAlone{1, generate::CachedForward::kIdle, generate::CachedForward::kIdle};
 
 struct SharedArenaCase {
   std::string backend;
@@ -52,6 +57,17 @@ std::vector<generate::Ids> ids_of(const std::vector<generate::Generation>& gener
   for (const generate::Generation& generation : generations) ids.push_back(generation.ids);
   return ids;
 }
+
+// The programs that ran since the last look.
+class ProgramsRun final : public runtime::Executor::Observer {
+ public:
+  void before(const program::Program& program, size_t) override { names_.insert(program.name); }
+  void after(const program::Program&, size_t) override {}
+  std::set<std::string> take() { return std::exchange(names_, {}); }
+
+ private:
+  std::set<std::string> names_;
+};
 
 class SharedArena : public ::testing::TestWithParam<SharedArenaCase> {
  protected:
@@ -147,7 +163,72 @@ TEST_P(SharedArena, FewSequencesDecodeAsInTheirOwnPrograms) {
   std::vector<generate::Ids> few = prompts();
   few.resize(2);
   const generate::GenerationOptions options{.sampling = {}, .max_new_tokens = 8, .stop_ids = {}};
-  EXPECT_EQ(ids_of(by_size.run(few, options)), ids_of(by_one.run(few, options)));
+  ProgramsRun programs;
+  loaded.executor().set_observer(&programs);
+  const std::vector<generate::Ids> of_size = ids_of(by_size.run(few, options));
+  EXPECT_EQ(programs.take(), (std::set<std::string>{"prefill", "decode.2"}));
+  EXPECT_EQ(of_size, ids_of(by_one.run(few, options)));
+  EXPECT_EQ(programs.take(), (std::set<std::string>{"prefill", "decode"}));
+  few.resize(1);
+  by_size.run(few, options);
+  EXPECT_EQ(programs.take(), (std::set<std::string>{"prefill", "decode.1"}));
+  loaded.executor().set_observer(nullptr);
+}
+
+// What a stage left in its tensors is not there when another one has begun, and nobody reads it.
+TEST_P(SharedArena, WhatAStageLeftIsNotReadAfterAnother) {
+  LoadedCase loaded = load(true);
+  runtime::Executor& executor = loaded.executor();
+  step(loaded, 1);
+  generate_all(executor, loaded.spec().model);
+  EXPECT_TRUE(testing::dies([&] { (void)executor.result<float>(program::kLossName); },
+                            "after another stage began"));
+  generate::CachedForward forward(executor, shape());
+  const generate::Ids prompt{3, 1, 4};
+  const generate::SequencePart part{0, prompt};
+  forward.prefill({&part, 1});
+  step(loaded, 2);
+  EXPECT_TRUE(testing::dies([&] { forward.decode(kFirstAlone); }, "another stage of the job"));
+  forward.release_all();
+  forward.prefill({&part, 1});
+  EXPECT_EQ(forward.length(0), 3);
+}
+
+// A sequence that has ended leaves its place, and the others go on as they were.
+TEST_P(SharedArena, ASequenceLeavesItsPlaceToAnother) {
+  LoadedCase loaded = load(true);
+  generate::CachedForward forward(loaded.executor(), shape());
+  const generate::Ids prompt{3, 1, 4, 1, 5};
+  const auto logits_of = [&](int64_t sequence) {
+    const auto row = forward.logits(sequence);
+    return std::vector<float>(row.begin(), row.end());
+  };
+  const generate::SequencePart alone{1, prompt};
+  forward.prefill({&alone, 1});
+  const std::vector<float> expected = logits_of(1);
+  const generate::Ids other{9, 2, 6, 5};
+  const generate::SequencePart next{2, other};
+  forward.prefill({&next, 1});
+  forward.release(1);
+  forward.prefill({&alone, 1});
+  EXPECT_EQ(logits_of(1), expected);
+  EXPECT_EQ(forward.length(1), 5);
+  EXPECT_EQ(forward.length(2), 4);
+}
+
+TEST_P(SharedArena, RequestsBeyondTheCacheAreErrors) {
+  LoadedCase loaded = load(true);
+  generate::CachedForward forward(loaded.executor(), shape());
+  const generate::Ids long_prompt(9, 3);
+  const generate::SequencePart part{0, long_prompt};
+  EXPECT_THROW(forward.prefill({&part, 1}), base::UserError);
+  EXPECT_EQ(forward.length(0), 0);
+  const generate::Ids chunk(8, 3);
+  const generate::SequencePart fits{0, chunk};
+  for (int i = 0; i < 8; ++i) forward.prefill({&fits, 1});
+  EXPECT_EQ(forward.length(0), 64);
+  EXPECT_THROW(forward.decode(kFirstAlone), base::UserError);
+  EXPECT_EQ(forward.length(0), 64);
 }
 
 std::vector<SharedArenaCase> cases() {

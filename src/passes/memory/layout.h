@@ -40,7 +40,7 @@ struct SpaceLayout {
 struct Layout {
   std::array<SpaceLayout, program::kSpaceCount> spaces;
   std::vector<program::Stage> stages;  // of each program
-  // offsets[p][t]: of tensor t of program p, in its space's arena. Views have their base's offset.
+  // offsets[p][t]: of tensor t of program p, in its space's arena; a view's includes its base's.
   std::vector<std::vector<int64_t>> offsets;
 };
 

@@ -17,6 +17,8 @@ std::optional<ProgramKey> program_key(std::string_view name) {
   if (!word) return std::nullopt;
   ProgramKey key(*word);
   if (dot == std::string_view::npos) return key;
+  if (*word != ProgramName::decode || dot + 1 == name.size() || name[dot + 1] == '0')
+    return std::nullopt;
   const char* end = name.data() + name.size();
   const auto [rest, error] = std::from_chars(name.data() + dot + 1, end, key.sequences);
   if (error != std::errc() || rest != end || key.sequences <= 0) return std::nullopt;

@@ -69,7 +69,7 @@ std::optional<ProgramKey> program_key(std::string_view name);
 enum class Stage : uint8_t { training, generation };
 inline constexpr size_t kStageCount = 2;
 
-// Nothing: of a program that has no such tensors and runs in any stage.
+// Nothing: of a program without such tensors, which lies in the bytes of the job's first stage.
 constexpr std::optional<Stage> stage_of(ProgramName name) {
   switch (name) {
     case ProgramName::reference:

@@ -317,8 +317,10 @@ Executor::Loaded& Executor::loaded(const program::ProgramKey& program) const {
 // Stages lie in the same bytes, those of their batches on the host among them.
 void Executor::begin_stage(const Loaded& list) const {
   const program::Stage stage = job_.layout.stages[list.index];
-  if (stage_ && stage_ != stage) backend_.synchronise();
+  if (stage_ == stage) return;
+  if (stage_) backend_.synchronise();
   stage_ = stage;
+  ++stages_begun_;
 }
 
 void Executor::await_inputs(const program::ProgramKey& program) const {
@@ -344,8 +346,13 @@ void Executor::write_input(std::string_view name, const void* value, int64_t byt
 }
 
 void Executor::read_result(std::string_view name, void* value, int64_t bytes) {
-  const Buffer& buffer = tensor(program::host_name(name));
+  const std::string host_name = program::host_name(name);
+  const Buffer& buffer = tensor(host_name);
   SNUG_CHECK_EQ(buffer.bytes(), bytes);
+  const auto list = std::ranges::find_if(
+      programs_, [&](const auto& each) { return each->by_name.contains(host_name); });
+  SNUG_CHECK(stage_ == job_.layout.stages[(*list)->index],
+             "{} is read after another stage began in its bytes", name);
   await_results();
   std::memcpy(value, buffer.data, static_cast<size_t>(bytes));
 }

@@ -30,9 +30,13 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // A program of another stage than the one before begins that stage: all that was queued ends, and
-  // what the stage before had in tensors of lifetime step is lost.
-  //
+  // Begins the stage of the program, if another one goes on: waits for all that was queued, since
+  // the tensors that the other stage has of lifetime step lie in the same bytes and are lost. What
+  // runs or performs a program, or writes its inputs, begins its stage first.
+  void begin_stage_of(const program::ProgramKey& program) const { begin_stage(loaded(program)); }
+  // How often another stage began: what was in tensors of lifetime step is there while this stays.
+  int64_t stages_begun() const { return stages_begun_; }
+
   // Runs one program's operations in order, unless the runtime performs them; the copies of its
   // inputs (host.NAME) and results among them; returns when they are queued (done, on cpu). As
   // recordings, where the backend makes them and nobody observes (runtime/execution/partitions.h).
@@ -65,7 +69,8 @@ class Executor {
   bool has_results() const { return points_->is_reached(results_copied()); }
   // Returns when the host sides of the results are what the last runs left in them.
   void await_results() const { points_->wait(results_copied()); }
-  // What the last run of a program with this result left in it.
+  // What the last run of a program with this result left in it; fails a CHECK where another stage
+  // began since.
   template <typename T>
   T result(std::string_view name) {
     T value{};
@@ -119,7 +124,8 @@ class Executor {
   std::vector<std::unique_ptr<Loaded>> programs_;
   std::unique_ptr<backends::DeviceEvents> points_;
   std::vector<std::unique_ptr<backends::DeviceEvents>> window_points_;  // by slot
-  mutable std::optional<program::Stage> stage_;  // of the program that ran or was given inputs last
+  mutable std::optional<program::Stage> stage_;                         // that goes on
+  mutable int64_t stages_begun_ = 0;
   Observer* observer_ = nullptr;
 };
 

@@ -167,6 +167,7 @@ void save_pieces(Saved& saved, Executor& executor, const PutPiece& put) {
 
 Saved saved_by(program::ProgramName program, FileSet files, const Executor& executor) {
   const program::Program& operations = *executor.job().find(program);
+  executor.begin_stage_of(program);
   Saved saved{.program = program, .tensors = {}, .traces = {}, .asked = {}, .compared = {}};
   for (const program::Operation& operation : operations.operations) {
     const program::TensorId id = id_of(operation, program::Write::kTensor);

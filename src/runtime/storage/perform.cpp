@@ -70,6 +70,7 @@ Performance::Performance(program::ProgramName program, const Sources& sources, E
       weights_.emplace(std::move(weight_name), std::move(weight));
     }
   performed_.traces.resize(program_.operations.size());
+  executor.begin_stage_of(program);
   executor.backend().synchronise();
 }
 
