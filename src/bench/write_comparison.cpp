@@ -16,15 +16,15 @@ struct Writes {
 };
 
 std::map<std::string, Writes> writes_of(const program::Program& program) {
-  std::map<std::string, Writes> writes;
+  std::map<std::string, Writes> written;
   for (const program::Operation& operation : program.operations)
     for (const auto* ids : {&operation.writes, &operation.updates})
       for (const program::TensorId id : *ids) {
-        Writes& each = writes[program.tensor(id).name];
+        Writes& each = written[program.tensor(id).name];
         ++each.count;
         each.shape = program.tensor(id).shape;
       }
-  return writes;
+  return written;
 }
 
 WriteDifference difference_of(const Written& a, const Written& b) {

@@ -11,9 +11,9 @@
 #include "generate/generator.h"
 #include "generate/prompt.h"
 #include "plan/document/profile_lines.h"
-#include "plan/spec/token_work.h"
 #include "plan/time/calibration_file.h"
 #include "plan/time/clock.h"
+#include "plan/time/token_work.h"
 #include "program/kinds/kind.h"
 #include "runtime/execution/stopwatch.h"
 

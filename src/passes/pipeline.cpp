@@ -3,13 +3,13 @@
 #include <chrono>
 
 #include "base/error.h"
-#include "passes/gradient/mark_constants.h"
 #include "passes/gradient/update_in_backward.h"
 #include "passes/lowering/lower.h"
-#include "passes/lowering/sum_shares.h"
 #include "passes/memory/host_copies.h"
+#include "passes/memory/mark_constants.h"
 #include "passes/memory/offload.h"
 #include "passes/memory/schedule.h"
+#include "passes/sharding/sum_shares.h"
 #include "program/ir/program_name.h"
 #include "program/verify/verify.h"
 

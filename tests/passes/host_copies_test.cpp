@@ -1,6 +1,6 @@
 // The pass that makes operations of what the host gives a program and takes from it.
 #include "passes/memory/host_copies.h"
-#include "passes/gradient/mark_constants.h"
+#include "passes/memory/mark_constants.h"
 
 #include <gtest/gtest.h>
 

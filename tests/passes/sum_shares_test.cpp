@@ -1,5 +1,5 @@
 // A sum of which each rank makes a share: what follows reads that of all ranks.
-#include "passes/lowering/sum_shares.h"
+#include "passes/sharding/sum_shares.h"
 
 #include <gtest/gtest.h>
 

@@ -13,8 +13,8 @@
 #include "backends/cuda/device/planned_card.h"
 #include "models/config/config.h"
 #include "plan/job/job.h"
-#include "plan/spec/token_work.h"
 #include "plan/time/clock.h"
+#include "plan/time/token_work.h"
 #include "program/ir/program_name.h"
 #include "program/kinds/kind.h"
 

@@ -1,5 +1,5 @@
 // A key of offloading that moves nothing is told to the user, and only then.
-#include "plan/spec/offloaded.h"
+#include "plan/job/offloaded.h"
 
 #include <gtest/gtest.h>
 

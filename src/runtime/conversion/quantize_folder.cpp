@@ -22,7 +22,7 @@
 #include "models/families/families.h"
 #include "models/stored/open_weights.h"
 #include "models/weights.h"
-#include "runtime/loading/quantize_pieces.h"
+#include "runtime/conversion/quantize_pieces.h"
 #include "runtime/loading/stored_weight.h"
 
 namespace snug::runtime {

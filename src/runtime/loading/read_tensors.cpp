@@ -25,9 +25,9 @@
 #include "program/ir/tensor_names.h"
 #include "program/kinds/transfer/storage.h"
 #include "runtime/conversion/convert.h"
-#include "runtime/execution/check_finite.h"
 #include "runtime/loading/read_transposed.h"
 #include "runtime/loading/weight_quantizer.h"
+#include "runtime/storage/check_finite.h"
 
 namespace snug::runtime {
 namespace {

@@ -1,4 +1,4 @@
-#include "passes/lowering/sum_shares.h"
+#include "passes/sharding/sum_shares.h"
 
 #include <algorithm>
 #include <string_view>

@@ -1,7 +1,7 @@
 // Pieces are numbered. A worker takes the next number, reads and quantises into its own slots, and
 // waits until all pieces before have been handed in. At most kWorkers pieces are under way, so at
 // most kWorkers tensors are, and absmax buffers are used in turn.
-#include "runtime/loading/quantize_pieces.h"
+#include "runtime/conversion/quantize_pieces.h"
 
 #include <algorithm>
 #include <array>
@@ -16,8 +16,8 @@
 #include "base/error.h"
 #include "formats/quantization/nf4.h"
 #include "runtime/conversion/convert.h"
-#include "runtime/execution/check_finite.h"
 #include "runtime/loading/read_transposed.h"
+#include "runtime/storage/check_finite.h"
 
 namespace snug::runtime {
 namespace {

@@ -1,4 +1,4 @@
-#include "passes/gradient/mark_constants.h"
+#include "passes/memory/mark_constants.h"
 
 #include <utility>
 #include <vector>

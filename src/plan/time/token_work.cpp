@@ -1,4 +1,4 @@
-#include "plan/spec/token_work.h"
+#include "plan/time/token_work.h"
 
 #include <set>
 

@@ -1,4 +1,4 @@
-#include "runtime/execution/check_finite.h"
+#include "runtime/storage/check_finite.h"
 
 #include "base/error.h"
 #include "base/finite.h"

@@ -1,4 +1,4 @@
-#include "plan/spec/offloaded.h"
+#include "plan/job/offloaded.h"
 
 #include <fmt/format.h>
 
