@@ -32,7 +32,7 @@ int64_t in_chunks(int64_t tokens) {
   return std::min((tokens + kStep - 1) / kStep * kStep, plan::kPrefillTokens);
 }
 
-// As for prompts of the whole length.
+// The shape for prompts that are as long as a sequence may be.
 plan::InferenceShape shape_of(const formats::Recipe& recipe, const models::ModelConfig& model) {
   const int64_t length = length_of(recipe, model);
   plan::InferenceShape shape;

@@ -262,7 +262,7 @@ std::optional<program::Fill> initial_values(const Tensor& tensor, int64_t seed) 
 
 bool reads(const AdapterConfig& config) { return std::holds_alternative<LoraConfig>(config); }
 
-// What is applied and not trained on.
+// Refuses adapters that can be applied but not trained further.
 void refuse_to_train_on(const Recipe& recipe, const LoraConfig& adapter) {
   const auto fail = [&](std::string_view key, std::string_view what) {
     recipe.fail(

@@ -1,7 +1,7 @@
 // max_length=auto: rows as long as the longest document, so that nothing is cut, or a whole number
 // of times as long where documents share rows, whichever trains on most tokens of documents in a
-// second by the plan. Next to an encoder rows of prompts and rows of answers (max_target_length)
-// are as many times as long as the longest of each.
+// second by the plan. With an encoder, rows of prompts and rows of answers (max_target_length) are
+// both that many times as long as their own longest document.
 //
 // A step keeps its room for tokens: `times` as long, rows are `times` fewer, so that number divides
 // gradient_accumulation_steps, and is divided out of it and of train_batch_size. The rows of a

@@ -179,9 +179,9 @@ class OpenChoices {
     return spec;
   }
 
-  // Layers that keep all, or all but elementwise outputs, have memory for copies of their own.
-  // Mixtures have what is chosen next to layers that keep their input alone, on the device or on
-  // the host, whichever is faster.
+  // Plans each form of a layer with memory for copies that is chosen for it; then the best mixture
+  // of forms that fits next to the copies of layers that keep their input alone, on the device or
+  // on the host; returns whichever is fastest.
   RecomputeChoice best_next_to_copies(const std::vector<TrainingSpec>& forms) const {
     std::optional<RecomputeChoice> best;
     const auto take_if_better = [&](RecomputeChoice other) {

@@ -166,7 +166,7 @@ class LoadPlanner {
       load_.encode_scales(each.weight, each.absmax);
   }
 
-  // A weight that is sharded, and where those of all ranks will be.
+  // A sharded weight, and the tensor that will hold the absmax of all ranks.
   struct Ungathered {
     std::string weight;
     TensorId absmax;

@@ -19,8 +19,8 @@ namespace snug::runtime {
 void save_model(const std::filesystem::path& folder, const models::ModelSource& source,
                 Executor& executor, const formats::TrainedChat& chat = {});
 
-// Does the work of save_model in an existing folder, without a transaction of its own; gives what
-// the tensors were written with.
+// Does the work of save_model in an existing folder, without a transaction of its own; returns the
+// checksums of the tensors as they were written.
 formats::TensorChecksums write_model_files(const std::filesystem::path& folder,
                                            const models::ModelSource& source, Executor& executor,
                                            const formats::TrainedChat& chat = {});

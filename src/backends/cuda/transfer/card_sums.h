@@ -24,7 +24,7 @@ class CardSums {
                   CardGroup* group, cudaStream_t stream);
 
  private:
-  // The elements of the next piece, which ranges_ are; 0 where none is left.
+  // Cuts the next piece into ranges_ and returns its elements, 0 at the end.
   template <typename Part>
   int64_t next_piece(std::span<const Part> parts, const comm::SumPieces& pieces, int ranks,
                      comm::Cursor& cursor);

@@ -78,7 +78,7 @@ void differentiate(const Route& route, const Operation& operation, Tape& tape) {
   const TensorId dsums = route.balance ? tape.gradient(id_of(operation, Route::kSums)) : kNone;
   const TensorId logits = id_of(operation, Route::kLogits);
   const TensorId ids = id_of(operation, Route::kIds);
-  // Whoever looks at the sums of all tokens also uses what each token's experts give.
+  // A gradient through the sums of all tokens always comes with one through the experts' weights.
   SNUG_CHECK(dweights != kNone || dsums == kNone, "a route whose weights nothing reads");
   if (dweights == kNone || !tape.wants(logits)) return;
   std::vector<TensorId> reads{dweights, logits, ids};

@@ -18,7 +18,7 @@ namespace {
 // What to put in the place of a character that is removed.
 constexpr char32_t kRemoved = 0x110000;
 
-// Each character by what `map` makes of it, or kRemoved.
+// Replaces each character by map(it), and drops it where that is kRemoved.
 template <typename Map>
 void map_characters(std::string& text, const Map& map) {
   std::string mapped;
