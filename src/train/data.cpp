@@ -94,12 +94,12 @@ std::optional<text::RecordForm> wanted_form(const formats::Recipe& recipe) {
 }
 
 // Seen from the first records.
-bool holds_only_tokens(const formats::Recipe& recipe, const models::ModelSource& model) {
+bool needs_tokenizer(const formats::Recipe& recipe, const models::ModelSource& model) {
   const text::RecordRules rules{.form = wanted_form(recipe),
                                 .has_encoder = model.config.has_encoder(),
                                 .ignored = recipe.ignore_fields};
-  const auto holds = [&](const std::string& path) { return text::holds_tokens(path, rules); };
-  return holds(recipe.data) && (recipe.eval_data.empty() || holds(recipe.eval_data));
+  const auto needs = [&](const std::string& path) { return text::needs_tokenizer(path, rules); };
+  return needs(recipe.data) || (!recipe.eval_data.empty() && needs(recipe.eval_data));
 }
 
 // What reading the files may hold beyond what the process holds before: one is read at a time.
@@ -291,11 +291,12 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
       .ignored_fields = recipe.ignore_fields,
       .skips_bad_records = recipe.on_bad_record == formats::OnBadRecord::skip,
       .mismatch_batch = plan::mismatch_batch(recipe),
+      .positions = model.config.max_position,
       .vocabulary = model.config.vocab_size,
       .threads = base::thread_count(recipe.threads)};
   LazyTokenizer tokenizer(recipe, model);
   // Before the bound is known, since what it takes to open one is no part of it.
-  if (!holds_only_tokens(recipe, model)) tokenizer.open();
+  if (needs_tokenizer(recipe, model)) tokenizer.open();
   runtime::release_freed_memory();
   const int64_t reading = runtime::process_memory().resident_bytes + reading_bytes_of(recipe);
   plan::require_room_to_read(recipe,
@@ -332,7 +333,7 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
 }
 
 bool has_tokenizer_for(const formats::Recipe& recipe, const models::ModelSource& model) {
-  return !model.folder.empty() || holds_only_tokens(recipe, model);
+  return !model.folder.empty() || !needs_tokenizer(recipe, model);
 }
 
 RunLength run_length(const formats::Recipe& recipe, text::RowSource& rows) {

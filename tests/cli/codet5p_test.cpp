@@ -162,7 +162,7 @@ TEST_F(CodeT5p, RefusesWhatHasNoPositions) {
       train(std::string("max_target_length=3 model=") + kGolden + " data=" + path("tokens.jsonl") +
             " output_dir=" + path("out"));
   EXPECT_EQ(short_rows.exit_code, 2);
-  EXPECT_TRUE(testing::contains(short_rows.err, "a larger max_target_length")) << short_rows.err;
+  EXPECT_TRUE(testing::contains(short_rows.err, "set max_target_length=")) << short_rows.err;
   std::string prompt = "ids=2";
   std::string answer = "answer_ids=3";
   for (int i = 0; i < 50; ++i) prompt += " 2", answer += " 3";

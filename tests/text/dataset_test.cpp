@@ -156,8 +156,20 @@ TEST_F(DatasetFile, AnAnswerCutAwayIsAnErrorThatSaysWhatWouldDo) {
   const std::string message = error("p.jsonl", data, options(5));
   EXPECT_NE(message.find("p.jsonl:3: record 2: its answer begins at token 6"), std::string::npos)
       << message;
-  EXPECT_NE(message.find("set max_length=6"), std::string::npos) << message;
+  EXPECT_NE(message.find("set max_length=7, which holds all of it"), std::string::npos) << message;
+  const Dataset whole = load("p.jsonl", data, options(7));
+  EXPECT_EQ(whole.audit.truncated, 0);
+  DatasetOptions model = options(5);
+  model.positions = 6;
+  EXPECT_NE(error("p.jsonl", data, model)
+                .find("all of it takes 7 tokens, and the model has 6 positions: set max_length=6"),
+            std::string::npos);
   EXPECT_EQ(error("p.jsonl", data, options(6)), "");
+  model.positions = 5;
+  EXPECT_NE(error("p.jsonl", data, model)
+                .find("the model has 5 positions, so that no max_length keeps any of it: shorten "
+                      "the prompt; on_bad_record=skip leaves it out"),
+            std::string::npos);
 }
 
 TEST_F(DatasetFile, TextIsCutIntoWindowsThatLoseNothing) {

@@ -87,7 +87,7 @@ TEST_F(DocumentPartsData, ADecoderMayRepeatThePrompt) {
   EXPECT_EQ(answer(tokens), (Ids{5, 6, 9, -8}));
   const std::string error =
       message_of<UserError>([&] { load(R"({"prompt": "abcd", "completion": "e"})", 64, 4); });
-  EXPECT_TRUE(contains(error, "a larger max_target_length")) << error;
+  EXPECT_TRUE(contains(error, "set max_target_length=6, which holds all of it")) << error;
 }
 
 TEST_F(DocumentPartsData, ATokenizerWithoutEosGetsOneAfterAnswers) {

@@ -89,8 +89,11 @@ TEST_F(PreferenceData, has_the_tokens_of_trl) {
       const std::string line = each["record"].dump() + "\n";
       SCOPED_TRACE(line);
       if (each["kept"].empty()) {
-        EXPECT_NE(message_of<UserError>([&] { load(line, max_length); }).find("larger max_length"),
-                  std::string::npos);
+        EXPECT_NE(
+            message_of<UserError>([&] {
+              load(line, max_length);
+            }).find("in line 1 first, so that no answer is left. Of the longest: set max_length="),
+            std::string::npos);
         ++left_out;
         continue;
       }
@@ -271,8 +274,13 @@ TEST_F(LabelData, leaves_out_prompts_that_fill_the_length) {
   EXPECT_EQ(data.audit.left_out, 1);
   EXPECT_EQ(data.audit.examples, 2);
   EXPECT_EQ(data.audit.desirable, 2);
-  EXPECT_NE(message_of<UserError>([&] { load(lost, 0, 6); }).find("larger max_length"),
-            std::string::npos);
+  const std::string message = message_of<UserError>([&] { load(lost, 0, 6); });
+  EXPECT_NE(message.find("in line 1 first"), std::string::npos) << message;
+  const size_t advice = message.find("set max_length=");
+  ASSERT_NE(advice, std::string::npos) << message;
+  const int length = std::stoi(message.substr(advice + std::string("set max_length=").size()));
+  EXPECT_EQ(load(lost + kept, 0, length).audit.truncated, 0);
+  EXPECT_EQ(load(lost + kept, 0, length - 1).audit.truncated, 1);
 }
 
 // The order of TRL's unpair_preference_dataset: what was chosen of 1000 records, then what was not.

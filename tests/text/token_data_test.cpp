@@ -181,11 +181,37 @@ TEST_F(TokenData, WrongListsAreNamedWithTheirLine) {
   expect_error(good + R"({"text": "a"})", "record 2 is of the form text, but the records before");
 }
 
+// What is wrong with such records is told without a tokenizer, which their folder need not have.
+TEST_F(TokenData, BrokenRecordsAloneNeedNoTokenizer) {
+  for (const auto& [record, mistake] : std::vector<std::pair<const char*, const char*>>{
+           {R"({"input_ids": [1, 2, 3], "weight": 0.5})", "weight"},
+           {R"({"input_ids": [1, 2, 3)", "data.jsonl:1"},
+           {R"({"input_ids": [1, 2, 3], "labels": [2, 3, -100]})", "labels[0] is 2"},
+           {R"({"input_ids": [1, -2, 3]})", "input_ids"},
+           {R"({"input_ids": [1]})", "input_ids"},
+           {R"({"input_ids": "1 2 3"})", "input_ids"},
+           {R"({"unknown": [1, 2]})", "unknown"}}) {
+    for (const std::string name : {"data.jsonl", "data.json"}) {
+      const std::string text = name == "data.json" ? fmt::format("[{}]", record) : record;
+      std::string said = "nothing";
+      try {
+        said = needs_tokenizer(folder_.write(name, text), {}) ? "a tokenizer is needed" : "";
+      } catch (const UserError& error) {
+        said = "";  // of a file that is no JSON
+      }
+      EXPECT_EQ(said, "") << text;
+    }
+    expect_error(record, mistake);
+  }
+  EXPECT_TRUE(
+      needs_tokenizer(folder_.write("data.jsonl", "{\"input_ids\": [1]}\n{\"text\": \"a\"}"), {}));
+}
+
 TEST_F(TokenData, TheFormMayBeAskedFor) {
   const std::string both = R"({"input_ids": [1, 2], "text": "a"})";
   EXPECT_EQ(load(both, 64, RecordForm::tokens).audit.form, "tokens");
-  EXPECT_TRUE(holds_tokens(folder_.write("data.jsonl", both), {}));
-  EXPECT_FALSE(holds_tokens((folder_ / "data.jsonl").string(), {.form = RecordForm::text}));
+  EXPECT_FALSE(needs_tokenizer(folder_.write("data.jsonl", both), {}));
+  EXPECT_TRUE(needs_tokenizer((folder_ / "data.jsonl").string(), {.form = RecordForm::text}));
   EXPECT_EQ(message_of<UserError>([&] { load(both, 64, RecordForm::text); }),
             "a tokenizer was asked for");
 }

@@ -17,6 +17,7 @@
 #include "text/record/record_reader.h"
 #include "text/record/record_tokens.h"
 #include "text/row/document_writer.h"
+#include "text/row/length_advice.h"
 #include "text/tokenizer/text_windows.h"
 
 namespace snug::text {
@@ -88,9 +89,11 @@ class Loader {
       return fmt::format("none of the {} records can be learned from\n{}", records_, bad_.list());
     if (audit_.left_out > 0)
       return fmt::format(
-          "the prompt of each of the {} records has max_length={} tokens or more, so that no "
-          "answer is left; set a larger max_length",
-          audit_.records, options_.max_length);
+          "the prompt of each of the {} records has max_length={} tokens or more, that in line {} "
+          "first, so that no answer is left. Of the longest: {}",
+          audit_.records, options_.max_length, audit_.left_out_line,
+          length_advice({audit_.left_out_whole, audit_.left_out_prompt}, options_.positions,
+                        "max_length"));
     return fmt::format(
         "the data holds nothing to learn: of its {} records none has text that becomes a token and "
         "another one to predict",
@@ -346,14 +349,14 @@ int64_t reading_bytes(int64_t file_bytes) {
   return std::min(kReadingBytes, kBuffers + kOfByte * std::min(file_bytes, kReadingBytes));
 }
 
-bool holds_tokens(const std::string& path, const RecordRules& rules) {
+bool needs_tokenizer(const std::string& path, const RecordRules& rules) {
   RecordReader reader(path);
-  if (reader.format() == RecordReader::Format::plain_text) return false;
+  if (reader.format() == RecordReader::Format::plain_text) return true;
   for (RawRecord raw; reader.next(raw);) {
     try {
       const RecordForm form =
           raw.is_long ? form_of_long_record(raw, path, rules) : parse_record(raw, path, rules).form;
-      return form == RecordForm::tokens;
+      return form != RecordForm::tokens;
     } catch (const RecordError&) {
       // What is wrong with it is told of when all are read.
     }

@@ -69,8 +69,9 @@ using TokenizerOpener = std::function<const Tokenizer&()>;
 Dataset load_dataset(const std::string& path, const TokenizerOpener& open_tokenizer,
                      const DatasetOptions& options);
 
-// Whether the file's records, seen from the first one that can be read, are tokens, which need no
-// tokenizer. Throws UserError where the file cannot be read.
-bool holds_tokens(const std::string& path, const RecordRules& rules);
+// Whether the file's records, seen from the first one that can be read, are anything but tokens. A
+// file without such a record needs none: what is wrong with each is told without it. Throws
+// UserError where the file cannot be read.
+bool needs_tokenizer(const std::string& path, const RecordRules& rules);
 
 }  // namespace snug::text

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,8 +27,10 @@ struct DatasetOptions {
   std::vector<std::string> ignored_fields{};  // RecordRules::ignored
   bool skips_bad_records = false;
   int64_t mismatch_batch = 0;  // unpaired: as MismatchedAnswers takes it
-  int64_t vocabulary = 0;      // ids of records of the form tokens are below it
-  int threads = 1;             // that tokenize; the result does not depend on it
+  // Of the model: what max_length may be at most.
+  int64_t positions = std::numeric_limits<int64_t>::max();
+  int64_t vocabulary = 0;  // ids of records of the form tokens are below it
+  int threads = 1;         // that tokenize; the result does not depend on it
 };
 
 }  // namespace snug::text

@@ -1,10 +1,12 @@
 #include "text/row/document_writer.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "text/record/document_parts.h"
 #include "text/record/record_error.h"
+#include "text/row/length_advice.h"
 
 namespace snug::text {
 
@@ -22,9 +24,9 @@ void DocumentWriter::write(int64_t number, int line, TokenizedRecord& record) {
   const bool is_empty = record.document.ids.empty() && record.answers.empty();
   const int64_t tokens = is_empty ? 0 : record.tokens;
   if (mismatched_)
-    write_answers(record.answers);
+    write_answers(line, record.answers);
   else if (form_ == RecordForm::preference)
-    write_pair(record);
+    write_pair(line, record);
   else if (form_ == RecordForm::text)
     write_windows(record.document);
   else if (options_.encoder_length > 0)
@@ -68,10 +70,12 @@ void DocumentWriter::write_cut(int64_t number, int line, const TokenizedRecord& 
   if (record.first_target >= most)
     throw RecordError(
         number,
-        fmt::format("{} begins at token {} of {}, so that max_length={} cuts "
-                    "it away entirely; set max_length={} or more, or remove the record",
-                    record.form == RecordForm::tokens ? "what is learned of it" : "its answer",
-                    record.first_target + 1, record.tokens, most, record.first_target + 1),
+        fmt::format(
+            "{} begins at token {} of {}, so that max_length={} cuts "
+            "it away entirely; {}",
+            record.form == RecordForm::tokens ? "what is learned of it" : "its answer",
+            record.first_target + 1, record.tokens, most,
+            length_advice({record.tokens, record.first_target}, options_.positions, "max_length")),
         path_, line);
   add_beginning(record.document, record.tokens);
 }
@@ -81,8 +85,10 @@ void DocumentWriter::write_parts(int64_t number, int line, const TokenizedRecord
     throw RecordError(
         number,
         fmt::format("its first label with a loss is at {}, so that {} tokens of the "
-                    "decoder leave none; set a larger max_target_length, or remove the record",
-                    record.first_target, options_.max_length),
+                    "decoder leave none; {}",
+                    record.first_target, options_.max_length,
+                    length_advice({std::ssize(record.document.ids), record.first_target},
+                                  options_.positions, "max_target_length")),
         path_, line);
   const CutParts cut = cut_parts(record.encoder_ids, record.document, options_, eos_);
   if (cut.lost > 0) ++audit_.truncated;
@@ -109,19 +115,33 @@ void DocumentWriter::add_cut(const Document& document, int8_t label) {
   add(std::span(document.ids).first(size), std::span(document.trained).first(size), label);
 }
 
-void DocumentWriter::write_pair(const TokenizedRecord& record) {
+// What would hold such pairs and examples, for the advice where nothing else is left.
+void DocumentWriter::note_left_out(int line, int64_t whole, int64_t prompt) {
+  const bool is_first = audit_.left_out_whole == 0;
+  if (is_first) audit_.left_out_line = line;
+  audit_.left_out_whole = std::max(audit_.left_out_whole, whole);
+  audit_.left_out_prompt = is_first ? prompt : std::min(audit_.left_out_prompt, prompt);
+}
+
+void DocumentWriter::write_pair(int line, const TokenizedRecord& record) {
   if (record.first_target >= options_.max_length) {
     ++audit_.left_out;
+    note_left_out(line, std::max(std::ssize(record.document.ids), std::ssize(record.rejected.ids)),
+                  record.first_target);
     return;
   }
   for (const Document* document : {&record.document, &record.rejected})
     add_beginning(*document, static_cast<int64_t>(document->ids.size()));
 }
 
-void DocumentWriter::write_answers(std::vector<LabelledAnswer>& answers) {
-  for (const LabelledAnswer& answer : answers)
+void DocumentWriter::write_answers(int line, std::vector<LabelledAnswer>& answers) {
+  for (const LabelledAnswer& answer : answers) {
+    const int64_t tokens = std::ssize(answer.document.ids);
     if (answer.prompt_tokens < options_.max_length)
-      count_cut(static_cast<int64_t>(answer.document.ids.size()));
+      count_cut(tokens);
+    else
+      note_left_out(line, tokens, answer.prompt_tokens);
+  }
   mismatched_->add(std::move(answers));
 }
 

@@ -38,8 +38,9 @@ class DocumentWriter {
   void write_windows(const Document& document);
   void write_cut(int64_t number, int line, const TokenizedRecord& record);
   void write_parts(int64_t number, int line, const TokenizedRecord& record);
-  void write_pair(const TokenizedRecord& record);
-  void write_answers(std::vector<LabelledAnswer>& answers);
+  void write_pair(int line, const TokenizedRecord& record);
+  void write_answers(int line, std::vector<LabelledAnswer>& answers);
+  void note_left_out(int line, int64_t whole, int64_t prompt);
   void add_beginning(const Document& document, int64_t tokens);
   void add_cut(const Document& document, int8_t label);
   void add_example(const LabelledAnswer& example, const Document& mismatched);
