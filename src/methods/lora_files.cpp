@@ -28,11 +28,14 @@ using formats::PeftAdapter;
 using formats::Recipe;
 using program::Tensor;
 
-// A module of `wanted` that `present` lacks, and how many there are.
+// A module of `wanted` that `present` lacks, the first ones as a list, and how many there are.
 struct Lacking {
   std::string first;
+  std::string list;  // "'a', 'b', 'c' and others"
   int64_t count = 0;
 };
+
+constexpr int64_t kListed = 3;
 
 Lacking lacking(const std::vector<LoraModule>& wanted, const std::vector<LoraModule>& present) {
   std::unordered_set<std::string_view> names;
@@ -40,8 +43,11 @@ Lacking lacking(const std::vector<LoraModule>& wanted, const std::vector<LoraMod
   Lacking result;
   for (const LoraModule& module : wanted) {
     if (names.contains(module.module)) continue;
-    if (result.count++ == 0) result.first = module.module;
+    if (++result.count > kListed) continue;
+    if (result.count == 1) result.first = module.module;
+    result.list += fmt::format("{}'{}'", result.count == 1 ? "" : ", ", module.module);
   }
+  if (result.count > kListed) result.list += " and others";
   return result;
 }
 
@@ -76,11 +82,12 @@ void check_modules(const PeftAdapter& adapter, const std::vector<LoraModule>& pl
         file, surplus.first, missing.first, advice_on_surplus(surplus.first, has_own));
   if (missing.count > 0)
     base::throw_user_error(
-        "{}: the adapter has no '{}' ({} modules are missing), which {}", file, missing.first,
+        "{}: the adapter has no {} ({} modules are missing), which {}", file, missing.list,
         missing.count,
         has_own
-            ? "its adapter_config.json selects in this model; is the file whole, and an adapter "
-              "of this model?"
+            ? "its adapter_config.json selects in this model, so that a part of it alone would be "
+              "applied. Is the file whole, and an adapter of this model? Fetch or save it anew, or "
+              "take what was never trained out of the adapter's own target_modules"
             : "this job adapts; set target_modules to those of the adapter");
   if (surplus.count > 0)
     base::throw_user_error("{}: the adapter changes '{}' ({} modules in all), which {}; {}", file,

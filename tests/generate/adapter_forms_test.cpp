@@ -51,6 +51,48 @@ TEST_P(AdapterForms, GivePeftsLogProbabilities) {
 INSTANTIATE_TEST_SUITE_P(Peft, AdapterForms, ::testing::ValuesIn(form_names()),
                          [](const auto& test) { return test.param; });
 
+// What is said where the config of a form that has adapters of q_proj and v_proj names these
+// modules in their place.
+std::string refusal_of_targets(const std::vector<std::string>& targets) {
+  const std::string form = "rows";
+  const TemporaryFolder folder;
+  std::filesystem::copy(kForms + form, folder / "adapter");
+  nlohmann::json config = base::read_json_file(folder / "adapter/adapter_config.json");
+  config["target_modules"] = targets;
+  folder.write("adapter/adapter_config.json", config.dump());
+  const formats::Recipe recipe =
+      golden_recipe(expected_forms().at(form).at("model").get<std::string>(),
+                    {"threads=1", "adapter=" + (folder / "adapter").string()});
+  return user_error_of([&] {
+    const generate::Inference inference(recipe, runtime::open_model(recipe),
+                                        generate::score_shape(4));
+  });
+}
+
+// PEFT warns of missing keys and applies the rest.
+TEST(AdapterTargets, ThatTheFileLacksAreRefusedWhereTheModelHasThem) {
+  const std::string by_end = refusal_of_targets({"q_proj", "v_proj", "k_proj"});
+  EXPECT_NE(by_end.find("has no 'model.layers.0.self_attn.k_proj', "
+                        "'model.layers.1.self_attn.k_proj' (2 modules are missing), which its "
+                        "adapter_config.json selects in this model"),
+            std::string::npos)
+      << by_end;
+  const std::string whole =
+      refusal_of_targets({"q_proj", "v_proj", "model.layers.1.mlp.down_proj"});
+  EXPECT_NE(whole.find("has no 'model.layers.1.mlp.down_proj' (1 modules"), std::string::npos)
+      << whole;
+  for (const std::string name : {"lm_head", "embed_tokens"}) {
+    const std::string table = refusal_of_targets({"q_proj", "v_proj", name});
+    EXPECT_NE(table.find(name + "' (1 modules are missing)"), std::string::npos) << table;
+  }
+}
+
+// Those of another part of a larger model, and of experts, whose adapters PEFT keeps elsewhere.
+TEST(AdapterTargets, OfNoModuleOfTheModelAreLeftOut) {
+  EXPECT_EQ(refusal_of_targets({"q_proj", "v_proj", "fc1", "vision_tower.layers.0.q_proj"}),
+            "(no error)");
+}
+
 // The new token's id, as a prompt would have it with the adapter of a form.
 std::optional<int32_t> new_token_with(const std::string& form) {
   const TemporaryFolder folder;

@@ -26,6 +26,8 @@ bool is_lora(const fs::path& folder) {
   return std::holds_alternative<formats::LoraConfig>(formats::read_adapter_config(folder));
 }
 
+std::string_view module_of(std::string_view weight) { return weight.substr(0, weight.rfind('.')); }
+
 bool hold_same(const formats::SafetensorsFile& file, const TensorInfo& a, const TensorInfo& b) {
   if (a.shape != b.shape || a.stored_dtype != b.stored_dtype) return false;
   constexpr int64_t kPiece = int64_t{4} << 20;
@@ -77,13 +79,19 @@ class AdapterTables {
     return rows;
   }
 
-  // Whether an entry of target_modules names a module of the file: that of a larger model may have
-  // others besides.
+  // Whether an entry of target_modules names a module of the file or of the model. An adapter of a
+  // larger model may name modules of its other parts too; what this model has must be in the file.
   bool has_target(const std::string& target) const {
-    return target == formats::kAllLinear ||
-           std::ranges::any_of(adapter_.modules(), [&](const formats::LoraModule& module) {
-             return module.module == target || module.module.ends_with("." + target);
-           });
+    const auto is_named = [&](std::string_view module) {
+      return module == target || module.ends_with("." + target);
+    };
+    const auto is_named_weight = [&](const models::Weight& weight) {
+      return weight.is_linear() && is_named(module_of(weight.name));
+    };
+    return target == formats::kAllLinear || is_named(module_of(embedding_)) ||
+           is_named(stack_.head) ||
+           std::ranges::any_of(adapter_.modules(), is_named, &formats::LoraModule::module) ||
+           std::ranges::any_of(models::weights_of(stack_), is_named_weight);
   }
 
   // Whether this entry of modules_to_save is the head alone, and that is the embedding.
