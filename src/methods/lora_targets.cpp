@@ -55,7 +55,7 @@ std::vector<std::string> modules_that_save(const Program& forward) {
   std::vector<std::string> names;
   std::set<std::string> matrices;
   for (const Tensor& tensor : forward.tensors) {
-    if (tensor.role != Role::weight) continue;
+    if (tensor.role != Role::weight && tensor.role != Role::adapter) continue;
     std::string name = base::last_part(tensor.name.substr(0, tensor.name.rfind('.')));
     if (tensor.layer >= 0 && tensor.shape.rank() > 1) matrices.insert(name);
     if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));

@@ -123,6 +123,58 @@ TEST(ForeignKeys, MistakesNameTheKeyThatWasWritten) {
   EXPECT_EQ(taken("train: {epochs: 4}\nsave_strategy: epoch").save_steps, 0.25);
 }
 
+// A message about a key has the name that the user knows.
+TEST(ForeignKeys, MistakesFoundLaterNameTheAliasThatWasWritten) {
+  const auto complaint = [](const std::string& yaml) {
+    return user_error_of([&] { taken(yaml).fail("max_target_length", "is wrong"); });
+  };
+  EXPECT_EQ(complaint("max_completion_length: 64"), "r.yaml:1:1: 'max_completion_length' is wrong");
+  EXPECT_EQ(complaint("max_target_length: 64"), "r.yaml:1:1: 'max_target_length' is wrong");
+}
+
+TEST(ForeignKeys, TheKeysOfUnslothAreTaken) {
+  const Recipe recipe = taken(
+      "method: lora\nuse_gradient_checkpointing: unsloth\nrandom_state: 3407\n"
+      "train_on_responses_only: true\n");
+  EXPECT_EQ(recipe.recompute, Recompute::layer);
+  EXPECT_EQ(recipe.seed, 3407);
+  EXPECT_FALSE(recipe.train_on_prompt);
+  EXPECT_EQ(taken("use_gradient_checkpointing: false").recompute, Recompute::none);
+  EXPECT_TRUE(taken("train_on_responses_only: false").train_on_prompt);
+  EXPECT_FALSE(
+      taken("train_on_responses_only: {instruction_part: a, response_part: b}").train_on_prompt);
+}
+
+// TRL's default for answers alone, which is no loss of pairs.
+TEST(ForeignKeys, TheLossOfTokensMayBeNamed) {
+  for (const char* said : {"loss_type: nll", "loss_type: NLL\nobjective: sft",
+                           "loss_type: cross_entropy\nobjective: next_token"}) {
+    const Recipe recipe = taken(said);
+    EXPECT_EQ(recipe.objective, Objective::next_token) << said;
+    EXPECT_FALSE(recipe.is_given("loss_type")) << said;
+    EXPECT_TRUE(tells(recipe, "is not used: it is the loss of objective: next_token")) << said;
+  }
+  EXPECT_TRUE(contains(user_error_of([] { taken("loss_type: nll", {"objective=orpo"}); }),
+                       "'loss_type: nll'"));
+}
+
+// What may change what is learned is told with what is done in its place.
+TEST(ForeignKeys, NotesSayWhatHoldsInstead) {
+  const auto note = [](const char* yaml, const char* text) {
+    EXPECT_TRUE(tells(taken(yaml), text)) << yaml;
+  };
+  note("lora_target_linear: false", "where it is not given, all linear layers have one");
+  note("data_seed: 7", "seed is that of all random numbers");
+  note("dataset_kwargs: {add_special_tokens: false}", "conversations have those that their chat");
+}
+
+TEST(ForeignKeys, OneKeyMayBeGivenTwiceWithOneValue) {
+  EXPECT_EQ(taken("seed: 7\nlora_r: 2\nseed: 7").seed, 7);
+  EXPECT_EQ(taken("target_modules: [a, b]\ntarget_modules: [b, a]").target_modules.size(), 2U);
+  EXPECT_EQ(taken("", {"seed=7", "seed=7"}).seed, 7);
+  EXPECT_TRUE(contains(mistakes_in("seed: 7\nseed: 8"), "given twice (first on line 1), as 7 and"));
+}
+
 TEST(ForeignKeys, TwoNamesMayAgree) {
   EXPECT_EQ(taken("lora_r: 4\nlora_rank: 4").lora_r, 4);
   EXPECT_EQ(taken("bf16: true\ntorch_dtype: bfloat16").compute_dtype, ComputeDtype::bf16);

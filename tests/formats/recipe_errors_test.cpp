@@ -44,8 +44,8 @@ constexpr BadRecipe kBadRecipes[] = {
     {"nested_known", "seed: {a: 1}", "'seed' holds a nested value"},
     {"alias", "model: &a x\ndata: *a\n", "r.yaml:2:7: a recipe has no aliases"},
     {"nested_list", "target_modules: [[a]]", "'target_modules' holds a nested value"},
-    {"twice", "seed: 1\nlora_r: 2\nseed: 1\n",
-     "r.yaml:3:1: 'seed' is given twice (first on line 1)"},
+    {"twice", "seed: 1\nlora_r: 2\nseed: 3\n",
+     "r.yaml:3:1: 'seed' is given twice (first on line 1), as 1 and as 3; keep one"},
     {"alias_next_to_key", "lora_r: 2\nlora_rank: 3\n",
      "r.yaml:2:1: 'lora_r' and 'lora_rank' are names of the same key (first on line 1), but one "
      "says 2 and the other 3; keep one"},
@@ -140,7 +140,11 @@ constexpr BadRecipe kBadRecipes[] = {
     {"ramp", "lr_scheduler_kwargs: {decay_type: log}", "expected one of linear, cosine, 1-sqrt"},
     {"steps_and_a_half", "save_steps: 1.5",
      "'save_steps' is '1.5'; expected a whole number of steps, or a share of all steps"},
-    {"loss_of_tokens", "loss_type: nll", "'loss_type: nll': it says how answers alone are learned"},
+    {"loss_of_tokens", "loss_type: nll\nobjective: dpo",
+     "'loss_type: nll': it says how answers alone are learned"},
+    {"other_loss_of_tokens", "loss_type: dft", "'loss_type: dft': it says how answers alone are"},
+    {"last_answer", "mask_history: true", "unless its message says \"weight\": 0: say that of all"},
+    {"option_of_data", "dataset_kwargs: {subset: a}", "'dataset_kwargs': snug does not have this"},
     {"strategy", "save_strategy: best", "'save_strategy' is 'best', which is not built; say save_"},
     {"per_epoch", "saves_per_epoch: few", "'saves_per_epoch' is 'few'; expected a number"},
     {"held_out", "val_set_size: 0.1", "'val_set_size' is '0.1', but Snug takes 0 only: nothing is"},
@@ -166,7 +170,7 @@ TEST(RecipeOverrideError, NamesTheCommandLine) {
   EXPECT_TRUE(contains(user_error_of([] {
                          parse_recipe("", "r", {"seed=1", "seed=2"});
                        }),
-                       "command line: 'seed' is given twice; keep one"));
+                       "command line: 'seed' is given twice, as 1 and as 2; keep one"));
 }
 
 TEST(RecipeError, DeepNestingAndAliasesTakeNoMemory) {

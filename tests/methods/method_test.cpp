@@ -82,6 +82,11 @@ TEST(ModulesToSave, WhatCannotTrainWholeIsNamed) {
                                    "input_layernorm, post_attention_layernorm, norm, lm_head"),
             std::string::npos)
       << error_of("score");
+  // With one that it takes, before it.
+  const std::string both = user_error_of([] {
+    kLora.rewrite(forward(), saving({"lm_head", "score"}), true);
+  });
+  EXPECT_NE(both.find("post_attention_layernorm, norm, lm_head"), std::string::npos) << both;
   const BaseModel tied{"model.embed_tokens.weight", "lm_head.weight", true, false};
   for (const char* module : {"embed_tokens", "lm_head"})
     EXPECT_NE(user_error_of([&] { kQlora.refuse(saving({module}), tied); }).find("are one tensor"),

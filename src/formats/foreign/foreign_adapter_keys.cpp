@@ -9,6 +9,9 @@ using base::word_of;
 constexpr std::string_view kMethodAdvice = "say method: full, lora or qlora";
 constexpr std::string_view kInitAdvice =
     "A is drawn at random and B begins as 0; other beginnings of LoRA are not built";
+constexpr std::string_view kTargetsNote =
+    "target_modules says which modules have an adapter; where it is not given, all linear layers "
+    "have one, so name there those that are meant";
 constexpr std::string_view kVariantAdvice =
     "this form of LoRA is not built; method: lora is, with use_rslora and use_dora";
 constexpr std::string_view kBiasAdvice =
@@ -57,7 +60,8 @@ void add_methods(ForeignRows& rows) {
 }
 
 void add_lora(ForeignRows& rows) {
-  rows.same_as({"lora_target_linear"}, "target_modules", {{"true", "all-linear"}, {"false"}})
+  rows.same_as({"lora_target_linear"}, "target_modules",
+               {{"true", "all-linear"}, {"false", "", kTargetsNote}})
       .same_as({"peft_use_rslora", "peft_config.use_rslora"}, "use_rslora")
       .same_as({"peft_use_dora", "peft_config.use_dora"}, "use_dora")
       .same_as({"peft_config.r", "peft_config.lora_r", "lora_config.r"}, "lora_r")

@@ -16,6 +16,11 @@ constexpr std::string_view kTemplateAdvice =
 constexpr std::string_view kFewerAdvice =
     "all records of the data are read: put those that are meant into a file of their own";
 constexpr std::string_view kReading = "snug reads, tokenizes and keeps data its own way";
+constexpr std::string_view kSpecialTokens =
+    "texts and instructions have the special tokens that the tokenizer adds, and end in EOS; "
+    "conversations have those that their chat template writes, and no others";
+constexpr std::string_view kDataOptionAdvice =
+    "snug does not have this option of TRL's data, which may change what is learned; take it out";
 constexpr std::string_view kTokenAdvice =
     "special tokens are those of the model's folder: set them in its tokenizer_config.json, and "
     "take this out";
@@ -76,15 +81,20 @@ void add_data_files(ForeignRows& rows) {
                   "lazy_tokenize",
                   "pretrain_multipack_buffer_size",
                   "streaming_multipack_buffer_size",
-                  "dataset_kwargs.*",
                   "num_dataset_shards_to_save",
                   "remove_unused_columns",
                   "strict",
                   "length_column_name",
                   "label_names",
-                  "data_seed",
                   "push_dataset_to_hub"},
-                 kReading);
+                 kReading)
+      .pass_over({"data_seed"},
+                 "seed is that of all random numbers, and so of the order in which data come")
+      .pass_over({"dataset_kwargs.skip_prepare_dataset"}, kReading)
+      .pass_over({"dataset_kwargs.add_special_tokens", "dataset_kwargs.append_concat_token"},
+                 kSpecialTokens)
+      .refuse({"dataset_kwargs.*"}, kDataOptionAdvice)
+      .only({"dataset_kwargs"}, {{"{}"}}, kDataOptionAdvice);
 }
 
 void add_records(ForeignRows& rows) {
@@ -98,10 +108,13 @@ void add_records(ForeignRows& rows) {
       .pass_over({"tool_format"}, "the chat template writes tools and calls")
       .only({"dataset_text_field"}, {{"text"}}, kFieldAdvice)
       .only({"assistant_only_loss", "completion_only_loss"}, kTrueOnly, kLearnedPartAdvice)
-      .same_as({"completion_only"}, "train_on_prompt", {{"true", "false"}, {"false", "true"}})
+      .same_as({"completion_only", "train_on_responses_only", "train_on_completions"},
+               "train_on_prompt", {{"true", "false"}, {"false", "true"}})
+      .pass_over({"train_on_responses_only.*"},
+                 "loss is on answers, whose begin and end the chat template shows")
       .only({"mask_history"}, kFalseOnly,
-            "every answer of a conversation is learned; split conversations so that the one that "
-            "is meant is the last")
+            "every answer of a conversation is learned, unless its message says \"weight\": 0: "
+            "say that of all but the last in the data's messages, and take this out")
       .only_said({"train_on_eos", "train_on_eot"}, {{"turn"}}, kTrainedEndAdvice)
       .only_said({"roles_to_train"}, {{"assistant"}}, kTrainedRolesAdvice)
       .only({"ignore_pad_token_for_loss"}, kTrueOnly, kNoPadding)

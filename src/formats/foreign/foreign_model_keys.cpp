@@ -162,6 +162,10 @@ void add_kernels(ForeignRows& rows) {
                   "use_reentrant_gc", "use_reentrant", "selective_checkpointing*",
                   "dynamic_checkpoint*", "recompute_layer_types"},
                  "recompute says what is computed again")
+      .same_as({"use_gradient_checkpointing"}, "recompute",
+               {{"true", word_of(Recompute::layer)},
+                {"unsloth", word_of(Recompute::layer)},
+                {"false", word_of(Recompute::none)}})
       .same_as({"disable_gradient_checkpointing"}, "gradient_checkpointing",
                {{"true", "false"}, {"false", "true"}})
       .only({"layer_offloading"}, kFalseOnly, "say offload_params: true")

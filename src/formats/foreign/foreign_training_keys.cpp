@@ -28,6 +28,7 @@ void add_step_keys(ForeignRows& rows) {
       .same_as({"max_epochs", "num_train_epoch", "n_epochs"}, "num_train_epochs")
       .same_as({"global_batch_size"}, "train_batch_size")
       .same_as({"clip_grad_norm", "gradient_clipping", "grad_clip", "max_norm"}, "max_grad_norm")
+      .same_as({"random_state"}, "seed")
       .only({"auto_find_batch_size"}, kFalseOnly, "say per_device_train_batch_size: auto")
       .only({"max_steps_per_epoch"}, kFalseOnly, "say max_steps")
       .only({"average_tokens_across_devices"}, kTrueOnly, "each token of a step counts the same")

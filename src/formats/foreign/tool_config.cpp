@@ -114,7 +114,7 @@ class Translating {
       if (!word.to.empty() && !key->key.empty())
         set(*key, written, {std::string(word.to)}, false);
       else if (is_of_recipe(written))
-        pass_over(written, "this is so here in any case");
+        pass_over(written, word.note.empty() ? "this is so here in any case" : word.note);
       return;
     }
     refuse(*key, written, text);

@@ -14,6 +14,8 @@ namespace snug::formats {
 struct ToolWord {
   std::string_view from;
   std::string_view to = "";
+  // Why the value changes nothing, where "this is so here in any case" does not say it.
+  std::string_view note = "";
 };
 
 // What a key of the file means here. `path` may end in *, for all that starts so; the first row

@@ -5,6 +5,7 @@
 #include "formats/recipe/recipe.h"
 
 #include "base/file.h"
+#include "base/lower_case.h"
 #include "base/nearest.h"
 #include "formats/foreign/foreign_keys.h"
 #include "formats/recipe/method_keys.h"
@@ -15,6 +16,7 @@
 #include "formats/recipe/schedule_keys.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <utility>
@@ -75,10 +77,6 @@ bool is_open(const Written& written) {
 }
 
 void settle_twice(const RecipeKey& key, Written& earlier, const Written& later) {
-  if (earlier.shown() == later.shown() && is_open(earlier) == is_open(later))
-    throw UserError(
-        fmt::format("'{}' is given twice{}; keep one", later.shown(), first_place(earlier)),
-        later.where);
   if (is_open(later)) return;
   if (is_open(earlier)) {
     earlier = later;
@@ -86,6 +84,11 @@ void settle_twice(const RecipeKey& key, Written& earlier, const Written& later) 
   }
   const Value value = parse_value(key, later);
   if (is_same_value(parse_value(key, earlier), value)) return;
+  if (earlier.shown() == later.shown())
+    throw UserError(fmt::format("'{}' is given twice{}, as {} and as {}; keep one", later.shown(),
+                                first_place(earlier), value_text(key, parse_value(key, earlier)),
+                                value_text(key, value)),
+                    later.where);
   throw UserError(
       fmt::format("'{}' and '{}' are names of the same key{}, but one says {} and the other {}; "
                   "keep one",
@@ -128,8 +131,19 @@ void fill_in(RecipeReading& reading, const WrittenByKey& given) {
       const Value value = parse_value(key, found->second);
       if (key.field.set != nullptr) key.field.set(recipe, value);
       recipe.given.emplace(key.name, found->second.where);
+      // Under the name that was written too, for messages.
+      recipe.given.emplace(found->second.name, found->second.where);
     });
   }
+}
+
+// An alias, where one was written.
+std::string_view name_as_written(const Recipe& recipe, std::string_view name) {
+  const RecipeKey* key = find_recipe_key(name);
+  if (key == nullptr) return name;
+  const auto alias = std::ranges::find_if(
+      key->aliases, [&](std::string_view each) { return recipe.is_given(each); });
+  return alias == key->aliases.end() ? name : *alias;
 }
 
 std::string last_part(const std::string& path) {
@@ -281,6 +295,26 @@ void note_method(const std::vector<Written>& in_file, const std::string& file,
       file));
 }
 
+// Trainers of answers alone name the loss of their tokens there, which is the one of next_token.
+void settle_loss_type(WrittenByKey& given, std::vector<std::string>& notes) {
+  constexpr std::array<std::string_view, 4> kLossOfTokens{"nll", "ce", "cross_entropy",
+                                                          "chunked_nll"};
+  const auto loss = given.find("loss_type");
+  if (loss == given.end() || loss->second.items.size() != 1) return;
+  const std::string word = base::lower_case(loss->second.items.front());
+  if (std::ranges::find(kLossOfTokens, word) == kLossOfTokens.end()) return;
+  const auto said = given.find("objective");
+  if (said != given.end() && !is_open(said->second)) {
+    const RecipeKey& objective = *find_recipe_key("objective");
+    Recipe recipe;
+    objective.field.set(recipe, parse_value(objective, said->second));
+    if (recipe.objective != Objective::next_token) return;
+  }
+  notes.push_back(fmt::format("{}'{}: {}' is not used: it is the loss of objective: next_token",
+                              base::to_string(loss->second.where), loss->second.shown(), word));
+  given.erase(loss);
+}
+
 RecipeReading read_written(const std::vector<Written>& in_file, const std::string& file,
                            const std::vector<std::string>& overrides, base::Mistakes mistakes) {
   RecipeReading reading{{}, std::move(mistakes)};
@@ -296,6 +330,9 @@ RecipeReading read_written(const std::vector<Written>& in_file, const std::strin
   for (auto& [key, written] : settled(std::move(on_line), std::string(kCommandLine)))
     given.insert_or_assign(key, written);
   settle_evaluation(given, reading.recipe.notes);
+  // An objective that cannot be read is a mistake that fill_in tells of.
+  base::Mistakes unread;
+  unread.gather([&] { settle_loss_type(given, reading.recipe.notes); });
   note_method(in_file, file, given, reading.recipe.notes);
   std::vector<std::string> of_files = add_config_files(given, reading.mistakes);
   std::vector<std::string>& notes = reading.recipe.notes;
@@ -336,7 +373,7 @@ void settle_method(Recipe& recipe) {
 
 void Recipe::fail(std::string_view key, const std::string& problem) const {
   const auto found = given.find(key);
-  throw UserError(fmt::format("'{}' {}", key, problem),
+  throw UserError(fmt::format("'{}' {}", name_as_written(*this, key), problem),
                   found == given.end() ? Location{} : found->second);
 }
 

@@ -46,9 +46,10 @@ void check_compute_type(const Recipe& recipe, const models::ModelConfig& model) 
 void check_streams(const Recipe& recipe, const models::ModelConfig& model) {
   if (!model.has_encoder()) {
     if (recipe.max_target_length > 0)
-      recipe.fail("max_target_length",
-                  "is for models with an encoder, and this one reads prompt and answer in one row; "
-                  "leave it out");
+      recipe.fail(
+          "max_target_length",
+          "is for models with an encoder, and this one reads prompt and answer in one row, of "
+          "max_length; leave it out");
     return;
   }
   check_data(recipe);
