@@ -52,9 +52,11 @@ Lacking lacking(const std::vector<LoraModule>& wanted, const std::vector<LoraMod
 }
 
 // Whether the job's modules are those that the adapter's own config selects, as they are wherever
-// a recipe does not say others: then no key of a recipe is wrong.
+// a recipe does not say others, and in each job that only applies it, which alone knows the head:
+// then no key of a recipe is wrong.
 bool has_own_targets(const PeftAdapter& adapter, const LoraOptions& options) {
-  return std::ranges::is_permutation(options.target_modules, adapter.config().target_modules);
+  return !options.head.empty() ||
+         std::ranges::is_permutation(options.target_modules, adapter.config().target_modules);
 }
 
 // What to do about a module of the adapter that the job has no place for.

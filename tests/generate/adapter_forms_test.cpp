@@ -53,12 +53,11 @@ INSTANTIATE_TEST_SUITE_P(Peft, AdapterForms, ::testing::ValuesIn(form_names()),
 
 // What is said where the config of a form that has adapters of q_proj and v_proj names these
 // modules in their place.
-std::string refusal_of_targets(const std::vector<std::string>& targets) {
-  const std::string form = "rows";
+std::string refusal_of(const std::string& form, const nlohmann::json& changes) {
   const TemporaryFolder folder;
   std::filesystem::copy(kForms + form, folder / "adapter");
   nlohmann::json config = base::read_json_file(folder / "adapter/adapter_config.json");
-  config["target_modules"] = targets;
+  config.update(changes);
   folder.write("adapter/adapter_config.json", config.dump());
   const formats::Recipe recipe =
       golden_recipe(expected_forms().at(form).at("model").get<std::string>(),
@@ -67,6 +66,10 @@ std::string refusal_of_targets(const std::vector<std::string>& targets) {
     const generate::Inference inference(recipe, runtime::open_model(recipe),
                                         generate::score_shape(4));
   });
+}
+
+std::string refusal_of_targets(const std::vector<std::string>& targets) {
+  return refusal_of("rows", {{"target_modules", targets}});
 }
 
 // PEFT warns of missing keys and applies the rest.
@@ -85,6 +88,25 @@ TEST(AdapterTargets, ThatTheFileLacksAreRefusedWhereTheModelHasThem) {
     const std::string table = refusal_of_targets({"q_proj", "v_proj", name});
     EXPECT_NE(table.find(name + "' (1 modules are missing)"), std::string::npos) << table;
   }
+}
+
+TEST(AdapterTargets, ThatLayersAndExpressionsSelectAreRefusedToo) {
+  const std::string file = "adapter_model.safetensors: the adapter has no ";
+  const std::string layers = refusal_of("patterns_dora", {{"layers_to_transform", {0, 1}}});
+  EXPECT_NE(layers.find(file + "'model.layers.0.self_attn.q_proj', "
+                               "'model.layers.0.self_attn.v_proj' (2 modules are missing), which "
+                               "its adapter_config.json selects in this model"),
+            std::string::npos)
+      << layers;
+  const std::string pattern =
+      refusal_of("rows", {{"target_modules", R"(model\..*\.(q|k|v)_proj)"}});
+  EXPECT_NE(pattern.find(file + "'model.layers.0.self_attn.k_proj'"), std::string::npos) << pattern;
+  const std::string wrapped =
+      refusal_of("wrapped_multimodal", {{"target_modules", R"(model\.language_model\..*_proj)"}});
+  EXPECT_NE(wrapped.find(file + "'model.layers.0.self_attn.k_proj'"), std::string::npos) << wrapped;
+  for (const char* all :
+       {R"(model\..*\.(q|v)_proj)", R"(model\.layers\.[01]\..*[qv]_proj|vision.*)"})
+    EXPECT_EQ(refusal_of("rows", {{"target_modules", all}}), "(no error)") << all;
 }
 
 // Those of another part of a larger model, and of experts, whose adapters PEFT keeps elsewhere.

@@ -2,6 +2,8 @@
 
 #include "base/error.h"
 #include "base/lower_case.h"
+#include "formats/adapter/adapter_folder.h"
+#include "formats/adapter/adapter_names.h"
 #include "formats/adapter/module_pattern.h"
 #include "formats/adapter/peft_adapter.h"
 
@@ -9,6 +11,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string_view>
 
@@ -125,6 +128,60 @@ class Selection {
   std::optional<ModulePattern> pattern_;
 };
 
+// Which modules a config selects, as PEFT does.
+class Rules {
+ public:
+  explicit Rules(const base::JsonObject& config)
+      : has_layers_(is_given(config, "layers_to_transform")),
+        layers_(has_layers_ ? layers_of(config) : std::vector<int64_t>{}),
+        patterns_(layer_patterns_of(config)),
+        excluded_(config, "exclude_modules") {
+    if (!targets_all_linear(config)) targets_.emplace(config, "target_modules");
+  }
+
+  // The key that leaves a module out; nullptr: it is selected.
+  const char* left_out_by(const std::string& module) const {
+    if (excluded_.names(module) != Named::no) return "exclude_modules";
+    const Named named = targets_ ? targets_->names(module) : Named::by_end;
+    if (named == Named::no) return "target_modules";
+    // A full name counts in whatever layer it is.
+    if (!has_layers_ || named == Named::whole) return nullptr;
+    const auto layer = layer_of(module, patterns_);
+    const bool is_meant = layer && std::ranges::count(layers_, *layer) > 0;
+    return is_meant ? nullptr : "layers_to_transform";
+  }
+
+ private:
+  bool has_layers_;
+  std::vector<int64_t> layers_;
+  std::vector<std::string> patterns_;
+  Selection excluded_;
+  std::optional<Selection> targets_;  // none: all linears
+};
+
+// What a file calls the modules that have names of their own without wrappers: the two differ in
+// what comes before the part that they share.
+class StoredNames {
+ public:
+  explicit StoredNames(const std::string& stored) {
+    const std::string plain = plain_module(stored);
+    size_t shared = 0;
+    while (shared < std::min(stored.size(), plain.size()) &&
+           stored[stored.size() - shared - 1] == plain[plain.size() - shared - 1])
+      ++shared;
+    stored_ = stored.substr(0, stored.size() - shared);
+    plain_ = plain.substr(0, plain.size() - shared);
+  }
+
+  std::string of(const std::string& plain) const {
+    return plain.starts_with(plain_) ? stored_ + plain.substr(plain_.size()) : plain;
+  }
+
+ private:
+  std::string stored_;
+  std::string plain_;
+};
+
 }  // namespace
 
 bool targets_all_linear(const base::JsonObject& config) {
@@ -141,33 +198,37 @@ bool narrows_targets(const base::JsonObject& config) {
 
 std::vector<std::string> adapter_modules(const std::filesystem::path& folder,
                                          const base::JsonObject& config) {
-  const auto leave_out = [&](const std::string& module, const char* key) {
+  const Rules rules(config);
+  std::vector<std::string> modules = stored_modules(folder);
+  for (const std::string& module : modules) {
+    const char* key = rules.left_out_by(module);
+    if (key == nullptr) continue;
     const bool is_text = config.has(key) && config.value()[key].is_string();
     config.fail(
         key,
         fmt::format("leaves out '{}', which {} holds{}", module,
                     (folder / kAdapterWeightsName).string(),
                     is_text ? "; a text is a regular expression that matches whole names" : ""));
-  };
-  const bool has_layers = is_given(config, "layers_to_transform");
-  const std::vector<int64_t> layers = has_layers ? layers_of(config) : std::vector<int64_t>{};
-  const std::vector<std::string> patterns = layer_patterns_of(config);
-  const bool takes_all = targets_all_linear(config);
-  std::optional<Selection> targets;
-  if (!takes_all) targets.emplace(config, "target_modules");
-  const Selection excluded(config, "exclude_modules");
-  std::vector<std::string> modules = stored_modules(folder);
-  for (const std::string& module : modules) {
-    if (excluded.names(module) != Named::no) leave_out(module, "exclude_modules");
-    const Named named = takes_all ? Named::by_end : targets->names(module);
-    if (named == Named::no) leave_out(module, "target_modules");
-    // A full name counts in whatever layer it is.
-    if (!has_layers || named == Named::whole) continue;
-    const auto layer = layer_of(module, patterns);
-    if (!layer || std::find(layers.begin(), layers.end(), *layer) == layers.end())
-      leave_out(module, "layers_to_transform");
   }
   return modules;
+}
+
+std::vector<std::string> missing_modules(const std::filesystem::path& folder,
+                                         const std::vector<std::string>& linears) {
+  const std::string path = (folder / kAdapterConfigName).string();
+  const json document = base::read_json_file(path);
+  const base::JsonObject config(document, path);
+  if (!narrows_targets(config)) return {};
+  const Rules rules(config);
+  const std::vector<std::string> stored = stored_modules(folder);
+  const StoredNames names(stored.front());
+  std::set<std::string> held;
+  for (const std::string& module : stored) held.insert(plain_module(module));
+  std::vector<std::string> missing;
+  for (const std::string& linear : linears)
+    if (!held.contains(linear) && rules.left_out_by(names.of(linear)) == nullptr)
+      missing.push_back(linear);
+  return missing;
 }
 
 }  // namespace snug::formats

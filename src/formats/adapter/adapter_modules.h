@@ -27,4 +27,10 @@ bool narrows_targets(const base::JsonObject& config);
 std::vector<std::string> adapter_modules(const std::filesystem::path& folder,
                                          const base::JsonObject& config);
 
+// Of the linears of a model, by their names without wrappers, those that such a config selects and
+// the file does not hold: PEFT would apply the rest. None where the config only has names, which
+// are compared with the model's own.
+std::vector<std::string> missing_modules(const std::filesystem::path& folder,
+                                         const std::vector<std::string>& linears);
+
 }  // namespace snug::formats

@@ -94,6 +94,13 @@ class AdapterTables {
            std::ranges::any_of(models::weights_of(stack_), is_named_weight);
   }
 
+  std::vector<std::string> missing_modules() const {
+    std::vector<std::string> linears;
+    for (const models::Weight& weight : models::weights_of(stack_))
+      if (weight.is_linear()) linears.emplace_back(module_of(weight.name));
+    return formats::missing_modules(adapter_.folder(), linears);
+  }
+
   // Whether this entry of modules_to_save is the head alone, and that is the embedding.
   bool is_tied_head(const std::string& module) const {
     return stack_.tied_head && formats::is_of_module(head_, {module}) &&
@@ -244,6 +251,9 @@ void add_adapter_tables(const models::ModelConfig& model, const fs::path& adapte
   options.head = models::stack_of(model).head;
   std::erase_if(options.target_modules,
                 [&](const std::string& target) { return !tables.has_target(target); });
+  // With what the file lacks, which is refused when the two are compared.
+  for (std::string& module : tables.missing_modules())
+    options.target_modules.push_back(std::move(module));
   std::erase_if(options.modules_to_save,
                 [&](const std::string& module) { return tables.is_tied_head(module); });
   options.token_rows = tables.rows();
