@@ -51,6 +51,14 @@ class LazyTokenizer {
     return *tokenizer_;
   }
 
+  void try_open() {
+    try {
+      open();
+    } catch (const base::UserError&) {
+      tokenizer_.reset();
+    }
+  }
+
   // Fills the tails of rows, which nothing reads.
   int32_t padding_id() const {
     if (!tokenizer_) return 0;
@@ -296,7 +304,8 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
       .threads = base::thread_count(recipe.threads)};
   LazyTokenizer tokenizer(recipe, model);
   // Before the bound is known, since what it takes to open one is no part of it.
-  if (needs_tokenizer(recipe, model)) tokenizer.open();
+  // Where there is none, reading tells of it, after what is wrong with the records before.
+  if (needs_tokenizer(recipe, model)) tokenizer.try_open();
   runtime::release_freed_memory();
   const int64_t reading = runtime::process_memory().resident_bytes + reading_bytes_of(recipe);
   plan::require_room_to_read(recipe,

@@ -203,6 +203,12 @@ TEST_F(TokenData, BrokenRecordsAloneNeedNoTokenizer) {
     }
     expect_error(record, mistake);
   }
+  // Where one that needs it comes later, they come first in what is told.
+  const std::string both =
+      message_of<UserError>([&] { load("{\"input_ids\": [1, -2]}\n{\"text\": \"a\"}"); });
+  EXPECT_NE(both.find("input_ids[1] is -2; expected ids from 0\na tokenizer was asked for"),
+            std::string::npos)
+      << both;
   EXPECT_TRUE(
       needs_tokenizer(folder_.write("data.jsonl", "{\"input_ids\": [1]}\n{\"text\": \"a\"}"), {}));
 }

@@ -101,14 +101,21 @@ class Loader {
   }
 
   // What stops the reading comes after what was found before it.
-  bool next(RawRecord& raw) {
+  template <typename Action>
+  void after_bad_records(const Action& action) {
     try {
-      if (!reader_.next(raw)) return false;
+      action();
     } catch (const base::UserError& error) {
       flush();
       if (bad_.count() == 0) throw;
       throw BadRecordsError(fmt::format("{}\n{}", bad_.list(), error.what()));
     }
+  }
+
+  bool next(RawRecord& raw) {
+    bool is_there = false;
+    after_bad_records([&] { is_there = reader_.next(raw); });
+    if (!is_there) return false;
     records_ = raw.number;
     return true;
   }
@@ -127,7 +134,7 @@ class Loader {
 
   void open_tokenizer() {
     if (tokenizer_ != nullptr) return;
-    tokenizer_ = &open_();
+    after_bad_records([&] { tokenizer_ = &open_(); });
     if (!tokenizer_->eos_id())
       base::throw_user_error(
           "the tokenizer has no EOS token, so a model could not learn where an answer ends; set "
