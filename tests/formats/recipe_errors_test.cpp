@@ -144,6 +144,7 @@ constexpr BadRecipe kBadRecipes[] = {
      "'loss_type: nll': it says how answers alone are learned"},
     {"other_loss_of_tokens", "loss_type: dft", "'loss_type: dft': it says how answers alone are"},
     {"last_answer", "mask_history: true", "unless its message says \"weight\": 0: say that of all"},
+    {"last_round", "loss_scale: last_round", "\"weight\": 0 in the data's messages says which"},
     {"option_of_data", "dataset_kwargs: {subset: a}", "'dataset_kwargs': snug does not have this"},
     {"strategy", "save_strategy: best", "'save_strategy' is 'best', which is not built; say save_"},
     {"per_epoch", "saves_per_epoch: few", "'saves_per_epoch' is 'few'; expected a number"},

@@ -15,7 +15,8 @@ void add_loss_scale_keys(KeyTable& table) {
       .not_built({"all", "last_round", "ignore_empty_think", "react", "hermes", "qwen", "agentflan",
                   "alpha_umi"},
                  "it says which parts of conversations are learned: answers are, or with "
-                 "train_on_prompt: true all; here loss_scale is a number, for fp16")
+                 "train_on_prompt: true all, and \"weight\": 0 in the data's messages says which "
+                 "answers are not; here loss_scale is a number, for fp16")
       .on_resume(OnResume::fixed);
   table
       .add<&Recipe::initial_scale_power>("initial_scale_power", "16",
