@@ -108,8 +108,8 @@ struct Span {
   int64_t size() const { return end - begin; }
 };
 
-// LinesOfTask of a that are read with one stride, as they lie or copied; the first is row `begin` of c.
-struct LinesOfTask {
+// Rows of a that are read with one stride, as they lie or copied; the first is row `begin` of c.
+struct RowsOfA {
   const uint16_t* data;  // at the first element of k that the outer step has
   int64_t stride;
   Span range;
@@ -130,7 +130,7 @@ class PartTask {
         sums_(reinterpret_cast<float*>(scratch + wide.part_bytes + wide.rows_bytes +
                                        wide.low_rows_bytes)) {}
 
-  void run(const LinesOfTask& a, Span columns, Span k) const {
+  void run(const RowsOfA& a, Span columns, Span k) const {
     for (int64_t from = k.begin; from < k.end; from += wide_.step) {
       const Span step{from, std::min(k.end, from + wide_.step)};
       const bool is_last = step.end == k.end;
@@ -192,8 +192,8 @@ class PartTask {
                                      spec_.low.k, low_rows_, low_depth);
   }
 
-  // LinesOfTask that fill whole panels, or are copied so, then the rest, which is copied here.
-  void multiply(const LinesOfTask& a, Span columns, Span outer, Span k, int64_t low_depth) const {
+  // Rows that fill whole panels, or are copied so, then the rest, which is copied here.
+  void multiply(const RowsOfA& a, Span columns, Span outer, Span k, int64_t low_depth) const {
     const int64_t rows = a.range.size();
     const int64_t filled = wide_.copied_rows > 0 ? rows : rows / kWidePanel * kWidePanel;
     if (low_depth > 0) pack_low_rows(a.range, low_depth);
@@ -238,7 +238,7 @@ struct Copy {
   int64_t stride;
 };
 
-// LinesOfTask of a along k, packed by all threads along the lines that a is stored in.
+// Rows of a along k, packed by all threads along the lines that a is stored in.
 void copy_rows(const MatmulSpec& spec, const std::byte* a, Span rows, Span k, Copy copy,
                const CpuContext& context) {
   const auto pack = context.kernels.thin_product->pack_rows;
