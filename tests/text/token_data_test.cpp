@@ -1,4 +1,5 @@
 // Data that was tokenized elsewhere: what is taken of it, and what is refused.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -55,6 +56,60 @@ TEST_F(TokenData, LabelsSayWhatIsLearned) {
   const std::string path =
       folder_.write("data.jsonl", R"({"input_ids": [5, 6, 7], "labels": [-100, -100, 7]})");
   EXPECT_EQ(marked(load_dataset(path, no_tokenizer, all)), (Ids{5, -6, -7}));
+}
+
+TEST_F(TokenData, PackedDocumentsAreRefusedWhateverTheirListIsCalled) {
+  for (const char* field : {"seq_start_id", "sequence_id", "document_id", "doc_id", "doc_ids",
+                            "segment_id", "sample_ids", "seq_idx", "cu_seqlens_q",
+                            "packed_seq_lens", "length", "lengths", "num_tokens", "sequenceIds"})
+    expect_error(fmt::format(R"({{"input_ids": [5, 6, 7, 8], "{}": [2, 2]}})", field),
+                 fmt::format("the field '{}' tells documents apart", field));
+  for (const char* label : {R"("length": 4)", R"("doc_id": "a")", R"("sequence_id": 3)",
+                            R"("token_type_ids": [0, 0])", R"("special_tokens_mask": [1, 0])"}) {
+    const Dataset data = load(fmt::format(R"({{"input_ids": [5, 6], {}}})", label));
+    EXPECT_EQ(data.audit.unused.list(), "") << label;
+  }
+  EXPECT_EQ(load(R"({"input_ids": [5, 6], "word_id": [0, 1]})").audit.unused.list(),
+            "'word_id' (1 record)");
+}
+
+TEST_F(TokenData, NoLabelOfARecordHidesAMask) {
+  for (const char* field :
+       {R"("mask_id": [1, 1, 0, 0])", R"("loss_id": 0)", R"("__weight": 0)", R"("__mask": true)"})
+    expect_error(fmt::format(R"({{"input_ids": [5, 6, 7, 8], {}}})", field),
+                 "says what is to be learned");
+}
+
+// With the rules of short ones.
+TEST_F(TokenData, LongRecordsHaveTheSameFields) {
+  const std::string filler = "\"x\": \"" + std::string(kMaxRecordBytes, 'x') + "\"";
+  const auto record = [&](const std::string& fields) {
+    return "{\"input_ids\": [5, 6], " + filler + ", " + fields + "}";
+  };
+  const auto short_record = [](const std::string& fields) {
+    return "{\"input_ids\": [5, 6], \"x\": 1, " + fields + "}";
+  };
+  for (const char* taken :
+       {R"("weight": 1)", R"("train": true)", R"("loss_weights": "none")", R"("images": [])",
+        R"("seq_lengths": [])", R"("weights": {})", R"("doc_id": 3)", R"("note": {"a": [1]})"})
+    EXPECT_EQ(load(record(taken)).audit.unused.list(),
+              load(short_record(taken)).audit.unused.list())
+        << taken;
+  for (const char* refused :
+       {R"("images": ["a.png"])", R"("weight": 0)", R"("weights": [0.5, 1])",
+        R"("seq_lengths": [1, 1])", R"("length": [1, 1])", R"("loss": false)",
+        R"("input_ids": [7, 8])", R"("note": {"a": 1, "a": 2})", R"("note": 1, "note": 2)"}) {
+    const auto why = [](const std::string& message) {
+      const size_t at = message.find("the ");
+      return at == std::string::npos ? message : message.substr(at);
+    };
+    const auto error = [&](const std::string& contents) {
+      return why(message_of<UserError>([&] { load(contents); }));
+    };
+    const std::string expected = error(short_record(refused));
+    EXPECT_NE(expected, "") << refused;
+    EXPECT_EQ(error(record(refused)), expected) << refused;
+  }
 }
 
 // As TRL's tokenized data have them, and others.

@@ -75,7 +75,7 @@ class LearningReader {
     if (const LearningField* field = find_field(name)) return take_field(*field, value);
     if (std::find(kReadByTemplates.begin(), kReadByTemplates.end(), name) != kReadByTemplates.end())
       return;
-    if (is_label_of_record(name)) return;
+    if (is_label_of_record(name, value)) return;
     if (name == "refusal") return refuse_refusal(name, value);
     if (says_what_is_learned(name, value))
       refuse(name, "says what is to be learned, in a way that is not known here");

@@ -3,27 +3,33 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <string_view>
 
 #include "text/chat/jinja/values/value.h"
 
 namespace snug::text {
 
-// Names and origins of a record, which change nothing that could be learned.
-bool is_label_of_record(std::string_view field);
+// Names and origins of a record, which change nothing that could be learned: no list of numbers,
+// unless it is one that tokenizers write for other models.
+bool is_label_of_record(std::string_view field, const nlohmann::json& value);
+bool is_label_of_record(std::string_view field, const jinja::Value& value);
+
+// Null, and what is empty or blank.
+bool says_nothing(const nlohmann::json& value);
 
 // Whether a field would change what is learned, such as a weight or a mask: by a word of its name
 // (loss, mask, train, weight), where its value could say so: a number, true or false, or a list
 // that is not of texts. A weight of 1, or to train on it, changes nothing.
 bool says_what_is_learned(std::string_view field, const nlohmann::json& value);
 bool says_what_is_learned(std::string_view field, const jinja::Value& value);
-// By its name alone, where the value is not known.
-bool may_say_what_is_learned(std::string_view field);
 
 // Pictures, sounds and films next to a text, which a text model cannot see.
 bool is_of_other_media(std::string_view field);
 
-// Lists that tell documents apart which were packed into one.
-bool tells_packed_documents(std::string_view field);
+// Why a record is not read that has a field of which nothing is taken, "the field 'x' ...": it may
+// change what is learned, goes with other media, or tells documents apart that were packed into
+// one. Empty where nothing is wrong with it. `has_tokens`: whether it stands next to input_ids.
+std::string why_refused(std::string_view field, const nlohmann::json& value, bool has_tokens);
 
 }  // namespace snug::text

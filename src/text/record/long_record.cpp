@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -135,8 +137,8 @@ struct ByteIterator {
   bool is_end() const { return bytes == nullptr || bytes->is_at_end(); }
 };
 
-// Takes what the forms tokens and text need out of the parser's hands; of fields that stand twice
-// the last one counts.
+// Takes what the forms tokens and text need out of the parser's hands, and of all other fields what
+// says of which type they are.
 class FieldCollector : public nlohmann::json_sax<json> {
  public:
   FieldCollector(const RecordBytes& bytes, const RecordRules& rules, const TokenFail& fail)
@@ -150,31 +152,34 @@ class FieldCollector : public nlohmann::json_sax<json> {
   bool number_unsigned(uint64_t value) override { return take(value); }
   bool number_float(double value, const std::string& /*text*/) override { return take(value); }
   bool string(std::string& value) override {
-    if (depth_ == 1 && key_ == "text") text = bytes_.last_string();
+    if (depth_ == 1 && !is_ignored_ && key_ == "text") text = bytes_.last_string();
     return take(value);
   }
   bool binary(json::binary_t& /*value*/) override { return true; }
   bool start_object(size_t /*size*/) override { return open("object"); }
   bool start_array(size_t /*size*/) override { return open("array"); }
-  bool end_object() override { return close(); }
+  bool end_object() override {
+    names_.pop_back();
+    return close();
+  }
   bool end_array() override { return close(); }
   bool key(std::string& name) override {
+    if (!names_.back().insert(name).second && name.size() < kShownBytes)
+      fail_(fmt::format("broken JSON: the key {} is given twice in one object; keep one of them",
+                        json(name).dump()));
+    if (depth_ == 2 && !is_ignored_ && type_->is_object()) (*type_)[""] = nullptr;
     if (depth_ != 1) return true;
-    if (std::find(ignored_.begin(), ignored_.end(), name) != ignored_.end()) {
+    is_ignored_ = std::find(ignored_.begin(), ignored_.end(), name) != ignored_.end();
+    list_ = kTokenKeys.size();
+    key_ = name;
+    if (is_ignored_) {
       ignored.push_back(name);
-      key_.clear();
-      list_ = kTokenKeys.size();
       return true;
     }
-    key_ = name;
     keys.push_back(name);
     if (stops && stops()) return false;
-    if (name == "text") text.reset();
     const auto* found = std::find(kTokenKeys.begin(), kTokenKeys.end(), name);
     list_ = static_cast<size_t>(found - kTokenKeys.begin());
-    if (list_ == kTokenKeys.size()) return true;
-    lists.lists[list_] = {};
-    lists.is_there[list_] = false;
     return true;
   }
   bool parse_error(size_t /*position*/, const std::string& /*token*/,
@@ -184,6 +189,8 @@ class FieldCollector : public nlohmann::json_sax<json> {
   }
 
   std::vector<std::string> keys;
+  // Values of these: of a list one item of each type, of an object whether it is empty.
+  std::map<std::string, json> types;
   std::vector<std::string> ignored;
   std::optional<ByteRange> text;
   TokenLists lists;
@@ -199,7 +206,14 @@ class FieldCollector : public nlohmann::json_sax<json> {
       fail_(fmt::format("{}[{}] is an {}; expected an integer below 2^31", kTokenKeys[list_],
                         lists.lists[list_].size(), type));
     }
-    ++depth_;
+    const bool is_object = std::string_view(type) == "object";
+    if (is_object) names_.emplace_back();
+    note(is_object ? json::object() : json::array());
+    if (++depth_ > base::kMaxJsonDepth)
+      fail_(
+          fmt::format("broken JSON: values nest deeper than {}, the most that snug reads; is it "
+                      "damaged?",
+                      base::kMaxJsonDepth));
     return true;
   }
 
@@ -208,7 +222,21 @@ class FieldCollector : public nlohmann::json_sax<json> {
     return true;
   }
 
+  // Remembers the type of a field, or of an item of a list in one.
+  void note(const json& value) {
+    if (is_ignored_ || depth_ == 0) return;
+    if (depth_ == 1) {
+      type_ = &types[key_];
+      *type_ = value;
+    } else if (depth_ == 2 && type_->is_array() &&
+               std::none_of(type_->begin(), type_->end(),
+                            [&](const json& item) { return item.type() == value.type(); })) {
+      type_->push_back(value);
+    }
+  }
+
   bool take(const json& value) {
+    note(value);
     if (!is_list()) return true;
     if (depth_ == 1 && !(value.is_null() && list_ > 0)) refuse_list(value.type_name());
     NumberList& list = lists.lists[list_];
@@ -225,7 +253,10 @@ class FieldCollector : public nlohmann::json_sax<json> {
   std::span<const std::string> ignored_;
   const TokenFail& fail_;
   int depth_ = 0;
-  std::string key_;  // of depth 1
+  std::string key_;       // of depth 1
+  json* type_ = nullptr;  // what `types` holds of it
+  bool is_ignored_ = false;
+  std::vector<std::unordered_set<std::string>> names_;  // of the objects that are open
   size_t list_ = kTokenKeys.size();
 };
 
@@ -248,20 +279,17 @@ TokenFail fail_of(const RawRecord& raw, const std::string& path) {
   };
 }
 
-// The fields that nothing is taken of. Their values are not held, so that names alone count.
-std::vector<std::string> unused_keys(const std::vector<std::string>& keys, RecordForm form,
+// The fields that nothing is taken of, by the rules of RecordFields::unused.
+std::vector<std::string> unused_keys(const FieldCollector& found, RecordForm form,
                                      const TokenFail& fail) {
   std::vector<std::string> unused;
-  for (const std::string& key : keys) {
+  const bool has_tokens = found.types.contains("input_ids");
+  for (const auto& [key, value] : found.types) {
     const bool is_used = form == RecordForm::text ? key == "text"
                                                   : std::find(kTokenKeys.begin(), kTokenKeys.end(),
                                                               key) != kTokenKeys.end();
-    if (is_used || is_label_of_record(key)) continue;
-    if (may_say_what_is_learned(key) || tells_packed_documents(key))
-      fail(
-          fmt::format("the field '{0}' may say what is to be learned, in a way that is not known "
-                      "here; ignore_fields={0} reads the records without it",
-                      key));
+    if (is_used || says_nothing(value) || is_label_of_record(key, value)) continue;
+    if (const std::string why = why_refused(key, value, has_tokens); !why.empty()) fail(why);
     unused.push_back(key);
   }
   return unused;
@@ -303,7 +331,7 @@ LongRecord read_long_record(const RawRecord& raw, const std::string& path, const
         "it has {} bytes, and one of the form {} may have {}; shorten it, or make it several",
         raw.end - raw.begin, name_of(*form), kMaxRecordBytes));
   }
-  record.unused = unused_keys(found.keys, *form, fail);
+  record.unused = unused_keys(found, *form, fail);
   record.ignored = std::move(found.ignored);
   return record;
 }

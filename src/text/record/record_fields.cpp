@@ -11,15 +11,6 @@
 #include "text/unicode/blank.h"
 
 namespace snug::text {
-namespace {
-
-bool says_nothing(const nlohmann::json& value) {
-  if (value.is_string()) return is_blank(value.get_ref<const std::string&>());
-  return value.is_null() || (value.is_structured() && value.empty());
-}
-
-}  // namespace
-
 RecordFields::RecordFields(const RawRecord& raw, const std::string& path,
                            std::span<const std::string> ignored)
     : raw_(raw), path_(path), ignored_(ignored), meets_(ignored.size()) {
@@ -105,27 +96,12 @@ std::vector<std::string> RecordFields::ignored() const {
 std::vector<std::string> RecordFields::unused() const {
   std::vector<std::string> names = left_;
   for (const auto& [key, value] : document_.items()) {
-    if (says_nothing(value) || is_label_of_record(key)) continue;
+    if (says_nothing(value) || is_label_of_record(key, value)) continue;
     if (std::find(used_.begin(), used_.end(), key) != used_.end()) continue;
-    check_unused(key, value);
+    if (const std::string why = why_refused(key, value, has("input_ids")); !why.empty()) fail(why);
     names.push_back(key);
   }
   return names;
-}
-
-void RecordFields::check_unused(const std::string& key, const nlohmann::json& value) const {
-  const auto refuse = [&](std::string_view why) {
-    fail(fmt::format("the field '{0}' {1}; ignore_fields={0} reads the records without it", key,
-                     why));
-  };
-  if (says_what_is_learned(key, value))
-    refuse(fmt::format("({}) says what is to be learned, in a way that is not known here",
-                       value.is_array() ? "a list" : value.dump()));
-  if (is_of_other_media(key)) refuse("goes with the text, which is all that is read of a record");
-  if (tells_packed_documents(key))
-    refuse(
-        "tells documents apart that were packed into one; give each as a record of its own, "
-        "they are packed into rows anyway");
 }
 
 }  // namespace snug::text

@@ -60,8 +60,6 @@ class RecordFields {
   std::vector<std::string> unused() const;
 
  private:
-  void check_unused(const std::string& key, const nlohmann::json& value) const;
-
   const RawRecord& raw_;
   const std::string& path_;
   std::span<const std::string> ignored_;
