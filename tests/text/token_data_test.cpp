@@ -52,10 +52,16 @@ TEST_F(TokenData, EveryIdIsLearnedAndNothingIsAdded) {
 TEST_F(TokenData, LabelsSayWhatIsLearned) {
   EXPECT_EQ(marked(load(R"({"input_ids": [5, 6, 7, 8], "labels": [-100, -100, 7, 8]})")),
             (Ids{5, 6, -7, -8}));
-  DatasetOptions all{.max_length = 64, .train_on_prompt = true, .vocabulary = 100};
-  const std::string path =
-      folder_.write("data.jsonl", R"({"input_ids": [5, 6, 7], "labels": [-100, -100, 7]})");
-  EXPECT_EQ(marked(load_dataset(path, no_tokenizer, all)), (Ids{5, -6, -7}));
+}
+
+// A record's own say counts before the recipe's.
+TEST_F(TokenData, TrainOnPromptLearnsNothingThatIsMasked) {
+  const DatasetOptions all{.max_length = 64, .train_on_prompt = true, .vocabulary = 100};
+  for (const char* mask : {R"("labels": [-100, -100, 7])", R"("loss_mask": [0, 0, 1])"}) {
+    const std::string path =
+        folder_.write("data.jsonl", fmt::format(R"({{"input_ids": [5, 6, 7], {}}})", mask));
+    EXPECT_EQ(marked(load_dataset(path, no_tokenizer, all)), (Ids{5, 6, -7})) << mask;
+  }
 }
 
 TEST_F(TokenData, PackedDocumentsAreRefusedWhateverTheirListIsCalled) {

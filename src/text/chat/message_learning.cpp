@@ -77,13 +77,15 @@ class LearningReader {
       return;
     if (is_label_of_record(name, value)) return;
     if (name == "refusal") return refuse_refusal(name, value);
+    if (is_of_other_media(name) && says_something(value))
+      refuse(name, "goes with the text, which is all that is read of a message");
     if (says_what_is_learned(name, value))
       refuse(name, "says what is to be learned, in a way that is not known here");
     fields_.leave(name);
   }
 
   // A part of the content has no say of its own: what it says must be what its message says.
-  void take_part(const Dict& part) const {
+  void take_part(const Dict& part) {
     LearningReader own(fields_, role_, number_);
     for (const auto& [key, value] : part.entries()) {
       const std::string& name = key.as_text();
@@ -91,16 +93,21 @@ class LearningReader {
       if (is_medium_of_part(name) && says_something(value) && !fields_.is_ignored(name))
         refuse(name, "stands in a part of 'content' next to a text, which is all that is read");
       own.take(name, value);
-      if (own.is_learned() != is_learned())
+      if (role_ != "assistant") {
+        if (own.says_learned()) is_learned_ = false;
+      } else if (own.says_learned().value_or(is_learned()) != is_learned()) {
         refuse(name,
                "stands in a part of 'content' and says something else than the message, which is "
                "learned whole or not at all; let it stand on the message");
+      }
     }
   }
 
-  bool is_learned() const { return is_learned_.value_or(true); }
+  std::optional<bool> says_learned() const { return is_learned_; }
 
  private:
+  bool is_learned() const { return is_learned_.value_or(true); }
+
   void refuse_refusal(std::string_view name, const Value& value) const {
     if (says_something(value))
       refuse(name,
@@ -125,6 +132,7 @@ class LearningReader {
                fmt::format("asks to learn a text of the role {}, but only the assistant's are "
                            "learned (or all of a record, with train_on_prompt=true)",
                            role_));
+      if (!is_learned) is_learned_ = false;  // which train_on_prompt=true must not learn, either
       return;
     }
     if (is_learned_.value_or(is_learned) != is_learned)
@@ -140,15 +148,15 @@ class LearningReader {
 
 }  // namespace
 
-bool is_learned(const RecordFields& fields, const jinja::Dict& message, std::string_view role,
-                size_t number) {
+std::optional<bool> says_learned(const RecordFields& fields, const jinja::Dict& message,
+                                 std::string_view role, size_t number) {
   LearningReader reader(fields, role, number);
   for (const auto& [name, value] : message.entries()) reader.take(name.as_text(), value);
   const Value* content = message.find(std::string_view("content"));
   if (content != nullptr && content->is(Value::Kind::list))
     for (const Value& part : content->items())
       if (is_text_part(part)) reader.take_part(part.as_dict());
-  return reader.is_learned();
+  return reader.says_learned();
 }
 
 }  // namespace snug::text

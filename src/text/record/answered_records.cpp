@@ -43,10 +43,9 @@ void parse_message_lists(const RecordFields& fields, const QuestionFields& quest
                     prompt, answer));
   Conversation& conversation = record.conversation;
   if (is_messages(fields.at(prompt)))
-    add_messages(fields, prompt, conversation);
+    add_messages(fields, prompt, conversation, false);
   else
     add_question(fields, question, conversation);
-  for (Message& message : conversation.messages) message.set_learned(false);
   record.prompt_messages = conversation.messages.size();
   add_completion(fields, answer, conversation);
   if (record.prompt_messages == 0 || record.prompt_messages == conversation.messages.size())

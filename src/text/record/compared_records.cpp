@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "text/chat/jinja/values/compare.h"
 #include "text/record/answered_records.h"
 #include "text/record/record_messages.h"
 #include "text/record/record_question.h"
@@ -46,12 +47,21 @@ size_t common_prompt(const std::string& chosen, const std::string& rejected) {
   return common;
 }
 
-// How many messages two conversations begin with alike, one of each left for the answer.
-size_t common_messages(const json& chosen, const json& rejected) {
-  const size_t shorter = std::min(chosen.size(), rejected.size());
-  size_t common = 0;
-  if (!chosen.is_array() || !rejected.is_array()) return common;
-  while (common + 1 < shorter && chosen[common] == rejected[common]) ++common;
+std::vector<Message> messages_of(const RecordFields& fields, const char* key) {
+  Conversation conversation;
+  add_messages(fields, key, conversation);
+  return std::move(conversation.messages);
+}
+
+// The messages that both conversations begin with alike, one of each left for the answer.
+std::vector<Message> common_messages(const RecordFields& fields) {
+  std::vector<Message> common = messages_of(fields, "chosen");
+  const std::vector<Message> rejected = messages_of(fields, "rejected");
+  const size_t shorter = std::min(common.size(), rejected.size());
+  size_t count = 0;
+  while (count + 1 < shorter && jinja::equal(common[count].fields(), rejected[count].fields()))
+    ++count;
+  common.resize(count, Message("user", ""));
   return common;
 }
 
@@ -65,7 +75,7 @@ void add_answer(const RecordFields& fields, const char* key, Conversation& conve
   }
   for (size_t i = before; i < conversation.messages.size(); ++i) {
     const Message& message = conversation.messages[i];
-    if (!message.is_learned())
+    if (message.is_assistant() && !message.is_learned())
       fields.fail(
           fmt::format("a message of '{}' says that it is not to be learned, but all that "
                       "follows the prompt is compared",
@@ -120,12 +130,10 @@ void parse_texts(const RecordFields& fields, const QuestionFields& question,
 // The messages that two conversations begin with alike, where one of them is the prompt that stands
 // next to them as a text.
 size_t common_with(const RecordFields& fields, const char* prompt) {
-  const json& chosen = fields.at("chosen");
-  const size_t common = common_messages(chosen, fields.at("rejected"));
+  const std::vector<Message> common = common_messages(fields);
   const std::string text = fields.string(prompt);
-  for (size_t i = 0; i < common; ++i)
-    for (const char* key : {"content", "value"})
-      if (chosen[i].is_object() && chosen[i].contains(key) && chosen[i][key] == text) return common;
+  for (const Message& message : common)
+    if (message.content() == text) return common.size();
   fields.fail(
       fmt::format("'{0}' is none of the messages that 'chosen' and 'rejected' begin with; "
                   "ignore_fields={0} takes what both begin with for the prompt",
@@ -133,9 +141,7 @@ size_t common_with(const RecordFields& fields, const char* prompt) {
 }
 
 bool repeats(const RecordFields& fields, const char* key, const std::vector<Message>& prompt) {
-  Conversation answer;
-  add_messages(fields, key, answer);
-  return begins_with_prompt(fields, key, answer.messages, prompt);
+  return begins_with_prompt(fields, key, messages_of(fields, key), prompt);
 }
 
 // Adds a prompt that is a list. Returns how many messages both answers hold of it, all or none; the
@@ -174,7 +180,7 @@ void parse_conversations(const RecordFields& fields, const QuestionFields& quest
   else if (list && !has_own_prompt)
     add_messages(fields, *list, record.conversation);
   else
-    common = common_messages(chosen, fields.at("rejected"));
+    common = common_messages(fields).size();
   add_answers(fields, common, record);
 }
 

@@ -10,11 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/json_parser.h"
-#include "text/chat/jinja/limits.h"
 #include "text/chat/jinja/values/compare.h"
-#include "text/chat/jinja/values/json_values.h"
 #include "text/chat/message_learning.h"
+#include "text/record/message_calls.h"
 #include "text/unicode/blank.h"
 
 namespace snug::text {
@@ -45,40 +43,6 @@ std::string role_of(const RecordFields& fields, const std::string& name) {
                     "tool_response",
                     name, fmt::join(kRoles, ", ")));
   return *role;
-}
-
-jinja::Value value_of_text(const RecordFields& fields, const std::string& text,
-                           std::string_view what) {
-  base::parse_json_value(text, [&](const std::string& problem, size_t) {
-    fields.fail(fmt::format("{} is text that is not JSON: {}", what, problem));
-  });
-  try {
-    return jinja::value_of_json(text);
-  } catch (const jinja::TemplateError& error) {
-    fields.fail(error.what());
-  }
-}
-
-// One call or a list of them, as templates read them.
-jinja::Value calls_of(const RecordFields& fields, const jinja::Value& written, size_t number) {
-  using jinja::Value;
-  const jinja::List alone{written};
-  jinja::List calls;
-  for (const Value& call : written.is(Value::Kind::list) ? written.items() : alone) {
-    if (!call.is(Value::Kind::dict) || call.as_dict().find(std::string_view("name")) == nullptr)
-      fields.fail(fmt::format(
-          "message {}: expected a call to be an object with a name and arguments", number));
-    jinja::Dict entry;
-    entry.set(Value::text("type"), Value::text("function"));
-    entry.set(Value::text("function"), call);
-    calls.push_back(Value::dict(std::move(entry)));
-  }
-  return Value::list(std::move(calls));
-}
-
-jinja::Value calls_of_text(const RecordFields& fields, const std::string& text, size_t number) {
-  return calls_of(fields, value_of_text(fields, text, fmt::format("message {}: the call", number)),
-                  number);
 }
 
 // The parts of a content without the fields that are ignored.
@@ -129,14 +93,36 @@ void check_one_meaning(const RecordFields& fields, const jinja::Dict& message, s
   if (meant != known_role(*role) || is_call(*from) != is_call(*role)) fail("role", "from");
 }
 
-// OpenAI's older form of a call, an object; it becomes tool_calls.
-void set_call(const RecordFields& fields, const jinja::Value& call, size_t number,
-              jinja::Dict& message) {
-  using jinja::Value;
-  const bool is_text = call.is(Value::Kind::text);
-  if (is_text ? is_blank(call.as_text()) : !call.is_true()) return;
-  message.set(Value::text("tool_calls"), is_text ? calls_of_text(fields, call.as_text(), number)
-                                                 : calls_of(fields, call, number));
+// Whether a message that was read is a call and no more, by its role.
+bool is_call_alone(const jinja::Value& item) {
+  const auto says_call = [&](std::string_view key) {
+    const jinja::Value* role = item.as_dict().find(key);
+    return role != nullptr && role->is(Value::Kind::text) && is_call(role->as_text());
+  };
+  return says_call("role") || says_call("from");
+}
+
+// Adds a call to the assistant's turn that it goes on with: each of several calls is a message of
+// its own in the data of ms-swift, after what the assistant says before it calls.
+void add_to_turn(const RecordFields& fields, const Message& call, size_t number, Message& turn) {
+  if (call.is_learned() != turn.is_learned())
+    fields.fail(
+        fmt::format("message {}: it is a call in the turn of the message before it, but only one "
+                    "of the two says that it is not to be learned",
+                    number));
+  for (const auto& [key, value] : call.fields().as_dict().entries()) {
+    const std::string& name = key.as_text();
+    const Value* own = turn.find(name);
+    if (own == nullptr) {
+      turn = turn.with(name, value);
+    } else if (name == "tool_calls") {
+      jinja::List calls = own->items();
+      calls.insert(calls.end(), value.items().begin(), value.items().end());
+      turn = turn.with(name, Value::list(std::move(calls)));
+    } else if (!jinja::equal(*own, value)) {
+      fields.leave(name);
+    }
+  }
 }
 
 bool is_same_message(const Message& one, const Message& other) {
@@ -181,7 +167,7 @@ class MessageReader {
                       number_));
   }
 
-  Message message() const {
+  Message message(bool is_learned) const {
     const std::string role = role_of(fields_, *role_);
     jinja::Dict entries;
     for (const auto& [key, value] : item_.as_dict().entries()) {
@@ -193,7 +179,8 @@ class MessageReader {
         set_other(key, value, entries);
     }
     Message message(Value::dict(std::move(entries)));
-    message.set_learned(is_learned(fields_, item_.as_dict(), role, number_));
+    const auto says = says_learned(fields_, item_.as_dict(), role, number_);
+    message.set_learned(says.value_or(is_learned || role != "assistant"));
     return message;
   }
 
@@ -213,7 +200,7 @@ class MessageReader {
 
   void set_text(const Value& value, jinja::Dict& entries) const {
     if (holds_call_)
-      entries.set(Value::text("tool_calls"), calls_of_text(fields_, value.as_text(), number_));
+      set_calls(read_calls(fields_, value, number_), entries);
     else
       entries.set(Value::text("content"), read_content(fields_, value, number_));
   }
@@ -221,10 +208,18 @@ class MessageReader {
   void set_other(const Value& key, const Value& value, jinja::Dict& entries) const {
     const std::string& name = key.as_text();
     if (name == "content" || fields_.is_ignored(name)) return;  // null, or what text_key_ says
-    if (name == "function_call")
-      set_call(fields_, value, number_, entries);
-    else if (name != "tool_calls" || value.is_true())
+    if (name == "function_call" && value.is_true())             // OpenAI's older form of a call
+      set_calls(read_calls(fields_, value, number_), entries);
+    else if (name == "tool_calls")
+      set_calls(read_tool_calls(fields_, value, number_), entries);
+    else if (name == "tools")
+      entries.set(key, read_tool_list(fields_, value, number_));
+    else if (name != "function_call")
       entries.set(key, value);
+  }
+
+  static void set_calls(Value calls, jinja::Dict& entries) {
+    if (calls.is_true()) entries.set(Value::text("tool_calls"), std::move(calls));
   }
 
   const RecordFields& fields_;
@@ -249,10 +244,11 @@ bool is_empty_message(const Message& message) {
   return true;
 }
 
-Message read_message(const RecordFields& fields, const jinja::Value& item, size_t number) {
+Message read_message(const RecordFields& fields, const jinja::Value& item, size_t number,
+                     bool is_learned) {
   const MessageReader reader(fields, item, number);
   reader.check();
-  return reader.message();
+  return reader.message(is_learned);
 }
 
 bool begins_with_prompt(const RecordFields& fields, const char* key,
@@ -272,30 +268,23 @@ bool begins_with_prompt(const RecordFields& fields, const char* key,
   return false;
 }
 
-void add_messages(const RecordFields& fields, const char* key, Conversation& conversation) {
+void add_messages(const RecordFields& fields, const char* key, Conversation& conversation,
+                  bool is_learned) {
   const jinja::Value& value = fields.value_of(key);
   const jinja::List alone{value};
   const bool is_list = value.is(jinja::Value::Kind::list);
   if (!is_list && !value.is(jinja::Value::Kind::dict))
     fields.fail(fmt::format("expected the field '{}' to be a list of messages", key));
+  std::vector<Message>& messages = conversation.messages;
+  const size_t first = messages.size();
+  size_t number = first;
   for (const jinja::Value& item : is_list ? value.items() : alone) {
-    const size_t number = conversation.messages.size() + 1;
-    conversation.messages.push_back(read_message(fields, item, number));
+    Message message = read_message(fields, item, ++number, is_learned);
+    if (is_call_alone(item) && messages.size() > first && messages.back().is_assistant())
+      add_to_turn(fields, message, number, messages.back());
+    else
+      messages.push_back(std::move(message));
   }
-}
-
-jinja::Value read_tools(const RecordFields& fields) {
-  if (!fields.holds("tools")) return jinja::Value::none();
-  const bool is_text = fields.at("tools").is_string();
-  const std::string text = is_text ? fields.string("tools") : "";
-  if (is_text && is_blank(text)) return jinja::Value::none();
-  const jinja::Value tools =
-      is_text ? value_of_text(fields, text, "the field 'tools'") : fields.value_of("tools");
-  const bool is_list = tools.is(jinja::Value::Kind::list);
-  if (!is_list || !std::all_of(tools.items().begin(), tools.items().end(),
-                               [](const auto& tool) { return tool.is(jinja::Value::Kind::dict); }))
-    fields.fail("expected the field 'tools' to be a list of objects");
-  return tools;
 }
 
 void read_variables(const RecordFields& fields, Conversation& conversation) {
@@ -360,10 +349,30 @@ void check_answers(const RecordFields& fields, const Conversation& conversation)
     fields.fail("its messages say of each of the assistant's that it is not to be learned");
 }
 
+// NeMo's field, the role whose messages are not learned.
+void read_mask(const RecordFields& fields, std::vector<Message>& messages) {
+  constexpr const char* kKey = "mask";
+  if (!fields.holds(kKey) || !fields.document().at(kKey).is_string()) return;
+  std::string name = fields.string(kKey);
+  if (is_blank(name)) return;
+  std::ranges::transform(name, name.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  const auto role = known_role(name);
+  if (!role)
+    fields.fail(
+        fmt::format("the field '{0}' is '{1}', which is no role whose messages are not to be "
+                    "learned; ignore_fields={0} reads the records without it",
+                    kKey, fields.string(kKey)));
+  for (Message& message : messages)
+    if (message.role() == *role) message.set_learned(false);
+}
+
 void parse_messages(const RecordFields& fields, const char* key, Record& record) {
   if (!fields.at(key).is_array())
     fields.fail(fmt::format("expected the field '{}' to be a list of messages", key));
   add_messages(fields, key, record.conversation);
+  read_mask(fields, record.conversation.messages);
   check_answers(fields, record.conversation);
   add_setting(fields, record.conversation);
 }

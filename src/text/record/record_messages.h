@@ -19,8 +19,10 @@ inline constexpr auto kSystemFields =
 // The text of a message of the role function_call or tool_call is the JSON of calls, which it is
 // given as tool_calls. `number`: which of the record, from 1, for complaints. Throws RecordError
 // for other fields, unknown roles and fields that would change what is learned
-// (message_learning.h).
-Message read_message(const RecordFields& fields, const jinja::Value& item, size_t number);
+// (message_learning.h). An assistant's that says nothing of that is learned if `is_learned`;
+// another role's is learned with train_on_prompt=true, unless it says that it is not.
+Message read_message(const RecordFields& fields, const jinja::Value& item, size_t number,
+                     bool is_learned = true);
 
 // Whether a message says nothing: no text, no parts, no call, no thought.
 bool is_empty_message(const Message& message);
@@ -31,11 +33,9 @@ bool begins_with_prompt(const RecordFields& fields, const char* key,
                         std::span<const Message> answer, std::span<const Message> prompt);
 
 // The messages of field `key`, a list or a single one, after those that the conversation has.
-void add_messages(const RecordFields& fields, const char* key, Conversation& conversation);
-
-// What the assistant may call, as a list of dictionaries; data sets hold it as JSON text, too. None
-// where the record has none. Throws RecordError where the field is neither.
-jinja::Value read_tools(const RecordFields& fields);
+// `is_learned`: as in read_message.
+void add_messages(const RecordFields& fields, const char* key, Conversation& conversation,
+                  bool is_learned = true);
 
 // The variables for the template that the record gives. Throws RecordError where they are no
 // object.

@@ -8,6 +8,7 @@
 #include "text/chat/jinja/allowance.h"
 #include "text/record/answer_document.h"
 #include "text/record/document_parts.h"
+#include "text/record/message_calls.h"
 #include "text/record/record_error.h"
 #include "text/unicode/blank.h"
 
@@ -47,7 +48,8 @@ TokenizedRecord RecordTokenizer::of(Record record) const {
   } catch (const RecordError&) {
     throw;
   } catch (const base::UserError& error) {
-    fail(record, error.what());
+    fail(record, error.what() + incomplete_calls(record.conversation) +
+                     incomplete_calls(record.rejected_conversation));
   }
   return result;
 }
@@ -87,11 +89,11 @@ void RecordTokenizer::take_answer(const Record& record, TokenizedRecord& result)
   result.document = std::move(document);
 }
 
-// The prompt's are not learned otherwise, which train_on_prompt is there to change.
+// The answers of a prompt are not learned otherwise, which train_on_prompt is there to change.
 void RecordTokenizer::check_all_learned(const Record& record) const {
   const std::vector<Message>& messages = record.conversation.messages;
-  for (size_t i = record.prompt_messages; i < messages.size(); ++i)
-    if (messages[i].is_assistant() && !messages[i].is_learned())
+  for (size_t i = 0; i < messages.size(); ++i)
+    if (!messages[i].is_learned() && (i >= record.prompt_messages || !messages[i].is_assistant()))
       fail(record, fmt::format("message {} says that it is not to be learned, but "
                                "train_on_prompt=true learns all; leave out one of them "
                                "(ignore_fields=weight, or what the field is called)",
@@ -143,9 +145,8 @@ void RecordTokenizer::take_tokens(Record& record, TokenizedRecord& result) const
   TokenRecord& tokens = record.tokens;
   check_vocabulary(record, "input_ids", tokens.largest);
   result.tokens = tokens.size;
-  result.first_target = options_.train_on_prompt ? 1 : tokens.first_target;
+  result.first_target = tokens.first_target;
   result.document = {std::move(tokens.ids), std::move(tokens.trained)};
-  if (options_.train_on_prompt) learn_all(result.document);
 }
 
 void RecordTokenizer::take_compared(const Record& record, TokenizedRecord& result) const {
