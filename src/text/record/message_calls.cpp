@@ -62,7 +62,7 @@ Value objects_of(const ObjectField& field, const Value& written) {
   return Value::list(std::move(objects));
 }
 
-bool lacks(const Dict& function, std::string_view key) {
+bool call_lacks(const Dict& function, std::string_view key) {
   const Value* value = function.find(key);
   return value == nullptr || value->is(Kind::none);
 }
@@ -119,7 +119,7 @@ std::string incomplete_calls(const Conversation& conversation) {
       const Value* inner = call.is(Kind::dict) ? call.as_dict().find("function") : nullptr;
       const Value& function = inner != nullptr ? *inner : call;
       for (const char* key : {"name", "arguments"})
-        if (!function.is(Kind::dict) || lacks(function.as_dict(), key))
+        if (!function.is(Kind::dict) || call_lacks(function.as_dict(), key))
           found +=
               fmt::format("; message {}: call {} of 'tool_calls' has no '{}'", i + 1, number, key);
     }
