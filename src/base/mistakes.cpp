@@ -48,9 +48,11 @@ std::vector<std::string> in_order(const std::vector<std::string>& mistakes) {
     return std::tuple{file - files.begin(), place->line, place->column};
   };
   std::vector<std::pair<std::tuple<ptrdiff_t, int, int>, const std::string*>> ranked;
+  ranked.reserve(mistakes.size());
   for (const std::string& mistake : mistakes) ranked.emplace_back(rank_of(mistake), &mistake);
   std::ranges::stable_sort(ranked, {}, [](const auto& entry) { return entry.first; });
   std::vector<std::string> ordered;
+  ordered.reserve(ranked.size());
   for (const auto& entry : ranked) ordered.push_back(*entry.second);
   return ordered;
 }

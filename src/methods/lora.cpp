@@ -88,7 +88,7 @@ class LoraRewrite {
   void emit(const Operation& origin, Attributes attributes, std::vector<TensorId> reads,
             TensorId write) {
     Operation operation;
-    operation.attributes = std::move(attributes);
+    operation.attributes = attributes;
     operation.reads = std::move(reads);
     operation.writes = {write};
     operation.phase = origin.phase;

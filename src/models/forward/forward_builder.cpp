@@ -149,7 +149,7 @@ TensorId ForwardBuilder::apply(TensorId x, const Linear& by,
   const auto emit = [&](Attributes attributes, std::vector<TensorId> reads, const char* suffix) {
     const std::string step_name = fmt::format("{}{}", name, steps-- == 0 ? "" : suffix);
     y = activation(step_name, by.out, rows(x));
-    builder_.emit(std::move(attributes), std::move(reads), {y});
+    builder_.emit(attributes, std::move(reads), {y});
   };
   emit(Matmul{.transpose_b = !by.transposed}, {x, w}, ".product");
   if (by.bias) emit(AddBias{}, {y, bias}, ".biased");

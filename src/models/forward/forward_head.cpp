@@ -92,7 +92,7 @@ void ForwardBuilder::head_logits(TensorId hidden, TensorId w) {
     result =
         is_last ? logits
                 : builder_.activation(step.name, {options_.outputs, stack_.vocab_size}, DType::f32);
-    builder_.emit(std::move(step.attributes), std::move(step.reads), {result});
+    builder_.emit(step.attributes, std::move(step.reads), {result});
   }
   if (options_.candidates == 0) return;
   const auto found = [&](std::string_view name, DType dtype) {

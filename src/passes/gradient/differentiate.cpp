@@ -105,7 +105,7 @@ class Differentiator final : public Tape {
   void emit(Attributes attributes, std::vector<TensorId> reads,
             std::vector<TensorId> writes) override {
     Operation operation;
-    operation.attributes = std::move(attributes);
+    operation.attributes = attributes;
     operation.reads = std::move(reads);
     operation.writes = std::move(writes);
     push(std::move(operation));

@@ -31,7 +31,7 @@ Tensor scalar(std::string name, Lifetime lifetime) {
 Operation operation_of(Attributes attributes, std::vector<TensorId> reads,
                        std::vector<TensorId> writes, int32_t layer) {
   Operation operation;
-  operation.attributes = std::move(attributes);
+  operation.attributes = attributes;
   operation.reads = std::move(reads);
   operation.writes = std::move(writes);
   operation.phase = Phase::update;

@@ -95,7 +95,7 @@ class Streamer {
   void emit_copy(Attributes attributes, TensorId from, TensorId to, const Operation& place,
                  Channel waits = Channel::compute) {
     Operation operation;
-    operation.attributes = std::move(attributes);
+    operation.attributes = attributes;
     const bool begins = program::traits_of(operation).begins_copy;
     operation.reads = {from};
     (begins ? operation.writes : operation.updates) = {to};

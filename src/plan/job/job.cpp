@@ -122,6 +122,7 @@ std::vector<Tensor> generated_results(const Program& program, const GeneratingFo
   std::vector<std::string_view> names{program::kLogitsName};
   if (shape.candidates > 0) names = {program::kLikeliestLogitsName, program::kLikeliestIdsName};
   std::vector<Tensor> results;
+  results.reserve(names.size());
   for (const std::string_view name : names)
     results.push_back(tensor_of(program, own_name(forward.key, name)));
   return results;

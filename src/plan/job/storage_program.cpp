@@ -95,7 +95,7 @@ TensorId StorageProgram::absmax_view(int slot, std::string_view what, int64_t el
 void StorageProgram::emit(Attributes attributes, const Tensor& output,
                           std::vector<TensorId> updates, Channel channel) {
   Operation operation;
-  operation.attributes = std::move(attributes);
+  operation.attributes = attributes;
   operation.writes = {add(output)};
   operation.updates = std::move(updates);
   operation.channel = channel;
@@ -121,7 +121,7 @@ void StorageProgram::read_rows(const Tensor& matrix, int64_t first, int64_t coun
 
 void StorageProgram::emit_stored(Attributes attributes, const std::string& weight,
                                  std::vector<TensorId> updates, Channel channel) {
-  emit(std::move(attributes), tensors_.at(weight), std::move(updates), channel);
+  emit(attributes, tensors_.at(weight), std::move(updates), channel);
   Operation& operation = program_.operations.back();
   operation.writes.push_back(add(tensors_.at(passes::absmax_name(weight))));
   if (!tensors_.has(passes::nested_map_name(weight))) return;
@@ -133,7 +133,7 @@ void StorageProgram::emit_stored(Attributes attributes, const std::string& weigh
 
 void StorageProgram::emit_codes(Attributes attributes, const std::string& weight, TensorId absmax,
                                 std::vector<TensorId> updates, Channel channel) {
-  emit(std::move(attributes), tensors_.at(weight), std::move(updates), channel);
+  emit(attributes, tensors_.at(weight), std::move(updates), channel);
   program_.operations.back().writes.push_back(absmax);
 }
 

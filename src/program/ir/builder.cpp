@@ -21,7 +21,7 @@ TensorId Builder::activation(std::string name, const Shape& shape, DType dtype) 
 void Builder::emit(Attributes attributes, std::vector<TensorId> reads, std::vector<TensorId> writes,
                    std::vector<TensorId> updates) {
   Operation operation;
-  operation.attributes = std::move(attributes);
+  operation.attributes = attributes;
   operation.reads = std::move(reads);
   operation.writes = std::move(writes);
   operation.updates = std::move(updates);

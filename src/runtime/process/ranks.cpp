@@ -48,6 +48,7 @@ std::string words_of_all(const std::vector<std::string>& outcomes, char kind) {
   }
   if (found.front().second.size() == outcomes.size()) return found.front().first;
   std::vector<std::string> words;
+  words.reserve(found.size());
   for (const auto& [text, ranks] : found)
     words.push_back(fmt::format("{}: {}", comm::rank_list(ranks), text));
   return fmt::format("{}", fmt::join(words, "; "));

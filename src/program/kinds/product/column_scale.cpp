@@ -59,7 +59,7 @@ void differentiate(const ScaleColumns& scale, const Operation& operation, Tape& 
   if (scale.divided) divisor = {id_of(operation, ScaleColumns::kDivisor)};
   const auto emit = [&](Attributes attributes, std::vector<TensorId> reads, TensorId write) {
     reads.insert(reads.end(), divisor.begin(), divisor.end());
-    tape.emit(std::move(attributes), std::move(reads), {write});
+    tape.emit(attributes, std::move(reads), {write});
   };
   if (tape.wants(gain))
     emit(ColumnGainGrad{.divided = scale.divided}, {dy, x}, tape.contribute(gain));
