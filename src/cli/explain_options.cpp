@@ -30,10 +30,7 @@ bool is_of_inference_alone(ProgramName name) {
 ExplainOptions take_explain_options(Request& request) {
   std::optional<JobKind> job;
   ExplainOptions options;
-  std::vector<std::string> left;
-  for (const std::string& word : request.overrides) {
-    const std::string key = word.substr(0, word.find('='));
-    const std::string value = word.substr(key.size() + 1);
+  request.take_words([&](const std::string& key, const std::string& value) {
     if (key == "job")
       job = named<JobKind>(key, value);
     else if (key == "program")
@@ -41,9 +38,9 @@ ExplainOptions take_explain_options(Request& request) {
     else if (key == "after")
       options.after = value;
     else
-      left.push_back(word);
-  }
-  request.overrides = std::move(left);
+      return false;
+    return true;
+  });
   if (!options.after.empty() && !options.program)
     base::throw_user_error(
         "'after' is '{}', a pass that programs go through one by one; say which of them, as in "

@@ -82,6 +82,13 @@ void refuse_system_in_training(const formats::Recipe& recipe,
 
 }  // namespace
 
+void Request::take_words(const std::function<bool(const std::string&, const std::string&)>& take) {
+  std::erase_if(overrides, [&](const std::string& word) {
+    const size_t equals = word.find('=');
+    return take(word.substr(0, equals), word.substr(equals + 1));
+  });
+}
+
 formats::Recipe Request::recipe(std::span<const std::string_view> may_be_missing) const {
   formats::RecipeReading reading = formats::read_recipe(recipe_file, overrides);
   const auto say = is_for_others_to_say() ? base::log_line : base::say_line;

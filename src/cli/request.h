@@ -1,6 +1,7 @@
 // What a user asked one verb to do: an optional recipe file, words of the form key=value, --json.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,10 @@ struct Request {
   std::vector<std::string> overrides;  // key=value, each key once
   bool json = false;
   std::vector<std::string_view> keys;  // of the verb
+
+  // Removes the words that take(key, value) takes: those that are the verb's own and no keys of a
+  // recipe.
+  void take_words(const std::function<bool(const std::string&, const std::string&)>& take);
 
   // Reads the recipe and finds what it names (input_paths.h). Throws UserError.
   formats::Recipe recipe(std::span<const std::string_view> may_be_missing = {}) const;

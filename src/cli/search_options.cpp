@@ -122,12 +122,8 @@ std::string SearchMachine::text() const {
 
 SearchOptions take_search_options(Request& request) {
   SearchOptions options;
-  std::vector<std::string> left;
-  for (const std::string& word : request.overrides) {
-    const size_t equals = word.find('=');
-    if (!take(options, word.substr(0, equals), word.substr(equals + 1))) left.push_back(word);
-  }
-  request.overrides = std::move(left);
+  request.take_words(
+      [&](const std::string& key, const std::string& value) { return take(options, key, value); });
   for (const char* key : {"device=", "devices=", "nodes="})
     for (const std::string& word : request.overrides)
       if (!options.machines.empty() && word.starts_with(key))

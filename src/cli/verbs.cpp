@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <string>
 
 #include "base/error.h"
@@ -66,17 +65,16 @@ int links(const Request& request) { return bench::links(request.recipe(), reques
 int step(const Request& request) { return bench::step(request.recipe(), request.json); }
 int trace(const Request& request) { return bench::trace(request.recipe()); }
 
-// a= and b= are no keys of a recipe.
 int compare(const Request& request) {
-  Request left = request;
-  std::map<std::string, std::string> backends{{"a", "cpu"}, {"b", "reference"}};
-  std::erase_if(left.overrides, [&](const std::string& word) {
-    const auto found = backends.find(word.substr(0, word.find('=')));
-    if (found == backends.end()) return false;
-    found->second = word.substr(found->first.size() + 1);
+  Request of_job = request;
+  std::string a = "cpu";
+  std::string b = "reference";
+  of_job.take_words([&](const std::string& key, const std::string& value) {
+    if (key != "a" && key != "b") return false;
+    (key == "a" ? a : b) = value;
     return true;
   });
-  return bench::compare_backends(left.recipe(), backends.at("a"), backends.at("b"), request.json);
+  return bench::compare_backends(of_job.recipe(), a, b, request.json);
 }
 constexpr const char* kCompareHelp =
     "compare:\n"

@@ -19,16 +19,20 @@ fs::path library_path(const fs::path& folder) {
 
 }  // namespace
 
-// The library is never closed: MPI leaves threads and handlers in the process.
-std::unique_ptr<Transport> open_mpi_transport(double timeout_seconds, const fs::path& folder) {
+fs::path find_mpi_library(const fs::path& folder) {
   const fs::path path = library_path(folder);
   std::error_code ignored;
   if (!fs::exists(path, ignored))
     base::throw_user_error(
-        "An MPI launcher started this process, but this snug was built without MPI: {} is not "
-        "there. "
-        "Install MPI (apt-get install libopenmpi-dev openmpi-bin) and build again.",
+        "Several ranks need MPI, and this snug was built without it: {} is not there. Install MPI "
+        "(apt-get install libopenmpi-dev openmpi-bin) and build again.",
         path.string());
+  return path;
+}
+
+// The library is never closed: MPI leaves threads and handlers in the process.
+std::unique_ptr<Transport> open_mpi_transport(double timeout_seconds, const fs::path& folder) {
+  const fs::path path = find_mpi_library(folder);
   // MPI opens parts of itself later, which look for its symbols.
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr)

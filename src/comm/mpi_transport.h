@@ -16,8 +16,11 @@ using OpenMpi = void (*)(double timeout_seconds, std::unique_ptr<Transport>* tra
 inline constexpr const char* kOpenMpiName = "snug_open_mpi_1";
 inline constexpr const char* kMpiLibrary = "libsnug_mpi.so";
 
-// Begins MPI, once in a process. The library is looked for in `folder`, else next to the binary and
-// in the folder lib there. Throws UserError.
+// Where the library is: in `folder`, else next to the binary or in the folder lib there. Throws
+// UserError where it is not.
+std::filesystem::path find_mpi_library(const std::filesystem::path& folder = {});
+
+// Begins MPI, once in a process, by the library in `folder`. Throws UserError.
 std::unique_ptr<Transport> open_mpi_transport(double timeout_seconds,
                                               const std::filesystem::path& folder = {});
 

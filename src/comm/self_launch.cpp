@@ -12,6 +12,7 @@
 #include "comm/launch_supervisor.h"
 #include "comm/launched_ranks.h"
 #include "comm/launcher_words.h"
+#include "comm/mpi_transport.h"
 
 namespace snug::comm {
 namespace {
@@ -84,6 +85,7 @@ void launch_ranks(int ranks, const std::vector<std::string>& arguments) {
   const std::string program = fs::read_symlink("/proc/self/exe").string();
   const LaunchCommand command =
       launch_command(ranks, program, arguments, environment(), geteuid() == 0);
+  find_mpi_library();  // before each rank looks for it
   for (const auto& [name, value] : command.added) setenv(name.c_str(), value.c_str(), 1);
   std::exit(LaunchSupervisor(command.arguments, ranks, patience()).run());
 }

@@ -32,7 +32,6 @@ class Session {
   void open(const plan::Job& job);
   // Requires that a job was opened.
   Executor& executor() const;
-  const plan::Job& job() const { return executor().job(); }
 
   // Gives the base model's weights their values: read from its folder, or drawn, of which there is
   // no report. Throws UserError as runtime::load_weights does.

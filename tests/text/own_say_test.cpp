@@ -53,6 +53,25 @@ TEST_F(OwnSay, MessagesOfAPromptSayWhetherTheyAreLearned) {
     EXPECT_EQ(shown(record(no)), "[user]a</s>[assistant]b</s>[user]c</s>[assistant]{d</s>}") << no;
 }
 
+// What a message of a prompt says of itself holds with train_on_prompt=true too; one that says
+// nothing is learned then.
+TEST_F(OwnSay, TrainOnPromptLearnsTheAnswersOfAPromptThatDoNotRefuseIt) {
+  const auto record = [](const char* field) {
+    return fmt::format(R"({{"prompt": [{{"role": "user", "content": "a"}},)"
+                       R"({{"role": "assistant", "content": "b"{}}}],)"
+                       R"("completion": [{{"role": "assistant", "content": "d"}}]}})",
+                       field);
+  };
+  train_on_prompt();
+  EXPECT_EQ(shown(record("")), "[{user]a</s>[assistant]b</s>[assistant]d</s>}");
+  for (const char* no : {R"(, "weight": 0)", R"(, "train": false)", R"(, "masked": true)"})
+    EXPECT_TRUE(contains(error(record(no)), "message 2 says that it is not to be learned")) << no;
+  EXPECT_TRUE(contains(error(R"({"prompt": [{"role": "user", "content": "a"}], "completion": [)"
+                             R"({"role": "user", "content": "a", "weight": 0},)"
+                             R"({"role": "assistant", "content": "d"}]})"),
+                       "message 1 says that it is not to be learned"));
+}
+
 TEST_F(OwnSay, AHistoryIsLearnedWhateverTheAnswerIs) {
   for (const char* answer : {R"("d")", R"([{"role": "assistant", "content": "d"}])"})
     EXPECT_EQ(shown(fmt::format(R"({{"prompt": "c", "history": [["a", "b"]], "completion": {}}})",

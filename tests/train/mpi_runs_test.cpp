@@ -151,6 +151,17 @@ TEST_F(MpiRuns, WhatOneProcessSeesIsSaidOnce) {
   }
 }
 
+// A binary without the library that it opens next to itself, as one is that was built without MPI.
+TEST_F(MpiRuns, ABuildWithoutMpiSaysSoOnce) {
+  const fs::path alone = job_.path("snug");
+  fs::copy_file(SNUG_BINARY, alone);
+  const cli::BinaryRun run = cli::run_program(
+      cli::joined({alone.string()}, job_.words("alone", std::string(kMpiCommon) + "devices=2")));
+  EXPECT_EQ(run.exit_code, 2) << run.err;
+  EXPECT_EQ(count_of(run.err, "snug: error: "), 1) << run.err;
+  EXPECT_NE(run.err.find("this snug was built without it"), std::string::npos) << run.err;
+}
+
 // What a recipe's notes say, the launcher of devices=2 says, or the first of mpirun's ranks.
 TEST_F(MpiRuns, NotesAreSaidOnce) {
   const std::string note = "fsdp_config.fsdp_use_orig_params: not used";

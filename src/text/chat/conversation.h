@@ -35,10 +35,17 @@ class Message {
   // Whether it is learned if it is the assistant's.
   bool is_learned() const { return is_learned_; }
   void set_learned(bool is_learned) { is_learned_ = is_learned; }
+  // Whether its record says of it that it is not learned, whatever else is.
+  bool refuses_learning() const { return refuses_learning_; }
+  void refuse_learning() {
+    is_learned_ = false;
+    refuses_learning_ = true;
+  }
 
  private:
   jinja::Value fields_;  // a dictionary
   bool is_learned_ = true;
+  bool refuses_learning_ = false;
 };
 
 struct Conversation {

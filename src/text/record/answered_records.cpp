@@ -29,6 +29,8 @@ void add_completion(const RecordFields& fields, const char* answer, Conversation
   add_messages(fields, answer, conversation);
   const std::span<const Message> all = messages;
   if (!begins_with_prompt(fields, answer, all.subspan(asked), all.first(asked))) return;
+  for (size_t i = 0; i < asked; ++i)
+    if (messages[asked + i].refuses_learning()) messages[i].refuse_learning();
   const auto begin = messages.begin() + static_cast<std::ptrdiff_t>(asked);
   messages.erase(begin, begin + static_cast<std::ptrdiff_t>(asked));
 }

@@ -181,6 +181,7 @@ class MessageReader {
     Message message(Value::dict(std::move(entries)));
     const auto says = says_learned(fields_, item_.as_dict(), role, number_);
     message.set_learned(says.value_or(is_learned || role != "assistant"));
+    if (says == false) message.refuse_learning();
     return message;
   }
 
@@ -365,7 +366,7 @@ void read_mask(const RecordFields& fields, std::vector<Message>& messages) {
                     "learned; ignore_fields={0} reads the records without it",
                     kKey, fields.string(kKey)));
   for (Message& message : messages)
-    if (message.role() == *role) message.set_learned(false);
+    if (message.role() == *role) message.refuse_learning();
 }
 
 void parse_messages(const RecordFields& fields, const char* key, Record& record) {

@@ -89,11 +89,10 @@ void RecordTokenizer::take_answer(const Record& record, TokenizedRecord& result)
   result.document = std::move(document);
 }
 
-// The answers of a prompt are not learned otherwise, which train_on_prompt is there to change.
 void RecordTokenizer::check_all_learned(const Record& record) const {
   const std::vector<Message>& messages = record.conversation.messages;
   for (size_t i = 0; i < messages.size(); ++i)
-    if (!messages[i].is_learned() && (i >= record.prompt_messages || !messages[i].is_assistant()))
+    if (messages[i].refuses_learning())
       fail(record, fmt::format("message {} says that it is not to be learned, but "
                                "train_on_prompt=true learns all; leave out one of them "
                                "(ignore_fields=weight, or what the field is called)",
