@@ -92,8 +92,7 @@ inline void check_runs(const program::OperationView& view, const program::Target
 // Fails a CHECK where a tensor of the operation does not lie as kernels read it: elements side by
 // side; of floats those of a row, with rows at one distance, unless an optimizer steps them.
 inline void check_strides(const program::OperationView& view) {
-  const program::Traits& traits = program::traits_of(view.operation);
-  const bool is_flat = traits.is_optimizer || traits.is_optimizer_part;
+  const bool is_flat = program::traits_of(view.operation).is_of_optimizer();
   program::for_each_tensor(view.operation, [&](program::TensorId id) {
     const program::Tensor& tensor = view.program.tensor(id);
     if (id == view.operation.workspace || !tensor.is_view()) return;

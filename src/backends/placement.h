@@ -31,10 +31,10 @@ inline bool touches_host_memory(const program::OperationView& view) {
 inline bool has_right_place(const program::OperationView& view, const program::Target& target) {
   const program::Traits& traits = program::traits_of(view.operation);
   const bool on_host = view.operation.on_host;
-  if (traits.begins_copy || traits.ends_copy || traits.is_host_copy) return !on_host;
+  if (traits.copying != program::Copying::none) return !on_host;
   const bool touches_host = touches_host_memory(view);
   if (target.host_reaches_device()) return on_host == touches_host;
-  if (on_host) return touches_host && (traits.is_optimizer || traits.is_optimizer_part);
+  if (on_host) return touches_host && traits.is_of_optimizer();
   return traits.reads_in_place || !touches_host;
 }
 
@@ -43,13 +43,14 @@ inline bool has_right_channel(const program::OperationView& view, const program:
   using program::Channel;
   const program::Traits& traits = program::traits_of(view.operation);
   const Channel channel = view.operation.channel;
-  if (traits.is_collective) return channel == Channel::interconnect;
+  if (traits.category == program::Category::collective) return channel == Channel::interconnect;
   if (target.host_reaches_device()) return channel == Channel::compute;
   if (view.operation.on_host) return channel == Channel::host;
-  if (!traits.begins_copy && !traits.ends_copy) return channel == Channel::compute;
+  if (traits.copying == program::Copying::none || traits.copying == program::Copying::with_host)
+    return channel == Channel::compute;
   const program::TensorId to = program::copies_of(view.operation).front().second;
   const bool is_to_device = view.program.tensor(to).space == program::Space::device;
-  if (traits.begins_copy)
+  if (traits.copying == program::Copying::begins)
     return channel == (is_to_device ? Channel::host_to_device : Channel::device_to_host);
   return channel == Channel::compute || (channel == Channel::host && !is_to_device);
 }
@@ -82,17 +83,18 @@ inline std::optional<size_t> position_of(const program::OperationView& view) {
 // or that has been awaited on its channel since it was begun.
 inline void check_awaited_once(const program::OperationView& view) {
   const std::optional<size_t> position = position_of(view);
-  if (!position || !program::traits_of(view.operation).ends_copy) return;
+  if (!position || program::traits_of(view.operation).copying != program::Copying::ends) return;
   const program::TensorId to = program::copies_of(view.operation).front().second;
   for (size_t i = *position; i-- > 0;) {
     const program::Operation& before = view.program.operations[i];
-    const program::Traits& traits = program::traits_of(before);
-    if (!traits.begins_copy && !traits.ends_copy) continue;
+    const bool begins = program::traits_of(before).copying == program::Copying::begins;
+    const bool ends = program::traits_of(before).copying == program::Copying::ends;
+    if (!begins && !ends) continue;
     const auto copies = program::copies_of(before);
     if (std::ranges::none_of(copies, [&](const auto& copy) { return copy.second == to; })) continue;
-    SNUG_CHECK(traits.begins_copy || before.channel != view.operation.channel,
+    SNUG_CHECK(begins || before.channel != view.operation.channel,
                "a copy is awaited twice on channel {}", program::name_of(before.channel));
-    if (traits.begins_copy) return;
+    if (begins) return;
   }
   SNUG_CHECK(false, "{} is awaited, which nothing before it begins", view.program.tensor(to).name);
 }

@@ -101,7 +101,7 @@ class WriteObserver final : public runtime::Executor::Observer {
     SNUG_CHECK(key.has_value(), "{} is no program of a job", program.name);
     const program::Operation& operation = program.operations[index];
     // What a copy brings is there when it has been awaited.
-    if (program::traits_of(operation).begins_copy) return;
+    if (program::traits_of(operation).copying == program::Copying::begins) return;
     for (const auto* ids : {&operation.writes, &operation.updates})
       for (const program::TensorId id : *ids) {
         const Tensor& tensor = program.tensor(id);

@@ -64,7 +64,7 @@ struct Optimizer {
   OptimizerKind kind;
   // What it keeps of a tensor, in the order in which its operations name them.
   std::vector<program::OptimizerState> (*states)(const program::Tensor& trainable);
-  // Adds the operations that step a tensor. Those that change it have the trait is_optimizer.
+  // Adds the operations that step a tensor. Those that change it are of Category::optimizer.
   void (*emit)(program::Builder& builder, const SteppedTensor& tensor,
                const UpdateOptions& options);
   // Optimizers that keep less, for a job that does not fit; the mildest first.

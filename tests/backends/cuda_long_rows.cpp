@@ -185,7 +185,7 @@ void LongRow::run_one(SparseTensor Both::*which, const program::Attributes& attr
   invocation.workspace = workspace.buffer();
   invocation.prepared = prepared.get();
   program::BatchBounds bounds;
-  for (const program::OperandName name : program::traits_of(view.operation).extents)
+  for (const auto& [name, rows_of] : program::traits_of(view.operation).extents)
     if (!name.empty() && !extent.empty()) bounds.set(find_operand(view.operation, name), extent);
   invocation.view = &view;
   invocation.bounds = &bounds;

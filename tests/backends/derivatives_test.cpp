@@ -139,7 +139,7 @@ void check_choices(const OperationCase& operation_case) {
     const bool replaces = program::traits_of(operation).has_training_form;
     EXPECT_TRUE(choice != 0 || replaces || tape.emitted.empty());
     check(tape, wanted);
-    if (choice == 0 || replaces || is_loss(operation.kind())) continue;
+    if (choice == 0 || replaces || program::traits_of(operation).is_loss()) continue;
     RecordingTape nothing_flows(program, {wanted.begin(), wanted.end()});
     differentiate(operation, nothing_flows);
     EXPECT_TRUE(nothing_flows.emitted.empty());

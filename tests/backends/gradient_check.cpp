@@ -85,10 +85,6 @@ class OneOperationTape : public program::Tape {
 
 }  // namespace
 
-bool is_loss(program::Kind kind) {
-  return program::traits_of(kind).is_loss || kind == program::Kind::linear_cross_entropy;
-}
-
 std::vector<program::Kind> differentiable_kinds() {
   std::vector<program::Kind> kinds = all_kinds();
   std::erase_if(kinds, [](program::Kind kind) { return !program::has_derivative(kind); });
@@ -107,7 +103,8 @@ std::vector<TensorId> differentiable_inputs(const OperationCase& operation_case)
         (operation.kind() == program::Kind::rope && operand.name == program::Rope::kTable.name) ||
         (operation.kind() == program::Kind::scale_columns &&
          operand.name == program::ScaleColumns::kDivisor.name) ||
-        (is_loss(operation.kind()) && std::ranges::count(kConstants, operand.name.text) > 0);
+        (program::traits_of(operation).is_loss() &&
+         std::ranges::count(kConstants, operand.name.text) > 0);
     if (is_read && !is_constant &&
         base::is_float(operation_case.program.tensor(operand.tensor).dtype))
       ids.push_back(operand.tensor);

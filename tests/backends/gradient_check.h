@@ -17,8 +17,6 @@ struct GradientCase {
   Inputs output_gradients;
 };
 
-// Whether the kind's second output is the loss, whose own gradient is one.
-bool is_loss(program::Kind kind);
 // Of all kinds.
 std::vector<program::Kind> differentiable_kinds();
 // Inputs that the case's kind is differentiable in: float ones, but no table of angles, no scale

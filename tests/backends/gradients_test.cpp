@@ -49,7 +49,7 @@ GradientCase gradient_case_of(OperationCase forward, const std::vector<TensorId>
   const auto gradient_of = [&](TensorId output) {
     return normal(random, forward.program.tensor(output).shape.elements());
   };
-  if (is_loss(forward.operation().kind()))
+  if (program::traits_of(forward.operation()).is_loss())
     result.output_gradients[find_operand(forward.operation(), program::OperandName("loss"))] = {
         1.0};
   else

@@ -72,7 +72,7 @@ TEST_P(Kinds, look_at_type_and_shape_of_every_operand) {
 
 // What is made again in the backward pass, and never kept for it, costs one pass over its operands.
 TEST_P(Kinds, are_cheap_where_they_say_so) {
-  if (!program::traits_of(GetParam()).is_cheap) return;
+  if (!program::traits_of(GetParam()).is_cheap()) return;
   constexpr double kMaxFlopsPerElement = 8;
   for (const OperationCase& operation_case : cases_of(GetParam(), kAllTypes[0])) {
     const program::Cost cost = program::cost(operation_case.view(), {});
@@ -92,7 +92,7 @@ TEST_P(Kinds, are_cheap_where_they_say_so) {
 // Values of the case's tensors that say how much there is to do, as a host would have them.
 struct HostSides {
   explicit HostSides(const OperationCase& operation_case) {
-    for (const program::OperandName name : program::traits_of(operation_case.operation()).extents) {
+    for (const auto& [name, rows_of] : program::traits_of(operation_case.operation()).extents) {
       if (name.empty()) continue;
       const TensorId id = program::find_operand(operation_case.operation(), name);
       const Values& input = operation_case.inputs.at(id);

@@ -249,7 +249,7 @@ TEST(MuonLowered, HasTheWorkOfItsProducts) {
     double flops = 0;
     int products = 0;
     for (const program::Operation& operation : stepped.program().operations) {
-      if (!program::traits_of(operation).is_product) continue;
+      if (program::traits_of(operation).category != program::Category::product) continue;
       flops += program::cost({stepped.program(), operation}, {}).flops;
       ++products;
     }

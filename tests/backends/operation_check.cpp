@@ -155,8 +155,7 @@ std::vector<program::Kind> all_kinds() {
   for (int i = 0; i < program::kKindCount; ++i) {
     const auto kind = static_cast<program::Kind>(i);
     const program::Traits& traits = program::traits_of(kind);
-    if (!traits.is_host_copy && !traits.begins_copy && !traits.ends_copy && !traits.by_runtime &&
-        !traits.by_expansion)
+    if (traits.copying == program::Copying::none && traits.performer == program::Performer::backend)
       kinds.push_back(kind);
   }
   return kinds;

@@ -178,7 +178,7 @@ TEST_F(Reference, rms_norm_grad_adds_its_addend) {
 TEST_F(Reference, fused_kinds_are_their_expansions) {
   int checked = 0;
   const auto each = [&](program::Kind kind) {
-    if (!program::traits_of(kind).is_fused) return;
+    if (!program::has_expansion(kind)) return;
     for (const OperationCase& operation_case : cases_of(kind, kAllTypes[0])) {
       OperationCase expanded = operation_case;
       program::Program empty = operation_case.program;

@@ -72,7 +72,7 @@ TEST_P(Optimizers, StepWhatTheyKeepAndNothingElse) {
         kept.push_back(state.tensor.name);
       std::vector<std::string> touched;
       for (const program::Operation& operation : update.operations) {
-        if (!program::traits_of(operation).is_optimizer ||
+        if (program::traits_of(operation).category != program::Category::optimizer ||
             update.tensor(operation.updates[0]).name != trainable.name)
           continue;
         for (const program::TensorId id : operation.updates)

@@ -149,7 +149,7 @@ TEST(OptimizerPlans, HaveTheProductsOfMuon) {
   const program::Program& update = *job.find(program::ProgramName::update);
   double flops = 0;
   for (const program::Operation& operation : update.operations)
-    if (program::traits_of(operation).is_product)
+    if (program::traits_of(operation).category == program::Category::product)
       flops += program::cost({update, operation}, {}).flops;
   double expected = 0;
   for (const models::Weight& weight : models::weights_of(spec.model)) {

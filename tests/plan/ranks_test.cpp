@@ -114,7 +114,7 @@ TEST(Ranks, TheVerifierSeesEachAwaitThatIsNotInItsPlace) {
       int awaits = 0;
       for (const program::Program& program : job.programs)
         if (program.operations.empty() ||
-            !program::traits_of(program.operations.front()).by_runtime)
+            program::traits_of(program.operations.front()).performer != program::Performer::runtime)
           awaits += testing::expect_awaits_in_place(program);
       EXPECT_GT(awaits, 0);
     }
@@ -131,7 +131,7 @@ TEST(Ranks, LaunchesAreThoseOfTheOperandsThatARankHas) {
       const Job job = plan_training(spec, card);
       for (const program::Program& program : job.programs)
         for (const program::Operation& operation : program.operations) {
-          if (program::traits_of(operation).by_runtime) continue;
+          if (program::traits_of(operation).performer == program::Performer::runtime) continue;
           EXPECT_EQ(operation.launches, card.launches({program, operation}))
               << strategy.name << " " << method.name << " " << name_of(operation.kind());
         }

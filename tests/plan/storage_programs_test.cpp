@@ -111,7 +111,8 @@ std::vector<Case> cases() {
 }
 
 bool is_by_runtime(const Program& program) {
-  return !program.operations.empty() && traits_of(program.operations[0]).by_runtime;
+  return !program.operations.empty() &&
+         traits_of(program.operations[0]).performer == program::Performer::runtime;
 }
 
 // How often each tensor of the run is touched by the programs of these names, `list` of each
@@ -248,7 +249,7 @@ TEST(StoragePrograms, RanksGatherScales) {
       int64_t bytes = 0;
       int64_t gathered = 0;
       for (const Operation& operation : load.operations) {
-        if (!traits_of(operation).is_collective) continue;
+        if (traits_of(operation).category != program::Category::collective) continue;
         EXPECT_EQ(operation.channel, Channel::interconnect);
         EXPECT_LE(operation.updates.size(), each.spec.init_seed ? 1U : 2U);
         gathered += std::ssize(operation.updates);

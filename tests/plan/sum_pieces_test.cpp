@@ -71,7 +71,8 @@ TEST(SumPieces, OfCardsAreWhatIsCollectedForAMessage) {
     for (const program::Operation& operation : program.operations) {
       const OperationView view{program, operation};
       const std::vector<int64_t> pieces = program::work_of(view, {}).pieces;
-      if (!program::traits_of(operation).is_collective || pieces.empty()) continue;
+      if (program::traits_of(operation).category != program::Category::collective || pieces.empty())
+        continue;
       most_pieces = std::max(most_pieces, pieces.size());
       EXPECT_GE(operation.launches, static_cast<int32_t>(pieces.size()));
       ASSERT_NE(operation.workspace, program::kNone);

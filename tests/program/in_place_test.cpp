@@ -69,11 +69,37 @@ TEST(Kinds, NamesReadBack) {
     EXPECT_EQ(default_attributes(kind).kind(), kind);
   }
   EXPECT_FALSE(base::from_word<Kind>("matmull").has_value());
-  EXPECT_TRUE(traits_of(Kind::linear_cross_entropy).is_fused);
-  EXPECT_TRUE(traits_of(Kind::linear_cross_entropy_train).is_fused);
-  EXPECT_FALSE(traits_of(Kind::attention).is_fused);
+}
+
+TEST(Kinds, SayWhatPassesDoWithThem) {
+  EXPECT_TRUE(has_expansion(Kind::linear_cross_entropy));
+  EXPECT_TRUE(has_expansion(Kind::linear_cross_entropy_train));
+  EXPECT_TRUE(has_expansion(Kind::matmul_nf4));
+  EXPECT_FALSE(has_expansion(Kind::attention));
   EXPECT_TRUE(traits_of(Kind::linear_cross_entropy).has_training_form);
   EXPECT_FALSE(traits_of(Kind::cross_entropy).has_training_form);
+  EXPECT_TRUE(traits_of(Kind::gelu).is_cheap());
+  EXPECT_TRUE(traits_of(Kind::dropout).is_cheap());
+  EXPECT_FALSE(traits_of(Kind::attention).is_cheap());
+  EXPECT_FALSE(traits_of(Kind::row_norms).is_cheap());
+  EXPECT_TRUE(traits_of(Kind::muon).is_of_optimizer());
+  EXPECT_TRUE(traits_of(Kind::muon_step).is_of_optimizer());
+  EXPECT_FALSE(traits_of(Kind::all_reduce).is_of_optimizer());
+  EXPECT_TRUE(traits_of(Kind::linear_cross_entropy).is_loss());
+  EXPECT_TRUE(traits_of(Kind::balance_loss).is_loss());
+  EXPECT_FALSE(traits_of(Kind::cross_entropy_grad).is_loss());
+}
+
+// What a trait promises of a kind's functions.
+TEST(Kinds, HaveTheFunctionsThatTheirTraitsAskFor) {
+  for (int i = 0; i < kKindCount; ++i) {
+    const auto kind = static_cast<Kind>(i);
+    SCOPED_TRACE(name_of(kind));
+    const Traits& traits = traits_of(kind);
+    EXPECT_TRUE(traits.performer != Performer::expansion || has_expansion(kind));
+    EXPECT_TRUE(traits.performer != Performer::runtime || traits.copying == Copying::none);
+    EXPECT_TRUE(!(traits.has_training_form || traits.is_loss()) || has_derivative(kind));
+  }
 }
 
 }  // namespace

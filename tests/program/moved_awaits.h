@@ -45,9 +45,10 @@ inline int expect_awaits_in_place(const program::Program& right) {
     const auto touches = [&](const program::Operation& other) {
       return touch_one(right, other, *await);
     };
-    const auto begins = std::find_if(
-        std::make_reverse_iterator(await), operations.rend(),
-        [&](const auto& other) { return program::traits_of(other).begins_copy && touches(other); });
+    const auto begins =
+        std::find_if(std::make_reverse_iterator(await), operations.rend(), [&](const auto& other) {
+          return program::traits_of(other).copying == program::Copying::begins && touches(other);
+        });
     if (begins == operations.rend()) continue;  // it has begun in another program
     const auto begun_at = begins.base() - 1 - operations.begin();
     expect_seen("too early", [&](auto& list, const auto& moved) {

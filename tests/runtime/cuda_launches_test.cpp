@@ -210,7 +210,8 @@ int expect_planned_launches(const plan::TrainingSpec& spec, bool times = false) 
   const plan::Job job = plan::plan_training(spec, backend);
   Executor executor(job, backend);
   for (const program::Program& program : job.programs) {
-    if (program.operations.empty() || program::traits_of(program.operations[0]).by_runtime)
+    if (program.operations.empty() ||
+        program::traits_of(program.operations[0]).performer == program::Performer::runtime)
       continue;
     const auto name = base::from_word<program::ProgramName>(program.name).value();
     const std::vector<backends::Trace> traces = executor.run_traced(name);

@@ -17,7 +17,8 @@ namespace snug::testing {
 
 // perform_test.cpp is about the others.
 inline bool is_run_by_backends(const program::Program& program) {
-  return program.operations.empty() || !program::traits_of(program.operations.front()).by_runtime;
+  return program.operations.empty() ||
+         program::traits_of(program.operations.front()).performer != program::Performer::runtime;
 }
 
 // Whether the fastest of several ways was to be chosen for a part of it.

@@ -78,8 +78,8 @@ class MutatedPieces : public ::testing::Test {
       for (size_t i = 0; i < program.operations.size(); ++i) {
         const program::Operation& operation = program.operations[i];
         const auto pieces = program::work_of({program, operation}, {}).pieces;
-        if (!program::traits_of(operation).is_collective || pieces.empty() ||
-            !known.insert({operation.kind(), pieces}).second)
+        if (program::traits_of(operation).category != program::Category::collective ||
+            pieces.empty() || !known.insert({operation.kind(), pieces}).second)
           continue;
         for (const auto& [decision, planned] : program::decisions_of(operation))
           for (const int64_t value : testing::other_values(operation, decision))

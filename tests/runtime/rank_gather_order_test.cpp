@@ -39,7 +39,8 @@ class Recorder : public Executor::Observer {
       const auto& wholes = operation.writes.empty() ? operation.updates : operation.writes;
       gathered_layer = program.tensor(wholes.front()).layer;
       gathered_name = program.tensor(wholes.front()).name;
-    } else if (!program::traits_of(operation).is_collective && !program::ends_copy(operation)) {
+    } else if (program::traits_of(operation).category != program::Category::collective &&
+               !program::ends_copy(operation)) {
       events.push_back({Event::What::work, operation.layer, operation.phase});
     }
   }

@@ -57,7 +57,9 @@ class LayerTimes : public Executor::Observer {
   void after(const program::Program& program, size_t index) override {
     const program::Operation& operation = program.operations[index];
     if (operation.phase != program::Phase::forward || operation.layer < 0) return;
-    if (program::traits_of(operation).is_collective || program::ends_copy(operation)) return;
+    if (program::traits_of(operation).category == program::Category::collective ||
+        program::ends_copy(operation))
+      return;
     seconds_[static_cast<size_t>(operation.layer)] += Seconds(Clock::now() - begin_).count();
   }
   double shortest() const { return *std::ranges::min_element(seconds_); }
@@ -76,7 +78,7 @@ struct Pass {
 int gathers_of(const program::Program& program) {
   int gathers = 0;
   for (const program::Operation& operation : program.operations) {
-    if (!program::traits_of(operation).is_collective) continue;
+    if (program::traits_of(operation).category != program::Category::collective) continue;
     EXPECT_EQ(operation.kind(), program::Kind::all_gather);
     ++gathers;
   }

@@ -179,7 +179,8 @@ TEST_F(Ranks, GatherScalesAsTheProgramSays) {
           EXPECT_EQ(differences({load, no_bounds}, i, changed).size(), 1U);
           continue;
         }
-        if (!program::traits_of(load.operations[i]).is_collective) continue;
+        if (program::traits_of(load.operations[i]).category != program::Category::collective)
+          continue;
         ++gathers;
         planned += program::cost({load, load.operations[i]}, {}).bytes;
         changed.bytes -= 4;

@@ -219,8 +219,8 @@ std::vector<std::string> backend_names() {
 void expect_extents(const Program& program, const std::vector<Trace>& traces,
                     const std::string& backend, int64_t tokens) {
   for (size_t i = 0; i < traces.size(); ++i) {
-    const program::Traits& traits = program::traits_of(program.operations[i]);
-    if (!traits.is_fused || !traits.has_extent()) continue;
+    const program::Kind kind = program.operations[i].kind();
+    if (!program::has_expansion(kind) || !program::traits_of(kind).has_extent()) continue;
     ASSERT_TRUE(traces[i].extent) << "operation " << i << " of " << program.name;
     EXPECT_EQ(traces[i].by_capacity, backend == "reference");
     EXPECT_EQ(traces[i].extent->rows, backend == "reference" ? tokens : trained_of(tokens));

@@ -73,7 +73,7 @@ inline int64_t planned_to_send(const plan::Job& job, int64_t accumulation) {
   int64_t bytes = 0;
   for (const plan::StepProgram& step : plan::step_programs(job, accumulation))
     for (const program::Operation& operation : step.program->operations)
-      if (program::traits_of(operation).is_collective)
+      if (program::traits_of(operation).category == program::Category::collective)
         bytes += step.runs * std::llround(program::cost({*step.program, operation}, {}).bytes);
   return bytes;
 }

@@ -39,7 +39,7 @@ Result ask(const program::Attributes& attributes, F&& f) {
 
 // An await waits for its copy alone: who touches the copy's bytes next waits for the host itself.
 bool is_await(const Invocation& invocation) {
-  return program::traits_of(invocation.attributes->kind()).ends_copy;
+  return program::traits_of(invocation.attributes->kind()).copying == program::Copying::ends;
 }
 
 // A recording whose operations wait for what the host does with their tensors.

@@ -68,8 +68,9 @@ void run_alone(const AllReduce& reduce, const Invocation& invocation) {
 }
 
 template <typename T, typename Struct>
-requires(program::traits_of<Struct>().is_collective) void run(const Struct& collective,
-                                                              const Invocation& invocation) {
+requires(program::traits_of<Struct>().category ==
+         program::Category::collective) void run(const Struct& collective,
+                                                 const Invocation& invocation) {
   if (collective.ranks > 1) return invocation.collectives->begin(collective, invocation);
   invocation.note_channel(program::Channel::interconnect);
   run_alone<T>(collective, invocation);

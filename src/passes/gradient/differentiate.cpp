@@ -142,7 +142,7 @@ class Differentiator final : public Tape {
   bool reached(const Operation& operation) const {
     const bool flows = std::any_of(operation.writes.begin(), operation.writes.end(),
                                    [&](TensorId id) { return gradient_[index(id)] != kNone; });
-    const bool starts = traits_of(operation).is_loss;
+    const bool starts = traits_of(operation).is_loss();
     return (flows || starts) && std::any_of(operation.reads.begin(), operation.reads.end(),
                                             [&](TensorId id) { return wants(id); });
   }

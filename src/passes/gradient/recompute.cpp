@@ -69,12 +69,14 @@ class Recompute {
         mark_checkpoints(operation);
         continue;
       }
-      const bool attention = mode == RecomputeMode::attention && traits_of(operation).is_attention;
+      const bool attention = mode == RecomputeMode::attention &&
+                             traits_of(operation).recomputing == Recomputing::attention;
       for (const TensorId id : operation.writes)
-        if (attention || traits_of(operation).is_cheap || rotates_dropped(operation)) drop(id);
+        if (attention || traits_of(operation).is_cheap() || rotates_dropped(operation)) drop(id);
       for (const TensorId id : operation.reads) {
         if (attention) drop_with_norm(id);
-        if (mode == RecomputeMode::gate_up && traits_of(operation).is_mlp_activation)
+        if (mode == RecomputeMode::gate_up &&
+            traits_of(operation).recomputing == Recomputing::mlp_activation)
           drop_with_norm(id);
       }
       mark_checkpoints(operation);
@@ -122,13 +124,13 @@ class Recompute {
   // The first layer's input comes from an operation outside all layers, of which nothing else is
   // touched.
   void drop_layer_outputs(const Operation& operation, RecomputeMode mode) {
-    const bool keeps =
-        mode == RecomputeMode::all_but_attention && traits_of(operation).is_attention;
+    const bool keeps = mode == RecomputeMode::all_but_attention &&
+                       traits_of(operation).recomputing == Recomputing::attention;
     for (const TensorId id : operation.writes) {
       const bool is_made = producer_[index(id)] >= 0;
       if (keeps && is_made)
         result_.tensor(id).role = Role::checkpoint;
-      else if (operation.layer >= 0 && !traits_of(operation).is_kept &&
+      else if (operation.layer >= 0 && traits_of(operation).recomputing != Recomputing::kept &&
                !(is_layer_input(id, operation) && is_made))
         drop(id);
     }

@@ -46,7 +46,7 @@ class Mover {
     for (size_t id = 0; id < micro.tensors.size(); ++id)
       by_name_.emplace(micro.tensors[id].name, static_cast<TensorId>(id));
     for (const Operation& operation : update.operations)
-      if (traits_of(operation).is_optimizer) move(operation);
+      if (traits_of(operation).category == Category::optimizer) move(operation);
   }
 
   Program moved() && {

@@ -41,8 +41,8 @@ bool runs_in_f32(const OperationView& view, const Target& target) {
 }
 
 bool is_expanded(const OperationView& view, const Target& target) {
-  const Traits& traits = traits_of(view.operation);
-  return traits.by_expansion || (traits.is_fused && !target.runs(view));
+  return traits_of(view.operation).performer == Performer::expansion ||
+         (has_expansion(view.operation.kind()) && !target.runs(view));
 }
 
 }  // namespace

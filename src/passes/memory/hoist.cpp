@@ -13,7 +13,8 @@ namespace {
 using namespace program;  // NOLINT: passes speak the program's words throughout
 
 bool is_of_weights(const Program& program, const Operation& operation) {
-  return traits_of(operation).is_kept && std::ranges::all_of(operation.reads, [&](TensorId id) {
+  return traits_of(operation).recomputing == Recomputing::kept &&
+         std::ranges::all_of(operation.reads, [&](TensorId id) {
            return program.tensor(id).lifetime == Lifetime::run && !program.tensor(id).is_view();
          });
 }

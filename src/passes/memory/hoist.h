@@ -1,5 +1,5 @@
-// hoist: what a program of inference makes of weights alone, small next to what it costs (the trait
-// is_kept), is made once after loading, by the program `prepare`, and lives for the run.
+// hoist: what a program of inference makes of weights alone, small next to what it costs
+// (Recomputing::kept), is made once after loading, by the program `prepare`, and lives for the run.
 //
 //   before   %n (4) f32 = row_norms(%w, %a, %b)
 //            %y (8, 4) bf16 = scale_columns(%x, %m, %n)

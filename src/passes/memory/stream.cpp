@@ -96,7 +96,7 @@ class Streamer {
                  Channel waits = Channel::compute) {
     Operation operation;
     operation.attributes = attributes;
-    const bool begins = program::traits_of(operation).begins_copy;
+    const bool begins = program::traits_of(operation).copying == Copying::begins;
     operation.reads = {from};
     (begins ? operation.writes : operation.updates) = {to};
     operation.phase = place.phase;

@@ -39,8 +39,8 @@ class Visits {
     for (const TensorId id : operation.updates) touch(i, id, on_host, Touch::change);
     for (const TensorId id : operation.writes)
       touch(i, id, on_host, program_.tensor(id).is_view() ? Touch::change : Touch::overwrite);
-    const bool begins = traits_of(operation).begins_copy;
-    const bool ends = traits_of(operation).ends_copy;
+    const bool begins = traits_of(operation).copying == Copying::begins;
+    const bool ends = traits_of(operation).copying == Copying::ends;
     if (begins || ends)
       for_each_tensor(operation, [&](TensorId id) {
         int32_t& moving = at_home_[index(program_.owner(id))].moving;
@@ -108,7 +108,7 @@ bool StreamPlacement::is_kept_there(TensorId id) const {
 }
 
 bool StreamPlacement::is_on_host(const Operation& operation) const {
-  if (traits_of(operation).is_optimizer || traits_of(operation).is_optimizer_part)
+  if (traits_of(operation).is_of_optimizer())
     return options.update_on_host &&
            std::ranges::any_of(operation.updates, [&](TensorId id) { return is_kept_there(id); });
   return reaches_device && traits_of(operation).reads_in_place &&

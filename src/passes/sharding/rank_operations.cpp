@@ -16,7 +16,7 @@ using namespace program;  // NOLINT: passes speak the program's words throughout
 
 void RankOperations::count_launches() {
   for (Operation& operation : program_.operations)
-    if (!traits_of(operation).by_runtime)
+    if (traits_of(operation).performer != Performer::runtime)
       operation.launches = target_.launches({program_, operation});
 }
 

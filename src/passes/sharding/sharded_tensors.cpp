@@ -12,7 +12,8 @@ ShardedTensors::ShardedTensors(const program::Program& program, const Sharding& 
     is_gradient_.push_back(sharding.is_gradient(tensor.name));
   }
   for (const program::Operation& operation : program.operations)
-    if (program::traits_of(operation).is_optimizer_part) share_out(program, operation);
+    if (program::traits_of(operation).category == program::Category::optimizer_part)
+      share_out(program, operation);
 }
 
 void ShardedTensors::share_out(const program::Program& program,

@@ -91,7 +91,8 @@ program::WorkspaceBasis workspace_basis(const Job& job, const program::Target& t
   auto basis = program::WorkspaceBasis::computed;
   for (const auto& program : job.programs)
     for (const auto& operation : program.operations)
-      if (operation.workspace != program::kNone && !program::traits_of(operation).ends_copy)
+      if (operation.workspace != program::kNone &&
+          program::traits_of(operation).copying != program::Copying::ends)
         basis = std::max(basis, target.workspace({program, operation}).basis);
   return basis;
 }
@@ -109,7 +110,8 @@ int64_t launches_of(const Job& job) {
   int64_t launches = 0;
   for (const auto& program : job.programs)
     for (const auto& operation : program.operations)
-      if (!operation.joined && !program::traits_of(operation).is_collective)
+      if (!operation.joined &&
+          program::traits_of(operation).category != program::Category::collective)
         launches += operation.launches;
   return launches;
 }

@@ -63,7 +63,7 @@ std::optional<RankFigures> rank_figures(const TrainingInputs& inputs, const Trai
                       .collectives = {}};
   for (const StepProgram& step : step_programs(job, spec.accumulation))
     for (const program::Operation& operation : step.program->operations) {
-      if (!program::traits_of(operation).is_collective) continue;
+      if (program::traits_of(operation).category != program::Category::collective) continue;
       RankFigures::Collectives& of_kind =
           figures.collectives[std::string(name_of(operation.kind()))];
       const double sent = program::cost({*step.program, operation}, {}).bytes;

@@ -42,12 +42,11 @@ void put_bounds(const Job& job, StorageProgram& storage) {
   std::map<std::string_view, int64_t> rows_by_name;
   for (const Program& program : job.programs)
     for (const Operation& operation : program.operations) {
-      const Traits& traits = traits_of(operation);
-      for (size_t i = 0; i < traits.bounded.size(); ++i) {
-        if (traits.bounded[i].empty()) continue;
-        const Tensor& bounds = program.tensor(find_operand(operation, traits.extents[i]));
+      for (const auto& [name, rows_of] : traits_of(operation).extents) {
+        if (rows_of.empty()) continue;
+        const Tensor& bounds = program.tensor(find_operand(operation, name));
         if (!hold_all_rows(bounds)) continue;
-        const Tensor& bounded = program.tensor(find_operand(operation, traits.bounded[i]));
+        const Tensor& bounded = program.tensor(find_operand(operation, rows_of));
         const int64_t rows = bounded.shape[0];
         const auto [known, is_new] = rows_by_name.emplace(bounds.name, rows);
         SNUG_CHECK_EQ(known->second, rows);

@@ -98,7 +98,7 @@ Timeline simulate(const Program& program, const Rates& rates, const program::Bat
       if (moment.seconds > 0 && moment.by_host != by_host) moment += join;
       start = later(start, moment);
     };
-    if (program::traits_of(operation).ends_copy) {
+    if (program::traits_of(operation).copying == program::Copying::ends) {
       // It waits for its copy alone, whatever the host does with it next to that.
       for (const auto& [from, to] : program::copies_of(operation))
         after(arrived[static_cast<size_t>(to)]);
@@ -115,7 +115,8 @@ Timeline simulate(const Program& program, const Rates& rates, const program::Bat
     std::ranges::for_each(operation.writes, after_all);
     std::ranges::for_each(operation.updates, after_all);
     if (operation.workspace != program::kNone) after_all(operation.workspace);
-    if (program::traits_of(operation).begins_copy || (operation.on_host && by_host))
+    const bool begins_copy = program::traits_of(operation).copying == program::Copying::begins;
+    if (begins_copy || (operation.on_host && by_host))
       after(channel_free[program::Channel::compute]);
 
     const Estimate estimate = lookup.estimate({program, operation});
@@ -126,12 +127,13 @@ Timeline simulate(const Program& program, const Rates& rates, const program::Bat
     for (const TensorId id : operation.writes) state(id).written = end;
     for (const TensorId id : operation.updates) state(id).written = end;
     if (operation.workspace != program::kNone) state(operation.workspace).written = end;
-    if (program::traits_of(operation).begins_copy)
+    if (begins_copy)
       for (const auto& [from, to] : program::copies_of(operation))
         arrived[static_cast<size_t>(to)] = end;
     channel_free[operation.channel] = end;
     // It began when all before it had computed, and takes the processors from what comes next.
-    if (program::traits_of(operation).is_collective && sharing.collectives_compute)
+    if (program::traits_of(operation).category == program::Category::collective &&
+        sharing.collectives_compute)
       channel_free[program::Channel::compute] = end;
     timeline.operations.push_back({estimate, static_cast<int32_t>(i), start.seconds});
     static_cast<Estimate&>(timeline) = longer(timeline, end);

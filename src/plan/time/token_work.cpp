@@ -9,7 +9,7 @@ TokenWork token_work(const program::Program& decode, const program::BatchBounds&
   std::set<int32_t> layers;
   double in_layers = 0;
   for (const program::Operation& operation : decode.operations) {
-    if (program::traits_of(operation).is_host_copy) continue;
+    if (program::traits_of(operation).copying == program::Copying::with_host) continue;
     const program::Cost cost = program::cost({decode, operation}, bounds);
     work.launches += cost.launches;
     work.bytes += cost.bytes;

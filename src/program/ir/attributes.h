@@ -18,8 +18,7 @@ namespace snug::program {
 
 // The struct of a kind. Its definition need not be known.
 template <typename Struct>
-concept KindStruct = kKindOf<Struct>
-!= kNoKind;
+concept KindStruct = (kKindOf<Struct> != kNoKind);
 
 class Attributes {
  public:

@@ -20,7 +20,8 @@ TensorId random_input(Program& program) {
 }
 
 bool begins_with_input(const Program& program) {
-  if (program.operations.empty() || !traits_of(program.operations.front()).is_host_copy)
+  if (program.operations.empty() ||
+      traits_of(program.operations.front()).copying != Copying::with_host)
     return false;
   const auto copies = copies_of(program.operations.front());
   return !copies.empty() && program.tensor(copies.front().first).space != Space::device;
@@ -28,7 +29,7 @@ bool begins_with_input(const Program& program) {
 
 TensorId host_side(const Program& program, TensorId tensor) {
   for (const Operation& operation : program.operations)
-    if (traits_of(operation).is_host_copy)
+    if (traits_of(operation).copying == Copying::with_host)
       for (const auto& [source, destination] : copies_of(operation))
         if (destination == tensor) return source;
   return kNone;

@@ -1,5 +1,5 @@
 // The tape: how a kind's derivative asks for the gradients it reads and the ones it should make.
-// Implemented by passes/differentiate.
+// Implemented by passes/gradient/differentiate.cpp.
 #pragma once
 
 #include <functional>

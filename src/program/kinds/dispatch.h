@@ -32,10 +32,10 @@ requires std::is_same_v<std::remove_cvref_t<Of>, Attributes> Result dispatch(Of&
 template <typename Result, typename F>
 Result dispatch_run(const Attributes& attributes, const F& f) {
   return dispatch<Result>(attributes, [&]<typename Struct>(const Struct& concrete) -> Result {
-    if constexpr (traits_of<Struct>().by_runtime) {
+    if constexpr (traits_of<Struct>().performer == Performer::runtime) {
       SNUG_CHECK(false, "a backend runs what the runtime performs");
       return Result();
-    } else if constexpr (traits_of<Struct>().by_expansion) {
+    } else if constexpr (traits_of<Struct>().performer == Performer::expansion) {
       SNUG_CHECK(false, "a backend runs what was to be expanded");
       return Result();
     } else {

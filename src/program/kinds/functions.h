@@ -1,5 +1,5 @@
-// What every kind defines. A kind's file in this folder defines functions by the names below, in an
-// anonymous namespace, and states at its end which ones; program/kinds/kind.cpp and
+// What every kind defines. A kind's file, in the folder of its area, defines functions by the names
+// below, in an anonymous namespace, and states at its end which ones; program/kinds/kind.cpp and
 // program/work/rate_key.cpp call them. Internal to program/.
 //
 //   SNUG_DEFINE_KIND(SiluMul, .differentiate = differentiate);

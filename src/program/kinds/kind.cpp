@@ -26,14 +26,25 @@ constexpr bool has_operand(OperandName name) {
   return false;
 }
 
-// A trait that promises operands is held to it.
+// Traits that name or promise operands are held to it, and those that go together.
 template <typename Struct>
-constexpr bool has_promised_operands() {
-  return !traits_of<Struct>().is_optimizer ||
-         (has_operand<Struct>(kWeightOperand) && has_operand<Struct>(kGradientOperand) &&
-          has_operand<Struct>(kFactorOperand));
+constexpr bool has_sound_traits() {
+  constexpr Traits kTraits = traits_of<Struct>();
+  const auto is_operand = [](OperandName name) {
+    return name.empty() || has_operand<Struct>(name);
+  };
+  bool sound = is_operand(kTraits.passes_on) && is_operand(kTraits.norm_of_parts) &&
+               is_operand(kTraits.sums_over_ranks);
+  for (const OperandName factor : kTraits.loss_factors) sound = sound && is_operand(factor);
+  for (const ExtentOperand& extent : kTraits.extents)
+    sound = sound && is_operand(extent.name) && is_operand(extent.rows_of);
+  if (kTraits.category == Category::optimizer)
+    for (const OperandName name : {kWeightOperand, kGradientOperand, kFactorOperand})
+      sound = sound && has_operand<Struct>(name);
+  if (kTraits.category == Category::collective) sound = sound && kTraits.copying == Copying::begins;
+  return sound;
 }
-#define SNUG_KIND(Struct, name) static_assert(has_promised_operands<Struct>());
+#define SNUG_KIND(Struct, name) static_assert(has_sound_traits<Struct>());
 SNUG_KINDS(SNUG_KIND)
 #undef SNUG_KIND
 
@@ -88,6 +99,15 @@ bool has_derivative(Kind kind) {
 #undef SNUG_KIND
   };
   return kHasDerivative[static_cast<size_t>(kind)];
+}
+
+bool has_expansion(Kind kind) {
+  static const std::array<bool, kKindCount> kHasExpansion{
+#define SNUG_KIND(Struct, name) FunctionsOf<Struct>::kDefined.expand != nullptr,
+      SNUG_KINDS(SNUG_KIND)
+#undef SNUG_KIND
+  };
+  return kHasExpansion[static_cast<size_t>(kind)];
 }
 
 void expand(const OperationView& view, Builder& builder) {

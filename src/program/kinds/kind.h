@@ -1,6 +1,7 @@
-// What each kind knows of itself: its shape rule, its cost, its derivative, where it may work in
-// place. Defined in kinds/<file>.cpp (kinds/functions.h); the functions here dispatch over the
-// attributes.
+// What a kind knows of itself: its shape rule, its cost, its derivative, its expansion, where it
+// may work in place, its traits. The kinds' own files (kinds/<area>/<file>.cpp) define it by the
+// functions of kinds/functions.h; those here find the kind by the operation's attributes. What a
+// batch asks of a kind is in program/work/.
 #pragma once
 
 #include <string>
@@ -43,6 +44,8 @@ Cost cost_of(const OperationView& view, const Extent& extent);
 void differentiate(const Operation& operation, Tape& tape);
 bool has_derivative(Kind kind);
 
+// Whether other kinds define it: it is fused, and not basic.
+bool has_expansion(Kind kind);
 // Emits the basic kinds that define a fused kind. A basic kind is emitted as it is. The builder's
 // table must hold the operation's tensors under the same ids; its layer and phase become the
 // operation's.
@@ -63,7 +66,7 @@ const Traits& traits_of(Kind kind);
 inline const Traits& traits_of(const Operation& operation) { return traits_of(operation.kind()); }
 // Whether its copy has ended for all: an await on the channel `host` holds up that channel alone.
 inline bool ends_copy(const Operation& operation) {
-  return traits_of(operation).ends_copy && operation.channel != Channel::host;
+  return traits_of(operation).copying == Copying::ends && operation.channel != Channel::host;
 }
 
 }  // namespace snug::program

@@ -1,7 +1,7 @@
 // The one list of operation kinds, by name alone. It feeds the enumeration, the words and every
-// dispatch; what a kind is and defines stands in program/kinds/<kind>.{h,cpp}, what it does in each
-// backend's <kind>.cpp. The structs are declared here and defined in those headers, all of which
-// all_kinds.h includes.
+// dispatch; what a kind is and defines stands in program/kinds/<area>/<file>.{h,cpp}, what it does
+// in a file of the same area in each backend. The structs are declared here and defined in those
+// headers, all of which all_kinds.h includes.
 //
 // X(Struct, name). Order is by area and has no meaning.
 #pragma once

@@ -25,7 +25,7 @@ struct OperandName {
   bool operator==(const OperandName&) const = default;
 };
 
-// Operands that kinds of one sort have in common: optimizers (Traits::is_optimizer), and what adds
+// Operands that kinds of one sort have in common: optimizers (Category::optimizer), and what adds
 // another tensor to its output.
 inline constexpr OperandName kWeightOperand{"weight"};
 inline constexpr OperandName kGradientOperand{"gradient"};

@@ -149,10 +149,11 @@ class Verifier {
     };
     for_each_tensor(operation, check);
     const Traits& traits = traits_of(operation);
-    const bool is_of_host = operation.channel == Channel::host &&
-                            (operation.on_host || (traits.ends_copy && awaits_on_host(operation)));
-    if (operation.channel != Channel::compute && !traits.begins_copy && !traits.by_runtime &&
-        !is_of_host)
+    const bool is_of_host =
+        operation.channel == Channel::host &&
+        (operation.on_host || (traits.copying == Copying::ends && awaits_on_host(operation)));
+    if (operation.channel != Channel::compute && traits.copying != Copying::begins &&
+        traits.performer != Performer::runtime && !is_of_host)
       report(i, fmt::format("runs on channel {}", name_of(operation.channel)));
   }
 
@@ -206,7 +207,8 @@ class Verifier {
     const Operation& operation = program_.operations[i];
     if (!operation.joined) return;
     const auto fits_to = [&](const Operation& before) {
-      if (traits_of(operation).is_optimizer) return operation.kind() == before.kind();
+      if (traits_of(operation).category == Category::optimizer)
+        return operation.kind() == before.kind();
       return traits_of(operation).is_joinable && traits_of(before).is_joinable;
     };
     if (i == 0 || !fits_to(program_.operations[i - 1]))
@@ -218,9 +220,9 @@ class Verifier {
   void check_place(size_t i, const Touched& operand) {
     const Tensor& tensor = program_.tensor(operand.id);
     const Traits& traits = traits_of(program_.operations[i]);
-    const bool copies = traits.begins_copy || traits.ends_copy || traits.is_host_copy;
-    const bool reaches_host =
-        copies || traits.by_runtime || traits.reads_in_place || program_.operations[i].on_host;
+    const bool reaches_host = traits.copying != Copying::none ||
+                              traits.performer == Performer::runtime || traits.reads_in_place ||
+                              program_.operations[i].on_host;
     if (tensor.space != Space::device && !reaches_host)
       report(i,
              fmt::format("{} '{}', which lies in {} memory and cannot be reached from the device",

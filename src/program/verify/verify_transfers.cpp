@@ -34,16 +34,16 @@ class TransferVerifier {
       if (!operand_error(operation).empty()) continue;  // the shape rule says so
       if (ends_copy(operation))
         close(i, operation);
-      else if (traits_of(operation).ends_copy)
+      else if (traits_of(operation).copying == Copying::ends)
         note_wait(i, operation);
       else
         check_touches(i, operation);
-      if (traits_of(operation).begins_copy)
+      if (traits_of(operation).copying == Copying::begins)
         for (const auto& [source, target] : copies_of(operation)) {
           open_.push_back({i, source, target});
           note_gather(i, target);
         }
-      if (traits_of(operation).by_runtime) leave_parts(i, operation);
+      if (traits_of(operation).performer == Performer::runtime) leave_parts(i, operation);
     }
     for (const LeftPart& part : left_)
       if (!part.is_gathered)

@@ -102,12 +102,13 @@ RateKey key_of_share(const OperationView& view, const Share& share, const Cost& 
   if (key.attention && !key.attention->plain_name.empty())
     key.attention->plain_name += share.suffix;
   key.multiplies = share.multiplies.value_or(key.multiplies);
-  if (view.operation.channel == Channel::host && !traits_of(view.operation).ends_copy) {
+  if (view.operation.channel == Channel::host &&
+      traits_of(view.operation).copying != Copying::ends) {
     key.name += " on host";
     key.main_name += " on host";
     key.unit = Work::host_bytes;
   }
-  key.is_product = traits_of(view.operation).is_product;
+  key.is_product = traits_of(view.operation).category == Category::product;
   key.work = key.unit == Work::flops ? work.flops : work.bytes;
   return key;
 }

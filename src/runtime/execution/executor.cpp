@@ -50,7 +50,7 @@ HostCopies host_copies_of(const Program& program, const Partition& partition) {
   HostCopies copies;
   for (size_t i = partition.begin; i < partition.end; ++i) {
     const program::Operation& operation = program.operations[i];
-    if (!program::traits_of(operation).is_host_copy) continue;
+    if (program::traits_of(operation).copying != program::Copying::with_host) continue;
     for (const auto& [source, destination] : copies_of(operation)) {
       const Tensor& from = program.tensor(source);
       if (from.space == Space::device)
@@ -63,7 +63,8 @@ HostCopies host_copies_of(const Program& program, const Partition& partition) {
 }
 
 bool is_by_runtime(const Program& program) {
-  return !program.operations.empty() && program::traits_of(program.operations.front()).by_runtime;
+  return !program.operations.empty() &&
+         program::traits_of(program.operations.front()).performer == program::Performer::runtime;
 }
 
 }  // namespace
@@ -97,7 +98,7 @@ struct Executor::Loaded {
   // Of each tensor that says how much an operation has to do, and has a side on the host.
   void find_bounds() {
     for (const program::Operation& operation : program->operations)
-      for (const program::OperandName name : program::traits_of(operation).extents) {
+      for (const auto& [name, rows_of] : program::traits_of(operation).extents) {
         if (name.empty()) continue;
         const TensorId operand = find_operand(operation, name);
         if (!bounds[operand].empty()) continue;

@@ -25,9 +25,9 @@ std::vector<Halves> halves_of(const Program& program) {
   for (size_t i = 0; i < program.operations.size(); ++i) {
     const Operation& operation = program.operations[i];
     const program::Traits& traits = program::traits_of(operation);
-    if (traits.begins_copy)
+    if (traits.copying == program::Copying::begins)
       for (const auto& [from, to] : program::copies_of(operation)) under_way[to] = i;
-    if (!traits.ends_copy) continue;
+    if (traits.copying != program::Copying::ends) continue;
     // One on the channel `host` is followed by one that ends the copy.
     for (const auto& [from, to] : program::copies_of(operation)) {
       const auto begun = under_way.find(to);
@@ -49,7 +49,8 @@ std::vector<bool> queued_each_run(const Program& program, const TakesExtent& tak
   for (const Operation& operation : program.operations) {
     const program::Traits& traits = program::traits_of(operation);
     const bool is_of_host = operation.on_host || operation.channel == program::Channel::host;
-    each_run.push_back(traits.is_host_copy || traits.is_collective || is_of_host ||
+    each_run.push_back(traits.copying == program::Copying::with_host ||
+                       traits.category == program::Category::collective || is_of_host ||
                        (traits.has_extent() && takes_extent({program, operation})));
   }
   const std::vector<Halves> copies = halves_of(program);

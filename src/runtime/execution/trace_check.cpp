@@ -25,9 +25,10 @@ int64_t operand_bytes(const Program& program, const Operation& operation) {
   const auto add = [&](const std::vector<program::TensorId>& ids) {
     for (const program::TensorId id : ids) bytes += program.tensor(id).bytes();
   };
-  if (!program::traits_of(operation).ends_copy) add(operation.reads);
+  if (program::traits_of(operation).copying != program::Copying::ends) add(operation.reads);
   add(operation.writes);
-  if (!program::traits_of(operation).by_runtime) add(operation.updates);
+  if (program::traits_of(operation).performer != program::Performer::runtime)
+    add(operation.updates);
   return bytes;
 }
 
@@ -67,7 +68,7 @@ bool may_be_silent(const program::OperationView& view, const program::WorkList& 
                    std::string_view name, int64_t planned, const Trace& trace,
                    bool pieces_are_wrong) {
   if (planned == program::undecided_value(view.operation.kind(), name))
-    return !program::traits_of(view.operation).by_runtime;
+    return program::traits_of(view.operation).performer != program::Performer::runtime;
   if (trace.extent == program::Extent()) return true;
   return pieces_are_wrong || program::is_in_pieces(view.operation, work, name, trace.pieces);
 }

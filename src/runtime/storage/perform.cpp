@@ -87,12 +87,12 @@ void Performance::operation(size_t index) {
 template <typename Struct>
 void Performance::perform(const Struct& attributes) {
   constexpr program::Traits kTraits = program::traits_of<Struct>();
-  if constexpr (kTraits.by_runtime) {
+  if constexpr (kTraits.performer == program::Performer::runtime) {
     (*this)(attributes);
-  } else if constexpr (kTraits.is_collective) {
+  } else if constexpr (kTraits.category == program::Category::collective) {
     flush();
     collectives_.begin(attributes, between_ranks());
-  } else if constexpr (kTraits.ends_copy) {
+  } else if constexpr (kTraits.copying == program::Copying::ends) {
     collectives_.await(between_ranks());
   } else {
     SNUG_CHECK(false, "{} is run by backends", name_of(operation_->kind()));

@@ -1,4 +1,4 @@
-// Performs a program of operations that no backend runs (Traits::by_runtime): tensors are read from
+// Performs a program of operations that no backend runs (Performer::runtime): tensors are read from
 // files, made, and set, in the order of the list. What is to be read between two others is read
 // together: one thread reads ahead while another converts or quantises (read_tensors.h). What is
 // done is noted, as backends note what they run, and held against the program (trace_check.h). Each

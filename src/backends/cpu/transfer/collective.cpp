@@ -19,9 +19,8 @@ Struct decide(const Struct& sum, const program::OperationView& view, const CpuCo
 }
 
 template <typename Struct>
-requires(program::traits_of<Struct>().is_collective) void run(const Struct& collective,
-                                                              const Invocation& invocation,
-                                                              CpuContext& context) {
+requires(program::traits_of<Struct>().category == program::Category::collective) void run(
+    const Struct& collective, const Invocation& invocation, CpuContext& context) {
   context.collectives->begin(collective, invocation);
 }
 

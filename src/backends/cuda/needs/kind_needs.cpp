@@ -37,8 +37,7 @@ program::Attributes decide(const OperationView& view, const Card& card) {
 }
 
 int32_t launches(const OperationView& view, const Card& card) {
-  const program::Traits& traits = program::traits_of(view.operation);
-  const bool copies = traits.begins_copy || traits.ends_copy || traits.is_host_copy;
+  const bool copies = program::traits_of(view.operation).copying != program::Copying::none;
   return ask<int32_t>(view, [&](const auto& attributes, const auto& kind) {
     if (kind.launches != nullptr) return kind.launches(attributes, view, card);
     return copies ? 0 : 1;

@@ -7,16 +7,16 @@ namespace snug::backends::cuda {
 namespace {
 
 template <typename Struct>
-requires(program::traits_of<Struct>().is_collective) std::unique_ptr<Prepared> prepare(
-    const Struct&, const program::OperationView&, CudaContext& context) {
+requires(program::traits_of<Struct>().category == program::Category::collective)
+    std::unique_ptr<Prepared> prepare(const Struct&, const program::OperationView&,
+                                      CudaContext& context) {
   context.collectives.prepare();
   return nullptr;
 }
 
 template <typename Struct>
-requires(program::traits_of<Struct>().is_collective) void run(const Struct& collective,
-                                                              const Invocation& invocation,
-                                                              CudaContext& context) {
+requires(program::traits_of<Struct>().category == program::Category::collective) void run(
+    const Struct& collective, const Invocation& invocation, CudaContext& context) {
   const cudaStream_t work = context.stream.get();
   context.host_work.wait_for(invocation, context.collectives.stream(work));
   invocation.note_channel(

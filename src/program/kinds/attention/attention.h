@@ -89,9 +89,9 @@ struct Attention {
   static constexpr auto kO = write<Attention>(7, "o");
   static constexpr auto kLse = write<Attention>(8, "lse");
   static constexpr std::array kOperands{kQ, kK, kV, kQBounds, kKBounds, kSinks, kBias, kO, kLse};
-  static constexpr Traits kTraits{.is_attention = true,
-                                  .extents = {kQBounds.name, kKBounds.name},
-                                  .bounded = {kQ.name, kK.name}};
+  static constexpr Traits kTraits{
+      .recomputing = Recomputing::attention,
+      .extents = {ExtentOperand{kQBounds.name, kQ.name}, ExtentOperand{kKBounds.name, kK.name}}};
 };
 
 // reads: do, q, k, v, o, lse, q_bounds, k_bounds; with `relative_bias` bias. writes: dq, dk, dv
@@ -168,7 +168,8 @@ struct AttentionGrad {
   static constexpr auto kDBias = write<AttentionGrad>(12, "dbias", &AttentionGrad::bias_gradient);
   static constexpr std::array kOperands{kDO,      kQ,    kK,  kV,  kO,  kLse,  kQBounds,
                                         kKBounds, kBias, kDQ, kDK, kDV, kDBias};
-  static constexpr Traits kTraits{.extents = {kQBounds.name, kKBounds.name}};
+  static constexpr Traits kTraits{
+      .extents = {ExtentOperand{kQBounds.name}, ExtentOperand{kKBounds.name}}};
 };
 
 // With n the largest power of two that is not above `heads`, slopes are 2^(-8 k / n) for k = 1,
@@ -217,7 +218,7 @@ struct CacheWrite {
   static constexpr auto kSlots = read<CacheWrite>(1, "slots");
   static constexpr auto kCache = update<CacheWrite>(2, "cache");
   static constexpr std::array kOperands{kX, kSlots, kCache};
-  static constexpr Traits kTraits{.is_joinable = true, .extents = {kSlots.name}};
+  static constexpr Traits kTraits{.is_joinable = true, .extents = {ExtentOperand{kSlots.name}}};
 };
 
 }  // namespace snug::program

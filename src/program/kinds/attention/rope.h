@@ -45,7 +45,7 @@ struct Rope {
   static constexpr auto kY = write<Rope>(2, "y");
   static constexpr std::array kOperands{kX, kTable, kY};
   static constexpr std::array kInPlace{InPlaceOperands<Rope>{kY, kX}};
-  static constexpr Traits kTraits{.passes_on = kX.name, .is_joinable = true};
+  static constexpr Traits kTraits{.is_joinable = true, .passes_on = kX.name};
 };
 
 // Elements of each head that are rotated.

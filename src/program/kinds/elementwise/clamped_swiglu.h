@@ -21,7 +21,7 @@ struct ClampedSwiglu {
   static constexpr auto kGateUp = read<ClampedSwiglu>(0, "gate_up");
   static constexpr auto kY = write<ClampedSwiglu>(1, "y");
   static constexpr std::array kOperands{kGateUp, kY};
-  static constexpr Traits kTraits{.is_cheap = true, .is_mlp_activation = true};
+  static constexpr Traits kTraits{.recomputing = Recomputing::mlp_activation};
 };
 
 // reads: dy, gate_up. writes: dgate_up, as gate_up, whose bytes it may share. What is clamped has

@@ -88,7 +88,7 @@ struct Dropout {
   static constexpr auto kY = write<Dropout>(2, "y");
   static constexpr std::array kOperands{kX, kRandom, kY};
   static constexpr std::array kInPlace{InPlaceOperands<Dropout>{kY, kX}};
-  static constexpr Traits kTraits{.is_cheap = true};
+  static constexpr Traits kTraits{.recomputing = Recomputing::cheap};
 };
 
 // reads: x. writes: y, the same values in another element type, rounded to nearest even.
@@ -98,7 +98,7 @@ struct Cast {
   static constexpr auto kX = read<Cast>(0, "x");
   static constexpr auto kY = write<Cast>(1, "y");
   static constexpr std::array kOperands{kX, kY};
-  static constexpr Traits kTraits{.is_cheap = true};
+  static constexpr Traits kTraits{.recomputing = Recomputing::cheap};
 };
 
 // writes: y (rows, n), zero everywhere: a gradient that is known to be none, whatever the values

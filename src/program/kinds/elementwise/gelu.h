@@ -19,7 +19,7 @@ struct Gelu {
   static constexpr auto kY = write<Gelu>(1, "y");
   static constexpr std::array kOperands{kX, kY};
   static constexpr std::array kInPlace{InPlaceOperands<Gelu>{kY, kX}};
-  static constexpr Traits kTraits{.is_cheap = true, .is_mlp_activation = true};
+  static constexpr Traits kTraits{.recomputing = Recomputing::mlp_activation};
 };
 
 // reads: dy, x. writes: dx = dy gelu'(x), which may share the bytes of either.

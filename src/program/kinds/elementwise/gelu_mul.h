@@ -21,7 +21,7 @@ struct GeluMul {
   static constexpr std::array kOperands{kGate, kUp, kY};
   static constexpr std::array kInPlace{InPlaceOperands<GeluMul>{kY, kGate},
                                        InPlaceOperands<GeluMul>{kY, kUp}};
-  static constexpr Traits kTraits{.is_cheap = true, .is_mlp_activation = true};
+  static constexpr Traits kTraits{.recomputing = Recomputing::mlp_activation};
 };
 
 // reads: dy, gate, up. writes: dgate, dup; dgate may share the bytes of gate and dup those of up.

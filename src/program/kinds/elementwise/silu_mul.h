@@ -18,7 +18,7 @@ struct SiluMul {
   static constexpr std::array kOperands{kGate, kUp, kY};
   static constexpr std::array kInPlace{InPlaceOperands<SiluMul>{kY, kGate},
                                        InPlaceOperands<SiluMul>{kY, kUp}};
-  static constexpr Traits kTraits{.is_cheap = true, .is_mlp_activation = true, .is_joinable = true};
+  static constexpr Traits kTraits{.recomputing = Recomputing::mlp_activation, .is_joinable = true};
 };
 
 // reads: dy, gate, up. writes: dgate, dup, which may share the bytes of gate and up.

@@ -35,8 +35,7 @@ struct BalanceLoss {
   static constexpr auto kLayers = read_all<BalanceLoss>(1, "layers");
   static constexpr auto kLoss = write<BalanceLoss>(2, "loss");
   static constexpr std::array kOperands{kInverseTokens, kLayers, kLoss};
-  static constexpr Traits kTraits{
-      .is_loss = true, .loss_factors = {kInverseTokens.name}, .has_training_form = true};
+  static constexpr Traits kTraits{.has_training_form = true, .loss_factors = {kInverseTokens.name}};
 };
 
 // Training form: the same, and writes dsums (experts), the loss's gradient in the sums of every
@@ -53,7 +52,6 @@ struct BalanceLossTrain {
   static constexpr auto kLoss = write<BalanceLossTrain>(2, "loss");
   static constexpr auto kDSums = write<BalanceLossTrain>(3, "dsums");
   static constexpr std::array kOperands{kInverseTokens, kLayers, kLoss, kDSums};
-  static constexpr Traits kTraits{.is_loss = true};
 };
 
 template <typename Struct>

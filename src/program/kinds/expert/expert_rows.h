@@ -18,7 +18,7 @@ struct Permute {
   static constexpr auto kPlaces = read<Permute>(1, "places");
   static constexpr auto kY = write<Permute>(2, "y");
   static constexpr std::array kOperands{kX, kPlaces, kY};
-  static constexpr Traits kTraits{.is_cheap = true};
+  static constexpr Traits kTraits{.recomputing = Recomputing::cheap};
 };
 
 // reads: x (tokens * k, d), places (tokens, k) i32. writes: y (tokens, d): y[t] = the sum of
@@ -43,7 +43,7 @@ struct ScaleRows {
   static constexpr auto kY = write<ScaleRows>(3, "y");
   static constexpr std::array kOperands{kX, kWeights, kPlaces, kY};
   static constexpr std::array kInPlace{InPlaceOperands<ScaleRows>{kY, kX}};
-  static constexpr Traits kTraits{.is_cheap = true};
+  static constexpr Traits kTraits{.recomputing = Recomputing::cheap};
 };
 
 // reads: dy, x (tokens * k, d), weights, places (tokens, k). writes: dx, as x, which may share the

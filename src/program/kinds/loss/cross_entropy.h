@@ -28,8 +28,8 @@ struct CrossEntropy {
   static constexpr auto kLosses = write<CrossEntropy>(3, "losses");
   static constexpr auto kLoss = write<CrossEntropy>(4, "loss");
   static constexpr std::array kOperands{kLogits, kTargets, kInverseTokens, kLosses, kLoss};
-  static constexpr Traits kTraits{
-      .is_loss = true, .loss_factors = {kInverseTokens.name}, .extents = {kTargets.name}};
+  static constexpr Traits kTraits{.loss_factors = {kInverseTokens.name},
+                                  .extents = {ExtentOperand{kTargets.name}}};
 };
 
 // reads: logits, targets, inverse_tokens. writes: dlogits = (softmax - onehot) * inverse_tokens,
@@ -42,7 +42,7 @@ struct CrossEntropyGrad {
   static constexpr auto kInverseTokens = read<CrossEntropyGrad>(2, "inverse_tokens");
   static constexpr auto kDLogits = write<CrossEntropyGrad>(3, "dlogits");
   static constexpr std::array kOperands{kLogits, kTargets, kInverseTokens, kDLogits};
-  static constexpr Traits kTraits{.extents = {kTargets.name}};
+  static constexpr Traits kTraits{.extents = {ExtentOperand{kTargets.name}}};
 };
 
 // How a linear cross-entropy goes over its tokens. The target decides it. A chunk holds rows that
@@ -122,10 +122,9 @@ struct LinearCrossEntropy {
   static constexpr auto kLoss = write<LinearCrossEntropy>(7, "loss");
   static constexpr std::array kOperands{kHidden, kWeight, kTargets, kInverseTokens,
                                         kBias,   kGain,   kLosses,  kLoss};
-  static constexpr Traits kTraits{.loss_factors = {kInverseTokens.name},
-                                  .has_training_form = true,
-                                  .is_fused = true,
-                                  .extents = {kTargets.name}};
+  static constexpr Traits kTraits{.has_training_form = true,
+                                  .loss_factors = {kInverseTokens.name},
+                                  .extents = {ExtentOperand{kTargets.name}}};
 };
 
 // The training form: makes the gradient in the forward pass. reads as LinearCrossEntropy. writes:
@@ -199,7 +198,7 @@ struct LinearCrossEntropyTrain {
       write<LinearCrossEntropyTrain>(11, "dgain", &LinearCrossEntropyTrain::gain_gradient);
   static constexpr std::array kOperands{kHidden, kWeight, kTargets, kInverseTokens, kBias,  kGain,
                                         kLosses, kLoss,   kDHidden, kDWeight,       kDBias, kDGain};
-  static constexpr Traits kTraits{.is_fused = true, .extents = {kTargets.name}};
+  static constexpr Traits kTraits{.extents = {ExtentOperand{kTargets.name}}};
 };
 
 }  // namespace snug::program

@@ -38,7 +38,7 @@ struct Dpo {
   static constexpr auto kLoss = write<Dpo>(5, "loss");
   static constexpr std::array kOperands{kPolicy,       kReference, kBounds,
                                         kInversePairs, kMeasures,  kLoss};
-  static constexpr Traits kTraits{.is_loss = true, .loss_factors = {kInversePairs.name}};
+  static constexpr Traits kTraits{.loss_factors = {kInversePairs.name}};
 };
 
 // reads as Dpo. writes: dpolicy (segments), the derivative of `loss`: -beta sigmoid(-margin)

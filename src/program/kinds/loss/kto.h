@@ -71,7 +71,6 @@ struct Kto {
       kPolicy,           kReference,          kLabels,   kKlSums, kInversePairs,
       kInverseDesirable, kInverseUndesirable, kMeasures, kLoss};
   static constexpr Traits kTraits{
-      .is_loss = true,
       .loss_factors = {kInversePairs.name, kInverseDesirable.name, kInverseUndesirable.name}};
 };
 

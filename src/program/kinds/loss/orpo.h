@@ -47,8 +47,7 @@ struct Orpo {
   static constexpr auto kLoss = write<Orpo>(6, "loss");
   static constexpr std::array kOperands{kPolicy,        kNll,      kBounds, kInversePairs,
                                         kInverseTokens, kMeasures, kLoss};
-  static constexpr Traits kTraits{.is_loss = true,
-                                  .loss_factors = {kInversePairs.name, kInverseTokens.name}};
+  static constexpr Traits kTraits{.loss_factors = {kInversePairs.name, kInverseTokens.name}};
 };
 
 // reads as Orpo, without nll, in which the loss is linear. writes: dpolicy and dnll (segments), the

@@ -49,7 +49,7 @@ struct WeighRows {
   static constexpr auto kY = write<WeighRows>(2, "y");
   static constexpr std::array kOperands{kX, kWeights, kY};
   static constexpr std::array kInPlace{InPlaceOperands<WeighRows>{kY, kX}};
-  static constexpr Traits kTraits{.is_cheap = true};
+  static constexpr Traits kTraits{.recomputing = Recomputing::cheap};
 };
 
 // For a derivative that makes the gradient of `x` (rows, d) before it is known what each row's own

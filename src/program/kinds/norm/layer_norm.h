@@ -24,7 +24,7 @@ struct LayerNorm {
   static constexpr auto kY = write<LayerNorm>(3, "y");
   static constexpr std::array kOperands{kX, kW, kBias, kY};
   static constexpr std::array kInPlace{InPlaceOperands<LayerNorm>{kY, kX}};
-  static constexpr Traits kTraits{.is_cheap = true, .passes_on = kX.name};
+  static constexpr Traits kTraits{.recomputing = Recomputing::cheap, .passes_on = kX.name};
 };
 
 // reads: dy, x (tokens, d), w (d), then an addend (tokens, d) if `addend`. writes: dx (+ addend),

@@ -21,7 +21,8 @@ struct RmsNorm {
   static constexpr auto kY = write<RmsNorm>(2, "y");
   static constexpr std::array kOperands{kX, kW, kY};
   static constexpr std::array kInPlace{InPlaceOperands<RmsNorm>{kY, kX}};
-  static constexpr Traits kTraits{.is_cheap = true, .passes_on = kX.name, .is_joinable = true};
+  static constexpr Traits kTraits{
+      .recomputing = Recomputing::cheap, .is_joinable = true, .passes_on = kX.name};
 };
 
 // reads: dy, x (tokens, d), w (d), then an addend (tokens, d) if `addend`. writes: dx (+ addend),

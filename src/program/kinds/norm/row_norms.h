@@ -26,7 +26,7 @@ struct RowNorms {
   static constexpr auto kB = read<RowNorms>(2, "b", &RowNorms::low_rank);
   static constexpr auto kNorms = write<RowNorms>(3, "norms");
   static constexpr std::array kOperands{kW, kA, kB, kNorms};
-  static constexpr Traits kTraits{.is_kept = true};
+  static constexpr Traits kTraits{.recomputing = Recomputing::kept};
 };
 
 }  // namespace snug::program

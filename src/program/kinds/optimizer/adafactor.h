@@ -46,7 +46,7 @@ struct Adafactor {
   static constexpr auto kMaster = update<Adafactor>(7, "master", &Adafactor::has_master);
   static constexpr std::array kOperands{kGradient, kFactor, kLearningRate, kStep,
                                         kWeight,   kRows,   kColumns,      kMaster};
-  static constexpr Traits kTraits{.is_optimizer = true};
+  static constexpr Traits kTraits{.category = Category::optimizer};
 };
 
 }  // namespace snug::program

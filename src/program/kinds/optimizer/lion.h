@@ -32,7 +32,7 @@ struct Lion {
   static constexpr auto kMaster = update<Lion>(5, "master", &Lion::has_master);
   static constexpr std::array kOperands{kGradient, kFactor,   kLearningRate,
                                         kWeight,   kMomentum, kMaster};
-  static constexpr Traits kTraits{.is_optimizer = true};
+  static constexpr Traits kTraits{.category = Category::optimizer};
 };
 
 }  // namespace snug::program

@@ -60,7 +60,8 @@ struct Muon {
   static constexpr auto kMaster = update<Muon>(5, "master", &Muon::has_master);
   static constexpr std::array kOperands{kGradient, kFactor,   kLearningRate,
                                         kWeight,   kMomentum, kMaster};
-  static constexpr Traits kTraits{.is_fused = true, .by_expansion = true, .is_optimizer = true};
+  static constexpr Traits kTraits{.category = Category::optimizer,
+                                  .performer = Performer::expansion};
 };
 
 // reads: gradient, factor (1) f32. updates: momentum f32. writes: direction, the d of Muon, 0 where
@@ -76,7 +77,7 @@ struct MuonMomentum {
   static constexpr auto kDirection = write<MuonMomentum>(2, "direction");
   static constexpr auto kMomentum = update<MuonMomentum>(3, "momentum");
   static constexpr std::array kOperands{kGradient, kFactor, kDirection, kMomentum};
-  static constexpr Traits kTraits{.is_optimizer_part = true};
+  static constexpr Traits kTraits{.category = Category::optimizer_part};
 };
 
 // reads: x. writes: y = x / max(norm, epsilon), of its shape and type, where the norm is the root
@@ -110,7 +111,7 @@ struct MuonStep {
   static constexpr auto kWeight = update<MuonStep>(3, "weight");
   static constexpr auto kMaster = update<MuonStep>(4, "master", &MuonStep::has_master);
   static constexpr std::array kOperands{kDirection, kFactor, kLearningRate, kWeight, kMaster};
-  static constexpr Traits kTraits{.is_optimizer_part = true};
+  static constexpr Traits kTraits{.category = Category::optimizer_part};
 };
 
 }  // namespace snug::program

@@ -17,7 +17,7 @@ struct GlobalNorm {
   static constexpr auto kGradients = read_all<GlobalNorm>(0, "gradients");
   static constexpr auto kNorm = write<GlobalNorm>(1, "norm");
   static constexpr std::array kOperands{kGradients, kNorm};
-  static constexpr Traits kTraits{.norm_of_parts = kNorm.name, .reads_in_place = true};
+  static constexpr Traits kTraits{.reads_in_place = true, .norm_of_parts = kNorm.name};
 };
 
 // reads: norm (1). writes: factor (1) f32 = min(1, max_norm / (norm + 1e-6)) as torch clips; 1 when
@@ -66,7 +66,7 @@ struct AdamW {
   static constexpr auto kMaster = update<AdamW>(7, "master", &AdamW::has_master);
   static constexpr std::array kOperands{kGradient, kFactor,      kLearningRate, kStep,
                                         kWeight,   kFirstMoment, kSecondMoment, kMaster};
-  static constexpr Traits kTraits{.is_optimizer = true};
+  static constexpr Traits kTraits{.category = Category::optimizer};
 };
 
 // AdamW with moments of 8 bits, as bitsandbytes' AdamW8bit steps (Dettmers et al., "8-bit
@@ -107,7 +107,7 @@ struct AdamW8bit {
   static constexpr std::array kOperands{kGradient,     kFactor,     kLearningRate,
                                         kStep,         kWeight,     kFirstMoment,
                                         kSecondMoment, kFirstScale, kSecondScale};
-  static constexpr Traits kTraits{.is_optimizer = true};
+  static constexpr Traits kTraits{.category = Category::optimizer};
 };
 
 // Elements that share one scale of an 8-bit moment, and how many scales a moment has.

@@ -25,7 +25,7 @@ struct ScaleColumns {
   static constexpr auto kY = write<ScaleColumns>(3, "y");
   static constexpr std::array kOperands{kX, kGain, kDivisor, kY};
   static constexpr std::array kInPlace{InPlaceOperands<ScaleColumns>{kY, kX}};
-  static constexpr Traits kTraits{.is_cheap = true, .passes_on = kX.name};
+  static constexpr Traits kTraits{.recomputing = Recomputing::cheap, .passes_on = kX.name};
 };
 
 // reads: dy, x (tokens, n); with `divided` divisor (m). writes: dgain (m), the sum over tokens and

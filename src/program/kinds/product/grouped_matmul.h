@@ -43,7 +43,7 @@ struct GroupedMatmul {
   static constexpr auto kBounds = read<GroupedMatmul>(2, "bounds");
   static constexpr auto kC = write<GroupedMatmul>(3, "c");
   static constexpr std::array kOperands{kA, kB, kBounds, kC};
-  static constexpr Traits kTraits{.is_product = true};
+  static constexpr Traits kTraits{.category = Category::product};
 };
 
 // reads: a (rows, m), b (rows, n), bounds (experts, 2) i32. writes: c (experts, m, n), for each
@@ -76,7 +76,7 @@ struct GroupedMatmulGrad {
   static constexpr auto kC =
       write_or_update<GroupedMatmulGrad>(3, "c", &GroupedMatmulGrad::accumulate);
   static constexpr std::array kOperands{kA, kB, kBounds, kC};
-  static constexpr Traits kTraits{.is_product = true};
+  static constexpr Traits kTraits{.category = Category::product};
 };
 
 constexpr bool copies_operands(const GroupedMatmul& grouped) {

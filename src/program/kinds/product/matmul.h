@@ -90,7 +90,7 @@ struct Matmul {
   static constexpr auto kC = write_or_update<Matmul>(6, "c", &Matmul::accumulate);
   static constexpr std::array kOperands{kA, kB, kAddend, kRandom, kLowA, kLowB, kC};
   static constexpr std::array kInPlace{InPlaceOperands<Matmul>{kC, kAddend}};
-  static constexpr Traits kTraits{.is_product = true, .is_joinable = true};
+  static constexpr Traits kTraits{.category = Category::product, .is_joinable = true};
 };
 
 constexpr bool copies_operands(const Matmul& matmul) {

@@ -75,7 +75,7 @@ struct MatmulNf4 {
   static constexpr auto kY = write<MatmulNf4>(7, "y");
   static constexpr std::array kOperands{kX,         kCodes,        kAbsmax, kNestedAbsmax,
                                         kNestedMap, kNestedOffset, kAddend, kY};
-  static constexpr Traits kTraits{.is_product = true, .is_fused = true, .is_joinable = true};
+  static constexpr Traits kTraits{.category = Category::product, .is_joinable = true};
 };
 
 }  // namespace snug::program

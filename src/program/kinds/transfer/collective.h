@@ -41,7 +41,7 @@ struct AllGather {
   static constexpr Operand<AllGather> kWholes{1,       OperandName("wholes"), Access::write,
                                               nullptr, &AllGather::in_place,  true};
   static constexpr std::array kOperands{kShards, kWholes};
-  static constexpr Traits kTraits{.begins_copy = true, .is_collective = true};
+  static constexpr Traits kTraits{.category = Category::collective, .copying = Copying::begins};
 };
 
 // reads: wholes, f32 or bf16, ranks x n elements each. writes (or adds to): shards, n elements
@@ -73,7 +73,7 @@ struct ReduceScatter {
       1,    OperandName("shards"),   Access::write, nullptr, &ReduceScatter::accumulate,
       true, &ReduceScatter::in_place};
   static constexpr std::array kOperands{kWholes, kShards};
-  static constexpr Traits kTraits{.begins_copy = true, .is_collective = true};
+  static constexpr Traits kTraits{.category = Category::collective, .copying = Copying::begins};
 };
 
 // updates: values, f32 or bf16: the sums over the ranks, on all of them.
@@ -92,7 +92,7 @@ struct AllReduce {
       Decision{"piece_elements", &AllReduce::piece_elements, Priced::alike, Noted::in_pieces}};
   static constexpr auto kValues = update_all<AllReduce>(0, "values");
   static constexpr std::array kOperands{kValues};
-  static constexpr Traits kTraits{.begins_copy = true, .is_collective = true};
+  static constexpr Traits kTraits{.category = Category::collective, .copying = Copying::begins};
 };
 
 }  // namespace snug::program

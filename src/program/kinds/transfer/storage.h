@@ -33,7 +33,7 @@ struct Read {
   static constexpr auto kTensor = write<Read>(0, "tensor");
   static constexpr auto kStaging = update_all<Read>(1, "staging");
   static constexpr std::array kOperands{kTensor, kStaging};
-  static constexpr Traits kTraits{.by_runtime = true};
+  static constexpr Traits kTraits{.performer = Performer::runtime};
 };
 
 // writes: a stored weight (program/kinds/product/nf4.h). `stored`: the file holds it as it is;
@@ -56,7 +56,7 @@ struct ReadNf4 {
   static constexpr auto kStaging = update_all<ReadNf4>(5, "staging");
   static constexpr std::array kOperands{kCodes,     kAbsmax,       kNestedAbsmax,
                                         kNestedMap, kNestedOffset, kStaging};
-  static constexpr Traits kTraits{.by_runtime = true};
+  static constexpr Traits kTraits{.performer = Performer::runtime};
 };
 
 // writes: tensor (f32 or bf16), initial values: `scale` everywhere; normal(0, scale); or
@@ -71,7 +71,7 @@ struct Fill {
       Field{"form", &Fill::form}, Field{"scale", &Fill::scale}, Field{"seed", &Fill::seed}};
   static constexpr auto kTensor = write<Fill>(0, "tensor");
   static constexpr std::array kOperands{kTensor};
-  static constexpr Traits kTraits{.by_runtime = true};
+  static constexpr Traits kTraits{.performer = Performer::runtime};
 };
 
 // writes: a stored weight (program/kinds/product/nf4.h) of normal(0, scale) values in the compute
@@ -92,7 +92,7 @@ struct FillNf4 {
   static constexpr auto kStaging = update_all<FillNf4>(5, "staging");
   static constexpr std::array kOperands{kCodes,     kAbsmax,       kNestedAbsmax,
                                         kNestedMap, kNestedOffset, kStaging};
-  static constexpr Traits kTraits{.by_runtime = true};
+  static constexpr Traits kTraits{.performer = Performer::runtime};
 };
 
 // Encodes the scales of a nested weight (program/kinds/product/nf4.h) in 8 bits, with the mean over
@@ -111,7 +111,7 @@ struct EncodeScales {
   static constexpr auto kStage = update<EncodeScales>(5, "stage", &EncodeScales::staged);
   static constexpr std::array kOperands{kGathered,  kAbsmax,       kNestedAbsmax,
                                         kNestedMap, kNestedOffset, kStage};
-  static constexpr Traits kTraits{.by_runtime = true};
+  static constexpr Traits kTraits{.performer = Performer::runtime};
 };
 
 // writes: tensor f32, what the host computes from config.json: rotary frequencies. A model may have
@@ -122,7 +122,7 @@ struct Put {
   static constexpr auto kFields = std::tuple{Field{"table", &Put::table}};
   static constexpr auto kTensor = write<Put>(0, "tensor");
   static constexpr std::array kOperands{kTensor};
-  static constexpr Traits kTraits{.by_runtime = true};
+  static constexpr Traits kTraits{.performer = Performer::runtime};
 };
 
 // writes: tensor (1, 2) i32 = [0, rows): the bounds of one segment of all rows, whatever the batch
@@ -133,7 +133,7 @@ struct PutBounds {
   static constexpr auto kFields = std::tuple{Field{"rows", &PutBounds::rows}};
   static constexpr auto kTensor = write<PutBounds>(0, "tensor");
   static constexpr std::array kOperands{kTensor};
-  static constexpr Traits kTraits{.by_runtime = true};
+  static constexpr Traits kTraits{.performer = Performer::runtime};
 };
 
 // reads: tensor, which a file then holds under its name. `read_back`: the file is read again and
@@ -147,7 +147,7 @@ struct Write {
   static constexpr auto kTensor = read<Write>(0, "tensor");
   static constexpr auto kStaging = update_all<Write>(1, "staging");
   static constexpr std::array kOperands{kTensor, kStaging};
-  static constexpr Traits kTraits{.by_runtime = true};
+  static constexpr Traits kTraits{.performer = Performer::runtime};
 };
 
 }  // namespace snug::program

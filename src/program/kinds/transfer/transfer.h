@@ -21,7 +21,7 @@ struct Copy {
   static constexpr auto kX = read<Copy>(0, "x");
   static constexpr auto kY = write<Copy>(1, "y");
   static constexpr std::array kOperands{kX, kY};
-  static constexpr Traits kTraits{.is_host_copy = true};
+  static constexpr Traits kTraits{.copying = Copying::with_host};
 };
 
 // reads: x in one space. writes: y, the same values in another space; both dense, of one shape and
@@ -33,7 +33,7 @@ struct Transfer {
   static constexpr auto kX = read<Transfer>(0, "x");
   static constexpr auto kY = write<Transfer>(1, "y");
   static constexpr std::array kOperands{kX, kY};
-  static constexpr Traits kTraits{.begins_copy = true};
+  static constexpr Traits kTraits{.copying = Copying::begins};
 };
 
 // reads: x, updates: y, of a transfer that was begun, or all of a collective
@@ -48,7 +48,7 @@ struct Await {
                                      true, &Await::in_place};
   static constexpr auto kY = update_all<Await>(1, "y");
   static constexpr std::array kOperands{kX, kY};
-  static constexpr Traits kTraits{.ends_copy = true};
+  static constexpr Traits kTraits{.copying = Copying::ends};
 };
 
 }  // namespace snug::program
