@@ -67,10 +67,11 @@ void run_alone(const AllReduce& reduce, const Invocation& invocation) {
   }
 }
 
-template <typename T, typename Struct>
-requires(program::traits_of<Struct>().category ==
-         program::Category::collective) void run(const Struct& collective,
-                                                 const Invocation& invocation) {
+template <typename Struct>
+concept Collective = (program::traits_of<Struct>().category == program::Category::collective);
+
+template <typename T, Collective Struct>
+void run(const Struct& collective, const Invocation& invocation) {
   if (collective.ranks > 1) return invocation.collectives->begin(collective, invocation);
   invocation.note_channel(program::Channel::interconnect);
   run_alone<T>(collective, invocation);
