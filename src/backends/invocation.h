@@ -95,9 +95,9 @@ struct Invocation {
       trace->note_capacity(extent());
   }
   // How decisions were carried out (Trace::note_decision).
-  template <auto... decisions, typename Value>
-  void note_decision(Value value) const {
-    if (trace != nullptr) trace->note_decision<decisions...>(value);
+  template <auto... path>
+  void note_decision(const program::PathValue<path...>& value) const {
+    if (trace != nullptr) trace->note_decision<path...>(value);
   }
   // That the device was given so many kernels and library calls, `spared` fewer than the most that
   // what is timed may take.

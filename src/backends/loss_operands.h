@@ -1,14 +1,14 @@
 // The operands of a linear cross-entropy by name, for code that both of its kinds share.
 #pragma once
 
-#include <string_view>
 #include <type_traits>
 
 #include "backends/invocation.h"
 #include "program/kinds/loss/cross_entropy.h"
-#include "program/kinds/product/product_algorithm.h"
 
 namespace snug::backends {
+
+using program::LossAlgorithms;
 
 // Tensors of a view or buffers of an invocation, which it refers to and must not outlive.
 template <typename T>
@@ -49,70 +49,16 @@ auto loss_operands(const Loss& loss, const Source& source) {
   return operands;
 }
 
-// What computes the products of a linear cross-entropy, in its chunks; loops where it has no such
-// product. The weight's gradient sums at most so many rows at once; 0: all.
-struct LossAlgorithms {
-  program::ProductAlgorithm logits = program::ProductAlgorithm::loops;
-  program::ProductAlgorithm dhidden = program::ProductAlgorithm::loops;
-  program::ProductAlgorithm dweight = program::ProductAlgorithm::loops;
-  int64_t dweight_step = 0;
-  bool operator==(const LossAlgorithms&) const = default;
-};
-
-// The algorithms that the attributes state.
-template <typename Loss>
-LossAlgorithms algorithms_of(const Loss& loss) {
-  LossAlgorithms algorithms{.logits = loss.logits_algorithm};
-  if constexpr (std::is_same_v<Loss, program::LinearCrossEntropyTrain>) {
-    algorithms.dhidden = loss.dhidden_algorithm;
-    algorithms.dweight = loss.dweight_algorithm;
-    algorithms.dweight_step = loss.dweight_step;
-  }
-  return algorithms;
-}
-// The algorithms of a narrower last block of columns.
-template <typename Loss>
-LossAlgorithms rest_algorithms_of(const Loss& loss) {
-  LossAlgorithms algorithms{.logits = loss.rest_logits_algorithm};
-  if constexpr (std::is_same_v<Loss, program::LinearCrossEntropyTrain>) {
-    algorithms.dhidden = loss.rest_dhidden_algorithm;
-    algorithms.dweight = loss.rest_dweight_algorithm;
-    algorithms.dweight_step = loss.rest_dweight_step;
-  }
-  return algorithms;
-}
-
-// Writes them into the attributes.
-template <typename Loss>
-void set_algorithms(const LossAlgorithms& whole, const LossAlgorithms& rest, Loss& loss) {
-  loss.logits_algorithm = whole.logits;
-  loss.rest_logits_algorithm = rest.logits;
-  if constexpr (std::is_same_v<Loss, program::LinearCrossEntropyTrain>) {
-    loss.dhidden_algorithm = whole.dhidden;
-    loss.rest_dhidden_algorithm = rest.dhidden;
-    loss.dweight_algorithm = whole.dweight;
-    loss.rest_dweight_algorithm = rest.dweight;
-    loss.dweight_step = whole.dweight_step;
-    loss.rest_dweight_step = rest.dweight_step;
-  }
-}
-
 // Notes what computed the products that were made: of blocks of columns, and of a narrower last
 // one. Decisions of the kind that only evaluates have the names of the other's.
-inline void note_algorithms(const LossAlgorithms& whole, const LossAlgorithms& rest,
+inline void note_algorithms(const LossAlgorithms& main, const LossAlgorithms& rest,
                             const Invocation& invocation) {
-  using Loss = program::LinearCrossEntropyTrain;
-  const auto note = [&]<auto member>(program::MemberValue<member> ran) {
-    if (ran != program::MemberValue<member>{}) invocation.note_decision<member>(ran);
-  };
-  note.operator()<&Loss::logits_algorithm>(whole.logits);
-  note.operator()<&Loss::rest_logits_algorithm>(rest.logits);
-  note.operator()<&Loss::dhidden_algorithm>(whole.dhidden);
-  note.operator()<&Loss::rest_dhidden_algorithm>(rest.dhidden);
-  note.operator()<&Loss::dweight_algorithm>(whole.dweight);
-  note.operator()<&Loss::rest_dweight_algorithm>(rest.dweight);
-  note.operator()<&Loss::dweight_step>(whole.dweight_step);
-  note.operator()<&Loss::rest_dweight_step>(rest.dweight_step);
+  if (invocation.trace == nullptr) return;
+  const program::LossProducts ran{.main = main, .rest = rest};
+  program::for_each_part_of<program::LossProducts>([&](const auto& part) {
+    if (const auto value = part.of(ran); value != std::decay_t<decltype(value)>{})
+      invocation.trace->decisions.emplace_back(part.name, static_cast<int64_t>(value));
+  });
 }
 
 }  // namespace snug::backends

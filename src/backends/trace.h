@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -53,20 +52,21 @@ struct Trace {
     const uint64_t before = std::atomic_ref(operands).fetch_or(mask, std::memory_order_relaxed);
     if ((before & mask) == 0) std::atomic_ref(bytes).fetch_add(size, std::memory_order_relaxed);
   }
-  // That each of these decisions of a kind, which are of one type, was carried out so:
-  // note_decision<&program::Matmul::products>(1).
-  template <auto first, auto... others>
-  void note_decision(program::MemberValue<first> value) {
-    static_assert(
-        (std::is_same_v<program::MemberValue<first>, program::MemberValue<others>> && ...));
-    for (const std::string_view name :
-         {program::decision_name<first>(), program::decision_name<others>()...})
-      decisions.emplace_back(name, static_cast<int64_t>(value));
+  // That a decision, or a part of one, was carried out so; of a struct all its parts:
+  // note_decision<&program::Matmul::products, &program::ProductCount::count>(1).
+  template <auto... path>
+  void note_decision(const program::PathValue<path...>& value) {
+    if constexpr (program::HasParts<program::PathValue<path...>>)
+      program::for_each_part_of<program::PathValue<path...>>([&](const auto& part) {
+        decisions.emplace_back(part.name, static_cast<int64_t>(part.of(value)));
+      });
+    else
+      decisions.emplace_back(program::decision_name<path...>(), static_cast<int64_t>(value));
   }
   // Notes a decision of what is done in parts, of which the largest value counts.
-  template <auto member>
+  template <auto... path>
   void note_largest(int64_t value) {
-    constexpr std::string_view kName = program::decision_name<member>();
+    constexpr std::string_view kName = program::decision_name<path...>();
     const auto known =
         std::ranges::find(decisions, kName, &std::pair<std::string_view, int64_t>::first);
     if (known == decisions.end()) return static_cast<void>(decisions.emplace_back(kName, value));

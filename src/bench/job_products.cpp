@@ -79,7 +79,7 @@ class Collector {
     const int64_t width = view[Loss::kHidden].shape[1];
     const int64_t vocab = view[Loss::kWeight].shape[0];
     const DType type = view[Loss::kHidden].dtype;
-    const int64_t rows = loss.chunk_rows > 0 ? std::min(loss.chunk_rows, tokens) : tokens;
+    const int64_t rows = loss.chunks.rows > 0 ? std::min(loss.chunks.rows, tokens) : tokens;
     const int64_t chunks = (tokens + rows - 1) / rows;
     add(dense(rows, vocab, width, {type, false}, {type, true}, DType::f32), count_ * chunks);
     add(dense(rows, width, vocab, {type, false}, {type, false}, type), count_ * chunks);

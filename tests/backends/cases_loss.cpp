@@ -98,7 +98,7 @@ void add_linear(CaseList& list, const Size& size, int64_t width, Trained trained
     const auto reads = add_reads(builder);
     const auto losses = builder.output_measure({size.tokens});
     const auto loss = builder.output_measure({1});
-    const program::LinearCrossEntropy plain{.chunk_rows = chunk,
+    const program::LinearCrossEntropy plain{.chunks = {.rows = chunk},
                                             .scale = form.scale,
                                             .softcap = form.softcap,
                                             .bias = form.bias,
@@ -119,7 +119,7 @@ void add_linear(CaseList& list, const Size& size, int64_t width, Trained trained
     const bool gain_gradient = form.gain && gradient != 1;
     for (const bool is_made : {bias_gradient, gain_gradient})
       if (is_made) writes.push_back(builder.output_gradient({size.vocab}));
-    const program::LinearCrossEntropyTrain train{.chunk_rows = chunk,
+    const program::LinearCrossEntropyTrain train{.chunks = {.rows = chunk},
                                                  .weight_gradient = gradient > 0,
                                                  .accumulate = gradient > 1,
                                                  .scale = form.scale,

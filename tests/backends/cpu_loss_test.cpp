@@ -116,7 +116,7 @@ void check(const LossCase& c, DType type) {
     (c.accumulate ? updates : writes).push_back(operation.tensor(dweight));
     (c.accumulate ? update_buffers : write_buffers).push_back(dweight.buffer());
   }
-  operation.emit(program::LinearCrossEntropyTrain{.chunk_rows = c.chunk_rows,
+  operation.emit(program::LinearCrossEntropyTrain{.chunks = {.rows = c.chunk_rows},
                                                   .weight_gradient = c.weight_gradient,
                                                   .accumulate = c.accumulate},
                  {operation.tensor(hidden), operation.tensor(weight),

@@ -206,7 +206,7 @@ TEST(LongRows, of_the_loss_in_chunks) {
   const std::vector<DeviceRows> reads{hidden, weight, targets, inverse_tokens};
   // As many rows with loss as the long row has at its ends.
   const std::vector<int32_t> targets_with_loss(kFewTokens, 0);
-  row.run(program::LinearCrossEntropyTrain{.chunk_rows = kEndTokens}, reads,
+  row.run(program::LinearCrossEntropyTrain{.chunks = {.rows = kEndTokens}}, reads,
           {losses, loss, dhidden}, targets_with_loss);
   for (const DeviceRows operand : {losses, dhidden}) row.expect_same(operand);
 }

@@ -27,8 +27,8 @@ int64_t trained_rows(const std::vector<int32_t>& targets) {
 
 int64_t chunk_rows(const OperationCase& made) {
   if (const auto* loss = made.operation().attributes.get_if<program::LinearCrossEntropy>())
-    return loss->chunk_rows;
-  return made.operation().attributes.get<program::LinearCrossEntropyTrain>().chunk_rows;
+    return loss->chunks.rows;
+  return made.operation().attributes.get<program::LinearCrossEntropyTrain>().chunks.rows;
 }
 
 // Without a size, all rows are one chunk.

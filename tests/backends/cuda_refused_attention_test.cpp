@@ -54,7 +54,7 @@ TEST(CudaBackend, refuses_an_attention_that_was_planned_for_the_library) {
     program::Operation& operation = program.operations[0];
     operation.attributes = planner.decide({program, operation});
     operation.launches = planner.launches({program, operation});
-    if (!operation.attributes.get<program::Attention>().by_library) continue;
+    if (!is_by_library(operation.attributes.get<program::Attention>())) continue;
     program::Tensor scratch;
     scratch.name = "scratch";
     scratch.shape = {planner.workspace({program, operation}).bytes};

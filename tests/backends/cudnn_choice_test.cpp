@@ -206,7 +206,7 @@ TEST(CudnnChoice, copies_what_has_gaps) {
   EXPECT_EQ(decide_gradient().serial_bytes, 2 * bytes);
   EXPECT_EQ(gradient.launches, 5);
   const auto& grad = gradient.attributes.get<AttentionGrad>();
-  EXPECT_TRUE(grad.dense_k && !grad.dense_q && !grad.dense_v && !grad.dense_gradients);
+  EXPECT_TRUE(grad.dense == (program::DenseAttention{.k = true}));
 
   // Gradients are copied all where one has gaps.
   bytes += widen(AttentionGrad::kDV);
@@ -217,7 +217,7 @@ TEST(CudnnChoice, copies_what_has_gaps) {
   EXPECT_EQ(copied.serial_bytes, 2 * bytes);
   EXPECT_EQ(copied.bytes - plain.bytes, 2 * bytes);
   EXPECT_EQ(copied.launches, 8);
-  EXPECT_TRUE(gradient.attributes.get<AttentionGrad>().dense_gradients);
+  EXPECT_TRUE(gradient.attributes.get<AttentionGrad>().dense.gradients);
 }
 
 }  // namespace

@@ -78,10 +78,7 @@ class FusedAttention {
                              .window = form.window,
                              .segment_tokens = form.segment_tokens,
                              // As lowering decides it where parts of a fused matrix have gaps.
-                             .dense_q = true,
-                             .dense_k = true,
-                             .dense_v = true,
-                             .dense_gradients = true};
+                             .dense = {true, true, true, true}};
     const TensorId d_o = tensor("do", {form.tokens, form.heads * form.head_dim}, dtype_);
     const auto [dq, dk, dv] = fused("dqkv");
     builder_.emit(grad, {d_o, q, k, v, o, lse, bounds, bounds}, {dq, dk, dv});

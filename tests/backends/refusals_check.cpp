@@ -142,17 +142,17 @@ void check_refused_decisions(Backend& backend) {
     EXPECT_TRUE(testing::dies([&] { (void)backend.prepare(view_of(program)); }, "CHECK failed"));
   };
   using program::ProductAlgorithm;
-  expect_refused("product (8, 8) f32 = matmul(g, w) {transpose_b}",
-                 [](program::Attributes& attributes) {
-                   auto& matmul = attributes.get<program::Matmul>();
-                   // What nothing here computes: cards have no loops, the others no tensor cores.
-                   matmul.algorithm = matmul.algorithm == ProductAlgorithm::loops
-                                          ? ProductAlgorithm::few_rows_tensor_cores
-                                          : ProductAlgorithm::loops;
-                 });
+  expect_refused(
+      "product (8, 8) f32 = matmul(g, w) {transpose_b}", [](program::Attributes& attributes) {
+        auto& matmul = attributes.get<program::Matmul>();
+        // What nothing here computes: cards have no loops, the others no tensor cores.
+        matmul.choice.main.algorithm = matmul.choice.main.algorithm == ProductAlgorithm::loops
+                                           ? ProductAlgorithm::few_rows_tensor_cores
+                                           : ProductAlgorithm::loops;
+      });
   expect_refused(kGrouped, [](program::Attributes& attributes) {
     auto& grouped = attributes.get<program::GroupedMatmul>();
-    grouped.block_rows = grouped.block_rows == 0 ? 4 : 0;
+    grouped.choice.block_rows = grouped.choice.block_rows == 0 ? 4 : 0;
   });
   expect_refused(
       "losses (8) f32, loss (1) f32, dh (8, 64) f32 = "
@@ -160,8 +160,9 @@ void check_refused_decisions(Backend& backend) {
       [](program::Attributes& attributes) {
         using program::LossAlgorithm;
         auto& loss = attributes.get<program::LinearCrossEntropyTrain>();
-        loss.algorithm =
-            loss.algorithm == LossAlgorithm::whole ? LossAlgorithm::chunks : LossAlgorithm::whole;
+        loss.chunks.algorithm = loss.chunks.algorithm == LossAlgorithm::whole
+                                    ? LossAlgorithm::chunks
+                                    : LossAlgorithm::whole;
       });
 }
 

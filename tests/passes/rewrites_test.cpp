@@ -304,9 +304,10 @@ TEST(Decide, WritesWhatTheTargetSays) {
       "tensor b (1, 2) i32\n"
       "o (4, 4) f32, lse (1, 4) f32 = attention(q, k, v, b, b) {heads 1, kv_heads 1, head_dim 4}");
   TestTarget target([](const program::OperationView&) { return true; });
-  EXPECT_EQ(print(decide(program, target)).find("by_library"), std::string::npos);
-  target.decided = program::Attention{.heads = 1, .kv_heads = 1, .head_dim = 4, .by_library = true};
-  EXPECT_NE(print(decide(program, target)).find("by_library"), std::string::npos);
+  EXPECT_EQ(print(decide(program, target)).find("kernel library"), std::string::npos);
+  target.decided = program::Attention{
+      .heads = 1, .kv_heads = 1, .head_dim = 4, .kernel = {.by = program::AttentionBy::library}};
+  EXPECT_NE(print(decide(program, target)).find("kernel library"), std::string::npos);
 }
 
 constexpr std::string_view kUpdate = R"(program update

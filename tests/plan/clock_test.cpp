@@ -212,7 +212,7 @@ constexpr const char* kSegments =
     "program p\ntensor q (64, 12) bf16\ntensor k (64, 6) bf16\ntensor v (64, 6) bf16\n"
     "tensor b (4, 2) i32\n"
     "o (64, 12) bf16, lse (4, 64) f32 = attention(q, k, v, b, b) {heads 4, kv_heads 2, "
-    "head_dim 3, causal, few_queries 4}";
+    "head_dim 3, causal, kernel few_queries 4}";
 
 std::vector<std::string> names_of(const std::vector<program::PricedShare>& shares) {
   std::vector<std::string> names;
@@ -255,7 +255,7 @@ TEST(Clock, GradientsOfFewKeysArePricedAsSuch) {
       "tensor b (4, 2) i32\n"
       "dq (128, 12) bf16, dk (128, 6) bf16, dv (128, 6) bf16 = "
       "attention_grad(do, q, k, v, o, lse, b, b) {heads 4, kv_heads 2, head_dim 3, causal, "
-      "few_queries 16, few_keys 64}");
+      "kernel few_queries 16 few_keys 64}");
   const program::OperationView view{program, program.operations[0]};
   for (const double tokens : {16.0, 64.0, 65.0, 128.0}) {
     const auto shares = priced_shares(view, program::full_rows(static_cast<int64_t>(tokens)));

@@ -45,7 +45,7 @@ TEST(Estimate, SaysThatTheSampleIsOfAnotherAlgorithm) {
   const std::string two =
       "tensor x (64, 32) bf16\ntensor w (16, 32) bf16\ntensor h (64, 8) bf16\n"
       "tensor b (16, 8) bf16\ny (64, 16) bf16 = matmul(x, w, h, b) {transpose_b, augmented, "
-      "low_transpose_b, products 2, algorithm library, low_algorithm few_rows}";
+      "low_transpose_b, products 2 low_algorithm few_rows, algorithm library}";
   RateSample main = sample_of(two, 1e9);
   main.name = key_of(two).main_name;
   expect_by(By::other_algorithm, estimate_of(Rates({main}), two));

@@ -14,22 +14,22 @@ constexpr double kInstructionsPerSecond = 0.47 * 67e12 / 2 * 1.75 / 1.98;
 
 // The kernels that cap scores or add a bias take more instructions for as many products.
 TEST(Rates, OfADataSheetPriceAttentionThatAdjustsScores) {
-  const std::string capped = ", tensor_cores, softcap 50";
-  const std::string biased = ", tensor_cores, alibi_scale 1";
+  const std::string capped = ", kernel tensor_cores, softcap 50";
+  const std::string biased = ", kernel tensor_cores, alibi_scale 1";
   for (const std::string& form : {capped, biased}) {
     EXPECT_NEAR(planned_rate(attention(128, form.c_str()), 2048), 0.215 * 989 * 24.6 / 51.7, 1e-6);
     EXPECT_NEAR(planned_rate(attention_grad(64, form.c_str()), 2048),
                 0.148 * 989 * (22.3 + 34.2) / (48.2 + 62.9), 1e-6);
     const RateKey key = key_of(attention(128, form.c_str()));
-    EXPECT_EQ(key.name, key_of(attention(128, ", tensor_cores")).name + " adjusted");
+    EXPECT_EQ(key.name, key_of(attention(128, ", kernel tensor_cores")).name + " adjusted");
   }
 }
 
 // Without a sample of its own it is as much slower than the plain form that was measured on a card;
 // of a processor nothing is known of that.
 TEST(Rates, AttentionThatAdjustsScoresFollowsThePlainForm) {
-  const std::string capped = attention(128, ", tensor_cores, softcap 50");
-  const RateSample plain = sample_of(attention(128, ", tensor_cores"), 400e12);
+  const std::string capped = attention(128, ", kernel tensor_cores, softcap 50");
+  const RateSample plain = sample_of(attention(128, ", kernel tensor_cores"), 400e12);
   const double work = key_of(capped).work;
   EXPECT_NEAR(seconds_of(Rates({plain}, kPeaks), capped) * 400e12 / work, 51.7 / 24.6, 1e-9);
   const RateSample own = sample_of(capped, 100e12);

@@ -32,7 +32,7 @@ class NullTarget : public program::Target {
   program::Attributes decide(const program::OperationView& view) const override {
     program::Attributes decided = view.operation.attributes;
     if (auto* loss = decided.get_if<program::LinearCrossEntropyTrain>())
-      loss->chunk_rows = kChunkRows;
+      loss->chunks.rows = kChunkRows;
     return decided;
   }
 

@@ -84,8 +84,8 @@ TEST_P(PlannedFp16, RunsOnTheSameKernels) {
     bool by_tensor_cores = false;
     for (const program::Attributes& attributes : half)
       if (const auto* attention = attributes.get_if<program::Attention>()) {
-        by_library = by_library || attention->by_library;
-        by_tensor_cores = by_tensor_cores || attention->tensor_cores;
+        by_library = by_library || is_by_library(*attention);
+        by_tensor_cores = by_tensor_cores || is_on_tensor_cores(*attention);
       }
     const bool has_library = std::string(name) == "h100";
     EXPECT_EQ(by_library, has_library);

@@ -17,7 +17,7 @@ std::string two_products(const char* low_algorithm) {
   return fmt::format(
       "tensor x (64, 32) bf16\ntensor w (16, 32) bf16\ntensor h (64, 8) bf16\n"
       "tensor b (16, 8) bf16\ny (64, 16) bf16 = matmul(x, w, h, b) {{transpose_b, augmented, "
-      "low_transpose_b, products 2, algorithm library, low_algorithm {}}}",
+      "low_transpose_b, products 2 low_algorithm {}, algorithm library}}",
       low_algorithm);
 }
 
@@ -29,8 +29,8 @@ TEST(PricedDecisions, NameASecondProductOfOtherMake) {
   const std::string loss =
       "tensor h (100, 8) bf16\ntensor w (50, 8) bf16\ntensor t (100) i32\ntensor i (1) f32\n"
       "l (100) f32, s (1) f32, dh (100, 8) bf16, dw (50, 8) f32 = "
-      "linear_cross_entropy_train(h, w, t, i) {chunk_rows 64, algorithm halved_chunks, "
-      "weight_gradient, logits_algorithm wide, dhidden_algorithm wide, dweight_algorithm ";
+      "linear_cross_entropy_train(h, w, t, i) {algorithm halved_chunks chunk_rows 64, "
+      "weight_gradient, products logits_algorithm wide dhidden_algorithm wide dweight_algorithm ";
   EXPECT_EQ(key_of(loss + "wide}").name, key_of(loss + "wide}").main_name);
   EXPECT_EQ(key_of(loss + "library}").name, key_of(loss + "wide}").name + " dweight by library");
 }

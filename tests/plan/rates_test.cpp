@@ -45,12 +45,12 @@ TEST(RateKey, AttentionCountsMeanSegments) {
 TEST(RateKey, TellsKindsOfAttentionApart) {
   for (const auto& form : {attention, attention_grad}) {
     const RateKey own = key_of(form(128, ""));
-    EXPECT_EQ(key_of(form(128, ", tensor_cores")).name, own.name + " on tensor cores");
-    const RateKey library = key_of(form(128, ", by_library"));
+    EXPECT_EQ(key_of(form(128, ", kernel tensor_cores")).name, own.name + " on tensor cores");
+    const RateKey library = key_of(form(128, ", kernel library"));
     EXPECT_EQ(library.name, own.name + " by library");
     EXPECT_EQ(library.shape, own.shape);
     EXPECT_EQ(library.work, own.work);
-    const RateKey few = key_of(form(128, ", few_queries 16384"));
+    const RateKey few = key_of(form(128, ", kernel few_queries 16384"));
     EXPECT_EQ(few.name, own.name + " few") << "all segments are";
     EXPECT_EQ(few.multiplies, base::DType::f32);
   }
@@ -64,11 +64,13 @@ TEST(RateKey, TellsAlgorithmsApart) {
   EXPECT_EQ(key_of(product + ", algorithm thin}").name, library.name + " by thin");
   const std::string loss =
       "tensor h (100, 8) bf16\ntensor w (50, 8) bf16\ntensor t (100) i32\ntensor i (1) f32\n"
-      "l (100) f32, s (1) f32 = linear_cross_entropy(h, w, t, i) {chunk_rows 64, algorithm ";
-  const RateKey chunks = key_of(loss + "halved_chunks}");
-  EXPECT_EQ(key_of(loss + "online}").name, chunks.name + " online");
-  EXPECT_EQ(key_of(loss + "halved_chunks, logits_algorithm library}").name, chunks.name);
-  EXPECT_EQ(key_of(loss + "halved_chunks, logits_algorithm wide}").name, chunks.name + " by wide");
+      "l (100) f32, s (1) f32 = linear_cross_entropy(h, w, t, i) {algorithm ";
+  const RateKey chunks = key_of(loss + "halved_chunks chunk_rows 64}");
+  EXPECT_EQ(key_of(loss + "online chunk_rows 64}").name, chunks.name + " online");
+  EXPECT_EQ(key_of(loss + "halved_chunks chunk_rows 64, products logits_algorithm library}").name,
+            chunks.name);
+  EXPECT_EQ(key_of(loss + "halved_chunks chunk_rows 64, products logits_algorithm wide}").name,
+            chunks.name + " by wide");
   EXPECT_EQ(chunks.multiplies, base::DType::bf16);
 }
 
@@ -85,13 +87,13 @@ TEST(Rates, CopiesOfAProductsOperandsTakeTheTimeOfTheirBytes) {
       "tensor x (64, 32) f32\ntensor w (16, 32) f32\ny (64, 16) f32 = matmul(x, w) {transpose_b, "
       "algorithm library";
   const RateKey plain = key_of(product + "}");
-  const RateKey copied = key_of(product + ", dense_a}");
+  const RateKey copied = key_of(product + ", dense a}");
   EXPECT_EQ(copied.name, plain.name + " copied");
   EXPECT_EQ(copied.plain_name, plain.name);
   EXPECT_EQ(plain.plain_name, "");
   const Rates rates(
       {sample_of(product + "}", 1e9), {"cast f32 > bf16", {1e8}, Work::bytes, 1e8, 1}});
-  EXPECT_NEAR(seconds_of(rates, product + ", dense_a}") - seconds_of(rates, product + "}"),
+  EXPECT_NEAR(seconds_of(rates, product + ", dense a}") - seconds_of(rates, product + "}"),
               2 * 4 * 64 * 32 / rates.roofline().bytes_per_second, 1e-12);
 }
 
@@ -211,15 +213,16 @@ TEST(Rates, TakeTheLinkAndTheHostsMemoryFromSamplesOfTheMachine) {
 // TFLOP/s that a card with a peak of 989 is planned to reach.
 TEST(Rates, OfADataSheetHaveOneShareForOwnAttentionAndOneForItsGradient) {
   for (const double length : {256.0, 2048.0, 8192.0, 16384.0}) {
-    EXPECT_NEAR(planned_rate(attention(128, ", tensor_cores"), length), 0.215 * 989, 1e-6);
-    EXPECT_NEAR(planned_rate(attention_grad(64, ", tensor_cores"), length), 0.148 * 989, 1e-6);
+    EXPECT_NEAR(planned_rate(attention(128, ", kernel tensor_cores"), length), 0.215 * 989, 1e-6);
+    EXPECT_NEAR(planned_rate(attention_grad(64, ", kernel tensor_cores"), length), 0.148 * 989,
+                1e-6);
     EXPECT_NEAR(planned_rate(attention(128, ""), length), 0.215 * 67, 1e-6);
   }
 }
 
 TEST(Rates, OfADataSheetHaveALibrarysAttentionByLength) {
-  const std::string forward = attention(128, ", by_library");
-  const std::string gradient = attention_grad(128, ", by_library");
+  const std::string forward = attention(128, ", kernel library");
+  const std::string gradient = attention_grad(128, ", kernel library");
   struct Row {
     double segment_tokens, forward, gradient;
   };
@@ -236,15 +239,15 @@ TEST(Rates, OfADataSheetHaveALibrarysAttentionByLength) {
 
 // Heads of 64 stay below what is public of them, wide ones at what 128 reaches.
 TEST(Rates, OfADataSheetAreCarefulWithOtherHeads) {
-  EXPECT_NEAR(planned_rate(attention(64, ", by_library"), 16384), 0.80 * 336.5, 1e-6);
-  EXPECT_NEAR(planned_rate(attention(32, ", by_library"), 16384), 0.215 * 989, 1e-6);
-  EXPECT_NEAR(planned_rate(attention(256, ", by_library"), 16384), 0.80 * 673, 1e-6);
+  EXPECT_NEAR(planned_rate(attention(64, ", kernel library"), 16384), 0.80 * 336.5, 1e-6);
+  EXPECT_NEAR(planned_rate(attention(32, ", kernel library"), 16384), 0.215 * 989, 1e-6);
+  EXPECT_NEAR(planned_rate(attention(256, ", kernel library"), 16384), 0.80 * 673, 1e-6);
 }
 
 // A sample of the one says nothing of the other.
 TEST(Rates, CalibratedAttentionIsItsOwnOrTheLibrarys) {
   const std::string own = attention(128, "");
-  const std::string library = attention(128, ", by_library");
+  const std::string library = attention(128, ", kernel library");
   const Rates rates({sample_of(own, 250e12), sample_of(library, 600e12)});
   const double work = key_of(own).work;
   EXPECT_DOUBLE_EQ(seconds_of(rates, own), work / 250e12);
@@ -255,11 +258,11 @@ TEST(Rates, CalibratedAttentionIsItsOwnOrTheLibrarys) {
 TEST(Rates, AttentionThatWasNotMeasuredHasTheDataSheetsShare) {
   const std::string add = "tensor a (16384, 4096) f32\ny (16384, 4096) f32 = add(a, a)";
   const Rates rates({sample_of(product(4096, 4096, 4096), 900e12), sample_of(add, 4e12)}, kPeaks);
-  for (const char* algorithm : {", tensor_cores", ", by_library", ""})
+  for (const char* algorithm : {", kernel tensor_cores", ", kernel library", ""})
     EXPECT_GE(seconds_of(rates, attention(128, algorithm)),
               key_of(attention(128, algorithm)).work / (0.7 * 989e12));
-  EXPECT_NEAR(key_of(attention(128, ", tensor_cores")).work /
-                  seconds_of(rates, attention(128, ", tensor_cores")),
+  EXPECT_NEAR(key_of(attention(128, ", kernel tensor_cores")).work /
+                  seconds_of(rates, attention(128, ", kernel tensor_cores")),
               0.215 * 989e12, 10e12);  // its launch takes some of the time
 }
 
@@ -270,8 +273,8 @@ TEST(Rates, OfF16AreThoseOfBf16OnACard) {
       text.replace(at, 4, "f16");
     return text;
   };
-  const std::string in_bf16[]{product(4096, 4096, 4096), attention(128, ", tensor_cores"),
-                              attention_grad(64, ", by_library"),
+  const std::string in_bf16[]{product(4096, 4096, 4096), attention(128, ", kernel tensor_cores"),
+                              attention_grad(64, ", kernel library"),
                               "tensor a (16384, 4096) bf16\ny (16384, 4096) bf16 = add(a, a)"};
   const std::vector<RateSample> samples{sample_of(in_bf16[0], 700e12),
                                         sample_of(in_bf16[1], 200e12), sample_of(in_bf16[3], 3e12)};

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -48,12 +50,16 @@ void set_other(Value& value) {
     value = std::numeric_limits<Value>::max() - value;
 }
 
-// Calls f(member) for each field of attributes of any kind.
+// Calls f(value) for each field of attributes of any kind, of a decision for each of its parts.
 template <typename Of, typename F>
 void for_each_member(Of& attributes, const F& f) {
   dispatch<void>(attributes, [&]<typename Struct>(Struct& values) {
-    std::apply([&](const auto&... fields) { (f(values.*fields.member), ...); },
-               std::remove_const_t<Struct>::kFields);
+    using Listing = std::remove_const_t<Struct>;
+    const auto look = [&]<typename Listed>(const Listed& listed) {
+      if constexpr (!Listed::kIsDecision) f(values.*listed.member);
+    };
+    std::apply([&](const auto&... listed) { (look(listed), ...); }, Listing::kFields);
+    for_each_part<Listing>([&](const auto& part) { f(part.of(values)); });
   });
 }
 
@@ -69,6 +75,22 @@ size_t fields_of(Kind kind) {
   const Attributes attributes = default_attributes(kind);
   for_each_member(attributes, [&](const auto& /*member*/) { ++count; });
   return count;
+}
+
+// What a target fills in is few fields, and each part of one has a name of its own among its
+// kind's.
+TEST(Attributes, ListFewDecisions) {
+  size_t decisions = 0;
+  for (const Kind kind : kinds())
+    dispatch<void>(default_attributes(kind), [&]<typename Struct>(const Struct&) {
+      std::apply([&](const auto&... listed) { ((decisions += listed.kIsDecision ? 1 : 0), ...); },
+                 Struct::kFields);
+      std::set<std::string_view> names;
+      for_each_part<Struct>([&](const auto& part) {
+        EXPECT_TRUE(names.insert(part.name).second) << name_of(kind) << ": " << part.name;
+      });
+    });
+  EXPECT_LE(decisions, 20U);
 }
 
 TEST(Attributes, AreOfNoKindAtFirst) {

@@ -179,18 +179,18 @@ TEST(Cost, LinearCrossEntropyWorksOnTrainedRows) {
 TEST(Cost, LinearCrossEntropyFollowsItsChunks) {
   const std::string loss =
       "tensor h (300, 8) bf16\ntensor w (50, 8) bf16\ntensor t (300) i32\ntensor i (1) f32\n"
-      "l (300) f32, s (1) f32 = linear_cross_entropy(h, w, t, i) {chunk_rows 128, chunk_launches 3";
+      "l (300) f32, s (1) f32 = linear_cross_entropy(h, w, t, i) {chunk_launches 3";
   const ExpectedBounds half{.trained_fraction = 0.5};
   const double logit = 50 * (2 * 8 + 4);
-  const Cost online = cost_of(loss + ", algorithm online} launches 2", half);
+  const Cost online = cost_of(loss + ", algorithm online chunk_rows 128} launches 2", half);
   EXPECT_EQ(online.flops, 150 * logit);
   EXPECT_EQ(online.launches, 2 + 2 * 3);
-  const Cost halved = cost_of(loss + ", algorithm halved_chunks} launches 2", half);
+  const Cost halved = cost_of(loss + ", algorithm halved_chunks chunk_rows 128} launches 2", half);
   EXPECT_EQ(halved.flops, (128 + 64) * logit);
   EXPECT_EQ(halved.bytes, online.bytes);
-  const Cost chunks = cost_of(loss + ", algorithm chunks} launches 2", half);
+  const Cost chunks = cost_of(loss + ", algorithm chunks chunk_rows 128} launches 2", half);
   EXPECT_EQ(chunks.flops, (128 + 128) * logit);
-  const Cost all = cost_of(loss + ", algorithm chunks} launches 2");
+  const Cost all = cost_of(loss + ", algorithm chunks chunk_rows 128} launches 2");
   EXPECT_EQ(all.flops, (128 + 128 + 44) * logit);
   EXPECT_EQ(all.launches, 2 + 3 * 3);
   EXPECT_EQ(all.bytes - chunks.bytes, 2.0 * 8 * 150 + 2.0 * 8 * 50) << "rows, and the weight again";
@@ -201,7 +201,7 @@ TEST(Cost, LinearCrossEntropyAddsUpItsWeightGradient) {
   const std::string inputs =
       "tensor h (300, 8) bf16\ntensor w (50, 8) bf16\ntensor t (300) i32\ntensor i (1) f32\n"
       "l (300) f32, s (1) f32, d (300, 8) bf16";
-  const std::string chunks = "chunk_rows 128, algorithm chunks";
+  const std::string chunks = "algorithm chunks chunk_rows 128";
   const Cost frozen =
       cost_of(inputs + " = linear_cross_entropy_train(h, w, t, i) {" + chunks + "}");
   const Cost trained =

@@ -31,8 +31,9 @@ std::string expanded(const std::string& text) {
 
 TEST(Expand, LinearCrossEntropyIsAProductAndALoss) {
   EXPECT_EQ(
-      expanded(std::string(kInputs) +
-               "l (8) f32, s (1) f32 = linear_cross_entropy(h, w, t, i) {chunk_rows 4}\n"),
+      expanded(
+          std::string(kInputs) +
+          "l (8) f32, s (1) f32 = linear_cross_entropy(h, w, t, i) {algorithm chunk_rows 4}\n"),
       std::string(kInputs) +
           "l.logits (8, 16) f32 logits = matmul(a=h, b=w) {transpose_b}\n"
           "l (8) f32, s (1) f32 = cross_entropy(logits=l.logits, targets=t, inverse_tokens=i)\n");

@@ -172,7 +172,7 @@ TEST(Extent, OfBoundsThatLastIsAllRows) {
       "tensor q (%d, 12) bf16\ntensor k (%d, 6) bf16\ntensor v (%d, 6) bf16\n"
       "tensor qb (1, 2) i32 scalar run\ntensor kb (1, 2) i32 scalar run\n"
       "o (%d, 12) bf16, lse (4, %d) f32 = attention(q, k, v, qb, kb) "
-      "{heads 4, kv_heads 2, head_dim 3, causal false, few_queries 8}";
+      "{heads 4, kv_heads 2, head_dim 3, causal false, kernel few_queries 8}";
   for (const int rows : {1, 7, 8, 9, 30})
     for (const int keys : {1, 8, 9}) {
       const Batch prompt(fmt::sprintf(kText, rows, keys, keys, rows, rows));

@@ -25,6 +25,7 @@ class Dice {
   void fill(FillForm& value) { value = static_cast<FillForm>(below(3)); }
   void fill(RankGroup& value) { value = static_cast<RankGroup>(below(3)); }
   void fill(ProductAlgorithm& value) { value = static_cast<ProductAlgorithm>(below(8)); }
+  void fill(AttentionBy& value) { value = static_cast<AttentionBy>(below(3)); }
   void fill(LossAlgorithm& value) { value = static_cast<LossAlgorithm>(below(4)); }
   // Any bits that are no NaN.
   void fill(float& value) {
@@ -90,10 +91,14 @@ Operation random_operation(Dice& dice, int64_t tensors) {
   operation.attributes = default_attributes(static_cast<Kind>(dice.below(kKindCount)));
   dispatch<void>(operation.attributes, [&](auto& values) {
     using Struct = std::decay_t<decltype(values)>;
-    const auto maybe_fill = [&](auto member) {
-      if (dice.one_in(2)) dice.fill(values.*member);
+    const auto maybe_fill = [&]<typename Listed>(const Listed& listed) {
+      if constexpr (!Listed::kIsDecision)
+        if (dice.one_in(2)) dice.fill(values.*listed.member);
     };
-    std::apply([&](const auto&... fields) { (maybe_fill(fields.member), ...); }, Struct::kFields);
+    std::apply([&](const auto&... listed) { (maybe_fill(listed), ...); }, Struct::kFields);
+    for_each_part<Struct>([&](const auto& part) {
+      if (dice.one_in(2)) dice.fill(part.of(values));
+    });
   });
   operation.reads = random_ids(dice, tensors);
   operation.writes = random_ids(dice, tensors);

@@ -68,6 +68,11 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"Integer", "program p\nmatmul() {site 3000000000}",
                 "t:2:16: expected an integer from -2147483648 to 2147483647, found 3000000000"},
         Mistake{"OpenBrace", "program p\nmatmul() {alpha 1", "t:2:18: expected ',' or '}'"},
+        Mistake{"Part", "program p\nmatmul() {algorithm wide step 4}",
+                "t:2:26: expected a part of 'algorithm': block_rows, rest_algorithm, sum_step, "
+                "rest_sum_step"},
+        Mistake{"NoPart", "program p\nmatmul() {dense}",
+                "t:2:16: expected a part of 'dense': a, b, addend, c"},
         Mistake{"Phase", "program p\nmatmul() backwards", "t:2:10: 'backwards' is no phase"},
         Mistake{"Operand",
                 "program p\ntensor x (2) f32\ntensor y (2) f32\nz (2) f32 = add(a=x, c=y)",

@@ -8,6 +8,7 @@
 
 #include "program/kinds/elementwise/elementwise.h"
 #include "program/kinds/product/matmul.h"
+#include "program/text/text_attributes.h"
 #include "program/verify/verify.h"
 #include "random_program.h"
 
@@ -54,6 +55,29 @@ TEST(Text, ReadsAsWritten) {
 }
 
 // The example in docs/program_text.md, which prints as it stands there.
+// A part that is called as its decision comes first, and has no name; the others are in any order.
+TEST(Text, ReadsThePartsOfADecision) {
+  const auto attributes_of = [](const std::string& text) {
+    return parse_text("program p\nmatmul() {" + text + "}\n").operations[0].attributes;
+  };
+  Matmul matmul;
+  matmul.choice = {.block_rows = 256,
+                   .main = {ProductAlgorithm::wide, 512},
+                   .rest = {.algorithm = ProductAlgorithm::thin}};
+  matmul.dense = {.a = true, .c = true};
+  const std::string printed =
+      "algorithm wide block_rows 256 rest_algorithm thin sum_step 512, dense a c";
+  EXPECT_EQ(attributes_text(matmul), printed);
+  EXPECT_EQ(attributes_of(printed), Attributes(matmul));
+  EXPECT_EQ(attributes_of("dense c a, algorithm wide sum_step 512 rest_algorithm thin block_rows "
+                          "256"),
+            Attributes(matmul));
+  EXPECT_EQ(attributes_of("algorithm block_rows 256"),
+            Attributes(Matmul{.choice = {.block_rows = 256}}));
+  EXPECT_EQ(attributes_text(Matmul{.choice = {.block_rows = 256}}),
+            "algorithm loops block_rows 256");
+}
+
 TEST(Text, ReadsTheDocumentedExample) {
   std::ifstream file(test::source_folder() + "/docs/program_text.md");
   const std::string page{std::istreambuf_iterator<char>(file), {}};

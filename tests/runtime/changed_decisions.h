@@ -53,15 +53,13 @@ struct Mutation {
   int64_t value = 0;
 };
 
-// Calls f(member) for the attribute of that name.
+// Calls f(value) for the part of a decision of that name.
 template <typename Attributes, typename F>
-void with_field(Attributes& attributes, std::string_view name, F&& f) {
-  program::dispatch<void>(attributes, [&](auto& chosen) {
-    using Struct = std::decay_t<decltype(chosen)>;
-    const auto look = [&](const auto& field) {
-      if (field.name == name) f(chosen.*field.member);
-    };
-    std::apply([&](const auto&... fields) { (look(fields), ...); }, Struct::kFields);
+void with_decision(Attributes& attributes, std::string_view name, F&& f) {
+  program::dispatch<void>(attributes, [&]<typename Struct>(Struct& chosen) {
+    program::for_each_part<std::remove_const_t<Struct>>([&](const auto& part) {
+      if (part.name == name) f(part.of(chosen));
+    });
   });
 }
 
@@ -75,10 +73,8 @@ inline void change(program::Operation& operation, const Mutation& mutation) {
   } else if (mutation.decision == "on_host") {
     operation.on_host = mutation.value != 0;
   } else {
-    with_field(operation.attributes, mutation.decision, [&](auto& member) {
-      using Value = std::decay_t<decltype(member)>;
-      if constexpr (std::is_integral_v<Value> || std::is_enum_v<Value>)
-        member = static_cast<Value>(mutation.value);
+    with_decision(operation.attributes, mutation.decision, [&](auto& member) {
+      member = static_cast<std::decay_t<decltype(member)>>(mutation.value);
     });
   }
 }
@@ -100,7 +96,7 @@ inline std::vector<int64_t> other_values(const program::Operation& operation,
     values.erase(planned);
     return {values.begin(), values.end()};
   }
-  with_field(operation.attributes, decision, [&](const auto& member) {
+  with_decision(operation.attributes, decision, [&](const auto& member) {
     using Value = std::decay_t<decltype(member)>;
     if constexpr (std::is_same_v<Value, bool>) {
       values = {member ? 0 : 1};

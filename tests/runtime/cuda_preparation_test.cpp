@@ -114,7 +114,7 @@ bool has_gradient_by_library(const plan::Job& job) {
   for (const program::Program& program : job.programs)
     for (const program::Operation& operation : program.operations)
       if (const auto* grad = operation.attributes.get_if<program::AttentionGrad>())
-        return grad->by_library;
+        return is_by_library(*grad);
   return false;
 }
 

@@ -121,10 +121,10 @@ class OtherKernels final : public testing::OnCard {
       invocation.attributes = &attributes.back();
       if (auto* grad = attributes.back().get_if<program::AttentionGrad>();
           grad != nullptr && fault_ == Fault::attention)
-        grad->tensor_cores = false;
+        grad->kernel.by = program::AttentionBy::plain;
       if (auto* grouped = attributes.back().get_if<program::GroupedMatmul>();
           grouped != nullptr && fault_ == Fault::experts)
-        grouped->algorithm = program::ProductAlgorithm::blocked;
+        grouped->choice.algorithm = program::ProductAlgorithm::blocked;
     }
     OnCard::run_list(list);
   }
@@ -176,32 +176,32 @@ class Disobedient final : public backends::cpu::CpuBackend {
   std::unique_ptr<backends::Prepared> prepare(const program::OperationView& view) override {
     program::Operation operation = view.operation;
     auto* loss = operation.attributes.get_if<program::LinearCrossEntropyTrain>();
-    if (fault_ == Fault::smaller_chunks && loss != nullptr) loss->chunk_rows = 1;
+    if (fault_ == Fault::smaller_chunks && loss != nullptr) loss->chunks.rows = 1;
     if (fault_ == Fault::other_logits_algorithm && loss != nullptr)
-      loss->logits_algorithm = other_algorithm(loss->logits_algorithm);
+      loss->products.main.logits = other_algorithm(loss->products.main.logits);
     if (auto* matmul = operation.attributes.get_if<program::Matmul>();
         matmul != nullptr && fault_ == Fault::other_algorithm)
-      matmul->algorithm = other_algorithm(matmul->algorithm);
+      matmul->choice.main.algorithm = other_algorithm(matmul->choice.main.algorithm);
     if (auto* grouped = operation.attributes.get_if<program::GroupedMatmul>();
         grouped != nullptr && fault_ == Fault::smaller_pieces)
-      grouped->block_rows = 1;
+      grouped->choice.block_rows = 1;
     return CpuBackend::prepare({view.program, operation});
   }
   // Chunks of few rows, where the fault is about their logits.
   program::Attributes decide(const program::OperationView& view) const override {
     program::Operation operation = view.operation;
     auto* loss = operation.attributes.get_if<program::LinearCrossEntropyTrain>();
-    if (fault_ == Fault::other_logits_algorithm && loss != nullptr) loss->chunk_rows = 2;
+    if (fault_ == Fault::other_logits_algorithm && loss != nullptr) loss->chunks.rows = 2;
     return CpuBackend::decide({view.program, operation});
   }
   // Enough for another algorithm.
   program::Workspace workspace(const program::OperationView& view) const override {
     program::Workspace workspace = CpuBackend::workspace(view);
     const auto* matmul = view.operation.attributes.get_if<program::Matmul>();
-    if (matmul != nullptr && matmul->algorithm == program::ProductAlgorithm::few_rows)
+    if (matmul != nullptr && matmul->choice.main.algorithm == program::ProductAlgorithm::few_rows)
       workspace.bytes += int64_t{1} << 20;
     const auto* loss = view.operation.attributes.get_if<program::LinearCrossEntropyTrain>();
-    if (loss != nullptr && loss->logits_algorithm == program::ProductAlgorithm::few_rows)
+    if (loss != nullptr && loss->products.main.logits == program::ProductAlgorithm::few_rows)
       workspace.bytes += int64_t{1} << 20;
     return workspace;
   }
@@ -211,10 +211,10 @@ class Disobedient final : public backends::cpu::CpuBackend {
     invocation.attributes = &attributes;
     if (auto* few = attributes.get_if<program::Attention>();
         few != nullptr && fault_ == Fault::no_few_queries)
-      few->few_queries = 0;
+      few->kernel.few_queries = 0;
     if (auto* few = attributes.get_if<program::AttentionGrad>();
         few != nullptr && fault_ == Fault::no_few_keys)
-      few->few_keys = 1;
+      few->kernel.few_keys = 1;
     using program::Attention;
     if (const auto* attention = invocation.attributes->get_if<Attention>();
         attention != nullptr && fault_ == Fault::shorter_segments)
@@ -241,10 +241,10 @@ class OtherDecisions final : public backends::cpu::CpuBackend {
   program::Attributes decide(const program::OperationView& view) const override {
     program::Attributes decided = CpuBackend::decide(view);
     // Chunks of so few rows have a kernel of their own, which is not what is decided here.
-    if (auto* loss = decided.get_if<program::LinearCrossEntropyTrain>()) loss->chunk_rows = 2;
-    if (auto* attention = decided.get_if<program::Attention>()) attention->few_queries = 3;
-    if (auto* grad = decided.get_if<program::AttentionGrad>()) grad->few_queries = 2;
-    if (auto* grad = decided.get_if<program::AttentionGrad>()) grad->few_keys = 3;
+    if (auto* loss = decided.get_if<program::LinearCrossEntropyTrain>()) loss->chunks.rows = 2;
+    if (auto* attention = decided.get_if<program::Attention>()) attention->kernel.few_queries = 3;
+    if (auto* grad = decided.get_if<program::AttentionGrad>()) grad->kernel.few_queries = 2;
+    if (auto* grad = decided.get_if<program::AttentionGrad>()) grad->kernel.few_keys = 3;
     return decided;
   }
 };
@@ -284,12 +284,14 @@ void expect_other_products(const program::Operation& operation, const program::O
   using program::LinearCrossEntropyTrain;
   const auto& loss = operation.attributes.get<LinearCrossEntropyTrain>();
   const auto own = backend.CpuBackend::decide(view);
-  EXPECT_NE(loss.logits_algorithm, own.get<LinearCrossEntropyTrain>().logits_algorithm);
-  constexpr auto kName = program::decision_name<&LinearCrossEntropyTrain::logits_algorithm>();
+  EXPECT_NE(loss.products.main.logits, own.get<LinearCrossEntropyTrain>().products.main.logits);
+  constexpr auto kName =
+      program::decision_name<&LinearCrossEntropyTrain::products, &program::LossProducts::main,
+                             &program::LossAlgorithms::logits>();
   const auto ran = std::ranges::find(trace.decisions, kName,
                                      [](const auto& decision) { return decision.first; });
   ASSERT_NE(ran, trace.decisions.end());
-  EXPECT_EQ(ran->second, static_cast<int64_t>(loss.logits_algorithm));
+  EXPECT_EQ(ran->second, static_cast<int64_t>(loss.products.main.logits));
 }
 
 // What a target decides is what runs, where it is not what the backend decides by itself too.
@@ -315,8 +317,8 @@ TEST(Traces, OtherDecisionsAreObeyed) {
     for (size_t i = 0; i < traces.size(); ++i) {
       if (traces[i].kind == program::Kind::linear_cross_entropy_train) {
         const auto& loss = program.operations[i].attributes.get<program::LinearCrossEntropyTrain>();
-        EXPECT_EQ(loss.chunk_rows, 2);
-        EXPECT_EQ(traces[i].pieces, program::chunk_sizes(loss.algorithm, loss.chunk_rows,
+        EXPECT_EQ(loss.chunks.rows, 2);
+        EXPECT_EQ(traces[i].pieces, program::chunk_sizes(loss.chunks.algorithm, loss.chunks.rows,
                                                          spec.row_tokens.decoder(), trained));
         expect_other_products(program.operations[i], {program, program.operations[i]}, backend,
                               traces[i]);

@@ -40,7 +40,8 @@ constexpr const char* kX = "x (8, 4) f32 = add(a, a)\n";
 constexpr const char* kOut = "x.out (8, 4) f32 pinned_host = transfer(x)\n";
 constexpr const char* kAwaitOut = "await(x) updates (x.out)\n";
 constexpr const char* kLoss =
-    "losses (8) f32, loss (1) f32 = linear_cross_entropy(x, w, targets, inverse) {chunk_rows 4}\n";
+    "losses (8) f32, loss (1) f32 = linear_cross_entropy(x, w, targets, inverse) {algorithm "
+    "chunk_rows 4}\n";
 constexpr const char* kY = "y (8, 4) f32 = add(x, a)\n";
 
 TEST(Partitions, WhatTheHostGivesIsQueuedAnew) {

@@ -27,7 +27,8 @@ bool are_alike(const program::Operation& operation, std::string_view decision, i
   if (!one) return false;
   if (program::suffix_of(*one) == program::suffix_of(*other)) return true;
   for (const auto& [name, of] : program::decisions_of(operation))
-    if (algorithm_of(name, of))  // the first is the main one
+    if (algorithm_of(name, of) &&
+        program::priced_as(operation.kind(), name) == program::Priced::by_kind)  // the main one
       return name != decision &&
              (*one == ProductAlgorithm::loops || *other == ProductAlgorithm::loops);
   return false;

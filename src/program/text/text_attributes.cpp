@@ -8,7 +8,9 @@
 #include <charconv>
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "base/words.h"
 #include "program/kinds/dispatch.h"
@@ -32,13 +34,39 @@ requires std::is_enum_v<Enum> std::string value_text(Enum value) {
   return fmt::format(" {}", base::word_of(value));
 }
 
+// The name of a part in the text of its decision: empty of the one that is called as the decision.
+std::string_view text_name(std::string_view decision, std::string_view part) {
+  if (part == decision) return {};
+  const bool repeats = part.starts_with(decision) && part[decision.size()] == '_';
+  return repeats ? part.substr(decision.size() + 1) : part;
+}
+
+// Of a struct the part without a name, then those that are not as in the default struct.
+template <HasParts Value>
+std::string value_text(std::string_view decision, const Value& value) {
+  std::string text;
+  const Value defaults;
+  for_each_part_of<Value>([&](const auto& part) {
+    const std::string_view name = text_name(decision, part.name);
+    if (name.empty())
+      text += value_text(part.of(value));
+    else if (part.of(value) != part.of(defaults))
+      text += fmt::format(" {}{}", name, value_text(part.of(value)));
+  });
+  return text;
+}
 template <typename Value>
-bool differs(Value a, Value b) {
-  return a != b;
+std::string value_text(std::string_view /*field*/, const Value& value) {
+  return value_text(value);
+}
+
+template <typename Value>
+bool differs(const Value& a, const Value& b) {
+  return !(a == b);
 }
 // Zeros of either sign are two values.
 template <>
-bool differs(float a, float b) {
+bool differs(const float& a, const float& b) {
   return std::bit_cast<uint32_t>(a) != std::bit_cast<uint32_t>(b);
 }
 
@@ -70,6 +98,41 @@ void parse_value(LineCursor& cursor, Enum& value) {
 
 void parse_value(LineCursor& cursor, float& value) { value = cursor.number("a number"); }
 
+template <typename Value>
+void parse_value(LineCursor& cursor, std::string_view /*field*/, Value& value) {
+  parse_value(cursor, value);
+}
+
+template <HasParts Value>
+bool accept_part(LineCursor& cursor, std::string_view decision, Value& value) {
+  bool found = false;
+  for_each_part_of<Value>([&](const auto& part) {
+    const std::string_view name = text_name(decision, part.name);
+    if (found || name.empty() || !cursor.accept_word(name)) return;
+    found = true;
+    parse_value(cursor, part.of(value));
+  });
+  return found;
+}
+
+// The parts of a struct, after the one that has no name, if it has such a part.
+template <HasParts Value>
+void parse_value(LineCursor& cursor, std::string_view decision, Value& value) {
+  std::vector<std::string_view> names;
+  bool is_begun = accept_part(cursor, decision, value);
+  for_each_part_of<Value>([&](const auto& part) {
+    if (const auto name = text_name(decision, part.name); !name.empty())
+      names.push_back(name);
+    else if (!is_begun) {
+      parse_value(cursor, part.of(value));
+      is_begun = true;
+    }
+  });
+  while (accept_part(cursor, decision, value)) is_begun = true;
+  if (!is_begun || cursor.at_word())
+    cursor.fail_expected(fmt::format("a part of '{}': {}", decision, fmt::join(names, ", ")));
+}
+
 // Calls f(name, member pointer) for each field of a kind.
 template <typename Struct, typename F>
 void for_each_field(F&& f) {
@@ -93,7 +156,7 @@ void parse_field(LineCursor& cursor, Struct& attributes) {
   for_each_field<Struct>([&](std::string_view name, auto member) {
     if (name != word) return;
     found = true;
-    parse_value(cursor, attributes.*member);
+    parse_value(cursor, name, attributes.*member);
   });
   if (!found)
     cursor.fail_at(begin, fmt::format("unknown attribute '{}'; this kind has: {}", word,
@@ -110,7 +173,7 @@ std::string attributes_text(const Attributes& attributes) {
   dispatch<void>(attributes, [&]<typename Struct>(const Struct& values) {
     const Struct defaults;
     for_each_field<Struct>([&](std::string_view name, auto member) {
-      if (differs(values.*member, defaults.*member)) add(name, value_text(values.*member));
+      if (differs(values.*member, defaults.*member)) add(name, value_text(name, values.*member));
     });
   });
   return text;

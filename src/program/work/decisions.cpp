@@ -20,8 +20,8 @@ namespace {
 template <typename Struct>
 std::vector<std::pair<std::string_view, int64_t>> decisions_among(const Struct& attributes) {
   std::vector<std::pair<std::string_view, int64_t>> decisions;
-  for_each_decision<Struct>([&](const auto& decision) {
-    decisions.emplace_back(decision.name, static_cast<int64_t>(attributes.*decision.member));
+  for_each_part<Struct>([&](const auto& part) {
+    decisions.emplace_back(part.name, static_cast<int64_t>(part.of(attributes)));
   });
   return decisions;
 }
@@ -29,18 +29,18 @@ std::vector<std::pair<std::string_view, int64_t>> decisions_among(const Struct& 
 template <typename Struct>
 std::string text_of(std::string_view name, int64_t value) {
   std::string text = fmt::format("{}", value);
-  for_each_decision<Struct>([&](const auto& decision) {
-    using Value = std::decay_t<decltype(std::declval<Struct>().*decision.member)>;
+  for_each_part<Struct>([&](const auto& part) {
+    using Value = std::decay_t<decltype(part.of(std::declval<Struct&>()))>;
     if constexpr (std::is_enum_v<Value>)
-      if (decision.name == name) text = base::word_of(static_cast<Value>(value));
+      if (part.name == name) text = base::word_of(static_cast<Value>(value));
   });
   return text;
 }
 
 template <typename Struct>
 void clear_decisions(Struct& attributes) {
-  for_each_decision<Struct>(
-      [&](const auto& decision) { attributes.*decision.member = Struct{}.*decision.member; });
+  const Struct defaults;
+  for_each_part<Struct>([&](const auto& part) { part.of(attributes) = part.of(defaults); });
 }
 
 bool is_way_of_timed(int64_t way) {
@@ -51,9 +51,9 @@ bool is_way_of_timed(int64_t way) {
 template <typename Struct>
 bool is_product_algorithm(std::string_view name) {
   bool found = false;
-  for_each_decision<Struct>([&](const auto& decision) {
-    using Value = std::decay_t<decltype(std::declval<Struct>().*decision.member)>;
-    found = found || (std::is_same_v<Value, ProductAlgorithm> && decision.name == name);
+  for_each_part<Struct>([&](const auto& part) {
+    using Value = std::decay_t<decltype(part.of(std::declval<Struct&>()))>;
+    found = found || (std::is_same_v<Value, ProductAlgorithm> && part.name == name);
   });
   return found;
 }
@@ -106,8 +106,8 @@ bool is_in_pieces(const Operation& operation, const WorkList& planned, std::stri
         return (each.of_first ? pieces[0] : 0) + (each.of_second ? pieces[1] : 0) <= each.more_than;
   return dispatch<bool>(operation.attributes, [&]<typename Struct>(const Struct& /*attributes*/) {
     bool is_in = false;
-    for_each_decision<Struct>([&](const auto& decision) {
-      is_in = is_in || (decision.name == name && decision.noted == Noted::in_pieces);
+    for_each_part<Struct>([&](const auto& part) {
+      is_in = is_in || (part.name == name && part.shown.noted == Noted::in_pieces);
     });
     return is_in;
   });
@@ -116,8 +116,8 @@ bool is_in_pieces(const Operation& operation, const WorkList& planned, std::stri
 Priced priced_as(Kind kind, std::string_view name) {
   return dispatch<Priced>(default_attributes(kind), [&]<typename Struct>(const Struct&) {
     Priced priced = Priced::by_word;
-    for_each_decision<Struct>([&](const auto& decision) {
-      if (decision.name == name) priced = decision.priced;
+    for_each_part<Struct>([&](const auto& part) {
+      if (part.name == name) priced = part.shown.priced;
     });
     return priced;
   });

@@ -17,7 +17,7 @@
 
 namespace snug::program {
 
-// Name and value of each attribute that the kind lists as a decision, in the order of its list.
+// Name and value of each part of what the kind lists as decisions, in the order of its list.
 std::vector<std::pair<std::string_view, int64_t>> decisions_of(const Operation& operation);
 
 // The attributes without what was decided, as they are before a target is asked.

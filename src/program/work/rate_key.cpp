@@ -52,14 +52,14 @@ std::string line_of(const RateKey& key) {
 namespace {
 
 // What a decision that the kind's own rule says nothing of adds to the name. Among algorithms of
-// products `first` is the main one: others that are alike add nothing.
+// products `main` is what the rule has: others that are alike add nothing.
 template <typename Value>
-std::string word_of(std::string_view decision, Value value, ProductAlgorithm first) {
+std::string word_of(std::string_view decision, Value value, ProductAlgorithm main) {
   std::string what(decision.substr(0, decision.rfind("_algorithm")));
   std::ranges::replace(what, '_', ' ');
   if constexpr (std::is_same_v<Value, ProductAlgorithm>) {
     const std::string suffix = suffix_of(value);
-    if (suffix == suffix_of(first)) return {};
+    if (suffix == suffix_of(main)) return {};
     return fmt::format(" {}{}", what, suffix.empty() ? " by library" : suffix);
   } else if constexpr (std::is_enum_v<Value>) {
     return fmt::format(" {} {}", what, base::word_of(value));
@@ -70,17 +70,27 @@ std::string word_of(std::string_view decision, Value value, ProductAlgorithm fir
   }
 }
 
+// The algorithm of a product that the kind's own rule has in the name; the library's where it has
+// none.
+template <typename Struct>
+ProductAlgorithm main_algorithm(const Struct& attributes) {
+  auto main = ProductAlgorithm::library;
+  for_each_part<Struct>([&](const auto& part) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(part.of(attributes))>, ProductAlgorithm>)
+      if (part.shown.priced == Priced::by_kind) main = part.of(attributes);
+  });
+  return main;
+}
+
 // The words of all decisions that have some and are not as they were before a target was asked.
 template <typename Struct>
 std::string words_of_decisions(const Struct& attributes) {
   std::string words;
-  std::optional<ProductAlgorithm> first;
-  for_each_decision<Struct>([&](const auto& decision) {
-    const auto value = attributes.*decision.member;
-    if (decision.priced == Priced::by_word && value != Struct{}.*decision.member)
-      words += word_of(decision.name, value, first.value_or(ProductAlgorithm::library));
-    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, ProductAlgorithm>)
-      first = first.value_or(value);
+  const Struct defaults;
+  for_each_part<Struct>([&](const auto& part) {
+    const auto value = part.of(attributes);
+    if (part.shown.priced == Priced::by_word && value != part.of(defaults))
+      words += word_of(part.name, value, main_algorithm(attributes));
   });
   return words;
 }

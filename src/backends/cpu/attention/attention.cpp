@@ -63,16 +63,16 @@ bool supports(const Attention& attention, const program::OperationView& view, co
 
 Attention decide(const Attention& attention, const program::OperationView&, const CpuContext&) {
   Attention decided = attention;
-  decided.few_queries = attention.head_dim <= kLargestHeadDim ? kFewQueries : 0;
+  decided.kernel.few_queries = attention.head_dim <= kLargestHeadDim ? kFewQueries : 0;
   return decided;
 }
 
 // Decisions that are not this backend's are refused.
 std::unique_ptr<Prepared> prepare(const Attention& attention, const program::OperationView& view,
                                   CpuContext&) {
-  SNUG_CHECK(!attention.by_library && attention.splits == 0 && !attention.tensor_cores,
+  SNUG_CHECK(attention.kernel.by == program::AttentionBy::plain && attention.kernel.splits == 0,
              "an attention by other kernels than those of the cpu backend");
-  SNUG_CHECK(attention.few_queries == 0 || attention.head_dim <= kLargestHeadDim,
+  SNUG_CHECK(attention.kernel.few_queries == 0 || attention.head_dim <= kLargestHeadDim,
              "heads of {} elements for the kernel of few queries", attention.head_dim);
   return prepare_biases(attention, view);
 }
@@ -83,7 +83,7 @@ int64_t workspace_bytes(const Attention& attention, const program::OperationView
   const program::Tensor& q = view[Attention::kQ];
   const int64_t tables =
       table_shape_of(attention, q.shape[0], view[Attention::kK].shape[0]).bytes();
-  if (q.shape[0] <= attention.few_queries) return tables;
+  if (q.shape[0] <= attention.kernel.few_queries) return tables;
   const int64_t group = attention.heads / attention.kv_heads;
   return tables +
          context.threads * context.kernels.attention_tile->scratch_bytes[element_of(q.dtype)](
@@ -151,7 +151,7 @@ void run(const Attention& attention, const Invocation& invocation, CpuContext& c
       kernels.attend[element](tile);
     }
   });
-  if (attention.few_queries > 0) few.note();
+  if (attention.kernel.few_queries > 0) few.note();
 }
 
 void run(const program::CacheWrite&, const Invocation& invocation, CpuContext& context) {

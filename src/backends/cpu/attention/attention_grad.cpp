@@ -112,14 +112,14 @@ bool supports(const AttentionGrad&, const program::OperationView& view, const Cp
 
 AttentionGrad decide(const AttentionGrad& grad, const program::OperationView&, const CpuContext&) {
   AttentionGrad decided = grad;
-  decided.few_queries = kFewGradQueries;
-  decided.few_keys = kFewGradKeys;
+  decided.kernel.few_queries = kFewGradQueries;
+  decided.kernel.few_keys = kFewGradKeys;
   return decided;
 }
 
 std::unique_ptr<Prepared> prepare(const AttentionGrad& grad, const program::OperationView& view,
                                   CpuContext&) {
-  SNUG_CHECK(!grad.by_library && !grad.tensor_cores && !program::copies_operands(grad),
+  SNUG_CHECK(grad.kernel.by == program::AttentionBy::plain && !program::copies_operands(grad),
              "an attention gradient by other kernels than those of the cpu backend");
   return prepare_biases(grad, view);
 }
@@ -176,7 +176,7 @@ void run(const AttentionGrad& grad, const Invocation& invocation, CpuContext& co
     if (bias.are_wanted())
       bias.add_task(prepared_biases(invocation), table, index, kv_head * group, bias_sums);
   });
-  if (grad.few_queries > 0) few.note();
+  if (grad.kernel.few_queries > 0) few.note();
   if (bias.are_wanted()) bias.store(bias_sums, dbias);
 }
 

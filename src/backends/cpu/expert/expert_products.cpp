@@ -23,8 +23,8 @@ bool has_wide_products(MatmulSpec spec, const CpuContext& context) {
 
 }  // namespace
 
-ExpertProducts decide_products(MatmulSpec spec, int64_t MatmulSpec::*dimension, int64_t rows,
-                               const CpuContext& context) {
+ExpertChoice decide_products(MatmulSpec spec, int64_t MatmulSpec::*dimension, int64_t rows,
+                             const CpuContext& context) {
   spec.*dimension = kWideRows;
   if (rows >= kWidePanel && algorithm_of(spec, context) == ProductAlgorithm::wide)
     return {kWideRows, ProductAlgorithm::wide};
@@ -34,18 +34,18 @@ ExpertProducts decide_products(MatmulSpec spec, int64_t MatmulSpec::*dimension, 
   return {spec.*dimension, best == ProductAlgorithm::wide ? any : best, any};
 }
 
-ProductCopies copies_of_pieces(const ExpertProducts& decided, MatmulSpec spec,
+ProductCopies copies_of_pieces(const ExpertChoice& decided, MatmulSpec spec,
                                int64_t MatmulSpec::*dimension, const CpuContext& context) {
   ProductCopies copies;
   for (int64_t size = decided.block_rows; size > 0; size /= 2) {
     spec.*dimension = size;
     const bool runs = runs_product(spec, decided.algorithm, context);
-    copies |= copies_of(spec, runs ? decided.algorithm : decided.rest_algorithm);
+    copies |= copies_of(spec, runs ? decided.algorithm : decided.rest);
   }
   return copies;
 }
 
-ExpertPieces::ExpertPieces(const ExpertProducts& decided, const MatmulSpec& spec,
+ExpertPieces::ExpertPieces(const ExpertChoice& decided, const MatmulSpec& spec,
                            int64_t MatmulSpec::*dimension, const CpuContext& context)
     : spec_(spec),
       dimension_(dimension),
@@ -55,17 +55,13 @@ ExpertPieces::ExpertPieces(const ExpertProducts& decided, const MatmulSpec& spec
              "a grouped product in pieces of {} rows, which the cpu "
              "backend does not run",
              decided.block_rows);
-  SNUG_CHECK(is_wide_ || decided.copies == copies_of_pieces(decided, spec, dimension, context),
-             "a grouped product by {} that copies other operands than have gaps",
-             base::word_of(decided.algorithm));
   if (is_wide_) {
-    SNUG_CHECK(decided.copies == ProductCopies{}, "a wide grouped product that copies operands");
     SNUG_CHECK(decided.block_rows == kWideRows && has_wide_products(of_rows(kWideRows), context),
                "a wide grouped product in pieces of {} rows, which does not compute it here",
                decided.block_rows);
-    SNUG_CHECK(decided.rest_algorithm == ProductAlgorithm::loops,
+    SNUG_CHECK(decided.rest == ProductAlgorithm::loops,
                "a wide grouped product with last rows by algorithm {}, of which there are none",
-               base::word_of(decided.rest_algorithm));
+               base::word_of(decided.rest));
     wide_bytes_ = most_wide_bytes(context);
     return;
   }
@@ -73,12 +69,17 @@ ExpertPieces::ExpertPieces(const ExpertProducts& decided, const MatmulSpec& spec
     const bool runs = runs_product(of_rows(size), decided.algorithm, context);
     sizes_.push_back(size);
     is_rest_.push_back(!runs);
-    products_.emplace_back(of_rows(size), runs ? decided.algorithm : decided.rest_algorithm,
-                           context);
+    products_.emplace_back(of_rows(size), runs ? decided.algorithm : decided.rest, context);
   }
 }
 
-void ExpertPieces::check_algorithm(const ExpertProducts& decided) const {
+void ExpertPieces::check_copies(const ProductCopies& decided) const {
+  ProductCopies needed;
+  for (const Product& product : products_) needed |= product.copies();
+  SNUG_CHECK(needed == decided, "a grouped product that copies other operands than have gaps");
+}
+
+void ExpertPieces::check_algorithm(const ExpertChoice& decided) const {
   SNUG_CHECK(is_wide_ || !is_rest_.front(),
              "a grouped product in pieces of {} rows by algorithm {}, which does not compute them "
              "here",

@@ -13,27 +13,22 @@
 #include "backends/cpu/product/product.h"
 #include "backends/cpu/product/wide_product.h"
 #include "backends/invocation.h"
+#include "program/kinds/product/grouped_matmul.h"
 
 namespace snug::backends::cpu {
+
+using program::ExpertChoice;
 
 // A gradient, which sums over them, is not cut again along so many.
 inline constexpr int64_t kWideRows = 1024;
 
-// How the rows of experts are multiplied: the decisions of a grouped product.
-struct ExpertProducts {
-  int64_t block_rows = 0;
-  ProductAlgorithm algorithm = ProductAlgorithm::loops;
-  ProductAlgorithm rest_algorithm = ProductAlgorithm::loops;
-  ProductCopies copies = {};  // of all pieces
-};
-
 // What is fastest for products `spec`, whose dimension `dimension` (m or k) is the rows of an
 // expert; all experts together have `rows`.
-ExpertProducts decide_products(MatmulSpec spec, int64_t MatmulSpec::*dimension, int64_t rows,
-                               const CpuContext& context);
+ExpertChoice decide_products(MatmulSpec spec, int64_t MatmulSpec::*dimension, int64_t rows,
+                             const CpuContext& context);
 
-// Which operands pieces of such products copy to be without gaps. `decided.copies` is not read.
-ProductCopies copies_of_pieces(const ExpertProducts& decided, MatmulSpec spec,
+// Which operands pieces of such products copy to be without gaps.
+ProductCopies copies_of_pieces(const ExpertChoice& decided, MatmulSpec spec,
                                int64_t MatmulSpec::*dimension, const CpuContext& context);
 
 // What computed the products, as far as there were rows that needed any.
@@ -54,22 +49,21 @@ class RanProducts {
   template <typename Struct>
   void note(const Invocation& invocation) const {
     for (const int64_t rows : {rows_, rest_rows_}) invocation.note_piece(rows);
-    if (block_rows_ > 0) invocation.note_decision<&Struct::block_rows>(block_rows_);
-    if constexpr (requires { &Struct::sum_rows; })
-      if (sum_rows_ > 0) invocation.note_decision<&Struct::sum_rows>(sum_rows_);
-    if (algorithm_) invocation.note_decision<&Struct::algorithm>(*algorithm_);
-    if (rest_algorithm_) invocation.note_decision<&Struct::rest_algorithm>(*rest_algorithm_);
-    note_copy<&Struct::dense_a>(needed_.a, copies_.a, invocation);
-    if constexpr (requires { &Struct::dense_b; })
-      note_copy<&Struct::dense_b>(needed_.b, copies_.b, invocation);
-    if constexpr (requires { &Struct::dense_c; })
-      note_copy<&Struct::dense_c>(needed_.c, copies_.c, invocation);
+    constexpr auto kChoice = &Struct::choice;
+    if (block_rows_ > 0) invocation.note_decision<kChoice, &ExpertChoice::block_rows>(block_rows_);
+    if (sum_rows_ > 0) invocation.note_decision<kChoice, &ExpertChoice::sum_rows>(sum_rows_);
+    if (algorithm_) invocation.note_decision<kChoice, &ExpertChoice::algorithm>(*algorithm_);
+    if (rest_algorithm_) invocation.note_decision<kChoice, &ExpertChoice::rest>(*rest_algorithm_);
+    note_copy<&Struct::dense, &ProductCopies::a>(invocation);
+    note_copy<&Struct::dense, &ProductCopies::b>(invocation);
+    note_copy<&Struct::dense, &ProductCopies::c>(invocation);
   }
 
  private:
-  template <auto decision>
-  static void note_copy(bool needed, bool copied, const Invocation& invocation) {
-    if (needed || copied) invocation.note_decision<decision>(copied);
+  template <auto dense, auto operand>
+  void note_copy(const Invocation& invocation) const {
+    if (needed_.*operand || copies_.*operand)
+      invocation.note_decision<dense, operand>(copies_.*operand);
   }
 
   int64_t block_rows_ = 0;
@@ -85,14 +79,16 @@ class RanProducts {
 class ExpertPieces {
  public:
   // Fails a CHECK where the decisions do not compute such products here.
-  ExpertPieces(const ExpertProducts& decided, const MatmulSpec& spec,
-               int64_t MatmulSpec::*dimension, const CpuContext& context);
+  ExpertPieces(const ExpertChoice& decided, const MatmulSpec& spec, int64_t MatmulSpec::*dimension,
+               const CpuContext& context);
+  // Fails a CHECK where pieces copy other operands than these.
+  void check_copies(const ProductCopies& decided) const;
   // Makes what multiply() needs.
   void create() const;
   // For any number of rows.
   int64_t scratch_bytes() const;
   // Fails a CHECK where not even the largest piece is computed by the algorithm that is stated.
-  void check_algorithm(const ExpertProducts& decided) const;
+  void check_algorithm(const ExpertChoice& decided) const;
   // Multiplies rows [begin, end); `operands_of` says where those from a row on lie. `first`: what
   // the first wide piece does with what c holds, where that is not what `spec` says.
   template <typename F>

@@ -21,28 +21,6 @@ using program::GroupedMatmulGrad;
 // Sums of a gradient that stay in a second-level cache or two on their way.
 constexpr int64_t kSumBytes = int64_t{4} << 20;
 
-ProductCopies copies_in(const GroupedMatmul& grouped) {
-  return {.a = grouped.dense_a, .c = grouped.dense_c};
-}
-ProductCopies copies_in(const GroupedMatmulGrad& grad) {
-  return {.a = grad.dense_a, .b = grad.dense_b};
-}
-
-template <typename Struct>
-ExpertProducts products_of(const Struct& grouped) {
-  return {grouped.block_rows, grouped.algorithm, grouped.rest_algorithm, copies_in(grouped)};
-}
-
-template <typename Struct>
-Struct decided(Struct grouped, const MatmulSpec& spec, int64_t MatmulSpec::*dimension, int64_t rows,
-               const CpuContext& context) {
-  const ExpertProducts products = decide_products(spec, dimension, rows, context);
-  grouped.block_rows = products.block_rows;
-  grouped.algorithm = products.algorithm;
-  grouped.rest_algorithm = products.rest_algorithm;
-  return grouped;
-}
-
 // Bounds that would reach beyond the rows are no router's.
 void check_bounds(const int32_t* bounds, int64_t experts, int64_t rows) {
   int64_t end = 0;
@@ -77,8 +55,12 @@ class PreparedGrouped : public Prepared {
  public:
   PreparedGrouped(const GroupedMatmul& grouped, const program::OperationView& view,
                   const CpuContext& context)
-      : pieces(products_of(grouped), grouped_spec(grouped, view), &MatmulSpec::m, context) {
-    pieces.check_algorithm(products_of(grouped));
+      : pieces(grouped.choice, grouped_spec(grouped, view), &MatmulSpec::m, context) {
+    SNUG_CHECK(grouped.choice.sum_rows == 0,
+               "a grouped product with sums of {} rows, which only its gradient makes",
+               grouped.choice.sum_rows);
+    pieces.check_algorithm(grouped.choice);
+    pieces.check_copies(grouped.dense);
   }
   const ExpertPieces pieces;
 };
@@ -112,14 +94,11 @@ bool supports(const GroupedMatmul&, const program::OperationView& view, const Cp
 GroupedMatmul decide(const GroupedMatmul& grouped, const program::OperationView& view,
                      const CpuContext& context) {
   const MatmulSpec spec = grouped_spec(grouped, view);
-  GroupedMatmul decision =
-      decided(grouped, spec, &MatmulSpec::m, view[GroupedMatmul::kA].shape[0], context);
-  if (decision.algorithm == ProductAlgorithm::wide) return decision;
-  const ProductCopies copies =
-      copies_of_pieces(products_of(decision), spec, &MatmulSpec::m, context);
-  decision.dense_a = copies.a;
-  decision.dense_c = copies.c;
-  return decision;
+  GroupedMatmul decided = grouped;
+  const int64_t rows = view[GroupedMatmul::kA].shape[0];
+  decided.choice = decide_products(spec, &MatmulSpec::m, rows, context);
+  decided.dense = copies_of_pieces(decided.choice, spec, &MatmulSpec::m, context);
+  return decided;
 }
 
 int64_t workspace_bytes(const GroupedMatmul& grouped, const program::OperationView& view,
@@ -138,7 +117,7 @@ std::unique_ptr<Prepared> prepare(const GroupedMatmul& grouped, const program::O
 
 // Whether products may add up in the gradient itself.
 bool adds_in_place(const GroupedMatmulGrad& grad, const program::OperationView& view) {
-  return grad.algorithm == ProductAlgorithm::wide &&
+  return grad.choice.algorithm == ProductAlgorithm::wide &&
          view[GroupedMatmulGrad::kC].dtype == base::DType::f32;
 }
 
@@ -170,20 +149,23 @@ class PreparedGroupedGrad : public Prepared {
  public:
   PreparedGroupedGrad(const GroupedMatmulGrad& grad, const program::OperationView& view,
                       const CpuContext& context)
-      : in_place_(grad.sum_rows == 0),
-        block_(in_place_ ? view[GroupedMatmulGrad::kA].shape[1] : grad.sum_rows),
+      : in_place_(grad.choice.sum_rows == 0),
+        block_(in_place_ ? view[GroupedMatmulGrad::kA].shape[1] : grad.choice.sum_rows),
         columns_(view[GroupedMatmulGrad::kB].shape[1]) {
     SNUG_CHECK(!in_place_ || adds_in_place(grad, view),
                "a grouped product by {} with sums in its result, which the cpu backend does not "
                "run",
-               base::word_of(grad.algorithm));
+               base::word_of(grad.choice.algorithm));
     const auto pieces_of = [&](int64_t sums) {
-      return ExpertPieces(products_of(grad), grad_spec(view, sums), &MatmulSpec::k, context);
+      return ExpertPieces(grad.choice, grad_spec(view, sums), &MatmulSpec::k, context);
     };
     whole_.emplace(pieces_of(block_));
-    whole_->check_algorithm(products_of(grad));
+    whole_->check_algorithm(grad.choice);
+    whole_->check_copies(grad.dense);
     const int64_t rest = view[GroupedMatmulGrad::kA].shape[1] % block_;
-    if (rest > 0) rest_.emplace(pieces_of(rest));
+    if (rest == 0) return;
+    rest_.emplace(pieces_of(rest));
+    rest_->check_copies(grad.dense);
   }
 
   void create() const {
@@ -302,19 +284,17 @@ GroupedMatmulGrad decide(const GroupedMatmulGrad& grad, const program::Operation
                          const CpuContext& context) {
   // Wide for a whole block of sums, and so for what is left of the matrix.
   const program::Shape& a = view[GroupedMatmulGrad::kA].shape;
-  GroupedMatmulGrad decision = decided(grad, grad_spec(view, a[1]), &MatmulSpec::k, a[0], context);
-  decision.sum_rows = sum_rows_of(decision, view);
-  if (decision.algorithm == ProductAlgorithm::wide) return decision;
-  MatmulSpec block = grad_spec(view, decision.sum_rows);
-  block.k = decision.block_rows;
-  if (!runs_product(block, decision.algorithm, context))
-    decision.algorithm = decision.rest_algorithm;
-  const ProductCopies copies = copies_of_pieces(
-      products_of(decision), grad_spec(view, decision.sum_rows > 0 ? decision.sum_rows : a[1]),
-      &MatmulSpec::k, context);
-  decision.dense_a = copies.a;
-  decision.dense_b = copies.b;
-  return decision;
+  GroupedMatmulGrad decided = grad;
+  ExpertChoice& choice = decided.choice;
+  choice = decide_products(grad_spec(view, a[1]), &MatmulSpec::k, a[0], context);
+  choice.sum_rows = sum_rows_of(decided, view);
+  if (choice.algorithm == ProductAlgorithm::wide) return decided;
+  MatmulSpec block = grad_spec(view, choice.sum_rows);
+  block.k = choice.block_rows;
+  if (!runs_product(block, choice.algorithm, context)) choice.algorithm = choice.rest;
+  const MatmulSpec sums = grad_spec(view, choice.sum_rows > 0 ? choice.sum_rows : a[1]);
+  decided.dense = copies_of_pieces(choice, sums, &MatmulSpec::k, context);
+  return decided;
 }
 
 int64_t workspace_bytes(const GroupedMatmulGrad& grad, const program::OperationView& view,
@@ -331,8 +311,8 @@ std::unique_ptr<Prepared> prepare(const GroupedMatmulGrad& grad, const program::
 
 template <typename Struct>
 bool group_asks_library(const Struct& grouped) {
-  return grouped.algorithm == ProductAlgorithm::library ||
-         grouped.rest_algorithm == ProductAlgorithm::library;
+  return grouped.choice.algorithm == ProductAlgorithm::library ||
+         grouped.choice.rest == ProductAlgorithm::library;
 }
 
 }  // namespace

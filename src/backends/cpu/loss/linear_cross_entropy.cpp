@@ -54,8 +54,10 @@ class LossRun {
     vectors_.write_gradients();
     if (trained > 0) {
       using Loss = program::LinearCrossEntropyTrain;
-      invocation_.note_decision<&Loss::algorithm>(program::LossAlgorithm::halved_chunks);
-      invocation_.note_decision<&Loss::block_columns>(most_columns_);
+      invocation_.note_decision<&Loss::chunks, &program::LossChunks::algorithm>(
+          program::LossAlgorithm::halved_chunks);
+      invocation_.note_decision<&Loss::products, &program::LossProducts::block_columns>(
+          most_columns_);
       note_algorithms(ran_.whole, ran_.rest, invocation_);
     }
     sum_losses(losses_, shape_.tokens, factors_, operands_.loss);
@@ -301,15 +303,16 @@ Loss decide_loss(const Loss& asked_for, const program::OperationView& view,
   const int64_t vocab = view[Loss::kWeight].shape[0];
   // Chunks of a size that is asked for are chunks of logits.
   const bool online =
-      loss.chunk_rows == 0 && has_plain_logits(loss) && is_online_loss(hidden.dtype, context);
-  loss.algorithm = online ? LossAlgorithm::online : LossAlgorithm::halved_chunks;
-  if (loss.chunk_rows == 0)
-    loss.chunk_rows =
+      loss.chunks.rows == 0 && has_plain_logits(loss) && is_online_loss(hidden.dtype, context);
+  loss.chunks.algorithm = online ? LossAlgorithm::online : LossAlgorithm::halved_chunks;
+  if (loss.chunks.rows == 0)
+    loss.chunks.rows =
         online ? online_chunk_rows(hidden.shape[0]) : default_chunk_rows(vocab, hidden.shape[0]);
-  loss.block_columns = online ? online_block_columns(vocab) : default_block_columns(vocab);
+  loss.products.block_columns = online ? online_block_columns(vocab) : default_block_columns(vocab);
   const LossShape asked = shape_of(loss, view);
   const LossShape shape = online ? with_online_algorithms(asked) : with_algorithms(asked, context);
-  set_algorithms(shape.whole, shape.rest, loss);
+  loss.products.main = shape.whole;
+  loss.products.rest = shape.rest;
   return loss;
 }
 
@@ -331,7 +334,7 @@ template <typename Loss>
 void run_loss(const Loss& loss, const Invocation& invocation, CpuContext& context) {
   const LossOperands<Buffer> operands = loss_operands(loss, invocation);
   SNUG_CHECK(invocation.prepared != nullptr, "a linear cross-entropy that was not prepared");
-  if (loss.algorithm == program::LossAlgorithm::online)
+  if (loss.chunks.algorithm == program::LossAlgorithm::online)
     return run_online_loss(static_cast<const OnlineLossPlan&>(*invocation.prepared), operands,
                            invocation, context);
   LossRun(static_cast<const LossPlan&>(*invocation.prepared), operands, invocation, context).run();
@@ -373,7 +376,7 @@ bool asks_any(const Loss& loss) {
     return algorithms.logits == kLibrary || algorithms.dhidden == kLibrary ||
            algorithms.dweight == kLibrary;
   };
-  return has(algorithms_of(loss)) || has(rest_algorithms_of(loss));
+  return has(loss.products.main) || has(loss.products.rest);
 }
 
 }  // namespace

@@ -16,13 +16,13 @@ LossShape plain_shape_of(const Loss& loss, const program::OperationView& view) {
   const MatrixLayout hidden = matrix_layout(view[Loss::kHidden]);
   const MatrixLayout weight = matrix_layout(view[Loss::kWeight]);
   LossShape shape{.tokens = hidden.rows, .width = hidden.columns, .vocab = weight.rows};
-  shape.chunk_rows = loss.chunk_rows;
-  shape.block_columns = loss.block_columns;
-  shape.algorithm = loss.algorithm;
+  shape.chunk_rows = loss.chunks.rows;
+  shape.block_columns = loss.products.block_columns;
+  shape.algorithm = loss.chunks.algorithm;
   shape.type = hidden.dtype;
   shape.weight_stride = weight.row_stride;
-  shape.whole = algorithms_of(loss);
-  shape.rest = rest_algorithms_of(loss);
+  shape.whole = loss.products.main;
+  shape.rest = loss.products.rest;
   shape.scale = loss.scale;
   shape.softcap = loss.softcap;
   shape.bias = loss.bias;

@@ -67,9 +67,10 @@ class OnlineRun {
  private:
   // What chunks were computed by; the chunks themselves are pieces.
   void note() const {
-    invocation_.note_decision<&program::LinearCrossEntropyTrain::algorithm>(
+    using Loss = program::LinearCrossEntropyTrain;
+    invocation_.note_decision<&Loss::chunks, &program::LossChunks::algorithm>(
         program::LossAlgorithm::online);
-    invocation_.note_decision<&program::LinearCrossEntropyTrain::block_columns>(columns_);
+    invocation_.note_decision<&Loss::products, &program::LossProducts::block_columns>(columns_);
     note_algorithms(ran_, {}, invocation_);
   }
 

@@ -12,7 +12,9 @@
 namespace snug::backends::cpu {
 namespace {
 
+using program::EdgedChoice;
 using program::Matmul;
+using program::ProductChoice;
 
 // A product that rounds stochastically is made in fp32 in the workspace, some rows at a time, and
 // then added: this much keeps the rows in the second-level cache on their way.
@@ -76,18 +78,6 @@ MatmulSpec some_rows_of(MatmulSpec spec, int64_t rows) {
   return spec;
 }
 
-ProductCopies copies_in(const Matmul& matmul) {
-  return {
-      .a = matmul.dense_a, .b = matmul.dense_b, .addend = matmul.dense_addend, .c = matmul.dense_c};
-}
-
-void set_copies(Matmul& matmul, const ProductCopies& copies) {
-  matmul.dense_a = copies.a;
-  matmul.dense_b = copies.b;
-  matmul.dense_addend = copies.addend;
-  matmul.dense_c = copies.c;
-}
-
 // What a matmul keeps between runs, as its attributes say. A stochastic one is cut into blocks of
 // rows and a rest.
 class PreparedMatmul : public Prepared {
@@ -95,28 +85,27 @@ class PreparedMatmul : public Prepared {
   PreparedMatmul(const Matmul& matmul, const program::OperationView& view,
                  const CpuContext& context)
       : spec_(spec_of(matmul, view)) {
-    SNUG_CHECK(matmul.products == 1 && (matmul.block_rows > 0) == matmul.stochastic &&
-                   matmul.low_algorithm == ProductAlgorithm::loops,
+    SNUG_CHECK(matmul.products.count == 1 && (matmul.choice.block_rows > 0) == matmul.stochastic &&
+                   matmul.products.low == ProductAlgorithm::loops,
                "a matmul of {} products in blocks of {} rows, which the cpu backend does not run",
-               matmul.products, matmul.block_rows);
-    const bool has_rest = matmul.stochastic && spec_.m % matmul.block_rows != 0;
-    SNUG_CHECK(
-        has_rest || (matmul.rest_algorithm == ProductAlgorithm::loops && matmul.rest_sum_step == 0),
-        "a matmul with last rows by algorithm {}, of which there are none",
-        base::word_of(matmul.rest_algorithm));
+               matmul.products.count, matmul.choice.block_rows);
+    const bool has_rest = matmul.stochastic && spec_.m % matmul.choice.block_rows != 0;
+    SNUG_CHECK(has_rest || matmul.choice.rest == ProductChoice{},
+               "a matmul with last rows by algorithm {}, of which there are none",
+               base::word_of(matmul.choice.rest.algorithm));
+    const ProductChoice& main = matmul.choice.main;
+    spec_.step = main.sum_step;
     if (!matmul.stochastic) {
-      spec_.step = matmul.sum_step;
-      whole_.emplace(spec_, matmul.algorithm, context);
+      whole_.emplace(spec_, main.algorithm, context);
       check_copies(matmul);
       return;
     }
-    block_rows_ = matmul.block_rows;
-    spec_.step = matmul.sum_step;
-    whole_.emplace(some_rows_of(spec_, block_rows_), matmul.algorithm, context);
+    block_rows_ = matmul.choice.block_rows;
+    whole_.emplace(some_rows_of(spec_, block_rows_), main.algorithm, context);
     if (has_rest) {
       MatmulSpec rest = some_rows_of(spec_, spec_.m % block_rows_);
-      rest.step = matmul.rest_sum_step;
-      rest_.emplace(rest, matmul.rest_algorithm, context);
+      rest.step = matmul.choice.rest.sum_step;
+      rest_.emplace(rest, matmul.choice.rest.algorithm, context);
     }
     check_copies(matmul);
   }
@@ -143,11 +132,11 @@ class PreparedMatmul : public Prepared {
   void check_copies(const Matmul& matmul) const {
     ProductCopies needed = whole_->copies();
     if (rest_) needed |= rest_->copies();
-    SNUG_CHECK(needed == copies_in(matmul),
+    SNUG_CHECK(needed == matmul.dense,
                "a matmul by algorithm {} that copies other operands (a {}, b {}, addend {}, c {}) "
                "than have gaps",
-               base::word_of(matmul.algorithm), matmul.dense_a, matmul.dense_b, matmul.dense_addend,
-               matmul.dense_c);
+               base::word_of(matmul.choice.main.algorithm), matmul.dense.a, matmul.dense.b,
+               matmul.dense.addend, matmul.dense.c);
   }
 
   MatmulSpec spec_;
@@ -161,24 +150,11 @@ void add_rounded(const float* sums, const RoundingStream& stream, const MatmulSp
   context.kernels.elementwise->accumulate_stochastically[kF32](sums, c, spec.n, stream);
 }
 
-// Operands that were copied to be without gaps.
-void note_copies(const Invocation& invocation, const ProductCopies& copies) {
-  if (copies.a) invocation.note_decision<&Matmul::dense_a>(true);
-  if (copies.b) invocation.note_decision<&Matmul::dense_b>(true);
-  if (copies.addend) invocation.note_decision<&Matmul::dense_addend>(true);
-  if (copies.c) invocation.note_decision<&Matmul::dense_c>(true);
-}
-
-// What computed all rows, or blocks of them.
+// What computed a product: of all rows, of blocks of them, or of the rows after the last block.
+template <auto rows>
 void note(const Invocation& invocation, const RanProduct& ran) {
-  invocation.note_decision<&Matmul::algorithm>(ran.algorithm);
-  if (ran.step > 0) invocation.note_decision<&Matmul::sum_step>(ran.step);
-}
-
-// What computed the rows after the last block.
-void note_rest(const Invocation& invocation, const RanProduct& ran) {
-  invocation.note_decision<&Matmul::rest_algorithm>(ran.algorithm);
-  if (ran.step > 0) invocation.note_decision<&Matmul::rest_sum_step>(ran.step);
+  invocation.note_decision<&Matmul::choice, rows, &ProductChoice::algorithm>(ran.algorithm);
+  invocation.note_decision<&Matmul::choice, rows, &ProductChoice::sum_step>(ran.step);
 }
 
 void run_stochastic(const Matmul& matmul, const PreparedMatmul& prepared,
@@ -212,14 +188,14 @@ void run_stochastic(const Matmul& matmul, const PreparedMatmul& prepared,
                     c + (row + i) * spec.c_stride, context);
     });
   }
-  note(invocation, of_blocks);
-  invocation.note_decision<&Matmul::block_rows>(most_rows);
+  note<&EdgedChoice::main>(invocation, of_blocks);
+  invocation.note_decision<&Matmul::choice, &EdgedChoice::block_rows>(most_rows);
   ProductCopies copies = of_blocks.copies;
   if (of_rest) {
-    note_rest(invocation, *of_rest);
+    note<&EdgedChoice::rest>(invocation, *of_rest);
     copies |= of_rest->copies;
   }
-  note_copies(invocation, copies);
+  invocation.note_decision<&Matmul::dense>(copies);
 }
 
 const PreparedMatmul& prepared_of(const Invocation& invocation) {
@@ -241,8 +217,8 @@ void run(const Matmul& matmul, const Invocation& invocation, CpuContext& context
   }
   const RanProduct ran =
       prepared.product(prepared.spec().m).multiply(operands, invocation.workspace.data, context);
-  note(invocation, ran);
-  note_copies(invocation, ran.copies);
+  note<&EdgedChoice::main>(invocation, ran);
+  invocation.note_decision<&Matmul::dense>(ran.copies);
 }
 
 bool supports(const Matmul& matmul, const program::OperationView& view, const CpuContext& context) {
@@ -251,29 +227,31 @@ bool supports(const Matmul& matmul, const program::OperationView& view, const Cp
   return supports_product(view[Matmul::kA].dtype, view[Matmul::kB].dtype, c, context);
 }
 
+// What is fastest for a product, and in what steps.
+ProductChoice choice_of(const MatmulSpec& spec, const CpuContext& context) {
+  const ProductAlgorithm algorithm = algorithm_of(spec, context);
+  return {algorithm, step_of(spec, algorithm)};
+}
+
 Matmul decide(const Matmul& matmul, const program::OperationView& view, const CpuContext& context) {
   const MatmulSpec spec = spec_of(matmul, view);
   Matmul decided = matmul;
-  decided.products = 1;
+  decided.products.count = 1;
+  EdgedChoice& choice = decided.choice;
   if (!matmul.stochastic) {
-    decided.algorithm = algorithm_of(spec, context);
-    decided.sum_step = step_of(spec, decided.algorithm);
-    set_copies(decided, copies_of(spec, decided.algorithm));
+    choice.main = choice_of(spec, context);
+    decided.dense = copies_of(spec, choice.main.algorithm);
     return decided;
   }
-  decided.block_rows = block_rows_of(spec);
-  const MatmulSpec block = some_rows_of(spec, decided.block_rows);
-  decided.algorithm = algorithm_of(block, context);
-  decided.sum_step = step_of(block, decided.algorithm);
-  ProductCopies copies = copies_of(block, decided.algorithm);
-  set_copies(decided, copies);
-  const int64_t rest_rows = spec.m % decided.block_rows;
+  choice.block_rows = block_rows_of(spec);
+  const MatmulSpec block = some_rows_of(spec, choice.block_rows);
+  choice.main = choice_of(block, context);
+  decided.dense = copies_of(block, choice.main.algorithm);
+  const int64_t rest_rows = spec.m % choice.block_rows;
   if (rest_rows == 0) return decided;
   const MatmulSpec rest = some_rows_of(spec, rest_rows);
-  decided.rest_algorithm = algorithm_of(rest, context);
-  decided.rest_sum_step = step_of(rest, decided.rest_algorithm);
-  copies |= copies_of(rest, decided.rest_algorithm);
-  set_copies(decided, copies);
+  choice.rest = choice_of(rest, context);
+  decided.dense |= copies_of(rest, choice.rest.algorithm);
   return decided;
 }
 
@@ -283,8 +261,8 @@ int64_t workspace_bytes(const Matmul& matmul, const program::OperationView& view
 }
 
 bool asks_library(const Matmul& matmul) {
-  return matmul.algorithm == ProductAlgorithm::library ||
-         matmul.rest_algorithm == ProductAlgorithm::library;
+  return matmul.choice.main.algorithm == ProductAlgorithm::library ||
+         matmul.choice.rest.algorithm == ProductAlgorithm::library;
 }
 
 std::unique_ptr<Prepared> prepare(const Matmul& matmul, const program::OperationView& view,

@@ -18,7 +18,7 @@
 #include "backends/cpu/context.h"
 #include "backends/cpu/product/onednn_matmul.h"
 #include "program/ir/tensor.h"
-#include "program/kinds/product/product_algorithm.h"
+#include "program/kinds/product/product_choice.h"
 
 namespace snug::backends::cpu {
 
@@ -45,22 +45,7 @@ ProductAlgorithm algorithm_of_any(base::DType type, const CpuContext& context);
 // what lowering writes into an operation.
 int64_t step_of(const MatmulSpec& spec, ProductAlgorithm algorithm);
 
-// Which matrices of a product are copied to be without gaps; of c, its values are made without and
-// copied to where they belong.
-struct ProductCopies {
-  bool a = false;
-  bool b = false;
-  bool addend = false;
-  bool c = false;
-  bool operator==(const ProductCopies&) const = default;
-  ProductCopies& operator|=(const ProductCopies& other) {
-    a |= other.a;
-    b |= other.b;
-    addend |= other.addend;
-    c |= other.c;
-    return *this;
-  }
-};
+using ProductCopies = program::DenseOperands;
 
 // The copies that the algorithm needs: what lowering writes into an operation.
 ProductCopies copies_of(const MatmulSpec& spec, ProductAlgorithm algorithm);

@@ -13,6 +13,7 @@ namespace snug::backends::cuda {
 namespace {
 
 using program::Attention;
+using program::AttentionBy;
 using program::AttentionGrad;
 using program::OperationView;
 
@@ -107,42 +108,42 @@ RangesRun ranges_run(const Attributes& attention, const Invocation& invocation, 
 template <typename Attributes>
 void check_kernel(const Attributes& attention, int64_t splits, const OperationView& view,
                   const Card& card) {
-  const int chosen = int{attention.by_library} + int{attention.tensor_cores} + int{splits != 0};
-  SNUG_CHECK(chosen <= 1 && splits >= 0,
-             "an attention by one of the library (planned as {}), the tensor cores ({}) and in {} "
-             "splits",
-             attention.by_library, attention.tensor_cores, splits);
-  SNUG_CHECK(!attention.by_library || suits_cudnn(attention, view, card),
+  const AttentionBy by = attention.kernel.by;
+  SNUG_CHECK(splits == 0 || (splits > 0 && by == AttentionBy::plain),
+             "an attention in {} splits by the kernel {}, which has none", splits,
+             base::word_of(by));
+  SNUG_CHECK(by != AttentionBy::library || suits_cudnn(attention, view, card),
              "an attention is planned by the library, which does not compute it here");
-  SNUG_CHECK(!attention.tensor_cores || suits_tensor_cores(attention, view, card),
+  SNUG_CHECK(by != AttentionBy::tensor_cores || suits_tensor_cores(attention, view, card),
              "an attention is planned on the tensor cores, which do not compute it here");
 }
 
 std::unique_ptr<Prepared> prepare(const Attention& attributes, const OperationView& view,
                                   CudaContext& context) {
-  SNUG_CHECK(attributes.few_queries == 0, "a card has no kernel for segments of few queries");
-  check_kernel(attributes, attributes.splits, view, context.device.card);
-  return attributes.by_library ? prepare_cudnn(attributes, view, context)
-                               : prepare_biases(attributes, view);
+  SNUG_CHECK(attributes.kernel.few_queries == 0,
+             "a card has no kernel for segments of few queries");
+  check_kernel(attributes, attributes.kernel.splits, view, context.device.card);
+  return is_by_library(attributes) ? prepare_cudnn(attributes, view, context)
+                                   : prepare_biases(attributes, view);
 }
 
 std::unique_ptr<Prepared> prepare(const AttentionGrad& attributes, const OperationView& view,
                                   CudaContext& context) {
-  SNUG_CHECK(attributes.few_queries == 0 && attributes.few_keys == 0,
+  SNUG_CHECK(attributes.kernel.few_queries == 0 && attributes.kernel.few_keys == 0,
              "a card has no kernel for segments of few queries or keys");
-  SNUG_CHECK(attributes.by_library || !program::copies_operands(attributes),
+  SNUG_CHECK(is_by_library(attributes) || !program::copies_operands(attributes),
              "own kernels read and write what has gaps where it lies");
   check_kernel(attributes, 0, view, context.device.card);
-  return attributes.by_library ? prepare_cudnn(attributes, view, context)
-                               : prepare_biases(attributes, view);
+  return is_by_library(attributes) ? prepare_cudnn(attributes, view, context)
+                                   : prepare_biases(attributes, view);
 }
 
 // There is one kernel for each, but the library loads its own when it is first called.
 void tune(const Attention& attributes, const Invocation& invocation, CudaContext& context) {
-  if (attributes.by_library) load_cudnn(attributes, invocation, context);
+  if (is_by_library(attributes)) load_cudnn(attributes, invocation, context);
 }
 void tune(const AttentionGrad& attributes, const Invocation& invocation, CudaContext& context) {
-  if (attributes.by_library) load_cudnn(attributes, invocation, context);
+  if (is_by_library(attributes)) load_cudnn(attributes, invocation, context);
 }
 
 // The sinks; rows without data where there are none.
@@ -153,10 +154,8 @@ DeviceRows sinks_of(const Attention& attention, const Invocation& invocation) {
 // Notes which own kernel was queued: in so many splits (0: it is none that splits), on the tensor
 // cores.
 void note_own(const Invocation& invocation, int64_t splits, bool on_tensor_cores) {
-  invocation.note_decision<&Attention::by_library>(false);
-  invocation.note_decision<&Attention::splits>(splits);
-  invocation.note_decision<&Attention::tensor_cores>(on_tensor_cores);
-  invocation.note_decision<&Attention::few_queries>(0);
+  const AttentionBy by = on_tensor_cores ? AttentionBy::tensor_cores : AttentionBy::plain;
+  invocation.note_decision<&Attention::kernel>({.by = by, .splits = splits});
 }
 
 // Decoding: queues the attention of `segments` in as many parts as it was decided
@@ -166,14 +165,14 @@ void run_in_splits(const Attention& attention, RangesRun segments, const Invocat
   const AttentionForm& form = segments.shape.form;
   const Matrix k = matrix_of(invocation[Attention::kK]);
   const Matrix v = matrix_of(invocation[Attention::kV]);
-  const int64_t parts = segments.shape.q_tokens * form.heads * attention.splits;
+  const int64_t parts = segments.shape.q_tokens * form.heads * attention.kernel.splits;
   auto* scratch = invocation.workspace.as<float>();
   begin_biases(attention, invocation,
                reinterpret_cast<std::byte*>(scratch + parts * (form.head_dim + 2)), segments,
                context);
   const AttentionSplitsRun run{
       .segments = segments,
-      .splits = static_cast<int32_t>(attention.splits),
+      .splits = static_cast<int32_t>(attention.kernel.splits),
       .vectors = is_narrow(k.operand.format) && k.operand.format == v.operand.format &&
                  form.head_dim % kVectorElements == 0 && walk_rows({&k, &v}).vectors,
       .q = matrix_of(invocation[Attention::kQ]).operand,
@@ -190,11 +189,11 @@ void run_in_splits(const Attention& attention, RangesRun segments, const Invocat
 }
 
 void run(const Attention& attributes, const Invocation& invocation, CudaContext& context) {
-  if (attributes.by_library) return run_cudnn(attributes, invocation, context);
+  if (is_by_library(attributes)) return run_cudnn(attributes, invocation, context);
   const Matrix q = matrix_of(invocation[Attention::kQ]);
   const Matrix k = matrix_of(invocation[Attention::kK]);
   RangesRun ranges = ranges_run(attributes, invocation, q.rows, k.rows);
-  if (attributes.splits > 0) return run_in_splits(attributes, ranges, invocation, context);
+  if (attributes.kernel.splits > 0) return run_in_splits(attributes, ranges, invocation, context);
   begin_biases(attributes, invocation, reinterpret_cast<std::byte*>(ranges.queries + k.rows),
                ranges, context);
   find_ranges(ranges, context.stream.get());
@@ -208,7 +207,7 @@ void run(const Attention& attributes, const Invocation& invocation, CudaContext&
                          .o = matrix_of(invocation[Attention::kO]).operand,
                          .lse = floats_of(invocation[Attention::kLse]),
                          .sinks = sinks_of(attributes, invocation)};
-  if (attributes.tensor_cores) {
+  if (is_on_tensor_cores(attributes)) {
     attention_matrix(run, context.stream.get());
     return note_own(invocation, 0, true);
   }
@@ -225,23 +224,21 @@ float* bias_sums_at(const AttentionGrad& grad, const Invocation& invocation, std
 void add_bias_sums(const AttentionGrad& grad, const AttentionGradRun& run,
                    const Invocation& invocation, CudaContext& context) {
   const Matrix dbias = matrix_of(invocation[AttentionGrad::kDBias]);
-  add_bias_blocks({.sums = run.bias_sums,
-                   .blocks = bias_blocks(run.shape.q_tokens, grad.head_dim, grad.tensor_cores),
-                   .heads = run.shape.form.heads,
-                   .buckets = static_cast<int32_t>(dbias.rows),
-                   .dbias = dbias.operand},
-                  context.stream.get());
+  add_bias_blocks(
+      {.sums = run.bias_sums,
+       .blocks = bias_blocks(run.shape.q_tokens, grad.head_dim, is_on_tensor_cores(grad)),
+       .heads = run.shape.form.heads,
+       .buckets = static_cast<int32_t>(dbias.rows),
+       .dbias = dbias.operand},
+      context.stream.get());
 }
 
 void run(const AttentionGrad& attributes, const Invocation& invocation, CudaContext& context) {
-  if (attributes.by_library) return run_cudnn(attributes, invocation, context);
+  if (is_by_library(attributes)) return run_cudnn(attributes, invocation, context);
   const Matrix q = matrix_of(invocation[AttentionGrad::kQ]);
   const Matrix k = matrix_of(invocation[AttentionGrad::kK]);
   RangesRun ranges = ranges_run(attributes, invocation, q.rows, k.rows);
-  invocation.note_decision<&AttentionGrad::few_queries, &AttentionGrad::few_keys>(0);
-  invocation
-      .note_decision<&AttentionGrad::by_library, &AttentionGrad::dense_q, &AttentionGrad::dense_k,
-                     &AttentionGrad::dense_v, &AttentionGrad::dense_gradients>(false);
+  invocation.note_decision<&AttentionGrad::dense>({});
   auto* delta = reinterpret_cast<float*>(ranges.queries + k.rows);
   auto* of_bias = reinterpret_cast<std::byte*>(delta + q.rows * attributes.heads);
   begin_biases(attributes, invocation, of_bias, ranges, context);
@@ -262,12 +259,12 @@ void run(const AttentionGrad& attributes, const Invocation& invocation, CudaCont
                              .dk = matrix_of(invocation[AttentionGrad::kDK]).operand,
                              .dv = matrix_of(invocation[AttentionGrad::kDV]).operand,
                              .bias_sums = bias_sums_at(attributes, invocation, of_bias)};
-  if (attributes.tensor_cores) {
+  if (is_on_tensor_cores(attributes)) {
     attention_grad_matrix(run, context.stream.get());
-    invocation.note_decision<&AttentionGrad::tensor_cores>(true);
+    invocation.note_decision<&AttentionGrad::kernel>({.by = AttentionBy::tensor_cores});
   } else {
     attention_grad(run, context.stream.get());
-    invocation.note_decision<&AttentionGrad::tensor_cores>(false);
+    invocation.note_decision<&AttentionGrad::kernel>({});
   }
   if (attributes.bias_gradient) add_bias_sums(attributes, run, invocation, context);
 }

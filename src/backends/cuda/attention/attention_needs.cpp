@@ -17,6 +17,7 @@ namespace snug::backends::cuda {
 namespace {
 
 using program::Attention;
+using program::AttentionBy;
 using program::AttentionGrad;
 using program::Tensor;
 
@@ -66,17 +67,15 @@ void decide_copies(const OperationView& view, AttentionGrad& grad) {
     const Tensor& tensor = view[operand];
     return row_stride(tensor) != tensor.shape[1];
   };
-  grad.dense_q = has_gaps(Grad::kQ);
-  grad.dense_k = has_gaps(Grad::kK);
-  grad.dense_v = has_gaps(Grad::kV);
-  grad.dense_gradients = has_gaps(Grad::kDQ) || has_gaps(Grad::kDK) || has_gaps(Grad::kDV);
+  grad.dense = {has_gaps(Grad::kQ), has_gaps(Grad::kK), has_gaps(Grad::kV),
+                has_gaps(Grad::kDQ) || has_gaps(Grad::kDK) || has_gaps(Grad::kDV)};
 }
 
 // Whether q, k, v, dq, dk and dv are copied to be without gaps.
 std::array<bool, 6> are_made_dense(const Attention&) { return {}; }
 std::array<bool, 6> are_made_dense(const AttentionGrad& grad) {
-  return {grad.dense_q,         grad.dense_k,         grad.dense_v,
-          grad.dense_gradients, grad.dense_gradients, grad.dense_gradients};
+  const auto& [q, k, v, gradients] = grad.dense;
+  return {q, k, v, gradients, gradients, gradients};
 }
 
 template <typename Attributes>
@@ -187,9 +186,9 @@ bool suits_tensor_cores(const AttentionGrad& grad, const OperationView& view, co
 
 bool is_by_cudnn(const OperationView& view) {
   const auto& attributes = view.operation.attributes;
-  if (const auto* attention = attributes.get_if<Attention>()) return attention->by_library;
+  if (const auto* attention = attributes.get_if<Attention>()) return is_by_library(*attention);
   const auto* grad = attributes.get_if<AttentionGrad>();
-  return grad != nullptr && grad->by_library;
+  return grad != nullptr && is_by_library(*grad);
 }
 
 SegmentScratch segment_scratch(const Attention& attention, const OperationView& view) {
@@ -231,20 +230,23 @@ bool supports(const AttentionGrad& grad, const OperationView& view, const Card& 
           attention_grad_shared_bytes(grad.head_dim) + sums <= card.shared_bytes);
 }
 
+template <typename Attributes>
+AttentionBy best_kernel(const Attributes& attention, const OperationView& view, const Card& card) {
+  if (suits_cudnn(attention, view, card)) return AttentionBy::library;
+  return suits_tensor_cores(attention, view, card) ? AttentionBy::tensor_cores : AttentionBy::plain;
+}
+
 Attention decide(const Attention& attention, const OperationView& view, const Card& card) {
   Attention decided = attention;
-  decided.splits = attention_splits(split_shape(attention, view), card);
-  decided.by_library = decided.splits == 0 && suits_cudnn(attention, view, card);
-  decided.tensor_cores =
-      decided.splits == 0 && !decided.by_library && suits_tensor_cores(attention, view, card);
+  decided.kernel.splits = attention_splits(split_shape(attention, view), card);
+  if (decided.kernel.splits == 0) decided.kernel.by = best_kernel(attention, view, card);
   return decided;
 }
 
 AttentionGrad decide(const AttentionGrad& grad, const OperationView& view, const Card& card) {
   AttentionGrad decided = grad;
-  decided.by_library = suits_cudnn(grad, view, card);
-  if (decided.by_library) decide_copies(view, decided);
-  decided.tensor_cores = !decided.by_library && suits_tensor_cores(grad, view, card);
+  decided.kernel.by = best_kernel(grad, view, card);
+  if (is_by_library(decided)) decide_copies(view, decided);
   return decided;
 }
 
@@ -258,17 +260,17 @@ int64_t bias_bytes(const Attributes& attention, const OperationView& view) {
 }
 
 int64_t workspace_bytes(const Attention& attention, const OperationView& view, const Card&) {
-  if (attention.splits > 0)
-    return attention_splits_bytes(split_shape(attention, view), attention.splits) +
+  if (attention.kernel.splits > 0)
+    return attention_splits_bytes(split_shape(attention, view), attention.kernel.splits) +
            bias_bytes(attention, view);
-  if (attention.by_library) return segment_scratch(attention, view).bytes();
+  if (is_by_library(attention)) return segment_scratch(attention, view).bytes();
   return ranges_bytes(view[Attention::kQ].shape[0], view[Attention::kK].shape[0]) +
          bias_bytes(attention, view);
 }
 
 // The gradient's scratch also has delta.
 int64_t workspace_bytes(const AttentionGrad& grad, const OperationView& view, const Card&) {
-  if (grad.by_library) return segment_scratch(grad, view).bytes();
+  if (is_by_library(grad)) return segment_scratch(grad, view).bytes();
   const int64_t q_tokens = view[AttentionGrad::kQ].shape[0];
   return ranges_bytes(q_tokens, view[AttentionGrad::kK].shape[0]) +
          grad.heads * q_tokens * int64_t{sizeof(float)} + bias_bytes(grad, view);
@@ -284,21 +286,21 @@ int32_t launches(const program::AttentionSinkGrad&, const OperationView&, const 
 
 template <typename Struct>
 bool by_library(const Struct& attention, const OperationView&) {
-  return attention.by_library;
+  return is_by_library(attention);
 }
 
 // In parts the launches are the parts and their sum. By the library they are its tables, its call,
 // the other order of lse, and zeros outside segments. Else they are ranges of keys, and the kernel
 // itself. Tables of biases come before.
 int32_t launches(const Attention& attention, const OperationView&, const Card&) {
-  return attention.by_library ? 4 : attention.relative_bias ? 3 : 2;
+  return is_by_library(attention) ? 4 : attention.relative_bias ? 3 : 2;
 }
 
 // The launches by the library are the four of the forward pass, and copies of what it takes without
 // gaps. By own kernels they are ranges, delta, a kernel for queries and one for keys; tables of
 // biases come before, the sums of their gradient after.
 int32_t launches(const AttentionGrad& grad, const OperationView&, const Card&) {
-  if (!grad.by_library) return 4 + (grad.relative_bias ? 1 : 0) + (grad.bias_gradient ? 1 : 0);
+  if (!is_by_library(grad)) return 4 + (grad.relative_bias ? 1 : 0) + (grad.bias_gradient ? 1 : 0);
   const std::array<bool, 6> dense = are_made_dense(grad);
   return 4 + static_cast<int32_t>(std::count(dense.begin(), dense.end(), true));
 }

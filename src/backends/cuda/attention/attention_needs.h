@@ -67,8 +67,8 @@ BiasScratch bias_scratch_of(const Attributes& attention, int64_t rows, int64_t q
   int64_t sums = 0;
   if constexpr (std::is_same_v<Attributes, program::AttentionGrad>)
     if (attention.bias_gradient)
-      sums = bias_blocks(q_tokens, attention.head_dim, attention.tensor_cores) * attention.heads *
-             rows;
+      sums = bias_blocks(q_tokens, attention.head_dim, is_on_tensor_cores(attention)) *
+             attention.heads * rows;
   return bias_scratch(buckets_of_direction(attention, rows), q_tokens, attention.heads,
                       bias_reach(attention.max_distance, q_tokens, k_tokens), sums);
 }

@@ -236,9 +236,7 @@ void load_cudnn(const AttentionGrad& grad, const Invocation& invocation, CudaCon
 }
 
 void run_cudnn(const Attention& attention, const Invocation& invocation, CudaContext& context) {
-  invocation.note_decision<&Attention::by_library>(true);
-  invocation.note_decision<&Attention::tensor_cores>(false);
-  invocation.note_decision<&Attention::splits, &Attention::few_queries>(0);
+  invocation.note_decision<&Attention::kernel>({.by = program::AttentionBy::library});
   cudaStream_t stream = context.stream.get();
   const Segments segments(invocation, bounds_of<Attention>(invocation));
   const Matrix o = matrix_of(invocation[Attention::kO]);
@@ -264,9 +262,7 @@ void run_cudnn(const Attention& attention, const Invocation& invocation, CudaCon
 }
 
 void run_cudnn(const AttentionGrad& grad, const Invocation& invocation, CudaContext& context) {
-  invocation.note_decision<&AttentionGrad::by_library>(true);
-  invocation.note_decision<&AttentionGrad::tensor_cores>(false);
-  invocation.note_decision<&AttentionGrad::few_queries, &AttentionGrad::few_keys>(0);
+  invocation.note_decision<&AttentionGrad::kernel>({.by = program::AttentionBy::library});
   cudaStream_t stream = context.stream.get();
   const Segments segments(invocation, bounds_of<AttentionGrad>(invocation));
   using Grad = AttentionGrad;
@@ -291,10 +287,8 @@ void run_cudnn(const AttentionGrad& grad, const Invocation& invocation, CudaCont
                      taken[3].operand.data, taken[4].operand.data, taken[5].operand.data},
                     stream);
   for (size_t i = 3; i < 6; ++i) copied[i] = copy_rows(taken[i], tensors[i], stream);
-  invocation.note_decision<&Grad::dense_q>(copied[0]);
-  invocation.note_decision<&Grad::dense_k>(copied[1]);
-  invocation.note_decision<&Grad::dense_v>(copied[2]);
-  invocation.note_decision<&Grad::dense_gradients>(copied[3] && copied[4] && copied[5]);
+  invocation.note_decision<&Grad::dense>(
+      {copied[0], copied[1], copied[2], copied[3] && copied[4] && copied[5]});
   clear_outside({.bounds = integers_of(invocation[Grad::kQBounds]),  // those of keys too
                  .segments = segments.shape().segments,
                  .tokens = dq.rows,

@@ -59,14 +59,15 @@ bool supports(const GroupedMatmulGrad&, const OperationView& view, const Card&) 
 
 GroupedMatmul decide(const GroupedMatmul& grouped, const OperationView& view, const Card& card) {
   GroupedMatmul decided = grouped;
-  decided.algorithm = grouped_algorithm(view[GroupedMatmul::kA], view[GroupedMatmul::kB], card);
+  decided.choice.algorithm =
+      grouped_algorithm(view[GroupedMatmul::kA], view[GroupedMatmul::kB], card);
   return decided;
 }
 
 GroupedMatmulGrad decide(const GroupedMatmulGrad& grad, const OperationView& view,
                          const Card& card) {
   GroupedMatmulGrad decided = grad;
-  decided.algorithm =
+  decided.choice.algorithm =
       grouped_algorithm(view[GroupedMatmulGrad::kA], view[GroupedMatmulGrad::kB], card);
   return decided;
 }

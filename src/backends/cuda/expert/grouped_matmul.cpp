@@ -9,6 +9,7 @@
 namespace snug::backends::cuda {
 namespace {
 
+using program::ExpertChoice;
 using program::GroupedMatmul;
 using program::GroupedMatmulGrad;
 using program::ProductAlgorithm;
@@ -21,17 +22,17 @@ bool on_tensor_cores(ProductAlgorithm algorithm) {
 template <typename Struct>
 std::unique_ptr<Prepared> prepare(const Struct& grouped, const program::OperationView& view,
                                   CudaContext& context) {
+  const ExpertChoice& choice = grouped.choice;
   const ProductAlgorithm best =
       grouped_algorithm(view[Struct::kA], view[Struct::kB], context.device.card);
-  SNUG_CHECK(grouped.block_rows == 0 && grouped.rest_algorithm == ProductAlgorithm::loops &&
-                 (grouped.algorithm == ProductAlgorithm::blocked || grouped.algorithm == best),
+  SNUG_CHECK(choice.block_rows == 0 && choice.rest == ProductAlgorithm::loops &&
+                 (choice.algorithm == ProductAlgorithm::blocked || choice.algorithm == best),
              "a grouped product by {} in pieces of {} rows, which the cuda backend does not run",
-             base::word_of(grouped.algorithm), grouped.block_rows);
+             base::word_of(choice.algorithm), choice.block_rows);
   SNUG_CHECK(!copies_operands(grouped), "a grouped product that copies operands, as no card does");
-  if constexpr (std::is_same_v<Struct, GroupedMatmulGrad>)
-    SNUG_CHECK(grouped.sum_rows == 0,
-               "a grouped product with sums of {} rows, which the cuda backend does not run",
-               grouped.sum_rows);
+  SNUG_CHECK(choice.sum_rows == 0,
+             "a grouped product with sums of {} rows, which the cuda backend does not run",
+             choice.sum_rows);
   return nullptr;
 }
 
@@ -39,10 +40,9 @@ std::unique_ptr<Prepared> prepare(const Struct& grouped, const program::Operatio
 template <typename Struct>
 void note_kernel(bool tensor_cores, int64_t rows, const Invocation& invocation) {
   for (const int64_t each : {rows, int64_t{0}}) invocation.note_piece(each);
-  invocation.note_decision<&Struct::block_rows>(0);
-  invocation.note_decision<&Struct::algorithm>(tensor_cores ? ProductAlgorithm::blocked_tensor_cores
-                                                            : ProductAlgorithm::blocked);
-  invocation.note_decision<&Struct::rest_algorithm>(ProductAlgorithm::loops);
+  invocation.note_decision<&Struct::choice>(
+      {.algorithm =
+           tensor_cores ? ProductAlgorithm::blocked_tensor_cores : ProductAlgorithm::blocked});
 }
 
 void run(const GroupedMatmul& grouped, const Invocation& invocation, CudaContext& context) {
@@ -57,7 +57,7 @@ void run(const GroupedMatmul& grouped, const Invocation& invocation, CudaContext
                        .c = c.operand,
                        .transpose_b = grouped.transpose_b,
                        .bounds = integers_of(invocation[GroupedMatmul::kBounds]),
-                       .tensor_cores = on_tensor_cores(grouped.algorithm)};
+                       .tensor_cores = on_tensor_cores(grouped.choice.algorithm)};
   multiply_grouped(run, context.stream.get());
   note_kernel<GroupedMatmul>(run.tensor_cores, run.rows, invocation);
 }
@@ -73,7 +73,7 @@ void run(const GroupedMatmulGrad& grad, const Invocation& invocation, CudaContex
                            .c = matrix_of(invocation[GroupedMatmulGrad::kC]).operand,
                            .accumulate = grad.accumulate,
                            .bounds = integers_of(invocation[GroupedMatmulGrad::kBounds]),
-                           .tensor_cores = on_tensor_cores(grad.algorithm)};
+                           .tensor_cores = on_tensor_cores(grad.choice.algorithm)};
   multiply_grouped_grad(run, context.stream.get());
   note_kernel<GroupedMatmulGrad>(run.tensor_cores, a.rows, invocation);
 }

@@ -29,6 +29,7 @@ namespace {
 
 using program::LinearCrossEntropy;
 using program::LinearCrossEntropyTrain;
+using program::LossProducts;
 using program::OperationView;
 using program::ProductAlgorithm;
 using LossTensors = LossForm<program::Tensor>;
@@ -90,7 +91,10 @@ ChunkProducts LossPlan::products(const LossTensors& form, int64_t rows, CublasLt
   ChunkProducts made;
   made.logits = product(logits_shape(form, rows), form.products.logits);
   if (form.dweight == nullptr) none(form.products.dweight);
-  if (form.dhidden == nullptr) return made;
+  if (form.dhidden == nullptr) {
+    none(form.products.dhidden);
+    return made;
+  }
   made.dhidden = product(dhidden_shape(form, rows), form.products.dhidden);
   if (form.dweight == nullptr) return made;
   ProductShape dweight = dweight_shape(form, rows);
@@ -130,7 +134,8 @@ class LossRun {
     }
     for (int64_t first = 0; first < rows; first += layout.chunk_rows)
       run_chunk(first, std::min(layout.chunk_rows, layout.tokens - first));
-    invocation_.note_decision<&LinearCrossEntropyTrain::algorithm>(program::LossAlgorithm::chunks);
+    invocation_.note_decision<&LinearCrossEntropyTrain::chunks, &program::LossChunks::algorithm>(
+        program::LossAlgorithm::chunks);
     note_algorithms(ran_, {}, invocation_);
     sum_losses(losses, layout.tokens, factors_of(form_.inverse_tokens), floats_of(form_.loss),
                stream_);
@@ -195,7 +200,8 @@ class LossRun {
     invocation_.note_piece(rows);
     launch_count().spared += plan_.spared_by(rows);
     gather_chunk(chunk_rows(hidden, trained, rows), stream_);
-    ran_.logits = multiply(logits_choice(), *products.logits, logits_addresses());
+    ran_.logits =
+        multiply(note_choice_of<&LossAlgorithms::logits>, *products.logits, logits_addresses());
     if (form_.bias != nullptr) add_bias_to_product(rows);
     if (form_.gain != nullptr) scale(all_of(product(), rows), all_of(logits(), rows));
     softmax(logits(), trained, rows);
@@ -205,12 +211,12 @@ class LossRun {
     if (form_.dbias != nullptr) add_to_dbias(rows, first == 0);
     if (form_.dweight != nullptr) {
       const bool is_first = first == 0 && !form_.accumulate;
-      ran_.dweight = multiply(note_choice<&LinearCrossEntropyTrain::dweight_algorithm>,
+      ran_.dweight = multiply(note_choice_of<&LossAlgorithms::dweight>,
                               is_first ? *products.dweight_first : *products.dweight_next,
                               dweight_addresses());
     }
-    ran_.dhidden = multiply(note_choice<&LinearCrossEntropyTrain::dhidden_algorithm>,
-                            *products.dhidden, dhidden_addresses());
+    ran_.dhidden =
+        multiply(note_choice_of<&LossAlgorithms::dhidden>, *products.dhidden, dhidden_addresses());
     scatter_chunk(chunk_rows(matrix_of(*form_.dhidden), trained, rows), stream_);
   }
 
@@ -250,10 +256,9 @@ class LossRun {
 
   // note_choice() for a decision.
   using NoteChoice = void (*)(const Product& product, const Invocation& invocation);
-  NoteChoice logits_choice() const {
-    if (form_.dhidden == nullptr) return note_choice<&LinearCrossEntropy::logits_algorithm>;
-    return note_choice<&LinearCrossEntropyTrain::logits_algorithm>;
-  }
+  template <auto product>
+  static constexpr NoteChoice note_choice_of =
+      note_choice<&LinearCrossEntropyTrain::products, &LossProducts::main, product>;
 
   // Returns what computed it; notes what was chosen, of a product that is timed.
   ProductAlgorithm multiply(NoteChoice note, const Product& product,
@@ -295,12 +300,11 @@ class LossRun {
 template <typename Loss>
 std::unique_ptr<Prepared> prepare_loss(const Loss& loss, const OperationView& view,
                                        CudaContext& context) {
-  const LossAlgorithms algorithms = algorithms_of(loss);
-  SNUG_CHECK(loss.block_columns == 0 && algorithms.dweight_step == 0 &&
-                 rest_algorithms_of(loss) == LossAlgorithms(),
+  const auto& [block_columns, main, rest] = loss.products;
+  SNUG_CHECK(block_columns == 0 && main.dweight_step == 0 && rest == LossAlgorithms(),
              "a linear cross-entropy in blocks of {} columns, which a card does not run",
-             loss.block_columns);
-  SNUG_CHECK(loss.chunk_rows > 0, "a linear cross-entropy in chunks of {} rows", loss.chunk_rows);
+             block_columns);
+  SNUG_CHECK(loss.chunks.rows > 0, "a linear cross-entropy in chunks of {} rows", loss.chunks.rows);
   return std::make_unique<LossPlan>(form_of(loss, view), loss.chunk_launches, context.cublas_lt);
 }
 std::unique_ptr<Prepared> prepare(const LinearCrossEntropy& loss, const OperationView& view,

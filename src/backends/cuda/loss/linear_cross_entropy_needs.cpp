@@ -49,11 +49,11 @@ LossAlgorithms product_algorithms(const LossTensors& form) {
 
 template <typename Loss>
 Loss decide_chunk(Loss loss, const OperationView& view, const Card& card) {
-  if (loss.chunk_rows == 0) loss.chunk_rows = loss_chunk_rows(view[Loss::kHidden].shape[0]);
-  loss.algorithm = program::LossAlgorithm::chunks;
+  if (loss.chunks.rows == 0) loss.chunks.rows = loss_chunk_rows(view[Loss::kHidden].shape[0]);
+  loss.chunks.algorithm = program::LossAlgorithm::chunks;
   loss.chunk_launches =
       chunk_launches(form_of(loss, view), card.multiprocessors, card.product_workspace_bytes);
-  set_algorithms(product_algorithms(form_of(loss, view)), {}, loss);
+  loss.products = {.main = product_algorithms(form_of(loss, view))};
   return loss;
 }
 

@@ -26,8 +26,8 @@ struct LossForm : LossOperands<T> {
 template <typename Loss, typename Source>
 auto form_of(const Loss& loss, const Source& source) {
   using T = std::remove_cvref_t<decltype(source[Loss::kHidden])>;
-  LossForm<T> form{loss_operands(loss, source), loss.chunk_rows, loss.algorithm,
-                   algorithms_of(loss),         loss.scale,      loss.softcap};
+  LossForm<T> form{loss_operands(loss, source), loss.chunks.rows, loss.chunks.algorithm,
+                   loss.products.main,          loss.scale,       loss.softcap};
   if constexpr (std::is_same_v<Loss, program::LinearCrossEntropyTrain>)
     form.accumulate = loss.accumulate;
   return form;

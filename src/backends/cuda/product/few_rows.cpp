@@ -52,8 +52,10 @@ FewRowsNorm norm_of(const RmsNorm& norm, const Invocation& invocation) {
 
 // Notes a product that shares a launch, which is always one on tensor cores.
 void note_tensor_cores(const Matmul&, const Invocation& invocation) {
-  invocation.note_decision<&Matmul::products>(1);
-  invocation.note_decision<&Matmul::algorithm>(ProductAlgorithm::few_rows_tensor_cores);
+  invocation.note_decision<&Matmul::products, &program::ProductCount::count>(1);
+  invocation.note_decision<&Matmul::choice, &program::EdgedChoice::main,
+                           &program::ProductChoice::algorithm>(
+      ProductAlgorithm::few_rows_tensor_cores);
 }
 void note_tensor_cores(const MatmulNf4&, const Invocation& invocation) {
   invocation.note_decision<&MatmulNf4::algorithm>(ProductAlgorithm::few_rows_tensor_cores);

@@ -59,7 +59,7 @@ struct Product {
 std::optional<Product> product_of(const OperationView& view) {
   const Operation& operation = view.operation;
   if (const auto* matmul = operation.attributes.get_if<Matmul>()) {
-    const bool fits = matmul->algorithm == ProductAlgorithm::few_rows_tensor_cores &&
+    const bool fits = matmul->choice.main.algorithm == ProductAlgorithm::few_rows_tensor_cores &&
                       has_few_rows(*matmul, view) && !matmul->augmented && !matmul->accumulate &&
                       has_vectors(view[Matmul::kA]) && has_vectors(view[Matmul::kB]);
     if (!fits) return std::nullopt;

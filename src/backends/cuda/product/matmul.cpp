@@ -12,9 +12,12 @@
 namespace snug::backends::cuda {
 namespace {
 
+using program::EdgedChoice;
 using program::Matmul;
 using program::OperationView;
 using program::ProductAlgorithm;
+using program::ProductChoice;
+using program::ProductCount;
 
 class PreparedMatmul : public Prepared {
  public:
@@ -22,8 +25,8 @@ class PreparedMatmul : public Prepared {
       : product_bytes_(product_bytes(matmul, view)),
         main_(library.product(main_shape(matmul, view))) {
     if (matmul.augmented) low_ = library.product(low_shape(matmul, view));
-    check(matmul.algorithm, main_->algorithm());
-    if (low_ != nullptr) check(matmul.low_algorithm, low_->algorithm());
+    check(matmul.choice.main.algorithm, main_->algorithm());
+    if (low_ != nullptr) check(matmul.products.low, low_->algorithm());
     check_workspace(view, product_bytes_ + main_->workspace_bytes(), "cuBLASLt");
   }
 
@@ -63,14 +66,16 @@ class PreparedMatmul : public Prepared {
 
 void note(const Invocation& invocation, int32_t products, ProductAlgorithm algorithm,
           ProductAlgorithm low_algorithm) {
-  invocation.note_decision<&Matmul::products>(products);
-  invocation.note_decision<&Matmul::algorithm>(algorithm);
-  invocation.note_decision<&Matmul::low_algorithm>(low_algorithm);
+  invocation.note_decision<&Matmul::products>({products, low_algorithm});
+  invocation.note_decision<&Matmul::choice, &EdgedChoice::main, &ProductChoice::algorithm>(
+      algorithm);
 }
 
 void note_choices(const PreparedMatmul& prepared, const Invocation& invocation) {
-  note_choice<&Matmul::algorithm>(prepared.main(), invocation);
-  if (prepared.low() != nullptr) note_choice<&Matmul::low_algorithm>(*prepared.low(), invocation);
+  note_choice<&Matmul::choice, &EdgedChoice::main, &ProductChoice::algorithm>(prepared.main(),
+                                                                              invocation);
+  if (prepared.low() != nullptr)
+    note_choice<&Matmul::products, &ProductCount::low>(*prepared.low(), invocation);
 }
 
 void run_few_rows(const Matmul& matmul, const Invocation& invocation, CudaContext& context) {
@@ -82,37 +87,39 @@ void run_few_rows(const Matmul& matmul, const Invocation& invocation, CudaContex
     low_algorithm = multiply_few_rows(
         FewRowsProduct{matrix_of(invocation[Matmul::kLowA]), matrix_of(invocation[Matmul::kLowB]),
                        addend, y, matmul.low_alpha},
-        matmul.low_algorithm, context);
+        matmul.products.low, context);
     addend = y.operand;
   }
   FewRowsProduct product = product_of(matmul, invocation);
   product.addend = addend;
-  const ProductAlgorithm algorithm = multiply_few_rows(product, matmul.algorithm, context);
+  const ProductAlgorithm algorithm =
+      multiply_few_rows(product, matmul.choice.main.algorithm, context);
   note(invocation, matmul.augmented ? 2 : 1, algorithm, low_algorithm);
 }
 
 std::unique_ptr<Prepared> prepare(const Matmul& matmul, const OperationView& view,
                                   CudaContext& context) {
-  SNUG_CHECK(matmul.products == (matmul.augmented ? 2 : 1) && matmul.block_rows == 0 &&
-                 matmul.sum_step == 0 && matmul.rest_sum_step == 0,
+  const auto& [block_rows, main, rest] = matmul.choice;
+  SNUG_CHECK(matmul.products.count == (matmul.augmented ? 2 : 1) && block_rows == 0 &&
+                 main.sum_step == 0 && rest.sum_step == 0,
              "a matmul of {} products in blocks of {} rows and steps of {} and {}, which a card "
              "does not run",
-             matmul.products, matmul.block_rows, matmul.sum_step, matmul.rest_sum_step);
-  SNUG_CHECK(matmul.rest_algorithm == ProductAlgorithm::loops &&
-                 (matmul.augmented || matmul.low_algorithm == ProductAlgorithm::loops),
+             matmul.products.count, block_rows, main.sum_step, rest.sum_step);
+  SNUG_CHECK(rest.algorithm == ProductAlgorithm::loops &&
+                 (matmul.augmented || matmul.products.low == ProductAlgorithm::loops),
              "a matmul with algorithms for products that it does not have: {} of low rank, {} of "
              "the last rows",
-             base::word_of(matmul.low_algorithm), base::word_of(matmul.rest_algorithm));
+             base::word_of(matmul.products.low), base::word_of(rest.algorithm));
   SNUG_CHECK(!copies_operands(matmul), "a matmul that copies its operands, as no card does");
-  if (!is_of_few_rows(matmul.algorithm))
+  if (!is_of_few_rows(main.algorithm))
     return std::make_unique<PreparedMatmul>(matmul, view, context.cublas_lt);
   const bool low_fits =
       !matmul.augmented ||
-      allows_few_rows(matmul.low_algorithm, view[Matmul::kLowA], view[Matmul::kLowB]);
+      allows_few_rows(matmul.products.low, view[Matmul::kLowA], view[Matmul::kLowB]);
   SNUG_CHECK(has_few_rows(matmul, view) && low_fits &&
-                 allows_few_rows(matmul.algorithm, view[Matmul::kA], view[Matmul::kB]),
+                 allows_few_rows(main.algorithm, view[Matmul::kA], view[Matmul::kB]),
              "a matmul by algorithm {}, which does not compute it here",
-             base::word_of(matmul.algorithm));
+             base::word_of(main.algorithm));
   return nullptr;
 }
 
@@ -125,7 +132,8 @@ void tune(const Matmul& matmul, const Invocation& invocation, CudaContext& conte
 }
 
 void run(const Matmul& matmul, const Invocation& invocation, CudaContext& context) {
-  if (is_of_few_rows(matmul.algorithm)) return run_few_rows(matmul, invocation, context);
+  if (is_of_few_rows(matmul.choice.main.algorithm))
+    return run_few_rows(matmul, invocation, context);
   const auto& prepared = static_cast<const PreparedMatmul&>(*invocation.prepared);
   int32_t products = 0;
   prepared.for_each(matmul, invocation,

@@ -84,29 +84,29 @@ bool supports(const Matmul& matmul, const OperationView& view, const Card&) {
 // cuBLASLt adds one product, and so do own kernels.
 Matmul decide(const Matmul& matmul, const OperationView& view, const Card&) {
   Matmul decided = matmul;
-  decided.products = matmul.augmented ? 2 : 1;
+  decided.products.count = matmul.augmented ? 2 : 1;
   const bool few = has_few_rows(matmul, view);
-  decided.algorithm = few ? few_rows_algorithm(view[Matmul::kA], view[Matmul::kB])
-                          : algorithm_of(main_shape(matmul, view));
+  decided.choice.main.algorithm = few ? few_rows_algorithm(view[Matmul::kA], view[Matmul::kB])
+                                      : algorithm_of(main_shape(matmul, view));
   if (matmul.augmented)
-    decided.low_algorithm = few ? few_rows_algorithm(view[Matmul::kLowA], view[Matmul::kLowB])
-                                : algorithm_of(low_shape(matmul, view));
+    decided.products.low = few ? few_rows_algorithm(view[Matmul::kLowA], view[Matmul::kLowB])
+                               : algorithm_of(low_shape(matmul, view));
   return decided;
 }
 
 int64_t workspace_bytes(const Matmul& matmul, const OperationView& view, const Card& card) {
-  if (is_of_few_rows(matmul.algorithm)) return 0;
+  if (is_of_few_rows(matmul.choice.main.algorithm)) return 0;
   return product_bytes(matmul, view) + card.product_workspace_bytes;
 }
 
 bool by_library(const Matmul& matmul, const OperationView&) {
-  return !is_of_few_rows(matmul.algorithm);
+  return !is_of_few_rows(matmul.choice.main.algorithm);
 }
 
 // A stochastic sum is added by a kernel of its own.
 int32_t launches(const Matmul& matmul, const OperationView& view, const Card& card) {
   const int32_t of_sum = matmul.stochastic ? 1 : 0;
-  if (is_of_few_rows(matmul.algorithm)) return matmul.products + of_sum;
+  if (is_of_few_rows(matmul.choice.main.algorithm)) return matmul.products.count + of_sum;
   const auto most = [&](const ProductShape& shape) {
     return most_launches(shape, card.multiprocessors, card.product_workspace_bytes);
   };

@@ -88,10 +88,10 @@ class Product {
 };
 
 // Notes what a product that is timed was computed by, under the decision that states the class.
-template <auto decision>
+template <auto... decision>
 void note_choice(const Product& product, const Invocation& invocation) {
   if (product.algorithm() == program::ProductAlgorithm::timed)
-    invocation.note_decision<decision>(product.chosen());
+    invocation.note_decision<decision...>(product.chosen());
 }
 
 }  // namespace snug::backends::cuda

@@ -24,7 +24,7 @@ void check_attributes(const Attributes& attention, ShapeRule& rule) {
   rule.require(std::isfinite(attention.scale), "has a scale that is not finite");
   rule.require(attention.window >= 0, "has a negative window");
   rule.require(attention.segment_tokens >= 0, "has a negative segment_tokens");
-  rule.require(attention.few_queries >= 0, "has a negative few_queries");
+  rule.require(attention.kernel.few_queries >= 0, "has a negative few_queries");
   rule.require(std::isfinite(attention.softcap) && attention.softcap >= 0.0F,
                "has a softcap that is negative or not finite");
   rule.require(std::isfinite(attention.alibi_scale), "has an alibi_scale that is not finite");
@@ -169,7 +169,7 @@ std::string shape_error(const AttentionGrad& attention, const OperationView& vie
 
 Cost cost(const Attention& attention, const OperationView& view, const Extent& extent) {
   Cost cost{score_flops(attention, extent), bytes_of(attention, view, extent)};
-  if (attention.splits > 0) cost.launches = 2;  // the parts, and their sum
+  if (attention.kernel.splits > 0) cost.launches = 2;  // the parts, and their sum
   return cost;
 }
 
@@ -178,10 +178,10 @@ double copied_bytes(const AttentionGrad& grad, const OperationView& view) {
   const auto bytes = [&](const Operand<AttentionGrad>& operand, bool copied) {
     return copied ? 2.0 * static_cast<double>(view[operand].bytes()) : 0.0;
   };
-  return bytes(AttentionGrad::kQ, grad.dense_q) + bytes(AttentionGrad::kK, grad.dense_k) +
-         bytes(AttentionGrad::kV, grad.dense_v) + bytes(AttentionGrad::kDQ, grad.dense_gradients) +
-         bytes(AttentionGrad::kDK, grad.dense_gradients) +
-         bytes(AttentionGrad::kDV, grad.dense_gradients);
+  return bytes(AttentionGrad::kQ, grad.dense.q) + bytes(AttentionGrad::kK, grad.dense.k) +
+         bytes(AttentionGrad::kV, grad.dense.v) + bytes(AttentionGrad::kDQ, grad.dense.gradients) +
+         bytes(AttentionGrad::kDK, grad.dense.gradients) +
+         bytes(AttentionGrad::kDV, grad.dense.gradients);
 }
 
 // Five products where the forward pass has two: the scores again, dp, dq, dk and dv. Nothing is
@@ -271,7 +271,7 @@ std::vector<Share> shares_of(const Attributes& attention, const OperationView& v
 // The numbers of keys and values in 16 bits that decoding in parts reads.
 double cache_numbers(const Attention& attention, const OperationView& view, const Extent& extent) {
   const Tensor& k = view[Attention::kK];
-  if (attention.splits == 0 || size_of(k.dtype) != 2) return 0;
+  if (attention.kernel.splits == 0 || size_of(k.dtype) != 2) return 0;
   return 2.0 * extent.keys * static_cast<double>(k.shape.columns());
 }
 double cache_numbers(const AttentionGrad&, const OperationView&, const Extent&) { return 0; }
@@ -289,8 +289,8 @@ RateKey attention_key(const Struct& attention, const OperationView& view, const 
   const bool is_adjusted =
       attention.softcap > 0.0F || attention.alibi_scale != 0.0F || attention.relative_bias;
   const std::string plain_name = typed_name(view) + (is_cached ? " cached" : "") +
-                                 (attention.by_library ? " by library" : "") +
-                                 (attention.tensor_cores ? " on tensor cores" : "");
+                                 (is_by_library(attention) ? " by library" : "") +
+                                 (is_on_tensor_cores(attention) ? " on tensor cores" : "");
   RateKey key;
   const bool is_copied = copies_operands(attention);
   key.name = plain_name + (is_adjusted ? " adjusted" : "") + (is_copied ? " copied" : "");
@@ -299,8 +299,8 @@ RateKey attention_key(const Struct& attention, const OperationView& view, const 
                rate_size(attention.heads) / rate_size(attention.kv_heads)};
   key.unit = Work::flops;
   key.multiplies = view[Struct::kQ].dtype;
-  key.attention = {.by_library = attention.by_library,
-                   .tensor_cores = attention.tensor_cores,
+  key.attention = {.by_library = is_by_library(attention),
+                   .tensor_cores = is_on_tensor_cores(attention),
                    .is_gradient = std::is_same_v<Struct, AttentionGrad>,
                    .segment_tokens = segment,
                    .head_dim = rate_size(attention.head_dim),
@@ -323,7 +323,7 @@ RateKey rate_key(const AttentionGrad& grad, const OperationView& view, const Ext
 template <typename Attributes>
 std::vector<int64_t> pieces_of(const Attributes& attention, const OperationView& view,
                                const BatchBounds& bounds) {
-  if (attention.few_queries == 0) return {};
+  if (attention.kernel.few_queries == 0) return {};
   if (const Tensor& k_bounds = view[Attributes::kKBounds]; hold_all_rows(k_bounds)) {
     const int64_t queries = view[Attributes::kQ].shape[0];
     return {has_few(attention, queries, view[Attributes::kK].shape[0]) ? queries : 0};

@@ -5,7 +5,9 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <tuple>
 
+#include "base/words.h"
 #include "program/kinds/field.h"
 #include "program/kinds/operands.h"
 #include "program/kinds/traits.h"
@@ -13,6 +15,58 @@
 namespace snug::program {
 
 struct Extent;
+
+// What does an attention; a target decides it.
+enum class AttentionBy : uint8_t {
+  plain,         // the target's own kernels, which do not multiply on tensor cores
+  tensor_cores,  // the target's own kernels there
+  library,       // a library
+};
+constexpr auto words_of(AttentionBy /*type*/) {
+  return base::words<AttentionBy>({{AttentionBy::plain, "plain"},
+                                   {AttentionBy::tensor_cores, "tensor_cores"},
+                                   {AttentionBy::library, "library"}});
+}
+
+// Priced alike here and below: parts of keys are as many as fill the device, and samples of
+// decoding are of such; segments that are few are a share, whose key has another name; of copies
+// the name says that there are some, and the cost has the bytes of each.
+struct AttentionChoice {
+  AttentionBy by = AttentionBy::plain;
+  int64_t splits = 0;       // into which the keys of a query are split while decoding; 0: one pass
+  int64_t few_queries = 0;  // of a segment that has a kernel of its own; 0: none has
+  bool operator==(const AttentionChoice&) const = default;
+  static constexpr std::tuple kParts{
+      Part{"kernel", Priced::by_kind, &AttentionChoice::by},
+      Part{"splits", Priced::alike, &AttentionChoice::splits},
+      Part{"few_queries", {Priced::alike, Noted::in_pieces}, &AttentionChoice::few_queries}};
+};
+
+struct AttentionGradChoice {
+  AttentionBy by = AttentionBy::plain;
+  int64_t few_queries = 0;
+  int64_t few_keys = 0;
+  bool operator==(const AttentionGradChoice&) const = default;
+  static constexpr std::tuple kParts{
+      Part{"kernel", Priced::by_kind, &AttentionGradChoice::by},
+      Part{"few_queries", {Priced::alike, Noted::in_pieces}, &AttentionGradChoice::few_queries},
+      Part{"few_keys", {Priced::alike, Noted::in_pieces}, &AttentionGradChoice::few_keys}};
+};
+
+// Which of q, k and v the target copies to be without gaps between their rows before it reads them,
+// and whether it makes dq, dk and dv without gaps and copies them to where they belong.
+struct DenseAttention {
+  bool q = false;
+  bool k = false;
+  bool v = false;
+  bool gradients = false;
+  bool operator==(const DenseAttention&) const = default;
+  static constexpr std::tuple kParts{
+      Part{"dense_q", Priced::alike, &DenseAttention::q},
+      Part{"dense_k", Priced::alike, &DenseAttention::k},
+      Part{"dense_v", Priced::alike, &DenseAttention::v},
+      Part{"dense_gradients", Priced::alike, &DenseAttention::gradients}};
+};
 
 // reads: q (q_tokens, heads * head_dim), k, v (k_tokens, kv_heads * head_dim), q_bounds and
 // k_bounds (segments, 2) i32 = [begin, end) of each segment's queries and keys; unused segments are
@@ -33,11 +87,8 @@ struct Extent;
 // later; with no_empty_segments every one has a token. A target may answer a gradient that need not
 // be deterministic with sums in any order.
 //
-// The target decides by_library (a library does it, not the target's own kernels), splits (the
-// parts into which the keys of a query are split while decoding; 0: one pass over them),
-// tensor_cores (the target's own kernels multiply on them; otherwise, and elsewhere, they do not)
-// and few_queries (segments of at most so many queries are read straight from where their keys lie,
-// by a kernel of its own; 0: none are).
+// Segments of at most few_queries queries are read straight from where their keys lie, by a kernel
+// of its own.
 struct Attention {
   int64_t heads = 0;
   int64_t kv_heads = 0;
@@ -53,13 +104,8 @@ struct Attention {
   int64_t segment_tokens = 0;
   bool no_empty_segments = false;
   bool deterministic = true;
-  bool by_library = false;
-  int64_t splits = 0;
-  bool tensor_cores = false;
-  int64_t few_queries = 0;
+  AttentionChoice kernel = {};
   bool operator==(const Attention&) const = default;
-  // Priced alike: parts of keys are as many as fill the device, and samples of decoding are of
-  // such; segments that are few are a share, whose key has another name.
   static constexpr auto kFields =
       std::tuple{Field{"heads", &Attention::heads},
                  Field{"kv_heads", &Attention::kv_heads},
@@ -75,10 +121,7 @@ struct Attention {
                  Field{"segment_tokens", &Attention::segment_tokens},
                  Field{"no_empty_segments", &Attention::no_empty_segments},
                  Field{"deterministic", &Attention::deterministic},
-                 Decision{"by_library", &Attention::by_library, Priced::by_kind},
-                 Decision{"splits", &Attention::splits, Priced::alike},
-                 Decision{"tensor_cores", &Attention::tensor_cores, Priced::by_kind},
-                 Decision{"few_queries", &Attention::few_queries, Priced::alike, Noted::in_pieces}};
+                 Decision{"kernel", &Attention::kernel}};
   static constexpr auto kQ = read<Attention>(0, "q");
   static constexpr auto kK = read<Attention>(1, "k");
   static constexpr auto kV = read<Attention>(2, "v");
@@ -98,10 +141,8 @@ struct Attention {
 // (zero outside segments); with `bias_gradient` dbias (buckets, heads): the sums over queries and
 // keys of what their scores get.
 // `sinks`: o and lse have some in them; what they get is attention_sink_grad's (attention_sinks.h).
-// The target decides few_queries and few_keys too: segments of at most so many queries, or keys,
-// are computed in f32 whatever their type; and which of q, k and v it copies to be without gaps
-// between their rows before it reads them (dense_q, dense_k, dense_v), and whether it makes dq, dk
-// and dv without gaps and copies them to where they belong (dense_gradients).
+// Segments of at most few_queries queries, or few_keys keys, are computed in f32 whatever their
+// type.
 struct AttentionGrad {
   int64_t heads = 0;
   int64_t kv_heads = 0;
@@ -118,41 +159,27 @@ struct AttentionGrad {
   int64_t segment_tokens = 0;
   bool no_empty_segments = false;
   bool deterministic = true;
-  bool by_library = false;
-  bool tensor_cores = false;
-  int64_t few_queries = 0;
-  int64_t few_keys = 0;
-  bool dense_q = false;
-  bool dense_k = false;
-  bool dense_v = false;
-  bool dense_gradients = false;
+  DenseAttention dense = {};
+  AttentionGradChoice kernel = {};
   bool operator==(const AttentionGrad&) const = default;
-  // Priced alike: segments that are few are a share, whose key has another name; of copies the name
-  // says that there are some, and the cost has the bytes of each.
-  static constexpr auto kFields = std::tuple{
-      Field{"heads", &AttentionGrad::heads},
-      Field{"kv_heads", &AttentionGrad::kv_heads},
-      Field{"head_dim", &AttentionGrad::head_dim},
-      Field{"scale", &AttentionGrad::scale},
-      Field{"causal", &AttentionGrad::causal},
-      Field{"window", &AttentionGrad::window},
-      Field{"softcap", &AttentionGrad::softcap},
-      Field{"alibi_scale", &AttentionGrad::alibi_scale},
-      Field{"sinks", &AttentionGrad::sinks},
-      Field{"relative_bias", &AttentionGrad::relative_bias},
-      Field{"bias_gradient", &AttentionGrad::bias_gradient},
-      Field{"max_distance", &AttentionGrad::max_distance},
-      Field{"segment_tokens", &AttentionGrad::segment_tokens},
-      Field{"no_empty_segments", &AttentionGrad::no_empty_segments},
-      Field{"deterministic", &AttentionGrad::deterministic},
-      Decision{"by_library", &AttentionGrad::by_library, Priced::by_kind},
-      Decision{"tensor_cores", &AttentionGrad::tensor_cores, Priced::by_kind},
-      Decision{"few_queries", &AttentionGrad::few_queries, Priced::alike, Noted::in_pieces},
-      Decision{"few_keys", &AttentionGrad::few_keys, Priced::alike, Noted::in_pieces},
-      Decision{"dense_q", &AttentionGrad::dense_q, Priced::alike},
-      Decision{"dense_k", &AttentionGrad::dense_k, Priced::alike},
-      Decision{"dense_v", &AttentionGrad::dense_v, Priced::alike},
-      Decision{"dense_gradients", &AttentionGrad::dense_gradients, Priced::alike}};
+  static constexpr auto kFields =
+      std::tuple{Field{"heads", &AttentionGrad::heads},
+                 Field{"kv_heads", &AttentionGrad::kv_heads},
+                 Field{"head_dim", &AttentionGrad::head_dim},
+                 Field{"scale", &AttentionGrad::scale},
+                 Field{"causal", &AttentionGrad::causal},
+                 Field{"window", &AttentionGrad::window},
+                 Field{"softcap", &AttentionGrad::softcap},
+                 Field{"alibi_scale", &AttentionGrad::alibi_scale},
+                 Field{"sinks", &AttentionGrad::sinks},
+                 Field{"relative_bias", &AttentionGrad::relative_bias},
+                 Field{"bias_gradient", &AttentionGrad::bias_gradient},
+                 Field{"max_distance", &AttentionGrad::max_distance},
+                 Field{"segment_tokens", &AttentionGrad::segment_tokens},
+                 Field{"no_empty_segments", &AttentionGrad::no_empty_segments},
+                 Field{"deterministic", &AttentionGrad::deterministic},
+                 Decision{"kernel", &AttentionGrad::kernel},
+                 Decision{"dense", &AttentionGrad::dense}};
   static constexpr auto kDO = read<AttentionGrad>(0, "do");
   static constexpr auto kQ = read<AttentionGrad>(1, "q");
   static constexpr auto kK = read<AttentionGrad>(2, "k");
@@ -190,18 +217,25 @@ int64_t bucket_of(int64_t relative, bool causal, int64_t buckets, int64_t max_di
 
 // Whether a segment of so many queries, and keys, is one of few.
 constexpr bool has_few(const Attention& attention, int64_t queries, int64_t /*keys*/) {
-  return attention.few_queries > 0 && queries <= attention.few_queries;
+  return attention.kernel.few_queries > 0 && queries <= attention.kernel.few_queries;
 }
 constexpr bool has_few(const AttentionGrad& grad, int64_t queries, int64_t keys) {
-  return (grad.few_queries > 0 && queries <= grad.few_queries) ||
-         (grad.few_keys > 0 && keys <= grad.few_keys);
+  return (grad.kernel.few_queries > 0 && queries <= grad.kernel.few_queries) ||
+         (grad.kernel.few_keys > 0 && keys <= grad.kernel.few_keys);
+}
+
+template <typename Struct>
+constexpr bool is_by_library(const Struct& attention) {
+  return attention.kernel.by == AttentionBy::library;
+}
+template <typename Struct>
+constexpr bool is_on_tensor_cores(const Struct& attention) {
+  return attention.kernel.by == AttentionBy::tensor_cores;
 }
 
 // Whether the target copies q, k or v, or makes the gradients elsewhere and copies them.
 constexpr bool copies_operands(const Attention& /*attention*/) { return false; }
-constexpr bool copies_operands(const AttentionGrad& grad) {
-  return grad.dense_q || grad.dense_k || grad.dense_v || grad.dense_gradients;
-}
+constexpr bool copies_operands(const AttentionGrad& grad) { return grad.dense != DenseAttention{}; }
 
 // What they do within such bounds, (segments, 2) each.
 Extent extent_of(const Attention& attention, std::span<const int32_t> q_bounds,

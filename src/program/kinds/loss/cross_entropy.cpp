@@ -76,7 +76,7 @@ double skipped_bytes(const Tensor& matrix, const Extent& extent) {
 template <typename Struct>
 std::vector<int64_t> chunks_of(const Struct& loss, const OperationView& view,
                                const Extent& extent) {
-  return chunk_sizes(loss.algorithm, loss.chunk_rows, view[Struct::kTargets].shape[0],
+  return chunk_sizes(loss.chunks.algorithm, loss.chunks.rows, view[Struct::kTargets].shape[0],
                      static_cast<int64_t>(extent.rows));
 }
 
@@ -92,7 +92,7 @@ Cost cost_of_chunks(const Struct& loss, const OperationView& view, const Extent&
   Cost cost;
   cost.bytes = operand_bytes(view) - skipped_bytes(hidden, extent);
   double rows = extent.rows;
-  if (loss.algorithm != LossAlgorithm::whole) {
+  if (loss.chunks.algorithm != LossAlgorithm::whole) {
     const std::vector<int64_t> chunks = chunks_of(loss, view, extent);
     rows = std::max(rows, std::accumulate(chunks.begin(), chunks.end(), 0.0));
     const double again = std::max(0.0, static_cast<double>(chunks.size()) - 1);
@@ -107,8 +107,8 @@ Cost cost_of_chunks(const Struct& loss, const OperationView& view, const Extent&
 
 template <typename Struct>
 void check_logits(const Struct& loss, ShapeRule& rule) {
-  rule.require(loss.chunk_rows >= 0, "has a negative chunk_rows");
-  rule.require(loss.block_columns >= 0, "has a negative block_columns");
+  rule.require(loss.chunks.rows >= 0, "has a negative chunk_rows");
+  rule.require(loss.products.block_columns >= 0, "has a negative block_columns");
   rule.require(std::isfinite(loss.scale), "has a scale that is not finite");
   rule.require(std::isfinite(loss.softcap) && loss.softcap >= 0.0F,
                "has a softcap that is negative or not finite");
@@ -165,7 +165,7 @@ std::string shape_error(const LinearCrossEntropyTrain& loss, const OperationView
   check_logits(loss, rule);
   rule.require(!loss.accumulate || loss.weight_gradient,
                "accumulates a weight gradient that it does not make");
-  rule.require(loss.dweight_step >= 0 && loss.rest_dweight_step >= 0,
+  rule.require(loss.products.main.dweight_step >= 0 && loss.products.rest.dweight_step >= 0,
                "has a negative dweight_step");
   rule.require(loss.bias || !loss.bias_gradient, "makes the gradient of a bias that it has not");
   rule.require(loss.gain || !loss.gain_gradient, "makes the gradient of a gain that it has not");
@@ -211,7 +211,7 @@ Cost cost(const LinearCrossEntropy& loss, const OperationView& view, const Exten
 // makes it again.
 double products_of(const LinearCrossEntropyTrain& loss) {
   if (!loss.weight_gradient) return 2;
-  return loss.algorithm == LossAlgorithm::online ? 4 : 3;
+  return loss.chunks.algorithm == LossAlgorithm::online ? 4 : 3;
 }
 
 // What a training loss in blocks of columns, or in steps of rows, reads and writes again, all of it
@@ -219,14 +219,16 @@ double products_of(const LinearCrossEntropyTrain& loss) {
 double bytes_of_parts(const LinearCrossEntropyTrain& loss, const OperationView& view,
                       const Extent& extent) {
   const Shape& weight = view[LinearCrossEntropyTrain::kWeight].shape;
-  const int64_t rest = loss.block_columns > 0 ? weight[0] % loss.block_columns : 0;
-  const int64_t blocks_again = later_steps(weight[0], loss.block_columns);
+  const int64_t rest =
+      loss.products.block_columns > 0 ? weight[0] % loss.products.block_columns : 0;
+  const int64_t blocks_again = later_steps(weight[0], loss.products.block_columns);
   double elements = 0;
   for (const int64_t rows : chunks_of(loss, view, extent)) {
     elements += static_cast<double>(blocks_again * rows * weight[1]);
     if (!loss.weight_gradient) continue;
-    elements += static_cast<double>((weight[0] - rest) * later_steps(rows, loss.dweight_step) +
-                                    rest * later_steps(rows, loss.rest_dweight_step)) *
+    elements += static_cast<double>((weight[0] - rest) *
+                                        later_steps(rows, loss.products.main.dweight_step) +
+                                    rest * later_steps(rows, loss.products.rest.dweight_step)) *
                 static_cast<double>(weight[1]);
   }
   return 2.0 * sizeof(float) * elements;
@@ -258,8 +260,8 @@ RateKey loss_key(const Struct& loss, const OperationView& view, const Extent& ex
   const Shape& weight = view[Struct::kWeight].shape;
   RateKey key;
   key.name = typed_name(view);
-  key.name +=
-      loss.algorithm == LossAlgorithm::online ? " online" : suffix_of(loss.logits_algorithm);
+  key.name += loss.chunks.algorithm == LossAlgorithm::online ? " online"
+                                                             : suffix_of(loss.products.main.logits);
   key.shape = {std::max(1.0, extent.rows), rate_size(weight[0]), rate_size(weight[1])};
   key.unit = Work::flops;
   key.multiplies = view[Struct::kHidden].dtype;

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <tuple>
 #include <vector>
 
 #include "base/words.h"
@@ -77,41 +78,74 @@ int64_t next_halved_chunk(int64_t chunk_rows, int64_t rows);
 std::vector<int64_t> chunk_sizes(LossAlgorithm algorithm, int64_t chunk_rows, int64_t tokens,
                                  int64_t rows);
 
+// The chunks of rows in which the logits of a loss are made.
+struct LossChunks {
+  LossAlgorithm algorithm = LossAlgorithm::whole;
+  int64_t rows = 0;  // of the largest chunk; 0 until lowered
+  bool operator==(const LossChunks&) const = default;
+  // Priced alike: an online loss has a name of its own, and its other forms are the same products
+  // of more or fewer rows, which the key's shape has.
+  static constexpr std::tuple kParts{
+      Part{"algorithm", Priced::alike, &LossChunks::algorithm},
+      Part{"chunk_rows", {Priced::alike, Noted::in_pieces}, &LossChunks::rows}};
+};
+
+// What computes the products of every chunk: the logits and, in the training form, the gradients of
+// hidden and weight; loops where there is no such product. Of the rows of a chunk at most
+// dweight_step are summed before the gradient of the weight is read and written again; 0: all.
+struct LossAlgorithms {
+  ProductAlgorithm logits = ProductAlgorithm::loops;
+  ProductAlgorithm dhidden = ProductAlgorithm::loops;
+  ProductAlgorithm dweight = ProductAlgorithm::loops;
+  int64_t dweight_step = 0;
+  bool operator==(const LossAlgorithms&) const = default;
+};
+
+// The same of blocks of so many columns of the vocabulary, and of the last one, where it is
+// narrower. 0: it is not divided.
+struct LossProducts {
+  int64_t block_columns = 0;
+  LossAlgorithms main = {};
+  LossAlgorithms rest = {};
+  bool operator==(const LossProducts&) const = default;
+  // Priced alike: blocks and steps follow from the key's shape, and what they read again is in the
+  // cost.
+  static constexpr std::tuple kParts{
+      Part{"block_columns", Priced::alike, &LossProducts::block_columns},
+      Part{"logits_algorithm", Priced::by_kind, &LossProducts::main, &LossAlgorithms::logits},
+      Part{"rest_logits_algorithm", Priced::by_word, &LossProducts::rest, &LossAlgorithms::logits},
+      Part{"dhidden_algorithm", Priced::by_word, &LossProducts::main, &LossAlgorithms::dhidden},
+      Part{"rest_dhidden_algorithm", Priced::by_word, &LossProducts::rest,
+           &LossAlgorithms::dhidden},
+      Part{"dweight_algorithm", Priced::by_word, &LossProducts::main, &LossAlgorithms::dweight},
+      Part{"rest_dweight_algorithm", Priced::by_word, &LossProducts::rest,
+           &LossAlgorithms::dweight},
+      Part{"dweight_step", Priced::alike, &LossProducts::main, &LossAlgorithms::dweight_step},
+      Part{"rest_dweight_step", Priced::alike, &LossProducts::rest, &LossAlgorithms::dweight_step}};
+};
+
 // Fused: matmul (transpose_b) then cross_entropy, in chunks of rows that carry loss, so that at
 // most chunk_rows x vocab logits exist. reads: hidden (tokens, d), weight (vocab, d), targets,
 // inverse_tokens, then bias (vocab) if `bias` and gain (vocab) if `gain`. writes: losses, loss.
 // Logits are `scale` hidden weight^T, or (hidden weight^T [+ bias]) [* gain], which has no scale;
 // with softcap c > 0 each is then c tanh(logit / c), as the kind softcap has it.
-// The target decides what computes the products of every chunk: the logits and, in the training
-// form, the gradients of hidden and weight. Where it divides the vocabulary into blocks of
-// block_columns (0: it does not), the last block, if it is narrower, has the algorithms named
-// rest_*.
 struct LinearCrossEntropy {
-  int64_t chunk_rows = 0;  // of the largest chunk, decided by the target; 0 until lowered
-  LossAlgorithm algorithm = LossAlgorithm::whole;
+  LossChunks chunks = {};
   int32_t chunk_launches = 0;  // that each chunk takes, besides those of the operation
-  int64_t block_columns = 0;
-  ProductAlgorithm logits_algorithm = ProductAlgorithm::loops;
-  ProductAlgorithm rest_logits_algorithm = ProductAlgorithm::loops;
+  LossProducts products = {};
   float scale = 1.0F;
   float softcap = 0.0F;
   bool bias = false;
   bool gain = false;
   bool operator==(const LinearCrossEntropy&) const = default;
-  // Priced alike: an online loss has a name of its own, and its other forms are the same products
-  // of more or fewer rows, which the key's shape has; chunks, blocks and steps follow from that
-  // shape, and what they read again is in the cost.
-  static constexpr auto kFields = std::tuple{
-      Decision{"chunk_rows", &LinearCrossEntropy::chunk_rows, Priced::alike, Noted::in_pieces},
-      Decision{"algorithm", &LinearCrossEntropy::algorithm, Priced::alike},
-      Field{"chunk_launches", &LinearCrossEntropy::chunk_launches},
-      Decision{"block_columns", &LinearCrossEntropy::block_columns, Priced::alike},
-      Decision{"logits_algorithm", &LinearCrossEntropy::logits_algorithm, Priced::by_kind},
-      Decision{"rest_logits_algorithm", &LinearCrossEntropy::rest_logits_algorithm},
-      Field{"scale", &LinearCrossEntropy::scale},
-      Field{"softcap", &LinearCrossEntropy::softcap},
-      Field{"bias", &LinearCrossEntropy::bias},
-      Field{"gain", &LinearCrossEntropy::gain}};
+  static constexpr auto kFields =
+      std::tuple{Decision{"algorithm", &LinearCrossEntropy::chunks},
+                 Field{"chunk_launches", &LinearCrossEntropy::chunk_launches},
+                 Decision{"products", &LinearCrossEntropy::products},
+                 Field{"scale", &LinearCrossEntropy::scale},
+                 Field{"softcap", &LinearCrossEntropy::softcap},
+                 Field{"bias", &LinearCrossEntropy::bias},
+                 Field{"gain", &LinearCrossEntropy::gain}};
   static constexpr auto kHidden = read<LinearCrossEntropy>(0, "hidden");
   static constexpr auto kWeight = read<LinearCrossEntropy>(1, "weight");
   static constexpr auto kTargets = read<LinearCrossEntropy>(2, "targets");
@@ -131,22 +165,11 @@ struct LinearCrossEntropy {
 // losses, loss, dhidden, then dweight (vocab, d) if `weight_gradient`; with `accumulate` dweight is
 // updated instead; then dbias (vocab) if `bias_gradient` and dgain (vocab) if `gain_gradient`.
 // Expansion: matmul, [add_bias,] [scale_columns,] [softcap,] cross_entropy, cross_entropy_grad,
-// [softcap_grad,] [column_gain_grad,] [scale_columns,] matmul, matmul, [sum_rows]. Of the rows of a
-// chunk at most dweight_step are summed before the gradient of the weight is read and written
-// again; 0: all.
+// [softcap_grad,] [column_gain_grad,] [scale_columns,] matmul, matmul, [sum_rows].
 struct LinearCrossEntropyTrain {
-  int64_t chunk_rows = 0;
-  LossAlgorithm algorithm = LossAlgorithm::whole;
+  LossChunks chunks = {};
   int32_t chunk_launches = 0;
-  int64_t block_columns = 0;
-  ProductAlgorithm logits_algorithm = ProductAlgorithm::loops;
-  ProductAlgorithm rest_logits_algorithm = ProductAlgorithm::loops;
-  ProductAlgorithm dhidden_algorithm = ProductAlgorithm::loops;
-  ProductAlgorithm rest_dhidden_algorithm = ProductAlgorithm::loops;
-  ProductAlgorithm dweight_algorithm = ProductAlgorithm::loops;
-  ProductAlgorithm rest_dweight_algorithm = ProductAlgorithm::loops;
-  int64_t dweight_step = 0;
-  int64_t rest_dweight_step = 0;
+  LossProducts products = {};
   bool weight_gradient = false;
   bool accumulate = false;
   float scale = 1.0F;
@@ -156,28 +179,18 @@ struct LinearCrossEntropyTrain {
   bool gain = false;
   bool gain_gradient = false;
   bool operator==(const LinearCrossEntropyTrain&) const = default;
-  // Priced alike as in LinearCrossEntropy.
-  static constexpr auto kFields = std::tuple{
-      Decision{"chunk_rows", &LinearCrossEntropyTrain::chunk_rows, Priced::alike, Noted::in_pieces},
-      Decision{"algorithm", &LinearCrossEntropyTrain::algorithm, Priced::alike},
-      Field{"chunk_launches", &LinearCrossEntropyTrain::chunk_launches},
-      Decision{"block_columns", &LinearCrossEntropyTrain::block_columns, Priced::alike},
-      Decision{"logits_algorithm", &LinearCrossEntropyTrain::logits_algorithm, Priced::by_kind},
-      Decision{"rest_logits_algorithm", &LinearCrossEntropyTrain::rest_logits_algorithm},
-      Decision{"dhidden_algorithm", &LinearCrossEntropyTrain::dhidden_algorithm},
-      Decision{"rest_dhidden_algorithm", &LinearCrossEntropyTrain::rest_dhidden_algorithm},
-      Decision{"dweight_algorithm", &LinearCrossEntropyTrain::dweight_algorithm},
-      Decision{"rest_dweight_algorithm", &LinearCrossEntropyTrain::rest_dweight_algorithm},
-      Decision{"dweight_step", &LinearCrossEntropyTrain::dweight_step, Priced::alike},
-      Decision{"rest_dweight_step", &LinearCrossEntropyTrain::rest_dweight_step, Priced::alike},
-      Field{"weight_gradient", &LinearCrossEntropyTrain::weight_gradient},
-      Field{"accumulate", &LinearCrossEntropyTrain::accumulate},
-      Field{"scale", &LinearCrossEntropyTrain::scale},
-      Field{"softcap", &LinearCrossEntropyTrain::softcap},
-      Field{"bias", &LinearCrossEntropyTrain::bias},
-      Field{"bias_gradient", &LinearCrossEntropyTrain::bias_gradient},
-      Field{"gain", &LinearCrossEntropyTrain::gain},
-      Field{"gain_gradient", &LinearCrossEntropyTrain::gain_gradient}};
+  static constexpr auto kFields =
+      std::tuple{Decision{"algorithm", &LinearCrossEntropyTrain::chunks},
+                 Field{"chunk_launches", &LinearCrossEntropyTrain::chunk_launches},
+                 Decision{"products", &LinearCrossEntropyTrain::products},
+                 Field{"weight_gradient", &LinearCrossEntropyTrain::weight_gradient},
+                 Field{"accumulate", &LinearCrossEntropyTrain::accumulate},
+                 Field{"scale", &LinearCrossEntropyTrain::scale},
+                 Field{"softcap", &LinearCrossEntropyTrain::softcap},
+                 Field{"bias", &LinearCrossEntropyTrain::bias},
+                 Field{"bias_gradient", &LinearCrossEntropyTrain::bias_gradient},
+                 Field{"gain", &LinearCrossEntropyTrain::gain},
+                 Field{"gain_gradient", &LinearCrossEntropyTrain::gain_gradient}};
   static constexpr auto kHidden = read<LinearCrossEntropyTrain>(0, "hidden");
   static constexpr auto kWeight = read<LinearCrossEntropyTrain>(1, "weight");
   static constexpr auto kTargets = read<LinearCrossEntropyTrain>(2, "targets");

@@ -21,8 +21,7 @@ struct TrainingForm {
 TrainingForm training_form(const LinearCrossEntropy& loss, const Operation& operation,
                            TensorId dhidden, Tape& tape) {
   TrainingForm train;
-  train.kind.chunk_rows = loss.chunk_rows;
-  train.kind.algorithm = loss.algorithm;
+  train.kind.chunks = loss.chunks;
   train.kind.scale = loss.scale;
   train.kind.softcap = loss.softcap;
   train.kind.bias = loss.bias;

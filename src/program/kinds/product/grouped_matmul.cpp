@@ -28,7 +28,8 @@ std::string shape_error(const GroupedMatmul& grouped, const OperationView& view)
   const Tensor& a = view[GroupedMatmul::kA];
   const Tensor& b = view[GroupedMatmul::kB];
   const Tensor& c = view[GroupedMatmul::kC];
-  rule.require(grouped.block_rows >= 0, "has a negative block_rows");
+  rule.require(grouped.choice.block_rows >= 0, "has a negative block_rows");
+  rule.require(grouped.choice.sum_rows == 0, "makes sums of rows, as only its gradient does");
   rule.rank(GroupedMatmul::kA, 2);
   rule.rank(GroupedMatmul::kB, 3);
   rule.rank(GroupedMatmul::kC, 2);
@@ -47,8 +48,8 @@ std::string shape_error(const GroupedMatmulGrad& grad, const OperationView& view
   const Tensor& a = view[GroupedMatmulGrad::kA];
   const Tensor& b = view[GroupedMatmulGrad::kB];
   const Tensor& c = view[GroupedMatmulGrad::kC];
-  rule.require(grad.block_rows >= 0, "has a negative block_rows");
-  rule.require(grad.sum_rows >= 0, "has a negative sum_rows");
+  rule.require(grad.choice.block_rows >= 0, "has a negative block_rows");
+  rule.require(grad.choice.sum_rows >= 0, "has a negative sum_rows");
   rule.rank(GroupedMatmulGrad::kA, 2);
   rule.rank(GroupedMatmulGrad::kB, 2);
   rule.rank(GroupedMatmulGrad::kC, 3);
@@ -79,7 +80,7 @@ Cost cost(const GroupedMatmul& grouped, const OperationView& view, const Extent&
   const auto experts = static_cast<double>(b.shape[0]);
   const double unread =
       static_cast<double>(b.bytes()) * std::max(0.0, 1.0 - rows / std::max(1.0, experts));
-  const double copied = copied_bytes(a, grouped.dense_a) + copied_bytes(c, grouped.dense_c);
+  const double copied = copied_bytes(a, grouped.dense.a) + copied_bytes(c, grouped.dense.c);
   return {2.0 * rows * static_cast<double>(a.shape[1]) * static_cast<double>(c.shape[1]),
           operand_bytes(view) - unread + copied, copied};
 }
@@ -88,9 +89,9 @@ Cost cost(const GroupedMatmul& grouped, const OperationView& view, const Extent&
 Cost cost(const GroupedMatmulGrad& grad, const OperationView& view, const Extent&) {
   const Tensor& a = view[GroupedMatmulGrad::kA];
   const Tensor& b = view[GroupedMatmulGrad::kB];
-  const int64_t blocks_again = later_steps(a.shape[1], grad.sum_rows);
-  const double copied = copied_bytes(a, grad.dense_a) +
-                        static_cast<double>(1 + blocks_again) * copied_bytes(b, grad.dense_b);
+  const int64_t blocks_again = later_steps(a.shape[1], grad.choice.sum_rows);
+  const double copied = copied_bytes(a, grad.dense.a) +
+                        static_cast<double>(1 + blocks_again) * copied_bytes(b, grad.dense.b);
   return {2.0 * static_cast<double>(a.shape.elements()) * static_cast<double>(b.shape[1]),
           operand_bytes(view) + static_cast<double>(blocks_again * b.bytes()) + copied, copied};
 }
@@ -120,7 +121,7 @@ RateKey key_of_products(const Struct& grouped, const OperationView& view, std::s
   RateKey key;
   key.name = typed_name(view);
   key.name.replace(0, kind.size(), "matmul" + std::string(form));
-  key.name += suffix_of(grouped.algorithm);
+  key.name += suffix_of(grouped.choice.algorithm);
   if (copies_operands(grouped)) key.plain_name = std::exchange(key.name, key.name + " copied");
   key.unit = Work::flops;
   return key;
@@ -149,8 +150,8 @@ RateKey rate_key(const GroupedMatmulGrad& grad, const OperationView& view, const
 // once.
 int64_t passes_of(const GroupedMatmul&, const OperationView&) { return 1; }
 int64_t passes_of(const GroupedMatmulGrad& grad, const OperationView& view) {
-  if (grad.sum_rows == 0) return 1;
-  return (view[GroupedMatmulGrad::kA].shape[1] + grad.sum_rows - 1) / grad.sum_rows;
+  if (grad.choice.sum_rows == 0) return 1;
+  return (view[GroupedMatmulGrad::kA].shape[1] + grad.choice.sum_rows - 1) / grad.choice.sum_rows;
 }
 
 int64_t experts_of(const GroupedMatmul&, const OperationView& view) {
@@ -168,15 +169,15 @@ template <typename Struct>
 WorkList routed_work(const Struct& grouped, const OperationView& view,
                      const BatchBounds& /*bounds*/) {
   const int64_t passes = passes_of(grouped, view);
-  RoutedPieces routed{.rows = view[Struct::kA].shape[0] * passes,
-                      .decisions = {{decision_name<&Struct::algorithm>(), true, false, 0},
-                                    {decision_name<&Struct::rest_algorithm>(), false, true, 0}}};
-  for (const std::string_view copy :
-       {decision_name<&GroupedMatmulGrad::dense_a>(), decision_name<&GroupedMatmulGrad::dense_b>(),
-        decision_name<&GroupedMatmul::dense_c>()})
-    routed.decisions.push_back({copy, grouped.algorithm == ProductAlgorithm::library,
-                                grouped.rest_algorithm == ProductAlgorithm::library,
+  RoutedPieces routed{
+      .rows = view[Struct::kA].shape[0] * passes,
+      .decisions = {{decision_name<&Struct::choice, &ExpertChoice::algorithm>(), true, false, 0},
+                    {decision_name<&Struct::choice, &ExpertChoice::rest>(), false, true, 0}}};
+  for_each_part_of<DenseOperands>([&](const auto& copied) {
+    routed.decisions.push_back({copied.name, grouped.choice.algorithm == ProductAlgorithm::library,
+                                grouped.choice.rest == ProductAlgorithm::library,
                                 experts_of(grouped, view) * passes});
+  });
   return {.routed = std::move(routed)};
 }
 

@@ -8,36 +8,46 @@
 
 #include <array>
 #include <cstdint>
+#include <tuple>
 
 #include "program/kinds/field.h"
 #include "program/kinds/operands.h"
-#include "program/kinds/product/product_algorithm.h"
+#include "program/kinds/product/product_choice.h"
 #include "program/kinds/traits.h"
 
 namespace snug::program {
+
+// How the rows of an expert are multiplied.
+struct ExpertChoice {
+  // Rows that are multiplied at once; 0: the rows of an expert. What is left of an expert's rows is
+  // cut into halves, fourths, ... of it. `algorithm` computes the pieces that it can, `rest` the
+  // others.
+  int64_t block_rows = 0;
+  ProductAlgorithm algorithm = ProductAlgorithm::loops;
+  ProductAlgorithm rest = ProductAlgorithm::loops;
+  // Rows of an expert's gradient whose sums are made in scratch at once, each time from all rows of
+  // b that the expert has; 0: sums are made in c.
+  int64_t sum_rows = 0;
+  bool operator==(const ExpertChoice&) const = default;
+  // Priced alike: pieces are as many rows as an expert has on average, which the key's shape has,
+  // up to a size that is the target's; rows of sums are as many as fit a cache, whatever the shape.
+  static constexpr std::tuple kParts{Part{"algorithm", Priced::by_kind, &ExpertChoice::algorithm},
+                                     Part{"block_rows", Priced::alike, &ExpertChoice::block_rows},
+                                     Part{"rest_algorithm", Priced::by_word, &ExpertChoice::rest},
+                                     Part{"sum_rows", Priced::alike, &ExpertChoice::sum_rows}};
+};
 
 // reads: a (rows, k); b (experts, k, n), or (experts, n, k) with transpose_b; bounds (experts, 2)
 // i32. writes: c (rows, n): a row of a times op(b) of the expert that has it.
 struct GroupedMatmul {
   bool transpose_b = false;
-  // Rows that are multiplied at once, decided by the target; 0: the rows of an expert. What is left
-  // of an expert's rows is cut into halves, fourths, ... of it. `algorithm` computes the pieces
-  // that it can, `rest_algorithm` the others.
-  int64_t block_rows = 0;
-  ProductAlgorithm algorithm = ProductAlgorithm::loops;
-  ProductAlgorithm rest_algorithm = ProductAlgorithm::loops;
-  bool dense_a = false;  // as in Matmul
-  bool dense_c = false;
+  // What the target decides.
+  ExpertChoice choice = {};
+  DenseOperands dense = {};
   bool operator==(const GroupedMatmul&) const = default;
-  // Priced alike as in Matmul: pieces are as many rows as an expert has on average, which the key's
-  // shape has, up to a size that is the target's.
-  static constexpr auto kFields =
-      std::tuple{Field{"transpose_b", &GroupedMatmul::transpose_b},
-                 Decision{"block_rows", &GroupedMatmul::block_rows, Priced::alike},
-                 Decision{"algorithm", &GroupedMatmul::algorithm, Priced::by_kind},
-                 Decision{"rest_algorithm", &GroupedMatmul::rest_algorithm},
-                 Decision{"dense_a", &GroupedMatmul::dense_a, Priced::alike},
-                 Decision{"dense_c", &GroupedMatmul::dense_c, Priced::alike}};
+  static constexpr auto kFields = std::tuple{Field{"transpose_b", &GroupedMatmul::transpose_b},
+                                             Decision{"algorithm", &GroupedMatmul::choice},
+                                             Decision{"dense", &GroupedMatmul::dense}};
   static constexpr auto kA = read<GroupedMatmul>(0, "a");
   static constexpr auto kB = read<GroupedMatmul>(1, "b");
   static constexpr auto kBounds = read<GroupedMatmul>(2, "bounds");
@@ -51,25 +61,12 @@ struct GroupedMatmul {
 // `accumulate` updates c: c += ...
 struct GroupedMatmulGrad {
   bool accumulate = false;
-  // As in GroupedMatmul, but of the rows over which the products sum.
-  int64_t block_rows = 0;
-  ProductAlgorithm algorithm = ProductAlgorithm::loops;
-  ProductAlgorithm rest_algorithm = ProductAlgorithm::loops;
-  // Rows of an expert's matrix whose sums are made in scratch at once, decided by the target, each
-  // time from all rows of b that the expert has; 0: sums are made in c.
-  int64_t sum_rows = 0;
-  bool dense_a = false;  // as in Matmul: of the rows of an expert
-  bool dense_b = false;  // for each block of sums
+  ExpertChoice choice = {};  // of the rows over which the products sum
+  DenseOperands dense = {};  // a of the rows of an expert, b for each block of sums
   bool operator==(const GroupedMatmulGrad&) const = default;
-  // Priced alike as in GroupedMatmul; rows of sums are as many as fit a cache, whatever the shape.
-  static constexpr auto kFields =
-      std::tuple{Field{"accumulate", &GroupedMatmulGrad::accumulate},
-                 Decision{"block_rows", &GroupedMatmulGrad::block_rows, Priced::alike},
-                 Decision{"algorithm", &GroupedMatmulGrad::algorithm, Priced::by_kind},
-                 Decision{"rest_algorithm", &GroupedMatmulGrad::rest_algorithm},
-                 Decision{"sum_rows", &GroupedMatmulGrad::sum_rows, Priced::alike},
-                 Decision{"dense_a", &GroupedMatmulGrad::dense_a, Priced::alike},
-                 Decision{"dense_b", &GroupedMatmulGrad::dense_b, Priced::alike}};
+  static constexpr auto kFields = std::tuple{Field{"accumulate", &GroupedMatmulGrad::accumulate},
+                                             Decision{"algorithm", &GroupedMatmulGrad::choice},
+                                             Decision{"dense", &GroupedMatmulGrad::dense}};
   static constexpr auto kA = read<GroupedMatmulGrad>(0, "a");
   static constexpr auto kB = read<GroupedMatmulGrad>(1, "b");
   static constexpr auto kBounds = read<GroupedMatmulGrad>(2, "bounds");
@@ -80,10 +77,10 @@ struct GroupedMatmulGrad {
 };
 
 constexpr bool copies_operands(const GroupedMatmul& grouped) {
-  return grouped.dense_a || grouped.dense_c;
+  return grouped.dense != DenseOperands{};
 }
 constexpr bool copies_operands(const GroupedMatmulGrad& grad) {
-  return grad.dense_a || grad.dense_b;
+  return grad.dense != DenseOperands{};
 }
 
 }  // namespace snug::program

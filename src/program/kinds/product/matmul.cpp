@@ -70,11 +70,12 @@ std::string shape_error(const Matmul& matmul, const OperationView& view) {
   rule.require(std::isfinite(matmul.low_alpha), "has a low_alpha that is not finite");
   rule.require(!(matmul.augmented && matmul.stochastic),
                "is augmented and stochastic; only gradients of weights round stochastically");
-  rule.require(matmul.products == 1 || (matmul.products == 2 && matmul.augmented),
+  rule.require(matmul.products.count == 1 || (matmul.products.count == 2 && matmul.augmented),
                "is made of more products than it has");
-  rule.require(matmul.block_rows >= 0, "has a negative block_rows");
-  rule.require(matmul.addend || !matmul.dense_addend, "copies an addend that it has not");
-  rule.require(matmul.sum_step >= 0 && matmul.rest_sum_step >= 0, "has a negative sum_step");
+  rule.require(matmul.choice.block_rows >= 0, "has a negative block_rows");
+  rule.require(matmul.addend || !matmul.dense.addend, "copies an addend that it has not");
+  rule.require(matmul.choice.main.sum_step >= 0 && matmul.choice.rest.sum_step >= 0,
+               "has a negative sum_step");
   const Tensor& a = view[Matmul::kA];
   const Tensor& b = view[Matmul::kB];
   const Tensor& c = view[Matmul::kC];
@@ -104,8 +105,9 @@ double bytes_of_steps(const Matmul& matmul, int64_t inner, const Shape& c) {
   const auto bytes_of = [&](int64_t rows, int64_t step) {
     return 2.0 * sizeof(float) * static_cast<double>(rows * c[1] * later_steps(inner, step));
   };
-  const int64_t rest = matmul.block_rows > 0 ? c[0] % matmul.block_rows : 0;
-  return bytes_of(c[0] - rest, matmul.sum_step) + bytes_of(rest, matmul.rest_sum_step);
+  const int64_t rest = matmul.choice.block_rows > 0 ? c[0] % matmul.choice.block_rows : 0;
+  return bytes_of(c[0] - rest, matmul.choice.main.sum_step) +
+         bytes_of(rest, matmul.choice.rest.sum_step);
 }
 
 // Copies to or from memory without gaps: each reads a tensor and writes it. Blocks of rows read
@@ -119,11 +121,11 @@ double copied_bytes(const Matmul& matmul, const OperationView& view) {
       matmul.accumulate ||
       (matmul.addend && view.program.are_same_place(id_of(view.operation, Matmul::kAddend),
                                                     id_of(view.operation, Matmul::kC)));
-  const int64_t blocks = 1 + later_steps(view[Matmul::kC].shape[0], matmul.block_rows);
-  return bytes(Matmul::kA, matmul.dense_a) +
-         static_cast<double>(blocks) * bytes(Matmul::kB, matmul.dense_b) +
-         (matmul.addend ? bytes(Matmul::kAddend, matmul.dense_addend) : 0.0) +
-         (adds_to_c ? 2 : 1) * bytes(Matmul::kC, matmul.dense_c);
+  const int64_t blocks = 1 + later_steps(view[Matmul::kC].shape[0], matmul.choice.block_rows);
+  return bytes(Matmul::kA, matmul.dense.a) +
+         static_cast<double>(blocks) * bytes(Matmul::kB, matmul.dense.b) +
+         (matmul.addend ? bytes(Matmul::kAddend, matmul.dense.addend) : 0.0) +
+         (adds_to_c ? 2 : 1) * bytes(Matmul::kC, matmul.dense.c);
 }
 
 Cost cost(const Matmul& matmul, const OperationView& view, const Extent&) {
@@ -133,7 +135,7 @@ Cost cost(const Matmul& matmul, const OperationView& view, const Extent&) {
   Cost cost{
       2.0 * static_cast<double>(c.shape.elements()) * static_cast<double>(k),
       operand_bytes(view) + bytes_of_steps(matmul, inner_size(matmul, view[Matmul::kA]), c.shape)};
-  if (matmul.products > 1) {
+  if (matmul.products.count > 1) {
     // The low product reads its factors and what is added, and writes c; the other reads c again.
     const double between = static_cast<double>(c.bytes());
     double added = matmul.accumulate ? between : 0;
@@ -141,7 +143,7 @@ Cost cost(const Matmul& matmul, const OperationView& view, const Extent&) {
     cost.bytes += 2 * between;
     cost.serial_bytes = between + added + static_cast<double>(view[Matmul::kLowA].bytes()) +
                         static_cast<double>(view[Matmul::kLowB].bytes());
-    cost.launches = matmul.products;
+    cost.launches = matmul.products.count;
   }
   const double copied = copied_bytes(matmul, view);
   cost.bytes += copied;
@@ -172,7 +174,7 @@ RateKey rate_key(const Matmul& matmul, const OperationView& view, const Extent&)
   key.name.insert(std::string_view("matmul").size(), std::string(matmul.transpose_a ? " t" : " n") +
                                                          (matmul.transpose_b ? " t" : " n"));
   if (matmul.stochastic) key.name += " stochastic";
-  key.name += suffix_of(matmul.algorithm);
+  key.name += suffix_of(matmul.choice.main.algorithm);
   if (copies_operands(matmul)) key.plain_name = std::exchange(key.name, key.name + " copied");
   key.shape = {rate_size(c[0]), rate_size(c[1]), rate_size(inner_size(matmul, view[Matmul::kA]))};
   key.unit = Work::flops;
