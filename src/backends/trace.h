@@ -23,7 +23,7 @@ struct Trace {
   // Their names are those of the attributes in which the program says the same
   // (program/kinds/field.h).
   std::vector<std::pair<std::string_view, int64_t>> decisions;
-  // The sizes of the pieces in which it was done (program::pieces_of), in order.
+  // The sizes of the pieces in which it was done (program::WorkList), in order.
   std::vector<int64_t> pieces;
   // How much was done where the batch decides it (Traits::extents); none where it does not.
   std::optional<program::Extent> extent;

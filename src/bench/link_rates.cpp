@@ -187,7 +187,7 @@ plan::RateSample measure(OneCollective& collective, comm::Communicator& all) {
       kMinCollectiveRuns;
   if (more >= 1)
     for (const double each : times_of(run, static_cast<int>(more), all)) seconds.push_back(each);
-  return {.name = key.name,
+  return {.name = key.form.name(),
           .shape = key.shape,
           .unit = key.unit,
           .work = key.work,

@@ -139,7 +139,7 @@ void add_times(const std::vector<TimedProgram>& programs, const std::vector<doub
 
 void OperationTimes::add(const plan::RateKey& key, double seconds) {
   Measured& measured =
-      measured_.try_emplace({key.name, key.shape}, Measured{key, {}, 0, 0}).first->second;
+      measured_.try_emplace({key.form.name(), key.shape}, Measured{key, {}, 0, 0}).first->second;
   const double scale = key.work > 0 ? measured.key.work / key.work : 1.0;
   measured.seconds.push_back(seconds * scale);
   measured.all_seconds += seconds;
@@ -159,7 +159,7 @@ std::vector<OperationTimes::Total> OperationTimes::totals() const {
 std::vector<plan::RateSample> OperationTimes::samples() const {
   std::vector<plan::RateSample> samples;
   for (const auto& [name_and_shape, measured] : measured_)
-    samples.push_back({.name = measured.key.name,
+    samples.push_back({.name = measured.key.form.name(),
                        .shape = measured.key.shape,
                        .unit = measured.key.unit,
                        .work = std::max(1.0, measured.key.work),

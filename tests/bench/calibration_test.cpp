@@ -95,7 +95,7 @@ TEST_P(Calibration, PredictsTheStepItMeasured) {
   for (const plan::StepProgram& each : plan::step_programs(job, 2))
     for (const program::Operation& operation : each.program->operations) {
       const plan::RateKey key = plan::rate_key({*each.program, operation}, expected);
-      EXPECT_TRUE(names.contains(key.name)) << key.name;
+      EXPECT_TRUE(names.contains(key.form.name())) << key.form.name();
     }
 }
 
@@ -168,7 +168,7 @@ void add_samples(const CalibrationStep& step, const program::Target& card,
     for (const program::Operation& operation : each.program->operations)
       for (const program::PricedShare& share : program::priced_shares(
                {*each.program, operation}, program::full_rows(step.segment_tokens)))
-        samples.push_back({share.key.name, share.key.shape, share.key.unit, share.key.work,
+        samples.push_back({share.key.form.name(), share.key.shape, share.key.unit, share.key.work,
                            share.key.work / 1e12, share.key.multiplies});
 }
 

@@ -22,7 +22,8 @@ void add_names(const CalibrationStep& step, const program::Target& target, Names
   for (const plan::StepProgram& run : plan::step_programs(job, step.spec.accumulation))
     for (const program::Operation& operation : run.program->operations)
       names.insert(
-          plan::rate_key({*run.program, operation}, program::full_rows(step.segment_tokens)).name);
+          plan::rate_key({*run.program, operation}, program::full_rows(step.segment_tokens))
+              .form.name());
 }
 
 Names names_of(Grid grid, const program::Target& target) {

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "formats/recipe/recipe.h"
 #include "null_target.h"
+#include "rate_texts.h"
 
 namespace snug::plan {
 namespace {
@@ -65,6 +66,35 @@ TEST_F(CalibrationFile, ReadsWhatItWrote) {
     EXPECT_EQ(read.samples[i].seconds, written.samples[i].seconds);
     EXPECT_EQ(read.samples[i].multiplies, written.samples[i].multiplies);
   }
+}
+
+// What was measured before names said how adapters are multiplied, or that scores are capped, goes
+// on pricing it. Files of that time had neither a grid nor a load.
+TEST_F(CalibrationFile, OfAnOlderBuildIsReadAsItIs) {
+  base::write_file_atomically(folder_ / "old.json", R"({
+"format": "snug calibration 4",
+"machine": {"cpu": "x", "target": "cpu", "libraries": "y", "date": "2025-01-31T00:00:00Z"},
+"samples": [
+{"operation":"attention bf16 bf16 bf16 > bf16 f32","shape":[16384.0,524288.0,128.0,4.0],"unit":"flops","work":2e12,"seconds":0.5,"multiplies":"bf16"},
+{"operation":"attention bf16 bf16 bf16 > bf16 f32 few","shape":[16384.0,524288.0,128.0,4.0],"unit":"flops","work":2e12,"seconds":0.25,"multiplies":"f32"},
+{"operation":"all_gather 2 ranks","shape":[2000000.0],"unit":"interconnect_bytes","work":2e6,"seconds":0.003},
+{"operation":"matmul n t bf16 bf16 bf16 bf16 > bf16","shape":[64.0,16.0,32.0],"unit":"flops","work":81920.0,"seconds":0.002,"multiplies":"bf16"}
+]
+})");
+  const Rates rates(read_calibration(folder_ / "old.json").samples);
+  const std::string adapted =
+      "tensor x (64, 32) bf16\ntensor w (16, 32) bf16\ntensor h (64, 8) bf16\n"
+      "tensor b (16, 8) bf16\ny (64, 16) bf16 = matmul(x, w, h, b) {transpose_b, augmented, "
+      "low_transpose_b, products 2, algorithm library, low_algorithm few_rows}";
+  EXPECT_DOUBLE_EQ(seconds_of(rates, adapted), 0.002);
+  const std::string capped = attention(128, ", softcap 50");
+  EXPECT_DOUBLE_EQ(seconds_of(rates, capped), 0.5 * key_of(capped).work / 2e12);
+  const std::string few = attention(128, ", softcap 50, few_queries 16384");
+  EXPECT_DOUBLE_EQ(seconds_of(rates, few), 0.25 * key_of(few).work / 2e12);
+  EXPECT_DOUBLE_EQ(seconds_of(rates,
+                              "tensor all (1000000) f32 staging pinned_host\nall_gather() updates "
+                              "(all) {ranks 2, in_place} channel interconnect"),
+                   0.003);
 }
 
 // Small as it is, a copy says nothing of what it costs to start an operation.

@@ -216,7 +216,7 @@ constexpr const char* kSegments =
 
 std::vector<std::string> names_of(const std::vector<program::PricedShare>& shares) {
   std::vector<std::string> names;
-  for (const program::PricedShare& share : shares) names.push_back(share.key.name);
+  for (const program::PricedShare& share : shares) names.push_back(share.key.form.name());
   return names;
 }
 
@@ -240,11 +240,12 @@ TEST(Clock, AttentionIsPricedByTheAlgorithmOfEachSegment) {
   EXPECT_NEAR(shares[0].cost.flops + shares[1].cost.flops, whole.flops, 1e-6);
   EXPECT_NEAR(shares[0].cost.bytes + shares[1].cost.bytes, whole.bytes, 1e-6);
   EXPECT_NEAR(shares[0].key.work, 3 * 4 * 12, 1e-6) << "pairs, operations, width";
-  EXPECT_EQ(rate_key(view, bounds).name, others) << "what most of it is";
+  EXPECT_EQ(rate_key(view, bounds).form.name(), others) << "what most of it is";
   // The first sample is what a launch takes, which is one for both.
   std::vector<RateSample> samples{{"cast f32 > bf16", {6}, Work::bytes, 6, 1e-8}};
   for (const auto& [share, seconds] : {std::pair{shares[0], 2e-3}, std::pair{shares[1], 5e-3}})
-    samples.push_back({share.key.name, share.key.shape, Work::flops, share.key.work, seconds});
+    samples.push_back(
+        {share.key.form.name(), share.key.shape, Work::flops, share.key.work, seconds});
   EXPECT_NEAR(simulate(program, Rates(samples), bounds).seconds, 7e-3, 1e-6);
 }
 
@@ -260,7 +261,7 @@ TEST(Clock, GradientsOfFewKeysArePricedAsSuch) {
   for (const double tokens : {16.0, 64.0, 65.0, 128.0}) {
     const auto shares = priced_shares(view, program::full_rows(static_cast<int64_t>(tokens)));
     ASSERT_EQ(shares.size(), 1U);
-    EXPECT_EQ(shares[0].key.name.ends_with(" few"), tokens <= 64) << tokens;
+    EXPECT_EQ(shares[0].key.form.name().ends_with(" few"), tokens <= 64) << tokens;
   }
 }
 

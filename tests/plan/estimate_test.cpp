@@ -47,7 +47,7 @@ TEST(Estimate, SaysThatTheSampleIsOfAnotherAlgorithm) {
       "tensor b (16, 8) bf16\ny (64, 16) bf16 = matmul(x, w, h, b) {transpose_b, augmented, "
       "low_transpose_b, products 2 low_algorithm few_rows, algorithm library}";
   RateSample main = sample_of(two, 1e9);
-  main.name = key_of(two).main_name;
+  main.name = without_decisions(key_of(two).form).name();
   expect_by(By::other_algorithm, estimate_of(Rates({main}), two));
   expect_by(By::sample, estimate_of(Rates({main, sample_of(two, 1e9)}), two));
   // Attention of scores that are capped, by the plain form.

@@ -21,7 +21,8 @@ TEST(Rates, OfADataSheetPriceAttentionThatAdjustsScores) {
     EXPECT_NEAR(planned_rate(attention_grad(64, form.c_str()), 2048),
                 0.148 * 989 * (22.3 + 34.2) / (48.2 + 62.9), 1e-6);
     const RateKey key = key_of(attention(128, form.c_str()));
-    EXPECT_EQ(key.name, key_of(attention(128, ", kernel tensor_cores")).name + " adjusted");
+    EXPECT_EQ(key.form.name(),
+              key_of(attention(128, ", kernel tensor_cores")).form.name() + " adjusted");
   }
 }
 

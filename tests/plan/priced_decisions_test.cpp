@@ -23,23 +23,25 @@ std::string two_products(const char* low_algorithm) {
 
 TEST(PricedDecisions, NameASecondProductOfOtherMake) {
   const RateKey key = key_of(two_products("timed"));
-  EXPECT_EQ(key.main_name, "matmul n t bf16 bf16 bf16 bf16 > bf16");
-  EXPECT_EQ(key.name, key.main_name + " products 2");
-  EXPECT_EQ(key_of(two_products("few_rows")).name, key.main_name + " products 2 low by few_rows");
+  const std::string main = without_decisions(key.form).name();
+  EXPECT_EQ(main, "matmul n t bf16 bf16 bf16 bf16 > bf16");
+  EXPECT_EQ(key.form.name(), main + " products 2");
+  EXPECT_EQ(key_of(two_products("few_rows")).form.name(), main + " products 2 low by few_rows");
   const std::string loss =
       "tensor h (100, 8) bf16\ntensor w (50, 8) bf16\ntensor t (100) i32\ntensor i (1) f32\n"
       "l (100) f32, s (1) f32, dh (100, 8) bf16, dw (50, 8) f32 = "
       "linear_cross_entropy_train(h, w, t, i) {algorithm halved_chunks chunk_rows 64, "
       "weight_gradient, products logits_algorithm wide dhidden_algorithm wide dweight_algorithm ";
-  EXPECT_EQ(key_of(loss + "wide}").name, key_of(loss + "wide}").main_name);
-  EXPECT_EQ(key_of(loss + "library}").name, key_of(loss + "wide}").name + " dweight by library");
+  const program::RateForm wide = key_of(loss + "wide}").form;
+  EXPECT_EQ(wide, without_decisions(wide));
+  EXPECT_EQ(key_of(loss + "library}").form.name(), wide.name() + " dweight by library");
 }
 
 TEST(PricedDecisions, AreThoseOfTheMainProductWhereNoOthersWereMeasured) {
   const std::string text = two_products("few_rows");
   const double work = key_of(text).work;
   RateSample older = sample_of(text, 1e9);
-  older.name = key_of(text).main_name;
+  older.name = without_decisions(key_of(text).form).name();
   EXPECT_DOUBLE_EQ(seconds_of(Rates({older}), text), work / 1e9);
   EXPECT_DOUBLE_EQ(seconds_of(Rates({older, sample_of(text, 2e9)}), text), work / 2e9);
   EXPECT_DOUBLE_EQ(seconds_of(Rates({older, sample_of(text, 2e9)}), two_products("timed")),
@@ -65,9 +67,9 @@ TEST(PricedDecisions, CommittedCalibrationsStillPrice) {
       for (const program::Operation& operation : program.operations)
         for (const program::PricedShare& share : program::priced_shares({program, operation}, {})) {
           RateKey older = share.key;
-          older.name = older.main_name;
+          older.form = without_decisions(older.form);
           EXPECT_EQ(rates.seconds(share.key, share.cost), rates.seconds(older, share.cost));
-          if (share.key.name != older.name) ++by_older_names;
+          if (share.key.form != older.form) ++by_older_names;
         }
     EXPECT_GT(by_older_names, 0) << "products of adapters";
   }

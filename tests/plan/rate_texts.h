@@ -34,7 +34,7 @@ inline double seconds_of(const Rates& rates, const std::string& text,
 
 inline RateSample sample_of(const std::string& text, double rate) {
   const RateKey key = key_of(text);
-  return {key.name, key.shape, key.unit, key.work, key.work / rate, key.multiplies};
+  return {key.form.name(), key.shape, key.unit, key.work, key.work / rate, key.multiplies};
 }
 
 // 16,384 tokens of 32 heads of head_dim on 8 of keys.

@@ -14,13 +14,13 @@ namespace {
 
 TEST(RateKey, TellsFormsOfAProductApart) {
   const RateKey plain = key_of(product(100, 70, 30));
-  EXPECT_EQ(plain.name, "matmul n t bf16 bf16 > bf16");
+  EXPECT_EQ(plain.form.name(), "matmul n t bf16 bf16 > bf16");
   EXPECT_EQ(plain.shape, (std::vector<double>{100, 70, 30}));
   EXPECT_EQ(plain.work, 2.0 * 100 * 70 * 30);
   const RateKey sum = key_of(
       "tensor dy (100, 70) bf16\ntensor x (100, 30) bf16\ntensor dw (70, 30) f32\n"
       "matmul(dy, x) updates (dw) {transpose_a, accumulate}");
-  EXPECT_EQ(sum.name, "matmul t n bf16 bf16 += f32");
+  EXPECT_EQ(sum.form.name(), "matmul t n bf16 bf16 += f32");
   EXPECT_EQ(sum.shape, (std::vector<double>{70, 30, 100}));
 }
 
@@ -45,13 +45,14 @@ TEST(RateKey, AttentionCountsMeanSegments) {
 TEST(RateKey, TellsKindsOfAttentionApart) {
   for (const auto& form : {attention, attention_grad}) {
     const RateKey own = key_of(form(128, ""));
-    EXPECT_EQ(key_of(form(128, ", kernel tensor_cores")).name, own.name + " on tensor cores");
+    EXPECT_EQ(key_of(form(128, ", kernel tensor_cores")).form.name(),
+              own.form.name() + " on tensor cores");
     const RateKey library = key_of(form(128, ", kernel library"));
-    EXPECT_EQ(library.name, own.name + " by library");
+    EXPECT_EQ(library.form.name(), own.form.name() + " by library");
     EXPECT_EQ(library.shape, own.shape);
     EXPECT_EQ(library.work, own.work);
     const RateKey few = key_of(form(128, ", kernel few_queries 16384"));
-    EXPECT_EQ(few.name, own.name + " few") << "all segments are";
+    EXPECT_EQ(few.form.name(), own.form.name() + " few") << "all segments are";
     EXPECT_EQ(few.multiplies, base::DType::f32);
   }
 }
@@ -60,24 +61,26 @@ TEST(RateKey, TellsAlgorithmsApart) {
   const std::string product =
       "tensor x (64, 32) bf16\ntensor w (16, 32) bf16\ny (64, 16) bf16 = matmul(x, w) {transpose_b";
   const RateKey library = key_of(product + ", algorithm library}");
-  EXPECT_EQ(library.name, key_of(product + "}").name);
-  EXPECT_EQ(key_of(product + ", algorithm thin}").name, library.name + " by thin");
+  EXPECT_EQ(library.form.name(), key_of(product + "}").form.name());
+  EXPECT_EQ(key_of(product + ", algorithm thin}").form.name(), library.form.name() + " by thin");
   const std::string loss =
       "tensor h (100, 8) bf16\ntensor w (50, 8) bf16\ntensor t (100) i32\ntensor i (1) f32\n"
       "l (100) f32, s (1) f32 = linear_cross_entropy(h, w, t, i) {algorithm ";
   const RateKey chunks = key_of(loss + "halved_chunks chunk_rows 64}");
-  EXPECT_EQ(key_of(loss + "online chunk_rows 64}").name, chunks.name + " online");
-  EXPECT_EQ(key_of(loss + "halved_chunks chunk_rows 64, products logits_algorithm library}").name,
-            chunks.name);
-  EXPECT_EQ(key_of(loss + "halved_chunks chunk_rows 64, products logits_algorithm wide}").name,
-            chunks.name + " by wide");
+  EXPECT_EQ(key_of(loss + "online chunk_rows 64}").form.name(), chunks.form.name() + " online");
+  EXPECT_EQ(
+      key_of(loss + "halved_chunks chunk_rows 64, products logits_algorithm library}").form.name(),
+      chunks.form.name());
+  EXPECT_EQ(
+      key_of(loss + "halved_chunks chunk_rows 64, products logits_algorithm wide}").form.name(),
+      chunks.form.name() + " by wide");
   EXPECT_EQ(chunks.multiplies, base::DType::bf16);
 }
 
 TEST(RateKey, NormOfManyTensorsLooksLikeNormOfOne) {
   const RateKey one = key_of("tensor a (50) f32\nn (1) f32 = global_norm(a)");
   const RateKey two = key_of("tensor a (50) f32\ntensor b (50) f32\nn (1) f32 = global_norm(a, b)");
-  EXPECT_EQ(one.name, two.name);
+  EXPECT_EQ(one.form.name(), two.form.name());
   EXPECT_NEAR(one.shape[0], two.shape[0], 4);
   EXPECT_NEAR(two.work, 2 * one.work, 8);
 }
@@ -88,9 +91,8 @@ TEST(Rates, CopiesOfAProductsOperandsTakeTheTimeOfTheirBytes) {
       "algorithm library";
   const RateKey plain = key_of(product + "}");
   const RateKey copied = key_of(product + ", dense a}");
-  EXPECT_EQ(copied.name, plain.name + " copied");
-  EXPECT_EQ(copied.plain_name, plain.name);
-  EXPECT_EQ(plain.plain_name, "");
+  EXPECT_EQ(copied.form.name(), plain.form.name() + " copied");
+  EXPECT_EQ(program::plain(copied.form), plain.form);
   const Rates rates(
       {sample_of(product + "}", 1e9), {"cast f32 > bf16", {1e8}, Work::bytes, 1e8, 1}});
   EXPECT_NEAR(seconds_of(rates, product + ", dense a}") - seconds_of(rates, product + "}"),
@@ -103,9 +105,10 @@ TEST(Rates, StagingMemoryIsGatheredBetweenHosts) {
       " (1000000) f32 {}pinned_host\nall_gather() updates (all) {{ranks 2, "
       "in_place}} channel interconnect";
   const RateKey key = key_of("tensor all" + fmt::format(fmt::runtime(ends), "staging "));
-  EXPECT_EQ(key.name, "all_gather 2 ranks between hosts");
-  EXPECT_EQ(key.device_name, "all_gather 2 ranks");
-  EXPECT_EQ(key_of("tensor all" + fmt::format(fmt::runtime(ends), "")).name, key.device_name);
+  EXPECT_EQ(key.form.name(), "all_gather 2 ranks between hosts");
+  EXPECT_EQ(between_devices(key.form).name(), "all_gather 2 ranks");
+  EXPECT_EQ(key_of("tensor all" + fmt::format(fmt::runtime(ends), "")).form,
+            between_devices(key.form));
   const RateSample sample{"all_gather 2 ranks", {2e6}, Work::interconnect_bytes, 2e6, 3e-3};
   const program::Cost cost{.flops = 0, .bytes = key.work, .launches = 0};
   EXPECT_NEAR(Rates({sample}).seconds(key, cost), 3e-3, 1e-9);

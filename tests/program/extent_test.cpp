@@ -146,8 +146,8 @@ TEST(Extent, OfTwoStreamsIsEachQueryOverTheKeysOfItsSegment) {
   EXPECT_EQ(capacity_of(batch.view()),
             (Extent{.rows = 30, .keys = 50, .pairs = 1500, .mean_segment_tokens = 50}));
   // And its rate is not that of reading a cache.
-  EXPECT_EQ(rate_key(batch.view(), batch.bounds()).name.find("cached"), std::string::npos);
-  EXPECT_NE(rate_key(decoding().view(), {}).name.find("cached"), std::string::npos);
+  EXPECT_FALSE(rate_key(batch.view(), batch.bounds()).form.cached);
+  EXPECT_TRUE(rate_key(decoding().view(), {}).form.cached);
 }
 
 TEST(Extent, OfDecodingIsTheLengthOfTheCache) {

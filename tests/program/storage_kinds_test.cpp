@@ -200,8 +200,8 @@ TEST(StorageKinds, CostTheBytesOfTheFile) {
     const bool reaches_files = view.operation.channel == Channel::storage;
     EXPECT_EQ(rate_key(view, {}).unit == Work::storage_bytes, reaches_files) << i;
   }
-  EXPECT_EQ(rate_key({program, program.operations[2]}, {}).name, "storage read");
-  EXPECT_EQ(rate_key({program, program.operations[9]}, {}).name, "storage write");
+  EXPECT_EQ(rate_key({program, program.operations[2]}, {}).form.name(), "storage read");
+  EXPECT_EQ(rate_key({program, program.operations[9]}, {}).form.name(), "storage write");
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include "changed_decisions.h"
-#include "program/kinds/rate_names.h"
 #include "program/work/rate_key.h"
 
 namespace snug::runtime {
@@ -25,7 +24,7 @@ bool are_alike(const program::Operation& operation, std::string_view decision, i
   const auto one = algorithm_of(decision, planned);
   const auto other = algorithm_of(decision, value);
   if (!one) return false;
-  if (program::suffix_of(*one) == program::suffix_of(*other)) return true;
+  if (program::rated_as(*one) == program::rated_as(*other)) return true;
   for (const auto& [name, of] : program::decisions_of(operation))
     if (algorithm_of(name, of) &&
         program::priced_as(operation.kind(), name) == program::Priced::by_kind)  // the main one
@@ -42,13 +41,13 @@ struct PricedCounts {
 
 void expect_named(const program::Program& program, size_t index, PricedCounts& counts) {
   const program::Operation& operation = program.operations[index];
-  const std::string name = program::rate_key({program, operation}, {}).name;
+  const std::string name = program::rate_key({program, operation}, {}).form.name();
   program::Operation changed;
   for (const auto& [decision, planned] : program::decisions_of(operation))
     for (const int64_t value : testing::other_values(operation, decision)) {
       changed = operation;
       testing::change(changed, {testing::typed_name(program), index, std::string(decision), value});
-      if (program::rate_key({program, changed}, {}).name != name) {
+      if (program::rate_key({program, changed}, {}).form.name() != name) {
         ++counts.other_names;
       } else if (program::priced_as(operation.kind(), decision) == program::Priced::alike) {
         ++counts.declared;
@@ -61,7 +60,7 @@ void expect_named(const program::Program& program, size_t index, PricedCounts& c
 }
 
 // Kinds that copy operands to be without gaps declare which of them those are as alike, since the
-// name says that some are: it does, for each, and next to it is the name without copies.
+// name says that some are: it does, for each, and the plain form is that without copies.
 int expect_copies_named(const program::Program& program, size_t index) {
   program::Operation operation = program.operations[index];
   std::vector<std::string> copies;
@@ -75,9 +74,8 @@ int expect_copies_named(const program::Program& program, size_t index) {
   const program::RateKey bare = program::rate_key({program, operation}, {});
   for (const std::string& decision : copies) {
     const program::RateKey copied = key_with(decision, 1);
-    const std::string& plain = copied.attention ? copied.attention->plain_name : copied.plain_name;
-    EXPECT_NE(copied.name, bare.name) << decision;
-    EXPECT_EQ(plain, bare.main_name) << decision;
+    EXPECT_NE(copied.form.name(), bare.form.name()) << decision;
+    EXPECT_EQ(program::plain(copied.form), program::plain(bare.form)) << decision;
     (void)key_with(decision, 0);
   }
   return static_cast<int>(copies.size());

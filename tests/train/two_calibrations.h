@@ -31,8 +31,9 @@ inline plan::Calibration made_up_calibration(const std::vector<std::vector<std::
         for (const auto& [key, cost] :
              program::priced_shares({program, operation}, planned.expected))
           if (key.work > 0)
-            samples[{key.name, key.shape}] = {
-                key.name, key.shape, key.unit, key.work, seconds_of(key.work), key.multiplies};
+            samples[{key.form.name(), key.shape}] = {
+                key.form.name(),      key.shape,     key.unit, key.work,
+                seconds_of(key.work), key.multiplies};
   }
   for (auto& [name, sample] : samples) calibration.samples.push_back(sample);
   return calibration;

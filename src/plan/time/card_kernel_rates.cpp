@@ -71,17 +71,18 @@ double Rates::instruction_seconds(const RateKey& key) const {
 }
 
 // Where the table is so careful that own kernels would be faster, it is too careful.
-double Rates::attention_flops_per_second(const program::AttentionRate& attention) const {
+double Rates::attention_flops_per_second(const RateKey& key) const {
+  const program::AttentionRate& attention = *key.attention;
   const bool is_gradient = attention.is_gradient;
   const double own = is_gradient ? roofline_.attention_grad_flops_per_second
                                  : roofline_.attention_flops_per_second;
-  if (attention.by_library) {
+  if (key.form.by_library) {
     const LibraryAttention library{.is_gradient = is_gradient,
                                    .segment_tokens = attention.segment_tokens,
                                    .head_dim = attention.head_dim};
     return std::max(own, roofline_.library_attention_peak * share_of_peak(library));
   }
-  if (attention.tensor_cores) return own / adjusted_attention_factor(attention);
+  if (key.form.tensor_cores) return own / adjusted_attention_factor(key);
   return is_gradient ? roofline_.f32_attention_grad_flops_per_second
                      : roofline_.f32_attention_flops_per_second;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -26,7 +27,7 @@ struct Touched {
   TimePoint read;
 };
 
-// Layers repeat: each name and shape is looked up once. Equal shapes may differ in work, as a norm
+// Layers repeat: each form and shape is looked up once. Equal shapes may differ in work, as a norm
 // of few tensors and one of many do.
 class Lookup {
  public:
@@ -61,8 +62,7 @@ class Lookup {
 
   Estimate estimate(const program::PricedShare& share, bool joined) {
     // What is joined has the key of what is not, and no launch.
-    const std::string name = share.key.name + (joined ? " joined" : "");
-    const auto [entry, is_new] = known_.try_emplace({name, share.key.shape});
+    const auto [entry, is_new] = known_.try_emplace({share.key.form, share.key.shape, joined});
     Known& known = entry->second;
     if (is_new) known = {rates_.estimate(share.key, share.cost), share.key.work};
     return known.work > 0 ? known.estimate * (share.key.work / known.work) : known.estimate;
@@ -74,7 +74,7 @@ class Lookup {
   };
   const Rates& rates_;
   const program::BatchBounds& bounds_;
-  std::map<std::pair<std::string, std::vector<double>>, Known> known_;
+  std::map<std::tuple<program::RateForm, std::vector<double>, bool>, Known> known_;
 };
 
 }  // namespace

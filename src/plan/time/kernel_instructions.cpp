@@ -99,14 +99,14 @@ double kernel_instructions(const program::RateKey& key) {
   const program::AttentionRate& attention = *key.attention;
   const double passes = std::ceil(attention.shared_heads / kMaxSharedHeads);
   return passes * attention.cache_numbers *
-         decoding_forms(attention.shared_heads).of(attention.adjusts_scores);
+         decoding_forms(attention.shared_heads).of(key.form.adjusted);
 }
 
-double adjusted_attention_factor(const program::AttentionRate& attention) {
-  if (!attention.adjusts_scores || !attention.tensor_cores) return 1;
-  const bool is_wide = attention.head_dim > 64;
-  const Forms& forms = attention.is_gradient ? (is_wide ? kGradient128 : kGradient64)
-                                             : (is_wide ? kForward128 : kForward64);
+double adjusted_attention_factor(const program::RateKey& key) {
+  if (!key.attention || !key.form.adjusted || !key.form.tensor_cores) return 1;
+  const bool is_wide = key.attention->head_dim > 64;
+  const Forms& forms = key.attention->is_gradient ? (is_wide ? kGradient128 : kGradient64)
+                                                  : (is_wide ? kForward128 : kForward64);
   return forms.adjusted / forms.plain;
 }
 

@@ -15,6 +15,6 @@ double kernel_instructions(const program::RateKey& key);
 
 // The time of attention with capped or biased scores, relative to that with plain scores: on tensor
 // cores the ratio of the instructions in the loop over keys, elsewhere 1.
-double adjusted_attention_factor(const program::AttentionRate& attention);
+double adjusted_attention_factor(const program::RateKey& key);
 
 }  // namespace snug::plan

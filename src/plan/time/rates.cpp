@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <utility>
 
 #include "base/error.h"
 #include "base/threads.h"
@@ -51,15 +50,6 @@ std::optional<double> join_seconds(const std::vector<RateSample>& samples) {
   const auto found = std::ranges::find(samples, kHostJoin, &RateSample::name);
   if (found == samples.end()) return std::nullopt;
   return found->seconds;
-}
-
-// The name of a sample with bf16 in the place of f16.
-std::string with_bf16(std::string_view name) {
-  constexpr std::string_view kF16 = " f16";
-  std::string result(name);
-  for (size_t at = result.find(kF16); at != std::string::npos; at = result.find(kF16, at + 1))
-    result.replace(at, kF16.size(), " bf16");
-  return result;
 }
 
 // Products of large matrices run at this rate; taken from the fastest tenth of the samples, so that
@@ -253,43 +243,39 @@ bool Rates::is_link_measured() const {
 }
 
 Estimate Rates::undisturbed(const RateKey& key, const program::Cost& cost) const {
-  if (!key.device_name.empty()) {
-    if (has_link_) return assumed(1).bound(key, cost);
-    RateKey of_device = key;
-    of_device.name = std::exchange(of_device.device_name, {});
-    return undisturbed(of_device, cost);
-  }
+  if (key.form.between_hosts && has_link_) return assumed(1).bound(key, cost);
+  const program::RateForm form = between_devices(key.form);
   const Estimate over_link =
       at_rate(cost.link_bytes / roofline_.host_bytes_per_second, is_link_measured());
-  if (const auto* own = find_samples(key, key.name))
+  if (const auto* own = find_samples(form, key))
     return longer(estimate_by(*own, key, cost), over_link);
   const auto of_other = [](const Estimate& estimate) {
     return Estimate{estimate.seconds, estimate.seconds - estimate.unsampled_seconds,
                     estimate.unsampled_seconds};
   };
-  if (const auto* main = find_samples(key, key.main_name))
+  if (const auto* main = find_samples(without_decisions(form), key))
     return longer(of_other(estimate_by(*main, key, cost)), over_link);
-  const std::string& plain_name = key.attention ? key.attention->plain_name : key.plain_name;
-  if (!plain_name.empty())
-    if (const auto* plain = find_samples(key, plain_name)) {
-      const double factor = key.attention ? adjusted_attention_factor(*key.attention) : 1.0;
-      Estimate estimate = estimate_by(*plain, key, cost) * factor;
-      estimate.seconds += cost.serial_bytes / roofline_.bytes_per_second;  // copies
-      return longer(longer(of_other(estimate), over_link),
-                    Estimate::unsampled(instruction_seconds(key)));
-    }
+  if (const auto* simple = find_samples(plain(form), key)) {
+    Estimate estimate = estimate_by(*simple, key, cost) * adjusted_attention_factor(key);
+    estimate.seconds += cost.serial_bytes / roofline_.bytes_per_second;  // copies
+    return longer(longer(of_other(estimate), over_link),
+                  Estimate::unsampled(instruction_seconds(key)));
+  }
   return longer(bound(key, cost), over_link);
 }
 
-const std::vector<RatePoint>* Rates::find_samples(const RateKey& key, std::string_view name) const {
-  auto found = samples_.find(name);
-  if (found == samples_.end() && has_link_) found = samples_.find(with_bf16(name));
+const std::vector<RatePoint>* Rates::find_samples(const program::RateForm& form,
+                                                  const RateKey& key) const {
+  if (samples_.empty()) return nullptr;
+  auto found = samples_.find(form.name());
+  if (found == samples_.end() && has_link_) found = samples_.find(with_bf16_for_f16(form).name());
   if (found == samples_.end()) return nullptr;
-  if (found->second.front().position.size() != key.shape.size())
+  const size_t sizes = found->second.front().position.size();
+  if (sizes != key.shape.size())
     base::throw_user_error(
         "the calibration's samples of \"{}\" have {} sizes, and {} are asked for; make the file "
         "again with 'snug bench calibrate'",
-        name, found->second.front().position.size(), key.shape.size());
+        found->first, sizes, key.shape.size());
   return &found->second;
 }
 
@@ -356,7 +342,7 @@ Estimate Rates::bound(const RateKey& key, const program::Cost& cost) const {
   const bool fast = is_fast(key.multiplies);
   double rate = fast ? roofline_.flops_per_second : roofline_.f32_flops_per_second;
   if (key.attention && fast && roofline_.attention_flops_per_second > 0)
-    rate = attention_flops_per_second(*key.attention);
+    rate = attention_flops_per_second(key);
   const double work = key.unit == Work::flops ? cost.flops / rate : 0.0;
   const double memory = (cost.bytes - cost.serial_bytes) / roofline_.bytes_per_second;
   return Estimate::unsampled(std::max({work, memory, instruction_seconds(key)}) +

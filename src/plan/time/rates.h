@@ -2,7 +2,7 @@
 // from an assumed row for this class of processors. Nothing here knows a recipe: samples are of
 // operations, by kind and shape.
 //
-// Collectives of the hosts next to devices (RateKey::device_name) have the assumed rates.
+// Collectives of the hosts next to devices (RateForm::between_hosts) have the assumed rates.
 //
 // Immutable once made; may be shared between threads.
 #pragma once
@@ -30,7 +30,7 @@ using program::Work;
 
 // One measured operation: `seconds` include what starting it costs.
 struct RateSample {
-  std::string name;           // of its RateKey
+  std::string name;           // of its RateKey's form
   std::vector<double> shape;  // of its RateKey
   Work unit = Work::bytes;
   double work = 0;
@@ -135,11 +135,13 @@ class Rates {
   bool is_link_measured() const;
   // Whether products of the type have the rate of the types that train: bf16, on a card f16 too.
   bool is_fast(base::DType type) const;
-  double attention_flops_per_second(const program::AttentionRate& attention) const;
+  double attention_flops_per_second(const RateKey& key) const;
   double instruction_seconds(const RateKey& key) const;
-  // nullptr where there is none with the name. On a card what is done in f16 takes the time of
-  // bf16, which has the same bytes and the same rate of products: it is what was measured.
-  const std::vector<RatePoint>* find_samples(const RateKey& key, std::string_view name) const;
+  // The samples of the form, which have as many sizes as the key's shape; nullptr where there are
+  // none. On a card what is done in f16 takes the time of bf16, which has the same bytes and the
+  // same rate of products: it is what was measured.
+  const std::vector<RatePoint>* find_samples(const program::RateForm& form,
+                                             const RateKey& key) const;
   // By samples of its name, or of another algorithm's, without a sample where those are too far.
   Estimate estimate_by(const std::vector<RatePoint>& points, const RateKey& key,
                        const program::Cost& cost) const;

@@ -16,57 +16,50 @@
 namespace snug::program {
 namespace {
 
-void append_types(const Program& program, const std::vector<TensorId>& ids, const char* before,
-                  std::string& name) {
-  bool first = true;
-  for (const TensorId id : ids) {
-    if (!base::is_float(program.tensor(id).dtype)) continue;
-    name += first ? before : " ";
-    name += base::name_of(program.tensor(id).dtype);
-    first = false;
-  }
+std::vector<base::DType> float_types(const Program& program, const std::vector<TensorId>& ids) {
+  std::vector<base::DType> types;
+  for (const TensorId id : ids)
+    if (const base::DType type = program.tensor(id).dtype; base::is_float(type))
+      types.push_back(type);
+  return types;
 }
 
 }  // namespace
 
-std::string typed_name(const OperationView& view) {
-  std::string name(name_of(view.operation.kind()));
-  append_types(view.program, view.operation.reads, " ", name);
-  append_types(view.program, view.operation.writes, " > ", name);
-  append_types(view.program, view.operation.updates, " += ", name);
-  return name;
+RateForm typed_form(const OperationView& view) {
+  const Operation& operation = view.operation;
+  return {.kind = name_of(operation.kind()),
+          .reads = float_types(view.program, operation.reads),
+          .writes = float_types(view.program, operation.writes),
+          .updates = float_types(view.program, operation.updates)};
 }
 
 RateKey key_of_bytes(const OperationView& view, const Cost& work) {
-  RateKey key;
-  key.name = typed_name(view);
-  key.shape = {std::max(1.0, work.bytes)};
-  return key;
+  return {.form = typed_form(view), .shape = {std::max(1.0, work.bytes)}};
 }
 
 std::string line_of(const RateKey& key) {
-  if (!key.is_product) return key.name;
-  return fmt::format("{} ({:.0f})", key.name, fmt::join(key.shape, ", "));
+  if (!key.is_product) return key.form.name();
+  return fmt::format("{} ({:.0f})", key.form.name(), fmt::join(key.shape, ", "));
 }
 
 namespace {
 
-// What a decision that the kind's own rule says nothing of adds to the name. Among algorithms of
-// products `main` is what the rule has: others that are alike add nothing.
+// The word of a decision that the kind's own rule says nothing of. Among algorithms of products
+// `main` is what the rule has: others that are alike have none.
 template <typename Value>
 std::string word_of(std::string_view decision, Value value, ProductAlgorithm main) {
   std::string what(decision.substr(0, decision.rfind("_algorithm")));
   std::ranges::replace(what, '_', ' ');
   if constexpr (std::is_same_v<Value, ProductAlgorithm>) {
-    const std::string suffix = suffix_of(value);
-    if (suffix == suffix_of(main)) return {};
-    return fmt::format(" {}{}", what, suffix.empty() ? " by library" : suffix);
+    if (rated_as(value) == rated_as(main)) return {};
+    return fmt::format("{} by {}", what, base::word_of(rated_as(value)));
   } else if constexpr (std::is_enum_v<Value>) {
-    return fmt::format(" {} {}", what, base::word_of(value));
+    return fmt::format("{} {}", what, base::word_of(value));
   } else if constexpr (std::is_same_v<Value, bool>) {
-    return " " + what;
+    return what;
   } else {
-    return fmt::format(" {} {}", what, value);
+    return fmt::format("{} {}", what, value);
   }
 }
 
@@ -84,14 +77,15 @@ ProductAlgorithm main_algorithm(const Struct& attributes) {
 
 // The words of all decisions that have some and are not as they were before a target was asked.
 template <typename Struct>
-std::string words_of_decisions(const Struct& attributes) {
-  std::string words;
+std::vector<std::string> words_of_decisions(const Struct& attributes) {
+  std::vector<std::string> words;
   const Struct defaults;
   for_each_part<Struct>([&](const auto& part) {
     const auto value = part.of(attributes);
     if (part.shown.priced == Priced::by_word && value != part.of(defaults))
-      words += word_of(part.name, value, main_algorithm(attributes));
+      words.push_back(word_of(part.name, value, main_algorithm(attributes)));
   });
+  std::erase(words, "");
   return words;
 }
 
@@ -103,19 +97,14 @@ RateKey key_of_share(const OperationView& view, const Share& share, const Cost& 
         return rate_key != nullptr ? rate_key(attributes, view, share.extent)
                                    : key_of_bytes(view, work);  // where a kind says nothing
       });
-  key.main_name = key.name;
-  key.name += dispatch<std::string>(view.operation.attributes, [](const auto& attributes) {
-    return words_of_decisions(attributes);
-  });
-  key.name += share.suffix;
-  key.main_name += share.suffix;
-  if (key.attention && !key.attention->plain_name.empty())
-    key.attention->plain_name += share.suffix;
+  key.form.decisions = dispatch<std::vector<std::string>>(
+      view.operation.attributes,
+      [](const auto& attributes) { return words_of_decisions(attributes); });
+  key.form.few = share.is_few;
   key.multiplies = share.multiplies.value_or(key.multiplies);
   if (view.operation.channel == Channel::host &&
       traits_of(view.operation).copying != Copying::ends) {
-    key.name += " on host";
-    key.main_name += " on host";
+    key.form.on_host = true;
     key.unit = Work::host_bytes;
   }
   key.is_product = traits_of(view.operation).category == Category::product;

@@ -16,7 +16,7 @@ namespace snug::program {
 // What one algorithm does of an operation that several share.
 struct Share {
   Extent extent;
-  std::string_view suffix = {};                          // that its rate key's name has for it
+  bool is_few = false;                                   // of segments that are (RateForm::few)
   std::optional<base::DType> multiplies = std::nullopt;  // nothing: the type of the rate key
 };
 
@@ -29,8 +29,9 @@ struct RoutedDecision {
   int64_t more_than = 0;
 };
 
-// Two pieces whose sizes follow from values that a program makes, which no host knows before: what
-// is known is their sum.
+// Two pieces whose sizes follow from values that a program makes, which no host knows before, nor
+// after: they stay on the device. What is known is their sum, so traces are held against that, and
+// no list of sizes can be equal to theirs.
 struct RoutedPieces {
   int64_t rows = 0;
   std::vector<RoutedDecision> decisions;

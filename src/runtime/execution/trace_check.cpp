@@ -36,18 +36,16 @@ std::string words_of(const program::Extent& extent) {
   return fmt::format("{} rows, {} keys, {} pairs", extent.rows, extent.keys, extent.pairs);
 }
 
-void compare_extents(const program::OperationView& view, const program::BatchBounds& bounds,
+void compare_extents(const program::OperationView& view, const program::WorkList& work,
                      const Trace& trace, std::vector<std::string>& problems) {
   const bool has_extent = program::traits_of(view.operation).has_extent();
   if (!has_extent && trace.extent) problems.push_back("has an extent, which its kind has not");
   if (has_extent && !trace.extent) problems.push_back("says nothing of its extent");
   if (!has_extent || !trace.extent) return;
-  const program::Extent asked =
-      trace.by_capacity ? program::capacity_of(view) : program::extent_of(view, bounds);
-  if (*trace.extent != asked)
+  if (*trace.extent != work.extent)
     problems.push_back(fmt::format("did {}; {} {}", words_of(*trace.extent),
                                    trace.by_capacity ? "shapes allow" : "the batch asks for",
-                                   words_of(asked)));
+                                   words_of(work.extent)));
 }
 
 // Whether what was noted under the name of a decision is what is planned: the value, once, and next
@@ -115,15 +113,14 @@ int64_t ways_chosen(const Operation& operation, const Trace& trace) {
 }
 
 // The launches that are planned, those of chunks among them. A target that states none starts none.
-int64_t planned_launches(const program::OperationView& view, const program::BatchBounds& bounds) {
+int64_t planned_launches(const program::OperationView& view, const program::WorkList& work) {
   if (view.operation.launches == 0) return 0;
-  return std::llround(program::cost(view, bounds).launches);
+  return std::llround(program::cost_of(view, work.extent).launches);
 }
 
-void compare_launches(const program::OperationView& view, const program::BatchBounds& bounds,
+void compare_launches(const program::OperationView& view, const program::WorkList& work,
                       const Trace& trace, std::vector<std::string>& problems) {
-  const int64_t planned =
-      planned_launches(view, trace.by_capacity ? program::BatchBounds() : bounds);
+  const int64_t planned = planned_launches(view, work);
   if (trace.launches + trace.launches_spared != planned || trace.launches_spared < 0) {
     problems.push_back(fmt::format("took {} launches and spared {}, planned were {}",
                                    trace.launches, trace.launches_spared, planned));
@@ -149,17 +146,19 @@ std::vector<std::string> compare(const Planned& planned, const Operation& operat
   if (trace.joined != operation.joined)
     problems.push_back(trace.joined ? "ran with the operation before it" : "ran alone");
   const program::OperationView view{planned.program, operation};
-  const size_t before = problems.size();
-  compare_extents(view, planned.bounds, trace, problems);
-  const bool extent_differs = problems.size() > before;
+  // Which of the two it is only the backend knows: a kernel that reads the bounds on the device is
+  // launched for all that shapes allow, also in a recording that is made before there is a batch.
   const program::WorkList work =
       program::work_of(view, trace.by_capacity ? program::BatchBounds() : planned.bounds);
+  const size_t before = problems.size();
+  compare_extents(view, work, trace, problems);
+  const bool extent_differs = problems.size() > before;
   const std::string wrong_pieces = program::pieces_error(work, trace.pieces);
   compare_decisions(view, work, trace, !wrong_pieces.empty(), problems);
   // Pieces and launches follow from the extent: another one is reported alone.
   if (extent_differs) return problems;
   if (!wrong_pieces.empty()) problems.push_back(wrong_pieces);
-  compare_launches(view, planned.bounds, trace, problems);
+  compare_launches(view, work, trace, problems);
   return problems;
 }
 

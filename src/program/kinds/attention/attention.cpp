@@ -102,16 +102,6 @@ Extent extent_of_bounds(const Attributes& attention, std::span<const int32_t> q_
 }
 
 template <typename Attributes>
-Extent attention_extent(const Attributes& attention, const OperationView& view,
-                        const BatchBounds& bounds) {
-  const std::span<const int32_t> q_bounds = bounds[id_of(view.operation, Attributes::kQBounds)];
-  const std::span<const int32_t> k_bounds = bounds[id_of(view.operation, Attributes::kKBounds)];
-  if (q_bounds.empty() || k_bounds.empty())
-    return extent_of_segments(mask_of(attention), expected_by(attention, view, bounds.expected()));
-  return extent_of_bounds(attention, q_bounds, k_bounds);
-}
-
-template <typename Attributes>
 double score_flops(const Attributes& attention, const Extent& extent) {
   const auto width = static_cast<double>(attention.heads * attention.head_dim);
   const double products = 4.0 * extent.pairs * width;  // q k^T and p v, two operations a term
@@ -241,33 +231,6 @@ void differentiate(const Attention& attention, const Operation& operation, Tape&
   tape.emit(grad, std::move(reads), std::move(writes));
 }
 
-// Segments of few queries or keys have an algorithm of their own, which computes in f32. In a plan
-// that expects segments of one length, all are few or none is.
-template <typename Attributes>
-std::vector<Share> shares_of(const Attributes& attention, const OperationView& view,
-                             const BatchBounds& bounds) {
-  SegmentSum few(mask_of(attention));
-  SegmentSum others(mask_of(attention));
-  const auto add = [&](const AttentionSegments& segments) {
-    const bool is_few = has_few(attention, static_cast<int64_t>(std::ceil(segments.queries)),
-                                static_cast<int64_t>(std::ceil(segments.keys)));
-    (is_few ? few : others).add(segments);
-  };
-  const std::span<const int32_t> q_bounds = bounds[id_of(view.operation, Attributes::kQBounds)];
-  const std::span<const int32_t> k_bounds = bounds[id_of(view.operation, Attributes::kKBounds)];
-  if (q_bounds.empty() || k_bounds.empty()) {
-    add(expected_by(attention, view, bounds.expected()));
-  } else {
-    for (int64_t i = 0; i < segment_count(q_bounds); ++i)
-      add({1, static_cast<double>(tokens_of_segment(q_bounds, i)),
-           static_cast<double>(tokens_of_segment(k_bounds, i))});
-  }
-  std::vector<Share> shares;
-  if (few.extent().rows > 0) shares.push_back({few.extent(), " few", base::DType::f32});
-  if (others.extent().rows > 0 || shares.empty()) shares.push_back({others.extent()});
-  return shares;
-}
-
 // The numbers of keys and values in 16 bits that decoding in parts reads.
 double cache_numbers(const Attention& attention, const OperationView& view, const Extent& extent) {
   const Tensor& k = view[Attention::kK];
@@ -288,24 +251,20 @@ RateKey attention_key(const Struct& attention, const OperationView& view, const 
       !crosses_streams(attention.causal, q_tokens, view[Struct::kQBounds].shape[0]);
   const bool is_adjusted =
       attention.softcap > 0.0F || attention.alibi_scale != 0.0F || attention.relative_bias;
-  const std::string plain_name = typed_name(view) + (is_cached ? " cached" : "") +
-                                 (is_by_library(attention) ? " by library" : "") +
-                                 (is_on_tensor_cores(attention) ? " on tensor cores" : "");
-  RateKey key;
-  const bool is_copied = copies_operands(attention);
-  key.name = plain_name + (is_adjusted ? " adjusted" : "") + (is_copied ? " copied" : "");
+  RateKey key{.form = typed_form(view)};
+  key.form.cached = is_cached;
+  key.form.by_library = is_by_library(attention);
+  key.form.tensor_cores = is_on_tensor_cores(attention);
+  key.form.adjusted = is_adjusted;
+  key.form.copied = copies_operands(attention);
   key.shape = {segment, std::max(1.0, extent.rows) * rate_size(attention.heads),
                rate_size(attention.head_dim),
                rate_size(attention.heads) / rate_size(attention.kv_heads)};
   key.unit = Work::flops;
   key.multiplies = view[Struct::kQ].dtype;
-  key.attention = {.by_library = is_by_library(attention),
-                   .tensor_cores = is_on_tensor_cores(attention),
-                   .is_gradient = std::is_same_v<Struct, AttentionGrad>,
+  key.attention = {.is_gradient = std::is_same_v<Struct, AttentionGrad>,
                    .segment_tokens = segment,
                    .head_dim = rate_size(attention.head_dim),
-                   .adjusts_scores = is_adjusted,
-                   .plain_name = is_adjusted || is_copied ? plain_name : "",
                    .cache_numbers = cache_numbers(attention, view, extent),
                    .shared_heads = rate_size(attention.heads) / rate_size(attention.kv_heads)};
   return key;
@@ -319,31 +278,66 @@ RateKey rate_key(const AttentionGrad& grad, const OperationView& view, const Ext
   return attention_key(grad, view, extent);
 }
 
-// Queries of the segments that are few; of a target that treats all segments alike, nothing.
-template <typename Attributes>
-std::vector<int64_t> pieces_of(const Attributes& attention, const OperationView& view,
-                               const BatchBounds& bounds) {
-  if (attention.kernel.few_queries == 0) return {};
-  if (const Tensor& k_bounds = view[Attributes::kKBounds]; hold_all_rows(k_bounds)) {
-    const int64_t queries = view[Attributes::kQ].shape[0];
-    return {has_few(attention, queries, view[Attributes::kK].shape[0]) ? queries : 0};
-  }
-  const std::span<const int32_t> q_bounds = bounds[id_of(view.operation, Attributes::kQBounds)];
-  const std::span<const int32_t> k_bounds = bounds[id_of(view.operation, Attributes::kKBounds)];
-  int64_t sum = 0;
-  for (int64_t i = 0; i < segment_count(q_bounds); ++i) {
-    const int64_t queries = tokens_of_segment(q_bounds, i);
-    if (has_few(attention, queries, tokens_of_segment(k_bounds, i))) sum += queries;
-  }
-  return {sum};
-}
+// Segments of few queries or keys have an algorithm of their own, which computes in f32. In a plan
+// that expects segments of one length, all are few or none is.
+template <typename Struct>
+class SegmentWork {
+ public:
+  explicit SegmentWork(const Struct& attention)
+      : attention_(attention), few_(mask_of(attention)), others_(mask_of(attention)) {}
 
+  void add(const AttentionSegments& segments) {
+    const bool is_few = has_few(attention_, static_cast<int64_t>(std::ceil(segments.queries)),
+                                static_cast<int64_t>(std::ceil(segments.keys)));
+    (is_few ? few_ : others_).add(segments);
+  }
+
+  std::vector<Share> shares() const {
+    std::vector<Share> shares;
+    if (few_.extent().rows > 0) shares.push_back({few_.extent(), true, base::DType::f32});
+    if (others_.extent().rows > 0 || shares.empty()) shares.push_back({others_.extent()});
+    return shares;
+  }
+  int64_t few_queries() const { return static_cast<int64_t>(few_.extent().rows); }
+
+ private:
+  const Struct& attention_;
+  SegmentSum few_;
+  SegmentSum others_;
+};
+
+// Its piece is of the queries of the segments that are few, which a batch has, or bounds that hold
+// all rows; of a target that treats all segments alike there is none.
 template <typename Struct>
 WorkList attention_work(const Struct& attention, const OperationView& view,
                         const BatchBounds& bounds) {
-  return {.extent = attention_extent(attention, view, bounds),
-          .shares = shares_of(attention, view, bounds),
-          .pieces = pieces_of(attention, view, bounds)};
+  const std::span<const int32_t> q_bounds = bounds[id_of(view.operation, Struct::kQBounds)];
+  const std::span<const int32_t> k_bounds = bounds[id_of(view.operation, Struct::kKBounds)];
+  SegmentWork<Struct> parts(attention);
+  SegmentSum all(mask_of(attention));
+  WorkList work;
+  int64_t few_queries = 0;
+  if (q_bounds.empty() || k_bounds.empty()) {
+    const AttentionSegments expected = expected_by(attention, view, bounds.expected());
+    parts.add(expected);
+    work.extent = extent_of_segments(mask_of(attention), expected);
+    if (const int64_t rows = view[Struct::kQ].shape[0];
+        hold_all_rows(view[Struct::kKBounds]) &&
+        has_few(attention, rows, view[Struct::kK].shape[0]))
+      few_queries = rows;
+  } else {
+    for (int64_t i = 0; i < segment_count(q_bounds); ++i) {
+      const AttentionSegments segment{1, static_cast<double>(tokens_of_segment(q_bounds, i)),
+                                      static_cast<double>(tokens_of_segment(k_bounds, i))};
+      parts.add(segment);
+      all.add(segment);
+    }
+    work.extent = all.extent();
+    few_queries = parts.few_queries();
+  }
+  work.shares = parts.shares();
+  if (attention.kernel.few_queries > 0) work.pieces = {few_queries};
+  return work;
 }
 
 }  // namespace

@@ -258,10 +258,9 @@ void differentiate(const LinearCrossEntropy& loss, const Operation& operation, T
 template <typename Struct>
 RateKey loss_key(const Struct& loss, const OperationView& view, const Extent& extent) {
   const Shape& weight = view[Struct::kWeight].shape;
-  RateKey key;
-  key.name = typed_name(view);
-  key.name += loss.chunks.algorithm == LossAlgorithm::online ? " online"
-                                                             : suffix_of(loss.products.main.logits);
+  RateKey key{.form = typed_form(view)};
+  key.form.online = loss.chunks.algorithm == LossAlgorithm::online;
+  if (!key.form.online) key.form.algorithm = rated_as(loss.products.main.logits);
   key.shape = {std::max(1.0, extent.rows), rate_size(weight[0]), rate_size(weight[1])};
   key.unit = Work::flops;
   key.multiplies = view[Struct::kHidden].dtype;

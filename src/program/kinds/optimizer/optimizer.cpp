@@ -93,10 +93,9 @@ Cost cost(const AdamW8bit&, const OperationView& view, const Extent&) {
 // Goes through its tensors one after the other, so the size of one decides, not how many there are.
 RateKey rate_key(const GlobalNorm& norm, const OperationView& view, const Extent& extent) {
   const auto tensors = static_cast<int64_t>(view.operation.reads.size());
-  RateKey key;
-  key.name = "global_norm " + std::string(base::name_of(view[GlobalNorm::kGradients].dtype));
-  key.shape = {std::max(1.0, cost(norm, view, extent).bytes / rate_size(tensors))};
-  return key;
+  return {
+      .form = {.kind = name_of(Kind::global_norm), .reads = {view[GlobalNorm::kGradients].dtype}},
+      .shape = {std::max(1.0, cost(norm, view, extent).bytes / rate_size(tensors))}};
 }
 
 template <typename Struct>

@@ -116,21 +116,19 @@ void differentiate(const GroupedMatmul& grouped, const Operation& operation, Tap
 // That of the product of an expert with the mean number of rows: experts are multiplied one after
 // the other, or side by side at the rate of such products.
 template <typename Struct>
-RateKey key_of_products(const Struct& grouped, const OperationView& view, std::string_view kind,
-                        std::string_view form) {
-  RateKey key;
-  key.name = typed_name(view);
-  key.name.replace(0, kind.size(), "matmul" + std::string(form));
-  key.name += suffix_of(grouped.choice.algorithm);
-  if (copies_operands(grouped)) key.plain_name = std::exchange(key.name, key.name + " copied");
-  key.unit = Work::flops;
+RateKey key_of_products(const Struct& grouped, const OperationView& view,
+                        RateForm::Transposes transposes) {
+  RateKey key{.form = typed_form(view), .unit = Work::flops};
+  key.form.kind = name_of(Kind::matmul);
+  key.form.transposes = transposes;
+  key.form.algorithm = rated_as(grouped.choice.algorithm);
+  key.form.copied = copies_operands(grouped);
   return key;
 }
 
 RateKey rate_key(const GroupedMatmul& grouped, const OperationView& view, const Extent&) {
   const Tensor& a = view[GroupedMatmul::kA];
-  RateKey key =
-      key_of_products(grouped, view, "grouped_matmul", grouped.transpose_b ? " n t" : " n n");
+  RateKey key = key_of_products(grouped, view, {.b = grouped.transpose_b});
   key.shape = {mean_rows(a.shape[0], view[GroupedMatmul::kB].shape[0]),
                rate_size(view[GroupedMatmul::kC].shape[1]), rate_size(a.shape[1])};
   key.multiplies = a.dtype;
@@ -139,7 +137,7 @@ RateKey rate_key(const GroupedMatmul& grouped, const OperationView& view, const 
 
 RateKey rate_key(const GroupedMatmulGrad& grad, const OperationView& view, const Extent&) {
   const Tensor& a = view[GroupedMatmulGrad::kA];
-  RateKey key = key_of_products(grad, view, "grouped_matmul_grad", " t n");
+  RateKey key = key_of_products(grad, view, {.a = true});
   key.shape = {rate_size(a.shape[1]), rate_size(view[GroupedMatmulGrad::kB].shape[1]),
                mean_rows(a.shape[0], view[GroupedMatmulGrad::kC].shape[0])};
   key.multiplies = a.dtype;

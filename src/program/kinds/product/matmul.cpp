@@ -1,9 +1,6 @@
 #include "program/kinds/product/matmul.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
-#include <utility>
 
 #include "base/error.h"
 #include "program/ir/tape.h"
@@ -169,13 +166,11 @@ void differentiate(const Matmul& matmul, const Operation& operation, Tape& tape)
 
 RateKey rate_key(const Matmul& matmul, const OperationView& view, const Extent&) {
   const Shape& c = view[Matmul::kC].shape;
-  RateKey key;
-  key.name = typed_name(view);
-  key.name.insert(std::string_view("matmul").size(), std::string(matmul.transpose_a ? " t" : " n") +
-                                                         (matmul.transpose_b ? " t" : " n"));
-  if (matmul.stochastic) key.name += " stochastic";
-  key.name += suffix_of(matmul.choice.main.algorithm);
-  if (copies_operands(matmul)) key.plain_name = std::exchange(key.name, key.name + " copied");
+  RateKey key{.form = typed_form(view)};
+  key.form.transposes = {matmul.transpose_a, matmul.transpose_b};
+  key.form.stochastic = matmul.stochastic;
+  key.form.algorithm = rated_as(matmul.choice.main.algorithm);
+  key.form.copied = copies_operands(matmul);
   key.shape = {rate_size(c[0]), rate_size(c[1]), rate_size(inner_size(matmul, view[Matmul::kA]))};
   key.unit = Work::flops;
   key.multiplies = view[Matmul::kA].dtype;
@@ -183,25 +178,6 @@ RateKey rate_key(const Matmul& matmul, const OperationView& view, const Extent&)
 }
 
 }  // namespace
-
-// loops, library and timed are alike: what was not lowered is taken to be the library's, and
-// samples of what is timed are of whichever way was the faster.
-std::string suffix_of(ProductAlgorithm algorithm) {
-  switch (algorithm) {
-    case ProductAlgorithm::loops:
-    case ProductAlgorithm::library:
-    case ProductAlgorithm::timed:
-      return {};
-    case ProductAlgorithm::few_rows:
-    case ProductAlgorithm::few_rows_tensor_cores:
-    case ProductAlgorithm::blocked:
-    case ProductAlgorithm::blocked_tensor_cores:
-    case ProductAlgorithm::thin:
-    case ProductAlgorithm::wide:
-      break;
-  }
-  return fmt::format(" by {}", base::word_of(algorithm));
-}
 
 SNUG_DEFINE_KIND(Matmul, .differentiate = differentiate, .rate_key = rate_key);
 

@@ -71,9 +71,8 @@ void expand(const MatmulNf4& matmul, const OperationView& view, Builder& builder
 
 // Bound by the bytes of the codes.
 RateKey rate_key(const MatmulNf4& matmul, const OperationView& view, const Extent& extent) {
-  RateKey key;
-  key.name = typed_name(view) + suffix_of(matmul.algorithm);
-  key.shape = {std::max(1.0, cost(matmul, view, extent).bytes)};
+  RateKey key = key_of_bytes(view, cost(matmul, view, extent));
+  key.form.algorithm = rated_as(matmul.algorithm);
   return key;
 }
 

@@ -1,7 +1,5 @@
 #include "program/kinds/transfer/collective.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "program/kinds/functions.h"
@@ -126,14 +124,11 @@ Cost cost(const AllReduce& reduce, const OperationView& view, const Extent&) {
 // A ring has the least number of messages that follow one another: in each round one for each other
 // rank. The rounds of a piece begin when those of the piece before it have ended.
 template <typename Struct>
-RateKey key_of(std::string_view kind, const Struct& collective, size_t rounds, const Cost& cost) {
-  RateKey key;
-  key.name = fmt::format("{} {} ranks", kind, collective.ranks);
-  if (collective.nodes > 1) key.name += fmt::format(" on {} nodes", collective.nodes);
-  key.shape = {std::max(1.0, cost.bytes)};
-  key.unit = collective.nodes > 1 ? Work::network_bytes : Work::interconnect_bytes;
-  key.messages = static_cast<double>(rounds) * (collective.ranks - 1);
-  return key;
+RateKey key_of(Kind kind, const Struct& collective, size_t rounds, const Cost& cost) {
+  return {.form = {.kind = name_of(kind), .ranks = collective.ranks, .nodes = collective.nodes},
+          .shape = {std::max(1.0, cost.bytes)},
+          .unit = collective.nodes > 1 ? Work::network_bytes : Work::interconnect_bytes,
+          .messages = static_cast<double>(rounds) * (collective.ranks - 1)};
 }
 
 // The runtime gathers its staging memory by the hosts' transport, whatever the device.
@@ -144,18 +139,16 @@ bool is_between_hosts(const OperationView& view) {
 }
 
 RateKey rate_key(const AllGather& gather, const OperationView& view, const Extent& extent) {
-  RateKey key = key_of("all_gather", gather, 1, cost(gather, view, extent));
-  if (!is_between_hosts(view)) return key;
-  key.device_name = key.name;
-  key.name += " between hosts";
+  RateKey key = key_of(Kind::all_gather, gather, 1, cost(gather, view, extent));
+  key.form.between_hosts = is_between_hosts(view);
   return key;
 }
 RateKey rate_key(const ReduceScatter& reduce, const OperationView& view, const Extent& extent) {
-  return key_of("reduce_scatter", reduce, pieces_of_sum(reduce, view).size(),
+  return key_of(Kind::reduce_scatter, reduce, pieces_of_sum(reduce, view).size(),
                 cost(reduce, view, extent));
 }
 RateKey rate_key(const AllReduce& reduce, const OperationView& view, const Extent& extent) {
-  return key_of("all_reduce", reduce, 2 * pieces_of_sum(reduce, view).size(),
+  return key_of(Kind::all_reduce, reduce, 2 * pieces_of_sum(reduce, view).size(),
                 cost(reduce, view, extent));
 }
 

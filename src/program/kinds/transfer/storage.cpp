@@ -247,12 +247,9 @@ Cost cost(const PutBounds&, const OperationView& view, const Extent&) {
 }
 
 // All kinds of reading share a rate, and all kinds of writing.
-RateKey storage_key(const char* name, const Cost& cost) {
-  RateKey key;
-  key.name = name;
-  key.shape = {std::max(1.0, cost.bytes)};
-  key.unit = Work::storage_bytes;
-  return key;
+RateKey storage_key(const char* kind, const Cost& cost) {
+  return {
+      .form = {.kind = kind}, .shape = {std::max(1.0, cost.bytes)}, .unit = Work::storage_bytes};
 }
 RateKey rate_key(const Read& read, const OperationView& view, const Extent& extent) {
   return storage_key("storage read", cost(read, view, extent));

@@ -25,9 +25,7 @@ void check_ends(ShapeRule& rule, const Struct&, const OperationView& view) {
 }
 
 RateKey link_key(const OperationView& view, const Cost& cost) {
-  RateKey key;
-  key.name = typed_name(view);
-  key.shape = {std::max(1.0, cost.bytes)};
+  RateKey key = key_of_bytes(view, cost);
   key.unit = Work::link_bytes;
   return key;
 }
