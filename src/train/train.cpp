@@ -29,7 +29,6 @@
 #include "train/data.h"
 #include "train/files_fingerprint.h"
 #include "train/kept_reference.h"
-#include "train/planned_as_first.h"
 #include "train/resume.h"
 #include "train/resume_metrics.h"
 #include "train/run_folder.h"
@@ -105,13 +104,24 @@ class Run {
     const plan::TrainingInputs inputs{recipe_,       model_, session_.backend(),
                                       data_.facts(), false,  capacity};
     recipe_ = with_settled_rows(folder_, inputs, measure, ranks_);
-    planned_.emplace(planned_as_first(inputs, measure, ranks_));
+    plan_as_first(inputs, measure);
     refuse_misfit();
     if (is_adapted() && !recipe_.adapter.empty())
       runtime::check_adapter(recipe_.adapter, runtime::to_train_on(*planned_), planned_->job);
     base::say("{}\n{}", plan::parameter_line(planned_->document),
               plan::summary(planned_->document));
     for (const std::string& notice : planned_->notices()) base::say("{}", notice);
+  }
+
+  // Of several ranks all plan the job, with what the first chose where the recipe leaves it open.
+  void plan_as_first(plan::TrainingInputs inputs, const plan::MeasureProcess& measure) {
+    const std::string chosen = ranks_.decided_by_first([&] {
+      planned_.emplace(plan::assemble_training(inputs, measure));
+      return plan::chosen_text(planned_->chosen());
+    });
+    if (planned_) return;
+    inputs.chosen = plan::chosen_from_text(chosen);
+    planned_.emplace(plan::assemble_training(inputs, measure));
   }
 
   // Where the job does not fit on one rank, all refuse it.

@@ -121,11 +121,11 @@ void expect_epochs(const DocumentStore& documents, const RowOptions& chosen) {
 }
 
 TEST(DocumentStore, says_how_many_documents_a_row_may_ever_hold) {
-  EXPECT_EQ(documents_of({4, 4, 4, 4, 4, 4}).most_in(17), 4);
-  EXPECT_EQ(documents_of({9, 2, 17, 3}).most_in(17), 3);
-  EXPECT_EQ(documents_of({9}).most_in(8), 0);
+  EXPECT_EQ(documents_of({4, 4, 4, 4, 4, 4}).lengths().most_in(17), 4);
+  EXPECT_EQ(documents_of({9, 2, 17, 3}).lengths().most_in(17), 3);
+  EXPECT_EQ(documents_of({9}).lengths().most_in(8), 0);
   const DocumentStore documents = random_documents(500, 60, 5);
-  const int32_t most = documents.most_in(64);
+  const int32_t most = documents.lengths().most_in(64);
   RowSource unlimited(documents, options(64, 512));
   RowSource limited(documents, options(64, most));
   const int64_t rows = unlimited.rows_until(3);

@@ -312,7 +312,7 @@ void refuse_open_length(const Recipe& recipe) {
 }
 
 TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& model,
-                           const program::Target& target, const RowShape& shape) {
+                           const program::Target& target, const JobDocuments& documents) {
   if (recipe.max_length == 0) refuse_open_length(recipe);
   if (recipe.max_length > model.max_position)
     recipe.fail("max_length", fmt::format("is {}, but the model has {} positions",
@@ -357,7 +357,7 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   if (recipe.init == formats::Init::random) spec.init_seed = recipe.seed;
   spec.adapter_in_files = !recipe.adapter.empty();
   if (spec.adapter_in_files) spec.adapter_widths = adapter_widths(recipe.adapter);
-  if (shape) shape(spec);
+  documents.shape_rows(spec);
   return spec;
 }
 

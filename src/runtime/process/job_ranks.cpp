@@ -141,6 +141,10 @@ std::string Ranks::of_first(std::string_view text) const {
   return mesh_.all->all_gather_text(is_first() ? text : std::string_view()).front();
 }
 
+std::string Ranks::decided_by_first(const std::function<std::string()>& decide) const {
+  return of_first(is_first() ? decide() : std::string());
+}
+
 void Ranks::wait_for_all() const {
   if (size() > 1) mesh_.all->barrier();
 }

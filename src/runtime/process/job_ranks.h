@@ -53,6 +53,10 @@ class Ranks {
   int64_t least(int64_t value) const;
   // Rank 0's text, on all.
   std::string of_first(std::string_view text) const;
+  // What rank 0 decides, as text, on all: by memory, files and calibrations of their own they might
+  // decide otherwise. Rank 0 alone calls `decide`; what that throws ends the others. All must call
+  // this.
+  std::string decided_by_first(const std::function<std::string()>& decide) const;
   void wait_for_all() const;
   // Calls `work`, and throws on all ranks where it failed on one (runtime/process/ranks.h).
   void on_all(const std::function<void()>& work) const;
