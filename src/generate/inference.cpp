@@ -10,6 +10,7 @@
 #include "base/threads.h"
 #include "models/weights.h"
 #include "runtime/execution/rehearsal.h"
+#include "runtime/loading/load_weights.h"
 #include "runtime/saving/adapter.h"
 
 namespace snug::generate {
@@ -54,7 +55,7 @@ Inference::Inference(const formats::Recipe& recipe, models::ModelSource model,
 }
 
 void Inference::load(const formats::Recipe& recipe) {
-  session_.load_weights(model_, recipe.init);
+  runtime::set_weights(model_, recipe.init, executor());
   if (plan_.spec.is_adapted())
     runtime::load_adapter(recipe.adapter, plan_.spec.method_options(), executor());
   if (plan_.job.find(program::ProgramName::prepare) != nullptr)

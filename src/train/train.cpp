@@ -17,6 +17,7 @@
 #include "plan/job/assembly.h"
 #include "report/run_page.h"
 #include "runtime/execution/rehearsal.h"
+#include "runtime/loading/load_weights.h"
 #include "runtime/loading/open_model.h"
 #include "runtime/process/job_ranks.h"
 #include "runtime/process/process_memory.h"
@@ -24,7 +25,6 @@
 #include "runtime/saving/checkpoint_folders.h"
 #include "runtime/saving/save_model.h"
 #include "runtime/session.h"
-#include "train/adapter_config.h"
 #include "train/check_before_ranks.h"
 #include "train/data.h"
 #include "train/files_fingerprint.h"
@@ -171,7 +171,8 @@ class Run {
     ranks_.on_all([&] { session_.open(planned_->job); });
     say_outside("tuning");
     const auto start = std::chrono::steady_clock::now();
-    if (const auto report = session_.load_weights(model_, recipe_.init)) say_read(*report);
+    if (const auto report = runtime::set_weights(model_, recipe_.init, session_.executor()))
+      say_read(*report);
     if (is_adapted()) {
       if (recipe_.adapter.empty())
         runtime::initialise_adapter(session_.executor());
@@ -256,7 +257,8 @@ class Run {
     runtime::CheckpointOptions options;
     options.output_dir = output_dir;
     options.model = model_;
-    if (is_adapted()) options.adapter = adapter_config(recipe_, model_.config, planned_->job);
+    if (is_adapted())
+      options.adapter = runtime::adapter_config(recipe_, model_.config, planned_->job);
     options.chat = data_.chat;
     options.save_total_limit = recipe_.save_total_limit;
     return options;
@@ -335,8 +337,8 @@ class Run {
   void save_result() {
     if (is_adapted())
       runtime::save_adapter(folder_.path / RunFolder::kAdapter,
-                            adapter_config(recipe_, model_.config, planned_->job), model_.folder,
-                            session_.executor(), data_.chat);
+                            runtime::adapter_config(recipe_, model_.config, planned_->job),
+                            model_.folder, session_.executor(), data_.chat);
     else
       runtime::save_model(folder_.path / RunFolder::kModel, model_, session_.executor(),
                           data_.chat);

@@ -1,13 +1,22 @@
-// A model's weights, from a Hugging Face folder into the executor's arenas.
+// A model's weights, from a Hugging Face folder into the executor's arenas. Before that whether the
+// files hold the model that its config.json describes: that looks at their headers only, so that a
+// mistake shows before memory is taken for it.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 
+#include "formats/folder/tensor_index.h"
+#include "formats/recipe/choices.h"
 #include "models/config/config.h"
 #include "runtime/execution/executor.h"
 
 namespace snug::runtime {
+
+// Throws UserError for a weight that is missing, surplus, or of another shape than the config's,
+// whether in 16 or 32 bits or as NF4.
+void check_weights(const formats::TensorIndex& index, const models::ModelConfig& config);
 
 struct LoadReport {
   int64_t bytes_read = 0;  // by this rank
@@ -25,5 +34,10 @@ struct LoadReport {
 // reading, for infinities and NaN.
 LoadReport load_weights(const std::filesystem::path& folder, const models::ModelConfig& config,
                         Executor& executor);
+
+// Gives the base model's weights their values: read from its folder, or drawn, of which there is
+// no report (random_weights.h).
+std::optional<LoadReport> set_weights(const models::ModelSource& model, formats::Init init,
+                                      Executor& executor);
 
 }  // namespace snug::runtime

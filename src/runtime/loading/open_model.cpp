@@ -7,7 +7,7 @@
 #include "models/families/families.h"
 #include "models/stored/open_weights.h"
 #include "plan/spec/adapter_tables.h"
-#include "runtime/loading/check_weights.h"
+#include "runtime/loading/load_weights.h"
 
 namespace snug::runtime {
 
