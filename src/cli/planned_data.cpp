@@ -11,6 +11,7 @@
 #include "plan/choice/choose_rows.h"
 #include "plan/job/rank_grid.h"
 #include "plan/spec/objective_spec.h"
+#include "plan/spec/resolve.h"
 #include "runtime/execution/rehearsal.h"
 #include "runtime/process/process_memory.h"
 

@@ -5,6 +5,7 @@
 #include "base/threads.h"
 #include "comm/launch.h"
 #include "models/config/config.h"
+#include "plan/spec/resolve.h"
 #include "plan/spec/spec.h"
 #include "runtime/loading/open_model.h"
 #include "text/record/record_reader.h"

@@ -15,6 +15,7 @@
 #include "models/config/config.h"
 #include "plan/document/measured.h"
 #include "plan/job/assembly.h"
+#include "plan/spec/resolve.h"
 #include "report/run_page.h"
 #include "runtime/execution/rehearsal.h"
 #include "runtime/loading/load_weights.h"
@@ -389,7 +390,8 @@ int train(const formats::Recipe& recipe, const MeasureMachine& measure) {
   const runtime::Ranks ranks = runtime::Ranks::join(recipe);
   if (!ranks.is_first()) base::leave_console_to_others();
   try {
-    const formats::Recipe settled = ranks.settle(recipe);
+    formats::Recipe settled = recipe;
+    ranks.settle(settled.devices, settled.nodes, settled.threads);
     // A model that is not there is reported before the machine is measured.
     models::find_model(settled.model);
     if (measure && ranks.is_first()) measure(settled);

@@ -25,13 +25,6 @@ TrainingSpec training_spec(const formats::Recipe& recipe, const models::ModelCon
 // none.
 [[noreturn]] void refuse_open_length(const formats::Recipe& recipe);
 
-// The recipe with the defaults that depend on the model: a max_length nobody gave is at most the
-// model's positions, a folder stored in 4 bits makes the method qlora, and an adapter that training
-// begins with says its rank, alpha, scaling and target modules where the recipe does not. Throws
-// UserError for a recipe that asks for another storage than the folder has, and for an adapter that
-// Snug cannot apply.
-formats::Recipe resolve(formats::Recipe recipe, const models::ModelConfig& model);
-
 // The element type that compute_dtype means on this target: bf16 where it multiplies bf16, else
 // f32.
 program::DType compute_type(const formats::Recipe& recipe, const program::Target& target);

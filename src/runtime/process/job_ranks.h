@@ -2,6 +2,7 @@
 // 0 prints, writes metrics and holds the run's folder.
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -43,8 +44,8 @@ class Ranks {
   int size() const { return mesh_.size(); }
   bool is_first() const { return rank() == 0; }
 
-  // The recipe with what the launch says: devices, nodes, and threads where nobody gave them.
-  formats::Recipe settle(formats::Recipe recipe) const;
+  // What the launch says of these keys of a recipe, where nobody gave them (0).
+  void settle(int64_t& devices, int64_t& nodes, int64_t& threads) const;
 
   // The text of each rank, by rank, on all.
   std::vector<std::string> of_all(std::string_view text) const;
