@@ -10,7 +10,6 @@
 #include "base/threads.h"
 #include "models/weights.h"
 #include "runtime/execution/rehearsal.h"
-#include "runtime/loading/load_weights.h"
 #include "runtime/saving/adapter.h"
 
 namespace snug::generate {

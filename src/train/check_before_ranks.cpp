@@ -7,7 +7,7 @@
 #include "models/config/config.h"
 #include "plan/spec/resolve.h"
 #include "plan/spec/spec.h"
-#include "runtime/loading/open_model.h"
+#include "runtime/loading/load_weights.h"
 #include "text/record/record_reader.h"
 
 namespace snug::train {

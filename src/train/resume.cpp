@@ -93,7 +93,6 @@ void require_same_data(const RunData& data, const runtime::Ranks& ranks) {
 formats::Recipe with_settled_length(const RunFolder& folder, const plan::TrainingInputs& inputs,
                                     RunData& data, const plan::MeasureProcess& measure,
                                     const runtime::Ranks& ranks) {
-  if (inputs.recipe.max_length > 0) return inputs.recipe;
   require_same_data(data, ranks);
   const int64_t longest = plan::of_max_length(data.documents.shortest_rows());
   const std::optional<int64_t> earlier = earlier_times(folder, inputs, longest);
@@ -105,7 +104,6 @@ formats::Recipe with_settled_length(const RunFolder& folder, const plan::Trainin
 formats::Recipe with_settled_rows(const RunFolder& folder, const plan::TrainingInputs& inputs,
                                   const plan::MeasureProcess& measure,
                                   const runtime::Ranks& ranks) {
-  if (inputs.recipe.per_device_train_batch_size > 0) return inputs.recipe;
   const std::optional<int64_t> earlier = earlier_rows(folder, inputs.recipe);
   const std::string rows = ranks.decided_by_first([&] {
     return std::to_string(

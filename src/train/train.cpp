@@ -19,7 +19,6 @@
 #include "report/run_page.h"
 #include "runtime/execution/rehearsal.h"
 #include "runtime/loading/load_weights.h"
-#include "runtime/loading/open_model.h"
 #include "runtime/process/job_ranks.h"
 #include "runtime/process/process_memory.h"
 #include "runtime/saving/adapter.h"
@@ -98,13 +97,15 @@ class Run {
     const auto measure = [&](const plan::Job& job) {
       return runtime::rehearse(job, session_.backend());
     };
-    recipe_ =
-        with_settled_length(folder_, {recipe_, model_, session_.backend(), {}, false, capacity},
-                            data_, measure, ranks_);
+    if (recipe_.max_length == 0)
+      recipe_ =
+          with_settled_length(folder_, {recipe_, model_, session_.backend(), {}, false, capacity},
+                              data_, measure, ranks_);
     length_ = run_length(recipe_, data_.training->rows);
     const plan::TrainingInputs inputs{recipe_,       model_, session_.backend(),
                                       data_.facts(), false,  capacity};
-    recipe_ = with_settled_rows(folder_, inputs, measure, ranks_);
+    if (recipe_.per_device_train_batch_size == 0)
+      recipe_ = with_settled_rows(folder_, inputs, measure, ranks_);
     plan_as_first(inputs, measure);
     refuse_misfit();
     if (is_adapted() && !recipe_.adapter.empty())

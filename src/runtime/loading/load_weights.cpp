@@ -15,6 +15,7 @@
 #include "models/families/families.h"
 #include "models/stored/open_weights.h"
 #include "models/weights.h"
+#include "plan/spec/adapter_tables.h"
 #include "runtime/loading/random_weights.h"
 #include "runtime/process/ranks.h"
 #include "runtime/storage/perform.h"
@@ -104,8 +105,6 @@ void check_shape(const TensorIndex& index, const Weight& weight, const Stack& st
                          formats::shape_text(tensor.info->shape), formats::shape_text(expected));
 }
 
-}  // namespace
-
 void check_weights(const TensorIndex& index, const ModelConfig& config) {
   const Stack stack = models::stack_of(config);
   std::vector<Weight> weights = models::file_weights_of(stack);
@@ -115,6 +114,37 @@ void check_weights(const TensorIndex& index, const ModelConfig& config) {
   });
   check_missing(index, stack, weights);
   for (const Weight& weight : weights) check_shape(index, weight, stack);
+}
+
+models::ModelSource find_weights(const formats::Recipe& recipe) {
+  recipe.require("model");
+  models::ModelSource model = models::find_model(recipe.model);
+  if (model.folder.empty() && recipe.init != formats::Init::random)
+    recipe.fail("model", fmt::format("\"{}\" is a built-in shape without weights; give the folder "
+                                     "of a model, or init=random to measure speed and memory",
+                                     recipe.model));
+  return model;
+}
+
+void check_files(const formats::Recipe& recipe, const models::ModelSource& model) {
+  if (recipe.init != formats::Init::random)
+    check_weights(models::open_weights(model.folder, models::stack_of(model.config)), model.config);
+}
+
+}  // namespace
+
+models::ModelSource open_model(const formats::Recipe& recipe) {
+  models::ModelSource model = find_weights(recipe);
+  if (!recipe.adapter.empty())
+    model.config = plan::with_adapter_tables(model.config, recipe.adapter);
+  check_files(recipe, model);
+  return model;
+}
+
+models::ModelSource open_model_to_train(const formats::Recipe& recipe) {
+  models::ModelSource model = find_weights(recipe);
+  check_files(recipe, model);
+  return model;
 }
 
 LoadReport load_weights(const std::filesystem::path& folder, const models::ModelConfig& config,

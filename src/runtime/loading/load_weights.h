@@ -1,22 +1,25 @@
-// A model's weights, from a Hugging Face folder into the executor's arenas. Before that whether the
-// files hold the model that its config.json describes: that looks at their headers only, so that a
-// mistake shows before memory is taken for it.
+// The model that a job reads, and its weights: from a Hugging Face folder into the executor's
+// arenas.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 
-#include "formats/folder/tensor_index.h"
-#include "formats/recipe/choices.h"
+#include "formats/recipe/recipe.h"
 #include "models/config/config.h"
 #include "runtime/execution/executor.h"
 
 namespace snug::runtime {
 
-// Throws UserError for a weight that is missing, surplus, or of another shape than the config's,
-// whether in 16 or 32 bits or as NF4.
-void check_weights(const formats::TensorIndex& index, const models::ModelConfig& config);
+// The model that a recipe names, with the tables that an adapter which is applied to it brings.
+// Throws UserError for one without weights, unless init=random, and for files that do not hold the
+// model that their config.json describes, whether in 16 or 32 bits or as NF4: a weight that is
+// missing, surplus, or of another shape. Looks at headers alone, so that a mistake shows before
+// memory is taken for it.
+models::ModelSource open_model(const formats::Recipe& recipe);
+// The same to be trained, whatever adapter training goes on with.
+models::ModelSource open_model_to_train(const formats::Recipe& recipe);
 
 struct LoadReport {
   int64_t bytes_read = 0;  // by this rank

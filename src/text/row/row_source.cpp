@@ -26,7 +26,6 @@ uint32_t below(uint32_t bound, uint32_t index, int64_t epoch, uint64_t seed) {
   return static_cast<uint32_t>((high + (low >> 32)) >> 32);
 }
 
-
 }  // namespace
 
 EpochOrder::EpochOrder(const DocumentStore& documents, const RowOptions& options)
