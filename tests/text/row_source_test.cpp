@@ -136,6 +136,26 @@ TEST(DocumentStore, says_how_many_documents_a_row_may_ever_hold) {
   }
 }
 
+// The first target stands at a third of each document, and never at its first token.
+TEST(DocumentStore, SaysTheFewestTokensThatLeaveSomethingOfEach) {
+  EXPECT_EQ(documents_of({9}).least(), 4);
+  EXPECT_EQ(documents_of({9, 30, 4}).least(), 11);
+  EXPECT_EQ(documents_of({2}).least(), 2);
+  DocumentStore prompts;
+  prompts.add(std::vector<int32_t>{1, 2, 3}, std::vector<uint8_t>{0, 0, 0});
+  EXPECT_EQ(prompts.least(), 0);
+}
+
+TEST(DocumentLengths, AreAValueThatOutlivesTheDocuments) {
+  const DocumentLengths lengths = documents_of({9, 2, 17, 3, 9}).lengths();
+  EXPECT_EQ(lengths.size(), 5);
+  EXPECT_EQ(lengths.longest(), PerStream<int32_t>(17));
+  EXPECT_EQ(lengths.longer_than(0), 5);
+  EXPECT_EQ(lengths.longer_than(8), 3);
+  EXPECT_EQ(lengths.longer_than(9), 1);
+  EXPECT_EQ(lengths.longer_than(17), 0);
+}
+
 TEST(RowSource, EveryEpochHoldsEveryDocumentOnceAndWhole) {
   for (const int32_t max_segments : {1, 2, 5, 64})
     for (const bool packing : {true, false})
