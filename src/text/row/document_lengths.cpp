@@ -17,7 +17,8 @@ void DocumentLengths::add(const PerStream<int32_t>& tokens) {
     ++counts_[stream][tokens[stream]];
     longest_[stream] = std::max(longest_[stream], tokens[stream]);
   }
-  ++by_longest_part_[std::ranges::max(tokens)];
+  // Of one stream these are its counts.
+  if (tokens.has_encoder()) ++by_longest_part_[std::ranges::max(tokens)];
   ++size_;
 }
 
@@ -41,7 +42,8 @@ int32_t DocumentLengths::most_of(const Counts& counts, int64_t tokens) {
 
 int64_t DocumentLengths::longer_than(int64_t tokens) const {
   int64_t longer = 0;
-  for (const auto& [length, count] : by_longest_part_)
+  const Counts& counts = counts_.has_encoder() ? by_longest_part_ : counts_.decoder();
+  for (const auto& [length, count] : counts)
     if (length > tokens) longer += count;
   return longer;
 }
