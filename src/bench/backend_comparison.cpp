@@ -25,6 +25,7 @@
 #include "bench/write_comparison.h"
 #include "program/ir/tensor_names.h"
 #include "program/kinds/kind.h"
+#include "runtime/loading/load_weights.h"
 #include "runtime/loading/random_weights.h"
 #include "runtime/saving/adapter.h"
 #include "runtime/session.h"
@@ -126,7 +127,7 @@ class ComparedJob {
         job_(plan::plan_training(step_.spec, *step.backend)),
         session_(std::move(step.backend)) {
     session_.open(job_);
-    session_.load_weights(model, recipe.init);
+    runtime::set_weights(model, recipe.init, executor());
     if (step_.spec.is_adapted()) make_adapter(recipe);
     executor().run(program::ProgramName::prepare);
     fill_step(step_, job_, executor(), 1e-2F);

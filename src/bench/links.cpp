@@ -91,7 +91,7 @@ std::string link_table(const std::vector<plan::RateSample>& samples) {
   return text;
 }
 
-int links(const formats::Recipe& recipe, bool json) {
+int links(formats::Recipe recipe, bool json) {
   const runtime::Ranks ranks = runtime::Ranks::join(recipe);
   if (ranks.size() == 1)
     base::throw_user_error(
@@ -99,7 +99,8 @@ int links(const formats::Recipe& recipe, bool json) {
         "snug bench links', or with devices=2, which starts two on this machine");
   if (!ranks.is_first()) base::leave_console_to_others();
   try {
-    return measure(ranks.settle(recipe), ranks, json);
+    ranks.settle(recipe.devices, recipe.nodes, recipe.threads);
+    return measure(recipe, ranks, json);
   } catch (const std::exception& error) {
     ranks.end_with(error);
     throw;

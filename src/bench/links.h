@@ -16,7 +16,7 @@ namespace snug::bench {
 // with the threads of a rank; where there is none of this machine, it says how to make one. Throws
 // UserError for one rank alone, where the recipe names a calibration that is not there, and where
 // another rank stops.
-int links(const formats::Recipe& recipe, bool json);
+int links(formats::Recipe recipe, bool json);
 
 // A line for each sample: what, bytes that a rank sends, microseconds, bytes that it sends a
 // second.

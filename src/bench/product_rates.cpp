@@ -16,6 +16,7 @@
 #include "base/console.h"
 #include "base/error.h"
 #include "base/seconds_since.h"
+#include "plan/spec/resolve.h"
 #include "plan/spec/spec.h"
 
 namespace snug::bench {

@@ -3,6 +3,7 @@
 #include "backends/recipe_backend.h"
 #include "plan/choice/choose_rows.h"
 #include "plan/job/assembly.h"
+#include "plan/spec/resolve.h"
 
 namespace snug::bench {
 

@@ -11,6 +11,7 @@
 #include "plan/choice/choose_rows.h"
 #include "plan/job/rank_grid.h"
 #include "plan/spec/objective_spec.h"
+#include "plan/spec/resolve.h"
 #include "runtime/execution/rehearsal.h"
 #include "runtime/process/process_memory.h"
 
@@ -67,10 +68,7 @@ PlanningSession::PlanningSession(const Request& request, AutoRows rows)
 void PlanningSession::settle_length(AutoRows rows, const plan::MeasureProcess& measure) {
   if (!data_) plan::refuse_open_length(recipe_);
   const plan::TrainingInputs open{.recipe = recipe_, .model = model_, .target = *target_};
-  int64_t times = 1;
-  if (rows == AutoRows::choose)
-    times = plan::with_chosen_length(open, data_->lengths(), measure).max_length /
-            plan::of_max_length(data_->shortest_rows());
+  const int64_t times = rows == AutoRows::choose ? train::best_times(open, *data_, measure) : 1;
   recipe_ = train::with_length_of_data(open, *data_, times);
 }
 

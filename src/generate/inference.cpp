@@ -54,7 +54,7 @@ Inference::Inference(const formats::Recipe& recipe, models::ModelSource model,
 }
 
 void Inference::load(const formats::Recipe& recipe) {
-  session_.load_weights(model_, recipe.init);
+  runtime::set_weights(model_, recipe.init, executor());
   if (plan_.spec.is_adapted())
     runtime::load_adapter(recipe.adapter, plan_.spec.method_options(), executor());
   if (plan_.job.find(program::ProgramName::prepare) != nullptr)

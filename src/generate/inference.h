@@ -7,7 +7,7 @@
 #include "formats/recipe/recipe.h"
 #include "models/config/config.h"
 #include "plan/job/assembly.h"
-#include "runtime/loading/open_model.h"
+#include "runtime/loading/load_weights.h"
 #include "runtime/session.h"
 
 namespace snug::generate {

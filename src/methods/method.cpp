@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "base/words.h"
-#include "formats/recipe/recipe.h"
 
 namespace snug::methods {
 namespace {
@@ -33,10 +32,6 @@ const Method& method_of(const formats::AdapterConfig& config) {
       table(), [&](const Method* row) { return row->reads != nullptr && row->reads(config); });
   SNUG_CHECK(found != table().end(), "no method reads an adapter of form {}", config.index());
   return **found;
-}
-
-MethodOptions options_of(const formats::Recipe& recipe, int64_t row_tokens) {
-  return {.lora = lora_options(recipe, row_tokens), .prompt = prompt_options(recipe)};
 }
 
 }  // namespace snug::methods

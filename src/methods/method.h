@@ -102,9 +102,6 @@ const Method& method_of(MethodKind kind);
 // The first that reads it.
 const Method& method_of(const formats::AdapterConfig& config);
 
-// A recipe's answers. row_tokens: tokens per row.
-MethodOptions options_of(const formats::Recipe& recipe, int64_t row_tokens);
-
 // Rows, each family of methods in a file of its own.
 extern const Method kFull;
 extern const Method kLora;

@@ -1,7 +1,6 @@
 #include "runtime/session.h"
 
 #include "base/error.h"
-#include "runtime/loading/random_weights.h"
 
 namespace snug::runtime {
 
@@ -13,15 +12,6 @@ void Session::open(const plan::Job& job) {
 Executor& Session::executor() const {
   SNUG_CHECK(executor_ != nullptr, "no job is open");
   return *executor_;
-}
-
-std::optional<LoadReport> Session::load_weights(const models::ModelSource& model,
-                                                formats::Init init) {
-  if (init == formats::Init::random) {
-    random_weights(model.config, executor());
-    return std::nullopt;
-  }
-  return runtime::load_weights(model.folder, model.config, executor());
 }
 
 }  // namespace snug::runtime

@@ -6,15 +6,11 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include "backends/backend.h"
 #include "comm/mesh.h"
-#include "formats/recipe/choices.h"
-#include "models/config/config.h"
 #include "plan/job/job.h"
 #include "runtime/execution/executor.h"
-#include "runtime/loading/load_weights.h"
 
 namespace snug::runtime {
 
@@ -32,10 +28,6 @@ class Session {
   void open(const plan::Job& job);
   // Requires that a job was opened.
   Executor& executor() const;
-
-  // Gives the base model's weights their values: read from its folder, or drawn, of which there is
-  // no report. Throws UserError as runtime::load_weights does.
-  std::optional<LoadReport> load_weights(const models::ModelSource& model, formats::Init init);
 
  private:
   std::unique_ptr<backends::Backend> backend_;

@@ -5,8 +5,9 @@
 #include "base/threads.h"
 #include "comm/launch.h"
 #include "models/config/config.h"
+#include "plan/spec/resolve.h"
 #include "plan/spec/spec.h"
-#include "runtime/loading/open_model.h"
+#include "runtime/loading/load_weights.h"
 #include "text/record/record_reader.h"
 
 namespace snug::train {

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <functional>
 #include <initializer_list>
-#include <map>
 #include <memory>
 #include <utility>
 
@@ -21,7 +20,6 @@
 #include "plan/spec/objective_spec.h"
 #include "runtime/process/process_memory.h"
 #include "text/record/bad_records.h"
-#include "train/least_tokens.h"
 #include "train/row_bounds.h"
 #include "train/trained_chat.h"
 
@@ -85,14 +83,16 @@ int32_t encoder_tokens(const base::PerStream<int64_t>& row_tokens) {
   return row_tokens.has_encoder() ? as_lengths(row_tokens)[base::TokenStream::encoder] : 0;
 }
 
-// Room for so many documents a row, in groups, is enough for any order of these.
-int64_t row_segments_of(std::initializer_list<const text::Dataset*> datasets,
-                        const base::PerStream<int64_t>& row_tokens, int64_t group) {
-  int64_t groups = 1;
-  for (const text::Dataset* dataset : datasets)
-    if (dataset != nullptr)
-      groups = std::max<int64_t>(groups, dataset->documents.most_in(row_tokens) / group);
-  return groups * group;
+plan::JobDocuments documents_of(std::initializer_list<const text::Dataset*> datasets,
+                                int64_t group) {
+  plan::JobDocuments documents{.files = {}, .group = group};
+  for (const text::Dataset* dataset : datasets) {
+    const text::DocumentStore& store = dataset->documents;
+    if (store.size() == 0) continue;
+    documents.files.push_back(store.lengths());
+    documents.least = std::max<int64_t>(documents.least, store.least());
+  }
+  return documents;
 }
 
 // An objective says of which form the records must be.
@@ -145,14 +145,6 @@ double mean_row_tokens(DataSource& source) {
          static_cast<double>(source.rows.rows_until(1));
 }
 
-// The tokens of a document in the stream that has most of them.
-int64_t longest_part(const text::DocumentStore& documents, int64_t document) {
-  int64_t most = documents.length(document);
-  if (documents.has_encoder())
-    most = std::max<int64_t>(most, documents.length(document, base::TokenStream::encoder));
-  return most;
-}
-
 // What no length that is chosen could hold.
 std::string cut_text(const RunData& data, const models::ModelConfig& model) {
   int64_t cut = data.training->dataset.audit.truncated;
@@ -175,84 +167,12 @@ int64_t RunData::host_bytes() const {
   return bytes;
 }
 
-base::PerStream<int64_t> RunData::longest_document() const {
-  const auto longest_of = [](const DataSource& source) {
-    return source.dataset.documents.longest().map([](int32_t tokens) { return int64_t{tokens}; });
-  };
-  base::PerStream<int64_t> longest = longest_of(*training);
-  if (evaluation != nullptr)
-    for (const base::TokenStream stream : longest.streams())
-      longest[stream] = std::max(longest[stream], longest_of(*evaluation)[stream]);
-  return longest;
-}
-
-base::PerStream<int64_t> RunData::shortest_rows() const {
-  return longest_document().map([](int64_t tokens) { return std::max<int64_t>(tokens, 2); });
-}
-
-int64_t RunData::least_document() const {
-  int64_t least = least_tokens(training->dataset.documents);
-  if (evaluation != nullptr) least = std::max(least, least_tokens(evaluation->dataset.documents));
-  return least;
-}
-
-plan::RowShape RunData::shape() const {
-  // The key is the tokens of a row; the data's own are known.
-  const text::RowOptions& own = training->rows.options();
-  return [this, longest = longest_document(), group = int64_t{own.group},
-          least = std::make_shared<int64_t>(0),
-          most = std::map<std::vector<int64_t>, int64_t>{
-              {{own.max_length.begin(), own.max_length.end()},
-               own.max_segments}}](plan::TrainingSpec& spec) mutable {
-    const int64_t room = spec.row_tokens.decoder() / group;
-    if (room < longest.decoder()) {
-      if (*least == 0) *least = least_document();
-      if (room < *least)
-        base::throw_user_error(
-            "max_length={} cuts away all of an answer, of which {} tokens leave "
-            "something",
-            room, *least);
-    }
-    const auto [segments, is_new] =
-        most.try_emplace({spec.row_tokens.begin(), spec.row_tokens.end()});
-    if (is_new)
-      segments->second =
-          row_segments_of({&training->dataset, evaluation ? &evaluation->dataset : nullptr},
-                          spec.row_tokens, group);
-    spec.longest_document = spec.row_tokens.each([&](base::TokenStream stream, int64_t tokens) {
-      return std::min(longest[stream], tokens);
-    });
-    spec.row_segments = std::min(spec.row_segments, segments->second);
-  };
-}
-
 plan::DataFacts RunData::facts() const {
-  return {.shape = shape(),
+  return {.documents = documents,
           .expected = expected_bounds(training->rows),
           .reading_bytes = reading_bytes,
           .rows = {.training = training->rows.rows_until(1),
                    .evaluation = evaluation ? evaluation->rows.rows_until(1) : 0}};
-}
-
-plan::DocumentLengths RunData::lengths() {
-  const auto longer_than = [this](int64_t tokens) {
-    int64_t count = 0;
-    for (const DataSource* source : {training.get(), evaluation.get()})
-      for (int64_t i = 0; source != nullptr && i < source->dataset.documents.size(); ++i)
-        if (longest_part(source->dataset.documents, i) > tokens) ++count;
-    return count;
-  };
-  const auto rows = [this](const plan::TrainingSpec& spec) {
-    make_rows(spec);
-    return plan::RowsOfLength{facts(), mean_row_tokens(*training)};
-  };
-  return {.longest = shortest_rows(),
-          .documents = longer_than(0),
-          .least = [this] { return least_document(); },
-          .shape = shape(),
-          .reading_bytes = reading_bytes,
-          .longer_than = longer_than,
-          .rows = rows};
 }
 
 void RunData::make_rows(const plan::TrainingSpec& spec) {
@@ -261,11 +181,21 @@ void RunData::make_rows(const plan::TrainingSpec& spec) {
       source->rows.set_rows(as_lengths(spec.row_tokens), static_cast<int32_t>(spec.row_segments));
 }
 
+int64_t best_times(const plan::TrainingInputs& inputs, RunData& data,
+                   const plan::MeasureProcess& measure) {
+  plan::LengthChoice choice(inputs, data.documents, data.reading_bytes, measure);
+  while (const auto spec = choice.next()) {
+    data.make_rows(*spec);
+    choice.take({data.facts(), mean_row_tokens(*data.training)});
+  }
+  return choice.best_times();
+}
+
 formats::Recipe with_length_of_data(const plan::TrainingInputs& inputs, RunData& data,
                                     int64_t times, std::string_view why) {
-  formats::Recipe recipe = plan::with_length(inputs.recipe, data.shortest_rows(), times);
+  formats::Recipe recipe = plan::with_length(inputs.recipe, data.documents.shortest_rows(), times);
   data.make_rows(plan::training_spec(plan::with_fewest_rows(recipe), inputs.model.config,
-                                     inputs.target, data.shape()));
+                                     inputs.target, data.documents));
   base::PerStream<int64_t> tokens = recipe.max_length;
   if (inputs.model.config.has_encoder()) tokens = {recipe.max_target_length, recipe.max_length};
   const double fill = mean_row_tokens(*data.training) / static_cast<double>(tokens.sum());
@@ -280,7 +210,7 @@ formats::Recipe with_length_of_data(const plan::TrainingInputs& inputs, RunData&
 RunData load_data(const formats::Recipe& given, const models::ModelSource& model,
                   const program::Target& target) {
   const formats::Recipe recipe = plan::with_open_length(given, model.config);
-  const int64_t row_segments = plan::training_spec(recipe, model.config, target).row_segments;
+  plan::TrainingSpec spec = plan::training_spec(recipe, model.config, target);
   recipe.require("data");
   require_file(recipe, "data", recipe.data);
   if (!recipe.eval_data.empty()) require_file(recipe, "eval_data", recipe.eval_data);
@@ -316,18 +246,18 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
         path, [&]() -> const text::Tokenizer& { return tokenizer.open(); }, options);
   };
   auto [training, evaluation] = load_both(recipe, load);
-  const int64_t group = methods::objective_of(recipe.objective).group;
-  text::RowOptions rows{
-      .max_length = as_lengths(row_tokens),
-      .max_segments = static_cast<int32_t>(
-          std::min(row_segments, row_segments_of({&training, &evaluation}, row_tokens, group))),
-      .packing = recipe.packing,
-      .shuffle = recipe.shuffle,
-      .seed = static_cast<uint64_t>(recipe.seed),
-      .padding_id = tokenizer.padding_id(),
-      .group = static_cast<int32_t>(group),
-      .start_id = static_cast<int32_t>(model.config.decoder_start_id)};
   RunData data;
+  const int64_t group = methods::objective_of(recipe.objective).group;
+  data.documents = documents_of({&training, &evaluation}, group);
+  data.documents.shape_rows(spec);
+  text::RowOptions rows{.max_length = as_lengths(row_tokens),
+                        .max_segments = static_cast<int32_t>(spec.row_segments),
+                        .packing = recipe.packing,
+                        .shuffle = recipe.shuffle,
+                        .seed = static_cast<uint64_t>(recipe.seed),
+                        .padding_id = tokenizer.padding_id(),
+                        .group = static_cast<int32_t>(group),
+                        .start_id = static_cast<int32_t>(model.config.decoder_start_id)};
   data.training = std::make_unique<DataSource>(std::move(training), rows);
   rows.shuffle = false;
   if (!recipe.eval_data.empty())

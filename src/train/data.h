@@ -37,18 +37,9 @@ struct RunData {
   // text/row/dataset.h, and the index of their documents.
   int64_t reading_bytes = 0;
   int64_t host_bytes() const;
-  base::PerStream<int64_t> longest_document() const;  // tokens, of both, after cutting
-  // The shortest rows that hold each document, and that a recipe can ask for.
-  base::PerStream<int64_t> shortest_rows() const;
-  // Tokens of a decoder's document that leave something to learn of each (least_tokens.h), of both.
-  int64_t least_document() const;
-  // Makes a job's rows those of the data: how long a document is, how many a row may have. Throws
-  // UserError where rows leave nothing of an answer. The data must outlive it.
-  plan::RowShape shape() const;
+  plan::JobDocuments documents{};  // of both
   // All that a plan asks of them; reads the first rows.
   plan::DataFacts facts() const;
-  // What max_length=auto is chosen by. The data must outlive it.
-  plan::DocumentLengths lengths();
   // Makes the rows anew: spec.row_tokens long, of spec.row_segments documents at most.
   void make_rows(const plan::TrainingSpec& spec);
 };
@@ -61,6 +52,10 @@ struct RunData {
 RunData load_data(const formats::Recipe& recipe, const models::ModelSource& model,
                   const program::Target& target);
 
+// For max_length=auto: how many longest documents a row is best long (plan/choice/choose_length.h).
+// Makes rows of the data of each length that is tried.
+int64_t best_times(const plan::TrainingInputs& inputs, RunData& data,
+                   const plan::MeasureProcess& measure = {});
 // The recipe with rows of `times` the longest document in place of max_length=auto; makes the rows
 // of the data so, and tells of them, with `why` after it.
 formats::Recipe with_length_of_data(const plan::TrainingInputs& inputs, RunData& data,

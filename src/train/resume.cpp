@@ -93,29 +93,23 @@ void require_same_data(const RunData& data, const runtime::Ranks& ranks) {
 formats::Recipe with_settled_length(const RunFolder& folder, const plan::TrainingInputs& inputs,
                                     RunData& data, const plan::MeasureProcess& measure,
                                     const runtime::Ranks& ranks) {
-  if (inputs.recipe.max_length > 0) return inputs.recipe;
   require_same_data(data, ranks);
-  const int64_t longest = plan::of_max_length(data.shortest_rows());
+  const int64_t longest = plan::of_max_length(data.documents.shortest_rows());
   const std::optional<int64_t> earlier = earlier_times(folder, inputs, longest);
-  int64_t times = 0;
-  if (ranks.is_first())
-    times = earlier
-                ? *earlier
-                : plan::with_chosen_length(inputs, data.lengths(), measure).max_length / longest;
-  times = std::stoll(ranks.of_first(std::to_string(times)));
-  return with_length_of_data(inputs, data, times, earlier ? ", as the run began" : "");
+  const std::string times = ranks.decided_by_first(
+      [&] { return std::to_string(earlier ? *earlier : best_times(inputs, data, measure)); });
+  return with_length_of_data(inputs, data, std::stoll(times), earlier ? ", as the run began" : "");
 }
 
 formats::Recipe with_settled_rows(const RunFolder& folder, const plan::TrainingInputs& inputs,
                                   const plan::MeasureProcess& measure,
                                   const runtime::Ranks& ranks) {
-  if (inputs.recipe.per_device_train_batch_size > 0) return inputs.recipe;
   const std::optional<int64_t> earlier = earlier_rows(folder, inputs.recipe);
-  int64_t rows = 0;
-  if (ranks.is_first())
-    rows = earlier ? *earlier : plan::with_chosen_rows(inputs, measure).per_device_train_batch_size;
-  rows = std::stoll(ranks.of_first(std::to_string(rows)));
-  formats::Recipe recipe = plan::with_rows(inputs.recipe, rows);
+  const std::string rows = ranks.decided_by_first([&] {
+    return std::to_string(
+        earlier ? *earlier : plan::with_chosen_rows(inputs, measure).per_device_train_batch_size);
+  });
+  formats::Recipe recipe = plan::with_rows(inputs.recipe, std::stoll(rows));
   base::say("per_device_train_batch_size=auto: {}{}", plan::rows_text(recipe),
             earlier ? ", as the run began" : "");
   return recipe;

@@ -20,18 +20,19 @@ namespace snug::train {
 void check_checkpoint(const RunFolder& folder, const runtime::RunIdentity& now,
                       text::RowSource& rows);
 
-// The recipe with numbers in place of max_length=auto, and tells which: the length that the run of
-// folder.checkpoint had, where these data and this recipe could have it, else the one that is
-// chosen. Makes the rows of the data so. Of several ranks the first chooses for all. All must call
-// it; what the first throws ends the others, and so does it that ranks have other data.
+// The recipe, which says max_length=auto, with numbers in place of that, and tells which: the
+// length that the run of folder.checkpoint had, where these data and this recipe could have it,
+// else the one that is chosen. Makes the rows of the data so. Of several ranks the first chooses
+// for all. All must call it; what the first throws ends the others, and so does it that ranks have
+// other data.
 formats::Recipe with_settled_length(const RunFolder& folder, const plan::TrainingInputs& inputs,
                                     RunData& data, const plan::MeasureProcess& measure,
                                     const runtime::Ranks& ranks);
 
-// The recipe with numbers in place of per_device_train_batch_size=auto, and tells which: those that
-// the run of folder.checkpoint had, so that it goes on to the same bits, else those that are
-// chosen. Of several ranks the first chooses for all: by their own calibrations they might choose
-// otherwise. All must call it; what the first throws ends the others.
+// The recipe, which says per_device_train_batch_size=auto, with numbers in place of that, and tells
+// which: those that the run of folder.checkpoint had, so that it goes on to the same bits, else
+// those that are chosen. Of several ranks the first chooses for all: by their own calibrations they
+// might choose otherwise. All must call it; what the first throws ends the others.
 formats::Recipe with_settled_rows(const RunFolder& folder, const plan::TrainingInputs& inputs,
                                   const plan::MeasureProcess& measure, const runtime::Ranks& ranks);
 

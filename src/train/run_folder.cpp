@@ -205,10 +205,12 @@ void require_same_folder(const RunFolder& folder, const runtime::Ranks& ranks) {
 }  // namespace
 
 RunFolder open_run_folder(const formats::Recipe& recipe, const runtime::Ranks& ranks) {
-  if (!ranks.is_first()) return from_text(ranks.of_first(""));
-  RunFolder folder = open_alone(recipe);
-  ranks.of_first(to_text(folder));
-  return folder;
+  std::optional<RunFolder> own;
+  const std::string text = ranks.decided_by_first([&] {
+    own.emplace(open_alone(recipe));
+    return to_text(*own);
+  });
+  return own ? std::move(*own) : from_text(text);
 }
 
 void create_run_folder(RunFolder& folder, const formats::Recipe& recipe,

@@ -15,21 +15,20 @@
 #include "models/config/config.h"
 #include "plan/document/measured.h"
 #include "plan/job/assembly.h"
+#include "plan/spec/resolve.h"
 #include "report/run_page.h"
 #include "runtime/execution/rehearsal.h"
-#include "runtime/loading/open_model.h"
+#include "runtime/loading/load_weights.h"
 #include "runtime/process/job_ranks.h"
 #include "runtime/process/process_memory.h"
 #include "runtime/saving/adapter.h"
 #include "runtime/saving/checkpoint_folders.h"
 #include "runtime/saving/save_model.h"
 #include "runtime/session.h"
-#include "train/adapter_config.h"
 #include "train/check_before_ranks.h"
 #include "train/data.h"
 #include "train/files_fingerprint.h"
 #include "train/kept_reference.h"
-#include "train/planned_as_first.h"
 #include "train/resume.h"
 #include "train/resume_metrics.h"
 #include "train/run_folder.h"
@@ -98,20 +97,33 @@ class Run {
     const auto measure = [&](const plan::Job& job) {
       return runtime::rehearse(job, session_.backend());
     };
-    recipe_ =
-        with_settled_length(folder_, {recipe_, model_, session_.backend(), {}, false, capacity},
-                            data_, measure, ranks_);
+    if (recipe_.max_length == 0)
+      recipe_ =
+          with_settled_length(folder_, {recipe_, model_, session_.backend(), {}, false, capacity},
+                              data_, measure, ranks_);
     length_ = run_length(recipe_, data_.training->rows);
     const plan::TrainingInputs inputs{recipe_,       model_, session_.backend(),
                                       data_.facts(), false,  capacity};
-    recipe_ = with_settled_rows(folder_, inputs, measure, ranks_);
-    planned_.emplace(planned_as_first(inputs, measure, ranks_));
+    if (recipe_.per_device_train_batch_size == 0)
+      recipe_ = with_settled_rows(folder_, inputs, measure, ranks_);
+    plan_as_first(inputs, measure);
     refuse_misfit();
     if (is_adapted() && !recipe_.adapter.empty())
       runtime::check_adapter(recipe_.adapter, runtime::to_train_on(*planned_), planned_->job);
     base::say("{}\n{}", plan::parameter_line(planned_->document),
               plan::summary(planned_->document));
     for (const std::string& notice : planned_->notices()) base::say("{}", notice);
+  }
+
+  // Of several ranks all plan the job, with what the first chose where the recipe leaves it open.
+  void plan_as_first(plan::TrainingInputs inputs, const plan::MeasureProcess& measure) {
+    const std::string chosen = ranks_.decided_by_first([&] {
+      planned_.emplace(plan::assemble_training(inputs, measure));
+      return plan::chosen_text(planned_->chosen());
+    });
+    if (planned_) return;
+    inputs.chosen = plan::chosen_from_text(chosen);
+    planned_.emplace(plan::assemble_training(inputs, measure));
   }
 
   // Where the job does not fit on one rank, all refuse it.
@@ -161,7 +173,8 @@ class Run {
     ranks_.on_all([&] { session_.open(planned_->job); });
     say_outside("tuning");
     const auto start = std::chrono::steady_clock::now();
-    if (const auto report = session_.load_weights(model_, recipe_.init)) say_read(*report);
+    if (const auto report = runtime::set_weights(model_, recipe_.init, session_.executor()))
+      say_read(*report);
     if (is_adapted()) {
       if (recipe_.adapter.empty())
         runtime::initialise_adapter(session_.executor());
@@ -246,7 +259,8 @@ class Run {
     runtime::CheckpointOptions options;
     options.output_dir = output_dir;
     options.model = model_;
-    if (is_adapted()) options.adapter = adapter_config(recipe_, model_.config, planned_->job);
+    if (is_adapted())
+      options.adapter = runtime::adapter_config(recipe_, model_.config, planned_->job);
     options.chat = data_.chat;
     options.save_total_limit = recipe_.save_total_limit;
     return options;
@@ -325,8 +339,8 @@ class Run {
   void save_result() {
     if (is_adapted())
       runtime::save_adapter(folder_.path / RunFolder::kAdapter,
-                            adapter_config(recipe_, model_.config, planned_->job), model_.folder,
-                            session_.executor(), data_.chat);
+                            runtime::adapter_config(recipe_, model_.config, planned_->job),
+                            model_.folder, session_.executor(), data_.chat);
     else
       runtime::save_model(folder_.path / RunFolder::kModel, model_, session_.executor(),
                           data_.chat);
@@ -377,7 +391,8 @@ int train(const formats::Recipe& recipe, const MeasureMachine& measure) {
   const runtime::Ranks ranks = runtime::Ranks::join(recipe);
   if (!ranks.is_first()) base::leave_console_to_others();
   try {
-    const formats::Recipe settled = ranks.settle(recipe);
+    formats::Recipe settled = recipe;
+    ranks.settle(settled.devices, settled.nodes, settled.threads);
     // A model that is not there is reported before the machine is measured.
     models::find_model(settled.model);
     if (measure && ranks.is_first()) measure(settled);

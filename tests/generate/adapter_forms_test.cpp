@@ -14,7 +14,7 @@
 #include "generate/prompt.h"
 #include "generate/score.h"
 #include "golden_recipe.h"
-#include "runtime/loading/open_model.h"
+#include "runtime/loading/load_weights.h"
 
 namespace snug::testing {
 namespace {

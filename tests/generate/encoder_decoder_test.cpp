@@ -7,7 +7,7 @@
 #include "generate/sampling.h"
 #include "generate/score.h"
 #include "golden_recipe.h"
-#include "runtime/loading/open_model.h"
+#include "runtime/loading/load_weights.h"
 
 namespace snug::testing {
 namespace {

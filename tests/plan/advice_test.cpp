@@ -26,13 +26,22 @@ struct Judged {
   Verdict verdict;
 };
 
-Judged judged(const Words& words, const program::Target& target, const RowShape& shape = {}) {
+Judged judged(const Words& words, const program::Target& target,
+              const JobDocuments& documents = {}) {
   const formats::Recipe recipe = formats::load_recipe("", words);
   const models::ModelSource model = models::find_model(recipe.model);
   TrainingInputs inputs{recipe, model, target};
-  if (shape) inputs.data = DataFacts{shape, program::full_rows(recipe.max_length)};
+  if (documents.size() > 0)
+    inputs.data = DataFacts{documents, program::full_rows(recipe.max_length)};
   const PlannedTraining planned = assemble_training(inputs);
   return {planned.document, planned.verdict()};
+}
+
+// One document, which fills a row of any length up to its own.
+JobDocuments documents_of(int32_t tokens) {
+  JobDocuments documents;
+  documents.files.emplace_back().add(tokens);
+  return documents;
 }
 
 // With the words of the change in the place of those of the same keys.
@@ -47,21 +56,18 @@ Words applied(Words words, const std::string& change) {
 }
 
 void expect_change_fits(const Words& words, const program::Target& target,
-                        const RowShape& shape = {}) {
-  const Judged before = judged(words, target, shape);
+                        const JobDocuments& documents = {}) {
+  const Judged before = judged(words, target, documents);
   ASSERT_FALSE(before.verdict.fits);
   ASSERT_NE(before.verdict.change, "") << before.verdict.message;
-  const Judged after = judged(applied(words, before.verdict.change), target, shape);
+  const Judged after = judged(applied(words, before.verdict.change), target, documents);
   EXPECT_TRUE(after.verdict.fits) << before.verdict.change << ": " << after.verdict.message;
 }
 
 // Long documents make attention the library's, which takes other memory than short ones do: what is
 // planned without data fits where the job does not.
 TEST(Advice, IsThatOfTheDataThatWasPlannedWith) {
-  const RowShape long_documents = [](TrainingSpec& spec) {
-    spec.longest_document = spec.row_tokens;
-    spec.row_segments = 1;
-  };
+  const JobDocuments long_documents = documents_of(32768);
   for (const char* recompute : {"recompute=layer", "recompute=none"}) {
     const Words words{"model=qwen3-0.6b", "max_length=32768", recompute, "host_memory=3GiB"};
     const PlannedCard roomy(*find_hardware("h100"), 0);
@@ -77,10 +83,8 @@ TEST(Advice, IsThatOfTheDataThatWasPlannedWith) {
 // that the data take.
 TEST(Advice, NamesNoRowsThatTheDataRefuse) {
   constexpr int64_t kMinTokens = 3000;
-  const RowShape late_answers = [](TrainingSpec& spec) {
-    if (spec.row_tokens.decoder() < kMinTokens)
-      base::throw_user_error("nothing is left of an answer");
-  };
+  JobDocuments late_answers = documents_of(8192);
+  late_answers.least = kMinTokens;
   const Words words{"model=smollm2-135m", "method=full", "max_length=8192", "host_memory=2GiB"};
   int64_t refused = 0;
   int64_t with_shorter_rows = 0;

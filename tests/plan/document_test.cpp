@@ -196,7 +196,7 @@ TEST(Document, WhatWasHeldBeforeStandsNextToWhatReadingWasPlannedToTake) {
   const NullTarget target(int64_t{80} << 30);
   TrainingInputs inputs{recipe, model, target};
   inputs.data =
-      DataFacts{.shape = {}, .expected = program::full_rows(512), .reading_bytes = 7 << 20};
+      DataFacts{.documents = {}, .expected = program::full_rows(512), .reading_bytes = 7 << 20};
   const int64_t held = int64_t{9} << 30;
   const PlanDocument document = assemble_training(inputs, [&](const Job&) {
                                   return ProcessBytes{50 << 20, held};

@@ -9,6 +9,7 @@
 #include "formats/recipe/recipe.h"
 #include "plan/job/assembly.h"
 #include "plan/job/job.h"
+#include "plan/spec/resolve.h"
 #include "program/ir/program_name.h"
 #include "program/kinds/attention/attention.h"
 #include "program/kinds/loss/cross_entropy.h"

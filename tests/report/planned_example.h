@@ -9,6 +9,7 @@
 #include "models/families/families.h"
 #include "null_target.h"
 #include "plan/job/assembly.h"
+#include "plan/spec/resolve.h"
 
 namespace snug::report {
 

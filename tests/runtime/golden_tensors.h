@@ -7,7 +7,7 @@
 #include "formats/folder/safetensors_writer.h"
 #include "formats/folder/tensor_index.h"
 #include "models/weights.h"
-#include "runtime/storage/file_shape.h"
+#include "runtime/storage/tensor_part.h"
 
 namespace snug::testing {
 

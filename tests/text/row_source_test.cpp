@@ -121,11 +121,11 @@ void expect_epochs(const DocumentStore& documents, const RowOptions& chosen) {
 }
 
 TEST(DocumentStore, says_how_many_documents_a_row_may_ever_hold) {
-  EXPECT_EQ(documents_of({4, 4, 4, 4, 4, 4}).most_in(17), 4);
-  EXPECT_EQ(documents_of({9, 2, 17, 3}).most_in(17), 3);
-  EXPECT_EQ(documents_of({9}).most_in(8), 0);
+  EXPECT_EQ(documents_of({4, 4, 4, 4, 4, 4}).lengths().most_in(17), 4);
+  EXPECT_EQ(documents_of({9, 2, 17, 3}).lengths().most_in(17), 3);
+  EXPECT_EQ(documents_of({9}).lengths().most_in(8), 0);
   const DocumentStore documents = random_documents(500, 60, 5);
-  const int32_t most = documents.most_in(64);
+  const int32_t most = documents.lengths().most_in(64);
   RowSource unlimited(documents, options(64, 512));
   RowSource limited(documents, options(64, most));
   const int64_t rows = unlimited.rows_until(3);
@@ -134,6 +134,26 @@ TEST(DocumentStore, says_how_many_documents_a_row_may_ever_hold) {
     ASSERT_LE(unlimited.counts(row).segments, most) << row;
     ASSERT_EQ(limited.counts(row).tokens, unlimited.counts(row).tokens) << row;
   }
+}
+
+// The first target stands at a third of each document, and never at its first token.
+TEST(DocumentStore, SaysTheFewestTokensThatLeaveSomethingOfEach) {
+  EXPECT_EQ(documents_of({9}).least(), 4);
+  EXPECT_EQ(documents_of({9, 30, 4}).least(), 11);
+  EXPECT_EQ(documents_of({2}).least(), 2);
+  DocumentStore prompts;
+  prompts.add(std::vector<int32_t>{1, 2, 3}, std::vector<uint8_t>{0, 0, 0});
+  EXPECT_EQ(prompts.least(), 0);
+}
+
+TEST(DocumentLengths, AreAValueThatOutlivesTheDocuments) {
+  const DocumentLengths lengths = documents_of({9, 2, 17, 3, 9}).lengths();
+  EXPECT_EQ(lengths.size(), 5);
+  EXPECT_EQ(lengths.longest(), PerStream<int32_t>(17));
+  EXPECT_EQ(lengths.longer_than(0), 5);
+  EXPECT_EQ(lengths.longer_than(8), 3);
+  EXPECT_EQ(lengths.longer_than(9), 1);
+  EXPECT_EQ(lengths.longer_than(17), 0);
 }
 
 TEST(RowSource, EveryEpochHoldsEveryDocumentOnceAndWhole) {

@@ -201,9 +201,12 @@ TEST(RowStreams, AllDocumentsInOneRowFitBothStreams) {
 
 TEST(RowStreams, TheShorterStreamSaysHowManyDocumentsARowHolds) {
   const DocumentStore documents = pairs_of({{4, 1}, {4, 1}, {4, 1}, {4, 9}});
-  EXPECT_EQ(documents.most_in({100, 9}), 2);
-  EXPECT_EQ(documents.most_in({2, 100}), 2);
-  EXPECT_EQ(documents.most_in({12, 16}), 4);
+  EXPECT_EQ(documents.lengths().most_in({100, 9}), 2);
+  EXPECT_EQ(documents.lengths().most_in({2, 100}), 2);
+  EXPECT_EQ(documents.lengths().most_in({12, 16}), 4);
+  // By the stream in which a document has most tokens.
+  EXPECT_EQ(documents.lengths().longer_than(3), 4);
+  EXPECT_EQ(documents.lengths().longer_than(4), 1);
 }
 
 TEST(RowStreams, TheIndexCountsEachStream) {

@@ -87,11 +87,16 @@ class ChooseLength : public ::testing::Test {
     return result;
   }
 
+  static Recipe with_best_length(const plan::TrainingInputs& inputs, RunData& data) {
+    const int64_t times = best_times(inputs, data);
+    return plan::with_length(inputs.recipe, data.documents.shortest_rows(), times);
+  }
+
   Planned chosen(const std::string& words, const program::Target& target) const {
     const Recipe open = recipe_of(words + " max_length=auto");
     const models::ModelSource model = models::find_model(open.model);
     RunData data = data_of(open, model, target);
-    const Recipe recipe = plan::with_chosen_length({open, model, target}, data.lengths());
+    const Recipe recipe = with_best_length({open, model, target}, data);
     return planned(
         plan::with_chosen_rows({recipe, model, target, data_of(recipe, model, target).facts()}),
         target);
@@ -251,8 +256,8 @@ TEST_F(ChooseLength, OfTwoStreamsHasBoth) {
   const models::ModelSource model = models::find_model(open.model);
   const auto chosen_on = [&](const PlannedCard& card) {
     RunData data = load_data(open, model, card);
-    EXPECT_EQ(data.shortest_rows(), (base::PerStream<int64_t>{7, 300}));
-    return plan::with_chosen_length({open, model, card}, data.lengths());
+    EXPECT_EQ(data.documents.shortest_rows(), (base::PerStream<int64_t>{7, 300}));
+    return with_best_length({open, model, card}, data);
   };
   const Recipe chosen = chosen_on(card_of(40000));
   EXPECT_EQ(chosen.max_length % 300, 0);

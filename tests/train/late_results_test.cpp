@@ -67,7 +67,7 @@ class EmulatedRun {
 
  private:
   plan::Job plan_job() {
-    data_.shape()(spec_);
+    data_.documents.shape_rows(spec_);
     return plan::plan_training(spec_, *backend_);
   }
 

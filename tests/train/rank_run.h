@@ -90,7 +90,7 @@ inline void run_rank(const std::vector<std::string>& words, const comm::Mesh& me
       backends::open_backend(base::word_of(recipe.backend), {.threads = 1, .mesh = &mesh});
   plan::TrainingSpec spec = plan::training_spec(recipe, model.config, *backend);
   RunData data = load_data(recipe, model, *backend);
-  data.shape()(spec);
+  data.documents.shape_rows(spec);
   spec.verify = true;
   const plan::Job job = plan::plan_training(spec, *backend);
   run.device_bytes = job.layout.spaces[static_cast<size_t>(program::Space::device)].arena_bytes;

@@ -99,7 +99,7 @@ void expect_steady(const std::vector<std::string>& overrides) {
   const auto backend = backends::open_backend("cpu", {.threads = 2});
   auto spec = plan::training_spec(recipe, model.config, *backend);
   const RunData data = load_data(recipe, model, *backend);
-  data.shape()(spec);
+  data.documents.shape_rows(spec);
   const plan::Job job = plan::plan_training(spec, *backend);
   runtime::Executor executor(job, *backend);
   runtime::random_weights(model.config, executor);

@@ -77,11 +77,11 @@ Overrides joined(Overrides first, const Overrides& second) {
 }  // namespace
 
 ChangeSearch::ChangeSearch(const Recipe& recipe, const models::ModelConfig& model,
-                           const program::Target& target, RowShape shape)
+                           const program::Target& target, JobDocuments documents)
     : recipe_(recipe),
       model_(model),
       target_(target),
-      shape_(std::move(shape)),
+      documents_(std::move(documents)),
       rates_(rates_for(recipe, target)),
       savings_(all_savings()) {}
 
@@ -351,7 +351,7 @@ ChangeSearch::Candidate* ChangeSearch::fastest(const Overrides& base, const Budg
 
 TrainingSpec ChangeSearch::spec_of(const Overrides& overrides, bool updates_on_device) const {
   const Recipe changed = with_overrides(recipe_, overrides);
-  TrainingSpec spec = training_spec(changed, model_, target_, shape_);
+  TrainingSpec spec = training_spec(changed, model_, target_, documents_);
   if (updates_on_device) spec.streaming.update_on_host = false;
   // Where anything fits, layers that keep their input alone do.
   if (changed.recompute == Recompute::automatic) spec.recompute = Recompute::layer;

@@ -54,7 +54,7 @@ class ChangeSearch : public Changes {
  public:
   // The arguments must outlive the search. Candidates have rows of the job's data.
   ChangeSearch(const formats::Recipe& recipe, const models::ModelConfig& model,
-               const program::Target& target, RowShape shape = {});
+               const program::Target& target, JobDocuments documents = {});
 
   std::optional<Change> cheapest(const Budget& budget) override;
   // The smallest of all candidates that were planned whole so far, among them the smallest of every
@@ -129,7 +129,7 @@ class ChangeSearch : public Changes {
   const formats::Recipe& recipe_;
   const models::ModelConfig& model_;
   const program::Target& target_;
-  const RowShape shape_;
+  const JobDocuments documents_;
   const Rates rates_;
   const std::vector<Saving> savings_;
   // The key is the overrides, and whether updates are on the device.

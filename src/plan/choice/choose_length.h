@@ -9,8 +9,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/token_streams.h"
 #include "formats/recipe/recipe.h"
@@ -35,21 +36,6 @@ struct RowsOfLength {
   double tokens = 0;  // of documents in a row, in the mean of an epoch
 };
 
-// The documents of a job, read with rows of most_tokens.
-struct DocumentLengths {
-  base::PerStream<int64_t> longest = 0;  // tokens of a row that holds any one document
-  int64_t documents = 0;
-  // The fewest tokens of a row, of a decoder, that leave something of each answer.
-  std::function<int64_t()> least = [] { return int64_t{2}; };
-  RowShape shape;             // at any length
-  int64_t reading_bytes = 0;  // DataFacts::reading_bytes
-  // How many documents have more tokens, in a stream.
-  std::function<int64_t(int64_t)> longer_than;
-  // Makes rows of spec.row_tokens with spec.row_segments documents at most. Those that were made
-  // before are no more.
-  std::function<RowsOfLength(const TrainingSpec&)> rows;
-};
-
 // The recipe, which says auto, with rows of `times` the longest document.
 formats::Recipe with_length(const formats::Recipe& recipe, const base::PerStream<int64_t>& longest,
                             int64_t times);
@@ -60,11 +46,42 @@ int64_t of_max_length(const base::PerStream<int64_t>& tokens);
 // "700 tokens", "700 tokens of prompts and 20 of answers".
 std::string length_text(const base::PerStream<int64_t>& tokens);
 
-// The recipe with a number in place of auto; as it is where it has one. The rows of a micro-batch
-// stay open where they are. inputs.data is not used. Throws UserError as assemble_training does,
-// and where no length that cuts nothing fits, with kDoesNotFitExitCode: it names the longest one
-// that fits, and how many documents that would cut.
-formats::Recipe with_chosen_length(const TrainingInputs& inputs, const DocumentLengths& documents,
-                                   const MeasureProcess& measure = {});
+// The choice of a length, in steps: rows of each length that next() gives are made of the data
+// (train/data.h) and handed in, until there is none to try.
+class LengthChoice {
+ public:
+  // The recipe of `inputs` says auto. inputs.data is not used; `reading_bytes` is
+  // DataFacts::reading_bytes. What is given must outlive it.
+  LengthChoice(const TrainingInputs& inputs, const JobDocuments& documents, int64_t reading_bytes,
+               const MeasureProcess& measure);
+
+  // The rows to make next: of spec.row_tokens with spec.row_segments documents at most. Nothing:
+  // no others can be better. Throws UserError as training_spec does.
+  std::optional<TrainingSpec> next() const;
+  // Judges the rows of the length that next() gave. Throws UserError as assemble_training does.
+  void take(const RowsOfLength& rows);
+  // The best of them, in longest documents. Throws UserError where no length that cuts nothing
+  // fits, with kDoesNotFitExitCode: it names the longest one that fits, and how many documents that
+  // would cut.
+  int64_t best_times() const;
+
+ private:
+  std::vector<int64_t> all_times() const;
+  TrainingInputs with(const formats::Recipe& recipe, DataFacts facts) const;
+  bool is_full_enough(const RowsOfLength& rows, int64_t times) const;
+  base::PerStream<int64_t> cut_to(int64_t most) const;
+  bool fits_with(int64_t most) const;
+  int64_t longest_that_fits(int64_t least) const;
+  [[noreturn]] void refuse() const;
+
+  const TrainingInputs& inputs_;
+  const JobDocuments& documents_;
+  const int64_t reading_bytes_;
+  const MeasureProcess& measure_;
+  const base::PerStream<int64_t> longest_;  // rows that hold any one document
+  std::vector<int64_t> left_;               // to try, as numbers of longest documents, falling
+  int64_t best_times_ = 0;                  // 0: none fits
+  double best_rate_ = 0;
+};
 
 }  // namespace snug::plan

@@ -25,8 +25,8 @@ using formats::Recipe;
 // Nothing where the recipe refuses so many.
 std::optional<int64_t> least_device_bytes(const TrainingInputs& inputs, const Rates& rates) {
   try {
-    TrainingSpec spec = training_spec(inputs.recipe, inputs.model.config, inputs.target,
-                                      inputs.data ? inputs.data->shape : RowShape{});
+    TrainingSpec spec =
+        training_spec(inputs.recipe, inputs.model.config, inputs.target, inputs.documents());
     if (inputs.recipe.recompute == formats::Recompute::automatic) {
       spec.recompute = formats::Recompute::layer;
       if (!inputs.target.host_reaches_device()) spec.activation_offloading = true;

@@ -151,9 +151,10 @@ Verdict misfit(const formats::Recipe& recipe, const PlanDocument& plan,
 }
 
 Verdict judge_fit(const formats::Recipe& recipe, const models::ModelSource& model,
-                  const PlanDocument& plan, const program::Target& target, const RowShape& shape) {
+                  const PlanDocument& plan, const program::Target& target,
+                  const JobDocuments& documents) {
   if (fits(recipe, plan, target)) return {};
-  ChangeSearch search(recipe, model.config, target, shape);
+  ChangeSearch search(recipe, model.config, target, documents);
   return misfit(recipe, plan, target, search);
 }
 

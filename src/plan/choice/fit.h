@@ -45,10 +45,10 @@ Verdict misfit(const formats::Recipe& recipe, const PlanDocument& plan,
                const program::Target& target, Changes& changes);
 
 // The verdict on a training job. It searches only when the job does not fit: a few dozen plans of
-// few layers, and one or two whole ones. `shape` is that of the data that was planned with.
+// few layers, and one or two whole ones. `documents` are those that it was planned with.
 Verdict judge_fit(const formats::Recipe& recipe, const models::ModelSource& model,
                   const PlanDocument& plan, const program::Target& target,
-                  const RowShape& shape = {});
+                  const JobDocuments& documents = {});
 
 // Refuses, with the same exit code, when host_memory is less than the process may hold while it
 // reads the data. Called before it does.

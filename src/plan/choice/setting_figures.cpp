@@ -89,7 +89,7 @@ const JobSize& SettingFigures::size_of(Key key) {
   const auto known = sizes_.find(key);
   if (known != sizes_.end()) return known->second;
   TrainingSpec spec = training_spec(recipe_with(key.setting), inputs_.model.config, inputs_.target,
-                                    inputs_.data ? inputs_.data->shape : RowShape{});
+                                    inputs_.documents());
   if (key.alone) {
     spec.ranks = {};
     spec.streaming = {};

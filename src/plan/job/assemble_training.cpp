@@ -213,8 +213,8 @@ RecomputeChoice as_chosen(const TrainingSpec& spec, const Chosen& chosen, const 
 }  // namespace
 
 PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasureProcess& measure) {
-  TrainingSpec spec = training_spec(inputs.recipe, inputs.model.config, inputs.target,
-                                    inputs.data ? inputs.data->shape : RowShape{});
+  TrainingSpec spec =
+      training_spec(inputs.recipe, inputs.model.config, inputs.target, inputs.documents());
   spec.verify = inputs.verify;
   Rates rates = rates_for(inputs.recipe, inputs.target);
   const program::ExpectedBounds expected =
@@ -263,6 +263,11 @@ PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasurePro
           expected};
 }
 
+const JobDocuments& TrainingInputs::documents() const {
+  static const JobDocuments none;
+  return data ? data->documents : none;
+}
+
 std::vector<TimedOperations> PlannedTraining::times() const {
   return step_times(job, spec.accumulation, rates, expected);
 }
@@ -277,8 +282,7 @@ std::vector<std::string> PlannedTraining::notices() const {
 }
 
 Verdict PlannedTraining::verdict() const {
-  return judge_fit(inputs.recipe, inputs.model, document, inputs.target,
-                   inputs.data ? inputs.data->shape : RowShape{});
+  return judge_fit(inputs.recipe, inputs.model, document, inputs.target, inputs.documents());
 }
 
 }  // namespace snug::plan

@@ -47,7 +47,7 @@ struct PlannedJob {
 
 // What is known of the data of a training job. A plan without data takes rows to be full.
 struct DataFacts {
-  RowShape shape;
+  JobDocuments documents;
   program::ExpectedBounds expected;  // of their batches
   int64_t reading_bytes = 0;         // what the process may hold while they are read
   EpochRows rows{};
@@ -64,6 +64,9 @@ struct TrainingInputs {
   std::optional<int64_t> least_capacity_bytes{};
   // What is taken of what the recipe leaves open. Nothing: it is chosen.
   std::optional<Chosen> chosen{};
+
+  // Of the data; none without.
+  const JobDocuments& documents() const;
 };
 
 struct PlannedTraining : PlannedJob {

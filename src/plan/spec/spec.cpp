@@ -16,7 +16,6 @@
 #include "models/weights.h"
 #include "passes/gradient/recompute.h"
 #include "plan/job/rank_grid.h"
-#include "plan/spec/adapter_spec.h"
 #include "plan/spec/adapter_widths.h"
 #include "plan/spec/frozen_weights.h"
 #include "plan/spec/objective_spec.h"
@@ -122,21 +121,6 @@ void check_storage(const Recipe& recipe, const models::StoredNf4& stored) {
         fmt::format("is {}, but the folder's linears are stored in 4 bits already, its head "
                     "in {}; use the model's folder in 16 bits, or leave it out",
                     recipe.load_head_in_4bit, has_head ? "4" : "16"));
-}
-
-// A folder stored in 4 bits is a QLoRA's base, whatever the recipe calls it.
-void settle_storage(Recipe& recipe, const models::StoredNf4& stored) {
-  check_storage(recipe, stored);
-  const std::optional<formats::Method> in_4_bits = formats::method_keys_of(recipe.method).in_4_bits;
-  if (!in_4_bits)
-    recipe.fail("method",
-                fmt::format("is {}, but the folder's weights are stored in 4 bits, which do not "
-                            "train; use method=qlora, or a folder in 16 bits",
-                            base::word_of(recipe.method)));
-  recipe.method = *in_4_bits;
-  recipe.load_in_4bit = true;
-  recipe.double_quant = stored.double_quant;
-  recipe.load_head_in_4bit = !stored.head.empty();
 }
 
 // Weights in 16 bits have no scales to quantise. A recipe that says so itself (load_in_4bit: false)
@@ -294,17 +278,6 @@ std::optional<text::RecordForm> record_form(formats::DataFormat format) {
   return base::from_word<text::RecordForm>(base::word_of(format));
 }
 
-Recipe resolve(Recipe recipe, const models::ModelConfig& model) {
-  if (model.stored) settle_storage(recipe, *model.stored);
-  settle_adapter(recipe, model);
-  if (!recipe.is_given("max_length"))
-    recipe.max_length = std::min(recipe.max_length, model.max_position);
-  check_streams(recipe, model);
-  settle_objective(recipe, model.max_position);
-  settle_router_loss(recipe, model);
-  return recipe;
-}
-
 void refuse_open_length(const Recipe& recipe) {
   recipe.fail("max_length",
               "is auto, which the lengths of the data's documents decide, but there are none: give "
@@ -312,7 +285,7 @@ void refuse_open_length(const Recipe& recipe) {
 }
 
 TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& model,
-                           const program::Target& target, const RowShape& shape) {
+                           const program::Target& target, const JobDocuments& documents) {
   if (recipe.max_length == 0) refuse_open_length(recipe);
   if (recipe.max_length > model.max_position)
     recipe.fail("max_length", fmt::format("is {}, but the model has {} positions",
@@ -326,9 +299,8 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   spec.method = recipe.method;
   spec.quantization = quantization(recipe, model);
   spec.row_tokens = row_tokens(recipe, model.has_encoder());
-  const methods::MethodOptions options = methods::options_of(recipe, spec.row_tokens.decoder());
-  spec.lora = options.lora;
-  spec.prompt = options.prompt;
+  spec.lora = methods::lora_options(recipe, spec.row_tokens.decoder());
+  spec.prompt = methods::prompt_options(recipe);
   if (spec.is_adapted())
     methods::method_of(spec.method)
         .refuse(spec.method_options(), base_model(model, spec.quantization));
@@ -357,7 +329,7 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   if (recipe.init == formats::Init::random) spec.init_seed = recipe.seed;
   spec.adapter_in_files = !recipe.adapter.empty();
   if (spec.adapter_in_files) spec.adapter_widths = adapter_widths(recipe.adapter);
-  if (shape) shape(spec);
+  documents.shape_rows(spec);
   return spec;
 }
 

@@ -1,10 +1,10 @@
 // Turns what the user wrote into what is planned: a recipe and a model's shape become a spec.
 #pragma once
 
-#include <functional>
 #include <optional>
 
 #include "plan/job/job.h"
+#include "plan/spec/job_documents.h"
 #include "text/record/record_form.h"
 
 namespace snug::formats {
@@ -13,29 +13,17 @@ struct Recipe;
 
 namespace snug::plan {
 
-// Adapts a spec to the data, whatever the length of its rows: sets longest_document, and lowers
-// row_segments to the documents that a row can have. Throws UserError where rows are so short that
-// nothing is left of an answer. Empty: there is no data.
-using RowShape = std::function<void(TrainingSpec&)>;
-
 // Throws UserError, with the recipe's location, for combinations that cannot be: max_length beyond
 // the model's positions or still auto, a micro-batch of 2^31 tokens or more, bf16 compute where the
 // target has none, adamw_bf16 in fp32, offloading without recomputed layers; for modules to train
-// or freeze that the model does not have; and for a chat_template that is not known. With a
-// `shape`, rows are those of the data that it is of.
+// or freeze that the model does not have; and for a chat_template that is not known. Rows are
+// those of the documents (job_documents.h).
 TrainingSpec training_spec(const formats::Recipe& recipe, const models::ModelConfig& model,
-                           const program::Target& target, const RowShape& shape = {});
+                           const program::Target& target, const JobDocuments& documents = {});
 
 // Throws UserError: max_length=auto becomes a number by the data (choose_length.h), and there are
 // none.
 [[noreturn]] void refuse_open_length(const formats::Recipe& recipe);
-
-// The recipe with the defaults that depend on the model: a max_length nobody gave is at most the
-// model's positions, a folder stored in 4 bits makes the method qlora, and an adapter that training
-// begins with says its rank, alpha, scaling and target modules where the recipe does not. Throws
-// UserError for a recipe that asks for another storage than the folder has, and for an adapter that
-// Snug cannot apply.
-formats::Recipe resolve(formats::Recipe recipe, const models::ModelConfig& model);
 
 // The element type that compute_dtype means on this target: bf16 where it multiplies bf16, else
 // f32.

@@ -1,13 +1,25 @@
-// A model's weights, from a Hugging Face folder into the executor's arenas.
+// The model that a job reads, and its weights: from a Hugging Face folder into the executor's
+// arenas.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 
+#include "formats/recipe/recipe.h"
 #include "models/config/config.h"
 #include "runtime/execution/executor.h"
 
 namespace snug::runtime {
+
+// The model that a recipe names, with the tables that an adapter which is applied to it brings.
+// Throws UserError for one without weights, unless init=random, and for files that do not hold the
+// model that their config.json describes, whether in 16 or 32 bits or as NF4: a weight that is
+// missing, surplus, or of another shape. Looks at headers alone, so that a mistake shows before
+// memory is taken for it.
+models::ModelSource open_model(const formats::Recipe& recipe);
+// The same to be trained, whatever adapter training goes on with.
+models::ModelSource open_model_to_train(const formats::Recipe& recipe);
 
 struct LoadReport {
   int64_t bytes_read = 0;  // by this rank
@@ -25,5 +37,10 @@ struct LoadReport {
 // reading, for infinities and NaN.
 LoadReport load_weights(const std::filesystem::path& folder, const models::ModelConfig& config,
                         Executor& executor);
+
+// Gives the base model's weights their values: read from its folder, or drawn, of which there is
+// no report (random_weights.h).
+std::optional<LoadReport> set_weights(const models::ModelSource& model, formats::Init init,
+                                      Executor& executor);
 
 }  // namespace snug::runtime

@@ -6,7 +6,7 @@
 #include "formats/quantization/nf4.h"
 #include "plan/job/storage_programs.h"
 #include "program/ir/tensor_names.h"
-#include "runtime/loading/weight_quantizer.h"
+#include "runtime/loading/stored_weight.h"
 #include "runtime/storage/host_window.h"
 #include "runtime/storage/perform.h"
 

@@ -26,7 +26,7 @@
 #include "program/kinds/transfer/storage.h"
 #include "runtime/conversion/convert.h"
 #include "runtime/loading/read_transposed.h"
-#include "runtime/loading/weight_quantizer.h"
+#include "runtime/loading/stored_weight.h"
 #include "runtime/storage/check_finite.h"
 
 namespace snug::runtime {

@@ -16,7 +16,7 @@
 
 #include "formats/folder/tensor_index.h"
 #include "runtime/execution/executor.h"
-#include "runtime/loading/tensor_read.h"
+#include "runtime/storage/tensor_part.h"
 
 namespace snug::runtime {
 

@@ -23,14 +23,6 @@
 namespace snug::runtime {
 namespace {
 
-// Numbers of a recipe that nobody gave are as launched.
-formats::Recipe settled(formats::Recipe recipe, const comm::Launch& launch) {
-  if (launch.size == 1) return recipe;
-  if (recipe.devices == 0) recipe.devices = launch.local_size;
-  if (recipe.nodes == 0) recipe.nodes = std::max(1, launch.size / launch.local_size);
-  return recipe;
-}
-
 void check_size(const formats::Recipe& recipe, const comm::Launch& launch) {
   const int64_t planned = recipe.rank_count();
   if (planned != launch.size)
@@ -93,7 +85,8 @@ Ranks Ranks::join(const formats::Recipe& recipe) {
 }
 
 void Ranks::agree_on(const formats::Recipe& recipe) {
-  const formats::Recipe as_launched = settled(recipe, launch_);
+  formats::Recipe as_launched = recipe;
+  settle(as_launched.devices, as_launched.nodes, as_launched.threads);
   check_size(as_launched, launch_);
   plan::check_step_rows(as_launched);
   const passes::ShardingOptions grid = plan::rank_grid(as_launched);
@@ -111,9 +104,11 @@ void Ranks::agree_on(const formats::Recipe& recipe) {
   }
 }
 
-formats::Recipe Ranks::settle(formats::Recipe recipe) const {
-  if (recipe.threads == 0) recipe.threads = threads_;
-  return settled(std::move(recipe), launch_);
+void Ranks::settle(int64_t& devices, int64_t& nodes, int64_t& threads) const {
+  if (threads == 0) threads = threads_;
+  if (launch_.size == 1) return;
+  if (devices == 0) devices = launch_.local_size;
+  if (nodes == 0) nodes = std::max(1, launch_.size / launch_.local_size);
 }
 
 void Ranks::share_processors() {
@@ -139,6 +134,10 @@ int64_t Ranks::least(int64_t value) const {
 std::string Ranks::of_first(std::string_view text) const {
   if (size() == 1) return std::string(text);
   return mesh_.all->all_gather_text(is_first() ? text : std::string_view()).front();
+}
+
+std::string Ranks::decided_by_first(const std::function<std::string()>& decide) const {
+  return of_first(is_first() ? decide() : std::string());
 }
 
 void Ranks::wait_for_all() const {

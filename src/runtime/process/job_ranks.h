@@ -2,6 +2,7 @@
 // 0 prints, writes metrics and holds the run's folder.
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -43,8 +44,8 @@ class Ranks {
   int size() const { return mesh_.size(); }
   bool is_first() const { return rank() == 0; }
 
-  // The recipe with what the launch says: devices, nodes, and threads where nobody gave them.
-  formats::Recipe settle(formats::Recipe recipe) const;
+  // What the launch says of these keys of a recipe, where nobody gave them (0).
+  void settle(int64_t& devices, int64_t& nodes, int64_t& threads) const;
 
   // The text of each rank, by rank, on all.
   std::vector<std::string> of_all(std::string_view text) const;
@@ -53,6 +54,10 @@ class Ranks {
   int64_t least(int64_t value) const;
   // Rank 0's text, on all.
   std::string of_first(std::string_view text) const;
+  // What rank 0 decides, as text, on all: by memory, files and calibrations of their own they might
+  // decide otherwise. Rank 0 alone calls `decide`; what that throws ends the others. All must call
+  // this.
+  std::string decided_by_first(const std::function<std::string()>& decide) const;
   void wait_for_all() const;
   // Calls `work`, and throws on all ranks where it failed on one (runtime/process/ranks.h).
   void on_all(const std::function<void()>& work) const;

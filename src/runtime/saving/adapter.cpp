@@ -10,9 +10,9 @@
 #include "formats/adapter/peft_adapter.h"
 #include "formats/folder/hf_folder.h"
 #include "formats/recipe/recipe.h"
+#include "models/weights.h"
 #include "program/ir/tensor_names.h"
 #include "runtime/process/ranks.h"
-#include "runtime/saving/save_folder.h"
 #include "runtime/saving/save_tensors.h"
 #include "runtime/saving/unchanged_tables.h"
 #include "runtime/storage/perform.h"
@@ -84,6 +84,19 @@ uint64_t load_adapter(const fs::path& folder, const methods::MethodOptions& opti
     return parts.empty() ? find(tensor) : parts;
   };
   return sum_of_shards(executor.mesh(), perform(kProgram, sources, executor).digest);
+}
+
+formats::AdapterConfig adapter_config(const formats::Recipe& recipe,
+                                      const models::ModelConfig& model, const plan::Job& job) {
+  const std::vector<models::Weight> weights = models::weights_of(model);
+  const std::vector<program::Tensor> tensors = plan::adapter_tensors(job);
+  return methods::method_of(job.method)
+      .config({.recipe = recipe,
+               .tensors = tensors,
+               .transposed_linears = std::ranges::any_of(weights, &models::Weight::transposed),
+               .has_experts = model.num_experts > 0,
+               .has_encoder = model.has_encoder(),
+               .peft_has_prompts = methods::peft_has_prompts(model)});
 }
 
 void save_adapter(const fs::path& folder, const formats::AdapterConfig& config,

@@ -36,6 +36,11 @@ void check_adapter(const std::filesystem::path& folder, const methods::MethodOpt
 uint64_t load_adapter(const std::filesystem::path& folder, const methods::MethodOptions& options,
                       Executor& executor);
 
+// What a folder says of the adapter that a job of this recipe trains on this model, as PEFT reads
+// it.
+formats::AdapterConfig adapter_config(const formats::Recipe& recipe,
+                                      const models::ModelConfig& model, const plan::Job& job);
+
 // adapter_config.json, and the companion files of `base_folder` unless it is empty, with what the
 // run adds to them.
 void write_adapter_config(const std::filesystem::path& folder, const formats::AdapterConfig& config,

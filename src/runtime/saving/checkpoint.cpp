@@ -24,8 +24,8 @@
 #include "runtime/saving/checkpoint_folders.h"
 #include "runtime/saving/save_model.h"
 #include "runtime/saving/save_tensors.h"
-#include "runtime/storage/file_shape.h"
 #include "runtime/storage/perform.h"
+#include "runtime/storage/tensor_part.h"
 
 namespace snug::runtime {
 namespace {

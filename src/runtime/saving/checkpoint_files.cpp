@@ -11,7 +11,7 @@
 #include "methods/method.h"
 #include "program/ir/tensor_names.h"
 #include "runtime/loading/read_tensors.h"
-#include "runtime/storage/file_shape.h"
+#include "runtime/storage/tensor_part.h"
 
 namespace snug::runtime {
 namespace {

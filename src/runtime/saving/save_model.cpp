@@ -12,7 +12,6 @@
 #include "formats/folder/hf_folder.h"
 #include "models/families/families.h"
 #include "program/kinds/transfer/storage.h"
-#include "runtime/saving/save_folder.h"
 #include "runtime/saving/save_tensors.h"
 
 namespace snug::runtime {

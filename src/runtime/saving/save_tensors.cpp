@@ -7,9 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "backends/backend.h"
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/finite.h"
+#include "formats/folder/directory_transaction.h"
 #include "formats/folder/shared_model_writer.h"
 #include "formats/folder/tensor_index.h"
 #include "plan/job/storage_programs.h"
@@ -19,7 +21,6 @@
 #include "runtime/execution/trace_check.h"
 #include "runtime/process/ranks.h"
 #include "runtime/storage/check_finite.h"
-#include "runtime/storage/file_shape.h"
 #include "runtime/storage/host_window.h"
 #include "runtime/storage/tensor_part.h"
 
@@ -270,6 +271,28 @@ void read_back(const fs::path& folder, const std::string& stem, Saved& saved, Ex
                                    : InFile{dims_of(tensor.shape), tensor.buffer.first};
     saved.compared[tensor.operation] += compare(*index, tensor, in_file, slot, window);
   }
+}
+
+void save_folder(const fs::path& folder, FileSet files, int64_t max_shard_bytes,
+                 const FolderWriter& writer, Executor& executor) {
+  const comm::Mesh& mesh = executor.mesh();
+  const bool is_shared = comm::Mesh::size_of(mesh.shards) > 1;
+  std::optional<formats::DirectoryTransaction> transaction;
+  on_all_ranks(mesh, [&] {
+    if (mesh.rank() == 0) transaction.emplace(folder);
+  });
+  if (is_shared) {
+    const fs::path staging =
+        from_first_rank(mesh, transaction ? transaction->staging().string() : "");
+    executor.backend().synchronise();
+    Saved saved = saved_by(program::ProgramName::save, files, executor);
+    write_together(staging, stem_of(files), saved, executor, max_shard_bytes);
+  }
+  on_all_ranks(mesh, [&] {
+    if (!transaction) return;
+    (is_shared ? writer.write_config : writer.write_alone)(transaction->staging());
+    transaction->commit(formats::DirectoryTransaction::IfExists::replace);
+  });
 }
 
 }  // namespace snug::runtime

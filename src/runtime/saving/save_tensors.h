@@ -1,4 +1,7 @@
-// Writes tensors from the executor's arenas to safetensors files, and reads them back to compare.
+// Writes tensors from the executor's arenas to safetensors files, and reads them back to compare;
+// a folder with a job's result in one step, by one rank alone or by all ranks together with the
+// bytes that one would write.
+//
 // No heap memory is used for data: writes go straight from the arena where the host reaches it
 // (host_window.h), reading back passes through a slot of the program. Not to be called while
 // a program runs.
@@ -74,5 +77,16 @@ void write_together(const std::filesystem::path& folder, const std::string& stem
 // rank wrote them. `is_flat`: in a file of its own (write_parts). A part of the above.
 void read_back(const std::filesystem::path& folder, const std::string& stem, Saved& saved,
                Executor& executor, bool is_flat = false);
+
+// Both fill a folder that exists.
+struct FolderWriter {
+  std::function<void(const std::filesystem::path&)> write_alone;   // all of it
+  std::function<void(const std::filesystem::path&)> write_config;  // what is no tensor
+};
+
+// Writes `folder`, or replaces it, with what the program `save` writes. Throws on all ranks where
+// one fails, and what was there stays.
+void save_folder(const std::filesystem::path& folder, FileSet files, int64_t max_shard_bytes,
+                 const FolderWriter& writer, Executor& executor);
 
 }  // namespace snug::runtime

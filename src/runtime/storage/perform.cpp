@@ -22,7 +22,6 @@
 #include "runtime/execution/trace_check.h"
 #include "runtime/loading/random_weights.h"
 #include "runtime/loading/stored_weight.h"
-#include "runtime/storage/file_shape.h"
 #include "runtime/storage/host_window.h"
 #include "runtime/storage/tensor_part.h"
 

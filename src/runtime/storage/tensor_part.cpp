@@ -4,6 +4,7 @@
 #include <array>
 
 #include "backends/backend.h"
+#include "base/checksum.h"
 #include "base/dynamic_map.h"
 #include "base/error.h"
 #include "program/ir/tensor_names.h"
@@ -12,6 +13,13 @@ namespace snug::runtime {
 
 using backends::Buffer;
 using program::Tensor;
+
+std::vector<int64_t> dims_of(const program::Shape& shape) {
+  std::vector<int64_t> dims;
+  dims.reserve(program::Shape::kMaxRank);
+  for (int axis = 0; axis < shape.rank(); ++axis) dims.push_back(shape[axis]);
+  return dims;
+}
 
 Buffer slice(const Buffer& buffer, int64_t begin, int64_t elements) {
   Buffer part = buffer;
@@ -23,6 +31,16 @@ Buffer slice(const Buffer& buffer, int64_t begin, int64_t elements) {
 }
 
 namespace {
+
+bool is_contiguous(const Buffer& buffer) {
+  int64_t stride = 1;
+  for (int axis = buffer.shape.rank() - 1; axis >= 0; --axis) {
+    if (buffer.shape[axis] != 1 && buffer.strides[static_cast<size_t>(axis)] != stride)
+      return false;
+    stride *= buffer.shape[axis];
+  }
+  return true;
+}
 
 // How many of `elements`, from `first` on, are the tensor's own.
 int64_t valid_elements(const Tensor& tensor, int64_t first, int64_t elements) {
@@ -73,6 +91,38 @@ int64_t set_zero(const plan::Job& job, const Tensor& tensor, const Buffer& buffe
   for (int64_t done = 0; done < bytes; done += std::ssize(zeros))
     backend.copy(buffer.data + done, zeros.data(), std::min(bytes - done, std::ssize(zeros)));
   return bytes;
+}
+
+void check_read(const formats::TensorIndex& index, const TensorRead& read,
+                const std::string& reason) {
+  const formats::TensorInfo& info = *read.source->info;
+  const std::string file = index.path_of(*read.source).string();
+  const std::vector<int64_t> expected = dims_of(read.file_shape());
+  if (info.shape != expected)
+    base::throw_user_error("{}: tensor '{}' has shape {}; expected {}, {}", file, info.name,
+                           formats::shape_text(info.shape), formats::shape_text(expected), reason);
+  const bool is_stored = !read.stored && info.dtype == read.destination.dtype;
+  if (!is_stored && (!info.dtype || !base::is_float(*info.dtype)))
+    base::throw_user_error(
+        "{}: tensor '{}' is stored as {}; expected F32, BF16, F16 or F64. Use a folder with the "
+        "weights in 16 or 32 bits",
+        file, info.name, info.stored_dtype);
+  SNUG_CHECK(is_contiguous(read.destination), "{} is not contiguous", info.name);
+  SNUG_CHECK(read.first + read.destination.elements() <= info.elements(), "elements {} to {} of {}",
+             read.first, read.first + read.destination.elements(), info.name);
+}
+
+TensorRead without_destination(const formats::IndexedTensor& source) {
+  TensorRead read{&source, {}};
+  read.destination.dtype = *source.info->dtype;
+  read.destination.shape = {source.info->elements()};
+  return read;
+}
+
+uint64_t digest_of(std::string_view tensor, int64_t first_byte, uint64_t checksum) {
+  const std::array<uint64_t, 3> place{base::checksum(tensor), static_cast<uint64_t>(first_byte),
+                                      checksum};
+  return base::checksum(place.data(), sizeof place);
 }
 
 }  // namespace snug::runtime

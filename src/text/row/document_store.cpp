@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 
 #include "base/error.h"
 
@@ -41,6 +40,9 @@ void DocumentStore::set_words(std::span<const int32_t> ids, std::span<const uint
     const bool is_target = (i > 0 || first_too) && trained[i] != 0;
     document_.push_back(is_target ? ids[i] | ~kIdMask : ids[i]);
   }
+  const auto first = std::ranges::find_if(document_, is_target);
+  if (first != document_.end())
+    least_ = std::max(least_, static_cast<int32_t>(first - document_.begin()) + 1);
 }
 
 void DocumentStore::append(std::span<const int32_t> encoder_ids) {
@@ -101,25 +103,11 @@ int64_t DocumentStore::host_bytes() const {
              labels_.size() * sizeof(Labels) + document_.capacity() * sizeof(int32_t));
 }
 
-int32_t DocumentStore::most_in(const PerStream<int64_t>& tokens) const {
-  int32_t most = std::numeric_limits<int32_t>::max();
-  for (const TokenStream stream : streams())
-    most = std::min(most, most_of_stream(stream, tokens[stream]));
-  return most;
-}
-
-int32_t DocumentStore::most_of_stream(TokenStream stream, int64_t tokens) const {
-  // Lengths are few: they are below max_length.
-  std::map<int32_t, int32_t> counts;
-  for (int64_t i = 0; i < size(); ++i) ++counts[length(i, stream)];
-  int32_t most = 0;
-  for (const auto& [length, count] : counts) {
-    const auto fit = static_cast<int32_t>(std::min<int64_t>(count, tokens / length));
-    most += fit;
-    tokens -= int64_t{fit} * length;
-    if (fit < count) break;
-  }
-  return most;
+DocumentLengths DocumentStore::lengths() const {
+  DocumentLengths lengths;
+  for (int64_t i = 0; i < size(); ++i)
+    lengths.add(longest_.each([&](TokenStream stream, int32_t) { return length(i, stream); }));
+  return lengths;
 }
 
 }  // namespace snug::text

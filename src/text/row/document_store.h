@@ -14,6 +14,7 @@
 #include "base/checksum.h"
 #include "base/spill_file.h"
 #include "base/token_streams.h"
+#include "text/row/document_lengths.h"
 
 namespace snug::text {
 
@@ -44,8 +45,10 @@ class DocumentStore {
   int64_t tokens(TokenStream stream) const { return tokens_[stream]; }
   int32_t length(int64_t document, TokenStream stream = TokenStream::decoder) const;
   const PerStream<int32_t>& longest() const { return longest_; }
-  // The most documents that rows of so many tokens hold, by each stream alone: the shortest ones.
-  int32_t most_in(const PerStream<int64_t>& tokens) const;
+  DocumentLengths lengths() const;
+  // The fewest tokens of a decoder that leave something to learn of each document: of an answer its
+  // first token.
+  int32_t least() const { return least_; }
 
   // The tokens of a document's part as words, of which the functions below tell the parts. `words`
   // has one for each token. Allocates nothing. Throws UserError where the disk fails.
@@ -91,7 +94,6 @@ class DocumentStore {
   void append(std::span<const int32_t> encoder_ids);
   void append_label(int8_t label);
   void append_part(TokenStream stream, std::span<const int32_t> words);
-  int32_t most_of_stream(TokenStream stream, int64_t tokens) const;
   const Chunk& chunk_of(int64_t document) const {
     return *chunks_[static_cast<size_t>(document / kChunk)];
   }
@@ -114,6 +116,7 @@ class DocumentStore {
   int64_t size_ = 0;
   PerStream<int64_t> tokens_ = 0;
   PerStream<int32_t> longest_ = 0;
+  int32_t least_ = 0;
   base::ChecksumStream checksum_;
 };
 

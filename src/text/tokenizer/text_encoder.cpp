@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "text/tokenizer/model/word_encoder.h"
 #include "text/tokenizer/text_cut.h"
 #include "text/tokenizer/tokenizer_parts.h"
 
@@ -81,9 +80,8 @@ void TextEncoder::add_ordinary(std::string_view text, std::vector<int32_t>& ids)
 }
 
 void TextEncoder::encode_carry(bool is_open, std::vector<int32_t>& ids) {
-  const size_t done =
-      encode_words(parts_, carry_,
-                   {.origin = origin_, .is_open = is_open, .window_bytes = piece_bytes_ / 4}, ids);
+  const size_t done = parts_.encode_words(
+      carry_, {.origin = origin_, .is_open = is_open, .window_bytes = piece_bytes_ / 4}, ids);
   origin_ -= std::min(origin_, done);
   carry_.erase(0, done);
 }

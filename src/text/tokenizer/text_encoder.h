@@ -1,8 +1,7 @@
 // A text of any length to ids, in pieces: the ids are those that Tokenizer::encode gives for the
 // whole without special tokens around it, and what is held does not grow with the text. Pieces are
-// cut where that is certain (text_cut.h, word_encoder.h); a tokenizer or a text that offers no such
-// place within kMaxHeld bytes is refused.
-// One text, one thread. The tokenizer must outlive it.
+// cut where that is certain (text_cut.h, tokenizer_parts.h); a tokenizer or a text that offers no
+// such place within kMaxHeld bytes is refused. One text, one thread. The tokenizer must outlive it.
 #pragma once
 
 #include <cstdint>

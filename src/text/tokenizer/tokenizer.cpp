@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "text/tokenizer/model/growth.h"
-#include "text/tokenizer/model/word_encoder.h"
 #include "text/tokenizer/sentencepiece_folder.h"
 #include "text/tokenizer/tokenizer_file.h"
 #include "text/tokenizer/tokenizer_parts.h"
@@ -143,7 +142,7 @@ void Tokenizer::encode_ordinary(std::string_view text, bool at_text_start,
       ids.push_back(span.id);
     } else {
       const auto words = std::string_view(normalized).substr(span.begin, span.end - span.begin);
-      encode_words(*parts_, words, {.origin = origin - std::min(origin, span.begin)}, ids);
+      parts_->encode_words(words, {.origin = origin - std::min(origin, span.begin)}, ids);
     }
   }
 }

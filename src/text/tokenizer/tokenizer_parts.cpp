@@ -71,6 +71,18 @@ void refuse_insertion_before_bytes(const JsonNode& document) {
           "ByteLevel");
 }
 
+// What the pre-tokenizer leaves of an open word the model may yet encode in spans.
+void take_spans(const Model& model, Words& words) {
+  if (!words.is_open) return;
+  Words::Word& word = words.list.back();
+  const auto text = std::string_view(words.buffer).substr(word.begin, word.end - word.begin);
+  const size_t begin = model.last_span(text);
+  words.done += begin;
+  word.end = word.begin + begin;
+  word.origin = std::min(word.origin, begin);
+  words.is_open = false;
+}
+
 }  // namespace
 
 int32_t Tokenizer::Parts::id_of(const std::string& token) const {
@@ -120,6 +132,40 @@ size_t Tokenizer::Parts::normalize_from(std::string& text, bool at_text_start) c
 
 void Tokenizer::Parts::normalize_rest(std::string& text) const {
   if (normalizer) normalizer->apply_rest(text, most_bytes_from(text.size()));
+}
+
+size_t Tokenizer::Parts::encode_words(std::string_view text, WordPlace place,
+                                      std::vector<int32_t>& ids) const {
+  Words words;
+  size_t bytes = place.window_bytes;
+  size_t done = 0;
+  while (done < text.size()) {
+    const std::string_view window = first_bytes(text.substr(done), bytes);
+    const bool is_last = done + window.size() == text.size();
+    words.buffer.assign(window);
+    const size_t origin = place.origin - std::min(place.origin, done);
+    words.list.assign(1, {0, window.size(), std::min(origin, window.size())});
+    words.is_open = place.is_open || !is_last;
+    words.splits_at_marks = model->splits_at_marker();
+    words.done = 0;
+    words.most = most_bytes_from(window.size());
+    const bool was_open = words.is_open;
+    if (pre_tokenizer) pre_tokenizer->apply(words);
+    take_spans(*model, words);
+    const std::string_view buffer = words.buffer;
+    for (const Words::Word& word : words.list)
+      model->encode(buffer.substr(word.begin, word.end - word.begin), ids);
+    const size_t taken = was_open ? words.done : window.size();
+    if (taken == 0 && window.size() > Model::kMaxBytes)
+      base::throw_user_error(
+          "the tokenizer finds no place in {} bytes of text where tokens certainly end; split the "
+          "text",
+          window.size());
+    if (taken == 0 && is_last) break;  // open: what follows decides
+    bytes = taken == 0 ? 2 * bytes : place.window_bytes;
+    done += taken;
+  }
+  return done;
 }
 
 void Tokenizer::Parts::read(const JsonNode& document) {

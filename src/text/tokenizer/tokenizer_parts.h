@@ -1,9 +1,13 @@
-// What a Tokenizer is made of, and how the files of a folder become it. Inside text/ only.
+// What a Tokenizer is made of, how the files of a folder become it, and the steps of a text to ids.
+// Inside text/ only.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -24,6 +28,16 @@ struct SpecialIds {
   std::optional<int32_t> eos;
   std::optional<int32_t> pad;
   std::vector<int32_t> stop;
+};
+
+// Where normalized text stands that is encoded in windows: however long it is, the words of one
+// window are held.
+struct WordPlace {
+  size_t origin = 0;  // bytes at its beginning that come from the text's first character
+  bool is_open = false;
+  // A word takes 24 bytes, and up to 40 more while text is divided; a window of nothing but words
+  // of one byte so takes 1 MiB in a thread. Usual text has words of five bytes.
+  size_t window_bytes = size_t{16} << 10;
 };
 
 struct Tokenizer::Parts {
@@ -52,6 +66,11 @@ struct Tokenizer::Parts {
   size_t normalize_from(std::string& text, bool at_text_start) const;
   // Normalizes a piece of a text that follows another (Normalizer::apply_rest).
   void normalize_rest(std::string& text) const;
+  // Appends the ids of normalized text, which holds no added token, and returns how much of it was
+  // encoded: all of it, or where it is open, since more text follows, as much as does not depend on
+  // what follows. A window ends where the pre-tokenizer certainly divides (pre_tokenizer.h), so
+  // that the ids are those of the whole. Throws UserError for a word that is too long.
+  size_t encode_words(std::string_view text, WordPlace place, std::vector<int32_t>& ids) const;
 
   // Reads the document of tokenizer.json (see tokenizer_file.h), less what parse took out of it.
   void read(const JsonNode& document);
