@@ -297,7 +297,7 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
       .chat_template = recipe.chat_template,
       .form = wanted_form(recipe),
       .ignored_fields = recipe.ignore_fields,
-      .skips_bad_records = recipe.on_bad_record == formats::OnBadRecord::skip,
+      .skips = plan::skip_limits(recipe),
       .mismatch_batch = plan::mismatch_batch(recipe),
       .positions = model.config.max_position,
       .vocabulary = model.config.vocab_size,
@@ -384,18 +384,12 @@ std::string describe(const text::DatasetAudit& audit, const std::string& path) {
       audit.documents, audit.tokens, audit.trained_tokens, audit.longest, audit.truncated,
       audit.cut_tokens);
   if (audit.empty > 0) text += fmt::format("; {} texts without a token left out", audit.empty);
-  if (audit.left_out > 0)
-    text += fmt::format("; {} {} left out, whose prompt alone has max_length tokens or more",
-                        audit.left_out, audit.examples == 0 ? "pairs" : "examples");
   if (const std::string unwritten = audit.unwritten.text(); !unwritten.empty())
     text += "; " + unwritten;
   if (const std::string fields = audit.unused.list(); !fields.empty())
     text += fmt::format("; fields that are not used: {}", fields);
   if (const std::string unmet = text::unmet_text(audit.unmet); !unmet.empty()) text += "; " + unmet;
-  if (audit.bad > 0)
-    text +=
-        fmt::format("; {} records left out that cannot be learned from (on_bad_record=skip):\n{}",
-                    audit.bad, audit.bad_list);
+  if (!audit.bad_told.empty()) text += "\n" + audit.bad_told;
   return text;
 }
 

@@ -114,9 +114,17 @@ void add_data_keys(KeyTable& table) {
                                  "the form of the records; auto: the one that their fields show")
       .verbs(kTraining | kEvaluate);
   table
-      .add<&Recipe::on_bad_record>("on_bad_record", OnBadRecord::error,
-                                   "a record that cannot be learned from: error names all of them "
-                                   "at the end of reading, skip leaves them out")
+      .add<&Recipe::on_bad_record>(
+          "on_bad_record", OnBadRecord::skip,
+          "a record that cannot be learned from: skip leaves it out and names it, up to "
+          "max_skipped; error trains nothing and names all of them")
+      .verbs(kTraining | kEvaluate);
+  table
+      .add<&Recipe::max_skipped>(
+          "max_skipped", "0.01",
+          "the share of a file's records that may be left out because their fields cannot be read; "
+          "of empty and too long records it is 0.5, or this where it is more")
+      .range(kFraction)
       .verbs(kTraining | kEvaluate);
   table
       .add<&Recipe::ignore_fields>(

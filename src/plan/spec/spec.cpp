@@ -294,6 +294,11 @@ std::optional<text::RecordForm> record_form(formats::DataFormat format) {
   return base::from_word<text::RecordForm>(base::word_of(format));
 }
 
+text::SkipLimits skip_limits(const Recipe& recipe) {
+  return {.refuses_any = recipe.on_bad_record == formats::OnBadRecord::error,
+          .mapping_share = recipe.max_skipped};
+}
+
 Recipe resolve(Recipe recipe, const models::ModelConfig& model) {
   if (model.stored) settle_storage(recipe, *model.stored);
   settle_adapter(recipe, model);

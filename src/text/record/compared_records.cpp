@@ -81,8 +81,7 @@ void add_answer(const RecordFields& fields, const char* key, Conversation& conve
                       "follows the prompt is compared",
                       key));
     if (message.is_assistant() && is_empty_message(message))
-      fields.fail(fmt::format("message {}, of '{}', is empty; remove the record or fill it in",
-                              i + 1, key));
+      fields.fail(fmt::format("message {}, of '{}', is empty", i + 1, key), Fault::size);
   }
 }
 

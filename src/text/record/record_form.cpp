@@ -117,7 +117,7 @@ Record parse_record(const RawRecord& raw, const std::string& path, const RecordR
     throw RecordError(raw.number,
                       fmt::format("it has {} bytes, more than the {} that are read at once",
                                   raw.end - raw.begin, kMaxRecordBytes),
-                      path, raw.line);
+                      path, raw.line, Fault::size);
   const RecordFields fields(raw, path, rules.ignored);
   const auto form = form_of([&](const char* key) { return fields.has(key); }, rules.form);
   if (!form) fields.fail(no_form_message(fields.keys(), rules.form));
