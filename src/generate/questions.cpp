@@ -179,9 +179,11 @@ class QuestionReader {
 
 std::vector<Question> read_questions(const formats::Recipe& recipe,
                                      const text::Tokenizer& tokenizer, bool has_encoder) {
+  const text::RecordMapping mapping = plan::record_mapping(recipe);
   text::RecordRules rules{.form = plan::record_form(recipe.data_format),
                           .has_encoder = has_encoder,
-                          .ignored = recipe.ignore_fields};
+                          .ignored = recipe.ignore_fields,
+                          .mapping = mapping.is_empty() ? nullptr : &mapping};
   try {
     return QuestionReader(recipe, tokenizer, rules).run();
   } catch (const text::TextsAreChats&) {

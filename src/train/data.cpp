@@ -103,9 +103,11 @@ std::optional<text::RecordForm> wanted_form(const formats::Recipe& recipe) {
 
 // Seen from the first records.
 bool needs_tokenizer(const formats::Recipe& recipe, const models::ModelSource& model) {
+  const text::RecordMapping mapping = plan::record_mapping(recipe);
   const text::RecordRules rules{.form = wanted_form(recipe),
                                 .has_encoder = model.config.has_encoder(),
-                                .ignored = recipe.ignore_fields};
+                                .ignored = recipe.ignore_fields,
+                                .mapping = mapping.is_empty() ? nullptr : &mapping};
   const auto needs = [&](const std::string& path) { return text::needs_tokenizer(path, rules); };
   return needs(recipe.data) || (!recipe.eval_data.empty() && needs(recipe.eval_data));
 }
@@ -297,6 +299,7 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
       .chat_template = recipe.chat_template,
       .form = wanted_form(recipe),
       .ignored_fields = recipe.ignore_fields,
+      .mapping = plan::record_mapping(recipe),
       .skips = plan::skip_limits(recipe),
       .mismatch_batch = plan::mismatch_batch(recipe),
       .positions = model.config.max_position,

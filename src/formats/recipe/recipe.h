@@ -47,6 +47,8 @@ struct Recipe {
   OnBadRecord on_bad_record = OnBadRecord::skip;
   double max_skipped = 0;  // the share of records that may be left out for what they hold
   std::vector<std::string> ignore_fields;  // of records and messages: read as if absent
+  std::vector<std::string> fields;         // "FIELD=WHAT THE DATA CALL IT"
+  std::vector<std::string> roles;          // "WHAT THE DATA CALL IT=ROLE"
   std::string chat_template;               // empty: the model's own
   int64_t max_length = 0;                  // tokens per row; 0: from the data
   int64_t max_target_length = 0;           // of a decoder next to an encoder; 0: as many

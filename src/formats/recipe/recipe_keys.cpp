@@ -133,6 +133,20 @@ void add_data_keys(KeyTable& table) {
       .computed("none")
       .verbs(kTraining | kEvaluate);
   table
+      .add<&Recipe::fields>("fields", "",
+                            "which fields of the data stand for Snug's: {prompt: question, "
+                            "completion: answers.0.text}, or a text with fields in braces")
+      .aliases({"column_map"})
+      .computed("those that Snug knows")
+      .pairs()
+      .verbs(kTraining | kEvaluate);
+  table
+      .add<&Recipe::roles>("roles", "",
+                           "which roles the names in the data stand for: {customer: user}")
+      .computed("those that Snug knows")
+      .pairs()
+      .verbs(kTraining | kEvaluate);
+  table
       .add<&Recipe::chat_template>("chat_template", "",
                                    "the chat template for messages: a name or a file")
       .computed("the model's own")

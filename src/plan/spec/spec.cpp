@@ -299,6 +299,10 @@ text::SkipLimits skip_limits(const Recipe& recipe) {
           .mapping_share = recipe.max_skipped};
 }
 
+text::RecordMapping record_mapping(const Recipe& recipe) {
+  return {recipe.fields, recipe.roles};
+}
+
 Recipe resolve(Recipe recipe, const models::ModelConfig& model) {
   if (model.stored) settle_storage(recipe, *model.stored);
   settle_adapter(recipe, model);

@@ -250,7 +250,7 @@ void parse_unpaired(const RecordFields& fields, const RecordRules& rules, Record
     record.prompt_messages = record.conversation.messages.size() - 1;
     return;
   }
-  constexpr auto kAnswers = std::to_array<const char*>({"completion", "response", "output"});
+  constexpr auto kAnswers = std::to_array<const char*>({"completion", "response", "answer", "output"});
   const auto answer = fields.first_of(kAnswers);
   const QuestionFields question = question_fields(fields);
   if (!answer || question.text == nullptr)

@@ -295,10 +295,20 @@ std::vector<std::string> unused_keys(const FieldCollector& found, RecordForm for
   return unused;
 }
 
+// A mapping looks at a record as a whole.
+void refuse_mapped(const RawRecord& raw, const std::string& path, const RecordRules& rules) {
+  if (rules.mapping == nullptr) return;
+  throw RecordError(raw.number,
+                    fmt::format("it has {} bytes, and with fields or roles a record may have {}",
+                                raw.end - raw.begin, kMaxRecordBytes),
+                    path, raw.line, Fault::size);
+}
+
 }  // namespace
 
 RecordForm form_of_long_record(const RawRecord& raw, const std::string& path,
                                const RecordRules& rules) {
+  refuse_mapped(raw, path, rules);
   const TokenFail fail = fail_of(raw, path);
   RecordBytes bytes(raw, path, fail);
   FieldCollector found(bytes, rules, fail);
@@ -312,6 +322,7 @@ RecordForm form_of_long_record(const RawRecord& raw, const std::string& path,
 
 LongRecord read_long_record(const RawRecord& raw, const std::string& path, const RecordRules& rules,
                             size_t most) {
+  refuse_mapped(raw, path, rules);
   const TokenFail fail = fail_of(raw, path);
   RecordBytes bytes(raw, path, fail);
   FieldCollector found(bytes, rules, fail);

@@ -41,6 +41,7 @@ class Loader {
         rules_{.form = options.form,
                .has_encoder = options.encoder_length > 0,
                .ignored = options.ignored_fields,
+               .mapping = options.mapping.is_empty() ? nullptr : &options.mapping,
                .texts_are_chats = chat_field != nullptr},
         chat_field_(chat_field),
         reader_(path),

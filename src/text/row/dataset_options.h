@@ -26,6 +26,7 @@ struct DatasetOptions {
   // examples each.
   std::optional<RecordForm> form{};
   std::vector<std::string> ignored_fields{};  // RecordRules::ignored
+  RecordMapping mapping{};                    // of fields and roles with other names
   SkipLimits skips{};                         // of records that cannot be learned from
   int64_t mismatch_batch = 0;  // unpaired: as MismatchedAnswers takes it
   // Of the model: what max_length may be at most.
