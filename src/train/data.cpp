@@ -30,7 +30,10 @@ namespace {
 
 void require_file(const formats::Recipe& recipe, const char* key, const std::string& path) {
   if (!std::filesystem::exists(path))
-    recipe.fail(key, fmt::format("\"{}\" does not exist; give a .json, .jsonl or .txt file", path));
+    recipe.fail(
+        key,
+        fmt::format("\"{}\" does not exist; give a file of records, such as .jsonl or .parquet",
+                    path));
   base::require_regular(path);
 }
 
@@ -116,9 +119,7 @@ bool needs_tokenizer(const formats::Recipe& recipe, const models::ModelSource& m
 int64_t reading_bytes_of(const formats::Recipe& recipe) {
   int64_t bytes = 0;
   for (const std::string& path : {recipe.data, recipe.eval_data})
-    if (!path.empty())
-      bytes = std::max(bytes,
-                       text::reading_bytes(static_cast<int64_t>(std::filesystem::file_size(path))));
+    if (!path.empty()) bytes = std::max(bytes, text::reading_bytes(path));
   return bytes;
 }
 

@@ -42,8 +42,8 @@ struct ByteRange {
 // string goes beyond kShownBytes is left out, and the place of the string is remembered.
 class RecordBytes {
  public:
-  RecordBytes(const RawRecord& raw, const std::string& path, const TokenFail& fail)
-      : file_(base::File::open_for_reading(path)), at_(raw.begin), end_(raw.end), fail_(fail) {}
+  RecordBytes(const RawRecord& raw, const TokenFail& fail)
+      : file_(*raw.file), at_(raw.begin), end_(raw.end), fail_(fail) {}
 
   bool is_at_end() {
     skip();
@@ -102,7 +102,7 @@ class RecordBytes {
     string_.begin = at_;
   }
 
-  base::File file_;
+  RecordFile& file_;
   int64_t at_;
   int64_t end_;
   const TokenFail& fail_;
@@ -310,7 +310,7 @@ RecordForm form_of_long_record(const RawRecord& raw, const std::string& path,
                                const RecordRules& rules) {
   refuse_mapped(raw, path, rules);
   const TokenFail fail = fail_of(raw, path);
-  RecordBytes bytes(raw, path, fail);
+  RecordBytes bytes(raw, fail);
   FieldCollector found(bytes, rules, fail);
   // Tokens count before all other forms.
   found.stops = [&] { return form_of(found, rules.form) == RecordForm::tokens; };
@@ -324,7 +324,7 @@ LongRecord read_long_record(const RawRecord& raw, const std::string& path, const
                             size_t most) {
   refuse_mapped(raw, path, rules);
   const TokenFail fail = fail_of(raw, path);
-  RecordBytes bytes(raw, path, fail);
+  RecordBytes bytes(raw, fail);
   FieldCollector found(bytes, rules, fail);
   json::sax_parse(ByteIterator{&bytes}, ByteIterator{}, &found);
   const auto form = form_of(found, rules.form);

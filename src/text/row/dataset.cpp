@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <filesystem>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -289,7 +290,7 @@ class Loader {
   }
 
   void add_long_text(const RawRecord& raw, const LongRecord& record) {
-    LongString text(path_, record.text_begin, record.text_end);
+    LongString text(*raw.file, record.text_begin, record.text_end);
     audit_.unused.add(record.unused);
     ignored_.add(record.ignored);
     windows_->begin();
@@ -344,7 +345,9 @@ Dataset load_dataset(const std::string& path, const TokenizerOpener& open_tokeni
   }
 }
 
-int64_t reading_bytes(int64_t file_bytes) {
+int64_t reading_bytes(const std::string& path) {
+  if (const int64_t making = making_bytes(path); making > 0) return kReadingBytes + making;
+  const auto file_bytes = static_cast<int64_t>(std::filesystem::file_size(path));
   constexpr int64_t kBuffers = int64_t{8} << 20;
   constexpr int64_t kOfByte = 32;
   return std::min(kReadingBytes, kBuffers + kOfByte * std::min(file_bytes, kReadingBytes));

@@ -45,9 +45,9 @@ inline constexpr int64_t kBatchBytes = int64_t{1} << 20;
 // and lists, windows of words and stacks of threads, 8 MiB.
 inline constexpr int64_t kReadingBytes = int64_t{64} << 20;
 
-// The bound for a file of `file_bytes`, of which no more than all can be held: 8 MiB for buffers,
-// and for each byte what is counted above.
-int64_t reading_bytes(int64_t file_bytes);
+// The bound for a file, of which no more than all can be held: 8 MiB for buffers, for each byte what
+// is counted above, and what making its text takes (source/record_file.h).
+int64_t reading_bytes(const std::string& path);
 
 struct Dataset {
   DocumentStore documents;
