@@ -100,21 +100,21 @@ class QuestionReader {
 
   std::vector<Question> run() {
     text::RecordReader reader(recipe_.data);
-    int64_t records = 0;
-    for (text::RawRecord raw; reader.next(raw); ++records) {
+    for (text::RawRecord raw; reader.next(raw); ++records_) {
       try {
         add(reader, raw);
       } catch (const text::RecordError& error) {
         bad_.add(error);
       }
     }
-    if (bad_.count() > 0 && recipe_.on_bad_record == formats::OnBadRecord::error)
-      bad_.fail(recipe_.data, records);
+    const text::SkipLimits limits = plan::skip_limits(recipe_);
+    if (!questions_.empty() || limits.refuses_any)
+      bad_.hold_against(limits, recipe_.data, records_);
     if (questions_.empty() && bad_.count() == 0)
       throw base::UserError("the data file holds no records", {recipe_.data, 0, 0});
     if (questions_.empty())
       throw base::UserError(
-          fmt::format("none of the {} records can be asked\n{}", records, bad_.list()),
+          fmt::format("none of the {} records can be asked\n{}", records_, bad_.list()),
           {recipe_.data, 0, 0});
     tell();
     return std::move(questions_);
@@ -159,9 +159,7 @@ class QuestionReader {
       base::say("{}: {}", recipe_.data, unwritten);
     const std::string unmet = text::unmet_text(ignored_.unmet(recipe_.ignore_fields));
     if (!unmet.empty()) base::say("{}: {}", recipe_.data, unmet);
-    if (bad_.count() > 0)
-      base::say("{}: {} records left out (on_bad_record=skip):\n{}", recipe_.data, bad_.count(),
-                bad_.list());
+    if (bad_.count() > 0) base::say("{}", bad_.told(recipe_.data, records_));
   }
 
   const formats::Recipe& recipe_;
@@ -169,6 +167,7 @@ class QuestionReader {
   text::RecordRules rules_;
   std::vector<Question> questions_;
   bool has_texts_ = false;
+  int64_t records_ = 0;
   text::BadRecords bad_;
   text::UnusedFields unused_;
   text::IgnoredFields ignored_;
@@ -180,9 +179,11 @@ class QuestionReader {
 
 std::vector<Question> read_questions(const formats::Recipe& recipe,
                                      const text::Tokenizer& tokenizer, bool has_encoder) {
+  const text::RecordMapping mapping = plan::record_mapping(recipe);
   text::RecordRules rules{.form = plan::record_form(recipe.data_format),
                           .has_encoder = has_encoder,
-                          .ignored = recipe.ignore_fields};
+                          .ignored = recipe.ignore_fields,
+                          .mapping = mapping.is_empty() ? nullptr : &mapping};
   try {
     return QuestionReader(recipe, tokenizer, rules).run();
   } catch (const text::TextsAreChats&) {

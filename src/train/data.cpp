@@ -28,7 +28,10 @@ namespace {
 
 void require_file(const formats::Recipe& recipe, const char* key, const std::string& path) {
   if (!std::filesystem::exists(path))
-    recipe.fail(key, fmt::format("\"{}\" does not exist; give a .json, .jsonl or .txt file", path));
+    recipe.fail(
+        key,
+        fmt::format("\"{}\" does not exist; give a file of records, such as .jsonl or .parquet",
+                    path));
   base::require_regular(path);
 }
 
@@ -103,9 +106,11 @@ std::optional<text::RecordForm> wanted_form(const formats::Recipe& recipe) {
 
 // Seen from the first records.
 bool needs_tokenizer(const formats::Recipe& recipe, const models::ModelSource& model) {
+  const text::RecordMapping mapping = plan::record_mapping(recipe);
   const text::RecordRules rules{.form = wanted_form(recipe),
                                 .has_encoder = model.config.has_encoder(),
-                                .ignored = recipe.ignore_fields};
+                                .ignored = recipe.ignore_fields,
+                                .mapping = mapping.is_empty() ? nullptr : &mapping};
   const auto needs = [&](const std::string& path) { return text::needs_tokenizer(path, rules); };
   return needs(recipe.data) || (!recipe.eval_data.empty() && needs(recipe.eval_data));
 }
@@ -114,9 +119,7 @@ bool needs_tokenizer(const formats::Recipe& recipe, const models::ModelSource& m
 int64_t reading_bytes_of(const formats::Recipe& recipe) {
   int64_t bytes = 0;
   for (const std::string& path : {recipe.data, recipe.eval_data})
-    if (!path.empty())
-      bytes = std::max(bytes,
-                       text::reading_bytes(static_cast<int64_t>(std::filesystem::file_size(path))));
+    if (!path.empty()) bytes = std::max(bytes, text::reading_bytes(path));
   return bytes;
 }
 
@@ -227,7 +230,8 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
       .chat_template = recipe.chat_template,
       .form = wanted_form(recipe),
       .ignored_fields = recipe.ignore_fields,
-      .skips_bad_records = recipe.on_bad_record == formats::OnBadRecord::skip,
+      .mapping = plan::record_mapping(recipe),
+      .skips = plan::skip_limits(recipe),
       .mismatch_batch = plan::mismatch_batch(recipe),
       .positions = model.config.max_position,
       .vocabulary = model.config.vocab_size,
@@ -314,18 +318,12 @@ std::string describe(const text::DatasetAudit& audit, const std::string& path) {
       audit.documents, audit.tokens, audit.trained_tokens, audit.longest, audit.truncated,
       audit.cut_tokens);
   if (audit.empty > 0) text += fmt::format("; {} texts without a token left out", audit.empty);
-  if (audit.left_out > 0)
-    text += fmt::format("; {} {} left out, whose prompt alone has max_length tokens or more",
-                        audit.left_out, audit.examples == 0 ? "pairs" : "examples");
   if (const std::string unwritten = audit.unwritten.text(); !unwritten.empty())
     text += "; " + unwritten;
   if (const std::string fields = audit.unused.list(); !fields.empty())
     text += fmt::format("; fields that are not used: {}", fields);
   if (const std::string unmet = text::unmet_text(audit.unmet); !unmet.empty()) text += "; " + unmet;
-  if (audit.bad > 0)
-    text +=
-        fmt::format("; {} records left out that cannot be learned from (on_bad_record=skip):\n{}",
-                    audit.bad, audit.bad_list);
+  if (!audit.bad_told.empty()) text += "\n" + audit.bad_told;
   return text;
 }
 

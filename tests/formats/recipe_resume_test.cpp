@@ -59,6 +59,7 @@ TEST(KeysOnResume, ThoseThatAreNotCompared) {
                                                      "eval_data",
                                                      "data_format",
                                                      "on_bad_record",
+                                                     "max_skipped",
                                                      "ignore_fields",
                                                      "chat_template",
                                                      "train_on_prompt",

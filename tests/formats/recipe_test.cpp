@@ -41,6 +41,25 @@ TEST(Recipe, DefaultsAreThoseUsersKnow) {
   EXPECT_TRUE(recipe.given.empty());
 }
 
+// However they are written, they are the list that the records are read by.
+TEST(Recipe, PairsAreAMapOrAList) {
+  using Texts = std::vector<std::string>;
+  const Texts both{"prompt=q", "completion=a.0.text"};
+  EXPECT_EQ(parse("fields:\n  prompt: q\n  completion: a.0.text\n").fields, both);
+  EXPECT_EQ(parse("fields: {prompt: q, completion: a.0.text}").fields, both);
+  EXPECT_EQ(parse("column_map: {prompt: q, completion: a.0.text}").fields, both);
+  EXPECT_EQ(parse("fields: [prompt=q, completion=a.0.text]").fields, both);
+  EXPECT_EQ(parse("", {"fields=[prompt=q,completion=a.0.text]"}).fields, both);
+  EXPECT_EQ(parse("", {"fields={prompt: q, completion: a.0.text}"}).fields, both);
+  EXPECT_EQ(parse("", {"fields.prompt=q", "fields.completion=a.0.text"}).fields, both);
+  EXPECT_EQ(parse("fields: {messages.role: speaker}").fields, Texts{"messages.role=speaker"});
+  EXPECT_EQ(parse("fields: {prompt: 'Q, or {q}: '}").fields, Texts{"prompt=Q, or {q}: "});
+  EXPECT_EQ(parse("roles: {bot: assistant}").roles, Texts{"bot=assistant"});
+  EXPECT_EQ(to_yaml(parse(to_yaml(parse("fields: {prompt: 'a, {q}'}")))),
+            to_yaml(parse("fields: {prompt: 'a, {q}'}")));
+  EXPECT_TRUE(contains(user_error_of([] { parse("fields:\n  prompt:\n"); }), "fields.prompt"));
+}
+
 // Commas and spaces are part of them.
 TEST(Recipe, StopTextsAreWhole) {
   const auto stop = [](const std::string& yaml, const std::vector<std::string>& words) {

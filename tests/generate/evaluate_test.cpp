@@ -128,12 +128,12 @@ TEST(Evaluate, TellsOfAllRecordsThatCannotBeAsked) {
     words.push_back("chat_template=plain");
     return generate::read_questions(evaluation(path, std::move(words)), tokenizer);
   };
-  const std::string error = user_error_of([&] { read({}); });
+  const std::string error = user_error_of([&] { read({"on_bad_record=error"}); });
   for (const char* part : {"3 of 4 records", "data.jsonl:1: record 1: the answer",
                            "data.jsonl:3: record 3: the last message says", "objective=kto"})
     EXPECT_TRUE(contains(error, part));
-  EXPECT_EQ(read({"on_bad_record=skip"}).size(), 1U);
-  EXPECT_EQ(read({"on_bad_record=skip", "ignore_fields=[label]"}).size(), 2U);
+  EXPECT_EQ(read({}).size(), 1U);
+  EXPECT_EQ(read({"ignore_fields=[label]"}).size(), 2U);
 }
 
 TEST(Evaluate, TokensHoldNoQuestion) {

@@ -38,21 +38,21 @@ TEST_F(BadRecordsOf, AFileAreToldOfByReason) {
   const std::string message = error(file);
   for (const char* part :
        {"data.jsonl: 8 of 10 records cannot be learned from; on_bad_record=skip leaves them out:\n",
-        "data.jsonl:1: record 1: the answer ('completion') is empty; remove the record or fill it "
-        "in (4 records, lines 1, 3, 5, ...)\n",
+        "data.jsonl:1: record 1: the answer ('completion') is empty "
+        "(4 records, lines 1, 3, 5, ...)\n",
         "data.jsonl:4: record 4 is of the form text", "data.jsonl:6: record 6: expected the field",
         "data.jsonl:8: broken JSON in record 8", "data.jsonl:10: record 10: its answer begins at"})
     EXPECT_TRUE(contains(message, part)) << part << "\nis not in: " << message;
-  options_.skips_bad_records = true;
+  options_.skips = {.refuses_any = false, .mapping_share = 1};
   const Dataset data = load(file);
   EXPECT_EQ(data.audit.records, 2);
   EXPECT_EQ(data.audit.bad, 8);
-  EXPECT_TRUE(contains(data.audit.bad_list, "(4 records, lines 1, 3, 5, ...)"));
+  EXPECT_TRUE(contains(data.audit.bad_told, "(4 records, lines 1, 3, 5, ...)"));
 }
 
 TEST_F(BadRecordsOf, OneIsToldOfByItself) {
   const std::string what =
-      "data.jsonl:2: record 2: the answer ('completion') is empty; remove the record or fill it in";
+      "data.jsonl:2: record 2: the answer ('completion') is empty";
   EXPECT_TRUE(
       contains(error(std::string(kGood) + kEmpty), what + "; on_bad_record=skip leaves it out"));
   EXPECT_TRUE(contains(error(std::string(kGood) + kEmpty + kGood + kEmpty),
@@ -61,7 +61,7 @@ TEST_F(BadRecordsOf, OneIsToldOfByItself) {
 
 TEST_F(BadRecordsOf, AFileMayBeAll) {
   EXPECT_TRUE(contains(error(std::string(kEmpty) + kEmpty), "(2 records, lines 1, 2)"));
-  options_.skips_bad_records = true;
+  options_.skips.refuses_any = false;
   EXPECT_TRUE(contains(error(std::string(kEmpty) + kEmpty), "none of the 2 records"));
 }
 
@@ -73,8 +73,51 @@ TEST_F(BadRecordsOf, AreToldOfBeforeWhatStopsTheReader) {
   EXPECT_TRUE(contains(message, "data.json:1: record 1: the answer")) << message;
   EXPECT_TRUE(contains(message, "\n" + (folder_ / "data.json").string() + ":3: broken JSON"))
       << message;
-  options_.skips_bad_records = true;
+  options_.skips.refuses_any = false;
   EXPECT_TRUE(contains(error("[{\"prompt\": \"a\", \"completion\": \"\"}", "data.json"), "broken"));
+}
+
+// A few records may be strange; where many are, something else is wrong.
+TEST_F(BadRecordsOf, AFileWhoseFieldsAreWrongMayBeFewOfMany) {
+  options_.skips.refuses_any = false;
+  const std::string other = "{\"prompt\": 3, \"completion\": \"b\"}\n";
+  const auto file = [&](int good, int bad) {
+    std::string contents;
+    for (int i = 0; i < good; ++i) contents += kGood;
+    for (int i = 0; i < bad; ++i) contents += other;
+    return contents;
+  };
+  EXPECT_EQ(load(file(1, 3)).audit.bad, 3);  // three may always be
+  EXPECT_EQ(load(file(396, 4)).audit.bad, 4);
+  const std::string message = error(file(395, 4));
+  for (const char* part : {"(4 records, lines 396, 397, 398, ...)", "1 % do not hold what is read",
+                           "max_skipped=0.01", "max_skipped=1 leaves all out"})
+    EXPECT_TRUE(contains(message, part)) << part << "\nis not in: " << message;
+  options_.skips.mapping_share = 0.02;
+  EXPECT_EQ(load(file(395, 4)).audit.bad, 4);
+}
+
+TEST_F(BadRecordsOf, AFileMayBeHalfEmptyOrTooLong) {
+  options_.skips.refuses_any = false;
+  const std::string long_prompt =
+      "{\"prompt\": \"0123456789012345678901234567890123456789\", \"completion\": \"b\"}\n";
+  const Dataset half = load(std::string(kGood) + kEmpty + kGood + long_prompt);
+  EXPECT_EQ(half.audit.bad, 2);
+  EXPECT_TRUE(half.audit.bad_told.starts_with("WARNING: ")) << half.audit.bad_told;
+  EXPECT_TRUE(contains(half.audit.bad_told, "2 of 4 records (50 %) are left out:\n(1) "));
+  const std::string message = error(std::string(kGood) + kEmpty + long_prompt);
+  EXPECT_TRUE(contains(message, "66.7 % are empty or too long")) << message;
+  options_.skips.mapping_share = 0.7;
+  EXPECT_EQ(load(std::string(kGood) + kEmpty + long_prompt).audit.bad, 2);
+}
+
+TEST_F(BadRecordsOf, AFileAreToldOfQuietlyWhereTheyAreFew) {
+  options_.skips.refuses_any = false;
+  std::string file = kEmpty;
+  for (int i = 0; i < 199; ++i) file += kGood;
+  const std::string told = load(file).audit.bad_told;
+  EXPECT_TRUE(contains(told, "data.jsonl: 1 of 200 records (0.5 %) is left out:\n")) << told;
+  EXPECT_FALSE(contains(told, "WARNING"));
 }
 
 TEST(BadRecords, AreHeldInBounds) {

@@ -1,4 +1,4 @@
-#include "text/record/conversion_advice.h"
+#include "text/source/conversion_advice.h"
 
 #include <gtest/gtest.h>
 
@@ -27,11 +27,11 @@ TEST(ConversionAdvice, GoesByTheFirstBytesUnderAnotherName) {
   };
   for (const char* name : {"data.json", "data.jsonl", "data.txt"}) {
     expect(name, "PAR1",
-           {name, "a Parquet file", "pandas.read_parquet('", "data.converted.jsonl'"});
+           {name, "a Parquet file", "rename it: mv '", "data.parquet'"});
     expect(name, "ARROW1", {"an Arrow file", "pandas.read_feather('"});
-    expect(name, "\x1F\x8B", {"a gzip file", "unpack it: gunzip < '", "data.unpacked."});
+    expect(name, "\x1F\x8B", {"a gzip file", "rename it: mv '", std::string(name) + ".gz'"});
     expect(name, "PK\x03\x04", {"a zip file", "unzip -p '"});
-    expect(name, "\x28\xB5\x2F\xFD", {"a zstd file", "zstd -dc < '"});
+    expect(name, "\x28\xB5\x2F\xFD", {"a zstd file", std::string(name) + ".zst'"});
     expect(name, "BZh", {"a bzip2 file", "bunzip2 < '"});
     expect(name, "\xFD\x37zXZ", {"an xz file", "unxz < '"});
     expect(name, "\xFF", {"convert the file to UTF-8"});

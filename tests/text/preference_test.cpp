@@ -37,6 +37,7 @@ class PreferenceData : public ::testing::Test {
     DatasetOptions options;
     options.max_length = max_length;
     options.form = RecordForm::preference;
+    options.skips = skips_;
     options.chat_template = template_;
     options.train_on_chosen_prompt = train_on_chosen_prompt_;
     return load_dataset(folder_.write("data.jsonl", contents).string(), tokenizer_, options);
@@ -47,6 +48,7 @@ class PreferenceData : public ::testing::Test {
   }
 
   bool train_on_chosen_prompt_ = false;
+  SkipLimits skips_;
   testing::TemporaryFolder folder_;
   Tokenizer tokenizer_ = Tokenizer::from_folder("examples/wordnet");
   std::string template_ =
@@ -92,7 +94,7 @@ TEST_F(PreferenceData, has_the_tokens_of_trl) {
         EXPECT_NE(
             message_of<UserError>([&] {
               load(line, max_length);
-            }).find("in line 1 first, so that no answer is left. Of the longest: set max_length="),
+            }).find("leaves nothing of its answers; set max_length="),
             std::string::npos);
         ++left_out;
         continue;
@@ -148,11 +150,12 @@ TEST_F(PreferenceData, cuts_answers_and_leaves_out_pairs_without_one) {
                            R"( "rejected": " no"})";
   const std::string lost = R"({"prompt": "the dog is an animal and so is the cat they say",)"
                            R"( "chosen": " yes", "rejected": " no"})";
+  skips_.refuses_any = false;
   const Dataset data = load(kept + "\n" + lost + "\n", 6);
   EXPECT_EQ(data.documents.size(), 2);
   EXPECT_EQ(data.documents.length(0), 6);
-  EXPECT_EQ(data.audit.records, 2);
-  EXPECT_EQ(data.audit.left_out, 1);
+  EXPECT_EQ(data.audit.records, 1);
+  EXPECT_EQ(data.audit.bad, 1);
   EXPECT_EQ(data.audit.truncated, 1);
 }
 
@@ -204,6 +207,7 @@ class LabelData : public ::testing::Test {
     DatasetOptions options;
     options.max_length = max_length;
     options.form = RecordForm::unpaired;
+    options.skips = skips_;
     options.mismatch_batch = batch;
     options.chat_template = template_;
     return load_dataset(folder_.write("data.jsonl", contents).string(), tokenizer_, options);
@@ -212,6 +216,7 @@ class LabelData : public ::testing::Test {
     return message_of<UserError>([&] { load(contents, 0); });
   }
 
+  SkipLimits skips_;
   testing::TemporaryFolder folder_;
   Tokenizer tokenizer_ = Tokenizer::from_folder("examples/wordnet");
   std::string template_ =
@@ -270,12 +275,13 @@ TEST_F(LabelData, leaves_out_prompts_that_fill_the_length) {
   const std::string lost = R"({"prompt": "the dog is an animal and so is the cat they say",)"
                            R"( "completion": " no", "label": false})"
                            "\n";
+  skips_.refuses_any = false;
   const Dataset data = load(kept + lost + kept, 0, 6);
-  EXPECT_EQ(data.audit.left_out, 1);
+  EXPECT_EQ(data.audit.bad, 1);
   EXPECT_EQ(data.audit.examples, 2);
   EXPECT_EQ(data.audit.desirable, 2);
   const std::string message = message_of<UserError>([&] { load(lost, 0, 6); });
-  EXPECT_NE(message.find("in line 1 first"), std::string::npos) << message;
+  EXPECT_NE(message.find("data.jsonl:1: record 1: its prompt has"), std::string::npos) << message;
   const size_t advice = message.find("set max_length=");
   ASSERT_NE(advice, std::string::npos) << message;
   const int length = std::stoi(message.substr(advice + std::string("set max_length=").size()));

@@ -45,8 +45,41 @@ TEST(RecordForm, InputAndTargetNextToAnotherFormAreLeftAlone) {
             RecordForm::tokens);
 }
 
+// The names of GSM8K, of LongForm, and of others.
+TEST(RecordForm, APromptAndItsAnswerHaveManyNames) {
+  for (const char* text :
+       {R"({"question": "p", "answer": "a"})", R"({"query": "p", "answer": "a"})",
+        R"({"question": "p", "answer": "short", "response": "a"})"}) {
+    const Record record = parsed(text);
+    EXPECT_EQ(record.form, RecordForm::prompt_completion) << text;
+    ASSERT_EQ(record.conversation.messages.size(), 2U) << text;
+    EXPECT_EQ(record.conversation.messages[0].content(), "p");
+    EXPECT_EQ(record.conversation.messages[1].content(), "a");
+  }
+  for (const char* text :
+       {R"({"input": "p", "output": "a"})", R"({"input": "p", "response": "a"})",
+        R"({"prompt": "p", "answer": "a"})", R"({"prompt": "p", "output": "a"})"}) {
+    const Record record = parsed(text);
+    EXPECT_EQ(record.prompt, "p") << text;
+    EXPECT_EQ(record.answer, "a") << text;
+  }
+  EXPECT_EQ(parsed(R"({"instruction": "p", "answer": "a"})").form, RecordForm::alpaca);
+}
+
+// What is asked about is a part of the question.
+TEST(RecordForm, AQuestionMayHaveAContext) {
+  const Record record = parsed(R"({"context": "c", "question": "q", "answer": "a"})");
+  EXPECT_EQ(record.conversation.messages[0].content(), "q\nc");
+  EXPECT_TRUE(record.unused.empty());
+}
+
+// An input next to a prompt may be a part of it.
+TEST(RecordForm, APromptWithAnInputIsOfNoForm) {
+  EXPECT_TRUE(testing::contains(error_of(R"({"prompt": "p", "input": "i", "output": "a"})"),
+                                "fields={prompt: NAME"));
+}
+
 TEST(RecordForm, NamesWhatIsWrongWithInputAndTarget) {
-  EXPECT_TRUE(testing::contains(error_of(R"({"input": "a", "output": "b"})"), "input and target"));
   EXPECT_TRUE(testing::contains(error_of(R"({"input": "a", "target": 3})"), "'target'"));
   EXPECT_TRUE(testing::contains(error_of(R"({"input": 3, "target": "a"})"), "'input'"));
   EXPECT_TRUE(testing::contains(error_of(R"({"input": "a", "target": " "})"),

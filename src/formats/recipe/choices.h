@@ -226,11 +226,11 @@ constexpr auto words_of(DataFormat /*type*/) {
 
 // What becomes of a record that cannot be learned from.
 enum class OnBadRecord : uint8_t {
+  skip,   // it is left out, counted and named, unless there are too many (max_skipped)
   error,  // nothing is trained; all such records are named, by reason
-  skip,   // it is left out, counted and named
 };
 constexpr auto words_of(OnBadRecord /*type*/) {
-  return base::words<OnBadRecord>({{OnBadRecord::error, "error"}, {OnBadRecord::skip, "skip"}});
+  return base::words<OnBadRecord>({{OnBadRecord::skip, "skip"}, {OnBadRecord::error, "error"}});
 }
 
 enum class PromptFormat : uint8_t { raw, alpaca, chat };

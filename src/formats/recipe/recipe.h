@@ -44,8 +44,11 @@ struct Recipe {
   std::string data;
   std::string eval_data;  // empty: no evaluation
   DataFormat data_format = DataFormat::automatic;
-  OnBadRecord on_bad_record = OnBadRecord::error;
+  OnBadRecord on_bad_record = OnBadRecord::skip;
+  double max_skipped = 0;  // the share of records that may be left out for what they hold
   std::vector<std::string> ignore_fields;  // of records and messages: read as if absent
+  std::vector<std::string> fields;         // "FIELD=WHAT THE DATA CALL IT"
+  std::vector<std::string> roles;          // "WHAT THE DATA CALL IT=ROLE"
   std::string chat_template;               // empty: the model's own
   int64_t max_length = 0;                  // tokens per row; 0: from the data
   int64_t max_target_length = 0;           // of a decoder next to an encoder; 0: as many

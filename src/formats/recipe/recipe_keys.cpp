@@ -114,15 +114,37 @@ void add_data_keys(KeyTable& table) {
                                  "the form of the records; auto: the one that their fields show")
       .verbs(kTraining | kEvaluate);
   table
-      .add<&Recipe::on_bad_record>("on_bad_record", OnBadRecord::error,
-                                   "a record that cannot be learned from: error names all of them "
-                                   "at the end of reading, skip leaves them out")
+      .add<&Recipe::on_bad_record>(
+          "on_bad_record", OnBadRecord::skip,
+          "a record that cannot be learned from: skip leaves it out and names it, up to "
+          "max_skipped; error trains nothing and names all of them")
+      .verbs(kTraining | kEvaluate);
+  table
+      .add<&Recipe::max_skipped>(
+          "max_skipped", "0.01",
+          "the share of a file's records that may be left out because their fields cannot be read; "
+          "of empty and too long records it is 0.5, or this where it is more")
+      .range(kFraction)
       .verbs(kTraining | kEvaluate);
   table
       .add<&Recipe::ignore_fields>(
           "ignore_fields", "",
           "fields of records and of their messages that are read as if they were not there")
       .computed("none")
+      .verbs(kTraining | kEvaluate);
+  table
+      .add<&Recipe::fields>("fields", "",
+                            "which fields of the data stand for Snug's: {prompt: question, "
+                            "completion: answers.0.text}, or a text with fields in braces")
+      .aliases({"column_map"})
+      .computed("those that Snug knows")
+      .pairs()
+      .verbs(kTraining | kEvaluate);
+  table
+      .add<&Recipe::roles>("roles", "",
+                           "which roles the names in the data stand for: {customer: user}")
+      .computed("those that Snug knows")
+      .pairs()
       .verbs(kTraining | kEvaluate);
   table
       .add<&Recipe::chat_template>("chat_template", "",

@@ -91,6 +91,7 @@ struct RecipeKey {
   std::vector<NotBuilt> not_built = {};
   std::vector<SideWord> side_words = {};
   bool whole_texts = false;  // of a list: commas and spaces are part of a text
+  bool pairs = false;        // of a list: its items are NAME=VALUE, or it is a map of these
   uint8_t verbs = 0;         // bits of 1 << Verb
   OnResume on_resume = OnResume::free;
 

@@ -66,6 +66,10 @@ class KeyRow {
     key_.side_words = std::move(list);
     return *this;
   }
+  KeyRow& pairs() {
+    key_.pairs = true;
+    return *this;
+  }
   KeyRow& whole_texts() {
     key_.whole_texts = true;
     return *this;

@@ -7,6 +7,7 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
@@ -161,8 +162,10 @@ bool holds_keys(const std::string& name) {
 // The keys of a map that is written as text, as transformers takes them: '{"min_lr": 1e-5}'.
 // Nothing where the text is none.
 std::vector<Written> keys_in_text(const Written& written, base::Mistakes& mistakes) {
+  const RecipeKey* key = find_recipe_key(written.name);
+  const bool takes_keys = key != nullptr ? key->pairs : holds_keys(written.name);
   if (written.is_list || written.items.size() != 1 || !written.items.front().starts_with('{') ||
-      find_recipe_key(written.name) != nullptr || !holds_keys(written.name))
+      !takes_keys)
     return {};
   const std::string& text = written.items.front();
   try {
@@ -175,6 +178,32 @@ std::vector<Written> keys_in_text(const Written& written, base::Mistakes& mistak
   }
 }
 
+// The key whose pairs a written "fields.prompt" is one of; null where it is of none.
+const RecipeKey* key_of_pair(const Written& written) {
+  const size_t dot = written.name.find('.');
+  if (dot == std::string::npos || written.is_list || written.items.size() != 1) return nullptr;
+  const RecipeKey* key = find_recipe_key(std::string_view(written.name).substr(0, dot));
+  return key != nullptr && key->pairs ? key : nullptr;
+}
+
+// A map of pairs as the list of them that its key takes.
+std::vector<Written> pairs_joined(const std::vector<Written>& all) {
+  std::vector<Written> joined;
+  std::map<const RecipeKey*, size_t> at;
+  for (const Written& written : all) {
+    const RecipeKey* key = key_of_pair(written);
+    if (key == nullptr) {
+      joined.push_back(written);
+      continue;
+    }
+    const size_t dot = written.name.find('.');
+    const auto [place, is_new] = at.try_emplace(key, joined.size());
+    if (is_new) joined.push_back({written.name.substr(0, dot), {}, true, written.where});
+    joined[place->second].items.push_back(written.name.substr(dot + 1) + "=" + written.items[0]);
+  }
+  return joined;
+}
+
 std::vector<Written> maps_spread(std::vector<Written> all, base::Mistakes& mistakes) {
   std::vector<Written> spread;
   for (Written& written : all) {
@@ -182,7 +211,7 @@ std::vector<Written> maps_spread(std::vector<Written> all, base::Mistakes& mista
     if (keys.empty()) keys.push_back(std::move(written));
     for (Written& each : keys) spread.push_back(std::move(each));
   }
-  return spread;
+  return pairs_joined(spread);
 }
 
 // Recipes are written into YAML and JSON files, which hold nothing else.

@@ -67,6 +67,7 @@ std::string expectation(const RecipeKey& key, std::string_view name) {
       return fmt::format("{}{}", words.size() > 1 ? "one of " : "", fmt::join(words, ", "));
     }
     case ValueType::texts:
+      if (key.pairs) return "a map such as {prompt: question}, or a list such as [prompt=question]";
       return key.whole_texts ? R"(a text, or a list of texts such as ["###", "User:"])"
                              : "a list of names, such as [q_proj, v_proj]";
     case ValueType::integers:

@@ -31,6 +31,10 @@ program::DType compute_type(const formats::Recipe& recipe, const program::Target
 
 // The form of records that data_format names; nothing for auto.
 std::optional<text::RecordForm> record_form(formats::DataFormat format);
+// How many records on_bad_record and max_skipped leave out.
+text::SkipLimits skip_limits(const formats::Recipe& recipe);
+// What fields and roles say. Throws UserError for what Snug does not read.
+text::RecordMapping record_mapping(const formats::Recipe& recipe);
 
 // How the base model's linears are stored; nothing: in the compute type. Throws UserError for a
 // recipe that asks for another storage than the folder has, or for scales in 8 bits of weights that

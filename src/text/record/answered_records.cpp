@@ -80,22 +80,44 @@ void parse_answer(const RecordFields& fields, const QuestionFields& question, co
   record.prompt_messages = conversation.messages.size() - 1;
 }
 
+const char* alpaca_answer(const HasField& has) {
+  for (const char* key : {"output", "response", "answer", "completion"})
+    if (has(key)) return key;
+  return nullptr;
+}
+
+std::optional<CompletionFields> completion_fields(const HasField& has) {
+  // What an input next to a prompt, and its output, have to do with the prompt is not known.
+  const bool has_both = has("prompt") && has("input");
+  const auto pair = [&](const char* prompt, std::initializer_list<const char*> answers) {
+    std::optional<CompletionFields> found;
+    if (!has(prompt)) return found;
+    for (const char* answer : answers)
+      if (!found && has(answer)) found = {prompt, answer};
+    return found;
+  };
+  if (const auto found = pair("prompt", {"completion", "response", "answer"})) return found;
+  if (const auto found = has_both ? std::nullopt : pair("prompt", {"output"})) return found;
+  if (const auto found = pair("input", {"target"})) return found;
+  if (const auto found = pair("query", {"response", "answer"})) return found;
+  if (const auto found = pair("question", {"response", "answer"})) return found;
+  return has_both ? std::nullopt : pair("input", {"output", "response"});
+}
+
 void parse_alpaca(const RecordFields& fields, const RecordRules& rules, Record& record) {
-  constexpr auto kAnswers = std::to_array<const char*>({"output", "response"});
-  parse_answer(fields, instruction_fields(fields), fields.first_of(kAnswers).value(), rules,
-               record);
+  const auto has = [&](const char* key) { return fields.has(key); };
+  parse_answer(fields, instruction_fields(fields), alpaca_answer(has), rules, record);
 }
 
 void parse_completion(const RecordFields& fields, const RecordRules& rules, Record& record) {
-  constexpr auto kAnswers = std::to_array<const char*>({"completion", "response"});
-  const auto answer = fields.first_of(kAnswers);
-  if (fields.has("prompt") && answer) {
-    parse_answer(fields, {"prompt"}, *answer, rules, record);
-  } else if (fields.has("input") && fields.has("target")) {
-    parse_answer(fields, {"input"}, "target", rules, record);
-  } else {
-    parse_answer(fields, {fields.has("query") ? "query" : "question"}, "response", rules, record);
-  }
+  const auto found = completion_fields([&](const char* key) { return fields.has(key); });
+  QuestionFields question{found->prompt};
+  // A question may be about a text next to it.
+  const std::string_view prompt = found->prompt;
+  if ((prompt == "question" || prompt == "query") && fields.holds("context") &&
+      fields.document().at("context").is_string())
+    question.input = "context";
+  parse_answer(fields, question, found->answer, rules, record);
 }
 
 void check_label(const RecordFields& fields) {

@@ -2,11 +2,25 @@
 // learned.
 #pragma once
 
+#include <functional>
+#include <optional>
+
 #include "text/record/record_fields.h"
 #include "text/record/record_form.h"
 #include "text/record/record_question.h"
 
 namespace snug::text {
+
+using HasField = std::function<bool(const char*)>;
+
+// The fields of a record of the form prompt_completion; nothing where it is none.
+struct CompletionFields {
+  const char* prompt;
+  const char* answer;
+};
+std::optional<CompletionFields> completion_fields(const HasField& has);
+// The answer of a record of the form alpaca; null where there is none.
+const char* alpaca_answer(const HasField& has);
 
 // Reads a prompt and its answer, in field `answer`: two texts, which are a conversation where a
 // system message or a history stands next to them or the rules say so; or lists of messages, of

@@ -29,7 +29,7 @@ std::string without_numbers(const std::string& message) {
 }  // namespace
 
 void BadRecords::add(const RecordError& error) {
-  ++count_;
+  ++counts_[static_cast<size_t>(error.fault())];
   std::string key = without_numbers(error.message());
   auto reason = std::find_if(reasons_.begin(), reasons_.end(),
                              [&](const Reason& each) { return each.key == key; });
@@ -61,12 +61,40 @@ std::string BadRecords::list() const {
   return list;
 }
 
-void BadRecords::fail(const std::string& path, int64_t records) const {
-  const std::string advice =
-      fmt::format("on_bad_record=skip leaves {} out", count_ == 1 ? "it" : "them");
-  if (reasons_.size() == 1) throw BadRecordsError(list() + "; " + advice);
+void BadRecords::fail(const std::string& path, int64_t records, const std::string& why) const {
+  if (reasons_.size() == 1 && others_ == 0) throw BadRecordsError(list() + "; " + why);
   throw BadRecordsError(fmt::format("{}: {} of {} records cannot be learned from; {}:\n{}", path,
-                                    count_, records, advice, list()));
+                                    count(), records, why, list()));
+}
+
+void BadRecords::hold_against(const SkipLimits& limits, const std::string& path,
+                              int64_t records) const {
+  if (count() == 0) return;
+  if (limits.refuses_any)
+    fail(path, records,
+         fmt::format("on_bad_record=skip leaves {} out", count() == 1 ? "it" : "them"));
+  const auto share = [&](Fault fault) {
+    return static_cast<double>(of(fault)) / static_cast<double>(std::max<int64_t>(1, records));
+  };
+  if (of(Fault::mapping) > kMappingFaults && share(Fault::mapping) > limits.mapping_share)
+    fail(path, records,
+         fmt::format("{:.3g} % do not hold what is read of them, more than max_skipped={} allows, "
+                     "so that records may be read in a wrong way; max_skipped=1 leaves all out",
+                     100 * share(Fault::mapping), limits.mapping_share));
+  const double most = std::max(kSizeShare, limits.mapping_share);
+  if (share(Fault::size) > most)
+    fail(path, records,
+         fmt::format("{:.3g} % are empty or too long, so that most of the data would not be "
+                     "learned; max_skipped=1 leaves all out",
+                     100 * share(Fault::size)));
+}
+
+std::string BadRecords::told(const std::string& path, int64_t records) const {
+  if (count() == 0) return "";
+  const double share = static_cast<double>(count()) / static_cast<double>(records);
+  return fmt::format("{}{}: {} of {} records ({:.2g} %) {} left out:\n{}",
+                     share > kWarnedShare ? "WARNING: " : "", path, count(), records, 100 * share,
+                     count() == 1 ? "is" : "are", list());
 }
 
 }  // namespace snug::text

@@ -1,8 +1,10 @@
 // The records of one file that cannot be learned from, by reason: reading goes on after them, so
-// that one run tells of all. Reasons are the same where only numbers in them differ. What is held
-// is bounded, whatever the file. One thread.
+// that one run names all, and leaves them out unless they are so many that something else must be
+// wrong. Reasons are the same where only numbers in them differ. What is held is bounded, whatever
+// the file. One thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,25 +13,40 @@
 
 namespace snug::text {
 
-// What load_dataset throws at the end of a file with such records.
+// What load_dataset throws at the end of a file whose records must not be left out.
 class BadRecordsError : public base::UserError {
  public:
   using base::UserError::UserError;
 };
 
+// How many records may be left out of a file.
+struct SkipLimits {
+  bool refuses_any = true;  // on_bad_record=error
+  // The share of a file's records that may have faults of mapping; kMappingFaults always may. Of
+  // faults of size it is kSizeShare, where that is more.
+  double mapping_share = 0.01;
+};
+inline constexpr int64_t kMappingFaults = 3;
+inline constexpr double kSizeShare = 0.5;
+// From this share on the log warns of records that are left out.
+inline constexpr double kWarnedShare = 0.01;
+
 class BadRecords {
  public:
   void add(const RecordError& error);
 
-  int64_t count() const { return count_; }
+  int64_t count() const { return of(Fault::mapping) + of(Fault::size); }
 
   // A line for each reason, in the order of the file: the words about the first record, and how
   // many there are, with the lines of the first ones; numbered where there are several.
   std::string list() const;
 
-  // Throws BadRecordsError with the list, and what to do, for a file of so many records: one line
-  // where there is one reason. Requires one of them at least.
-  [[noreturn]] void fail(const std::string& path, int64_t records) const;
+  // Throws BadRecordsError, with the list and what to do, where a file of so many records has more
+  // of these than the limits allow.
+  void hold_against(const SkipLimits& limits, const std::string& path, int64_t records) const;
+
+  // What the log says of a file of so many records, of which these are left out; empty for none.
+  std::string told(const std::string& path, int64_t records) const;
 
  private:
   struct Reason {
@@ -39,9 +56,12 @@ class BadRecords {
     int64_t count = 0;
   };
 
+  int64_t of(Fault fault) const { return counts_[static_cast<size_t>(fault)]; }
+  [[noreturn]] void fail(const std::string& path, int64_t records, const std::string& why) const;
+
   std::vector<Reason> reasons_;
-  int64_t count_ = 0;
-  int64_t others_ = 0;  // of more reasons than are told
+  std::array<int64_t, 2> counts_{};  // by Fault
+  int64_t others_ = 0;               // of more reasons than are told
 };
 
 }  // namespace snug::text

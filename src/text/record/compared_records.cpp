@@ -81,8 +81,7 @@ void add_answer(const RecordFields& fields, const char* key, Conversation& conve
                       "follows the prompt is compared",
                       key));
     if (message.is_assistant() && is_empty_message(message))
-      fields.fail(fmt::format("message {}, of '{}', is empty; remove the record or fill it in",
-                              i + 1, key));
+      fields.fail(fmt::format("message {}, of '{}', is empty", i + 1, key), Fault::size);
   }
 }
 
@@ -251,7 +250,7 @@ void parse_unpaired(const RecordFields& fields, const RecordRules& rules, Record
     record.prompt_messages = record.conversation.messages.size() - 1;
     return;
   }
-  constexpr auto kAnswers = std::to_array<const char*>({"completion", "response", "output"});
+  constexpr auto kAnswers = std::to_array<const char*>({"completion", "response", "answer", "output"});
   const auto answer = fields.first_of(kAnswers);
   const QuestionFields question = question_fields(fields);
   if (!answer || question.text == nullptr)

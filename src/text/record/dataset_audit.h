@@ -20,22 +20,18 @@ struct DatasetAudit {
   UnwrittenCounts unwritten{};                   // what it leaves out of the records
   AnswerEnds ends{};                             // of what is learned, other than of tokens
   int64_t records = 0;
-  int64_t empty = 0;            // of them, texts without a token
-  int64_t left_out = 0;         // and pairs or examples whose prompt alone has max_length
-  int left_out_line = 0;        // of the first of these, where it is known
-  int64_t left_out_whole = 0;   // tokens that the longest of them has
-  int64_t left_out_prompt = 0;  // and those of the shortest prompt
-  int64_t examples = 0;         // answers with a label, of two documents each
-  int64_t desirable = 0;        // and those that it says are desirable
-  int64_t documents = 0;        // records, or windows of text
-  int64_t tokens = 0;           // that were kept
-  int64_t trained_tokens = 0;   // that are targets
-  int64_t truncated = 0;        // documents that were cut
-  int64_t cut_tokens = 0;       // and what they lost
-  int64_t longest = 0;          // tokens of the longest record, before it was cut
-  std::string chat_field{};     // that makes conversations of records of texts
-  int64_t bad = 0;              // records that cannot be learned from, where they are left out
-  std::string bad_list{};       // and why, a line for each reason
+  int64_t empty = 0;           // of them, texts without a token
+  int64_t examples = 0;        // answers with a label, of two documents each
+  int64_t desirable = 0;       // and those that it says are desirable
+  int64_t documents = 0;       // records, or windows of text
+  int64_t tokens = 0;          // that were kept
+  int64_t trained_tokens = 0;  // that are targets
+  int64_t truncated = 0;       // documents that were cut
+  int64_t cut_tokens = 0;      // and what they lost
+  int64_t longest = 0;         // tokens of the longest record, before it was cut
+  std::string chat_field{};    // that makes conversations of records of texts
+  int64_t bad = 0;             // records that cannot be learned from, which are left out
+  std::string bad_told{};      // and what the log says of them (BadRecords::told)
   UnusedFields unused{};
   std::vector<std::string> unmet{};  // fields to be ignored that no record has
 

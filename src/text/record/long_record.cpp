@@ -42,8 +42,8 @@ struct ByteRange {
 // string goes beyond kShownBytes is left out, and the place of the string is remembered.
 class RecordBytes {
  public:
-  RecordBytes(const RawRecord& raw, const std::string& path, const TokenFail& fail)
-      : file_(base::File::open_for_reading(path)), at_(raw.begin), end_(raw.end), fail_(fail) {}
+  RecordBytes(const RawRecord& raw, const TokenFail& fail)
+      : file_(*raw.file), at_(raw.begin), end_(raw.end), fail_(fail) {}
 
   bool is_at_end() {
     skip();
@@ -102,7 +102,7 @@ class RecordBytes {
     string_.begin = at_;
   }
 
-  base::File file_;
+  RecordFile& file_;
   int64_t at_;
   int64_t end_;
   const TokenFail& fail_;
@@ -295,12 +295,22 @@ std::vector<std::string> unused_keys(const FieldCollector& found, RecordForm for
   return unused;
 }
 
+// A mapping looks at a record as a whole.
+void refuse_mapped(const RawRecord& raw, const std::string& path, const RecordRules& rules) {
+  if (rules.mapping == nullptr) return;
+  throw RecordError(raw.number,
+                    fmt::format("it has {} bytes, and with fields or roles a record may have {}",
+                                raw.end - raw.begin, kMaxRecordBytes),
+                    path, raw.line, Fault::size);
+}
+
 }  // namespace
 
 RecordForm form_of_long_record(const RawRecord& raw, const std::string& path,
                                const RecordRules& rules) {
+  refuse_mapped(raw, path, rules);
   const TokenFail fail = fail_of(raw, path);
-  RecordBytes bytes(raw, path, fail);
+  RecordBytes bytes(raw, fail);
   FieldCollector found(bytes, rules, fail);
   // Tokens count before all other forms.
   found.stops = [&] { return form_of(found, rules.form) == RecordForm::tokens; };
@@ -312,8 +322,9 @@ RecordForm form_of_long_record(const RawRecord& raw, const std::string& path,
 
 LongRecord read_long_record(const RawRecord& raw, const std::string& path, const RecordRules& rules,
                             size_t most) {
+  refuse_mapped(raw, path, rules);
   const TokenFail fail = fail_of(raw, path);
-  RecordBytes bytes(raw, path, fail);
+  RecordBytes bytes(raw, fail);
   FieldCollector found(bytes, rules, fail);
   json::sax_parse(ByteIterator{&bytes}, ByteIterator{}, &found);
   const auto form = form_of(found, rules.form);

@@ -35,15 +35,15 @@ RecordForm form_of_long_record(const RawRecord& raw, const std::string& path,
 // A JSON string of the file, piece by piece, its escapes resolved.
 class LongString {
  public:
-  LongString(const std::string& path, int64_t begin, int64_t end)
-      : file_(base::File::open_for_reading(path)), at_(begin), end_(end) {}
+  // `file` must outlive it.
+  LongString(RecordFile& file, int64_t begin, int64_t end) : file_(file), at_(begin), end_(end) {}
 
   // The next piece, in whole characters; false at the end. Throws UserError without a place for
   // broken JSON.
   bool next(std::string& piece);
 
  private:
-  base::File file_;
+  RecordFile& file_;
   int64_t at_;
   int64_t end_;
 };

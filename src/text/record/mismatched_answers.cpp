@@ -27,10 +27,7 @@ MismatchedAnswers::MismatchedAnswers(int64_t batch, int64_t max_length, Take tak
 void MismatchedAnswers::add(std::vector<LabelledAnswer> answers) {
   const bool is_pair = answers.size() > 1;
   for (LabelledAnswer& answer : answers) {
-    if (answer.prompt_tokens >= max_length_) {
-      ++left_out_;
-      continue;
-    }
+    SNUG_CHECK(answer.prompt_tokens < max_length_, "max_length leaves no answer");
     cut(answer.document, answer.prompt_tokens + max_length_);
     if (is_pair && !answer.is_desirable) {
       if (!rejected_) rejected_.emplace();

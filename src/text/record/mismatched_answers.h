@@ -27,16 +27,14 @@ class MismatchedAnswers {
 
   static constexpr int64_t kPairsAtOnce = 1000;
 
-  // `batch`: examples of a batch, at least 2; 0: all are one. Examples whose prompt alone has
-  // `max_length` tokens or more are left out.
+  // `batch`: examples of a batch, at least 2; 0: all are one.
   MismatchedAnswers(int64_t batch, int64_t max_length, Take take);
 
-  // The answers of the next record: one, or the two of a pair.
+  // The answers of the next record: one, or the two of a pair. Requires that their prompt has fewer
+  // than `max_length` tokens.
   void add(std::vector<LabelledAnswer> answers);
   // After the last one. Throws UserError where there is but one example.
   void finish();
-
-  int64_t left_out() const { return left_out_; }
 
  private:
   using Ids = std::vector<int32_t>;
@@ -53,7 +51,6 @@ class MismatchedAnswers {
   Ids last_;                             // the answer of the last example
   Ids before_;                           // and of the last one before the batch
   int64_t held_ = 0;                     // examples of the batch
-  int64_t left_out_ = 0;
   std::optional<DocumentStore> rejected_;
   int64_t pairs_ = 0;  // of which they are
 };

@@ -32,8 +32,8 @@ RecordFields::RecordFields(const RawRecord& raw, const std::string& path,
   for (size_t i = 0; i < ignored_.size(); ++i) meets_[i] = document_.erase(ignored_[i]) > 0;
 }
 
-void RecordFields::fail(std::string_view message) const {
-  throw RecordError(raw_.number, message, path_, raw_.line);
+void RecordFields::fail(std::string_view message, Fault fault) const {
+  throw RecordError(raw_.number, message, path_, raw_.line, fault);
 }
 
 const nlohmann::json& RecordFields::at(const char* key) const {
@@ -69,8 +69,7 @@ std::optional<const char*> RecordFields::first_held(std::span<const char* const>
 }
 
 void RecordFields::check_answer(const char* key, const std::string& answer) const {
-  if (is_blank(answer))
-    fail(fmt::format("the answer ('{}') is empty; remove the record or fill it in", key));
+  if (is_blank(answer)) fail(fmt::format("the answer ('{}') is empty", key), Fault::size);
 }
 
 std::string RecordFields::keys() const {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "text/chat/jinja/values/value.h"
+#include "text/record/record_error.h"
 #include "text/record/record_reader.h"
 
 namespace snug::text {
@@ -23,7 +24,7 @@ class RecordFields {
                std::span<const std::string> ignored = {});
 
   // Throws RecordError with the record's place.
-  [[noreturn]] void fail(std::string_view message) const;
+  [[noreturn]] void fail(std::string_view message, Fault fault = Fault::mapping) const;
 
   bool has(const char* key) const { return document_.contains(key); }
   // Whether it is there and not null.

@@ -1,5 +1,6 @@
 #include "text/record/record_form.h"
 
+#include <array>
 #include <limits>
 #include <optional>
 
@@ -14,8 +15,9 @@ namespace {
 
 constexpr std::string_view kExpected =
     "expected the fields of one of these forms: instruction and output (alpaca), messages, "
-    "conversations (sharegpt), prompt and completion, input and target, query and response, chosen "
-    "and rejected (preference), text, or input_ids (tokens)";
+    "conversations (sharegpt), prompt and completion, input and output, question and answer, chosen "
+    "and rejected (preference), text, or input_ids (tokens); fields={prompt: NAME, completion: "
+    "NAME} takes those of other names";
 
 void use_token_fields(const RecordFields& fields) {
   for (const char* key : kTokenKeys) fields.use(key);
@@ -36,8 +38,7 @@ void parse_token_pair(const RecordFields& fields, Record& record) {
 }
 
 bool has_prompt_and_answer(const std::function<bool(const char*)>& has) {
-  return (has("prompt") && (has("completion") || has("response"))) ||
-         (has("input") && has("target")) || ((has("query") || has("question")) && has("response"));
+  return completion_fields(has).has_value();
 }
 
 bool has_two_answers(const std::function<bool(const char*)>& has) {
@@ -71,6 +72,60 @@ bool has_one_answer(RecordForm form) {
          form != RecordForm::text && form != RecordForm::tokens;
 }
 
+RawRecord mapped(const RawRecord& raw, const std::string& path, const RecordMapping& mapping) {
+  RawRecord result;
+  result.number = raw.number;
+  result.line = raw.line;
+  result.text = mapping.rewritten(raw.text, [&](const std::string& what) {
+    throw RecordError(raw.number, what, path, raw.line);
+  });
+  return result;
+}
+
+// The names that well-known data sets have for the two answers of a pair.
+const RecordMapping* known_pairs(const RecordFields& fields) {
+  struct Names {
+    const char* chosen;
+    const char* rejected;
+    RecordMapping mapping;
+  };
+  const auto named = [](const char* chosen, const char* rejected) {
+    return Names{chosen, rejected,
+                 RecordMapping(std::array{fmt::format("chosen={}", chosen),
+                                          fmt::format("rejected={}", rejected)},
+                               {})};
+  };
+  static const std::array kKnown{named("response_j", "response_k"),
+                                 named("chosen_response", "rejected_response")};
+  for (const Names& names : kKnown)
+    if (fields.has(names.chosen) && fields.has(names.rejected)) return &names.mapping;
+  return nullptr;
+}
+
+// A record whose fields have Snug's names.
+Record parse_named(const RawRecord& raw, const std::string& path, const RecordRules& rules) {
+  const RecordFields fields(raw, path, rules.ignored);
+  // Fields that a mapping names come before those that the record has by chance.
+  std::optional<RecordForm> form;
+  if (rules.mapping != nullptr)
+    form = form_of([&](const char* key) { return rules.mapping->makes(key); }, rules.form);
+  if (!form) form = form_of([&](const char* key) { return fields.has(key); }, rules.form);
+  if (!form && rules.mapping == nullptr)
+    if (const RecordMapping* known = known_pairs(fields))
+      return parse_named(mapped(raw, path, *known), path, rules);
+  if (!form) fields.fail(no_form_message(fields.keys(), rules.form));
+  Record record;
+  record.form = *form;
+  record.number = raw.number;
+  record.line = raw.line;
+  if (has_one_answer(*form)) check_label(fields);
+  parse_fields(fields, rules, record);
+  if (rules.texts_are_chats) record.chat_field = nullptr;  // all are, whatever their fields
+  record.unused = fields.unused();
+  record.ignored = fields.ignored();
+  return record;
+}
+
 }  // namespace
 
 std::optional<RecordForm> form_of(const std::function<bool(const char*)>& has,
@@ -87,7 +142,7 @@ std::optional<RecordForm> form_of(const std::function<bool(const char*)>& has,
   if (may_be(RecordForm::tokens) && has("input_ids")) return RecordForm::tokens;
   if (may_be(RecordForm::messages) && has("messages")) return RecordForm::messages;
   if (may_be(RecordForm::sharegpt) && has("conversations")) return RecordForm::sharegpt;
-  if (may_be(RecordForm::alpaca) && has("instruction") && (has("output") || has("response")))
+  if (may_be(RecordForm::alpaca) && has("instruction") && alpaca_answer(has) != nullptr)
     return RecordForm::alpaca;
   if (may_be(RecordForm::prompt_completion) && has_prompt_and_answer(has))
     return RecordForm::prompt_completion;
@@ -117,20 +172,9 @@ Record parse_record(const RawRecord& raw, const std::string& path, const RecordR
     throw RecordError(raw.number,
                       fmt::format("it has {} bytes, more than the {} that are read at once",
                                   raw.end - raw.begin, kMaxRecordBytes),
-                      path, raw.line);
-  const RecordFields fields(raw, path, rules.ignored);
-  const auto form = form_of([&](const char* key) { return fields.has(key); }, rules.form);
-  if (!form) fields.fail(no_form_message(fields.keys(), rules.form));
-  Record record;
-  record.form = *form;
-  record.number = raw.number;
-  record.line = raw.line;
-  if (has_one_answer(*form)) check_label(fields);
-  parse_fields(fields, rules, record);
-  if (rules.texts_are_chats) record.chat_field = nullptr;  // all are, whatever their fields
-  record.unused = fields.unused();
-  record.ignored = fields.ignored();
-  return record;
+                      path, raw.line, Fault::size);
+  if (rules.mapping == nullptr) return parse_named(raw, path, rules);
+  return parse_named(mapped(raw, path, *rules.mapping), path, rules);
 }
 
 std::string alpaca_prompt(std::string_view instruction, std::string_view input) {

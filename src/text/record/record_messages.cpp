@@ -342,12 +342,13 @@ void check_answers(const RecordFields& fields, const Conversation& conversation)
     if (!message.is_learned()) continue;
     ++learned;
     if (is_empty_message(message))
-      fields.fail(fmt::format("message {}: the assistant's text is empty", i + 1));
+      fields.fail(fmt::format("message {}: the assistant's text is empty", i + 1), Fault::size);
   }
   if (answers == 0)
-    fields.fail("no message is the assistant's, so there is nothing to learn from it");
+    fields.fail("no message is the assistant's, so there is nothing to learn from it", Fault::size);
   if (learned == 0)
-    fields.fail("its messages say of each of the assistant's that it is not to be learned");
+    fields.fail("its messages say of each of the assistant's that it is not to be learned",
+                Fault::size);
 }
 
 // NeMo's field, the role whose messages are not learned.

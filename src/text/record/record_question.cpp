@@ -39,8 +39,9 @@ QuestionFields question_fields(const RecordFields& fields) {
 
 std::string question_text(const RecordFields& fields, const QuestionFields& question) {
   const std::string text = fields.string(question.text);
-  if (question.text != std::string_view("instruction")) return text;
-  return alpaca_prompt(text, question.input != nullptr ? fields.string(question.input) : "");
+  const std::string input = question.input != nullptr ? fields.string(question.input) : "";
+  if (question.text == std::string_view("instruction")) return alpaca_prompt(text, input);
+  return input.empty() ? text : text + "\n" + input;
 }
 
 std::optional<const char*> conversation_field(const RecordFields& fields,

@@ -13,7 +13,7 @@ namespace snug::text {
 // The fields of a prompt.
 struct QuestionFields {
   const char* text = nullptr;   // prompt, question, query, input; or instruction
-  const char* input = nullptr;  // of an instruction, where it has one
+  const char* input = nullptr;  // of an instruction or a question, where it has one
 };
 
 // An instruction, with its input where there is one.

@@ -1,12 +1,11 @@
 #include "text/record/record_reader.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <string_view>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "text/record/conversion_advice.h"
+#include "text/source/conversion_advice.h"
 #include "text/unicode/blank.h"
 #include "text/unicode/utf8.h"
 
@@ -20,16 +19,9 @@ int count_lines(std::string_view text) {
   return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
 }
 
-base::File open(const std::string& path) {
-  base::require_regular(path);  // opening a pipe would wait for its other end
-  if (!std::filesystem::exists(path)) throw base::UserError("no such data file", {path, 0, 0});
-  return base::File::open_for_reading(path);
-}
-
 }  // namespace
 
-RecordReader::RecordReader(const std::string& path)
-    : path_(path), file_(open(path)), file_bytes_(file_.size()) {
+RecordReader::RecordReader(const std::string& path) : path_(path), file_(path) {
   fill();
   // What was reserved on the disk and never written, of whatever size.
   constexpr size_t kLooked = 64;
@@ -42,12 +34,7 @@ RecordReader::RecordReader(const std::string& path)
         {path, 0, 0});
   // Editors on Windows put a byte order mark before the text.
   if (std::string_view(block_).starts_with("\xEF\xBB\xBF")) offset_ = 3;
-  const std::string extension = std::filesystem::path(path).extension().string();
-  if (extension == ".txt") return;
-  if (extension != ".json" && extension != ".jsonl")
-    throw base::UserError(
-        "expected a data file named .json, .jsonl or .txt; " + conversion_advice(path),
-        {path, 0, 0});
+  if (file_.is_plain_text()) return;
   // No JSON begins so; text may.
   if (const auto advice = content_advice(path, block_)) fail(*advice, 0);
   const int first = skip_space();
@@ -63,13 +50,17 @@ void RecordReader::fail(const std::string& message, int line) const {
 // Reads the block that the next character is in.
 void RecordReader::fill() {
   block_begin_ = offset_;
-  block_.resize(static_cast<size_t>(std::min(kReadBytes, file_bytes_ - offset_)));
-  file_.read_at(offset_, block_.data(), static_cast<int64_t>(block_.size()));
+  block_.resize(kReadBytes);
+  block_.resize(static_cast<size_t>(file_.read_at(offset_, block_.data(), kReadBytes)));
+  is_whole_ = block_.size() < static_cast<size_t>(kReadBytes);
 }
 
 int RecordReader::peek() {
-  if (offset_ == file_bytes_) return kEnd;
-  if (offset_ == block_begin_ + static_cast<int64_t>(block_.size())) fill();
+  if (offset_ == block_begin_ + static_cast<int64_t>(block_.size())) {
+    if (is_whole_) return kEnd;
+    fill();
+    if (is_whole_ && block_.empty()) return kEnd;
+  }
   return static_cast<unsigned char>(block_[static_cast<size_t>(offset_ - block_begin_)]);
 }
 
@@ -105,17 +96,18 @@ bool RecordReader::next(RawRecord& record) {
   at_end_ = !found;
   if (!found) return false;
   record.end = offset_;
+  record.file = &file_;
   record.number = record.continues ? number_ : ++number_;
   check_utf8(record.text, record.line);
   if (record.is_long) record.text.clear();
   return true;
 }
 
-void RecordReader::check_utf8(std::string_view text, int line) const {
+void RecordReader::check_utf8(std::string_view text, int line) {
   const size_t invalid = find_invalid_utf8(text);
   if (invalid == std::string_view::npos) return;
-  std::string begin(static_cast<size_t>(std::min(kReadBytes, file_bytes_)), '\0');
-  file_.read_at(0, begin.data(), static_cast<int64_t>(begin.size()));
+  std::string begin(kReadBytes, '\0');
+  begin.resize(static_cast<size_t>(file_.read_at(0, begin.data(), kReadBytes)));
   if (const auto advice = content_advice(path_, begin)) fail(*advice, 0);
   fail("the text is not valid UTF-8; convert the file to UTF-8",
        line + count_lines(text.substr(0, invalid)));

@@ -1,7 +1,7 @@
 // Reads the records of a data file one by one, with the line each begins at: a JSON array, JSON
-// lines, or plain text. What it holds is bounded, whatever the file's form: one record of at most
-// kMaxRecordBytes. Of a longer JSON record it says where in the file it is (long_record.h reads
-// it), and longer plain text comes in pieces.
+// lines, or plain text, whatever the file is kept as (source/record_file.h). What it holds is
+// bounded, whatever the file's form: one record of at most kMaxRecordBytes. Of a longer JSON record
+// it says where in the file it is (long_record.h reads it), and longer plain text comes in pieces.
 // One reader, one thread.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/file.h"
+#include "text/source/record_file.h"
 
 namespace snug::text {
 
@@ -22,7 +22,8 @@ struct RawRecord {
   std::string text;      // JSON, or for plain text the text itself; empty where is_long
   int64_t number = 0;    // from 1
   int line = 0;          // from 1, where it begins
-  bool is_long = false;  // JSON of more than kMaxRecordBytes: the file's bytes [begin, end)
+  bool is_long = false;  // JSON of more than kMaxRecordBytes: the bytes [begin, end) of `file`
+  RecordFile* file = nullptr;
   int64_t begin = 0;
   int64_t end = 0;
   // Plain text in pieces of whole characters: what came before is of the same text, more follows.
@@ -34,8 +35,8 @@ class RecordReader {
  public:
   enum class Format { json_array, json_lines, plain_text };
 
-  // The format is seen from the name (.json, .jsonl, .txt) and, for .json and .jsonl, from the
-  // first character: [ opens an array, { begins a line. Throws UserError.
+  // The format is seen from the name and, unless it is that of plain text, from the first
+  // character: [ opens an array, { begins a line. Throws UserError.
   explicit RecordReader(const std::string& path);
 
   // Plain text is cut at every `separator` (the text of the end-of-text token); without one, or
@@ -54,7 +55,7 @@ class RecordReader {
   bool read_piece(std::string& text);
   void take_element(RawRecord& record);
   void keep(RawRecord& record, int c);
-  void check_utf8(std::string_view text, int line) const;
+  void check_utf8(std::string_view text, int line);
   void fill();
   int peek();
   int get();
@@ -63,10 +64,10 @@ class RecordReader {
 
   std::string path_;
   std::string separator_;
-  base::File file_;
-  int64_t file_bytes_;
+  RecordFile file_;
   std::string block_;  // what was read last
   int64_t block_begin_ = 0;
+  bool is_whole_ = false;  // nothing follows the block
   Format format_ = Format::plain_text;
   std::string held_;  // the end of a piece of text, which may be a part of a separator
   int64_t number_ = 0;

@@ -27,8 +27,8 @@ void learn_all(Document& document) { std::ranges::fill(document.trained, uint8_t
 
 }  // namespace
 
-void RecordTokenizer::fail(const Record& record, const std::string& what) const {
-  throw RecordError(record.number, what, path_, record.line);
+void RecordTokenizer::fail(const Record& record, const std::string& what, Fault fault) const {
+  throw RecordError(record.number, what, path_, record.line, fault);
 }
 
 TokenizedRecord RecordTokenizer::of(Record record) const {
@@ -77,8 +77,10 @@ void RecordTokenizer::take_answer(const Record& record, TokenizedRecord& result)
   if (result.first_target == 0) {
     // A text without a token is left out. That an answer has none is a mistake: it was said to.
     if (record.form == RecordForm::text) return;
-    fail(record, fmt::format("{} makes no token of what is to be learned; remove the record",
-                             means_.chat != nullptr ? "the chat template" : "the tokenizer"));
+    fail(record,
+         fmt::format("{} makes no token of what is to be learned",
+                     means_.chat != nullptr ? "the chat template" : "the tokenizer"),
+         Fault::size);
   }
   result.ends.add(document, *means_.tokenizer);
   if (options_.train_on_prompt) {
@@ -130,9 +132,10 @@ void RecordTokenizer::take_token_pair(Record& record, TokenizedRecord& result) c
 void RecordTokenizer::take_parts(const Record& record, TokenizedRecord& result) const {
   DocumentParts parts = document_parts(record, *means_.tokenizer, options_.repeats_prompt);
   if (parts.encoder_ids.empty())
-    fail(record, "the tokenizer makes no token of the prompt, and the encoder must read one");
+    fail(record, "the tokenizer makes no token of the prompt, and the encoder must read one",
+         Fault::size);
   if (parts.decoder.ids.empty())
-    fail(record, "the tokenizer makes no token of what is to be learned; remove the record");
+    fail(record, "the tokenizer makes no token of what is to be learned", Fault::size);
   result.encoder_ids = std::move(parts.encoder_ids);
   result.document = std::move(parts.decoder);
   result.first_target =

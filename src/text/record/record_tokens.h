@@ -56,7 +56,8 @@ class RecordTokenizer {
 
  private:
   void take(Record& record, TokenizedRecord& result) const;
-  [[noreturn]] void fail(const Record& record, const std::string& what) const;
+  [[noreturn]] void fail(const Record& record, const std::string& what,
+                         Fault fault = Fault::mapping) const;
   void take_tokens(Record& record, TokenizedRecord& result) const;
   void take_token_pair(Record& record, TokenizedRecord& result) const;
   void take_parts(const Record& record, TokenizedRecord& result) const;

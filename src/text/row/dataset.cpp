@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <filesystem>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -17,7 +18,6 @@
 #include "text/record/record_reader.h"
 #include "text/record/record_tokens.h"
 #include "text/row/document_writer.h"
-#include "text/row/length_advice.h"
 #include "text/tokenizer/text_windows.h"
 
 namespace snug::text {
@@ -42,6 +42,7 @@ class Loader {
         rules_{.form = options.form,
                .has_encoder = options.encoder_length > 0,
                .ignored = options.ignored_fields,
+               .mapping = options.mapping.is_empty() ? nullptr : &options.mapping,
                .texts_are_chats = chat_field != nullptr},
         chat_field_(chat_field),
         reader_(path),
@@ -70,12 +71,13 @@ class Loader {
 
  private:
   Dataset finish() {
-    if (bad_.count() > 0 && !options_.skips_bad_records) bad_.fail(path_, records_);
+    if (bad_.count() < records_ || options_.skips.refuses_any)
+      bad_.hold_against(options_.skips, path_, records_);
     if (!form_ && bad_.count() == 0)
       throw base::UserError("the data file holds no records", {path_, 0, 0});
     audit_.unmet = ignored_.unmet(options_.ignored_fields);
     audit_.bad = bad_.count();
-    audit_.bad_list = bad_.list();
+    audit_.bad_told = bad_.told(path_, records_);
     DocumentStore documents = writer_.finish();
     if (documents.size() == 0) throw base::UserError(nothing_left(), {path_, 0, 0});
     Dataset result;
@@ -87,13 +89,6 @@ class Loader {
   std::string nothing_left() const {
     if (bad_.count() == records_)
       return fmt::format("none of the {} records can be learned from\n{}", records_, bad_.list());
-    if (audit_.left_out > 0)
-      return fmt::format(
-          "the prompt of each of the {} records has max_length={} tokens or more, that in line {} "
-          "first, so that no answer is left. Of the longest: {}",
-          audit_.records, options_.max_length, audit_.left_out_line,
-          length_advice({audit_.left_out_whole, audit_.left_out_prompt}, options_.positions,
-                        "max_length"));
     return fmt::format(
         "the data holds nothing to learn: of its {} records none has text that becomes a token and "
         "another one to predict",
@@ -278,7 +273,7 @@ class Loader {
       throw RecordError(raw.number,
                         fmt::format("it has {} bytes; of encoder-decoders at most {} are read",
                                     raw.end - raw.begin, kMaxRecordBytes),
-                        path_, raw.line);
+                        path_, raw.line, Fault::size);
     LongRecord record = read_long_record(raw, path_, rules_, most);
     check_form(record.form, raw);
     if (record.form == RecordForm::text) return add_long_text(raw, record);
@@ -295,7 +290,7 @@ class Loader {
   }
 
   void add_long_text(const RawRecord& raw, const LongRecord& record) {
-    LongString text(path_, record.text_begin, record.text_end);
+    LongString text(*raw.file, record.text_begin, record.text_end);
     audit_.unused.add(record.unused);
     ignored_.add(record.ignored);
     windows_->begin();
@@ -350,7 +345,9 @@ Dataset load_dataset(const std::string& path, const TokenizerOpener& open_tokeni
   }
 }
 
-int64_t reading_bytes(int64_t file_bytes) {
+int64_t reading_bytes(const std::string& path) {
+  if (const int64_t making = making_bytes(path); making > 0) return kReadingBytes + making;
+  const auto file_bytes = static_cast<int64_t>(std::filesystem::file_size(path));
   constexpr int64_t kBuffers = int64_t{8} << 20;
   constexpr int64_t kOfByte = 32;
   return std::min(kReadingBytes, kBuffers + kOfByte * std::min(file_bytes, kReadingBytes));

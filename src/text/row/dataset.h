@@ -10,7 +10,7 @@
 // tokens are taken as they are (token_record.h), need no tokenizer, and are cut like instructions.
 // Records of the form preference become two documents each, what was chosen before what was not
 // (preference_pair.h), which are cut at max_length each, as TRL's truncation_mode keep_start has
-// it; those of which no answer would be left are left out and counted. Records of the form unpaired
+// it. Records of the form unpaired
 // become two documents each as well, their own and their prompt with the answer of another example
 // (mismatched_answers.h), both with the record's label.
 //
@@ -45,9 +45,9 @@ inline constexpr int64_t kBatchBytes = int64_t{1} << 20;
 // and lists, windows of words and stacks of threads, 8 MiB.
 inline constexpr int64_t kReadingBytes = int64_t{64} << 20;
 
-// The bound for a file of `file_bytes`, of which no more than all can be held: 8 MiB for buffers,
-// and for each byte what is counted above.
-int64_t reading_bytes(int64_t file_bytes);
+// The bound for a file, of which no more than all can be held: 8 MiB for buffers, for each byte what
+// is counted above, and what making its text takes (source/record_file.h).
+int64_t reading_bytes(const std::string& path);
 
 struct Dataset {
   DocumentStore documents;
@@ -55,10 +55,10 @@ struct Dataset {
 };
 
 // Throws BadRecordsError, after all of the file was read, for records that cannot be learned from,
-// by reason: see record_form.h; and records of mixed forms, an answer that max_length cuts away
-// entirely, an id outside of the vocabulary. With options.skips_bad_records they are left out and
-// counted. Throws UserError with file and line for a file that cannot be read: see record_reader.h;
-// and for one of which nothing is left.
+// by reason, that are more than options.skips allows: see record_form.h; and records of mixed
+// forms, an answer that max_length cuts away entirely, an id outside of the vocabulary. Fewer are
+// left out and counted. Throws UserError with file and line for a file that cannot be read: see
+// record_reader.h; and for one of which nothing is left.
 Dataset load_dataset(const std::string& path, const Tokenizer& tokenizer,
                      const DatasetOptions& options);
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "text/record/bad_records.h"
 #include "text/record/record_form.h"
 
 namespace snug::text {
@@ -25,7 +26,8 @@ struct DatasetOptions {
   // examples each.
   std::optional<RecordForm> form{};
   std::vector<std::string> ignored_fields{};  // RecordRules::ignored
-  bool skips_bad_records = false;
+  RecordMapping mapping{};                    // of fields and roles with other names
+  SkipLimits skips{};                         // of records that cannot be learned from
   int64_t mismatch_batch = 0;  // unpaired: as MismatchedAnswers takes it
   // Of the model: what max_length may be at most.
   int64_t positions = std::numeric_limits<int64_t>::max();

@@ -6,7 +6,6 @@
 
 #include "text/record/document_parts.h"
 #include "text/record/record_error.h"
-#include "text/row/length_advice.h"
 
 namespace snug::text {
 
@@ -24,9 +23,9 @@ void DocumentWriter::write(int64_t number, int line, TokenizedRecord& record) {
   const bool is_empty = record.document.ids.empty() && record.answers.empty();
   const int64_t tokens = is_empty ? 0 : record.tokens;
   if (mismatched_)
-    write_answers(line, record.answers);
+    write_answers(number, line, record.answers);
   else if (form_ == RecordForm::preference)
-    write_pair(line, record);
+    write_pair(number, line, record);
   else if (form_ == RecordForm::text)
     write_windows(record.document);
   else if (options_.encoder_length > 0)
@@ -42,7 +41,6 @@ DocumentStore DocumentWriter::finish() {
   } catch (const base::UserError& error) {
     throw base::UserError(error.what(), {path_, 0, 0});
   }
-  if (mismatched_) audit_.left_out = mismatched_->left_out();
   documents_.finish();
   audit_.documents = documents_.size();
   audit_.tokens = documents_.tokens();
@@ -76,7 +74,7 @@ void DocumentWriter::write_cut(int64_t number, int line, const TokenizedRecord& 
             record.form == RecordForm::tokens ? "what is learned of it" : "its answer",
             record.first_target + 1, record.tokens, most,
             length_advice({record.tokens, record.first_target}, options_.positions, "max_length")),
-        path_, line);
+        path_, line, Fault::size);
   add_beginning(record.document, record.tokens);
 }
 
@@ -89,7 +87,7 @@ void DocumentWriter::write_parts(int64_t number, int line, const TokenizedRecord
                     record.first_target, options_.max_length,
                     length_advice({std::ssize(record.document.ids), record.first_target},
                                   options_.positions, "max_target_length")),
-        path_, line);
+        path_, line, Fault::size);
   const CutParts cut = cut_parts(record.encoder_ids, record.document, options_, eos_);
   if (cut.lost > 0) ++audit_.truncated;
   audit_.cut_tokens += cut.lost;
@@ -115,33 +113,33 @@ void DocumentWriter::add_cut(const Document& document, int8_t label) {
   add(std::span(document.ids).first(size), std::span(document.trained).first(size), label);
 }
 
-// What would hold such pairs and examples, for the advice where nothing else is left.
-void DocumentWriter::note_left_out(int line, int64_t whole, int64_t prompt) {
-  const bool is_first = audit_.left_out_whole == 0;
-  if (is_first) audit_.left_out_line = line;
-  audit_.left_out_whole = std::max(audit_.left_out_whole, whole);
-  audit_.left_out_prompt = is_first ? prompt : std::min(audit_.left_out_prompt, prompt);
+void DocumentWriter::fail_prompt(int64_t number, int line, const NeededLength& needed) const {
+  throw RecordError(
+      number,
+      fmt::format("its prompt has {} tokens, so that max_length={} leaves nothing of its answers; "
+                  "{}",
+                  needed.first_target, options_.max_length,
+                  length_advice(needed, options_.positions, "max_length")),
+      path_, line, Fault::size);
 }
 
-void DocumentWriter::write_pair(int line, const TokenizedRecord& record) {
-  if (record.first_target >= options_.max_length) {
-    ++audit_.left_out;
-    note_left_out(line, std::max(std::ssize(record.document.ids), std::ssize(record.rejected.ids)),
-                  record.first_target);
-    return;
-  }
+void DocumentWriter::write_pair(int64_t number, int line, const TokenizedRecord& record) {
+  if (record.first_target >= options_.max_length)
+    fail_prompt(number, line,
+                {std::max(std::ssize(record.document.ids), std::ssize(record.rejected.ids)),
+                 record.first_target});
   for (const Document* document : {&record.document, &record.rejected})
     add_beginning(*document, static_cast<int64_t>(document->ids.size()));
 }
 
-void DocumentWriter::write_answers(int line, std::vector<LabelledAnswer>& answers) {
-  for (const LabelledAnswer& answer : answers) {
-    const int64_t tokens = std::ssize(answer.document.ids);
-    if (answer.prompt_tokens < options_.max_length)
-      count_cut(tokens);
-    else
-      note_left_out(line, tokens, answer.prompt_tokens);
-  }
+// The answers of a record have one prompt.
+void DocumentWriter::write_answers(int64_t number, int line, std::vector<LabelledAnswer>& answers) {
+  NeededLength needed;
+  for (const LabelledAnswer& answer : answers)
+    needed = {std::max(needed.whole, std::ssize(answer.document.ids)),
+              std::max(needed.first_target, answer.prompt_tokens)};
+  if (needed.first_target >= options_.max_length) fail_prompt(number, line, needed);
+  for (const LabelledAnswer& answer : answers) count_cut(std::ssize(answer.document.ids));
   mismatched_->add(std::move(answers));
 }
 

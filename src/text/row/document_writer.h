@@ -14,6 +14,7 @@
 #include "text/record/record_tokens.h"
 #include "text/row/dataset_options.h"
 #include "text/row/document_store.h"
+#include "text/row/length_advice.h"
 
 namespace snug::text {
 
@@ -38,9 +39,9 @@ class DocumentWriter {
   void write_windows(const Document& document);
   void write_cut(int64_t number, int line, const TokenizedRecord& record);
   void write_parts(int64_t number, int line, const TokenizedRecord& record);
-  void write_pair(int line, const TokenizedRecord& record);
-  void write_answers(int line, std::vector<LabelledAnswer>& answers);
-  void note_left_out(int line, int64_t whole, int64_t prompt);
+  void write_pair(int64_t number, int line, const TokenizedRecord& record);
+  void write_answers(int64_t number, int line, std::vector<LabelledAnswer>& answers);
+  [[noreturn]] void fail_prompt(int64_t number, int line, const NeededLength& needed) const;
   void add_beginning(const Document& document, int64_t tokens);
   void add_cut(const Document& document, int8_t label);
   void add_example(const LabelledAnswer& example, const Document& mismatched);

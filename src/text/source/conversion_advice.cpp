@@ -1,4 +1,4 @@
-#include "text/record/conversion_advice.h"
+#include "text/source/conversion_advice.h"
 
 #include <fmt/format.h>
 
@@ -15,17 +15,15 @@ struct Table {
   std::string_view ending;
   std::string_view reader;  // of pandas
 };
-constexpr std::array kTables{
-    Table{".csv", "read_csv('{}')"},         Table{".tsv", "read_csv('{}', sep='\\t')"},
-    Table{".parquet", "read_parquet('{}')"}, Table{".arrow", "read_feather('{}')"},
-    Table{".feather", "read_feather('{}')"}, Table{".xlsx", "read_excel('{}')"}};
+constexpr std::array kTables{Table{".arrow", "read_feather('{}')"},
+                             Table{".feather", "read_feather('{}')"},
+                             Table{".xlsx", "read_excel('{}')"}};
 
 struct Archive {
   std::string_view ending;
   std::string_view command;
 };
-constexpr std::array kArchives{Archive{".gz", "gunzip -k"}, Archive{".zst", "zstd -d"},
-                               Archive{".bz2", "bunzip2 -k"}, Archive{".xz", "unxz -k"}};
+constexpr std::array kArchives{Archive{".bz2", "bunzip2 -k"}, Archive{".xz", "unxz -k"}};
 
 // What a file of a format begins with. The commands above go by names, and would overwrite one that
 // has the wrong ending.
@@ -33,15 +31,16 @@ struct Content {
   std::string_view begin;
   std::string_view kind;
   std::string_view reader;    // of pandas, or
-  std::string_view unpacker;  // to standard output
+  std::string_view unpacker;  // to standard output, or
+  std::string_view ending;    // that the name of a file which is read has
 };
-constexpr std::array kContents{Content{"PAR1", "a Parquet file", "read_parquet('{}')", ""},
-                               Content{"ARROW1", "an Arrow file", "read_feather('{}')", ""},
-                               Content{"\x1F\x8B", "a gzip file", "", "gunzip <"},
-                               Content{"PK\x03\x04", "a zip file", "", "unzip -p"},
-                               Content{"\x28\xB5\x2F\xFD", "a zstd file", "", "zstd -dc <"},
-                               Content{"BZh", "a bzip2 file", "", "bunzip2 <"},
-                               Content{"\xFD\x37zXZ", "an xz file", "", "unxz <"}};
+constexpr std::array kContents{Content{"PAR1", "a Parquet file", "", "", ".parquet"},
+                               Content{"ARROW1", "an Arrow file", "read_feather('{}')", "", ""},
+                               Content{"\x1F\x8B", "a gzip file", "", "", ".gz"},
+                               Content{"PK\x03\x04", "a zip file", "", "unzip -p", ""},
+                               Content{"\x28\xB5\x2F\xFD", "a zstd file", "", "", ".zst"},
+                               Content{"BZh", "a bzip2 file", "", "bunzip2 <", ""},
+                               Content{"\xFD\x37zXZ", "an xz file", "", "unxz <", ""}};
 
 // Puts the path within both kinds of quotes; a name that would need more is for the user to put in.
 std::string in_quotes(const std::string& path, const char* otherwise) {
@@ -82,6 +81,11 @@ std::optional<std::string> content_advice(const std::string& path, std::string_v
   });
   if (content == kContents.end()) return std::nullopt;
   std::filesystem::path to = path;
+  if (content->ending == ".parquet") to.replace_extension();
+  if (!content->ending.empty())
+    return fmt::format("the file is {}, whatever its name; rename it: mv '{}' '{}{}'",
+                       content->kind, in_quotes(path, "FILE"), in_quotes(to.string(), "FILE"),
+                       content->ending);
   const std::string ending = content->unpacker.empty() ? ".jsonl" : to.extension().string();
   to.replace_extension(content->unpacker.empty() ? ".converted" : ".unpacked") += ending;
   const std::string advice =

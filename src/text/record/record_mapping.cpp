@@ -1,0 +1,266 @@
+#include "text/record/record_mapping.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "base/error.h"
+#include "base/json_parser.h"
+#include "base/nearest.h"
+#include "base/shown_text.h"
+
+namespace snug::text {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The fields that some form reads (record_form.h, token_record.h).
+constexpr auto kFields = std::to_array<std::string_view>(
+    {"messages",  "conversations", "instruction", "input",          "output",
+     "prompt",    "completion",    "chosen",      "rejected",       "label",
+     "text",      "system",        "history",     "tools",          "chat_template_kwargs",
+     "input_ids", "labels",        "loss_mask",   "attention_mask", "rejected_response"});
+constexpr auto kMessageFields = std::to_array<std::string_view>(
+    {"role", "content", "tool_calls", "reasoning_content", "weight", "name"});
+constexpr auto kMappedRoles =
+    std::to_array<std::string_view>({"system", "user", "assistant", "tool", "function_call"});
+
+// "NAME=REST".
+std::pair<std::string, std::string> halves(const char* key, const std::string& item) {
+  const size_t equals = item.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == item.size())
+    base::throw_user_error("'{}': expected NAME=VALUE, found '{}'", key, base::shown_text(item));
+  return {item.substr(0, equals), item.substr(equals + 1)};
+}
+
+template <size_t kCount>
+void require_known(const char* key, std::string_view name,
+                   const std::array<std::string_view, kCount>& known) {
+  if (std::ranges::find(known, name) != known.end()) return;
+  const std::vector<std::string_view> names(known.begin(), known.end());
+  const auto nearest = base::nearest_name(name, names);
+  base::throw_user_error(
+      "'{}': '{}' is none that Snug reads{}; expected one of {}. The name of Snug comes first, "
+      "that "
+      "of the data after it",
+      key, base::shown_text(name), nearest ? fmt::format(", did you mean '{}'?", *nearest) : "",
+      fmt::join(names, ", "));
+}
+
+// The value at a path of names and indices; null pointer where there is none. A field whose own
+// name has dots is found by it.
+const Json* find(const Json& value, std::string_view path) {
+  if (value.is_object()) {
+    const auto whole = value.find(std::string(path));
+    if (whole != value.end()) return &*whole;
+  }
+  const size_t dot = path.find('.');
+  const std::string_view name = path.substr(0, dot);
+  const Json* found = nullptr;
+  if (value.is_object()) {
+    const auto at = value.find(std::string(name));
+    if (at != value.end()) found = &*at;
+  } else if (value.is_array()) {
+    size_t index = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
+    const bool is_index = error == std::errc() && end == name.data() + name.size();
+    if (is_index && index < value.size()) found = &value[index];
+  }
+  if (found == nullptr || dot == std::string_view::npos) return found;
+  return find(*found, path.substr(dot + 1));
+}
+
+// The field of a record that a path begins with.
+std::string first_of(const Json& record, const std::string& path) {
+  return record.contains(path) ? path : path.substr(0, path.find('.'));
+}
+
+std::string names_of(const Json& object) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : object.items()) names.push_back(base::shown_text(name));
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+// Calls `change` for each message of each list of messages.
+void for_each_message(Json& record, const std::function<void(const std::string&, Json&)>& change) {
+  for (auto& [name, value] : record.items()) {
+    if (value.is_object()) change(name, value);
+    if (!value.is_array()) continue;
+    for (Json& item : value)
+      if (item.is_object()) change(name, item);
+  }
+}
+
+}  // namespace
+
+RecordMapping::RecordMapping(std::span<const std::string> fields,
+                             std::span<const std::string> roles) {
+  for (const std::string& item : fields) add_field(item);
+  for (const std::string& item : roles) add_role(item);
+}
+
+void RecordMapping::add_field(const std::string& item) {
+  const auto [name, written] = halves("fields", item);
+  const Source source = source_of(item, written);
+  const size_t dot = name.find('.');
+  if (dot == std::string::npos) {
+    require_known("fields", name, kFields);
+    if (makes(name))
+      base::throw_user_error("'fields': '{}' is given twice; keep one of them", name);
+    fields_.push_back({name, source});
+    return;
+  }
+  const std::string list = name.substr(0, dot);
+  const std::string field = name.substr(dot + 1);
+  require_known("fields", list,
+                std::to_array<std::string_view>({"messages", "conversations", "prompt",
+                                                 "completion", "chosen", "rejected", "history"}));
+  require_known("fields", field, kMessageFields);
+  message_fields_.push_back({list, {field, source}});
+}
+
+void RecordMapping::add_role(const std::string& item) {
+  auto [name, role] = halves("roles", item);
+  require_known("roles", role, kMappedRoles);
+  const bool is_twice = std::ranges::any_of(
+      roles_, [&, &given = name](const auto& each) { return each.first == given; });
+  if (is_twice)
+    base::throw_user_error("'roles': '{}' is given twice; keep one of them",
+                           base::shown_text(name));
+  roles_.emplace_back(std::move(name), std::move(role));
+}
+
+bool RecordMapping::makes(std::string_view name) const {
+  return std::ranges::any_of(fields_, [&](const Field& field) { return field.name == name; });
+}
+
+RecordMapping::Source RecordMapping::source_of(const std::string& item,
+                                               const std::string& written) {
+  Source source{.written = written};
+  if (written.find_first_of("{}") == std::string::npos) {
+    source.texts = {"", ""};
+    source.paths = {written};
+    return source;
+  }
+  const auto fail = [&](const char* what) {
+    base::throw_user_error(
+        "'fields': '{}': {}; a field stands in braces, as in {{title}}, and {{{{ and "
+        "}}}} are braces",
+        base::shown_text(item), what);
+  };
+  std::string text;
+  for (size_t i = 0; i < written.size(); ++i) {
+    const char c = written[i];
+    const bool is_double = i + 1 < written.size() && written[i + 1] == c;
+    if ((c == '{' || c == '}') && is_double) {
+      text += c;
+      ++i;
+    } else if (c == '{') {
+      const size_t end = written.find('}', i);
+      if (end == std::string::npos) fail("a brace is not closed");
+      if (end == i + 1) fail("no field stands in its braces");
+      source.texts.push_back(std::exchange(text, ""));
+      source.paths.push_back(written.substr(i + 1, end - i - 1));
+      i = end;
+    } else if (c == '}') {
+      fail("a brace is closed that is not open");
+    } else {
+      text += c;
+    }
+  }
+  source.texts.push_back(text);
+  return source;
+}
+
+std::optional<Json> RecordMapping::value_of(const Json& object, const Field& field,
+                                            std::string& why) {
+  const Source& source = field.source;
+  std::string text = source.texts[0];
+  for (size_t i = 0; i < source.paths.size(); ++i) {
+    const std::string path = base::shown_text(source.paths[i]);
+    const Json* value = find(object, source.paths[i]);
+    if (value == nullptr) {
+      why = fmt::format("has no '{}', which fields takes for '{}'; found: {}", path, field.name,
+                        names_of(object));
+      return std::nullopt;
+    }
+    if (source.is_path()) return *value;
+    if (value->is_structured()) {
+      why = fmt::format("'{}' is {}, which the text that fields makes for '{}' cannot hold", path,
+                        value->is_array() ? "a list" : "an object", field.name);
+      return std::nullopt;
+    }
+    if (value->is_string())
+      text += value->get<std::string>();
+    else if (!value->is_null())
+      text += value->dump();
+    text += source.texts[i + 1];
+  }
+  return text;
+}
+
+void RecordMapping::map_fields(Json& record, const Fail& fail) const {
+  std::vector<Json> values;
+  std::set<std::string> taken;
+  std::string why;
+  for (const Field& field : fields_) {
+    std::optional<Json> value = value_of(record, field, why);
+    if (!value) fail(why);
+    values.push_back(std::move(*value));
+    for (const std::string& path : field.source.paths) taken.insert(first_of(record, path));
+  }
+  for (const std::string& name : taken) record.erase(name);
+  for (size_t i = 0; i < fields_.size(); ++i) record[fields_[i].name] = std::move(values[i]);
+}
+
+// A message may lack a field, as one that only calls has no text.
+void RecordMapping::map_message_fields(const std::string& list, Json& message) const {
+  std::vector<std::pair<std::string, Json>> values;
+  std::set<std::string> taken;
+  std::string why;
+  for (const auto& [of_list, field] : message_fields_) {
+    if (of_list != list) continue;
+    std::optional<Json> value = value_of(message, field, why);
+    if (!value) continue;
+    values.emplace_back(field.name, std::move(*value));
+    for (const std::string& path : field.source.paths) taken.insert(first_of(message, path));
+  }
+  for (const std::string& name : taken) message.erase(name);
+  for (auto& [name, value] : values) message[name] = std::move(value);
+}
+
+void RecordMapping::map_role(Json& message) const {
+  for (const char* key : {"role", "from"}) {
+    const auto role = message.find(key);
+    if (role == message.end() || !role->is_string()) continue;
+    const auto is_named = [&](const auto& each) { return *role == each.first; };
+    const auto meant = std::ranges::find_if(roles_, is_named);
+    if (meant != roles_.end()) *role = meant->second;
+  }
+}
+
+std::string RecordMapping::rewritten(const std::string& record, const Fail& fail) const {
+  try {
+    // Bounds its depth, and refuses what parsers read differently.
+    const auto checked = base::parse_json_value(
+        record, [](const std::string& problem, size_t) { base::throw_user_error("{}", problem); });
+    if (!checked.is_object()) return record;
+  } catch (const base::UserError&) {
+    return record;
+  }
+  Json document = Json::parse(record);
+  map_fields(document, fail);
+  for_each_message(document, [&](const std::string& list, Json& message) {
+    map_message_fields(list, message);
+    map_role(message);
+  });
+  return document.dump();
+}
+
+}  // namespace snug::text

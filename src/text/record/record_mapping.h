@@ -1,0 +1,73 @@
+// How the records of a file are read whose fields have other names than Snug's: which field, path
+// or template stands for which field, and which role for which. A record is rewritten before
+// anything else looks at it (record_form.h), so every form can be mapped. Immutable.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace snug::text {
+
+class RecordMapping {
+ public:
+  RecordMapping() = default;
+  // `fields`: "prompt=question" takes the field question for prompt, "completion=answers.0.text"
+  // what lies at a path of names and indices, "prompt={title}: {body}" a text with the values at
+  // paths in it ({{ and }} are braces); "messages.role=speaker" takes a field of each message.
+  // `roles`: "customer=user". Throws UserError for items that are not of this form, fields and
+  // roles that Snug does not read, and one that is given twice.
+  RecordMapping(std::span<const std::string> fields, std::span<const std::string> roles);
+
+  // Whether it makes the field `name` of a record.
+  bool makes(std::string_view name) const;
+
+  bool is_empty() const { return fields_.empty() && message_fields_.empty() && roles_.empty(); }
+
+  // Throws what the caller has to say of a record that has not what is asked of it.
+  using Fail = std::function<void(const std::string& what)>;
+
+  // The record, a JSON object as text, with fields by Snug's names. Those that were taken are gone,
+  // others stay. Text that is no JSON object stays as it is: what reads it next says so. A number
+  // such as 1.00 becomes 1.0.
+  std::string rewritten(const std::string& record, const Fail& fail) const;
+
+ private:
+  // What stands for a field: pieces of text and of paths in turn, of which a path alone keeps its
+  // type.
+  struct Source {
+    std::string written;
+    std::vector<std::string> texts{};  // one more than there are paths
+    std::vector<std::string> paths{};
+    bool is_path() const { return paths.size() == 1 && texts[0].empty() && texts[1].empty(); }
+  };
+  struct Field {
+    std::string name;
+    Source source;
+  };
+  struct MessageField {
+    std::string list;  // such as messages
+    Field field;
+  };
+
+  static Source source_of(const std::string& item, const std::string& written);
+  // What a source says of a record or message; nothing, and why, where that has not what it takes.
+  static std::optional<nlohmann::ordered_json> value_of(const nlohmann::ordered_json& object,
+                                                        const Field& field, std::string& why);
+  void add_field(const std::string& item);
+  void add_role(const std::string& item);
+  void map_fields(nlohmann::ordered_json& record, const Fail& fail) const;
+  void map_message_fields(const std::string& list, nlohmann::ordered_json& message) const;
+  void map_role(nlohmann::ordered_json& message) const;
+
+  std::vector<Field> fields_;
+  std::vector<MessageField> message_fields_;
+  std::vector<std::pair<std::string, std::string>> roles_;
+};
+
+}  // namespace snug::text

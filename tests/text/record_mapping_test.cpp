@@ -1,0 +1,121 @@
+// Records whose fields have other names than Snug's.
+#include "text/record/record_mapping.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "../base/temporary_folder.h"
+#include "base/error.h"
+#include "text/record/record_form.h"
+#include "tiny_tokenizer.h"
+
+namespace snug::text {
+namespace {
+
+using base::UserError;
+using testing::contains;
+using Items = std::vector<std::string>;
+
+Record parsed(const std::string& text, const Items& fields, const Items& roles = {},
+              std::optional<RecordForm> wanted = std::nullopt) {
+  const RecordMapping mapping(fields, roles);
+  RawRecord raw;
+  raw.number = 1;
+  raw.line = 1;
+  raw.text = text;
+  return parse_record(raw, "data.jsonl", {.form = wanted, .mapping = &mapping});
+}
+
+std::string error_of(const std::string& text, const Items& fields, const Items& roles = {}) {
+  return message_of<UserError>([&] { parsed(text, fields, roles); });
+}
+
+TEST(RecordMapping, TakesAFieldForAnother) {
+  const Record record = parsed(R"({"q": "Why?", "a": "Because.", "id": 3, "note": "x"})",
+                               {"prompt=q", "completion=a"});
+  EXPECT_EQ(record.form, RecordForm::prompt_completion);
+  EXPECT_EQ(record.prompt, "Why?");
+  EXPECT_EQ(record.answer, "Because.");
+  EXPECT_EQ(record.unused, Items{"note"});  // what was taken is used
+}
+
+// As in the seed tasks of Stanford Alpaca.
+TEST(RecordMapping, TakesWhatLiesAtAPath) {
+  const std::string text =
+      R"({"instruction": "Add.", "instances": [{"input": "1 1", "output": "2"}], "a.b": "dotted"})";
+  const Record record = parsed(text, {"input=instances.0.input", "output=instances.0.output"});
+  EXPECT_EQ(record.form, RecordForm::alpaca);
+  EXPECT_TRUE(contains(record.prompt, "### Input:\n1 1\n"));
+  EXPECT_EQ(record.answer, "2");
+  EXPECT_EQ(record.unused, Items{"a.b"});
+  EXPECT_EQ(parsed(text, {"text=a.b"}).answer, "dotted");
+}
+
+TEST(RecordMapping, FillsATemplate) {
+  const Record record =
+      parsed(R"({"title": "T", "body": {"text": "B"}, "n": 3, "none": null, "answer": "A"})",
+             {"prompt={title} ({n}): {body.text}{none} {{x}}", "completion=answer"});
+  EXPECT_EQ(record.prompt, "T (3): B {x}");
+  EXPECT_EQ(record.answer, "A");
+  EXPECT_TRUE(record.unused.empty());
+}
+
+TEST(RecordMapping, RenamesFieldsAndRolesOfMessages) {
+  const Record record = parsed(
+      R"({"dialog": [{"speaker": "bot manager", "say": "Be kind."}, {"speaker": "customer", "say": "Hi"},
+          {"speaker": "agent", "say": "Hello", "n": 1.5}]})",
+      {"messages=dialog", "messages.role=speaker", "messages.content=say"},
+      {"bot manager=system", "customer=user", "agent=assistant"});
+  ASSERT_EQ(record.conversation.messages.size(), 3U);
+  EXPECT_EQ(record.conversation.messages[0].role(), "system");
+  EXPECT_EQ(record.conversation.messages[1].role(), "user");
+  EXPECT_EQ(record.conversation.messages[2].role(), "assistant");
+  EXPECT_EQ(record.conversation.messages[2].content(), "Hello");
+}
+
+// A form that the mapping makes counts, whatever else a record has.
+TEST(RecordMapping, SaysWhichFormCounts) {
+  const std::string text =
+      R"({"messages": [{"role": "user", "content": "x"}], "q": "Why?", "a": "Because."})";
+  const Record record = parsed(text, {"prompt=q", "completion=a"});
+  EXPECT_EQ(record.form, RecordForm::prompt_completion);
+  EXPECT_EQ(record.unused, Items{"messages"});
+}
+
+TEST(RecordMapping, NamesWhatARecordLacks) {
+  EXPECT_TRUE(
+      contains(error_of(R"({"a": "b"})", {"prompt=q", "completion=a"}),
+               "data.jsonl:1: record 1: has no 'q', which fields takes for 'prompt'; found: a"));
+  EXPECT_TRUE(contains(error_of(R"({"q": ["x"], "a": "b"})", {"prompt={q}", "completion=a"}),
+                       "'q' is a list, which the text that fields makes for 'prompt' cannot hold"));
+  EXPECT_TRUE(contains(error_of(R"({"q": "x)", {"prompt=q"}), "broken JSON in record 1"));
+  EXPECT_TRUE(contains(error_of("[]", {"prompt=q"}), "expected an object"));
+}
+
+TEST(RecordMapping, RefusesWhatSnugDoesNotRead) {
+  const auto error = [](const Items& fields, const Items& roles = {}) {
+    return message_of<UserError>([&] { RecordMapping(fields, roles); });
+  };
+  EXPECT_TRUE(
+      contains(error({"promt=q"}), "'promt' is none that Snug reads, did you mean 'prompt'?"));
+  EXPECT_TRUE(contains(error({"prompt"}), "expected NAME=VALUE"));
+  EXPECT_TRUE(contains(error({"prompt=a", "prompt=b"}), "'prompt' is given twice"));
+  EXPECT_TRUE(contains(error({"prompt={a"}), "a brace is not closed"));
+  EXPECT_TRUE(contains(error({"prompt=a}"}), "a brace is closed that is not open"));
+  EXPECT_TRUE(contains(error({"prompt=a{}"}), "no field stands in its braces"));
+  EXPECT_TRUE(contains(error({"messages.speaker=role"}), "'speaker' is none that Snug reads"));
+  EXPECT_TRUE(contains(error({}, {"bot=asistant"}), "did you mean 'assistant'?"));
+  EXPECT_TRUE(contains(error({}, {"a=user", "a=tool"}), "'a' is given twice"));
+}
+
+TEST(RecordMapping, ReadsWellKnownPairs) {
+  RawRecord raw;
+  raw.text = R"({"question": "Q", "response_j": "good", "response_k": "bad"})";
+  const Record record = parse_record(raw, "data.jsonl", {.form = RecordForm::preference});
+  EXPECT_EQ(record.conversation.messages.back().content(), "good");
+  EXPECT_EQ(record.rejected_conversation.messages.back().content(), "bad");
+}
+
+}  // namespace
+}  // namespace snug::text
