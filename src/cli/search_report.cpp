@@ -74,7 +74,7 @@ std::string plan_lines(const std::vector<RankedPlan>& plans) {
   return text;
 }
 
-// The fastest of those that do not fit, and how many there are.
+// The fastest of the settings that do not fit, and their number.
 std::string rejected_lines(const SearchedMachine& machine) {
   std::string text;
   size_t count = 0;
