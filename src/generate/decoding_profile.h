@@ -5,13 +5,13 @@
 
 namespace snug::generate {
 
-// Continues recipe.ids, as many copies of it side by side as recipe.batch says where it is given,
-// by max_new_tokens twice: once by a few tokens, which loads kernels and records graphs, and then
-// as `generate` does, which is timed. Then continues the prompt once more, operation by operation.
-// Prints the tokens per second of all copies, and for each kind of operation of decoding one token
-// of each (the names of program/work/rate_key.h) its count, seconds, the seconds that the plan's
-// clock gives it and the rate of its work; or all of it as JSON. No id stops it. Returns 0. Throws
-// UserError.
+// Decodes recipe.max_new_tokens after recipe.ids, for recipe.batch copies in parallel if it is
+// given. A first run of a few tokens loads kernels and records graphs; the second is timed, and
+// decodes as `generate` does. A third run continues the prompt operation by operation. Prints the
+// tokens per second of all copies together, and for each kind of operation in a decoding step
+// (named as in program/work/rate_key.h) its count, its seconds, the seconds that the plan's clock
+// predicts, and the rate of its work; or all of this as JSON. No id stops the decoding. Returns 0.
+// Throws UserError.
 int profile_decoding(const formats::Recipe& recipe, bool json);
 
 }  // namespace snug::generate
