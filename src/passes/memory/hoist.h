@@ -1,5 +1,6 @@
-// hoist: what a program of inference makes of weights alone, small next to what it costs (the trait
-// is_kept), is made once after loading, by the program `prepare`, and lives for the run.
+// hoist: results that an inference program computes from weights alone, and that are small compared
+// with the cost of computing them (the trait is_kept), are computed once after loading, by the
+// program `prepare`, and live for the run.
 //
 //   before   %n (4) f32 = row_norms(%w, %a, %b)
 //            %y (8, 4) bf16 = scale_columns(%x, %m, %n)
@@ -14,7 +15,7 @@ namespace snug::passes {
 
 struct Hoisted {
   program::Program program;
-  program::Program once;  // `prepare`; no operations where there is nothing of the kind
+  program::Program once;  // `prepare`; has no operations where nothing can be hoisted
 };
 
 Hoisted hoist(program::Program program);
