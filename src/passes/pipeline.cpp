@@ -45,7 +45,8 @@ Program Pipeline::plain(const Program& program, std::span<const program::Tensor>
   return placed(program, {.sums = sums}, results);
 }
 
-// Applies the passes for storage, target, rank and memory spaces.
+// Applies the passes that depend on how weights are stored, on the target, on the rank, and on
+// where tensors lie, and adds the host's copies.
 Program Pipeline::placed(const Program& program, const ShardRole& role,
                          std::span<const program::Tensor> results) {
   Program p = program;

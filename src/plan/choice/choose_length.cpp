@@ -1,6 +1,6 @@
-// Stages: try rows of 1, 2, 3, ... times the longest document, as far as they divide the rows of a
-// step, and keep the one with most tokens per second; where none fits, look for the longest that
-// does by halving.
+// Stages: try rows of 1, 2, 3, ... times the longest document, if that number divides the rows of a
+// step, and keep the length with the most tokens per second; where none fits, find the longest
+// length that does by bisection.
 #include "plan/choice/choose_length.h"
 
 #include <fmt/format.h>
@@ -20,8 +20,8 @@ namespace {
 
 using formats::Recipe;
 
-// Where rows are this full, longer ones could hold 1 % more at most. Where the rows of a
-// micro-batch are open they have nothing else to offer.
+// Where rows are filled to this degree, longer rows could hold at most 1 % more. They cannot
+// improve the micro-batch either if its number of rows is open.
 constexpr double kFullRows = 0.99;
 
 std::vector<std::pair<std::string, int64_t>> keys_of(const base::PerStream<int64_t>& tokens) {
@@ -64,7 +64,7 @@ class LengthChoice {
   }
 
  private:
-  // The lengths to try as numbers of longest documents, rising.
+  // The lengths to try, as multiples of the longest document, ascending.
   std::vector<int64_t> lengths() const {
     const Recipe& recipe = inputs_.recipe;
     if (!recipe.packing || recipe.max_segments == 1) return {1};
@@ -95,7 +95,7 @@ class LengthChoice {
            rows.tokens >= kFullRows * static_cast<double>(times * documents_.longest.sum());
   }
 
-  // What such rows take does not depend on what they hold.
+  // The memory of such rows does not depend on their content.
   bool fits_with(int64_t most) const {
     const base::PerStream<int64_t> tokens = cut_to(most);
     const Recipe recipe = with_fewest_rows(with_length(inputs_.recipe, tokens, 1));
@@ -110,7 +110,7 @@ class LengthChoice {
     return documents_.longest.map([&](int64_t tokens) { return std::min(tokens, most); });
   }
 
-  // Less than `least`: no row fits that leaves something of each answer.
+  // A result below `least` means that no row fits that keeps a part of each answer.
   int64_t longest_that_fits(int64_t least) const {
     int64_t fits = least - 1;
     int64_t too_long = std::ranges::max(documents_.longest);

@@ -12,7 +12,7 @@ namespace {
 
 using formats::Recipe;
 
-// An adapter that training goes on with says what the recipe leaves open.
+// Takes the settings that the recipe leaves open from the adapter with which training continues.
 void settle_from_folder(Recipe& recipe) {
   const methods::Method& method = methods::method_of(recipe.method);
   if (recipe.adapter.empty() || method.trains_weights) return;

@@ -1,5 +1,5 @@
-// What the recipe of an adapter leaves open: an adapter that training goes on with says it, else
-// the model.
+// Settles what a recipe with an adapter method leaves open: from the adapter with which training
+// continues, or else from the model.
 #pragma once
 
 #include "formats/recipe/recipe.h"
@@ -7,7 +7,7 @@
 
 namespace snug::plan {
 
-// Throws UserError for an adapter that Snug cannot apply, or of another method than the recipe's.
+// Throws UserError for an adapter that Snug cannot apply, or whose method is not the recipe's.
 void settle_adapter(formats::Recipe& recipe, const models::ModelConfig& model);
 
 }  // namespace snug::plan
