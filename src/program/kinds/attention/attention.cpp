@@ -14,7 +14,7 @@
 namespace snug::program {
 namespace {
 
-// Attention and AttentionGrad carry the same attributes.
+// For Attention and AttentionGrad, which have the same attributes.
 template <typename Attributes>
 void check_attributes(const Attributes& attention, ShapeRule& rule) {
   rule.require(attention.heads > 0 && attention.kv_heads > 0 && attention.head_dim > 0,
@@ -34,7 +34,8 @@ void check_attributes(const Attributes& attention, ShapeRule& rule) {
                "has a relative_bias without a max_distance");
 }
 
-// Each direction has half of the buckets; half of those are exact. So their number must be even.
+// Without causal attention, each direction has half of the buckets. Half of a direction's buckets
+// stand for a single distance each, so its number must be even.
 template <typename Struct>
 void check_bias(const Struct& attention, const OperationView& view, ShapeRule& rule) {
   if (!attention.relative_bias) return;
@@ -71,8 +72,8 @@ KeyMask mask_of(const Attributes& attention) {
   return {attention.causal, attention.window};
 }
 
-// The tokens that are expected of a segment of the stream whose bounds these are. 0: as many as
-// shapes allow, where the bounds hold all rows, and of an encoder of which nothing is expected.
+// The expected mean length of the segments with these bounds. 0: as long as the shapes allow, where
+// the bounds hold all rows, or for an encoder's stream about which nothing is expected.
 double expected_tokens(const Tensor& bounds, const ExpectedBounds& expected) {
   if (hold_all_rows(bounds)) return 0;
   const base::PerStream<double>& means = expected.mean_segment_tokens;
@@ -114,15 +115,15 @@ Extent attention_extent(const Attributes& attention, const OperationView& view,
 template <typename Attributes>
 double score_flops(const Attributes& attention, const Extent& extent) {
   const auto width = static_cast<double>(attention.heads * attention.head_dim);
-  const double products = 4.0 * extent.pairs * width;  // q k^T and p v, two operations a term
-  // A score takes a division, an exponential (2), a quotient and a product for the cap; a distance
-  // and its product for the bias.
+  const double products = 4.0 * extent.pairs * width;  // q k^T and p v, two operations per term
+  // Operations per score. Soft cap: a quotient, tanh (division, exponential 2) and a product. Bias:
+  // a distance and its product.
   const double flops = (attention.softcap > 0.0F ? 6.0 : 0.0) +
                        (attention.alibi_scale != 0.0F || attention.relative_bias ? 2.0 : 0.0);
   return products + flops * extent.pairs * static_cast<double>(attention.heads);
 }
 
-// Keys and values are read where segments lie and a window reaches; the rest of a cache is not.
+// Keys and values are read only where segments and windows reach; the rest of a cache is not read.
 double bytes_of(const Attention&, const OperationView& view, const Extent& extent) {
   const Tensor& k = view[Attention::kK];
   const auto whole = static_cast<double>(k.bytes());
@@ -169,11 +170,11 @@ std::string shape_error(const AttentionGrad& attention, const OperationView& vie
 
 Cost cost(const Attention& attention, const OperationView& view, const Extent& extent) {
   Cost cost{score_flops(attention, extent), bytes_of(attention, view, extent)};
-  if (attention.splits > 0) cost.launches = 2;  // the parts, and their sum
+  if (attention.splits > 0) cost.launches = 2;  // the partial results, then their combination
   return cost;
 }
 
-// Copies to or from memory without gaps: each reads a tensor and writes it.
+// Bytes of copies that remove or restore gaps between rows: each copy reads and writes a tensor.
 double copied_bytes(const AttentionGrad& grad, const OperationView& view) {
   const auto bytes = [&](const Operand<AttentionGrad>& operand, bool copied) {
     return copied ? 2.0 * static_cast<double>(view[operand].bytes()) : 0.0;
@@ -184,8 +185,8 @@ double copied_bytes(const AttentionGrad& grad, const OperationView& view) {
          bytes(AttentionGrad::kDV, grad.dense_gradients);
 }
 
-// Five products where the forward pass has two: the scores again, dp, dq, dk and dv. Nothing is
-// computed while tensors are copied.
+// Five products where the forward pass has two: the scores again, dp, dq, dk and dv. Copying
+// tensors adds bytes but no operations.
 Cost cost(const AttentionGrad& attention, const OperationView& view, const Extent& extent) {
   const double copied = copied_bytes(attention, view);
   return {2.5 * score_flops(attention, extent), operand_bytes(view) + copied, copied};
@@ -205,7 +206,8 @@ void differentiate(const Attention& attention, const Operation& operation, Tape&
   if (d_o == kNone || !(tape.wants(q) || tape.wants(k) || tape.wants(v) || wants_bias)) return;
   const auto gradient_of = [&](TensorId input_id, const char* suffix) {
     if (tape.wants(input_id)) return tape.contribute(input_id);
-    const Tensor input = tape.program().tensor(input_id);  // a copy: the table grows
+    const Tensor input = tape.program().tensor(input_id);  // copied, since the program's table may
+                                                           // grow
     return tape.temporary(suffix, input.shape, input.dtype);
   };
   const TensorId dq = gradient_of(q, "dq");
@@ -241,8 +243,8 @@ void differentiate(const Attention& attention, const Operation& operation, Tape&
   tape.emit(grad, std::move(reads), std::move(writes));
 }
 
-// Segments of few queries or keys have an algorithm of their own, which computes in f32. In a plan
-// that expects segments of one length, all are few or none is.
+// Segments with few queries or keys have an algorithm of their own, which computes in f32. Where a
+// plan expects all segments to have the same length, either all or none of them use it.
 template <typename Attributes>
 std::vector<Share> shares_of(const Attributes& attention, const OperationView& view,
                              const BatchBounds& bounds) {
@@ -268,7 +270,7 @@ std::vector<Share> shares_of(const Attributes& attention, const OperationView& v
   return shares;
 }
 
-// The numbers of keys and values in 16 bits that decoding in parts reads.
+// The number of 16-bit elements of keys and values that split decoding reads.
 double cache_numbers(const Attention& attention, const OperationView& view, const Extent& extent) {
   const Tensor& k = view[Attention::kK];
   if (attention.splits == 0 || size_of(k.dtype) != 2) return 0;
@@ -276,8 +278,8 @@ double cache_numbers(const Attention& attention, const OperationView& view, cons
 }
 double cache_numbers(const AttentionGrad&, const OperationView&, const Extent&) { return 0; }
 
-// As many queries as keys are a whole row of segments, and those of another stream one too.
-// Otherwise a cache is read.
+// With as many queries as keys, or in cross-attention, whole segments are processed. Otherwise a
+// cache is read.
 template <typename Struct>
 RateKey attention_key(const Struct& attention, const OperationView& view, const Extent& extent) {
   const double keys = rate_size(view[Struct::kK].shape[0]);
@@ -319,7 +321,7 @@ RateKey rate_key(const AttentionGrad& grad, const OperationView& view, const Ext
   return attention_key(grad, view, extent);
 }
 
-// Queries of the segments that are few; of a target that treats all segments alike, nothing.
+// The queries of segments with few queries; empty for a target that treats all segments alike.
 template <typename Attributes>
 std::vector<int64_t> pieces_of(const Attributes& attention, const OperationView& view,
                                const BatchBounds& bounds) {

@@ -24,7 +24,7 @@ std::string shape_error(const AttentionSinkGrad&, const OperationView& view) {
   return rule.error();
 }
 
-// The dot products; the exponentials are few.
+// Counts only the dot products, since there are few exponentials.
 Cost cost(const AttentionSinkGrad&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[AttentionSinkGrad::kO].shape.elements(), 2);
 }

@@ -41,7 +41,7 @@ std::string shape_error(const Rope& rope, const OperationView& view) {
   return rule.error();
 }
 
-// An angle, a sine or cosine, a factor.
+// An angle, a sine or cosine, and a factor.
 Cost cost(const RotaryTable&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[RotaryTable::kTable].shape.elements(), 3);
 }
@@ -51,7 +51,8 @@ Cost cost(const Rope&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[Rope::kY].shape.elements(), 3);
 }
 
-// A rotation's derivative is its transpose: the rotation back, whatever factor scales the table.
+// The derivative of a rotation is its transpose: the inverse rotation, with the same factor of the
+// table.
 void differentiate(const Rope& rope, const Operation& operation, Tape& tape) {
   const TensorId dy = tape.gradient(id_of(operation, Rope::kY));
   const TensorId x = id_of(operation, Rope::kX);

@@ -30,7 +30,7 @@ void require_low_rank(const Matmul& matmul, const OperationView& view, const Sha
   rule.mixed_types({Matmul::kA, Matmul::kLowA, Matmul::kLowB});
 }
 
-// The product that has this derivative: operands in their order, each as stored or transposed.
+// A product with these attributes, for a derivative: each operand as stored or transposed.
 Matmul product(bool transpose_a, bool transpose_b, float alpha) {
   Matmul matmul;
   matmul.transpose_a = transpose_a;
@@ -98,8 +98,8 @@ std::string shape_error(const Matmul& matmul, const OperationView& view) {
   return rule.error();
 }
 
-// What steps of the inner dimension read and write again: sums in f32, of the last rows by a step
-// of their own.
+// The f32 sums that steps of the inner dimension read and write again; the last rows have a step
+// size of their own.
 double bytes_of_steps(const Matmul& matmul, int64_t inner, const Shape& c) {
   const auto bytes_of = [&](int64_t rows, int64_t step) {
     return 2.0 * sizeof(float) * static_cast<double>(rows * c[1] * later_steps(inner, step));
@@ -108,8 +108,8 @@ double bytes_of_steps(const Matmul& matmul, int64_t inner, const Shape& c) {
   return bytes_of(c[0] - rest, matmul.sum_step) + bytes_of(rest, matmul.rest_sum_step);
 }
 
-// Copies to or from memory without gaps: each reads a tensor and writes it. Blocks of rows read
-// those of b each.
+// Bytes of copies that remove or restore gaps between rows: each copy reads and writes a tensor.
+// Each block of rows reads b again.
 double copied_bytes(const Matmul& matmul, const OperationView& view) {
   const auto bytes = [&](const Operand<Matmul>& operand, bool copied) {
     return copied ? 2.0 * static_cast<double>(view[operand].bytes()) : 0.0;
@@ -134,7 +134,8 @@ Cost cost(const Matmul& matmul, const OperationView& view, const Extent&) {
       2.0 * static_cast<double>(c.shape.elements()) * static_cast<double>(k),
       operand_bytes(view) + bytes_of_steps(matmul, inner_size(matmul, view[Matmul::kA]), c.shape)};
   if (matmul.products > 1) {
-    // The low product reads its factors and what is added, and writes c; the other reads c again.
+    // The low-rank product reads its factors and the addend and writes c; the main product reads c
+    // again.
     const double between = static_cast<double>(c.bytes());
     double added = matmul.accumulate ? between : 0;
     if (matmul.addend) added = static_cast<double>(view[Matmul::kAddend].bytes());
@@ -154,7 +155,7 @@ void differentiate(const Matmul& matmul, const Operation& operation, Tape& tape)
   const TensorId dc = tape.gradient(id_of(operation, Matmul::kC));
   if (dc == kNone) return;
   const auto id = [&](const Operand<Matmul>& operand) { return id_of(operation, operand); };
-  // Copies: the tape grows the program that the operation may lie in.
+  // Copied, since the tape grows the program to which the operation may belong.
   const TensorId addend = id(Matmul::kAddend);
   const TensorId low_a = id(Matmul::kLowA);
   const TensorId low_b = id(Matmul::kLowB);
@@ -182,8 +183,8 @@ RateKey rate_key(const Matmul& matmul, const OperationView& view, const Extent&)
 
 }  // namespace
 
-// loops, library and timed are alike: what was not lowered is taken to be the library's, and
-// samples of what is timed are of whichever way was the faster.
+// loops, library and timed share a rate: a product that was not lowered is assumed to use the
+// library, and samples of timed products come from the faster of both.
 std::string suffix_of(ProductAlgorithm algorithm) {
   switch (algorithm) {
     case ProductAlgorithm::loops:
