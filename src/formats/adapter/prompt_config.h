@@ -1,8 +1,9 @@
-// adapter_config.json of an adapter that is prompts of attention (LLaMA-Adapter). PEFT's form of
-// it, ADAPTION_PROMPT, has one gate a layer:
-// https://huggingface.co/docs/peft/package_reference/llama_adapter. What PEFT does not have is
-// LLAMA_ADAPTER, the same keys and `adapter_gates`, a type that PEFT does not know, so that it
-// takes none for another; with biases and scales of linears it is LLAMA_ADAPTER_V2.
+// adapter_config.json of an adapter that consists of prompts of attention (LLaMA-Adapter). PEFT's
+// type is ADAPTION_PROMPT, with one gate per layer:
+// https://huggingface.co/docs/peft/package_reference/llama_adapter. Forms that PEFT does not have
+// use the type LLAMA_ADAPTER, with the same keys and `adapter_gates`, or LLAMA_ADAPTER_V2 with
+// biases and scales of linears. PEFT does not know these types, so it cannot misread such an
+// adapter.
 #pragma once
 
 #include <cstdint>

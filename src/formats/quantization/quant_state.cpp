@@ -22,8 +22,8 @@ constexpr std::string_view kInt8ScaleSuffix = ".SCB";
 constexpr std::array kPartSuffixes{kAbsmaxSuffix,    kMapSuffix,   kNestedAbsmaxSuffix,
                                    kNestedMapSuffix, kStateSuffix, kFp4StateSuffix};
 
-// The number as Python prints a float: the shortest digits that read back, and always as a
-// fraction.
+// The number as Python prints a float: with the fewest digits that read back the same value, and
+// always with a decimal point or exponent.
 std::string python_float(double value) {
   std::string text = fmt::format("{}", value);
   if (text.find_first_of(".en") == std::string::npos) text += ".0";
