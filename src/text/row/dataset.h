@@ -1,18 +1,18 @@
 // The data of a run: every record of a file, tokenized.
 //
-// The form of the records is seen from the fields (record_form.h). Instructions become the Alpaca
-// prompt, conversations go through a chat template, both end in EOS or the template's end of turn;
-// loss is on the answer only, unless train_on_prompt. What is longer than max_length is cut and
-// counted. Text (.txt files, and records with the field text) is learned whole: a text longer than
-// max_length is cut into windows that overlap by one token, so that every token but the first is
-// a target exactly once. A .txt file is one text, or several that the EOS token's text
-// (<|endoftext|>) separates; texts without a token are left out and counted. Records of the form
-// tokens are taken as they are (token_record.h), need no tokenizer, and are cut like instructions.
-// Records of the form preference become two documents each, what was chosen before what was not
-// (preference_pair.h), which are cut at max_length each, as TRL's truncation_mode keep_start has
-// it; those of which no answer would be left are left out and counted. Records of the form unpaired
-// become two documents each as well, their own and their prompt with the answer of another example
-// (mismatched_answers.h), both with the record's label.
+// The form of the records is determined by their fields (record_form.h). Instructions become the
+// Alpaca prompt, and conversations go through a chat template; both end in EOS or the template's
+// end of turn. Only the answer has loss, unless train_on_prompt is set. A document longer than
+// max_length is cut, and counted. Text (.txt files, and records with the field text) is learned as
+// a whole: a text longer than max_length is cut into windows that overlap by one token, so that
+// every token except the first is a target exactly once. A .txt file is one text, or several that
+// the EOS token's text (<|endoftext|>) separates; texts without a token are left out and counted.
+// Records of the form tokens are used unchanged (token_record.h), need no tokenizer, and are cut
+// like instructions. Records of the form preference become two documents each, the chosen one first
+// (preference_pair.h). Both are cut at max_length, as with TRL's truncation_mode keep_start; pairs
+// of which no answer would be left are left out and counted. Records of the form unpaired become
+// two documents each as well: one with the record's own answer, and one with its prompt and another
+// example's answer (mismatched_answers.h). Both have the record's label.
 //
 // Whatever the file's size and form, reading it takes at most reading_bytes of memory beyond the
 // tokenizer and the index of documents: records are read in batches of kBatchBytes, longer texts
@@ -33,20 +33,20 @@
 
 namespace snug::text {
 
-// Records that are read, then tokenized by all threads, then stored in order: so many bytes, or one
-// record that is longer.
+// The size of a batch of records, which are read, then tokenized by all threads, then stored in
+// order. A longer record is a batch of its own.
 inline constexpr int64_t kBatchBytes = int64_t{1} << 20;
 
-// What reading holds at most, of a file of any size. A record of kMaxRecordBytes (2 MiB) waits as
-// text while it is parsed (of a list of numbers every 2 bytes become 16, in a vector that grew by
-// doubling: 26 bytes per byte) or is rendered, joined and tokenized (5 bytes for each token, in
-// vectors that grew by doubling): up to 52 MiB where every byte is a token. Or else a batch, or a
-// word of Model::kMaxBytes and a text of as much (40 bytes per byte: 20 MiB); and buffers of files
-// and lists, windows of words and stacks of threads, 8 MiB.
+// The most memory that reading a file of any size takes. The largest part is one of these: a record
+// of kMaxRecordBytes (2 MiB), kept as text while it is parsed (in a list of numbers, every 2 bytes
+// become 16, in a vector that grows by doubling: 26 bytes per byte) or while it is rendered, joined
+// and tokenized (5 bytes per token, in vectors that grow by doubling), up to 52 MiB if every byte
+// is a token; or a batch; or a word of Model::kMaxBytes with its text (40 bytes per byte: 20 MiB).
+// Buffers of files and lists, windows of words and thread stacks add 8 MiB.
 inline constexpr int64_t kReadingBytes = int64_t{64} << 20;
 
-// The bound for a file of `file_bytes`, of which no more than all can be held: 8 MiB for buffers,
-// and for each byte what is counted above.
+// The bound for a file of `file_bytes`, which may be smaller than a record can be: 8 MiB for
+// buffers, plus the bytes counted above for each byte of the file.
 int64_t reading_bytes(int64_t file_bytes);
 
 struct Dataset {
@@ -55,23 +55,24 @@ struct Dataset {
 };
 
 // Throws BadRecordsError, after all of the file was read, for records that cannot be learned from,
-// by reason: see record_form.h; and records of mixed forms, an answer that max_length cuts away
-// entirely, an id outside of the vocabulary. With options.skips_bad_records they are left out and
-// counted. Throws UserError with file and line for a file that cannot be read: see record_reader.h;
-// and for one of which nothing is left.
+// grouped by reason: those listed in record_form.h, records of mixed forms, an answer that
+// max_length cuts away entirely, and an id outside of the vocabulary. With
+// options.skips_bad_records such records are left out and counted. Throws UserError with file and
+// line for a file that cannot be read (see record_reader.h), and for a file of which nothing is
+// left.
 Dataset load_dataset(const std::string& path, const Tokenizer& tokenizer,
                      const DatasetOptions& options);
 
-// It is called at most once, when the records turn out to need a tokenizer, which then outlives the
-// loading; throws UserError where there is none.
+// Called at most once, if the records turn out to need a tokenizer, which must outlive the loading;
+// throws UserError if there is none.
 using TokenizerOpener = std::function<const Tokenizer&()>;
 
 Dataset load_dataset(const std::string& path, const TokenizerOpener& open_tokenizer,
                      const DatasetOptions& options);
 
-// Whether the file's records, seen from the first one that can be read, are anything but tokens. A
-// file without such a record needs none: what is wrong with each is told without it. Throws
-// UserError where the file cannot be read.
+// Whether the file's records are of any form other than tokens, judged by the first readable one. A
+// file without a readable record needs no tokenizer, since its errors are reported without it.
+// Throws UserError if the file cannot be read.
 bool needs_tokenizer(const std::string& path, const RecordRules& rules);
 
 }  // namespace snug::text

@@ -109,7 +109,7 @@ int32_t DocumentStore::most_in(const PerStream<int64_t>& tokens) const {
 }
 
 int32_t DocumentStore::most_of_stream(TokenStream stream, int64_t tokens) const {
-  // Lengths are few: they are below max_length.
+  // There are few different lengths, since they are at most max_length.
   std::map<int32_t, int32_t> counts;
   for (int64_t i = 0; i < size(); ++i) ++counts[length(i, stream)];
   int32_t most = 0;

@@ -97,7 +97,7 @@ void DocumentWriter::write_parts(int64_t number, int line, const TokenizedRecord
   audit_.trained_tokens += documents_.targets(documents_.size() - 1);
 }
 
-// Adds the beginning of a document of so many tokens, or all of it.
+// Adds the first `tokens` tokens of a document.
 void DocumentWriter::add_beginning(const Document& document, int64_t tokens) {
   count_cut(tokens);
   add_cut(document, 0);
@@ -115,7 +115,7 @@ void DocumentWriter::add_cut(const Document& document, int8_t label) {
   add(std::span(document.ids).first(size), std::span(document.trained).first(size), label);
 }
 
-// What would hold such pairs and examples, for the advice where nothing else is left.
+// Notes which length would hold such pairs and examples, for advice if nothing else is left.
 void DocumentWriter::note_left_out(int line, int64_t whole, int64_t prompt) {
   const bool is_first = audit_.left_out_whole == 0;
   if (is_first) audit_.left_out_line = line;

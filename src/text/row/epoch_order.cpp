@@ -10,10 +10,10 @@
 namespace snug::text {
 namespace {
 
-// Keeps this stream of random numbers apart from others of the same seed.
+// Keeps these random numbers independent of others with the same seed.
 constexpr auto kSite = static_cast<uint32_t>(base::hash_name("row order", 9));
 
-// Uniform in [0, bound): the high half of a 64-bit word times the bound.
+// Uniform in [0, bound): the high half of the product of a 64-bit random word and the bound.
 uint32_t below(uint32_t bound, uint32_t index, int64_t epoch, uint64_t seed) {
   const auto words =
       base::philox({index, static_cast<uint32_t>(epoch), static_cast<uint32_t>(epoch >> 32), kSite},
@@ -56,7 +56,7 @@ void EpochOrder::make(int64_t epoch) {
   std::iota(row_begin_.begin(), row_begin_.end(), 0);
 }
 
-// Fisher and Yates, from the end.
+// The Fisher-Yates shuffle, from the end.
 void EpochOrder::shuffle() {
   for (auto i = static_cast<uint32_t>(order_.size()); i > 1; --i)
     std::swap(order_[i - 1], order_[below(i, i, epoch_, options_.seed)]);
@@ -74,7 +74,7 @@ bool EpochOrder::takes(int32_t group, Filled& row) const {
   return true;
 }
 
-// Whether another group of documents may fit.
+// Whether the row may have room for another group of documents.
 bool EpochOrder::has_room(const Filled& row) const {
   const auto is_open = [&](TokenStream stream) {
     return row.tokens[stream] < options_.max_length[stream];
@@ -83,7 +83,7 @@ bool EpochOrder::has_room(const Filled& row) const {
          std::ranges::all_of(documents_.streams(), is_open);
 }
 
-// Packs in place: what is written was read before, so writing never overtakes reading.
+// Packs in place: each element was read before its place is overwritten.
 void EpochOrder::pack() {
   const auto count = static_cast<int32_t>(order_.size());
   int32_t read = 0;

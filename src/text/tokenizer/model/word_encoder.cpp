@@ -9,7 +9,7 @@
 namespace snug::text {
 namespace {
 
-// What the pre-tokenizer leaves of an open word the model may yet encode in spans.
+// Encodes the spans of an open word that the model can encode separately, whatever follows.
 void take_spans(const Model& model, Words& words) {
   if (!words.is_open) return;
   Words::Word& word = words.list.back();
@@ -50,7 +50,7 @@ size_t encode_words(const Tokenizer::Parts& parts, std::string_view text, WordPl
           "the tokenizer finds no place in {} bytes of text where tokens certainly end; split the "
           "text",
           window.size());
-    if (taken == 0 && is_last) break;  // open: what follows decides
+    if (taken == 0 && is_last) break;  // the word is open, so what follows decides
     bytes = taken == 0 ? 2 * bytes : place.window_bytes;
     done += taken;
   }
