@@ -1,4 +1,4 @@
-// Arguments to a verb: the only place that parses them.
+// The only place that parses command-line arguments.
 #pragma once
 
 namespace snug::cli {

@@ -1,4 +1,4 @@
-// The inference job of a recipe, planned: what `snug explain job=inference` tells of.
+// Plans the inference job of a recipe, for `snug explain job=inference`.
 #pragma once
 
 #include "formats/recipe/recipe.h"

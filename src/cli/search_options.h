@@ -19,7 +19,7 @@ struct SearchMachine {
   int64_t nodes = 1;
   int64_t devices = 1;
   std::string device;
-  // "2x 8x h100", "8x h100", "h100".
+  // Text such as "2x 8x h100", "8x h100" or "h100".
   std::string text() const;
   bool operator==(const SearchMachine&) const = default;
 };
@@ -37,8 +37,7 @@ struct SearchOptions {
   std::vector<formats::Method> methods;  // the recipe's method if empty
   RankBy rank_by = RankBy::tokens_per_second;
   std::optional<double> price_per_hour;  // US dollars per GPU; if empty, the hardware table's price
-  std::optional<double> job_tokens;      // for the hours that are shown; if empty, the data's
-                                         // tokens
+  std::optional<double> job_tokens;      // for the hours shown; nothing: the data's tokens
   std::string recipe_out;                // the file to write the best recipe to; empty: none
 };
 

@@ -21,7 +21,8 @@ using plan::Setting;
 
 constexpr size_t kShownRejected = 5;
 
-// "full_shard prefetch=post, recompute=layer, activations offloaded, weights offloaded".
+// Text such as "full_shard prefetch=post, recompute=layer, activations offloaded, weights
+// offloaded".
 std::string words_of_setting(const Setting& setting, int64_t cards) {
   std::string text;
   if (cards > 1) {

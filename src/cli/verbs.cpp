@@ -176,7 +176,7 @@ std::vector<VerbEntry> make_table() {
   return table;
 }
 
-// "generate and score"; empty when no verb has the key.
+// The names of the verbs that have the key, such as "generate and score"; empty if no verb has it.
 std::string verbs_with(std::string_view key) {
   std::vector<std::string_view> names;
   for (const VerbEntry& verb : verbs())

@@ -88,8 +88,7 @@ class CachedForward {
     int32_t* output_rows = nullptr;  // (outputs)
     int64_t outputs = 0;
     int64_t vocabulary = 0;
-    const float* logits = nullptr;            // (outputs, vocab); null if likeliest tokens are
-                                              // selected
+    const float* logits = nullptr;            // (outputs, vocab); null with candidates
     const float* likeliest_logits = nullptr;  // (outputs, candidates)
     const int32_t* likeliest_ids = nullptr;   // (outputs, candidates)
   };

@@ -1,5 +1,5 @@
-// Adafactor keeps, for each matrix, the means of its second moments over rows and over columns. A
-// step of any part of a tensor needs the means over the whole tensor, so ranks cannot divide a
+// Adafactor keeps, for each matrix, the means of its second moments over rows and over columns. An
+// update of any part of a tensor needs the means over the whole tensor, so ranks cannot divide a
 // tensor among them. Its sums are added in another order on a GPU than on a CPU.
 #include <utility>
 

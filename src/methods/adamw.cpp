@@ -40,7 +40,7 @@ std::vector<OptimizerState> bf16_states(const Tensor& trainable) {
 bool is_coded(const Tensor& trainable) { return trainable.shape.elements() >= kMin8bitElements; }
 
 // A bf16 weight is rounded stochastically and needs no master. An fp16 weight has an f32 master,
-// which is stepped as an f32 weight would be.
+// which is updated as an f32 weight would be.
 bool has_coded_master(const Tensor& trainable) { return trainable.dtype == DType::f16; }
 
 std::vector<OptimizerState> coded_states(const Tensor& trainable) {
@@ -85,7 +85,7 @@ void emit_bf16(Builder& builder, const SteppedTensor& tensor, const UpdateOption
 void emit_coded(Builder& builder, const SteppedTensor& tensor, const UpdateOptions& options) {
   if (!is_coded(tensor.trainable)) return emit_wide(builder, tensor, options);
   const AdamW constants = adamw(tensor, options);
-  // The tensor to step comes first, then its moments; the master, if there is one, comes last.
+  // The updated tensor comes first, then its moments; the master, if there is one, comes last.
   std::vector<TensorId> changed = tensor.updates;
   const TensorId weight = changed.front();
   if (has_coded_master(tensor.trainable)) {

@@ -66,8 +66,8 @@ struct Method {
   // Whether a parameter of the head trains, whatever the recipe says. Objectives that weigh rows
   // (methods/objective.h) do not support that.
   bool trains_head = false;
-  // Methods whose jobs take less memory, suggested when a job does not fit, in the order of how
-  // little they change.
+  // Methods whose jobs take less memory, suggested when a job does not fit, the smallest change
+  // first.
   std::span<const MethodKind> leaner = {};
   // Adds the trainable parameters to the network; null: adds none. Layers of one network may then
   // differ.

@@ -1,5 +1,5 @@
 // Muon: each matrix of a layer, whether a weight or part of an adapter, has one fp32 moment, and
-// its update is orthogonalised. Vectors, embeddings and the head are stepped by AdamW. A stack of
+// its update is orthogonalised. Vectors, embeddings and the head are updated by AdamW. A stack of
 // experts' matrices counts as one matrix per expert. Products are summed in another order on a GPU
 // than on a CPU.
 #include <algorithm>

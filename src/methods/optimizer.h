@@ -47,15 +47,14 @@ struct UpdateOptions {
   std::optional<LossScaleOptions> loss_scale{};  // of gradients in fp16
 };
 
-// A trainable tensor in the program that steps it.
+// A trainable tensor in the program that updates it.
 struct SteppedTensor {
   const program::Tensor& trainable;
   int32_t site = 0;  // identifies its random draws
   program::TensorId gradient = program::kNone;
   program::TensorId factor = program::kNone;         // of the gradient, f32
   program::TensorId learning_rate = program::kNone;  // f32
-  program::TensorId step = program::kNone;  // i32, from 1 on; kNone if the optimizer does not count
-                                            // steps
+  program::TensorId step = program::kNone;           // i32, from 1 on; kNone: steps are not counted
   // The tensor itself, followed by the optimizer's state for it.
   std::vector<program::TensorId> updates{};
 };
@@ -64,19 +63,18 @@ struct Optimizer {
   OptimizerKind kind;
   // The state that the optimizer keeps for a tensor, in the order of its operations' operands.
   std::vector<program::OptimizerState> (*states)(const program::Tensor& trainable);
-  // Emits the operations that step a tensor. Those that change it have the trait is_optimizer.
+  // Emits the operations that update a tensor. Those that change it have the trait is_optimizer.
   void (*emit)(program::Builder& builder, const SteppedTensor& tensor,
                const UpdateOptions& options);
-  // Optimizers that keep less state, suggested when a job does not fit, in the order of how little
-  // they change.
+  // Optimizers that keep less state, suggested when a job does not fit, the smallest change first.
   std::span<const OptimizerKind> leaner = {};
   bool counts_steps = true;  // its operations read the step number
   bool needs_bf16 = false;   // it only works with bf16 weights
   // By default gradients have the element type of the products.
   bool narrow_gradients = false;
-  // A rank can step the part of a tensor that it holds.
+  // A rank can update only the part of a tensor that it holds.
   bool steps_parts = true;
-  // The CPU can step state that is kept in host memory, with the same bits as a GPU.
+  // The CPU can run the update, for state in host memory, with the same bits as a GPU.
   bool steps_on_host = true;
 };
 

@@ -278,7 +278,7 @@ struct Stack {
     return index < first ? encoder->layers[static_cast<size_t>(index)]
                          : layers[static_cast<size_t>(index - first)];
   }
-  // "model.layers.3".
+  // The name of a layer, such as "model.layers.3".
   std::string layer_name(int64_t index) const {
     const int64_t first = encoder_layers();
     return index < first ? encoder->prefix + "." + std::to_string(index)

@@ -9,7 +9,7 @@
 
 namespace snug::report {
 
-// "llama-3.1-8b, qlora".
+// Text such as "llama-3.1-8b, qlora".
 std::string title_of(const plan::PlanDocument& document);
 
 // Adds everything that is known of a job before it runs, except for the comparison with other

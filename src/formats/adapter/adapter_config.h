@@ -15,7 +15,7 @@ using AdapterConfig = std::variant<LoraConfig, PromptConfig>;
 // adapter type or a setting that Snug does not support.
 AdapterConfig read_adapter_config(const std::filesystem::path& folder);
 
-// Writes FOLDER/adapter_config.json with every key that PEFT writes.
+// Writes FOLDER/adapter_config.json with all the keys that PEFT writes.
 void write_adapter_config(const std::filesystem::path& folder, const AdapterConfig& config);
 
 }  // namespace snug::formats

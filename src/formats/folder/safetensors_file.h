@@ -35,7 +35,7 @@ class SafetensorsFile {
 
   // nullptr when there is no such tensor.
   const TensorInfo* find(std::string_view name) const;
-  // Throws UserError that names the nearest tensor.
+  // The same, but throws UserError that names the most similar tensor name.
   const TensorInfo& at(std::string_view name) const;
 
   // Reads tensor.bytes() bytes into `destination`, as stored.

@@ -48,7 +48,7 @@ std::string make_safetensors_header(const SafetensorsHeader& header, int64_t lea
 // The element type's name in the file: "BF16" for bf16.
 std::string_view safetensors_name_of(base::DType dtype);
 
-// "[2, 3]"
+// Text such as "[2, 3]".
 std::string shape_text(const std::vector<int64_t>& shape);
 
 }  // namespace snug::formats

@@ -50,7 +50,7 @@ class TensorIndex {
 
   // nullptr if there is no such tensor. The pointer is valid as long as the index.
   const IndexedTensor* find(std::string_view name) const;
-  // Throws UserError that names the folder and the nearest tensor.
+  // The same, but throws UserError that names the folder and the most similar tensor name.
   const IndexedTensor& at(std::string_view name) const;
   const std::filesystem::path& path_of(const IndexedTensor& tensor) const {
     return files_[tensor.file].path();

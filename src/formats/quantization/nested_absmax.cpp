@@ -72,8 +72,7 @@ class LatticeTable {
                                                    static_cast<float>(point) / kLast * 2.0F - 1.0F);
   }
   uint8_t code(float x) const {
-    const float unit = (std::min(std::max(-1.0F, x), 1.0F) + 1.0F) * 0.5F;  // NaN gives the result
-                                                                            // of -1
+    const float unit = (std::min(std::max(-1.0F, x), 1.0F) + 1.0F) * 0.5F;  // NaN counts as -1
     return codes_[static_cast<size_t>(static_cast<int32_t>(unit * kLast + 0.5F))];
   }
 

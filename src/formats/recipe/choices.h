@@ -142,8 +142,7 @@ enum class Recompute : uint8_t {
   none,               // only elementwise outputs
   gate_up,            // also the inputs of silu_mul
   attention,          // also everything from the layer's input to attention's output
-  all_but_attention,  // everything except two checkpoints: each layer's input and attention's
-                      // output
+  all_but_attention,  // everything except each layer's input and attention's output (checkpoints)
   layer,              // everything except one checkpoint: each layer's input
 };
 constexpr auto words_of(Recompute /*type*/) {

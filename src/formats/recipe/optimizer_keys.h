@@ -25,7 +25,7 @@ struct OptimizerKeys {
 // One entry for each optimizer, in the order of the words.
 std::span<const OptimizerKeys> optimizer_keys();
 const OptimizerKeys& optimizer_keys_of(Optimizer optimizer);
-// Whether only some optimizers read it.
+// Whether only some optimizers read the key.
 bool is_optimizer_key(std::string_view key);
 // nullptr if the optimizer does not read the key.
 const OptimizerKey* find_optimizer_key(Optimizer optimizer, std::string_view key);

@@ -47,7 +47,7 @@ std::string or_words(const RecipeKey& key, std::string_view name) {
   return text;
 }
 
-// "a whole number of 1 or more"
+// What a value must be, for messages: "a whole number of 1 or more".
 std::string expectation(const RecipeKey& key, std::string_view name) {
   switch (key.field.type) {
     case ValueType::text:

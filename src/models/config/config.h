@@ -45,9 +45,8 @@ struct EncoderShape {
 struct ModelConfig {
   std::string model_type;  // as in Hugging Face's config.json: "llama", "mistral", ...
   int64_t hidden_size = 0;
-  int64_t num_layers = 0;      // of the encoder and the decoder together
-  int64_t encoder_layers = 0;  // how many of these are the encoder's; they come first. 0: no
-                               // encoder
+  int64_t num_layers = 0;               // of the encoder and the decoder together
+  int64_t encoder_layers = 0;           // of these, the encoder's, which come first; 0: no encoder
   std::optional<EncoderShape> encoder;  // nothing: an encoder has the sizes below
   int64_t num_heads = 0;
   int64_t num_kv_heads = 0;
@@ -59,9 +58,8 @@ struct ModelConfig {
   Positions positions = Positions::rotary;
   RopeConfig rope;
   std::optional<RopeConfig> local_rope;  // of layers with a window, if they differ
-  double partial_rotary_factor = 1.0;  // the part of a head's elements, from the first on, that is
-                                       // rotated
-  bool attention_bias = false;         // as in config.json
+  double partial_rotary_factor = 1.0;    // rotated part of a head's elements, from the first on
+  bool attention_bias = false;           // as in config.json
   bool mlp_bias = false;
   // The window of each layer: a query sees this many keys, its own included; 0: all keys up to its
   // own. Empty: 0 in all layers.
@@ -89,8 +87,7 @@ struct ModelConfig {
   int64_t expert_size = 0;            // intermediate_size of an expert
   bool normalize_experts = true;      // their weights are divided by their sum
   std::vector<int64_t> dense_layers;  // layers with one mlp instead of experts, ascending
-  bool router_loss = false;           // output_router_logits: training adds the loss that balances
-                                      // experts
+  bool router_loss = false;           // output_router_logits: training adds the balancing loss
   double router_coefficient = 0;      // router_aux_loss_coef, the factor of that loss
   double gate_limit = 0;              // swiglu_limit and swiglu_alpha, for a clamped gate
   double gate_alpha = 0;
@@ -103,12 +100,10 @@ struct ModelConfig {
   // only; and the names of weights that are read only from the adapter's files.
   bool head_from_embedding = false;
   std::vector<std::string> from_adapter;
-  double dropout = 0;  // the highest dropout rate that config.json sets for training, which snug
-                       // does not apply
+  double dropout = 0;  // the highest rate in config.json; snug applies no dropout of the model
   float initializer_range = 0.02F;
   std::optional<StoredNf4> stored;  // nothing: stored in 16 or 32 bits
-  int64_t file_width = 2;           // bytes per element of weights in files, except NF4 weights, as
-                                    // config.json says
+  int64_t file_width = 2;           // bytes per element in files, except NF4, by config.json
   // Bytes per element of the weights whose files have another width, by name.
   std::map<std::string, int64_t, std::less<>> other_widths;
 
@@ -151,8 +146,7 @@ std::filesystem::path find_model_folder(const std::string& name_or_folder);
 // it is neither.
 struct ModelSource {
   ModelConfig config;
-  std::filesystem::path folder;  // empty for a preset, which has no weights, only random ones on
-                                 // request
+  std::filesystem::path folder;  // empty for a preset, which has no weight files
 };
 ModelSource find_model(const std::string& name_or_folder);
 

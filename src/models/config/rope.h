@@ -16,8 +16,7 @@ namespace snug::models {
 
 // Differences between families that describe their rotation with the same keys.
 struct RopeKeys {
-  bool partial = false;              // the family may rotate only a part of each head; others
-                                     // refuse that
+  bool partial = false;              // the family may rotate only a part of each head
   const char* theta = "rope_theta";  // transformers 4's key for theta
   double absent_theta = 10000.0;     // theta of a file that gives none
 };

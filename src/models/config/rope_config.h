@@ -11,8 +11,7 @@ namespace snug::models {
 enum class RopeScaling : uint8_t {
   none,
   linear,    // every frequency is divided by `factor` (Code Llama's and Llama 2's long forms)
-  llama3,    // low frequencies are divided, high ones kept, with a smooth transition (Llama 3.1,
-             // 3.2)
+  llama3,    // low frequencies divided, high ones kept, smooth in between (Llama 3.1, 3.2)
   yarn,      // fast frequencies are kept, slow ones divided, with a ramp between (Peng et al. 2023)
   longrope,  // each frequency is divided by a factor of its own (Phi-3's 128k form)
   // Theta grows, but only for sequences longer than max_position_embeddings.

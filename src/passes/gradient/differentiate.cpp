@@ -318,10 +318,10 @@ class Differentiator final : public Tape {
   std::vector<bool> wants_;
   std::vector<bool> trainable_;
   std::vector<TensorId> gradient_;
-  std::unordered_map<TensorId, std::vector<TensorId>> parts_;  // by owner: its views that have a
+  std::unordered_map<TensorId, std::vector<TensorId>> parts_;  // by owner: its views with a
                                                                // gradient
-  std::vector<std::pair<TensorId, TensorId>> pending_;         // pairs of an input and a
-                                                               // contribution to its gradient
+  std::vector<std::pair<TensorId, TensorId>> pending_;         // input, contribution to its
+                                                               // gradient
   std::unordered_map<std::string, int> used_;
   // The operation of the forward list whose derivative is being emitted.
   const Operation* operation_ = nullptr;

@@ -200,8 +200,7 @@ class Recompute {
   const Program& input_;
   const RecomputeModes& modes_;
   Program result_;
-  std::vector<int32_t> producer_;  // the forward operation that writes each program tensor; -1:
-                                   // none
+  std::vector<int32_t> producer_;  // writer of each tensor in the forward pass; -1: none
   std::vector<int32_t> readers_;   // number of forward operations that read each tensor
   std::vector<bool> dropped_;
   std::vector<bool> kept_;

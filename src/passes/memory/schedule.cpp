@@ -263,8 +263,7 @@ class Run {
   int32_t size_;
   std::vector<Life> lives_;
   std::unordered_map<TensorId, int32_t> life_of_owner_;
-  std::vector<std::vector<int32_t>> touched_;  // the lives that each operation touches, without
-                                               // duplicates
+  std::vector<std::vector<int32_t>> touched_;  // the lives that each operation touches, each once
   std::vector<std::vector<int32_t>> users_;
   std::vector<int32_t> waiting_;
 };

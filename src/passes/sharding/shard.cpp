@@ -152,8 +152,8 @@ class Sharder {
     });
   }
 
-  // Notes weights of which every rank holds the whole: after their parts are stepped, the whole is
-  // gathered again.
+  // Notes weights of which every rank holds the whole: after the update of their parts, the whole
+  // is gathered again.
   void note_changes(const Operation& operation) {
     for (const auto* ids : {&operation.writes, &operation.updates})
       for (const TensorId id : *ids)
@@ -384,14 +384,13 @@ class Sharder {
   // Visits whose gathers have begun and that have not been opened.
   std::deque<std::pair<size_t, TensorId>> gathered_;
   std::deque<Operation> gathers_;    // the awaits of these gathers
-  std::set<TensorId> unsummed_;      // gradients that are not yet summed over all
-                                     // ranks
+  std::set<TensorId> unsummed_;      // gradients not yet summed over all ranks
   std::vector<TensorId> scattered_;  // complete, but not yet being summed
   std::vector<TensorId> scattered_in_place_;
   std::vector<TensorId> summed_;
-  std::vector<Reduction> reductions_;  // under way
+  std::vector<Reduction> reductions_;  // that have begun
   std::deque<Operation> late_;         // updates that wait for sums
-  std::vector<TensorId> changed_;      // weights whose parts were stepped
+  std::vector<TensorId> changed_;      // weights whose parts were updated
   std::vector<Operation> last_awaits_;
   bool is_divided_ = false;  // a collective was inserted into the current run of joined operations
   size_t end_of_last_ = 0;

@@ -18,7 +18,7 @@ namespace snug::plan {
 // shown.
 using Overrides = std::vector<std::pair<std::string, std::string>>;
 
-// "recompute=layer per_device_train_batch_size=1".
+// Text such as "recompute=layer per_device_train_batch_size=1".
 std::string to_string(const Overrides& overrides);
 
 // The recipe with keys set as if they were given on the command line. Throws UserError as

@@ -47,7 +47,8 @@ struct Saving {
   formats::Recompute recompute = formats::Recompute::none;
   bool offloads = false;
   bool streams = false;
-  std::optional<formats::Strategy> strategy{};  // for several devices; nothing: the recipe's
+  std::optional<formats::Strategy> strategy{};  // replaces the recipe's strategy; only with several
+                                                // devices
 };
 
 class ChangeSearch : public Changes {

@@ -30,7 +30,7 @@ std::vector<std::pair<std::string, int64_t>> keys_of(const base::PerStream<int64
           {"max_target_length", tokens.decoder()}};
 }
 
-// "max_length=700".
+// The recipe's words for a length, such as "max_length=700".
 std::string recipe_words(const base::PerStream<int64_t>& tokens) {
   std::string words;
   for (const auto& [key, value] : keys_of(tokens))

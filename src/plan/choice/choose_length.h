@@ -57,7 +57,7 @@ formats::Recipe with_length(const formats::Recipe& recipe, const base::PerStream
 // The tokens of the stream to which max_length refers: the encoder's, if there is one.
 int64_t of_max_length(const base::PerStream<int64_t>& tokens);
 
-// "700 tokens", "700 tokens of prompts and 20 of answers".
+// Text such as "700 tokens" or "700 tokens of prompts and 20 of answers".
 std::string length_text(const base::PerStream<int64_t>& tokens);
 
 // The recipe with a number in place of max_length=auto; unchanged if it has a number. The rows of a

@@ -34,7 +34,7 @@ struct RecomputeChoice {
 // What choices are compared by. Everything that it refers to must outlive it.
 struct ChoiceInputs {
   int64_t device_bytes = 0;  // limit of the arena; 0: no limit
-  HostBudget host_budget{};  // empty: no limit
+  HostBudget host_budget{};  // the limit of host arenas; empty: none
   const program::Target& target;
   const Rates& rates;
   const program::ExpectedBounds& expected;

@@ -23,7 +23,7 @@ formats::Recipe with_rows(const formats::Recipe& recipe, int64_t rows);
 // step where weights are updated in the backward pass, else one row.
 formats::Recipe with_fewest_rows(const formats::Recipe& recipe);
 
-// "4 rows in a micro-batch, gradient_accumulation_steps=2".
+// Text such as "4 rows in a micro-batch, gradient_accumulation_steps=2".
 std::string rows_text(const formats::Recipe& recipe);
 
 struct FittingRows {

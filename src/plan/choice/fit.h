@@ -61,7 +61,7 @@ Verdict judge_fit(const formats::Recipe& recipe, const models::ModelSource& mode
 // while it reads the data. To be called before reading.
 void require_room_to_read(const formats::Recipe& recipe, int64_t reading_bytes);
 
-// Throws UserError with the message of a verdict that does not fit and kDoesNotFitExitCode.
+// Throws UserError with the verdict's message and kDoesNotFitExitCode.
 [[noreturn]] void refuse(const formats::Recipe& recipe, const Verdict& verdict);
 
 }  // namespace snug::plan

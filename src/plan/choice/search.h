@@ -68,7 +68,7 @@ inline constexpr size_t kBestPlans = 3;
 // The inputs must outlive the call. `measure`: as for assemble_training.
 SearchResult search(const TrainingInputs& inputs, const MeasureProcess& measure = {});
 
-// "needs 31.7 GiB of the device's 22.6": why a setting was rejected; empty where it was not.
+// Why a setting was rejected, such as "needs 31.7 GiB of the device's 22.6"; empty if it was not.
 std::string reason(const JudgedSetting& judged, const Budget& budget);
 
 }  // namespace snug::plan

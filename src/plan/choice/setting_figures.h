@@ -84,8 +84,7 @@ class SettingFigures {
 
   const TrainingInputs& inputs_;
   const Rates rates_;
-  std::vector<int64_t> anchors_;  // numbers of rows that are sized; figures for others are
-                                  // interpolated
+  std::vector<int64_t> anchors_;  // sized numbers of rows; others are interpolated
   bool accumulates_ = false;      // some settings have several micro-batches in a step
   std::map<Key, JobSize> sizes_;
   std::map<Key, Work> works_;

@@ -170,9 +170,9 @@ std::string step_basis_text(const PlanDocument& document);
 // "layer in 24 layers, then none in 8 layers", if recompute was chosen; else empty.
 std::string layers_text(const PlanDocument& document);
 
-// 1234567890 -> "1.15 GiB".
+// 1234567890 bytes give "1.15 GiB".
 std::string readable_bytes(int64_t bytes);
-// 0.0125 -> "12.5 ms"; 0 -> "unknown".
+// 0.0125 s gives "12.5 ms"; 0 gives "unknown".
 std::string readable_seconds(double seconds);
 
 }  // namespace snug::plan

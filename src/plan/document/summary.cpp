@@ -18,7 +18,7 @@ std::string budget_text(const SpaceFigures& figures) {
   return fmt::format(" of {}", readable_bytes(figures.capacity_bytes));
 }
 
-// Roles at the peak, largest first: "weight 1.2 GiB, activation 300 MiB".
+// The roles at the peak, largest first, such as "weight 1.2 GiB, activation 300 MiB".
 std::string roles_text(const SpaceReport& report) {
   std::vector<std::pair<std::string, int64_t>> roles(report.by_role.begin(), report.by_role.end());
   std::stable_sort(roles.begin(), roles.end(),
@@ -66,7 +66,7 @@ std::string step_text(const PlanDocument& document) {
                      static_cast<double>(document.tokens_per_step) / document.step_seconds);
 }
 
-// "25.20 s (assumed): 120 runs of 210.0 ms".
+// Text such as "25.20 s (assumed): 120 runs of 210.0 ms".
 std::string pass_text(const PassFigures& pass, const PlanDocument& document) {
   const std::string run = readable_seconds(pass.run_seconds);
   const std::string_view basis = basis_text(document.step_basis);

@@ -94,8 +94,7 @@ struct InferenceInputs {
   const formats::Recipe& recipe;
   const models::ModelConfig& model;
   const program::Target& target;
-  InferenceShape shape;  // its prefill_tokens are an upper limit, which is lowered if memory is
-                         // short
+  InferenceShape shape;  // its prefill_tokens are a maximum, lowered if memory is short
 };
 
 struct PlannedInference : PlannedJob {

@@ -67,8 +67,7 @@ struct TrainingSpec {
   passes::AfterPass after_pass{};
   // The seed of random weights (init=random); nothing: weights are read from files.
   std::optional<int64_t> init_seed{};
-  bool adapter_in_files = false;   // the adapter is read from files; otherwise initialised from
-                                   // lora.seed
+  bool adapter_in_files = false;   // the adapter is read; otherwise initialised from lora.seed
   AdapterWidths adapter_widths{};  // of those files
 
   // Whether an adapter trains; otherwise all weights train that are not frozen.

@@ -49,8 +49,7 @@ void StorageProgram::set_largest(int64_t blocks, bool nested) {
 // In a storage program, no two operations touch the same tensor, except for staging memory.
 TensorId StorageProgram::add(const Tensor& tensor) {
   program_.tensors.push_back(tensor);
-  program_.tensors.back().constant = false;  // being constant is a property of the program that the
-                                             // tensor was copied from
+  program_.tensors.back().constant = false;  // holds only in the original program
   return static_cast<TensorId>(program_.tensors.size() - 1);
 }
 

@@ -177,8 +177,8 @@ void check_in_backward(const Recipe& recipe) {
                 "updates weights before it is known whether all gradients are finite, and with "
                 "fp16 a step that has others is skipped as a whole; leave it out, or use "
                 "compute_dtype=bf16");
-  const bool rows_are_open = recipe.per_device_train_batch_size == 0;  // auto: possibly all rows of
-                                                                       // a step
+  const bool rows_are_open = recipe.per_device_train_batch_size == 0;  // auto may choose all rows
+                                                                       // of a step
   if (!rows_are_open && recipe.gradient_accumulation_steps > 1)
     recipe.fail("optim_in_backward",
                 fmt::format("updates each weight within one micro-batch, but "

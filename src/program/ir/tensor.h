@@ -153,7 +153,7 @@ inline const Shape& whole_shape(const Tensor& tensor) {
 // The strides of a dense tensor, whose last dimension varies fastest; 0 beyond the tensor's rank.
 std::array<int64_t, Shape::kMaxRank> dense_strides(const Shape& shape);
 
-// "(16384, 4096)".
+// Text such as "(16384, 4096)".
 std::string to_string(const Shape& shape);
 
 }  // namespace snug::program

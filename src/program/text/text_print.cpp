@@ -87,7 +87,7 @@ class Printer {
     return text;
   }
 
-  // "%17 name (2, 3) bf16".
+  // A declaration without a role, such as "%17 name (2, 3) bf16".
   std::string short_declaration(TensorId id) {
     const Tensor& tensor = program_.tensor(id);
     std::string text;

@@ -73,8 +73,7 @@ class ChatTemplate {
   std::optional<std::string> source_;
   std::time_t now_;  // the time that templates see, the same for all conversations
   std::unique_ptr<const jinja::Template> usual_;
-  std::unique_ptr<const jinja::Template> for_tools_;  // for conversations with tools; null: the
-                                                      // usual template
+  std::unique_ptr<const jinja::Template> for_tools_;  // null: the usual template
   jinja::Variables tokens_;                           // special tokens by name
   bool takes_parts_only_ = false;
 };

@@ -51,10 +51,8 @@ class Message {
 
 struct Conversation {
   std::vector<Message> messages{};
-  jinja::Value tools = jinja::Value::none();  // a list of the tools that the assistant may call, or
-                                              // none
-  std::vector<std::pair<std::string, jinja::Value>> variables{};  // additional variables for the
-                                                                  // template
+  jinja::Value tools = jinja::Value::none();  // the tools that may be called, or none
+  std::vector<std::pair<std::string, jinja::Value>> variables{};  // for the template
 };
 
 // Renders a conversation with a chat template; throws UserError if the template refuses it.

@@ -230,8 +230,8 @@ std::vector<Unwritten> find_unwritten(const Conversation& conversation, const st
                                       const RenderChat& render) {
   std::vector<Saying> sayings;
   std::vector<Unwritten> found;
-  std::vector<size_t> left(conversation.messages.size() + 1, 0);  // number of texts and calls that
-                                                                  // are written, by message
+  std::vector<size_t> left(conversation.messages.size() + 1, 0);  // by message: its texts and calls
+                                                                  // that are written
   const std::vector<size_t> suspected = suspects(conversation, whole, render, sayings);
   for (const Saying& saying : sayings)
     if (is_text_or_call(saying)) ++left[saying.message];

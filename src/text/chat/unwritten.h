@@ -20,8 +20,7 @@ struct Unwritten {
   std::string role{};      // of the message
   bool is_all = false;     // nothing of the message is written
   bool is_learned = true;  // whether the message is learned, if it is the assistant's
-  std::string extent{};    // how much of the field: "the beginning of" or "a part of"; empty: all
-                           // of it
+  std::string extent{};    // "the beginning of" or "a part of" the field; empty: all of it
 };
 
 // `whole`: the rendered conversation. Returns at most one entry for each field of a message.

@@ -57,8 +57,7 @@ class AddedTokenFinder {
  private:
   const AddedPattern* longest_at(std::string_view text, size_t position) const;
 
-  std::vector<AddedPattern> entries_;  // sorted by pattern, so that those with the same beginning
-                                       // are adjacent
+  std::vector<AddedPattern> entries_;  // sorted by pattern, so that common prefixes are adjacent
   size_t longest_ = 0;                 // bytes of the longest pattern
   // The first entry whose pattern begins with each byte; the entries end where those of the next
   // byte begin.

@@ -206,8 +206,7 @@ void differentiate(const Attention& attention, const Operation& operation, Tape&
   if (d_o == kNone || !(tape.wants(q) || tape.wants(k) || tape.wants(v) || wants_bias)) return;
   const auto gradient_of = [&](TensorId input_id, const char* suffix) {
     if (tape.wants(input_id)) return tape.contribute(input_id);
-    const Tensor input = tape.program().tensor(input_id);  // copied, since the program's table may
-                                                           // grow
+    const Tensor input = tape.program().tensor(input_id);  // a copy, since the table may grow
     return tape.temporary(suffix, input.shape, input.dtype);
   };
   const TensorId dq = gradient_of(q, "dq");

@@ -41,12 +41,12 @@ std::string shape_error(const Rope& rope, const OperationView& view) {
   return rule.error();
 }
 
-// An angle, a sine or cosine, and a factor.
+// Operations per element: an angle, a sine or cosine, and a factor (3).
 Cost cost(const RotaryTable&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[RotaryTable::kTable].shape.elements(), 3);
 }
 
-// Two products and a sum.
+// Operations per element: two products and a sum (3).
 Cost cost(const Rope&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[Rope::kY].shape.elements(), 3);
 }

@@ -67,8 +67,8 @@ Cost cost(const Route& route, const OperationView& view, const Extent&) {
   return cost;
 }
 
-// The exponential (3), its share of the sum, and two products. With `balance` the same again, where
-// one product is added to a sum.
+// Operations per logit: the exponential (3), its share of the sum, and two products. With `balance`
+// the same again, where one product is added to a sum.
 Cost cost(const RouteGrad& grad, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[RouteGrad::kLogits].shape.elements(), grad.balance ? 15 : 7);
 }

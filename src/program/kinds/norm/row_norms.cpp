@@ -29,7 +29,7 @@ std::string shape_error(const RowNorms& row_norms, const OperationView& view) {
   return rule.error();
 }
 
-// For each element of the weight, a product and a sum per rank of the adapter, and two operations
+// Operations per element of the weight: a product and a sum for each rank of the adapter, and two
 // for its square.
 Cost cost(const RowNorms& row_norms, const OperationView& view, const Extent&) {
   const int64_t rank = row_norms.low_rank ? view[RowNorms::kA].shape.rows() : 0;

@@ -82,7 +82,7 @@ Cost cost(const Muon& muon, const OperationView& view, const Extent&) {
   return cost;
 }
 
-// Clip (1), momentum (3), direction (3).
+// Operations per element: clip (1), momentum (3), direction (3).
 Cost cost(const MuonMomentum&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[MuonMomentum::kGradient].shape.elements(), 7);
 }

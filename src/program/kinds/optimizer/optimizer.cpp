@@ -81,13 +81,13 @@ Cost cost(const ClipFactor&, const OperationView& view, const Extent&) {
   return streaming_cost(view, 1, 3);
 }
 
-// Clip (1), decay (2), moments (3 + 4), root and division (5), step (2).
+// Operations per element: clip (1), decay (2), moments (3 + 4), root and division (5), step (2).
 Cost cost(const AdamW&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[AdamW::kWeight].shape.elements(), 17);
 }
 
-// AdamW's step (17), and for each of the two moments: decode (1), find the maximum (1), divide (1),
-// encode (2).
+// Operations per element: AdamW's step (17), and for each of the two moments: decode (1), find the
+// maximum (1), divide (1), encode (2).
 Cost cost(const AdamW8bit&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[AdamW8bit::kWeight].shape.elements(), 17 + 2 * 5);
 }

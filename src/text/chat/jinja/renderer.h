@@ -76,7 +76,7 @@ class Renderer : public Runtime {
     std::unique_ptr<Scope> scope_;
   };
 
-  // Statements.
+  // Functions that run statements.
   Flow run_body(const Body& body);
   Flow run_statement(const Statement& statement);
   Flow run_branch(const Statement& statement);
@@ -94,7 +94,7 @@ class Renderer : public Runtime {
   void bind(const Macro& macro, Arguments& arguments, Scope& scope);
   Value macro_value(const Statement& statement, const std::string& name);
 
-  // Expressions.
+  // Functions that evaluate expressions.
   Value evaluate(const Expression& node);
   Value variable(int name);
   Value evaluate_list(const Expression& node);

@@ -41,8 +41,7 @@ class Runtime {
   // Creates an object that lives as long as the rendering.
   template <typename T, typename... Args>
   Value make(Args&&... args) {
-    constexpr size_t kHeld = 5 * sizeof(void*);  // memory used by the allocation and the list of
-                                                 // objects
+    constexpr size_t kHeld = 5 * sizeof(void*);  // of the allocation and the list of objects
     charge_bytes(static_cast<int64_t>(sizeof(T) + kHeld));
     objects_.push_back(std::make_unique<T>(std::forward<Args>(args)...));
     return Value::object(objects_.back().get());

@@ -112,7 +112,7 @@ class ByteLevel : public PreTokenizer {
   }
 
  private:
-  // The rest of an open word would be prefixed again, so no word is left open.
+  // What is left of an open word would get the prefix too, so no word is left open.
   static void prefix_words(Words& words) {
     words.close();
     std::string spaced;

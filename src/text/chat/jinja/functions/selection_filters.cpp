@@ -41,8 +41,7 @@ Value map_attribute(Runtime& runtime, const Value& input, const Arguments& argum
 }
 
 Value map(Runtime& runtime, const Value& input, const Arguments& arguments) {
-  const Runtime::Level level(runtime);  // counts a level, since the applied filter may be map
-                                        // itself
+  const Runtime::Level level(runtime);  // the applied filter may be map itself
   if (!input.is_true() && !generator_of(input)) return runtime.generator({});
   if (arguments.positional.empty() && !arguments.named.empty() &&
       arguments.named.front().first == "attribute")

@@ -23,7 +23,7 @@ class TextBuilder {
     text_ += c;
   }
   void add_code_point(char32_t c);
-  // Appends the part `times` times; values below 1 append nothing.
+  // Appends the part `times` times; nothing if `times` is below 1.
   void add_times(std::string_view part, int64_t times);
 
   size_t size() const { return text_.size(); }

@@ -59,8 +59,7 @@ class Value {
   static Value real(double value);
   // Safe text is HTML (markupsafe's Markup): text that is added to it is escaped.
   static Value text(std::string value, bool is_safe = false);
-  static Value charged_text(std::string value, bool is_safe);  // for text whose bytes have been
-                                                               // charged
+  static Value charged_text(std::string value, bool is_safe);  // its bytes have been charged
   // Throw TemplateError if values nest too deeply or hold too much, where a shared value counts
   // once for each place that refers to it (limits.h).
   static Value list(List items, Kind kind = Kind::list);
