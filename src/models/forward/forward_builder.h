@@ -106,8 +106,8 @@ class ForwardBuilder {
   // positions.
   void declare_frequencies();
   void make_rotary_tables(base::TokenStream stream, TensorId positions);
-  // The rows of x (of one stream), rotated. `rotated_heads` 0: all heads of x. Returns x itself
-  // where the block does not rotate.
+  // The rows of x, which belong to stream `rows.stream`, with their first `rows.heads` heads
+  // rotated (0: all heads). Returns x itself where the block does not rotate.
   struct Rotated {
     base::TokenStream stream = base::TokenStream::decoder;
     int64_t heads = 0;
