@@ -29,7 +29,7 @@ class BlockMaxima {
   void likeliest(size_t count, std::vector<Candidate>& candidates);
 
  private:
-  // A lower bound that at least `count` logits reach, close to the count-th largest of them.
+  // A value that at least `count` logits reach, close to the count-th largest logit.
   float bound(size_t count);
 
   std::span<const float> logits_;

@@ -21,14 +21,14 @@ inline constexpr std::string_view kPromptV2Type = "LLAMA_ADAPTER_V2";
 
 struct PromptConfig {
   int64_t tokens = 0;  // adapter_len
-  int64_t layers = 0;  // adapter_layers: from the top
+  int64_t layers = 0;  // adapter_layers, counted from the top
   AdapterGates gates = AdapterGates::layer;
-  bool is_peft = false;  // PEFT loads it
+  bool is_peft = false;  // of a type that PEFT loads
   bool adjusts_linears = false;
   std::string base_model;  // base_model_name_or_path; may be empty
 };
 
-// Throws UserError for a file that is broken or asks for what Snug cannot honour, naming the key.
+// Throws UserError, naming the key, for a broken file and for a setting that Snug does not support.
 PromptConfig read_prompt_config(const std::filesystem::path& folder);
 
 // Writes FOLDER/adapter_config.json, with every key that PEFT writes.

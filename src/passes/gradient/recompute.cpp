@@ -98,7 +98,7 @@ class Recompute {
     if (producer_[owner_index(id)] >= 0) dropped_[owner_index(id)] = true;
   }
 
-  // The input of a norm or a rotation, whose values it passes on changed.
+  // The input of a norm or a rotation, which the operation only transforms; kNone for other kinds.
   static TensorId passed_on(const Operation& operation) {
     const OperandName name = traits_of(operation).passes_on;
     return name.empty() ? kNone : find_operand(operation, name);

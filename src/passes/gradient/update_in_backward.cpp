@@ -123,7 +123,7 @@ class Mover {
   Program result_;
   std::vector<int32_t> last_touch_;                    // in micro, by owner of bytes
   std::map<int32_t, std::vector<Operation>> after_;    // by the operation of micro that they follow
-  std::unordered_map<std::string, TensorId> by_name_;  // in the result
+  std::unordered_map<std::string, TensorId> by_name_;  // tensors of the result, by name
   std::vector<TensorId> norms_;                        // of each gradient
 };
 

@@ -48,7 +48,7 @@ struct PlannedJob {
 // What is known of a training job's data. A plan without data assumes full rows.
 struct DataFacts {
   RowShape shape;
-  program::ExpectedBounds expected;  // of batches of these data
+  program::ExpectedBounds expected;  // of batches of these data, for the clock
   int64_t reading_bytes = 0;         // what the process may hold while it reads them
   EpochRows rows{};
 };

@@ -88,7 +88,7 @@ struct GeneratingForward {
   int64_t outputs = 0;  // rows of logits
 };
 
-// The programs for generation: prefill, and decode with a program for each number of sequences.
+// The programs for generation: prefill, and a decode program for each size.
 std::vector<GeneratingForward> generating_forwards(const InferenceShape& shape, bool has_encoder) {
   base::PerStream<int64_t> prompt = shape.prefill_tokens;
   if (has_encoder) prompt = {shape.prefill_tokens, shape.encoder_tokens};

@@ -13,8 +13,8 @@ namespace {
 
 using Kind = Value::Kind;
 
-// The number of integers from `begin` to `end` (exclusive). The difference of two 64-bit integers
-// fits an unsigned 64-bit integer.
+// The number of values of range(begin, end, step). The difference of two 64-bit integers fits an
+// unsigned 64-bit integer.
 uint64_t count_of(int64_t begin, int64_t end, int64_t step) {
   if (step > 0 ? begin >= end : begin <= end) return 0;
   const auto difference = [](int64_t from, int64_t to) {
