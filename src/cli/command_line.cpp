@@ -43,7 +43,8 @@ void require_verb(std::string_view word) {
                          nearest ? fmt::format("; did you mean '{}'?", *nearest) : ";");
 }
 
-// "bench calibrate" is a command in a command, next to its like.
+// "bench calibrate" becomes the subcommand "calibrate" of the command "bench", which other bench
+// verbs share.
 CLI::App* add_command(CLI::App& app, const VerbEntry& verb) {
   const size_t space = verb.name.find(' ');
   if (space == std::string_view::npos)

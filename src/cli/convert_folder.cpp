@@ -59,7 +59,7 @@ void print_json(const FolderConversion& conversion, int64_t outside_bytes,
 
 std::string folder_to_convert(const formats::Recipe& recipe, const std::string& verb) {
   recipe.require("model");
-  // Its default is a run's folder.
+  // The default of output_dir is meant for training runs, so a conversion requires the key.
   if (!recipe.is_given("output_dir"))
     base::throw_user_error("snug {} needs output_dir=FOLDER, the folder to make", verb);
   if (models::preset(recipe.model))

@@ -1,5 +1,6 @@
-// What the verbs that make a model folder of another one have in common: which folder, what it will
-// take before anything is read, and what it took afterwards.
+// The shared steps of the verbs that convert a model folder into another one: find the source
+// folder, announce what the conversion will need before anything is read, and report what it needed
+// afterwards.
 #pragma once
 
 #include <functional>
@@ -12,8 +13,8 @@
 
 namespace snug::cli {
 
-// The recipe's model as a folder with weights. Throws UserError where the recipe names none, or no
-// output_dir; `verb` is in the message.
+// The folder of the recipe's model, which must hold weights. Throws UserError where the recipe
+// names no such folder, or no output_dir; the message names `verb`.
 std::string folder_to_convert(const formats::Recipe& recipe, const std::string& verb);
 
 struct FolderConversion {
@@ -23,7 +24,8 @@ struct FolderConversion {
   std::function<runtime::FolderReport()> write;
 };
 
-// Says what it takes, writes, and says what it took. The exit code.
+// Announces what the conversion needs, writes the folder, and reports the result. Returns the exit
+// code.
 int convert_folder(const Request& request, const formats::Recipe& recipe,
                    const FolderConversion& conversion);
 

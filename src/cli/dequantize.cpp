@@ -1,4 +1,4 @@
-// `snug dequantize`: a model folder whose experts are MXFP4 to one in bf16.
+// `snug dequantize`: converts a model folder with MXFP4 experts to one in bf16.
 #include <fmt/format.h>
 
 #include "cli/convert_folder.h"

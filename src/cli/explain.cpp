@@ -1,6 +1,6 @@
-// `snug explain`: the programs of a job in their text form, what each pass did, what is live at the
-// peak of the device's arena, and which operations take the time of a step; or one program, as it
-// runs or as a pass left it.
+// `snug explain`: prints the programs of a job in their text form, what each pass changed, which
+// tensors are live at the peak of the device's arena, and which operations take the time of a step.
+// It can also print one program only, either as it runs or as a given pass left it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -31,7 +31,7 @@ namespace {
 
 using plan::LiveTensor;
 
-// Tensors of all layers that are called alike: "layers.*.k".
+// The live tensors of all layers that have the same name within their layer, such as "layers.*.k".
 struct LiveGroup {
   std::string name;
   std::string_view role;
@@ -39,7 +39,7 @@ struct LiveGroup {
   int64_t bytes = 0;
 };
 
-// Largest first.
+// Groups live tensors by name, the largest group first.
 std::vector<LiveGroup> grouped(const std::vector<LiveTensor>& live) {
   std::map<std::string, LiveGroup> by_name;
   for (const LiveTensor& tensor : live) {
@@ -58,7 +58,8 @@ std::vector<LiveGroup> grouped(const std::vector<LiveTensor>& live) {
   return groups;
 }
 
-// Where rates are by samples: of a time that mostly rests on something else.
+// A mark for times that mostly rest on something other than samples, printed only where the rates
+// come from samples.
 std::string_view mark_of(const plan::Estimate& estimate, plan::Basis basis) {
   if (!plan::has_samples(basis)) return "";
   if (2 * estimate.unsampled_seconds > estimate.seconds) return "  (no sample)";
@@ -140,10 +141,10 @@ nlohmann::ordered_json step_json(const plan::PlannedTraining& planned) {
   return json;
 }
 
-// Plans the job once more, and shows its programs after each pass.
+// Plans the job again and calls the given function with its programs after each pass.
 using PlanAgain = std::function<void(passes::AfterPass)>;
 
-// The program as it runs, or as a pass left it.
+// The program that the options ask for: as it runs, or as one pass left it.
 program::Program wanted_program(const ExplainOptions& options, const plan::Job& job,
                                 const PlanAgain& plan_again) {
   const std::string name(name_of(*options.program));

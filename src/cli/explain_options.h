@@ -1,5 +1,5 @@
-// What `snug explain` takes next to the keys of a plan: which job, which of its programs, and after
-// which pass.
+// The options that `snug explain` takes in addition to the keys of a plan: the job, one of its
+// programs, and the pass after which to show it.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct ExplainOptions {
   std::string after;                            // a pass of that program; empty: all of them
 };
 
-// Takes the words of these keys out of the request, and leaves those of the recipe. `prefill` and
+// Removes the words that set these options from the request; the recipe's words stay. `prefill` and
 // `decode` are programs of inference, so that job= may be left out with them. Throws UserError.
 ExplainOptions take_explain_options(Request& request);
 

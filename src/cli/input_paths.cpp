@@ -20,7 +20,8 @@ using formats::Recipe;
 
 bool is_there(const fs::path& path) {
   std::error_code error;
-  // What cannot be looked at is there: whoever opens it says why it cannot be read.
+  // A path that cannot be checked counts as present: opening it later reports why it cannot be
+  // read.
   return fs::exists(path, error) || error;
 }
 
@@ -34,7 +35,8 @@ bool is_in_hub_cache(std::string_view value) {
   return name && formats::find_in_hub_cache(*name);
 }
 
-// What to do where it was meant as a name of the hub and no path; empty where it cannot be one.
+// Advice for a value that looks like a Hugging Face hub name rather than a path; empty where it
+// cannot be one.
 std::string hub_advice(std::string_view value) {
   const auto name = formats::parse_hub_name(value);
   if (!name) return "";
@@ -42,7 +44,8 @@ std::string hub_advice(std::string_view value) {
                      name->download_command());
 }
 
-// Where it was meant as the name of a data set of the hub, or of another tool's list.
+// Advice for a value that was meant as the name of a hub data set, or of a data set registered with
+// another tool.
 std::string data_advice(std::string_view /*value*/) {
   return "; data are files here, of the form JSON, JSONL or text: a data set of the hub is "
          "downloaded, and its records written into one";
@@ -61,10 +64,13 @@ bool is_checkpoint_word(std::string_view value) {
 struct InputKey {
   std::string_view name;
   std::string Recipe::*value;
-  bool (*is_word)(std::string_view);  // it has a meaning that goes before any path
-  bool (*is_name)(std::string_view);  // it has one where no path is there
+  // The value is a word with a meaning of its own, which takes precedence over a path.
+  bool (*is_word)(std::string_view);
+  // The value has such a meaning, but only where no such path exists.
+  bool (*is_name)(std::string_view);
   bool (*is_path)(const fs::path&);
-  std::string (*advice)(std::string_view);  // ends the error where it is at neither place
+  // The end of the error message where the file is at neither place.
+  std::string (*advice)(std::string_view);
 };
 
 constexpr std::array kInputs{
@@ -95,7 +101,7 @@ void find_input(Recipe& recipe, const InputKey& key, bool may_be_missing) {
   if (!is_from_file(recipe, key.name) || value.empty() || key.is_word(value)) return;
   if (key.is_path(value)) return;
   const fs::path folder = fs::path(recipe.given.find(key.name)->second.file).parent_path();
-  // An absolute value stays what it is, and has one place.
+  // Joining an absolute path to the folder leaves it unchanged, so there is only one place to look.
   const std::string next_to_recipe = (folder / value).lexically_normal().string();
   if (key.is_path(next_to_recipe)) {
     value = next_to_recipe;

@@ -1,7 +1,7 @@
-// Where the paths of a recipe file lead. A relative one is looked for in the current folder first,
-// then in the recipe's own, so that a recipe can be moved about with its data and run from
-// anywhere. This holds for what a job reads; what it writes (output_dir, logits_out) and what
-// stands on the command line are relative to the current folder.
+// Resolves the paths in a recipe file. A relative path is looked up in the current folder first,
+// then in the recipe's own, so that a recipe and its data can be moved together and run from
+// anywhere. This holds for what a job reads; what it writes (output_dir, logits_out) and paths on
+// the command line are relative to the current folder.
 #pragma once
 
 #include <span>
@@ -11,10 +11,10 @@
 
 namespace snug::cli {
 
-// Makes those of `keys` that were given in the recipe's file and hold such a path into the path of
-// what is there. Built-in names (of models, of chat templates) and names that the cache of the
-// Hugging Face hub holds are left alone. Throws UserError that names both places for what is at
-// neither, except for the keys that `may_be_missing`.
+// For those of `keys` that the recipe's file sets: replaces a relative path by the path at which
+// the file or folder exists. Built-in names (of models, of chat templates) and names that the cache
+// of the Hugging Face hub holds are left alone. Throws UserError, naming both places, where a path
+// exists at neither, except for the keys in `may_be_missing`.
 void find_inputs(formats::Recipe& recipe, std::span<const std::string_view> keys,
                  std::span<const std::string_view> may_be_missing);
 

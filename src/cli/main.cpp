@@ -1,7 +1,7 @@
 // The binary `snug`. A user's mistake ends here as one paragraph on standard error and its exit
-// code: 2, or 3 for a job that does not fit. Everything else that goes wrong exits with 1, except
-// that a reader of standard output who went away (| head) ends it as SIGPIPE does elsewhere. With
-// --json an error is an object on standard output too.
+// code: 2, or 3 for a job that does not fit. Every other failure exits with 1, except that the
+// process ends by SIGPIPE, as other programs do, when the reader of its standard output has closed
+// the pipe (| head). With --json an error is also printed as an object on standard output.
 #include <fmt/ranges.h>
 #include <unistd.h>
 
@@ -32,10 +32,11 @@ bool asks_for_json(int argc, char** argv) {
   return std::any_of(argv, argv + argc, [](std::string_view word) { return word == "--json"; });
 }
 
-// One paragraph a mistake for people; for programs, where they asked for JSON, an object in place
-// of the verb's.
+// Prints one paragraph per mistake for people. With --json it prints one JSON object, in place of
+// the object that the verb would have printed.
 int report(std::vector<std::string> messages, int exit_code, bool json) {
-  // A template or a name that is quoted can be of any length.
+  // Messages are cut to this length, since a template or a name that they quote can be of any
+  // length.
   constexpr size_t kMaxBytes = 4000;
   for (std::string& message : messages) {
     message = snug::base::ShownLine(message, kMaxBytes).view();
@@ -53,7 +54,7 @@ int report(std::vector<std::string> messages, int exit_code, bool json) {
   return exit_code;
 }
 
-// Telling takes a little memory, of which there may be none.
+// Reporting the error needs a little memory itself, and there may be none left.
 int report_no_memory(bool json) {
   constexpr const char* kWhat = "the system has no more memory; plan for less with device_memory=";
   try {
@@ -64,7 +65,8 @@ int report_no_memory(bool json) {
   }
 }
 
-// The signal itself is ignored, so that what is under way is tidied up before.
+// SIGPIPE is ignored while the program runs, so that work in progress is cleaned up first; here the
+// default action is restored and the signal raised.
 int end_as_sigpipe() {
   std::signal(SIGPIPE, SIG_DFL);
   std::raise(SIGPIPE);
@@ -73,8 +75,8 @@ int end_as_sigpipe() {
 
 // Threads that wait for each other spin, by libgomp's default for milliseconds, which on a busy
 // machine keeps the awaited thread from running. A few microseconds are enough between operations.
-// libgomp reads its settings before main, so they are set and the program starts again; a user's
-// own settings stand.
+// libgomp reads its settings before main, so they are set and the program starts again; settings
+// that the user made are kept.
 void bound_thread_waiting(char** argv) {
   if (std::getenv("GOMP_SPINCOUNT") != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   ::setenv("GOMP_SPINCOUNT", "10000", 1);

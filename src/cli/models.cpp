@@ -13,7 +13,7 @@
 namespace snug::cli {
 namespace {
 
-// Whether rows can be too long for the model.
+// Whether rows can be longer than the model allows.
 bool has_limit(const models::ModelConfig& config) {
   return config.max_position < models::kMaxPositions;
 }

@@ -10,12 +10,12 @@
 
 namespace snug::cli {
 
-// The card that the recipe names as its device, whether it is here or not; else its backend with
-// its threads and its device budget. Throws UserError.
+// The GPU that the recipe names as its device, whether or not this machine has it; otherwise the
+// recipe's backend with its number of threads and its device budget. Throws UserError.
 std::unique_ptr<program::Target> open_target(const formats::Recipe& recipe);
 
-// The row of this device. Throws UserError as one of the recipe's key, naming the nearest, where
-// the table has none.
+// The table's row for this device. Where the table has none, throws UserError that names the
+// recipe's key and the nearest device.
 const backends::cuda::HardwareRow& require_row(const std::string& device,
                                                const formats::Recipe& recipe,
                                                const backends::cuda::HardwareTable& table);

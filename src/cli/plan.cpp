@@ -1,5 +1,5 @@
-// `snug plan`: the plan of a training job, as a table or as plan.json. Nothing is loaded but the
-// data, where it is there, since its tokens count as memory outside the arenas.
+// `snug plan`: the plan of a training job, as a table or as plan.json. Only the data is loaded,
+// where it exists, since its tokens count as memory outside the arenas.
 #include <fmt/format.h>
 
 #include "base/console.h"
@@ -15,7 +15,7 @@
 namespace snug::cli {
 namespace {
 
-// As JSON the plan says itself that it does not fit, and what would.
+// With --json the plan itself says that the job does not fit, and what would make it fit.
 [[noreturn]] void refuse(const formats::Recipe& recipe, const plan::Verdict& verdict, bool json) {
   try {
     plan::refuse(recipe, verdict);

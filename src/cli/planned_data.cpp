@@ -18,7 +18,7 @@
 namespace snug::cli {
 namespace {
 
-// Keys of what a plan can be made without.
+// Keys that name files without which a plan can still be made.
 constexpr std::array<std::string_view, 3> kPlannedWithout{"data", "eval_data",
                                                           "resume_from_checkpoint"};
 
@@ -31,7 +31,7 @@ formats::Recipe read_recipe(const Request& request) {
 std::optional<train::RunData> read_data(const formats::Recipe& recipe,
                                         const models::ModelSource& model,
                                         const program::Target& target) {
-  // What is wrong with the recipe is said before what the data lack.
+  // Mistakes in the recipe are reported before mistakes in the data.
   plan::training_spec(plan::with_open_length(recipe, model.config), model.config, target);
   if (recipe.data.empty()) return std::nullopt;
   const auto without = [](const std::string& path, const char* reason) {
@@ -64,7 +64,8 @@ PlanningSession::PlanningSession(const Request& request, AutoRows rows)
   base::say("per_device_train_batch_size=auto: {}", plan::rows_text(recipe_));
 }
 
-// The longest document alone is no choice that takes memory into account.
+// Choosing max_length by the longest document alone would ignore memory, so an open length is
+// refused without data.
 void PlanningSession::settle_length(AutoRows rows, const plan::MeasureProcess& measure) {
   if (!data_) plan::refuse_open_length(recipe_);
   const plan::TrainingInputs open{.recipe = recipe_, .model = model_, .target = *target_};

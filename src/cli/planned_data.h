@@ -1,4 +1,4 @@
-// The training job of a recipe, planned: what `snug plan` and `snug explain` tell of.
+// The planned training job of a recipe, which `snug plan` and `snug explain` report.
 #pragma once
 
 #include <memory>
@@ -12,16 +12,16 @@
 
 namespace snug::cli {
 
-// Whether per_device_train_batch_size=auto becomes numbers, or is left to whoever plans with each.
-// max_length=auto is the longest document's length then.
+// Whether per_device_train_batch_size=auto is resolved here, or left to a caller that plans with
+// each candidate. If it is left, max_length=auto means the longest document's length.
 enum class AutoRows : uint8_t { choose, leave };
 
-// What a plan is made of. Does not move: plans refer to it.
+// Everything that a plan is made from. It cannot be moved, since plans hold references to it.
 class PlanningSession {
  public:
-  // Reads the recipe and what it names. A plan may be made before its data is: there are none then,
-  // which is said on stderr where a file is not there or nothing tokenizes it. Throws UserError,
-  // also for data that is broken.
+  // Reads the recipe and what it names. A plan can be made before its data exists: where a file is
+  // missing or no tokenizer is found, the plan is made without data and a note is printed to
+  // stderr. Throws UserError, also for broken data.
   explicit PlanningSession(const Request& request, AutoRows rows = AutoRows::choose);
   PlanningSession(const PlanningSession&) = delete;
   PlanningSession& operator=(const PlanningSession&) = delete;
@@ -29,8 +29,8 @@ class PlanningSession {
   const formats::Recipe& recipe() const { return recipe_; }
   program::Target& target() const { return *target_; }
   plan::TrainingInputs inputs() const;
-  // The tokens that the job trains on, rows taken to be full; nothing without data, or where
-  // max_steps ends it.
+  // The number of tokens that the job trains on, with rows counted as full; nothing without data,
+  // or where max_steps ends the job.
   std::optional<double> job_tokens() const;
 
  private:

@@ -1,4 +1,4 @@
-// The inference job of a recipe, planned: what `snug explain job=inference` tells of.
+// Plans the inference job of a recipe, for `snug explain job=inference`.
 #pragma once
 
 #include "formats/recipe/recipe.h"
@@ -7,9 +7,9 @@
 
 namespace snug::cli {
 
-// Sequences reach max_length tokens, and per_device_train_batch_size of them stand side by side;
-// all logits of the last tokens go to the host. Needs no weights. Throws UserError as
-// assemble_inference does, and for a length that is open or beyond the model's positions.
+// Plans for per_device_train_batch_size parallel sequences of up to max_length tokens; all logits
+// of the last tokens are copied to the host. Needs no weights. Throws UserError as
+// assemble_inference does, and where max_length is left open or exceeds the model's positions.
 plan::PlannedInference planned_inference(const formats::Recipe& recipe, program::Target& target);
 
 }  // namespace snug::cli

@@ -1,4 +1,4 @@
-// `snug quantize`: a model folder to one whose linears are NF4.
+// `snug quantize`: converts a model folder to one with NF4 linears.
 #include <fmt/format.h>
 
 #include "base/console.h"

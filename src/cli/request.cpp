@@ -15,7 +15,8 @@
 namespace snug::cli {
 namespace {
 
-// "lora_rank=8" -> "lora_r": the key that a name or alias stands for; the name itself when unknown.
+// Maps "lora_rank=8" to "lora_r": the key that a name or an alias stands for, or the name itself
+// where it is unknown.
 std::string_view key_of(std::string_view word) {
   const std::string_view name = word.substr(0, word.find('='));
   const formats::RecipeKey* key = formats::find_recipe_key(name);
@@ -28,7 +29,7 @@ void add_override(Request& request, const std::string& word) {
   request.overrides.push_back(word);
 }
 
-// False, too, for what no file can be called, such as a text longer than the system's names.
+// Also false for text that cannot be a file name, such as text longer than the system allows.
 bool is_file(const std::string& word) {
   std::error_code error;
   return std::filesystem::is_regular_file(word, error);
@@ -46,15 +47,15 @@ void set_file(Request& request, const std::string& word) {
   request.recipe_file = word;
 }
 
-// One of the processes that were started with the same words speaks: the one that launched the
-// others, or the first.
+// Only one of the processes that were started with the same arguments prints: the one that launched
+// the others, or the first rank.
 bool is_for_others_to_say() {
   return comm::is_self_launched(comm::environment()) || !comm::is_first_rank();
 }
 
-// What a recipe says of generation has no part in training, except a system message, which is
-// refused there. A recipe of training, which has all its keys, is not told so by the verbs that
-// generate.
+// A note about keys of generation in a training recipe, which have no effect there. A system
+// message is refused instead (see below). The verbs that generate print no such note about training
+// keys, since they are often given a full training recipe.
 std::string note_on_other_verbs(const formats::Recipe& recipe,
                                 std::span<const std::string_view> keys) {
   if (std::ranges::find(keys, "learning_rate") == keys.end()) return "";
@@ -70,7 +71,8 @@ std::string note_on_other_verbs(const formats::Recipe& recipe,
   return names.empty() ? "" : fmt::format("{}: {}: not used in training", file, names);
 }
 
-// Other tools put a recipe's system message before the records that have none.
+// Refused because other tools would insert a recipe's system message into the records that have
+// none.
 void refuse_system_in_training(const formats::Recipe& recipe,
                                std::span<const std::string_view> keys) {
   const bool trains = std::ranges::find(keys, "learning_rate") != keys.end();

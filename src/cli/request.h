@@ -1,4 +1,5 @@
-// What a user asked one verb to do: an optional recipe file, words of the form key=value, --json.
+// What a user asks one verb to do: an optional recipe file, words of the form key=value, and
+// --json.
 #pragma once
 
 #include <functional>
@@ -12,22 +13,22 @@
 namespace snug::cli {
 
 struct Request {
-  std::string recipe_file;             // empty: none
+  std::string recipe_file;             // no recipe file if empty
   std::vector<std::string> overrides;  // key=value, each key once
   bool json = false;
   std::vector<std::string_view> keys;  // of the verb
 
-  // Removes the words that take(key, value) takes: those that are the verb's own and no keys of a
-  // recipe.
+  // Removes the words for which take(key, value) returns true: words that belong to the verb and
+  // are not keys of a recipe.
   void take_words(const std::function<bool(const std::string&, const std::string&)>& take);
 
-  // Reads the recipe and finds what it names (input_paths.h). Throws UserError.
+  // Reads the recipe and resolves the paths in it (input_paths.h). Throws UserError.
   formats::Recipe recipe(std::span<const std::string_view> may_be_missing = {}) const;
 };
 
-// Sorts words into the recipe file and the overrides. Of words that set the same key, under
-// whatever name, the last one counts, so that a line can be run again with changes put after it.
-// Throws UserError for two files and for a word that is neither.
+// Sorts words into the recipe file and the overrides. Where several words set the same key, under
+// its name or an alias, the last one counts, so that a command can be repeated with changes
+// appended. Throws UserError for two files and for a word that is neither.
 Request make_request(const std::vector<std::string>& words, bool json);
 
 }  // namespace snug::cli

@@ -1,5 +1,5 @@
-// `snug search`: the fastest or cheapest way to do a job that fits, on what is here or could be
-// rented.
+// `snug search`: finds the fastest or cheapest way to run a job that fits, on this machine or on
+// machines that can be rented.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,8 +27,8 @@ namespace {
 using backends::cuda::HardwareRow;
 using backends::cuda::HardwareTable;
 
-// The request for one method on one machine. What the machine usually has of host memory limits the
-// job, unless the recipe says what it has.
+// The request for one method on one machine. The host memory that such a machine usually has limits
+// the job, unless the recipe sets host_memory.
 Request request_for(Request request, const SearchMachine& machine, const std::string& method,
                     const HardwareRow* row, const formats::Recipe& recipe) {
   const auto set = [&](const std::string& word) { request.overrides.push_back(word); };
@@ -38,7 +38,8 @@ Request request_for(Request request, const SearchMachine& machine, const std::st
   if (machine.devices > 1 || machine.nodes > 1 || recipe.is_given("devices"))
     set(fmt::format("devices={}", machine.devices));
   if (machine.nodes > 1 || recipe.is_given("nodes")) set(fmt::format("nodes={}", machine.nodes));
-  // The whole machine's memory is only there for a job that has all of its cards.
+  // The table gives the memory of a whole machine, which a job only has to itself if it uses all of
+  // the machine's GPUs.
   if (row != nullptr && row->machine_memory_bytes > 0 && row->machine_devices > 0 &&
       !recipe.is_given("host_memory"))
     set(fmt::format("host_memory={}",
@@ -79,7 +80,7 @@ void search_in(const Request& request, const SearchOptions& options, const Hardw
       inputs, [&](const plan::Job& job) { return runtime::rehearse(job, session.target()); });
 }
 
-// What a machine or a method cannot do does not end the search of others.
+// An error about one machine or method is recorded and does not end the search of the others.
 SearchedMachine search_one(const Request& request, const SearchOptions& options,
                            const HardwareTable& table, const SearchMachine& machine,
                            formats::Method method) {
@@ -94,15 +95,15 @@ SearchedMachine search_one(const Request& request, const SearchOptions& options,
   return searched;
 }
 
-// The built-in table with what the recipe's own file of hardware says.
+// The built-in hardware table, extended by the recipe's own hardware file.
 HardwareTable table_of(formats::Recipe recipe) {
   constexpr std::array<std::string_view, 1> kKeys{"hardware"};
   find_inputs(recipe, kKeys, {});
   return HardwareTable::with_file(recipe.hardware);
 }
 
-// What is wrong with the machines, before a search that takes seconds: one that nobody knows, or
-// none that has a price where that is what ranks.
+// Checks the machines before a search that takes seconds: throws for a machine that is unknown, or
+// where ranking by cost finds no price.
 void check_machines(const std::vector<SearchMachine>& machines, const SearchOptions& options,
                     const formats::Recipe& recipe, const HardwareTable& table) {
   for (const SearchMachine& machine : machines)
@@ -122,7 +123,8 @@ void check_recipe_out(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored))
     base::throw_user_error("recipe_out {} is a folder; give the name of a file", path.string());
-  // It may be anything, the recipe that is searched with among it.
+  // An existing file is never overwritten: it may be anything, even the recipe that is searched
+  // with.
   if (base::is_there(path))
     base::throw_user_error(
         "recipe_out {} is there already; choose another name, or remove it first", path.string());
@@ -131,7 +133,7 @@ void check_recipe_out(const std::filesystem::path& path) {
     base::throw_user_error("recipe_out {}: there is no folder {}", path.string(), parent.string());
 }
 
-// The least that would do, of all machines.
+// Reports the setting that comes closest to fitting, among all machines.
 [[noreturn]] void refuse(const std::vector<SearchedMachine>& machines) {
   const plan::JudgedSetting* least = nullptr;
   const SearchedMachine* where = nullptr;
@@ -157,7 +159,8 @@ int search(const Request& request) {
   Request plain = request;
   const SearchOptions options = take_search_options(plain);
   const formats::Recipe recipe = formats::load_recipe(
-      plain.recipe_file, plain.overrides);  // read again, with its notes, for each machine
+      // The recipe is read again for each machine, which prints its notes.
+      plain.recipe_file, plain.overrides);
   const HardwareTable table = table_of(recipe);
   std::vector<SearchMachine> wanted = options.machines;
   if (wanted.empty()) wanted.push_back({});

@@ -89,12 +89,12 @@ void set_methods(SearchOptions& options, const std::string& value) {
   }
 }
 
-// A single method is the recipe's own key.
+// A single method is a value of the recipe's own key `method`.
 bool names_several(const std::string& key, const std::string& value) {
   return key == "method" && value.find(',') != std::string::npos;
 }
 
-// Whether it is one of these keys.
+// Takes the value if the key is one of the search's own keys; returns whether it is.
 bool take(SearchOptions& options, const std::string& key, const std::string& value) {
   if (key == "machines")
     set_machines(options, value);

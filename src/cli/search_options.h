@@ -1,5 +1,5 @@
-// What `snug search` takes next to the keys of a plan: which machines and methods, and by what they
-// are ranked.
+// The options that `snug search` takes in addition to the keys of a plan: which machines and
+// methods to try, and how to rank them.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,19 @@
 
 namespace snug::cli {
 
-// One of several cards of a hardware table. Without a device: what the recipe says, or what is
-// here.
+// A number of GPUs of one type of the hardware table, on one or several nodes. Without a device it
+// stands for the device of the recipe, or else for this machine.
 struct SearchMachine {
   int64_t nodes = 1;
   int64_t devices = 1;
   std::string device;
-  // "2x 8x h100", "8x h100", "h100".
+  // Text such as "2x 8x h100", "8x h100" or "h100".
   std::string text() const;
   bool operator==(const SearchMachine&) const = default;
 };
 
-// The hours that a job takes rank as tokens_per_second does: all machines have the same job.
+// Ranking by the hours of a job would give the order of tokens_per_second, since every machine runs
+// the same job.
 enum class RankBy : uint8_t { tokens_per_second, cost };
 constexpr auto words_of(RankBy /*type*/) {
   return base::words<RankBy>(
@@ -32,15 +33,15 @@ constexpr auto words_of(RankBy /*type*/) {
 }
 
 struct SearchOptions {
-  std::vector<SearchMachine> machines;   // empty: that of the recipe
-  std::vector<formats::Method> methods;  // empty: that of the recipe
+  std::vector<SearchMachine> machines;   // the recipe's machine if empty
+  std::vector<formats::Method> methods;  // the recipe's method if empty
   RankBy rank_by = RankBy::tokens_per_second;
-  std::optional<double> price_per_hour;  // of a card; nothing: the hardware table's
-  std::optional<double> job_tokens;      // for the hours that are shown; nothing: the data's
-  std::string recipe_out;                // a file for the best recipe; empty: none
+  std::optional<double> price_per_hour;  // US dollars per GPU; if empty, the hardware table's price
+  std::optional<double> job_tokens;      // for the hours shown; nothing: the data's tokens
+  std::string recipe_out;                // the file to write the best recipe to; empty: none
 };
 
-// Takes the words of these keys out of the request, and leaves those of the recipe. Throws
+// Removes the words that set these options from the request; the recipe's words stay. Throws
 // UserError, also where machines are given together with device or devices.
 SearchOptions take_search_options(Request& request);
 

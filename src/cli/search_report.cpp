@@ -21,7 +21,8 @@ using plan::Setting;
 
 constexpr size_t kShownRejected = 5;
 
-// "full_shard prefetch=post, recompute=layer, activations offloaded, weights offloaded".
+// Text such as "full_shard prefetch=post, recompute=layer, activations offloaded, weights
+// offloaded".
 std::string words_of_setting(const Setting& setting, int64_t cards) {
   std::string text;
   if (cards > 1) {
@@ -74,7 +75,7 @@ std::string plan_lines(const std::vector<RankedPlan>& plans) {
   return text;
 }
 
-// The fastest of those that do not fit, and how many there are.
+// The fastest of the settings that do not fit, and their number.
 std::string rejected_lines(const SearchedMachine& machine) {
   std::string text;
   size_t count = 0;

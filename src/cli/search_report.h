@@ -1,5 +1,5 @@
-// What `snug search` says: the machines and methods that it looked at, the best plans, why the rest
-// was rejected, and the best recipe.
+// The reports of `snug search`: the machines and methods that were tried, the best plans, why other
+// settings were rejected, and the best recipe.
 #pragma once
 
 #include <optional>
@@ -11,13 +11,14 @@
 
 namespace snug::cli {
 
-// One method on one machine.
+// The search result of one method on one machine.
 struct SearchedMachine {
   std::string machine;
   std::string method;
-  std::string refusal;  // why nothing could be searched; empty: it was
+  std::string refusal;  // why nothing could be searched; empty if it was
   int64_t cards = 1;
-  // The price of a GPU, in US dollars per hour, and from when; nothing: unknown.
+  // The price range of one GPU in US dollars per hour, and the date of the price; nothing if
+  // unknown.
   std::optional<double> price_low;
   std::optional<double> price_high;
   std::string price_date;
@@ -25,7 +26,7 @@ struct SearchedMachine {
   plan::SearchResult result;
 };
 
-// A plan of one of them, with what it would take for the whole job.
+// One plan of a searched machine, with the time and cost of the whole job.
 struct RankedPlan {
   const SearchedMachine* machine = nullptr;
   const plan::FoundPlan* plan = nullptr;
@@ -34,16 +35,16 @@ struct RankedPlan {
   std::optional<double> dollars_per_million_tokens() const;
 };
 
-// The best first. What has no price comes last where cost ranks.
+// Ranks the plans, the best first. When ranking by cost, plans without a price come last.
 std::vector<RankedPlan> ranked(const std::vector<SearchedMachine>& machines, RankBy rank_by);
 
 std::string report_text(const std::vector<SearchedMachine>& machines,
                         const std::vector<RankedPlan>& plans);
-// Every setting that was judged, too.
+// The report as JSON, which also lists every setting that was judged.
 std::string report_json(const std::vector<SearchedMachine>& machines,
                         const std::vector<RankedPlan>& plans);
 
-// The best plan as a recipe that runs as it is.
+// The best plan as a recipe that can be run unchanged.
 std::string best_recipe(const RankedPlan& best);
 
 }  // namespace snug::cli

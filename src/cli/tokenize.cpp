@@ -40,7 +40,7 @@ int decode(const text::Tokenizer& tokenizer, const formats::Recipe& recipe, bool
   if (json)
     base::print("{}\n", nlohmann::json{{"text", text}}.dump());
   else
-    std::cout << text << '\n';  // as it is
+    std::cout << text << '\n';  // without quoting or escaping
   return 0;
 }
 

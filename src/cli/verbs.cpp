@@ -53,7 +53,7 @@ int score(const Request& request) { return generate::score(request.recipe(), req
 int evaluate(const Request& request) { return generate::evaluate(request.recipe(), request.json); }
 #endif
 #ifdef SNUG_WITH_BENCH
-// They write the file that the other verbs read.
+// These verbs write the calibration file that the other verbs read.
 constexpr std::array<std::string_view, 1> kWritten{"calibration"};
 int calibrate(const Request& request) {
   return bench::calibrate(request.recipe(kWritten), bench::Grid::full, request.json);
@@ -176,7 +176,7 @@ std::vector<VerbEntry> make_table() {
   return table;
 }
 
-// "generate and score"; empty when no verb has the key.
+// The names of the verbs that have the key, such as "generate and score"; empty if no verb has it.
 std::string verbs_with(std::string_view key) {
   std::vector<std::string_view> names;
   for (const VerbEntry& verb : verbs())
@@ -196,7 +196,7 @@ void require_keys_of(const VerbEntry& verb, const Request& request) {
   base::Mistakes mistakes;
   for (const std::string& word : request.overrides) {
     const formats::RecipeKey* key = formats::find_recipe_key(word.substr(0, word.find('=')));
-    // Keys without any verb are other tools' words: the recipe's reader says what to do instead.
+    // A key that no verb has belongs to another tool: the recipe's reader says what to do instead.
     if (key == nullptr || key->verbs == 0) continue;
     if (std::find(verb.keys.begin(), verb.keys.end(), key->name) != verb.keys.end()) continue;
     mistakes.add(fmt::format("'{}' means nothing to snug {}; it is a key of: {}", word, verb.name,
@@ -212,7 +212,7 @@ void require_launch_of(const VerbEntry& verb) {
   try {
     launch = comm::read_launch(variables);
   } catch (const base::UserError&) {
-    return;  // variables that mean nothing to this verb
+    return;  // a launcher's environment variables do not matter to this verb
   }
   const bool is_left_over =
       launch.launcher == comm::Launcher::torchrun && !comm::is_of_torchrun(variables);

@@ -11,7 +11,7 @@
 
 namespace snug::cli {
 
-// A mistake of which the document that the verb printed tells already.
+// A mistake that the JSON document printed by the verb already reports.
 class ToldError : public base::UserError {
  public:
   explicit ToldError(const base::UserError& error) : UserError(error) {}
@@ -20,22 +20,23 @@ class ToldError : public base::UserError {
 struct VerbEntry {
   std::string_view name;     // "plan", "bench calibrate"
   std::string_view summary;  // one line
-  // Keys that may stand on the command line, and their help.
+  // The keys that may be given on the command line, and their help.
   std::vector<std::string_view> keys;
   std::string help;
-  // The exit code; 0 when all went well. Throws UserError.
+  // Returns the exit code, 0 for success. Throws UserError.
   int (*run)(const Request& request);
-  bool runs_on_ranks = false;  // as several processes that know of each other
+  bool runs_on_ranks = false;  // runs as several processes that communicate
 };
 
 // The verbs in the order in which a user meets them.
 std::span<const VerbEntry> verbs();
 
-// Throws UserError for a key on the command line that the verb has no use for, naming the verbs
-// that have. Unknown keys are left to the recipe's reader, which names the nearest.
+// Throws UserError for a key on the command line that the verb does not use, naming the verbs that
+// do. Unknown keys are left to the recipe's reader, which names the nearest.
 void require_keys_of(const VerbEntry& verb, const Request& request);
 
-// Throws UserError where a launcher started several processes of a verb that runs as one.
+// Throws UserError where a launcher started several processes of a verb that runs as a single
+// process.
 void require_launch_of(const VerbEntry& verb);
 
 int plan(const Request& request);

@@ -7,7 +7,7 @@
 namespace snug::generate {
 namespace {
 
-// How many bytes at the end of `text` begin `stop`.
+// The length in bytes of the longest end of `text` that is the beginning of `stop`.
 size_t begun(const std::string& text, const std::string& stop) {
   size_t size = std::min(text.size(), stop.size() - 1);
   while (size > 0 && !stop.starts_with(std::string_view(text).substr(text.size() - size))) --size;

@@ -1,6 +1,6 @@
-// The text of an answer as its ids come: without the ids that end it, and cut before the first stop
-// text. What may be the beginning of a stop text is held back until that is known.
-// One answer, one thread; the tokenizer must outlive it.
+// Turns the ids of an answer into text as they arrive: without the ids that end the answer, and cut
+// before the first stop text. Text that may be the beginning of a stop text is held back until that
+// is decided. An object serves one answer and one thread; the tokenizer must outlive it.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,15 @@ struct AnswerEnd {
 
 class AnswerText {
  public:
-  // `before`: the ids that the answer continues in the same stream; none: it is a text of its own.
+  // `before`: the ids that the answer continues in the same stream; if empty, the answer is decoded
+  // as a text of its own.
   AnswerText(const text::Tokenizer& tokenizer, std::span<const int32_t> before, AnswerEnd end);
 
-  // The text that becomes certain with this id; nothing once the answer has ended.
+  // Returns the text that this id makes final; nothing once the answer has ended.
   std::string push(int32_t id);
-  // Whether one of the ids or of the texts that end it came.
+  // Whether one of the ids or texts that end the answer has been seen.
   bool has_ended() const { return has_ended_; }
-  // What is still held back.
+  // Returns the text that is still held back.
   std::string finish();
 
  private:
@@ -40,7 +41,7 @@ class AnswerText {
   bool has_ended_ = false;
 };
 
-// The whole text of an answer.
+// The whole text of an answer, decoded at once.
 std::string answer_text(const text::Tokenizer& tokenizer, std::span<const int32_t> before,
                         std::span<const int32_t> ids, const AnswerEnd& end);
 

@@ -87,7 +87,7 @@ void CachedForward::release_all() {
   for (int64_t sequence = 0; sequence < shape_.sequences; ++sequence) release(sequence);
 }
 
-// Every row is padding: a token that is nobody's, kept out of the caches and of attention.
+// Makes every row padding: a token of no sequence, which is neither cached nor attended to.
 void CachedForward::reset(const Batch& batch) {
   executor_.await_inputs(batch.program);
   for (const StreamBatch& stream : batch.streams) {
@@ -101,7 +101,7 @@ void CachedForward::reset(const Batch& batch) {
   std::fill_n(batch.output_rows, batch.outputs, 0);
 }
 
-// Puts the tokens into the rows of a stream of the batch from `row` on.
+// Writes the tokens into the batch's rows of a stream, starting at `row`.
 void CachedForward::append(const Batch& batch, TokenStream stream, int64_t row, const Place& place,
                            std::span<const int32_t> ids) {
   const StreamBatch& to = batch.streams[stream];
@@ -118,7 +118,7 @@ void CachedForward::append(const Batch& batch, TokenStream stream, int64_t row, 
   to.query_bounds[2 * place.segment + 1] = static_cast<int32_t>(row + count);
 }
 
-// All that the caches have of a sequence.
+// Lets attention see all keys that the caches hold of the sequence.
 void CachedForward::show_keys(const Batch& batch, TokenStream stream, const Place& place) const {
   const int64_t first = place.sequence * shape_.capacity[stream];
   int32_t* bounds = batch.streams[stream].key_bounds + 2 * place.segment;
@@ -134,7 +134,7 @@ void CachedForward::check_room(TokenStream stream, int64_t sequence, int64_t tok
       sequence, length, length + tokens, base::word_of(stream), shape_.capacity[stream]);
 }
 
-// Caches are lost when another stage of the job begins.
+// The caches are lost when the job begins another stage, so no sequence may be in use then.
 void CachedForward::check_caches() const {
   if (stage_ == executor_.stages_begun()) return;
   for (const std::vector<int64_t>& lengths : lengths_)
@@ -185,7 +185,7 @@ void CachedForward::prefill(std::span<const SequencePart> parts) {
   run(prefill_);
 }
 
-// In the program for all, sequences have the segments of their own numbers.
+// In the decode program for all sequences, each sequence's segment has the sequence's number.
 void CachedForward::decode(std::span<const int32_t> ids) {
   SNUG_CHECK_EQ(std::ssize(ids), shape_.sequences);
   check_caches();
@@ -214,7 +214,8 @@ const CachedForward::Batch& CachedForward::smallest_for(int64_t sequences) const
                                [&](const Batch& batch) { return batch.segments >= sequences; });
 }
 
-// What was appended ends before `end`: its last row gives the sequence's logits.
+// Completes the part of a sequence whose appended rows end before `end`: the last of them gives the
+// sequence's logits.
 void CachedForward::finish_part(const Batch& batch, const Place& place, int64_t end) {
   for (const TokenStream stream : lengths_.streams()) show_keys(batch, stream, place);
   if (shape_.all_logits) return;

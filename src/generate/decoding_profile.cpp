@@ -22,16 +22,17 @@ namespace {
 
 using program::ProgramName;
 
-// Tokens until nothing is done for the first time, and tokens that are profiled.
+// Tokens decoded before measuring, until everything that happens only once is done; and tokens that
+// are profiled.
 constexpr int64_t kWarmTokens = 8;
 constexpr int64_t kProfiledTokens = 16;
 
 struct Rate {
   int64_t sequences = 0;
-  int64_t new_tokens = 0;  // of each
+  int64_t new_tokens = 0;  // for each sequence
   GenerationTimes times;
 
-  // The first token comes out of the prompt's pass.
+  // The prefill yields the first token, so decoding makes one fewer.
   double step_seconds() const { return times.decode_seconds / static_cast<double>(new_tokens - 1); }
   double tokens_per_second() const { return static_cast<double>(sequences) / step_seconds(); }
 };
@@ -43,7 +44,7 @@ Rate timed_rate(Inference& inference, const std::vector<Ids>& prompts, Generatio
   generator.run(prompts, options);
   options.max_new_tokens = new_tokens;
   const std::vector<Generation> all = generator.run(prompts, options);
-  // Without ids that stop them all take as many.
+  // No id stops the answers, so all have the same length.
   const Generation& made = all.front();
   if (made.ids.size() < 2)
     base::throw_user_error(
@@ -55,7 +56,7 @@ Rate timed_rate(Inference& inference, const std::vector<Ids>& prompts, Generatio
           generator.times()};
 }
 
-// Profiles one token of each sequence, whose number of keys is the mean of the profiled ones.
+// Profiles one decoding step of all sequences, with their mean number of keys during the timed run.
 class Profile {
  public:
   Profile(Inference& inference, const formats::Recipe& recipe, const Ids& prompt, int64_t tokens)

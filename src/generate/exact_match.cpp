@@ -29,7 +29,7 @@ struct Answer {
   bool correct = false;
 };
 
-// What a test of a model said.
+// The questions that a model was asked, and its answers.
 struct Examination {
   std::vector<Question> questions;
   std::vector<Answer> answers;
@@ -45,7 +45,8 @@ struct Examination {
   }
 };
 
-// Room for new tokens next to the longest prompt, whose record is named when there is none.
+// The number of new tokens for which there is room after the longest prompt. Where there is none,
+// the error names that prompt's record.
 int64_t room_for_answers(const formats::Recipe& recipe, const models::ModelConfig& model,
                          const std::vector<Question>& questions) {
   const Question& longest = *std::max_element(
@@ -77,7 +78,7 @@ Examination examine(const formats::Recipe& recipe) {
   Generator generator(inference);
   const std::vector<Generation> generations = generator.run(prompts, options);
   for (size_t i = 0; i < generations.size(); ++i) {
-    // The answer of an encoder-decoder is a text of its own.
+    // An encoder-decoder's answer is a text of its own and does not continue the prompt.
     const Ids before = model.config.has_encoder() ? Ids() : prompts[i];
     std::string text = answer_text(tokenizer, before, generations[i].ids, end);
     const bool correct = trimmed(text) == trimmed(result.questions[i].expected);

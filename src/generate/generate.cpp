@@ -74,20 +74,21 @@ class Session {
  private:
   std::span<const Ids> prompts() const { return {&prompt_, 1}; }
 
-  // What the answer continues; of an encoder-decoder it is a text of its own.
+  // The ids that the answer continues; none for an encoder-decoder, whose answer is a text of its
+  // own.
   std::span<const int32_t> before_answer() const {
     if (model_.config.has_encoder()) return {};
     return prompt_;
   }
 
-  // Ids alone need none; a folder that has one gives the text, too.
+  // A prompt of ids needs no tokenizer; but if the folder has one, the text is given as well.
   bool has_tokenizer() const {
     return recipe_.ids.empty() ||
            (!model_.folder.empty() && (std::filesystem::exists(model_.folder / "tokenizer.json") ||
                                        !text::find_sentencepiece(model_.folder.string()).empty()));
   }
 
-  // A stop text that the tokenizer has as a token which texts do not show is one by its id.
+  // A stop text that is a special token, which decoded text does not show, stops by its id.
   std::vector<int32_t> stop_ids() const {
     if (!tokenizer_) return text::folder_stop_ids(model_.folder, recipe_.adapter);
     const bool is_chat = recipe_.prompt_format == formats::PromptFormat::chat;
@@ -98,7 +99,7 @@ class Session {
     return ids;
   }
 
-  // Gives the answer's text to `show` as it grows, where there is a tokenizer.
+  // Runs the generator. If there is a tokenizer, passes the answer's text to `show` as it grows.
   Generation run(Generator& generator, const GenerationOptions& options,
                  const std::function<void(const std::string&)>& show) const {
     if (!tokenizer_) return generator.run(prompts(), options).front();

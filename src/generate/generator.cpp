@@ -18,7 +18,7 @@ int64_t in_steps(int64_t tokens) {
   return (tokens + kStep - 1) / kStep * kStep;
 }
 
-// What a decoder reads before it writes the first token.
+// The ids that the decoder reads before it generates the first token.
 Ids read_by_decoder(const Ids& prompt, const models::ModelConfig& model) {
   if (!model.has_encoder()) return prompt;
   Ids read{static_cast<int32_t>(model.decoder_start_id)};
@@ -28,7 +28,7 @@ Ids read_by_decoder(const Ids& prompt, const models::ModelConfig& model) {
 
 }  // namespace
 
-// Prompts that are continued side by side: prompt first + s is sequence s.
+// Prompts that are continued in parallel: prompt `first + s` is sequence s.
 struct Generator::Group {
   std::span<const Ids> prompts;
   int64_t first = 0;
@@ -37,7 +37,7 @@ struct Generator::Group {
   Sampler sampler;
   std::span<Generation> results;
   Ids next;  // (sequences) the token that each sequence appends next, or kIdle
-  std::vector<float> penalized{};  // (vocabulary) scratch
+  std::vector<float> penalized{};  // (vocabulary), scratch
 };
 
 plan::InferenceShape shape_for(std::span<const Ids> prompts, const GenerationOptions& options,
@@ -56,7 +56,8 @@ plan::InferenceShape shape_for(std::span<const Ids> prompts, const GenerationOpt
   }
   const int64_t prompt_tokens = std::min(plan::kPrefillTokens, in_steps(most_tokens));
   if (reader != PromptReader::decoder) {
-    // A decoder begins with one token. An encoder reads whole prompts.
+    // An encoder reads the whole prompt, and the decoder begins with a single token, unless it
+    // reads the prompt too.
     const bool both = reader == PromptReader::both;
     shape.capacity = {options.max_new_tokens + (both ? longest : 0), longest};
     shape.prefill_tokens =
@@ -65,7 +66,7 @@ plan::InferenceShape shape_for(std::span<const Ids> prompts, const GenerationOpt
     shape.encoder_tokens = std::max(in_steps(longest), prompt_tokens);
     return shape;
   }
-  // The last new token is given back and never read.
+  // The last new token is returned but never fed back into the model.
   shape.capacity = longest + options.max_new_tokens - 1;
   shape.prefill_tokens = prompt_tokens;
   return shape;
@@ -139,11 +140,12 @@ std::vector<Generation> Generator::run(std::span<const Ids> prompts,
   return results;
 }
 
-// Prompts fill the chunks one after the other; one that does not fit goes on in the next chunk.
+// Prompts fill the chunks one after the other; a prompt that does not fit is continued in the next
+// chunk.
 void Generator::prefill(Group& group) {
   forward_.release_all();
   size_t prompt = 0;
-  size_t done = 0;  // tokens of that prompt
+  size_t done = 0;  // tokens of that prompt already appended
   while (prompt < group.prompts.size()) {
     std::vector<SequencePart> parts;
     std::vector<int64_t> complete;
@@ -163,8 +165,8 @@ void Generator::prefill(Group& group) {
   }
 }
 
-// An encoder reads as many whole prompts at once as there is room for, and the decoder begins. One
-// that repeats the prompt goes on in the next chunk where it does not fit.
+// Each chunk encodes as many whole prompts as fit, and their decoders begin. A decoder that repeats
+// the prompt continues in the next chunk where the prompt does not fit.
 void Generator::prefill_encoder(Group& group) {
   forward_.release_all();
   std::vector<Ids> read;
@@ -204,7 +206,7 @@ void Generator::decode(Group& group) {
   }
 }
 
-// Chooses the next token of a sequence from the logits of the last run.
+// Chooses a sequence's next token from the logits of the last run.
 void Generator::take_token(Group& group, int64_t sequence) {
   const auto index = static_cast<size_t>(sequence);
   const int64_t prompt = group.first + sequence;
@@ -221,7 +223,7 @@ void Generator::take_token(Group& group, int64_t sequence) {
   group.next[index] = ends ? CachedForward::kIdle : id;
 }
 
-// Those of the last run, with the penalty for what the sequence has.
+// The logits of the last run, with the repetition penalty applied for the tokens of the sequence.
 std::span<const float> Generator::logits(Group& group, int64_t sequence) const {
   const std::span<const float> all = forward_.logits(sequence);
   const double penalty = group.options.sampling.repetition_penalty;

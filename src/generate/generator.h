@@ -1,6 +1,6 @@
-// Continues prompts, several side by side, with a cache of keys and values. Greedy answers do not
-// depend on the batch beyond rounding; sampled ones draw the same numbers in every batch.
-// One thread.
+// Continues prompts, several of them in parallel, with a cache of keys and values. Greedy answers
+// depend on the batch only through rounding; sampling draws the same random numbers in every batch.
+// Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct GenerationOptions {
 };
 
 struct Generation {
-  Ids ids;               // new tokens; a stop id, where one came, is the last
-  bool stopped = false;  // by a stop id or by OnToken, not by max_new_tokens
+  Ids ids;               // new tokens; if a stop id ended them, it is the last
+  bool stopped = false;  // by a stop id or by OnToken rather than by max_new_tokens
 };
 
 enum class PromptReader : uint8_t { decoder, encoder, both };
@@ -34,27 +34,30 @@ struct GenerationTimes {
   double decode_seconds = 0;
 };
 
-// Sizes for these prompts: the longest with its new tokens, and `batch` at most side by side.
-// `reader`: what reads prompts.
+// Sizes that hold the longest of these prompts with its new tokens, for at most `batch` prompts in
+// parallel. `reader`: which part of the model reads prompts.
 plan::InferenceShape shape_for(std::span<const Ids> prompts, const GenerationOptions& options,
                                int64_t batch, PromptReader reader = PromptReader::decoder);
 PromptReader prompt_reader(const models::ModelConfig& model);
 
 class Generator {
  public:
-  // It is called with the prompt's number and each new token, as they come; true ends the answer.
+  // Called with the prompt's number and each new token as it is chosen; returning true ends the
+  // answer.
   using OnToken = std::function<bool(int64_t prompt, int32_t id)>;
 
-  // The executor's job has the programs of `shape`, with weights of `model`; both outlive it.
+  // The executor's job must contain the programs of `shape`, with the weights of `model`; both must
+  // outlive the object.
   Generator(runtime::Executor& executor, const models::ModelConfig& model,
             const plan::InferenceShape& shape)
       : model_(model), forward_(executor, shape) {}
   explicit Generator(Inference& inference)
       : Generator(inference.executor(), inference.model(), inference.shape()) {}
 
-  // One result a prompt, in their order; any number of prompts. Throws UserError for an empty
-  // prompt, an id that the model has no row for, a prompt that leaves no room for max_new_tokens,
-  // and sampling that the programs do not look for candidates for.
+  // Takes any number of prompts and returns one result for each, in their order. Throws UserError
+  // for an empty prompt, an id that the model has no row for, a prompt that leaves no room for
+  // max_new_tokens, and sampling options for which the programs select another number of
+  // candidates.
   std::vector<Generation> run(std::span<const Ids> prompts, const GenerationOptions& options,
                               const OnToken& on_token = nullptr);
 
@@ -74,7 +77,7 @@ class Generator {
   GenerationTimes times_;
 };
 
-// Throws UserError for an id beyond the vocabulary, naming `what` it is an id of.
+// Throws UserError for an id outside the vocabulary; `what` says in the message what the ids are.
 void check_ids(std::span<const int32_t> ids, const models::ModelConfig& model, const char* what);
 
 }  // namespace snug::generate

@@ -15,9 +15,9 @@
 namespace snug::generate {
 namespace {
 
-// Decoding reads every weight once a token, and threads meet after every operation: below so many
-// parameters each, waiting for one another costs more than they save (4 M parameters on two busy
-// cores: 530 tokens/s with one thread, 32 with two).
+// Decoding reads every weight once per token, and threads synchronise after every operation: with
+// fewer than this many parameters per thread, waiting costs more than the threads save (a model of
+// 4 M parameters on two busy cores: 530 tokens/s with one thread, 32 with two).
 constexpr int64_t kParametersPerThread = 16 << 20;
 
 int threads_for(const formats::Recipe& recipe, const models::ModelConfig& model) {
@@ -33,7 +33,7 @@ std::unique_ptr<backends::Backend> open_backend(const formats::Recipe& recipe,
   return backends::open_backend(with_threads);
 }
 
-// The plan, and before memory is taken for it the adapter that it asks for.
+// Makes the plan, and checks the adapter that it needs before memory is allocated.
 plan::PlannedInference checked_plan(const plan::InferenceInputs& inputs,
                                     backends::Backend& backend) {
   plan::PlannedInference planned = plan::assemble_inference(

@@ -1,5 +1,5 @@
-// A model opened for inference: planned, allocated and loaded once, then run as often as wanted.
-// One thread drives it.
+// A model opened for inference: planned, allocated and loaded once, then run any number of times.
+// Not thread-safe.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -14,9 +14,9 @@ namespace snug::generate {
 
 class Inference {
  public:
-  // Plans within the recipe's budget, then allocates exactly that, loads the weights (or draws
-  // them, with init=random) and the adapter that the recipe names. Throws UserError. Without a
-  // number of threads in the recipe a small model gets fewer than there are cores.
+  // Plans within the recipe's budget, then allocates exactly what was planned and loads the weights
+  // (or draws them, with init=random) and the recipe's adapter. Throws UserError. If the recipe
+  // sets no number of threads, a small model gets fewer threads than there are cores.
   Inference(const formats::Recipe& recipe, models::ModelSource model,
             const plan::InferenceShape& shape);
   Inference(const Inference&) = delete;
@@ -25,8 +25,8 @@ class Inference {
   const models::ModelConfig& model() const { return model_.config; }
   const plan::InferenceShape& shape() const { return plan_.spec.shape; }
   runtime::Executor& executor() { return session_.executor(); }
-  // What "device" says in a command's JSON: the bytes of the device's arenas as the system counts
-  // them, null where it does not tell.
+  // The value of "device" in a command's JSON: the bytes of the device's arenas as the operating
+  // system counts them, or null where it does not report them.
   nlohmann::json device_json() const;
 
  private:

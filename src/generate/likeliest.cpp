@@ -9,12 +9,12 @@ namespace snug::generate {
 namespace {
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
-// A block is a few vectors wide: its maximum is that of lanes, which the compiler keeps in
-// registers.
+// A block is a few vectors wide: its maximum is taken lane by lane, in lanes that the compiler
+// keeps in registers.
 constexpr size_t kLanes = 16;
 constexpr size_t kBlock = 64;
 
-// Comparisons with what is no number are false, so that it is passed over.
+// A comparison with NaN is false, so NaN in `a` is passed over.
 float larger(float a, float b) { return a > b ? a : b; }
 
 float largest(std::span<const float> block) {
@@ -45,7 +45,8 @@ int32_t BlockMaxima::likeliest() const {
   return static_cast<int32_t>(std::find(begin, logits_.end(), *block) - logits_.begin());
 }
 
-// So many blocks hold a logit that is as large.
+// At least `count` logits are as large as the count-th largest block maximum, since each block's
+// maximum is one logit.
 float BlockMaxima::bound(size_t count) {
   if (count > maxima_.size()) return kNone;
   scratch_ = maxima_;

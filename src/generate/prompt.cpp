@@ -35,7 +35,7 @@ std::vector<int32_t> narrowed(const formats::Recipe& recipe, const char* key,
   return ids;
 }
 
-// Throws where the template would leave something of it out.
+// The conversation that the recipe asks. Throws where the template would leave out a part of it.
 text::Conversation asked(const formats::Recipe& recipe, const text::ChatTemplate& chat) {
   text::Conversation conversation;
   if (!recipe.system.empty()) conversation.messages.emplace_back("system", recipe.system);
@@ -62,7 +62,8 @@ bool brings_rows(const formats::Recipe& recipe, const models::ModelSource& model
   return lora != nullptr && !lora->token_rows.empty();
 }
 
-// That of an adapter's folder, where the adapter brings rows for tokens that the model's lacks.
+// The tokenizer of the adapter's folder, where the adapter adds rows for tokens that the model's
+// tokenizer lacks.
 std::optional<text::Tokenizer> larger_tokenizer(const formats::Recipe& recipe,
                                                 const models::ModelSource& model,
                                                 const text::Tokenizer& of_model) {
@@ -81,7 +82,8 @@ text::Tokenizer open_tokenizer(const formats::Recipe& recipe, const models::Mode
     recipe.fail("model", fmt::format("\"{}\" is a built-in shape without a tokenizer; give the "
                                      "folder of a model, or ids= in place of a text",
                                      recipe.model));
-  text::check_chat_template(recipe.chat_template);  // throws, though a raw prompt needs none
+  // Reports an unknown template even for a raw prompt, which needs none.
+  text::check_chat_template(recipe.chat_template);
   auto tokenizer =
       text::Tokenizer::from_folder(model.folder.string(), model.config.vocab_size, recipe.adapter);
   if (auto larger = larger_tokenizer(recipe, model, tokenizer)) return std::move(*larger);
@@ -168,7 +170,7 @@ int64_t new_tokens(const formats::Recipe& recipe, const models::ModelConfig& mod
 void say_longrope_border(const models::ModelConfig& model, int64_t prompt_tokens,
                          int64_t new_tokens) {
   const int64_t border = model.rope.original_max_position;
-  // The last new token is given back and never read.
+  // The last new token is returned but never fed back into the model, so it needs no position.
   const int64_t most = prompt_tokens + new_tokens - 1;
   if (model.rope.uses_long_factors(prompt_tokens) || !model.rope.uses_long_factors(most)) return;
   base::say(

@@ -21,7 +21,7 @@ namespace {
 using text::Record;
 using text::RecordForm;
 
-// What stands between the headings of an Alpaca prompt.
+// The text between the headings of an Alpaca prompt.
 std::string instruction_of(const std::string& prompt) {
   constexpr std::string_view kBefore = "### Instruction:\n";
   constexpr std::string_view kAfter = "\n\n### Response:\n";
@@ -29,7 +29,7 @@ std::string instruction_of(const std::string& prompt) {
   return prompt.substr(begin, prompt.rfind(kAfter) - begin);
 }
 
-// The conversation up to its last message, the answer that is expected.
+// The conversation without its last message, which is the expected answer.
 text::Conversation before_answer(const text::Conversation& whole) {
   const text::Message& answer = whole.messages.back();
   if (!answer.is_assistant())
@@ -61,7 +61,7 @@ bool has_one_answer(const Record& record) {
   return record.form != RecordForm::preference && record.form != RecordForm::unpaired;
 }
 
-// Of a record that is no conversation.
+// The question of a record that is not a conversation.
 Question question_of(const Record& record, const text::Tokenizer& tokenizer) {
   switch (record.form) {
     case RecordForm::alpaca:
@@ -91,7 +91,8 @@ Question question_of(const Record& record, const text::Tokenizer& tokenizer) {
       "completion, or messages");
 }
 
-// Reads the file once; throws TextsAreChats where only some of its records of texts are.
+// Reads the file once. Throws TextsAreChats where a record shows that the file's texts are chats
+// after earlier records were read as plain texts.
 class QuestionReader {
  public:
   QuestionReader(const formats::Recipe& recipe, const text::Tokenizer& tokenizer,
@@ -144,7 +145,7 @@ class QuestionReader {
       return question_of(record, tokenizer_);
     const text::Conversation before = before_answer(record.conversation);
     if (!chat_) chat_.emplace(recipe_.chat_template, tokenizer_);
-    const text::jinja::Allowance allowance;  // for all that is rendered of the record
+    const text::jinja::Allowance allowance;  // limits everything that is rendered for the record
     unwritten_.add(chat_->unwritten(before, true), record.number);
     return {.shown = before.messages.empty() ? "" : before.messages.back().content(),
             .ids = chat_prompt(tokenizer_, *chat_, before),
@@ -171,7 +172,7 @@ class QuestionReader {
   text::BadRecords bad_;
   text::UnusedFields unused_;
   text::IgnoredFields ignored_;
-  std::optional<text::ChatTemplate> chat_;  // once a conversation needs it
+  std::optional<text::ChatTemplate> chat_;  // opened when a conversation first needs it
   text::UnwrittenCounts unwritten_;
 };
 

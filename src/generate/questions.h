@@ -1,4 +1,4 @@
-// A file of instructions with their answers, as prompts to ask a model.
+// Reads a file of instructions with their answers as prompts to ask a model.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace snug::generate {
 
 struct Question {
-  std::string shown;         // what is asked, without the form around it
+  std::string shown;         // the question, without the prompt's boilerplate
   std::vector<int32_t> ids;  // the prompt as training renders it
   std::string expected;
   int line = 0;
@@ -19,10 +19,10 @@ struct Question {
 };
 
 // Reads recipe.data: records of the forms that have an answer (alpaca, prompt_completion, and
-// conversations, whose last text is the answer). `has_encoder`: prompts are an encoder's, and there
-// are no conversations. Says which fields are not used, and what a chat template leaves out. Throws
-// UserError with all records that cannot be asked, or leaves them out, as recipe.on_bad_record has
-// it.
+// conversations, whose last text is the answer). `has_encoder`: prompts are an encoder's input, and
+// conversations are not allowed. Reports fields that are not used, and messages that a chat
+// template leaves out. Records that cannot be asked are left out or all named in a UserError, as
+// recipe.on_bad_record says.
 std::vector<Question> read_questions(const formats::Recipe& recipe,
                                      const text::Tokenizer& tokenizer, bool has_encoder = false);
 

@@ -9,7 +9,7 @@
 namespace snug::generate {
 namespace {
 
-// Uniform in [0, 1) with 53 random bits: 24 are too few where a vocabulary has 10^5 tokens.
+// Uniform in [0, 1) with 53 random bits: 24 bits are too few for a vocabulary of 10^5 tokens.
 double uniform_of(int64_t seed, const Draw& draw) {
   const auto key = static_cast<uint64_t>(seed);
   const auto prompt = static_cast<uint64_t>(draw.prompt);
@@ -99,7 +99,7 @@ int32_t Sampler::pick(const Likeliest& likeliest, const Draw& draw) {
   return id < 0 ? best : id;
 }
 
-// -1 where rounding of the sum left nothing.
+// Returns -1 where rounding of the sum leaves no token chosen.
 int32_t Sampler::drawn(const Draw& draw) const {
   double total = 0;
   for (const Candidate& candidate : candidates_) total += candidate.weight;
@@ -127,7 +127,7 @@ void Sampler::weigh_top_k() {
   if (options_.top_p < 1) cut(options_.top_p * total);
 }
 
-// Looks at ever more of the likeliest until they make up the probability.
+// Takes more and more of the likeliest tokens until their probabilities sum to top_p.
 void Sampler::take_top_p(std::span<const float> logits) {
   constexpr size_t kFirst = 256;
   constexpr size_t kGrowth = 8;
@@ -141,8 +141,8 @@ void Sampler::take_top_p(std::span<const float> logits) {
   }
 }
 
-// Keeps the fewest candidates whose weights reach a sum, which are at least one; false where all
-// together do not.
+// Keeps the fewest candidates, at least one, whose weights reach the sum; returns false where all
+// of them together do not reach it.
 bool Sampler::cut(double sum) {
   double reached = 0;
   size_t kept = 0;

@@ -20,9 +20,9 @@
 namespace snug::generate {
 namespace {
 
-// What is scored.
+// A text to score.
 struct Text {
-  std::vector<int32_t> prompt;  // that an encoder reads; empty without one
+  std::vector<int32_t> prompt;  // encoder input; empty for a model without an encoder
   std::vector<int32_t> ids;
 };
 
@@ -40,7 +40,7 @@ std::vector<int32_t> text_or_ids(const formats::Recipe& recipe, const models::Mo
   return open_tokenizer(recipe, model).encode(recipe.prompt);
 }
 
-// As training has it, the answer ends in EOS.
+// The answer ends in EOS, as in training.
 std::vector<int32_t> answer_of(const formats::Recipe& recipe, const models::ModelSource& model) {
   check_one(recipe, !recipe.answer_ids.empty(), !recipe.answer.empty(), "answer_ids", "answer");
   if (!recipe.answer_ids.empty()) return recipe_answer_ids(recipe, model.config);
@@ -95,13 +95,13 @@ void print(const std::vector<int32_t>& ids, const std::vector<double>& logprobs,
     base::print("{}\n", result.dump());
     return;
   }
-  const size_t first = ids.size() - logprobs.size();  // that has a score
+  const size_t first = ids.size() - logprobs.size();  // the first id that has a score
   for (size_t i = 0; i < logprobs.size(); ++i)
     base::print("{:>8} {:>8} {:.6f}\n", i + first, ids[i + first], logprobs[i]);
   base::print("loss {:.6f} over {} tokens\n", mean_loss(logprobs), logprobs.size());
 }
 
-// A file that is there is not written over: it may be anything, a model's weights among it.
+// An existing file is never overwritten: it may be anything, even a model's weights.
 void check_output(const formats::Recipe& recipe) {
   const std::filesystem::path path = recipe.logits_out;
   if (path.empty()) return;
@@ -119,8 +119,8 @@ void check_output(const formats::Recipe& recipe) {
 
 }  // namespace
 
-// Logits of a chunk lie on the device and on the host: of so many tokens both together are half of
-// what those of plan::kPrefillTokens would be on one.
+// Logits of a chunk lie both on the device and on the host: for this many tokens, both copies
+// together take half the memory of one copy for plan::kPrefillTokens.
 constexpr int64_t kScoreTokens = plan::kPrefillTokens / 4;
 
 plan::InferenceShape score_shape(int64_t tokens, int64_t encoder_tokens) {
@@ -160,7 +160,8 @@ std::vector<double> answer_log_probabilities(
     const std::function<void(std::span<const float>)>& on_logits) {
   SNUG_CHECK(inference.shape().all_logits, "scoring needs the logits of every token");
   CachedForward forward(inference.executor(), inference.shape());
-  // What the decoder reads: each token of the answer stands after the one that predicts it.
+  // The decoder's input: each token of the answer is read one position after the position that
+  // predicts it.
   std::vector<int32_t> read{static_cast<int32_t>(inference.model().decoder_start_id)};
   if (inference.model().repeats_prompt) read.insert(read.end(), prompt.begin(), prompt.end());
   const size_t first_scored = read.size() - 1;

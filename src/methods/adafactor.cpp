@@ -1,6 +1,6 @@
-// Adafactor keeps the means of a matrix's second moments over rows and over columns. Those of all
-// of a tensor are needed for any part of it, so ranks cannot share it out. Its sums are made in
-// another order on a card than on a processor.
+// Adafactor keeps, for each matrix, the means of its second moments over rows and over columns. An
+// update of any part of a tensor needs the means over the whole tensor, so ranks cannot divide a
+// tensor among them. Its sums are added in another order on a GPU than on a CPU.
 #include <utility>
 
 #include "methods/optimizer.h"

@@ -1,4 +1,4 @@
-// AdamW with fp32 moments, with all in bf16, and with moments of 8 bits.
+// AdamW in three forms: with fp32 moments, with all state in bf16, and with 8-bit moments.
 #include <array>
 #include <string>
 #include <utility>
@@ -13,7 +13,7 @@ namespace {
 
 using namespace program;  // NOLINT: rewrites speak the program's words throughout
 
-// Moments of 8 bits are for tensors of at least so many elements, as bitsandbytes has it.
+// As in bitsandbytes, only tensors of at least this many elements get 8-bit moments.
 constexpr int64_t kMin8bitElements = 4096;
 
 constexpr std::array kLeanerThanWide{OptimizerKind::adamw_bf16, OptimizerKind::adamw_8bit};
@@ -30,7 +30,7 @@ std::vector<OptimizerState> wide_states(const Tensor& trainable) {
   return states;
 }
 
-// What trains in fp32 whatever the compute type (DoRA's magnitudes) is stepped as there.
+// A tensor that trains in fp32 whatever the compute type (DoRA's magnitudes) also has fp32 moments.
 bool is_wide(const Tensor& trainable) { return trainable.dtype == DType::f32; }
 
 std::vector<OptimizerState> bf16_states(const Tensor& trainable) {
@@ -39,8 +39,8 @@ std::vector<OptimizerState> bf16_states(const Tensor& trainable) {
 
 bool is_coded(const Tensor& trainable) { return trainable.shape.elements() >= kMin8bitElements; }
 
-// What is rounded stochastically is bf16; an fp16 weight has a master, which is stepped as an f32
-// weight is.
+// A bf16 weight is rounded stochastically and needs no master. An fp16 weight has an f32 master,
+// which is updated as an f32 weight would be.
 bool has_coded_master(const Tensor& trainable) { return trainable.dtype == DType::f16; }
 
 std::vector<OptimizerState> coded_states(const Tensor& trainable) {
@@ -85,7 +85,7 @@ void emit_bf16(Builder& builder, const SteppedTensor& tensor, const UpdateOption
 void emit_coded(Builder& builder, const SteppedTensor& tensor, const UpdateOptions& options) {
   if (!is_coded(tensor.trainable)) return emit_wide(builder, tensor, options);
   const AdamW constants = adamw(tensor, options);
-  // The tensor that is stepped, then its moments; a master stands last where it is kept.
+  // The updated tensor comes first, then its moments; the master, if there is one, comes last.
   std::vector<TensorId> changed = tensor.updates;
   const TensorId weight = changed.front();
   if (has_coded_master(tensor.trainable)) {

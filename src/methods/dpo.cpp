@@ -6,8 +6,8 @@
 //            %measures, %loss = dpo(%policy.log_probabilities, %reference.log_probabilities,
 //                                   %query_bounds, %inverse_pairs) {beta}
 //
-// The host sets inverse_tokens to one, so that the losses of tokens are what they are, and
-// inverse_pairs to one over the pairs of the step.
+// The host sets inverse_tokens to 1, so that the losses of tokens are not scaled, and inverse_pairs
+// to 1 / (pairs of the step).
 #include "program/kinds/loss/dpo.h"
 #include "methods/loss_builder.h"
 #include "methods/objective.h"

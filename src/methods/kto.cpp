@@ -9,9 +9,9 @@
 //                                   %labels, %kl_sums, %inverse_pairs, %inverse_desirable,
 //                                   %inverse_undesirable) {beta, weights}
 //
-// Each example has two segments: its answer, and another's to the same prompt, from whose
-// log-probabilities the divergence is estimated. The host sets inverse_tokens to one, so that the
-// losses of tokens are what they are, and inverse_pairs to one over the examples of the step.
+// Each example has two segments: its own answer, and another example's answer to the same prompt,
+// from whose log-probabilities the KL divergence is estimated. The host sets inverse_tokens to 1,
+// so that the losses of tokens are not scaled, and inverse_pairs to 1 / (examples of the step).
 #include "program/kinds/loss/kto.h"
 
 #include <limits>
@@ -50,7 +50,7 @@ Program finish_kto(const Program& forward, const ObjectiveOptions& options) {
   return builder.take();
 }
 
-// The mean over none is no number, and is not reported.
+// The mean of no values is NaN, which is not reported.
 float mean_over(int64_t count) {
   return count > 0 ? inverse(count) : std::numeric_limits<float>::quiet_NaN();
 }

@@ -1,4 +1,4 @@
-// Lion: one fp32 moment.
+// Lion keeps one fp32 moment.
 #include "program/kinds/optimizer/lion.h"
 #include "methods/optimizer.h"
 #include "program/ir/tensor_names.h"

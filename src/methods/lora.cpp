@@ -31,7 +31,7 @@ constexpr std::string_view kSuffixMagnitude = ".lora_magnitude_vector";
 constexpr std::string_view kSuffixEmbeddingA = ".lora_embedding_A";
 constexpr std::string_view kSuffixEmbeddingB = ".lora_embedding_B";
 
-// What a tensor of an adapter is, by the end of its name.
+// The role of an adapter's tensor, given by the end of its name.
 struct NamedPart {
   std::string_view suffix;
   LoraPart part;
@@ -111,7 +111,7 @@ class LoraRewrite {
     TensorId b = kNone;
   };
 
-  // Tokens per row of what a linear reads: streams have as many rows.
+  // Tokens per row of the linear's input x: every stream has the same number of rows.
   int64_t row_length(TensorId x) const {
     const TensorId tokens = forward_.find(program::kTokensName);
     if (tokens == kNone) return options_.row_tokens;
@@ -119,7 +119,7 @@ class LoraRewrite {
     return std::max<int64_t>(1, result_.tensor(x).shape[0] / std::max<int64_t>(rows, 1));
   }
 
-  // The operand of A: x, or x with dropout. Each module draws its own mask, as PEFT does.
+  // The input of A: x, or x with dropout. Each module draws its own mask, as PEFT does.
   TensorId dropped(const Adapted& adapted, int32_t site) {
     if (options_.dropout == 0.0) return adapted.x;
     const TensorId random = random_input(result_);
@@ -163,7 +163,8 @@ class LoraRewrite {
           module);
   }
 
-  // What a table that an adapter's file holds is trained by is not asked.
+  // A table whose values an adapter's file replaces is not counted, whether or not it trained
+  // whole.
   bool trains_whole(const Tensor& table) const {
     return table.role == Role::adapter && std::ranges::count(options_.tables, table.name) == 0;
   }
@@ -191,7 +192,8 @@ class LoraRewrite {
     check_embedding(module, table);
     const TensorId y = id_of(lookup, Embedding::kY);
     const TensorId ids = id_of(lookup, Embedding::kIds);
-    // What is looked up is no layer's, whose first tensor the sum may be.
+    // The output of the lookup belongs to no layer, as it may be the first layer's input. Tensors
+    // made on the way belong to the layer of the lookup.
     Tensor output = forward_.tensor(y);
     output.layer = lookup.layer;
     const int64_t r = lora_size(options_, module).r;
@@ -220,7 +222,7 @@ class LoraRewrite {
 
   // y = base + scale B A x.
   void add_low_rank(const Adapted& adapted, TensorId base, TensorId x, TensorId y) {
-    // Logits are wider than what they are made of.
+    // Logits have a wider type than the activations that they are computed from.
     Tensor like = adapted.output;
     like.dtype = result_.tensor(x).dtype;
     const TensorId hidden = activation(like, "hidden", adapted.r);
@@ -248,12 +250,13 @@ class LoraRewrite {
     const bool drops = x != adapted.x;
     const TensorId scaled = drops ? activation(adapted.output, "scaled", adapted.out) : y;
     emit(adapted.linear, ScaleColumns{.divided = true}, {sum, magnitude, norms}, scaled);
-    // What is made again is made in the order of its reads: the last product adds what is there.
+    // Recomputation runs producers in the order of the reads: with this order, the last product
+    // adds to the sum that is already there.
     if (drops)
       emit(adapted.linear, Add{}, {scaled, multiply(adapted, left_out(adapted, x), "kept")}, y);
   }
 
-  // x - d, of what dropout made of x.
+  // x - d, where d is x after dropout.
   TensorId left_out(const Adapted& adapted, TensorId dropped) {
     const int64_t columns = result_.tensor(dropped).shape.columns();
     const TensorId negative = activation(adapted.output, "negative", columns);

@@ -8,9 +8,9 @@
 //            y        = add(y.base, y.delta)
 //
 // W is (out, in), or (in, out) where the product reads it without transpose_b. A (r, in) and B
-// (out, r) are tensors of role adapter named MODULE.lora_A.weight, MODULE.lora_B.weight.
+// (out, r) are tensors of role adapter named MODULE.lora_A.weight and MODULE.lora_B.weight.
 //
-// On an embedding A (r, vocab) is itself a table, whose columns are looked up:
+// On an embedding, A (r, vocab) is itself a table, whose columns are looked up:
 //
 //   before   y = embedding(W, ids)
 //   after    y.base   = embedding(W, ids)
@@ -18,21 +18,21 @@
 //            y.delta  = matmul(y.hidden, B) {transpose_b, alpha = scale}
 //            y        = add(y.base, y.delta)
 //
-// Its tensors are MODULE.lora_embedding_A, MODULE.lora_embedding_B. As in PEFT nothing is dropped
-// there, and a head that is the same tensor stays as it is. So does the embedding where the head
-// has an adapter: that is of the product that makes logits, and only where there is one, which is
-// in inference. Training makes losses without it.
+// Its tensors are MODULE.lora_embedding_A and MODULE.lora_embedding_B. As in PEFT, there is no
+// dropout here, and a tied head is not adapted with the embedding. Likewise an adapter of the head
+// does not adapt the embedding: it belongs to the product that makes logits. Only inference has
+// that product; training computes losses without it.
 //
-// DoRA (Liu et al. 2024) trains a magnitude m (out) next to them, which is the rows' norm in place
-// of their own:
+// DoRA (Liu et al. 2024) also trains a magnitude m (out), which replaces the norms of the rows of
+// W:
 //
 //   after    n        = row_norms(W, A, B) {alpha = scale}  (out), constant to gradients
 //            y.sum    = add(y.base, y.delta)
 //            y        = scale_columns(y.sum, m, n)          y.sum m / n
 //
-// m is MODULE.lora_magnitude_vector, in fp32 whatever the compute type, as n is, so that both begin
-// alike to the bit. With dropout PEFT drops the inputs of W too, but not of the product that the
-// adapter leaves as it is, which is taken of what was dropped:
+// m is MODULE.lora_magnitude_vector. m and n are fp32 whatever the compute type, so that they begin
+// bit-equal. With dropout, PEFT scales the products of the kept inputs d, those of W included, and
+// adds the product of W with the dropped inputs x - d unscaled:
 //
 //   after    y.sum    = W d + scale B A d                   d = dropout(x)
 //            y        = W (x - d) + y.sum m / n
@@ -60,36 +60,37 @@ struct LoraOptions {
   double alpha = 32.0;
   double dropout = 0.0;
   bool rslora = false;  // scale alpha / sqrt(r) instead of alpha / r
-  bool dora = false;    // with a magnitude for each output
-  // Last parts of names ("q_proj"), expressions over whole ones, or {"all-linear"}: every linear.
-  // Names alone select embeddings.
+  bool dora = false;    // trains a magnitude for each output
+  // The last parts of module names ("q_proj"), regular expressions over whole names, or
+  // {"all-linear"} for every linear. Only names select embeddings.
   std::vector<std::string> target_modules{"all-linear"};
-  // Modules that train whole next to the adapter (PEFT's modules_to_save): the ends of names of the
-  // embedding, the head, norms. Their weights become tensors of role adapter, under their own
-  // names.
+  // Modules that train whole next to the adapter (PEFT's modules_to_save), by the ends of their
+  // names: the embedding, the head or norms. Their weights become tensors of role adapter under
+  // their own names.
   std::vector<std::string> modules_to_save{};
-  // Of an adapter that is applied: the modules whose rank and alpha are others than those above,
-  // weights that its file holds whole, whoever trained them, and the rows of tables (weights too)
+  // For an adapter that is applied: the modules whose rank and alpha differ from those above; the
+  // weights that its file holds whole, whoever trained them; and the rows of tables (weights too)
   // that it replaces, in the order of its file.
   formats::LoraSizes sizes{};
   std::vector<std::string> tables{};
   std::map<std::string, std::vector<int64_t>, std::less<>> token_rows{};
-  // The module that makes logits, of which names alone select the linear; empty: none do.
+  // The module that makes logits. Only a target given by name selects it; empty: no target does.
   std::string head{};
   int64_t row_tokens = 1;  // tokens per row: part of dropout's random key
   int64_t seed = 0;
 };
 
 // Throws UserError when a target module matches no linear and no embedding, naming those that
-// exist, for an embedding that cannot have an adapter, and when a module to save matches none, or a
-// matrix of a layer.
+// exist; for an embedding that cannot have an adapter; and when a module to save matches nothing,
+// or matches a matrix of a layer.
 program::Program lora(const program::Program& forward, const LoraOptions& options);
 
 // Names of the modules that LoRA would adapt: "model.layers.0.self_attn.q_proj", in order.
 std::vector<std::string> lora_modules(const program::Program& forward,
                                       const std::vector<std::string>& target_modules);
 
-// The tensors of an adapted module, and whose module a tensor of role adapter is.
+// The names of an adapted module's tensors, and the module to which a tensor of role adapter
+// belongs.
 std::string lora_a_name(std::string_view module);
 std::string lora_b_name(std::string_view module);
 std::string lora_magnitude_name(std::string_view module);
@@ -102,20 +103,21 @@ struct LoraTensor {
   bool of_embedding = false;
 };
 LoraTensor lora_tensor(std::string_view name);
-// Whether a tensor is LoRA's; if not, it is a weight of the model, and all of it trains.
+// Whether the tensor is one of LoRA's own. If not, it is a weight of the model that trains whole.
 bool is_lora_tensor(std::string_view name);
 
 // The modules that tensors of role adapter belong to, in their order.
 std::vector<formats::LoraModule> adapted_modules(std::span<const program::Tensor> tensors);
 
-// A recipe's answers. row_tokens: tokens per row.
+// The LoRA options that a recipe sets. row_tokens: tokens per row.
 LoraOptions lora_options(const formats::Recipe& recipe, int64_t row_tokens);
 
 double lora_scale(const LoraOptions& options);
 formats::LoraSize lora_size(const LoraOptions& options, std::string_view module);
 
-// The program `initialise` of a job whose adapter is made: DoRA's magnitudes are the norms of rows
-// of the weights, since B is zero. No operations where a forward program has none.
+// The program `initialise` of a job that makes a new adapter: DoRA's magnitudes begin as the norms
+// of the weights' rows, since B is zero. It has no operations where the forward program has no
+// magnitudes.
 program::Program initial_magnitudes(const program::Program& forward);
 
 }  // namespace snug::methods

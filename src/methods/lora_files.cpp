@@ -1,4 +1,4 @@
-// LoRA's and QLoRA's rows: what their adapters are in files, recipes and errors.
+// The table rows of LoRA and QLoRA: how their adapters appear in files, recipes and errors.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -28,7 +28,8 @@ using formats::PeftAdapter;
 using formats::Recipe;
 using program::Tensor;
 
-// A module of `wanted` that `present` lacks, the first ones as a list, and how many there are.
+// The modules of `wanted` that `present` lacks: the first one, a list of the first few, and their
+// number.
 struct Lacking {
   std::string first;
   std::string list;  // "'a', 'b', 'c' and others"
@@ -51,15 +52,15 @@ Lacking lacking(const std::vector<LoraModule>& wanted, const std::vector<LoraMod
   return result;
 }
 
-// Whether the job's modules are those that the adapter's own config selects, as they are wherever
-// a recipe does not say others, and in each job that only applies it, which alone knows the head:
-// then no key of a recipe is wrong.
+// Whether the job adapts the modules that the adapter's own config selects. That is so unless a
+// recipe selects others, and in every job that only applies the adapter (only such a job sets
+// `head`). An error about modules then blames no key of a recipe.
 bool has_own_targets(const PeftAdapter& adapter, const LoraOptions& options) {
   return !options.head.empty() ||
          std::ranges::is_permutation(options.target_modules, adapter.config().target_modules);
 }
 
-// What to do about a module of the adapter that the job has no place for.
+// Advice for a module of the adapter that the job does not adapt.
 std::string_view advice_on_surplus(const std::string& module, bool has_own) {
   if (module.find(".experts") != std::string::npos)
     return "LoRA of experts is not built; merge the adapter into its model with PEFT";
@@ -116,7 +117,7 @@ void check_shapes(const PeftAdapter& adapter, const std::vector<LoraModule>& pla
   }
 }
 
-// The tensors of the file that hold a tensor whole, one for each of its names that is there.
+// The tensors of the file that hold a tensor whole, under any of the given names.
 std::vector<const formats::IndexedTensor*> held_whole(const formats::TensorIndex& index,
                                                       const std::vector<std::string>& names) {
   std::vector<const formats::IndexedTensor*> held;
@@ -139,12 +140,12 @@ void check_whole(const formats::TensorIndex& index, const formats::IndexedTensor
         formats::shape_text(expected));
 }
 
-// A table that the file holds is used, is the base model's own, or is one that a tied head does not
-// need.
+// Refuses a tensor that the file holds whole and the job does not train. Where the adapter brings
+// tables of its own, each table in the file is already accounted for: it is used, it equals the
+// base model's, or a tied head does not need it.
 void check_surplus_saved(const PeftAdapter& adapter, const std::string& name,
                          const LoraOptions& options) {
-  if (!options.tables.empty())
-    return;  // That all go together is known (plan/spec/adapter_tables.h).
+  if (!options.tables.empty()) return;  // checked by plan/spec/adapter_tables.h
   const formats::TensorInfo& stored = adapter.saved_tensor(name);
   if (stored.name != formats::adapter_key(name)) return;
   const bool is_named = formats::is_of_module(name, adapter.config().modules_to_save);
@@ -158,7 +159,8 @@ void check_surplus_saved(const PeftAdapter& adapter, const std::string& name,
             "PEFT");
 }
 
-// What trains whole: the same tensors, of the same shapes. Under two names it has the same values.
+// Checks the tensors that train whole: the file must hold the same tensors, with the same shapes. A
+// tensor that it holds under two names must have the same values under both.
 void check_saved(const PeftAdapter& adapter, std::span<const Tensor> tensors,
                  const LoraOptions& options) {
   const std::string file = adapter.file().path().string();
@@ -169,7 +171,7 @@ void check_saved(const PeftAdapter& adapter, std::span<const Tensor> tensors,
     const std::vector<std::string> names = formats::names_of(tensor.name);
     planned.insert(names.begin(), names.end());
     auto held = held_whole(index, names);
-    // Of a head that is the embedding, the file may have the head's name alone.
+    // Where the head is the embedding, the file may hold the table under the head's name only.
     if (held.empty() && std::ranges::count(options.tables, tensor.name) > 0)
       held = held_whole(index, {options.head + ".weight"});
     if (held.empty())
@@ -254,9 +256,9 @@ void refuse(const MethodOptions& options, const BaseModel& base) {
         base.head);
 }
 
-// Values are PEFT's: A is Kaiming-uniform with a = sqrt(5), which is uniform(-1/sqrt(in),
-// 1/sqrt(in)); B is zero. On an embedding it is the other way round: A is zero, B normal.
-// Magnitudes follow from the model (initial_magnitudes).
+// The initial values are PEFT's: A is Kaiming-uniform with a = sqrt(5), which is
+// uniform(-1/sqrt(in), 1/sqrt(in)), and B is zero. On an embedding A is zero and B is normal.
+// Magnitudes are computed from the model (initial_magnitudes).
 std::optional<program::Fill> initial_values(const Tensor& tensor, int64_t seed) {
   using program::Fill;
   using program::FillForm;
@@ -311,9 +313,9 @@ MethodOptions options(const AdapterConfig& config) {
   return options;
 }
 
-// Expressions are written as the names that they stand for: PEFT reads names or one expression,
-// which it would match with modules that are no linears, too. So is all-linear where there are
-// experts, which it means for PEFT.
+// Expressions are written out as the names that they select: PEFT reads a list of names or one
+// expression, and would match that expression with modules that are not linears, too. Where a model
+// has experts, all-linear is written out as well, since for PEFT it includes the experts.
 std::vector<std::string> written_targets(const SavedAdapter& saved) {
   const std::vector<std::string>& targets = saved.recipe.target_modules;
   const bool has_pattern = std::ranges::any_of(targets, formats::is_module_pattern);
@@ -325,8 +327,8 @@ std::vector<std::string> written_targets(const SavedAdapter& saved) {
   return names;
 }
 
-// Of a module that transformers has renamed both names are written, as the file holds both: PEFT
-// knows one, and passes over the other.
+// For a module that transformers has renamed both names are written, and the file holds the tensor
+// under both: PEFT knows one of them and ignores the other.
 std::vector<std::string> written_saved_modules(const SavedAdapter& saved) {
   std::vector<std::string> modules = saved.recipe.modules_to_save;
   for (const Tensor& tensor : saved.tensors) {
@@ -359,7 +361,7 @@ std::string basis(const MethodOptions& options) {
 
 constexpr std::array kLeanerThanLora{MethodKind::qlora};
 
-// How the base is stored is no part of the adapter.
+// LoRA and QLoRA share this row: how the base model is stored is not part of the adapter.
 constexpr Method row_of(MethodKind kind, std::span<const MethodKind> leaner) {
   return {.kind = kind,
           .leaner = leaner,

@@ -36,7 +36,8 @@ void checked(const Call& call) {
   }
 }
 
-// What routers give, before their bias too: it is not adapted, as PEFT sees no linear there either.
+// The outputs of routers, before their biases are added. Routers are not adapted, as PEFT does not
+// treat them as linears either.
 std::set<TensorId> routing_logits(const Program& program) {
   std::set<TensorId> logits;
   for (auto operation = program.operations.rbegin(); operation != program.operations.rend();
@@ -49,8 +50,8 @@ std::set<TensorId> routing_logits(const Program& program) {
   return logits;
 }
 
-// The names of modules that may train whole, in order, each by its last part. Linears of layers may
-// not, whose biases are vectors.
+// The names of the modules that may train whole, in order, each by its last part. Linears of layers
+// are excluded; a linear's bias is a vector, so it is not enough to look for matrices.
 std::vector<std::string> modules_that_save(const Program& forward) {
   std::vector<std::string> names;
   std::set<std::string> matrices;
@@ -64,7 +65,7 @@ std::vector<std::string> modules_that_save(const Program& forward) {
   return names;
 }
 
-// Trains all of a module next to the adapter. Two names may select one tensor.
+// Marks all weights of a module to train next to the adapter. Two names may select the same tensor.
 void train_whole(Program& forward, const std::string& module) {
   bool found = false;
   for (Tensor& tensor : forward.tensors) {
@@ -120,7 +121,8 @@ LoraTargets::LoraTargets(const Program& forward, const std::vector<std::string>&
   for (const std::string& one : written) require_match(one, targets_.emplace_back(one));
 }
 
-// The product with a weight of no layer: a tied head's weight is the embedding's.
+// Whether this is the product with a weight that belongs to no layer: the head's, which is the
+// embedding's table if it is tied.
 bool LoraTargets::is_head(const Operation& operation) const {
   if (head_.empty() || operation.layer >= 0) return false;
   const Tensor& weight = forward_.tensor(id_of(operation, Matmul::kB));

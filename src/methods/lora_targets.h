@@ -1,4 +1,4 @@
-// Which modules of a forward program LoRA adapts, and which train whole next to it.
+// Selects the modules of a forward program that LoRA adapts, and those that train whole next to it.
 #pragma once
 
 #include <optional>
@@ -11,15 +11,16 @@
 
 namespace snug::methods {
 
-// An entry of target_modules: the last parts of names, or a regular expression over whole ones.
+// An entry of target_modules: the last parts of a module's name, or a regular expression over whole
+// names.
 class LoraTarget {
  public:
-  // Throws UserError for an expression that cannot be read.
+  // Throws UserError for a malformed expression.
   explicit LoraTarget(const std::string& written);
 
   bool selects_linear(const std::string& module) const;
-  // Embeddings and the head are selected by name alone: all-linear has none, and expressions are
-  // for linears of layers.
+  // Only names select embeddings and the head: all-linear does not include them, and expressions
+  // apply only to the linears of layers.
   bool selects_by_name(const std::string& module) const;
 
  private:
@@ -27,16 +28,16 @@ class LoraTarget {
   std::optional<formats::ModulePattern> pattern_;
 };
 
-// Refers to the forward program.
+// Keeps a reference to the forward program.
 class LoraTargets {
  public:
-  // `head`: the module that makes logits; empty: none has an adapter. Throws UserError for an entry
-  // that selects no linear and no embedding.
+  // `head`: the module that makes logits, if it may have an adapter; else empty. Throws UserError
+  // for an entry that selects no linear and no embedding.
   LoraTargets(const program::Program& forward, const std::vector<std::string>& written,
               std::string head = {});
 
-  // The module that a linear or an embedding applies ("model.layers.0.mlp.up_proj"), where it gets
-  // an adapter; empty for other operations.
+  // The module that a linear or an embedding applies ("model.layers.0.mlp.up_proj"), if it gets an
+  // adapter; empty for other operations.
   std::string adapted_linear(const program::Operation& operation) const;
   std::string adapted_embedding(const program::Operation& operation) const;
 
@@ -53,11 +54,11 @@ class LoraTargets {
   std::vector<LoraTarget> targets_;
 };
 
-// The weights of those modules become tensors of role adapter. Throws UserError where one matches
-// none, or a matrix of a layer.
+// Makes the weights of these modules tensors of role adapter. Throws UserError for a module that
+// matches nothing, or that matches a matrix of a layer.
 program::Program with_saved_modules(program::Program forward,
                                     const std::vector<std::string>& modules);
-// The same of weights by their whole names, which the forward program has.
+// Does the same for weights given by their whole names, which the forward program must have.
 program::Program with_tables(program::Program forward, const std::vector<std::string>& weights);
 
 }  // namespace snug::methods

@@ -18,7 +18,7 @@ using program::TensorId;
 
 using TokenLoss = program::LinearCrossEntropy;
 
-// The loss of tokens becomes one that nobody reads, and those of each token stay.
+// Keeps the loss of each token, and renames the mean loss of tokens, which nothing reads any more.
 Program with_losses_kept(Program forward) {
   const program::Operation& last = forward.operations.back();
   SNUG_CHECK(last.attributes.is<TokenLoss>(), "{} does not end in the losses of tokens",

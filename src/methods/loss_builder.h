@@ -1,5 +1,5 @@
-// Helps the rows of objectives: it goes on from a forward program that ends in the losses of
-// tokens, whose own `loss` becomes one of tokens that nobody reads.
+// The builder that objectives share. It extends a forward program that ends in the losses of
+// tokens; the mean of these, formerly `loss`, is kept as `token_loss`, which nothing reads.
 #pragma once
 
 #include <cstdint>
@@ -18,21 +18,22 @@ class LossBuilder : public program::Builder {
   program::TensorId bounds() const { return bounds_; }  // (segments, 2) i32
   const program::Shape& segments() const { return segments_; }  // (segments)
 
-  // Numbers of the type that is measured in.
+  // Adds a tensor with the element type of the losses.
   program::TensorId add(std::string_view name, const program::Shape& shape, program::Role role,
                         program::Lifetime lifetime);
-  // One that the host gives with each step, and integers that it gives with each batch.
+  // Adds a number that the host sets before each step, and a tensor of integers that it sets before
+  // each batch.
   program::TensorId number(std::string_view name);
   program::TensorId integers(std::string_view name, const program::Shape& shape);
-  // What the host reads: kMeasuresName and kLossName.
+  // Adds the results that the host reads: kMeasuresName and kLossName.
   program::TensorId measures(int64_t count);
   program::TensorId loss();
-  // (segments) The log-probabilities of the model that is compared with: the host gives them with
-  // the batch, or a program before makes them.
+  // Adds the log-probabilities (segments) of the reference model, which the host sets with each
+  // batch, or an earlier program computes.
   program::TensorId reference(ReferenceModel from);
 
-  // (segments) The sum of losses over each segment of `bounds`, times `scale`, and the operation
-  // that makes it.
+  // Adds an operation that sums the losses over each segment of `bounds`, times `scale`; returns
+  // the sums (segments).
   program::TensorId sums(std::string_view name, program::TensorId bounds, float scale);
 
  private:

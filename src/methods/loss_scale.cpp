@@ -28,7 +28,7 @@ Tensor run_scalar(std::string_view name, int64_t count) {
   return tensor;
 }
 
-// The numbers of a loss that its gradients are linear in.
+// The operands of a loss that its gradients are proportional to.
 std::vector<TensorId> factors_of(const Operation& loss) {
   std::vector<TensorId> factors;
   for (const OperandName name : traits_of(loss).loss_factors)
@@ -37,7 +37,7 @@ std::vector<TensorId> factors_of(const Operation& loss) {
   return factors;
 }
 
-// A tensor of one program, like another, for what is still scaled.
+// Adds a tensor like another one, of lifetime program, for a value that is still scaled.
 TensorId add_scaled(Builder& builder, TensorId like) {
   Tensor tensor = builder.program().tensor(like);
   tensor.name += ".scaled";
@@ -46,7 +46,8 @@ TensorId add_scaled(Builder& builder, TensorId like) {
   return builder.add(std::move(tensor));
 }
 
-// The results that a loss gives, of which gradients and reports are made.
+// Whether the tensor is a result of a loss operation, from which gradients begin or which is
+// reported.
 bool is_result(const Tensor& tensor) {
   constexpr std::array kResults{kLossName, kRouterLossName, kMeasuresName};
   return std::ranges::find(kResults, tensor.name) != kResults.end();

@@ -14,7 +14,7 @@ const auto& table() {
   return rows;
 }
 
-// Where all weights do not fit, an adapter may.
+// Where full training does not fit, an adapter may.
 constexpr std::array kLeanerThanFull{MethodKind::lora, MethodKind::qlora};
 
 }  // namespace

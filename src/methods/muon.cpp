@@ -1,7 +1,7 @@
-// Muon: a matrix of a layer, a weight or an adapter's, has one fp32 moment, and its update is made
-// orthogonal. Vectors, embeddings and the head are stepped by AdamW. A stack of experts' matrices
-// counts as one matrix per expert. Products are summed in another order on a card
-// than on a processor.
+// Muon: each matrix of a layer, whether a weight or part of an adapter, has one fp32 moment, and
+// its update is orthogonalised. Vectors, embeddings and the head are updated by AdamW. A stack of
+// experts' matrices counts as one matrix per expert. Products are summed in another order on a GPU
+// than on a CPU.
 #include <algorithm>
 #include <cmath>
 
@@ -17,7 +17,7 @@ using program::DType;
 using program::OptimizerState;
 using program::Tensor;
 
-// Embeddings and the head belong to no layer.
+// Embeddings and the head belong to no layer, so they are excluded.
 bool is_hidden_matrix(const Tensor& trainable) {
   return trainable.layer >= 0 && (trainable.shape.rank() == 2 || trainable.shape.rank() == 3);
 }
@@ -30,7 +30,7 @@ std::vector<OptimizerState> muon_states(const Tensor& trainable) {
   return states;
 }
 
-// The factor of the learning rate for a matrix of this size.
+// The factor by which the learning rate is multiplied for a matrix of this size.
 double rate_scale(AdjustLearningRate by, double rows, double columns) {
   switch (by) {
     case AdjustLearningRate::original:

@@ -45,9 +45,9 @@ program::OptimizerState master_of(const program::Tensor& trainable) {
 
 namespace {
 
-// Norms and biases do not, as with transformers' Trainer, nor do scales of linears, which are one
-// where they change nothing. Weights of norms are those of one dimension; biases are known by their
-// names, since those of experts have two.
+// Norms and biases do not decay, as in transformers' Trainer, nor do scales of linears, which are 1
+// where they change nothing. One-dimensional tensors are the weights of norms. Biases are
+// recognised by their names, since the biases of experts have two dimensions.
 bool decays(const program::Tensor& trainable) {
   if (trainable.name.ends_with("bias") || models::is_adjusting_scale(trainable.name)) return false;
   return trainable.shape.rank() > 1 || !trainable.name.ends_with(".weight");

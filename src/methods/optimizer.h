@@ -1,7 +1,7 @@
-// What an optimizer is to everything that plans, shards, offloads, saves or runs a job: a row of
-// one table, which all of that reads. A new optimizer is a file in this folder with its row, a word
-// in formats/recipe/choices.h, its keys in formats/recipe/optimizer_keys.cpp, and what its
-// operations are (program/kinds/, backends/).
+// What everything that plans, shards, offloads, saves or runs a job needs to know about an
+// optimizer. Every optimizer is a row of one table. To add an optimizer, add a file with its row to
+// this folder, a word to formats/recipe/choices.h, its keys to formats/recipe/optimizer_keys.cpp,
+// and its operations (program/kinds/, backends/).
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace snug::methods {
 
 using OptimizerKind = formats::Optimizer;
 
-// Muon's own numbers (program/kinds/optimizer/muon.h).
+// The options that only Muon reads (program/kinds/optimizer/muon.h).
 struct MuonOptions {
   double momentum = 0.95;
   bool nesterov = true;
@@ -28,11 +28,10 @@ struct MuonOptions {
   int64_t steps = 5;
   double epsilon = 1e-7;
   formats::AdjustLearningRate adjust_learning_rate = formats::AdjustLearningRate::original;
-  bool bf16 = false;  // its products are bf16, as torch's are, where the machine makes such
+  bool bf16 = false;  // multiplies in bf16, as torch does, where the machine supports it
 };
 
-// The numbers of an update, the same for all that trains. An optimizer looks at those that are its
-// own.
+// The options of an update, the same for every trainable tensor. Each optimizer reads only its own.
 struct UpdateOptions {
   OptimizerKind optimizer = OptimizerKind::adamw;
   program::DType gradient = program::DType::f32;
@@ -41,56 +40,59 @@ struct UpdateOptions {
   double epsilon = 1e-8;
   double decay_rate = -0.8;
   double clip_threshold = 1.0;
-  double weight_decay = 0.0;  // not on norms and biases, as Hugging Face's Trainer has it
+  double weight_decay = 0.0;  // not applied to norms and biases, as in transformers' Trainer
   double max_grad_norm = 1.0;
   MuonOptions muon{};
   int64_t seed = 0;
   std::optional<LossScaleOptions> loss_scale{};  // of gradients in fp16
 };
 
-// A tensor that trains, in the program that steps it.
+// A trainable tensor in the program that updates it.
 struct SteppedTensor {
   const program::Tensor& trainable;
-  int32_t site = 0;  // of its random draws
+  int32_t site = 0;  // identifies its random draws
   program::TensorId gradient = program::kNone;
   program::TensorId factor = program::kNone;         // of the gradient, f32
   program::TensorId learning_rate = program::kNone;  // f32
-  program::TensorId step = program::kNone;  // i32, from 1 on; of optimizers that count steps
-  // The tensor itself, then what the optimizer keeps of it.
+  program::TensorId step = program::kNone;           // i32, from 1 on; kNone: steps are not counted
+  // The tensor itself, followed by the optimizer's state for it.
   std::vector<program::TensorId> updates{};
 };
 
 struct Optimizer {
   OptimizerKind kind;
-  // What it keeps of a tensor, in the order in which its operations name them.
+  // The state that the optimizer keeps for a tensor, in the order of its operations' operands.
   std::vector<program::OptimizerState> (*states)(const program::Tensor& trainable);
   // Adds the operations that step a tensor. Those that change it are of Category::optimizer.
   void (*emit)(program::Builder& builder, const SteppedTensor& tensor,
                const UpdateOptions& options);
-  // Optimizers that keep less, for a job that does not fit; the mildest first.
+  // Optimizers that keep less state, suggested when a job does not fit, the smallest change first.
   std::span<const OptimizerKind> leaner = {};
-  bool counts_steps = true;       // its operations read the number of the step
-  bool needs_bf16 = false;        // weights are bf16 and nothing else
-  bool narrow_gradients = false;  // in the type of the products, where a recipe leaves it open
-  bool steps_parts = true;        // a rank may step the part of a tensor that it holds
-  bool steps_on_host = true;      // where state lies in host memory: with the bits of a card
+  bool counts_steps = true;  // its operations read the step number
+  bool needs_bf16 = false;   // it only works with bf16 weights
+  // By default gradients have the element type of the products.
+  bool narrow_gradients = false;
+  // A rank can update only the part of a tensor that it holds.
+  bool steps_parts = true;
+  // The CPU can run the update, for state in host memory, with the same bits as a GPU.
+  bool steps_on_host = true;
 };
 
 const Optimizer& optimizer_of(OptimizerKind kind);
 
-// What it keeps of each tensor that trains.
+// The state that the optimizer keeps for each trainable tensor.
 std::vector<std::vector<program::OptimizerState>> states_of(
     std::span<const program::Tensor> trainables, OptimizerKind kind);
 
-// Rows use these: something that an optimizer keeps for each element of a tensor, and its f32
-// master.
+// Helpers for the rows: a state tensor with one element for each element of a tensor, and the f32
+// master of a tensor.
 program::OptimizerState moment_of(const program::Tensor& trainable, std::string name,
                                   program::DType dtype);
 program::OptimizerState master_of(const program::Tensor& trainable);
-// The weight decay of a tensor that is neither a norm's weight nor a bias; 0 of those.
+// The weight decay of a tensor; 0 for biases and the weights of norms.
 float weight_decay_of(const program::Tensor& trainable, const UpdateOptions& options);
 
-// Rows, each in a file of its own.
+// The rows of the table, each in a file of its own.
 extern const Optimizer kAdamW;
 extern const Optimizer kAdamWBf16;
 extern const Optimizer kAdamW8bit;

@@ -7,10 +7,10 @@
 //            %measures, %loss = orpo(%answer.log_probabilities, %sequence.losses, %answer_bounds,
 //                                    %inverse_pairs, %inverse_chosen_tokens) {beta}
 //
-// What was chosen is learned with its prompt, so that its targets are all of its tokens, and those
-// of its answer are told by answer_bounds. The host sets inverse_tokens to one, so that the losses
-// of tokens are what they are, inverse_pairs to one over the pairs of the step, and
-// inverse_chosen_tokens to one over the targets of what was chosen in it.
+// All tokens of a chosen document are targets, its prompt included; answer_bounds says which of
+// them belong to the answer. The host sets inverse_tokens to 1, so that the losses of tokens are
+// not scaled, inverse_pairs to 1 / (pairs of the step), and inverse_chosen_tokens to 1 / (targets
+// of the step's chosen documents).
 #include "program/kinds/loss/orpo.h"
 #include "methods/loss_builder.h"
 #include "methods/objective.h"

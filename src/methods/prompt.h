@@ -1,6 +1,7 @@
 // LLaMA-Adapter (Zhang et al. 2023): learned vectors in the top layers, which attention reads as
-// keys and values of no token, through gates that begin at zero (models/blocks.h, Prompt). So it is
-// no rewrite of the forward program, but a network with a word more.
+// keys and values that belong to no token, through gates that begin at zero (models/blocks.h,
+// Prompt). It changes the network, by adding prompts to its blocks, rather than rewriting the
+// forward program.
 #pragma once
 
 #include <cstdint>
@@ -20,25 +21,25 @@ struct Stack;
 namespace snug::methods {
 
 struct PromptOptions {
-  int64_t tokens = 10;  // vectors of a prompt
-  int64_t layers = 0;   // from the top; 0: all but the first two
+  int64_t tokens = 10;  // learned vectors in each prompt
+  int64_t layers = 0;   // counted from the top; 0: all but the first two
   formats::AdapterGates gates = formats::AdapterGates::head;
-  // Adapter v2 (Gao et al. 2023): norms train too, and a bias and a scale of each linear.
+  // Adapter v2 (Gao et al. 2023) also trains the norms, and a bias and a scale for each linear.
   bool adjusts_linears = false;
 };
 
-// Gives the blocks of attention of these layers their prompts.
+// Gives the attention blocks of the layers that the options select their prompts.
 void add_prompts(models::Stack& stack, const PromptOptions& options);
 
-// How many of the layers have prompts: all but the first two, as Lit-GPT has it, or the last where
-// there are no more.
+// How many layers have prompts. By default these are all but the first two, as in Lit-GPT, or only
+// the last layer of a model with two layers or fewer.
 int64_t prompt_layers(const PromptOptions& options, int64_t layers);
 
-// Whether PEFT computes the same with prompts of such a model, with one gate a layer: it has them
-// for llama and mistral, and adds the output projection's bias twice.
+// Whether PEFT computes the same with prompts in this model, given one gate per layer. PEFT
+// supports llama and mistral, and it adds the output projection's bias twice.
 bool peft_has_prompts(const models::ModelConfig& model);
 
-// A recipe's answers.
+// The prompt options that a recipe sets.
 PromptOptions prompt_options(const formats::Recipe& recipe);
 
 }  // namespace snug::methods

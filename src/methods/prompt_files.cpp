@@ -1,4 +1,5 @@
-// The rows of methods with prompts: what their adapters are in files, recipes and errors.
+// The table rows of the methods with prompts: how their adapters appear in files, recipes and
+// errors.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -60,7 +61,7 @@ void check_prompt_config(const fs::path& folder, const MethodOptions& options,
       words_of_prompts(planned));
 }
 
-// Checks that the folder has the same tensors, of the same shapes.
+// Checks that the folder has the same tensors with the same shapes.
 void check_prompts(const fs::path& folder, const MethodOptions& options,
                    std::span<const Tensor> tensors) {
   check_prompt_config(folder, options, tensors);
@@ -108,8 +109,8 @@ void refuse_prompts(const MethodOptions& options, const BaseModel& base) {
         options.prompt.layers, base.layers);
 }
 
-// The values are those of PEFT and Lit-GPT: vectors are normal, gates and biases zero, scales one.
-// What else trains is norms of the model.
+// The initial values are those of PEFT and Lit-GPT: vectors are normal, gates and biases zero,
+// scales one. The only other trainable tensors are norms, which begin with the model's values.
 std::optional<program::Fill> initial_prompts(const Tensor& tensor, int64_t seed) {
   using program::Fill;
   using program::FillForm;
@@ -175,7 +176,7 @@ constexpr Method row_of_prompts(MethodKind kind) {
 
 }  // namespace
 
-// How the base is stored is no part of the adapter.
+// How the base model is stored is not part of the adapter.
 constinit const Method kAdapter = row_of_prompts<false>(MethodKind::adapter);
 constinit const Method kAdapterV2 = row_of_prompts<true>(MethodKind::adapter_v2);
 

@@ -1,5 +1,6 @@
-// What the host gives a step so that its micro-batches add up to means: numbers that follow from
-// counts of the whole step's rows. An objective lists its own (methods/objective.h).
+// Numbers that the host gives to a step so that the sums over its micro-batches become means. They
+// are computed from the counts of all rows of the step. Each objective lists its own
+// (methods/objective.h).
 #pragma once
 
 #include <algorithm>
@@ -8,13 +9,13 @@
 
 namespace snug::methods {
 
-// Of the rows of a step on all ranks, or of a whole evaluation.
+// Counts over the rows of a step on all ranks, or of a whole evaluation.
 struct RowCounts {
-  int64_t tokens = 0;          // of documents, of all streams, without padding
-  int64_t trained_tokens = 0;  // that carry loss
-  int64_t groups = 0;          // of documents that belong together: pairs
-  int64_t leading_tokens = 0;  // trained, of the first document of each group
-  int64_t desirable = 0;       // groups whose first document has the label 1
+  int64_t tokens = 0;          // of documents, in all streams, without padding
+  int64_t trained_tokens = 0;  // tokens that carry loss
+  int64_t groups = 0;          // groups of documents that belong together, such as pairs
+  int64_t leading_tokens = 0;  // trained tokens of the first document of each group
+  int64_t desirable = 0;       // groups whose first document has label 1
 };
 
 // A number that the programs of a step read under this name.
@@ -23,13 +24,14 @@ struct StepInput {
   float (*value)(const RowCounts& counts);
 };
 
-// By which a sum becomes a mean; the sum over none is 0 and stays it.
+// The factor that turns a sum over `count` values into their mean. For no values it is 1, which
+// leaves the sum 0.
 constexpr float inverse(int64_t count) {
   return 1.0F / static_cast<float>(std::max<int64_t>(1, count));
 }
 
-// Of objectives whose documents belong together: the losses of tokens stay what they are, since
-// they are added up in groups before anything is divided.
+// For objectives whose documents form groups: the losses of tokens are not scaled, since they are
+// summed within groups before any division.
 constexpr float one(const RowCounts& /*counts*/) { return 1.0F; }
 constexpr float inverse_groups(const RowCounts& counts) { return inverse(counts.groups); }
 

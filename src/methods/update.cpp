@@ -107,8 +107,8 @@ Program update_of(std::span<const Tensor> trainables, std::span<const int32_t> s
 
 }  // namespace
 
-// The program leaves out the number of the step where the optimizer counts steps of other tensors
-// than these.
+// Leaves out the step number where no operation reads it: an optimizer may count steps only for
+// tensors that are not among these.
 Program update(std::span<const Tensor> trainables, std::span<const int32_t> sites,
                const UpdateOptions& options) {
   if (optimizer_of(options.optimizer).counts_steps) {

@@ -1,8 +1,9 @@
-// The programs around the micro-batches: what makes a trainable tensor trainable.
+// The programs that run before and after the micro-batches, in which trainable tensors get their
+// values.
 //
 //   prepare   weight = cast(master)                 after loading, where a master exists
 //   update    norm = global_norm(gradients); factor = clip_factor(norm)
-//             what the optimizer emits (optimizer.h), a tensor
+//             what the optimizer emits for each tensor (optimizer.h)
 #pragma once
 
 #include <cstdint>
@@ -15,19 +16,19 @@
 
 namespace snug::methods {
 
-// Trainable tensors of a forward program: adapters where there are any, else all weights but those
-// of these names.
+// The trainable tensors of a forward program: those of adapters where there are any, otherwise all
+// weights except the `frozen` ones.
 std::vector<program::TensorId> trainable_tensors(const program::Program& forward,
                                                  std::span<const std::string> frozen = {});
-// Where each of them stands among all that could be trained: the site of its random draws, which
-// are the same whatever else is frozen.
+// The position of each trainable tensor among all tensors that could train. It identifies the
+// tensor's random draws, which therefore do not depend on what is frozen.
 std::vector<int32_t> random_sites(const program::Program& forward,
                                   std::span<const program::TensorId> trainable);
 
-// `sites`: one for each tensor.
+// `sites`: one for each trainable tensor.
 program::Program update(std::span<const program::Tensor> trainables, std::span<const int32_t> sites,
                         const UpdateOptions& options);
-// No operations when nothing has a master.
+// Has no operations where no tensor has a master.
 program::Program prepare(std::span<const program::Tensor> trainables, const UpdateOptions& options);
 
 }  // namespace snug::methods

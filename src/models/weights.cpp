@@ -15,7 +15,7 @@
 namespace snug::models {
 namespace {
 
-// Collects the weights of one part of a stack, whose modules all begin with `prefix`.
+// Collects the weights of one part of a stack, where all module names begin with `prefix`.
 class WeightList {
  public:
   void enter(std::string prefix, int64_t layer) {
@@ -100,7 +100,7 @@ class WeightList {
     }
   }
 
-  // Tables that blocks of a layer read and that belong to no layer: each is there once.
+  // Adds the tables that blocks read but that belong to no layer, each once.
   void shared_tables(const Layer& layer) {
     for (const Branch& branch : layer.branches) {
       const auto* attention = std::get_if<AttentionBlock>(&branch.block);

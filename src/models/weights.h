@@ -1,4 +1,5 @@
-// Names, shapes and initial values of a model's weights, as Hugging Face names and stores them.
+// Names, shapes and initial values of a model's weights, with the names and layouts of Hugging
+// Face's files.
 #pragma once
 
 #include <string>
@@ -17,47 +18,47 @@ struct Weight {
   program::Shape shape;
   int32_t layer = -1;
   Initializer initializer = Initializer::normal;  // for init=random
-  bool transposed = false;                        // a linear's, of shape (in, out)
-  // Parts of a mixture of experts, which stay as they are where linears are adapted or quantised.
+  bool transposed = false;                        // a linear of shape (in, out)
+  // Parts of a mixture of experts, which are neither adapted nor quantised with the linears.
   bool is_router = false;
-  bool is_expert = false;   // of all experts, or of one, as files have it
-  bool in_16_bits = false;  // a linear that is not stored in 4
+  bool is_expert = false;   // of all experts, or of one expert as in files
+  bool in_16_bits = false;  // a linear that stays in 16 bits where others are stored in 4 bits
 
-  // A linear of a layer, which can have an adapter; embeddings, norms, biases, the head, routers
-  // and what experts have are not.
+  // Whether this is a linear of a layer, which can have an adapter. Embeddings, norms, biases, the
+  // head, routers and the matrices of experts are not.
   bool is_linear() const { return layer >= 0 && shape.rank() == 2 && !is_router && !is_expert; }
   // Whether it can be stored in 4 bits.
   bool is_quantised() const { return is_linear() && !in_16_bits; }
-  // (out, in) of a linear: what it is stored as in 4 bits.
+  // The shape (out, in) in which a linear is stored in 4 bits.
   program::Shape shape_in_4_bits() const {
     return transposed ? program::Shape{shape[1], shape[0]} : shape;
   }
 };
 
-// All weights, in the order of the forward pass. Tied embeddings have no separate head.
+// All weights, in the order of the forward pass. With tied embeddings there is no separate head.
 std::vector<Weight> weights_of(const Stack& stack);
 std::vector<Weight> weights_of(const ModelConfig& config);
 
-// All weights as files hold them: each matrix of an expert is a tensor of its own (expert_names.h).
+// All weights as files hold them: each matrix of each expert is a separate tensor (expert_names.h).
 std::vector<Weight> file_weights_of(const Stack& stack);
 
 // Weights and biases of norms, in the same order.
 std::vector<std::string> norm_weights(const Stack& stack);
 
-// The matrices of layers that stay in 16 bits where linears are stored in 4: routers, the biases of
-// experts, and linears that a family keeps so.
+// The matrices of layers that stay in 16 bits where linears are stored in 4 bits: routers, the
+// biases of experts, and linears that a family always keeps in 16 bits.
 std::vector<std::string> matrices_in_16_bits(const Stack& stack);
 
 int64_t parameter_count(const ModelConfig& config);
 
-// The table of the embedding, and what a head of its own is stored as, be there one or not.
+// The name of the embedding's table, and the name that a separate head has or would have.
 std::string embedding_weight(const Stack& stack);
 std::string head_weight(const Stack& stack);
 
-// Tensors that files may hold next to the weights and that are skipped on load.
+// Whether the tensor, which files may hold next to the weights, is skipped on load.
 bool is_ignorable(const std::string& name, const Stack& stack);
 
-// The modules that make queries and values, by the last parts of their names, for target_modules:
+// The last parts of the names of the modules that compute queries and values, for target_modules:
 // "q_proj,v_proj".
 std::string query_value_modules(const Stack& stack);
 

@@ -17,7 +17,8 @@ namespace snug::passes {
 
 using program::Program;
 
-// A pass that takes its program over has it moved to it: run() does not look at its input again.
+// Passes that take their program by value have it moved into them: run() does not use its input
+// afterwards.
 
 Program Pipeline::micro(const Program& forward, std::span<const program::TensorId> trainable,
                         const MicroOptions& options, Program* update) {
@@ -29,8 +30,9 @@ Program Pipeline::micro(const Program& forward, std::span<const program::TensorI
   if (options.offload)
     p = run("offload", p, [&](const Program& in) { return offload(in, target_); });
   if (update != nullptr) {
-    // An update moves after the last reader of its weight. What lower would join is joined before,
-    // so that none comes between the two and a job computes the same bits in both forms.
+    // Each optimizer operation moves to after the last reader of its weight. Products that `lower`
+    // would join are joined before, so that no optimizer operation separates them, and a job
+    // computes the same bits in both forms.
     p = run("join", p, [&](const Program&) { return join_products(std::move(p), target_); });
     p = run("update_in_backward", p,
             [&](const Program& in) { return update_in_backward(in, *update); });
@@ -43,7 +45,8 @@ Program Pipeline::plain(const Program& program, std::span<const program::Tensor>
   return placed(program, {.sums = sums}, results);
 }
 
-// As it is stored, on a target, on this rank, in these spaces.
+// Applies the passes that depend on how weights are stored, on the target, on the rank, and on
+// where tensors lie, and adds the host's copies.
 Program Pipeline::placed(const Program& program, const ShardRole& role,
                          std::span<const program::Tensor> results) {
   Program p = program;
@@ -59,7 +62,7 @@ Program Pipeline::placed(const Program& program, const ShardRole& role,
   }
   if (streaming_.moves_any()) {
     StreamOptions options = streaming_;
-    // It runs once: the memory of copies that begin ahead would be for nothing.
+    // `prepare` runs only once, so a window for copies ahead would not be worth its memory.
     if (p.name == name_of(program::ProgramName::prepare)) options.window_bytes = 0;
     p = run("stream", p, [&](const Program& in) { return stream(in, options, target_); });
   }

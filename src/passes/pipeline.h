@@ -1,4 +1,4 @@
-// The passes, in order: from a forward program to one a backend can run.
+// Runs the passes in order: from a forward program to one that a backend can run.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@
 
 namespace snug::passes {
 
-// What a pass did, for `snug explain` and for finding the slow one.
+// What one pass did, for `snug explain` and for finding slow passes.
 struct PassRecord {
   std::string program;
   std::string pass;
@@ -26,21 +26,21 @@ struct PassRecord {
   size_t tensors = 0;
 };
 
-// Called after each pass, with what it made.
+// Called after each pass with the program that it made.
 using AfterPass = std::function<void(const PassRecord&, const program::Program&)>;
 
-// What is chosen for a micro-batch next to its forward program.
+// Options of a micro-batch's program.
 struct MicroOptions {
   DifferentiateOptions gradients;
   RecomputeModes recompute = RecomputeMode::none;
-  bool offload = false;  // what recompute keeps as checkpoints
-  bool is_last = true;   // of a step: gradients become those of all ranks
+  bool offload = false;  // moves the checkpoints that recompute keeps to the host
+  bool is_last = true;   // the last of a step, after which gradients are summed over all ranks
 };
 
 class Pipeline {
  public:
-  // `quantization`: how frozen weights are stored; nothing: as the forward program has them.
-  // `streaming`: what lies in host memory.
+  // `quantization`: how frozen weights are stored; nothing: as in the forward program. `streaming`:
+  // what is placed in host memory.
   explicit Pipeline(const program::Target& target, bool verify = false,
                     std::optional<QuantizeOptions> quantization = {}, StreamOptions streaming = {})
       : target_(target),
@@ -48,24 +48,25 @@ class Pipeline {
         quantization_(std::move(quantization)),
         streaming_(streaming) {}
 
-  // Sets what is sharded over ranks in the programs that are made from here on.
+  // Sets what is sharded over ranks, for all programs made from here on.
   void shard_over(Sharding sharding, const ShardingOptions& options) {
     sharding_ = std::move(sharding);
     sharding_options_ = options;
   }
 
-  // Forward and backward of a micro-batch. With `update`, each optimizer operation of it moves
-  // after its gradient here, and what stays is left in it.
+  // Forward and backward pass of a micro-batch. If `update` is given, each of its optimizer
+  // operations moves to after its gradient here, and `update` keeps the rest.
   program::Program micro(const program::Program& forward,
                          std::span<const program::TensorId> trainable, const MicroOptions& options,
                          program::Program* update = nullptr);
-  // Programs without a backward pass: evaluate, prefill, decode, update, prepare. `results`: what
-  // the host reads after a run; those in `sums` hold each rank's share until they are summed.
+  // Programs without a backward pass: evaluate, prefill, decode, update, prepare. `results`:
+  // tensors that the host reads after a run; in those listed in `sums`, each rank holds a share
+  // until they are summed.
   program::Program plain(const program::Program& program,
                          std::span<const program::Tensor> results = {},
                          std::span<const program::Tensor> sums = {});
 
-  // Shows programs that are made from here on after each of their passes.
+  // Passes all programs made from here on to this function after each of their passes.
   void show_to(AfterPass after_pass) { after_pass_ = std::move(after_pass); }
 
   const std::vector<PassRecord>& records() const { return records_; }
@@ -73,7 +74,7 @@ class Pipeline {
  private:
   program::Program placed(const program::Program& program, const ShardRole& role,
                           std::span<const program::Tensor> results);
-  // Runs, times and, under the switch, verifies one pass, and shows what it made.
+  // Runs one pass, times it, verifies its result if verification is on, and reports the result.
   program::Program run(const char* name, const program::Program& input,
                        const std::function<program::Program(const program::Program&)>& pass);
 

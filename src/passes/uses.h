@@ -1,4 +1,4 @@
-// Who reads and writes what in a program: the facts that rewrites ask for.
+// Which operations read and write each tensor of a program.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 namespace snug::passes {
 
 struct Uses {
-  // The operations that use each owner of bytes, its views included: indices into the operation
-  // list, ascending.
-  std::vector<std::vector<int32_t>> readers;  // reads and updates
-  std::vector<std::vector<int32_t>> writers;  // writes and updates
+  // The operations that use each owner of bytes or a view of it: ascending indices into the
+  // operation list.
+  std::vector<std::vector<int32_t>> readers;  // operations that read or update
+  std::vector<std::vector<int32_t>> writers;  // operations that write or update
 };
 
 Uses find_uses(const program::Program& program);
@@ -21,7 +21,7 @@ Uses find_uses(const program::Program& program);
 // does.
 std::vector<int32_t> last_touch_of_owner(const program::Program& program);
 
-// The program minus the operations that a rewrite made superfluous, one flag for each.
+// The program without the operations that a rewrite made superfluous, which have a flag set.
 program::Program without(program::Program program, const std::vector<bool>& removed);
 
 }  // namespace snug::passes

@@ -11,7 +11,7 @@
 namespace snug::report {
 namespace {
 
-// Drawings are so wide and high, in units of their own.
+// The width and height of a drawing, in SVG units.
 constexpr double kSize = 1000;
 constexpr int kLabels = 4;
 
@@ -26,7 +26,7 @@ std::string open_svg() {
 
 std::string colour_of(int colour) { return fmt::format("var(--c{})", colour % kColours); }
 
-// The ends of an axis, and values between them.
+// The values at both ends of an axis and at points between them.
 std::string labels(const char* kind, double first, double last, const TextOf& text_of) {
   std::string html = fmt::format("<div class=\"{}\">", kind);
   for (int i = 0; i <= kLabels; ++i) {
@@ -50,7 +50,7 @@ double total_at(const AreaChart& chart, size_t position) {
   return sum;
 }
 
-// The area between two outlines of steps.
+// The area between two step curves.
 std::string area_path(const AreaChart& chart, const std::vector<double>& bottom,
                       const std::vector<double>& top, double height) {
   std::string path;
@@ -145,7 +145,7 @@ std::string line_chart(const LineChart& chart) {
     }
     path += fmt::format("{}{:.1f} {:.1f}", is_open ? "L" : "M", scaled(chart.x[i] - first, width),
                         kSize - scaled(chart.y[i] - lowest, highest - lowest));
-    if (!is_open) path += "h0.01";  // a point alone is seen too
+    if (!is_open) path += "h0.01";  // a line of this length makes a single point visible
     is_open = true;
   }
   return "<div class=\"chart\">\n" + labels("y", highest, lowest, chart.text_of_y) +

@@ -1,6 +1,6 @@
 // Charts as HTML: the drawing is SVG that stretches to the width of the page, and all text around
-// it is HTML, so that it has its size on every screen. What a part of a drawing means is its title,
-// which browsers show where it is pointed at.
+// it is HTML, so that the text keeps its size on every screen. Each part of a drawing has a title
+// that explains it, which browsers show when the pointer is over it.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace snug::report {
 
-// Colours of html.cpp, by number.
+// The number of colours that html.cpp defines.
 inline constexpr int kColours = 15;
 
 using TextOf = std::function<std::string(double)>;
@@ -20,14 +20,14 @@ struct Area {
   std::vector<double> heights;  // one for each x
 };
 
-// Areas on top of each other, each height kept until the next x.
+// Areas stacked on top of each other; each height holds until the next x.
 struct AreaChart {
-  std::vector<double> x;  // rising, at least one
-  double end = 0;         // of the last height
+  std::vector<double> x;  // ascending, at least one
+  double end = 0;         // where the last height ends
   std::vector<Area> areas;
   double limit = 0;          // a dashed line; 0: none
-  double mark = -1;          // an x that is marked; below 0: none
-  std::vector<double> cuts;  // x of faint lines
+  double mark = -1;          // an x to mark; negative: none
+  std::vector<double> cuts;  // x positions of faint vertical lines
   TextOf text_of_x;
   TextOf text_of_height;
 };
@@ -53,12 +53,12 @@ std::string lane_chart(const LaneChart& chart);
 
 struct LineChart {
   std::vector<double> x;
-  std::vector<double> y;  // one for each x; what is not finite is left out
+  std::vector<double> y;  // one for each x; values that are not finite are left out
   int colour = 0;
   TextOf text_of_x;
   TextOf text_of_y;
 };
-// Empty where nothing is finite.
+// Returns an empty string where no value is finite.
 std::string line_chart(const LineChart& chart);
 
 struct Bar {

@@ -5,7 +5,7 @@
 namespace snug::report {
 namespace {
 
-// Colours c0 to c14 are told apart in both schemes.
+// The colours c0 to c14 can be told apart in the light and in the dark scheme.
 constexpr std::string_view kStyle = R"(
 :root { color-scheme: light dark; --back: #ffffff; --text: #1c2128; --faint: #66707c; --line: #d5dae0; --card: #f4f6f8;
   --c0: #4269d0; --c1: #8aa9f0; --c2: #efb118; --c3: #ff725c; --c4: #6cc5b0; --c5: #3ca951; --c6: #a463f2; --c7: #9c6b4e;

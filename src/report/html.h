@@ -1,4 +1,4 @@
-// HTML pages that need nothing but themselves: no network, no script. They read well on a phone and
+// Self-contained HTML pages: they need no network and no script. They are readable on a phone and
 // on a wide screen, in light and dark.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace snug::report {
 
-// Text as it may stand in HTML and in attributes.
+// The text, escaped for use in HTML and in attributes.
 std::string escaped(std::string_view text);
 
 struct Figure {
@@ -25,9 +25,9 @@ class Page {
   void paragraph(std::string_view text);
   // A row of figures, each large under its name.
   void figures(const std::vector<Figure>& figures);
-  // The first row is the head. Columns but the first are aligned as numbers.
+  // The first row is the header. All columns except the first are aligned as numbers.
   void table(const std::vector<std::vector<std::string>>& rows);
-  // HTML as charts.h makes it.
+  // Adds HTML that charts.h made.
   void chart(std::string_view html);
 
   // The whole document.

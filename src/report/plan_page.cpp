@@ -45,7 +45,7 @@ void add_figures(const PlanDocument& document, Page& page) {
   page.figures(figures);
 }
 
-// Roles that hold something at some moment, the largest at the bottom.
+// The roles that hold bytes at some moment, the largest at the bottom.
 std::vector<Area> areas_of(const std::vector<MemoryMoment>& moments) {
   std::vector<std::pair<int64_t, size_t>> roles;
   for (size_t role = 0; role < program::kRoleCount; ++role) {
@@ -55,7 +55,7 @@ std::vector<Area> areas_of(const std::vector<MemoryMoment>& moments) {
       least = std::min(least, moment.by_role[role]);
       most = std::max(most, moment.by_role[role]);
     }
-    // What is always there lies below what comes and goes.
+    // Bytes that are live throughout lie below those that come and go.
     if (most > 0) roles.emplace_back(least, role);
   }
   std::ranges::stable_sort(roles, [](const auto& a, const auto& b) { return a.first > b.first; });
@@ -77,7 +77,8 @@ std::string programs_text(const StepPicture& picture) {
   return text + ".";
 }
 
-// Where the whole capacity would make the rest too small to see, it is said and not drawn.
+// Where drawing the whole capacity would make the used memory too small to see, the capacity is
+// stated in words and not drawn.
 void add_memory(const StepPicture& picture, program::Space space, int64_t capacity, Page& page) {
   const std::vector<MemoryMoment>& moments = picture.memory[static_cast<size_t>(space)];
   const auto largest = std::ranges::max_element(
@@ -140,7 +141,7 @@ void add_channels(const StepPicture& picture, Page& page) {
   page.chart(lane_chart(chart));
 }
 
-// Neighbours that are alike share a bar.
+// Adjacent layers with equal bytes share a bar.
 void add_layers(const PlanDocument& document, Page& page) {
   const std::map<int32_t, int64_t>& by_layer = document.device.report.by_layer;
   std::vector<Bar> bars;
@@ -172,7 +173,7 @@ void add_times(const PlannedTraining& planned, Page& page) {
   page.table(rows);
 }
 
-// The plan of the job with one key changed; nothing where the job cannot be had so.
+// The plan of the job with one key changed; nothing where such a job cannot be planned.
 std::optional<PlanDocument> planned_with(const PlannedTraining& planned,
                                          const formats::Recipe& recipe) {
   try {
@@ -190,7 +191,7 @@ std::optional<PlanDocument> planned_with(const PlannedTraining& planned,
   }
 }
 
-// Every value of one key, with all else as it is.
+// Plans the job with every value of one key, with all other keys unchanged.
 template <typename Value>
 void add_alternatives(const PlannedTraining& planned, const char* key,
                       Value formats::Recipe::*member, Page& page) {

@@ -1,5 +1,5 @@
-// A plan as a page: memory over a step, the channels, layers, where the time goes, and what other
-// settings would take.
+// A plan as an HTML page: memory over a step, the channels, the layers, where the time goes, and
+// what other settings would take.
 #pragma once
 
 #include <string>
@@ -9,13 +9,14 @@
 
 namespace snug::report {
 
-// "llama-3.1-8b, qlora".
+// Text such as "llama-3.1-8b, qlora".
 std::string title_of(const plan::PlanDocument& document);
 
-// Adds what is known of a job before it runs, without other settings.
+// Adds everything that is known of a job before it runs, except for the comparison with other
+// settings.
 void add_plan(const plan::PlannedTraining& planned, Page& page);
 
-// The whole document. Plans the job with other settings too, and takes as long as so many plans.
+// The whole page. It also plans the job with other settings, and takes as long as those plans take.
 std::string plan_page(const plan::PlannedTraining& planned);
 
 }  // namespace snug::report

@@ -36,7 +36,8 @@ struct Points {
   std::array<std::vector<double>, kCurves.size()> values;
 };
 
-// More than a screen has columns are thinned out while they are read: every second one goes.
+// When a curve has more points than a screen can show, every second one is dropped while the file
+// is read.
 constexpr size_t kMaxPoints = 4000;
 
 void thin(std::vector<double>& values) {

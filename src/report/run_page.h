@@ -1,4 +1,4 @@
-// A run as a page: what it measured next to its plan, its curves, and the plan's own page.
+// A run as an HTML page: what it measured next to its plan, its curves, and the plan's own page.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +9,8 @@
 
 namespace snug::report {
 
-// `metrics` is metrics.jsonl, of which lines that are not whole are passed over. Throws UserError
-// where it cannot be read.
+// `metrics` is metrics.jsonl, whose incomplete lines are skipped. Throws UserError where the file
+// cannot be read.
 std::string run_page(const plan::PlannedTraining& planned, const plan::Measured& measured,
                      const std::filesystem::path& metrics);
 

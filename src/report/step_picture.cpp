@@ -12,7 +12,7 @@ namespace {
 using program::Program;
 using program::Space;
 
-// A share of a program's time that cannot be seen.
+// Spans and gaps shorter than this share of a program's time are too small to see.
 constexpr double kInvisible = 1.0 / 2000;
 
 plan::RoleBytes sum_of(plan::RoleBytes a, const plan::RoleBytes& b) {
@@ -20,7 +20,7 @@ plan::RoleBytes sum_of(plan::RoleBytes a, const plan::RoleBytes& b) {
   return a;
 }
 
-// `shared`: what lives longer than the program.
+// `shared`: the bytes of tensors that live longer than the program.
 void add_moments(const std::vector<plan::RoleBytes>& live, const plan::RoleBytes& shared,
                  const plan::Timeline& timeline, double start, std::vector<MemoryMoment>& moments) {
   std::map<int, MemoryMoment> by_bin;

@@ -1,5 +1,5 @@
-// A step over time as it is planned: what memory holds at each moment, and what each channel does.
-// Pure functions of a plan.
+// The planned course of a step: what memory holds at each moment, and what each channel does. Pure
+// functions of a plan.
 #pragma once
 
 #include <array>
@@ -12,14 +12,14 @@
 
 namespace snug::report {
 
-// What a space holds at a moment, by role.
+// The bytes that a memory space holds at one moment, by role.
 struct MemoryMoment {
   double seconds = 0;  // since the step began
   plan::RoleBytes by_role{};
   int64_t total() const { return plan::total_of(by_role); }
 };
 
-// A channel at work on one layer in one phase, without a pause that could be seen.
+// A channel's work on one layer in one phase, without a gap long enough to see.
 struct ChannelSpan {
   program::Channel channel = program::Channel::compute;
   program::Phase phase = program::Phase::forward;
@@ -37,13 +37,14 @@ struct DrawnProgram {
 };
 
 struct StepPicture {
-  double seconds = 0;  // of what is drawn
+  double seconds = 0;  // of the drawn programs together
   std::vector<DrawnProgram> programs;
   std::array<std::vector<MemoryMoment>, program::kSpaceCount> memory;
   std::vector<ChannelSpan> spans;
 };
 
-// A program has at most so many moments: of those that are close together, the one that holds most.
+// The most moments that are kept of one program: of moments close together, the one with the most
+// bytes is kept.
 inline constexpr int kMaxMomentsOfProgram = 300;
 
 StepPicture picture_step(const plan::PlannedTraining& planned);

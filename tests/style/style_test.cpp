@@ -191,10 +191,11 @@ const std::map<std::string, std::set<std::string>> kMayName{
     {"passes/memory/schedule.cpp", {"Add"}},
     {"passes/gradient/update_in_backward.cpp", {"ClipFactor"}}};
 
-// What holds for every kind asks for traits (program/kinds/traits.h), or takes any kind as a
-// template does. A kind is asked for by its type, by its value of the enumeration, or by attributes
-// that stand for it: is(operation, Rope{}), attributes == Attributes(Rope{}). To make an operation
-// of a kind asks for none. text/jinja has an enumeration Kind of its own.
+// Code that applies to every kind asks for traits (program/kinds/traits.h), or is a template that
+// takes any kind. Code asks for a particular kind by its type, by its value of the enumeration, or
+// by attributes of that kind: is(operation, Rope{}), attributes == Attributes(Rope{}). Creating an
+// operation of a kind does not count as asking for it. Files of text/ are skipped, since
+// text/chat/jinja has an enumeration Kind of its own.
 TEST(Style, GeneralCodeNamesNoKind) {
   const KindNames kinds = kind_names();
   const std::regex names_a_kind(

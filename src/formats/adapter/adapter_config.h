@@ -1,4 +1,4 @@
-// adapter_config.json of an adapter of any kind: which kind it is says the key peft_type.
+// adapter_config.json of an adapter of any type, which the key peft_type gives.
 #pragma once
 
 #include <filesystem>
@@ -11,11 +11,11 @@ namespace snug::formats {
 
 using AdapterConfig = std::variant<LoraConfig, PromptConfig>;
 
-// Throws UserError for a folder without the file, one that is broken, is of no kind that Snug
-// reads, or asks for what Snug cannot honour, naming the key.
+// Throws UserError, naming the key, for a folder without the file, for a broken file, and for an
+// adapter type or a setting that Snug does not support.
 AdapterConfig read_adapter_config(const std::filesystem::path& folder);
 
-// Writes FOLDER/adapter_config.json with every key that PEFT writes.
+// Writes FOLDER/adapter_config.json with all the keys that PEFT writes.
 void write_adapter_config(const std::filesystem::path& folder, const AdapterConfig& config);
 
 }  // namespace snug::formats

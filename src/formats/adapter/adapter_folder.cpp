@@ -24,7 +24,7 @@ bool has_file(const fs::path& path) {
   return fs::exists(path, error);
 }
 
-// Files that say what a folder is, where it has them and no adapter_config.json.
+// Files that identify a folder which has no adapter_config.json.
 struct KnownFile {
   const char* name;
   const char* what;
@@ -59,7 +59,7 @@ bool is_of_run(const fs::path& adapter) {
   return adapter.filename() == "adapter" || checkpoint_step(adapter) >= 0;
 }
 
-// The adapter in a folder of a run: what it wrote at its end, or in its last checkpoint.
+// The adapter inside a run's folder: the final one, or else the one in the last checkpoint.
 fs::path adapter_within(const fs::path& folder) {
   fs::path best;
   int64_t latest = -1;
@@ -73,7 +73,7 @@ fs::path adapter_within(const fs::path& folder) {
   return best;
 }
 
-// Names of tensors tell the tools that keep no config.
+// Other tools that write no config are recognised by the names of their tensors.
 void refuse_loose_file(const fs::path& folder) {
   for (const auto& entry : base::list_folder(folder))
     if (entry.path().extension() == ".safetensors")
@@ -88,7 +88,7 @@ bool has_text(const base::JsonObject& config, const char* key) {
   return config.has(key) && !config.text_or(key, "").empty();
 }
 
-// A config that PEFT did not write.
+// Refuses a config that PEFT did not write.
 [[noreturn]] void refuse_other_tool(const base::JsonObject& config) {
   if (config.has("lora_parameters") || config.has("fine_tune_type") || config.has("lora_layers"))
     base::throw_user_error(
@@ -105,7 +105,7 @@ bool has_text(const base::JsonObject& config, const char* key) {
               "adapter_config.json of a LoRA");
 }
 
-// Methods that add nothing to weights, so that no merge is possible.
+// Whether the type adds nothing to weights, so that it cannot be merged.
 bool is_of_prompts(std::string_view type) {
   constexpr std::array<std::string_view, 6> kPrompts{
       "PROMPT_TUNING", "MULTITASK_PROMPT_TUNING", "P_TUNING", "PREFIX_TUNING", "CPT", "CARTRIDGE"};

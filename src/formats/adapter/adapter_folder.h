@@ -1,5 +1,5 @@
-// What is wrong with what was given as the folder of an adapter: people give whole models, folders
-// of runs, single files, and adapters of other tools than PEFT.
+// Finds out what is wrong with a path that was given as an adapter's folder: people give whole
+// models, folders of runs, single files, and adapters of tools other than PEFT.
 #pragma once
 
 #include <filesystem>
@@ -11,10 +11,12 @@ namespace snug::formats {
 
 inline constexpr std::string_view kAdapterConfigName = "adapter_config.json";
 
-// Throws UserError for a folder without that file: what it is, and what to give instead.
+// Throws UserError for a folder without adapter_config.json: says what the folder is, and what to
+// give instead.
 [[noreturn]] void refuse_adapter_folder(const std::filesystem::path& folder);
 
-// Throws UserError unless peft_type is a kind of adapter that Snug reads: whose it is, or what.
+// Throws UserError unless Snug reads adapters of this peft_type: says which tool or method it
+// belongs to.
 void check_adapter_type(const base::JsonObject& config);
 
 }  // namespace snug::formats

@@ -36,8 +36,8 @@ std::vector<std::string_view> parts_of(std::string_view module) {
   return parts;
 }
 
-// The layer as PEFT finds it: the first number between two names that follows a part of
-// "layers_pattern", or any two parts.
+// The module's layer by PEFT's rule: the first number between two parts of the name, where the part
+// before it must be one of "layers_pattern" if that is given.
 std::optional<int64_t> layer_of(std::string_view module, const std::vector<std::string>& patterns) {
   const auto parts = parts_of(module);
   const auto first_after = [&](const std::string* name) -> std::optional<int64_t> {
@@ -85,11 +85,11 @@ std::vector<std::string> layer_patterns_of(const base::JsonObject& config) {
   return patterns;
 }
 
-// How a key names a module: by its full name, by its last parts, by a pattern, or not at all.
+// How a key selects a module: by its full name, by its last parts, by a pattern, or not at all.
 enum class Named : uint8_t { no, whole, by_end, by_pattern };
 
-// What a key selects: names, each whole or the last parts of a module's; or, where it is a text,
-// one pattern.
+// The modules that a key selects: by a list of names, each a full name or the last parts of one, or
+// by a single pattern if the key holds a text.
 class Selection {
  public:
   Selection(const base::JsonObject& config, const char* key) : config_(config), key_(key) {
@@ -128,7 +128,7 @@ class Selection {
   std::optional<ModulePattern> pattern_;
 };
 
-// Which modules a config selects, as PEFT does.
+// Which modules a config selects, by PEFT's rules.
 class Rules {
  public:
   explicit Rules(const base::JsonObject& config)
@@ -139,12 +139,12 @@ class Rules {
     if (!targets_all_linear(config)) targets_.emplace(config, "target_modules");
   }
 
-  // The key that leaves a module out; nullptr: it is selected.
+  // The key that excludes a module; nullptr if the module is selected.
   const char* left_out_by(const std::string& module) const {
     if (excluded_.names(module) != Named::no) return "exclude_modules";
     const Named named = targets_ ? targets_->names(module) : Named::by_end;
     if (named == Named::no) return "target_modules";
-    // A full name counts in whatever layer it is.
+    // A full name selects the module in any layer.
     if (!has_layers_ || named == Named::whole) return nullptr;
     const auto layer = layer_of(module, patterns_);
     const bool is_meant = layer && std::ranges::count(layers_, *layer) > 0;
@@ -156,11 +156,11 @@ class Rules {
   std::vector<int64_t> layers_;
   std::vector<std::string> patterns_;
   Selection excluded_;
-  std::optional<Selection> targets_;  // none: all linears
+  std::optional<Selection> targets_;  // nothing: all linears
 };
 
-// What a file calls the modules that have names of their own without wrappers: the two differ in
-// what comes before the part that they share.
+// Translates between the file's names of modules and their names without wrappers, which differ in
+// the part before their common end.
 class StoredNames {
  public:
   explicit StoredNames(const std::string& stored) {

@@ -1,5 +1,5 @@
 // Which modules an adapter's file holds: what remains of target_modules where adapter_config.json
-// narrows them by layers, exclusions or a pattern.
+// restricts them by layers, exclusions or a pattern.
 #pragma once
 
 #include "base/json.h"
@@ -11,25 +11,25 @@
 
 namespace snug::formats {
 
-// What stands for every linear of every layer in place of names.
+// The word that selects every linear of every layer.
 inline constexpr std::string_view kAllLinear = "all-linear";
 
-// Whether "target_modules" is that text, in any case.
+// Whether "target_modules" is that word, in upper or lower case.
 bool targets_all_linear(const base::JsonObject& config);
 
-// Whether `config` has "layers_to_transform", "exclude_modules", or a pattern as "target_modules",
-// which any other text is.
+// Whether `config` has "layers_to_transform", "exclude_modules", or a pattern as "target_modules"
+// (any text other than kAllLinear).
 bool narrows_targets(const base::JsonObject& config);
 
 // The full names of the modules in FOLDER/adapter_model.safetensors, in the order of the file.
-// Throws UserError where there are none, for one that `config` leaves out, which PEFT would not
-// load, and for a pattern that cannot be read.
+// Throws UserError where there are none, for a module that `config` excludes and that PEFT would
+// therefore not load, and for a malformed pattern.
 std::vector<std::string> adapter_modules(const std::filesystem::path& folder,
                                          const base::JsonObject& config);
 
-// Of the linears of a model, by their names without wrappers, those that such a config selects and
-// the file does not hold: PEFT would apply the rest. None where the config only has names, which
-// are compared with the model's own.
+// The linears of a model (by names without wrappers) that such a config selects but that the file
+// does not hold; PEFT would apply the adapter without them. Empty where the config only has names,
+// which are compared with the model's own.
 std::vector<std::string> missing_modules(const std::filesystem::path& folder,
                                          const std::vector<std::string>& linears);
 

@@ -12,7 +12,8 @@ namespace {
 
 using Parts = std::vector<std::string_view>;
 
-// Of torch (DDP, compile, FSDP, checkpointing), and of multimodal models, whose text part this is.
+// Names that wrappers add: torch's (DDP, compile, FSDP, checkpointing), and those of multimodal
+// models around their text part.
 constexpr std::array<std::string_view, 8> kWrappers{"module",
                                                     "_orig_mod",
                                                     "_fsdp_wrapped_module",
@@ -36,7 +37,8 @@ Parts split_name(std::string_view name) {
 
 std::string joined(const Parts& parts) { return fmt::format("{}", fmt::join(parts, ".")); }
 
-// What is left of "language_model.model" next to "model" is one model.
+// Removing wrappers can leave "model" twice, as in "language_model.model" inside "model"; one of
+// the two is kept.
 Parts without_wrappers(const Parts& parts) {
   Parts plain;
   for (const std::string_view part : parts) {
@@ -46,7 +48,7 @@ Parts without_wrappers(const Parts& parts) {
   return plain;
 }
 
-// Parts that hold one tensor for each adapter, by the adapter's name.
+// Whether the part holds one tensor for each adapter, under the adapter's name.
 bool holds_adapters(std::string_view part) {
   constexpr std::array<std::string_view, 7> kHolders{"lora_A",
                                                      "lora_B",
@@ -58,7 +60,7 @@ bool holds_adapters(std::string_view part) {
   return std::ranges::count(kHolders, part) > 0;
 }
 
-// Takes the adapter's name out: "lora_A.default.weight", "lora_embedding_A.default".
+// Removes the adapter's name: "default" in "lora_A.default.weight" and "lora_embedding_A.default".
 Parts without_adapter(Parts parts) {
   const auto holder = std::ranges::find_if(parts, holds_adapters);
   if (holder == parts.end()) return parts;

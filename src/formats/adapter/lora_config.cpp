@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Keys whose value does not change what the adapter computes once it is trained, or that are read.
+// Keys that are read, or whose value does not affect what a trained adapter computes.
 constexpr std::array<std::string_view, 31> kReadKeys{"alpha_pattern",
                                                      "auto_mapping",
                                                      "base_model_name_or_path",
@@ -55,7 +55,7 @@ constexpr std::array<std::string_view, 31> kReadKeys{"alpha_pattern",
                                                      "use_dora",
                                                      "use_rslora"};
 
-// What keys ask for that are known and not built.
+// Known keys whose settings are not built.
 struct UnbuiltKey {
   std::string_view key;
   std::string_view what;
@@ -80,7 +80,7 @@ constexpr std::string_view kMergeFirst =
     "the "
     "adapter without it";
 
-// Keys of PEFT versions yet to come are among them.
+// Also refuses unknown keys, which may come from later versions of PEFT.
 void refuse_what_is_not_honoured(const base::JsonObject& config) {
   for (const auto& [key, value] : config.value().items()) {
     if (std::ranges::count(kReadKeys, key) > 0 || is_neutral(value)) continue;
@@ -95,8 +95,8 @@ void refuse_what_is_not_honoured(const base::JsonObject& config) {
                                     config.text("bias"), kMergeFirst));
 }
 
-// What chooses the adapter's own first values is past. Others, such as pissa, olora, corda, loftq
-// and lora_ga, change the base weights too.
+// The initialisation of the adapter itself no longer matters. Some methods (pissa, olora, corda,
+// loftq, lora_ga) change the base weights too, and are refused.
 void refuse_changed_base(const base::JsonObject& config) {
   const json initialisation = config.value().value("init_lora_weights", json(true));
   if (!initialisation.is_string()) return;
@@ -122,7 +122,8 @@ std::vector<std::string> read_target_modules(const base::JsonObject& config,
   return plain_modules(config.texts("target_modules"));
 }
 
-// Of the modules in the file whose size is another. Patterns match the names that it has.
+// The sizes of modules in the file that differ from the default. Patterns are matched with the
+// file's own names.
 LoraSizes read_sizes(const base::JsonObject& config, const fs::path& folder, const LoraConfig& lora,
                      const std::string& text) {
   const LoraPatterns ranks(config, "rank_pattern", text);
@@ -155,7 +156,7 @@ std::vector<int64_t> read_tokens(const base::JsonObject& object, const std::stri
   return tokens;
 }
 
-// A list is of the embedding; else lists by modules.
+// A list applies to the embedding; an object has lists by module.
 std::vector<TokenRows> read_token_rows(const base::JsonObject& config) {
   const std::string key = "trainable_token_indices";
   const json value = config.value().value(key, json(nullptr));
@@ -246,7 +247,7 @@ void write_lora_config(const fs::path& folder, const LoraConfig& config) {
       {"use_dora", config.use_dora},
       {"use_rslora", config.use_rslora},
   };
-  // PEFT declares lora_alpha as a whole number; it is one unless the user chose otherwise.
+  // PEFT declares lora_alpha as an integer, so it is written as one if it is one.
   if (config.alpha == std::floor(config.alpha))
     document["lora_alpha"] = static_cast<int64_t>(config.alpha);
   if (config.target_modules == std::vector<std::string>{"all-linear"})

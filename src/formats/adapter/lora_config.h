@@ -12,7 +12,7 @@
 
 namespace snug::formats {
 
-// Of one module.
+// The size of one module's adapter.
 struct LoraSize {
   int64_t r = 0;
   double alpha = 0;
@@ -21,12 +21,12 @@ struct LoraSize {
 // By full names of modules.
 using LoraSizes = std::map<std::string, LoraSize, std::less<>>;
 
-// What B A is multiplied by: alpha / r, or alpha / sqrt(r) with rank-stabilised LoRA.
+// The factor of B A: alpha / r, or alpha / sqrt(r) with rank-stabilised LoRA.
 double lora_scale(const LoraSize& size, bool is_stabilised);
 
-// Tokens whose rows of a table the adapter replaces.
+// Tokens whose rows in a table the adapter replaces.
 struct TokenRows {
-  std::string module;  // the end of the table's name; empty: the embedding
+  std::string module;  // end of the table's name; empty: the embedding
   std::vector<int64_t> tokens;
 };
 
@@ -35,36 +35,36 @@ struct LoraConfig {
   double alpha = 0;
   double dropout = 0;
   bool use_rslora = false;
-  bool use_dora = false;  // each module has a magnitude, too
-  // Whether the base model stores its linears as (in, out), as GPT-2 does. It is written for PEFT.
-  // It is ignored when an adapter is read: the model's family says how its linears are stored.
+  bool use_dora = false;  // each module also has a magnitude
+  // Whether the base model stores its linears as (in, out), as GPT-2 does. Only written, for PEFT:
+  // reading an adapter ignores it, since the model's family knows how its linears are stored.
   bool fan_in_fan_out = false;
-  // Whether the base model has an encoder, which is written for PEFT too.
+  // Whether the base model has an encoder; also only written for PEFT.
   bool has_encoder = false;
-  // {"all-linear"} stands for every linear layer but the head. Where the file narrows them by
-  // layers_to_transform, exclude_modules or a pattern: the full names of those that have tensors.
-  // Names are without wrappers (adapter_names.h).
+  // {"all-linear"} stands for every linear layer except the head. If the file restricts the modules
+  // by layers_to_transform, exclude_modules or a pattern: the full names of the modules that have
+  // tensors. Names are without wrappers (adapter_names.h).
   std::vector<std::string> target_modules;
   std::string base_model;  // base_model_name_or_path; may be empty
-  // Modules that train whole next to the adapter, by the ends of their names.
+  // The modules that train whole next to the adapter, by the ends of their names.
   std::vector<std::string> modules_to_save{};
-  // The modules that have tensors and another rank or alpha (rank_pattern, alpha_pattern).
+  // The modules with tensors whose rank or alpha differs (rank_pattern, alpha_pattern).
   LoraSizes sizes{};
   std::vector<TokenRows> token_rows{};  // trainable_token_indices
-  // ensure_weight_tying: a head and an embedding that are one tensor stay so where one is saved.
+  // ensure_weight_tying: a tied head and embedding stay tied where one of them is saved.
   bool ties_tables = false;
 
   LoraSize size_of(std::string_view module) const;
-  // Of the modules that no pattern names.
+  // The factor for modules that no pattern names.
   double scale() const { return lora_scale({r, alpha}, use_rslora); }
 };
 
-// Throws UserError for a file that is broken, is not LoRA, or asks for what Snug cannot honour
-// (layer_replication, lora_bias, bias, ...), naming the key.
+// Throws UserError, naming the key, for a file that is broken, is not LoRA, or has a setting that
+// Snug does not support (layer_replication, lora_bias, bias, ...).
 LoraConfig read_lora_config(const std::filesystem::path& folder);
 
-// Writes FOLDER/adapter_config.json with every key that PEFT writes; of an adapter whose modules
-// are all of one size, and that replaces no rows.
+// Writes FOLDER/adapter_config.json with every key that PEFT writes. The adapter must have the same
+// size in all modules and replace no rows.
 void write_lora_config(const std::filesystem::path& folder, const LoraConfig& config);
 
 }  // namespace snug::formats

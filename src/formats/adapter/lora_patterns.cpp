@@ -11,7 +11,8 @@
 namespace snug::formats {
 namespace {
 
-// The keys of the object under `key` in the text's own order, which a parsed document has not.
+// The keys of the object under `key` in the order of the text, which a parsed document does not
+// preserve.
 std::vector<std::string> keys_in_order(const std::string& text, const std::string& key) {
   std::vector<std::string> keys;
   bool is_inside = false;

@@ -1,6 +1,6 @@
-// rank_pattern and alpha_pattern of adapter_config.json: modules whose rank or lora_alpha is
-// another than r and lora_alpha. As in PEFT a key is a regular expression that matches a whole name
-// or its last parts, and the first in the file that does counts.
+// rank_pattern and alpha_pattern of adapter_config.json: modules whose rank or lora_alpha differs
+// from r and lora_alpha. As in PEFT, a key is a regular expression that matches a whole name or its
+// last parts, and the first matching key in the file applies.
 #pragma once
 
 #include <optional>
@@ -15,9 +15,9 @@ namespace snug::formats {
 
 class LoraPatterns {
  public:
-  // The object under `key`, if there is one. `text` is that of the whole file, in whose order the
-  // keys count. Throws UserError for values that are no positive numbers, and for expressions that
-  // cannot be read. `config` must outlive this.
+  // Reads the object under `key`, if there is one. `text` is that of the whole file, which
+  // determines the order of the keys. Throws UserError for values that are not positive numbers,
+  // and for malformed expressions. `config` must outlive the object.
   LoraPatterns(const base::JsonObject& config, std::string key, const std::string& text);
 
   bool empty() const { return patterns_.empty(); }

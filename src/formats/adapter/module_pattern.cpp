@@ -14,8 +14,8 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-// Rewrites Python's syntax as PCRE2's. Both read most of it alike; an escape or a group that is not
-// listed here is an error in the one and something else in the other.
+// Rewrites Python's syntax as PCRE2's. Most of it is the same in both. Escapes and groups that are
+// not listed here are refused, since they are an error in one of the two or differ in meaning.
 class PatternTranslation {
  public:
   explicit PatternTranslation(std::string_view pattern) : pattern_(pattern) {}
@@ -95,12 +95,12 @@ class PatternTranslation {
     if (!rest().starts_with("(?")) return copy(1);
     for (const std::string_view kind : {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?P<", "(?P="})
       if (rest().starts_with(kind)) return copy(kind.size());
-    // Python takes flags for the whole expression at its beginning alone.
+    // Python accepts global flags only at the beginning of an expression.
     if (rest().starts_with("(?i:") || (at_ == 0 && rest().starts_with("(?i)"))) return copy(4);
     refuse(fmt::format("'{}'", rest().substr(0, 4)));
   }
 
-  // {,3} is {0,3} to Python, and itself to PCRE2.
+  // Python reads {,3} as {0,3}; PCRE2 reads it literally.
   void open_interval() {
     size_t end = at_ + 2;
     while (end < pattern_.size() && is_digit(pattern_[end])) ++end;

@@ -22,7 +22,7 @@ constexpr std::string_view kSuffixMagnitude = ".lora_magnitude_vector";
 constexpr std::string_view kSuffixEmbeddingA = ".lora_embedding_A";
 constexpr std::string_view kSuffixEmbeddingB = ".lora_embedding_B";
 constexpr std::string_view kSuffixBase = ".base_layer.weight";
-// Of a table whose rows are replaced.
+// Suffixes for a table of which some rows are replaced.
 constexpr std::string_view kSuffixRowsBase = ".token_adapter.base_layer.weight";
 constexpr std::string_view kSuffixRows = ".token_adapter.trainable_tokens_delta";
 constexpr std::string_view kSuffixBaseBias = ".base_layer.bias";
@@ -33,7 +33,7 @@ std::string key_of(std::string_view module, std::string_view suffix) {
   return fmt::format("{}{}{}", kPrefix, module, suffix);
 }
 
-// The module a tensor name stands for, or nothing when it does not end in `suffix`.
+// The module in a tensor's name; nothing if the name does not end in `suffix`.
 std::optional<std::string> module_of(std::string_view name, std::string_view suffix) {
   if (!name.starts_with(kPrefix) || !name.ends_with(suffix)) return std::nullopt;
   if (name.size() <= kPrefix.size() + suffix.size()) return std::nullopt;
@@ -78,7 +78,7 @@ LoraModule read_module(const SafetensorsFile& file, const std::string& module, c
   return {module, a.shape[1], b.shape[0], is_embedding, r};
 }
 
-// The base model's own table, of the same vocabulary.
+// Checks that the base model's own table, if it is saved, has the same vocabulary.
 void check_base(const SafetensorsFile& file, const LoraModule& module) {
   const TensorInfo* table = file.find(key_of(module.module, kSuffixBase));
   std::vector<int64_t> expected{module.out_features, module.in_features};
@@ -89,7 +89,7 @@ void check_base(const SafetensorsFile& file, const LoraModule& module) {
                            shape_text(expected));
 }
 
-// With use_dora, of a module's outputs.
+// With use_dora, checks that a module has a magnitude for each output.
 void check_magnitude(const SafetensorsFile& file, const LoraModule& module) {
   const TensorInfo& magnitude = require_partner(file, module.module, kSuffixA, kSuffixMagnitude);
   const std::vector<int64_t> expected{module.out_features};
@@ -116,7 +116,7 @@ auto find_table_in(const Files& files, std::string_view weight) {
 
 }  // namespace
 
-// The shard index gives the good errors for a missing file and for pickles.
+// TensorIndex reports missing files and pickle files with helpful errors.
 SafetensorsFile open_adapter_file(const fs::path& folder) {
   const fs::path path = folder / kAdapterWeightsName;
   std::error_code error;
@@ -197,7 +197,7 @@ void PeftAdapter::add_module(const std::string& module, const TensorInfo& a) {
   if (config_.use_dora && !modules_.back().is_embedding) check_magnitude(*file_, modules_.back());
 }
 
-// Tensors that belong to a module's A.
+// Whether the tensor belongs to a module that has an A in the file.
 bool PeftAdapter::add_partner(const TensorInfo& tensor) const {
   const auto is_of = [&](std::string_view suffix, std::string_view partner) {
     const auto module = module_of(tensor.name, suffix);
@@ -208,7 +208,8 @@ bool PeftAdapter::add_partner(const TensorInfo& tensor) const {
          (config_.use_dora && is_of(kSuffixMagnitude, kSuffixA));
 }
 
-// Weights of the model. A table of the base model that an adapter is on must have that adapter.
+// Whether the tensor is a weight of the model that the file holds whole. A base table inside an
+// adapted embedding is accepted only together with its adapter.
 bool PeftAdapter::add_saved(const TensorInfo& tensor) {
   if (auto table = base_table(tensor.name)) {
     const auto module = module_of(tensor.name, kSuffixBase);
@@ -227,7 +228,8 @@ bool PeftAdapter::add_saved(const TensorInfo& tensor) {
   return true;
 }
 
-// What PEFT writes twice where it saves the tables of a module that trains whole.
+// Whether the tensor is the second copy that PEFT writes when it saves the tables of a module that
+// trains whole.
 bool PeftAdapter::is_copy(const TensorInfo& tensor) const {
   for (const std::string_view part : {".modules_to_save.", ".original_module."})
     if (const size_t at = tensor.name.find(part); at != std::string::npos) {

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Keys that are read, or whose value does not change what the adapter computes once it is trained.
+// Keys that are read, or whose value does not affect what a trained adapter computes.
 constexpr std::array<std::string_view, 11> kPromptKeys{
     "peft_type",     "adapter_len",    "adapter_layers",
     "adapter_gates", "target_modules", "base_model_name_or_path",
@@ -33,7 +33,7 @@ void refuse_unknown_keys(const base::JsonObject& config) {
   for (const auto& [key, value] : config.value().items())
     if (std::ranges::find(kPromptKeys, key) == kPromptKeys.end() && !changes_nothing(value))
       config.fail(key, fmt::format("is {}, which Snug does not know of prompts", value.dump()));
-  // PEFT's form of GPT-2 leaves the output projection out.
+  // PEFT's form for GPT-2 omits the output projection, so it is refused.
   const std::string targets = config.text_or("target_modules", "self_attn");
   if (config.text("peft_type") == kPeftPromptType && targets != "self_attn")
     config.fail("target_modules",

@@ -1,8 +1,9 @@
-// adapter_config.json of an adapter that is prompts of attention (LLaMA-Adapter). PEFT's form of
-// it, ADAPTION_PROMPT, has one gate a layer:
-// https://huggingface.co/docs/peft/package_reference/llama_adapter. What PEFT does not have is
-// LLAMA_ADAPTER, the same keys and `adapter_gates`, a type that PEFT does not know, so that it
-// takes none for another; with biases and scales of linears it is LLAMA_ADAPTER_V2.
+// adapter_config.json of an adapter that consists of prompts of attention (LLaMA-Adapter). PEFT's
+// type is ADAPTION_PROMPT, with one gate per layer:
+// https://huggingface.co/docs/peft/package_reference/llama_adapter. Forms that PEFT does not have
+// use the type LLAMA_ADAPTER, with the same keys and `adapter_gates`, or LLAMA_ADAPTER_V2 with
+// biases and scales of linears. PEFT does not know these types, so it cannot misread such an
+// adapter.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +21,14 @@ inline constexpr std::string_view kPromptV2Type = "LLAMA_ADAPTER_V2";
 
 struct PromptConfig {
   int64_t tokens = 0;  // adapter_len
-  int64_t layers = 0;  // adapter_layers: from the top
+  int64_t layers = 0;  // adapter_layers, counted from the top
   AdapterGates gates = AdapterGates::layer;
-  bool is_peft = false;  // PEFT loads it
+  bool is_peft = false;  // of a type that PEFT loads
   bool adjusts_linears = false;
   std::string base_model;  // base_model_name_or_path; may be empty
 };
 
-// Throws UserError for a file that is broken or asks for what Snug cannot honour, naming the key.
+// Throws UserError, naming the key, for a broken file and for a setting that Snug does not support.
 PromptConfig read_prompt_config(const std::filesystem::path& folder);
 
 // Writes FOLDER/adapter_config.json, with every key that PEFT writes.

@@ -1,5 +1,5 @@
-// Modules that transformers has renamed: a file has the name that held when, or with which version,
-// it was written.
+// Modules that transformers has renamed. A file has the names of the version with which it was
+// written.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace snug::formats {
 
-// The names under which files may hold a tensor: its own, then the one that its module's other name
-// makes. "embed_out.weight" of GPT-NeoX is "lm_head.weight" in transformers since 5, and so in
-// adapters of PEFT, which names tensors by modules.
+// The names under which files may hold a tensor: its own, followed by the one with its module's
+// other name. "embed_out.weight" of GPT-NeoX is "lm_head.weight" since transformers 5, also in
+// PEFT's adapters, which name tensors by modules.
 std::vector<std::string> names_of(std::string_view tensor);
 
 }  // namespace snug::formats

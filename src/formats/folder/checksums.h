@@ -1,10 +1,11 @@
-// Which bytes a folder was written with: a checksum of every piece of every tensor, and of all
-// other bytes of every file.
+// Checksums of a folder's files as they were written: one for every piece of every tensor, and for
+// the remaining bytes of every file.
 //   {"piece_bytes": 1048576, "files": {
 //      "config.json": {"bytes": 612, "pieces": "0123456789abcdef..."},
 //      "model.safetensors": {"bytes": 4096, "pieces": "...", "tensors": {"NAME": "..."}}}}
-// `bytes` are those that `pieces` cover: the header of a safetensors file, the whole of others.
-// Pieces have base::kChecksumPieceBytes, so that a reader of a part of a tensor verifies that part.
+// `bytes` is the number of bytes that `pieces` cover: the header of a safetensors file, or all of
+// any other file. Pieces have base::kChecksumPieceBytes, so that reading a part of a tensor can
+// verify that part.
 #pragma once
 
 #include <cstddef>
@@ -38,29 +39,30 @@ struct FolderChecksums {
   bool operator==(const FolderChecksums&) const = default;
 };
 
-// The checksums of one file. `tensors`: what the tensors in it were written with; the rest is read,
-// through `buffer` of at least base::kChecksumPieceBytes.
+// The checksums of one file. `tensors`: the checksums with which its tensors were written; all
+// other bytes are read through `buffer`, which needs at least base::kChecksumPieceBytes.
 FileChecksums checksums_of_file(const std::filesystem::path& path, const TensorChecksums& tensors,
                                 std::span<std::byte> buffer);
-// The checksums of every file of the folder. `tensors` is what the tensors in it were written with;
-// the rest is read, through `buffer` of at least base::kChecksumPieceBytes.
+// The checksums of every file of the folder. `tensors`: the checksums with which tensors were
+// written; all other bytes are read through `buffer`, which needs at least
+// base::kChecksumPieceBytes.
 FolderChecksums checksums_of(const std::filesystem::path& folder, const TensorChecksums& tensors,
                              std::span<std::byte> buffer);
 
 std::string to_json(const FileChecksums& checksums);
 std::string to_json(const FolderChecksums& checksums);
-// The text of what to_json gave for each file, by name, of which nothing is left.
+// Assembles the document from the JSON of each file, by name; uses up its argument.
 std::string to_json(std::map<std::string, std::string> files);
-// Throws UserError naming `file` and the key.
+// Throws UserError that names `file` and the key.
 FolderChecksums parse_checksums(std::string_view text, const std::string& file);
 
-// Reads and compares everything but the tensors. Throws base::DamagedFile naming the first file
+// Reads and compares everything except tensors. Throws base::DamagedFile that names the first file
 // that differs.
 void verify_files(const std::filesystem::path& folder, const FolderChecksums& checksums,
                   std::span<std::byte> buffer);
 
-// What the pieces of a tensor must have. Throws base::DamagedFile when its file does not belong to
-// the folder that was written.
+// The expected checksums of a tensor's pieces. Throws base::DamagedFile if its file does not belong
+// to the folder that was written.
 std::span<const uint64_t> checksums_of(const FolderChecksums& checksums, const TensorIndex& index,
                                        const IndexedTensor& tensor);
 

@@ -16,13 +16,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "runs/x/" and "runs/x" are one target.
+// Treats "runs/x/" and "runs/x" as the same target.
 fs::path without_trailing_slash(fs::path path) {
   path = path.lexically_normal();
   return path.has_filename() ? path : path.parent_path();
 }
 
-// Removes from the parent what dead processes left in it; returns the target.
+// Removes what killed processes left in the parent folder; returns the target.
 const fs::path& prepare_parent(const fs::path& target, DirectoryTransaction::Parent kind) {
   const fs::path parent = target.has_parent_path() ? target.parent_path() : ".";
   std::error_code error;
@@ -44,8 +44,9 @@ void sync_tree(const fs::path& directory) {
   base::sync_directory(directory);
 }
 
-// One step where the file system can exchange names; elsewhere two, between which a kill leaves the
-// old directory in the staging folder, for remove_leftovers to put back.
+// Exchanges the two folders atomically where the file system supports that. Otherwise it takes two
+// steps; a process killed between them leaves the old directory in the staging folder, from where
+// remove_leftovers restores it.
 void replace(const StagingFolder& folder, const fs::path& target) {
   const fs::path staging = folder.fresh();
   if (::renameat2(AT_FDCWD, staging.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) != 0) {
@@ -55,7 +56,7 @@ void replace(const StagingFolder& folder, const fs::path& target) {
   base::sync_directory(target.parent_path());
 }
 
-// What Snug did not write, or not as it is, stays.
+// A folder that Snug did not write, or that was changed since, is kept under another name.
 void move_aside(const fs::path& target) {
   const fs::path kept = kept_name(target);
   fs::rename(target, kept);

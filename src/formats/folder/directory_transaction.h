@@ -1,7 +1,7 @@
-// A directory that appears whole or not at all: files are written into a folder next to it
-// (formats/folder/staging_folder.h), listed (formats/folder/file_list.h) and synced, and the folder
-// is renamed. A process killed at any instant leaves the old directory (or none) and a leftover
-// that the next transaction for the same parent removes. Not thread-safe.
+// A directory that appears either whole or not at all: files are written into a folder next to it
+// (formats/folder/staging_folder.h), listed (formats/folder/file_list.h) and synced, and then the
+// folder is renamed. A process killed at any moment leaves the old directory (or none) and a
+// leftover, which the next transaction in the same parent removes. Not thread-safe.
 #pragma once
 
 #include <filesystem>
@@ -12,22 +12,22 @@ namespace snug::formats {
 
 class DirectoryTransaction {
  public:
-  // A parent that must exist is not created again where it was just renamed or removed.
+  // With must_exist, a parent that was just renamed or removed is not created again.
   enum class Parent { create, must_exist };
-  // Creates the parent and the empty staging directory, after removing the leftovers of dead
-  // processes. Without a commit nothing stays. Throws UserError when one cannot be created, or is
-  // missing and must exist.
+  // Creates the parent if allowed, and the empty staging directory, after removing the leftovers of
+  // killed processes. Without a commit, the staging directory is removed again. Throws UserError
+  // when one of them cannot be created, or the parent must exist and does not.
   explicit DirectoryTransaction(const std::filesystem::path& target,
                                 Parent parent = Parent::create);
 
-  // Write files here.
+  // The directory into which files are to be written.
   const std::filesystem::path& staging() const { return staging_; }
   const std::filesystem::path& target() const { return target_; }
 
   enum class IfExists { fail, replace };
   // Lists and syncs every file of the staging directory and renames it. An existing target is a
-  // UserError, or is replaced: in one step, and then removed, where it is as Snug wrote it, else it
-  // is kept as NAME.kept-1 (or the next number).
+  // UserError, or is replaced in one step. A replaced folder that is as Snug wrote it is removed;
+  // any other is kept as NAME.kept-1 (or the next number).
   void commit(IfExists if_exists = IfExists::fail);
 
  private:
@@ -37,7 +37,7 @@ class DirectoryTransaction {
   bool committed_ = false;
 };
 
-// Removes a directory, in one step for whoever lists its parent: a process that is killed meanwhile
+// Removes a directory; for other processes it disappears in one step. A process killed meanwhile
 // leaves a leftover. Throws UserError when that cannot be done.
 void remove_directory(const std::filesystem::path& directory);
 

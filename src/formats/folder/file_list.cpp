@@ -25,7 +25,7 @@ void add_files(const fs::path& folder, const fs::path& top, std::map<std::string
   }
 }
 
-// Bytes of each file; -1 for what is neither a file nor a folder, such as a link.
+// The bytes of each file; -1 for an entry that is neither a file nor a folder, such as a link.
 std::map<std::string, int64_t> files_of(const fs::path& folder) {
   std::map<std::string, int64_t> files;
   add_files(folder, folder, files);

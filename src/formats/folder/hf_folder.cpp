@@ -24,7 +24,7 @@ bool is_companion(const std::string& name) {
   return std::find(kCompanionNames.begin(), kCompanionNames.end(), name) != kCompanionNames.end();
 }
 
-// A folder that is not there is often the name of a model on the hub: "org/name".
+// A missing folder is often the name of a model on the hub: "org/name".
 [[noreturn]] void fail_without_folder(const fs::path& folder) {
   const bool like_hub = !folder.is_absolute() && std::distance(folder.begin(), folder.end()) == 2;
   base::throw_user_error(
@@ -97,7 +97,7 @@ bool is_hf_folder(const fs::path& folder) {
 
 std::vector<fs::path> companion_files(const fs::path& folder) {
   std::vector<fs::path> files;
-  // A folder that cannot be listed is not one without such files.
+  // A folder that exists but cannot be listed throws, rather than counting as empty.
   if (!fs::exists(folder)) return files;
   for (const auto& entry : base::list_folder(folder))
     if (entry.is_regular_file() && is_companion(entry.path().filename().string()))
@@ -114,8 +114,8 @@ std::vector<fs::path> companion_files(const fs::path& folder) {
 void copy_companion_files(const fs::path& from, const fs::path& to) {
   for (const fs::path& file : companion_files(from)) {
     const fs::path copy = to / file.lexically_relative(from);
-    // They lie in the folder or one below it. Where the folder itself is gone, as one is that was
-    // just renamed, it is not made again.
+    // Companion files lie in the folder or one level below. If the target folder itself has
+    // disappeared, for example because it was just renamed, it is not created again.
     std::error_code error;
     if (const fs::path parent = copy.parent_path(); parent != to)
       fs::create_directory(parent, error);

@@ -12,9 +12,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMaxLetters = 96;  // of each part: the hub's own bound
+constexpr size_t kMaxLetters = 96;  // of each part: the hub's own limit
 
-// Letters, digits, '-', '_' and '.', as the hub has it; so no part leads out of the cache.
+// The hub allows letters, digits, '-', '_' and '.'; so no part can lead out of the cache.
 bool is_part(std::string_view word) {
   const auto is_plain = [](char letter) {
     return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '-' ||
@@ -35,7 +35,7 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, error);
 }
 
-// The commit in a file of refs; empty where there is none.
+// The commit in a file of refs; empty if there is no such file.
 std::string commit_of(const fs::path& ref) {
   constexpr int64_t kMaxBytes = 256;
   std::error_code error;

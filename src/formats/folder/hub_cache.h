@@ -1,8 +1,7 @@
-// The local cache of the Hugging Face hub, where `hf download` and transformers put what they
-// fetch:
+// The local cache of the Hugging Face hub, to which `hf download` and transformers download:
 //   CACHE/models--ORG--NAME/refs/REVISION      the commit that a branch or tag stands for
 //   CACHE/models--ORG--NAME/snapshots/COMMIT/  its files
-// CACHE is HF_HUB_CACHE, or hub in HF_HOME, or ~/.cache/huggingface/hub. Snug only reads it.
+// CACHE is HF_HUB_CACHE, or else HF_HOME/hub, or else ~/.cache/huggingface/hub. Snug only reads it.
 #pragma once
 
 #include <filesystem>
@@ -12,23 +11,23 @@
 
 namespace snug::formats {
 
-// "org/name", or "org/name@revision": a branch, a tag or a whole commit.
+// "org/name" or "org/name@revision", where the revision is a branch, a tag or a full commit hash.
 struct HubName {
   std::string organisation;
   std::string name;
   std::string revision = "main";
 
   std::string repository() const { return organisation + "/" + name; }
-  // The command that puts it into the cache.
+  // The command that downloads it into the cache.
   std::string download_command() const;
 };
 
-// Nothing for what no repository of the hub can be called.
+// Nothing if no repository of the hub can have this name.
 std::optional<HubName> parse_hub_name(std::string_view word);
 
 std::filesystem::path hub_cache_folder();
 
-// The folder of its files, or nothing where the cache does not have this revision.
+// The folder with its files, or nothing if the cache does not have this revision.
 std::optional<std::filesystem::path> find_in_hub_cache(const HubName& name);
 
 }  // namespace snug::formats

@@ -1,5 +1,5 @@
-// Where a file is gone on in is found from its end: lines are read backwards, in pieces, until one
-// of a step that is kept. Those before it are not looked at, except the first.
+// The place at which a file is continued is found from its end: lines are read backwards, in
+// pieces, up to the first one whose step is kept. Earlier lines are not read, except the first.
 #include "formats/folder/json_lines.h"
 
 #include "base/error.h"
@@ -12,22 +12,23 @@
 namespace snug::formats {
 namespace {
 
-// A line with its end, at most; a longer one takes a second write.
+// The longest line with its line end that is written in one call; a longer one takes two.
 constexpr size_t kLineBytes = 4096;
-// A longer line was not written by Snug: its lines have some hundred bytes.
+// A longer line cannot be Snug's, whose lines have some hundred bytes.
 constexpr int64_t kMaxLineBytes = int64_t{1} << 20;
-// Several thousand lines in one read.
+// Large enough for several thousand lines per read.
 constexpr int64_t kPieceBytes = int64_t{256} << 10;
 
 struct Line {
   int64_t start = 0;
-  int64_t end = 0;        // after the line's end
-  bool is_ended = false;  // not torn
+  int64_t end = 0;        // behind the line end
+  bool is_ended = false;  // has a line end, so it was written completely
   bool is_overlong = false;
-  std::string_view text;  // with the line's end; of an overlong line, a part. Until the next line
+  // With the line end; only a part of an overlong line. Valid until the next line is read.
+  std::string_view text;
 };
 
-// The lines of a file from the last to the first, in memory for one line and one piece.
+// The lines of a file from the last to the first; holds one line and one piece in memory.
 class BackwardLines {
  public:
   explicit BackwardLines(const base::File& file)
@@ -40,7 +41,8 @@ class BackwardLines {
     Line line;
     line.end = line_end_;
     line.is_ended = bytes_.back() == '\n';
-    // The last byte ends this line, not the one before.
+    // The last byte is this line's own end, so the search for the previous line's end starts before
+    // it.
     size_t found = last_end(bytes_.size() - 1);
     while (found == std::string::npos && begin_ > 0) {
       if (static_cast<int64_t>(bytes_.size()) > kMaxLineBytes) {
@@ -57,12 +59,12 @@ class BackwardLines {
   }
 
  private:
-  // The end of the last line in the first bytes.
+  // The position of the last line end in the first `bytes` bytes.
   size_t last_end(size_t bytes) const {
     return std::string_view(bytes_).substr(0, bytes).rfind('\n');
   }
 
-  // Puts what lies before in front; returns its size.
+  // Reads the piece before `bytes_` and prepends it; returns its size.
   size_t read_piece() {
     const int64_t bytes = std::min(begin_, kPieceBytes);
     begin_ -= bytes;
@@ -72,13 +74,14 @@ class BackwardLines {
   }
 
   const base::File& file_;
-  int64_t begin_;      // of bytes_ in the file
-  int64_t line_end_;   // of the next line
-  std::string bytes_;  // the next line's last ones, then those of the line that was returned
-  size_t rest_ = 0;    // how many are of the next line
+  int64_t begin_;     // of bytes_, as an offset in the file
+  int64_t line_end_;  // of the next line
+  // The last bytes of the next line, followed by those of the line returned before.
+  std::string bytes_;
+  size_t rest_ = 0;  // how many of bytes_ belong to the next line
 };
 
-// None when the line is not a JSON object whose step, where it has one, is a whole number.
+// Nothing if the line is not a JSON object; `step`, if it is present, must be an integer.
 std::optional<int64_t> step_of(std::string_view line, const std::string& file) {
   try {
     const nlohmann::json object = base::parse_json(line, file);
@@ -105,7 +108,7 @@ struct KeptLines {
   int64_t last_step = 0;
 };
 
-// Whole lines, up to the last one that is not past last_step.
+// The bytes up to the end of the last complete line whose step is at most last_step.
 KeptLines kept_lines(const base::File& file, int64_t last_step) {
   const int64_t size = file.size();
   std::optional<int64_t> broken_start;
@@ -120,7 +123,7 @@ KeptLines kept_lines(const base::File& file, int64_t last_step) {
       break;
     }
     if (step)
-      broken_start.reset();  // dropped with the line
+      broken_start.reset();  // a broken line before this one is dropped together with it
     else if (line->end != size)
       broken_start = line->start;
   }

@@ -1,5 +1,5 @@
-// metrics.jsonl: one JSON object a line, appended whole. Append makes one system call and no heap
-// allocation, so that it may run inside a training step. Not thread-safe.
+// metrics.jsonl: one JSON object per line, appended as a whole. append makes one system call and no
+// heap allocation, so that it may be called inside a training step. Not thread-safe.
 #pragma once
 
 #include "base/file.h"
@@ -15,10 +15,11 @@ class JsonLines {
  public:
   // Starts an empty file.
   static JsonLines create(const std::filesystem::path& path);
-  // Opens an existing file (or starts one) of lines in the order of their "step", keeps them up to
-  // the last one whose step is not above last_step, and drops the rest and a torn last line. A
-  // broken line right after those that are kept, or at the beginning of the file, is a UserError.
-  // The time depends on what is dropped and the memory on nothing, however large the file is.
+  // Opens an existing file (or creates one) whose lines are in the order of their "step". Keeps
+  // lines up to the last one whose step is at most last_step, and drops the rest, an incomplete
+  // last line included. A broken line at the start of the file, or directly after the kept lines,
+  // is a UserError. The time is proportional to the dropped part, and the memory is constant,
+  // whatever the size of the file.
   static JsonLines resume(const std::filesystem::path& path, int64_t last_step);
 
   // `object` is one JSON object without a line end.
@@ -30,7 +31,7 @@ class JsonLines {
     int64_t first = 0;
     int64_t last = 0;
   };
-  // The steps of the first and the last line that resume kept; none where it kept none.
+  // The steps of the first and the last line that resume kept; nothing if it kept none.
   const std::optional<Steps>& kept() const { return kept_; }
 
  private:

@@ -22,7 +22,7 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr int64_t kMaxElements = int64_t{1} << 53;
-// Written at a time.
+// Size of the blocks in which the file is written.
 constexpr size_t kBlockBytes = size_t{1} << 18;
 constexpr std::string_view kRankPrefix = "rank-";
 
@@ -81,7 +81,7 @@ void check_whole(const ManifestTensor& tensor, const JsonObject& object) {
     object.fail("parts", fmt::format("end at element {} of {}", next, tensor.elements()));
 }
 
-// Calls sink(text) for the parts of the document, each of which is short.
+// Passes the document to sink(text) in short pieces.
 template <typename Sink>
 void write_json(const Manifest& manifest, const Sink& sink) {
   sink(fmt::format("{{\"format_version\": {}, \"ranks\": {}, \"tensors\": {{",
@@ -105,7 +105,8 @@ bool is_rank_file(const fs::path& path) {
   return path.extension() == ".safetensors" && path.stem().string().starts_with(kRankPrefix);
 }
 
-// Where the run of a checkpoint left its result, empty where it has not.
+// The folder with the final result of the run to which a checkpoint belongs; empty if there is
+// none.
 fs::path result_near(const fs::path& checkpoint) {
   std::error_code error;
   const fs::path run = fs::weakly_canonical(checkpoint, error).parent_path();

@@ -1,6 +1,6 @@
 // manifest.json of a checkpoint that several ranks wrote: which ranges of each tensor are in which
-// file. Elements are counted in the flattened tensor; in a file a range is a tensor of the same
-// name and one dimension. Checksums of the ranges are in checksums.json, by file.
+// file. A range counts elements of the flattened tensor. In a file, it is a one-dimensional tensor
+// with the tensor's name. Checksums of the ranges are in checksums.json, by file.
 //   {"format_version": 1, "ranks": 2, "tensors": {
 //      "NAME": {"dtype": "F32", "shape": [300, 4], "parts": [
 //         {"file": "rank-00000-of-00002.safetensors", "first": 0, "count": 768}, ...]}}}
@@ -18,7 +18,7 @@ namespace snug::formats {
 
 inline constexpr const char* kManifestName = "manifest.json";
 
-// A range of a tensor, and the file that has it.
+// A range of a tensor, and the file that contains it.
 struct ManifestPart {
   std::string file;
   int64_t first = 0;
@@ -30,7 +30,7 @@ struct ManifestPart {
 struct ManifestTensor {
   std::string dtype;  // as in the files: "BF16"
   std::vector<int64_t> shape;
-  std::vector<ManifestPart> parts;  // in order; together all of the tensor
+  std::vector<ManifestPart> parts;  // in order; together they make up the tensor
 
   int64_t elements() const;
   bool operator==(const ManifestTensor&) const = default;
@@ -44,7 +44,7 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
-// "rank-00000-of-00004", what the name of a rank's file begins with.
+// "rank-00000-of-00004": the beginning of a rank's file names.
 std::string rank_stem(int64_t rank, int64_t ranks);
 
 // A range of a tensor, by its name.
@@ -54,26 +54,27 @@ struct TensorRange {
   int64_t count = 0;
 };
 
-// What a rank tells of what its file has: a line for each range. The names have no line breaks.
+// The text in which a rank reports the content of its file: one line for each range. Names contain
+// no line breaks.
 std::string to_lines(std::span<const TensorRange> ranges);
-// Adds them as parts in `file`, after those that each tensor has: sort_parts() puts them in order.
-// The tensors are there already.
+// Adds the reported ranges as parts in `file` to the manifest, whose tensors must exist already;
+// sort_parts() then puts the parts of each tensor in order.
 void add_parts(std::string_view lines, const std::string& file, Manifest& manifest);
 void sort_parts(Manifest& manifest);
 
 std::string to_json(const Manifest& manifest);
-// Writes the text into a file, a block at a time, since it may be long.
+// Writes the manifest into a file, block by block since it may be long.
 void write_manifest(const std::filesystem::path& path, const Manifest& manifest);
-// Throws UserError naming `file` and the key, also unless the parts of each tensor make all of it,
-// each element once.
+// Throws UserError that names `file` and the key, also if the parts of a tensor do not cover each
+// of its elements exactly once.
 Manifest parse_manifest(std::string_view text, const std::string& file);
 
-// Throws UserError where a folder that was given as a model or an adapter is a checkpoint of
-// several ranks: it says so, and what to give instead.
+// Throws UserError if a folder that was given as a model or an adapter is a checkpoint of several
+// ranks, and says what to give instead.
 void refuse_rank_checkpoint(const std::filesystem::path& folder);
 
-// What to give in place of a run's folder that was given as a model or an adapter, as the end of a
-// message; empty where it is none.
+// For the end of a message: what to give in place of a run's folder that was given as a model or an
+// adapter; empty if the folder is not a run's.
 std::string advice_on_run_folder(const std::filesystem::path& folder);
 
 }  // namespace snug::formats

@@ -10,8 +10,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Greedy: a shard takes tensors while they fit. A tensor larger than the limit has a shard of its
-// own.
+// Greedy: a shard takes tensors as long as they fit. A tensor larger than the limit gets a shard of
+// its own.
 std::vector<std::vector<TensorSpec>> split(const std::vector<TensorSpec>& tensors,
                                            int64_t max_shard_bytes) {
   std::vector<std::vector<TensorSpec>> shards(1);
@@ -89,7 +89,7 @@ int64_t ModelWriter::write(std::string_view name, const void* source, int64_t by
 }
 
 void ModelWriter::finish() {
-  // What holds no data (an empty model, empty tensors only) was never opened by a write.
+  // Files without data (an empty model, or only empty tensors) were not opened by any write.
   for (size_t i = 0; i < shards_.size(); ++i) {
     if (shards_[i].done) continue;
     open_if_needed(i);

@@ -1,6 +1,6 @@
-// A model's weights: one STEM.safetensors, or shards with STEM.safetensors.index.json when they are
-// more than max_shard_bytes together. Shards are filled in declared order. A writer destroyed
-// before finish() removes what it wrote. Not thread-safe.
+// A model's weights: one STEM.safetensors, or shards with STEM.safetensors.index.json if they
+// exceed max_shard_bytes. Shards are filled in declared order. A writer that is destroyed before
+// finish() removes what it wrote. Not thread-safe.
 #pragma once
 
 #include "formats/folder/safetensors_writer.h"
@@ -15,16 +15,16 @@
 
 namespace snug::formats {
 
-// A file of a model and what it holds.
+// A file of a model and the tensors in it.
 struct ModelFile {
   std::filesystem::path path;
   std::vector<TensorSpec> tensors;
 };
-// How a model is divided between files.
+// The division of a model into files.
 std::vector<ModelFile> model_files(const std::filesystem::path& folder,
                                    const std::vector<TensorSpec>& tensors, int64_t max_shard_bytes,
                                    const std::string& stem);
-// Writes STEM.safetensors.index.json where there are several.
+// Writes STEM.safetensors.index.json if there are several files.
 void write_index(const std::filesystem::path& folder, const std::vector<ModelFile>& files,
                  const std::string& stem);
 
@@ -38,8 +38,8 @@ class ModelWriter {
   ModelWriter(const ModelWriter&) = delete;
   ModelWriter& operator=(const ModelWriter&) = delete;
 
-  // Writes as SafetensorsWriter::write does. A shard is opened by its first tensor and finished by
-  // its last.
+  // Like SafetensorsWriter::write. A shard is opened with its first tensor and finished with its
+  // last.
   int64_t write(std::string_view name, const void* source, int64_t bytes);
   void finish();
 
@@ -57,7 +57,7 @@ class ModelWriter {
   std::filesystem::path folder_;
   std::string stem_;
   std::vector<ModelFile> files_;
-  std::vector<Shard> shards_;  // of the files
+  std::vector<Shard> shards_;  // one for each file
   std::unordered_map<std::string, size_t> shard_of_;
   int64_t total_bytes_ = 0;
   bool finished_ = false;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kLengthBytes = 8;
 
-// The length field, checked against the file before anything of that size is allocated.
+// Reads the length field, and checks it against the file's size before anything is allocated.
 int64_t read_header_bytes(const base::File& file) {
   const std::string name = file.path().string();
   const int64_t file_bytes = file.size();

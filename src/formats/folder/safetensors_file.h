@@ -1,6 +1,6 @@
-// Reading a safetensors file. Data is read with pread, never mapped: mapped pages of the page cache
-// would count as resident memory of the process, and the plan promises what is resident.
-// Threading: const after opening; read may run in parallel on distinct destinations.
+// Reads a safetensors file with pread rather than mmap: mapped pages of the page cache would count
+// as resident memory of the process, which the plan predicts. Threading: const after opening; reads
+// into different destinations may run in parallel.
 #pragma once
 
 #include "base/file.h"
@@ -19,22 +19,23 @@ namespace snug::formats {
 
 class SafetensorsFile {
  public:
-  // Reads and checks the header; throws UserError for a file that is missing, truncated or lies.
+  // Reads and checks the header. Throws UserError for a file that is missing, truncated or
+  // inconsistent.
   explicit SafetensorsFile(const std::filesystem::path& path);
 
-  // From here on each tensor has the name that `name_of` makes of its own. Throws UserError where
-  // two are then called alike. Not while anything reads.
+  // Renames each tensor to name_of(its name). Throws UserError if two tensors would have the same
+  // name. Must not be called during reads.
   void rename(const std::function<std::string(const std::string&)>& name_of);
 
   const std::filesystem::path& path() const { return file_.path(); }
   const std::vector<TensorInfo>& tensors() const { return header_.tensors; }
-  // The bytes before the data of the tensors.
+  // The number of bytes before the tensors' data.
   int64_t header_bytes() const { return data_start_; }
   const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
 
   // nullptr when there is no such tensor.
   const TensorInfo* find(std::string_view name) const;
-  // Throws UserError that names the nearest tensor.
+  // The same, but throws UserError that names the most similar tensor name.
   const TensorInfo& at(std::string_view name) const;
 
   // Reads tensor.bytes() bytes into `destination`, as stored.
@@ -48,7 +49,7 @@ class SafetensorsFile {
   base::File file_;
   int64_t data_start_ = 0;
   SafetensorsHeader header_;
-  std::unordered_map<std::string_view, size_t> by_name_;  // views into header_.tensors
+  std::unordered_map<std::string_view, size_t> by_name_;  // keys point into header_.tensors
 };
 
 }  // namespace snug::formats

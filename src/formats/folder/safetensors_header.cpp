@@ -1,5 +1,6 @@
 // Stages: a SAX handler turns the JSON into a list of tensors without building a document (headers
-// may have 100 MB), each tensor is checked by itself, then all of them together must tile the data.
+// may have 100 MB); each tensor is checked on its own; then all tensors together must cover the
+// data without gaps.
 #include "formats/folder/safetensors_header.h"
 
 #include "base/error.h"
@@ -51,7 +52,7 @@ const StoredType* find_stored_type(std::string_view name) {
   return found == kStoredTypes.end() ? nullptr : found;
 }
 
-// Follows the one shape a header may have:
+// Accepts only the structure that a header may have:
 //   { name: { "dtype": text, "shape": [n...], "data_offsets": [begin, end] }..., "__metadata__":
 //   {...} }
 class HeaderReader : public nlohmann::json_sax<json> {
@@ -166,7 +167,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
  private:
   enum class Place : uint8_t { start, top, metadata, tensor, list, end };
 
-  // What a tensor has, each once.
+  // The fields of a tensor, each of which must occur once.
   static constexpr std::string_view kDtype = "dtype";
   static constexpr std::string_view kShape = "shape";
   static constexpr std::string_view kOffsets = "data_offsets";
@@ -209,14 +210,14 @@ class HeaderReader : public nlohmann::json_sax<json> {
   std::unordered_set<std::string> names_;
   Place place_ = Place::start;
   bool is_metadata_ = false;
-  std::string key_;    // at the top: the tensor's name
+  std::string key_;    // at the top level: the tensor's name
   std::string field_;  // inside a tensor or the metadata
   TensorInfo tensor_;
   std::array<bool, 3> seen_{};
   std::vector<int64_t> numbers_;
 };
 
-// The element type and the shape must give the number of bytes between the offsets.
+// Checks that element type and shape give the number of bytes between the offsets.
 void check_tensor(TensorInfo& tensor, const HeaderReader& reader) {
   const StoredType* type = find_stored_type(tensor.stored_dtype);
   if (type == nullptr)
@@ -244,7 +245,7 @@ void check_tensor(TensorInfo& tensor, const HeaderReader& reader) {
                     shape_text(tensor.shape), bits / 8));
 }
 
-// Sorted by their data, the tensors must follow each other from byte 0 to the end of the file.
+// Checks that the tensors, sorted by offset, follow each other from byte 0 to the end of the file.
 void check_layout(SafetensorsHeader& header, int64_t data_bytes, const HeaderReader& reader) {
   std::stable_sort(header.tensors.begin(), header.tensors.end(),
                    [](const TensorInfo& a, const TensorInfo& b) {
@@ -299,7 +300,7 @@ std::string make_safetensors_header(const SafetensorsHeader& header, int64_t lea
   nlohmann::ordered_json object = nlohmann::ordered_json::object();
   if (!header.metadata.empty()) object["__metadata__"] = header.metadata;
   std::string text = object.dump();
-  // Built by hand from here on: an ordered object searches all its keys at each insertion.
+  // The rest is written by hand, since an ordered object searches all its keys at each insertion.
   text.pop_back();
   for (const TensorInfo& tensor : header.tensors) {
     if (text.size() > 1) text += ',';

@@ -99,7 +99,8 @@ void SafetensorsWriter::write_late(std::string_view name, std::string_view bytes
   written_bytes_ += most;
 }
 
-// Late tensors close up; the header keeps its size, so that nothing else moves.
+// Moves late tensors together once their sizes are known. The header keeps its size, so that
+// nothing else moves.
 void SafetensorsWriter::append_late() {
   for (const auto& [index, bytes] : late_) {
     TensorInfo& tensor = header_.tensors[index];

@@ -1,7 +1,7 @@
-// Writing safetensors files from memory the caller owns: the header is laid out from a declared
-// list, then each tensor's bytes go straight from the caller's buffer to their place in the file.
-// A file is written next to it as PATH.snug-tmp, synced and renamed by finish(); a writer that is
-// destroyed before finish() leaves nothing behind. Not thread-safe.
+// Writes safetensors files from memory that the caller owns: the header is made from a declared
+// list, then each tensor's bytes are written directly from the caller's buffer to their place in
+// the file. The file is written as PATH.snug-tmp, which finish() syncs and renames; a writer that
+// is destroyed before finish() leaves nothing behind. Not thread-safe.
 #pragma once
 
 #include "base/dtype.h"
@@ -28,7 +28,7 @@ struct TensorSpec {
 
 using SafetensorsMetadata = std::map<std::string, std::string>;
 
-// Where SafetensorsWriter puts the tensors of a file.
+// The header that SafetensorsWriter makes for these tensors.
 SafetensorsHeader lay_out(const std::vector<TensorSpec>& tensors,
                           const SafetensorsMetadata& metadata = {{"format", "pt"}},
                           const std::vector<TensorSpec>& late = {});
@@ -37,9 +37,9 @@ class SafetensorsWriter {
  public:
   // Creates PATH.snug-tmp, reserves its full size and writes the header. Larger element types come
   // first in the file, so that every tensor is aligned to its element; otherwise the declared order
-  // is kept. `late` are u8 tensors of one dimension whose size is known only when they are written:
-  // they come last in the file, and what is declared is the most they may have. Throws UserError
-  // when the file cannot be created or the disk is too small.
+  // is kept. `late`: one-dimensional u8 tensors whose size is known only when they are written.
+  // They come last in the file, and their declared size is an upper limit. Throws UserError when
+  // the file cannot be created or the disk is too small.
   SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorSpec>& tensors,
                     const SafetensorsMetadata& metadata = {{"format", "pt"}},
                     const std::vector<TensorSpec>& late = {});
@@ -47,16 +47,16 @@ class SafetensorsWriter {
   SafetensorsWriter(const SafetensorsWriter&) = delete;
   SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
 
-  // Writes the next `bytes` bytes of the tensor, which may come in several pieces; tensors may come
-  // in any order. Unknown names and surplus bytes are bugs and CHECK. Returns how many bytes the
-  // file took.
+  // Writes the next `bytes` bytes of the tensor, which may be written in several pieces; tensors
+  // may be written in any order. Unknown names and surplus bytes are bugs and fail a CHECK. Returns
+  // the number of bytes that the file grew by.
   int64_t write(std::string_view name, const void* source, int64_t bytes);
-  // The whole of a late tensor. It is kept until finish().
+  // Sets the content of a late tensor, which is kept in memory until finish().
   void write_late(std::string_view name, std::string_view bytes);
-  // Every declared tensor must be complete. Syncs and renames.
+  // Requires that every declared tensor is complete. Syncs and renames.
   void finish();
 
-  // Exact once finished; before, with late tensors at their most.
+  // Exact once finished; before that, late tensors count with their limits.
   int64_t file_bytes() const { return data_start_ + header_.data_bytes; }
   int64_t data_bytes() const { return header_.data_bytes; }  // of the tensors alone
   bool complete() const { return written_bytes_ == header_.data_bytes; }
@@ -72,8 +72,8 @@ class SafetensorsWriter {
   int64_t written_bytes_ = 0;
   bool finished_ = false;
   std::unordered_map<std::string_view, size_t> by_name_;
-  std::vector<int64_t> progress_;       // bytes written so far, a tensor
-  std::map<size_t, std::string> late_;  // what write_late was given, by tensor
+  std::vector<int64_t> progress_;       // bytes written so far for each tensor
+  std::map<size_t, std::string> late_;  // by tensor: the content from write_late
   size_t first_late_ = 0;
 };
 

@@ -1,8 +1,9 @@
-// The files of a model (formats/folder/model_writer.h) that several processes write together, in a
-// folder that nobody takes for whole yet. The bytes are those that one process would write. One of
-// them creates the files in their full size, then each writes its ranges of the tensors, then the
-// one that created them ends the set. In between all wait for each other. Each has a writer of its
-// own, made of the same list. Not thread-safe.
+// The files of a model (formats/folder/model_writer.h), written by several processes together into
+// a folder that is not yet complete. The bytes are the same as those that a single process would
+// write. One process creates the files in their full size; then each writes its ranges of the
+// tensors; then the process that created the files finishes them. The caller synchronises the
+// processes between these steps. Each process has its own writer, made from the same list. Not
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +23,17 @@ class SharedModelWriter {
   SharedModelWriter(const std::filesystem::path& folder, const std::vector<TensorSpec>& tensors,
                     int64_t max_shard_bytes, const std::string& stem);
 
-  // Makes the files with headers, in their full size. One process calls it. Throws UserError when
-  // the disk is too small.
+  // Creates the files with their headers, in full size. Called by one process. Throws UserError
+  // when the disk is too small.
   void create();
-  // The other processes call it after that. Throws UserError where the files are not there.
+  // Opens the created files; called by the other processes after create(). Throws UserError if the
+  // files are missing.
   void open();
-  // Writes bytes of the tensor from its byte `offset` on. Returns how many the file took.
+  // Writes bytes of the tensor, starting at its byte `offset`. Returns the number of bytes written.
   int64_t write(std::string_view name, int64_t offset, const void* source, int64_t bytes);
-  // Returns when all that this process wrote is on the disk.
+  // Returns when everything that this process wrote is on disk.
   void sync();
-  // The process that created the files calls it once all have synced: it writes the index.
+  // Writes the index. Called by the process that created the files, after all have synced.
   void finish();
 
  private:
@@ -44,8 +46,8 @@ class SharedModelWriter {
   std::string stem_;
   std::vector<ModelFile> plan_;
   std::vector<std::string> headers_;  // of each file
-  std::vector<int64_t> file_bytes_;   // likewise
-  std::vector<base::File> files_;     // likewise, once they are open
+  std::vector<int64_t> file_bytes_;   // of each file
+  std::vector<base::File> files_;     // of each file, once they are open
   std::unordered_map<std::string, Place> places_;
 };
 

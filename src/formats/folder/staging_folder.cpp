@@ -28,7 +28,7 @@ constexpr const char* kFresh = "new";
 constexpr const char* kOld = "old";
 constexpr int kFree = -1;
 
-// Gives a lock up at its end.
+// Releases a lock when it is destroyed.
 class Lock {
  public:
   explicit Lock(int descriptor) : descriptor_(descriptor) {}
@@ -44,7 +44,7 @@ class Lock {
   int descriptor_;
 };
 
-// What a staging folder is for, or nothing when its name is not that of one.
+// The target of a staging folder; nothing if the name is not that of a staging folder.
 std::optional<fs::path> target_of(const fs::path& path) {
   const std::string name = path.filename().string();
   const size_t at = name.rfind(kInfix);
@@ -64,21 +64,21 @@ bool names(const fs::path& path, int descriptor) {
          S_ISREG(open.st_mode) && named.st_dev == open.st_dev && named.st_ino == open.st_ino;
 }
 
-// Locks the mark that is open: false when another holds it, or removed it meanwhile. A file system
-// without locks gives none to those who look for leftovers either.
+// Locks the opened mark; false if another process holds it or has removed it. On a file system
+// without locks this succeeds, because there take_over cannot lock either.
 bool hold(const fs::path& mark, int descriptor) {
   if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
   return names(mark, descriptor);
 }
 
-// Makes the folder and its mark; kFree when the name is taken, or was swept away meanwhile.
+// Creates the folder and its mark; kFree if the name is taken, or the folder was removed meanwhile.
 int make_and_hold(const fs::path& path) {
   if (::mkdir(path.c_str(), 0777) != 0) {
     if (errno == EEXIST) return kFree;
     base::throw_system_error("create", path, errno);
   }
   const fs::path mark = path / kMark;
-  // Locks over the network are given only for files that are open for writing.
+  // Network file systems grant locks only on files that are open for writing.
   const int descriptor =
       ::open(mark.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (descriptor < 0) {
@@ -92,7 +92,7 @@ int make_and_hold(const fs::path& path) {
   return kFree;
 }
 
-// The lock of a mark that its maker does not hold any more; kFree where there is none to have.
+// Locks a mark that its creator no longer holds; kFree if there is none.
 int take_over(const fs::path& path) {
   const fs::path mark = path / kMark;
   const int descriptor = ::open(mark.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -127,12 +127,14 @@ void settle_old(const fs::path& path, const fs::path& target) {
     move(old, kept);
     base::say("an earlier {} is kept as {}", target.string(), kept.string());
   } else {
-    // Half of it, as a kill may leave it, would not be known as Snug's under its name.
+    // Removal starts with a rename, since a folder that was removed in part would not be recognised
+    // as Snug's under its old name.
     fs::rename(old, path / kFresh);
   }
 }
 
-// Removes a folder that is held. The mark goes last, so that what a kill leaves is known as Snug's.
+// Removes a locked staging folder. The mark is removed last, so that the folder remains
+// recognisable as Snug's if the process is killed.
 void settle(const fs::path& path, const fs::path& target) {
   try {
     settle_old(path, target);
@@ -148,7 +150,7 @@ void settle(const fs::path& path, const fs::path& target) {
 void remove_leftover(const fs::path& path, const fs::path& target) {
   const Lock lock(take_over(path));
   if (!lock.is_held()) {
-    // Only where it is empty.
+    // Succeeds only for an empty folder.
     ::rmdir(path.c_str());
     return;
   }

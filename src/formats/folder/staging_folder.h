@@ -1,9 +1,9 @@
-// NAME.snug-tmp-NUMBER next to a target NAME: where a folder is made ("new"), and where what is at
-// the target waits ("old") while it is replaced in two steps. What belongs to Snug is known by a
-// mark in it, .snug_staging, which is made first and removed last, and what is in use by a lock
-// (flock) on the mark, which ends with its process. A name alone says nothing: users may give it,
-// and numbers of processes mean something else in another container or on another machine. Not
-// thread-safe.
+// NAME.snug-tmp-NUMBER next to a target NAME: a folder in which the new target is made ("new"), and
+// in which the previous target is kept ("old") while it is replaced in two steps. A staging folder
+// of Snug is recognised by a mark in it, .snug_staging, which is created first and removed last.
+// One that is in use is recognised by a lock (flock) on the mark, which ends with its process. The
+// name alone proves nothing: users may choose it too, and process numbers mean something else in
+// another container or on another machine. Not thread-safe.
 #pragma once
 
 #include <filesystem>
@@ -12,21 +12,22 @@ namespace snug::formats {
 
 class StagingFolder {
  public:
-  // Makes it in the target's folder, with the mark and nothing else, and holds it. Throws UserError
-  // where that cannot be done.
+  // Creates it in the target's folder, containing only the mark, and locks it. Throws UserError if
+  // that fails.
   explicit StagingFolder(const std::filesystem::path& target);
-  // Removes it as remove() does; a failure is said.
+  // Calls remove(), and reports a failure.
   ~StagingFolder();
   StagingFolder(const StagingFolder&) = delete;
   StagingFolder& operator=(const StagingFolder&) = delete;
 
-  // Both are for the caller to make.
+  // Paths in the folder, which the caller is to create.
   std::filesystem::path fresh() const;
   std::filesystem::path old() const;
 
-  // Puts an old folder back where there is no target. One whose replacement did not come from here,
-  // or that is not as Snug wrote it, is kept as NAME.kept-1 (or the next number). All else is
-  // removed. Throws UserError where one of that cannot be done; what could not be moved then stays.
+  // Moves an old target back if there is no target. An old target that was not replaced from this
+  // folder, or that is not as Snug wrote it, is kept as NAME.kept-1 (or the next number).
+  // Everything else is removed. Throws UserError if one of these steps fails; what could not be
+  // moved then stays.
   void remove();
 
  private:
@@ -35,12 +36,12 @@ class StagingFolder {
   int lock_ = -1;
 };
 
-// TARGET.kept-1, or with the first number that is free.
+// TARGET.kept-1, or the name with the first free number.
 std::filesystem::path kept_name(const std::filesystem::path& target);
 
-// Removes, as StagingFolder::remove() does, those with a mark that nobody holds, and empty ones,
-// whose process was killed before there was a mark. What fails is said. A parent that does not
-// exist is fine.
+// Removes, as StagingFolder::remove() does, staging folders whose mark is not locked, and empty
+// ones, whose process was killed before it made the mark. Failures are reported. The parent need
+// not exist.
 void remove_leftovers(const std::filesystem::path& parent);
 
 }  // namespace snug::formats

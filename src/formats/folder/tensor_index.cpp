@@ -20,7 +20,7 @@ bool is_pickle(const fs::path& file) {
   return extension == ".bin" || extension == ".pt" || extension == ".pth" || extension == ".ckpt";
 }
 
-// Why a folder has no weights to read, and what to do about it.
+// Reports why a folder has no readable weights, and what to do about it.
 [[noreturn]] void fail_without_weights(const fs::path& folder, const std::string& stem) {
   std::error_code error;
   if (!fs::is_directory(folder, error))
@@ -45,7 +45,7 @@ bool is_pickle(const fs::path& file) {
       folder.string(), stem, stem);
 }
 
-// weight_map turned around: the tensors each shard is said to hold, shards by name.
+// The inverse of weight_map: for each shard, by name, the tensors that it should hold.
 std::map<std::string, std::vector<std::string>> read_weight_map(const fs::path& index_path) {
   const nlohmann::json document = base::read_json_file(index_path);
   const base::JsonObject index(document, index_path.string());

@@ -25,39 +25,39 @@ class TensorIndex {
  public:
   // `stem` is "model", or "adapter_model" in an adapter folder. Throws UserError for a missing
   // shard, a tensor that its shard does not hold or that two shards hold, a broken index, or a
-  // folder that has pickle files (.bin, .pt, .pth) only.
+  // folder with only pickle files (.bin, .pt, .pth).
   explicit TensorIndex(const std::filesystem::path& folder, const std::string& stem = "model");
 
-  // Whether the folder has all the files that opening it reads: the one, or the index and its
-  // shards. Throws UserError for a broken index.
+  // Whether the folder has all the files that opening it reads: the single file, or the index and
+  // its shards. Throws UserError for a broken index.
   static bool has_files(const std::filesystem::path& folder, const std::string& stem = "model");
 
   TensorIndex(TensorIndex&&) = default;
   TensorIndex& operator=(TensorIndex&&) = default;
 
-  // From here on each tensor has the name that `name_of` makes of its own. Throws UserError where
-  // two in a file are then called alike. Not while anything reads.
+  // Renames each tensor to name_of(its name). Throws UserError if two tensors in a file would have
+  // the same name. Must not be called during reads.
   void rename(const std::function<std::string(const std::string&)>& name_of);
-  // From here on find() also gives the tensor `of` under the name `alias`, where it is there.
+  // Makes find() return the tensor `of`, if it exists, for the name `alias` too.
   void add_alias(std::string alias, const std::string& of);
 
   const std::filesystem::path& folder() const { return folder_; }
   const std::vector<SafetensorsFile>& files() const { return files_; }
-  // The tensors in the order of the files, and of the data within each: reading in this order is
+  // The tensors in the order of the files, and of the data within each file, in which reading is
   // sequential.
   const std::vector<IndexedTensor>& tensors() const { return tensors_; }
   int64_t total_bytes() const;
 
-  // nullptr when there is no such tensor. The pointer lives as long as the index.
+  // nullptr if there is no such tensor. The pointer is valid as long as the index.
   const IndexedTensor* find(std::string_view name) const;
-  // Throws UserError that names the folder and the nearest tensor.
+  // The same, but throws UserError that names the folder and the most similar tensor name.
   const IndexedTensor& at(std::string_view name) const;
   const std::filesystem::path& path_of(const IndexedTensor& tensor) const {
     return files_[tensor.file].path();
   }
 
-  // Whether both have the same type, shape and bytes. Reads a piece of each at a time, as far as
-  // they are the same.
+  // Whether both have the same type, shape and bytes. Compares piece by piece up to the first
+  // difference.
   bool are_same(const IndexedTensor& a, const IndexedTensor& b) const;
 
   void read(const IndexedTensor& tensor, void* destination) const;

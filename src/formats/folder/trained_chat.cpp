@@ -25,7 +25,7 @@ void write_template(const fs::path& folder, const std::string& source) {
     if (entry.path().filename().string().starts_with("chat_template."))
       fs::remove(entry.path(), unknown);
   base::write_file_atomically(folder / "chat_template.jinja", source);
-  // Older readers look there first, and know no other file.
+  // Written here too, since older readers look for the template in this file first, or only there.
   const fs::path config = folder / "tokenizer_config.json";
   if (!fs::exists(config)) return;
   json document = read_object(config);
@@ -34,7 +34,7 @@ void write_template(const fs::path& folder, const std::string& source) {
   base::write_file_atomically(config, document.dump(2) + "\n");
 }
 
-// As transformers makes one of a model's config.
+// Makes the file from a model's config, as transformers does.
 json generation_config(const fs::path& base_config) {
   json made = json::object();
   if (!fs::exists(base_config)) return made;

@@ -1,5 +1,5 @@
-// What a training run adds to the files that travel with its result, so that everyone who opens the
-// folder renders conversations as they were trained and ends answers where they were.
+// The information that a training run adds to the companion files of its result, so that everyone
+// who opens the folder renders conversations, and ends answers, as in training.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,15 @@
 namespace snug::formats {
 
 struct TrainedChat {
-  // The source of the chat template that was used; absent: the folder's own, or there was none.
+  // The source of the chat template of the training; nothing if that was the folder's own, or there
+  // was none.
   std::optional<std::string> chat_template{};
-  std::vector<int32_t> stop_ids{};  // of generation_config.json; empty: as they are
+  std::vector<int32_t> stop_ids{};  // for generation_config.json; empty: unchanged
 };
 
-// Writes into a folder that has its companion files already: chat_template.jinja, in place of all
-// other templates; eos_token_id of generation_config.json, which is made of `base_config` (a
-// config.json) where there is none. Keeps what else stands in these files.
+// Writes into a folder that has its companion files already: chat_template.jinja, which replaces
+// all other templates, and eos_token_id in generation_config.json, which is made from `base_config`
+// (a config.json) if it does not exist. Everything else in these files is kept.
 void write_trained_chat(const std::filesystem::path& folder,
                         const std::filesystem::path& base_config, const TrainedChat& chat);
 

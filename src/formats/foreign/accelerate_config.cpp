@@ -63,7 +63,7 @@ Rows machines_and_numbers() {
       {"enable_cpu_affinity", "", {}, kLaunch},
       {"debug", "", {}, kTorch},
       {"dynamo_config.*", "", {}, kTorch},
-      {"dynamo_backend", "", {}, kTorch},  // of files from before dynamo_config
+      {"dynamo_backend", "", {}, kTorch},  // in files from before dynamo_config existed
       {"ipex_config.*", "", {}, kTorch},
       {"downcast_bf16", "", {}, kNoTpu},
       {"tpu_*", "", {}, kNoTpu},
@@ -90,7 +90,7 @@ Rows fsdp() {
        "strategy",
        {{"true", word_of(Strategy::full_shard)},
         {"false", word_of(Strategy::shard_grad_op)},
-        // FSDP1 has the words and numbers of torch's ShardingStrategy here.
+        // FSDP1 uses the words and numbers of torch's ShardingStrategy here.
         {"FULL_SHARD", word_of(Strategy::full_shard)},
         {"SHARD_GRAD_OP", word_of(Strategy::shard_grad_op)},
         {"NO_SHARD", word_of(Strategy::ddp)},
@@ -149,7 +149,7 @@ const Rows& accelerate_keys() {
   return rows;
 }
 
-// Aliases of YAML can make much of a small file, so nodes are counted.
+// Counts nodes, since YAML aliases can make a small file expand to a huge document.
 class YamlReader {
  public:
   explicit YamlReader(const std::string& file) : file_(file) {}
@@ -198,7 +198,7 @@ json parse_yaml(const std::string& text, const std::string& path) {
   }
 }
 
-// accelerate counts the processes of all machines, a recipe the devices of one.
+// accelerate counts the processes of all machines, a recipe the devices of one machine.
 void add_devices(ToolConfig& config, const std::vector<Written>& settings) {
   constexpr std::string_view kProcesses = "num_processes";
   const std::string* text = find_setting(settings, kProcesses);
@@ -236,7 +236,7 @@ void add_deepspeed_file(ToolConfig& config, const std::vector<Written>& settings
   other.mistakes.throw_if_any();
 }
 
-// accelerate starts one process then, whatever else the file says, and reads nothing of these.
+// With distributed_type NO, accelerate starts one process and ignores these settings.
 std::vector<Written> take_what_no_says(std::vector<Written>& settings) {
   const std::string* type = find_setting(settings, "distributed_type");
   if (type == nullptr || *type != "NO") return {};
@@ -266,7 +266,7 @@ void note_idle(ToolConfig& config, const std::vector<Written>& idle, const std::
 ToolConfig read_accelerate_config(const std::string& path) {
   const std::string text = base::read_text_file(path, kMaxBytes);
   std::vector<Written> settings = settings_in(parse_yaml(text, path), text, path);
-  // What is wrong in any part is told.
+  // Mistakes are reported even in settings that are then ignored.
   const base::Mistakes of_all = translate_file(settings, accelerate_keys(), path).mistakes;
   const std::vector<Written> idle = take_what_no_says(settings);
   ToolConfig config = translate_file(settings, accelerate_keys(), path);

@@ -1,4 +1,5 @@
-// accelerate's configuration file, with FSDP or DeepSpeed in it, as keys of a recipe.
+// Translates accelerate's configuration file, which may contain FSDP or DeepSpeed settings, into
+// keys of a recipe.
 #pragma once
 
 #include "formats/foreign/tool_config.h"

@@ -1,4 +1,4 @@
-// DeepSpeed's configuration file as keys of a recipe.
+// Translates DeepSpeed's configuration file into keys of a recipe.
 #pragma once
 
 #include "formats/foreign/tool_config.h"

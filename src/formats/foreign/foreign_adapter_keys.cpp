@@ -1,4 +1,4 @@
-// Methods and adapters, and what is learned from preferences.
+// Keys of methods and adapters, and of learning from preferences.
 #include "formats/foreign/foreign_keys.h"
 
 namespace snug::formats {

@@ -1,4 +1,4 @@
-// Data, what becomes of records, and the tokens that they are made of.
+// Keys of data, of the handling of records, and of their tokenization.
 #include "formats/foreign/foreign_keys.h"
 
 namespace snug::formats {

@@ -1,6 +1,6 @@
-// Keys that recipes of other tools have and that are no keys here: TRL and transformers, axolotl,
-// LLaMA-Factory, ms-swift, LitGPT, torchtune. A row says which key of a recipe means the same, or
-// with which values the key changes nothing here, or what to do in its place.
+// Keys in recipes of other tools that are not keys here: TRL and transformers, axolotl,
+// LLaMA-Factory, ms-swift, LitGPT, torchtune. Each row gives the recipe's key with the same
+// meaning, or the values with which the key changes nothing here, or what to do instead.
 #pragma once
 
 #include <initializer_list>
@@ -11,16 +11,16 @@
 
 namespace snug::formats {
 
-// What most keys have that change nothing.
+// The values with which most keys change nothing.
 inline const std::vector<ToolWord> kFalseOnly = {{"false"}};
 inline const std::vector<ToolWord> kTrueOnly = {{"true"}};
 inline const std::vector<ToolWord> kZeroOnly = {{"0"}};
 inline const std::vector<ToolWord> kOneOnly = {{"1"}};
 
-// All rows; the first that fits a key counts.
+// All rows; the first that matches a key applies.
 const std::vector<ToolKey>& foreign_keys();
 
-// The files that the rows come from, one for each matter.
+// The rows of each subject, one file for each.
 std::vector<ToolKey> foreign_data_keys();
 std::vector<ToolKey> foreign_model_keys();
 std::vector<ToolKey> foreign_adapter_keys();
@@ -30,21 +30,21 @@ std::vector<ToolKey> litgpt_keys();
 std::vector<ToolKey> ms_swift_keys();
 std::vector<ToolKey> torchtune_keys();
 
-// Rows of many keys.
+// Adds rows for several keys at once.
 class ForeignRows {
  public:
-  // What they say changes nothing here.
+  // Keys that change nothing here.
   ForeignRows& pass_over(std::initializer_list<std::string_view> paths, std::string_view reason);
-  // With these values they change nothing here; for all others there is an advice.
+  // Keys that change nothing here with these values; all others are refused with the advice.
   ForeignRows& only(std::initializer_list<std::string_view> paths, std::vector<ToolWord> words,
                     std::string_view advice);
-  // The same, where a key without a value is refused as well.
+  // The same, but a key without a value is refused as well.
   ForeignRows& only_said(std::initializer_list<std::string_view> paths, std::vector<ToolWord> words,
                          std::string_view advice);
-  // Another name of a recipe's key, whose values are those, or these words for them.
+  // Other names of a recipe's key, with the same values, or with these words for them.
   ForeignRows& same_as(std::initializer_list<std::string_view> paths, std::string_view key,
                        std::vector<ToolWord> words = {}, std::string_view advice = "");
-  // No value suits.
+  // Keys that are refused with any value.
   ForeignRows& refuse(std::initializer_list<std::string_view> paths, std::string_view advice);
 
   std::vector<ToolKey> take() { return std::move(rows_); }

@@ -1,4 +1,4 @@
-// The model, how its weights are stored, and how it is computed.
+// Keys of the model, of how its weights are stored, and of how it is computed.
 #include "formats/foreign/foreign_keys.h"
 
 namespace snug::formats {

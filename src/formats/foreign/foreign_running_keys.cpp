@@ -1,4 +1,4 @@
-// What runs, reports and saves: most of it only logs, or names things elsewhere.
+// Keys of running, reporting and saving; most of them only concern logging or names.
 #include "formats/foreign/foreign_keys.h"
 
 namespace snug::formats {
@@ -75,7 +75,7 @@ void add_saving(ForeignRows& rows) {
                  kGeneration);
 }
 
-// Files of launchers that are given as recipes.
+// Recognises launchers' files that are given as recipes.
 void add_launchers(ForeignRows& rows) {
   constexpr std::string_view kAccelerate =
       "this is a file of accelerate: give it next to a recipe, as accelerate_config: FILE.yaml";

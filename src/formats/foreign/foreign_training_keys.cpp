@@ -1,4 +1,4 @@
-// Steps, learning rates and optimizers.
+// Keys of steps, learning rates and optimizers.
 #include "formats/foreign/foreign_keys.h"
 
 namespace snug::formats {

@@ -1,4 +1,4 @@
-// Recipes of LitGPT, which have groups train, eval, data and optimizer.
+// Keys of LitGPT's recipes, which have the groups train, eval, data and optimizer.
 #include "formats/foreign/foreign_keys.h"
 
 namespace snug::formats {

@@ -1,4 +1,4 @@
-// Keys that ms-swift alone has.
+// Keys that only ms-swift has.
 #include "formats/foreign/foreign_keys.h"
 
 namespace snug::formats {

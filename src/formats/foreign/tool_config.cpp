@@ -49,7 +49,7 @@ class Flattening {
   std::vector<Written> all;
 
  private:
-  // Lines and columns stand before the path, so that a message has both.
+  // Line and column are printed before the path, so that a message has both.
   base::Location place(const std::string& path) const {
     const auto found = places_.find(path);
     return found == places_.end() ? place_in(file_, path)
@@ -60,7 +60,7 @@ class Flattening {
   const std::map<std::string, base::Location> places_;
 };
 
-// YAML's words for a truth value count as one.
+// Different words of YAML for the same truth value count as equal.
 std::string plain_word(std::string_view text) {
   if (const std::optional<bool> truth = parse_boolean(text)) return *truth ? "true" : "false";
   return base::lower_case(text);
@@ -72,7 +72,7 @@ bool fits(std::string_view pattern, std::string_view path) {
   return path.starts_with(pattern);
 }
 
-// Whether the file says what the row has: words in any case, numbers as numbers.
+// Whether the file's value is that of the row: words in upper or lower case, numbers by value.
 bool is_same(std::string_view said, std::string_view word) {
   if (plain_word(said) == plain_word(word)) return true;
   const auto number = [](std::string_view text) -> std::optional<double> {
@@ -85,7 +85,7 @@ bool is_same(std::string_view said, std::string_view word) {
   return value && value == number(word);
 }
 
-// Whether keys have a place with a line, or none in any file: those of recipes.
+// Whether the key is a recipe's, which has a line number or comes from the command line.
 bool is_of_recipe(const Written& written) {
   return written.where.line > 0 || written.where.file == kCommandLine;
 }
@@ -137,7 +137,7 @@ class Translating {
                    : "is a key that Snug does not know; take it out of the file";
   }
 
-  // A group of keys that is refused altogether is named once.
+  // A group of keys that is refused as a whole is reported only once.
   void refuse(const ToolKey& key, const Written& written, const std::string& text) {
     const bool is_never = key.words.size() == 1 && key.words.front().from == kNever.front().from;
     if (is_never && is_of_recipe(written) && key.path.ends_with('*')) {
@@ -177,7 +177,7 @@ class Translating {
   const std::string& file_;
   ToolConfig config_;
   std::map<std::string_view, std::vector<std::string>> passed_over_;  // by reason
-  std::set<std::string> refused_;                                     // groups
+  std::set<std::string> refused_;                                     // groups that were reported
 };
 
 Value parsed(const Written& written) {

@@ -6,7 +6,8 @@
 namespace snug::formats {
 namespace {
 
-// As far as settings_in goes: aliases can make much of a small file.
+// The same limits as in settings_in, since YAML aliases can make a small file expand to a huge
+// document.
 constexpr int kMaxPlaceDepth = 16;
 constexpr size_t kMaxPlaces = 20'000;
 

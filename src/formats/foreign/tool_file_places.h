@@ -1,4 +1,4 @@
-// Where the keys of another tool's file stand in it.
+// Finds where the keys of another tool's file are written in it.
 #pragma once
 
 #include <map>
@@ -9,8 +9,8 @@
 
 namespace snug::formats {
 
-// The line and column of each key, and of each element of a list, by its path as settings_in has
-// it. JSON is read as the YAML that it is. Nothing of a text that is none.
+// The line and column of each key, and of each element of a list, by its path as in settings_in.
+// JSON is read as YAML, of which it is a subset. Empty for a text that is not YAML.
 std::map<std::string, base::Location> tool_file_places(std::string_view text,
                                                        const std::string& file);
 

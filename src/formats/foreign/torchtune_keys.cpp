@@ -1,4 +1,4 @@
-// Recipes of torchtune, whose keys nest, with a builder's name in each group.
+// Keys of torchtune's recipes, which are nested, with the name of a builder in each group.
 #include "formats/foreign/foreign_keys.h"
 
 namespace snug::formats {

@@ -22,7 +22,7 @@ constexpr std::array<float, 16> kFp4Values{0.0F,  0.5F,  1.0F,  1.5F,  2.0F,  3.
 constexpr int kScaleBias = 127;
 constexpr uint8_t kNoScale = 255;
 
-// Rows of the matrix that are decoded together, so that what is written lies side by side.
+// The number of rows of the matrix that are decoded together, so that writes are contiguous.
 constexpr int64_t kTileRows = 64;
 
 float scale_of(uint8_t exponent) {
@@ -39,7 +39,7 @@ void check_part(const TensorIndex& index, const IndexedTensor& part,
                            info.stored_dtype, shape_text(shape));
 }
 
-// Decodes the 32 elements of one block of each of the rows from `row` on.
+// Decodes one block of 32 elements for each of `rows` rows, starting at `row`.
 void decode_block(const Mxfp4Matrix& matrix, int64_t row, int64_t rows, int64_t block,
                   base::BFloat16* values) {
   const int64_t blocks = matrix.in / kMxfp4BlockSize;

@@ -1,12 +1,12 @@
-// MXFP4, the 4-bit storage of the OCP Microscaling specification 1.0 as gpt-oss folders have it:
-// blocks of 32 elements along a row, each with a power of two in a byte and a code of FP4 (E2M1)
-// per element. A stack of matrices "w" of shape (matrices, out, in) lies in a folder as two
+// MXFP4, the 4-bit format of the OCP Microscaling specification 1.0, as in gpt-oss folders: blocks
+// of 32 elements along a row, each with a power of two as a one-byte exponent, and an FP4 (E2M1)
+// code per element. A stack of matrices "w" with shape (matrices, out, in) is stored as two
 // tensors,
 //
-//   w_blocks   u8 (matrices, out, in / 32, 16)   two codes a byte, the earlier in the lower half
+//   w_blocks   u8 (matrices, out, in / 32, 16)   two codes per byte, the first in the lower half
 //   w_scales   u8 (matrices, out, in / 32)       the exponent plus 127
 //
-// Threading: pure functions; distinct outputs may be made in parallel.
+// Threading: pure functions; different outputs may be computed in parallel.
 #pragma once
 
 #include <cstdint>
@@ -26,16 +26,16 @@ struct Mxfp4Parts {
   const IndexedTensor* scales = nullptr;
 };
 
-// The two tensors that hold a stack of this name and shape, or nothing. Throws UserError where one
-// is there alone, or has another shape or type than this asks for.
+// The two tensors that hold a stack with this name and shape, or nothing. Throws UserError if only
+// one of them exists, or one has another shape or type.
 std::optional<Mxfp4Parts> find_mxfp4(const TensorIndex& index, std::string_view name,
                                      int64_t matrices, int64_t out, int64_t in);
-// Whether a tensor of this name is a part of a stack, by its name: the stack's name, or nothing.
+// The name of the stack to which a tensor belongs according to its name, or nothing.
 std::optional<std::string_view> mxfp4_stack_of(std::string_view name);
 
-// One matrix (out, in), transposed, as models multiply it: `values` is (in, out). bf16 holds every
-// value that is in its range; the others become infinite. A scale of 255, which is no number, makes
-// NaN.
+// One matrix (out, in), decoded into its transpose, the layout in which models multiply it:
+// `values` is (in, out). bf16 represents all values in its range exactly; larger ones become
+// infinite. The scale 255 is NaN and gives NaN.
 struct Mxfp4Matrix {
   const uint8_t* blocks = nullptr;
   const uint8_t* scales = nullptr;

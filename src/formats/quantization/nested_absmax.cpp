@@ -1,6 +1,7 @@
-// The absmax of NF4 blocks in 8 bits. Sums follow torch's CPU kernel for a contiguous fp32 tensor:
-// vectors of 8 lanes, four of them side by side, added up in levels so that errors do not grow with
-// the length; then the four, then what fills no vector, then the lanes.
+// Quantises the absmax of NF4 blocks to 8 bits. Sums are added in the same order as in torch's CPU
+// kernel for a contiguous fp32 tensor: four vectors of 8 lanes in parallel, accumulated in levels
+// so that errors do not grow with the length; then the four vectors are added, then the elements
+// that fill no vector, then the lanes.
 #include "formats/quantization/nf4.h"
 
 #include "base/dynamic_map.h"
@@ -26,7 +27,8 @@ void add(const float* values, Sums<lanes>& sums) {
   for (size_t lane = 0; lane < lanes; ++lane) sums[lane] += values[lane];
 }
 
-// Level 0 takes 2^power rows, then empties into level 1, that after as many into level 2, ...
+// Level 0 accumulates 2^power rows and is then added to level 1, which after as many additions is
+// added to level 2, and so on.
 template <int lanes>
 Sums<lanes * kSideBySide> sum_in_levels(const float* values, int64_t rows) {
   constexpr int kWidth = lanes * kSideBySide;
@@ -60,8 +62,8 @@ Sums<lanes> sum_rows(const float* values, int64_t rows) {
   return sums;
 }
 
-// base::encode_dynamic_lattice tells no more than 65,536 numbers apart; a table of its answers is
-// several times faster.
+// base::encode_dynamic_lattice distinguishes only 65,536 inputs; a table of its results is several
+// times faster.
 class LatticeTable {
  public:
   LatticeTable() {
@@ -70,7 +72,7 @@ class LatticeTable {
                                                    static_cast<float>(point) / kLast * 2.0F - 1.0F);
   }
   uint8_t code(float x) const {
-    const float unit = (std::min(std::max(-1.0F, x), 1.0F) + 1.0F) * 0.5F;  // -1 for NaN
+    const float unit = (std::min(std::max(-1.0F, x), 1.0F) + 1.0F) * 0.5F;  // NaN counts as -1
     return codes_[static_cast<size_t>(static_cast<int32_t>(unit * kLast + 0.5F))];
   }
 

@@ -1,5 +1,5 @@
-// A block at a time: widen to fp32, find the largest magnitude, scale, count the thresholds each
-// element lies above, pack. nf4_avx2.cpp does the same for whole blocks with vectors.
+// Block by block: convert to fp32, find the largest magnitude, scale, count the thresholds that
+// each element exceeds, pack. nf4_avx2.cpp does the same for whole blocks with vectors.
 #include "formats/quantization/nf4.h"
 
 #include "base/error.h"
@@ -20,7 +20,8 @@ float widened(float value) { return value; }
 float widened(BFloat16 value) { return base::to_float(value); }
 float widened(Float16 value) { return base::to_float(value); }
 
-// As integers, magnitudes order like their values, with infinity and NaN on top: neither is lost.
+// Compared as integers, magnitudes have the order of their values, with infinity and NaN on top, so
+// that neither is lost.
 float largest_magnitude(const float* values, int64_t count) {
   int32_t largest = 0;
   for (int64_t i = 0; i < count; ++i)
@@ -28,14 +29,14 @@ float largest_magnitude(const float* values, int64_t count) {
   return std::bit_cast<float>(largest);
 }
 
-// The number of thresholds below the scaled element: 0 to 15; NaN lies above all.
+// The number of thresholds below the scaled element: 0 to 15. NaN counts as above all of them.
 uint8_t code_of(float scaled) {
   int code = 0;
   for (const float threshold : kNf4Thresholds) code += scaled <= threshold ? 0 : 1;
   return static_cast<uint8_t>(code);
 }
 
-// An odd count leaves half a byte; it gets the code of zero.
+// With an odd count, the unused half of the last byte gets the code of zero.
 void pack(const float* scaled, int64_t count, uint8_t* codes) {
   for (int64_t i = 0; i < count; i += 2) {
     const float next = i + 1 < count ? scaled[i + 1] : 0.0F;
@@ -57,8 +58,8 @@ void quantize_whole_blocks(const void* source, int64_t blocks, uint8_t* codes, f
   }
 }
 
-// bitsandbytes divides in a partial block where it multiplies by the reciprocal in whole ones, and
-// stores the raised absmax.
+// In a partial block, bitsandbytes divides by absmax instead of multiplying by its reciprocal, and
+// stores the absmax after raising it to the minimum.
 template <typename T>
 void quantize_partial_block(const void* source, int64_t elements, uint8_t* codes, float* absmax) {
   float values[kNf4BlockSize];

@@ -1,7 +1,7 @@
-// NF4, bitsandbytes' 4-bit storage of a weight: blocks of 64 consecutive elements of the flattened
-// row-major weight, each with the largest magnitude in fp32 and a code of 4 bits per element. Bytes
-// are those of bitsandbytes 0.50 on a CPU, one for one; docs/nf4.md says where its CUDA kernels
-// differ. Values are made from them by the operation dequantize_nf4 (program/kinds/product/nf4.h).
+// NF4, bitsandbytes' 4-bit format of a weight: blocks of 64 consecutive elements of the flattened
+// row-major weight, each with its largest magnitude (absmax) in fp32 and a 4-bit code per element.
+// The bytes are identical to those of bitsandbytes 0.50 on a CPU; docs/nf4.md says where its CUDA
+// kernels differ. The operation dequantize_nf4 (program/kinds/product/nf4.h) decodes them.
 // Threading: pure functions without allocation; distinct ranges may run in parallel.
 #pragma once
 
@@ -14,10 +14,11 @@
 namespace snug::formats {
 
 inline constexpr int64_t kNf4BlockSize = 64;
-// Blocks whose absmax share one fp32 scale when they are stored in 8 bits (double quantisation).
+// The number of blocks whose absmax share one fp32 scale if they are stored in 8 bits (double
+// quantisation).
 inline constexpr int64_t kNestedBlockSize = 256;
 
-// What a code stands for, times the block's absmax.
+// The value of each code, to be multiplied by the block's absmax.
 inline constexpr std::array<float, 16> kNf4Codes{-1.0F,
                                                  -0.6961928009986877F,
                                                  -0.5250730514526367F,
@@ -35,8 +36,8 @@ inline constexpr std::array<float, 16> kNf4Codes{-1.0F,
                                                  0.7229568362236023F,
                                                  1.0F};
 
-// Halfway between neighbouring codes, in fp32; a scaled element above one takes the upper code, a
-// tie the lower.
+// The midpoints between adjacent codes in fp32. A scaled element above a threshold gets the upper
+// code, one equal to it the lower.
 inline constexpr std::array<float, 15> kNf4Thresholds = [] {
   std::array<float, 15> thresholds{};
   for (size_t i = 0; i < thresholds.size(); ++i)
@@ -44,33 +45,33 @@ inline constexpr std::array<float, 15> kNf4Thresholds = [] {
   return thresholds;
 }();
 
-// Blocks of a weight of so many elements; the last one may be partial.
+// The number of blocks of a weight; the last one may be partial.
 constexpr int64_t nf4_blocks(int64_t elements) {
   return (elements + kNf4BlockSize - 1) / kNf4BlockSize;
 }
-// Scales of the 8-bit form of so many absmax.
+// The number of fp32 scales for this number of absmax in 8 bits.
 constexpr int64_t nested_blocks(int64_t blocks) {
   return (blocks + kNestedBlockSize - 1) / kNestedBlockSize;
 }
-// Bytes of its codes: two a byte, the even element in the high nibble.
+// The bytes of a weight's codes: two per byte, the even element in the high nibble.
 constexpr int64_t nf4_code_bytes(int64_t elements) { return (elements + 1) / 2; }
 
-// Quantises `elements` consecutive elements of a weight, f32, bf16 or f16 (CHECKs others), from a
-// block boundary on: `codes` and `absmax` are where that boundary's are. Only the weight's last
-// range may end within a block. A block that holds an infinity or NaN gets an absmax that is not
-// finite, which callers must look for.
+// Quantises `elements` consecutive elements of a weight, which must start at a block boundary;
+// `codes` and `absmax` point to the outputs of that block. The type is f32, bf16 or f16; others
+// fail a CHECK. Only the weight's last range may end within a block. A block with an infinity or
+// NaN gets an absmax that is not finite; callers must check for that.
 void quantize_nf4(base::DType from, const void* source, int64_t elements, uint8_t* codes,
                   float* absmax);
 
-// The mean of all absmax of a weight, summed in the order in which torch sums them on one thread.
-// With more threads torch splits what has 32,768 elements or more and may differ in the last bits.
+// The mean of all absmax of a weight, added in torch's order for one thread. With more threads,
+// torch splits 32,768 or more elements, and its result may differ in the last bits.
 float mean_absmax(const float* absmax, int64_t blocks);
 
-// Double quantisation of a range of absmax that begins at a multiple of 256: absmax - offset in
-// blocks of 256 by the signed dynamic map. Only the last range may end within a block.
+// Double quantisation of a range of absmax that starts at a multiple of 256: absmax - offset is
+// quantised in blocks of 256 by the signed dynamic map. Only the last range may end within a block.
 void quantize_absmax(const float* absmax, int64_t blocks, float offset, uint8_t* codes,
                      float* nested_absmax);
-// All of a weight's absmax; returns the offset, which is their mean.
+// The same for all absmax of a weight; returns the offset, which is their mean.
 float quantize_absmax(const float* absmax, int64_t blocks, uint8_t* codes, float* nested_absmax);
 
 }  // namespace snug::formats

@@ -1,6 +1,6 @@
-// Eight elements per vector. The code of an element is found by four comparisons down a binary tree
-// of the 15 thresholds in heap order: node n has children 2n and 2n + 1, so a comparison's outcome
-// is the next bit of the node and the leaf is 16 + code.
+// Eight elements per vector. The code of an element is found by four comparisons in a binary tree
+// of the 15 thresholds, stored in heap order: node n has children 2n and 2n + 1, so each comparison
+// gives the next bit of the node's number, and the leaf's number is 16 + code.
 #include "formats/quantization/nf4_blocks.h"
 
 #include "base/error.h"
@@ -21,7 +21,8 @@ namespace {
 
 constexpr int kVectors = kNf4BlockSize / 8;
 
-// Thresholds of nodes first to first + 7. Node n on the level of 2^k nodes splits 16 >> k codes.
+// Thresholds of the nodes from `first` to `first` + 7. On the level with 2^k nodes, each node
+// divides a range of 16 >> k codes.
 constexpr std::array<float, 8> nodes(int first) {
   std::array<float, 8> values{};
   for (int i = 0; i < 8; ++i) {
@@ -37,8 +38,10 @@ constexpr std::array<float, 8> nodes(int first) {
   return values;
 }
 
-alignas(32) constexpr std::array<float, 8> kUpperNodes = nodes(0);  // levels of 1, 2 and 4 nodes
-alignas(32) constexpr std::array<float, 8> kLowerNodes = nodes(8);  // the level of 8
+// The levels with 1, 2 and 4 nodes.
+alignas(32) constexpr std::array<float, 8> kUpperNodes = nodes(0);
+// The level with 8 nodes.
+alignas(32) constexpr std::array<float, 8> kLowerNodes = nodes(8);
 
 SNUG_AVX2 inline __m256 load_eight(const float* source) { return _mm256_loadu_ps(source); }
 
@@ -51,7 +54,7 @@ SNUG_AVX2 inline __m256 load_eight(const base::Float16* source) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(source)));
 }
 
-// As integers, magnitudes order like their values, with infinity and NaN on top.
+// Compared as integers, magnitudes have the order of their values, with infinity and NaN on top.
 SNUG_AVX2 inline float largest_magnitude(const __m256 (&values)[kVectors]) {
   const __m256i magnitude = _mm256_set1_epi32(0x7fffffff);
   __m256i largest = _mm256_setzero_si256();
@@ -64,7 +67,7 @@ SNUG_AVX2 inline float largest_magnitude(const __m256 (&values)[kVectors]) {
   return _mm_cvtss_f32(_mm_castsi128_ps(half));
 }
 
-// The child that the scaled elements fall to: the upper one unless scaled <= threshold.
+// The child node for each scaled element: the upper child unless scaled <= threshold.
 SNUG_AVX2 inline __m256i descend(__m256i node, __m256 scaled, __m256 threshold) {
   const __m256i above = _mm256_castps_si256(_mm256_cmp_ps(scaled, threshold, _CMP_NLE_UQ));
   return _mm256_sub_epi32(_mm256_add_epi32(node, node), above);
@@ -80,10 +83,12 @@ SNUG_AVX2 inline __m256i leaves(__m256 scaled) {
   return descend(node, scaled, _mm256_permutevar8x32_ps(lower, node));
 }
 
-// 32 elements to 16 numbers of 16 bits, two codes each, the even element's on top.
+// Packs 32 elements into 16 words of 16 bits with two codes each, the even element's in the high
+// bits.
 SNUG_AVX2 inline __m256i paired(__m256i a, __m256i b, __m256i c, __m256i d) {
   const __m256i code = _mm256_set1_epi8(15);
-  // Packing works within halves of the registers; the permutation puts groups of four in order.
+  // The packing instructions work within 128-bit halves; the permutation restores the order of
+  // groups of four.
   const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
   __m256i bytes = _mm256_packus_epi16(_mm256_packus_epi32(a, b), _mm256_packus_epi32(c, d));
   bytes = _mm256_and_si256(_mm256_permutevar8x32_epi32(bytes, order), code);
@@ -113,7 +118,7 @@ SNUG_AVX2 void quantize_blocks(const T* source, int64_t blocks, uint8_t* codes, 
 }  // namespace
 
 bool runs_avx2() {
-  // Every processor with AVX2 has F16C, which clang cannot be asked about.
+  // Every CPU with AVX2 also has F16C, for which clang has no check.
   return __builtin_cpu_supports("avx2") != 0;
 }
 

@@ -1,5 +1,5 @@
-// Whole blocks of NF4, in the readable form and in the form for processors with AVX2. Both give the
-// same bytes; quantize_nf4 chooses. Not for callers outside nf4.cpp and its tests.
+// Quantises whole blocks of NF4, in a portable form and in a form for CPUs with AVX2. Both give the
+// same bytes, and quantize_nf4 chooses. Only for nf4.cpp and its tests.
 #pragma once
 
 #include "base/dtype.h"
@@ -8,16 +8,18 @@
 
 namespace snug::formats {
 
-// `blocks` * 64 elements of f32, bf16 or f16 (CHECKs others) to 32 bytes and one absmax a block.
+// Quantises `blocks` * 64 elements of f32, bf16 or f16 (others fail a CHECK) to 32 bytes and one
+// absmax per block.
 void quantize_blocks_portably(base::DType from, const void* source, int64_t blocks, uint8_t* codes,
                               float* absmax);
 
-// Does this processor run the other form?
+// Whether this CPU runs the AVX2 form.
 bool runs_avx2();
 void quantize_blocks_avx2(base::DType from, const void* source, int64_t blocks, uint8_t* codes,
                           float* absmax);
 
-// Below this, absmax counts as this when elements are scaled, so that its reciprocal stays finite.
+// An absmax below this is raised to it before elements are scaled, so that its reciprocal is
+// finite.
 inline constexpr float kNf4LeastScale = 1e-38F;
 
 }  // namespace snug::formats

@@ -22,8 +22,8 @@ constexpr std::string_view kInt8ScaleSuffix = ".SCB";
 constexpr std::array kPartSuffixes{kAbsmaxSuffix,    kMapSuffix,   kNestedAbsmaxSuffix,
                                    kNestedMapSuffix, kStateSuffix, kFp4StateSuffix};
 
-// The number as Python prints a float: the shortest digits that read back, and always as a
-// fraction.
+// The number as Python prints a float: with the fewest digits that read back the same value, and
+// always with a decimal point or exponent.
 std::string python_float(double value) {
   std::string text = fmt::format("{}", value);
   if (text.find_first_of(".en") == std::string::npos) text += ".0";
@@ -96,7 +96,7 @@ class PartReader {
     return *tensor;
   }
 
-  // The part, which must hold `elements` of this type.
+  // The part with this suffix, which must have this type and number of elements.
   const IndexedTensor& part(std::string_view suffix, DType dtype, int64_t elements) const {
     const IndexedTensor& tensor = part(suffix);
     if (tensor.info->dtype == dtype && tensor.info->elements() == elements) return tensor;
@@ -105,7 +105,7 @@ class PartReader {
                            safetensors_name_of(dtype));
   }
 
-  // Codes may be viewed as any type (bnb_4bit_quant_storage); only their bytes count.
+  // Codes may have any element type (bnb_4bit_quant_storage), so only their bytes are checked.
   const IndexedTensor& codes(int64_t elements) const {
     const IndexedTensor& tensor = part("");
     if (tensor.info->bytes() != nf4_code_bytes(elements))

@@ -28,7 +28,7 @@ DType dtype_or(const base::JsonObject& json, std::string_view key, DType fallbac
   json.fail(key, fmt::format("is \"{}\"; expected bfloat16, float16, float32 or uint8", name));
 }
 
-// Folders of old had no method, only the switches.
+// Older folders have no quant_method, only the switches load_in_4bit and load_in_8bit.
 void check_method(const base::JsonObject& json) {
   const std::string method = json.text_or("quant_method", std::string(kMethod));
   if (method == kMxfp4Method)

@@ -1,5 +1,5 @@
-// What a recipe lets one choose from, with the words for it: the table of keys, the passes and the
-// plans all speak of these.
+// The choices of a recipe, with their words, as used by the table of keys, the passes and the
+// plans.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,12 @@ constexpr auto words_of(Method /*type*/) {
                               {Method::adapter_v2, "adapter_v2"}});
 }
 
-// Which gates LLaMA-Adapter's prompts have.
+// The gates of LLaMA-Adapter's prompts.
 enum class AdapterGates : uint8_t {
-  automatic,  // those that PEFT has, of a model whose adapters PEFT loads; else those of heads
-  head,       // one for each head, as the paper and Lit-GPT have it
-  layer,      // one for all heads of a layer, as PEFT has it
+  // As in PEFT for a model whose adapters PEFT loads; otherwise one for each head.
+  automatic,
+  head,   // one for each head, as in the paper and Lit-GPT
+  layer,  // one for all heads of a layer, as in PEFT
 };
 constexpr auto words_of(AdapterGates /*type*/) {
   return base::words<AdapterGates>({{AdapterGates::automatic, "auto"},
@@ -31,14 +32,15 @@ constexpr auto words_of(AdapterGates /*type*/) {
                                     {AdapterGates::layer, "layer"}});
 }
 
-// How the learning rate goes on, with transformers' names.
+// The course of the learning rate, with transformers' names.
 enum class Schedule : uint8_t {
-  constant,              // without any warm-up
-  constant_with_warmup,  // the peak after the warm-up
+  constant,              // without warm-up
+  constant_with_warmup,  // the peak value after the warm-up
   linear,                // falls to 0
   cosine,                // falls to 0 along a cosine
   cosine_with_min_lr,    // falls to min_lr along a cosine
-  warmup_stable_decay,   // stays at the peak, and falls in the last num_decay_steps
+  // Stays at the peak, then falls in the last num_decay_steps.
+  warmup_stable_decay,
 };
 constexpr auto words_of(Schedule /*type*/) {
   return base::words<Schedule>({{Schedule::constant, "constant"},
@@ -49,7 +51,7 @@ constexpr auto words_of(Schedule /*type*/) {
                                 {Schedule::warmup_stable_decay, "warmup_stable_decay"}});
 }
 
-// The form in which warmup_stable_decay rises and falls.
+// The curve along which warmup_stable_decay rises and falls.
 enum class Ramp : uint8_t { linear, cosine, one_minus_root };
 constexpr auto words_of(Ramp /*type*/) {
   return base::words<Ramp>(
@@ -66,11 +68,11 @@ constexpr auto words_of(Optimizer /*type*/) {
                                  {Optimizer::muon, "muon"}});
 }
 
-// How Muon's learning rate follows from the shape (rows, columns) of a matrix.
+// How Muon's learning rate depends on the shape (rows, columns) of a matrix.
 enum class AdjustLearningRate : uint8_t {
-  original,            // times the root of max(1, rows / columns)
-  match_rms_adamw,     // times 0.2 and the root of max(rows, columns)
-  spectral_unclamped,  // times the root of rows / columns
+  original,            // multiplied by sqrt(max(1, rows / columns))
+  match_rms_adamw,     // multiplied by 0.2 sqrt(max(rows, columns))
+  spectral_unclamped,  // multiplied by sqrt(rows / columns)
 };
 constexpr auto words_of(AdjustLearningRate /*type*/) {
   return base::words<AdjustLearningRate>(
@@ -88,10 +90,13 @@ constexpr auto words_of(GradientDtype /*type*/) {
 
 // What is learned from the data.
 enum class Objective : uint8_t {
-  next_token,  // each token from those before it
-  dpo,         // which of two answers is preferred, compared with the model as it begins
-  orpo,        // the preferred of two answers, and by their odds that it is preferred
-  kto,         // that one answer is desirable or not, compared with the model as it begins
+  next_token,  // each token, given those before it
+  // Which of two answers is preferred, relative to the initial model.
+  dpo,
+  // The preferred of two answers, and the odds ratio between the two.
+  orpo,
+  // Whether an answer is desirable, relative to the initial model.
+  kto,
 };
 constexpr auto words_of(Objective /*type*/) {
   return base::words<Objective>({{Objective::next_token, "next_token"},
@@ -100,9 +105,9 @@ constexpr auto words_of(Objective /*type*/) {
                                  {Objective::kto, "kto"}});
 }
 
-// How a pair of answers becomes a loss.
+// The loss of a pair of answers.
 enum class PreferenceLoss : uint8_t {
-  sigmoid,  // -log sigmoid of beta times the margin
+  sigmoid,  // -log(sigmoid(beta * margin))
 };
 constexpr auto words_of(PreferenceLoss /*type*/) {
   return base::words<PreferenceLoss>({{PreferenceLoss::sigmoid, "sigmoid"}});
@@ -116,12 +121,12 @@ constexpr auto words_of(ComputeDtype /*type*/) {
                                     {ComputeDtype::fp32, "fp32"}});
 }
 
-// Where optimizer state and the gradients of a step lie, and where weights are updated.
+// Where optimizer state and the gradients of a step are kept, and where weights are updated.
 enum class OffloadOptimizer : uint8_t {
-  none,       // on the device
-  stream,     // on the host, and updated on the device as they stream by
-  host,       // on the host, and updated there
-  automatic,  // host or stream, whichever makes the shorter step
+  none,       // kept and updated on the device
+  stream,     // kept on the host, updated on the device while streaming
+  host,       // kept and updated on the host
+  automatic,  // host or stream, whichever makes the step shorter
 };
 constexpr auto words_of(OffloadOptimizer /*type*/) {
   return base::words<OffloadOptimizer>({{OffloadOptimizer::none, "none"},
@@ -130,15 +135,15 @@ constexpr auto words_of(OffloadOptimizer /*type*/) {
                                         {OffloadOptimizer::automatic, "auto"}});
 }
 
-// What the backward pass computes again in place of keeping it.
+// What the backward pass recomputes instead of keeping it.
 enum class Recompute : uint8_t {
-  automatic,          // chosen for each layer: the fastest that fits the device's memory
+  automatic,          // chosen for each layer: the fastest choice that fits the device's memory
   keep_all,           // nothing
-  none,               // nothing but elementwise outputs
-  gate_up,            // also what silu_mul reads
+  none,               // only elementwise outputs
+  gate_up,            // also the inputs of silu_mul
   attention,          // also everything from the layer's input to attention's output
-  all_but_attention,  // everything but each layer's input and what attention writes: checkpoints
-  layer,              // everything but each layer's input, a checkpoint
+  all_but_attention,  // everything except each layer's input and attention's output (checkpoints)
+  layer,              // everything except one checkpoint: each layer's input
 };
 constexpr auto words_of(Recompute /*type*/) {
   return base::words<Recompute>({{Recompute::automatic, "auto"},
@@ -150,13 +155,16 @@ constexpr auto words_of(Recompute /*type*/) {
                                  {Recompute::layer, "layer"}});
 }
 
-// What each device keeps of weights, gradients and optimizer state when several train together.
+// What each device keeps of weights, gradients and optimizer state when several devices train
+// together.
 enum class Strategy : uint8_t {
-  ddp,                   // all of everything
-  zero1,                 // its share of the optimizer state
-  zero2,                 // its share of the optimizer state and of the gradients
-  shard_grad_op,         // its share of everything; weights are whole from forward to backward
-  full_shard,            // its share of everything; weights are whole one layer at a time
+  ddp,    // everything
+  zero1,  // its share of the optimizer state
+  zero2,  // its share of the optimizer state and of the gradients
+  // Its share of everything; weights are gathered for a whole forward and backward pass.
+  shard_grad_op,
+  // Its share of everything; weights are gathered layer by layer.
+  full_shard,
   hybrid_shard_grad_op,  // shard_grad_op in groups of devices, and ddp between the groups
   hybrid_full_shard,     // full_shard in groups of devices, and ddp between the groups
 };
@@ -172,8 +180,8 @@ constexpr auto words_of(Strategy /*type*/) {
 
 // When the backward pass starts to gather the weights of the next layer.
 enum class Prefetch : uint8_t {
-  pre,   // before it computes the gradients of the present layer
-  post,  // after that
+  pre,   // before it computes the gradients of the current layer
+  post,  // after it has computed them
   none,  // when it needs them
 };
 constexpr auto words_of(Prefetch /*type*/) {
@@ -181,17 +189,17 @@ constexpr auto words_of(Prefetch /*type*/) {
       {{Prefetch::pre, "pre"}, {Prefetch::post, "post"}, {Prefetch::none, "none"}});
 }
 
-// In which type gradients travel between devices.
+// The type in which gradients are sent between devices.
 enum class ReduceDtype : uint8_t { automatic, fp32, bf16 };
 constexpr auto words_of(ReduceDtype /*type*/) {
   return base::words<ReduceDtype>(
       {{ReduceDtype::automatic, "auto"}, {ReduceDtype::fp32, "fp32"}, {ReduceDtype::bf16, "bf16"}});
 }
 
-// What resume_from_checkpoint says where it is no folder.
+// The words that resume_from_checkpoint takes besides a folder.
 enum class Resume : uint8_t {
-  none,       // the run begins anew
-  automatic,  // at the newest complete checkpoint of output_dir, if there is one
+  none,       // the run starts from the beginning
+  automatic,  // from the newest complete checkpoint of output_dir, if there is one
 };
 constexpr auto words_of(Resume /*type*/) {
   return base::words<Resume>({{Resume::none, "none"}, {Resume::automatic, "auto"}});
@@ -209,7 +217,7 @@ constexpr auto words_of(BackendName /*type*/) {
                                    {BackendName::cuda, "cuda"}});
 }
 
-// A form of records, or what the first record looks like.
+// The form of records; `automatic`: decided by the first record.
 enum class DataFormat : uint8_t {
   automatic,
 #define SNUG_FORM(name) name,
@@ -224,7 +232,7 @@ constexpr auto words_of(DataFormat /*type*/) {
   });
 }
 
-// What becomes of a record that cannot be learned from.
+// How records that cannot be learned from are handled.
 enum class OnBadRecord : uint8_t {
   skip,   // it is left out, counted and named, unless there are too many (max_skipped)
   error,  // nothing is trained; all such records are named, by reason

@@ -12,12 +12,12 @@ using std::string_view;
 
 constexpr double kAdapterLearningRate = 2e-4;
 constexpr double kFullLearningRate = 1e-5;
-// The rate is Lit-GPT's: gates begin at zero, and what they open is far from any weight.
+// Lit-GPT's rate: gates begin at zero, so prompts need a higher rate than weights.
 constexpr double kPromptLearningRate = 3e-3;
-// The rates are those of TRL's trainer and its example with LoRA.
+// The rates of TRL's trainer and of its example with LoRA.
 constexpr double kPairAdapterLearningRate = 5e-6;
 constexpr double kPairFullLearningRate = 1e-6;
-// The rate is in the proportion of LoRA's.
+// In the same proportion to the normal rate as LoRA's.
 constexpr double kPairPromptLearningRate = 7.5e-5;
 
 constexpr std::array kMethodTable{MethodKeys{.method = Method::full,

@@ -1,6 +1,6 @@
-// What recipes say of each method: its learning rates, what it becomes where linears are stored in
-// 4 bits, and the keys that only some methods read. What a method does with them stands in
-// methods/method.h.
+// What recipes need to know about each method: its learning rates, the method that it becomes if
+// linears are stored in 4 bits, and the keys that only some methods read. methods/method.h says
+// what a method does.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,12 @@ namespace snug::formats {
 struct MethodKeys {
   Method method;
   double learning_rate;
-  double pair_learning_rate;  // where the loss compares answers: such losses are steeper
-  // The method that this one is with load_in_4bit=true; nothing: it trains what is in 16 bits.
+  // For losses that compare answers, which are steeper.
+  double pair_learning_rate;
+  // The method that this one becomes with load_in_4bit=true; nothing: it trains weights in 16 bits.
   std::optional<Method> in_4_bits;
   bool always_in_4_bits = false;
-  bool trains_weights = false;  // of the model; else an adapter next to frozen ones
+  bool trains_weights = false;  // otherwise it trains an adapter next to frozen weights
 };
 
 const MethodKeys& method_keys_of(Method method);
@@ -27,13 +28,13 @@ const MethodKeys& method_keys_of(Method method);
 struct MethodKeyGroup {
   std::span<const Method> readers;
   std::span<const std::string_view> keys;
-  // What is said of a key that another method was given: what it is and what to do, with {} for
-  // that method.
+  // The end of the error for a key that the chosen method does not read: what the key is and what
+  // to do, with {} for the method.
   std::string_view refusal;
 };
 
 std::span<const MethodKeyGroup> method_key_groups();
-// Whether only some methods read the key, and this one does not.
+// Whether the key is read by some methods, but not by this one.
 bool is_idle_key(Method method, std::string_view key);
 
 }  // namespace snug::formats

@@ -15,7 +15,7 @@ constexpr std::array<OptimizerKey, 3> kOfAdamW{
 constexpr std::array<OptimizerKey, 2> kOfLion{{{"adam_beta1", "0.9"}, {"adam_beta2", "0.99"}}};
 constexpr std::array<OptimizerKey, 2> kOfAdafactor{
     {{"decay_rate", "-0.8"}, {"clip_threshold", "1"}}};
-// Its own, and those of AdamW, which steps what is no matrix of a layer.
+// Muon's own keys, and those of AdamW, which updates everything except matrices of layers.
 constexpr std::array<OptimizerKey, 9> kOfMuon{
     {{"muon_momentum", "0.95"},
      {"nesterov", "true"},

@@ -1,7 +1,7 @@
 // Stages: YAML and overrides become a list of written keys (recipe_text.h); keys of other tools
-// become those of a recipe, or a note, or a mistake (foreign_keys.h); keys given twice are settled;
-// values are parsed into the recipe, overrides last; then defaults are computed. What is wrong is
-// gathered, so that one run names it all.
+// become keys of a recipe, notes or mistakes (foreign_keys.h); keys given more than once are
+// resolved; values are parsed into the recipe, overrides last; then defaults are computed. Mistakes
+// are collected, so that all are reported at once.
 #include "formats/recipe/recipe.h"
 
 #include "base/file.h"
@@ -45,7 +45,7 @@ std::string unknown_key(const Written& written) {
       nearest ? fmt::format("did you mean '{}'?", *nearest) : "snug VERB --help lists the keys");
 }
 
-// Keys of a recipe alone, in place of those of other tools.
+// Replaces the keys of other tools, so that only keys of a recipe remain.
 std::vector<Written> without_foreign(std::vector<Written> all, const std::string& file,
                                      RecipeReading& reading) {
   std::vector<Written> known;
@@ -70,7 +70,7 @@ std::string first_place(const Written& earlier) {
   return earlier.where.line > 0 ? fmt::format(" (first on line {})", earlier.where.line) : "";
 }
 
-// "auto" and no value leave a key open to what another name of it says.
+// Whether the key is left open ("auto" or no value), so that another of its names may set it.
 bool is_open(const Written& written) {
   return written.items.empty() ? !written.is_list
                                : written.items == std::vector<std::string>{"auto"};
@@ -97,7 +97,7 @@ void settle_twice(const RecipeKey& key, Written& earlier, const Written& later) 
       later.where);
 }
 
-// One entry a key. Other names of it may say the same.
+// One entry for each key, which may be given under several of its names if they agree.
 WrittenByKey by_key(std::vector<Written> all, RecipeReading& reading) {
   WrittenByKey result;
   for (Written& written : without_side_words(std::move(all), reading.mistakes)) {
@@ -123,21 +123,21 @@ void fill_in(RecipeReading& reading, const WrittenByKey& given) {
       set_from_text(recipe, key, key.default_text);
     const auto found = given.find(key.name);
     if (found == given.end() || found->second.items.empty()) {
-      // What is not given, or an explicit null, means the default. An empty list has no items
-      // either, and is refused.
+      // A missing key and an explicit null mean the default. An empty list has no items either, but
+      // is refused.
       if (found == given.end() || !found->second.is_list) continue;
     }
     reading.mistakes.gather([&] {
       const Value value = parse_value(key, found->second);
       if (key.field.set != nullptr) key.field.set(recipe, value);
       recipe.given.emplace(key.name, found->second.where);
-      // Under the name that was written too, for messages.
+      // Recorded also under the name that was written, for messages.
       recipe.given.emplace(found->second.name, found->second.where);
     });
   }
 }
 
-// An alias, where one was written.
+// The name that the user wrote, which may be an alias.
 std::string_view name_as_written(const Recipe& recipe, std::string_view name) {
   const RecipeKey* key = find_recipe_key(name);
   if (key == nullptr) return name;
@@ -174,8 +174,8 @@ bool is_on_command_line(const Recipe& recipe, std::string_view key) {
   return found != recipe.given.end() && found->second.file == kCommandLine;
 }
 
-// fp16 is another name of compute_dtype. Where a file gives one and the command line the other, the
-// command line has the last word. Files of the Trainer say bf16: false next to fp16: true.
+// fp16 is another name for compute_dtype=fp16. If a file gives one and the command line the other,
+// the command line takes precedence. The Trainer's files may have bf16: false next to fp16: true.
 void settle_fp16(Recipe& recipe, const WrittenByKey& given) {
   if (!recipe.is_given("fp16")) return;
   const bool is_fp16 = recipe.compute_dtype == ComputeDtype::fp16;
@@ -205,8 +205,8 @@ void check_together(const Recipe& recipe) {
                 "names 'all-linear' next to other modules; give one or the other");
 }
 
-// Under FSDP's name of offload_params all that lasts is in the host's memory, which includes the
-// optimizer state of weights that train, unless the user says where that is.
+// FSDP's key for offload_params moves all lasting tensors to host memory, including the optimizer
+// state of trainable weights, unless the user says where that is kept.
 void settle_offloading(Recipe& recipe, const WrittenByKey& given) {
   constexpr std::string_view kFsdpName = "fsdp_offload_params";
   const auto found = given.find("offload_params");
@@ -218,7 +218,8 @@ void settle_offloading(Recipe& recipe, const WrittenByKey& given) {
   recipe.given.emplace("offload_optimizer", found->second.where);
 }
 
-// As transformers has it: constant has no warm-up, and warmup_steps: 0 without a ratio is none.
+// As in transformers: a constant schedule has no warm-up, and warmup_steps: 0 without a ratio means
+// none.
 void settle_warm_up(Recipe& recipe) {
   if (recipe.lr_scheduler_type == Schedule::constant) {
     for (const std::string_view key : {"warmup_ratio", "warmup_steps"}) {
@@ -253,7 +254,7 @@ void check_schedule(const Recipe& recipe) {
                 "learning rate falls");
 }
 
-// Each step of it that finds a mistake leaves the recipe as it was.
+// A step that finds a mistake leaves the recipe unchanged.
 void settle(RecipeReading& reading, const WrittenByKey& given) {
   Recipe& recipe = reading.recipe;
   base::Mistakes& mistakes = reading.mistakes;
@@ -266,7 +267,7 @@ void settle(RecipeReading& reading, const WrittenByKey& given) {
   mistakes.gather([&] { check_together(recipe); });
 }
 
-// Other tools say how often is evaluated whether there is anything to evaluate on or not.
+// Other tools accept evaluation intervals even if there is no evaluation data.
 void settle_evaluation(WrittenByKey& given, std::vector<std::string>& notes) {
   const auto steps = given.find("eval_steps");
   const auto data = given.find("eval_data");
@@ -278,7 +279,7 @@ void settle_evaluation(WrittenByKey& given, std::vector<std::string>& notes) {
   given.erase(steps);
 }
 
-// Without a key for it other tools train all weights, and a recipe here an adapter.
+// Without a method key, other tools train all weights, while a recipe here trains an adapter.
 void note_method(const std::vector<Written>& in_file, const std::string& file,
                  const WrittenByKey& given, std::vector<std::string>& notes) {
   const bool is_of_other_tool = std::ranges::any_of(in_file, [](const Written& written) {
@@ -295,7 +296,8 @@ void note_method(const std::vector<Written>& in_file, const std::string& file,
       file));
 }
 
-// Trainers of answers alone name the loss of their tokens there, which is the one of next_token.
+// Trainers without preferences use this key for the loss of tokens, which is the loss of next_token
+// here.
 void settle_loss_type(WrittenByKey& given, std::vector<std::string>& notes) {
   constexpr std::array<std::string_view, 4> kLossOfTokens{"nll", "ce", "cross_entropy",
                                                           "chunked_nll"};
@@ -330,7 +332,7 @@ RecipeReading read_written(const std::vector<Written>& in_file, const std::strin
   for (auto& [key, written] : settled(std::move(on_line), std::string(kCommandLine)))
     given.insert_or_assign(key, written);
   settle_evaluation(given, reading.recipe.notes);
-  // An objective that cannot be read is a mistake that fill_in tells of.
+  // An invalid objective is reported by fill_in.
   base::Mistakes unread;
   unread.gather([&] { settle_loss_type(given, reading.recipe.notes); });
   note_method(in_file, file, given, reading.recipe.notes);

@@ -1,7 +1,6 @@
-// The recipe: everything a user can say about a job, with the names Hugging Face gave these keys. A
-// recipe is read from YAML and from `key=value` overrides, its defaults are filled in, and it
-// prints back as YAML that reads as the same recipe. recipe_keys.h holds the table of keys behind
-// it all.
+// The recipe: everything that a user can say about a job, under Hugging Face's names of the keys.
+// It is read from YAML and from `key=value` overrides, its defaults are filled in, and it is
+// printed as YAML that reads back as the same recipe. recipe_keys.h has the table of keys.
 #pragma once
 
 #include "base/error.h"
@@ -18,19 +17,23 @@
 
 namespace snug::formats {
 
-// The file of a base::Location on the command line.
+// The file name in a base::Location for the command line.
 inline constexpr std::string_view kCommandLine = "command line";
 
 struct Recipe {
   std::string model;  // a folder or a preset
   Method method = Method::lora;
-  bool load_in_4bit = false;       // the base model's linears as NF4; always with qlora
-  bool load_head_in_4bit = false;  // and the head
-  bool double_quant = false;       // their scales in 8 bits too
-  std::string adapter;             // a PEFT folder to start from or to generate with; empty: none
+  // Stores the base model's linears as NF4; always true with qlora.
+  bool load_in_4bit = false;
+  // Stores the head as NF4, too.
+  bool load_head_in_4bit = false;
+  // Quantises the scales of NF4 blocks to 8 bits.
+  bool double_quant = false;
+  // A PEFT folder to start from or to generate with; empty: none.
+  std::string adapter;
   Init init = Init::files;
-  // Patterns of the weights that method=full trains, and of those that it does not;
-  // models/stored/weight_patterns.h. Empty: all, and none.
+  // Patterns of the weights that method=full trains, and of those that it does not train
+  // (models/stored/weight_patterns.h). Empty: all weights train, and none are frozen.
   std::vector<std::string> trainable_modules;
   std::vector<std::string> freeze_modules;
 
@@ -59,26 +62,28 @@ struct Recipe {
 
   std::string output_dir;
   bool overwrite_output_dir = false;
-  double save_steps = 0;               // steps_in; 0: only at the end
+  double save_steps = 0;               // as for steps_in; 0: only at the end
   int64_t save_total_limit = 0;        // 0: keep all
   std::string resume_from_checkpoint;  // a word of Resume, or a path
-  double logging_steps = 0;            // steps_in
-  double eval_steps = 0;               // steps_in; 0: only at the end
+  double logging_steps = 0;            // as for steps_in
+  double eval_steps = 0;               // as for steps_in; 0: only at the end
 
-  int64_t max_steps = 0;  // 0: num_train_epochs decides
+  int64_t max_steps = 0;  // 0: num_train_epochs applies
   double num_train_epochs = 0;
   int64_t per_device_train_batch_size = 0;  // rows per micro-batch
   int64_t gradient_accumulation_steps = 0;  // micro-batches per step
-  int64_t train_batch_size = 0;             // rows per step of all devices; 0: what these make
+  // Rows per step over all devices; 0: what the other keys give.
+  int64_t train_batch_size = 0;
   double learning_rate = 0;
   Schedule lr_scheduler_type = Schedule::cosine;
   double warmup_ratio = 0;
-  double warmup_steps = 0;  // steps_in; 0: warmup_ratio decides
-  // What only some schedules read; formats/recipe/schedule_keys.h.
-  double min_lr = 0;  // 0: min_lr_rate decides
+  double warmup_steps = 0;  // as for steps_in; 0: warmup_ratio applies
+  // Keys that only some schedules read (formats/recipe/schedule_keys.h).
+  double min_lr = 0;  // 0: min_lr_rate applies
   double min_lr_rate = 0;
   double num_cycles = 0;
-  int64_t num_stable_steps = 0;  // -1: all that neither rise nor fall
+  // Steps at the peak; -1: all steps that neither rise nor fall.
+  int64_t num_stable_steps = 0;
   int64_t num_decay_steps = 0;
   Ramp warmup_type = Ramp::linear;
   Ramp decay_type = Ramp::cosine;
@@ -111,18 +116,18 @@ struct Recipe {
   bool use_dora = false;
 
   int64_t adapter_len = 0;     // vectors of a prompt
-  int64_t adapter_layers = 0;  // from the top; 0: all but the first two
+  int64_t adapter_layers = 0;  // counted from the top; 0: all but the first two
   AdapterGates adapter_gates = AdapterGates::automatic;
 
-  // These are for mixtures of experts; what nobody gave is as config.json says.
+  // For mixtures of experts; the defaults are those of the model's config.json.
   bool output_router_logits = false;  // training adds the loss that balances experts
   double router_aux_loss_coef = 0;
 
   BackendName backend = BackendName::cpu;
-  std::string device;  // a card of the hardware table to plan for; empty: the one that is here
+  std::string device;  // a GPU of the hardware table to plan for; empty: this machine's
   ComputeDtype compute_dtype = ComputeDtype::automatic;
-  bool fp16 = false;      // compute_dtype is fp16, as Hugging Face's Trainer has it
-  double loss_scale = 0;  // 0: it changes
+  bool fp16 = false;      // the Trainer's name for compute_dtype=fp16
+  double loss_scale = 0;  // 0: dynamic
   int64_t initial_scale_power = 0;
   int64_t loss_scale_window = 0;  // steps
   int64_t hysteresis = 0;         // steps
@@ -132,28 +137,28 @@ struct Recipe {
   bool offload_params = false;
   OffloadOptimizer offload_optimizer = OffloadOptimizer::none;
   int64_t offload_threshold = 0;  // bytes
-  int64_t offload_window = 0;     // bytes; 0: chosen
-  int64_t device_memory = 0;      // bytes; 0: all there is
-  int64_t host_memory = 0;        // bytes; 0: all there is
-  int64_t threads = 0;            // 0: one a core
+  int64_t offload_window = 0;     // bytes; 0: chosen by the planner
+  int64_t device_memory = 0;      // bytes; 0: no limit
+  int64_t host_memory = 0;        // bytes; 0: no limit
+  int64_t threads = 0;            // 0: one per core
   std::string picture;            // an HTML page of the plan to write; empty: none
   std::string calibration;        // a file of rates; empty: this machine's own or assumed ones
-  std::string hardware;           // a file of cards, added to the hardware table; empty: none
+  std::string hardware;           // a file of GPUs that extends the hardware table; empty: none
 
   Strategy strategy = Strategy::ddp;
-  int64_t devices = 0;        // of a node; 0: as launched
+  int64_t devices = 0;        // per node; 0: as launched
   int64_t nodes = 0;          // 0: as launched
-  int64_t shard_devices = 0;  // of a group of the hybrid strategies; 0: all of a node
+  int64_t shard_devices = 0;  // per group of a hybrid strategy; 0: all devices of a node
   Prefetch prefetch = Prefetch::pre;
   ReduceDtype reduce_dtype = ReduceDtype::automatic;
-  int64_t shard_threshold = 0;  // elements; every device keeps smaller tensors whole
+  int64_t shard_threshold = 0;  // elements; smaller tensors stay whole on every device
   int64_t timeout_seconds = 0;
 
   std::string prompt;
   PromptFormat prompt_format = PromptFormat::raw;
   std::string system;  // a system message before the prompt; empty: none
   std::vector<int64_t> ids;
-  std::string answer;  // that is scored, of an encoder-decoder
+  std::string answer;  // the answer to score with an encoder-decoder
   std::vector<int64_t> answer_ids;
   int64_t max_new_tokens = 0;
   double temperature = 0;         // 0: greedy
@@ -162,61 +167,61 @@ struct Recipe {
   double repetition_penalty = 0;  // 1: off
   std::vector<std::string> stop;  // texts that end an answer
   std::string logits_out;         // a safetensors file to write; empty: none
-  int64_t batch = 0;              // prompts at once
+  int64_t batch = 0;              // prompts in parallel
 
-  // Where the user set each key: file, line and column, or the file kCommandLine.
+  // Where the user set each key: file, line and column; the command line has the file kCommandLine.
   std::map<std::string, base::Location, std::less<>> given;
 
-  // What files of other tools say that has no meaning here, for the user to be told.
+  // Notes for the user about settings in other tools' files that have no effect here.
   std::vector<std::string> notes;
 
   bool is_given(std::string_view key) const { return given.contains(key); }
-  // Empty where resume_from_checkpoint is a folder.
+  // Empty if resume_from_checkpoint is a folder.
   std::optional<Resume> resume() const { return base::from_word<Resume>(resume_from_checkpoint); }
-  // Numbers that nobody gave count as one.
+  // Counts that were not given mean one.
   int64_t devices_per_node() const { return std::max<int64_t>(1, devices); }
   int64_t node_count() const { return std::max<int64_t>(1, nodes); }
   int64_t rank_count() const { return devices_per_node() * node_count(); }
-  // Throws UserError: where the key was set, its name, and what is wrong with it.
+  // Throws UserError with the place where the key was set, its name, and the problem.
   [[noreturn]] void fail(std::string_view key, const std::string& problem) const;
-  // Throws UserError that shows how to set the key, when it has no value.
+  // If the key has no value, throws UserError that shows how to set it.
   void require(std::string_view key) const;
 };
 
-// Steps that a key asks for: as many, or where it says less than one, that share of all steps,
-// rounded up, as transformers has it.
+// The number of steps that a key asks for. As in transformers, a value below 1 is a share of all
+// steps, rounded up.
 int64_t steps_in(double said, int64_t all_steps);
 
-// A recipe, and all that is wrong with it: what of it could not be read has its default.
+// A recipe with all its mistakes; values that could not be read have their defaults.
 struct RecipeReading {
   Recipe recipe;
   base::Mistakes mistakes;
 };
 
-// Reads a recipe file (none when empty) and `key=value` overrides, which win. Fills in the
-// defaults, also those that depend on other keys. Mistakes, with file:line:column, are unknown
-// keys, keys given twice that disagree, wrong types, impossible values, and what other tools' keys
-// ask for that is not built. Throws UserError for YAML that is broken or no map.
+// Reads a recipe file (none if empty) and `key=value` overrides, which take precedence, and fills
+// in the defaults, including those that depend on other keys. Mistakes, with file:line:column, are
+// unknown keys, keys that are given twice with different values, wrong types, impossible values,
+// and keys of other tools that ask for what is not built. Throws UserError for YAML that is broken
+// or is not a map.
 RecipeReading read_recipe(const std::string& recipe_path,
                           const std::vector<std::string>& overrides);
-// The same; throws all mistakes at once.
+// The same, but throws all mistakes together as one error.
 Recipe load_recipe(const std::string& recipe_path, const std::vector<std::string>& overrides);
 // Reads a recipe from YAML text; `file` names it in errors.
 Recipe parse_recipe(std::string_view yaml, const std::string& file,
                     const std::vector<std::string>& overrides = {});
 
-// method: qlora and load_in_4bit: true are two names for one thing: where one is set the other
-// becomes so. Throws UserError where they contradict each other.
+// method: qlora and load_in_4bit: true mean the same: where one is set, the other follows. Throws
+// UserError where they contradict each other.
 void settle_method(Recipe& recipe);
 
 // The verbs that a key belongs to.
 enum class Verb : uint8_t { train, plan, generate, score, evaluate };
 
-// Whether a key has the value that it has where it is not given. False of defaults that other keys
-// decide.
+// Whether a key has its default value. False for keys whose default depends on other keys.
 bool holds_default(const Recipe& recipe, std::string_view key);
 
-// recipe.yaml: exactly what runs, every key of the verb with its value.
+// recipe.yaml: exactly what runs, with every key of the verb and its value.
 std::string to_yaml(const Recipe& recipe, Verb verb = Verb::train);
 
 }  // namespace snug::formats

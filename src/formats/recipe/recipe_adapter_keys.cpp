@@ -1,10 +1,10 @@
-// Keys of adapters, with the names that PEFT gives them.
+// Keys of adapters, with PEFT's names.
 #include "formats/recipe/recipe_table.h"
 
 namespace snug::formats {
 namespace {
 
-// Far above what anyone needs.
+// Far above any useful value.
 constexpr double kMaxRank = 65536;
 
 void add_prompt_keys(KeyTable& table) {

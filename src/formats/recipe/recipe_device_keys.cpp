@@ -1,5 +1,4 @@
-// The keys of training on several devices, with the names and words of FSDP, DeepSpeed and
-// accelerate.
+// Keys of training on several devices, with the names and words of FSDP, DeepSpeed and accelerate.
 #include "formats/recipe/recipe_table.h"
 
 namespace snug::formats {
@@ -10,9 +9,9 @@ using base::word_of;
 constexpr double kMaxDevices = 4096;
 constexpr double kMaxNodes = 65536;
 constexpr double kMaxThreshold = 1e12;
-constexpr double kMaxSeconds = 1e9;  // 64 bits hold it in nanoseconds
+constexpr double kMaxSeconds = 1e9;  // in nanoseconds this fits 64 bits
 
-// What other tools call the strategies: under every name of the key, and under names of its own.
+// Other tools' words for strategies: valid under every name of the key, or only under some names.
 std::vector<Translation> strategy_words() {
   std::vector<Translation> list = {{"no_shard", word_of(Strategy::ddp)},
                                    {"hybrid_shard", word_of(Strategy::hybrid_full_shard)},
@@ -44,7 +43,7 @@ std::vector<Translation> strategy_words() {
   return list;
 }
 
-// torch's names of the orders in which gathers and gradients come.
+// torch's words for the order of gathers and gradients.
 std::vector<Translation> prefetch_words() {
   std::vector<Translation> list;
   for (const std::string_view name : {"", "backward_prefetch", "fsdp_backward_prefetch"}) {

@@ -1,4 +1,4 @@
-// Files of other tools that a recipe names: what they say joins what the user wrote.
+// Reads other tools' files that a recipe names, and adds their settings to what the user wrote.
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -16,7 +16,7 @@ bool has_value(const WrittenByKey& given, std::string_view key) {
   return found != given.end() && !found->second.items.empty();
 }
 
-// The command line has no lines, and it wins over files of all kinds.
+// The command line has no line numbers, and takes precedence over all files.
 bool is_on_command_line(const Written& written) { return written.where.file == kCommandLine; }
 
 void add_one(WrittenByKey& given, const Written& setting) {
@@ -43,8 +43,7 @@ void add_one(WrittenByKey& given, const Written& setting) {
       own.where);
 }
 
-// Looked up in the current folder, then next to the recipe. ms-swift has words for files of its
-// own.
+// Looked up in the current folder, then next to the recipe. ms-swift has words for built-in files.
 std::string path_of(const RecipeKey& key, const Written& written) {
   const auto path = std::get<std::string>(parse_value(key, written));
   std::error_code error;

@@ -16,7 +16,7 @@ namespace {
 
 struct IntervalKey {
   std::string_view name;
-  std::string_view steps;  // the key that says it here
+  std::string_view steps;  // the recipe's key for the interval
   bool is_per_epoch = false;
 };
 
@@ -32,8 +32,8 @@ const IntervalKey* find_interval(std::string_view name) {
   return found == kIntervalKeys.end() ? nullptr : &*found;
 }
 
-// The share of all steps that lies between two of `times`, rounded down, so that steps rounded up
-// are those of whole epochs.
+// The share of all steps for one of `times` equal intervals. It is rounded down, since the
+// resulting number of steps is rounded up; so intervals end with whole epochs.
 std::string share_text(double times) {
   constexpr double kDigits = 1e6;
   return fmt::format("{}", std::floor(kDigits / times) / kDigits);
@@ -80,7 +80,7 @@ class Settling {
         all_, [&](const Written& each) { return each.name == key.steps && !each.items.empty(); });
   }
 
-  // Where the recipe says the steps too, they are idle, as they are in transformers.
+  // If the recipe also gives the interval in steps, that is ignored, as in transformers.
   void set(const IntervalKey& key, const Written& written, double times) {
     if (times <= 0) return;
     if (times <= 1 && key.steps == "logging_steps")
@@ -127,7 +127,7 @@ std::optional<double> epochs_in(const std::vector<Written>& all) {
     try {
       return std::get<double>(parse_value(*key, written));
     } catch (const base::UserError&) {
-      return std::nullopt;  // told where values are read
+      return std::nullopt;  // reported where values are parsed
     }
   }
   return std::nullopt;

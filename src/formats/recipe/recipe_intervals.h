@@ -1,6 +1,6 @@
-// How often a run saves, evaluates and logs, where a recipe says it as other tools do: by a
-// strategy (none, steps, epoch) or as a number for each epoch. It becomes steps, or that share of
-// all steps: save_strategy: epoch of 4 epochs is save_steps: 0.25.
+// Intervals of saving, evaluation and logging in the form of other tools: by a strategy (none,
+// steps, epoch) or as a number per epoch. They are converted to steps or to a share of all steps:
+// with 4 epochs, save_strategy: epoch becomes save_steps: 0.25.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace snug::formats {
 
-// The number of epochs that is written; nothing where none can be read.
+// The written number of epochs; nothing if it cannot be parsed.
 std::optional<double> epochs_in(const std::vector<Written>& all);
 
 struct Intervals {
@@ -21,8 +21,8 @@ struct Intervals {
   std::vector<std::string>& notes;
 };
 
-// Takes the strategies and the numbers for each epoch out of the written keys, and adds or takes
-// out the keys that they mean.
+// Removes the strategies and the numbers per epoch from the written keys, and adds or removes the
+// keys that they stand for.
 std::vector<Written> with_steps(std::vector<Written> all, const Intervals& intervals);
 
 }  // namespace snug::formats

@@ -9,8 +9,8 @@ namespace {
 
 using base::word_of;
 
-// Far above what anyone needs, and low enough that no figure of a plan and no 32-bit float
-// overflows.
+// Far above any useful value, but low enough that neither a plan's figures nor 32-bit floats
+// overflow.
 constexpr double kMaxMicroBatches = 1'000'000;
 constexpr double kMaxThreads = 1024;
 constexpr double kMaxEpochs = 1e9;
@@ -367,7 +367,8 @@ void add_output_keys(KeyTable& table) {
       .range({.least = 0, .most = kMaxCount, .least_excluded = true, .is_steps = true});
 }
 
-// Keys of other tools for what Snug does not do yet: their users are told, and not just refused.
+// Keys of other tools for features that Snug does not have yet, so that their users get an
+// explanation.
 void add_recognised_keys(KeyTable& table) {
   table.group("", 0, OnResume::ignored);
   table.recognise("load_in_8bit", ValueType::boolean)

@@ -1,5 +1,5 @@
-// The one table of recipe keys: reading, defaults, checks, printing, help and suggestions all come
-// from it. A key is added here and as a field of Recipe, nowhere else.
+// The table of all recipe keys, from which reading, defaults, checks, printing, help and
+// suggestions are derived. To add a key, add it here and as a field of Recipe.
 #pragma once
 
 #include "formats/recipe/recipe.h"
@@ -15,7 +15,8 @@
 
 namespace snug::formats {
 
-// What a key holds. A choice travels as its index into RecipeKey::choices, a size as bytes.
+// The type of a key's value. A choice is stored as its index in RecipeKey::choices, a size in
+// bytes.
 enum class ValueType : uint8_t {
   text,
   integer,
@@ -30,7 +31,7 @@ enum class ValueType : uint8_t {
 using Value = std::variant<std::string, int64_t, double, bool, std::vector<std::string>,
                            std::vector<int64_t>, std::vector<double>>;
 
-// The field of Recipe that a key sets. Without get and set the key is recognised but holds nothing.
+// The field of Recipe that a key sets. A key without get and set is recognised but has no value.
 struct RecipeField {
   ValueType type = ValueType::text;
   Value (*get)(const Recipe&) = nullptr;
@@ -42,27 +43,27 @@ struct Range {
   double most = std::numeric_limits<double>::max();
   bool least_excluded = false;
   bool most_excluded = false;
-  bool or_zero = false;   // 0 too, whatever is least
-  bool is_steps = false;  // from 1 on whole numbers alone; below 1 a share of all steps
+  bool or_zero = false;  // 0 is allowed, whatever the minimum
+  // Values from 1 on must be integers; values below 1 are a share of all steps.
+  bool is_steps = false;
 };
 
-// `from` is read as `to`: under every name of the key, or only when it is written as the alias
-// `name`. An alias that has words of its own is said to take those.
+// The value `from` is read as `to`: under every name of the key, or only under the alias `name`. An
+// alias with words of its own accepts only those in messages.
 struct Translation {
   std::string_view from;
   std::string_view to;
   std::string_view name = "";
 };
 
-// A word users know for something that Snug does not do yet, and what to say about it.
+// A word for something that Snug does not do yet, and the message about it.
 struct NotBuilt {
   std::string_view word;
   std::string_view advice;
 };
 
-// Under the name `name` of a key a user writes several words, of which one is the key's value.
-// `word` is another of them: it sets the key `key` to `value`, or means nothing when these are
-// empty.
+// Under the name `name`, a key's value may consist of several words, of which one is the key's own
+// value. `word` is another of them: it sets `key` to `value`, or has no effect if these are empty.
 struct SideWord {
   std::string_view name;
   std::string_view word;
@@ -70,16 +71,16 @@ struct SideWord {
   std::string_view value = "";
 };
 
-// What another value of a key means to a run that goes on from a checkpoint.
+// What a changed value of a key means when a run continues from a checkpoint.
 enum class OnResume : uint8_t {
-  fixed,    // it is another run, which is refused
-  free,     // the run goes on with other numbers, which is said
-  ignored,  // it changes no number, or what it amounts to is compared
+  fixed,    // it would be another run, so it is refused
+  free,     // the run continues with other numbers, which is reported
+  ignored,  // it changes no result, or its effect is compared instead
 };
 
 struct RecipeKey {
   std::string_view name = {};
-  std::string_view group = {};             // heading in help and recipe.yaml
+  std::string_view group = {};             // heading in the help and in recipe.yaml
   std::string_view default_text = {};      // as a user would write it; empty: none, or computed
   std::string_view computed_default = {};  // in words, for help
   std::string_view help = {};
@@ -101,47 +102,47 @@ struct RecipeKey {
 const std::vector<RecipeKey>& recipe_keys();
 // Finds a key by name or alias; nullptr when unknown.
 const RecipeKey* find_recipe_key(std::string_view name);
-// What a user may write for a choice under this name of the key, for messages.
+// The words that a user may write for a choice under this name of the key, for messages.
 std::vector<std::string_view> words_under(const RecipeKey& key, std::string_view name);
 
-// What the user wrote for a key: `name` is the key or an alias, `items` the scalar or the list.
+// A key as the user wrote it: `name` is the key or an alias, `items` the scalar or the list.
 struct Written {
   std::string name;
   std::vector<std::string> items;
   bool is_list = false;
   base::Location where;
-  bool is_default = false;  // of a tool: what the recipe says wins
+  bool is_default = false;  // default of another tool: the recipe takes precedence
   bool is_blank = false;    // "key:" with nothing after it
-  std::string said_as{};    // another tool's key that was written in place of `name`
+  std::string said_as{};    // another tool's key that was written instead of `name`
 
   const std::string& shown() const { return said_as.empty() ? name : said_as; }
 };
 
-// What the user wrote, by the name of the key.
+// The written keys, by the name of the key.
 using WrittenByKey = std::map<std::string_view, Written>;
 
-// Adds what the files say that `given` names as deepspeed and accelerate_config. The recipe and the
-// command line win; it is a mistake where the recipe, or the other file, contradicts a file.
-// Returns what to tell the user.
+// Adds the settings of the files that `given` names as deepspeed and accelerate_config. The recipe
+// and the command line take precedence over them; it is a mistake if the recipe, or the other file,
+// contradicts a file. Returns notes for the user.
 std::vector<std::string> add_config_files(WrittenByKey& given, base::Mistakes& mistakes);
 
-// Takes the side words out of the written values, and adds the keys that they set.
+// Removes the side words from the written values, and adds the keys that they set.
 std::vector<Written> without_side_words(std::vector<Written> all, base::Mistakes& mistakes);
 
-// true, yes and on, and false, no and off, in any case; empty for another text.
+// Parses true, yes, on, false, no and off in upper or lower case; nothing for any other text.
 std::optional<bool> parse_boolean(std::string_view text);
 
-// The written value as the key's type, checked against its range and choices. Throws UserError with
-// the location.
+// The written value, converted to the key's type and checked against its range and choices. Throws
+// UserError with the location.
 Value parse_value(const RecipeKey& key, const Written& written);
 
-// Whether two values of a key mean the same: a list of names does in any order.
+// Whether two values of a key mean the same; the order of a list of names does not matter.
 bool is_same_value(const Value& one, const Value& other);
 
 // The value as a user would write it.
 std::string value_text(const RecipeKey& key, const Value& value);
 
-// The keys that a recipe was given alone: what a user would write for the same recipe.
+// Only the keys that a recipe was given: what a user would write for the same recipe.
 std::string given_to_yaml(const Recipe& recipe);
 
 // The keys of a verb with type, default and help, grouped, for `snug VERB --help`.

@@ -29,7 +29,7 @@ void add_loss_scale_keys(KeyTable& table) {
           "the loss scale is doubled after this many steps in a row with finite gradients")
       .range({.least = 1, .most = 1 << 24})
       .on_resume(OnResume::free);
-  // Ten skipped steps in a row end a run.
+  // A run ends after ten skipped steps in a row.
   table
       .add<&Recipe::hysteresis>(
           "hysteresis", "1",

@@ -1,4 +1,4 @@
-// Keys of what is learned, with the names that TRL's trainers give them.
+// Keys of objectives, with the names of TRL's trainers.
 #include "formats/recipe/recipe_table.h"
 
 namespace snug::formats {

@@ -19,10 +19,10 @@ constexpr std::string_view kOtherOptimizerAdvice =
     "is "
     "short";
 
-constexpr double kMinEpsilon = 1e-30;     // that bf16 holds, and its inverse
-constexpr double kMaxCoefficient = 1000;  // of a polynomial, whose powers f32 has to hold
+constexpr double kMinEpsilon = 1e-30;     // bf16 can represent it and its inverse
+constexpr double kMaxCoefficient = 1000;  // for a polynomial whose powers must fit f32
 
-// Keys keep views of texts, so those that are made of the table of optimizers live here.
+// Keys hold views of texts, so texts that are made from the table of optimizers must live here.
 const std::string& optim_help() {
   static const std::string text = [] {
     std::string all;
@@ -97,7 +97,7 @@ void add_muon_keys(KeyTable& table) {
       "what AdamW updates; spectral_unclamped: sqrt(m / n)");
 }
 
-// What not every optimizer reads: optimizer_keys.h says which do, and with which defaults.
+// Keys that only some optimizers read; optimizer_keys.h says which do, and with which defaults.
 void add_keys_of_some(KeyTable& table) {
   table.add<&Recipe::adam_beta1>("adam_beta1", "0.9", "decay of the mean of the gradients")
       .range(kBelowOne);

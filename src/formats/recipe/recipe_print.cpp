@@ -1,4 +1,4 @@
-// recipe.yaml and the help of the verbs, both straight from the table of keys.
+// Prints recipe.yaml and the help of the verbs, both from the table of keys.
 #include "formats/recipe/recipe.h"
 #include "formats/recipe/recipe_keys.h"
 
@@ -20,7 +20,7 @@ std::string yaml_value(const RecipeKey& key, const Value& value) {
   const auto* names = std::get_if<std::vector<std::string>>(&value);
   if (names == nullptr) return value_text(key, value);
   if (names->empty()) return "null";
-  // A text with one of these would be read as a list of its own.
+  // A single text with one of these characters would be read back as a list.
   if (names->size() == 1 && names->front().find_first_of("[, ") == std::string::npos)
     return yaml_scalar(names->front());
   YAML::Emitter emitter;

@@ -1,4 +1,4 @@
-// Keys of the learning rate, with the names of transformers, and what they need of each other.
+// Keys of the learning rate, with transformers' names, and the rules between them.
 #include "formats/recipe/recipe_table.h"
 
 namespace snug::formats {

@@ -1,4 +1,4 @@
-// Values of several words, such as fsdp: "full_shard auto_wrap offload".
+// Splits values of several words, such as fsdp: "full_shard auto_wrap offload".
 #include "formats/recipe/recipe_keys.h"
 
 #include <fmt/ranges.h>
@@ -37,7 +37,7 @@ bool takes_side_words(const RecipeKey& key, const Written& written) {
                      [&](const SideWord& side) { return side.name == written.name; });
 }
 
-// Leaves the word that is the key's own value, and returns what the others set.
+// Leaves only the key's own value in `written`, and returns the keys that the other words set.
 std::vector<Written> take_side_words(const RecipeKey& key, Written& written) {
   std::vector<Written> set;
   std::vector<std::string> left;

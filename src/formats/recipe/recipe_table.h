@@ -1,5 +1,5 @@
-// How recipe_keys.cpp and its like write their table: one statement a key, each bound to its field
-// of Recipe.
+// Building blocks of the table in recipe_keys.cpp and similar files: one statement per key, each
+// bound to its field of Recipe.
 #pragma once
 
 #include "formats/recipe/recipe_keys.h"
@@ -13,13 +13,13 @@
 
 namespace snug::formats {
 
-// What keys of several groups have at most.
+// Maxima that keys of several groups share.
 inline constexpr double kMaxTokens = 0x1p30;      // of a row, as of a model's positions
 inline constexpr double kMaxIds = 0x1p31 - 1;     // of a vocabulary
-inline constexpr double kMaxSequences = 1 << 24;  // side by side
+inline constexpr double kMaxSequences = 1 << 24;  // in parallel
 inline constexpr double kMaxCount = 1e12;         // of steps and checkpoints
 
-// Which verbs take a key, and what its number may be.
+// Which verbs use a key, and limits of its number.
 constexpr uint8_t bit(Verb verb) { return static_cast<uint8_t>(1 << static_cast<int>(verb)); }
 inline constexpr uint8_t kTraining = bit(Verb::train) | bit(Verb::plan);
 inline constexpr uint8_t kGenerate = bit(Verb::generate);
@@ -28,12 +28,12 @@ inline constexpr uint8_t kEvaluate = bit(Verb::evaluate);
 inline constexpr uint8_t kEverywhere = kTraining | kGenerate | kScore | kEvaluate;
 
 constexpr Range at_least(double least) { return {.least = least}; }
-inline constexpr double kMaxFloat = 1e30;  // 32 bits hold it, and a hundred million times more
+inline constexpr double kMaxFloat = 1e30;  // fits f32, even multiplied by 10^8
 inline constexpr Range kFraction{.least = 0, .most = 1};
 inline constexpr Range kBelowOne{.least = 0, .most = 1, .most_excluded = true};
 inline constexpr Range kStepsOrShare{.least = 0, .most = kMaxCount, .is_steps = true};
 
-// The row just added. Each call refines it; a row must not outlive the next add.
+// The row that was just added, to be refined by calls. It is invalid after the next row is added.
 class KeyRow {
  public:
   explicit KeyRow(RecipeKey& key) : key_(key) {}
@@ -89,8 +89,8 @@ class KeyRow {
 
 class KeyTable {
  public:
-  // Keys added from here on carry this heading, belong to these verbs, and are this on resuming,
-  // unless their rows say otherwise.
+  // Sets the heading, the verbs and the meaning on resuming for the keys that are added next; a row
+  // may override them.
   void group(std::string_view heading, uint8_t verbs, OnResume on_resume) {
     heading_ = heading;
     verbs_ = verbs;
@@ -110,14 +110,14 @@ class KeyTable {
     return KeyRow(keys_.emplace_back(std::move(key)));
   }
 
-  // A choice: its words are those of the enumeration.
+  // Adds a choice, whose words are those of the enumeration.
   template <auto member, typename Enum>
   requires std::is_enum_v<Enum> KeyRow add(std::string_view name, Enum default_value,
                                            std::string_view help) {
     return add<member>(name, base::word_of(default_value), help).choices(base::all_words<Enum>());
   }
 
-  // A number of bytes.
+  // Adds a number of bytes.
   template <auto member>
   KeyRow add_size(std::string_view name, std::string_view default_text, std::string_view help) {
     const KeyRow row = add<member>(name, default_text, help);
@@ -125,7 +125,7 @@ class KeyTable {
     return row;
   }
 
-  // A key that is known but holds nothing.
+  // Adds a key that is recognised but has no value.
   KeyRow recognise(std::string_view name, ValueType type) {
     RecipeKey key;
     key.name = name;
@@ -133,7 +133,8 @@ class KeyTable {
     return KeyRow(keys_.emplace_back(std::move(key)));
   }
 
-  // A file whose values are taken over into other keys, so that it holds nothing of its own.
+  // Adds the name of a file whose values are taken over into other keys; it has no value of its
+  // own.
   KeyRow add_file(std::string_view name, std::string_view help) {
     RecipeKey key;
     key.name = name;
@@ -184,7 +185,7 @@ class KeyTable {
   OnResume on_resume_ = OnResume::free;
 };
 
-// Groups with a file of their own.
+// The groups that have files of their own.
 void add_adapter_keys(KeyTable& table);
 void add_objective_keys(KeyTable& table);
 void add_schedule_keys(KeyTable& table);

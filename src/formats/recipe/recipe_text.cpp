@@ -1,5 +1,5 @@
-// Stages: YAML is scanned for what could make much of a small file, and made into a document; its
-// map is walked, and each value becomes a written key, with its place.
+// Stages: YAML is scanned for structures that would expand enormously, and parsed into a document;
+// its map is walked, and each value becomes a written key with its place.
 #include "formats/recipe/recipe_text.h"
 
 #include "formats/foreign/foreign_keys.h"
@@ -22,8 +22,8 @@ Location location_of(const YAML::Mark& mark, const std::string& file) {
   return {file, mark.line + 1, mark.column + 1};
 }
 
-// yaml-cpp reads both `key: null` and `key:` as null; the user is told of the second, which may be
-// a slip.
+// yaml-cpp reads both `key: null` and `key:` as null; the second is reported, since it may be a
+// slip.
 bool is_written_null(std::string_view yaml, const YAML::Mark& mark) {
   if (mark.pos < 0 || static_cast<size_t>(mark.pos) >= yaml.size()) return false;
   const std::string_view rest = yaml.substr(static_cast<size_t>(mark.pos));
@@ -32,8 +32,8 @@ bool is_written_null(std::string_view yaml, const YAML::Mark& mark) {
   return false;
 }
 
-// Goes through a recipe before it is made into a document: remembers where it starts, and refuses
-// what could make much of a small file.
+// Scans a recipe before it is parsed into a document: records where it starts, and refuses
+// structures that make a small file expand enormously.
 class RecipeScan : public YAML::EventHandler {
  public:
   explicit RecipeScan(const std::string& file) : file_(file) {}
@@ -60,7 +60,8 @@ class RecipeScan : public YAML::EventHandler {
   void OnMapEnd() override { --depth_; }
 
  private:
-  // A list in a map is deep enough; what nests a little deeper is told of by its key.
+  // A list in a map is the deepest nesting that a recipe needs; slightly deeper nesting is reported
+  // later, with its key.
   void enter(const YAML::Mark& mark) {
     constexpr int kMaxDepth = 16;
     if (++depth_ > kMaxDepth)
@@ -72,8 +73,8 @@ class RecipeScan : public YAML::EventHandler {
   int depth_ = 0;
 };
 
-// YAML::Load stops in silence after the first document, also where the text goes on with something
-// that it cannot read, and YAML::LoadAll never returns from such a text (yaml-cpp 0.7).
+// YAML::Load silently stops after the first document, even if unreadable text follows, and
+// YAML::LoadAll never returns for such a text (yaml-cpp 0.7).
 void require_one_document(std::string_view yaml, const std::string& file) {
   std::istringstream stream{std::string(yaml)};
   YAML::Parser parser(stream);
@@ -98,7 +99,7 @@ class MapWalk {
   MapWalk(std::string_view yaml, const std::string& file, base::Mistakes& mistakes)
       : yaml_(yaml), file_(file), mistakes_(mistakes) {}
 
-  // `place`: that of all values, where they are not in a file.
+  // `place`: the location of all values if they do not come from a file.
   void add_map(const YAML::Node& map, const std::string& prefix, const Location* place) {
     for (const auto& entry : map) {
       const Location where = place != nullptr ? *place : location_of(entry.first.Mark(), file_);
@@ -147,7 +148,7 @@ class MapWalk {
   std::vector<Written> all_;
 };
 
-// Whether another tool's key holds keys of its own.
+// Whether another tool's key has keys below it.
 bool holds_keys(const std::string& name) {
   const std::string below = name + ".";
   return std::ranges::any_of(foreign_keys(), [&](const ToolKey& key) {
@@ -159,8 +160,8 @@ bool holds_keys(const std::string& name) {
   });
 }
 
-// The keys of a map that is written as text, as transformers takes them: '{"min_lr": 1e-5}'.
-// Nothing where the text is none.
+// The keys of a map that is written as text, as transformers accepts it: '{"min_lr": 1e-5}'. Empty
+// if the text is not a map.
 std::vector<Written> keys_in_text(const Written& written, base::Mistakes& mistakes) {
   const RecipeKey* key = find_recipe_key(written.name);
   const bool takes_keys = key != nullptr ? key->pairs : holds_keys(written.name);
@@ -174,7 +175,8 @@ std::vector<Written> keys_in_text(const Written& written, base::Mistakes& mistak
     if (node.IsMap()) walk.add_map(node, written.name + ".", &written.where);
     return walk.take();
   } catch (const UserError&) {
-    return {};  // it is told of as a value that does not suit
+    // The value is reported later, as one that does not fit its key.
+    return {};
   }
 }
 
@@ -214,7 +216,7 @@ std::vector<Written> maps_spread(std::vector<Written> all, base::Mistakes& mista
   return pairs_joined(spread);
 }
 
-// Recipes are written into YAML and JSON files, which hold nothing else.
+// Recipes are written into YAML and JSON files, which must be UTF-8.
 bool is_utf8(const Written& written) {
   try {
     (void)nlohmann::json(written.items).dump();
@@ -237,7 +239,7 @@ std::vector<Written> in_utf8(std::vector<Written> all, base::Mistakes& mistakes)
 
 std::vector<Written> written_in_yaml(std::string_view yaml, const std::string& file,
                                      base::Mistakes& mistakes) {
-  // yaml-cpp skips a byte order mark and then counts positions from after it.
+  // yaml-cpp skips a byte order mark and counts positions from behind it.
   if (yaml.starts_with("\xef\xbb\xbf")) yaml.remove_prefix(3);
   const YAML::Node root = document_in(yaml, file);
   if (root.IsNull()) return {};

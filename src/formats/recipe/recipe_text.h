@@ -1,6 +1,6 @@
-// What a user wrote in a recipe and on the command line, as one flat list of keys. A nested value
-// has the names of all keys above it, lr_scheduler_kwargs.min_lr; in a list of maps it has them
-// without a number, datasets.path.
+// The keys that a user wrote in a recipe and on the command line, as one flat list. The name of a
+// nested value contains all keys above it: lr_scheduler_kwargs.min_lr. Inside a list of maps it has
+// no index: datasets.path.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@
 
 namespace snug::formats {
 
-// Throws UserError for YAML that is broken or no map of keys; `file` names it. What is wrong with
-// one key alone is added to the mistakes.
+// Throws UserError for YAML that is broken or is not a map of keys; `file` names it. A problem with
+// a single key is added to the mistakes.
 std::vector<Written> written_in_yaml(std::string_view yaml, const std::string& file,
                                      base::Mistakes& mistakes);
 
-// Overrides have the form key=value; a value may be a map in braces.
+// Overrides have the form key=value, where the value may be a map in braces.
 std::vector<Written> written_in_overrides(const std::vector<std::string>& overrides,
                                           base::Mistakes& mistakes);
 

@@ -1,4 +1,4 @@
-// Converts between the words a user writes and the typed values of keys: parse_value and
+// Converts between the words that a user writes and the typed values of keys: parse_value and
 // value_text.
 #include "base/byte_size.h"
 #include "base/error.h"
@@ -35,7 +35,7 @@ std::string range_text(const Range& range) {
   return text;
 }
 
-// ", or auto": the words that stand for numbers.
+// ", or auto": the words that are allowed in place of a number.
 std::string or_words(const RecipeKey& key, std::string_view name) {
   std::string text;
   for (const Translation& translation : key.translations) {
@@ -47,7 +47,7 @@ std::string or_words(const RecipeKey& key, std::string_view name) {
   return text;
 }
 
-// "a whole number of 1 or more"
+// What a value must be, for messages: "a whole number of 1 or more".
 std::string expectation(const RecipeKey& key, std::string_view name) {
   switch (key.field.type) {
     case ValueType::text:
@@ -116,7 +116,7 @@ std::optional<T> parse_number(std::string_view written) {
   return value;
 }
 
-// 1e3 and 1000.0 are whole numbers too.
+// 1e3 and 1000.0 are also integers.
 std::optional<int64_t> parse_whole(std::string_view text) {
   if (const auto value = parse_number<int64_t>(text)) return value;
   const auto value = parse_number<double>(text);
@@ -124,7 +124,7 @@ std::optional<int64_t> parse_whole(std::string_view text) {
   return static_cast<int64_t>(*value);
 }
 
-// The word of a choice or a boolean, in the form that the tables of the key use.
+// The word of a choice or a boolean in the form that the key's tables use.
 std::string canonical_word(const RecipeKey& key, const Written& written, const std::string& word) {
   for (const Translation& translation : key.translations) {
     const bool named = translation.name.empty() || translation.name == written.name;
@@ -154,8 +154,8 @@ int64_t parse_choice(const RecipeKey& key, const Written& written, const std::st
 
 bool separates(char letter) { return letter == ',' || letter == ' '; }
 
-// The length of the item that the text begins with: up to a comma or space, or in quotes, which it
-// has around it then. 0: its quote has no end, or something follows the end at once.
+// The length of the item at the start of the text: up to a comma or space, or with its quotes. 0 if
+// a quote is not closed, or is directly followed by more text.
 size_t item_length(std::string_view text) {
   const char quote = text.front();
   if (quote != '"' && quote != '\'')
@@ -165,7 +165,7 @@ size_t item_length(std::string_view text) {
   return end + 1 == text.size() || separates(text[end + 1]) ? end + 1 : 0;
 }
 
-// One text as it is, or a JSON list of texts.
+// A single text unchanged, or a JSON list of texts.
 std::vector<std::string> whole_texts(const RecipeKey& key, const Written& written) {
   const std::string& text = written.items.front();
   if (!text.starts_with("[\"")) return {text};
@@ -180,7 +180,8 @@ std::vector<std::string> whole_texts(const RecipeKey& key, const Written& writte
   return items;
 }
 
-// "q_proj,v_proj", "q_proj v_proj", "[q_proj, v_proj]" and ["q_proj", "v_proj"] are lists too.
+// "q_proj,v_proj", "q_proj v_proj", "[q_proj, v_proj]" and ["q_proj", "v_proj"] are all read as
+// lists.
 std::vector<std::string> list_items(const RecipeKey& key, const Written& written) {
   if (written.is_list) return written.items;
   if (key.whole_texts) return whole_texts(key, written);
@@ -248,7 +249,7 @@ Value parse_scalar(const RecipeKey& key, const Written& written) {
   }
 }
 
-// The shortest text that reads as the same number.
+// The shortest text that reads back as the same number.
 std::string number_text(double value) { return fmt::format("{}", value); }
 
 }  // namespace

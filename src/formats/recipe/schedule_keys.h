@@ -1,5 +1,5 @@
-// Which keys of a recipe each schedule of the learning rate reads, with transformers' names.
-// What it does with them stands in train/lr_schedule.h.
+// The keys that each learning-rate schedule reads, with transformers' names. train/lr_schedule.h
+// says what the schedules do with them.
 #pragma once
 
 #include <span>
@@ -16,9 +16,9 @@ struct ScheduleKeys {
 };
 
 const ScheduleKeys& schedule_keys_of(Schedule schedule);
-// Whether only some schedules read it.
+// Whether only some schedules read the key.
 bool is_schedule_key(std::string_view key);
-// The schedules that read it.
+// The schedules that read the key.
 std::vector<std::string_view> schedules_with(std::string_view key);
 
 }  // namespace snug::formats

@@ -25,8 +25,8 @@
 namespace snug::models {
 namespace {
 
-// transformers 5 writes "dtype", earlier ones "torch_dtype". Plans go by this where there are no
-// files, or files that say the same.
+// transformers 5 writes "dtype", earlier versions "torch_dtype". Plans use this width where there
+// are no files, or where the files agree.
 int64_t file_width(const nlohmann::json& config) {
   for (const char* key : {"dtype", "torch_dtype"})
     if (config.contains(key) && config[key] == "float32") return 4;
@@ -48,12 +48,12 @@ ModelConfig parse_config_object(const base::JsonObject& json) {
   return config;
 }
 
-// The longest that the word holds (of Meta-Llama-3.1-8B-Instruct it is llama-3.1-8b), else the one
-// that a slip makes of it.
+// The longest preset name that the word contains (llama-3.1-8b for Meta-Llama-3.1-8B-Instruct), or
+// else the preset for which the word could be a typing mistake.
 std::optional<std::string> nearest_preset(std::string_view word) {
   const auto names = preset_names();
   const auto same = [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) == b;  // presets are in lower case
+    return std::tolower(static_cast<unsigned char>(a)) == b;  // preset names are in lower case
   };
   std::string longest;
   for (const std::string& name : names)
@@ -66,7 +66,7 @@ std::optional<std::string> nearest_preset(std::string_view word) {
   return nearest ? std::optional(std::string(*nearest)) : std::nullopt;
 }
 
-// In a name on the hub, the part after its organisation may be a built-in shape's.
+// The part of a hub name after the organisation may be the name of a built-in shape.
 [[noreturn]] void fail_without_model(const std::string& name) {
   const auto hub = formats::parse_hub_name(name);
   const auto nearest = nearest_preset(hub ? hub->name : name);

@@ -1,5 +1,5 @@
-// The shape of a model: what config.json says, in one struct that every family fills. Which network
-// that makes is for the family to say (models/families/families.h).
+// The shape of a model: the content of config.json in one struct that every family fills. Each
+// family makes its network from it (models/families/families.h).
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,25 @@
 
 namespace snug::models {
 
-// How a folder stores the linears of its layers when it does so in 4 bits (docs/nf4.md).
+// How a folder stores the linears of layers if it stores them in 4 bits (docs/nf4.md).
 struct StoredNf4 {
   bool double_quant = false;
-  std::vector<std::string> kept{};  // weights of linears that lie there in 16 or 32 bits
-  std::string head{};               // the head's weight where it lies there in 4 bits
+  std::vector<std::string> kept{};  // weights of linears stored in 16 or 32 bits
+  std::string head{};               // name of the head's weight if it is stored in 4 bits
 };
 
-// How a model knows the order of tokens.
+// How the model represents the order of tokens.
 enum class Positions : uint8_t {
-  rotary,    // queries and keys are rotated
-  learned,   // a table's rows are added to the embeddings, so there are no positions beyond it
-  alibi,     // scores fall with the distance of the key
-  relative,  // scores have a bias by the distance of the key, which a table holds
+  rotary,  // queries and keys are rotated
+  // Rows of a table are added to the embeddings, so the table's size limits the positions.
+  learned,
+  // Scores fall with the distance of the key.
+  alibi,
+  // A table gives a bias of the scores for each distance of the key.
+  relative,
 };
 
-// An encoder whose layers are of another size than the decoder's.
+// An encoder whose layers have other sizes than the decoder's.
 struct EncoderShape {
   int64_t hidden_size = 0;
   int64_t num_heads = 0;
@@ -40,11 +43,11 @@ struct EncoderShape {
 };
 
 struct ModelConfig {
-  std::string model_type;  // Hugging Face's: "llama", "mistral", ...
+  std::string model_type;  // as in Hugging Face's config.json: "llama", "mistral", ...
   int64_t hidden_size = 0;
-  int64_t num_layers = 0;      // of all stacks
-  int64_t encoder_layers = 0;  // of these, the encoder's, which come first; 0: there is no encoder
-  std::optional<EncoderShape> encoder;  // none: an encoder is of the sizes below
+  int64_t num_layers = 0;               // of the encoder and the decoder together
+  int64_t encoder_layers = 0;           // of these, the encoder's, which come first; 0: no encoder
+  std::optional<EncoderShape> encoder;  // nothing: an encoder has the sizes below
   int64_t num_heads = 0;
   int64_t num_kv_heads = 0;
   int64_t head_dim = 0;
@@ -54,49 +57,54 @@ struct ModelConfig {
   float norm_epsilon = 1e-6F;
   Positions positions = Positions::rotary;
   RopeConfig rope;
-  std::optional<RopeConfig> local_rope;  // of layers with a window, where theirs differs
-  double partial_rotary_factor = 1.0;  // of a head's elements, from the first on, that are rotated
-  bool attention_bias = false;         // attention_bias and mlp_bias: as config.json says
+  std::optional<RopeConfig> local_rope;  // of layers with a window, if they differ
+  double partial_rotary_factor = 1.0;    // rotated part of a head's elements, from the first on
+  bool attention_bias = false;           // as in config.json
   bool mlp_bias = false;
-  // The windows of layers: a query sees this many keys, itself included; 0: all before it. Empty:
-  // all 0.
+  // The window of each layer: a query sees this many keys, its own included; 0: all keys up to its
+  // own. Empty: 0 in all layers.
   std::vector<int64_t> windows;
-  bool parallel_residual = false;  // blocks of a layer stand side by side, where a family has both
-  int64_t parallel_norms = 1;      // and read so many norms, where a family has one or two
-  bool gelu_tanh = false;          // gelu in its tanh form, likewise
-  bool gated_mlp = true;           // an mlp has a gate, where a family has both
-  bool scaled_head = false;        // what the head reads is scaled, likewise
-  int64_t relative_buckets = 0;    // of the table of relative positions
-  int64_t relative_distance = 0;   // that its last row holds, with all beyond
-  // These come with an encoder: the token that begins every document of a decoder, and the one that
-  // a decoder reads in place of a label without loss.
+  // The blocks of a layer run in parallel. For families that have both forms.
+  bool parallel_residual = false;
+  // The number of norms that parallel blocks read, for families that have one or two.
+  int64_t parallel_norms = 1;
+  // gelu in its tanh form, for families that have both forms.
+  bool gelu_tanh = false;
+  // Mlps have a gate, for families that have both forms.
+  bool gated_mlp = true;
+  // The head's input is scaled, for families that have both forms.
+  bool scaled_head = false;
+  int64_t relative_buckets = 0;   // rows of the table of relative positions
+  int64_t relative_distance = 0;  // the distance from which on the last row applies
+  // Only with an encoder: the token that begins every document of the decoder, and the token that
+  // the decoder reads in place of a label without loss.
   int64_t decoder_start_id = 0;
   int64_t padding_id = 0;
-  bool repeats_prompt = false;  // the decoder reads the prompt, too, before its answer
-  // Mixtures of experts, where a family has them.
+  bool repeats_prompt = false;  // the decoder reads the prompt before its answer, too
+  // For families with mixtures of experts.
   int64_t num_experts = 0;
-  int64_t chosen_experts = 0;         // that each token is given to
+  int64_t chosen_experts = 0;         // experts per token
   int64_t expert_size = 0;            // intermediate_size of an expert
-  bool normalize_experts = true;      // their weights sum to one
-  std::vector<int64_t> dense_layers;  // that have one mlp instead, ascending
-  bool router_loss = false;           // output_router_logits: training balances them
-  double router_coefficient = 0;      // router_aux_loss_coef, of the loss that does
-  double gate_limit = 0;              // swiglu_limit and swiglu_alpha, of a clamped gate
+  bool normalize_experts = true;      // their weights are divided by their sum
+  std::vector<int64_t> dense_layers;  // layers with one mlp instead of experts, ascending
+  bool router_loss = false;           // output_router_logits: training adds the balancing loss
+  double router_coefficient = 0;      // router_aux_loss_coef, the factor of that loss
+  double gate_limit = 0;              // swiglu_limit and swiglu_alpha, for a clamped gate
   double gate_alpha = 0;
   double query_scalar = 0;         // query_pre_attn_scalar
   float attention_softcap = 0.0F;  // 0: no cap
   float logit_softcap = 0.0F;
   bool tied_embeddings = false;
-  // Where an adapter has tables of its own (plan/spec/adapter_tables.h): the head is a tensor apart
-  // from the embedding, and its values in the model's files are the embedding's; and the weights
-  // that are read from the adapter's files alone.
+  // Set where an adapter brings tables of its own (plan/spec/adapter_tables.h): whether the head
+  // becomes a tensor separate from the embedding, although the model's files hold the embedding
+  // only; and the names of weights that are read only from the adapter's files.
   bool head_from_embedding = false;
   std::vector<std::string> from_adapter;
-  double dropout = 0;  // the most that config.json asks for in training, which snug does not do
+  double dropout = 0;  // the highest rate in config.json; snug applies no dropout of the model
   float initializer_range = 0.02F;
-  std::optional<StoredNf4> stored;  // nothing: 16 or 32 bits
-  int64_t file_width = 2;  // bytes of a weight in its files that is not stored so, as it says
-  // The widths of weights whose files hold elements of another width, by name.
+  std::optional<StoredNf4> stored;  // nothing: stored in 16 or 32 bits
+  int64_t file_width = 2;           // bytes per element in files, except NF4, by config.json
+  // Bytes per element of the weights whose files have another width, by name.
   std::map<std::string, int64_t, std::less<>> other_widths;
 
   bool has_encoder() const { return encoder_layers > 0; }
@@ -104,7 +112,7 @@ struct ModelConfig {
     const auto other = other_widths.find(weight);
     return other == other_widths.end() ? file_width : other->second;
   }
-  // The coefficient of the loss that balances experts in training; 0: there is none.
+  // The factor of the loss that balances experts in training; 0: there is no such loss.
   double router_loss_factor() const { return router_loss ? router_coefficient : 0.0; }
   int64_t rotary_width() const {
     if (positions != Positions::rotary) return 0;
@@ -115,28 +123,30 @@ struct ModelConfig {
   }
 };
 
-// The model with so many layers, of an encoder and of a decoder each.
+// The model with this many layers, in the encoder and in the decoder each.
 ModelConfig with_layers(ModelConfig config, int64_t layers);
 
-// Reads a config.json's text; `file` is named in errors. Throws UserError for an unknown
-// model_type, a missing or impossible value, and everything in the file that would change the
-// result and is not built.
+// Parses the text of a config.json; `file` is named in errors. Throws UserError for an unknown
+// model_type, a missing or impossible value, and any setting that would change the result and is
+// not built.
 ModelConfig parse_config(std::string_view text, const std::string& file);
 
-// A built-in shape by its name ("llama-3.1-8b"), or nothing.
+// The built-in shape with this name ("llama-3.1-8b"), or nothing.
 std::optional<ModelConfig> preset(std::string_view name);
 // Names of all presets, sorted.
 std::vector<std::string> preset_names();
 
-// The folder a user named, by its path or as "org/name" or "org/name@revision" of the Hugging Face
-// hub, whose local cache then has it. Throws UserError with the command that fetches it.
+// The folder that a user named by its path, or by "org/name" or "org/name@revision" on the Hugging
+// Face hub, which must be in the local hub cache. Throws UserError with the command that downloads
+// it.
 std::filesystem::path find_model_folder(const std::string& name_or_folder);
 
-// The model a user named: a preset, or a folder with a config.json, which must say of quantised
-// files that they are. Throws UserError naming a near preset when it is neither.
+// Opens the model that a user named: a preset, or a folder with a config.json. If the folder's
+// files are quantised, config.json must say so. Throws UserError that names a similar preset when
+// it is neither.
 struct ModelSource {
   ModelConfig config;
-  std::filesystem::path folder;  // empty for a preset: no weights, random ones on request
+  std::filesystem::path folder;  // empty for a preset, which has no weight files
 };
 ModelSource find_model(const std::string& name_or_folder);
 

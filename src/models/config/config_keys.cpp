@@ -22,7 +22,7 @@ void refuse_activation(const JsonObject& json, const Defaults& defaults) {
                                                    fmt::join(defaults.activations, ", ")));
 }
 
-// The most that the file asks for by the family's keys. Refuses dropout by other keys.
+// The highest dropout rate under the family's own keys. Refuses dropout under other keys.
 double parse_dropout(const JsonObject& json, const Defaults& defaults) {
   double dropout = 0;
   for (const std::string_view key : defaults.dropout_keys) {
@@ -39,7 +39,7 @@ double parse_dropout(const JsonObject& json, const Defaults& defaults) {
   return dropout;
 }
 
-// Refuses what a file may ask for and no family does.
+// Refuses settings that a file may contain and that no family supports.
 void refuse_unbuilt(const JsonObject& json, const ModelConfig& config, const Defaults& defaults) {
   if (config.num_heads % config.num_kv_heads != 0)
     json.fail("num_key_value_heads",
@@ -93,7 +93,7 @@ ModelConfig parse_shape(const JsonObject& json, const Defaults& defaults) {
   config.hidden_size = positive(json, keys.hidden, kMaxHidden);
   config.num_layers = positive(json, keys.layers, kMaxLayers);
   config.num_heads = positive(json, keys.heads, kMaxHeads);
-  // Absent means the class's default, null as many as heads.
+  // A missing key means the class's default; null means as many as there are heads.
   const bool given = json.value().contains("num_key_value_heads");
   const int64_t kv_heads = given || defaults.kv_heads == 0 ? config.num_heads : defaults.kv_heads;
   config.num_kv_heads = positive_or(json, "num_key_value_heads", kv_heads, kMaxHeads);

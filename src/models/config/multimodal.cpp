@@ -11,7 +11,7 @@
 namespace snug::models {
 namespace {
 
-// Where the config of the text part stands in the files of different classes.
+// The keys under which different classes put the config of the text part.
 constexpr std::array<std::string_view, 4> kTextParts = {"text_config", "llm_config",
                                                         "language_config", "thinker_config"};
 
@@ -20,7 +20,7 @@ bool is_object(const nlohmann::json& json, std::string_view key) {
   return found != json.end() && found->is_object();
 }
 
-// "vision_config, audio_config": the other parts.
+// The keys of the other parts: "vision_config, audio_config".
 std::string other_parts(const nlohmann::json& json) {
   std::string parts;
   for (const std::string_view key : {"vision_config", "visual", "audio_config", "speech_config"})
@@ -53,7 +53,7 @@ std::string describe_multimodal(const base::JsonObject& json) {
   for (const std::string_view key : kTextParts) {
     if (!is_object(config, key)) continue;
     const nlohmann::json& part = config[std::string(key)];
-    // That of Qwen's omni models is a model of several parts itself.
+    // The text part of Qwen's omni models is itself a model of several parts.
     const bool is_nested = is_object(part, "text_config");
     const std::string name = is_nested ? fmt::format("{}.text_config", key) : std::string(key);
     return fmt::format("a multimodal model{}, which is not built; {}",

@@ -1,5 +1,6 @@
-// config.json of models that hold a language model and encoders of images or sound: what a message
-// says of them, since Snug trains the text part alone, in a folder of its own (docs/multimodal.md).
+// Detects the config.json of a model that combines a language model with encoders of images or
+// sound, and explains what to do: Snug trains only the text part, in a folder of its own
+// (docs/multimodal.md).
 #pragma once
 
 #include <string>
@@ -8,7 +9,7 @@
 
 namespace snug::models {
 
-// What the file describes and how its text part is taken out; empty for a model of text alone.
+// Says what the file describes and how to extract its text part; empty for a text-only model.
 std::string describe_multimodal(const base::JsonObject& json);
 
 }  // namespace snug::models

@@ -1,5 +1,5 @@
-// Built-in shapes of public models: planned without a file, measured with random weights. Each
-// family's file lists its own.
+// Built-in shapes of public models, which can be planned without files, and measured with random
+// weights. Each family's file lists its own.
 #include <algorithm>
 
 #include "models/config/config.h"

@@ -22,8 +22,8 @@ constexpr const char* kPartialKey = "partial_rotary_factor";
 constexpr const char* kParametersKey = "rope_parameters";
 constexpr const char* kScalingKey = "rope_scaling";
 
-// What the file says of the rotation in an object: transformers takes rope_scaling in place of
-// rope_parameters where it has both. Nothing where neither says anything.
+// The object that describes the rotation. Like transformers, prefers rope_scaling over
+// rope_parameters where a file has both. Nothing where the file has neither.
 std::optional<JsonObject> rope_object(const JsonObject& json) {
   for (const char* key : {kScalingKey, kParametersKey})
     if (json.has(key) && !json.value().at(key).empty()) return json.object(key);
@@ -41,8 +41,8 @@ double parse_theta(const JsonObject& json, double fallback, const char* key = kT
   return theta;
 }
 
-// The key may be within the scaling or next to it, where transformers 5 prefers it and 4 does not
-// look.
+// The key may be inside the scaling object or next to it; transformers 5 prefers the latter, and
+// transformers 4 ignores it there.
 int64_t parse_original_positions(const JsonObject& json, const JsonObject& scaling) {
   constexpr const char* kKey = "original_max_position_embeddings";
   if (!json.has(kKey)) return positive(scaling, kKey);
@@ -53,15 +53,16 @@ int64_t parse_original_positions(const JsonObject& json, const JsonObject& scali
   return within;
 }
 
-// What yarn multiplies cosines and sines by.
+// The factor by which yarn multiplies cosines and sines.
 double yarn_attention_factor(double factor, double scale = 1.0) {
   return factor <= 1.0 ? 1.0 : 0.1 * scale * std::log(factor) + 1.0;
 }
 
-// Larger ones are faults: published models have 1 to 2.
+// A larger factor must be a mistake: published models have 1 to 2.
 constexpr double kMaxAttentionFactor = 1000;
 
-// Names the key that the file has: where it gives no factor, its mscale made it.
+// Names the key that the file has: if it gives no attention_factor, the factor was computed from
+// mscale.
 [[noreturn]] void fail_attention_factor(const JsonObject& scaling, double factor) {
   constexpr const char* kKey = "attention_factor";
   const std::string expected =
@@ -71,7 +72,7 @@ constexpr double kMaxAttentionFactor = 1000;
                                      factor, expected));
 }
 
-// The form of scaling, and the key that says it: earlier files call it type.
+// The type of scaling, and the key that gives it, which earlier files call "type".
 struct ScalingType {
   const char* key;
   std::string name;
@@ -99,7 +100,8 @@ void parse_yarn(const JsonObject& scaling, RopeConfig& rope) {
     fail_attention_factor(scaling, rope.attention_factor);
 }
 
-// `theta_key` is what the file calls theta next to the scaling, which may hold its own.
+// `theta_key`: the key that gives theta next to the scaling object, which may contain another
+// theta.
 void parse_scaling(const JsonObject& json, const char* theta_key, const JsonObject& scaling,
                    RopeConfig& rope) {
   rope.theta = parse_theta(scaling, rope.theta);
@@ -131,7 +133,7 @@ void parse_scaling(const JsonObject& json, const char* theta_key, const JsonObje
     scaling.fail("high_freq_factor", "must be above low_freq_factor");
 }
 
-// Llama 3.1's smooth scaling, as transformers computes it (modeling_rope_utils, "llama3").
+// Llama 3.1's smooth scaling, computed as in transformers (modeling_rope_utils, "llama3").
 double llama3_frequency(double frequency, const RopeConfig& rope) {
   const double wavelength = 2.0 * std::numbers::pi / frequency;
   const auto original = static_cast<double>(rope.original_max_position);
@@ -142,9 +144,9 @@ double llama3_frequency(double frequency, const RopeConfig& rope) {
   return (1.0 - smooth) * frequency / rope.factor + smooth * frequency;
 }
 
-// The frequency as transformers computes it (modeling_rope_utils, "yarn"): frequency i is kept
-// below the ramp, which runs over the frequencies that make beta_fast to beta_slow rotations within
-// the original positions.
+// Computed as in transformers (modeling_rope_utils, "yarn"): frequencies with indices below the
+// ramp are kept, and those above it are divided by the factor. The ramp runs over the frequencies
+// that make beta_fast to beta_slow rotations within the original positions.
 double yarn_frequency(double frequency, int64_t index, const Rotary& rotary) {
   const RopeConfig& rope = rotary.rope;
   const auto width = static_cast<double>(rotary.width);
@@ -181,7 +183,7 @@ void parse_long_scaling(const JsonObject& scaling, const ModelConfig& config, Ro
   const auto [type_key, type] = parse_scaling_type(scaling);
   const auto form = base::from_word<RopeScaling>(type);
   if (form == RopeScaling::none) return;
-  // Files of Phi-3 call the same form su or yarn, too.
+  // Earlier files of Phi-3 call longrope "su" or "yarn".
   if (form != RopeScaling::longrope && form != RopeScaling::yarn && type != "su")
     scaling.fail(
         type_key,
@@ -203,7 +205,7 @@ void parse_long_scaling(const JsonObject& scaling, const ModelConfig& config, Ro
                     rope.attention_factor, rope.original_max_position, kMaxAttentionFactor));
 }
 
-// Three keys and no more, which is what transformers 4 allows; the factor of the table follows from
+// Writes only the three keys that transformers 4 allows; it computes the table's factor from
 // max_position_embeddings.
 void describe_longrope(const RopeConfig& rope, nlohmann::json& json) {
   json["original_max_position_embeddings"] = rope.original_max_position;
@@ -286,7 +288,7 @@ double longrope_attention_factor(double factor, int64_t original_max_position) {
 RopeConfig parse_longrope(const JsonObject& json, const ModelConfig& config) {
   RopeConfig rope;
   rope.theta = parse_theta(json, rope.theta);
-  // transformers takes this from the top, whatever the scaling says.
+  // transformers reads this key from the top level, whatever the scaling object says.
   rope.original_max_position = positive_or(json, "original_max_position_embeddings", 4096);
   refuse_partial(json);
   if (const auto object = rope_object(json)) {
@@ -318,7 +320,8 @@ std::string frequencies_name(const Rotary& rotary, int64_t sequence_tokens) {
                                                         : "inverse_frequencies";
 }
 
-// Dynamic scaling leaves them as they are: no sequence is longer than max_position_embeddings.
+// Dynamic scaling does not change the frequencies here: no sequence is longer than
+// max_position_embeddings.
 std::vector<float> inverse_frequencies(const Rotary& rotary, int64_t sequence_tokens) {
   std::vector<float> result;
   const RopeConfig& rope = rotary.rope;

@@ -1,4 +1,5 @@
-// Rotary embeddings of a model: how config.json says them, and the frequencies that follow.
+// Rotary embeddings of a model: how config.json describes them, and the frequencies that follow
+// from it.
 #pragma once
 
 #include <initializer_list>
@@ -13,60 +14,61 @@
 
 namespace snug::models {
 
-// What differs between families that say their rotation in the same keys.
+// Differences between families that describe their rotation with the same keys.
 struct RopeKeys {
-  bool partial = false;              // the family may rotate a part of each head; others refuse it
-  const char* theta = "rope_theta";  // what transformers 4 calls theta
-  double absent_theta = 10000.0;     // what a file means that gives none
+  bool partial = false;              // the family may rotate only a part of each head
+  const char* theta = "rope_theta";  // transformers 4's key for theta
+  double absent_theta = 10000.0;     // theta of a file that gives none
 };
 
 // Reads theta with rope_scaling (transformers 4) or rope_parameters (transformers 5), whose own
-// rope_theta counts where both are given. Of a file that has both objects rope_scaling counts, as
-// in transformers. Throws UserError for a form of scaling that is not built,
-// naming those that are: default, linear, dynamic, llama3, yarn.
+// rope_theta takes precedence. Where a file has both objects, rope_scaling is used, as in
+// transformers. Throws UserError for a form of scaling that is not built, naming those that are:
+// default, linear, dynamic, llama3, yarn.
 RopeConfig parse_rope(const base::JsonObject& json, const RopeKeys& keys = {});
 
-// Reads which part of a head is rotated: a number above 0 and at most 1, of which the head's
-// rotated elements follow (rotated_elements). transformers 5 writes it as partial_rotary_factor
-// within rope_parameters, which counts where it is there; transformers 4 writes it at the top of
-// the file, under `key`. `absent` is what a file means that has neither. Throws UserError, naming
-// the key that the file has, unless an even number of at least 2 of the `head_dim` elements is
-// rotated: they are rotated in pairs.
+// Parses which part of a head is rotated: a number above 0 and at most 1, which gives the number of
+// rotated elements (rotated_elements). transformers 5 writes it as partial_rotary_factor within
+// rope_parameters, which takes precedence; transformers 4 writes it at the top of the file, under
+// `key`. `absent` is the default. Elements are rotated in pairs, so throws UserError, naming the
+// key that the file has, unless an even number of at least 2 of the `head_dim` elements is rotated.
 double parse_partial_rotary(const base::JsonObject& json, int64_t head_dim, double absent,
                             const char* key = "partial_rotary_factor");
 
-// The forms of a family whose layers with a window rotate otherwise than those without: their theta
-// is rope_local_base_freq (transformers 4), or rope_parameters has an object for each type of layer
-// (5). Layers with a window have no scaling.
+// For families whose layers with a window have another rotation than those without. Their theta is
+// rope_local_base_freq (transformers 4), or rope_parameters has an object for each type of layer
+// (transformers 5). Layers with a window have no scaling.
 struct LayerRopes {
   RopeConfig full;
   RopeConfig local;
 };
 LayerRopes parse_layer_ropes(const base::JsonObject& json, double full_theta, double local_theta);
 
-// Parses the form of a family that has default and longrope (Ding et al. 2024), which earlier files
-// call su or yarn. Reads the shape from `config`.
+// Parses the rotation of a family that supports the forms default and longrope (Ding et al. 2024),
+// which earlier files call su or yarn. Takes the sizes from `config`.
 RopeConfig parse_longrope(const base::JsonObject& json, const ModelConfig& config);
-// sqrt(1 + ln(factor) / ln(original)), 1 where factor = max_position / original is not above 1:
-// what makes up for scores that spread over more keys. It multiplies cosines and sines.
+// sqrt(1 + ln(factor) / ln(original)), or 1 where factor = max_position / original is at most 1. It
+// multiplies cosines and sines, to compensate for scores that spread over more keys.
 double longrope_attention_factor(double factor, int64_t original_max_position);
 
-// Writes transformers 4's keys, which 5 reads too.
+// Writes the keys of transformers 4, which transformers 5 reads too.
 void describe_rope(const RopeConfig& rope, nlohmann::json& json);
 
-// Inverse frequencies, width / 2 of them, with the model's scaling, for a job whose sequences have
-// at most `sequence_tokens` tokens: longrope has two sets of factors and chooses by it.
+// The inverse frequencies (width / 2), with the model's scaling, for a job whose sequences have at
+// most `sequence_tokens` tokens: longrope has two sets of factors and chooses between them by this
+// length.
 std::vector<float> inverse_frequencies(const Rotary& rotary, int64_t sequence_tokens = 0);
 std::vector<float> inverse_frequencies(const ModelConfig& config, int64_t sequence_tokens = 0);
-// The tensor that holds them in a program: "inverse_frequencies", or "inverse_frequencies.long".
+// The name of their tensor in a program: "inverse_frequencies", or "inverse_frequencies.long".
 std::string frequencies_name(const Rotary& rotary, int64_t sequence_tokens);
-// The name of the frequencies of the stack's second table.
+// The name of the tensor of frequencies of the stack's second rotary table.
 std::string local_frequencies_name();
 
-// Whether a block rotates rows of this stream by the stack's table, or by the second one.
+// Whether any block rotates rows of this stream by the stack's first table or, with `local`, by the
+// second one.
 bool reads_rotary(const Stack& stack, base::TokenStream stream, bool local);
 
-// Every tensor of frequencies that some program of the model may read, with its values.
+// Every tensor of frequencies that a program of the model may read, with its values.
 struct FrequencyTensor {
   std::string name;
   std::vector<float> values;

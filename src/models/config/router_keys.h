@@ -1,4 +1,4 @@
-// Keys of config.json about routers, which families with experts share.
+// The keys of config.json about routers, which families with experts share.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,19 +8,19 @@
 
 namespace snug::models {
 
-// What an absent key means.
+// The meaning of absent keys.
 struct RouterDefaults {
   int64_t experts = 0;
   int64_t chosen = 0;
 };
 
-// num_experts or num_local_experts, num_experts_per_tok, and the loss that balances experts:
-// router_aux_loss_coef, and whether training adds it (output_router_logits). Throws UserError for
-// impossible values.
+// Parses num_experts or num_local_experts, num_experts_per_tok, and the keys of the loss that
+// balances experts: router_aux_loss_coef, and whether training adds it (output_router_logits).
+// Throws UserError for impossible values.
 void parse_router(const base::JsonObject& json, const RouterDefaults& defaults,
                   ModelConfig& config);
 
-// Writes these keys, except for the number of experts, which families call differently.
+// Writes these keys, except for the number of experts, whose key differs between families.
 void describe_router(const ModelConfig& config, nlohmann::json& json);
 
 }  // namespace snug::models

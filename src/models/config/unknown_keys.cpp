@@ -6,8 +6,8 @@
 namespace snug::models {
 namespace {
 
-// What a family here reads, and what has no part in a network: what transformers' configurations
-// hold for generation, classification, storage and tools.
+// The keys that some family reads, and the keys that do not affect the network: those of
+// transformers' configurations for generation, classification, storage and tools.
 constexpr std::string_view kKnown =
     " "
     "_attn_implementation _attn_implementation_autoset _commit_hash _flash_attn_2_enabled "
@@ -51,7 +51,7 @@ constexpr std::string_view kKnown =
 
 bool is_known(const std::string& key) { return kKnown.find(" " + key + " ") != kKnown.npos; }
 
-// Such a value says that something is not there.
+// Such a value means that a feature is absent.
 bool says_nothing(const nlohmann::json& value) {
   return value.empty() || value == false || value == 0 || value == "";
 }

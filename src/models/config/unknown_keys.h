@@ -1,4 +1,4 @@
-// Keys of a config.json that nothing here knows of.
+// Finds keys of a config.json that are not known.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -7,8 +7,8 @@
 
 namespace snug::models {
 
-// Of those whose value is more than null, false, 0 or empty the ones that no family reads and that
-// are not known to have no part in a network, sorted.
+// The keys, sorted, that no family reads and that are not known to be irrelevant to the network.
+// Keys whose value is null, false, 0 or empty are not listed.
 std::vector<std::string> unknown_keys(const nlohmann::json& config);
 
 }  // namespace snug::models

@@ -1,7 +1,7 @@
-// The bloom family (BLOOM, BLOOMZ): scores that fall with the distance of the key (ALiBi), a layer
-// norm of the embeddings too, queries, keys and values in one tensor, head by head, a plain mlp,
-// biases on all linears. Published files call the modules "h.0.input_layernorm", without what
-// transformers writes before it today.
+// The bloom family (BLOOM, BLOOMZ): scores that fall with the distance of the key (ALiBi); a layer
+// norm of the embeddings; queries, keys and values in one tensor, head by head; a plain mlp; biases
+// on all linears. Published files call modules "h.0.input_layernorm", without the prefix
+// "transformer." that transformers writes today.
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -43,8 +43,8 @@ Stack stack(const ModelConfig& config) {
   return stack;
 }
 
-// Files have one name or the other. There is no size of the mlp, and no number of positions beyond
-// which a model fails: seq_length is what it was trained with.
+// Files have one of the two names. There is no key for the size of the mlp, and no limit of
+// positions: seq_length is only the length that the model was trained with.
 ModelConfig parse(const JsonObject& json) {
   const SizeKeys keys{.hidden = key_present(json, {"n_embed", "hidden_size"}),
                       .layers = key_present(json, {"num_hidden_layers", "n_layer"}),
@@ -82,7 +82,7 @@ void published(ModelConfig& config) {
   config.max_position = kMaxPositions;
 }
 
-// Presets are in order of their names: "bloom" itself has 176 billion parameters.
+// Presets are sorted by name: "bloom" itself has 176 billion parameters.
 constexpr std::array kPresets{
     Preset{"bloom", 14336, 70, 112, 112, 128, 57344, 250880, 0, 1e-5F, 1e4, true, published},
     Preset{"bloom-1b1", 1536, 24, 16, 16, 96, 6144, 250880, 0, 1e-5F, 1e4, true, published},

@@ -1,7 +1,8 @@
-// The codet5p family (CodeT5+, Wang et al. 2023) in its form of 2B: an encoder and a decoder that
-// are CodeGen models of different sizes, each with a table of its own. In a layer attention and a
-// plain mlp stand side by side after one norm. The decoder's last layer alone reads the encoder,
-// through a projection to its own width. The decoder reads the prompt, too, before it answers.
+// The codet5p family (CodeT5+, Wang et al. 2023) of 2B parameters: an encoder and a decoder that
+// are CodeGen models of different sizes, each with an embedding table of its own. In each layer,
+// attention and a plain mlp run in parallel after one norm. Only the decoder's last layer attends
+// to the encoder, through a projection to its own width. The decoder also reads the prompt before
+// the answer.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,11 +22,12 @@ namespace {
 using base::JsonObject;
 
 constexpr SizeKeys kKeys{"n_embd", "n_layer", "n_head", "n_inner", "n_positions"};
-// Rows of fused projections lie in so many parts, as the model was trained on so many devices.
+// The rows of fused projections are divided into this many blocks, as the model was trained on as
+// many devices.
 constexpr int64_t kBlocks = 4;
 constexpr int64_t kEos = 50256;
 
-// What the config says of the encoder, as that of a model of its own.
+// The encoder's config as that of a model of its own.
 ModelConfig encoder_config(const ModelConfig& config) {
   ModelConfig encoder = config;
   const EncoderShape& shape = *config.encoder;
@@ -104,7 +106,8 @@ Stack stack(const ModelConfig& config) {
   return stack;
 }
 
-// The encoder or the decoder, which stand in config.json as models of their own.
+// Parses the config of the encoder or the decoder, each of which is a model of its own in
+// config.json.
 ModelConfig parse_part(const JsonObject& json) {
   ModelConfig config =
       parse_shape(json, {.keys = kKeys,

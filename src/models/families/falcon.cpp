@@ -1,8 +1,8 @@
-// The falcon family in its three forms: 7B, whose heads share one key and whose blocks stand side
-// by side on one norm; 40B and 180B, with groups of heads and a norm for each block; and Falcon-RW,
-// with a key for each head, blocks in turn, biases and scores that fall with the distance of the
-// key (ALiBi, scaled as the scores are). In all, a group's queries, its key and its value lie one
-// after the other.
+// The falcon family in its three forms: 7B, whose heads share one key head and whose blocks run in
+// parallel after one norm; 40B and 180B, with grouped heads and a norm for each parallel block; and
+// Falcon-RW, with a key head for each query head, sequential blocks, biases, and scores that fall
+// with the distance of the key (ALiBi, scaled as the scores are). In all three, the rows of a
+// group's queries, of its key and of its value follow one another.
 #include <fmt/format.h>
 
 #include <array>
@@ -54,7 +54,7 @@ Stack stack(const ModelConfig& config) {
   return stack;
 }
 
-// The forms of 40B and 180B.
+// Whether this is the form of 40B and 180B.
 bool is_grouped_form(const ModelConfig& config) {
   const bool is_grouped = config.num_kv_heads > 1 && config.num_kv_heads < config.num_heads;
   return is_grouped || (config.parallel_residual && config.parallel_norms == 2);

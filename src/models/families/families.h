@@ -1,6 +1,6 @@
-// Families of models. Each is one short file that turns a config.json into a ModelConfig and that
-// into a stack of blocks; the list of them is in families.cpp, and nothing else asks for a family
-// by name. docs/add_a_family.md shows how one is added.
+// Families of models. Each is a short file that turns a config.json into a ModelConfig, and the
+// ModelConfig into a stack of blocks. families.cpp lists them; no other code depends on a family's
+// name. docs/add_a_family.md shows how to add one.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -14,34 +14,35 @@
 
 namespace snug::models {
 
-// The built-in shape of a public model, with the figures of its published config.json.
+// The built-in shape of a public model, with the sizes of its published config.json.
 struct Preset {
   std::string_view name;
   int64_t hidden, layers, heads, kv_heads, head_dim, intermediate, vocab, max_position;
   float norm_epsilon;
   double theta;
   bool tied;
-  // Sets what else its config.json says.
+  // Sets the remaining values of its config.json.
   void (*adjust)(ModelConfig& config) = nullptr;
 };
 
 struct Family {
   std::string_view model_type;
   std::string_view architecture;  // transformers' class: "LlamaForCausalLM"
-  // The network, block by block.
+  // Makes the network, block by block.
   Stack (*stack)(const ModelConfig& config);
   ModelConfig (*parse)(const base::JsonObject& json);
-  // What config.json holds beyond what every family's does.
+  // Writes the keys of config.json that the family has in addition to those of every family.
   void (*describe)(const ModelConfig& config, nlohmann::json& json);
   std::span<const Preset> presets;
-  // transformers has a class of its own for the linears of layers, which it leaves in 16 bits where
-  // bitsandbytes quantises others: it reads no folder that has them in 4, nor writes one.
+  // Whether transformers has a class of its own for the linears of this family's layers. It keeps
+  // these in 16 bits where bitsandbytes would quantise linears, so it neither reads nor writes
+  // folders that hold them in 4 bits.
   bool own_linear_class = false;
 };
 
 std::span<const Family* const> families();
 const Family* find_family(std::string_view model_type);
-// "llama, mistral, ...", for messages.
+// The names of all families for messages: "llama, mistral, ...".
 std::string family_names();
 
 extern const Family kBloom;
@@ -66,11 +67,11 @@ extern const Family kQwen3Moe;
 extern const Family kStablelm;
 extern const Family kT5;
 
-// The network that the config's family makes of it.
+// The network that the config's family makes from it.
 Stack stack_of(const ModelConfig& config);
 
-// config.json's text for a model of this shape, without the element type of its weights, as
-// transformers 4 and 5 read it.
+// The config.json of a model with this shape, in a form that transformers 4 and 5 read, without the
+// element type of its weights.
 nlohmann::json describe(const ModelConfig& config);
 
 }  // namespace snug::models

@@ -1,4 +1,4 @@
-// The gemma family (Gemma 1, CodeGemma): llama's wiring with norms that multiply by 1 + w,
+// The gemma family (Gemma 1, CodeGemma): llama's architecture with norms that multiply by 1 + w,
 // embeddings scaled by the root of their width, and gelu as the activation of the mlp.
 #include <fmt/format.h>
 
@@ -28,7 +28,8 @@ Stack stack(const ModelConfig& config) {
 }
 
 ModelConfig parse(const JsonObject& json) {
-  // Under hidden_act the first files call the tanh form gelu; hidden_activation means what it says.
+  // The first files say gelu under hidden_act and mean the tanh form; hidden_activation means what
+  // it says.
   ModelConfig config = parse_shape(json, {.kv_heads = 16,
                                           .head_dim = 256,
                                           .max_position = 8192,

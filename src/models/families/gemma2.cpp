@@ -1,5 +1,5 @@
 // The gemma2 family (Gemma 2): gemma's norms, activation and scaled embeddings with a norm before
-// and after each block, capped scores and logits, a scale of the scores that config.json gives, and
+// and after each block, soft caps of scores and logits, a scale of the scores from config.json, and
 // a sliding window in every other layer.
 #include <array>
 #include <nlohmann/json.hpp>
@@ -15,7 +15,7 @@ using base::JsonObject;
 
 constexpr int64_t kWindow = 4096;
 
-// Layers 0, 2, 4, ... slide where the file does not say which.
+// By default layers 0, 2, 4, ... have the sliding window.
 constexpr int64_t kPattern = 2;
 
 Stack stack(const ModelConfig& config) {

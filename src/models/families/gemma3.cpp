@@ -1,6 +1,6 @@
-// The gemma3_text family (Gemma 3 of 270M and 1B): Gemma 2's layers without caps of the scores and
-// with norms of queries and keys, a window in five layers of six, and in those frequencies of
-// rotation of their own.
+// The gemma3_text family (Gemma 3 of 270M and 1B): Gemma 2's layers without soft caps of the
+// scores, with norms of queries and keys, and with a window in five of six layers, which have other
+// rotary frequencies.
 #include <array>
 #include <nlohmann/json.hpp>
 #include <utility>

@@ -77,7 +77,7 @@ float parse_softcap(const base::JsonObject& json, std::string_view key, double a
   const bool is_null = json.value().contains(key) && !json.has(key);
   const double cap = is_null ? 0 : json.number_or(key, absent);
   const auto rounded = static_cast<float>(cap);
-  const bool is_given = json.has(key);  // transformers divides by a cap of 0
+  const bool is_given = json.has(key);  // refused if 0: transformers would divide by it
   if (!(rounded >= 0) || !std::isfinite(rounded) || (rounded == 0 && (is_given || cap != 0)))
     json.fail(key, fmt::format("is {}; expected a number above 0 that fp32 has, or null", cap));
   return rounded;

@@ -1,6 +1,6 @@
 // What the gemma families share: norms that multiply by 1 + w, embeddings scaled by the root of
-// their width, gelu's tanh form in the mlp; and from Gemma 2 on a norm before and after each block,
-// a scale of the scores that config.json gives, soft caps and windows in some layers.
+// their width, gelu's tanh form in the mlp; and, from Gemma 2 on, a norm before and after each
+// block, a scale of the scores from config.json, soft caps, and windows in some layers.
 #pragma once
 
 #include <cmath>
@@ -14,14 +14,14 @@
 
 namespace snug::models {
 
-// A norm of the last `width` elements, or of the residual stream.
+// A norm over the last `width` elements, or of the residual stream.
 Norm gemma_norm(const ModelConfig& config, std::string module, int64_t width);
 Norm gemma_norm(const ModelConfig& config, std::string module);
 
-// mlp.{gate,up,down}_proj with gelu's tanh form.
+// mlp.{gate,up,down}_proj with the tanh form of gelu.
 GatedMlp gelu_mlp(const ModelConfig& config);
 
-// llama's attention with the config's scale and cap of the scores.
+// llama's attention with the config's scale and soft cap of the scores.
 AttentionBlock scaled_attention(const ModelConfig& config, int64_t layer);
 
 // {input,post_attention}_layernorm around attention, {pre,post}_feedforward_layernorm around mlp.
@@ -36,12 +36,12 @@ Stack gemma_decoder(const ModelConfig& config, const auto& layer) {
   return stack;
 }
 
-// The shape of Gemma 2 and 3, and what they read alike: hidden_activation, attention_bias,
+// Parses the keys that Gemma 2 and 3 share: the shape, hidden_activation, attention_bias,
 // query_pre_attn_scalar.
 ModelConfig parse_gemma_shape(const base::JsonObject& json, int64_t max_position);
 void describe_gemma_shape(const ModelConfig& config, nlohmann::json& json);
 
-// A cap, 0 for null.
+// Parses a soft cap; null means 0, no cap.
 float parse_softcap(const base::JsonObject& json, std::string_view key, double absent);
 nlohmann::json softcap_or_null(float cap);
 

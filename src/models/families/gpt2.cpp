@@ -1,7 +1,7 @@
-// The gpt2 family (GPT-2, DistilGPT-2, DialoGPT): learned positions, layer norms
-// before the blocks, queries, keys and values in one tensor, a plain mlp, biases on all linears.
-// Its linears are transformers' Conv1D, stored (in, out). Published files call the modules
-// "h.0.ln_1", without what transformers writes before it today.
+// The gpt2 family (GPT-2, DistilGPT-2, DialoGPT): learned positions; layer norms before the blocks;
+// queries, keys and values in one tensor; a plain mlp; biases on all linears. Its linears are
+// transformers' Conv1D, stored (in, out). Published files call modules "h.0.ln_1", without the
+// prefix "transformer." that transformers writes today.
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
@@ -51,7 +51,8 @@ Stack stack(const ModelConfig& config) {
 
 constexpr SizeKeys kKeys{"n_embd", "n_layer", "n_head", "n_inner", "n_positions"};
 
-// transformers reads its names for other families here too, and obeys them where a file has both.
+// transformers also accepts the names of these keys in other families, and prefers them where a
+// file has both.
 SizeKeys keys_of(const JsonObject& json) {
   SizeKeys keys = kKeys;
   keys.hidden = key_present(json, {"hidden_size", keys.hidden});

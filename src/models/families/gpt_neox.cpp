@@ -1,6 +1,6 @@
 // The gpt_neox family (GPT-NeoX, Pythia, Dolly 2, StableLM-Base-Alpha, RedPajama-INCITE): queries,
 // keys and values in one tensor, head by head; attention and a plain mlp, each with a layer norm of
-// its own, side by side or one after the other; a quarter of each head rotated.
+// its own, in parallel or in sequence; a quarter of each head is rotated.
 #include <array>
 #include <nlohmann/json.hpp>
 #include <utility>

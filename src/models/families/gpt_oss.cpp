@@ -1,5 +1,5 @@
-// The gpt_oss family (gpt-oss 20B and 120B): layers of which every other one has a window, with a
-// sink in each head's softmax, and experts with biases and a clamped gate.
+// The gpt_oss family (gpt-oss 20B and 120B): every other layer has a window; each head's softmax
+// has a sink; experts have biases and a clamped gate.
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -17,15 +17,15 @@ using base::JsonObject;
 
 constexpr int64_t kWindow = 128;
 
-// Layers 0, 2, 4, ... slide where the file does not say which.
+// By default layers 0, 2, 4, ... have the sliding window.
 constexpr int64_t kPattern = 2;
 
 constexpr double kTheta = 150000;
 constexpr double kLimit = 7.0;
 constexpr double kAlpha = 1.702;
 
-// The router's weights are the softmax over the experts that were chosen, which is what
-// probabilities over all are when they are divided by the sum of those chosen.
+// The router's weights are a softmax over the chosen experts. Normalized probabilities are the
+// same: the softmax over all experts, divided by the sum over the chosen ones.
 ExpertsBlock experts(const ModelConfig& config) {
   return {.router = {"mlp.router", config.num_experts, config.hidden_size, true},
           .experts = config.num_experts,
@@ -51,7 +51,7 @@ Stack stack(const ModelConfig& config) {
   });
 }
 
-// yarn as the published models have it, which is what a file means that names no scaling.
+// yarn with the settings of the published models, the default of a file without a scaling.
 void set_published_rope(RopeConfig& rope) {
   rope.scaling = RopeScaling::yarn;
   rope.factor = 32;
@@ -60,7 +60,7 @@ void set_published_rope(RopeConfig& rope) {
   rope.attention_factor = 0.1 * std::log(rope.factor) + 1;
 }
 
-// A number above 0 that fp32 has.
+// A number above 0 that fp32 can represent.
 double parse_gate(const JsonObject& json, const char* key, double absent) {
   const double value = json.number_or(key, absent);
   if (!(value > 0) || !std::isnormal(static_cast<float>(value)))

@@ -1,5 +1,5 @@
-// Blocks with llama's wiring and names, which many families share. A family's file takes them as
-// they are or changes what it does in another way.
+// Blocks with llama's structure and module names, which many families share. A family's file uses
+// them unchanged or modifies them.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@ namespace snug::models {
 
 // An RMS norm of the residual stream.
 Norm rms_norm(const ModelConfig& config, std::string module);
-// An RMS norm of so many elements.
+// An RMS norm over `width` elements.
 Norm rms_norm(const ModelConfig& config, std::string module, int64_t width);
 
 // A layer norm of the residual stream, with a bias.
 Norm layer_norm(const ModelConfig& config, std::string module);
 
-// self_attn.{q,k,v,o}_proj: grouped heads, scores scaled by 1 / sqrt(head_dim), the window that the
-// config has for this layer.
+// self_attn.{q,k,v,o}_proj with grouped heads, scores scaled by 1 / sqrt(head_dim), and the
+// config's window for this layer.
 struct AttentionBiases {
   bool query_key_value = false;
   bool output = false;
@@ -39,10 +39,10 @@ Mlp plain_mlp(const ModelConfig& config, const MlpNames& names, Activation activ
 // post_attention_layernorm before the mlp.
 Layer pre_norm_layer(const ModelConfig& config, AttentionBlock attention, Block mlp);
 
-// model.embed_tokens, no layers, model.norm and lm_head.
+// A decoder with model.embed_tokens, model.norm and lm_head, but no layers.
 Stack decoder_without_layers(const ModelConfig& config);
 
-// A decoder with as many layers as the config says, each of which `layer(index)` makes.
+// A decoder with the config's number of layers, each made by `layer(index)`.
 Stack decoder(const ModelConfig& config, const auto& layer) {
   Stack stack = decoder_without_layers(config);
   for (int64_t index = 0; index < config.num_layers; ++index) stack.layers.push_back(layer(index));

@@ -1,5 +1,5 @@
-// The mistral family (Jiang et al. 2023): Mistral 7B v0.1, whose every layer has a sliding window,
-// v0.2 and v0.3, which have none.
+// The mistral family (Jiang et al. 2023): Mistral 7B v0.1, with a sliding window in every layer,
+// and v0.2 and v0.3, without windows.
 #include <array>
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,5 @@
-// The mixtral family (Jiang et al. 2024): mistral's layers with eight experts in the place of the
-// mlp, of which each token is given to two.
+// The mixtral family (Jiang et al. 2024): mistral's layers with eight experts in place of the mlp,
+// two of which process each token.
 #include <array>
 #include <nlohmann/json.hpp>
 

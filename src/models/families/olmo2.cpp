@@ -1,5 +1,5 @@
 // The olmo2 family (OLMo 2, 2025): norms follow the blocks instead of preceding them, and queries
-// and keys are normed over all heads of a token at once before they are rotated.
+// and keys are normed over all heads of a token at once before the rotation.
 #include <array>
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,5 @@
-// The phi family (Phi-1, Phi-1.5, Phi-2): attention and a plain mlp side by side, which read one
-// layer norm; biases on all linears, the head too, and a part of each head rotated.
+// The phi family (Phi-1, Phi-1.5, Phi-2): attention and a plain mlp in parallel after one layer
+// norm; biases on all linears, the head included; a part of each head is rotated.
 #include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -55,7 +55,7 @@ void describe(const ModelConfig& config, nlohmann::json& json) {
   json["resid_pdrop"] = config.dropout;
 }
 
-template <int kRotated>  // elements of a head
+template <int kRotated>  // rotated elements of a head
 void rotates(ModelConfig& config) {
   config.partial_rotary_factor = kRotated / static_cast<double>(config.head_dim);
 }

@@ -1,5 +1,6 @@
-// The phi3 family: Phi-3 mini and medium. One tensor holds q, k and v, one gate and up; every layer
-// may have a sliding window; positions are rotated as in llama or, in the 128k models, by longrope.
+// The phi3 family: Phi-3 mini and medium. One tensor holds q, k and v, and one holds gate and up;
+// every layer may have a sliding window; positions are rotated as in llama or, in the 128k models,
+// by longrope.
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -37,7 +38,8 @@ void describe(const ModelConfig& config, nlohmann::json& json) {
                                                  : config.max_position;
 }
 
-// longrope's divisors of Phi-3-mini-128k: 48 = head_dim / 2 each, to fp32's digits.
+// longrope's divisors in Phi-3-mini-128k, rounded to fp32's precision: 48 = head_dim / 2 in each
+// set.
 constexpr std::array kPhi3MiniShort{
     1.05, 1.05, 1.05, 1.1, 1.1, 1.15, 1.2,  1.25, 1.3,  1.35, 1.5, 2.0, 2.0,  2.0,  2.0,  2.0,
     2.0,  2.0,  2.0,  2.0, 2.0, 2.0,  2.0,  2.0,  2.0,  2.0,  2.0, 2.0, 2.0,  2.0,  2.0,  2.0,

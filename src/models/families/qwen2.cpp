@@ -1,5 +1,5 @@
-// The qwen2 family: Qwen2 and Qwen2.5. Biases on q, k and v alone; sliding windows, where a file
-// asks for them, in the layers from max_window_layers on.
+// The qwen2 family: Qwen2 and Qwen2.5. Only q, k and v have biases; the layers from
+// max_window_layers on have sliding windows if the file asks for them.
 #include <array>
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,5 @@
-// The qwen3 family, its dense models: each query and key head is normed before it is rotated, and
-// head_dim is a number of its own.
+// The qwen3 family, its dense models: each query and key head is normed before the rotation, and
+// head_dim is independent of hidden_size.
 #include <array>
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,5 @@
-// The qwen3_moe family: qwen3's layers with many small experts in the place of the mlp, except
-// in layers that keep one.
+// The qwen3_moe family: qwen3's layers with many small experts in place of the mlp, except in the
+// dense layers, which keep an mlp.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -42,8 +42,8 @@ Stack stack(const ModelConfig& config) {
   return decoder(config, [&](int64_t layer) { return layer_of(config, layer); });
 }
 
-// Dense are the layers that mlp_only_layers names, and all but every decoder_sparse_step-th of the
-// others.
+// Dense layers are those that mlp_only_layers names; of the others, all but every
+// decoder_sparse_step-th.
 void parse_dense_layers(const JsonObject& json, ModelConfig& config) {
   const int64_t step = positive_or(json, "decoder_sparse_step", 1);
   std::vector<double> named;

@@ -1,5 +1,5 @@
-// The stablelm family (StableLM 3B-4E1T, StableLM 2 1.6B): llama's wiring and names with layer
-// norms, of which every norm has a bias, and a part of each head rotated.
+// The stablelm family (StableLM 3B-4E1T, StableLM 2 1.6B): llama's structure and names with layer
+// norms, which all have biases; a part of each head is rotated.
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -36,7 +36,7 @@ ModelConfig parse(const JsonObject& json) {
   config.partial_rotary_factor = parse_partial_rotary(json, config.head_dim, 0.25);
   config.rope = parse_rope(json, {.partial = true});
   config.attention_bias = json.boolean_or("use_qkv_bias", false);
-  // StableLM 2 12B has both.
+  // StableLM 2 12B sets both of these.
   for (const char* key : {"qk_layernorm", "use_parallel_residual"})
     if (json.boolean_or(key, false)) json.fail(key, "is true, which is not built for stablelm");
   return config;

@@ -1,6 +1,6 @@
 // The t5 family: T5 1.0 (Raffel et al. 2020), whose mlps have no gate and whose head is the
-// embedding, scaled, and T5 1.1 with its descendants FLAN-T5 (Chung et al. 2022) and T0 (Sanh et
-// al. 2022), which have gates and a head of their own.
+// embedding, with its input scaled; and T5 1.1 with its descendants FLAN-T5 (Chung et al. 2022) and
+// T0 (Sanh et al. 2022), which have gates and a separate head.
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -13,12 +13,13 @@ namespace {
 
 using base::JsonObject;
 
-// Files of transformers 4 say by tie_word_embeddings whether the head's input is scaled too. Those
-// of transformers 5 call every head tied, also one that they hold (stored_head.h).
+// In files of transformers 4, tie_word_embeddings also says whether the head's input is scaled.
+// Files of transformers 5 call every head tied, even where they hold a separate head
+// (stored_head.h).
 ModelConfig parse(const JsonObject& json) {
   ModelConfig config = parse_t5_shape(json, {.feed_forward = "relu", .tied_embeddings = true});
   constexpr const char* kScales = "scale_decoder_outputs";
-  const bool is_null = json.value().contains(kScales) && !json.has(kScales);  // which is false
+  const bool is_null = json.value().contains(kScales) && !json.has(kScales);  // null means false
   config.scaled_head = !is_null && json.boolean_or(kScales, config.tied_embeddings);
   return config;
 }

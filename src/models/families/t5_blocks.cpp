@@ -23,11 +23,11 @@ constexpr std::string_view kGated = "gated-gelu";
 constexpr std::string_view kPlain = "relu";
 constexpr int64_t kBuckets = 32;
 constexpr int64_t kMaxDistance = 128;
-// Beyond these, tables of the kernels would not fit where they lie.
+// Larger tables would not fit into the fast memory in which the kernels keep them.
 constexpr int64_t kMaxBuckets = 256;
 constexpr int64_t kMaxReach = 2048;
 
-// layer.INDEX.NAME.{q,k,v,o}. Scores are not scaled.
+// layer.INDEX.NAME.{q,k,v,o}, with scores that are not scaled.
 AttentionBlock t5_attention(const ModelConfig& config, const std::string& module) {
   AttentionBlock block = attention(config, 0);
   const std::vector<const char*> names{"q", "k", "v"};
@@ -38,8 +38,8 @@ AttentionBlock t5_attention(const ModelConfig& config, const std::string& module
   return block;
 }
 
-// The self-attention of the stack whose layers begin with `prefix`. The table is a module of the
-// first layer.
+// The self-attention of the encoder or the decoder, whose layers' names begin with `prefix`. The
+// table of relative positions is a module of the first layer.
 AttentionBlock self_attention(const ModelConfig& config, const std::string& prefix, bool causal) {
   const std::string module = "layer.0.SelfAttention";
   AttentionBlock block = t5_attention(config, module);
@@ -74,7 +74,7 @@ Block t5_mlp(const ModelConfig& config, const std::string& layer) {
   return mlp;
 }
 
-// A norm before the block, named within its part of the layer.
+// A branch with a norm before the block; `part` is the branch's module within its layer.
 Branch branch(const ModelConfig& config, const std::string& part, Block block) {
   return {rms_norm(config, part + ".layer_norm"), std::move(block), {}};
 }
@@ -90,9 +90,9 @@ Layer decoder_layer(const ModelConfig& config, const std::string& prefix) {
            branch(config, "layer.2", t5_mlp(config, "layer.2"))}};
 }
 
-// Whether the file gives the mlp a gate, as transformers reads it: feed_forward_proj is an
-// activation, after "gated-" where there is a gate, and is_gated_act and dense_act_fn, which saved
-// files have too, stand above it. Throws UserError for an activation that is not built.
+// Whether the mlp has a gate, by the rules of transformers: feed_forward_proj names an activation,
+// after "gated-" if there is a gate; is_gated_act and dense_act_fn, which saved files also have,
+// take precedence. Throws UserError for an activation that is not built.
 bool parse_gated(const JsonObject& json, const std::string& absent) {
   constexpr std::string_view kGate = "gated-";
   const std::string form = json.text_or("feed_forward_proj", absent);
@@ -113,7 +113,8 @@ bool parse_gated(const JsonObject& json, const std::string& absent) {
   return gated;
 }
 
-// transformers reads its names for other families here too, and obeys them where a file has both.
+// transformers also accepts the names of these keys in other families, and prefers them where a
+// file has both.
 SizeKeys keys_of(const JsonObject& json) {
   SizeKeys keys = kKeys;
   keys.hidden = key_present(json, {"hidden_size", keys.hidden});
@@ -122,7 +123,7 @@ SizeKeys keys_of(const JsonObject& json) {
   return keys;
 }
 
-// A token that the file need not name, at least 0.
+// A token id of at least 0, with a default for files that do not name it.
 int64_t token_or(const JsonObject& json, std::string_view key, int64_t fallback, int64_t tokens) {
   const int64_t id = json.integer_or(key, fallback);
   if (id < 0 || id >= tokens)
@@ -165,7 +166,8 @@ ModelConfig parse_t5_shape(const JsonObject& json, const T5Defaults& defaults) {
                                           .dropout = 0.1});
   if (!json.boolean_or("is_encoder_decoder", true))
     json.fail("is_encoder_decoder", "is false; snug has this family with its decoder only");
-  config.max_position = kMaxPositions;  // n_positions is the length that it was trained with
+  // n_positions is only the length that the model was trained with, not a limit.
+  config.max_position = kMaxPositions;
   config.encoder_layers = config.num_layers;
   const int64_t own = positive_or(json, kKeys.layers, config.num_layers, kMaxLayers);
   config.num_layers += positive_or(json, "num_decoder_layers", own, kMaxLayers);

@@ -20,7 +20,7 @@ namespace {
 
 using namespace program;  // NOLINT: this file speaks the program's words throughout
 
-// A constant of the network in the type of the computation, which is how transformers has it.
+// Rounds a constant of the network to the compute type, as transformers does.
 float rounded(float value, DType type) {
   if (type == DType::bf16) return base::to_float(base::to_bfloat16(value));
   if (type == DType::f16) return base::to_float(base::to_float16(value));
@@ -37,7 +37,7 @@ class Forward : ForwardBuilder {
     if (runs_encoder()) make_rotary_tables(base::TokenStream::encoder, encoder_positions_);
     make_rotary_tables(base::TokenStream::decoder, positions_);
     if (runs_encoder()) encode();
-    layer_ = stack_.encoder_layers();  // where the decoder's begin
+    layer_ = stack_.encoder_layers();  // the first layer of the decoder
     const TensorId hidden = through_layers(embed(), layers());
     balance_experts();
     head(norm(hidden, stack_.final_norm, "final.norm"));
@@ -47,7 +47,7 @@ class Forward : ForwardBuilder {
  private:
   bool has_cache() const { return options_.cache_capacity.decoder() > 0; }
 
-  // What attention that `reads_encoder` reads, and all of what makes it.
+  // Emits the encoder, whose output attention with `reads_encoder` reads.
   void encode() {
     stream_ = base::TokenStream::encoder;
     const TensorId hidden = through_layers(embed(), stack_.encoder_layers());
@@ -55,7 +55,8 @@ class Forward : ForwardBuilder {
     stream_ = base::TokenStream::decoder;
   }
 
-  // Goes from the residual stream that enters the layer at hand to the one that enters layer `end`.
+  // Emits the layers from the current one to `end`. Takes the residual stream that enters the
+  // current layer and returns the one that enters layer `end`.
   TensorId through_layers(TensorId hidden, int64_t end) {
     for (; layer_ < end; ++layer_) {
       builder_.set_layer(static_cast<int32_t>(layer_));
@@ -98,8 +99,8 @@ class Forward : ForwardBuilder {
     return reads_rotary(stack_, stream, false) || reads_rotary(stack_, stream, true);
   }
 
-  // Rows of the embedding, scaled, moved by their positions and normed where the stack says so. The
-  // last of these makes the residual stream.
+  // The rows of the embedding; scaled, with positions added, and normed where the stack says so.
+  // The last of these operations writes the residual stream.
   TensorId embed() {
     const auto scale = static_cast<float>(stack_.embedding_scale);
     const bool has_positions = !stack_.positions.empty();
@@ -132,7 +133,7 @@ class Forward : ForwardBuilder {
     return hidden;
   }
 
-  // x (tokens, heads * head_dim), normed head by head or as a whole row.
+  // x (tokens, heads * head_dim), with each head or each whole row normed.
   TensorId normed_heads(TensorId x, const std::optional<Norm>& given,
                         const AttentionBlock& attention, const char* which) {
     if (!given) return x;
@@ -145,7 +146,8 @@ class Forward : ForwardBuilder {
     return reshaped(y, fmt::format("{}.rows", name), {tokens(), width});
   }
 
-  // Queries and keys, rotated if they are, and values: (tokens, heads * head_dim) each.
+  // Queries and keys, rotated if the block rotates them, and values: (tokens, heads * head_dim)
+  // each.
   std::vector<TensorId> query_key_value(TensorId x, const AttentionBlock& attention) {
     const Projections& projections = attention.query_key_value;
     if (attention.reads_encoder) return cross_heads(x, attention);
@@ -168,8 +170,8 @@ class Forward : ForwardBuilder {
     return heads;
   }
 
-  // Queries, keys and values of attention across. Without the encoder keys and values are in
-  // caches.
+  // Queries, keys and values of cross-attention. In a program without the encoder, the keys and
+  // values come from the caches.
   std::vector<TensorId> cross_heads(TensorId x, const AttentionBlock& attention) {
     const Projections& projections = attention.query_key_value;
     const std::vector<Linear>& parts = projections.parts;
@@ -193,8 +195,8 @@ class Forward : ForwardBuilder {
     return heads;
   }
 
-  // Appends new rows, where there are any, to the layer's cache and returns it; the rows themselves
-  // without a cache, and within the encoder.
+  // Appends new rows, if there are any, to the layer's cache and returns the cache. Without a
+  // cache, and within the encoder, returns the rows themselves.
   TensorId cached(TensorId new_rows, const AttentionBlock& attention, const char* name) {
     if (!has_cache() || is_encoder()) return new_rows;
     const auto keys_of =
@@ -213,7 +215,8 @@ class Forward : ForwardBuilder {
     return attention.reads_encoder ? encoder_key_bounds_ : key_bounds_;
   }
 
-  // The tokens of a segment of queries and keys; those of two streams differ, and it is 0.
+  // The longest segment of queries and keys; 0 (unknown) where queries and keys come from two
+  // streams of different lengths.
   int64_t segment_tokens(const AttentionBlock& attention) const {
     const base::PerStream<int64_t>& known = options_.segment_tokens;
     const bool is_known = known.has_encoder() == stack_.encoder.has_value();
@@ -258,13 +261,15 @@ class Forward : ForwardBuilder {
     return std::holds_alternative<AttentionBlock>(block) ? "attention" : "mlp";
   }
 
-  // The prefix of names of activations: a layer may have attention of both kinds.
+  // The prefix of activation names, which separates a layer's self-attention from its
+  // cross-attention.
   static const char* prefix_of(const Block& block) {
     const auto* attention = std::get_if<AttentionBlock>(&block);
     return attention != nullptr && attention->reads_encoder ? "cross_" : "";
   }
 
-  // The stream after all branches of the layer at hand, which is the next layer's input.
+  // Emits all branches of the current layer and returns the residual stream after them, the next
+  // layer's input.
   TensorId add_branches(const TensorId input) {
     const Layer& layer = stack_.layer(layer_);
     TensorId stream = input;

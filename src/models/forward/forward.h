@@ -1,5 +1,6 @@
-// From a stack of blocks (models/blocks.h) to its forward program: a token's id becomes a row of
-// the embedding, every branch of every layer adds to it, and the final norm and the head end it.
+// Makes the forward program of a stack of blocks (models/blocks.h): the embedding turns each token
+// id into a row, every branch of every layer adds to that row, and the final norm and the head
+// follow.
 #pragma once
 
 #include <string>
@@ -11,47 +12,51 @@
 
 namespace snug::models {
 
-// What stands at the end of the program.
+// What the program ends in.
 enum class Head : uint8_t {
-  loss,    // linear_cross_entropy: `losses` (tokens) and `loss` (1)
-  logits,  // `logits` (outputs, vocab) f32 of the rows that `output_rows` names, and of each the
-           // `candidates` likeliest: `likeliest.logits`, `likeliest.ids` (outputs, candidates)
+  loss,  // linear_cross_entropy: `losses` (tokens) and `loss` (1)
+  // `logits` (outputs, vocab) f32 of the rows that `output_rows` names; with `candidates`, the
+  // likeliest of each row: `likeliest.logits`, `likeliest.ids` (outputs, candidates).
+  logits,
 };
 
 struct ForwardOptions {
   program::ProgramKey program = program::ProgramName::micro_first;
-  // Batch tensors and logits are named after the program, where programs of a job differ in shape.
+  // Names batch tensors and logits after the program, for jobs whose programs differ in shape.
   bool own_inputs = false;
-  program::DType compute = program::DType::f32;  // of weights and activations
-  // Capacity of each stream: rows of a micro-batch, flattened. Without tokens of an encoder's it
-  // does not run, and what it made lies in caches.
+  program::DType compute = program::DType::f32;  // type of weights and activations
+  // Capacity of each stream: the rows of a micro-batch, flattened. If the encoder's stream has no
+  // tokens, the encoder does not run, and its keys and values are in caches.
   base::PerStream<int64_t> tokens = 0;
   int64_t segments = 0;  // capacity of the bounds
-  // No segment of a stream is longer, and they ascend; 0: nothing is known.
+  // The length of the longest segment of a stream, whose segments are in ascending order; 0:
+  // unknown.
   base::PerStream<int64_t> segment_tokens = 0;
   bool no_empty_segments = false;  // every segment has a token
-  bool deterministic = true;       // the gradient of attention has the same bits on every run
-  int64_t sequence_tokens = 0;  // the longest sequence there may be: longrope's factors follow it
+  bool deterministic = true;       // the gradient of attention has the same bits in every run
+  int64_t sequence_tokens = 0;  // the longest possible sequence, which selects longrope's factors
   Head head = Head::loss;
-  double router_loss = 0;  // the factor of the loss that balances experts; 0: there is none
+  double router_loss = 0;  // the factor of the loss that balances experts; 0: no such loss
   int64_t outputs = 0;     // rows of logits, for Head::logits
-  int64_t candidates = 0;  // 0: none are looked for
-  // Rows of the key and value caches of each stream; 0: no cache, keys are this batch's.
+  int64_t candidates = 0;  // the number of likeliest tokens to select; 0: none
+  // Rows of each stream's key and value caches; 0: no cache, so that keys come from this batch
+  // only.
   base::PerStream<int64_t> cache_capacity = 0;
 };
 
-// Reads tensors named as the weights, and of lifetime step: `tokens` and, where the network asks
-// for them, `positions` (tokens) i32, `query_bounds`, `key_bounds` (segments, 2) i32; for a loss
-// `targets` (tokens) i32 and `inverse_tokens` (1) f32, and `inverse_document_tokens` (1) f32 where
-// experts are balanced (program/kinds/expert/balance_loss.h), which gives `router_loss` (1); for
-// logits `output_rows` (outputs) i32; with a cache `slots` (tokens) i32 and the caches
-// `layers.N.key_cache`, `layers.N.value_cache` (capacity, kv_heads * head_dim).
-// Without a cache, key_bounds is query_bounds. An encoder reads tensors of its own stream
-// (program/ir/tensor_names.h); with caches its `slots` and `key_bounds` are of those of attention
-// that reads it, `layers.N.cross_key_cache` and `layers.N.cross_value_cache`. Where a block has a
-// prompt it also reads `prompt_query_bounds` and `prompt_key_bounds` (1, 2) i32 of lifetime run,
-// which are [0, tokens) and [0, the prompt's vectors), and its vectors and gates, of role adapter
-// (models/forward/prompt_names.h).
+// The program reads the weights by name, and these batch tensors of lifetime step: `tokens` and,
+// where the network needs them, `positions` (tokens) i32; `query_bounds` and `key_bounds`
+// (segments, 2) i32. A loss also reads `targets` (tokens) i32 and `inverse_tokens` (1) f32. Where
+// experts are balanced (program/kinds/expert/balance_loss.h), it also reads
+// `inverse_document_tokens` (1) f32 and writes `router_loss` (1). Logits read `output_rows`
+// (outputs) i32. With a cache, it reads `slots` (tokens) i32 and the caches `layers.N.key_cache`
+// and `layers.N.value_cache` (capacity, kv_heads * head_dim); without one, key_bounds is
+// query_bounds. An encoder reads tensors of its own stream (program/ir/tensor_names.h); with
+// caches, its `slots` and `key_bounds` refer to the caches of cross-attention,
+// `layers.N.cross_key_cache` and `layers.N.cross_value_cache`. A block with a prompt reads the
+// prompt's vectors and gates, of role adapter (models/forward/prompt_names.h), and
+// `prompt_query_bounds` and `prompt_key_bounds` (1, 2) i32 of lifetime run, which are [0, tokens)
+// and [0, vectors of the prompt).
 program::Program forward(const Stack& stack, const ForwardOptions& options);
 
 }  // namespace snug::models

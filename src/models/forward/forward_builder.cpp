@@ -143,7 +143,7 @@ TensorId ForwardBuilder::linear_named(TensorId x, const Linear& by, std::string_
 TensorId ForwardBuilder::apply(TensorId x, const Linear& by,
                                std::array<TensorId, 2> weight_and_bias, std::string_view name) {
   const auto [w, bias] = weight_and_bias;
-  // The last step has the name.
+  // The last step that is emitted writes the activation of this name.
   int steps = (by.bias ? 1 : 0) + (stack_.adjusts_linears ? 2 : 0);
   TensorId y = kNone;
   const auto emit = [&](Attributes attributes, std::vector<TensorId> reads, const char* suffix) {

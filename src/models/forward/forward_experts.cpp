@@ -1,7 +1,7 @@
-// A mixture of experts: route, permute to rows by expert, the gated mlp of each expert on its rows,
-// and the sum of what a token's experts give. Rows are scaled by the router's weights before the
-// last product, where that needs no output of it in the backward pass. Where experts are balanced,
-// it adds the loss that the routes of all layers give together.
+// A mixture of experts: route tokens, permute their rows by expert, apply each expert's gated mlp
+// to its rows, and add up the outputs for each token. Rows are scaled by the router's weights
+// before the last product, where the backward pass then does not need that product's output. Where
+// experts are balanced, adds the loss that all layers' routes give together.
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,7 +55,7 @@ TensorId ForwardBuilder::experts(TensorId x, const ExpertsBlock& by) {
   const TensorId permuted = make_rows("expert_rows", hidden);
   builder_.emit(program::Permute{}, {x, places}, {permuted});
   const bool together = by.files == ExpertFiles::together;
-  // x (rows, in) -> (rows, width), by the matrix of the expert that has the row.
+  // x (rows, in) -> (rows, width): multiplies each row by the matrix of its expert.
   const auto product = [&](const std::string& of_module, TensorId of_rows, const char* name,
                            int64_t width) {
     const TensorId result = make_rows(name, width);

@@ -1,4 +1,5 @@
-// What reads the last layer's output, normed: losses of tokens, or logits of some rows.
+// The end of the program, which reads the normed output of the last layer: losses of tokens, or
+// logits of some rows.
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,7 +22,8 @@ using namespace program;  // NOLINT: this file speaks the program's words throug
 
 namespace {
 
-// What is done one after the other, with what each step reads besides.
+// One of the operations that run one after the other, with the operands that it reads besides the
+// previous result.
 struct HeadStep {
   const char* name;
   Attributes attributes;

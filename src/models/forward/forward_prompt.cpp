@@ -1,6 +1,6 @@
-// A block's prompt: keys and values are the block's own projections of its vectors, neither normed
-// nor rotated. All tokens are the queries of one segment, whose keys they all share, and so is what
-// reads the prompt's gradients off: one sum over all tokens.
+// A block's prompt: its keys and values are the block's own projections of the prompt's vectors,
+// neither normed nor rotated. All tokens are the queries of a single segment, since all share the
+// prompt's keys; so the gradients of the prompt are one sum over all tokens.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,8 +16,8 @@ namespace snug::models {
 using program::DType;
 using program::TensorId;
 
-// Where projections are one tensor all its rows are multiplied, since it may be stored in 4 bits;
-// the queries that they give are read by nothing.
+// If the projections are one tensor, all of its rows are multiplied, since the tensor may be stored
+// in 4 bits. Nothing reads the resulting queries.
 ForwardBuilder::KeysAndValues ForwardBuilder::project_prompt(TensorId vectors,
                                                              const AttentionBlock& by) {
   const Projections& projections = by.query_key_value;
@@ -35,7 +35,7 @@ ForwardBuilder::KeysAndValues ForwardBuilder::project_prompt(TensorId vectors,
   for (const auto& [name, part] : parts_of_heads(by)) {
     const std::string of_prompt = std::string("prompt.") + name;
     const TensorId rows = part_of_groups(all, of_prompt + ".in_groups", part);
-    // Queries are named alone, so that their gradient is known to be zero
+    // The queries get a name but no copy, so that their gradient is known to be zero
     // (passes/gradient/differentiate.cpp).
     if (*name != 'q') copies.push_back(copy_of_groups(rows, of_prompt, part.groups));
   }

@@ -1,4 +1,4 @@
-// Rotary tables of the streams of tokens, and what they rotate.
+// The rotary tables of the streams, and the rotation of queries and keys by them.
 #include <string>
 
 #include "models/config/rope.h"

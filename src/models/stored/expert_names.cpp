@@ -7,7 +7,7 @@
 namespace snug::models {
 namespace {
 
-// Stands for the number of an expert, and between linears that lie together.
+// The first stands for the number of an expert, the second separates linears stored in one tensor.
 constexpr std::string_view kEachExpert = ".*.";
 constexpr char kNextLinear = '+';
 
@@ -15,7 +15,7 @@ std::string stacked_name(const std::string& module, const std::string& linears) 
   return weight_name(fmt::format("{}{}{}", module, kEachExpert, linears));
 }
 
-// "gate_proj" and "up_proj" of "gate_proj+up_proj".
+// Splits "gate_proj+up_proj" into "gate_proj" and "up_proj".
 std::vector<std::string_view> split_linears(std::string_view linears) {
   std::vector<std::string_view> names;
   for (size_t end = linears.find(kNextLinear); end != std::string_view::npos;
@@ -29,7 +29,7 @@ std::vector<std::string_view> split_linears(std::string_view linears) {
 
 bool are_together(const ExpertsBlock& experts) { return experts.files == ExpertFiles::together; }
 
-// (experts, out, in), or its transpose where files have that.
+// (experts, out, in), or (experts, in, out) where files store the transpose.
 program::Shape matrix_shape(const ExpertsBlock& experts, int64_t out, int64_t in) {
   return are_together(experts) ? program::Shape{experts.experts, in, out}
                                : program::Shape{experts.experts, out, in};

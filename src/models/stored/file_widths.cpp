@@ -11,7 +11,7 @@
 namespace snug::models {
 namespace {
 
-// 0: the files hold no values of it under its name.
+// Returns 0 where the files hold no values under the weight's name.
 int64_t widest_in(const formats::TensorIndex& index, const Weight& weight) {
   int64_t widest = 0;
   for (const FilePiece& piece : file_pieces(weight.name, weight.shape))

@@ -1,4 +1,4 @@
-// How wide the elements of weights are in a folder's files.
+// The widths of weights' elements in a folder's files.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,10 @@
 
 namespace snug::models {
 
-// The weights whose files hold elements of another width than config.file_width, in bytes, by name:
-// of one that files hold as several tensors, the width of the widest. Opens the files' headers
-// only; empty where the folder has no files. Throws UserError as TensorIndex does.
+// The element widths in bytes, by name, of the weights whose files have another width than
+// config.file_width. For a weight that files hold as several tensors, it is that of the widest.
+// Opens only the files' headers; empty where the folder has no files. Throws UserError as
+// TensorIndex does.
 std::map<std::string, int64_t, std::less<>> other_widths(const std::filesystem::path& folder,
                                                          const ModelConfig& config);
 

@@ -24,7 +24,7 @@ void add_optional_prefix(TensorIndex& index, const Stack& stack) {
     });
 }
 
-// Gives a weight its own name where the files hold it under one of the others alone.
+// Gives a weight its own name where the files hold it only under one of its other names.
 void settle_name(TensorIndex& index, const std::string& own,
                  const std::vector<std::string>& others) {
   if (index.find(own) != nullptr) return;

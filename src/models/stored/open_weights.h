@@ -1,4 +1,4 @@
-// A model folder's tensors by the names that its stack of blocks gives them.
+// Opens a model folder's tensors under the names that its stack of blocks uses.
 #pragma once
 
 #include <filesystem>
@@ -8,11 +8,11 @@
 
 namespace snug::models {
 
-// Where no name in the files begins with the stack's optional prefix, all but the head's are listed
-// and found with it. So are the head and the embedding that the files hold under another name
-// alone: the name that transformers gives the head, or that of a table which is the embedding's
-// too, a tied head among them. A head that begins as the embedding is found there. Throws UserError
-// as TensorIndex does.
+// If no name in the files begins with the stack's optional prefix, all tensors except the head's
+// are listed with the prefix added. If files hold the head or the embedding only under another
+// name, it is listed under its own: other names are the one that transformers gives the head, and
+// those of tables that equal the embedding, such as a tied head. A head that begins as the
+// embedding is found under the embedding's name. Throws UserError as TensorIndex does.
 formats::TensorIndex open_weights(const std::filesystem::path& folder, const Stack& stack);
 
 }  // namespace snug::models

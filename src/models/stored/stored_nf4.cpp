@@ -12,7 +12,7 @@ namespace {
 using formats::IndexedTensor;
 using formats::TensorIndex;
 
-// A weight in 4 bits and what its JSON says.
+// A weight in 4 bits, and the content of its JSON.
 struct Quantised {
   std::string weight;
   bool double_quant = false;

@@ -17,7 +17,8 @@
 namespace snug::models {
 namespace {
 
-// What files and modules call the weight; a tied head is another module of the embedding's tensor.
+// The names of the weight in files and of its modules. A tied head is a second module of the
+// embedding's tensor.
 std::vector<std::string> names_of(const Weight& weight, const Stack& stack) {
   std::vector<std::string> names{weight.name};
   if (stack.tied_head && weight.name == embedding_weight(stack))
@@ -25,7 +26,8 @@ std::vector<std::string> names_of(const Weight& weight, const Stack& stack) {
   return names;
 }
 
-// "model.norm.weight", and the modules around it: "model.norm" and "model".
+// A tensor's name with the names of the modules that contain it: "model.norm.weight", "model.norm"
+// and "model".
 std::vector<std::string> with_modules(std::string name) {
   std::vector<std::string> names{name};
   for (size_t dot = name.rfind('.'); dot != std::string::npos; dot = name.rfind('.')) {
@@ -50,7 +52,7 @@ bool selects(const std::string& pattern, const std::string& weight) {
       names, [&](const std::string& name) { return matches_last_parts(pattern, name); });
 }
 
-// Null where the block's linears read different inputs.
+// Null where the block's linears have different inputs.
 const Projections* projections_of(const Branch& branch) {
   if (const auto* attention = std::get_if<AttentionBlock>(&branch.block))
     return &attention->query_key_value;
@@ -58,7 +60,7 @@ const Projections* projections_of(const Branch& branch) {
   return gated == nullptr ? nullptr : &gated->gate_up;
 }
 
-// What to write where a family stores in one tensor what others have in several.
+// Advice for a pattern that names separately what this family stores in one tensor.
 std::string advice_on_fused(const Stack& stack, const std::string& pattern) {
   for (const Branch& branch : stack.layer(0).branches) {
     const Projections* projections = projections_of(branch);
@@ -73,23 +75,24 @@ std::string advice_on_fused(const Stack& stack, const std::string& pattern) {
 
 std::string module_of(const std::string& weight) { return weight.substr(0, weight.rfind('.')); }
 
-// "self_attn.q_proj" of "model.layers.0.self_attn.q_proj".
+// Returns "self_attn.q_proj" for "model.layers.0.self_attn.q_proj".
 std::string part_of_layer(const std::string& module, const std::string& layer) {
   return module.substr(layer.size() + 1);
 }
 
-// Its module is named within its layer.
+// Whether the weight's name begins with the name of its layer.
 bool is_within(const Weight& weight, const Stack& stack) {
   return weight.layer >= 0 && weight.name.starts_with(stack.layer_name(weight.layer) + ".");
 }
 
-// Layers [first, end), of which all have what the first one has.
+// Lists layers [first, end), which all have the same modules as the first of them.
 std::string layers_text(const Stack& stack, int64_t first, int64_t end) {
   std::vector<std::string> inside;
   for (const Weight& weight : weights_of(stack)) {
     if (weight.layer != first || !is_within(weight, stack)) continue;
     const std::string part = part_of_layer(module_of(weight.name), stack.layer_name(first));
-    if (inside.empty() || inside.back() != part) inside.push_back(part);  // a bias follows
+    // A module's bias follows its weight, so a repeated name is adjacent.
+    if (inside.empty() || inside.back() != part) inside.push_back(part);
   }
   return fmt::format("{} to {}, and in each layer {}", stack.layer_name(first),
                      stack.layer_name(end - 1), fmt::join(inside, ", "));

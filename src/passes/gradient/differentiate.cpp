@@ -1,6 +1,7 @@
-// Stages: find what wants a gradient; run the forward list, the loss in its training form; then the
-// list backwards, each kind's derivative contributing to gradients, sums emitted after each. What
-// it does not do: decide what is saved (recompute) or add in place (lower).
+// Stages: find the tensors that need a gradient; emit the forward operations, with the loss in its
+// training form; then go through the forward operations in reverse and emit each kind's derivative,
+// whose results contribute to gradients, with sums after each. Which activations are saved is
+// decided by recompute, and adding in place by lower.
 #include "passes/gradient/differentiate.h"
 
 #include <fmt/format.h>
@@ -121,7 +122,7 @@ class Differentiator final : public Tape {
   }
 
  private:
-  // What views there are only cut up what is written whole.
+  // Checks that every tensor which is cut up into views is written whole.
   void check_views() const {
     for (const Operation& operation : forward_.operations)
       for (const TensorId id : operation.writes)
@@ -185,7 +186,8 @@ class Differentiator final : public Tape {
     return add(std::move(tensor));
   }
 
-  // The first contribution of a micro_first program is the gradient itself; later ones are added.
+  // In a `micro_first` program, the first contribution becomes the gradient itself; later ones are
+  // added to it.
   TensorId contribute_to_weight(TensorId weight) {
     const Tensor trained = result_.tensor(weight);
     Tensor tensor;
@@ -205,8 +207,8 @@ class Differentiator final : public Tape {
     return add(std::move(tensor));
   }
 
-  // The gradient of a view is the same view of the gradient of what it cuts; a second reader's
-  // share is added there.
+  // The gradient of a view is the same view of its base's gradient; contributions of further
+  // readers are added to it.
   TensorId contribute_to_part(TensorId input) {
     const TensorId owner = forward_.owner(input);
     std::vector<TensorId>& parts = parts_[owner];
@@ -232,8 +234,8 @@ class Differentiator final : public Tape {
     return part;
   }
 
-  // A part that nothing reads changes nothing: queries of a fused projection of which only keys and
-  // values are wanted.
+  // Parts of a tensor that nothing reads have a zero gradient, such as the queries of a fused
+  // projection of which only keys and values are used.
   void complete_parts(TensorId owner) {
     const auto found = parts_.find(owner);
     if (found == parts_.end()) return;
@@ -249,7 +251,7 @@ class Differentiator final : public Tape {
     }
   }
 
-  // A gradient made in parts is read when all of it is there.
+  // Checks that a gradient made in parts is complete before it is read.
   void check_parts(TensorId owner) const {
     const auto found = parts_.find(owner);
     if (found == parts_.end()) return;
@@ -293,7 +295,8 @@ class Differentiator final : public Tape {
     push(std::move(operation));
   }
 
-  // Redirects what writes a result to a part, and adds the part.
+  // Lets the operation that writes a result write a new tensor instead, and adds that tensor to the
+  // result.
   void accumulate_result(TensorId result) {
     Tensor part = result_.tensor(result);
     part.name += ".part";
@@ -315,14 +318,17 @@ class Differentiator final : public Tape {
   std::vector<bool> wants_;
   std::vector<bool> trainable_;
   std::vector<TensorId> gradient_;
-  std::unordered_map<TensorId, std::vector<TensorId>> parts_;  // of an owner: its views with one
-  std::vector<std::pair<TensorId, TensorId>> pending_;         // input, contribution
+  std::unordered_map<TensorId, std::vector<TensorId>> parts_;  // by owner: its views with a
+                                                               // gradient
+  std::vector<std::pair<TensorId, TensorId>> pending_;         // input, contribution to its
+                                                               // gradient
   std::unordered_map<std::string, int> used_;
-  const Operation* operation_ = nullptr;  // of the forward list, the one at hand
+  // The operation of the forward list whose derivative is being emitted.
+  const Operation* operation_ = nullptr;
   std::unordered_map<const Operation*, std::function<void()>> later_;
   Phase phase_ = Phase::forward;
   int32_t layer_ = -1;
-  int32_t next_site_ = 1 << 20;  // apart from the sites of dropout and of the optimizer
+  int32_t next_site_ = 1 << 20;  // distinct from the sites of dropout and of the optimizer
 };
 
 }  // namespace

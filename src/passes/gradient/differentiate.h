@@ -1,5 +1,5 @@
-// differentiate: appends the backward pass to a forward program, only along paths that reach
-// something trainable.
+// differentiate: appends the backward pass to a forward program, limited to paths that lead to a
+// trainable tensor.
 //
 //   before   %y = matmul(%x, %w) {transpose_b}            w is trainable, x needs no gradient
 //            %losses, %loss = linear_cross_entropy(%y, %head, %targets, %inverse_tokens)
@@ -18,18 +18,21 @@ namespace snug::passes {
 
 struct DifferentiateOptions {
   program::DType gradient = program::DType::f32;  // of trainable tensors
-  // The `next` form: adds to gradients and to the loss that an earlier micro-batch wrote.
+  // The form for `micro_next`: adds to the gradients and to the loss that an earlier micro-batch
+  // wrote.
   bool accumulate = false;
-  // Weights whose gradients are added up elsewhere, and so begin anew in that form too; null: none.
+  // Selects weights whose gradients are accumulated elsewhere, so that they start from zero in the
+  // accumulating form too; null: none.
   std::function<bool(const program::Tensor& weight)> begins_anew{};
-  // Round what is added to bf16 gradients stochastically.
+  // Whether sums that are stored in bf16 gradients are rounded stochastically.
   bool stochastic = false;
   int64_t seed = 0;
 };
 
-// Where something follows the loss of tokens in the forward list (a loss of pairs of sequences,
-// made of it), that is the root: the training form makes the gradient of each row as if its loss
-// counted once, and the backward pass begins with what each row's loss counts.
+// Where the loss of tokens is followed by further operations (a loss of pairs of sequences,
+// computed from it), the gradient starts at the last of these: the training form computes each
+// row's gradient as if its loss had weight 1, and the backward pass first computes the actual
+// weight of each row's loss.
 //
 //   before   %losses, %token_loss = linear_cross_entropy(%y, %head, %targets, %inverse_tokens)
 //            %policy = sum_segments(%losses, %bounds) {scale -1}
@@ -41,14 +44,14 @@ struct DifferentiateOptions {
 //            %d.losses = spread_segments(%d.policy, %bounds) {scale -1} phase backward
 //            %d.y = weigh_rows(%d.hidden, %d.losses) phase backward
 //
-// The gradient of a head that trains is a sum of rows. The loss stays as it is, and in the place of
-// weigh_rows there is
+// The gradient of a trainable head is a sum over rows. In that case the forward loss is unchanged,
+// and weigh_rows is replaced by
 //
 //            .., %d.y, %gradient.head = linear_cross_entropy_train(.., %d.losses) phase backward
 //
 // Where views cut up a tensor that an operation writes whole (fused projections, heads of a row),
-// the gradient of a view is that view of the base's gradient, and every part must get one: zeros,
-// where nothing reads it.
+// the gradient of a view is the same view of the base's gradient. Every part must get a gradient:
+// zeros for a part that nothing reads.
 //
 // The last operation must have a training form (linear_cross_entropy) or be a cross_entropy.
 // Gradients are tensors of lifetime step named gradient.NAME.

@@ -1,8 +1,9 @@
-// Stages: choose what is dropped; what backward reads and is not dropped is kept; walk the backward
-// list and, before an operation that reads something dropped, emit its producers down to kept
-// tensors. A producer is emitted once and only as far as something needs it, so the down
-// projection, whose output no derivative reads, never runs again. Nor does a frozen layer: what is
-// made again begins at the residual stream, which is kept where that reads it.
+// Stages: choose which activations are dropped; keep those that the backward pass reads and that
+// are not dropped; go through the backward list and, before an operation that reads a dropped
+// activation, emit the operations that produce it from kept tensors. Each producer is emitted at
+// most once, and only if something needs its output. So the down projection never runs again, since
+// no derivative reads its output, nor does a frozen layer: recomputation starts at the residual
+// stream, which is kept where recomputed operations read it.
 #include "passes/gradient/recompute.h"
 
 #include <algorithm>
@@ -43,7 +44,7 @@ class Recompute {
   }
 
  private:
-  // What was made, what is kept and what is dropped are owners of bytes: views follow them.
+  // Producers, kept and dropped flags are stored by owner of bytes, so that views share them.
   size_t owner_index(TensorId id) const { return index(input_.owner(id)); }
 
   bool is_layer_input(TensorId id, const Operation& producer) const {
@@ -84,7 +85,7 @@ class Recompute {
     }
   }
 
-  // The input of a layer that keeps little else, whatever the layer before it keeps.
+  // Marks the input of a layer that keeps only checkpoints, whatever the layer before it keeps.
   void mark_checkpoints(const Operation& operation) {
     for (const TensorId id : operation.writes) {
       const int32_t reader = input_.tensor(id).layer;
@@ -99,20 +100,20 @@ class Recompute {
     if (producer_[owner_index(id)] >= 0) dropped_[owner_index(id)] = true;
   }
 
-  // What a norm or a rotation changes.
+  // The input of a norm or a rotation, which the operation only transforms; kNone for other kinds.
   static TensorId passed_on(const Operation& operation) {
     const OperandName name = traits_of(operation).passes_on;
     return name.empty() ? kNone : find_operand(operation, name);
   }
 
-  // Heads that are normed before they are rotated: what goes into the norm is kept, and both are
-  // cheap to make of it.
+  // Whether the operation rotates a dropped tensor. Where heads are normed before they are rotated,
+  // the input of the norm is kept, and the outputs of both are cheap to recompute from it.
   bool rotates_dropped(const Operation& operation) const {
     const TensorId input = passed_on(operation);
     return input != kNone && dropped_[owner_index(input)];
   }
 
-  // What attention reads, and where it comes from a norm of heads also what that reads.
+  // Drops an input of attention, and also the input of the norm or rotation that produced it.
   void drop_with_norm(TensorId id) {
     drop(id);
     const int32_t producer = producer_[owner_index(id)];
@@ -121,8 +122,8 @@ class Recompute {
     if (input != kNone) drop_with_norm(input);
   }
 
-  // The first layer's input comes from an operation outside all layers, of which nothing else is
-  // touched.
+  // The operation that produces the first layer's input belongs to no layer; nothing else outside
+  // layers is dropped.
   void drop_layer_outputs(const Operation& operation, RecomputeMode mode) {
     const bool keeps = mode == RecomputeMode::all_but_attention &&
                        traits_of(operation).recomputing == Recomputing::attention;
@@ -136,7 +137,8 @@ class Recompute {
     }
   }
 
-  // Kept: what backward reads anyway and no rule drops. Everything else forward makes is gone.
+  // Keeps what the backward pass reads and no rule drops. All other results of the forward pass are
+  // freed.
   void find_kept() {
     for (size_t id = 0; id < producer_.size(); ++id) kept_[id] = producer_[id] < 0;
     for (const Operation& operation : input_.operations)
@@ -149,8 +151,8 @@ class Recompute {
         for (const TensorId id : operation.reads) keep_sources(input_.owner(id), visited);
   }
 
-  // Keeps the residual stream that recomputed operations read, where a layer made it and several
-  // operations read it. The embedding of the tokens is made again.
+  // Keeps the residual stream where a layer wrote it and several operations read it, if recomputed
+  // operations need it. The embedding of the tokens is recomputed instead.
   void keep_sources(TensorId owner, std::vector<bool>& visited) {
     if (kept_[index(owner)] || visited[index(owner)]) return;
     visited[index(owner)] = true;
@@ -170,7 +172,8 @@ class Recompute {
     result_.operations.push_back(std::move(operation));
   }
 
-  // The tensor itself if it is kept, else its copy made again, with producers emitted as needed.
+  // Returns the tensor itself if it is kept, else its recomputed copy, after emitting producers as
+  // needed.
   TensorId available(TensorId id) {
     const TensorId owner = input_.owner(id);
     if (kept_[index(owner)]) return id;
@@ -199,8 +202,8 @@ class Recompute {
   const Program& input_;
   const RecomputeModes& modes_;
   Program result_;
-  std::vector<int32_t> producer_;  // forward operation that writes a program tensor; -1: none
-  std::vector<int32_t> readers_;   // operations of the forward pass
+  std::vector<int32_t> producer_;  // writer of each tensor in the forward pass; -1: none
+  std::vector<int32_t> readers_;   // number of forward operations that read each tensor
   std::vector<bool> dropped_;
   std::vector<bool> kept_;
   std::unordered_map<TensorId, TensorId> again_;

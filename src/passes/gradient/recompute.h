@@ -1,6 +1,6 @@
 // recompute: drops saved activations and emits their producers again before the first backward
-// operation that reads them. Elementwise outputs (norms, gated activation, dropout) are saved by
-// layers of mode keep_all alone.
+// operation that reads them. Elementwise outputs (norms, gated activation, dropout) are saved only
+// by layers with mode keep_all.
 //
 //   before   %n = rms_norm(%x, %w)   %y = matmul(%n, %v)                    forward
 //            %gradient.v = matmul(%d.y, %n) {transpose_a}                   backward
@@ -20,32 +20,33 @@ namespace snug::passes {
 
 using RecomputeMode = formats::Recompute;
 
-// The modes that a layer may have, falling by what it keeps.
+// The modes that a layer may have, in descending order of what the layer keeps.
 inline constexpr std::array kRecomputeModes{
     RecomputeMode::keep_all,          RecomputeMode::none,
     RecomputeMode::gate_up,           RecomputeMode::attention,
     RecomputeMode::all_but_attention, RecomputeMode::layer};
 
-// Whether layers of this mode keep checkpoints alone: their input, or that and what attention
-// writes. These may wait on the host (activation_offloading).
+// Whether layers of this mode keep only checkpoints: their input, or their input and the output of
+// attention. Checkpoints may be moved to the host (activation_offloading).
 constexpr bool keeps_checkpoints(RecomputeMode mode) {
   return mode == RecomputeMode::all_but_attention || mode == RecomputeMode::layer;
 }
 
-// What each layer computes again. The modes have no `automatic`: by now it is chosen.
+// The mode of every layer: what it computes again. No mode is `automatic` here, since that has been
+// resolved.
 class RecomputeModes {
  public:
   // One mode for all layers. NOLINTNEXTLINE: nearly every caller has one.
   RecomputeModes(RecomputeMode all) : all_(all) {}
-  // One for each layer, from the first to the last; at least one.
+  // One mode for each layer, from the first to the last; at least one.
   explicit RecomputeModes(std::vector<RecomputeMode> layers)
       : all_(layers.back()), layers_(std::move(layers)) {}
 
-  // Operations outside all layers (-1) are treated as those of the last one.
+  // Operations outside all layers (-1) have the mode of the last layer.
   RecomputeMode of_layer(int32_t layer) const {
     return layer < 0 || layers_.empty() ? all_ : layers_[static_cast<size_t>(layer)];
   }
-  // Empty: all layers have the same.
+  // Empty: all layers have the same mode.
   const std::vector<RecomputeMode>& layers() const { return layers_; }
 
  private:

@@ -60,7 +60,7 @@ class Mover {
     return std::move(result_);
   }
 
-  // The norm of all, from the norms of each.
+  // What remains of the update: the norm of all gradients, computed from the norm of each.
   Program left() const {
     Builder builder(update_.name);
     builder.set_phase(Phase::update);
@@ -86,8 +86,8 @@ class Mover {
                                                            : -1;
   }
 
-  // A gradient gets a factor of its own, which is that of a norm alone. What makes the shared one
-  // must do no more: clip to nothing, and undo no scale of the loss.
+  // Each moved operation gets a clip factor computed from its own gradient's norm. So the operation
+  // that makes the shared factor must neither clip nor unscale the loss.
   void check_factor(TensorId factor) const {
     const auto maker = std::ranges::find_if(update_.operations, [&](const Operation& operation) {
       return std::ranges::count(operation.writes, factor) > 0;
@@ -121,9 +121,9 @@ class Mover {
 
   const Program& update_;
   Program result_;
-  std::vector<int32_t> last_touch_;                    // in micro, by owner
-  std::map<int32_t, std::vector<Operation>> after_;    // by operation of micro
-  std::unordered_map<std::string, TensorId> by_name_;  // in the result
+  std::vector<int32_t> last_touch_;                    // in micro, by owner of bytes
+  std::map<int32_t, std::vector<Operation>> after_;    // by the operation of micro that they follow
+  std::unordered_map<std::string, TensorId> by_name_;  // tensors of the result, by name
   std::vector<TensorId> norms_;                        // of each gradient
 };
 

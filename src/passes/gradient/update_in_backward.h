@@ -1,6 +1,6 @@
 // update_in_backward: moves each optimizer operation of `update` into the backward pass, right
 // after the last operation that contributes to its gradient or reads its weight. The gradient then
-// lives inside the program, and about one is alive at a time.
+// lives inside the program, and only about one gradient is alive at a time.
 //
 //   before   micro    %gradient.w = matmul(%d.y, %x)      %d.x = matmul(%d.y, %w)
 //                     %gradient.v = ...
@@ -15,15 +15,16 @@
 //                     %gradient.v = ...                    and the same for v
 //            update   %gradient_norm = global_norm(%gradient_norm.w, %gradient_norm.v)
 //
-// The factor is 1, or NaN for a gradient that is not finite, which leaves that tensor alone.
+// The factor is 1, or NaN for a gradient that is not finite; the optimizer then leaves that tensor
+// unchanged.
 #pragma once
 
 #include "program/ir/program.h"
 
 namespace snug::passes {
 
-// `micro` accumulates over nothing, and the factor of `update` clips to nothing: a bug otherwise.
-// What is left of the update replaces `update`.
+// Requires that `micro` does not accumulate over micro-batches and that `update` does not clip;
+// fails a CHECK otherwise. Replaces `update` by what remains of it.
 program::Program update_in_backward(const program::Program& micro, program::Program& update);
 
 }  // namespace snug::passes

@@ -1,4 +1,4 @@
-// Two peephole rewrites: sums that a matrix product or a norm's derivative can make on the way.
+// Two peephole rewrites: a matrix product or a norm's derivative absorbs a following addition.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace program;  // NOLINT: passes speak the program's words throughout
 
-// Whether the operation's first output can take an addend, on this target.
+// Whether this target can run the operation with an addend for its first output.
 bool takes_addend(const Program& program, const Operation& operation, TensorId addend,
                   const Target& target) {
   const auto* matmul = operation.attributes.get_if<Matmul>();
@@ -26,7 +26,7 @@ bool takes_addend(const Program& program, const Operation& operation, TensorId a
   return add_operand(trial, kAddendOperand, addend) && target.runs({program, trial});
 }
 
-// The name of the output that an addend goes into, in the kinds that take one; empty elsewhere.
+// The name of the output to which an addend is added, for kinds that can take one; otherwise empty.
 OperandName sum_operand(const Operation& operation) {
   for (const OperandName name : {Matmul::kC.name, MatmulNf4::kY.name, RmsNormGrad::kDX.name})
     if (find_operand(operation, name) != kNone) return name;
@@ -38,8 +38,8 @@ void set_addend(Operation& operation, TensorId addend, TensorId output) {
   add_operand(operation, kAddendOperand, addend);
 }
 
-// Where the producer of `part` may absorb add(part, other) at position `add`: part has no other
-// reader, and `other` already exists when the producer runs.
+// The producer of `part`, if it can absorb add(part, other) at position `add`: nothing else reads
+// part, and `other` is computed before the producer runs.
 std::optional<int32_t> absorber(const Program& program, const Uses& uses, TensorId part,
                                 TensorId other, const std::vector<bool>& removed,
                                 const Target& target) {
@@ -55,7 +55,8 @@ std::optional<int32_t> absorber(const Program& program, const Uses& uses, Tensor
   return producer;
 }
 
-// Lets the operation add its output `part` to the sum's own tensor; false when the kind cannot.
+// Makes the operation add its output `part` to the sum's tensor directly; returns false when its
+// kind cannot.
 bool accumulate_into(Operation& operation, const Operation& sum, const Accumulate& attributes) {
   auto* matmul = operation.attributes.get_if<Matmul>();
   if (matmul == nullptr ? attributes.stochastic : matmul->addend || matmul->augmented) return false;

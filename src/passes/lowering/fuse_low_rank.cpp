@@ -1,5 +1,6 @@
-// A linear's product and its adapter's, added, become one: what is written and read again for the
-// sake of a few columns is then the target's to avoid, or to overlap with the larger product.
+// Joins a linear's product with its adapter's product and their sum into one operation, so that the
+// target need not write and read back the result for the sake of a low-rank update, or can overlap
+// the update with the larger product.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -14,11 +15,12 @@ namespace {
 
 using namespace program;  // NOLINT: passes speak the program's words throughout
 
-// The largest inner size of the product that augments the other, which adapters' ranks do not
-// exceed. Beyond it a second pass over the result costs little next to the product.
+// The largest inner size of the augmenting product; adapters' ranks are smaller. Beyond it, a
+// second pass over the result costs little compared with the product itself.
 constexpr int64_t kMaxRank = 128;
 
-// A plain product; null for one that has an augmentation already, or does not just write.
+// The attributes of a plain product; null for one that already has an augmentation, or that does
+// more than write its result.
 const Matmul* plain_matmul(const Operation& operation) {
   const auto* matmul = operation.attributes.get_if<Matmul>();
   const bool is_plain = matmul != nullptr && !matmul->accumulate && !matmul->augmented;
@@ -30,7 +32,7 @@ int64_t inner_size(const Program& program, const Operation& operation) {
   return program.tensor(id_of(operation, Matmul::kA)).shape[transposed ? 0 : 1];
 }
 
-// Whether an operation between these two changes what the first reads.
+// Whether an operation between these two changes an operand of the first.
 bool changes_between(const Program& program, const Uses& uses, int32_t first, int32_t second) {
   const auto& reads = program.operations[index(first)].reads;
   return std::any_of(reads.begin(), reads.end(), [&](TensorId id) {
@@ -40,7 +42,7 @@ bool changes_between(const Program& program, const Uses& uses, int32_t first, in
   });
 }
 
-// The product whose result the one at `second` adds, where nothing else reads that result.
+// The product whose result the product at `second` adds, if nothing else reads that result.
 std::optional<int32_t> producer_of_addend(const Program& program, const Uses& uses,
                                           int32_t second) {
   const Operation& operation = program.operations[index(second)];
@@ -56,7 +58,7 @@ std::optional<int32_t> producer_of_addend(const Program& program, const Uses& us
   return first;
 }
 
-// Both products in one operation, in the place of the second; the one of fewer inner dimensions
+// Joins both products into one operation at the second's place; the one with the smaller inner size
 // augments the other.
 Operation joined(const Program& program, const Operation& first, const Operation& second) {
   const bool first_is_low = inner_size(program, first) < inner_size(program, second);
@@ -77,8 +79,9 @@ Operation joined(const Program& program, const Operation& first, const Operation
   return result;
 }
 
-// A model's weight, as it is stored or as its values are made of codes. Keys' and values' have few
-// outputs where heads are few, but no adapter's rank.
+// Whether the factor is a model's weight, stored or dequantised. A small inner size alone does not
+// show that a product is an adapter's: the projections of keys and values have few outputs in a
+// model with few heads.
 bool is_of_model(const Program& program, const Uses& uses, TensorId factor) {
   const TensorId owner = program.owner(factor);
   if (program.tensor(owner).role == Role::weight) return true;
@@ -88,7 +91,8 @@ bool is_of_model(const Program& program, const Uses& uses, TensorId factor) {
   });
 }
 
-// Whether one of them is of low rank, its first factor as it is stored and its second an adapter's.
+// Whether one product is a low-rank update of the other: it has the smaller inner size, at most
+// kMaxRank, its first factor is not transposed, and its second factor is not a model's weight.
 bool may_join(const Program& program, const Uses& uses, const Operation& first,
               const Operation& second) {
   const int64_t of_first = inner_size(program, first);

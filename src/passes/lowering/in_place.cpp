@@ -1,6 +1,6 @@
-// Lets an operation write over an input that dies there: the output becomes a view of the input.
-// Where it reads and writes parts (the two halves of gate and up), what it writes the parts of
-// becomes a view as a whole.
+// Lets an operation write its output over an input that dies there: the output becomes a view of
+// the input. Where the operation reads and writes parts (the two halves of gate and up), the tensor
+// that contains the written parts becomes a view as a whole.
 #include <algorithm>
 #include <utility>
 
@@ -32,7 +32,8 @@ class InPlace {
       share_parts(static_cast<int32_t>(i), operation);
       std::vector<TensorId> taken;
       for (const auto& [output, input] : in_place_pairs(operation)) {
-        // An addend that was shared is no operand any more.
+        // An earlier pair may have turned this addend into the output itself, so that it is no
+        // longer an operand.
         const TensorId source = find_operand(operation, input);
         const TensorId target = find_operand(operation, output);
         if (source == kNone || target == kNone) continue;
@@ -64,8 +65,8 @@ class InPlace {
     return reads_once && std::find(taken.begin(), taken.end(), owner) == taken.end();
   }
 
-  // Where every part that the operation writes of a tensor may take the place of the same part of a
-  // tensor that dies here, the whole does.
+  // Where every part of a tensor that the operation writes may replace the same part of a tensor
+  // that dies here, the whole tensor does.
   void share_parts(int32_t position, const Operation& operation) {
     for (const auto& [output, input] : in_place_pairs(operation)) {
       const TensorId target = result_.tensor(find_operand(operation, output)).view.base;
@@ -87,7 +88,8 @@ class InPlace {
            writers.front() == position && (readers.empty() || readers.front() > position);
   }
 
-  // Whether what the operation reads of `source` and writes of `target` are the same parts, paired.
+  // Whether the parts that the operation reads of `source` and those that it writes of `target` are
+  // the same, pair by pair.
   bool pairs_match(const Operation& operation, TensorId source, TensorId target) const {
     const auto pairs = in_place_pairs(operation);
     size_t paired = 0;
@@ -112,18 +114,19 @@ class InPlace {
     const TensorId owner = result_.owner(source);
     Tensor& to = result_.tensor(target);
     to.view = {.base = owner, .offset = 0, .strides = dense_strides(to.shape)};
-    // Both are dense and of one size, so that views of the one are views of the other.
+    // Both tensors are contiguous and of the same size, so that views of one are valid views of the
+    // other.
     for (const TensorId view : views_[index(target)]) result_.tensor(view).view.base = owner;
     views_[index(owner)].insert(views_[index(owner)].end(), views_[index(target)].begin(),
                                 views_[index(target)].end());
     views_[index(owner)].push_back(target);
     views_[index(target)].clear();
     last_[index(owner)] = std::max(last_[index(owner)], last_[index(target)]);
-    // The bytes are reported as what they are kept for.
+    // Shared bytes that hold a checkpoint are reported as one.
     if (to.role == Role::checkpoint) result_.tensor(owner).role = Role::checkpoint;
   }
 
-  // A product added to an addend in the addend's own place is an accumulation.
+  // A product with an addend that writes over the addend is an accumulation.
   static void accumulate_onto_itself(Operation& operation, TensorId source, TensorId target) {
     if (find_operand(operation, kAddendOperand) != source) return;
     Operation updating = operation;
@@ -134,7 +137,7 @@ class InPlace {
   Program result_;
   Uses uses_;
   std::vector<int32_t> last_;
-  std::vector<std::vector<TensorId>> views_;  // by owner
+  std::vector<std::vector<TensorId>> views_;  // by owner of bytes
 };
 
 }  // namespace

@@ -20,7 +20,7 @@ namespace {
 
 using namespace program;  // NOLINT: passes speak the program's words throughout
 
-// Whether the target runs the operation with its operands of 16 bits in f32.
+// Whether the target runs the operation in f32 if its 16-bit operands are converted.
 bool runs_in_f32(const OperationView& view, const Target& target) {
   Program wider = view.program;
   for_each_tensor(view.operation, [&](TensorId id) {

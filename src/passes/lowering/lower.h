@@ -1,7 +1,7 @@
-// lower: from what is computed to how the target computes it.
+// lower: turns a program that says what is computed into one that says how the target computes it.
 //
 // Stages, each a rewrite of its own:
-//   expand       fused kinds the target does not run become basic kinds
+//   expand       fused kinds that the target does not run become basic kinds
 //   fuse_adds    %t = matmul(%a, %b); %c = add(%t, %x)   ->  %c = matmul(%a, %b, %x) {addend}
 //                where the target runs that; a product with a stored weight likewise
 //   fuse_low_rank
@@ -26,10 +26,11 @@ namespace snug::passes {
 
 program::Program lower(program::Program program, const program::Target& target);
 
-// fuse_adds, fuse_low_rank and fuse_adds alone, for a program that other passes rewrite before.
+// Only the passes fuse_adds, fuse_low_rank and fuse_adds, for a program that other passes rewrite
+// before the rest of `lower`.
 program::Program join_products(program::Program program, const program::Target& target);
 
-// The single rewrites, for tests.
+// The individual rewrites, for tests.
 program::Program expand_unsupported(program::Program program, const program::Target& target);
 program::Program fuse_adds(program::Program program, const program::Target& target);
 program::Program fuse_low_rank(program::Program program, const program::Target& target);

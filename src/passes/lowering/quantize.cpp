@@ -18,15 +18,15 @@ namespace {
 
 using namespace program;  // NOLINT: passes speak the program's words throughout
 
-// What a weight is before and after: its shape and type when dequantised, its operands as stored.
+// A quantised weight: its shape and type when dequantised, and its operands as stored.
 struct Stored {
   Shape shape;
   DType dtype = DType::bf16;
   std::vector<TensorId> operands;
-  bool transposed = false;  // of the shape that other operations give the weight
+  bool transposed = false;  // of the shape in which other operations see the weight
 };
 
-// The weights (in, out).
+// The weights of shape (in, out).
 std::unordered_set<TensorId> find_transposed(const Program& program) {
   std::unordered_set<TensorId> found;
   for (const Operation& operation : program.operations) {
@@ -113,7 +113,8 @@ class Quantize {
     result_.operations.push_back(std::move(product));
   }
 
-  // The norms of rows of the weight's values, which are never transposed.
+  // Norms of rows are computed from the weight's dequantised values, which are never transposed
+  // here.
   void norm_values(Operation operation) {
     const Stored& weight = stored_.at(id_of(operation, RowNorms::kW));
     operation.attributes.get<RowNorms>().transposed = false;
@@ -121,8 +122,8 @@ class Quantize {
     result_.operations.push_back(std::move(operation));
   }
 
-  // What is neither a product by a stored weight nor its norms reads none but the head's, which the
-  // loss multiplies by.
+  // Operations other than products by a stored weight and norms of its rows may read only one
+  // stored weight, the head, by which the loss multiplies.
   void read_values(Operation operation) {
     for_each_tensor(operation, [&](TensorId id) {
       SNUG_CHECK(!stored_.contains(id) || input_.tensor(id).name == options_.head,
@@ -135,7 +136,7 @@ class Quantize {
     result_.operations.push_back(std::move(operation));
   }
 
-  // Emits the weight's values for one operation.
+  // Emits the dequantisation of the weight for one operation.
   TensorId dequantize(const Operation& reader, const Stored& weight) {
     Tensor values = input_.tensor(weight.operands[0]);
     values.name = fmt::format("{}.values.{}", values.name, ++uses_[weight.operands[0]]);
@@ -183,7 +184,7 @@ std::string nested_absmax_name(const std::string& weight) {
 std::string nested_map_name(const std::string& weight) {
   return fmt::format("{}{}", weight, formats::kNestedMapSuffix);
 }
-// In files the offset lies in the JSON of the weight's state.
+// In files, this offset is stored in the JSON of the weight's quantisation state.
 std::string nested_offset_name(const std::string& weight) {
   return fmt::format("{}.nested_offset", weight);
 }

@@ -1,5 +1,6 @@
-// quantize: stores frozen weights as NF4 and makes each one's values just before the operation that
-// reads them, so that one linear's values are alive at a time, forward and backward.
+// quantize: stores frozen weights as NF4, and dequantises each one just before the operation that
+// reads it, so that only one linear's values are alive at a time, in the forward and in the
+// backward pass.
 //
 //   before   %y = matmul(%x, %w) {transpose_b}
 //            %d.x = matmul(%d.y, %w)
@@ -7,13 +8,14 @@
 //            %w.values.1 = dequantize_nf4(%w, %w.absmax)
 //            %d.x = matmul(%d.y, %w.values.1)
 //
-// Norms of a weight's rows (row_norms) are likewise those of its values.
+// Norms of a weight's rows (row_norms) are likewise computed from its dequantised values.
 //
 // A weight (in, out), which the forward pass reads without transpose_b, is stored as its transpose,
-// as bitsandbytes does, and products read that.
+// as in bitsandbytes, and products read the transpose.
 //
-// Comes after schedule: a weight's values depend on nothing that moves. lower turns matmul_nf4 into
-// its two halves where the target has no such product.
+// It runs after schedule, which need not know of it: dequantisation depends on no result of another
+// operation. lower splits matmul_nf4 into dequantize_nf4 and matmul where the target has no such
+// product.
 #pragma once
 
 #include <string>
@@ -24,20 +26,22 @@
 namespace snug::passes {
 
 struct QuantizeOptions {
-  bool nested = true;             // double quantised
-  std::vector<std::string> kept;  // weights of linears that stay as they are
-  std::string head{};             // the head's weight, where that is stored too; else empty
+  bool nested = true;             // with double quantisation
+  std::vector<std::string> kept;  // weights of linears that are not quantised
+  std::string head{};             // the head's weight if it is quantised too; else empty
 };
 
-// Whether a weight is stored as NF4: a matrix of a layer that is not kept, or the head that the
-// options name. Embeddings and norms belong to no layer or are no matrices.
+// Whether a weight is stored as NF4: a matrix of a layer that is not in `kept`, or the head that
+// the options name. Embeddings and norms are excluded, since they belong to no layer or are not
+// matrices.
 bool is_quantized(const program::Tensor& tensor, const QuantizeOptions& options);
 
-// Requires that nothing trains what is_quantized, and that only matmuls read it, as their second
-// factor, and norms of its rows; what reads the head reads its values.
+// Requires that no weight for which is_quantized holds is trainable. Only matmuls may read such a
+// weight, as their second factor, and norms of its rows; operations that read the head get its
+// dequantised values.
 program::Program quantize(const program::Program& program, const QuantizeOptions& options);
 
-// Names of what is stored next to the codes, which keep the weight's own name.
+// Names of the tensors stored next to the codes; the codes keep the weight's own name.
 std::string absmax_name(const std::string& weight);
 std::string nested_absmax_name(const std::string& weight);
 std::string nested_map_name(const std::string& weight);

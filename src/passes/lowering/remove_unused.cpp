@@ -1,5 +1,6 @@
 // Drops tensors that rewrites left without an operation: program tensors that nothing touches and
-// that are no base of a view in use. Load slots stay, as do tensors of lifetime run and step.
+// that are not the base of a view in use. Load slots are kept, as are tensors of lifetime run and
+// step.
 #include "passes/lowering/lower.h"
 
 #include <utility>

@@ -19,7 +19,7 @@ bool is_of_weights(const Program& program, const Operation& operation) {
          });
 }
 
-// The operations, over a table of the tensors that they touch.
+// A program that consists of these operations, with the tensors that they touch.
 Program program_of(const Program& whole, const std::vector<Operation>& operations) {
   Builder builder(ProgramName::prepare);
   std::unordered_map<TensorId, TensorId> added;

@@ -14,7 +14,7 @@ namespace snug::passes {
 
 struct Hoisted {
   program::Program program;
-  program::Program once;  // `prepare`; no operations where there is nothing of the kind
+  program::Program once;  // `prepare`; has no operations where nothing can be hoisted
 };
 
 Hoisted hoist(program::Program program);

@@ -1,6 +1,6 @@
-// Steps: give run tensors their offsets, the same in every program, and step tensors theirs, the
-// same in every program of a stage; find the live interval of each program tensor (with its views);
-// place each program's tensors above them.
+// Steps: give run tensors offsets that are the same in every program, and step tensors offsets that
+// are the same in every program of a stage; find the live interval of each program tensor (with its
+// views); place each program's tensors above them.
 #include "passes/memory/layout.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::optional<Stage> own_stage(const Program& program) {
   return key ? stage_of(key->name) : std::nullopt;
 }
 
-// A program of no stage is laid out with the first stage that the job has.
+// A program that belongs to no stage is laid out with the job's first stage.
 std::vector<Stage> stages_of(std::span<const Program> programs) {
   Stage first = Stage::training;
   for (const Program& program : programs)
@@ -37,7 +37,7 @@ std::vector<Stage> stages_of(std::span<const Program> programs) {
 
 class LayoutBuilder {
  public:
-  // `places`: tensors of programs get offsets.
+  // `places`: whether tensors of lifetime program get offsets.
   LayoutBuilder(std::span<const Program> programs, int64_t alignment, bool places)
       : programs_(programs), alignment_(alignment), places_(places) {}
 
@@ -56,7 +56,7 @@ class LayoutBuilder {
   }
 
  private:
-  // A tensor that programs share, and where it lies among those of its lifetime.
+  // A tensor that programs share, and its offset among the tensors of its lifetime.
   struct Shared {
     int64_t offset;
     const Tensor* tensor;
@@ -71,8 +71,8 @@ class LayoutBuilder {
     return layout_.spaces[static_cast<size_t>(tensor.space)];
   }
 
-  // Adds the program's tensors of that lifetime to those that are known. `used_in(space)`: the
-  // bytes that they take.
+  // Adds the program's tensors of this lifetime to the known ones. `used_in(space)`: the bytes that
+  // these take.
   template <typename UsedIn>
   void share(const Program& program, Lifetime lifetime, SharedTensors& shared,
              const UsedIn& used_in) {
@@ -121,7 +121,7 @@ class LayoutBuilder {
     layout_.offsets[index] = std::move(offsets);
   }
 
-  // 0 of a tensor of a program.
+  // The offset of a shared tensor; 0 for a tensor of lifetime program.
   int64_t shared_offset(const Tensor& tensor, const SharedTensors& step_tensors) {
     switch (tensor.lifetime) {
       case Lifetime::run:

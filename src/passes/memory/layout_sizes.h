@@ -1,5 +1,5 @@
-// What a layout takes, without giving offsets to the tensors of programs, which is most of its
-// work: for what is compared with other jobs and never run.
+// The sizes of a layout without offsets for program tensors, whose placement is most of the work.
+// For jobs that are only compared with others and never run.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace snug::passes {
 
-// Lays out as `layout` does, with no offsets, and with arenas that are as small as any layout could
-// make them: arena_bytes of a space is its lower_bound_bytes().
+// Lays out as `layout` does, but without offsets for program tensors and with the smallest arenas
+// that any layout could have: arena_bytes of a space is its lower_bound_bytes().
 Layout layout_sizes(std::span<const program::Program> programs, int64_t alignment_bytes);
 
 }  // namespace snug::passes

@@ -1,13 +1,14 @@
-// Which tensors a kernel may read ahead of its turn: those of lifetime run that the program does
-// not change, where it begins with a copy from the host. That waits for all that ran before, other
-// programs among it, so that what they wrote is there. Views of them likewise.
+// mark_constants: marks the tensors that a kernel may read before the operations ahead of it have
+// finished. These are tensors of lifetime run that the program does not change, and their views, if
+// the program begins with a copy from the host. That copy waits for everything before it, earlier
+// programs included, so their writes are complete.
 //
 //   before   tensor w (4, 4) bf16 weight run
 //            ids = copy(host.ids)
 //            y = f(w, ids)
 //   after    tensor w (4, 4) bf16 weight run constant
 //
-// After host_copies.
+// Runs after host_copies.
 #pragma once
 
 #include "program/ir/program.h"

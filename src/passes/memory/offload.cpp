@@ -1,7 +1,7 @@
-// Stages: find where each layer ends and where its backward pass begins, and what is kept of it;
-// note before and after which operations each of these is begun to be copied and awaited; write
-// the list again with these. What it does not do: offload anything that is no checkpoint, or fetch
-// more than one layer ahead.
+// Stages: find where each layer ends and where its backward pass begins, and which checkpoints the
+// layer keeps; determine for each of these the operations next to which its copies start and are
+// awaited; write the list again with the copies. Only checkpoints are offloaded, and only one layer
+// is fetched ahead.
 #include "passes/memory/offload.h"
 
 #include <algorithm>
@@ -16,18 +16,18 @@ namespace {
 
 using namespace program;  // NOLINT: passes speak the program's words throughout
 
-// What is kept of a layer, by positions in the list.
+// A checkpoint of a layer, with positions in the list.
 struct Checkpoint {
   TensorId id = kNone;
   int32_t layer = -1;
   int32_t written = -1;
   int32_t read_back = -1;  // the first operation after the forward pass that reads it
-  TensorId host = kNone;   // where it waits
+  TensorId host = kNone;   // its copy in host memory
 };
 
 struct Layer {
-  int32_t end = -1;             // its last operation of the forward pass
-  int32_t backward_begin = -1;  // its first after that
+  int32_t end = -1;             // the layer's last operation in the forward pass
+  int32_t backward_begin = -1;  // the layer's first operation after the forward pass
 };
 
 class Offload {
@@ -46,7 +46,7 @@ class Offload {
     find_layers();
     std::vector<Checkpoint> checkpoints = find_checkpoints();
     for (Checkpoint& checkpoint : checkpoints) move_out(checkpoint);
-    // What is awaited before an operation comes before the next layer's copy.
+    // Awaits before an operation precede the copies that begin there for the next layer.
     for (size_t i = checkpoints.size(); i-- > 0;) bring_back(checkpoints[i]);
     for (size_t i = 0; i < input_.operations.size(); ++i) push(i);
     return std::move(result_);
@@ -66,7 +66,7 @@ class Offload {
     }
   }
 
-  // The checkpoints of all layers but the last, by layer from the first, and within a layer in the
+  // The checkpoints of all layers except the last, in order of layer, and within a layer in the
   // order in which they are written.
   std::vector<Checkpoint> find_checkpoints() const {
     std::vector<Checkpoint> found(input_.tensors.size());
@@ -141,7 +141,7 @@ class Offload {
     return operation;
   }
 
-  // An operation of the input with what comes before and after it.
+  // Appends an operation of the input, with the copies and awaits before and after it.
   void push(size_t i) {
     Operation operation = input_.operations[i];
     const auto push_copies = [&](std::vector<Operation>& copies) {
@@ -167,12 +167,13 @@ class Offload {
   }
 
   const Program& input_;
-  bool is_side_by_side_;  // copies run next to what computes
+  bool is_side_by_side_;  // copies run concurrently with compute
   Program result_;
   std::vector<Layer> layers_;
   std::vector<std::vector<Operation>> before_;  // by operation of the input
   std::vector<std::vector<Operation>> after_;
-  std::vector<TensorId> fetched_;  // by tensor of the input: what takes its place; kNone: itself
+  std::vector<TensorId> fetched_;  // by tensor of the input: the tensor that replaces it; kNone:
+                                   // none does
 };
 
 }  // namespace

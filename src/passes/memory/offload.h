@@ -1,7 +1,7 @@
-// offload: what recompute keeps of each layer, its input and maybe attention's output, waits in
-// pinned host memory from the end of the layer until the backward pass reaches the layer after it.
-// Copies go next to what is computed: out while the layer runs, back while the backward pass of the
-// layer after it runs.
+// offload: moves the checkpoints that recompute keeps of each layer (its input, and in some modes
+// attention's output) to pinned host memory, from the end of the layer until the backward pass
+// reaches the layer after it. The copies overlap with compute: out while the layer runs, back while
+// the backward pass of the layer after it runs.
 //
 //   before   %x1 = matmul(%x0, %v)                    %x1, %x2: checkpoints      forward
 //            %x2 = matmul(%x1, %w)                    %x2: the last layer's input
@@ -18,16 +18,16 @@
 //            await(%x1.offloaded) updates %x1.fetched
 //            %d.x1 = rms_norm_grad(%x1.fetched, ...)
 //
-// What is kept of the last layer stays where it is: its backward pass comes next.
+// Checkpoints of the last layer stay on the device, as its backward pass comes next.
 #pragma once
 
 #include "program/ir/program.h"
 
 namespace snug::passes {
 
-// Offloads what layers keep, after recompute; a program without checkpoints comes back as it is.
-// Transfers take the channel of their direction. Where the host reaches the device's memory, the
-// same CPU makes them, and they take the channel that computes.
+// Offloads the checkpoints that layers keep; runs after recompute. A program without checkpoints is
+// returned unchanged. Transfers run on the channel of their direction; where the host can access
+// the device's memory, the same CPU does both, so they run on the compute channel.
 program::Program offload(const program::Program& program, const program::Target& target);
 
 }  // namespace snug::passes

@@ -1,7 +1,7 @@
-// Stages: the lower bound; for each order of blocks, put every block at the lowest offset where no
-// placed block that lives at the same time is in the way; keep the best. Dynamic storage allocation
-// is NP-hard; on training programs, whose saved activations form a stack, these orders reach the
-// bound.
+// Stages: compute the lower bound; for several orders of blocks, place every block at the lowest
+// offset that is free of placed blocks living at the same time; keep the best result. Dynamic
+// storage allocation is NP-hard, but on training programs, whose saved activations form a stack,
+// these orders reach the bound.
 #include "passes/memory/place.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ int32_t horizon(std::span<const LiveRange> blocks) {
   return last + 1;
 }
 
-// Adds a range to disjoint ones in ascending order; those that touch become one.
+// Adds a range to disjoint ranges in ascending order; ranges that touch are merged.
 void add_range(std::vector<Taken>& ranges, Taken range) {
   const auto first =
       std::ranges::lower_bound(ranges, range.begin, {}, [](const Taken& each) { return each.end; });
@@ -42,9 +42,9 @@ void add_range(std::vector<Taken>& ranges, Taken range) {
   ranges.insert(ranges.erase(first, last), range);
 }
 
-// Live ranges placed so far, by buckets of time. For those that live throughout a bucket, or begin
-// in a range of buckets, which may be thousands of saved activations, only their bytes are kept,
-// which adjoin mostly.
+// The live ranges placed so far, in buckets of time. Of ranges that live throughout a bucket, or
+// that begin within a series of buckets (there may be thousands of saved activations), only the
+// bytes are kept: most of these adjoin and merge.
 class PlacedRanges {
  public:
   explicit PlacedRanges(int32_t steps)
@@ -67,7 +67,8 @@ class PlacedRanges {
     }
   }
 
-  // Byte ranges in the way of a block, ascending: of what lives when it begins or is born later.
+  // The byte ranges that block a range, in ascending order: of ranges that live when it begins, or
+  // that begin during its life.
   void in_the_way(const LiveRange& wanted, std::vector<Taken>& ranges) const {
     const auto begin = static_cast<size_t>(wanted.first / width_);
     ranges = buckets_[begin].throughout;
@@ -88,12 +89,13 @@ class PlacedRanges {
 
  private:
   struct Bucket {
-    std::vector<Taken> throughout;  // by what lives all its time
-    std::vector<Placed> partly;     // what lives at some time of it
-    std::vector<Placed> born;       // what begins in it
+    std::vector<Taken> throughout;  // bytes of ranges that live during the whole bucket
+    std::vector<Placed> partly;     // ranges that live during part of the bucket
+    std::vector<Placed> born;       // ranges that begin in the bucket
   };
 
-  // What begins in buckets [begin, end): of the largest nodes that lie inside.
+  // Adds the bytes of ranges that begin in buckets [begin, end), from the largest tree nodes
+  // inside.
   void add_born(size_t begin, size_t end, std::vector<Taken>& ranges) const {
     const auto add = [&](size_t node) {
       ranges.insert(ranges.end(), born_[node].begin(), born_[node].end());
@@ -106,8 +108,8 @@ class PlacedRanges {
 
   int32_t width_;
   std::vector<Bucket> buckets_;
-  // A binary tree over the buckets, bucket b at buckets_.size() + b and the parent of a node at
-  // half its index: the bytes of what begins below each node.
+  // A binary tree over the buckets: bucket b is node buckets_.size() + b, and a node's parent has
+  // half its index. Each node has the bytes of the ranges that begin in its buckets.
   std::vector<std::vector<Taken>> born_;
 };
 
@@ -120,7 +122,7 @@ int64_t lowest_gap(const std::vector<Taken>& ranges, int64_t bytes) {
   return offset;
 }
 
-// The smallest gap that fits, so that large gaps stay whole.
+// The start of the smallest gap that fits, which leaves large gaps whole.
 int64_t tightest_gap(const std::vector<Taken>& ranges, int64_t bytes) {
   int64_t offset = 0;
   int64_t best = -1;
@@ -136,7 +138,7 @@ int64_t tightest_gap(const std::vector<Taken>& ranges, int64_t bytes) {
   return best >= 0 ? best : offset;
 }
 
-// Nothing, where it would not stay below the limit.
+// Returns nothing where the placement would reach the limit.
 std::optional<Placement> place_in_order(std::span<const LiveRange> blocks,
                                         const std::vector<size_t>& order, bool tight,
                                         int64_t limit) {
@@ -185,8 +187,8 @@ int64_t peak_live_bytes(std::span<const LiveRange> blocks) {
   return peak;
 }
 
-// A placement this near the bound, one part in so many, is taken: of large jobs the other orders
-// would take seconds to save nothing that is felt.
+// A placement within this fraction (1 / kNear) of the lower bound is accepted: for large jobs,
+// trying the other orders would take seconds and save a negligible amount.
 constexpr int64_t kNear = 1000;
 
 Placement place(std::span<const LiveRange> blocks) {

@@ -1,7 +1,7 @@
-// Stages: cut the list into runs of backward operations of one layer; find orders of a run by
-// taking ready operations one after the other (those that leave the fewest bytes alive first, with
-// and without a look at the operation that can follow); keep the order with the lowest peak within
-// the run. What it does not do: move operations across layers.
+// Stages: cut the list into runs of backward operations of one layer; find orders of each run by
+// repeatedly taking the ready operation that leaves the fewest bytes alive, with and without
+// looking one operation ahead; keep the order with the lowest peak within the run. Operations never
+// move across layers.
 #include "passes/memory/schedule.h"
 
 #include <algorithm>
@@ -33,8 +33,8 @@ struct Touches {
   std::vector<int32_t> first, last;
 };
 
-// The operations [begin, end) of a program, and the orders that they may have. Positions are
-// relative to `begin`.
+// A run: the operations [begin, end) of a program, and the orders that their dependencies allow.
+// Positions are relative to `begin`.
 class Run {
  public:
   Run(const Program& program, int32_t begin, int32_t end, const Touches& touches)
@@ -51,7 +51,8 @@ class Run {
     find_dependencies();
   }
 
-  // The order with the lowest peak of live bytes; of equals the given one, then the plainer one.
+  // The order with the lowest peak of live bytes; among equals the given order, then the one found
+  // without looking ahead.
   std::vector<int32_t> best_order() const {
     std::vector<int32_t> best(static_cast<size_t>(size_));
     std::iota(best.begin(), best.end(), 0);
@@ -67,7 +68,7 @@ class Run {
   }
 
  private:
-  // How an owner of bytes lives in the run, and how many of its operations touch it.
+  // The life of an owner of bytes within the run, and how many of the run's operations touch it.
   struct Life {
     int64_t bytes = 0;
     bool is_born_here = false;
@@ -75,8 +76,8 @@ class Run {
     int32_t users = 0;
   };
 
-  // How far an order has come: for each operation the number of those that it waits for, for each
-  // life the operations that are still to touch it.
+  // The state of a partial order: for each operation the number of operations that it still waits
+  // for, and for each life the number of operations that have yet to touch it.
   struct Progress {
     std::vector<int32_t> waiting;
     std::vector<int32_t> users_left;
@@ -88,7 +89,7 @@ class Run {
   }
   const std::vector<int32_t>& touched(int32_t i) const { return touched_[static_cast<size_t>(i)]; }
 
-  // The index of an owner's life, which is made where it is not there yet; -1 for what outlasts the
+  // The index of an owner's life, which is created if needed; -1 for an owner that outlasts the
   // program.
   int32_t life_of(TensorId owner, const Touches& touches) {
     const Tensor& tensor = program_.tensor(owner);
@@ -113,7 +114,8 @@ class Run {
     ++waiting_[static_cast<size_t>(user)];
   }
 
-  // Read after write, write after read, write after write, on owners of bytes.
+  // Finds read-after-write, write-after-read and write-after-write dependencies between owners of
+  // bytes.
   void find_dependencies() {
     users_.resize(static_cast<size_t>(size_));
     waiting_.assign(static_cast<size_t>(size_), 0);
@@ -140,8 +142,8 @@ class Run {
     }
   }
 
-  // What makes the addends of a sum stays in its order: `lower` lets the last one add to what the
-  // others made, so that another order has other bits.
+  // Keeps the order of the operations that produce a sum's addends: `lower` lets the last of them
+  // add to the others' result, so another order would change the rounding.
   void keep_order_of_addends(int32_t i, const std::unordered_map<TensorId, int32_t>& writer) {
     if (!operation(i).attributes.is<Add>()) return;
     std::vector<int32_t> makers;
@@ -174,7 +176,7 @@ class Run {
   }
   int64_t bytes_of(int32_t life) const { return lives_[static_cast<size_t>(life)].bytes; }
 
-  // Bytes that operation `i` brings into being.
+  // Bytes of the tensors that begin to live with operation `i`.
   int64_t born_bytes(int32_t i, const Progress& progress) const {
     int64_t bytes = 0;
     for (const int32_t life : touched(i))
@@ -182,7 +184,7 @@ class Run {
     return bytes;
   }
 
-  // Bytes of outputs that `lower` will put in the place of inputs that die with operation `i`.
+  // Bytes of outputs that `lower` will place over inputs that die with operation `i`.
   int64_t shared_bytes(int32_t i, const Progress& progress) const {
     int64_t bytes = 0;
     std::vector<int32_t> taken;
@@ -199,7 +201,7 @@ class Run {
     return bytes;
   }
 
-  // Bytes alive after the operation minus before.
+  // Bytes alive after the operation minus bytes alive before it.
   int64_t growth(int32_t i, const Progress& progress) const {
     int64_t bytes = born_bytes(i, progress);
     for (const int32_t life : touched(i))
@@ -207,8 +209,8 @@ class Run {
     return bytes;
   }
 
-  // The least growth by the operation and, where that frees more than it takes, one that it lets
-  // run next.
+  // The growth by the operation or, if smaller, by the operation together with one that becomes
+  // ready through it and frees more than it takes.
   int64_t outlook(int32_t i, const Progress& progress) const {
     Progress after = progress;
     finish(i, after);
@@ -243,7 +245,7 @@ class Run {
     return order;
   }
 
-  // The most bytes alive during an operation, less those that are alive before the run.
+  // The most bytes alive during any operation, minus the bytes alive before the run.
   int64_t peak_bytes(const std::vector<int32_t>& order) const {
     int64_t live = 0;
     int64_t peak = 0;

@@ -1,5 +1,6 @@
 // schedule: orders the operations of a layer's backward pass so that large tensors die early.
-// Copies between spaces are not its concern: the passes offload and stream insert them afterwards.
+// Copies between memory spaces do not exist yet: the passes offload and stream insert them
+// afterwards.
 //
 //   before   %d.x = matmul(%d.y, %w)               %gradient.w = matmul(%d.y, %x.again)
 //   after    %gradient.w = matmul(%d.y, %x.again)  %d.x = matmul(%d.y, %w)        x.again dies
@@ -10,7 +11,7 @@
 
 namespace snug::passes {
 
-// Keeps every dependency and the given order wherever another does not lower the peak of live
+// Keeps all dependencies, and keeps the given order unless another one lowers the peak of live
 // bytes.
 program::Program schedule(program::Program program);
 

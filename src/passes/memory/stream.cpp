@@ -1,7 +1,7 @@
-// Stages: decide where each operation works and find the visits: the ranges of the list in which
-// operations touch a tensor from the side where it does not lie; walk the list once more and write
-// it with a copy before each visit and, where the visit changed the tensor, one back after it. What
-// it does not do: divide a tensor.
+// Stages: decide on which side (device or host) each operation works, and find the visits: ranges
+// of the list in which operations touch a tensor from the other side; write the list again with a
+// copy before each visit and, where the visit changes the tensor, a copy back after it. Tensors are
+// always copied whole.
 #include "passes/memory/stream.h"
 
 #include <fmt/format.h>
@@ -22,10 +22,10 @@ namespace {
 
 using namespace program;  // NOLINT: passes speak the program's words throughout
 
-// A visit, and the copy that serves it.
+// A visit, and the copy of the tensor that it works on.
 struct Visit : StreamVisit {
   TensorId copy = kNone;
-  bool is_merged = false;  // with the visit before it, whose copy it goes on with
+  bool is_merged = false;  // continues with the copy of the visit before it
 };
 
 std::vector<Visit> visits_of(const StreamPlacement& placement) {
@@ -34,7 +34,7 @@ std::vector<Visit> visits_of(const StreamPlacement& placement) {
   return visits;
 }
 
-// A copy that the device has to wait for after its visit, and what it holds until then.
+// A copy to be awaited after its visit, and the bytes that it occupies until then.
 struct Pending {
   int32_t visit = -1;
   TensorId from = kNone;
@@ -82,7 +82,8 @@ class Streamer {
     copy.space = to_device ? Space::device : Space::pinned_host;
     copy.lifetime = Lifetime::program;
     if (copy.role == Role::batch)
-      copy.role = Role::scalar;  // a batch is what the host gives: the original
+      // Role batch is for tensors that the host sets, which only the original is.
+      copy.role = Role::scalar;
     visit.copy = static_cast<TensorId>(result_.tensors.size());
     result_.tensors.push_back(std::move(copy));
   }
@@ -91,7 +92,7 @@ class Streamer {
 
   bool is_on_device(TensorId id) const { return result_.tensor(id).space == Space::device; }
 
-  // `waits`: the channel that an await holds up.
+  // `waits`: the channel that an await blocks.
   void emit_copy(Attributes attributes, TensorId from, TensorId to, const Operation& place,
                  Channel waits = Channel::compute) {
     Operation operation;
@@ -118,7 +119,7 @@ class Streamer {
     if (visit.is_read) emit_copy(Transfer{}, visit.home, visit.copy, operation_at(before));
   }
 
-  // What operation `i` is the first to need.
+  // Begins the visits whose first operation is `i`.
   void begin_visits(int32_t i) {
     int64_t needed = 0;
     for (size_t v = next_; v < visits_.size() && visits_[v].first == i; ++v)
@@ -134,15 +135,16 @@ class Streamer {
     }
   }
 
-  // What operation `i`, placed on the host, needs there: the host waits for it, just before.
+  // Emits the awaits for copies that operation `i` reads on the host, just before the operation:
+  // the host channel waits for them.
   void await_on_host(int32_t i) {
     for (size_t v = needed_; v-- > 0 && visits_[v].first == i;)
       if (visits_[v].is_read && !visits_[v].is_merged && !is_on_device(visits_[v].copy))
         emit_copy(Await{}, visits_[v].home, visits_[v].copy, operation_at(i), Channel::host);
   }
 
-  // What later operations need is begun, in their order, as far as the window goes. Half of it is
-  // for what is on its way back.
+  // Begins the copies for later operations, in their order, as far as the window allows. Half of
+  // the window is reserved for copies on their way back.
   void prefetch(int32_t i) {
     while (pending_bytes_ > window_ / 2) await_oldest();
     for (; next_ < visits_.size(); ++next_) {
@@ -152,7 +154,7 @@ class Streamer {
     }
   }
 
-  // Where the tensor's copy is still there, it stays.
+  // Where the previous visit's copy of the tensor still exists, the visit continues with it.
   bool merge(Visit& visit) {
     const int32_t held = held_[index(visit.home)];
     if (held < 0) return false;
@@ -163,7 +165,7 @@ class Streamer {
     return true;
   }
 
-  // A copy of a tensor on its way back is awaited before anything touches the tensor itself.
+  // Awaits copies back to a tensor before any operation touches the tensor itself.
   void await_returns_of(const Operation& operation) {
     for_each_tensor(operation, [&](TensorId id) {
       const TensorId owner = input_.owner(id);
@@ -198,8 +200,8 @@ class Streamer {
     });
   }
 
-  // Only the host has waited for what it needs; the device does so before its end of such a copy
-  // may change.
+  // For a copy to the host, only the host channel has waited so far. The device must wait for it
+  // too, before its side of the copy may change.
   void end(int32_t v) {
     const Visit& visit = visits_[index(v)];
     visit_of_[index(visit.home)] = -1;
@@ -218,8 +220,8 @@ class Streamer {
     add_pending({v, visit.copy, visit.home, bytes});
   }
 
-  // The tensor that stands for `id` in an operation of the input. A copy that is kept for a later
-  // operation on the other side is not for those in between.
+  // The tensor that replaces `id` in an operation of the input. A copy that is kept for later
+  // operations on the other side does not replace it in operations in between.
   TensorId current(const Operation& operation, bool on_host, TensorId id) {
     const int32_t v = visit_of_[index(input_.owner(id))];
     if (v < 0 || placement_.touches_in_place(operation, on_host, id)) return id;
@@ -239,13 +241,14 @@ class Streamer {
     operation.on_host = placement_.is_on_host(operation);
     for (auto* ids : {&operation.reads, &operation.writes, &operation.updates})
       for (TensorId& id : *ids) id = current(operation_at(i), operation.on_host, id);
-    // What a copy comes between is no longer one launch, nor is what follows in it.
+    // Joined operations between which a copy was inserted no longer form one launch, and neither do
+    // those joined to them.
     is_divided_ = operation.joined && (is_divided_ || result_.operations.size() != end_of_last_ ||
                                        operation.on_host || result_.operations.back().on_host);
     if (is_divided_) operation.joined = false;
     if (operation.on_host && !placement_.reaches_device) {
       operation.channel = Channel::host;
-      operation.launches = 0;  // the device starts nothing for it
+      operation.launches = 0;  // the device launches nothing for it
     }
     result_.operations.push_back(std::move(operation));
     end_of_last_ = result_.operations.size();
@@ -256,15 +259,16 @@ class Streamer {
   const StreamPlacement placement_;
   std::vector<Visit> visits_;
   Program result_;
-  std::vector<int32_t> visit_of_;  // by owner: the visit that is on, else -1
-  std::vector<int32_t> held_;      // by owner: the visit whose copy is there or on its way, else -1
-  size_t next_ = 0;                // the first visit whose copy has not begun
-  size_t needed_ = 0;              // the first visit that no operation has needed yet
-  std::deque<Pending> pending_;    // the oldest first
+  std::vector<int32_t> visit_of_;  // by owner: the current visit, else -1
+  // By owner: the visit whose copy exists or is under way, else -1.
+  std::vector<int32_t> held_;
+  size_t next_ = 0;              // the first visit whose copy has not been started
+  size_t needed_ = 0;            // the first visit that no operation has needed so far
+  std::deque<Pending> pending_;  // oldest first
   int64_t pending_bytes_ = 0;
-  int64_t held_bytes_ = 0;   // by copies
-  bool is_divided_ = false;  // the run of joined operations that the walk is in
-  size_t end_of_last_ = 0;   // in the result: the position after the last operation of the input
+  int64_t held_bytes_ = 0;   // bytes of all copies
+  bool is_divided_ = false;  // a copy was inserted into the current run of joined operations
+  size_t end_of_last_ = 0;   // the position in the result after the last operation of the input
 };
 
 }  // namespace

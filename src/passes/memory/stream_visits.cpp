@@ -77,9 +77,9 @@ class Visits {
     section_of_.push_back(section_);
   }
 
-  // The last operations that touch and that write a tensor where it lies, and how many copies of or
-  // to it have begun and not ended: a weight that two layers share may be gathered for the second
-  // while it is for the first.
+  // The last operations that touch and that write a tensor where it lies, and the number of copies
+  // from or to it that have begun and not ended. That number may exceed 1: a weight that two layers
+  // share may be gathered for the second layer while it is still being gathered for the first.
   struct AtHome {
     int32_t touched = -1;
     int32_t written = -1;
@@ -91,7 +91,7 @@ class Visits {
   std::vector<StreamVisit> found_;
   std::vector<int32_t> section_of_;  // of each visit
   std::vector<int32_t> latest_;      // by owner: its latest visit, -1 before the first
-  std::vector<AtHome> at_home_;      // by owner
+  std::vector<AtHome> at_home_;      // by owner of bytes
   std::pair<int32_t, bool> place_{-1, false};
   int32_t section_ = 0;
 };

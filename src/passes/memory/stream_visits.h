@@ -1,6 +1,6 @@
-// What the pass `stream` works from: where tensors lie, on which side each operation works, and the
-// visits, the ranges of the list in which operations touch a tensor from the side where it does
-// not lie.
+// What the pass `stream` works from: where tensors lie, on which side (device or host) each
+// operation runs, and the visits, the ranges of the list in which operations touch a tensor from
+// the other side.
 #pragma once
 
 #include <cstdint>
@@ -11,31 +11,33 @@
 
 namespace snug::passes {
 
-// Where tensors lie, and where operations work.
+// Where tensors lie and where operations run.
 struct StreamPlacement {
   const program::Program& program;
   const StreamOptions& options;
-  const bool reaches_device;  // the host's processor, which is the device's
+  const bool reaches_device;  // the host's processor is the device
 
   bool lies_there(program::TensorId id) const;
-  // Whether an optimizer keeps it there: a master or a moment.
+  // Whether it is a master or a moment that is placed in host memory.
   bool is_kept_there(program::TensorId id) const;
-  // Optimizers whose state lies there; where one processor does all, also what reads in place.
+  // Whether the operation runs on the host: an optimizer whose state lies there or, where the
+  // host's processor is the device, an operation that reads its operands in place.
   bool is_on_host(const program::Operation& operation) const;
-  // Whether the operation, which works on the host or not, touches the tensor where it lies.
+  // Whether the operation touches the tensor where it lies; `on_host` says on which side the
+  // operation runs.
   bool touches_in_place(const program::Operation& operation, bool on_host,
                         program::TensorId id) const;
 };
 
-// Operations [first, last] work on a copy of a tensor. A visit ends with its layer, in either
-// direction, but not while a collective that has begun is not awaited.
+// The operations [first, last] that work on one copy of a tensor. A visit ends with its layer, in
+// either direction, unless a collective on the tensor has begun and has not been awaited.
 struct StreamVisit {
   program::TensorId home = program::kNone;
   int32_t first = -1;
   int32_t last = -1;
-  int32_t earliest = 0;     // before this operation the tensor does not have its values yet
-  bool is_read = false;     // what it held before is needed
-  bool is_changed = false;  // goes back
+  int32_t earliest = 0;     // the first operation before which the copy may begin
+  bool is_read = false;     // its previous values are needed
+  bool is_changed = false;  // it is copied back
 };
 
 // The visits in the order of their first operations.

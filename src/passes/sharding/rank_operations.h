@@ -1,5 +1,5 @@
-// The operations that passes for several ranks insert into a program: collectives with what the
-// target decides of them and their scratch, and the awaits that end them.
+// The operations that passes for several ranks insert: collectives, with the target's decisions
+// about them and their scratch memory, and the awaits that complete them.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@ namespace snug::passes {
 
 class RankOperations {
  public:
-  // Adds to `program`, which must outlive the object.
+  // Adds tensors to `program`, which must outlive the object.
   RankOperations(program::Program& program, const program::Target& target)
       : program_(program), target_(target) {}
 
-  // Begins a collective; returns its await, to be inserted where the result is needed. The
-  // collective has the phase and layer of `place`.
+  // Begins a collective, with the phase and layer of `place`. Returns its await, to be inserted
+  // where the result is needed.
   program::Operation begin(program::Operation collective, const program::Operation& place);
-  // The scratch that the target asks for with the operands that the operation has now.
+  // Adds the scratch memory that the target needs for the operation with its current operands.
   void give_scratch(program::Operation& operation);
-  // Counts the launches of all operations, with the operands that they have now.
+  // Counts the launches of all operations with their current operands.
   void count_launches();
 
  private:

@@ -1,6 +1,7 @@
-// Stages: find where all of a tensor is needed (shard_visits.h); make what is sharded the rank's
-// part; walk the list and write it with gathers before the sections that need them, with sums after
-// the sections that end gradients, and with optimizers once their gradients are summed.
+// Stages: find where tensors are needed whole (shard_visits.h); replace each sharded tensor by the
+// rank's part; write the list again with gathers before the sections that need whole tensors, with
+// sums after the sections that complete gradients, and with optimizers once their gradients are
+// summed.
 #include "passes/sharding/shard.h"
 
 #include <fmt/format.h>
@@ -26,8 +27,8 @@ namespace {
 
 using namespace program;  // NOLINT: passes speak the program's words throughout
 
-// What is summed or gathered after sections waits until there is so much of it, unless memory is
-// freed by it.
+// Sums and gathers after sections are collected until they have this many bytes, unless starting
+// them frees memory.
 constexpr int64_t kBucketBytes = int64_t{25} << 20;
 
 class Sharder {
@@ -74,7 +75,7 @@ class Sharder {
     return static_cast<TensorId>(result_.tensors.size() - 1);
   }
 
-  // Gathers of the weights that a section is the first to need.
+  // Begins the gathers of the weights that this section is the first to need.
   void begin_gather(int32_t section, const Operation& place) {
     Operation gather;
     gather.attributes = of_group(RankGroup::shards, AllGather{});
@@ -108,7 +109,7 @@ class Sharder {
     }
   }
 
-  // Optimizers wait until their gradients are those of all ranks.
+  // Optimizers are deferred until their gradients are summed over all ranks.
   void push(const Operation& operation) {
     const bool is_late =
         operation.phase == Phase::update && (!late_.empty() || touches_unsummed(operation));
@@ -138,7 +139,7 @@ class Sharder {
     if (on_parts) note_changes(original);
   }
 
-  // A gradient that is sharded is made whole first.
+  // A sharded gradient is first computed whole.
   void begin_gradients(const Operation& operation, bool on_parts) {
     if (on_parts || operation.phase == Phase::update) return;
     for_each_tensor(operation, [&](TensorId id) {
@@ -151,14 +152,16 @@ class Sharder {
     });
   }
 
-  // Weights of which each rank holds all are gathered again once their parts were stepped.
+  // Notes weights of which every rank holds the whole: after the update of their parts, the whole
+  // is gathered again.
   void note_changes(const Operation& operation) {
     for (const auto* ids : {&operation.writes, &operation.updates})
       for (const TensorId id : *ids)
         if (homes_.is_padded(id) && !sharded_.is_gradient(id)) changed_.push_back(id);
   }
 
-  // What the ranks made their parts of within the program, and the operation reads all of.
+  // Gathers tensors of which each rank computed its part within the program, and which the
+  // operation reads whole.
   void gather_parts(const Operation& operation) {
     Operation gather;
     gather.attributes = of_group(RankGroup::shards, AllGather{});
@@ -201,7 +204,7 @@ class Sharder {
       scattered_.push_back(home);
   }
 
-  // `all`: also what frees no memory.
+  // `all`: includes reductions that free no memory.
   void begin_reductions(const Operation& place, bool all) {
     await_reductions(place);
     begin_scatter(place);
@@ -218,7 +221,8 @@ class Sharder {
 
   void begin_scatter(const Operation& place) {
     if (scattered_.empty()) return;
-    // Gradients of a step are added up over its micro-batches; those of one program are not.
+    // The gradients of a step accumulate over its micro-batches, except in micro_first, which
+    // writes them.
     const bool adds = input_.name != name_of(ProgramName::micro_first);
     Operation scatter;
     scatter.attributes = of_group(
@@ -244,7 +248,8 @@ class Sharder {
         {collectives_.begin(std::move(collective), place), std::move(homes), is_sum});
   }
 
-  // Sums over the shards of a replica are summed over replicas after the last micro-batch.
+  // Gradients that are summed over the shards of a replica are then summed over the replicas, after
+  // the last micro-batch.
   void await_reductions(const Operation& place) {
     while (!reductions_.empty()) {
       std::vector<TensorId> parts;
@@ -278,7 +283,7 @@ class Sharder {
     last_awaits_.push_back(collectives_.begin(std::move(gather), place));
   }
 
-  // Whether it is the norm of all gradients, of some of which a rank has a part.
+  // Whether this is the norm of all gradients, and the rank holds only a part of some of them.
   bool joins_norms(const Operation& operation) const {
     const OperandName norm = traits_of(operation).norm_of_parts;
     if (norm.empty()) return false;
@@ -298,7 +303,7 @@ class Sharder {
     return add(std::move(norm));
   }
 
-  // norm = the norm of (the norms of all ranks' parts, what every rank holds whole).
+  // norm = norm(norms of all ranks' parts, tensors that every rank holds whole).
   void emit_norm(const Operation& original) {
     const Tensor total = input_.tensor(find_operand(original, traits_of(original).norm_of_parts));
     Operation parts = original;
@@ -359,7 +364,7 @@ class Sharder {
     for (Operation& await : last_awaits_) result_.operations.push_back(std::move(await));
   }
 
-  // A collective that makes gradients those of all ranks.
+  // A collective that sums gradients over ranks.
   struct Reduction {
     Operation await;
     std::vector<TensorId> homes;
@@ -375,18 +380,19 @@ class Sharder {
   Program result_;
   ShardHomes homes_;
   RankOperations collectives_;
-  size_t next_weight_ = 0;                            // the first visit that is not begun
-  std::deque<std::pair<size_t, TensorId>> gathered_;  // visits that were begun and not opened
-  std::deque<Operation> gathers_;                     // their awaits
-  std::set<TensorId> unsummed_;                       // gradients that are not those of all ranks
-  std::vector<TensorId> scattered_;                   // that end, and are not begun to be summed
+  size_t next_weight_ = 0;  // the first visit whose gather has not begun
+  // Visits whose gathers have begun and that have not been opened.
+  std::deque<std::pair<size_t, TensorId>> gathered_;
+  std::deque<Operation> gathers_;    // the awaits of these gathers
+  std::set<TensorId> unsummed_;      // gradients not yet summed over all ranks
+  std::vector<TensorId> scattered_;  // complete, but not yet being summed
   std::vector<TensorId> scattered_in_place_;
   std::vector<TensorId> summed_;
-  std::vector<Reduction> reductions_;  // under way
+  std::vector<Reduction> reductions_;  // that have begun
   std::deque<Operation> late_;         // updates that wait for sums
-  std::vector<TensorId> changed_;      // weights whose parts were stepped
+  std::vector<TensorId> changed_;      // weights whose parts were updated
   std::vector<Operation> last_awaits_;
-  bool is_divided_ = false;  // the run of joined operations that the walk is in
+  bool is_divided_ = false;  // a collective was inserted into the current run of joined operations
   size_t end_of_last_ = 0;
 };
 

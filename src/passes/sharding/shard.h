@@ -1,6 +1,6 @@
-// shard: from a program of one rank to one that every rank of a mesh runs. What is sharded
-// (sharding.h) is gathered before the operations that need all of it, gradients are summed over
-// ranks, and optimizers step the rank's part.
+// shard: turns a program for one rank into a program that every rank of a mesh runs. Sharded
+// tensors (sharding.h) are gathered before the operations that need them whole, gradients are
+// summed over ranks, and optimizers step the rank's part.
 //
 //   before   %y = matmul(%x, %w) layer 0
 //            ...
@@ -14,8 +14,9 @@
 //            %gradient.w = reduce_scatter(%gradient.w.whole)          next to what follows
 //            await(%gradient.w.whole) updates (%gradient.w)
 //
-// A layer's tensors are one collective. A layer's sums are awaited before those of the next begin,
-// so unsummed gradients of two layers are in memory at most. All ranks run the same program.
+// One collective handles all tensors of a layer. A layer's sums are awaited before those of the
+// next layer begin, so that at most two layers' unsummed gradients are in memory. All ranks run the
+// same program.
 #pragma once
 
 #include <span>
@@ -25,11 +26,11 @@
 
 namespace snug::passes {
 
-// What else the ranks do in a program, besides what follows from sharding.
+// What the ranks do in a program in addition to what follows from the sharding.
 struct ShardRole {
-  // A micro-batch after which the gradients of the step are those of all ranks.
+  // After this micro-batch the gradients of the step are summed over all ranks.
   bool is_last_micro = false;
-  // Tensors to which every rank adds its share: a loss.
+  // Tensors to which every rank contributes a share that is to be summed, such as a loss.
   std::span<const program::Tensor> sums = {};
 };
 

@@ -51,7 +51,7 @@ TensorId ShardHomes::add_whole(TensorId home, Role role) {
   return add(std::move(whole));
 }
 
-// `seen`, or the window that it is of its base, on flat memory.
+// `seen` itself where it is no view; otherwise the same view on `base`, which is flat memory.
 TensorId ShardHomes::view_on(TensorId seen, TensorId base) {
   const auto [entry, is_new] = views_.try_emplace({seen, base}, kNone);
   if (!is_new) return entry->second;
@@ -64,7 +64,7 @@ TensorId ShardHomes::view_on(TensorId seen, TensorId base) {
   return entry->second = add(std::move(view));
 }
 
-// This rank's part of a tensor of which every rank holds all.
+// This rank's part of a tensor that every rank holds whole.
 TensorId ShardHomes::own_part(TensorId home) {
   const auto [entry, is_new] = own_parts_.try_emplace(home, kNone);
   if (!is_new) return entry->second;

@@ -1,5 +1,5 @@
-// The tensors of a program in which some are sharded: the tensor that lasts (its home), and the one
-// that stands for it in an operation that works on the rank's part or on the whole.
+// The tensors of a program with sharding: the tensor that outlasts the program (its home), and the
+// tensor that replaces it in an operation on the rank's part or on the whole.
 #pragma once
 
 #include <map>
@@ -12,21 +12,22 @@ namespace snug::passes {
 
 class ShardHomes {
  public:
-  // Makes what is sharded of `input` the rank's part in `result`, which has the same tensors, or
-  // pads it. Both must outlive the object.
+  // Replaces the sharded tensors of `input` in `result`, which has the same tensors, by the rank's
+  // part, or pads them. Both programs must outlive the object.
   ShardHomes(const program::Program& input, const ShardedTensors& sharded, int32_t shards,
              program::Program& result);
 
   bool is_sharded(program::TensorId home) const { return sharded_.contains(home); }
   bool is_padded(program::TensorId home) const;
 
-  // Memory within the program for all of a tensor that is sharded.
+  // Adds a tensor of lifetime program that can hold a sharded tensor whole.
   program::TensorId add_whole(program::TensorId home, program::Role role);
-  // Says where all of it is from here on; kNone: nowhere.
+  // Sets which tensor holds the whole from here on; kNone: none does.
   void set_whole(program::TensorId home, program::TensorId whole) { wholes_[home] = whole; }
   program::TensorId whole(program::TensorId home) const;
 
-  // What stands for an operand of the input. Fails a CHECK where all is asked for and is nowhere.
+  // The tensor that replaces an operand of the input. Fails a CHECK if the whole is asked for and
+  // no tensor holds it.
   program::TensorId operand(program::TensorId id, bool on_parts);
 
  private:

@@ -1,6 +1,6 @@
-// Where a program needs all of what is sharded: the ranges of its list, and the sections into
-// which they fall. A section is the operations of one layer in one direction, forward or backward;
-// what belongs to no layer is one by itself.
+// Where a program needs sharded tensors whole: the visits, which are ranges of sections. A section
+// is the operations of one layer in one direction, forward or backward; each operation outside of
+// layers is a section by itself.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace snug::passes {
 
-// Sections [first, last] need all of a tensor.
+// Sections [first, last] need the tensor whole.
 struct WholeVisit {
   program::TensorId home = program::kNone;
   int32_t first = -1;
@@ -21,12 +21,12 @@ struct WholeVisit {
 
 struct ShardVisits {
   std::vector<int32_t> section_of;    // by operation
-  std::vector<WholeVisit> weights;    // in the order of their first sections
-  std::vector<WholeVisit> gradients;  // of what is trained, sharded or not
+  std::vector<WholeVisit> weights;    // in order of their first sections
+  std::vector<WholeVisit> gradients;  // of all trainable tensors, sharded or not
 };
 
-// Whether an operation works on the parts of tensors that a rank holds, as optimizers do: all that
-// it touches is sharded, or a single number.
+// Whether an operation works on the rank's parts of tensors, as optimizers do: everything that it
+// touches is sharded or is a single number.
 bool works_on_parts(const program::Program& program, const program::Operation& operation,
                     const ShardedTensors& sharded);
 

@@ -1,5 +1,5 @@
-// The sharding of the tensors of one program, by their ids, so that a pass looks each name up once
-// and not with every operand.
+// The sharding of one program's tensors by id, so that a pass looks each name up once rather than
+// with every operand.
 #pragma once
 
 #include <optional>
@@ -12,11 +12,11 @@ namespace snug::passes {
 
 class ShardedTensors {
  public:
-  // It also finds what the parts of an optimizer pass on: a rank has its part of what one makes,
-  // and of what one goes on with, all that was made of it.
+  // Also finds the sharding of tensors that the operations of a multi-part optimizer pass to each
+  // other: each rank writes its part of such a tensor, and reads the whole.
   ShardedTensors(const program::Program& program, const Sharding& sharding);
 
-  // Nothing: every rank holds it whole.
+  // Nothing: every rank holds the tensor whole.
   const std::optional<ShardedTensor>& find(program::TensorId id) const {
     return parts_[static_cast<size_t>(id)];
   }

@@ -14,15 +14,16 @@ namespace {
 using namespace program;  // NOLINT: passes speak the program's words throughout
 
 constexpr int64_t kUnit = 256;
-constexpr int64_t kNestedUnit = kNf4BlockSize * kUnit;  // of elements that share a scale of scales
+// Elements that share a scale of scales.
+constexpr int64_t kNestedUnit = kNf4BlockSize * kUnit;
 
 int64_t part_of(int64_t elements, int32_t ranks, int64_t unit) {
   const int64_t units = (elements + unit - 1) / unit;
   return (units + ranks - 1) / ranks * unit;
 }
 
-// What an adapter has one number for each output of (magnitudes) is small, and the program that
-// makes its first values writes all of it.
+// Adapter vectors with one number per output (magnitudes) stay whole: they are small, and the
+// program that computes their initial values writes them whole.
 bool stays_whole(const Tensor& tensor) {
   return tensor.role == Role::adapter && tensor.shape.rank() < 2;
 }
@@ -46,7 +47,7 @@ int32_t ShardingOptions::ranks_of(RankGroup group) const {
   return ranks();
 }
 
-// The shards of a replica are neighbours, and so on as few machines as can be.
+// The shards of a replica are neighbouring ranks, so that they are on as few machines as possible.
 int32_t ShardingOptions::nodes_of(RankGroup group) const {
   const int32_t nodes = (ranks() + node_ranks - 1) / node_ranks;
   if (group == RankGroup::shards) return (shards + node_ranks - 1) / node_ranks;
@@ -58,8 +59,8 @@ Sharding::Sharding(const Program& micro, std::span<const Tensor> trainables,
                    const ShardingOptions& options) {
   SNUG_CHECK_EQ(states.size(), trainables.size());
   if (options.shards_weights()) {
-    // What add_weight looks up by name: few of a program's tensors, where weights are not quantised
-    // none.
+    // Only the tensors that add_weight looks up by name, to make that lookup quick; none where
+    // weights are not quantised.
     Program quant_states;
     for (const Tensor& tensor : micro.tensors)
       if (tensor.role == Role::quant_state) quant_states.tensors.push_back(tensor);

@@ -1,5 +1,5 @@
-// sum_shares: where several ranks each make a share of what one of them alone would make whole
-// (Traits::sums_over_ranks), what follows reads the sum.
+// sum_shares: sums the results that each rank computes from its own rows only
+// (Traits::sums_over_ranks), so that later operations read the sum over all ranks.
 //
 //   before   %kl_sums = kl_estimate(%policy, %reference, %labels)
 //            %measures, %loss = kto(%policy, %reference, %labels, %kl_sums, ...)

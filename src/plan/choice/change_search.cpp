@@ -1,8 +1,8 @@
-// Stages: list the classes of changes; in each, find the longest row that fits by halving the
-// interval, since memory grows with the row; at that length find the mildest variant in the same
-// way, and with it, for each way to save activations, the largest micro-batch; keep the fastest.
-// What fits by its lower bound is planned whole and looked at again, until the winner is one whose
-// arenas fit.
+// Stages: list the classes of changes; in each class, find the longest row that fits by bisection,
+// since memory grows with the row; at that length find the mildest variant in the same way, and
+// with it, for each way to save activations, the largest micro-batch; keep the fastest. A candidate
+// that fits by its lower bound is planned in full and checked again, until the winner's arenas
+// really fit.
 #include "plan/choice/change_search.h"
 
 #include <algorithm>
@@ -34,12 +34,12 @@ using formats::Optimizer;
 using formats::Recipe;
 using formats::Recompute;
 
-// Rows are not made shorter than this, or a quarter of what the user asked, before other classes
-// had their turn; and never shorter than the last.
+// Rows are not made shorter than kShortRow, or a quarter of what the user asked, before the other
+// classes have been tried; and never shorter than kShortestRow.
 constexpr int64_t kShortRow = 512;
 constexpr int64_t kShortestRow = 16;
 
-// Savings that offload nothing come first; the last ones take the least memory of the device.
+// Savings without offloading come first; the last ones take the least device memory.
 constexpr auto kSavings = std::to_array<Saving>({{Recompute::none, false},
                                                  {Recompute::gate_up, false},
                                                  {Recompute::attention, false},
@@ -49,12 +49,12 @@ constexpr auto kSavings = std::to_array<Saving>({{Recompute::none, false},
                                                  {Recompute::layer, true},
                                                  {Recompute::layer, true, true}});
 constexpr size_t kOffloading = 3;
-// The savings that are tried where the recipe leaves open what is computed again.
+// The savings to try where the recipe leaves recompute open.
 constexpr auto kOpenSavings = std::to_array<Saving>({{Recompute::automatic, false},
                                                      {Recompute::automatic, true},
                                                      {Recompute::automatic, true, true}});
 
-// The strategies from the one that holds most to the one that holds least.
+// Strategies, from the one that keeps the most on each device to the one that keeps the least.
 constexpr std::array kStrategies{formats::Strategy::zero1, formats::Strategy::zero2,
                                  formats::Strategy::shard_grad_op, formats::Strategy::full_shard};
 
@@ -138,7 +138,7 @@ std::vector<int64_t> ChangeSearch::halvings(int64_t from, int64_t least) const {
   return lengths;
 }
 
-// Data refuse rows that would cut away an answer, and so all shorter ones.
+// The data refuse rows that would cut away an answer, and then they refuse all shorter rows too.
 bool ChangeSearch::takes_length(int64_t length) const {
   try {
     (void)spec_of({{"max_length", std::to_string(length)}});
@@ -156,7 +156,7 @@ bool ChangeSearch::has_wide_gradients() const {
 
 std::vector<Overrides> ChangeSearch::numerics() const {
   std::vector<Overrides> variants;
-  // Where compute is in 16 bits already this saves nothing and is left out.
+  // bf16 compute is left out where compute is in 16 bits already, since it would save nothing.
   const auto in_bf16 = set_to("compute_dtype", ComputeDtype::bf16);
   const auto leaner = methods::optimizer_of(recipe_.optim).leaner;
   const Recipe bf16 = with_overrides(recipe_, {in_bf16});
@@ -165,7 +165,7 @@ std::vector<Overrides> ChangeSearch::numerics() const {
     gains_bf16 = compute_type(recipe_, target_) == program::DType::f32 &&
                  compute_type(bf16, target_) != program::DType::f32;
   } catch (const base::UserError&) {
-    // This target computes in fp32 alone.
+    // This target computes only in fp32.
   }
   if (gains_bf16) {
     variants.push_back({in_bf16});
@@ -175,8 +175,7 @@ std::vector<Overrides> ChangeSearch::numerics() const {
     for (const Optimizer each : leaner) variants.push_back({set_to("optim", each)});
   }
   if (recipe_.double_quant) return variants;
-  // Where weights are not in 4 bits, the recipe refuses double_quant, with or without the other
-  // changes.
+  // Where weights are not in 4 bits the recipe refuses double_quant, so these variants drop out.
   const size_t wider = variants.size();
   variants.push_back({{"double_quant", "true"}});
   for (size_t i = 0; i < wider; ++i)
@@ -219,8 +218,8 @@ std::vector<ChangeSearch::Stage> ChangeSearch::stages() const {
   std::vector<Overrides> all = unchanged_or_types;
   all.insert(all.end(), other_methods.begin(), other_methods.end());
 
-  // An adapter on 4-bit weights learns nearly what one on 16-bit weights does, and keeps the rows
-  // whole; a full job only becomes one when shorter rows do not help.
+  // A LoRA adapter on 4-bit weights learns nearly the same as one on 16-bit weights, so it is tried
+  // before shorter rows. Full training is changed to an adapter only when shorter rows do not help.
   std::vector<Stage> stages{{{Overrides{}}, {length}}, {other_types, {length}}};
   const bool is_full = methods::method_of(recipe_.method).trains_weights;
   if (is_full) {
@@ -258,7 +257,8 @@ ChangeSearch::Candidate* ChangeSearch::longest(const Stage& stage, const Budget&
 }
 
 std::vector<Saving> ChangeSearch::all_savings() const {
-  // Where the host's memory is the device's, it saves nothing, but what the recipe has stays.
+  // Where host and device memory are the same, offloading saves nothing, so it is tried only if the
+  // recipe already has it.
   std::vector<Saving> all(kSavings.begin(), kSavings.end());
   size_t offloading = kOffloading;
   if (recipe_.recompute == Recompute::automatic) {
@@ -321,15 +321,15 @@ ChangeSearch::Candidate* ChangeSearch::fitting(const Overrides& overrides, const
 
 std::vector<int64_t> ChangeSearch::row_choices() const {
   const int64_t now = recipe_.per_device_train_batch_size;
-  // Which answers KTO's estimate pairs follows from the micro-batch, so another would be another
-  // run.
+  // KTO's estimate pairs answers within a micro-batch, so another size of micro-batch would change
+  // the result.
   const bool is_fixed = recipe_.optim_in_backward || mismatch_batch(recipe_) > 0;
   return is_fixed ? std::vector<int64_t>{now} : micro_batches(now);
 }
 
 bool ChangeSearch::can_fit(const Overrides& base, const Budget& budget) {
   const int64_t rows = row_choices().back();
-  // The last take the least nearly always: they are asked first.
+  // The last savings nearly always take the least memory, so they are tried first.
   return std::any_of(savings_.rbegin(), savings_.rend(), [&](const Saving& saving) {
     return fitting(with_rows(base, saving, rows), budget) != nullptr;
   });
@@ -353,7 +353,7 @@ TrainingSpec ChangeSearch::spec_of(const Overrides& overrides, bool updates_on_d
   const Recipe changed = with_overrides(recipe_, overrides);
   TrainingSpec spec = training_spec(changed, model_, target_, documents_);
   if (updates_on_device) spec.streaming.update_on_host = false;
-  // Where anything fits, layers that keep their input alone do.
+  // If any recompute mode fits, keeping only the layers' inputs does.
   if (changed.recompute == Recompute::automatic) spec.recompute = Recompute::layer;
   return spec;
 }
@@ -366,7 +366,7 @@ ChangeSearch::Candidate* ChangeSearch::sized(const Overrides& overrides, bool up
       TrainingSpec spec = spec_of(overrides, updates_on_device);
       const Recipe changed = with_overrides(recipe_, overrides);
       const StreamingChoice open = streaming_choice(changed, spec, target_);
-      spec.streaming.window_bytes = 0;  // copies ahead take more: this is a lower bound
+      spec.streaming.window_bytes = 0;  // copies that begin ahead take more: this is a lower bound
       const JobSize size = size_by_layers(spec, target_, rates_);
       const auto& bytes = size.lower_bound_bytes;
       candidate = Candidate{overrides,
@@ -375,11 +375,12 @@ ChangeSearch::Candidate* ChangeSearch::sized(const Overrides& overrides, bool up
                             false,
                             open.chooses_window || changed.recompute == Recompute::automatic,
                             updates_on_device};
-      // The host has the same tensors, whatever passes through.
+      // The host holds the same tensors in either case, but copies of them only if updates run on
+      // the host.
       if (open.chooses_updates && !updates_on_device)
         candidate->other_host_bytes = size.lasting_bytes[1] + size.lasting_bytes[2];
     } catch (const base::UserError&) {
-      // The recipe refuses this combination: it is no candidate.
+      // The recipe refuses this combination, so it is not a candidate.
     }
   }
   return candidate ? &*candidate : nullptr;

@@ -1,6 +1,7 @@
 // The search for the cheapest change of a recipe that makes its job fit.
 //
-// Changes come in classes, the first class with one that fits wins, and inside it the fastest:
+// Changes come in classes. The first class with a change that fits wins, and within it the fastest
+// change:
 //   0  the same numbers: what is recomputed, what waits on the host (where that is not the device's
 //      memory), what is sharded over several devices, and micro-batches split into more
 //      accumulation steps
@@ -8,19 +9,18 @@
 //   2  max_length halved, as little as needed, and never so far that the data lose an answer
 //   3  method=lora in place of full
 //   4  a smaller adapter: lower lora_r, then fewer target_modules
-//   5  rows shorter than anyone wants, so that the least memory is known
-// Every class from 1 on is tried together with class 0. A candidate is sized by its layers
-// (layer_growth.h), and dropped when its lower bound is over the budget. One that streams has no
-// window for copies, unless the recipe gives one: whoever applies it has one chosen that fits
-// (choose_streaming.h), which costs a dozen plans, so no candidate pays for it. For the same reason
-// layers keep only their input where the recipe leaves that open (choose_recompute.h): more is kept
-// once the change is applied. The one that wins
-// is planned whole, with the overrides it names, parsed as the command line parses them, so a
-// change that is given fits when it is applied; one that turns out not to fit is dropped and the
-// search goes on.
+//   5  rows too short to be useful, so that the least possible memory is known
+// Every class from 1 on is combined with class 0. A candidate's size is extrapolated from a few
+// layers (layer_growth.h), and it is dropped when its lower bound exceeds the budget. A candidate
+// that streams has no window for copies unless the recipe sets one: a window is chosen when the
+// change is applied (choose_streaming.h), which takes a dozen plans and would be too slow for every
+// candidate. For the same reason, where the recipe leaves recompute open, candidates keep only the
+// layers' inputs (choose_recompute.h); more is kept once the change is applied. The winner is
+// planned in full, with its overrides parsed as on the command line, so that a suggested change
+// fits when it is applied. A winner that turns out not to fit is dropped, and the search goes on.
 //
-// Sizes and plans are remembered: asking one search for many budgets costs little more than asking
-// once. One thread.
+// Sizes and plans are cached: asking one search for many budgets costs little more than asking
+// once. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -47,22 +47,24 @@ struct Saving {
   formats::Recompute recompute = formats::Recompute::none;
   bool offloads = false;
   bool streams = false;
-  std::optional<formats::Strategy> strategy{};  // of several devices; nothing: the recipe's
+  std::optional<formats::Strategy> strategy{};  // replaces the recipe's strategy; only with several
+                                                // devices
 };
 
 class ChangeSearch : public Changes {
  public:
-  // The arguments must outlive the search. Candidates have rows of the job's data.
+  // The arguments must outlive the search. Candidates use the row shape of the job's data.
   ChangeSearch(const formats::Recipe& recipe, const models::ModelConfig& model,
                const program::Target& target, JobDocuments documents = {});
 
   std::optional<Change> cheapest(const Budget& budget) override;
-  // The smallest of all candidates that were planned whole so far, among them the smallest of every
-  // search that found nothing; nothing when none could be planned.
+  // The candidate with the smallest device arena among all that were planned in full so far, which
+  // include the smallest candidate of every search that found nothing; nothing when none could be
+  // planned.
   std::optional<Change> least() const override;
 
-  // What the searches so far have cost: combinations sized by their layers, and those of them that
-  // were planned whole, which takes several times as long.
+  // The effort of the searches so far: the number of combinations that were sized, and of those
+  // that were planned in full, which takes several times as long.
   struct Effort {
     int64_t sized = 0;
     int64_t planned_whole = 0;
@@ -71,59 +73,65 @@ class ChangeSearch : public Changes {
 
  private:
   struct Stage {
-    std::vector<Overrides> variants;  // mildest first, the last one takes the least memory
-    std::vector<int64_t> lengths;     // of a row, falling
+    std::vector<Overrides> variants;  // mildest first; the last one takes the least memory
+    std::vector<int64_t> lengths;     // of a row, descending
   };
 
-  // What a combination of overrides takes: by its layers, and whole once that was asked for.
+  // The memory and time of a combination of overrides: extrapolated from few layers, and exact once
+  // it has been planned in full.
   struct Candidate {
     Overrides overrides;
-    Budget bytes;  // the lower bound, or the arenas when it was planned whole
+    Budget bytes;  // the lower bound, or the arenas if it was planned in full
     double seconds_per_token = 0;
     bool is_whole = false;
-    bool leaves_open = false;        // memory for copies, or what layers compute again
-    bool updates_on_device = false;  // where their place is open
-    // The least bytes of the host if updates were on the device instead; nothing: their place is
-    // fixed.
+    // Whether a choice is left for later: the window for copies, or what layers recompute.
+    bool leaves_open = false;
+    bool updates_on_device = false;  // where updates run, if that is open
+    // The lower bound of host memory if updates ran on the device instead; nothing if the recipe
+    // fixes where they run.
     std::optional<int64_t> other_host_bytes{};
   };
 
   static Change change_of(const Candidate& candidate);
   std::vector<Stage> stages() const;
   std::vector<Overrides> numerics() const;
-  // Whether all weights have gradients in f32 next to weights in bf16.
+  // Whether all weights train in bf16 with gradients in f32.
   bool has_wide_gradients() const;
   std::vector<Overrides> smaller_adapters() const;
-  // Methods with an adapter that take less than the recipe's, in falling order.
+  // Adapter methods that take less memory than the recipe's method, in descending order.
   std::vector<formats::Method> adapter_methods() const;
   std::vector<int64_t> halvings(int64_t from, int64_t least) const;
   bool takes_length(int64_t length) const;
 
-  // The longest rows of a stage at which something fits, the mildest variant that fits there, and
-  // the fastest choice of saving and rows with it.
+  // `longest`: finds the longest rows of a stage at which any candidate fits, and the mildest
+  // variant that fits there, and returns the fastest choice for these. `fastest`: the fastest
+  // choice of saving and rows for some overrides.
   Candidate* longest(const Stage& stage, const Budget& budget);
   Candidate* fastest(const Overrides& base, const Budget& budget);
-  // Rows of a micro-batch that may be tried, falling; an update in the backward pass has but one
-  // micro-batch a step.
+  // The numbers of rows to try for a micro-batch, descending. An update in the backward pass allows
+  // only one micro-batch per step, so it leaves no choice.
   std::vector<int64_t> row_choices() const;
-  // The savings to try; on several devices also those with strategies that hold less.
+  // The savings to try; with several devices, also combined with strategies that keep less on each
+  // device.
   std::vector<Saving> all_savings() const;
   // Whether any choice of saving and rows fits.
   bool can_fit(const Overrides& base, const Budget& budget);
-  // The candidate with these overrides if it fits, else null. Where the place of updates is open,
-  // it is the host, which takes the least of the device, and the device where the host is too small
+  // The candidate with these overrides if it fits, else null. Where it is open where updates run,
+  // it is the host, which takes the least device memory, or the device if host memory is too small
   // for that.
   Candidate* fitting(const Overrides& overrides, const Budget& budget);
-  // What the host holds of a job with these overrides, where it holds nothing yet.
+  // Adds overrides that move the weights and state of the job to the host, where the job does not
+  // already do so.
   void add_streaming(Overrides& overrides) const;
-  // `overrides` with a choice of saving and rows; rows x accumulation stays what it was.
+  // `overrides` with a choice of saving and rows; rows x accumulation is kept.
   Overrides with_rows(Overrides overrides, const Saving& saving, int64_t rows) const;
   // Throws UserError when the recipe refuses the combination.
   TrainingSpec spec_of(const Overrides& overrides, bool updates_on_device = false) const;
-  // Sizes a candidate, or remembers it; null when the recipe refuses the combination.
+  // Sizes a candidate, or takes its size from the cache; null when the recipe refuses the
+  // combination.
   Candidate* sized(const Overrides& overrides, bool updates_on_device);
   void plan_whole(Candidate& candidate);
-  // Plans whole what takes the least by its lower bound, so that `least` can say it.
+  // Plans the candidate with the smallest lower bound in full, so that `least` can report it.
   void plan_least();
 
   const formats::Recipe& recipe_;
@@ -132,7 +140,7 @@ class ChangeSearch : public Changes {
   const JobDocuments documents_;
   const Rates rates_;
   const std::vector<Saving> savings_;
-  // The key is the overrides, and whether updates are on the device.
+  // The key is the overrides, and whether updates run on the device.
   std::map<std::pair<std::string, bool>, std::optional<Candidate>> candidates_;
 };
 

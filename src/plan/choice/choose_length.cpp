@@ -1,6 +1,6 @@
-// Stages: try rows of 1, 2, 3, ... times the longest document, as far as they divide the rows of a
-// step, and keep the one with most tokens per second; where none fits, look for the longest that
-// does by halving.
+// Stages: try rows of 1, 2, 3, ... times the longest document, if that number divides the rows of a
+// step, and keep the length with the most tokens per second; where none fits, find the longest
+// length that does by bisection.
 #include "plan/choice/choose_length.h"
 
 #include <fmt/format.h>
@@ -20,8 +20,8 @@ namespace {
 
 using formats::Recipe;
 
-// Where rows are this full, longer ones could hold 1 % more at most. Where the rows of a
-// micro-batch are open they have nothing else to offer.
+// Where rows are filled to this degree, longer rows could hold at most 1 % more. They cannot
+// improve the micro-batch either if its number of rows is open.
 constexpr double kFullRows = 0.99;
 
 std::vector<std::pair<std::string, int64_t>> keys_of(const base::PerStream<int64_t>& tokens) {
@@ -30,7 +30,7 @@ std::vector<std::pair<std::string, int64_t>> keys_of(const base::PerStream<int64
           {"max_target_length", tokens.decoder()}};
 }
 
-// "max_length=700".
+// The recipe's words for a length, such as "max_length=700".
 std::string recipe_words(const base::PerStream<int64_t>& tokens) {
   std::string words;
   for (const auto& [key, value] : keys_of(tokens))

@@ -1,11 +1,11 @@
-// max_length=auto: rows as long as the longest document, so that nothing is cut, or a whole number
-// of times as long where documents share rows, whichever trains on most tokens of documents in a
-// second by the plan. With an encoder, rows of prompts and rows of answers (max_target_length) are
-// both that many times as long as their own longest document.
+// max_length=auto: rows are as long as the longest document, so that nothing is cut. Where
+// documents are packed, rows may be a multiple of that length, whichever trains on the most tokens
+// of documents per second according to the plan. With an encoder, rows of prompts and rows of
+// answers (max_target_length) are both that many times as long as their own longest document.
 //
-// A step keeps its room for tokens: `times` as long, rows are `times` fewer, so that number divides
-// gradient_accumulation_steps, and is divided out of it and of train_batch_size. The rows of a
-// micro-batch are those of the recipe, or of auto those that are fastest at each length.
+// A step keeps its capacity in tokens: rows that are `times` as long are `times` fewer. So `times`
+// must divide gradient_accumulation_steps, which is divided by it, as is train_batch_size. The rows
+// of a micro-batch are the recipe's or, with auto, the fastest number for each length.
 #pragma once
 
 #include <cstdint>
@@ -20,30 +20,30 @@
 
 namespace snug::plan {
 
-// Documents are at most as long as the model's positions, and as this: of a record of so many
-// tokens reading holds 5 bytes each, in vectors that grew by doubling, which is 10 MiB of
-// text::kReadingBytes.
+// The limit of document lengths: the model's positions, and kMaxAutoLength. Reading a record takes
+// 5 bytes per token, in vectors that grow by doubling, which makes 10 MiB of text::kReadingBytes
+// for a record of this length.
 inline constexpr int64_t kMaxAutoLength = int64_t{1} << 20;
 int64_t most_tokens(const models::ModelConfig& model);
 
-// What data are read with: where the length is open, rows of most_tokens, and how many of them a
-// micro-batch has is open too.
+// The recipe with which data are read: where the length is open, rows are most_tokens long, and the
+// number of rows in a micro-batch is open too.
 formats::Recipe with_open_length(const formats::Recipe& recipe, const models::ModelConfig& model);
 
-// Rows of one length made of the documents.
+// Rows of one length, made from the documents.
 struct RowsOfLength {
   DataFacts facts;
-  double tokens = 0;  // of documents in a row, in the mean of an epoch
+  double tokens = 0;  // tokens of documents in a row, averaged over an epoch
 };
 
 // The recipe, which says auto, with rows of `times` the longest document.
 formats::Recipe with_length(const formats::Recipe& recipe, const base::PerStream<int64_t>& longest,
                             int64_t times);
 
-// The tokens of the stream whose rows max_length is about: the encoder's, where there is one.
+// The tokens of the stream to which max_length refers: the encoder's, if there is one.
 int64_t of_max_length(const base::PerStream<int64_t>& tokens);
 
-// "700 tokens", "700 tokens of prompts and 20 of answers".
+// Text such as "700 tokens" or "700 tokens of prompts and 20 of answers".
 std::string length_text(const base::PerStream<int64_t>& tokens);
 
 // The choice of a length, in steps: rows of each length that next() gives are made of the data

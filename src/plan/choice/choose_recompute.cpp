@@ -1,8 +1,8 @@
-// Stages: plan the job that computes nothing again, and take it if it fits the device; the host
-// needs no check, since no other choice takes less of it. Otherwise size each form of the job with
-// each mode in all layers, from jobs of few layers; list the mixtures of modes by their predicted
-// time; plan the fastest whose predicted bytes fit; correct the prediction of its form by what was
-// planned; end when no faster mixture is left that should fit.
+// Stages: plan the job that recomputes nothing, and take it if it fits the device; the host needs
+// no check, since no other choice takes less of it. Otherwise, size each form of the job with one
+// mode in all layers, from jobs of few layers; list the mixtures of modes by their predicted time;
+// plan the fastest whose predicted bytes fit; correct the predictions of its form by the planned
+// bytes; stop when no faster mixture is left that should fit.
 #include "plan/choice/choose_recompute.h"
 
 #include <algorithm>
@@ -28,9 +28,9 @@ using program::Space;
 
 constexpr int kMaxPlans = 12;
 
-using Counts = std::array<int64_t, kRecomputeModes.size()>;  // layers of each mode
+using Counts = std::array<int64_t, kRecomputeModes.size()>;  // layers with each mode
 
-// A mixture, as uniform jobs predict it.
+// A mixture of modes, with its predicted bytes and seconds.
 struct Candidate {
   size_t form = 0;
   Counts counts{};
@@ -39,7 +39,7 @@ struct Candidate {
   bool is_tried = false;
 };
 
-// The job with one mode in all layers, by layer_growth.h.
+// The job with one mode in all layers, sized by layer_growth.h.
 struct Uniform {
   double bytes = 0;
   double seconds = 0;
@@ -49,11 +49,13 @@ using UniformJobs = std::array<Uniform, kRecomputeModes.size()>;
 struct Form {
   const TrainingSpec& spec;
   UniformJobs uniform{};
-  double excess = 0;  // of the last plan's bytes over what was predicted
+  // Bytes of the last plan minus its predicted bytes.
+  double excess = 0;
   int plans = 0;
 };
 
-// Counts of layers that have each mode: two modes, and a third in one layer at most.
+// The mixtures to consider, as counts of layers for each mode: two modes, and a third in at most
+// one layer.
 std::vector<Counts> mixtures(int64_t layers) {
   std::set<Counts> all;
   for (size_t first = 0; first < kRecomputeModes.size(); ++first)
@@ -84,7 +86,7 @@ bool has_checkpoints(const Counts& counts) {
   return false;
 }
 
-// The last layers keep most.
+// The last layers get the modes that keep the most.
 RecomputeModes modes_of(const Counts& counts) {
   std::vector<RecomputeMode> layers;
   for (size_t mode = kRecomputeModes.size(); mode-- > 0;)
@@ -97,7 +99,7 @@ TrainingSpec with_modes(TrainingSpec spec, const RecomputeModes& modes) {
   return spec;
 }
 
-// Lays out a job that may fit.
+// Lays out the job if it may fit, and returns whether it does.
 bool fits(Job& job, const ChoiceInputs& inputs) {
   const auto bytes_in = [&](Space space) {
     return job.layout.spaces[static_cast<size_t>(space)].arena_bytes;
@@ -140,7 +142,8 @@ class Search {
   }
 
  private:
-  // Without checkpoints, forms are the same jobs, so those of the first are taken.
+  // For modes without checkpoints all forms are the same job, so the sizes of the first form are
+  // used.
   void add_form(size_t index) {
     Form& form = forms_[index];
     for (size_t i = 0; i < kRecomputeModes.size(); ++i)
@@ -169,7 +172,8 @@ class Search {
     return candidate;
   }
 
-  // The fastest that should fit, by what the last plan of its form took beyond its prediction.
+  // The fastest mixture that should fit, with its predicted bytes corrected by the excess of the
+  // last plan of its form.
   Candidate* next(double limit_seconds) {
     for (Candidate& candidate : candidates_) {
       if (candidate.seconds >= limit_seconds) return nullptr;
@@ -197,7 +201,7 @@ class Search {
 
   const ChoiceInputs& inputs_;
   std::vector<Form> forms_;
-  std::vector<Candidate> candidates_;  // the fastest first
+  std::vector<Candidate> candidates_;  // fastest first
 };
 
 }  // namespace

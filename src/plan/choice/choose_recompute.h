@@ -1,12 +1,13 @@
-// recompute=auto: the fastest choice of what each layer computes again that fits the memory.
+// recompute=auto: chooses what each layer recomputes, so that the job is as fast as possible and
+// fits the memory.
 //
-// Layers are alike, so a choice is how many of them have which mode. Two modes, and a third for a
-// single layer, are as good as any number: with two alone the memory that is left over is less than
-// what a layer takes, and the third uses that up. The layers that keep most are the last, with
-// which the backward pass begins: where the first layers are computed again, all that the last ones
-// kept is free. Next to a device with memory of its own, what layers keep may wait on the host.
+// Layers are alike, so a choice is the number of layers for each mode. More than two modes, and a
+// third for a single layer, gain nothing: with two modes, less memory is left over than one layer
+// takes, and the third mode uses that. The last layers keep the most: the backward pass begins with
+// them, so everything that they kept is free again by the time the first layers are recomputed. If
+// the device has its own memory, checkpoints may be moved to the host.
 //
-// What it does not do: choose for each tensor of a layer. One thread.
+// It does not choose for individual tensors of a layer. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -26,29 +27,31 @@ struct RecomputeChoice {
   int64_t device_bytes = 0;
   double step_seconds = 0;
   bool fits = false;
-  int64_t nothing_again_bytes = 0;  // of the device, if all layers kept all; 0: nothing was chosen
+  // Device memory if all layers kept everything; 0: recompute was not left open.
+  int64_t nothing_again_bytes = 0;
 };
 
-// What choices are compared by. What is referred to must outlive it.
+// What choices are compared by. Everything that it refers to must outlive it.
 struct ChoiceInputs {
-  int64_t device_bytes = 0;  // of the arena, at most; 0: any number
-  HostBudget host_budget{};  // may be empty
+  int64_t device_bytes = 0;  // limit of the arena; 0: no limit
+  HostBudget host_budget{};  // the limit of host arenas; empty: none
   const program::Target& target;
   const Rates& rates;
   const program::ExpectedBounds& expected;
 };
 
-// What fits comes first, then what is faster; of what does not fit what takes less.
+// A choice that fits is better than one that does not; then the faster one is better or, if neither
+// fits, the one that takes less memory.
 bool is_better(const RecomputeChoice& a, const RecomputeChoice& b);
 
-// The job as `spec` says it. One that cannot fit by the lower bounds of its arenas is not laid out
-// (training_programs.h), and `device_bytes` is then such a bound.
+// Plans the job as `spec` describes it. A job that cannot fit by the lower bounds of its arenas is
+// not laid out (training_programs.h); `device_bytes` is then a lower bound.
 RecomputeChoice planned_choice(const TrainingSpec& spec, const ChoiceInputs& inputs);
 
-// The best of a job whose other choices are made. `forms`: the job with any modes, and where
-// activation_offloading is open also the job with it, which differs in nothing else. Where nothing
-// fits, what takes the least memory. Plans one job where nothing need be computed again, else up to
-// a dozen of each form.
+// The best choice for a job whose other choices are made. `forms`: the job with any modes and,
+// where activation_offloading is open, also the same job with offloading. Where nothing fits, the
+// choice that takes the least memory. Plans one job if nothing needs to be recomputed, otherwise up
+// to a dozen for each form.
 RecomputeChoice choose_recompute(std::span<const TrainingSpec> forms, const ChoiceInputs& inputs);
 
 }  // namespace snug::plan

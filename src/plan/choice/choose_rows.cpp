@@ -1,6 +1,6 @@
-// Stages: from all rows of a step in one micro-batch down to single rows, plan the job; keep the
-// fastest that fits; stop where nothing is computed again, since fewer rows at a time are no faster
-// then.
+// Stages: plan the job with all rows of a step in one micro-batch, then with fewer rows, down to
+// one; keep the fastest that fits; stop where nothing is recomputed, since still fewer rows would
+// not be faster.
 #include "plan/choice/choose_rows.h"
 
 #include <fmt/format.h>
@@ -21,8 +21,8 @@ namespace {
 
 using formats::Recipe;
 
-// A job of so many rows at a time, by few layers that keep their input alone where that is open.
-// Nothing where the recipe refuses so many.
+// A lower bound of device memory with this number of rows, from jobs of few layers that keep only
+// their input if recompute is open. Nothing where the recipe refuses that number.
 std::optional<int64_t> least_device_bytes(const TrainingInputs& inputs, const Rates& rates) {
   try {
     TrainingSpec spec =
@@ -42,7 +42,7 @@ bool computes_nothing_again(const PlanDocument& document) {
   return document.recompute_nothing_bytes == document.device.report.peak_bytes;
 }
 
-// The ways to compute the rows of a step, with most of them at a time first.
+// The ways to split the rows of a step into micro-batches, largest micro-batches first.
 std::vector<Recipe> splits_of(const Recipe& recipe) {
   if (recipe.per_device_train_batch_size > 0 || recipe.optim_in_backward)
     return {with_fewest_rows(recipe)};

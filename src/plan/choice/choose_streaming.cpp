@@ -1,6 +1,6 @@
-// Stages: plan the programs of the job with ever larger windows, until one is too large or as good
-// as any could be; of those that fit take the fastest. Sizes are lower bounds, and are made exact
-// where the one that is taken may be too large after all.
+// Stages: plan the programs of the job with larger and larger windows, until one is too large or as
+// good as any could be; take the fastest of those that fit. Sizes are lower bounds; they are made
+// exact if the chosen window might not fit after all.
 #include "plan/choice/choose_streaming.h"
 
 #include <algorithm>
@@ -16,25 +16,25 @@ namespace {
 
 using program::Space;
 
-// A step that is longer by less is as good.
+// A step that is at most this much longer counts as equally fast.
 constexpr double kTolerance = 1.01;
-// The largest is 64 times the first, which has room for two tensors of a layer.
+// The largest window is 64 times the first, which has room for two tensors of a layer.
 constexpr int kMaxWindows = 7;
 
-// An arena that takes less of its budget by its lower bound fits.
+// An arena whose lower bound is below this part of its budget counts as fitting.
 constexpr double kNearBudget = 0.9;
 
-// Which arenas of a job fit their budgets, from the worst to the best.
+// Which arenas of a job fit their budgets, in ascending order of quality.
 enum class Fit : uint8_t { neither, device, both };
 
 struct Tried {
   passes::StreamOptions options;
   double step_seconds = 0;
-  double compute_seconds = 0;  // what the device computes in a step, whatever it waits for
+  double compute_seconds = 0;  // the device's compute time in a step, without waiting
   int64_t device_bytes = 0;
   int64_t largest_bytes = 0;  // of the layers' tensors that stream
   Fit fit = Fit::neither;
-  bool is_exact = false;  // else by lower bounds of arenas
+  bool is_exact = false;  // otherwise sizes are lower bounds of arenas
 };
 
 int64_t largest_streamed(const Job& job, const passes::StreamOptions& options) {
@@ -46,8 +46,8 @@ int64_t largest_streamed(const Job& job, const passes::StreamOptions& options) {
   return largest;
 }
 
-// What fits comes first, then what is fast, and of what is as good what takes the least of the
-// device.
+// A window that fits is best, then a fast one, and among equally fast ones the one with the least
+// device memory.
 Tried& best_of(std::vector<Tried>& tried) {
   const auto is_faster = [](const Tried& a, const Tried& b) {
     return a.fit != b.fit ? a.fit > b.fit : a.step_seconds < b.step_seconds;
@@ -89,8 +89,8 @@ class StreamingChooser {
     return tried;
   }
 
-  // Tries no window, and ever larger ones as long as they fit and may be faster: what the device
-  // computes does not depend on them.
+  // Tries no window, then larger and larger ones while they fit and can be faster. The compute time
+  // is a lower bound for all, as it does not depend on the window.
   std::vector<Tried> windows(passes::StreamOptions options) const {
     options.window_bytes = 0;
     std::vector<Tried> tried{attempt(options)};

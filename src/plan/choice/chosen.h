@@ -1,6 +1,6 @@
-// What the planner chose where a recipe leaves it open, by memory and rates of one machine. As text
-// it goes from the first of several ranks to the others, which plan the same job by it: by rates
-// of their own they might choose otherwise.
+// The planner's choices for what a recipe leaves open, which depend on one machine's memory and
+// rates. With several ranks, the first rank sends them as text to the others, so that all plan the
+// same job: from their own rates they might choose differently.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ namespace snug::plan {
 struct Chosen {
   passes::RecomputeModes recompute = passes::RecomputeMode::none;
   bool activation_offloading = false;
-  int64_t window_bytes = 0;  // of the device, for copies of what streams
+  // Device memory for copies of tensors that stream.
+  int64_t window_bytes = 0;
   bool update_on_host = false;
   int64_t nothing_again_bytes = 0;  // RecomputeChoice::nothing_again_bytes
 };
@@ -25,7 +26,8 @@ Chosen chosen_of(const TrainingSpec& spec, int64_t nothing_again_bytes);
 // The spec with these choices.
 TrainingSpec with_chosen(TrainingSpec spec, const Chosen& chosen);
 
-// One line, and back. Throws UserError for a text that chosen_text does not make.
+// One line of text, and the choices parsed from it. Throws UserError for text that chosen_text does
+// not produce.
 std::string chosen_text(const Chosen& chosen);
 Chosen chosen_from_text(std::string_view text);
 

@@ -1,11 +1,12 @@
-// Looking for the mildest of choices that fits, where each takes less than the one before.
+// Finds the mildest choice that fits, in a list where each choice takes less than the one before.
 #pragma once
 
 #include <cstddef>
 
 namespace snug::plan {
 
-// The first index in [0, count) that fits, when all after a fitting one fit too; count when none.
+// The first index in [0, count) that fits, provided that all indices after it fit too; `count` when
+// none does.
 template <typename Fits>
 size_t first_fitting(size_t count, Fits&& fits_at) {
   if (count == 0 || !fits_at(count - 1)) return count;

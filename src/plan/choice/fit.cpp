@@ -14,7 +14,7 @@
 namespace snug::plan {
 namespace {
 
-// "12345678901 bytes (11.50 GiB)": the number can be pasted into a recipe.
+// "12345678901 bytes (11.50 GiB)": the exact number can be pasted into a recipe.
 std::string exact(int64_t bytes) {
   return fmt::format("{} bytes ({})", bytes, readable_bytes(bytes));
 }
@@ -32,10 +32,10 @@ std::string device_problem(const PlanDocument& plan, int64_t budget) {
   return text;
 }
 
-// A process holds some pages more or less from run to run.
+// The resident memory of a process varies by this much from run to run.
 constexpr int64_t kRunToRunBytes = 1 << 20;
 
-// "47MiB": host memory with which a job of so many bytes is sure to fit, as a recipe takes it.
+// "47MiB": a value of host_memory with which a job of this many bytes is sure to fit.
 std::string enough(int64_t bytes) {
   constexpr int64_t kUnit = 1 << 20;
   return base::exact_byte_size((bytes + kRunToRunBytes + kUnit - 1) / kUnit * kUnit);
@@ -45,14 +45,14 @@ int64_t job_bytes(const PlanDocument& plan) {
   return plan.host.report.peak_bytes + plan.outside_bytes;
 }
 
-// Ranks that share a machine's memory.
+// The number of ranks that share a machine's memory.
 int64_t node_ranks(const formats::Recipe& recipe) { return recipe.devices_per_node(); }
 
 bool has_room_to_read(const formats::Recipe& recipe, int64_t reading_bytes) {
   return recipe.host_memory <= 0 || reading_bytes * node_ranks(recipe) <= recipe.host_memory;
 }
 
-// `rank_memory`: what one of the machine's ranks may have.
+// `rank_memory`: the limit for one of the machine's ranks.
 std::string host_problem(const formats::Recipe& recipe, const PlanDocument& plan,
                          int64_t rank_memory) {
   const int64_t ranks = node_ranks(recipe);
@@ -67,7 +67,7 @@ std::string host_problem(const formats::Recipe& recipe, const PlanDocument& plan
       exact(planned - memory));
 }
 
-// `needed`: what is known so far that the whole job takes.
+// `needed`: what the whole job is known to take so far.
 std::string reading_problem(const formats::Recipe& recipe, int64_t rank_bytes,
                             int64_t rank_needed) {
   const int64_t bytes = rank_bytes * node_ranks(recipe);

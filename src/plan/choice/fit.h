@@ -1,4 +1,5 @@
-// Does a planned job fit its budgets, and if not, what is the cheapest change that makes it fit?
+// Decides whether a planned job fits its budgets and, if not, finds the cheapest change that makes
+// it fit.
 #pragma once
 
 #include <cstdint>
@@ -21,26 +22,31 @@ inline constexpr int kDoesNotFitExitCode = 3;
 
 struct Verdict {
   bool fits = true;
-  std::string change;   // overrides to apply, verbatim; empty: it fits, or nothing known does
-  std::string message;  // one paragraph: planned, budget, by how much, the change; empty: it fits
-  std::string key;      // of the budget that is too small, as recipes name it; empty: it fits
+  // Overrides to apply, verbatim; empty: it fits, or no known change makes it fit.
+  std::string change;
+  // One paragraph: planned, budget, difference, the change; empty: it fits.
+  std::string message;
+  // The recipe's key for the budget that is too small; empty: it fits.
+  std::string key;
 };
 
-// Bytes of host memory that a job may take: the recipe's host_memory or, next to a card that is
-// here, what the machine has left. Nothing where that is not known, or where the device's memory is
-// the host's and limits both; then nothing outside the arenas counts.
+// The bytes of host memory that a job may take: the recipe's host_memory or, if the job runs on
+// this machine's GPU, what the machine has left. Nothing where that is unknown, or where device and
+// host memory are the same and one limit covers both; memory outside the arenas then does not
+// count.
 std::optional<int64_t> host_limit(const formats::Recipe& recipe, const program::Target& target);
 
-// What the arenas of a job may take, next to what the document says lies outside them.
+// The bytes that the arenas of a job may take, after the memory outside them that the document
+// states.
 Budget budget_of(const formats::Recipe& recipe, const PlanDocument& plan,
                  const program::Target& target);
 
-// Training and inference alike: compares the device's arena with target.capacity_bytes(device), and
-// the host's arenas with what host_limit leaves them next to what lies outside. What is held while
-// data are read is compared with the recipe's host_memory too.
+// For training and inference: compares the device's arena with target.capacity_bytes(device), and
+// the host's arenas with host_limit minus the memory outside the arenas. The memory that reading
+// the data takes is compared with the recipe's host_memory, too.
 bool fits(const formats::Recipe& recipe, const PlanDocument& plan, const program::Target& target);
 
-// The verdict on a plan that does not fit, with the cheapest of these changes that does.
+// The verdict on a plan that does not fit, with the cheapest of these changes that makes it fit.
 Verdict misfit(const formats::Recipe& recipe, const PlanDocument& plan,
                const program::Target& target, Changes& changes);
 
@@ -50,11 +56,11 @@ Verdict judge_fit(const formats::Recipe& recipe, const models::ModelSource& mode
                   const PlanDocument& plan, const program::Target& target,
                   const JobDocuments& documents = {});
 
-// Refuses, with the same exit code, when host_memory is less than the process may hold while it
-// reads the data. Called before it does.
+// Throws UserError, with the same exit code, when host_memory is less than the process may hold
+// while it reads the data. To be called before reading.
 void require_room_to_read(const formats::Recipe& recipe, int64_t reading_bytes);
 
-// Throws UserError with the message of a verdict that does not fit and kDoesNotFitExitCode.
+// Throws UserError with the verdict's message and kDoesNotFitExitCode.
 [[noreturn]] void refuse(const formats::Recipe& recipe, const Verdict& verdict);
 
 }  // namespace snug::plan

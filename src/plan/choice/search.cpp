@@ -1,5 +1,6 @@
-// Stages: predict all settings; by rising bound of their time, size those whose prediction may fit,
-// until no other can be faster than the best that fit; plan these whole, the fastest first.
+// Stages: predict all settings; in ascending order of the lower bound of their time, size those
+// predicted to fit, until no other can be faster than the best that fit; plan these in full,
+// fastest first.
 #include "plan/choice/search.h"
 
 #include <fmt/format.h>
@@ -19,20 +20,21 @@
 namespace snug::plan {
 namespace {
 
-// Predictions are off by some percent: what takes more by more than this does not fit, and what is
-// slower by more than this is not faster.
+// Tolerances for the errors of predictions, which are some percent: only a setting that exceeds the
+// budget by more than this factor is rejected, and only one that is slower by more than this factor
+// is not considered.
 constexpr double kBytesOff = 1.06;
 constexpr double kSecondsOff = 1.10;
-// So many settings that fit are sized before slower ones are left alone, and so many jobs of few
-// layers are planned at most.
+// Slower settings are ignored once this many that fit have been sized; and at most this many jobs
+// of few layers are planned.
 constexpr size_t kSizedThatFit = 6;
 constexpr int64_t kMaxSizes = 150;
 constexpr int64_t kMaxWholePlans = 5;
-// Besides the three that are returned, only what is predicted to be faster by more than this is
-// planned.
+// After the three plans that are returned, only settings that are predicted to be faster by more
+// than this factor are planned.
 constexpr double kWorthPlanning = 1.02;
 
-// What the process holds outside the arenas is that of any job of the recipe.
+// Memory outside the arenas is measured once, as it is the same for every setting of the recipe.
 Budget budget_for(const TrainingInputs& inputs, const Setting& plainest, SettingFigures& figures,
                   const MeasureProcess& measure) {
   Budget budget{inputs.target.capacity_bytes(program::Space::device),
@@ -66,7 +68,7 @@ class Searcher {
     const auto planning = std::chrono::steady_clock::now();
     sort_judged();
     plan_the_best();
-    sort_judged();  // those that were planned have other figures now
+    sort_judged();  // planning changed the figures of those that were planned
     result_.planning_seconds = base::seconds_since(planning);
     result_.sized = figures_.sized_count();
     return std::move(result_);
@@ -91,8 +93,8 @@ class Searcher {
     });
   }
 
-  // `off`: a setting is rejected only for bytes above so many times the budget, as far as its
-  // figures may be too high.
+  // `off`: the error factor of the figures. A setting is rejected only if its bytes exceed the
+  // budget by more than this factor.
   void judge(JudgedSetting& judged, double off) const {
     const Budget& budget = result_.budget;
     judged.judgement = Judgement::fits;
@@ -146,13 +148,14 @@ class Searcher {
       fitting.insert(seconds(*judged));
       if (fitting.size() > kSizedThatFit) fitting.erase(std::prev(fitting.end()));
     }
-    // What was predicted to fit within the error alone, and never sized, does not.
+    // A setting that was predicted to exceed the budget, within the error, and that was never sized
+    // is rejected now.
     for (JudgedSetting* judged : order)
       if (!judged->is_sized) judge(*judged, 1);
   }
 
-  // Whether `open` leaves to the planner what another setting says: one that was planned, or the
-  // same without offloading where no layer has checkpoints that could be offloaded.
+  // Whether `open` (recompute=auto) resolves to a setting that was planned anyway, or to one that
+  // differs from it only in offloading where no layer has checkpoints to offload.
   bool repeats(const JudgedSetting& open) const {
     if (open.setting.recompute != formats::Recompute::automatic) return false;
     if (open.setting.offloads_activations && !passes::keeps_checkpoints(open.figures.few) &&
@@ -174,7 +177,7 @@ class Searcher {
               static_cast<double>(inputs_.recipe.rank_count()))
         break;
       if (repeats(judged)) continue;
-      // What ends one plan does not end the search.
+      // An error in one plan does not end the search.
       try {
         plan_whole(judged);
       } catch (const base::UserError& error) {

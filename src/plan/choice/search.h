@@ -1,8 +1,8 @@
-// The fastest settings of a job (setting.h) that fit a machine's memory. All are judged: each is
-// predicted; those that may be among the fastest, and fit, are sized from jobs of few layers; the
-// best of them are planned whole, as `snug plan` plans the recipe with that setting
-// (assembly.h), and these figures alone decide which is first. setting_figures.h says what
-// predicting and sizing are. One thread.
+// Finds the fastest settings of a job (setting.h) that fit a machine's memory. Every setting is
+// judged: first by prediction; those that may be among the fastest and fit are sized from jobs of
+// few layers; the best of them are planned in full, as `snug plan` plans the recipe with that
+// setting (assembly.h), and only these figures decide which is first. setting_figures.h explains
+// predicting and sizing. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 namespace snug::plan {
 
 enum class Judgement : uint8_t {
-  fits,              // by its prediction or its size
+  fits,              // according to its prediction or its size
   no_device_memory,  // takes more than there is
   no_host_memory,
   refused,  // by the recipe's rules
@@ -34,7 +34,7 @@ struct JudgedSetting {
   Setting setting;
   Judgement judgement = Judgement::fits;
   Figures figures;
-  bool is_sized = false;  // else predicted
+  bool is_sized = false;  // otherwise only predicted
   std::string refusal;    // why the recipe refuses it
 
   double seconds_per_token(int64_t row_tokens) const {
@@ -43,32 +43,32 @@ struct JudgedSetting {
   }
 };
 
-// A setting that was planned whole and fits.
+// A setting that was planned in full and fits.
 struct FoundPlan {
   Setting setting;
   formats::Recipe recipe;  // with the setting
   PlanDocument document;
-  double tokens_per_second = 0;  // of all devices
+  double tokens_per_second = 0;  // of all devices together
 };
 
 struct SearchResult {
-  // What fits first, then the fastest.
+  // Settings that fit come first; each part is in order of speed.
   std::vector<JudgedSetting> judged;
-  std::vector<FoundPlan> best;  // the fastest first; empty: nothing fits
-  Budget budget;                // what arenas may take
-  int64_t sized = 0;            // jobs of few layers
+  std::vector<FoundPlan> best;  // fastest first; empty: nothing fits
+  Budget budget;                // the limits of the arenas
+  int64_t sized = 0;            // number of jobs of few layers that were planned
   int64_t planned_whole = 0;
-  double judging_seconds = 0;   // what it took to judge all
-  double planning_seconds = 0;  // what it took to plan the best whole
+  double judging_seconds = 0;   // time for judging all settings
+  double planning_seconds = 0;  // time for planning the best in full
 };
 
-// The most plans that are returned; fewer where fewer fit.
+// The most plans that are returned.
 inline constexpr size_t kBestPlans = 3;
 
-// The inputs must outlive the call. `measure` as in assemble_training.
+// The inputs must outlive the call. `measure`: as for assemble_training.
 SearchResult search(const TrainingInputs& inputs, const MeasureProcess& measure = {});
 
-// "needs 31.7 GiB of the device's 22.6": why a setting was rejected; empty where it was not.
+// Why a setting was rejected, such as "needs 31.7 GiB of the device's 22.6"; empty if it was not.
 std::string reason(const JudgedSetting& judged, const Budget& budget);
 
 }  // namespace snug::plan

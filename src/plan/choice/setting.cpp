@@ -20,7 +20,7 @@ using formats::Recipe;
 using formats::Recompute;
 using formats::Strategy;
 
-// Where micro-batches may have any size: more than this does not make products any faster.
+// Limits for micro-batches of free size: larger ones do not make products faster.
 constexpr int64_t kMaxRows = 128;
 constexpr int64_t kMaxTokens = int64_t{1} << 18;
 
@@ -31,7 +31,7 @@ std::vector<Enum> all_of() {
   return values;
 }
 
-// The recipe's value alone, where it gives the key.
+// Only the recipe's value, if the recipe gives the key; otherwise all values.
 template <typename T>
 std::vector<T> choices(const Recipe& recipe, const char* key, const T& value, std::vector<T> all) {
   return recipe.is_given(key) ? std::vector<T>{value} : std::move(all);
@@ -54,7 +54,8 @@ struct Grouping {
 std::vector<Grouping> groupings(const Recipe& recipe) {
   if (rank_grid(recipe).ranks() == 1) return {{recipe.strategy, recipe.prefetch}};
   std::vector<Strategy> strategies = all_of<Strategy>();
-  // Groups within one machine are all of it, unless the recipe makes them smaller.
+  // By default the groups of a hybrid strategy are whole machines, so hybrid strategies need
+  // several machines or an explicit group size.
   if (recipe.nodes <= 1 && recipe.shard_devices == 0) std::erase_if(strategies, is_hybrid);
   if (recipe.shard_devices > 0)
     std::erase_if(strategies, [](Strategy strategy) {
@@ -91,7 +92,7 @@ struct Streaming {
   OffloadOptimizer optimizer = OffloadOptimizer::none;
 };
 
-// The optimizer state of an adapter is small.
+// Offloading the optimizer state of an adapter gains little, since that state is small.
 std::vector<Streaming> streamings(const Recipe& recipe, const program::Target& target) {
   std::vector<bool> params{false, true};
   std::vector<OffloadOptimizer> optimizers{OffloadOptimizer::none};
@@ -120,7 +121,7 @@ std::vector<Batch> batches(const Recipe& recipe) {
   std::vector<Batch> all;
   if (recipe.is_given("per_device_train_batch_size") ||
       recipe.is_given("gradient_accumulation_steps")) {
-    // A recipe of auto has the rows of a step as gradient_accumulation_steps.
+    // With auto, gradient_accumulation_steps is the number of rows in a step.
     const int64_t step_rows = std::max<int64_t>(1, recipe.per_device_train_batch_size) *
                               recipe.gradient_accumulation_steps;
     if (recipe.optim_in_backward) return {{step_rows, 1}};

@@ -20,7 +20,7 @@ using formats::Recompute;
 using program::ProgramName;
 using program::Space;
 
-// Copies of two tensors of a layer, and of six that begin ahead.
+// Copies of two tensors of a layer that are in use, and of six that begin ahead.
 constexpr int64_t kStreamedTensors = 8;
 
 double device_of(const JobSize::Bytes& bytes) {
@@ -37,7 +37,7 @@ const ProgramTime* find(const JobSize& size, ProgramName name) {
   return found == size.programs.end() ? nullptr : &*found;
 }
 
-// How often a step of so many micro-batches runs a program of the size's job.
+// How often a step with this many micro-batches runs a program.
 double runs_of(const JobSize& size, ProgramName name, int64_t accumulation) {
   const bool has_last = find(size, ProgramName::micro_last) != nullptr;
   if (name != ProgramName::micro_next) return 1;
@@ -65,7 +65,7 @@ formats::Recipe SettingFigures::recipe_with(const Setting& setting) const {
   return with_overrides(inputs_.recipe, overrides_of(setting, inputs_.recipe, inputs_.target));
 }
 
-// The window: what the recipe says, else a multiple of the largest tensor that streams in the short
+// The window that the recipe sets, else a multiple of the largest tensor that streams in the short
 // jobs.
 int64_t SettingFigures::window_of(const Setting& setting, const TrainingSpec& spec) {
   if (inputs_.recipe.offload_window > 0) return inputs_.recipe.offload_window;
@@ -83,7 +83,7 @@ int64_t SettingFigures::window_of(const Setting& setting, const TrainingSpec& sp
 }
 
 const JobSize& SettingFigures::size_of(Key key) {
-  // Three micro-batches have all programs that more have.
+  // Three micro-batches need the same programs as any larger number.
   key.setting.accumulation = std::min<int64_t>(key.setting.accumulation, key.alone ? 2 : 3);
   if (!passes::keeps_checkpoints(key.setting.recompute)) key.setting.offloads_activations = false;
   const auto known = sizes_.find(key);
@@ -124,7 +124,7 @@ SettingFigures::Work SettingFigures::work_at(const Setting& setting, int64_t row
   return works_[{alone, true}] = work;
 }
 
-// Linear in the rows between those that are sized.
+// Interpolated linearly between the numbers of rows that are sized.
 SettingFigures::Work SettingFigures::work_of(const Setting& setting) {
   const auto above = std::ranges::lower_bound(anchors_, setting.rows);
   SNUG_CHECK(above != anchors_.end(), "{} rows are more than were told", setting.rows);
@@ -190,7 +190,8 @@ Figures SettingFigures::sized_uniform(const Setting& setting) {
   return figures;
 }
 
-// Bytes and seconds of a mixture lie between those of its modes, in proportion to the layers.
+// The bytes and seconds of a mixture are interpolated between those of its modes, in proportion to
+// their layers.
 template <typename Uniform>
 Figures SettingFigures::mixed(const Setting& setting, const Budget& budget,
                               std::span<const Recompute> modes, Uniform&& uniform) {
@@ -212,7 +213,7 @@ Figures SettingFigures::mixed(const Setting& setting, const Budget& budget,
   for (const Figures& few : all) {
     offer(few);
     for (const Figures& more : all) {
-      // Faster, and too large for all layers.
+      // `more` is faster, but too large for all layers.
       const double room = device - few.device_bytes;
       const double added = more.device_bytes - few.device_bytes;
       if (more.step_seconds >= few.step_seconds || room < 0 || added <= room) continue;

@@ -1,4 +1,4 @@
-// What a setting of a job takes, without planning the job whole, in two forms:
+// The memory and time of a setting, without planning the job in full, in two forms:
 //
 //   sized      from jobs of few layers with this very setting (layer_growth.h): a few milliseconds
 //   predicted  from few such jobs for all settings: microseconds. What is computed, and what layers
@@ -7,8 +7,8 @@
 //              at its simplest, and the differences are added up, channel by channel: a step takes
 //              at least as long as its busiest channel.
 //
-// Where a setting leaves it open what layers compute again, it takes what the fastest mixture of
-// two modes takes that fits. Both forms are remembered. One thread.
+// Where a setting leaves recompute open, the figures are those of the fastest mixture of two modes
+// that fits. Both forms are cached. Not thread-safe.
 #pragma once
 
 #include <array>
@@ -28,23 +28,24 @@ struct Figures {
   double device_bytes = 0;
   double host_bytes = 0;
   double step_seconds = 0;
-  double least_seconds = 0;  // of a step: no order of its operations is faster
-  // Where it was open: what some layers compute again, and the others; alike where all do the same.
+  double least_seconds = 0;  // lower bound of the step's time for any order of its operations
+  // If recompute was open: the modes of some layers and of the others, equal where all have the
+  // same mode.
   formats::Recompute few = formats::Recompute::automatic;
   formats::Recompute more = formats::Recompute::automatic;
 };
 
 class SettingFigures {
  public:
-  // The inputs must outlive it. `settings` are those that will be asked for.
+  // The inputs must outlive the object. `settings`: those that will be asked for.
   SettingFigures(const TrainingInputs& inputs, const std::vector<Setting>& settings);
 
-  // Both throw UserError for a setting that the recipe refuses. `budget`: what a mixture of modes
-  // may take.
+  // Both throw UserError for a setting that the recipe refuses. `budget`: the limit for a mixture
+  // of modes.
   Figures predicted(const Setting& setting, const Budget& budget);
   Figures sized(const Setting& setting, const Budget& budget);
 
-  // How many settings have been sized so far, by jobs of few layers.
+  // How many settings have been sized so far, from jobs of few layers.
   int64_t sized_count() const { return static_cast<int64_t>(sizes_.size()); }
   // The recipe with a setting.
   formats::Recipe recipe_with(const Setting& setting) const;
@@ -52,7 +53,7 @@ class SettingFigures {
  private:
   using Busy = std::array<double, program::kChannelCount>;
 
-  // What a program of a micro-batch takes more than the simplest one.
+  // The work and memory that a program of a micro-batch has in addition to the simplest program's.
   struct Work {
     double lasting_bytes[2]{};  // device, host
     double micro_bytes[2]{};
@@ -60,7 +61,8 @@ class SettingFigures {
     Busy next{};
   };
 
-  // Jobs of one device whose tensors all lie there, or those of the setting's own devices.
+  // Identifies short jobs: of one device that holds all their tensors, or with the setting's own
+  // devices.
   struct Key {
     Setting setting;
     bool alone = false;
@@ -68,25 +70,25 @@ class SettingFigures {
   };
 
   const JobSize& size_of(Key key);
-  // Memory for copies in the short jobs of a setting, which `spec` has.
+  // Device memory for copies in the short jobs of a setting with this spec.
   int64_t window_of(const Setting& setting, const TrainingSpec& spec);
   Work work_of(const Setting& setting);
   Work work_at(const Setting& setting, int64_t rows);
   Figures predicted_uniform(const Setting& setting);
   Figures sized_uniform(const Setting& setting);
-  // The fastest mixture of two of these modes that fits; where none does, what takes the least.
+  // The fastest mixture of two of these modes that fits; where none fits, the one that takes the
+  // least memory.
   template <typename Uniform>
   Figures mixed(const Setting& setting, const Budget& budget,
                 std::span<const formats::Recompute> modes, Uniform&& uniform);
 
   const TrainingInputs& inputs_;
   const Rates rates_;
-  std::vector<int64_t> anchors_;  // rows that are sized; between them figures are interpolated
+  std::vector<int64_t> anchors_;  // sized numbers of rows; others are interpolated
   bool accumulates_ = false;      // some settings have several micro-batches in a step
   std::map<Key, JobSize> sizes_;
   std::map<Key, Work> works_;
-  // The largest tensor of a layer that streams: what layers compute again, and rows, are no part of
-  // its size.
+  // The largest tensor of a layer that streams; its size does not depend on recompute or rows.
   std::map<std::tuple<formats::Strategy, bool, formats::OffloadOptimizer>, int64_t> largest_;
   std::map<Setting, Figures> predicted_;
 };

@@ -29,7 +29,7 @@ Json to_json(const SpaceFigures& figures) {
   return json;
 }
 
-// Adds pinned host memory to pageable: users see one kind of host memory.
+// Adds pinned and pageable host memory together: users see only one kind of host memory.
 SpaceReport merged(const SpaceReport& a, const SpaceReport& b) {
   SpaceReport sum = a.peak_bytes >= b.peak_bytes ? a : b;
   const SpaceReport& other = a.peak_bytes >= b.peak_bytes ? b : a;
@@ -52,7 +52,7 @@ Json to_json(const program::DeviceFacts& card, int64_t recorded_launches) {
           {"graph_basis", base::word_of(Basis::assumed)}};
 }
 
-// Bytes of host memory in use in each activity, of so many ranks.
+// Bytes of host memory in use during each activity, for this number of ranks.
 Json activities_json(const PlanDocument& document, int64_t ranks) {
   Json json = Json::object();
   if (document.before_job_bytes() > 0) json["reading"] = document.before_job_bytes() * ranks;
@@ -72,7 +72,7 @@ Json to_json(const RankFigures& ranks, const PlanDocument& document) {
   return json;
 }
 
-// Without a device of its own memory, its arena lies in the host's too.
+// If the device has no memory of its own, its arena counts as host memory too.
 std::vector<PlanDocument::ActivityFigures> activities_on_host(const MemoryReport& memory,
                                                               bool has_card) {
   std::vector<PlanDocument::ActivityFigures> activities;
@@ -86,7 +86,7 @@ std::vector<PlanDocument::ActivityFigures> activities_on_host(const MemoryReport
   return activities;
 }
 
-// The least certain basis of all scratch of the job.
+// The least certain basis of any scratch memory of the job.
 program::WorkspaceBasis workspace_basis(const Job& job, const program::Target& target) {
   auto basis = program::WorkspaceBasis::computed;
   for (const auto& program : job.programs)
@@ -97,7 +97,7 @@ program::WorkspaceBasis workspace_basis(const Job& job, const program::Target& t
   return basis;
 }
 
-// null: nobody knows how many runs there are.
+// null: the number of runs is unknown.
 Json to_json(const PassFigures& pass) {
   const std::optional<double> seconds = pass.seconds();
   return {{"seconds", seconds ? Json(*seconds) : Json()},
@@ -105,7 +105,8 @@ Json to_json(const PassFigures& pass) {
           {"run_seconds", pass.run_seconds}};
 }
 
-// Joined operations are launched with the one before them; what ranks do together is not recorded.
+// Launches that graphs record. Joined operations are launched with the one before them, and
+// collectives are not recorded.
 int64_t launches_of(const Job& job) {
   int64_t launches = 0;
   for (const auto& program : job.programs)

@@ -26,7 +26,7 @@ nlohmann::ordered_json json_of(std::optional<int64_t> bytes) {
   return bytes ? nlohmann::ordered_json(*bytes) : nlohmann::ordered_json();
 }
 
-// No time: unknown.
+// A time of 0 means unknown.
 ComparedFigure seconds_figure(const char* name, double planned, double measured) {
   return figure(name, readable_seconds(planned), readable_seconds(measured),
                 ratio_of(planned, measured));

@@ -1,5 +1,5 @@
-// measured.json: what a run measured, under the keys that plan.json has for what was planned.
-// Nothing in it is read off the plan.
+// measured.json: the measurements of a run, under the same keys as the planned figures in
+// plan.json. No value is copied from the plan.
 #pragma once
 
 #include <cstdint>
@@ -14,42 +14,43 @@ namespace snug::plan {
 
 struct Measured {
   // Bytes of the arenas; nothing where there is no count. device_bytes is the device's arena as its
-  // driver or the kernel counts it: on a GPU by how much the driver's free memory fell when the
-  // arena was allocated; what else the GPU's memory holds is in `card`. host_bytes are the arenas
-  // in pinned and pageable host memory, with what else was pinned, by the kernel's count or that of
-  // the calls that allocate it.
+  // driver or the kernel counts it: on a GPU, by how much the driver's free memory fell when the
+  // arena was allocated; other memory of the GPU is in `card`. host_bytes are the arenas in pinned
+  // and pageable host memory, together with other pinned memory, as counted by the kernel or by the
+  // calls that allocate it.
   std::optional<int64_t> device_bytes;
   std::optional<int64_t> host_bytes;
-  // What the process has next to the arenas in host memory; nothing where the kernel has no count
-  // of those.
+  // The process's host memory outside the arenas; nothing where the kernel does not count the
+  // arenas.
   std::optional<int64_t> outside_bytes;
-  int64_t reading_bytes = 0;   // resident peak before the job began; 0: unknown
-  int64_t resident_bytes = 0;  // resident peak of the whole run
-  // The facts of a device with memory of its own, asked after the run: their outside_bytes are what
-  // the driver counts beyond the arena, the same that the plan states with what it reserves for
-  // kernels and graphs.
+  int64_t reading_bytes = 0;   // peak resident memory before the job began; 0: unknown
+  int64_t resident_bytes = 0;  // peak resident memory of the whole run
+  // The facts of a device with memory of its own, queried after the run. Their outside_bytes are
+  // what the driver counts beyond the arena; the plan states the same quantity, including what it
+  // reserves for kernels and graphs.
   std::optional<program::DeviceFacts> card;
-  double step_tokens = 0;   // mean of the steps
-  double step_seconds = 0;  // median of the steps; 0: none was measured
-  double load_seconds = 0;  // of weights and adapter, before the first step
-  // Of the log-probabilities that are kept, likewise; nothing where none were made.
+  double step_tokens = 0;   // mean over the steps
+  double step_seconds = 0;  // median over the steps; 0: none was measured
+  double load_seconds = 0;  // loading weights and adapter before the first step
+  // The time for computing the reference log-probabilities, if they are kept; nothing if there were
+  // none.
   std::optional<double> reference_seconds{};
 };
 
-// Pretty-printed JSON. Bytes are integers, or null where they were not measured; times are seconds.
-// Without a measured step the keys of a step are left out.
+// Pretty-printed JSON. Bytes are integers, or null if not measured; times are seconds. If no step
+// was measured, the keys about steps are left out.
 std::string to_json(const Measured& measured);
 
-// A figure as it was planned and as it was measured, for people.
+// A figure as planned and as measured, for people.
 struct ComparedFigure {
   std::string name;
   std::string planned;
-  std::string measured;  // or "not measured"
-  std::string ratio;     // measured / planned; "-" where there is none
+  std::string measured;  // "not measured" if it was not
+  std::string ratio;     // measured / planned; "-" if there is none
 };
 std::vector<ComparedFigure> compared_figures(const PlanDocument& planned, const Measured& measured);
 
-// The compared figures as text: one line for each under a head, no newline at the end.
+// The compared figures as text: one line each under a header, without a newline at the end.
 std::string comparison(const PlanDocument& planned, const Measured& measured);
 
 }  // namespace snug::plan

@@ -1,5 +1,5 @@
-// Where measured time went: operations that are alike share one line, next to the time that the
-// clock predicted for them.
+// Where measured time went: similar operations share a line, which also has the time that the clock
+// predicted for them.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,19 +10,20 @@
 
 namespace snug::plan {
 
-// A line about one run of what is profiled (a step, a token).
+// One line of a profile, for one run of what is profiled (a step, a token).
 struct ProfileLine {
-  std::string name;  // line_of their rate keys
+  std::string name;  // from line_of(rate key)
   double count = 0;
   double seconds = 0;
-  double planned_seconds = 0;  // what the clock says of the same operations
+  double planned_seconds = 0;  // the clock's prediction for the same operations
   double work = 0;
   Work unit = Work::bytes;
 };
 
-// The longest first.
+// Sorts by time, the longest first.
 void sort_lines(std::vector<ProfileLine>& lines);
-// Each with its share of all, its seconds, those planned, its count and the rate of its work.
+// Each line with its share of the total, its seconds, the predicted seconds, its count and the rate
+// of its work.
 std::string text_of(const std::vector<ProfileLine>& lines);
 nlohmann::json json_of(const std::vector<ProfileLine>& lines);
 

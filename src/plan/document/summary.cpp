@@ -1,4 +1,4 @@
-// The plan as people read it: a table of figures, and planned next to measured.
+// The plan as people read it: a table of figures, and the comparison of planned with measured.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ std::string budget_text(const SpaceFigures& figures) {
   return fmt::format(" of {}", readable_bytes(figures.capacity_bytes));
 }
 
-// Roles at the peak, largest first: "weight 1.2 GiB, activation 300 MiB".
+// The roles at the peak, largest first, such as "weight 1.2 GiB, activation 300 MiB".
 std::string roles_text(const SpaceReport& report) {
   std::vector<std::pair<std::string, int64_t>> roles(report.by_role.begin(), report.by_role.end());
   std::stable_sort(roles.begin(), roles.end(),
@@ -31,7 +31,7 @@ std::string roles_text(const SpaceReport& report) {
   return text;
 }
 
-// What of a card's memory is no arena's: "1.00 GiB of the h100's 79.10 GiB (assumed: ...)".
+// The part of a GPU's memory outside the arenas: "1.00 GiB of the h100's 79.10 GiB (assumed: ...)".
 std::string card_text(const program::DeviceFacts& card, int64_t recorded_launches) {
   std::string text =
       fmt::format("\n    on the card  {:>12} outside the arena ({}: driver, kernels, libraries",
@@ -52,7 +52,7 @@ std::string_view basis_text(Basis basis) {
                                     : base::word_of(basis);
 }
 
-// Files come as fast as where they lie, which nobody may have measured.
+// Loading is as fast as the storage of the files, which may not have been measured.
 std::string_view load_basis_text(Basis basis) {
   return basis == Basis::assumed ? "at assumed rates" : basis_text(basis);
 }
@@ -66,7 +66,7 @@ std::string step_text(const PlanDocument& document) {
                      static_cast<double>(document.tokens_per_step) / document.step_seconds);
 }
 
-// "25.20 s (assumed): 120 runs of 210.0 ms".
+// Text such as "25.20 s (assumed): 120 runs of 210.0 ms".
 std::string pass_text(const PassFigures& pass, const PlanDocument& document) {
   const std::string run = readable_seconds(pass.run_seconds);
   const std::string_view basis = basis_text(document.step_basis);
@@ -76,7 +76,7 @@ std::string pass_text(const PassFigures& pass, const PlanDocument& document) {
                      *pass.runs, *pass.runs == 1 ? "" : "s", run);
 }
 
-// What a run takes besides its steps.
+// The times of a run besides its steps.
 std::string other_times_text(const PlanDocument& document) {
   std::string text =
       fmt::format("\n  loading      {} ({})", readable_seconds(document.load_seconds),
@@ -94,7 +94,8 @@ std::string other_times_text(const PlanDocument& document) {
   return text;
 }
 
-// Where copies or the host's processor hold a step up: which, and for how long.
+// Names the channels (copies, the host's processor) that make a step longer than its compute, and
+// by how much.
 std::string waiting_text(const PlanDocument& document) {
   const std::string_view kCompute = program::name_of(program::Channel::compute);
   const auto compute = document.busy_seconds.find(std::string(kCompute));
@@ -107,7 +108,7 @@ std::string waiting_text(const PlanDocument& document) {
                             100.0 * std::max(0.0, waits) / document.step_seconds);
 }
 
-// Host memory in use, activity by activity, of a rank and of all ranks of a machine.
+// Host memory in use during each activity, for one rank and for all ranks of a machine.
 std::string host_activities_text(const RankFigures& ranks, const PlanDocument& document) {
   const auto row = [&](std::string_view activity, int64_t bytes) {
     return fmt::format("\n    {:<12} {:>12} {:>12}", activity, readable_bytes(bytes),
@@ -121,7 +122,7 @@ std::string host_activities_text(const RankFigures& ranks, const PlanDocument& d
   return text + row("at most", document.resident_bytes());
 }
 
-// What a rank sends in a step, and what all ranks of a machine hold.
+// The bytes that a rank sends in a step, and the bytes that all ranks of a machine hold.
 std::string ranks_text(const RankFigures& ranks, const PlanDocument& document) {
   std::string text = fmt::format("\n  ranks        {} by {}, {} on each machine", ranks.ranks,
                                  ranks.strategy, ranks.node_ranks);
@@ -147,7 +148,7 @@ std::string rows_text(const PlanDocument& document) {
   return text + " (no data: assumed; max_segments says otherwise)";
 }
 
-// What was chosen to be computed again, and why.
+// The chosen recompute modes, and the reason.
 std::string recompute_text(const PlanDocument& document) {
   const std::string layers = layers_text(document);
   const bool keeps_all =
@@ -165,7 +166,7 @@ std::string recompute_text(const PlanDocument& document) {
 
 }  // namespace
 
-// What is less than half a percent is not worth a word.
+// Parts below half a percent are not mentioned.
 std::string step_basis_text(const PlanDocument& document) {
   std::string text(basis_text(document.step_basis));
   if (!has_samples(document.step_basis) || document.step_seconds <= 0) return text;

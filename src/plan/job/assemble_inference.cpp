@@ -18,7 +18,7 @@
 namespace snug::plan {
 namespace {
 
-// A table that the file holds under the head's name alone has the width that it has there.
+// A table that the file holds only under the head's name has its element width there.
 void add_widths_of_head(const std::string& adapter, InferenceSpec& spec) {
   const formats::SafetensorsFile file = formats::open_adapter_file(adapter);
   for (const std::string& table : spec.lora.tables)
@@ -52,7 +52,7 @@ InferenceSpec spec_of(const InferenceInputs& inputs) {
   return spec;
 }
 
-// Bytes of a job's arenas.
+// The bytes of a planned job's arenas.
 Budget arenas_of(const PlanDocument& document) {
   return {.device_bytes = document.device.report.peak_bytes,
           .host_bytes = document.host.report.peak_bytes};
@@ -71,8 +71,8 @@ class Planner : public Changes {
     refuse(recipe_, misfit(recipe_, planned.document, target_, *this));
   }
 
-  // Fewer sequences side by side give the same answers, only slower; weights in 4 bits nearly the
-  // same.
+  // The changes are fewer parallel sequences, which gives the same answers more slowly, and weights
+  // in 4 bits, which gives nearly the same answers.
   std::optional<Change> cheapest(const Budget& budget) override {
     InferenceSpec spec = spec_;
     if (auto change = with_fewer_sequences(spec, {}, budget)) return change;
@@ -88,12 +88,12 @@ class Planner : public Changes {
   std::optional<Change> least() const override { return least_; }
 
  private:
-  // What one pass of the encoder has to read at least.
+  // The smallest possible capacity of an encoder's pass: the longest prompt.
   static int64_t longest_prompt(const InferenceSpec& spec) {
     return spec.shape.capacity.has_encoder() ? spec.shape.capacity[base::TokenStream::encoder] : 0;
   }
 
-  // Where none fits, with the smallest.
+  // Plans with the largest prefill chunk that fits; with the smallest one if none fits.
   template <typename Fits>
   PlannedInference with_largest_chunk(InferenceSpec spec, const Fits& fits_in) {
     while (true) {
@@ -107,8 +107,8 @@ class Planner : public Changes {
     }
   }
 
-  // What lies outside the arenas is measured of the first job that is planned, where the host's
-  // memory is limited: the others differ in their arenas alone.
+  // If host memory is limited, the memory outside the arenas is measured for the first job that is
+  // planned. The others differ from it only in their arenas.
   PlannedInference planned_with(const InferenceSpec& spec) {
     Job job = plan_inference(spec, target_);
     PlanDocument document = describe(job, target_);
@@ -120,7 +120,7 @@ class Planner : public Changes {
     return {{std::move(job), std::move(document), process_.value_or(ProcessBytes{})}, spec};
   }
 
-  // The change to this spec, if it fits.
+  // The change that leads to this spec, if it fits.
   std::optional<Change> with(const InferenceSpec& spec, const Overrides& overrides,
                              const Budget& budget) {
     const auto fits_in = [&](const PlanDocument& document) {

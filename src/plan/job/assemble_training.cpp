@@ -35,7 +35,7 @@ std::string type_name(program::DType compute) {
   return word(compute == program::DType::f16 ? ComputeDtype::fp16 : ComputeDtype::bf16);
 }
 
-// How the base model's linears are stored.
+// The name of the format in which the base model's linears are stored.
 std::string base_name(const TrainingSpec& spec) {
   if (!spec.quantization) return type_name(spec.compute);
   return spec.quantization->nested ? "nf4-dq" : "nf4";
@@ -73,8 +73,8 @@ std::optional<RankFigures> rank_figures(const TrainingInputs& inputs, const Trai
   return figures;
 }
 
-// All but what lies outside the arenas. `host_memory` of the recipe is the capacity of the host
-// where it is given.
+// The document except for the memory outside the arenas. If the recipe gives `host_memory`, that is
+// the host's capacity.
 PlanDocument document_of(const TrainingInputs& inputs, const TrainingSpec& spec, const Job& job) {
   PlanDocument document = describe(job, inputs.target);
   if (inputs.recipe.host_memory > 0) document.host.capacity_bytes = inputs.recipe.host_memory;
@@ -89,7 +89,7 @@ PlanDocument document_of(const TrainingInputs& inputs, const TrainingSpec& spec,
     document.recompute_layers = runs_of_layers(spec);
   document.activation_offloading = spec.activation_offloading;
   document.offload_params = has_weights_on_host(job);
-  // Smaller tensors than the threshold stay on the device, whatever the recipe says.
+  // Tensors below the threshold stay on the device, whatever the recipe says.
   passes::StreamOptions streaming = spec.streaming;
   streaming.optimizer = has_optimizer_on_host(job);
   document.offload_optimizer = base::word_of(offload_optimizer_of(streaming));
@@ -109,8 +109,8 @@ PlanDocument document_of(const TrainingInputs& inputs, const TrainingSpec& spec,
   return document;
 }
 
-// What the host leaves to the arenas of a job, measured of this one. Others of the same recipe
-// differ from it in their arenas alone.
+// The bytes of host memory left for the arenas, measured for this job. Other jobs of the same
+// recipe differ from it only in their arenas.
 int64_t host_budget(const TrainingInputs& inputs, Job job, const MeasureProcess& measure) {
   if (!host_limit(inputs.recipe, inputs.target)) return std::numeric_limits<int64_t>::max();
   lay_out(job, inputs.target);
@@ -125,11 +125,11 @@ bool has_checkpoints(const TrainingSpec& spec) {
   return false;
 }
 
-// Where nobody states a processor's memory, what is chosen leaves this part of what is free: other
-// programs take and return some, from the plan to the end of the run.
+// Where no limit is set for a CPU's memory, choices leave 1 / kLeftOfTheMachine of the free memory
+// unused, since other programs may take some during the run.
 constexpr int64_t kLeftOfTheMachine = 16;
 
-// What the device's arena may take by a choice: of several ranks the same.
+// The largest device arena that a choice may lead to; the same for all ranks.
 int64_t room_on_device(const TrainingInputs& inputs) {
   const int64_t capacity =
       inputs.least_capacity_bytes.value_or(inputs.target.capacity_bytes(program::Space::device));
@@ -137,8 +137,8 @@ int64_t room_on_device(const TrainingInputs& inputs) {
   return is_shared ? capacity - capacity / kLeftOfTheMachine : capacity;
 }
 
-// The job with what the recipe leaves open chosen: where weights are updated, how much of the
-// device is for copies, what layers compute again, and whether what they keep waits on the host.
+// Makes the choices that the recipe leaves open: where weights are updated, how much device memory
+// is for copies, what layers recompute, and whether their checkpoints are moved to the host.
 class OpenChoices {
  public:
   OpenChoices(const TrainingInputs& inputs, const ChoiceInputs& by, const TrainingSpec& spec)
@@ -179,9 +179,9 @@ class OpenChoices {
     return spec;
   }
 
-  // Plans each form of a layer with memory for copies that is chosen for it; then the best mixture
-  // of forms that fits next to the copies of layers that keep their input alone, on the device or
-  // on the host; returns whichever is fastest.
+  // Compares, and returns the fastest of: each form with a streaming window chosen for it; the best
+  // mixture of modes that fits together with the window of the best form; and uniform modes that
+  // keep more, with windows of their own.
   RecomputeChoice best_next_to_copies(const std::vector<TrainingSpec>& forms) const {
     std::optional<RecomputeChoice> best;
     const auto take_if_better = [&](RecomputeChoice other) {
@@ -229,7 +229,7 @@ PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasurePro
       inputs.chosen ? as_chosen(spec, *inputs.chosen, by) : OpenChoices(inputs, by, spec).best();
   spec = std::move(chosen.spec);
   Job job = std::move(chosen.job);
-  lay_out(job, inputs.target);  // what does not fit may not be laid out yet
+  lay_out(job, inputs.target);  // a job that does not fit may not have a layout yet
   PlanDocument document = document_of(inputs, spec, job);
   document.recompute_nothing_bytes = chosen.nothing_again_bytes;
   const Estimate step = step_estimate(job, spec.accumulation, rates, expected);

@@ -1,10 +1,10 @@
-// A job with all that is said of it before it runs. It is put together here alone, once for
-// training and once for inference: every verb takes its plan, its fit and its advice from what
-// these functions give.
+// A planned job with everything that is reported before it runs. Only these functions assemble it,
+// one for training and one for inference; every verb takes its plan, its verdict on memory and its
+// advice from them.
 //
-//   recipe -> spec -> job -> memory, clock -> what lies outside the arenas -> fit -> advice
+//   recipe -> spec -> job -> memory, clock -> memory outside the arenas -> fit -> advice
 //
-// One thread.
+// Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -30,13 +30,13 @@ struct Recipe;
 
 namespace snug::plan {
 
-// What only the process itself can measure.
+// Memory that only the process itself can measure.
 struct ProcessBytes {
-  int64_t outside_bytes = 0;        // what it will hold next to the job's arenas
-  int64_t resident_peak_bytes = 0;  // what it held at most until now
+  int64_t outside_bytes = 0;        // the memory outside the arenas that it will have
+  int64_t resident_peak_bytes = 0;  // the most that it has held so far
 };
-// Measures a job that is planned and not yet allocated (runtime/execution/rehearsal.h). Empty: what
-// lies outside the arenas stays unknown.
+// Measures a job that has been planned but not allocated (runtime/execution/rehearsal.h). Empty:
+// the memory outside the arenas stays unknown.
 using MeasureProcess = std::function<ProcessBytes(const Job&)>;
 
 struct PlannedJob {
@@ -45,7 +45,7 @@ struct PlannedJob {
   ProcessBytes process;
 };
 
-// What is known of the data of a training job. A plan without data takes rows to be full.
+// What is known of a training job's data. A plan without data assumes full rows.
 struct DataFacts {
   JobDocuments documents;
   program::ExpectedBounds expected;  // of their batches
@@ -53,16 +53,16 @@ struct DataFacts {
   EpochRows rows{};
 };
 
-// What is referred to must outlive what is made of it.
+// Everything that it refers to must outlive what is made from it.
 struct TrainingInputs {
   const formats::Recipe& recipe;  // resolved for the model
   const models::ModelSource& model;
   const program::Target& target;
   std::optional<DataFacts> data{};
-  bool verify = false;  // check every pass and the layout
-  // The least that the device of any rank can hold, for several ranks, so that all choose alike.
+  bool verify = false;  // verify every pass and the layout
+  // The smallest capacity of any rank's device, so that all ranks make the same choices.
   std::optional<int64_t> least_capacity_bytes{};
-  // What is taken of what the recipe leaves open. Nothing: it is chosen.
+  // The choices to use for what the recipe leaves open. Nothing: they are made here.
   std::optional<Chosen> chosen{};
 
   // Of the data; none without.
@@ -73,23 +73,23 @@ struct PlannedTraining : PlannedJob {
   TrainingInputs inputs;
   TrainingSpec spec;
   Rates rates;
-  program::ExpectedBounds expected;  // of batches, by the clock
+  program::ExpectedBounds expected;  // of batches, which the clock assumes
 
-  // What the user should know of the plan: keys that have no effect in this job,
-  // and dropout of the model's own, which is not done.
+  // Notes about the plan for the user: keys that have no effect in this job, and dropout in the
+  // model's config, which is not applied.
   std::vector<std::string> notices() const;
-  // Where the time of a step goes, slowest first.
+  // The time of each group of operations in a step, longest first.
   std::vector<TimedOperations> times() const;
-  // What another of several ranks is given, so that it plans the same job.
+  // The choices that are sent to other ranks, so that they plan the same job.
   Chosen chosen() const;
-  // Searches for the cheapest change only where the job does not fit.
+  // Searches for the cheapest change only if the job does not fit.
   Verdict verdict() const;
 };
 
 // Throws UserError as training_spec does.
 PlannedTraining assemble_training(const TrainingInputs& inputs, const MeasureProcess& measure = {});
 
-// Tokens that a prefill takes at once, if there are that many, and the least.
+// The most tokens of one prefill, and the fewest.
 inline constexpr int64_t kPrefillTokens = 512;
 inline constexpr int64_t kMinPrefillTokens = 16;
 
@@ -97,16 +97,17 @@ struct InferenceInputs {
   const formats::Recipe& recipe;
   const models::ModelConfig& model;
   const program::Target& target;
-  InferenceShape shape;  // its prefill_tokens are the most: they get fewer where memory is short
+  InferenceShape shape;  // its prefill_tokens are a maximum, lowered if memory is short
 };
 
 struct PlannedInference : PlannedJob {
   InferenceSpec spec;
 };
 
-// Plans with the largest chunk that fits: halved, down to kMinPrefillTokens. The process is
-// measured once, and where host_memory is limited alone. Throws UserError with exit code 3 and the
-// cheapest change when none fits; other UserErrors for an adapter that is not of this model.
+// Plans with the largest prefill chunk that fits, halving it down to kMinPrefillTokens. The process
+// is measured once, and only if host_memory is limited. Throws UserError with exit code 3 and the
+// cheapest change when none fits; other UserErrors for an adapter that does not belong to this
+// model.
 PlannedInference assemble_inference(const InferenceInputs& inputs, const MeasureProcess& measure);
 
 }  // namespace snug::plan

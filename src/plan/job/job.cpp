@@ -32,7 +32,7 @@ const methods::Method& method_of(const Spec& spec) {
   return methods::method_of(*std::optional(spec.method));
 }
 
-// The network with what the spec's method adds to it.
+// The network with the parameters that the spec's method adds to it.
 template <typename Spec>
 models::Stack adapted_stack(const Spec& spec) {
   models::Stack stack = models::stack_of(spec.model);
@@ -41,7 +41,7 @@ models::Stack adapted_stack(const Spec& spec) {
   return stack;
 }
 
-// Its forward program with what the method adds to that.
+// The forward program with what the spec's method adds to it.
 template <typename Spec>
 Program adapted(const Program& forward, const Spec& spec, bool is_training) {
   if (!spec.is_adapted() || method_of(spec).rewrite == nullptr) return forward;
@@ -54,7 +54,8 @@ const Tensor& tensor_of(const Program& program, std::string_view name) {
   return program.tensor(program.find(name));
 }
 
-// What a step's micro-batches add up for the host, and every rank its share of.
+// Results for the host that add up over a step's micro-batches, and to which every rank contributes
+// a share.
 std::vector<Tensor> results_of(const Program& forward) {
   std::vector<Tensor> results;
   for (const std::string_view name :
@@ -79,7 +80,7 @@ void append(Job& job, std::vector<Program> programs, bool verify) {
   }
 }
 
-// A program that generates: `tokens` of each stream for at most `segments` sequences.
+// A program that generates: `tokens` of each stream, for at most `segments` sequences.
 struct GeneratingForward {
   program::ProgramKey key;
   base::PerStream<int64_t> tokens = 0;
@@ -87,7 +88,7 @@ struct GeneratingForward {
   int64_t outputs = 0;  // rows of logits
 };
 
-// What generation runs: prompts are read, and sequences go on, each size in a program of its own.
+// The programs for generation: prefill, and a decode program for each size.
 std::vector<GeneratingForward> generating_forwards(const InferenceShape& shape, bool has_encoder) {
   base::PerStream<int64_t> prompt = shape.prefill_tokens;
   if (has_encoder) prompt = {shape.prefill_tokens, shape.encoder_tokens};
@@ -116,7 +117,7 @@ Program generating_program(const GeneratingForward& forward, const models::Stack
        .cache_capacity = shape.capacity.map([&](int64_t each) { return shape.sequences * each; })});
 }
 
-// What the host reads of it.
+// The results that the host reads.
 std::vector<Tensor> generated_results(const Program& program, const GeneratingForward& forward,
                                       const InferenceShape& shape) {
   std::vector<std::string_view> names{program::kLogitsName};
@@ -186,7 +187,7 @@ class TrainingPlanner {
     return spec_.row_tokens.map([&](int64_t tokens) { return spec_.rows * tokens; });
   }
 
-  // Experts are balanced where something trains.
+  // `router_loss`: only for training, where experts are balanced.
   Program forward_of(const models::Stack& stack, ProgramName name, double router_loss = 0) const {
     return models::forward(stack, {.program = name,
                                    .own_inputs = false,
@@ -217,8 +218,8 @@ class TrainingPlanner {
     return spec_.update.loss_scale ? methods::scale_losses(finished) : finished;
   }
 
-  // The log-probabilities that the objective compares with. What is kept is of the model as
-  // training begins; else the micro-batch that follows reads them.
+  // Adds the program for the reference log-probabilities. If they are kept, it computes them before
+  // training; otherwise the micro-batch that follows reads them.
   void add_reference() {
     constexpr auto kName = ProgramName::reference;
     if (spec_.objective.reference == methods::ReferenceModel::adapter_off)
@@ -233,8 +234,9 @@ class TrainingPlanner {
     return spec_.quantization ? passes::quantize(forward, *spec_.quantization) : forward;
   }
 
-  // With several ranks the last micro-batch of a step is a program of its own: after it gradients
-  // are those of all ranks. `update`: what is moved into the backward pass leaves it.
+  // With several ranks, the last micro-batch of a step is a program of its own, after which
+  // gradients are summed over all ranks. Operations that move into the backward pass are removed
+  // from `update`.
   void add_micros(const Program& forward, const std::vector<TensorId>& trainable, Program* update) {
     const bool has_last = spec_.ranks.ranks() > 1 && spec_.accumulation > 1;
     add_micro(forward, trainable, {.accumulate = false, .is_last = spec_.accumulation == 1},
@@ -253,7 +255,8 @@ class TrainingPlanner {
   };
   void add_micro(const Program& forward, const std::vector<TensorId>& trainable, const Micro& micro,
                  Program* update) {
-    // Sums over ranks add up what each rank holds a part of.
+    // Gradients of which a rank holds only its part are accumulated by the reduce-scatter, so each
+    // micro-batch computes them anew.
     const bool scattered = spec_.ranks.gradients == passes::GradientSharding::scattered;
     const passes::DifferentiateOptions gradients{.gradient = spec_.update.gradient,
                                                  .accumulate = micro.accumulate,
@@ -272,7 +275,7 @@ class TrainingPlanner {
                         update));
   }
 
-  // The elements of what trains, without weights of the model.
+  // The number of trainable elements that do not belong to the model's weights.
   int64_t added_elements() const {
     std::unordered_set<std::string> weights;
     for (models::Weight& weight : models::weights_of(spec_.model))
@@ -308,7 +311,8 @@ class TrainingPlanner {
     add(pipeline_.plain(forward, results, results));
   }
 
-  // Nothing is made once of weights that train (passes/memory/hoist.h).
+  // Here nothing is hoisted (passes/memory/hoist.h), since results computed from weights become
+  // invalid when the weights train.
   void add_generation(const InferenceShape& shape) {
     for (const GeneratingForward& each : generating_forwards(shape, spec_.model.has_encoder())) {
       const Program forward =
@@ -372,7 +376,7 @@ Job plan_inference(const InferenceSpec& spec, const program::Target& target) {
   for (const GeneratingForward& each : generating_forwards(spec.shape, spec.model.has_encoder())) {
     passes::Hoisted hoisted = passes::hoist(
         adapted(generating_program(each, stack, spec.shape, spec.compute), spec, false));
-    // All make the same tensors once, except for what the first alone has of an encoder.
+    // All programs hoist the same tensors, except that only the first has the encoder's.
     if (once.operations.empty()) once = std::move(hoisted.once);
     job.programs.push_back(
         pipeline.plain(hoisted.program, generated_results(hoisted.program, each, spec.shape)));

@@ -12,8 +12,8 @@
 namespace snug::plan {
 namespace {
 
-// The first layer needs no gradient of its input and the last ends in the head: two layers have
-// neither of a layer in the middle, which the third adds.
+// The first layer needs no gradient of its input, and the last one is followed by the head. A job
+// of two layers has no layer between these; the third one adds it.
 constexpr int64_t kFewLayers = 3;
 
 using Spaces = std::array<passes::SpaceLayout, program::kSpaceCount>;
@@ -21,7 +21,7 @@ using Spaces = std::array<passes::SpaceLayout, program::kSpaceCount>;
 struct Sample {
   Spaces spaces;
   std::vector<program::Stage> stages;  // of each program
-  std::vector<bool> is_micro;          // likewise
+  std::vector<bool> is_micro;          // of each program
   std::vector<ProgramTime> programs;
   double step_seconds = 0;
 };
@@ -80,8 +80,8 @@ JobSize size_of(const Sample& sample) {
   return size;
 }
 
-// Whether the modules that have adapters may be those of some layers alone: by an expression, by
-// names with a layer's number, or by the method.
+// Whether adapters may apply to some layers only: because of an expression, names with a layer's
+// number, or the method.
 bool names_layers(const TrainingSpec& spec) {
   if (!spec.is_adapted()) return false;
   if (methods::method_of(spec.method).extend != nullptr) return true;
@@ -93,7 +93,8 @@ bool names_layers(const TrainingSpec& spec) {
          std::ranges::any_of(spec.lora.modules_to_save, names_layer);
 }
 
-// `few` with so many layers more as `more` has one. `stages`: of each program.
+// Extrapolates `few` by this number of layers; `more` has one layer more than `few`. `stages`: of
+// each program.
 passes::SpaceLayout grown(const passes::SpaceLayout& few, const passes::SpaceLayout& more,
                           const std::vector<program::Stage>& stages, int64_t layers) {
   const auto follow = [&](int64_t from, int64_t to) { return from + layers * (to - from); };
@@ -140,11 +141,12 @@ JobSize size_by_layers(const TrainingSpec& spec, const program::Target& target, 
 JobSize size_by_layers(const TrainingSpec& spec, const program::Target& target, const Rates& rates,
                        const program::ExpectedBounds& expected, bool window_is_small) {
   const Sampling by{target, rates, expected};
-  // The layers of an encoder and of a decoder each, which grow together where they have as many.
+  // The layers of the encoder and of the decoder, which can be extrapolated together if both have
+  // the same number.
   const int64_t layers = spec.model.num_layers - spec.model.encoder_layers;
   const bool grows_alike = !spec.model.has_encoder() || spec.model.encoder_layers == layers;
-  // Where some weights are frozen, or some layers alone have adapters, no layer need be like
-  // another; room for copies is used up after some layers.
+  // Not extrapolated: where some weights are frozen or only some layers have adapters, layers
+  // differ; and memory for copies stops growing after some layers.
   if (layers <= kFewLayers + 1 || !grows_alike || !spec.frozen.empty() || names_layers(spec) ||
       (spec.streaming.window_bytes > 0 && !window_is_small))
     return size_of(sample_of(spec, by));

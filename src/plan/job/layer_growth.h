@@ -1,11 +1,12 @@
-// What a job of many layers takes, from plans of the same job with few. Layers are alike, so the
-// sum of live bytes at each operation of a program grows by the same amount with every layer, and
-// so does the time of a step. A program's largest sum is a straight line, or one that bends upwards
-// where another operation becomes the peak, so that following it from its beginning never goes
-// above it. The lower bound is that of the largest program.
+// Extrapolates the memory and time of a job with many layers from plans of the same job with few.
+// Layers are alike, so each layer adds the same amount to the live bytes at each operation of a
+// program, and to the time of a step. The largest live bytes of a program are therefore a linear
+// function of the layers, or a convex one where another operation becomes the peak. So
+// extrapolating from few layers never gives too much. The lower bound is that of the largest
+// program.
 //
-// An arena may be larger than its lower bound by what layout does not use: a job that fits by its
-// lower bound is planned whole before anyone is told that it fits. Pure functions.
+// An arena may be larger than its lower bound, by gaps in the layout. So a job that fits by its
+// lower bound is planned in full before it is said to fit. Pure functions.
 #pragma once
 
 #include <array>
@@ -22,25 +23,26 @@ namespace snug::plan {
 struct JobSize {
   using Bytes = std::array<int64_t, program::kSpaceCount>;
   Bytes lower_bound_bytes{};
-  // The part of these that lasts longer than a program.
+  // The part of these bytes that lasts longer than a program.
   Bytes lasting_bytes{};
-  // The rest, of the largest program of a micro-batch and of the largest of the others.
+  // The remaining bytes: of the largest micro-batch program, and of the largest other program.
   Bytes micro_bytes{};
   Bytes other_bytes{};
   std::vector<ProgramTime> programs;  // of a step
-  double step_seconds = 0;            // by the clock, rows full
+  double step_seconds = 0;            // by the clock, with full rows
 };
 
-// The size of a job that is planned.
+// The size of a planned job.
 JobSize size_of(const Job& job, const TrainingSpec& spec, const Rates& rates);
 
-// The size of a job without planning it whole: from two short jobs, or the job itself where it has
-// hardly more layers than they. Windows of attention are taken to be those of the first layers.
-// `window_is_small`: memory for copies holds no more than a few layers' do, so that it is used up
-// in the short jobs too; else a job with such memory is planned whole.
+// The size of a job without planning it in full: extrapolated from two short jobs, or from the job
+// itself if it has hardly more layers than these. All layers are assumed to have the attention
+// windows of the first ones. `window_is_small`: memory for copies holds no more than the copies of
+// a few layers, so that the short jobs use all of it; otherwise a job with such memory is planned
+// in full.
 JobSize size_by_layers(const TrainingSpec& spec, const program::Target& target, const Rates& rates,
                        bool window_is_small = false);
-// The size with batches that are expected in place of full rows.
+// The same with expected batches in place of full rows.
 JobSize size_by_layers(const TrainingSpec& spec, const program::Target& target, const Rates& rates,
                        const program::ExpectedBounds& expected, bool window_is_small = false);
 

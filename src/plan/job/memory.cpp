@@ -23,7 +23,7 @@ struct Peak {
   int64_t bytes = -1;
 };
 
-// The operation at which a program's own live bytes in a space are largest.
+// The operation at which the live bytes of a program's own tensors in a space are largest.
 Peak find_peak(const Program& program, size_t index, Space space) {
   const std::vector<RoleBytes> live = live_bytes(program, space);
   const auto largest = std::ranges::max_element(live, {}, total_of);
@@ -34,7 +34,7 @@ bool is_own(const Tensor& tensor, Space space) {
   return tensor.lifetime == Lifetime::program && !tensor.is_view() && tensor.space == space;
 }
 
-// Calls use(tensor) for what the programs of a stage share, once for each name.
+// Calls use(tensor) for the tensors that the programs of a stage share, once for each name.
 template <typename Use>
 void for_each_shared(const Job& job, Stage stage, Space space, const Use& use) {
   std::set<std::string_view> seen;
@@ -71,7 +71,7 @@ std::string describe(const Program& program, int32_t index) {
                      output == program::kNone ? "" : program.tensor(output).name);
 }
 
-// Nothing: of a program that no job has.
+// Nothing for a program that is not part of any job.
 std::optional<Activity> activity_of(std::string_view program) {
   using program::ProgramName;
   const std::optional<program::ProgramKey> key = program::program_key(program);
@@ -101,7 +101,7 @@ std::optional<Activity> activity_of(std::string_view program) {
   return std::nullopt;
 }
 
-// How far a program's own tensors reach in the arenas.
+// Extends the report by the bytes up to which a program's own tensors reach in each arena.
 void extend_to(const Job& job, size_t index, ActivityReport& report) {
   const Program& program = job.programs[index];
   const auto intervals = passes::live_intervals(program);

@@ -1,5 +1,5 @@
-// What of a planned job lies in host memory between the operations that work on it, and the
-// recipe's keys of offloading that put nothing there.
+// Finds which tensors of a planned job are kept in host memory while no operation uses them, and
+// which offloading keys of the recipe have no effect.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace snug::plan {
 
-// Weights as they are stored, or an adapter.
+// Whether weights (as stored) or an adapter are in host memory.
 bool has_weights_on_host(const Job& job);
-// Master weights, moments, or gradients of a step.
+// Whether masters, moments or a step's gradients are in host memory.
 bool has_optimizer_on_host(const Job& job);
 
-// A sentence for each key of the recipe that asks for something to be moved to host memory of which
-// nothing is: which key, and why. Empty where every key moves something.
+// A sentence for each key of the recipe that asks to move tensors to host memory although none is
+// moved: which key, and why. Empty if every such key moves something.
 std::vector<std::string> keys_that_move_nothing(const formats::Recipe& recipe, const Job& job);
 
 }  // namespace snug::plan

@@ -39,7 +39,7 @@ GradientSharding gradients_of(Strategy strategy) {
 // The number of ranks that share the tensors of a replica.
 int64_t shards_of(const Recipe& recipe, int64_t ranks) {
   if (recipe.strategy == Strategy::ddp) {
-    // Where a search chooses the strategy, the key is for its hybrid ones.
+    // With a searched strategy, shard_devices applies only to the hybrid ones.
     if (recipe.shard_devices > 1 && recipe.is_given("strategy"))
       recipe.fail("shard_devices",
                   fmt::format("is {}, but strategy=ddp keeps all on every device; use "
@@ -91,7 +91,8 @@ ShardingOptions rank_grid(const Recipe& recipe) {
 void check_step_rows(const Recipe& recipe) {
   const int64_t total = recipe.train_batch_size;
   if (total == 0) return;
-  // Where rows are chosen, the micro-batches of a device say how many it has in a step.
+  // With per_device_train_batch_size=auto, gradient_accumulation_steps is the number of rows per
+  // device in a step.
   const int64_t rows = std::max<int64_t>(1, recipe.per_device_train_batch_size);
   const int64_t steps = recipe.gradient_accumulation_steps;
   const int64_t ranks = recipe.rank_count();

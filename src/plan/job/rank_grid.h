@@ -1,4 +1,4 @@
-// Makes the ranks of a job from a recipe: how many, and what a strategy shards over them.
+// Makes the ranks of a job from a recipe: their number, and what the strategy shards over them.
 #pragma once
 
 #include "formats/recipe/recipe.h"
@@ -6,15 +6,15 @@
 
 namespace snug::plan {
 
-// Whether the ranks that share weights are those of a group, and groups repeat one another.
+// Whether weights are sharded within a group of ranks and replicated between groups.
 bool is_hybrid(formats::Strategy strategy);
 
-// Throws UserError for numbers of devices that the strategy cannot divide, and for combinations
+// Throws UserError for a number of devices that the strategy cannot divide, and for combinations
 // that are not built.
 passes::ShardingOptions rank_grid(const formats::Recipe& recipe);
 
-// Throws UserError where the recipe says how many rows a step of all devices has (train_batch_size)
-// and its other keys make another number.
+// Throws UserError where train_batch_size (the rows of a step over all devices) contradicts the
+// recipe's other keys.
 void check_step_rows(const formats::Recipe& recipe);
 
 }  // namespace snug::plan

@@ -46,10 +46,10 @@ void StorageProgram::set_largest(int64_t blocks, bool nested) {
   is_nested_ = nested;
 }
 
-// No two operations of such a program touch one tensor, staging memory apart.
+// In a storage program, no two operations touch the same tensor, except for staging memory.
 TensorId StorageProgram::add(const Tensor& tensor) {
   program_.tensors.push_back(tensor);
-  program_.tensors.back().constant = false;  // That is of the program that it was taken from.
+  program_.tensors.back().constant = false;  // holds only in the original program
   return static_cast<TensorId>(program_.tensors.size() - 1);
 }
 
@@ -175,7 +175,7 @@ void StorageProgram::gather(AllGather gather, const std::vector<TensorId>& whole
   program_.operations.push_back(std::move(await));
 }
 
-// Jobs keep these programs as long as they last: nothing is held in reserve.
+// Jobs keep these programs for their whole life, so spare capacity is released.
 Program StorageProgram::take() {
   program_.tensors.shrink_to_fit();
   program_.operations.shrink_to_fit();
@@ -190,7 +190,7 @@ TensorId StorageProgram::staging_tensor(std::string name, DType dtype, int64_t e
   tensor.dtype = dtype;
   tensor.role = Role::staging;
   tensor.space = space;
-  // Forms of staging share what they have in common.
+  // Forms of staging memory share the tensors that they have in common.
   for (size_t id = 0; id < program_.tensors.size(); ++id)
     if (program_.tensors[id].role == Role::staging && program_.tensors[id].name == tensor.name)
       return static_cast<TensorId>(id);
@@ -212,7 +212,7 @@ std::vector<TensorId> StorageProgram::make_staging(Staging form) {
     ids.push_back(staging_tensor(std::move(name), dtype, elements, space));
   };
   for (int slot = 0; slot < slots; ++slot) {
-    // Values that are made lie where they are quantised.
+    // Values that are initialised on the device are quantised there, without a slot in host memory.
     if (!is_made || !is_remote_)
       add_memory(staging_slot_name(slot), DType::u8, kSlotBytes, Space::pinned_host);
     if (is_remote_ && (!is_made || is_nested_)) ids.push_back(stage(slot));

@@ -1,5 +1,5 @@
-// How a program that reads, makes or writes tensors is put together (storage_programs.h): its
-// operations, with the staging memory that they pass values through. One thread.
+// Assembles a program that reads, initialises or writes tensors (storage_programs.h): its
+// operations, and the staging memory through which they pass values. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,37 +15,38 @@
 
 namespace snug::plan {
 
-// What lasts through a run, by name, as the programs of a job have it. The job must outlive it.
+// The job's tensors of lifetime run, by name. The job must outlive the object.
 class RunTensors {
  public:
   explicit RunTensors(const Job& job);
 
   bool has(std::string_view name) const { return tensors_.contains(name); }
   const program::Tensor& at(std::string_view name) const;
-  // Where a tensor's values in files belong.
+  // The tensor that holds a tensor's original values: its master if it has one, else itself.
   const program::Tensor& original_of(const std::string& name) const;
 
  private:
   std::unordered_map<std::string_view, const program::Tensor*> tensors_;
 };
 
-// Which staging memory an operation passes values through.
+// The staging memory through which an operation passes values.
 enum class Staging : uint8_t { one_slot, all_slots, quantised, made_quantised };
 
 class StorageProgram {
  public:
-  // What is referred to must outlive it.
+  // The arguments must outlive the object.
   StorageProgram(program::ProgramName name, const RunTensors& tensors,
                  const program::Target& target);
 
-  // The blocks of the largest weight that is quantised by the program, and whether it is nested.
+  // Sets the number of blocks of the largest weight that the program quantises, and whether it is
+  // double quantised.
   void set_largest(int64_t blocks, bool nested);
 
   std::vector<program::TensorId> staging(Staging form);
-  // The staging memory without the absmax of whole weights.
+  // The staging memory without the absmax tensors of whole weights.
   std::vector<program::TensorId> staging_of_parts(Staging form);
-  // A rank's part, or the whole, of what is gathered in the absmax of a slot: `blocks` of each of
-  // so many ranks.
+  // A rank's part of a slot's absmax, and the whole into which the parts are gathered: `blocks` for
+  // each of the ranks.
   program::TensorId absmax_part(int slot, int64_t blocks);
   program::TensorId absmax_whole(int slot, int64_t blocks, int32_t ranks);
 
@@ -53,16 +54,17 @@ class StorageProgram {
             std::vector<program::TensorId> updates = {},
             program::Channel channel = program::Channel::compute);
   void read(const program::Tensor& tensor, int64_t file_width);
-  // Rows of a matrix, `count` from `first` on.
+  // Emits reading `count` rows of a matrix, starting at `first`.
   void read_rows(const program::Tensor& matrix, int64_t first, int64_t count, int64_t file_width);
-  // What writes a weight that is stored as NF4.
+  // Emits an operation that writes a weight stored as NF4.
   void emit_stored(program::Attributes attributes, const std::string& weight,
                    std::vector<program::TensorId> updates, program::Channel channel);
-  // What writes the codes of such a weight and leaves its absmax in staging memory.
+  // Emits an operation that writes the codes of such a weight and leaves its absmax in staging
+  // memory.
   void emit_codes(program::Attributes attributes, const std::string& weight,
                   program::TensorId absmax, std::vector<program::TensorId> updates,
                   program::Channel channel);
-  // What makes its scales of all its absmax.
+  // Emits the operation that computes the weight's quantised scales from all of its absmax.
   void encode_scales(const std::string& weight, program::TensorId gathered);
   void write(const program::Tensor& tensor, bool read_back);
   // Begins a gather in place, and awaits it.

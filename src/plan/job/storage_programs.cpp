@@ -24,7 +24,7 @@ namespace {
 
 using namespace program;  // NOLINT: plans of programs speak their words throughout
 
-// Which of longrope's two sets a job's programs read was settled when they were made.
+// Which of longrope's two sets of frequencies the programs read was decided when they were made.
 void put_frequencies(const models::ModelConfig& model, const RunTensors& tensors,
                      StorageProgram& program) {
   bool found = false;
@@ -37,7 +37,7 @@ void put_frequencies(const models::ModelConfig& model, const RunTensors& tensors
   SNUG_CHECK(found || tables.empty(), "no program reads rotary frequencies");
 }
 
-// Each bounds tensor that no batch changes, with the rows that an operation has between them.
+// Writes each bounds tensor that no batch changes, with the number of rows that its reader has.
 void put_bounds(const Job& job, StorageProgram& storage) {
   std::map<std::string_view, int64_t> rows_by_name;
   for (const Program& program : job.programs)
@@ -107,7 +107,7 @@ class LoadPlanner {
     load_.set_largest(blocks, nested);
   }
 
-  // Scales that one rank sees of a weight: all, with the padding of those that are sharded.
+  // The number of scales of a weight over all ranks, padding included.
   int64_t gathered_blocks(const models::Weight& weight) const {
     const Tensor& absmax = tensors_.at(passes::absmax_name(weight.name));
     return absmax.shape.elements() * (absmax.is_sharded() ? origin_.shards : 1);
@@ -141,7 +141,7 @@ class LoadPlanner {
   }
   Channel channel() const { return origin_.init_seed ? Channel::compute : Channel::storage; }
 
-  // With a slot for the absmax of this rank, which are gathered with those of the slots before it.
+  // Gives this rank's absmax a slot; it is gathered together with those of the earlier slots.
   void add_part(const models::Weight& weight, const Tensor& absmax) {
     const auto slot = static_cast<int>(ungathered_.size());
     const int64_t blocks = absmax.shape.elements();
@@ -149,7 +149,7 @@ class LoadPlanner {
                      load_.staging_of_parts(staging_form(false)), channel());
     ungathered_.push_back({weight.name, load_.absmax_whole(slot, blocks, origin_.shards)});
     layer_ = absmax.layer;
-    // Values are made with the memory of one slot.
+    // Initialising values needs the memory of one slot only.
     const size_t most = origin_.init_seed ? 1 : kSlots;
     if (ungathered_.size() == most) gather_scales();
   }
@@ -176,7 +176,7 @@ class LoadPlanner {
   const RunTensors& tensors_;
   StorageProgram load_;
   std::vector<Ungathered> ungathered_;  // by slot
-  int32_t layer_ = -1;                  // of the last of those
+  int32_t layer_ = -1;                  // the layer of the last of them
 };
 
 bool is_adapted(const Job& job) { return !adapter_tensors(job).empty(); }
@@ -203,7 +203,7 @@ Program load_adapter(const Job& job, const Origin& origin, const RunTensors& ten
   return load.take();
 }
 
-// What the optimizer keeps next to its tensors, in the order of the update, masters first.
+// The optimizer's state tensors in the order of the update, masters first.
 std::vector<const Tensor*> optimizer_tensors(const Job& job, const RunTensors& tensors) {
   std::vector<const Tensor*> kept;
   for (const std::vector<OptimizerState>& states : job.states)

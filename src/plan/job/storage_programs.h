@@ -1,31 +1,33 @@
-// The programs of a job that read, make and write tensors, whose operations the runtime performs
-// (program/kinds/transfer/storage.h). They follow from the job's other programs, which say what
-// there is.
+// The storage programs of a job, which read, initialise and write tensors. Their operations are
+// performed by the runtime (program/kinds/transfer/storage.h). They are derived from the job's
+// other programs, which determine the tensors.
 //
 //   load          each weight from its file, or its initial values; the rotary frequencies
 //   load_adapter  the adapter's tensors likewise
-//   save          what training is for: the adapter's tensors, or all weights
-//   save_state    what the optimizer keeps next to them; with the former a checkpoint
-//   restore       what a checkpoint puts back: that, and of what `save` writes the tensors without
-//                 a master, frozen weights among them
+//   save          the result of training: the adapter's tensors, or all weights
+//   save_state    the optimizer's state; a checkpoint is the output of save and save_state
+//   restore       what a checkpoint restores: the optimizer's state, and those tensors written by
+//                 `save` that have no master, frozen weights included
 //
-// A tensor that has an f32 master is read and made there, and the program `prepare` rounds it.
+// A tensor with an f32 master is read or initialised in the master, and the program `prepare`
+// rounds it.
 //
-// Values pass through staging memory, of which there are two of each, one for each of two threads:
+// Values pass through staging memory, which exists twice, once for each of two threads:
 //
-//   slot    pinned: values as a file holds them, where they are converted or compared
-//   stage   pinned, where the host does not reach the device: what is on its way to or from it
-//   absmax  pinned: the scales of a whole weight that is quantised, where it is nested or the host
-//           does not reach the device, since all are needed first, and looked at
-//   values  device, where the host does not reach it: a slot's values, which are quantised there
-//   scales  device, likewise: their scales, of a nested weight
+//   slot    pinned: values as in the file, to be converted or compared
+//   stage   pinned, where the host cannot access the device: values on their way to or from it
+//   absmax  pinned: the scales of a whole quantised weight, where they are quantised too or the
+//   host
+//           cannot access the device, since all of them must be computed and checked first
+//   values  device, where the host cannot access it: a slot's values, to be quantised there
+//   scales  device, likewise: the scales of these values, if they are quantised too
 //
-// Where the program quantises a nested weight that is sharded, a rank has the absmax of its part
-// alone, and the mean of all is needed. The operation leaves its own in a rank's part of the
-// staging memory, an all_gather in place makes them those of all ranks, padding too, and
-// encode_scales makes the rank's scales of them, after which the memory is free again. As many
-// weights as there are slots are gathered together. The runtime performs this between the hosts of
-// the ranks, whose memory it is, whatever the device.
+// Quantising the scales of a double-quantised weight needs the mean of all its absmax. If the
+// weight is sharded, each rank has only the absmax of its part. The operation leaves these in the
+// rank's part of the staging memory, an all_gather in place collects those of all ranks, padding
+// included, and encode_scales computes the rank's scales from them, after which the memory is free
+// again. As many weights as there are slots are gathered together. The runtime gathers in host
+// memory, whatever the device.
 //
 //   codes, absmax.0.part = read_nf4() updates (slot.0, slot.1)
 //   all_gather() updates (absmax.0.whole) {ranks 2, in_place} channel interconnect
@@ -50,30 +52,30 @@ namespace snug::plan {
 // Bytes of one slot.
 inline constexpr int64_t kSlotBytes = 4 << 20;
 inline constexpr int kSlots = 2;
-// The bytes that a slot's values become: at most twice as wide. Each reader has so many stages and
-// fills one while the others' copies are under way.
+// The bytes that a slot's values may become after conversion, which at most doubles their width.
+// Each reader has kStages stages, and fills one while the others are being copied.
 inline constexpr int64_t kStageBytes = 2 * kSlotBytes;
 inline constexpr int kStages = 2;
 
-// Where the weights of a job come from.
+// Where a job's initial values come from.
 struct Origin {
   const models::ModelConfig& model;
-  std::optional<int64_t> init_seed;  // initial values of this seed; nothing: files
-  bool adapter_in_files = false;     // else initial values of the seed below
+  std::optional<int64_t> init_seed;  // seed of random weights; nothing: weights are read from files
+  bool adapter_in_files = false;     // otherwise initialised from adapter_seed
   AdapterWidths adapter_widths{};    // of those files
-  // The rows of the model's tables that the adapter's files replace (methods/lora.h).
+  // The rows that the adapter's files replace in the model's tables (methods/lora.h).
   std::map<std::string, std::vector<int64_t>, std::less<>> adapter_rows{};
   int64_t adapter_seed = 0;
-  std::optional<methods::LossScaleOptions> loss_scale{};  // where gradients are scaled
-  int32_t shards = 1;       // ranks among which weights may be sharded
-  int32_t shard_nodes = 1;  // machines that those are spread over
+  std::optional<methods::LossScaleOptions> loss_scale{};  // set where gradients are scaled
+  int32_t shards = 1;                                     // ranks over which weights may be sharded
+  int32_t shard_nodes = 1;  // machines over which these ranks are spread
 };
 
-// The programs that load, for a job whose other programs are made: load, and load_adapter where
-// there is an adapter.
+// The loading programs for a job whose other programs exist: load, and load_adapter if there is an
+// adapter.
 std::vector<program::Program> loading_programs(const Job& job, const Origin& origin,
                                                const program::Target& target);
-// save, save_state and restore, for a job that trains.
+// The programs save, save_state and restore, for a job that trains.
 std::vector<program::Program> saving_programs(const Job& job, const models::ModelConfig& model,
                                               const program::Target& target);
 

@@ -1,5 +1,5 @@
-// A training job in two steps, for what chooses among many jobs: its programs, which are all that
-// the clock needs, and its layout. plan_training (job.h) is the two together. Pure functions.
+// Plans a training job in two steps, for choosing among many jobs: its programs, which are all that
+// the clock needs, and then its layout. plan_training (job.h) does both. Pure functions.
 #pragma once
 
 #include "plan/job/job.h"
@@ -7,12 +7,12 @@
 
 namespace snug::plan {
 
-// A job whose layout has sizes alone: no offsets, and arenas that are the least that any layout
-// could need.
+// A job whose layout has only sizes: no offsets, and the smallest arenas that any layout could
+// have.
 Job training_programs(const TrainingSpec& spec, const program::Target& target);
 
 bool is_laid_out(const Job& job);
-// Gives such a job its layout; one that has it stays as it is.
+// Gives such a job a real layout; a job that has one is unchanged.
 void lay_out(Job& job, const program::Target& target);
 
 }  // namespace snug::plan

@@ -66,7 +66,7 @@ class AdapterTables {
     return model;
   }
 
-  // By weights. Rows of a head that stays the embedding are the embedding's.
+  // The replaced rows, by weight. Rows of the head count as the embedding's if the two remain tied.
   Rows rows() const {
     Rows rows;
     for (const formats::TokenRows& given : adapter_.config().token_rows)
@@ -80,7 +80,8 @@ class AdapterTables {
   }
 
   // Whether an entry of target_modules names a module of the file or of the model. An adapter of a
-  // larger model may name modules of its other parts too; what this model has must be in the file.
+  // larger model may also name modules that this model lacks; those that it has must be in the
+  // file.
   bool has_target(const std::string& target) const {
     const auto is_named = [&](std::string_view module) {
       return module == target || module.ends_with("." + target);
@@ -101,7 +102,7 @@ class AdapterTables {
     return formats::missing_modules(adapter_.folder(), linears);
   }
 
-  // Whether this entry of modules_to_save is the head alone, and that is the embedding.
+  // Whether this entry of modules_to_save selects only the head, and the head is the embedding.
   bool is_tied_head(const std::string& module) const {
     return stack_.tied_head && formats::is_of_module(head_, {module}) &&
            !formats::is_of_module(embedding_, {module});
@@ -140,7 +141,7 @@ class AdapterTables {
     return formats::is_of_module(weight, adapter_.config().modules_to_save);
   }
 
-  // One of the two tables is copied to be trained, or has other rows.
+  // Whether the tie ends: one of the two tables is trained as a copy, or has other rows.
   bool parts_tie() const {
     if (!stack_.tied_head) return false;
     const bool trains_copy = trains(embedding_) || trains(head_);
@@ -172,7 +173,7 @@ class AdapterTables {
     }
   }
 
-  // Of a head that is the embedding, PEFT loads either, or both, into the one tensor.
+  // If the head is the embedding, PEFT loads either table, or both, into the same tensor.
   void add_head(models::ModelConfig& model) const {
     const std::string& weight = model.tied_embeddings ? embedding_ : head_;
     if (!model.tied_embeddings || !holds(embedding_)) model.from_adapter.push_back(weight);
@@ -188,13 +189,14 @@ class AdapterTables {
           embedding_, head_);
   }
 
-  // Of what the adapter's file holds in the place of a weight.
+  // The number of rows that the adapter's file has for a weight.
   int64_t rows_of(const std::string& weight) const {
     const bool is_held_as_head = weight == embedding_ && !holds(embedding_);
     return adapter_.saved_tensor(is_held_as_head ? head_ : weight).shape.front();
   }
 
-  // All tables must be there in the same size, and the head's bias with them.
+  // Requires that all tables have the same number of rows, and that a resized head's bias is there
+  // too.
   void settle_vocabulary(models::ModelConfig& model) const {
     int64_t vocabulary = model.vocab_size;
     for (const std::string& weight : model.from_adapter)
@@ -251,7 +253,7 @@ void add_adapter_tables(const models::ModelConfig& model, const fs::path& adapte
   options.head = models::stack_of(model).head;
   std::erase_if(options.target_modules,
                 [&](const std::string& target) { return !tables.has_target(target); });
-  // With what the file lacks, which is refused when the two are compared.
+  // Includes modules that the file lacks, which are refused when file and job are compared.
   for (std::string& module : tables.missing_modules())
     options.target_modules.push_back(std::move(module));
   std::erase_if(options.modules_to_save,

@@ -1,8 +1,8 @@
-// The tables of embedding and head that an adapter's files bring to a model, as PEFT loads them:
-// those that train whole (modules_to_save), those that PEFT saves next to the adapter
-// (save_embedding_layers), and rows of single tokens (trainable_token_indices). A head that is the
-// embedding becomes a tensor of its own where one of the two alone is replaced, or both are apart;
-// a vocabulary that was resized is that of the tables.
+// The embedding and head tables that an adapter's files bring to a model, interpreted as in PEFT:
+// tables that train whole (modules_to_save), tables that PEFT saves next to the adapter
+// (save_embedding_layers), and rows of single tokens (trainable_token_indices). A tied head becomes
+// a tensor of its own where only one of the two tables is replaced, or both are replaced
+// separately. If the vocabulary was resized, it is that of the tables.
 #pragma once
 
 #include <filesystem>
@@ -12,15 +12,16 @@
 
 namespace snug::plan {
 
-// Says what of an adapter's files is left out, if anything is.
+// Prints a note about tensors of the adapter's files that are left out, if there are any.
 void say_left_out(const std::filesystem::path& adapter);
 
-// The model with those tables; itself for an adapter without any. Opens the adapter's files. Throws
-// UserError for tensors that are of no weight of the model, and tables that do not go together.
+// The model with these tables, or the unchanged model if the adapter has none. Opens the adapter's
+// files. Throws UserError for tensors that belong to no weight of the model, and for tables that
+// contradict each other.
 models::ModelConfig with_adapter_tables(const models::ModelConfig& model,
                                         const std::filesystem::path& adapter);
 
-// What applying the adapter to that model does to its tables.
+// Adds to `options` what applying the adapter does to the model's tables.
 void add_adapter_tables(const models::ModelConfig& model, const std::filesystem::path& adapter,
                         methods::LoraOptions& options);
 

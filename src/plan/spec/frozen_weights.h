@@ -9,10 +9,9 @@
 
 namespace snug::plan {
 
-// The names of the weights that a full job leaves as they are: those that trainable_modules does
-// not select, where it is given, and those that freeze_modules selects, which wins over the former.
-// Throws UserError for a pattern that selects nothing, with the nearest name, and where nothing is
-// left to train.
+// The names of the weights that a full job does not train: those that trainable_modules, if given,
+// does not select, and those that freeze_modules selects, which takes precedence. Throws UserError
+// for a pattern that selects nothing, with the nearest name, and where nothing is left to train.
 std::vector<std::string> frozen_weights(const formats::Recipe& recipe,
                                         const models::ModelConfig& model);
 

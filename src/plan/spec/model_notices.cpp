@@ -21,16 +21,16 @@ bool has_block(const models::Stack& stack, const std::function<bool(const Block&
   return false;
 }
 
-// Falcon's: its slopes are scaled as scores are, BLOOM's, which transformers does not round, are
-// not.
+// Whether ALiBi's slopes are scaled as scores are, which is so for Falcon but not for BLOOM.
+// transformers rounds the former but not the latter.
 bool has_scaled_slopes(const models::Stack& stack) {
   return has_block<models::AttentionBlock>(stack, [](const models::AttentionBlock& attention) {
     return attention.alibi_scale != 0.0F && attention.alibi_scale != 1.0F;
   });
 }
 
-// PEFT turns all-linear into target_parameters for experts that files hold one by one; those that
-// files hold together, and their routers, it leaves out as snug does.
+// For experts that files hold one by one, PEFT's all-linear adapts them through target_parameters.
+// Experts that files hold together, and their routers, are not adapted by PEFT, nor by snug.
 bool has_experts_in_peft(const models::Stack& stack) {
   return has_block<models::ExpertsBlock>(stack, [](const models::ExpertsBlock& experts) {
     return experts.files == models::ExpertFiles::each;

@@ -1,4 +1,4 @@
-// What of a model a job computes otherwise than transformers and PEFT do, and says so.
+// Notes about what a job computes differently from transformers and PEFT.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace snug::plan {
 
-// A sentence for each such thing that the model, or the recipe with this model, asks for.
+// A sentence for each such difference that applies to the model, or to the recipe with this model.
 std::vector<std::string> model_notices(const formats::Recipe& recipe,
                                        const models::ModelConfig& config);
 

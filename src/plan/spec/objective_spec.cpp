@@ -14,7 +14,7 @@ using formats::Recipe;
 using methods::Objective;
 using methods::ReferenceModel;
 
-constexpr int64_t kUsualLength = 1024;  // of what a user may begin with
+constexpr int64_t kUsualLength = 1024;  // a default for users who do not set a length
 
 const Objective& objective_row(const Recipe& recipe) {
   return methods::objective_of(recipe.objective);
@@ -27,7 +27,7 @@ bool has_margins(const Objective& objective) {
 }
 bool is_labelled(const Objective& objective) { return objective.is_labelled; }
 
-// A key that not all objectives have, and those that do.
+// A key that only some objectives use, and these objectives.
 struct OwnKey {
   const char* key;
   bool (*is_of)(const Objective& objective);
@@ -39,8 +39,8 @@ constexpr OwnKey kOwnKeys[]{{"beta", learns_from_groups, "dpo, orpo or kto"},
                             {"desirable_weight", is_labelled, "kto"},
                             {"undesirable_weight", is_labelled, "kto"}};
 
-// The command line may choose another objective than the file has keys for, which then count for
-// nothing.
+// Where the command line chooses another objective than the file, the file's keys for its own
+// objective are ignored.
 bool is_overruled(const Recipe& recipe, const OwnKey& own) {
   const auto objective = recipe.given.find("objective");
   const auto found = recipe.given.find(own.key);
@@ -48,7 +48,7 @@ bool is_overruled(const Recipe& recipe, const OwnKey& own) {
          objective->second.line == 0 && found != recipe.given.end() && found->second.line > 0;
 }
 
-// The recipe that a run writes has all keys.
+// A key that holds its default is accepted, since the recipe that a run writes has all keys.
 void refuse_keys_of_others(const Recipe& recipe) {
   for (const OwnKey& own : kOwnKeys) {
     if (own.is_of(objective_row(recipe)) || recipe.given.find(own.key) == recipe.given.end() ||
@@ -82,7 +82,7 @@ void check_rows(const Recipe& recipe, const Objective& objective) {
                                 : "pairs of answers, records with chosen and rejected"));
 }
 
-// Without packing a batch's answers are exchanged among its rows.
+// Without packing, answers are exchanged among the rows of a batch, so there must be at least two.
 void check_batch(const Recipe& recipe, const Objective& objective) {
   if (!objective.is_labelled || recipe.packing || recipe.per_device_train_batch_size >= 2) return;
   recipe.fail("per_device_train_batch_size",
@@ -95,7 +95,8 @@ void check_batch(const Recipe& recipe, const Objective& objective) {
                           base::word_of(recipe.objective)));
 }
 
-// That loss is of all tokens of a step, and an objective's of groups of documents.
+// The balancing loss is a mean over all tokens of a step, while the loss of such an objective is a
+// mean over groups of documents.
 void check_balance(const Recipe& recipe, const TrainingSpec& spec) {
   if (spec.model.router_loss_factor() == 0) return;
   recipe.fail("output_router_logits",
@@ -150,10 +151,11 @@ int64_t row_segments(const Recipe& recipe) {
   const int64_t group = objective_row(recipe).group;
   if (!recipe.packing) return group;
   if (recipe.max_segments > 0) return std::min(recipe.max_segments, decoder_tokens(recipe));
-  // A plan without data leaves room for documents of so many tokens, and for no more than so many.
+  // Without data, a plan assumes documents of at least this many tokens, and at most this many
+  // documents per row.
   constexpr int64_t kMinTokens = 16;
   constexpr int64_t kMaxSegments = 512;
-  // An encoder-decoder, whose answers are short, counts what is longer.
+  // For an encoder-decoder, whose answers are short, the longer of its two streams counts.
   const int64_t tokens = std::max(decoder_tokens(recipe), recipe.max_length * group);
   return std::clamp<int64_t>(tokens / kMinTokens / group, 1, kMaxSegments / group) * group;
 }

@@ -1,4 +1,4 @@
-// What a recipe's objective asks of the rest of a job.
+// What a recipe's objective requires of the rest of a job.
 #pragma once
 
 #include <cstdint>
@@ -9,26 +9,26 @@
 
 namespace snug::plan {
 
-// The tokens of a row: an objective whose documents belong together has room for max_length of
-// each. The max_length of an encoder-decoder is the encoder's.
+// The tokens per row. If an objective's documents form groups, there is room for max_length tokens
+// of each document. For an encoder-decoder, max_length is the encoder's length.
 base::PerStream<int64_t> row_tokens(const formats::Recipe& recipe, bool has_encoder);
 
-// Documents of a row at most, before data are known: enough for documents of 16 tokens, one group
-// where each row is one.
+// The capacity of documents per row before data are known: enough for documents of 16 tokens, or
+// one group where each row holds one group.
 int64_t row_segments(const formats::Recipe& recipe);
 
-// Examples of a batch whose answers are exchanged (text/record/mismatched_answers.h), where the
-// objective needs that: rows of a micro-batch; 0: those of all data, where rows are packed.
+// The number of examples among which answers are exchanged (text/record/mismatched_answers.h), if
+// the objective needs that: the rows of a micro-batch; 0: all data, where rows are packed.
 int64_t mismatch_batch(const formats::Recipe& recipe);
 
-// Throws UserError, with the recipe's location, for what the objective does not go with, and for
-// keys of an objective that the recipe has not. Looks at the spec's model, method and frozen
+// Throws UserError, with the recipe's location, for what cannot be combined with the objective, and
+// for keys of an objective that the recipe does not have. Reads the spec's model, method and frozen
 // weights.
 methods::ObjectiveOptions objective_options(const formats::Recipe& recipe,
                                             const TrainingSpec& spec);
 
-// Sets defaults that depend on the objective, and puts back those of keys that it has no use for,
-// where the command line chose it over a file that has them. The model has so many positions.
+// Sets defaults that depend on the objective. Where the command line chose the objective over the
+// file's, resets the keys that the objective does not use. `max_position`: the model's positions.
 void settle_objective(formats::Recipe& recipe, int64_t max_position);
 
 }  // namespace snug::plan

@@ -44,7 +44,8 @@ bool multiplies(DType type, const program::Target& target) {
   return target.runs({probe, probe.operations.front()});
 }
 
-// Muon multiplies in bf16 where the machine does, but next to fp16, which bf16 does not meet.
+// Muon multiplies in bf16 where the machine supports it, except with fp16, as programs do not mix
+// bf16 and fp16.
 methods::MuonOptions muon_options(const Recipe& recipe, DType compute,
                                   const program::Target& target) {
   const std::vector<double>& given = recipe.ns_coefficients;
@@ -107,7 +108,7 @@ methods::UpdateOptions update_options(const Recipe& recipe, DType compute,
   return options;
 }
 
-// What is stored in 4 bits is read as it is: no recipe asks for another form of it.
+// A model stored in 4 bits is read as it is, so a recipe may not ask for another format.
 void check_storage(const Recipe& recipe, const models::StoredNf4& stored) {
   if (recipe.is_given("load_in_4bit") && !recipe.load_in_4bit)
     recipe.fail("load_in_4bit", "is false, but the folder's weights are stored in 4 bits");
@@ -132,12 +133,12 @@ void check_unused(const Recipe& recipe) {
                 "method=qlora), or leave double_quant out");
 }
 
-// One processor is host and device.
+// On a CPU, host and device are the same.
 bool may_step_on_host(const Recipe& recipe, const program::Target& target) {
   return target.host_reaches_device() || methods::optimizer_of(recipe.optim).steps_on_host;
 }
 
-// What the optimizer's row says that it cannot do.
+// Refuses what the optimizer's table row says that it cannot do.
 void check_optimizer(const Recipe& recipe, const TrainingSpec& spec,
                      const program::Target& target) {
   const methods::Optimizer& optimizer = methods::optimizer_of(recipe.optim);
@@ -160,7 +161,8 @@ void check_in_backward(const Recipe& recipe) {
                 "updates weights before it is known whether all gradients are finite, and with "
                 "fp16 a step that has others is skipped as a whole; leave it out, or use "
                 "compute_dtype=bf16");
-  const bool rows_are_open = recipe.per_device_train_batch_size == 0;  // all of a step, once chosen
+  const bool rows_are_open = recipe.per_device_train_batch_size == 0;  // auto may choose all rows
+                                                                       // of a step
   if (!rows_are_open && recipe.gradient_accumulation_steps > 1)
     recipe.fail("optim_in_backward",
                 fmt::format("updates each weight within one micro-batch, but "
@@ -174,7 +176,8 @@ void check_in_backward(const Recipe& recipe) {
                             recipe.max_grad_norm));
 }
 
-// Where nothing keeps an update from following its gradient, and nobody said that it should not.
+// Whether nothing prevents each update from directly following its gradient, and nobody has
+// forbidden it.
 bool may_update_in_backward(const Recipe& recipe) {
   return !recipe.is_given("optim_in_backward") && !asks_fp16(recipe) && recipe.max_grad_norm == 0 &&
          recipe.gradient_accumulation_steps == 1;
@@ -198,14 +201,15 @@ passes::StreamOptions streaming(const Recipe& recipe, const program::Target& tar
     recipe.fail("offload_window",
                 "is for a card; on a processor the host's memory is the device's, and copies are "
                 "made when they are needed; leave it out");
-  // Where it is open, what takes less of the device, until it is chosen (choose_streaming.h).
+  // If it is open where updates run, plan with the choice that takes less device memory until it is
+  // made (choose_streaming.h).
   options.update_on_host =
       recipe.offload_optimizer == OffloadOptimizer::host ||
       (recipe.offload_optimizer == OffloadOptimizer::automatic && may_step_on_host(recipe, target));
   return options;
 }
 
-// Documents' bounds count a micro-batch's tokens in 32 bits.
+// The bounds of documents count the tokens of a micro-batch in 32 bits.
 void check_tokens(const Recipe& recipe, const models::ModelConfig& model) {
   const base::PerStream<int64_t> tokens = row_tokens(recipe, model.has_encoder());
   const int64_t most = std::numeric_limits<int32_t>::max() / std::ranges::max(tokens);
@@ -219,7 +223,7 @@ void check_tokens(const Recipe& recipe, const models::ModelConfig& model) {
 }  // namespace
 
 DType compute_type(const Recipe& recipe, const program::Target& target) {
-  if (asks_fp16(recipe)) return DType::f16;  // every backend does
+  if (asks_fp16(recipe)) return DType::f16;  // every backend supports fp16
   if (recipe.compute_dtype == ComputeDtype::fp32) return DType::f32;
   if (multiplies(DType::bf16, target)) return DType::bf16;
   if (recipe.compute_dtype == ComputeDtype::bf16)
@@ -230,7 +234,7 @@ DType compute_type(const Recipe& recipe, const program::Target& target) {
   return DType::f32;
 }
 
-// The weight of the head that is stored in 4 bits; empty: it is not.
+// The name of the head's weight if it is stored in 4 bits; else empty.
 std::string quantized_head(const Recipe& recipe, const models::ModelConfig& model) {
   if (!recipe.load_head_in_4bit) return "";
   if (model.tied_embeddings)
@@ -293,7 +297,8 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   check_streams(recipe, model);
   check_tokens(recipe, model);
   refuse_unused_keys(recipe);
-  text::check_chat_template(recipe.chat_template);  // throws, whatever form the data will have
+  // Throws for an unknown template, whatever the form of the data.
+  text::check_chat_template(recipe.chat_template);
   TrainingSpec spec;
   spec.model = with_router_loss(recipe, model);
   spec.method = recipe.method;
@@ -307,14 +312,14 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
   spec.compute = compute_type(recipe, target);
   spec.update = update_options(recipe, spec.compute, target);
   if (!spec.is_adapted()) spec.frozen = frozen_weights(recipe, model);
-  // Where it is open, none until it is chosen (choose_recompute.h).
+  // If recompute is open, it is none until it is chosen (choose_recompute.h).
   spec.recompute = recipe.recompute == formats::Recompute::automatic ? formats::Recompute::none
                                                                      : recipe.recompute;
   if (recipe.activation_offloading) check_offloading(recipe);
   spec.activation_offloading = recipe.activation_offloading;
   spec.streaming = streaming(recipe, target);
   spec.ranks = rank_grid(recipe);
-  spec.rows = std::max<int64_t>(1, recipe.per_device_train_batch_size);  // auto: chosen before
+  spec.rows = std::max<int64_t>(1, recipe.per_device_train_batch_size);  // auto was resolved before
   spec.objective = objective_options(recipe, spec);
   spec.row_segments = row_segments(recipe);
   const bool is_grouped = !model.has_encoder() && spec.row_tokens.decoder() > recipe.max_length;

@@ -1,4 +1,4 @@
-// Turns what the user wrote into what is planned: a recipe and a model's shape become a spec.
+// Turns what the user wrote into a plan's input: a recipe and a model's shape become a spec.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ namespace snug::plan {
 TrainingSpec training_spec(const formats::Recipe& recipe, const models::ModelConfig& model,
                            const program::Target& target, const JobDocuments& documents = {});
 
-// Throws UserError: max_length=auto becomes a number by the data (choose_length.h), and there are
+// Throws UserError: max_length=auto needs data to become a number (choose_length.h), and there are
 // none.
 [[noreturn]] void refuse_open_length(const formats::Recipe& recipe);
 
@@ -29,7 +29,7 @@ TrainingSpec training_spec(const formats::Recipe& recipe, const models::ModelCon
 // f32.
 program::DType compute_type(const formats::Recipe& recipe, const program::Target& target);
 
-// The form of records that data_format names; nothing for auto.
+// The record form that data_format names; nothing for auto.
 std::optional<text::RecordForm> record_form(formats::DataFormat format);
 // How many records on_bad_record and max_skipped leave out.
 text::SkipLimits skip_limits(const formats::Recipe& recipe);
@@ -37,12 +37,12 @@ text::SkipLimits skip_limits(const formats::Recipe& recipe);
 text::RecordMapping record_mapping(const formats::Recipe& recipe);
 
 // How the base model's linears are stored; nothing: in the compute type. Throws UserError for a
-// recipe that asks for another storage than the folder has, or for scales in 8 bits of weights that
-// have none.
+// recipe that asks for another storage format than the folder has, or for double quantisation of
+// weights that are not in 4 bits.
 std::optional<passes::QuantizeOptions> quantization(const formats::Recipe& recipe,
                                                     const models::ModelConfig& model);
 
-// What methods may ask of the base model (methods/method.h).
+// The properties of the base model that methods may check (methods/method.h).
 methods::BaseModel base_model(const models::ModelConfig& model,
                               const std::optional<passes::QuantizeOptions>& quantization);
 

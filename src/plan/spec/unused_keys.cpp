@@ -14,13 +14,13 @@ namespace {
 
 using formats::Recipe;
 
-// Locations of a file have lines, those of the command line have none.
+// Keys that were set in a file have a line number; those from the command line have none.
 bool is_in_file(const Recipe& recipe, std::string_view key) {
   const auto found = recipe.given.find(key);
   return found != recipe.given.end() && found->second.line > 0;
 }
 
-// Chosen on the command line, which wins over the file.
+// Whether the method was set on the command line, which takes precedence over the file.
 bool overrides_method(const Recipe& recipe) {
   return recipe.is_given("method") && !is_in_file(recipe, "method");
 }
@@ -54,7 +54,8 @@ void refuse_keys_of_other_methods(const Recipe& recipe) {
   mistakes.throw_if_any();
 }
 
-// Chosen on the command line, the optimizer leaves what the file says for another.
+// If the optimizer was chosen on the command line, the file's keys for another optimizer are
+// ignored.
 void refuse_keys_of_other_optimizers(const Recipe& recipe) {
   const bool is_overridden = recipe.is_given("optim") && !is_in_file(recipe, "optim");
   base::Mistakes mistakes;
@@ -72,8 +73,8 @@ void refuse_keys_of_other_optimizers(const Recipe& recipe) {
   mistakes.throw_if_any();
 }
 
-// Chosen on the command line, the schedule leaves what the file says for another. What constant
-// does not read of a warm-up is told where the recipe is read.
+// If the schedule was chosen on the command line, the file's keys for another schedule are ignored.
+// Reading the recipe already reports the warm-up keys that a constant schedule ignores.
 void refuse_keys_of_other_schedules(const Recipe& recipe) {
   const bool is_overridden =
       recipe.is_given("lr_scheduler_type") && !is_in_file(recipe, "lr_scheduler_type");
@@ -95,7 +96,7 @@ void refuse_keys_of_other_schedules(const Recipe& recipe) {
   mistakes.throw_if_any();
 }
 
-// A file may list them all, as files of other tools do.
+// These keys are only refused on the command line: files of other tools may list all of them.
 void refuse_loss_scale_keys(const Recipe& recipe) {
   if (recipe.compute_dtype == formats::ComputeDtype::fp16) return;
   for (const char* key :

@@ -1,4 +1,4 @@
-// Appends tensors and operations to a program. Names are made unique by the caller.
+// Appends tensors and operations to a program. The caller is responsible for unique names.
 #pragma once
 
 #include <string>
@@ -17,17 +17,17 @@ class Builder {
   explicit Builder(ProgramName name) : Builder(ProgramKey(name)) {}
   explicit Builder(Program program) : program_(std::move(program)) {}
 
-  // Everything emitted from here on belongs to this layer and phase.
+  // Sets the layer and the phase of everything that is emitted from here on.
   void set_layer(int32_t layer) { layer_ = layer; }
   void set_phase(Phase phase) { phase_ = phase; }
   int32_t layer() const { return layer_; }
 
   TensorId add(Tensor tensor);
-  // An activation of the current layer that lives inside the program.
+  // Adds an activation of the current layer, of lifetime program.
   TensorId activation(std::string name, const Shape& shape, DType dtype);
   void emit(Attributes attributes, std::vector<TensorId> reads, std::vector<TensorId> writes,
             std::vector<TensorId> updates = {});
-  // Appends an operation as it is, with its own layer, phase, stream and workspace.
+  // Appends an operation unchanged, with its own layer, phase, channel and workspace.
   void emit(Operation operation) { program_.operations.push_back(std::move(operation)); }
 
   Tensor& tensor(TensorId id) { return program_.tensor(id); }

@@ -16,7 +16,7 @@ std::string plural(size_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-// How many tensors of an access a kind takes, and the names it gives them.
+// The number of tensors of one access that a kind takes, and the kind's names for them.
 struct Expected {
   std::string_view what;  // "read"
   size_t count = 0;
@@ -31,7 +31,7 @@ struct Expected {
   }
 };
 
-// Each operand stands at its own position.
+// Whether each operand's position is its index in the list.
 template <typename Struct>
 constexpr bool is_in_order() {
   for (size_t i = 0; i < Struct::kOperands.size(); ++i)
@@ -48,14 +48,14 @@ constexpr size_t kMostOperands = std::max({
 #undef SNUG_KIND
 });
 
-// An operand of a kind's list, and where an operation with these attributes holds it.
+// An operand of a kind's list, and its place in an operation with these attributes.
 struct PlacedOperand {
   OperandName name;
   Slot slot;
   bool repeated = false;
 };
 
-// All of a kind's list, in its order.
+// All operands of a kind, in the kind's order.
 struct PlacedOperands {
   std::array<PlacedOperand, kMostOperands> list;
   size_t count = 0;
@@ -64,7 +64,7 @@ struct PlacedOperands {
   const PlacedOperand* end() const { return list.data() + count; }
 };
 
-// The little that is done for each kind apart; the rest of this file is about any.
+// Only this is instantiated for each kind; the rest of this file is independent of the kind.
 template <typename Struct>
 PlacedOperands place(const Struct& attributes) {
   PlacedOperands placed;
@@ -78,7 +78,7 @@ PlacedOperands place(const Operation& operation) {
                                   [](const auto& attributes) { return place(attributes); });
 }
 
-// The attribute that says whether the operand at this position is there; null where it always is.
+// The attribute that says whether the operand at this position is present; null if it always is.
 bool* present_flag(Operation& operation, size_t position) {
   return dispatch<bool*>(operation.attributes, [&]<typename Struct>(Struct& attributes) -> bool* {
     const Operand<Struct>& operand = Struct::kOperands[position];
@@ -86,7 +86,8 @@ bool* present_flag(Operation& operation, size_t position) {
   });
 }
 
-// The attribute that says whether it is updated and not overwritten; null where no attribute does.
+// The attribute that says whether the operand is updated instead of overwritten; null if there is
+// no such attribute.
 bool* updated_flag(Operation& operation, size_t position) {
   return dispatch<bool*>(operation.attributes, [&]<typename Struct>(Struct& attributes) -> bool* {
     const Operand<Struct>& operand = Struct::kOperands[position];

@@ -1,5 +1,5 @@
-// Access to an operation's operands by name. Code for every kind goes through these functions; code
-// for one kind uses its constants (view[Rope::kTable], id_of(operation, Rope::kTable)).
+// Access to an operation's operands by name. Code for any kind uses these functions; code for one
+// kind uses that kind's constants (view[Rope::kTable], id_of(operation, Rope::kTable)).
 #pragma once
 
 #include <string>
@@ -26,14 +26,15 @@ inline std::vector<TensorId>& list_of(Operation& operation, Access access) {
   return const_cast<std::vector<TensorId>&>(list_of(std::as_const(operation), access));
 }
 
-// The tensor of an operand, of an operation of that kind; kNone where the operation has none.
+// The tensor of an operand of the operation, whose kind must be the operand's; kNone if the
+// operation does not have it.
 template <typename Struct>
 TensorId id_of(const Operation& operation, const Operand<Struct>& operand) {
   const Slot slot = slot_of(operation.attributes.get<Struct>(), operand);
   return slot.present ? list_of(operation, slot.access)[slot.index] : kNone;
 }
 
-// An operation's operand with the name that its kind gives it. A repeated operand is there once for
+// An operand of an operation, with the kind's name for it. A repeated operand is listed once for
 // each of its tensors.
 struct NamedOperand {
   OperandName name;
@@ -41,42 +42,43 @@ struct NamedOperand {
   TensorId tensor = kNone;
 };
 
-// Whether the operation has as many tensors of each access as its kind says: empty if so, else what
-// is wrong. Only then may operands be asked for.
+// Checks that the operation has the number of tensors that its kind requires for each access: empty
+// if so, otherwise the problem. The other functions require that this check passes.
 std::string operand_error(const Operation& operation);
 
-// All that are there, in the order of the kind's list.
+// All operands that the operation has, in the order of its kind's list.
 std::vector<NamedOperand> operands_of(const Operation& operation);
 
-// The kind's names for the tensors of one access that an operation with these attributes has, in
-// their order; a repeated operand's name is there once for each of its tensors.
+// The kind's names for the operation's tensors of one access, in order, given its attributes; the
+// name of a repeated operand is listed once for each of its tensors.
 std::vector<std::string_view> operand_names(const Operation& operation, Access access);
 
-// For what kinds of one sort have in common, such as the gradient and the weight of an optimizer.
-// kNone where the operation has no such operand.
+// For operands that several kinds have in common, such as the gradient and the weight of
+// optimizers. kNone if the operation has no such operand.
 TensorId find_operand(const Operation& operation, OperandName name);
 
-// What an operation is shown with: the first tensor that it writes, or else updates; kNone where it
-// does neither.
+// The tensor under which an operation is shown: the first that it writes, or else updates; kNone if
+// there is none.
 TensorId first_output(const Operation& operation);
 
-// For an operation that copies, or begins or ends a copy: a pair (source, destination) for each of
-// its tensors. A tensor that ranks change in place is its own destination.
+// For an operation that copies, or begins or ends a copy: the pairs (source, destination). A tensor
+// that a collective changes in place is its own destination.
 std::vector<std::pair<TensorId, TensorId>> copies_of(const Operation& operation);
 
-// Puts another tensor in the place of an operand, which the operation must have.
+// Replaces the tensor of an operand, which the operation must have.
 void replace_operand(Operation& operation, OperandName name, TensorId tensor);
 
-// Adds an optional operand and sets the attribute that says so. False, and nothing is changed,
-// where the kind has no optional operand of this name or the operation has it already.
+// Adds an optional operand and sets the attribute that says that it is present. Returns false, with
+// nothing changed, if the kind has no optional operand of this name or the operation has it
+// already.
 bool add_operand(Operation& operation, OperandName name, TensorId tensor);
 
-// Takes an optional operand away, which the operation must have, and clears the attribute that says
-// that it is there.
+// Removes an optional operand, which the operation must have, and clears the attribute that says
+// that it is present.
 void remove_operand(Operation& operation, OperandName name);
 
-// Lets the operation add to `target` instead of overwriting its output `part`, and sets the
-// attribute that says so. False, and nothing is changed, where the kind cannot.
+// Makes the operation add to `target` instead of overwriting its output `part`, and sets the
+// attribute that says so. Returns false, with nothing changed, if the kind does not support that.
 bool update_in_place(Operation& operation, TensorId part, TensorId target);
 
 }  // namespace snug::program

@@ -1,5 +1,5 @@
-// Operations of a program: a kind with its attributes, and what it reads, writes and updates in
-// place.
+// Operations of a program: a kind with its attributes, and the tensors that it reads, writes and
+// updates in place.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace snug::program {
 
-// What an operation occupies while it runs. Operations of different channels run side by side where
-// nothing orders them; those of one channel run one after the other.
-// `storage`: files are read or written. `host`: the host's processor, next to a device with memory
-// of its own.
+// The resource that an operation occupies while it runs. Operations of different channels run
+// concurrently unless a dependency orders them; those of one channel run one after the other.
+// `storage`: reading and writing files. `host`: the host's CPU, if the device has memory of its
+// own.
 enum class Channel : uint8_t {
   compute,
   host_to_device,
@@ -50,20 +50,19 @@ constexpr std::string_view name_of(Phase phase) { return base::word_of(phase); }
 struct Operation {
   Attributes attributes;
   std::vector<TensorId> reads;    // only read
-  std::vector<TensorId> writes;   // wholly overwritten, never read
+  std::vector<TensorId> writes;   // entirely overwritten, never read
   std::vector<TensorId> updates;  // read and written in place
   TensorId workspace = kNone;     // scratch, undefined before and after
-  // The channel is not `compute` only for what begins a copy, reads or writes files or is placed on
-  // the host.
+  // Other than `compute` only for operations that begin a copy, read or write files, or run on the
+  // host.
   Channel channel = Channel::compute;
-  // Runs in one launch with the operation before it, as the target decided. Every tensor that one
-  // of the joined operations touches stays alive throughout all of them, since they run in no
-  // particular order.
+  // Runs in the same launch as the operation before it, as the target decided. All tensors of
+  // joined operations stay alive throughout all of them, since these run in no particular order.
   bool joined = false;
-  // Kernels and library calls that the target starts for it and for what is joined to it, as the
-  // target decided, except those of chunks. 0: the target does not say.
+  // The number of kernels and library calls that the target starts for this operation and those
+  // joined to it, as the target decided, except those for chunks. 0: not stated by the target.
   int32_t launches = 0;
-  // Placed on the host: its processor works on the tensors where the host's memory holds them.
+  // Runs on the host's CPU, which uses the tensors in host memory.
   bool on_host = false;
   Phase phase = Phase::forward;
   int32_t layer = -1;  // -1: belongs to no layer

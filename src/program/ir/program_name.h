@@ -1,4 +1,4 @@
-// The programs of a job by name. What each does is said in docs/architecture.md.
+// The programs of a job by name. docs/architecture.md explains what each of them does.
 #pragma once
 
 #include <cstddef>
@@ -49,8 +49,8 @@ constexpr auto words_of(ProgramName /*type*/) {
 
 constexpr std::string_view name_of(ProgramName name) { return base::word_of(name); }
 
-// A program of a job by its name and, where a job has several of one name, by the sequences that it
-// is for: `decode` is for all sequences of the job, `decode.8` for at most 8 of them.
+// Identifies a program of a job by its name and, where a job has several of the same name, by its
+// capacity of sequences: `decode` holds all sequences of the job, `decode.8` at most 8.
 struct ProgramKey {
   ProgramName name{};
   int32_t sequences = 0;  // 0: all
@@ -60,16 +60,17 @@ struct ProgramKey {
   bool operator==(const ProgramKey&) const = default;
 };
 std::string name_of(const ProgramKey& key);
-// Nothing for a text that names no program of a job.
+// Nothing if the text names no program of a job.
 std::optional<ProgramKey> program_key(std::string_view name);
 
-// What a job does for a while before it does something else. Programs of one stage share their
-// tensors of lifetime step; stages take turns in the same bytes, so that what a stage has in such
-// tensors is lost when another stage begins.
+// A stage is an activity of a job that alternates with others. Programs of one stage share their
+// tensors of lifetime step. Stages use the same bytes in turn, so a stage's tensors of lifetime
+// step are lost when another stage begins.
 enum class Stage : uint8_t { training, generation };
 inline constexpr size_t kStageCount = 2;
 
-// Nothing: of a program without such tensors, which lies in the bytes of the job's first stage.
+// Nothing for a program without such tensors, which is laid out in the bytes of the job's first
+// stage.
 constexpr std::optional<Stage> stage_of(ProgramName name) {
   switch (name) {
     case ProgramName::reference:

@@ -1,5 +1,4 @@
-// Tensors of a program: what they are called, how large they are, where they lie and how long they
-// live.
+// Tensors of a program: their names, sizes, memory spaces and lifetimes.
 #pragma once
 
 #include <array>
@@ -21,7 +20,8 @@ using base::DType;
 // Index of a tensor in its program's table.
 using TensorId = int32_t;
 inline constexpr TensorId kNone = -1;
-// The index type of containers with one entry for each tensor, operation or layer.
+// Converts an id to the index type of containers with one entry for each tensor, operation or
+// layer.
 constexpr size_t index(int32_t number) { return static_cast<size_t>(number); }
 
 // Up to four dimensions, outermost first.
@@ -46,23 +46,24 @@ class Shape {
   int rank_ = 0;
 };
 
-// What a tensor is for. The plan adds bytes up by role.
+// The purpose of a tensor. Plans report bytes by role.
 enum class Role : uint8_t {
   weight,       // of the base model, in its storage type
   quant_state,  // scales and maps of a quantised weight
-  adapter,      // trainable tensor of an adapter, in compute type
-  master,       // fp32 original of a trainable tensor
-  gradient,     // of a trainable tensor, over the whole step
+  adapter,      // trainable tensor of an adapter, in the compute type
+  master,       // f32 original of a trainable tensor
+  gradient,     // of a trainable tensor, accumulated over the whole step
   moment,       // optimizer state
   activation,   // within a micro-batch
-  checkpoint,   // an activation kept for recomputation: a layer's input, attention's output
+  // An activation kept for recomputation: a layer's input or attention's output.
+  checkpoint,
   logits,       // of a chunk of rows, or of scored tokens
   kv_cache,     // keys and values of generated sequences
-  workspace,    // scratch of one operation
-  staging,      // slot of a load or save ring
-  batch,        // what the host gives each run: tokens, targets, bounds, the learning rate
-  scalar,       // single numbers and rows of them: losses, norms, rotary frequencies
-  comm_buffer,  // of a collective
+  workspace,    // scratch memory of one operation
+  staging,      // buffer through which values are loaded or saved
+  batch,        // set by the host for each run: tokens, targets, bounds, the learning rate
+  scalar,       // single numbers and short vectors: losses, norms, rotary frequencies
+  comm_buffer,  // buffer of a collective
 };
 
 constexpr auto words_of(Role /*type*/) {
@@ -85,7 +86,7 @@ constexpr auto words_of(Role /*type*/) {
 constexpr std::string_view name_of(Role role) { return base::word_of(role); }
 inline constexpr int kRoleCount = static_cast<int>(base::kWordsOf<Role>.size());
 
-// Memory a tensor lies in. On a CPU, device and host are two budgets of the same memory.
+// The memory in which a tensor lies. On a CPU, device and host are two budgets of the same memory.
 enum class Space : uint8_t { device, pinned_host, host };
 
 constexpr auto words_of(Space /*type*/) {
@@ -95,8 +96,8 @@ constexpr auto words_of(Space /*type*/) {
 constexpr std::string_view name_of(Space space) { return base::word_of(space); }
 inline constexpr int kSpaceCount = static_cast<int>(base::kWordsOf<Space>.size());
 
-// run: from load to the end. step: through the programs of one stage (program_name.h), such as from
-// the first micro-batch to the update. program: inside one program.
+// run: from loading to the end of the job. step: across the programs of one stage (program_name.h),
+// for example from the first micro-batch to the update. program: within one program.
 enum class Lifetime : uint8_t { run, step, program };
 
 constexpr auto words_of(Lifetime /*type*/) {
@@ -105,14 +106,14 @@ constexpr auto words_of(Lifetime /*type*/) {
 }
 constexpr std::string_view name_of(Lifetime lifetime) { return base::word_of(lifetime); }
 
-// A window on another tensor: the same bytes, seen with another offset, shape and strides. Strides
-// and offset count elements of the base; the base itself is never a view.
+// A view of another tensor: the same bytes with another offset, shape and strides. Strides and
+// offset count elements of the base, which is never a view itself.
 struct View {
   TensorId base = kNone;
   int64_t offset = 0;
   std::array<int64_t, Shape::kMaxRank> strides{};
-  // The window of rank r lies r times so many elements further on: the part of a tensor that is
-  // this rank's. Only of one dimension, from offset 0.
+  // Rank r's view begins r * rank_step elements later: it is this rank's part of a tensor. Only for
+  // views of one dimension with offset 0.
   int64_t rank_step = 0;
   bool operator==(const View&) const = default;
 };
@@ -126,15 +127,16 @@ struct Tensor {
   Lifetime lifetime = Lifetime::program;
   int32_t layer = -1;  // -1: belongs to no layer
   View view;           // view.base == kNone: owns its bytes
-  // Of a batch's tensor: the stream of tokens that it belongs to.
+  // For a batch tensor: the stream of tokens that it belongs to.
   base::TokenStream stream = base::TokenStream::decoder;
-  // Its values are there when its program begins, and stay until that has ended: a kernel may read
-  // them while operations before its own still run. Only of lifetime run.
+  // The values exist when the program begins, and do not change until it has ended, so that a
+  // kernel may read them while earlier operations still run. Only for lifetime run.
   bool constant = false;
   // For a tensor that is sharded flat over ranks: the shape of the whole tensor. `shape` is then
-  // that of this rank's elements, which are contiguous; elements beyond the whole's end are 0.
+  // that of this rank's elements, which are contiguous; elements beyond the end of the whole are 0.
   std::optional<Shape> whole{};
-  // Rank r holds elements from r * rank_step on; 0: each rank holds all, padded for a gather.
+  // Rank r holds the elements from r * rank_step on; 0: each rank holds all elements, padded for a
+  // gather.
   int64_t rank_step = 0;
   bool is_view() const { return view.base != kNone; }
   // Whether this rank may hold only a part of the whole tensor, or all of it with padding.
@@ -143,15 +145,15 @@ struct Tensor {
   bool operator==(const Tensor&) const = default;
 };
 
-// The shape of the whole tensor, whatever part of it a rank holds.
+// The shape of the whole tensor, even if this rank holds only a part.
 inline const Shape& whole_shape(const Tensor& tensor) {
   return tensor.whole ? *tensor.whole : tensor.shape;
 }
 
-// The strides of a dense tensor: the last dimension varies fastest. They are 0 beyond the rank.
+// The strides of a dense tensor, whose last dimension varies fastest; 0 beyond the tensor's rank.
 std::array<int64_t, Shape::kMaxRank> dense_strides(const Shape& shape);
 
-// "(16384, 4096)".
+// Text such as "(16384, 4096)".
 std::string to_string(const Shape& shape);
 
 }  // namespace snug::program

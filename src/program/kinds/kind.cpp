@@ -11,7 +11,7 @@
 namespace snug::program {
 namespace {
 
-// Calls f(attributes, what their kind defines).
+// Calls f(attributes, the definitions of their kind).
 template <typename Result, typename F>
 Result ask(const Operation& operation, F&& f) {
   return dispatch<Result>(operation.attributes, [&]<typename Struct>(const Struct& attributes) {
@@ -111,7 +111,7 @@ bool has_expansion(Kind kind) {
 }
 
 void expand(const OperationView& view, Builder& builder) {
-  // A copy: the view may look at the builder's own program, which grows.
+  // Copied, since the view may refer to the builder's own program, which grows.
   const Operation operation = view.operation;
   builder.set_layer(operation.layer);
   builder.set_phase(operation.phase);

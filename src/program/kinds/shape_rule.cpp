@@ -43,7 +43,7 @@ void ShapeRule::check_same(const std::vector<NamedTensor>& operands) {
 
 void ShapeRule::check_mixed(const std::vector<NamedTensor>& operands) {
   const NamedTensor& first = operands.front();
-  const NamedTensor* narrow = nullptr;  // the first of 16 bits
+  const NamedTensor* narrow = nullptr;  // the first tensor with a 16-bit type
   for (const NamedTensor& operand : operands) {
     const DType type = operand.tensor.dtype;
     if (!is_computed_with(type))

@@ -1,6 +1,6 @@
 // The text form of a program: what `snug explain` shows and what passes are tested with. Every
-// program whose tensor names are unique prints, and parses back to the same tables, ids included.
-// The grammar is in docs/program_text.md.
+// program with unique tensor names can be printed, and parses back to the same tables, ids
+// included. The grammar is in docs/program_text.md.
 //
 //   program micro
 //   tensor x (8, 4) bf16 batch step
@@ -18,17 +18,18 @@
 namespace snug::program {
 
 struct TextOptions {
-  // Consecutive layers that differ only in their index become one `layer x32 from 0 {...}`.
+  // Merges consecutive layers that differ only in their index into one `layer x32 from 0 {...}`.
   bool fold = true;
-  // Tensors that are not declared in the order of their ids carry them (`%17 name`). Without, the
-  // text is easier to read and to write, and parses to the same program with tensors renumbered.
+  // Prints ids (`%17 name`) for tensors that are not declared in the order of their ids. Without
+  // ids the text is easier to read and to write, and parses to the same program with renumbered
+  // tensors.
   bool ids = true;
 };
 
 std::string to_text(const Program& program, const TextOptions& options = {});
 
 // Throws base::UserError with line and column. `file` names the text in errors. Operands and bases
-// of views may be declared after their use; shape rules are the verifier's business.
+// of views may be declared after their use. Shape rules are not checked here but by the verifier.
 Program parse_text(std::string_view text, const std::string& file = "program");
 
 }  // namespace snug::program

@@ -64,13 +64,13 @@ template <typename Value>
 bool differs(const Value& a, const Value& b) {
   return !(a == b);
 }
-// Zeros of either sign are two values.
+// Zeros of different sign count as different values.
 template <>
 bool differs(const float& a, const float& b) {
   return std::bit_cast<uint32_t>(a) != std::bit_cast<uint32_t>(b);
 }
 
-// A flag may stand alone for true.
+// A flag without a value means true.
 void parse_value(LineCursor& cursor, bool& value) {
   value = !cursor.accept_word("false");
   if (value) cursor.accept_word("true");
@@ -83,7 +83,7 @@ void parse_value(LineCursor& cursor, Integer& value) {
   value = static_cast<Integer>(cursor.integer("an integer", Limits::min(), Limits::max()));
 }
 
-// One of the words of its enumeration.
+// Reads one of the words of the enumeration.
 template <typename Enum>
 requires std::is_enum_v<Enum>
 void parse_value(LineCursor& cursor, Enum& value) {

@@ -1,5 +1,6 @@
-// Attributes in the text form: `{transpose_b, alpha 0.5}`, those that differ from their defaults,
-// by the fields that each kind lists. Floats are the shortest digits that read back the same.
+// Attributes in the text form: `{transpose_b, alpha 0.5}`. Only fields that differ from their
+// defaults are printed, in the order in which each kind lists them. Floats are printed with the
+// fewest digits that read back the same value.
 #pragma once
 
 #include <string>
@@ -9,11 +10,11 @@
 
 namespace snug::program {
 
-// Empty when all attributes have their defaults.
+// Empty if all attributes have their defaults.
 std::string attributes_text(const Attributes& attributes);
 
-// Reads what stands between the braces, and the closing one. Throws base::UserError for a field
-// that the kind does not have.
+// Reads the text between the braces, and the closing brace. Throws base::UserError for a field that
+// the kind does not have.
 void parse_attributes(LineCursor& cursor, Attributes& attributes);
 
 }  // namespace snug::program

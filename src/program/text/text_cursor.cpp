@@ -11,7 +11,7 @@
 namespace snug::program {
 namespace {
 
-// Words that begin a line with a meaning of their own.
+// Words that have a special meaning at the start of a line.
 constexpr std::array<std::string_view, 3> kReserved{"program", "tensor", "layer"};
 
 bool starts_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }

@@ -1,5 +1,5 @@
-// Two stages. Lines are cut into runs of one layer; then, from each run on, as many following runs
-// as possible are matched with a template made from the first two.
+// Two stages: lines are divided into runs of one layer; then, starting from each run, a template
+// made from the first two runs is matched with as many following runs as possible.
 #include "program/text/text_fold.h"
 
 #include <fmt/format.h>
@@ -12,10 +12,10 @@
 namespace snug::program {
 namespace {
 
-// Longer numbers are left alone, so that sums below cannot overflow.
+// Longer numbers are not replaced, so that the arithmetic below cannot overflow.
 constexpr size_t kMaxDigits = 15;
 
-// A piece of a line: text, or a number that is scale * index + offset in layer `index`.
+// A piece of a line: text, or a number that equals scale * index + offset in layer `index`.
 struct LinePart {
   bool is_number = false;
   std::string text;
@@ -24,7 +24,7 @@ struct LinePart {
 };
 using Template = std::vector<LinePart>;
 
-// Cuts a line into text and numbers. Quoted names and numbers with leading zeros are text.
+// Divides a line into text and numbers. Quoted names and numbers with leading zeros count as text.
 Template pieces_of(const std::string& line) {
   Template pieces(1);
   bool quoted = false;
@@ -47,7 +47,7 @@ Template pieces_of(const std::string& line) {
   return pieces;
 }
 
-// The template that gives both lines, if numbers alone tell them apart.
+// The template that produces both lines, if they differ only in numbers.
 std::optional<Template> fit(const TextLine& first, const TextLine& second) {
   Template pieces = pieces_of(first.text);
   const Template other = pieces_of(second.text);
@@ -103,7 +103,7 @@ std::vector<Run> runs_of(const std::vector<TextLine>& lines) {
   return runs;
 }
 
-// Runs that one block can stand for.
+// The number of runs that one block replaces.
 struct FoldedRuns {
   size_t runs = 1;
   std::vector<Template> lines;
@@ -147,7 +147,7 @@ std::vector<std::string> fold_layers(const std::vector<TextLine>& lines) {
   std::vector<std::string> folded;
   for (size_t at = 0; at < runs.size();) {
     const FoldedRuns block = block_at(lines, runs, at);
-    // The first of many layers may look like the second alone, and hide that those after are alike.
+    // A first layer may match only the second one, while a longer block could start at the second.
     const bool better_later = block.runs == 2 && block_at(lines, runs, at + 1).runs > 2;
     if (block.runs < 2 || better_later) {
       for (size_t i = runs[at].begin; i < runs[at].end; ++i) folded.push_back(lines[i].text);

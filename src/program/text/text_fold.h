@@ -1,11 +1,12 @@
-// Folding: layers that print alike except for numbers that grow with their index become one block.
+// Folding: consecutive layers whose text differs only in numbers that grow with the layer's index
+// are printed as one block.
 //
 //   layer x2 from 1 {
 //     layers.*.y (8, 4) bf16 = matmul(layers.<*-1>.y, layers.*.w) layer *
 //   }
 //
 // Within a block `*` stands for the index of the layer and `<a*+b>` for a times the index plus b.
-// Folding is on the text alone: a block is made only where unfolding gives the same lines again.
+// Folding works on the text only: a block is made only if unfolding it gives the same lines again.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 namespace snug::program {
 
-// A printed line and the layer that it belongs to; -1 for none.
+// A printed line and the layer that it belongs to; -1: no layer.
 struct TextLine {
   std::string text;
   int32_t layer = -1;
@@ -25,8 +26,8 @@ struct TextLine {
 
 std::vector<std::string> fold_layers(const std::vector<TextLine>& lines);
 
-// The lines of a text with blocks unfolded and comments and empty lines left out. Throws
-// base::UserError for a block that is malformed.
+// The lines of a text with blocks unfolded, without comments and empty lines. Throws
+// base::UserError for a malformed block.
 std::vector<SourceLine> unfold_layers(std::string_view text, const std::string& file);
 
 }  // namespace snug::program

@@ -1,5 +1,5 @@
-// Two stages: lines are read one by one, with operands and bases kept by name; then names are
-// looked up, since a tensor may be declared after its use.
+// Two stages: lines are read one by one, with operands and bases as names; then names are resolved,
+// since a tensor may be declared after its use.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -33,7 +33,7 @@ class LineParser {
     return name;
   }
 
-  // Whether the line declares an input; then it is read whole.
+  // If the line declares an input, reads the whole declaration; otherwise returns nothing.
   std::optional<Declaration> input() {
     if (!cursor_.accept_word("tensor")) return std::nullopt;
     Declaration declaration = declare();
@@ -42,7 +42,7 @@ class LineParser {
     return declaration;
   }
 
-  // An operation; what it declares is appended to `declarations`.
+  // Reads an operation; the tensors that it declares are appended to `declarations`.
   OperationText statement(std::vector<Declaration>& declarations) {
     OperationText statement;
     const size_t first = declarations.size();
@@ -60,7 +60,7 @@ class LineParser {
   }
 
  private:
-  // Whether there is a '=' outside of lists and quoted names, which ends the results.
+  // Whether the line has results, which end with a '=' outside of lists and quoted names.
   bool has_results() const {
     bool quoted = false;
     int depth = 0;
@@ -95,7 +95,7 @@ class LineParser {
     return list;
   }
 
-  // NAME, or OPERAND=NAME.
+  // Reads NAME or OPERAND=NAME.
   NameInText operand() {
     NameInText first = reference("a tensor's name");
     if (!cursor_.accept('=')) return first;
@@ -116,7 +116,8 @@ class LineParser {
     return self;
   }
 
-  // Like a result, but the words that follow are the operation's.
+  // Reads a workspace: a declaration like a result's, but the words after it belong to the
+  // operation.
   NameInText workspace(std::vector<Declaration>& declarations) {
     std::optional<TensorId> id;
     if (cursor_.peek('%')) id = tensor_id();
@@ -141,7 +142,7 @@ class LineParser {
     return declaration;
   }
 
-  // Name, shape and element type.
+  // Reads a name's shape and element type.
   Declaration declare_as(const NameInText& self, std::optional<TensorId> id) {
     Declaration declaration;
     declaration.self = self;
@@ -157,7 +158,7 @@ class LineParser {
     return declaration;
   }
 
-  // "(2, 3)", at most so many numbers.
+  // Reads "(2, 3)" with at most `most` numbers.
   std::vector<int64_t> integers(std::string_view what, size_t most) {
     std::vector<int64_t> values;
     cursor_.expect('(', "and the dimensions");
@@ -288,7 +289,7 @@ class LineParser {
   LineCursor cursor_;
 };
 
-// Gives every declaration its id: as written, or one more than the declaration before.
+// Gives every declaration its id: the written one, or one more than that of the declaration before.
 std::vector<TensorId> assign_ids(const std::vector<Declaration>& declarations) {
   std::vector<TensorId> ids;
   std::vector<bool> taken(declarations.size(), false);
@@ -311,7 +312,7 @@ std::vector<TensorId> assign_ids(const std::vector<Declaration>& declarations) {
   return ids;
 }
 
-// Turns names into ids and puts the program together.
+// Resolves names to ids and assembles the program.
 class Linker {
  public:
   explicit Linker(const std::vector<Declaration>& declarations) : ids_(assign_ids(declarations)) {
@@ -352,7 +353,7 @@ class Linker {
     return found->second;
   }
 
-  // Operands that are named stand where their kind has them.
+  // Checks that operands with names are in the positions that their kind gives these names.
   static void check_names(const Operation& operation, Access access,
                           const std::vector<NameInText>& references) {
     const std::vector<std::string_view> names = operand_names(operation, access);

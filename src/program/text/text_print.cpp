@@ -1,5 +1,5 @@
-// Inputs first: tensors that no operation is the first to touch by writing them. Every other tensor
-// is declared on the line of the operation that makes it, or that it is the scratch of.
+// Inputs are printed first: tensors that no operation writes before others touch them. Every other
+// tensor is declared on the line of the operation that writes it, or whose workspace it is.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,8 @@ class Printer {
     std::vector<TextLine> lines;
     for (TensorId id = 0; id < static_cast<TensorId>(program_.tensors.size()); ++id) {
       if (is_result_[static_cast<size_t>(id)]) continue;
-      // Where inputs are not the first ids, each layer's first carries its own: layers fold then.
+      // Where inputs do not have the first ids, the first input of each layer prints its id, so
+      // that layers can be folded.
       const int32_t layer = program_.tensor(id).layer;
       if (!inputs_first_ && !lines.empty() && lines.back().layer != layer) next_id_ = kNone;
       lines.push_back({"tensor " + declaration(id, -1), layer});
@@ -38,7 +39,8 @@ class Printer {
   }
 
  private:
-  // A result is first touched by the operation that writes it, or has it as its plain workspace.
+  // Finds the tensors that are declared as results: those first touched by the operation that
+  // writes them, or used as its plain workspace.
   void find_results() {
     is_result_.assign(program_.tensors.size(), false);
     std::vector<bool> touched(program_.tensors.size(), false);
@@ -61,7 +63,7 @@ class Printer {
                                         [](bool is_result) { return !is_result; });
   }
 
-  // Nothing but name, shape and element type need be said of it.
+  // Whether the workspace is fully described by its name, shape and element type.
   bool is_plain_workspace(const Operation& operation) const {
     const Tensor& tensor = program_.tensor(operation.workspace);
     return tensor.role == Role::workspace && tensor.space == Space::device &&
@@ -72,7 +74,7 @@ class Printer {
 
   std::string name(TensorId id) const { return quoted_if_needed(program_.tensor(id).name); }
 
-  // "x=hidden, table=rotary.table"; without the kind's names where it has another number of them.
+  // "x=hidden, table=rotary.table"; without the kind's names where their number does not match.
   std::string operands(const Operation& operation, Access access) const {
     const std::vector<TensorId>& ids = list_of(operation, access);
     const std::vector<std::string_view> names = operand_names(operation, access);
@@ -85,7 +87,7 @@ class Printer {
     return text;
   }
 
-  // "%17 name (2, 3) bf16".
+  // A declaration without a role, such as "%17 name (2, 3) bf16".
   std::string short_declaration(TensorId id) {
     const Tensor& tensor = program_.tensor(id);
     std::string text;
@@ -94,8 +96,8 @@ class Printer {
     return text + fmt::format("{} {} {}", name(id), to_string(tensor.shape), name_of(tensor.dtype));
   }
 
-  // The short declaration followed by "gradient step" and so on; by the layer only where it is not
-  // the expected one.
+  // The short declaration followed by role, lifetime and so on ("gradient step"); the layer only if
+  // it is not the expected one.
   std::string declaration(TensorId id, int32_t expected_layer) {
     const Tensor& tensor = program_.tensor(id);
     std::string text = short_declaration(id);
@@ -113,7 +115,7 @@ class Printer {
 
   std::string view_text(const Tensor& tensor) const {
     if (!tensor.is_view()) return "";
-    // An offset of 0 is written too, so that the first of many layers looks like the others.
+    // Prints an offset of 0 too, so that the first of many layers has the same form as the others.
     std::string text = fmt::format(" view of {} at {}", name(tensor.view.base), tensor.view.offset);
     if (tensor.view.rank_step > 0) text += fmt::format(" by {}", tensor.view.rank_step);
     if (tensor.view.strides == dense_strides(tensor.shape)) return text;
@@ -124,7 +126,7 @@ class Printer {
     return text + fmt::format(" strides ({})", strides);
   }
 
-  // Whether this is the place to declare a result; then it is taken as declared.
+  // Whether the result is to be declared here; marks it as declared.
   bool declares(TensorId id) {
     const auto index = static_cast<size_t>(id);
     const bool here = is_result_[index] && !declared_[index];

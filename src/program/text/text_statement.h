@@ -1,4 +1,4 @@
-// A line of a program's text as it is read, before names are looked up. Internal to the parser.
+// A line of a program's text before names are resolved. Internal to the parser.
 #pragma once
 
 #include <optional>
@@ -10,17 +10,17 @@
 
 namespace snug::program {
 
-// A name and where it stands, for errors that show only once all lines are read.
+// A name with its place in the text, for errors that are found only after all lines are read.
 struct NameInText {
   std::string name;
   base::Location place;
-  std::string operand;  // the name that the kind gives it; empty: not written
+  std::string operand;  // the kind's name for the operand; empty: not written
 };
 
 struct Declaration {
   Tensor tensor;
   NameInText self;
-  std::optional<TensorId> id;  // as written
+  std::optional<TensorId> id;  // if written
   bool inherits_layer = true;
   std::optional<NameInText> base;
 };

@@ -9,7 +9,7 @@
 namespace snug::program {
 namespace {
 
-// Bounds on what a small text may unfold to.
+// Limits of what a small text may unfold to.
 constexpr int64_t kMaxLayers = 100'000;
 constexpr size_t kMaxCharacters = size_t{1} << 30;
 
@@ -19,7 +19,7 @@ struct Header {
   bool down = false;
 };
 
-// Everything up to a '#' that is not in a quoted name.
+// The line up to a '#' that is not inside a quoted name.
 std::string_view without_comment(std::string_view line) {
   bool quoted = false;
   for (size_t i = 0; i < line.size(); ++i) {
@@ -33,7 +33,7 @@ std::string_view without_comment(std::string_view line) {
   return line;
 }
 
-// Puts the index of a layer in for `*` and `<a*+b>`.
+// Replaces `*` and `<a*+b>` by the index of a layer.
 class Unfolder {
  public:
   Unfolder(const SourceLine& line, const std::string& file) : line_(line), file_(file) {}
@@ -58,7 +58,7 @@ class Unfolder {
   }
 
  private:
-  // Reads <a*+b> from offset i and moves i after it.
+  // Evaluates <a*+b> at offset i and moves i behind it.
   int64_t scaled(size_t& i, int64_t index) {
     const std::string& text = line_.text;
     const size_t begin = i++;
@@ -85,7 +85,7 @@ class Unfolder {
     const char* const data = line_.text.data();
     int64_t value = 0;
     const auto [end, error] = std::from_chars(data + i, data + line_.text.size(), value);
-    constexpr int64_t kLimit = 1'000'000'000'000;  // times kMaxLayers it fits 64 bits
+    constexpr int64_t kLimit = 1'000'000'000'000;  // multiplied by kMaxLayers it still fits 64 bits
     if (error != std::errc{} || value > kLimit || value < -kLimit) fail(begin);
     i = static_cast<size_t>(end - data);
     return value;
@@ -128,7 +128,7 @@ bool is_close(const SourceLine& line) {
   return *rest == '}' && std::all_of(rest + 1, line.text.end(), is_space);
 }
 
-// Lines that hold more than a comment.
+// The lines that contain more than a comment.
 std::vector<SourceLine> source_lines(std::string_view text) {
   std::vector<SourceLine> lines;
   int number = 0;

@@ -1,6 +1,6 @@
-// Two stages: the tables first (names, sizes, views, ids), then, only when those hold, each
-// operation in list order. Operations are taken to run one after the other; of transfers, which go
-// on next to them, verify_transfers.h takes care.
+// Two stages: first the tables (names, sizes, views, ids) and then, only if these are correct, each
+// operation in list order. Operations are assumed to run one after the other; transfers, which run
+// concurrently, are checked in verify_transfers.h.
 #include "program/verify/verify.h"
 
 #include <fmt/format.h>
@@ -17,10 +17,10 @@
 namespace snug::program {
 namespace {
 
-// Far above any memory; sums of a few such sizes still fit 64 bits.
+// Far above any memory size; sums of a few such sizes still fit 64 bits.
 constexpr int64_t kMaxBytes = int64_t{1} << 56;
 
-// Elements and bytes that a shape takes stay below kMaxBytes.
+// Whether the number of elements and of bytes stay below kMaxBytes.
 bool has_sane_size(const Tensor& tensor) {
   int64_t bytes = base::size_of(tensor.dtype);
   for (int axis = 0; axis < tensor.shape.rank(); ++axis) {
@@ -31,7 +31,7 @@ bool has_sane_size(const Tensor& tensor) {
   return true;
 }
 
-// Empty, or what is wrong with a view.
+// The problem with a view, or empty.
 std::string view_problem(const Program& program, const Tensor& tensor) {
   const View& view = tensor.view;
   if (!tensor.is_view()) return view == View{} ? "" : "has an offset or strides but no base";
@@ -139,7 +139,7 @@ class Verifier {
     problems_.push_back(fmt::format("operation {} ({}) {}", operation, kind, problem));
   }
 
-  // Its kind, its tensors and its channel, without which nothing else can be asked.
+  // Checks the operation's kind, tensors and channel; all other checks require these to be valid.
   void check_ids(size_t i) {
     const Operation& operation = program_.operations[i];
     if (operation.kind() == kNoKind) return report(i, "has no kind");
@@ -171,7 +171,7 @@ class Verifier {
     check_joined(i);
   }
 
-  // That what kernels may read ahead of their turn is there when the program begins.
+  // Checks that tensors which kernels may read early have their values when the program begins.
   void check_constants() {
     const bool begins_with_input = program::begins_with_input(program_);
     for (const Tensor& tensor : program_.tensors) {
@@ -194,7 +194,7 @@ class Verifier {
                             program_.tensor(operand.id).name));
   }
 
-  // Whether what an await names lies in host memory.
+  // Whether the copy that the operation awaits ends in host memory.
   bool awaits_on_host(const Operation& await) const {
     const auto copies = copies_of(await);
     const TensorId y = copies.empty() ? kNone : copies.front().second;
@@ -202,7 +202,8 @@ class Verifier {
            program_.tensor(y).space != Space::device;
   }
 
-  // Steps of optimizers run together, of one kind, and parts of a layer.
+  // Joined operations must be optimizers of the same kind, or operations whose kinds can be joined,
+  // in the same layer.
   void check_joined(size_t i) {
     const Operation& operation = program_.operations[i];
     if (!operation.joined) return;
@@ -215,8 +216,9 @@ class Verifier {
       report(i, "is joined to what it cannot run with");
   }
 
-  // Every kind runs on the device and reaches nothing else, except for copies between spaces, what
-  // is placed on the host, what reads once where its operands lie, and what the runtime performs.
+  // Every kind runs on the device and accesses only device memory, except for copies between
+  // spaces, operations on the host, kinds that read an operand in place once, and operations that
+  // the runtime performs.
   void check_place(size_t i, const Touched& operand) {
     const Tensor& tensor = program_.tensor(operand.id);
     const Traits& traits = traits_of(program_.operations[i]);
@@ -269,7 +271,8 @@ class Verifier {
       if (operand.touch != Touch::read && operand.touch != Touch::update) continue;
       const Tensor& tensor = program_.tensor(operand.id);
       const Region& part = region(operand.id);
-      // What passes through staging memory is gone when the operation is done.
+      // Values in staging memory are gone when the operation is done, so they need not be written
+      // before.
       if (tensor.lifetime != Lifetime::program || tensor.role == Role::staging) continue;
       if (!written_[static_cast<size_t>(part.owner)].covers(part))
         report(i, fmt::format("{} '{}' before all of it is written", verb(operand.touch),
@@ -282,8 +285,8 @@ class Verifier {
 
   const Program& program_;
   std::vector<std::string> problems_;
-  std::vector<Region> regions_;          // of each tensor
-  std::vector<WrittenRegions> written_;  // of each owner, up to the current operation
+  std::vector<Region> regions_;          // by tensor
+  std::vector<WrittenRegions> written_;  // by owner, up to the current operation
 };
 
 }  // namespace

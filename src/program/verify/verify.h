@@ -1,6 +1,6 @@
-// The verifier: what must hold of every program, checked on demand and after each pass in tests.
-// Both functions return one sentence a problem, none when all is well, and never throw: they are
-// meant for programs that may be broken. Pure functions without shared state.
+// The verifier: checks what must hold for every program, on demand and, in tests, after each pass.
+// Both functions return one sentence per problem, nothing if there is none, and never throw, since
+// they are meant for programs that may be broken. Pure functions without shared state.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,22 @@
 
 namespace snug::program {
 
-// Names are unique; ids exist; views lie inside their bases; each operation obeys its kind's shape
-// rule, reaches the spaces of its tensors and writes nothing that it also touches otherwise, except
-// in place where its kind allows that; what lives inside the program is written, whole, before it
-// is read; what is constant is changed by none, and its program begins with a copy of what the host
-// gives, which waits for what ran before; what is being copied to another space is left alone until
-// that is awaited. Workspaces are exempt from the last but two, and serve nothing else.
+// Checks that names are unique; ids exist; views lie inside their bases; each operation obeys its
+// kind's shape rule, can access the memory spaces of its tensors, and does not write a tensor that
+// it also touches otherwise, except in place where its kind allows that; tensors of lifetime
+// program are written entirely before they are read; constant tensors are not changed, and their
+// program begins with a copy of a tensor that the host sets, which waits for what ran before;
+// tensors that are being copied to another space are not used until the copy is awaited. Workspaces
+// need not be written before use, and have no other use.
 std::vector<std::string> verify(const Program& program);
 
-// Whether a layout keeps apart what is alive at the same time. `offset_of_owner` holds, for each
-// tensor that owns bytes, its byte offset in its space, -1 where it was not placed; entries of
-// views are not looked at. Alive are tensors of lifetime run and step always, and so are those that
-// no operation touches; others of lifetime program are from the first operation that touches them
-// to the last, in list order. Two that meet in one
-// operation may share bytes only as a pair in which the kind works in place. Checks every operation
-// by brute force and shares no code with the layout pass.
+// Checks that a layout separates tensors which are alive at the same time. `offset_of_owner` holds
+// the byte offset of each tensor that owns bytes in its space, or -1 if it was not placed; entries
+// of views are ignored. Tensors of lifetime run and step, and tensors that no operation touches,
+// are always alive; other tensors of lifetime program are alive from the first operation that
+// touches them to the last, in list order. Two tensors that are used by the same operation may
+// share bytes only as a pair that its kind processes in place. Checks every operation by brute
+// force and shares no code with the layout pass.
 std::vector<std::string> verify_offsets(const Program& program,
                                         std::span<const int64_t> offset_of_owner);
 

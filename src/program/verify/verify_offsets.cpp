@@ -1,4 +1,5 @@
-// Walks the operations, and at each sorts what is alive by offset and compares neighbours.
+// Walks through the operations; at each it sorts the live tensors by offset and compares
+// neighbours.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,8 +11,8 @@
 namespace snug::program {
 namespace {
 
-// First and last operation that touches an owner, or is done together with one that does. Run and
-// step tensors, and those that no operation touches (slots of a load ring), live throughout.
+// The first and last operation that touches an owner, or that is joined with one that does. Run and
+// step tensors, and those that no operation touches (staging memory), live throughout.
 struct Life {
   int64_t begin = -1;  // -1: never alive
   int64_t end = -1;
@@ -77,7 +78,7 @@ class OffsetVerifier {
     }
     std::sort(alive.begin(), alive.end(),
               [&](TensorId a, TensorId b) { return begin_of(a) < begin_of(b); });
-    std::vector<TensorId> open[kSpaceCount];  // those that reach beyond the current offset
+    std::vector<TensorId> open[kSpaceCount];  // those that extend beyond the current offset
     for (const TensorId id : alive) {
       auto& others = open[static_cast<size_t>(program_.tensor(id).space)];
       std::erase_if(others, [&](TensorId other) { return end_of(other) <= begin_of(id); });

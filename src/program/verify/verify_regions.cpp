@@ -11,7 +11,7 @@ Rectangle intersection(const Rectangle& a, const Rectangle& b) {
           std::max(a.column_begin, b.column_begin), std::min(a.column_end, b.column_end)};
 }
 
-// Appends what is left of `whole` without `cut`.
+// Appends the parts of `whole` outside `cut`.
 void subtract(const Rectangle& whole, const Rectangle& cut, std::vector<Rectangle>& rest) {
   const Rectangle hole = intersection(whole, cut);
   if (hole.empty()) {
@@ -27,7 +27,7 @@ void subtract(const Rectangle& whole, const Rectangle& cut, std::vector<Rectangl
   add({hole.row_begin, hole.row_end, hole.column_end, whole.column_end});
 }
 
-// The rectangle of a region in a matrix of so many columns; nothing where it is none there.
+// The region as a rectangle in a matrix with this number of columns; nothing if it is not one.
 std::optional<Rectangle> in_columns(const Region& region, int64_t columns) {
   if (region.columns == columns) return region.rectangle;
   const Rectangle& part = region.rectangle;
@@ -41,8 +41,8 @@ std::optional<Rectangle> in_columns(const Region& region, int64_t columns) {
   return Rectangle{row, row + 1, region.begin % columns, (region.end - 1) % columns + 1};
 }
 
-// The rectangles of regions in one matrix, of the columns of one of them; nothing where there is
-// none in which all are rectangles.
+// The regions as rectangles in a common matrix, which has the columns of one of them; nothing if
+// there is no matrix in which all are rectangles.
 std::optional<std::vector<Rectangle>> in_one_matrix(const std::vector<Region>& regions) {
   for (const Region& chosen : regions) {
     std::vector<Rectangle> rectangles;
@@ -54,7 +54,7 @@ std::optional<std::vector<Rectangle>> in_one_matrix(const std::vector<Region>& r
   return {};
 }
 
-// A view as `count` runs of `length` neighbours, `stride` apart.
+// A view as `count` runs of `length` contiguous elements, whose starts are `stride` apart.
 struct Runs {
   bool regular = true;
   int64_t length = 1;
@@ -94,20 +94,21 @@ Region region_of(const Program& program, TensorId id) {
   if (!tensor.is_view()) {
     region.end = whole.elements();
     region.rectangle = {0, whole.rows(), 0, columns};
-    // What pads it holds nothing.
+    // Padding holds no values, so it does not count.
     if (tensor.whole && tensor.rank_step == 0 && whole.rank() == 1) {
       region.end = std::min(region.end, tensor.whole->elements());
       region.rectangle.column_end = region.end;
     }
     return region;
   }
-  if (tensor.view.rank_step > 0) {  // any rank's
+  // The part of any rank.
+  if (tensor.view.rank_step > 0) {
     region.end = whole.elements();
     region.exact = false;
     return region;
   }
   const Runs runs = runs_of(tensor);
-  // A part of each of the groups that rows of the owner are made of.
+  // The view is a part of every group of columns into which the owner's rows are divided.
   if (runs.count > 1 && runs.stride > 0 && runs.stride < columns && columns % runs.stride == 0)
     region.columns = columns = runs.stride;
   region.begin = tensor.view.offset;

@@ -1,8 +1,8 @@
-// Which part of its owner's bytes a tensor covers, as a rectangle of the owner seen as a matrix:
-// with the owner's last dimension as columns, or with fewer, where a view takes a part of each
-// group of columns (projections that lie head by head). Slices of rows and of columns (fused
-// projections, gradient buckets) are rectangles; any other view is not exact and is taken for all
-// that it might be.
+// The part of its owner's bytes that a tensor covers, as a rectangle in the owner seen as a matrix.
+// The matrix has the owner's last dimension as columns, or fewer columns where a view takes a part
+// of each group of columns (projections stored head by head). Slices of rows and of columns (fused
+// projections, gradient buckets) are rectangles. Any other view is not exact, and counts as
+// everything that it might cover.
 #pragma once
 
 #include <cstdint>
@@ -25,23 +25,23 @@ struct Rectangle {
 struct Region {
   TensorId owner = kNone;
   bool exact = true;
-  int64_t columns = 1;  // of the matrix that the owner is seen as
-  Rectangle rectangle;  // when exact
-  int64_t begin = 0;    // elements of the owner, from the first to after the last
+  int64_t columns = 1;  // of the matrix as which the owner is seen
+  Rectangle rectangle;  // valid if exact
+  int64_t begin = 0;    // range of elements of the owner, end exclusive
   int64_t end = 0;
 };
 
-// The tensor must be a valid view, or none.
+// The tensor must be a valid view, or own its bytes.
 Region region_of(const Program& program, TensorId id);
 
-// Whether they may share an element.
+// Whether the regions may share an element.
 bool overlap(const Region& a, const Region& b);
 
-// The elements of one owner that have been written.
+// The elements of one owner that have been written so far.
 class WrittenRegions {
  public:
   void add(const Region& region);
-  // False only when some element of the region was certainly never written.
+  // False only if some element of the region has certainly not been written.
   bool covers(const Region& region) const;
 
  private:

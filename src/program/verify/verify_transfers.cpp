@@ -13,14 +13,14 @@ struct Open {
   size_t operation;
   TensorId source;
   TensorId target;
-  bool host_has_waited = false;  // so that what is placed there may touch the target
+  bool host_has_waited = false;  // operations on the host may then touch the target
 };
 
-// A rank's part of staging memory that an operation has left there, for ranks to gather.
+// A rank's part of staging memory in which an operation has left values for a gather.
 struct LeftPart {
   size_t operation;
   TensorId tensor;
-  bool is_gathered = false;  // or begun to be
+  bool is_gathered = false;  // or the gather has begun
 };
 
 class TransferVerifier {
@@ -31,7 +31,7 @@ class TransferVerifier {
   std::vector<std::string> run() {
     for (size_t i = 0; i < program_.operations.size(); ++i) {
       const Operation& operation = program_.operations[i];
-      if (!operand_error(operation).empty()) continue;  // the shape rule says so
+      if (!operand_error(operation).empty()) continue;  // the shape rule reports this
       if (ends_copy(operation))
         close(i, operation);
       else if (traits_of(operation).copying == Copying::ends)
@@ -67,7 +67,8 @@ class TransferVerifier {
         fmt::format("operation {} ({}) {}", i, name_of(program_.operations[i].kind()), problem));
   }
 
-  // The end of the list, and a report, where the copy was not begun.
+  // The transfer that the await ends. Reports a problem and returns the end of the list if no such
+  // transfer was begun.
   std::vector<Open>::iterator awaited(size_t i, TensorId source, TensorId target) {
     const auto begun = std::find_if(open_.begin(), open_.end(), [&](const Open& transfer) {
       return transfer.source == source && transfer.target == target;
@@ -77,7 +78,7 @@ class TransferVerifier {
     return begun;
   }
 
-  // Scratch of a copy between ranks is in use until it is awaited.
+  // The workspace of a collective is in use until the collective is awaited.
   void close(size_t i, const Operation& await) {
     for (const auto& [source, target] : copies_of(await)) {
       const auto begun = awaited(i, source, target);
@@ -122,7 +123,8 @@ class TransferVerifier {
     if (!found) report(i, fmt::format("gathers '{}', where no part was left", name(target)));
   }
 
-  // The runtime performs operations ahead of others; what one has left for a gather stays.
+  // The runtime performs these operations ahead of others, so values left for a gather must not be
+  // overwritten.
   void leave_parts(size_t i, const Operation& operation) {
     for_each_tensor(operation, [&](TensorId id) {
       for (const LeftPart& part : left_)
@@ -134,7 +136,7 @@ class TransferVerifier {
     read_gathered(i, operation);
   }
 
-  // It holds until something else goes through the same memory.
+  // Gathered values are valid until another operation uses the same memory.
   void read_gathered(size_t i, const Operation& operation) {
     for (const TensorId id : operation.reads)
       if (program_.tensor(id).role == Role::staging && !std::ranges::count(gathered_, id))
@@ -148,7 +150,7 @@ class TransferVerifier {
   std::span<const Region> regions_;
   std::vector<Open> open_;
   std::vector<LeftPart> left_;
-  std::vector<TensorId> gathered_;  // staging memory that holds what ranks have gathered
+  std::vector<TensorId> gathered_;  // staging memory that holds gathered values
   std::vector<std::string> problems_;
 };
 

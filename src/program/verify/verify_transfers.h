@@ -1,4 +1,5 @@
-// What must hold of a program's transfers: each is awaited, and until then its ends are left alone.
+// Checks a program's transfers: each is awaited, and until then its source and destination are not
+// used.
 #pragma once
 
 #include <span>
@@ -10,7 +11,7 @@
 
 namespace snug::program {
 
-// One sentence a problem. `regions` holds the region of each tensor.
+// Returns one sentence per problem. `regions`: the region of each tensor.
 std::vector<std::string> verify_transfers(const Program& program, std::span<const Region> regions);
 
 }  // namespace snug::program

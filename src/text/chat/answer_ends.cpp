@@ -29,9 +29,9 @@ void AnswerEnds::add(const Document& document, const Tokenizer& tokenizer) {
   }
 }
 
-// What stands before the last token, with nothing but added tokens and white space after it, is
-// neither: an answer may end with the end of a call, and a conversation with EOS after its last
-// turn's end.
+// Of the added tokens at the end of the stretch, only the last one counts as an end. The others do
+// not count as inner tokens either: an answer may end with the end of a call, and a conversation
+// with EOS after its last turn's end.
 void AnswerEnds::add_stretch(std::span<const int32_t> ids, const Tokenizer& tokenizer) {
   while (!ids.empty() && !tokenizer.is_added(ids.back()) && is_blank_token(tokenizer, ids.back()))
     ids = ids.first(ids.size() - 1);

@@ -1,5 +1,5 @@
-// The tokens that end what is learned: a model that has learned to write one has nothing to write
-// after it, so generation is to end there. Plain values.
+// Finds the tokens that end an answer: where the model has learned to write such a token, it has
+// learned nothing to write after it, so generation should stop. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace snug::text {
 
 class AnswerEnds {
  public:
-  // Of each stretch of the document that is learned: the added token that it ends with, white space
-  // after it aside.
+  // Notes, for each learned stretch of the document, the added token with which it ends, ignoring
+  // white space after it.
   void add(const Document& document, const Tokenizer& tokenizer);
   void add(const AnswerEnds& other);
 
-  // Those that never stand within what is learned, as the end of a thought does.
+  // The noted tokens that never occur inside a learned stretch, as the end of a thought does.
   std::vector<int32_t> ids() const;
 
  private:

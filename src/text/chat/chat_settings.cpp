@@ -59,7 +59,7 @@ void ChatSettings::read_token_map(const JsonNode& map) {
 void ChatSettings::read_tokens(const JsonNode& config) {
   for (const char* name : kTokens)
     if (config.has(name)) read_token(name, config.value().at(name));
-  // A list names tokens, an object gives them names that templates know.
+  // A list contains tokens; an object maps names that templates use to tokens.
   if (!config.has("extra_special_tokens")) return;
   const nlohmann::json& extra = config.value().at("extra_special_tokens");
   if (!extra.is_object()) return;

@@ -1,5 +1,5 @@
-// What a model's folder says of conversations: its chat templates, and the special tokens that
-// they may write by name, as transformers reads them.
+// What a model's folder says about conversations: its chat templates, and the special tokens that
+// templates may use by name, read as in transformers.
 #pragma once
 
 #include <map>
@@ -12,27 +12,27 @@
 namespace snug::text {
 
 struct ChatSettings {
-  // Source in Jinja by name; one that has no name is "default".
+  // Jinja sources by name; a template without a name is "default".
   std::map<std::string, std::string> templates{};
-  bool has_named = false;    // templates have names, so that one is chosen by what it is for
-  std::string file{};        // that they come from, for messages
-  bool is_adapters = false;  // they are those of an adapter, and the model has others
+  bool has_named = false;    // templates have names, and are chosen by purpose
+  std::string file{};        // where they come from, for messages
+  bool is_adapters = false;  // they come from an adapter, while the model has others
   std::vector<std::pair<std::string, std::string>> tokens{};  // bos_token: "<s>", ...
 
-  // The source for conversations with tools or without, or null where there is no template. Throws
-  // UserError where templates have names and none is meant for it.
+  // The source for conversations with or without tools, or null if there is no template. Throws
+  // UserError if templates have names and none of them fits.
   const std::string* find(bool has_tools) const;
 
   // Reads tokenizer_config.json: chat_template, a text or a list of named ones, and the tokens.
   void read_config(const JsonNode& config);
-  // Reads special_tokens_map.json, which counts where tokenizer_config.json has no
+  // Reads special_tokens_map.json, which is used only if tokenizer_config.json has no
   // added_tokens_decoder.
   void read_token_map(const JsonNode& map);
-  // chat_template.jinja and additional_chat_templates/NAME.jinja count before
+  // Reads chat_template.jinja and additional_chat_templates/NAME.jinja, which take precedence over
   // tokenizer_config.json.
   void read_files(const std::string& folder);
 
-  // What an adapter's folder says counts before.
+  // Applies the settings of an adapter's folder, which take precedence.
   void override_by(const ChatSettings& adapter);
 
  private:

@@ -1,9 +1,9 @@
-// How a conversation becomes one text: the chat template of the model's folder is run (jinja/), or
-// one that the user chose, which is a file or one of those built in (chat_forms.h).
-// What is learned is what the assistant wrote: the spans that the template marks with
-// {% generation %}, else those that answer_spans.h finds. A conversation is given in the form that
-// the template writes (fitted_conversation.h).
-// Immutable; may be used from any thread. The tokenizer must outlive it.
+// Turns a conversation into one text by running a chat template (jinja/): that of the model's
+// folder, or one that the user chose, which is a file or a built-in template (chat_forms.h). What
+// the assistant wrote is learned: the spans that the template marks with {% generation %}, or else
+// those that answer_spans.h finds. A conversation is first brought into the form that the template
+// expects (fitted_conversation.h). Immutable; may be used from any thread. The tokenizer must
+// outlive it.
 #pragma once
 
 #include <ctime>
@@ -20,40 +20,40 @@
 
 namespace snug::text {
 
-// Throws UserError unless a user's word is empty (the model's own), names a built-in template,
-// alone or as what to take where the model has none of its own (tokenizer_default_fallback_NAME),
-// or is a file that holds a template which can be read.
+// Throws UserError unless the user's word is empty (the model's own template), names a built-in
+// template, names one as a fallback for models without a template
+// (tokenizer_default_fallback_NAME), or is a file with a valid template.
 void check_chat_template(std::string_view word);
 // Whether the word names a built-in template.
 bool is_chat_template_name(std::string_view word);
 
 class ChatTemplate {
  public:
-  // `asked` as for check_chat_template. Throws UserError where the folder has no template, where
-  // one cannot be read, and where the tokenizer lacks a token that a built-in one needs.
+  // `asked`: as for check_chat_template. Throws UserError if the folder has no template, if a
+  // template is invalid, or if the tokenizer lacks a token that a built-in template needs.
   ChatTemplate(std::string_view asked, const Tokenizer& tokenizer);
 
-  // The name of a built-in one, the file's, or "the model's own".
+  // The name of a built-in template, the file's name, or "the model's own".
   const std::string& name() const { return name_; }
 
-  // What a folder must hold as its template so that others write the same; nothing where that is
-  // the folder's own.
+  // The source that a saved folder needs as its template to render the same; nothing if that is the
+  // folder's own template.
   const std::optional<std::string>& source() const { return source_; }
 
-  // The whole conversation, with what is learned. Throws UserError where the template refuses it or
-  // the answers cannot be told from the rest.
+  // Renders the whole conversation as parts, with what is learned. Throws UserError if the template
+  // refuses the conversation, or if the answers cannot be located.
   std::vector<Part> render(const Conversation& conversation) const;
 
   // The whole conversation as one text.
   std::string text(const Conversation& conversation) const;
 
-  // Up to where the assistant's next text begins.
+  // The text up to where the assistant's next text begins.
   std::string prompt(const Conversation& conversation) const;
 
-  // The ids that it ends an assistant's turn with, as far as they are added tokens.
+  // The ids with which an assistant's turn ends, as far as they are added tokens.
   std::vector<int32_t> turn_ends() const;
 
-  // What the template leaves out of the conversation, as a whole or as a prompt.
+  // What the template leaves out of the conversation, rendered as a whole or as a prompt.
   std::vector<Unwritten> unwritten(const Conversation& conversation,
                                    bool for_generation = false) const;
 
@@ -71,9 +71,9 @@ class ChatTemplate {
   const Tokenizer& tokenizer_;
   std::string name_;
   std::optional<std::string> source_;
-  std::time_t now_;  // that templates see, the same for all conversations
+  std::time_t now_;  // the time that templates see, the same for all conversations
   std::unique_ptr<const jinja::Template> usual_;
-  std::unique_ptr<const jinja::Template> for_tools_;  // null: as usual
+  std::unique_ptr<const jinja::Template> for_tools_;  // null: the usual template
   jinja::Variables tokens_;                           // special tokens by name
   bool takes_parts_only_ = false;
 };

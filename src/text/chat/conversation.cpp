@@ -12,7 +12,7 @@ using jinja::Dict;
 using jinja::Value;
 using Kind = Value::Kind;
 
-// Names under which data sets carry what an assistant thought; the first that is there counts.
+// The names under which data sets store an assistant's thoughts; the first that is present is used.
 constexpr std::array<const char*, 3> kReasoning{"reasoning_content", "thinking", "reasoning"};
 
 Dict without_nulls(const Dict& fields) {
@@ -22,7 +22,7 @@ Dict without_nulls(const Dict& fields) {
   return kept;
 }
 
-// Templates read the one or the other name.
+// Stores the thought under every name that templates may read.
 Dict with_reasoning(Dict fields) {
   const auto* const name = std::find_if(kReasoning.begin(), kReasoning.end(), [&](const char* key) {
     return fields.find(std::string_view(key)) != nullptr;
@@ -36,7 +36,7 @@ Dict with_reasoning(Dict fields) {
   return named;
 }
 
-// Null for a part that has none.
+// The text of a part; null if it has none.
 const Value* text_of_part(const Value& part) {
   const Value* text = part.is(Kind::dict) ? part.as_dict().find(std::string_view("text")) : &part;
   return text != nullptr && text->is(Kind::text) ? text : nullptr;

@@ -1,5 +1,5 @@
-// What a record says, whatever its form: a list of parts, of which some are the answer that the
-// model is to learn, or a conversation, which a chat template turns into such a list. Plain values.
+// The content of a record in either of two forms: a list of parts, some of which are the answer to
+// learn, or a conversation, which a chat template turns into such a list. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -13,29 +13,30 @@
 
 namespace snug::text {
 
-// One message of a conversation, with everything that its record says of it.
+// One message of a conversation, with all fields of its record.
 class Message {
  public:
   Message(std::string_view role, std::string content);
-  // Requires a dictionary whose role, if it has one, is text. As transformers hands messages to a
-  // template: without the fields that are null, and what an assistant thought under the names
-  // reasoning_content and thinking.
+  // Requires a dictionary whose role, if present, is text. As in transformers, null fields are
+  // dropped, and the assistant's thought is stored under both names, reasoning_content and
+  // thinking.
   explicit Message(const jinja::Value& fields);
 
   const std::string& role() const;
-  std::string content() const;  // text, or that of parts, joined by line breaks; else empty
+  // The text, or the texts of the parts joined by line breaks; otherwise empty.
+  std::string content() const;
   bool is_assistant() const { return role() == "assistant"; }
   bool has(std::string_view field) const;
   const jinja::Value& fields() const { return fields_; }
-  const jinja::Value* find(std::string_view field) const;  // or null
-  // A copy of the message with another value in a field, or another text: as a part, where it has
-  // parts.
+  const jinja::Value* find(std::string_view field) const;  // the field's value, or null
+  // A copy of the message with another value in a field, or with another text, which becomes a part
+  // if the message has parts.
   Message with(std::string_view field, jinja::Value value) const;
   Message with_content(std::string content) const;
-  // Whether it is learned if it is the assistant's.
+  // Whether the message is learned, provided that it is the assistant's.
   bool is_learned() const { return is_learned_; }
   void set_learned(bool is_learned) { is_learned_ = is_learned; }
-  // Whether its record says of it that it is not learned, whatever else is.
+  // Whether the record excludes the message from learning, whatever the other settings are.
   bool refuses_learning() const { return refuses_learning_; }
   void refuse_learning() {
     is_learned_ = false;
@@ -50,17 +51,17 @@ class Message {
 
 struct Conversation {
   std::vector<Message> messages{};
-  jinja::Value tools = jinja::Value::none();  // or a list of what the assistant may call
-  std::vector<std::pair<std::string, jinja::Value>> variables{};  // more for the template
+  jinja::Value tools = jinja::Value::none();  // the tools that may be called, or none
+  std::vector<std::pair<std::string, jinja::Value>> variables{};  // for the template
 };
 
-// What a chat template writes of a conversation; throws UserError where it refuses it.
+// Renders a conversation with a chat template; throws UserError if the template refuses it.
 using RenderChat = std::function<std::string(const Conversation&)>;
 
-// A span of a document before it is tokenized: a token by its id, or text.
+// A piece of a document before tokenization: a token given by its id, or text.
 struct Part {
   std::string text;
-  int32_t id = -1;  // -1: text
+  int32_t id = -1;  // -1: it is text
   bool is_answer = false;
 };
 

@@ -24,9 +24,10 @@ constexpr const char* kBeginning = "the beginning of";
 constexpr const char* kPart = "a part of";
 constexpr std::string_view kBlanks = " \t\r\n";
 
-// A text of a message, or of one of its parts, and the conversation with another in its place.
+// The text of a message or of one of its parts, and the conversation with another text in its
+// place.
 struct OwnText {
-  size_t message = 0;  // from 0
+  size_t message = 0;  // counted from 0
   const char* field = "";
   std::string text;
   std::function<Conversation(std::string)> with;
@@ -64,7 +65,7 @@ void add_part_texts(const Conversation& conversation, size_t index, const Value&
   }
 }
 
-// The conversation must outlive them.
+// All texts of the conversation, which must outlive them.
 std::vector<OwnText> texts_of(const Conversation& conversation) {
   std::vector<OwnText> texts;
   for (size_t i = 0; i < conversation.messages.size(); ++i) {
@@ -94,8 +95,8 @@ std::string in_lower_case(std::string text) {
   return text;
 }
 
-// The bytes of a mark at the beginning of the text that opens or closes a thought, such as
-// </think>; 0 where there is none. Templates put their own in its place.
+// The length in bytes of a mark such as </think> that opens or closes a thought at the beginning of
+// the text; 0 if there is none. Templates replace such marks by their own.
 size_t thought_mark(std::string_view text) {
   if (text.empty() || text[0] != '<') return 0;
   size_t at = text.size() > 1 && text[1] == '/' ? 2 : 1;
@@ -108,7 +109,7 @@ size_t thought_mark(std::string_view text) {
   return is_thought && at < text.size() && text[at] == '>' ? at + 1 : 0;
 }
 
-// What a text says: without white space, capitals and the marks of thoughts.
+// The text without white space and thought marks, in lower case.
 std::string letters_of(std::string_view text) {
   std::string letters;
   for (size_t at = 0; at < text.size(); ++at) {
@@ -121,7 +122,7 @@ std::string letters_of(std::string_view text) {
   return letters;
 }
 
-// Whether all letters of `part` stand in `text`, in their order.
+// Whether `text` contains all letters of `part` in the same order, possibly with others in between.
 bool holds_letters(std::string_view text, std::string_view part) {
   size_t found = 0;
   for (size_t i = 0; i < text.size() && found < part.size(); ++i)
@@ -129,7 +130,7 @@ bool holds_letters(std::string_view text, std::string_view part) {
   return found == part.size();
 }
 
-// What the template writes of a text, where another one in its place changes nothing around it.
+// What the template writes for a text, provided that replacing the text changes nothing around it.
 std::optional<std::string> written_of(const OwnText& own, const std::string& whole,
                                       const RenderChat& render) {
   const std::string word = stem_not_in(in_lower_case(whole));
@@ -146,8 +147,8 @@ std::optional<std::string> written_of(const OwnText& own, const std::string& who
   return whole.substr(begin, whole.size() - begin - after);
 }
 
-// Places for words: the beginning, after a mark such as <think>, which templates look for, and
-// after white space.
+// The places in which a word can be inserted: the beginning, after a mark such as <think> (which
+// templates look for), and after white space.
 std::vector<size_t> places_in(const std::string& text) {
   constexpr size_t kMostPlaces = 8;
   const size_t first = text.find_first_not_of(kBlanks);
@@ -164,7 +165,8 @@ std::vector<size_t> places_in(const std::string& text) {
   return places;
 }
 
-// Which words between those of the text change nothing.
+// Inserts words into the text, and returns which part of it is left out, judged by the words that
+// have no effect.
 const char* extent_by_words(const OwnText& own, const std::string& whole,
                             const RenderChat& render) {
   const std::vector<size_t> places = places_in(own.text);
@@ -185,7 +187,8 @@ const char* extent_by_words(const OwnText& own, const std::string& whole,
   return extent;
 }
 
-// What of the text is not written; empty: nothing, or it cannot be told.
+// The part of the text that is not written; empty if everything is written, or if that cannot be
+// determined.
 const char* extent_of_cut(const OwnText& own, const std::string& whole, const RenderChat& render) {
   if (is_blank(own.text) || is_written_as_it_is(own.text, whole)) return "";
   const auto written = written_of(own, whole, render);

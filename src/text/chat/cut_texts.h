@@ -1,8 +1,9 @@
-// Texts of a conversation of which a chat template writes only some: it cuts off a thought, or
-// takes something out of the middle. A text that is written as it stands is not looked at. Of
-// others a word is written in place of the text, which shows what the template writes of it; what
-// has fewer letters was cut. Where the template writes other letters (capitals, escapes), words
-// between those of the text tell what is left out. Pure functions; any thread.
+// Finds texts of a conversation that a chat template writes only in part, because it cuts off a
+// thought or removes something from the middle. A text that appears unchanged in the output is not
+// examined. For any other, the text is replaced by a single word, which shows what the template
+// writes for the text; if that has fewer letters than the text, something was cut. If the template
+// changes letters (capitals, escapes), words inserted into the text show which parts are left out.
+// Pure functions; any thread.
 #pragma once
 
 #include <string>
@@ -13,12 +14,12 @@
 
 namespace snug::text {
 
-// Adds texts that are written in part, unless `found` names their field already. `whole` is what
-// the template writes of the conversation.
+// Adds the texts that are written only in part, unless `found` already lists their field. `whole`:
+// the rendered conversation.
 void add_cut_texts(const Conversation& conversation, const std::string& whole,
                    const RenderChat& render, std::vector<Unwritten>& found);
 
-// The beginning of words that stand nowhere in the text.
+// A prefix for words that do not occur in the text.
 std::string stem_not_in(const std::string& text);
 
 }  // namespace snug::text

@@ -37,13 +37,13 @@ const std::string* text_in(const Dict& dict, std::string_view key) {
       message + 1, type != nullptr ? fmt::format("of the type '{}'", *type) : "without text");
 }
 
-// What a part says: its text, or what was thought.
+// The key of a part's content: its text or its thought.
 const char* key_of(const Value& part) {
   return *text_in(part.as_dict(), "type") == "thinking" ? "thinking" : "text";
 }
 
-// The part with its type and without fields that are null, which tables of data add; a text alone
-// is a part as well. Throws for what is no text.
+// The part with its type and without null fields, which tabular data adds; a plain text is a part
+// as well. Throws for a part that is not text.
 Value checked_part(size_t message, const Value& part) {
   constexpr std::array<std::string_view, 4> kTypes{"text", "input_text", "output_text", "thinking"};
   Dict fields;
@@ -63,7 +63,7 @@ Value checked_part(size_t message, const Value& part) {
   return checked;
 }
 
-// What the parts of the type thinking say.
+// The content of the parts with type "thinking".
 std::optional<std::string> thought_in_parts(const Message& message) {
   std::vector<std::string> thoughts;
   for (const Value& part : message.find("content")->items())
@@ -80,7 +80,7 @@ Message joined(const Message& message) {
   return result.with("reasoning_content", Value::text(*thought));
 }
 
-// A thought in parts and one next to the content are the same one.
+// A message may have its thought as a part or in a field of its own, but not two different ones.
 void check_thoughts(size_t index, const Message& message) {
   const std::string* own = text_in(message.fields().as_dict(), "reasoning_content");
   const auto thought = thought_in_parts(message);
@@ -104,8 +104,8 @@ Conversation each_with_parts(const Conversation& given,
   return result;
 }
 
-// Words that stand nowhere else: of the texts of a message's parts, and of a field that is added to
-// each part, which only a template that prints the part as it is would write.
+// Words that occur nowhere else: one for the texts of a message's parts, and one for a field that
+// is added to each part, which only a template that prints whole parts would write.
 std::string text_word(size_t message) { return fmt::format("zq0text{}qz", message); }
 std::string field_word(size_t message) { return fmt::format("zq0field{}qz", message); }
 
@@ -131,12 +131,12 @@ std::optional<Value> parsed(const Value& arguments) {
         text, [](const std::string& problem, size_t) { base::throw_user_error("{}", problem); });
     Value value = jinja::value_of_json(text);
     if (value.is(Kind::dict) || value.is(Kind::list)) return value;
-  } catch (const std::exception&) {  // no JSON, or a number that no template could be given
+  } catch (const std::exception&) {  // not JSON, or with a number that templates cannot handle
   }
   return std::nullopt;
 }
 
-// The arguments of all calls, in their order.
+// The arguments of all calls, in order.
 struct CallArguments {
   size_t message = 0;
   std::string name;
@@ -185,9 +185,9 @@ bool prints_parts(const Text& text, size_t message) {
   return text && text->find(field_word(message)) != std::string::npos;
 }
 
-// The messages whose parts are to become a text: those that the template prints as they are, and
-// those of which it writes more texts so. A template that refuses all messages as texts takes
-// parts.
+// The messages whose parts should be joined into one text: those whose parts the template would
+// print as a list, and those of which it writes more texts when they are joined. A template that
+// refuses all messages with joined texts expects parts.
 std::vector<bool> joined_messages(const Conversation& marked, const Text& as_parts,
                                   const Text& as_text) {
   std::vector<bool> joins;
@@ -199,7 +199,7 @@ std::vector<bool> joined_messages(const Conversation& marked, const Text& as_par
   return joins;
 }
 
-// Throws where the template would print parts as they are, which nobody would write to a model.
+// Throws if the template would print parts as a list, which no model should see.
 void refuse_printed_parts(const Conversation& marked, const Text& text) {
   for (size_t i = 0; i < marked.messages.size(); ++i)
     if (prints_parts(text, i))
@@ -222,7 +222,8 @@ Conversation with_fitted_parts(const Conversation& given, const RenderChat& rend
   });
   const Conversation marked = each_with_parts(checked, with_words);
   const auto join = [](size_t, const Message& message) { return joined(message); };
-  // What becomes of calls is another question.
+  // Renders with parsed arguments if the template accepts them, else with the given ones. How calls
+  // are to be written is decided separately.
   const auto written = [&](const Conversation& conversation) {
     auto text = try_render(with_arguments(conversation, parsed), render);
     return text ? text : try_render(conversation, render);
@@ -251,7 +252,8 @@ Conversation with_fitted_arguments(const Conversation& given, const RenderChat& 
         with_arguments(given, [](const Value& value) { return jinja::print_json(value, {}); });
     return try_render(printed, render) ? printed : given;
   }
-  // What is no object has an empty one in its place, so that the template shows what it writes.
+  // Arguments that are not an object are replaced by an empty object, to see what the template
+  // writes around them.
   Conversation objects = with_arguments(given, [](const Value& value) {
     std::optional<Value> object = parsed(value);
     return object || !value.is(Kind::text) ? object : Value::dict({});

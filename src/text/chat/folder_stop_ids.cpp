@@ -34,7 +34,7 @@ std::vector<int32_t> ids_of_file(const std::filesystem::path& path) {
   const nlohmann::json document = base::read_json_file(path);
   for (const int32_t id : listed_ids({document, path.string()}, "eos_token_id"))
     if (std::ranges::find(ids, id) == ids.end()) ids.push_back(id);
-  // The parts of an encoder-decoder may be listed there as models of their own.
+  // The file may list the parts of an encoder-decoder as models of their own.
   if (ids.empty() && document.contains("decoder") && document["decoder"].is_object())
     ids = listed_ids({document["decoder"], path.string()}, "eos_token_id");
   return ids;

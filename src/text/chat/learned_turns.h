@@ -1,5 +1,5 @@
-// Which of the spans that a template marked as the assistant's belong to messages that are not to
-// be learned. Pure; any thread, if the function may be called from any.
+// Excludes messages that are not to be learned from the spans that a template marked as the
+// assistant's. Pure; any thread, if the given function allows that.
 #pragma once
 
 #include <functional>
@@ -10,12 +10,13 @@
 
 namespace snug::text {
 
-// What a conversation renders to. Throws UserError where the template refuses it.
+// Renders a conversation. Throws UserError if the template refuses it.
 using RenderMarked = std::function<jinja::Template::Rendering(const Conversation&)>;
 
-// The spans of `whole`, what the conversation renders to, less those of messages that say that they
-// are not learned. A span is the message's whose text changes it; one that no text changes, such as
-// the end of a turn, is that of the span before it. Throws UserError where a span cannot be told.
+// The spans of `whole`, the rendered conversation, without those of messages that are not to be
+// learned. A span belongs to the message whose text changes it. A span that no text changes, such
+// as the end of a turn, belongs to the same message as the span before it. Throws UserError if a
+// span's message cannot be determined.
 std::vector<jinja::Template::Span> learned_spans(const Conversation& conversation,
                                                  const jinja::Template::Rendering& whole,
                                                  const RenderMarked& render);

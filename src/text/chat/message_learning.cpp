@@ -18,8 +18,9 @@ using jinja::Value;
 
 struct LearningField {
   std::string_view name;
-  bool is_mask = false;         // true says that it is not learned
-  bool counts_for_all = false;  // roles; the tools that write the others ask the assistant's alone
+  bool is_mask = false;  // true means that the message is not learned
+  // The value matters for every role; for other fields, tools only look at the assistant's.
+  bool counts_for_all = false;
 };
 
 constexpr auto kLearningFields = std::to_array<LearningField>({{"weight"},
@@ -32,12 +33,12 @@ constexpr auto kLearningFields = std::to_array<LearningField>({{"weight"},
                                                                {"trainable", false, true},
                                                                {"masked", true, false}});
 
-// What a message has that templates read, or that is of no account.
+// Fields of a message that templates read, or that do not matter.
 constexpr auto kReadByTemplates = std::to_array<std::string_view>(
     {"role", "content", "from", "value", "name", "tool_calls", "tool_call_id", "tools",
      "reasoning_content", "thinking", "reasoning", "function_call"});
 
-// The same of a part of a content: its text, and what servers and other models keep next to it.
+// The same for a part of a content: its text, and fields that servers and other models add.
 constexpr auto kReadOfParts = std::to_array<std::string_view>(
     {"type", "text", "thinking", "signature", "cache_control", "annotations", "citations"});
 
@@ -84,7 +85,7 @@ class LearningReader {
     fields_.leave(name);
   }
 
-  // A part of the content has no say of its own: what it says must be what its message says.
+  // A part of the content cannot be learned separately: its fields must agree with its message's.
   void take_part(const Dict& part) {
     LearningReader own(fields_, role_, number_);
     for (const auto& [key, value] : part.entries()) {
@@ -132,7 +133,8 @@ class LearningReader {
                fmt::format("asks to learn a text of the role {}, but only the assistant's are "
                            "learned (or all of a record, with train_on_prompt=true)",
                            role_));
-      if (!is_learned) is_learned_ = false;  // which train_on_prompt=true must not learn, either
+      // Excluded even with train_on_prompt=true.
+      if (!is_learned) is_learned_ = false;
       return;
     }
     if (is_learned_.value_or(is_learned) != is_learned)

@@ -1,4 +1,4 @@
-// What the fields of a message say about whether it is learned, in the words of other tools.
+// Reads the fields with which other tools say whether a message is learned.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace snug::text {
 
-// Whether a message says that it is learned (weight of OpenAI, train and training of axolotl, loss
-// of ms-swift, loss_mask, loss_scale: not where they are 0 or false; masked: not where it is 1 or
-// true). None where it says nothing, and where another role's says more than that it is not.
-// Leaves fields that mean nothing to Snug to `fields`. Throws RecordError for values in between,
-// for fields that disagree, for training on another role's text, and for others that would change
-// what is learned. `number`: of the message, from 1.
+// Whether a message is learned according to its fields: weight (OpenAI), train and training
+// (axolotl), loss (ms-swift), loss_mask, loss_scale, which exclude it with 0 or false; and masked,
+// which excludes it with 1 or true. Nothing if it has no such field, or if it has another role than
+// the assistant's and is not excluded. Fields that Snug does not know are left to `fields`. Throws
+// RecordError for values in between, for fields that disagree, for training on another role's text,
+// and for other fields that would change what is learned. `number`: of the message, from 1.
 std::optional<bool> says_learned(const RecordFields& fields, const jinja::Dict& message,
                                  std::string_view role, size_t number);
 

@@ -22,19 +22,19 @@ using jinja::List;
 using jinja::Value;
 using Kind = Value::Kind;
 
-// One thing that a conversation says.
+// One item of a conversation's content.
 struct Saying {
-  size_t message = 0;  // from 1; 0: the conversation's
+  size_t message = 0;  // counted from 1; 0: belongs to the conversation as a whole
   const char* field = "";
 };
 
-// What a message answers with; a name says who does.
+// Whether the item is an answer (text or call), rather than a name that says who answers.
 bool is_text_or_call(const Saying& saying) {
   const std::string_view field = saying.field;
   return field != "name" && field != "tools";
 }
 
-// What describes a tool: what stands in its "function", or the tool itself.
+// A tool's description: its "function", or the tool itself.
 const Dict& description_of(const Value& tool) {
   const Value* function = tool.as_dict().find(std::string_view("function"));
   return function != nullptr && function->is(Kind::dict) ? function->as_dict() : tool.as_dict();
@@ -46,8 +46,8 @@ bool has_name(const Value& tool) {
   return name != nullptr && name->is(Kind::text) && !is_blank(name->as_text());
 }
 
-// Goes through what a conversation says, always in the same order, and puts a word at the end of
-// each thing; an empty one changes nothing.
+// Goes through the items of a conversation, always in the same order, and appends a word to each;
+// an empty word changes nothing.
 class Marker {
  public:
   using WordOf = std::function<std::string(const Saying&)>;
@@ -78,7 +78,7 @@ class Marker {
                : result;
   }
 
-  // A text, or the texts of parts. An empty one says nothing.
+  // A text, or the texts of parts. An empty text is not an item.
   Value text(const Value& value, const Saying& saying) const {
     if (value.is(Kind::text))
       return is_blank(value.as_text()) ? value : Value::text(value.as_text() + word_of_(saying));
@@ -97,7 +97,7 @@ class Marker {
     return Value::dict(std::move(fields));
   }
 
-  // Its name, and its arguments, to which one is added.
+  // A call's name, and its arguments, to which one is added.
   Dict call(size_t number, const Dict& function) const {
     Dict result = function;
     const Saying saying{number, "tool_calls"};
@@ -114,7 +114,7 @@ class Marker {
     return result;
   }
 
-  // By name.
+  // Tools, by name.
   Value tools(const List& given, size_t message) const {
     List result;
     for (const Value& tool : given)
@@ -139,7 +139,7 @@ std::string word(const std::string& stem, size_t index) {
   return fmt::format("{}{}q", stem, index);
 }
 
-// Those whose word is not in the text where all have one.
+// The items whose words are missing in the output when all items have one.
 std::vector<size_t> suspects(const Conversation& conversation, const std::string& whole,
                              const RenderChat& render, std::vector<Saying>& sayings) {
   const std::string stem = stem_not_in(whole);
@@ -162,7 +162,8 @@ bool change_nothing(const Conversation& conversation, const std::string& whole,
   return try_render(some.mark(conversation), render) == whole;
 }
 
-// Those of the suspects, in ascending order, that change nothing. Mostly all of them do, or none.
+// The suspects, in ascending order, whose words have no effect. Usually that is all of them or
+// none, so they are first tried together.
 std::vector<size_t> unwritten_among(const Conversation& conversation, const std::string& whole,
                                     const RenderChat& render, std::span<const size_t> suspected) {
   if (suspected.empty()) return {};
@@ -181,7 +182,8 @@ bool is_known(const std::vector<Unwritten>& found, size_t message, std::string_v
       found, [&](const Unwritten& one) { return one.message == message && one.field == field; });
 }
 
-// Tools that have no name can carry no word at its end.
+// Adds tools that are not written. A tool without a name cannot carry a word, so it is removed
+// instead.
 void add_silent_tools(const Conversation& conversation, const std::string& whole,
                       const RenderChat& render, std::vector<Unwritten>& found) {
   if (!conversation.tools.is(Kind::list) || is_known(found, 0, "tools")) return;
@@ -205,7 +207,7 @@ Value another_value(const Value& value) {
   }
 }
 
-// Variables that change nothing, whether they are there or not, and whatever they say.
+// Adds variables without effect: neither removing them nor changing their value changes the output.
 void add_idle_variables(const Conversation& conversation, const std::string& whole,
                         const RenderChat& render, std::vector<Unwritten>& found) {
   constexpr size_t kMostShown = 60;
@@ -228,7 +230,8 @@ std::vector<Unwritten> find_unwritten(const Conversation& conversation, const st
                                       const RenderChat& render) {
   std::vector<Saying> sayings;
   std::vector<Unwritten> found;
-  std::vector<size_t> left(conversation.messages.size() + 1, 0);  // texts and calls, written
+  std::vector<size_t> left(conversation.messages.size() + 1, 0);  // by message: its texts and calls
+                                                                  // that are written
   const std::vector<size_t> suspected = suspects(conversation, whole, render, sayings);
   for (const Saying& saying : sayings)
     if (is_text_or_call(saying)) ++left[saying.message];

@@ -15,7 +15,7 @@ void UnwrittenCounts::add(const std::vector<Unwritten>& unwritten, int64_t recor
                                  ? fmt::format("'{}'", one.field)
                                  : fmt::format("{}{}'{}' of {} messages", one.extent,
                                                one.extent.empty() ? "" : " ", one.field, one.role);
-    // Names of variables are as many as a file has.
+    // The number is limited, since a file may have any number of variables' names.
     const bool is_told = counts_.size() < kMostTold || counts_.contains(what);
     Count& count = is_told ? counts_[what] : others_;
     if (count.records == 0) count.first = record;

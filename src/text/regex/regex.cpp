@@ -22,7 +22,7 @@ struct FreeMatch {
   void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
 };
 
-// One block a thread: only the whole match is ever asked for.
+// One block per thread, since only the whole match is ever needed.
 pcre2_match_data* match_block() {
   thread_local const std::unique_ptr<pcre2_match_data, FreeMatch> block(
       pcre2_match_data_create(1, nullptr));
@@ -44,8 +44,8 @@ std::string escape(std::string_view text) {
   return pattern;
 }
 
-// Whether an expression of many lines asks for the start of one, which PCRE2 does not count as
-// looking back: a ^ that does not open a class.
+// Whether an expression that matches at line starts contains a ^ outside of classes, which PCRE2
+// does not count as looking back.
 bool asks_for_line_start(std::string_view pattern) {
   for (size_t i = 0; i < pattern.size(); ++i) {
     if (pattern[i] == '\\') {
@@ -57,7 +57,7 @@ bool asks_for_line_start(std::string_view pattern) {
   return false;
 }
 
-// As much of a pattern as a message can hold.
+// The beginning of a pattern, short enough for a message.
 std::string_view beginning_of(std::string_view pattern) { return pattern.substr(0, 100); }
 
 }  // namespace
@@ -77,7 +77,7 @@ Regex::Regex(const std::string& translated, Compiled) {
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
   int error = 0;
   PCRE2_SIZE offset = 0;
-  // Ruby's ^ and $ are those of every line, hence MULTILINE.
+  // In Ruby, ^ and $ match at every line, hence MULTILINE.
   code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
                             PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, &error, &offset,
                             context.get()));
@@ -86,7 +86,7 @@ Regex::Regex(const std::string& translated, Compiled) {
         fmt::format("the regular expression does not compile: {} (at "
                     "byte {} of what begins with '{}')",
                     message_of(error), offset, beginning_of(translated)));
-  // Without a just-in-time compiler for this processor the interpreter runs the pattern.
+  // If PCRE2 has no just-in-time compiler for this CPU, its interpreter runs the pattern.
   pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);
   uint32_t before = 0;
   pcre2_pattern_info(code_.get(), PCRE2_INFO_MAXLOOKBEHIND, &before);
@@ -104,8 +104,8 @@ size_t Regex::find_certain(std::string_view text, std::vector<Range>& matches) c
   return find(text, PCRE2_PARTIAL_HARD, matches);
 }
 
-// With PCRE2_PARTIAL_HARD the engine reports every match that looked at the end of the text as
-// partial, so that those it reports as whole stay what they are.
+// With PCRE2_PARTIAL_HARD the engine reports every match that reached the end of the text as
+// partial, so matches that it reports as complete do not depend on what follows.
 size_t Regex::find(std::string_view text, uint32_t partial, std::vector<Range>& matches) const {
   matches.clear();
   const auto subject = reinterpret_cast<PCRE2_SPTR>(text.data());
@@ -132,7 +132,8 @@ size_t Regex::find(std::string_view text, uint32_t partial, std::vector<Range>& 
       position = matched_end = match.end;
       continue;
     }
-    // An empty match right after a match is none: go on with the next character.
+    // An empty match directly after another match does not count, so the search goes on at the next
+    // character.
     if (position >= text.size()) return text.size();
     position += sequence_length(static_cast<unsigned char>(text[position]));
   }

@@ -12,9 +12,9 @@
 namespace snug::text {
 namespace {
 
-constexpr int kMaxDepth = 64;  // keeps the stack small; nobody nests as deep
+constexpr int kMaxDepth = 64;  // keeps the stack small; real patterns nest far less
 
-// One operand of &&: what stands there is united.
+// One operand of &&: the union of everything in it.
 class ClassUnion {
  public:
   explicit ClassUnion(const RegexReader& reader) : reader_(reader) {}
@@ -31,7 +31,7 @@ class ClassUnion {
     state_ = State::character;
   }
 
-  // \w and the like, and a POSIX bracket.
+  // Adds \w and similar classes, and POSIX brackets.
   void add_named(CharacterSet set) {
     if (state_ == State::range) reader_.refuse("a range that ends with a class");
     add(std::move(set));
@@ -44,8 +44,8 @@ class ClassUnion {
     state_ = State::complete;
   }
 
-  // A hyphen: between two characters it makes a range, elsewhere it stands for itself.
-  // `ends` says that the operand ends after it.
+  // Adds a hyphen: between two characters it makes a range, elsewhere it stands for itself. `ends`:
+  // the operand ends after it.
   void add_hyphen(bool ends) {
     if (state_ == State::character && !ends) {
       state_ = State::range;
@@ -78,12 +78,12 @@ class ClassUnion {
 
   const RegexReader& reader_;
   State state_ = State::start;
-  char32_t first_ = 0;  // the last character, which a range may begin with
+  char32_t first_ = 0;  // the last character, which may begin a range
   std::string members_;
   std::vector<CharacterSet> sets_;
 };
 
-// [:name:] and [:^name:]; nothing where the bracket opens a class.
+// Reads [:name:] or [:^name:]; nothing if the bracket opens a class.
 std::optional<CharacterSet> read_bracket_name(RegexReader& reader) {
   if (reader.peek(1) != ':') return std::nullopt;
   size_t close = reader.at + 2;
@@ -112,13 +112,13 @@ void read_class_escape(RegexReader& reader, ClassUnion& members) {
       (c == 'o' && reader.peek(2) == '{'))
     reader.refuse(fmt::format("the escape '\\{}' inside brackets", c));
   reader.at += 2;
-  // Other letters stand for themselves here, and \b is the backspace.
+  // Other letters stand for themselves here, and \b is a backspace.
   members.add_character(c == 'b' ? U'\b' : static_cast<char32_t>(c));
 }
 
 CharacterSet read_nested_class(RegexReader& reader, int depth);
 
-// What opens with '[' within a class.
+// Reads what a '[' inside a class opens.
 void read_nested(RegexReader& reader, int depth, ClassUnion& members) {
   if (auto named = read_bracket_name(reader)) return members.add_named(std::move(*named));
   members.add_class(read_nested_class(reader, depth + 1));
@@ -128,10 +128,10 @@ bool at_intersection(const RegexReader& reader, size_t ahead) {
   return reader.peek(ahead) == '&' && reader.peek(ahead + 1) == '&';
 }
 
-// Takes up to the end of an operand: '&&' or ']'.
+// Reads an operand up to '&&' or ']'.
 CharacterSet read_operand(RegexReader& reader, int depth, bool is_first) {
   ClassUnion members(reader);
-  // The class cannot end before it has begun.
+  // A ']' at the very beginning stands for itself.
   if (is_first && reader.peek(0) == ']') members.add_character(read_character(reader));
   while (reader.peek(0) != ']' && !at_intersection(reader, 0)) {
     if (reader.is_done()) reader.refuse("a class that does not end");

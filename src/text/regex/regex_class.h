@@ -1,11 +1,10 @@
-// Classes of characters in brackets as Oniguruma reads them (Ruby's syntax): classes within
-// classes, intersections (&&), POSIX brackets, escapes, and hyphens and brackets that stand for
-// themselves.
-//   [^(\s|[.,!?])]       nothing of ( white space | . , ! ? )
+// Reads character classes in brackets as Oniguruma does (Ruby's syntax): nested classes,
+// intersections (&&), POSIX brackets, escapes, and hyphens and brackets that stand for themselves.
+//   [^(\s|[.,!?])]       any character except ( white space | . , ! ? )
 //   [\p{L}&&[^\p{Han}]]  letters that are not Han
-// Where case is ignored, only classes without complements and intersections inside are taken:
-// Oniguruma adds the other cases to the outermost class, PCRE2 to each bracket.
-// Source: Oniguruma doc/RE, and the library itself for what that leaves open.
+// When case is ignored, only classes without complements and intersections inside are supported:
+// Oniguruma adds the other cases to the outermost class, PCRE2 to each bracket. Source: Oniguruma
+// doc/RE and, for what that leaves open, the library's behaviour.
 #pragma once
 
 #include "text/regex/regex_reader.h"
@@ -13,8 +12,8 @@
 
 namespace snug::text {
 
-// Takes the class that opens at the reader's place. Throws std::invalid_argument for one that
-// Oniguruma does not read, and for what is not supported.
+// Reads the class that opens at the reader's position. Throws std::invalid_argument for a class
+// that Oniguruma does not accept or that is not supported.
 CharacterSet read_class(RegexReader& reader);
 
 }  // namespace snug::text

@@ -1,5 +1,5 @@
 // Sources: Oniguruma doc/RE and doc/UNICODE_PROPERTIES, pcre2pattern(3). Each set was compared with
-// the library's character by character.
+// the library's, character by character.
 #include "text/regex/regex_property.h"
 
 #include <fmt/format.h>
@@ -13,19 +13,19 @@ namespace snug::text {
 namespace {
 
 constexpr std::string_view kWordMembers = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
-// Outside of brackets Oniguruma looks Latin-1 characters up in a table of its own, which counts
+// Outside of brackets, Oniguruma looks up Latin-1 characters in a separate table, which counts
 // superscript digits and fractions as word characters.
 constexpr std::string_view kLatinWordMembers = "\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
 constexpr std::string_view kHexMembers = "0-9a-fA-F";
 
 using Names = std::pair<std::string_view, std::string_view>;
 
-// General categories by the names that both engines have.
+// General categories, whose names are the same in both engines.
 constexpr std::string_view kCategories =
     " L Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs Zl Zp C Cc "
     "Cf Cn Co Cs ";
 
-// Other names, as Oniguruma compares them, of properties that PCRE2 has.
+// Other properties that PCRE2 has, by their names in the form in which Oniguruma compares names.
 constexpr std::array<Names, 49> kProperties = {{
     {"any", "Any"},
     {"alphabetic", "Alphabetic"},
@@ -64,7 +64,7 @@ constexpr std::array<Names, 49> kProperties = {{
     {"othersymbol", "So"},
     {"paragraphseparator", "Zp"},
     {"privateuse", "Co"},
-    {"punct", "P"},  // in [:punct:] symbols, too
+    {"punct", "P"},  // [:punct:] also includes symbols
     {"punctuation", "P"},
     {"separator", "Z"},
     {"spaceseparator", "Zs"},
@@ -78,7 +78,7 @@ constexpr std::array<Names, 49> kProperties = {{
     {"whitespace", "White_Space"},
 }};
 
-// What stands in brackets for the sets that POSIX names.
+// The sets with POSIX names, as members of a class in brackets.
 constexpr std::array<Names, 12> kBracketSets = {{
     {"alnum", "\\p{Alphabetic}\\p{Nd}"},
     {"alpha", "\\p{Alphabetic}"},
@@ -93,7 +93,7 @@ constexpr std::array<Names, 12> kBracketSets = {{
     {"word", kWordMembers},
     {"xdigit", kHexMembers},
 }};
-// And for all characters outside of those that it names by what they are not.
+// For sets that are described by what they exclude: the excluded characters.
 constexpr std::array<Names, 2> kOutsideBracketSets = {{
     {"graph", "\\p{White_Space}\\p{Cc}\\p{Cn}\\p{Cs}"},
     {"print", "\\p{Cc}\\p{Cn}\\p{Cs}\\p{Zl}\\p{Zp}"},
@@ -110,7 +110,8 @@ CharacterSet property(std::string_view name) {
   return {fmt::format("\\p{{{}}}", name), fmt::format("\\P{{{}}}", name), {}};
 }
 
-// A property's name as Oniguruma compares it: without spaces, hyphens and underscores.
+// A property's name in the form in which Oniguruma compares names: without spaces, hyphens and
+// underscores.
 std::string plain_name(std::string_view name) {
   std::string plain;
   for (const char c : name)
@@ -121,7 +122,7 @@ std::string plain_name(std::string_view name) {
 
 }  // namespace
 
-// PCRE2 takes a bare name of a script for its script extensions.
+// PCRE2 would read a script's name alone as its script extensions.
 CharacterSet property_set(std::string_view name, bool within_brackets) {
   const std::string plain = plain_name(name);
   if (plain == "word") return word_set(within_brackets);

@@ -1,5 +1,5 @@
-// The named sets of characters of Oniguruma: \p{...}, and [:...:] within brackets.
-// Pure functions, any thread.
+// Oniguruma's named sets of characters: \p{...}, and [:...:] within brackets. Pure functions, any
+// thread.
 #pragma once
 
 #include <optional>
@@ -9,14 +9,14 @@
 
 namespace snug::text {
 
-// What \p{name} takes: general categories, scripts, and some of the other properties. A name that
-// none has becomes a property that PCRE2 refuses when it compiles the expression.
+// The set of \p{name}: general categories, scripts, and some of the other properties. An unknown
+// name becomes a property that PCRE2 refuses when it compiles the expression.
 CharacterSet property_set(std::string_view name, bool within_brackets);
 
-// What [:name:] takes within brackets; nothing for a name that Oniguruma does not know.
+// The set of [:name:] within brackets; nothing for a name that Oniguruma does not know.
 std::optional<CharacterSet> bracket_set(std::string_view name);
 
-// \w, within brackets and outside of them; \s, \d and \h.
+// The sets of \w, within brackets and outside of them, and of \s, \d and \h.
 CharacterSet word_set(bool within_brackets);
 CharacterSet white_space_set();
 CharacterSet digit_set();

@@ -56,7 +56,7 @@ char32_t read_code_point(RegexReader& reader, char kind) {
   return static_cast<char32_t>(value);
 }
 
-// \s and the like; nothing for another letter.
+// The set of \s and similar escapes; nothing for any other letter.
 std::optional<CharacterSet> class_of(char letter, bool within_brackets) {
   switch (letter) {
     case 's':

@@ -1,5 +1,5 @@
-// A regular expression while it is read, and what an escape in it stands for. The same escapes
-// stand within brackets and outside of them.
+// Reads a regular expression, and interprets the escapes in it, which are the same within brackets
+// and outside of them.
 #pragma once
 
 #include <optional>
@@ -17,21 +17,21 @@ struct RegexReader {
 
   bool is_done() const { return at >= in.size(); }
   char peek(size_t ahead) const { return at + ahead < in.size() ? in[at + ahead] : '\0'; }
-  // Throws std::invalid_argument, which names the place.
+  // Throws std::invalid_argument with the position.
   [[noreturn]] void refuse(std::string_view what) const;
 };
 
-// What an escape stands for: a character, or one of a set.
+// The meaning of an escape: a character, or any one of a set.
 struct RegexEscape {
   std::optional<char32_t> character;
   CharacterSet set;
 };
 
-// Takes the escape that begins at the reader's place. Nothing, and nothing is taken, where it is
-// an escape of a letter or digit that has no such meaning.
+// Reads the escape at the reader's position. Returns nothing, without moving, if it is an escape of
+// a letter or digit without such a meaning.
 std::optional<RegexEscape> read_escape(RegexReader& reader, bool within_brackets);
 
-// The character at the reader's place, which stands for itself; takes it.
+// Reads the character at the reader's position, which stands for itself.
 char32_t read_character(RegexReader& reader);
 
 }  // namespace snug::text

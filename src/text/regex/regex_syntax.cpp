@@ -1,8 +1,8 @@
-// Oniguruma (Ruby syntax) to PCRE2. The engines agree on most syntax; this walks the pattern once
-// and rewrites what differs (classes, escapes, intervals), keeps what means the same in both, and
-// refuses everything else. Where case is ignored, only ASCII is taken: Oniguruma also matches
-// characters with sequences that they fold to (sharp s and ss), PCRE2 never does.
-// Sources: Oniguruma doc/RE, pcre2pattern(3).
+// Translates Oniguruma (Ruby syntax) to PCRE2. The engines agree on most syntax; this goes through
+// the pattern once and rewrites what differs (classes, escapes, intervals), keeps what means the
+// same in both, and refuses everything else. When case is ignored, only ASCII is supported:
+// Oniguruma also matches characters with the sequences to which they fold (sharp s and ss), and
+// PCRE2 never does. Sources: Oniguruma doc/RE, pcre2pattern(3).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,13 +20,14 @@
 namespace snug::text {
 namespace {
 
-// Pairs of ASCII letters that some character folds to.
+// Pairs of ASCII letters to which some single character folds.
 constexpr std::array<std::string_view, 5> kFoldedPairs = {"ss", "ff", "fi", "fl", "st"};
 
 bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// Where a word begins or ends, or where none does: PCRE2's \b goes by another set of characters.
+// A place where a word begins or ends, or its opposite. PCRE2's \b is not used, as it has another
+// set of word characters.
 std::string word_boundary(bool is_boundary) {
   const std::string word = word_set(false).pattern();
   return is_boundary ? fmt::format("(?:(?<={0})(?!{0})|(?<!{0})(?={0}))", word)
@@ -72,7 +73,7 @@ class Translator {
     reader_.at += count;
   }
 
-  // A character that stands for itself, or an operator, where case is ignored.
+  // Checks a literal character or an operator when case is ignored.
   void note_literal(char32_t character, char before) {
     if (character >= 0x80) reader_.refuse("a character outside ASCII where case is ignored");
     literal_ = static_cast<char>(character);
@@ -112,7 +113,7 @@ class Translator {
   }
 
   void open_group() {
-    // Elsewhere Ruby gives (?i) a scope of its own.
+    // Only at the beginning, since elsewhere Ruby gives (?i) a scope of its own.
     if (reader_.at == 0 && reader_.in.starts_with("(?i)")) {
       reader_.ignores_case = true;
       return keep(4);
@@ -145,17 +146,17 @@ class Translator {
     const std::string_view body = in.substr(reader_.at + 1, close - reader_.at - 1);
     if (body.find_first_not_of("0123456789,") != std::string_view::npos)
       reader_.refuse("an unescaped '{'");
-    // To Ruby {n,m}+ repeats the interval, to PCRE2 it is possessive.
+    // In Ruby {n,m}+ repeats the interval; in PCRE2 it is possessive.
     if (close + 1 < in.size() && in[close + 1] == '+')
       reader_.refuse("an interval followed by '+'");
-    // {,m} is {0,m}, which PCRE2 would take literally.
+    // {,m} means {0,m}, but PCRE2 would read it literally.
     out_ += fmt::format("{{{}{}}}", body.front() == ',' ? "0" : "", body);
     reader_.at = close + 1;
   }
 
   RegexReader reader_;
-  std::vector<bool> outer_;  // whether case is ignored around each open group
-  char literal_ = '\0';      // the character just taken, where case is ignored
+  std::vector<bool> outer_;  // for each open group: whether case is ignored around it
+  char literal_ = '\0';      // the character just read, when case is ignored
   std::string out_;
 };
 

@@ -33,7 +33,8 @@ struct Item {
 
 class Loader {
  public:
-  // `chat_field`: of some record of texts, which makes conversations of all; null: of none.
+  // `chat_field`: the field of a record that shows that the file's texts are conversations; null:
+  // none has been found.
   Loader(const std::string& path, const TokenizerOpener& open, const DatasetOptions& options,
          const char* chat_field)
       : path_(path),
@@ -95,7 +96,7 @@ class Loader {
         audit_.records);
   }
 
-  // What stops the reading comes after what was found before it.
+  // Errors that stop reading are reported after the bad records found before.
   template <typename Action>
   void after_bad_records(const Action& action) {
     try {
@@ -115,7 +116,7 @@ class Loader {
     return true;
   }
 
-  // A record that fails is told of at the end; reading goes on.
+  // A record that fails is reported at the end; reading goes on.
   template <typename Action>
   bool try_with(const Action& action) {
     try {
@@ -168,7 +169,7 @@ class Loader {
     return record;
   }
 
-  // The first record that can be read says of which form all are.
+  // The first readable record determines the form of all records.
   bool try_start(const RawRecord& first) {
     Record record;
     const bool is_read = try_with([&] {
@@ -260,7 +261,8 @@ class Loader {
                         path_, raw.line);
   }
 
-  // A piece of a text too long to be tokenized at once; its last one ends it.
+  // Adds a piece of a text that is too long to be tokenized at once; the text ends with its last
+  // piece.
   void add_piece(const RawRecord& raw) {
     if (!raw.continues) windows_->begin();
     windows_->add(raw.text);
@@ -308,14 +310,14 @@ class Loader {
   const DatasetOptions& options_;
   RecordRules rules_;
   const char* chat_field_;
-  const Tokenizer* tokenizer_ = nullptr;  // opened once records need it
+  const Tokenizer* tokenizer_ = nullptr;  // opened when records first need it
   int32_t eos_ = -1;
   RecordReader reader_;
-  int64_t records_ = 0;  // read
+  int64_t records_ = 0;  // number of records read
   std::optional<RecordForm> form_;
   std::optional<ChatTemplate> template_;   // for conversations
-  std::optional<RecordTokenizer> tokens_;  // once the form is known
-  std::optional<TextWindows> windows_;     // for text
+  std::optional<RecordTokenizer> tokens_;  // set once the form is known
+  std::optional<TextWindows> windows_;     // for texts
   std::vector<Item> batch_;
   int64_t batch_bytes_ = 0;
   DatasetAudit audit_;
@@ -340,7 +342,7 @@ Dataset load_dataset(const std::string& path, const TokenizerOpener& open_tokeni
   try {
     return Loader(path, open_tokenizer, options, nullptr).run();
   } catch (const TextsAreChats& chats) {
-    // Where the first ones are texts by themselves, all are read anew.
+    // The first records were read as plain texts, so the file is read again.
     return Loader(path, open_tokenizer, options, chats.field).run();
   }
 }
@@ -362,7 +364,7 @@ bool needs_tokenizer(const std::string& path, const RecordRules& rules) {
           raw.is_long ? form_of_long_record(raw, path, rules) : parse_record(raw, path, rules).form;
       return form != RecordForm::tokens;
     } catch (const RecordError&) {
-      // What is wrong with it is told of when all are read.
+      // The record's problem is reported after all records are read.
     }
   }
   return false;

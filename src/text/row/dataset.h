@@ -33,16 +33,16 @@
 
 namespace snug::text {
 
-// Records that are read, then tokenized by all threads, then stored in order: so many bytes, or one
-// record that is longer.
+// The size of a batch of records, which are read, then tokenized by all threads, then stored in
+// order. A longer record is a batch of its own.
 inline constexpr int64_t kBatchBytes = int64_t{1} << 20;
 
-// What reading holds at most, of a file of any size. A record of kMaxRecordBytes (2 MiB) waits as
-// text while it is parsed (of a list of numbers every 2 bytes become 16, in a vector that grew by
-// doubling: 26 bytes per byte) or is rendered, joined and tokenized (5 bytes for each token, in
-// vectors that grew by doubling): up to 52 MiB where every byte is a token. Or else a batch, or a
-// word of Model::kMaxBytes and a text of as much (40 bytes per byte: 20 MiB); and buffers of files
-// and lists, windows of words and stacks of threads, 8 MiB.
+// The most memory that reading a file of any size takes. The largest part is one of these: a record
+// of kMaxRecordBytes (2 MiB), kept as text while it is parsed (in a list of numbers, every 2 bytes
+// become 16, in a vector that grows by doubling: 26 bytes per byte) or while it is rendered, joined
+// and tokenized (5 bytes per token, in vectors that grow by doubling), up to 52 MiB if every byte
+// is a token; or a batch; or a word of Model::kMaxBytes with its text (40 bytes per byte: 20 MiB).
+// Buffers of files and lists, windows of words and thread stacks add 8 MiB.
 inline constexpr int64_t kReadingBytes = int64_t{64} << 20;
 
 // The bound for a file, of which no more than all can be held: 8 MiB for buffers, for each byte what
@@ -62,16 +62,16 @@ struct Dataset {
 Dataset load_dataset(const std::string& path, const Tokenizer& tokenizer,
                      const DatasetOptions& options);
 
-// It is called at most once, when the records turn out to need a tokenizer, which then outlives the
-// loading; throws UserError where there is none.
+// Called at most once, if the records turn out to need a tokenizer, which must outlive the loading;
+// throws UserError if there is none.
 using TokenizerOpener = std::function<const Tokenizer&()>;
 
 Dataset load_dataset(const std::string& path, const TokenizerOpener& open_tokenizer,
                      const DatasetOptions& options);
 
-// Whether the file's records, seen from the first one that can be read, are anything but tokens. A
-// file without such a record needs none: what is wrong with each is told without it. Throws
-// UserError where the file cannot be read.
+// Whether the file's records are of any form other than tokens, judged by the first readable one. A
+// file without a readable record needs no tokenizer, since its errors are reported without it.
+// Throws UserError if the file cannot be read.
 bool needs_tokenizer(const std::string& path, const RecordRules& rules);
 
 }  // namespace snug::text

@@ -95,7 +95,7 @@ void DocumentWriter::write_parts(int64_t number, int line, const TokenizedRecord
   audit_.trained_tokens += documents_.targets(documents_.size() - 1);
 }
 
-// Adds the beginning of a document of so many tokens, or all of it.
+// Adds the first `tokens` tokens of a document.
 void DocumentWriter::add_beginning(const Document& document, int64_t tokens) {
   count_cut(tokens);
   add_cut(document, 0);

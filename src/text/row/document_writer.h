@@ -1,6 +1,6 @@
-// How tokenized records become the documents of a dataset: cut to max_length, in windows, in pairs,
-// or with mismatched answers, as dataset.h says of each form; and what of them the audit counts.
-// One thread, in the order of the file.
+// Turns tokenized records into the documents of a dataset (cut to max_length, in windows, in pairs,
+// or with mismatched answers), as dataset.h describes for each form, and counts them in the audit.
+// Not thread-safe; records are added in the order of the file.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +20,19 @@ namespace snug::text {
 
 class DocumentWriter {
  public:
-  // What is given must outlive it.
+  // The arguments must outlive the object.
   DocumentWriter(const std::string& path, const DatasetOptions& options, DatasetAudit& audit)
       : path_(path), options_(options), audit_(audit) {}
 
-  // Before the first record. `eos`: of the tokenizer, where the records need one.
+  // To be called before the first record. `eos`: the tokenizer's, if the records need one.
   void begin(RecordForm form, int32_t eos);
 
-  // Throws RecordError where max_length leaves nothing to learn of a record.
+  // Throws RecordError if max_length leaves nothing of the record to learn.
   void write(int64_t number, int line, TokenizedRecord& record);
-  // A document as it is, such as a window of a long text.
+  // Adds a document unchanged, such as a window of a long text.
   void add(std::span<const int32_t> ids, std::span<const uint8_t> trained, int8_t label = 0);
 
-  // After the last record. Throws UserError where nothing can be made of them all.
+  // To be called after the last record. Throws UserError if all records together give no documents.
   DocumentStore finish();
 
  private:

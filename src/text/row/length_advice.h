@@ -1,5 +1,4 @@
-// What to do about an answer that max_length cuts away entirely, so that the job takes what it is
-// told to take.
+// Advice for an answer that max_length cuts away entirely, with a length that the job can accept.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +6,15 @@
 
 namespace snug::text {
 
-// What the record, or each of several, takes: `whole`, and at least more than `first_target`, of
-// which something is left to learn.
+// The length of the record, or the largest of several records: `whole` tokens; with more than
+// `first_target` tokens at least a part of the answer is left.
 struct NeededLength {
   int64_t whole = 0;
   int64_t first_target = 0;
 };
 
-// The length that holds all of it, where the model has so many positions. `key`: the recipe's for
-// that length.
+// Advice to set `key`, the recipe's key for that length, to a length that holds the whole record,
+// if the model has as many positions; otherwise to the most that it has.
 std::string length_advice(const NeededLength& needed, int64_t positions, const char* key);
 
 }  // namespace snug::text

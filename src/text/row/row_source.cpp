@@ -10,7 +10,7 @@
 namespace snug::text {
 namespace {
 
-// Rows are counted exactly in a double, too.
+// Up to here, row numbers are also exact as doubles.
 constexpr int64_t kMaxRows = int64_t{1} << 53;
 
 // Keeps this stream of random numbers apart from others of the same seed.
@@ -171,7 +171,8 @@ int64_t RowSource::rows_of_each() {
 
 template <typename IsBefore>
 RowSource::Start RowSource::known_start(const IsBefore& is_before) const {
-  // Marks ascend in both, and the first one is before everything.
+  // A binary search: epochs and rows ascend along the marks, and the first mark is before all
+  // others.
   size_t low = 0;
   for (size_t high = marks_.size(); high - low > 1;) {
     const size_t middle = low + (high - low) / 2;
@@ -192,7 +193,7 @@ RowSource::Start RowSource::next(const Start& start) {
   return after;
 }
 
-// When there is no room for another mark, every second one goes.
+// If there is no room for another mark, every second one is removed.
 void RowSource::remember(const Start& start) {
   if (start.epoch != static_cast<int64_t>(marks_.size()) * stride_) return;
   if (marks_.size() == kMarks) {
@@ -286,8 +287,8 @@ void RowSource::check_sizes(const RowBuffers& buffers) const {
   SNUG_CHECK_EQ(buffers.targets.size(), static_cast<size_t>(options_.max_length.decoder()));
 }
 
-// A target stands one place before the model reads it. A decoder next to an encoder predicts the
-// first token of a document too, from the one that starts it.
+// Shifts targets by one place, since a token is predicted at the place before it. With an encoder,
+// the decoder also predicts a document's first token, from the start token.
 void RowSource::split_targets(std::span<int32_t> words, std::span<int32_t> targets) const {
   std::ranges::transform(words, targets.begin(), [](int32_t word) {
     return DocumentStore::is_target(word) ? DocumentStore::id_of(word) : -1;

@@ -1,11 +1,11 @@
-// The rows that training reads: documents packed into rows of max_length tokens, epoch after
-// epoch. Rows are numbered through the whole run, and row k depends on nothing but the documents,
-// the options and k, so a run resumes anywhere and the micro-batch does not matter.
+// The rows that training reads: documents packed into rows of max_length tokens, epoch after epoch.
+// Rows are numbered through the whole run. Row k depends only on the documents, the options and k,
+// so a run can resume at any row, and the size of micro-batches does not matter.
 //
-// The memory is taken when the object is made; fill and the counts allocate nothing more. Moving to
-// another epoch shuffles and packs again, which takes time in proportion to the documents; a row
-// far off takes as long for each epoch that lies between, unless all epochs have as many rows. One
-// loader, one thread. The documents must outlive it.
+// Memory is allocated when the object is made; fill and the counts allocate nothing. Moving to
+// another epoch shuffles and packs again, in time proportional to the number of documents. Finding
+// a distant row takes that time for each epoch in between, unless all epochs have the same number
+// of rows. Not thread-safe. The documents must outlive the object.
 #pragma once
 
 #include <array>
@@ -88,56 +88,59 @@ struct Segment {
   bool operator==(const Segment&) const = default;
 };
 
-// Where a stream of a row is written; sizes are those of RowOptions.
+// Buffers for one stream of a row; their sizes follow from RowOptions.
 struct StreamBuffers {
-  std::span<int32_t> ids;        // (max_length), padding_id in the tail
-  std::span<int32_t> positions;  // (max_length), from 0 in each document; 0 in the tail; or empty
-  std::span<Segment> segments;   // (max_segments), unused ones are [max_length, max_length)
+  std::span<int32_t> ids;  // (max_length), ending in padding_id
+  // (max_length), counted from 0 in each document, 0 in the padding; may be empty.
+  std::span<int32_t> positions;
+  std::span<Segment> segments;  // (max_segments), unused ones are [max_length, max_length)
 };
 
 struct RowBuffers {
   PerStream<StreamBuffers> streams;
-  // For each id of the decoder's stream (max_length), the next token of the same document, which
-  // the model is to predict; -1: no loss.
+  // For each id of the decoder's stream (max_length), the next token of the same document, which is
+  // to be predicted; -1: no loss.
   std::span<int32_t> targets;
-  std::span<int32_t> documents{};  // (max_segments), of each segment, -1 of an unused one; or empty
+  // (max_segments), the document of each segment, -1 for an unused one; may be empty.
+  std::span<int32_t> documents{};
 };
 
 struct RowCounts {
   int32_t segments = 0;
-  PerStream<int32_t> tokens = 0;  // of documents; the tail is max_length - tokens
-  int32_t targets = 0;            // tokens that carry loss
-  int32_t leading = 0;            // of these, those of the first document of each group
+  PerStream<int32_t> tokens = 0;  // of documents; the rest of max_length is padding
+  int32_t targets = 0;            // tokens with loss
+  int32_t leading = 0;            // of these, those of each group's first document
   int32_t desirable = 0;          // groups whose first document has the label 1
 };
 
 class RowSource {
  public:
-  // Requires at least one document, whole groups, and none longer than its share of max_length.
+  // Requires at least one document, complete groups, and no document longer than its share of
+  // max_length.
   RowSource(const DocumentStore& documents, const RowOptions& options);
   RowSource(DocumentStore&&, const RowOptions&) = delete;
 
-  // The rows of another size, as if they had been made so. Requires what the constructor does;
-  // allocates nothing.
+  // Changes the size of rows, as if the object had been made with it. Requirements as for the
+  // constructor; allocates nothing.
   void set_rows(const PerStream<int32_t>& max_length, int32_t max_segments);
 
-  // Writes row `row` of the run and says what it holds.
+  // Writes row `row` of the run, and returns its counts.
   RowCounts fill(int64_t row, const RowBuffers& buffers);
 
-  // What rows [first, first + count) hold, without writing them.
+  // Counts for rows [first, first + count) or a row, without writing them.
   int64_t trained_tokens(int64_t first, int64_t count);
   RowCounts counts(int64_t row);
 
-  // Rows of epochs [0, epochs): the number of the first row of epoch `epochs`. Packing makes
-  // epochs differ by a few rows.
+  // The number of rows in epochs [0, epochs), which is the number of the first row of epoch
+  // `epochs`. With packing, epochs may differ by a few rows.
   int64_t rows_until(int64_t epochs);
-  // The epoch of a row.
+  // The epoch to which a row belongs.
   int64_t epoch_of(int64_t row);
 
-  // Documents that are packed to find a row or an epoch far off, at most: less than a minute. What
-  // lies farther is refused with a UserError.
+  // The most documents that are packed to find a distant row or epoch, which takes less than a
+  // minute. A search that needs more is refused with a UserError.
   static constexpr int64_t kMaxPacked = int64_t{1} << 30;
-  // How many epochs can be counted.
+  // The number of epochs whose rows can be counted.
   int64_t most_epochs();
 
   const RowOptions& options() const { return options_; }
@@ -147,23 +150,23 @@ class RowSource {
   static constexpr size_t kMarks = 4096;
 
  private:
-  // An epoch and the number of its first row.
+  // An epoch, and the number of its first row.
   struct Start {
     int64_t epoch = 0;
     int64_t row = 0;
   };
-  // The place of a row in its epoch.
+  // The place of a row within its epoch.
   struct Place {
     const EpochOrder* order;
     int64_t row;
   };
 
-  // The order of an epoch, made when it is not there. Two are kept: the loader stands one step
-  // ahead, so around an epoch's end both are asked for in turn.
+  // The order of an epoch, which is made if needed. Two orders are kept: the loader is one step
+  // ahead, so that around the end of an epoch both are needed alternately.
   const EpochOrder& order_of(const Start& start);
-  // The rows of every epoch where all have as many, else 0.
+  // The number of rows per epoch if it is the same for all epochs, else 0.
   int64_t rows_of_each();
-  // The last known start for which `is_before` holds, and the one that follows it.
+  // The last known start for which `is_before` holds, and the one after it.
   template <typename IsBefore>
   Start known_start(const IsBefore& is_before) const;
   Start next(const Start& start);
@@ -172,9 +175,9 @@ class RowSource {
   bool all_fit_one_row() const;
   void check_sizes(const RowBuffers& buffers) const;
   RowCounts no_counts() const;
-  // What a document adds to a row: place `at` of an order.
+  // Adds a document at place `at` of an order to the counts of its row.
   void count(int32_t document, int32_t at, RowCounts& counts) const;
-  // The words of a document's part become the ids that are read and those that are predicted.
+  // Splits the words of a document's part into the ids to read and the ids to predict.
   void split_targets(std::span<int32_t> words, std::span<int32_t> targets) const;
   void fill_part(int32_t document, TokenStream stream, const RowBuffers& buffers,
                  RowCounts& counts) const;
@@ -185,9 +188,9 @@ class RowSource {
   const DocumentStore& documents_;
   RowOptions options_;
   std::array<EpochOrder, 2> orders_;  // by parity of the epoch
-  std::array<int64_t, 2> begins_{};   // the first rows of their epochs
-  int64_t first_rows_ = 0;            // of epoch 0, once known
-  // The first rows of epochs 0, stride, 2 stride, ... as far as known: at most kMarks.
+  std::array<int64_t, 2> begins_{};   // number of the first row of each one's epoch
+  int64_t first_rows_ = 0;            // the rows of epoch 0, once known
+  // The first rows of epochs 0, stride, 2 stride, ... as far as they are known: at most kMarks.
   std::vector<int64_t> marks_;
   int64_t stride_ = 1;
 };

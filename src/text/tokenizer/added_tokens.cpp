@@ -57,8 +57,8 @@ AddedTokenFinder::AddedTokenFinder(std::vector<AddedPattern> patterns)
   std::partial_sum(first_of_byte_.begin(), first_of_byte_.end(), first_of_byte_.begin());
 }
 
-// Narrows the entries to those that go on as the text does, a byte at a time. Of those that share a
-// beginning, the one that ends there stands first.
+// Narrows the range of entries byte by byte to those that agree with the text. Among entries with
+// the same beginning, the one that ends there comes first.
 const AddedPattern* AddedTokenFinder::longest_at(std::string_view text, size_t position) const {
   const AddedPattern* longest = nullptr;
   const size_t first = byte_at(text, position);

@@ -1,6 +1,6 @@
-// Tokens that are recognised in the text before anything else happens to it, such as
-// <|endoftext|>: the leftmost match wins, among those the longest. Immutable once built; find may
-// be called from any thread.
+// Finds added tokens, such as <|endoftext|>, which are recognised before the text is processed in
+// any other way: the leftmost match wins, and among matches at the same place the longest.
+// Immutable once built; find may be called from any thread.
 #pragma once
 
 #include <array>
@@ -14,11 +14,13 @@ namespace snug::text {
 struct AddedToken {
   std::string content;
   int32_t id = -1;
-  bool special = false;      // left out of decoded text on request
-  bool normalized = false;   // looked for in normalized text, otherwise in the original
-  bool single_word = false;  // only where no word character touches it
-  bool lstrip = false;       // takes the white space before it
-  bool rstrip = false;       // takes the white space after it
+  bool special = false;  // left out of decoded text on request
+  // Searched for in normalized text instead of the original text.
+  bool normalized = false;
+  // Matches only if no word character is adjacent.
+  bool single_word = false;
+  bool lstrip = false;  // includes the white space before it
+  bool rstrip = false;  // includes the white space after it
 };
 
 // A span of text: an added token (id >= 0) or ordinary text (id -1).
@@ -28,7 +30,7 @@ struct TextSpan {
   int32_t id = -1;
 };
 
-// What stands for a token in the text: its content, normalized where it must be.
+// The text that stands for a token: its content, normalized if required.
 struct AddedPattern {
   std::string pattern;
   AddedToken token;
@@ -37,27 +39,28 @@ struct AddedPattern {
 class AddedTokenFinder {
  public:
   AddedTokenFinder() = default;
-  // No pattern is empty, and no two are the same.
+  // No pattern may be empty, and no two may be equal.
   explicit AddedTokenFinder(std::vector<AddedPattern> patterns);
 
-  // The spans of `text`, ordered, never empty. White space that two tokens could take belongs to
-  // the first, and a second that is nothing else is left out. Throws UserError where the second
-  // ends within what the first took.
+  // The spans of `text` in order, none of them empty. White space that two tokens could include
+  // belongs to the first; a second token that would consist of nothing else is left out. Throws
+  // UserError if the second token ends within what the first one includes.
   std::vector<TextSpan> find(std::string_view text) const;
 
   bool empty() const { return entries_.empty(); }
 
   // Bytes of the longest pattern.
   size_t longest() const { return longest_; }
-  // Whether a pattern stands in `text` with the place `position` within it or at one of its ends.
+  // Whether a pattern occurs in `text` such that `position` is inside it or at one of its ends.
   bool touches(std::string_view text, size_t position) const;
 
  private:
   const AddedPattern* longest_at(std::string_view text, size_t position) const;
 
-  std::vector<AddedPattern> entries_;  // sorted by pattern, so that those with one beginning adjoin
+  std::vector<AddedPattern> entries_;  // sorted by pattern, so that common prefixes are adjacent
   size_t longest_ = 0;                 // bytes of the longest pattern
-  // Where those that begin with a byte begin; those of the next byte begin where they end.
+  // The first entry whose pattern begins with each byte; the entries end where those of the next
+  // byte begin.
   std::array<uint32_t, 257> first_of_byte_{};
 };
 

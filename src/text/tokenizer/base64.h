@@ -1,4 +1,4 @@
-// Bytes as base64 (RFC 4648) and back. Pure functions, any thread.
+// Encodes bytes as base64 (RFC 4648) and decodes them. Pure functions, any thread.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace snug::text {
 
-// The bytes that `text` stands for, or nothing where it is no base64.
+// The bytes that `text` encodes, or nothing if it is not base64.
 std::optional<std::string> from_base64(std::string_view text);
 
 std::string to_base64(std::string_view bytes);

@@ -21,7 +21,7 @@ namespace {
 using nlohmann::json;
 using Pieces = std::vector<SentencePieceModel::Piece>;
 
-constexpr const char* kMark = "\xE2\x96\x81";  // U+2581, stands for a space
+constexpr const char* kMark = "\xE2\x96\x81";  // U+2581, which stands for a space
 
 json added_token(size_t id, const std::string& content, bool special) {
   return {{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
@@ -54,7 +54,7 @@ bool flag_or(const json& config, const char* key, bool fallback) {
   return is_given ? config[key].get<bool>() : fallback;
 }
 
-// The places at which a text can be divided: within it, between characters.
+// The places inside a text where it can be divided between characters.
 std::vector<size_t> inner_places(const std::string& text) {
   std::vector<size_t> places;
   for (size_t i = 1; i < text.size(); ++i)
@@ -62,7 +62,7 @@ std::vector<size_t> inner_places(const std::string& text) {
   return places;
 }
 
-// The pieces that others are made of, and how many bytes were looked up among them.
+// The pieces of which others may consist; counts the bytes that were looked up among them.
 class KnownPieces {
  public:
   explicit KnownPieces(const std::string& file) : file_(file) {}
@@ -73,8 +73,9 @@ class KnownPieces {
   }
 
   // Whether both parts of a text, divided at `place`, are pieces. Most places of a long text are
-  // ruled out by their lengths. A model of long pieces that are all made of each other would have
-  // merges of more bytes than there is memory.
+  // excluded by the parts' lengths. The number of bytes that are looked up is limited, since a
+  // malicious model of long pieces that all consist of each other could exhaust memory with its
+  // merges.
   bool hold_parts(std::string_view text, size_t place) {
     if (!lengths_.contains(place) || !lengths_.contains(text.size() - place)) return false;
     looked_up_ += text.size();
@@ -88,7 +89,7 @@ class KnownPieces {
   }
 
  private:
-  // Five times what the model with the most pieces (Gemma's) needs.
+  // Five times as much as the model with the most pieces (Gemma's) needs.
   static constexpr size_t kMostBytes = size_t{64} << 20;
 
   const std::string& file_;
@@ -97,13 +98,13 @@ class KnownPieces {
   size_t looked_up_ = 0;
 };
 
-// Every pair of pieces that make a piece together, in the order of what they make; `by_score` by
-// falling scores, of normal pieces alone.
+// Every pair of pieces that form a piece together, in the order of that piece; with `by_score`,
+// only normal pieces, in descending order of score.
 json merges_of(const Pieces& pieces, bool by_score, const std::string& file) {
   KnownPieces known(file);
   for (const auto& piece : pieces)
     if (!by_score || piece.kind == PieceKind::normal) known.add(piece.text);
-  // The score, negated so that the highest comes first, the id, and the two pieces.
+  // The negated score (so that the highest comes first), the id, and the two pieces.
   std::vector<std::tuple<float, size_t, std::string, std::string>> ranked;
   for (size_t id = 0; id < pieces.size(); ++id) {
     const std::string& text = pieces[id].text;
@@ -114,7 +115,7 @@ json merges_of(const Pieces& pieces, bool by_score, const std::string& file) {
                             text.substr(place));
     }
   }
-  // Pieces that begin one text sort as their lengths do.
+  // Pairs for the same piece are in ascending order of their first part's length.
   std::sort(ranked.begin(), ranked.end());
   json merges = json::array();
   for (auto& [score, id, left, right] : ranked)
@@ -144,7 +145,7 @@ json added_pieces(const Pieces& pieces, bool with_user_defined) {
   return added;
 }
 
-// BOS before a text and EOS after it, where the config asks for them.
+// The post-processor with BOS before a text and EOS after it, as far as the config asks for them.
 json around(const Pieces& pieces, const std::vector<std::string>& before,
             const std::vector<std::string>& after, const std::string& file) {
   json single = json::array();
@@ -185,7 +186,8 @@ json llama(const SentencePieceModel& model, const json& config, const std::strin
           {"model", bpe(model, false, file)}};
 }
 
-// An expression that finds any of the user-defined pieces, longer ones first; empty without any.
+// A pattern that matches any of the user-defined pieces, longer ones first; empty if there are
+// none.
 std::string user_defined_pattern(const Pieces& pieces) {
   std::vector<std::string> texts;
   for (const auto& piece : pieces)
@@ -204,8 +206,8 @@ std::string user_defined_pattern(const Pieces& pieces) {
   return pattern;
 }
 
-// Encodes as SentencePiece itself does: transformers falls back to it. A user-defined piece stands
-// by itself wherever it is found, and no merge crosses its ends.
+// Encodes as SentencePiece itself does, which is transformers' fallback. A user-defined piece is a
+// token of its own wherever it occurs, and no merge crosses its ends.
 json general(const SentencePieceModel& model, const json& config, const std::string& file) {
   const bool is_legacy = flag_or(config, "legacy", true);
   json steps = json::array();
@@ -270,7 +272,8 @@ json t5(SentencePieceModel& model, const json& config, const std::string& file) 
             {"byte_fallback", false}}}};
 }
 
-// What would add tokens that the model file does not have, or give others other flags.
+// Refuses settings that would add tokens which the model file does not have, or change the flags of
+// its tokens.
 void refuse_more_tokens(const json& config, const Pieces& pieces, const std::string& file) {
   if (!config.is_object()) return;
   for (const char* key : {"bos_token", "eos_token", "unk_token", "pad_token"}) {

@@ -9,14 +9,14 @@
 namespace snug::text {
 namespace {
 
-// One field of a message: a number, or bytes.
+// One field of a message: a number or bytes.
 struct Field {
   uint64_t number = 0;
-  uint64_t value = 0;      // of a varint or four bytes
+  uint64_t value = 0;      // of a varint or a four-byte field
   std::string_view bytes;  // of a length-delimited field
 };
 
-// The fields of a message, one after the other.
+// Iterates over the fields of a message.
 class WireFields {
  public:
   WireFields(std::string_view message, const std::string& file) : rest_(message), file_(file) {}

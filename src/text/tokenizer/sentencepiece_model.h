@@ -1,5 +1,5 @@
 // A SentencePiece model file (tokenizer.model, spiece.model): a ModelProto in Protocol Buffers'
-// wire format, of which this reads what makes ids. Numbers of fields are those of
+// wire format, of which only the fields that affect ids are read. The field numbers are from
 // sentencepiece_model.proto. Plain values, any thread.
 #pragma once
 
@@ -26,16 +26,18 @@ struct SentencePieceModel {
     PieceKind kind = PieceKind::normal;
   };
   std::vector<Piece> pieces;  // by id
-  bool is_bpe = false;        // else unigram
+  bool is_bpe = false;        // otherwise unigram
   bool byte_fallback = false;
   std::string unknown = "<unk>";
-  std::string charsmap;  // what "Precompiled" of a tokenizer.json holds in base64
+  // The table that "Precompiled" in a tokenizer.json contains in base64.
+  std::string charsmap;
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = true;
   bool escape_whitespaces = true;
 };
 
-// Throws UserError that names `file` where `bytes` is no such model, or one of words or characters.
+// Throws UserError that names `file` if `bytes` is not such a model, or is a model of words or
+// characters.
 SentencePieceModel parse_sentencepiece(std::string_view bytes, const std::string& file);
 
 }  // namespace snug::text

@@ -9,8 +9,9 @@
 namespace snug::text {
 namespace {
 
-constexpr size_t kContext = 8;   // ids of a prompt that the first piece may depend on
-constexpr size_t kHeldBack = 8;  // a character has at most 4 bytes, hence 4 byte tokens
+constexpr size_t kContext = 8;  // ids of a prompt on which the first piece of text may depend
+// A character has at most 4 bytes, and so at most 4 byte tokens.
+constexpr size_t kHeldBack = 8;
 
 }  // namespace
 
@@ -37,7 +38,7 @@ std::string StreamDecoder::take(bool at_end) {
   const bool is_held_back = window_.size() - printed_ids_ <= kHeldBack;
   if (!at_end && is_held_back && all.ends_with(kReplacementCharacter)) return "";
   if (all.size() <= printed.size()) return "";
-  // The ids printed before now only say how the next ones begin.
+  // Ids that were printed earlier only matter for how the next ones begin.
   window_.erase(window_.begin(), window_.begin() + static_cast<std::ptrdiff_t>(printed_ids_));
   printed_ids_ = window_.size();
   return all.substr(printed.size());

@@ -19,8 +19,8 @@ bool ends_in_space(std::string_view text) {
          is_white_space(code_point_at(text, character_before(text, text.size())).value);
 }
 
-// Whether a token could stand at the place in normalized text; seen from what is around it.
-// A normal form makes at most a quarter as many bytes of a text.
+// Whether a token may include the place in normalized text, judged by the text around it. A normal
+// form shortens a text to no less than a quarter of its bytes.
 bool touches_normalized(const Tokenizer::Parts& parts, std::string_view text, size_t position) {
   const AddedTokenFinder& finder = parts.in_normalized;
   if (finder.empty()) return false;
@@ -59,7 +59,7 @@ bool stands_alone(char32_t value) {
 
 size_t last_cut(const Tokenizer::Parts& parts, std::string_view text) {
   if (parts.normalizer && !parts.normalizer->takes_pieces()) return 0;
-  // What follows the text could make a token of its end.
+  // The end of the text could become part of a token with what follows.
   const size_t longest = std::max(parts.in_original.longest(), 4 * parts.in_normalized.longest());
   if (text.size() <= longest + 4) return 0;
   for (size_t position = text.size() - longest - 4; position > text.size() / 2; --position)

@@ -58,7 +58,7 @@ void TextEncoder::encode(std::string_view text, bool is_last, std::vector<int32_
   }
 }
 
-// More of the ordinary text that may go on already, or a new one.
+// Adds ordinary text, which continues the current one or begins a new one.
 void TextEncoder::add_ordinary(std::string_view text, std::vector<int32_t>& ids) {
   std::string normalized(text);
   size_t origin = 0;

@@ -17,20 +17,21 @@ class TextEncoder {
  public:
   static constexpr size_t kMaxHeld = size_t{512} << 10;
 
-  // Text waits until `piece_bytes` are there, so that looking for a place to cut it costs nothing.
+  // Text is collected until there are `piece_bytes`, so that the search for a place to cut is
+  // cheap.
   explicit TextEncoder(const Tokenizer& tokenizer, size_t piece_bytes = size_t{64} << 10);
 
-  // Of text that holds no added token, as Tokenizer::encode_ordinary takes it. It is never refused:
-  // a copy that is finished tells the ids of the text so far.
+  // For text without added tokens, as in Tokenizer::encode_ordinary. Such text is never refused:
+  // finishing a copy of the object gives the ids of the text so far.
   static TextEncoder of_ordinary(const Tokenizer& tokenizer, bool at_text_start,
                                  size_t piece_bytes);
 
-  // The next piece, whole characters of valid UTF-8; appends the ids that are certain. Throws
-  // UserError.
+  // Adds the next piece (valid UTF-8, whole characters), and appends the ids that are certain.
+  // Throws UserError.
   void add(std::string_view piece, std::vector<int32_t>& ids);
-  // The text is complete: appends the ids that are left.
+  // Ends the text, and appends the remaining ids.
   void finish(std::vector<int32_t>& ids);
-  // Bytes whose ids are not certain yet.
+  // The number of bytes whose ids are not certain yet.
   size_t held() const { return pending_.size() + carry_.size(); }
 
  private:
@@ -41,12 +42,14 @@ class TextEncoder {
 
   const Tokenizer::Parts& parts_;
   size_t piece_bytes_;
-  std::string pending_;           // text that is not cut yet
-  std::string carry_;             // normalized text that is not encoded yet
-  bool at_text_start_ = true;     // nothing was given yet
-  size_t origin_ = 0;             // bytes of carry_ that come from the text's first character
-  bool is_ordinary_ = false;      // all of the text
-  bool within_ordinary_ = false;  // what was given last is ordinary text, which may go on
+  std::string pending_;        // text that has not been cut
+  std::string carry_;          // normalized text that has not been encoded
+  bool at_text_start_ = true;  // no text has been added
+  // Leading bytes of carry_ that come from the text's first character.
+  size_t origin_ = 0;
+  bool is_ordinary_ = false;  // the whole text is ordinary text
+  // The last added piece was ordinary text, which may continue.
+  bool within_ordinary_ = false;
 };
 
 }  // namespace snug::text

@@ -28,7 +28,7 @@ int64_t TextWindows::finish() {
   if (own_tokens_ == 0) return 0;
   take(tokenizer_.ids_after(), false);
   const int32_t eos = tokenizer_.eos_id().value();
-  // Some tokenizers end every text in EOS themselves.
+  // Some tokenizers add EOS to every text themselves.
   if (ids_.back() != eos) take({&eos, 1}, true);
   trained_.back() = 1;
   store_complete();
@@ -47,7 +47,7 @@ void TextWindows::store_complete() {
   const std::span<const int32_t> ids = ids_;
   const std::span<const uint8_t> trained = trained_;
   size_t begin = 0;
-  // The last token waits: it may yet become a target, and the end of its window.
+  // The last token is kept back: it may still become a target, and the end of its window.
   for (; begin + most_ < ids.size(); begin += most_ - 1)
     store_(ids.subspan(begin, most_), trained.subspan(begin, most_));
   ids_.erase(ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(begin));

@@ -1,7 +1,7 @@
-// A text of any length as documents of max_length tokens at most, which overlap by one token, so
-// that every token but the first is a target exactly once. The text comes in pieces
-// (text_encoder.h); a window is stored when it is complete.
-// One text at a time, one thread. Tokenizer and store must outlive it.
+// Divides a text of any length into documents of at most max_length tokens, which overlap by one
+// token, so that every token except the first is a target exactly once. The text is added in pieces
+// (text_encoder.h), and a window is stored when it is complete. One text at a time, one thread.
+// Tokenizer and store must outlive the object.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace snug::text {
 
 class TextWindows {
  public:
-  // Takes a window's ids and what is learned of them.
+  // Receives a window's ids, and which of them are learned.
   using Store = std::function<void(std::span<const int32_t>, std::span<const uint8_t>)>;
 
   TextWindows(const Tokenizer& tokenizer, int32_t max_length, bool train_on_all, Store store)
@@ -29,8 +29,8 @@ class TextWindows {
 
   void begin();
   void add(std::string_view piece);
-  // Ends the text with the tokenizer's own end and EOS. Returns the tokens of the text, none where
-  // it has none of its own, and then nothing was stored.
+  // Ends the text with the tokenizer's own end tokens and EOS. Returns the number of the text's
+  // tokens; if that is 0, nothing was stored.
   int64_t finish();
 
  private:
@@ -42,8 +42,9 @@ class TextWindows {
   bool train_on_all_;
   Store store_;
   std::optional<TextEncoder> encoder_;
-  std::vector<int32_t> encoded_;  // of a piece
-  std::vector<int32_t> ids_;  // that are in no complete window, except for the one that overlaps
+  std::vector<int32_t> encoded_;  // ids of one piece
+  // Ids that are not in a complete window, except for the one that overlaps.
+  std::vector<int32_t> ids_;
   std::vector<uint8_t> trained_;
   int64_t tokens_ = 0;
   int64_t own_tokens_ = 0;

@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-// A small file of the folder; null where it does not exist.
+// A small JSON file of the folder; null if it does not exist.
 json small_file(const std::string& folder, const char* name) {
   const std::string path = folder + "/" + name;
   std::string text;
@@ -27,7 +27,7 @@ json small_file(const std::string& folder, const char* name) {
   return document;
 }
 
-// What an adapter's folder says, in place of what the model's says.
+// Applies an adapter's folder, whose settings replace the model's.
 void read_over(Tokenizer::Parts& parts, const std::string& adapter) {
   ChatSettings own;
   const json config = small_file(adapter, "tokenizer_config.json");

@@ -1,10 +1,9 @@
 // A tokenizer read from a Hugging Face model folder: text to ids and back, with the ids that the
 // `tokenizers` library gives for the same tokenizer.json. Byte-pair encodings, byte-level (GPT-2,
-// Llama 3, Qwen2) and SentencePiece-style (Llama 2, Mistral, Phi-3). What the file asks for and
-// Snug cannot do is a UserError that names the component.
-// "truncation" and "padding" of the file are not applied: they are settings of a call, which
-// Snug makes itself (max_length).
-// Immutable after loading; every const function may be called from any thread.
+// Llama 3, Qwen2) and SentencePiece-style (Llama 2, Mistral, Phi-3). A setting of the file that
+// Snug does not support is a UserError that names the component. The file's "truncation" and
+// "padding" are ignored: Snug truncates and pads by its own settings (max_length). Immutable after
+// loading; every const function may be called from any thread.
 #pragma once
 
 #include <cstdint>
@@ -26,18 +25,18 @@ class Tokenizer {
  public:
   // Reads tokenizer.json, else a SentencePiece model (sentencepiece_folder.h), and, where present,
   // tokenizer_config.json, special_tokens_map.json, chat_template.jinja,
-  // additional_chat_templates/, generation_config.json and config.json. Throws UserError.
-  // With the folder of an adapter of that model, what it says of conversations and of where a text
-  // ends counts before what the model's folder says: its tokenizer_config.json, chat templates and
-  // generation_config.json, as far as they are there.
-  // The model's table may have fewer `rows` than there are ids: an id beyond pads no text and ends
-  // none, and a text that makes one is refused (require_rows).
+  // additional_chat_templates/, generation_config.json and config.json. Throws UserError. If the
+  // folder of an adapter is given, its settings for conversations and for the ends of texts take
+  // precedence over the model's: its tokenizer_config.json, chat templates and
+  // generation_config.json, as far as they exist. If the model's table has fewer `rows` than there
+  // are ids, ids without a row are not used for padding or ends, and a text that needs one is
+  // refused (require_rows).
   static Tokenizer from_folder(const std::string& folder, int64_t rows = kAnyRows,
                                const std::string& adapter = "");
   static constexpr int64_t kAnyRows = std::numeric_limits<int64_t>::max();
 
-  // Makes it from the contents of the two files; `name` stands for tokenizer.json in messages.
-  // `config` may be empty.
+  // Makes a tokenizer from the contents of the two files; `name` stands for tokenizer.json in
+  // messages. `config` may be empty.
   static Tokenizer from_text(std::string_view tokenizer_json, std::string_view config,
                              const std::string& name, int64_t rows = kAnyRows);
 
@@ -45,46 +44,46 @@ class Tokenizer {
   Tokenizer& operator=(Tokenizer&&) noexcept;
   ~Tokenizer();
 
-  // Throws UserError where `text` is not valid UTF-8. With `add_special_tokens` the post-processor
-  // puts its tokens around (often BOS before).
+  // Throws UserError if `text` is not valid UTF-8. With `add_special_tokens`, the post-processor
+  // adds its tokens around the text (often BOS before it).
   std::vector<int32_t> encode(std::string_view text, bool add_special_tokens = true) const;
 
-  // Throws UserError, which names the token, where the model has no row for one of `ids`. encode
-  // calls it; who puts ids together from the parts of encode, or adds some, does so, too.
+  // Throws UserError that names the token if the model has no row for one of `ids`. encode calls
+  // it; code that assembles ids from the parts of encode, or adds some, must call it too.
   void require_rows(std::span<const int32_t> ids) const;
 
-  // Bytes that are no UTF-8 become U+FFFD; ids without a token are left out.
+  // Bytes that are not UTF-8 become U+FFFD; ids without a token are left out.
   std::string decode(std::span<const int32_t> ids, bool skip_special_tokens = true) const;
 
-  // The parts of encode, for those who must know where tokens lie: the spans that added tokens
-  // take, and the ids of ordinary text between them. `at_text_start` says that nothing precedes.
+  // The two steps of encode, for code that must know where tokens are: the spans of added tokens,
+  // and the ids of ordinary text between them. `at_text_start`: no text precedes.
   std::vector<TextSpan> split_added_tokens(std::string_view text) const;
   void encode_ordinary(std::string_view text, bool at_text_start, std::vector<int32_t>& ids) const;
-  std::span<const int32_t> ids_before() const;  // what the post-processor puts before a text
+  std::span<const int32_t> ids_before() const;  // added by the post-processor before a text
   std::span<const int32_t> ids_after() const;   // and after it
 
-  // The rows that an embedding must have for all texts: the largest id + 1.
+  // The number of rows that an embedding needs for all texts: the largest id + 1.
   int32_t vocabulary_size() const;
   std::optional<int32_t> id_of(std::string_view token) const;
   std::optional<std::string_view> token_of(int32_t id) const;
   bool is_special(int32_t id) const;
-  bool is_added(int32_t id) const;  // an added token, special or not
+  bool is_added(int32_t id) const;  // an added token, whether special or not
 
-  // The id from tokenizer_config.json, else special_tokens_map.json, else generation_config.json
-  // and config.json; nothing where none names one that the vocabulary has.
+  // The id that tokenizer_config.json names or, in this order, special_tokens_map.json,
+  // generation_config.json or config.json; nothing if none names an id of the vocabulary.
   std::optional<int32_t> bos_id() const;
   std::optional<int32_t> eos_id() const;
   std::optional<int32_t> pad_id() const;
-  // Ids that end a generated text: eos_id and those of generation_config.json, or of config.json
-  // where that names none.
+  // Ids that end a generated text: eos_id and those of generation_config.json or, if that names
+  // none, of config.json.
   std::span<const int32_t> stop_ids() const;
 
-  // What the folder says of conversations.
+  // The folder's settings for conversations.
   const ChatSettings& chat_settings() const;
 
   int64_t host_bytes() const;
 
-  // What it is made of, for those who encode a text in pieces (text_encoder.h).
+  // The components, for encoding a text in pieces (text_encoder.h).
   struct Parts;
   const Parts& parts() const { return *parts_; }
 

@@ -17,12 +17,12 @@ namespace {
 
 using nlohmann::json;
 
-// Ten times the largest tokenizer.json there is (Gemma's).
+// Ten times the size of the largest existing tokenizer.json (Gemma's).
 constexpr int64_t kMaxFileBytes = int64_t{384} << 20;
 
-// A score as the library's JSON parser reads what it wrote: the digits as one whole number,
-// rounded, then divided or multiplied by a power of ten, which is not always the nearest number.
-// Ways to divide a word whose sums would be the same are told apart by it.
+// A score as the library's JSON parser reads it: the digits as an integer, rounded to a double,
+// then divided or multiplied by a power of ten. That is not always the nearest double, and the
+// difference decides between divisions of a word whose sums would otherwise be equal.
 double library_number(double nearest) {
   std::array<char, 32> text{};
   const auto end = std::to_chars(text.data(), text.data() + text.size(), std::abs(nearest),
@@ -40,18 +40,19 @@ double library_number(double nearest) {
   return nearest < 0 ? -value : value;
 }
 
-// Takes vocabulary and merges out of the parser's hands, so that they are never a document.
+// Takes the vocabulary and the merges directly from the parser, so that they never become a JSON
+// document.
 class ModelCollector {
  public:
   ModelCollector(const std::string& name, TokenizerFile& file) : name_(name), file_(file) {}
 
-  // nlohmann's parser callback: false drops the value.
+  // nlohmann's parser callback: returning false drops the value.
   bool operator()(int depth, json::parse_event_t event, json& parsed) {
     using Event = json::parse_event_t;
     if (event == Event::key) {
       if (static_cast<size_t>(depth) >= path_.size()) path_.resize(static_cast<size_t>(depth) + 1);
       path_[static_cast<size_t>(depth)] = parsed.get<std::string>();
-      // A vocabulary is taken for a list until it has a key.
+      // A vocabulary counts as a list until it has a key.
       if (depth <= 3) is_list_ = depth == 2;
       return true;
     }
@@ -67,7 +68,7 @@ class ModelCollector {
     throw base::UserError(message, {name_, 0, 0});
   }
 
-  // [["piece", score], ...], the vocabulary of Unigram.
+  // Handles [["piece", score], ...], the vocabulary of Unigram.
   bool take_piece(int depth, json::parse_event_t event, const json& parsed) {
     using Event = json::parse_event_t;
     if (event == Event::array_end && depth == 3) {
@@ -87,7 +88,7 @@ class ModelCollector {
       file_.scores.push_back(library_number(parsed.get<double>()));
       has_score_ = true;
     } else if (depth == 4 && parsed.is_string() && pair_.size() == 1 && !has_score_) {
-      // What sentencepiece_folder.h wrote: the number itself.
+      // For JSON that sentencepiece_folder.h wrote, the nearest double is the exact score.
       file_.scores.push_back(nearest_number(parsed.get<std::string>()));
       has_score_ = true;
     } else {
@@ -145,11 +146,12 @@ class ModelCollector {
   TokenizerFile& file_;
   std::vector<std::string> path_;  // the key at each depth
   std::vector<std::string> pair_;
-  bool is_list_ = false;  // the value at hand, where it is one of the model
+  // Whether the current value, if it belongs to the model, is a list.
+  bool is_list_ = false;
   bool has_score_ = false;
 };
 
-// Files written before "type" existed are told apart by what they hold.
+// Files written before "type" existed are distinguished by their content.
 std::string type_of(const json& model) {
   if (model.contains("type") && model["type"].is_string()) return model["type"].get<std::string>();
   if (model.contains("merges")) return "BPE";

@@ -1,4 +1,4 @@
-// Reading tokenizer.json: the vocabulary and the merges, which are most of it, straight into their
+// Reads tokenizer.json: the vocabulary and the merges, which are most of it, directly into their
 // tables, and the rest as a small JSON document.
 #pragma once
 
@@ -21,12 +21,12 @@ struct TokenizerFile {
   std::vector<double> scores;     // of Unigram, by id
 };
 
-// Fills `file` and returns the document less "model.vocab" and "model.merges". Throws UserError
-// with line and column where `text` is no JSON, and for a kind of model that is not supported.
+// Fills `file`, and returns the document without "model.vocab" and "model.merges". Throws UserError
+// with line and column if `text` is not JSON, and for a type of model that is not supported.
 nlohmann::json parse_tokenizer_file(std::string_view text, const std::string& name,
                                     TokenizerFile& file);
 
-// The whole file, or nothing where it does not exist. Throws UserError where it cannot be read.
+// Reads the whole file; returns false if it does not exist. Throws UserError if it cannot be read.
 bool read_text_file(const std::string& path, std::string& text);
 
 }  // namespace snug::text

@@ -16,7 +16,7 @@
 namespace snug::text {
 namespace {
 
-// A text is compared with the added tokens at each of its places.
+// Limited because a text is compared with the added tokens at every position.
 constexpr size_t kMaxAddedBytes = 1024;
 
 AddedToken read_added_token(const JsonNode& node) {
@@ -32,7 +32,7 @@ AddedToken read_added_token(const JsonNode& node) {
   return token;
 }
 
-// A token is named by its text or by an object with its content.
+// A token is given as its text or as an object with its content.
 std::optional<std::string> token_name(const JsonNode& config, std::string_view key) {
   if (!config.has(key)) return std::nullopt;
   const nlohmann::json& value = config.value().at(std::string(key));
@@ -45,7 +45,7 @@ std::optional<std::string> token_name(const JsonNode& config, std::string_view k
                   key, value.type_name()));
 }
 
-// A component, or of a Sequence the components in it.
+// The component itself, or the components of a Sequence.
 std::vector<JsonNode> steps_of(const JsonNode& node, std::string_view key) {
   if (node.string("type") != "Sequence") return {node};
   std::vector<JsonNode> steps;
@@ -54,8 +54,8 @@ std::vector<JsonNode> steps_of(const JsonNode& node, std::string_view key) {
   return steps;
 }
 
-// What a Replace puts before a text, where nothing stood, the library takes twice once ByteLevel
-// changes it, or fails.
+// Refuses a Replace that inserts text at the very beginning, before ByteLevel: the library then
+// duplicates the inserted text, or fails.
 void refuse_insertion_before_bytes(const JsonNode& document) {
   if (!document.has("normalizer") || !document.has("pre_tokenizer")) return;
   const std::vector<JsonNode> dividers =
@@ -90,7 +90,7 @@ int32_t Tokenizer::Parts::id_of(const std::string& token) const {
   return added != added_ids.end() ? added->second : model->vocabulary().find(token);
 }
 
-// The id that the Hugging Face library gives: the model's, else the next free one.
+// The id that the Hugging Face library assigns: the model's own, or else the next free one.
 int32_t Tokenizer::Parts::next_added_id(const std::string& content) const {
   const int32_t known = id_of(content);
   if (known >= 0) return known;
@@ -253,7 +253,7 @@ void Tokenizer::Parts::read_token_ids(const JsonNode& config) {
   take("bos_token_id", special.bos);
   take("pad_token_id", special.pad);
   const auto ends = take("eos_token_id", special.eos);
-  if (!special.stop.empty()) return;  // a file before named them
+  if (!special.stop.empty()) return;  // an earlier file has named stop ids
   for (const int32_t id : ends)
     if (std::find(special.stop.begin(), special.stop.end(), id) == special.stop.end())
       special.stop.push_back(id);

@@ -41,30 +41,30 @@ struct WordPlace {
 };
 
 struct Tokenizer::Parts {
-  std::unique_ptr<Normalizer> normalizer;       // may be absent
-  std::unique_ptr<PreTokenizer> pre_tokenizer;  // may be absent: a text is one word
+  std::unique_ptr<Normalizer> normalizer;       // may be null
+  std::unique_ptr<PreTokenizer> pre_tokenizer;  // may be null: a text is one word
   std::unique_ptr<Model> model;
-  std::unique_ptr<Decoder> decoder;  // may be absent: tokens are joined by spaces
+  std::unique_ptr<Decoder> decoder;  // may be null: tokens are joined by spaces
   PostProcessor post_processor;
 
   std::unordered_map<int32_t, AddedToken> added_by_id;
   std::unordered_map<std::string, int32_t> added_ids;
-  AddedTokenFinder in_original;    // tokens looked for before normalization
+  AddedTokenFinder in_original;    // tokens searched for before normalization
   AddedTokenFinder in_normalized;  // and after it
 
   SpecialIds special;
   int64_t rows = kAnyRows;  // ids from here on have no row in the model's table
   ChatSettings chat;
 
-  // The id of an added token or of one of the model, or -1.
+  // The id of an added token or a token of the model, or -1.
   int32_t id_of(const std::string& token) const;
 
-  // Passes the text through the normalizer, where there is one.
+  // Applies the normalizer, if there is one.
   void normalize(std::string& text) const;
-  // Normalizes the text and returns how many bytes at its beginning come from the first character
-  // of the original text, where `text` is its beginning and the pre-tokenizer asks for it.
+  // Normalizes the text. If the pre-tokenizer asks for it and `text` is the beginning of the
+  // original text, returns how many leading bytes come from that text's first character.
   size_t normalize_from(std::string& text, bool at_text_start) const;
-  // Normalizes a piece of a text that follows another (Normalizer::apply_rest).
+  // Normalizes a piece of a text that follows another piece (Normalizer::apply_rest).
   void normalize_rest(std::string& text) const;
   // Appends the ids of normalized text, which holds no added token, and returns how much of it was
   // encoded: all of it, or where it is open, since more text follows, as much as does not depend on
@@ -72,26 +72,28 @@ struct Tokenizer::Parts {
   // that the ids are those of the whole. Throws UserError for a word that is too long.
   size_t encode_words(std::string_view text, WordPlace place, std::vector<int32_t>& ids) const;
 
-  // Reads the document of tokenizer.json (see tokenizer_file.h), less what parse took out of it.
+  // Reads the document of tokenizer.json without the parts that parsing took out of it (see
+  // tokenizer_file.h).
   void read(const JsonNode& document);
 
   // Adds the tokens that tokenizer_config.json declares and tokenizer.json does not.
   void read_declared_tokens(const JsonNode& config);
 
-  // Makes the finders, once all added tokens are known. Throws UserError that names `file` for two
-  // tokens that stand for the same text, of which the library takes now one and now the other.
+  // Makes the finders after all added tokens are known. Throws UserError that names `file` for two
+  // tokens with the same text, between which the library chooses inconsistently.
   void index_added_tokens(const std::string& file);
 
-  // Takes BOS, EOS and padding from a file that names tokens, where none is known yet.
+  // Takes BOS, EOS and padding, as far as they are unknown, from a file that names tokens.
   void read_token_names(const JsonNode& config);
 
-  // Takes them from a file that holds ids (generation_config.json, config.json).
+  // Takes them from a file that has ids (generation_config.json, config.json).
   void read_token_ids(const JsonNode& config);
 
-  // Puts EOS first among the stop ids, once it is known.
+  // Puts EOS first among the stop ids, if it is known.
   void complete_stop_ids();
 
-  // The model's table has so many rows: what it has none for pads nothing and ends nothing.
+  // Limits ids to the rows of the model's table: ids without a row are not used for padding or as
+  // ends.
   void limit_rows(int64_t count);
 
  private:

@@ -1,11 +1,11 @@
-// White space as JSON has it: what may stand between records, and what an answer must not be alone.
+// JSON's white space, which may separate records, and of which an answer must not consist entirely.
 #pragma once
 
 #include <string_view>
 
 namespace snug::text {
 
-// Whether a byte is white space; a reader's end is none.
+// Whether a byte is white space; the end-of-file value is not.
 constexpr bool is_space(int c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 constexpr bool is_blank(std::string_view text) {

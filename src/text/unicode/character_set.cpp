@@ -9,7 +9,7 @@ namespace snug::text {
 
 namespace {
 
-// A property alone, which needs no brackets and is quicker without.
+// Whether the members are a single property, which needs no brackets and is faster without them.
 bool is_one_property(std::string_view members) {
   return (members.starts_with("\\p{") || members.starts_with("\\P{")) &&
          members.find('}') == members.size() - 1;
@@ -33,7 +33,7 @@ CharacterSet complement(CharacterSet set) {
   return set;
 }
 
-// Atomic, since only one way to take a character is ever needed.
+// The group is atomic, since only one way to match a character is ever needed.
 CharacterSet unite(const std::vector<CharacterSet>& sets) {
   if (sets.size() == 1) return sets.front();
   CharacterSet result;

@@ -1,8 +1,7 @@
-// Which characters one place of a regular expression may take, as PCRE2 writes it: within brackets
-// where that is possible, which is what its engines are quickest at, else as an expression that
-// takes one character. PCRE2 (before 10.45) has no classes within classes, so that what Oniguruma
-// nests and intersects is put together here.
-// Pure functions, any thread.
+// The characters that one place of a regular expression may match, in PCRE2's syntax: as a class in
+// brackets where possible, which is fastest, otherwise as an expression that matches one character.
+// PCRE2 (before 10.45) has no nested classes, so Oniguruma's nested and intersected classes are
+// combined here. Pure functions, any thread.
 #pragma once
 
 #include <string>
@@ -12,13 +11,15 @@
 namespace snug::text {
 
 struct CharacterSet {
-  std::string members;     // what stands for it within brackets; empty: nothing can
-  std::string others;      // what stands within brackets for all characters outside it, likewise
-  std::string expression;  // where both are empty
+  // The set's members in the syntax within brackets; empty: not expressible.
+  std::string members;
+  // The same for all characters outside the set.
+  std::string others;
+  std::string expression;  // used if both are empty
 
-  // Whether all that is in it is written as members.
+  // Whether the set can be written as members of a class.
   bool is_plain() const { return !members.empty(); }
-  // Takes one character of the set.
+  // A pattern that matches one character of the set.
   std::string pattern() const;
 };
 
@@ -29,7 +30,7 @@ CharacterSet complement(CharacterSet set);
 CharacterSet unite(const std::vector<CharacterSet>& sets);      // no sets: no characters
 CharacterSet intersect(const std::vector<CharacterSet>& sets);  // at least one
 
-// A character as it stands for itself, in brackets and outside.
+// A literal character, escaped for use in brackets and outside.
 std::string literal_character(char32_t value);
 
 }  // namespace snug::text

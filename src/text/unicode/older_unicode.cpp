@@ -7,11 +7,11 @@
 namespace snug::text {
 namespace {
 
-// First and last of characters in a row.
+// The first and the last of consecutive characters.
 using CodePointRange = std::pair<char32_t, char32_t>;
 
-// Marks, and characters that a normal form decomposes, of Unicode 10 to 15, and those that these
-// versions made marks.
+// Marks, and characters that a normal form decomposes, that are new in Unicode 10 to 15 or became
+// marks in these versions.
 constexpr std::array<CodePointRange, 85> kNewForms = {
     {{0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},
      {0xAFA, 0xAFF},     {0xB55, 0xB55},     {0xC04, 0xC04},     {0xC3C, 0xC3C},
@@ -36,7 +36,7 @@ constexpr std::array<CodePointRange, 85> kNewForms = {
      {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF}, {0x1E4EC, 0x1E4EF}, {0x1F16C, 0x1F16C},
      {0x1FBF0, 0x1FBF9}}};
 
-// Nonspacing marks (Mn) of Unicode 9 to 15, and those that these versions made such.
+// Nonspacing marks (Mn) that are new in Unicode 9 to 15 or became such in these versions.
 constexpr std::array<CodePointRange, 91> kNewNonspacing = {
     {{0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8E1},     {0x9FE, 0x9FE},
      {0xAFA, 0xAFF},     {0xB55, 0xB55},     {0xC04, 0xC04},     {0xC3C, 0xC3C},
@@ -62,7 +62,7 @@ constexpr std::array<CodePointRange, 91> kNewNonspacing = {
      {0x1E026, 0x1E02A}, {0x1E08F, 0x1E08F}, {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE},
      {0x1E2EC, 0x1E2EF}, {0x1E4EC, 0x1E4EF}, {0x1E944, 0x1E94A}}};
 
-// Punctuation of Unicode 9 to 15.
+// Punctuation that is new in Unicode 9 to 15.
 constexpr std::array<CodePointRange, 32> kNewPunctuation = {
     {{0x61D, 0x61D},     {0x9FD, 0x9FD},     {0xA76, 0xA76},     {0xC77, 0xC77},
      {0xC84, 0xC84},     {0x1B7D, 0x1B7E},   {0x2E43, 0x2E4F},   {0x2E52, 0x2E5D},
@@ -73,7 +73,7 @@ constexpr std::array<CodePointRange, 32> kNewPunctuation = {
      {0x11C70, 0x11C71}, {0x11EF7, 0x11EF8}, {0x11F43, 0x11F4F}, {0x11FFF, 0x11FFF},
      {0x12FF1, 0x12FF2}, {0x16E97, 0x16E9A}, {0x16FE2, 0x16FE2}, {0x1E95E, 0x1E95F}}};
 
-// Format characters (Cf) of Unicode 9 to 15.
+// Format characters (Cf) that are new in Unicode 9 to 15.
 constexpr std::array<CodePointRange, 4> kNewFormat = {
     {{0x890, 0x891}, {0x8E2, 0x8E2}, {0x110CD, 0x110CD}, {0x13430, 0x1343F}}};
 

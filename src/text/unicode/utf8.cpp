@@ -7,8 +7,8 @@
 namespace snug::text {
 namespace {
 
-// Length of the well-formed sequence at `position`, or 0 and in `bad` the length of the maximal
-// ill-formed part; `cut` says that the text ended inside a sequence that was well-formed so far.
+// The length of the well-formed sequence at `position`, or 0 and in `bad` the length of the maximal
+// ill-formed part; `cut`: the text ended inside a sequence that was well-formed so far.
 struct Scan {
   size_t good = 0;
   size_t bad = 0;
@@ -141,7 +141,7 @@ bool is_punctuation(char32_t value) {
     return (value > 0x20 && value < 0x30) || (value > 0x39 && value < 0x41) ||
            (value > 0x5A && value < 0x61) || (value > 0x7A && value < 0x7F);
   }
-  // Punctuation in Unicode 8, later a symbol and a mark.
+  // Punctuation in Unicode 8; later a symbol and a mark.
   if (value == 0x166D || value == 0x111C9) return true;
   const auto kind = category(value);
   return kind >= UTF8PROC_CATEGORY_PC && kind <= UTF8PROC_CATEGORY_PO && !is_new_punctuation(value);

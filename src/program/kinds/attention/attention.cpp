@@ -14,7 +14,7 @@
 namespace snug::program {
 namespace {
 
-// Attention and AttentionGrad carry the same attributes.
+// For Attention and AttentionGrad, which have the same attributes.
 template <typename Attributes>
 void check_attributes(const Attributes& attention, ShapeRule& rule) {
   rule.require(attention.heads > 0 && attention.kv_heads > 0 && attention.head_dim > 0,
@@ -34,7 +34,8 @@ void check_attributes(const Attributes& attention, ShapeRule& rule) {
                "has a relative_bias without a max_distance");
 }
 
-// Each direction has half of the buckets; half of those are exact. So their number must be even.
+// Without causal attention, each direction has half of the buckets. Half of a direction's buckets
+// stand for a single distance each, so its number must be even.
 template <typename Struct>
 void check_bias(const Struct& attention, const OperationView& view, ShapeRule& rule) {
   if (!attention.relative_bias) return;
@@ -71,8 +72,8 @@ KeyMask mask_of(const Attributes& attention) {
   return {attention.causal, attention.window};
 }
 
-// The tokens that are expected of a segment of the stream whose bounds these are. 0: as many as
-// shapes allow, where the bounds hold all rows, and of an encoder of which nothing is expected.
+// The expected mean length of the segments with these bounds. 0: as long as the shapes allow, where
+// the bounds hold all rows, or for an encoder's stream about which nothing is expected.
 double expected_tokens(const Tensor& bounds, const ExpectedBounds& expected) {
   if (hold_all_rows(bounds)) return 0;
   const base::PerStream<double>& means = expected.mean_segment_tokens;
@@ -104,15 +105,15 @@ Extent extent_of_bounds(const Attributes& attention, std::span<const int32_t> q_
 template <typename Attributes>
 double score_flops(const Attributes& attention, const Extent& extent) {
   const auto width = static_cast<double>(attention.heads * attention.head_dim);
-  const double products = 4.0 * extent.pairs * width;  // q k^T and p v, two operations a term
-  // A score takes a division, an exponential (2), a quotient and a product for the cap; a distance
-  // and its product for the bias.
+  const double products = 4.0 * extent.pairs * width;  // q k^T and p v, two operations per term
+  // Operations per score. Soft cap: a quotient, tanh (division, exponential 2) and a product. Bias:
+  // a distance and its product.
   const double flops = (attention.softcap > 0.0F ? 6.0 : 0.0) +
                        (attention.alibi_scale != 0.0F || attention.relative_bias ? 2.0 : 0.0);
   return products + flops * extent.pairs * static_cast<double>(attention.heads);
 }
 
-// Keys and values are read where segments lie and a window reaches; the rest of a cache is not.
+// Keys and values are read only where segments and windows reach; the rest of a cache is not read.
 double bytes_of(const Attention&, const OperationView& view, const Extent& extent) {
   const Tensor& k = view[Attention::kK];
   const auto whole = static_cast<double>(k.bytes());
@@ -163,7 +164,7 @@ Cost cost(const Attention& attention, const OperationView& view, const Extent& e
   return cost;
 }
 
-// Copies to or from memory without gaps: each reads a tensor and writes it.
+// Bytes of copies that remove or restore gaps between rows: each copy reads and writes a tensor.
 double copied_bytes(const AttentionGrad& grad, const OperationView& view) {
   const auto bytes = [&](const Operand<AttentionGrad>& operand, bool copied) {
     return copied ? 2.0 * static_cast<double>(view[operand].bytes()) : 0.0;
@@ -174,8 +175,8 @@ double copied_bytes(const AttentionGrad& grad, const OperationView& view) {
          bytes(AttentionGrad::kDV, grad.dense.gradients);
 }
 
-// Five products where the forward pass has two: the scores again, dp, dq, dk and dv. Nothing is
-// computed while tensors are copied.
+// Five products where the forward pass has two: the scores again, dp, dq, dk and dv. Copying
+// tensors adds bytes but no operations.
 Cost cost(const AttentionGrad& attention, const OperationView& view, const Extent& extent) {
   const double copied = copied_bytes(attention, view);
   return {2.5 * score_flops(attention, extent), operand_bytes(view) + copied, copied};
@@ -195,7 +196,7 @@ void differentiate(const Attention& attention, const Operation& operation, Tape&
   if (d_o == kNone || !(tape.wants(q) || tape.wants(k) || tape.wants(v) || wants_bias)) return;
   const auto gradient_of = [&](TensorId input_id, const char* suffix) {
     if (tape.wants(input_id)) return tape.contribute(input_id);
-    const Tensor input = tape.program().tensor(input_id);  // a copy: the table grows
+    const Tensor input = tape.program().tensor(input_id);  // a copy, since the table may grow
     return tape.temporary(suffix, input.shape, input.dtype);
   };
   const TensorId dq = gradient_of(q, "dq");
@@ -239,8 +240,8 @@ double cache_numbers(const Attention& attention, const OperationView& view, cons
 }
 double cache_numbers(const AttentionGrad&, const OperationView&, const Extent&) { return 0; }
 
-// As many queries as keys are a whole row of segments, and those of another stream one too.
-// Otherwise a cache is read.
+// With as many queries as keys, or in cross-attention, whole segments are processed. Otherwise a
+// cache is read.
 template <typename Struct>
 RateKey attention_key(const Struct& attention, const OperationView& view, const Extent& extent) {
   const double keys = rate_size(view[Struct::kK].shape[0]);

@@ -6,11 +6,11 @@
 
 namespace snug::program {
 
-// `relative` is counted so that causal attention's query has the key on its diagonal at 0 (as ALiBi
-// counts, so that queries that follow a cache have their places), and any other has the key at 0
-// that lies as far from the beginning of its segment as the query does. Buckets of more than one
-// distance: the n-th begins at exact * (max_distance / exact)^(n / wide).
-// In double, rounded down, this is transformers' row for every distance of the tables in use.
+// `relative` is the key's position minus the query's. In causal attention, 0 is the key on the
+// query's diagonal (as in ALiBi, so that queries after a cache have the right position); otherwise
+// it is the key at the same distance from the start of its segment. Buckets for more than one
+// distance: the n-th begins at exact * (max_distance / exact)^(n / wide). Computed in double and
+// rounded down, this gives the same bucket as transformers for every distance of the tables in use.
 int64_t bucket_of(int64_t relative, bool causal, int64_t buckets, int64_t max_distance) {
   const int64_t in_one_direction = causal ? buckets : buckets / 2;
   const int64_t first = !causal && relative > 0 ? in_one_direction : 0;

@@ -5,14 +5,14 @@
 namespace snug::program {
 namespace {
 
-// Sum of min(v, cap) over `count` numbers first, first + 1, ...
+// The sum of min(v, cap) over `count` consecutive numbers v, starting with `first`.
 double capped_sum(double first, double count, double cap) {
   const double below = std::clamp(cap - first + 1, 0.0, count);
   return below * first + below * (below - 1) / 2 + (count - below) * cap;
 }
 
-// Query-key pairs of one segment that are not masked. Query i of n (from 0) sees the keys up to
-// i + keys - n, or all; a window keeps the last `window` of those up to its diagonal.
+// The number of unmasked query-key pairs of one segment. Query i of n (from 0) sees the keys up to
+// i + keys - n, or all keys; a window keeps the last `window` of those up to its diagonal.
 double visible_pairs(const KeyMask& mask, const AttentionSegments& segments) {
   const double keys = segments.keys;
   const double n = mask.causal ? std::min(segments.queries, keys) : segments.queries;
@@ -22,7 +22,7 @@ double visible_pairs(const KeyMask& mask, const AttentionSegments& segments) {
   return capped_sum(width, n, keys);
 }
 
-// Keys of one segment that some query sees.
+// The number of keys of one segment that at least one query sees.
 double visible_keys(const KeyMask& mask, const AttentionSegments& segments) {
   if (segments.queries == 0) return 0;
   if (!mask.causal || mask.window == 0) return segments.keys;

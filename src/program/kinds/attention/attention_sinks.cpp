@@ -24,7 +24,7 @@ std::string shape_error(const AttentionSinkGrad&, const OperationView& view) {
   return rule.error();
 }
 
-// The dot products; the exponentials are few.
+// Two operations per element for the dot products; the exponentials are few and not counted.
 Cost cost(const AttentionSinkGrad&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[AttentionSinkGrad::kO].shape.elements(), 2);
 }

@@ -18,7 +18,7 @@ std::string shape_error(const CacheWrite&, const OperationView& view) {
   return rule.error();
 }
 
-// Rows are read once and written once.
+// Bytes: rows are read once and written once.
 Cost cost(const CacheWrite&, const OperationView& view, const Extent& extent) {
   return {0, 2.0 * row_bytes(view[CacheWrite::kX], extent.rows) +
                  static_cast<double>(view[CacheWrite::kSlots].bytes())};

@@ -41,17 +41,18 @@ std::string shape_error(const Rope& rope, const OperationView& view) {
   return rule.error();
 }
 
-// An angle, a sine or cosine, a factor.
+// Operations per element: an angle, a sine or cosine, and a factor (3).
 Cost cost(const RotaryTable&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[RotaryTable::kTable].shape.elements(), 3);
 }
 
-// Two products and a sum.
+// Operations per element: two products and a sum (3).
 Cost cost(const Rope&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[Rope::kY].shape.elements(), 3);
 }
 
-// A rotation's derivative is its transpose: the rotation back, whatever factor scales the table.
+// The derivative of a rotation is its transpose: the inverse rotation, with the same factor of the
+// table.
 void differentiate(const Rope& rope, const Operation& operation, Tape& tape) {
   const TensorId dy = tape.gradient(id_of(operation, Rope::kY));
   const TensorId x = id_of(operation, Rope::kX);

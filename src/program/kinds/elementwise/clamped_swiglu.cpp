@@ -10,7 +10,7 @@
 namespace snug::program {
 namespace {
 
-// Checks the numbers of the activation and of its gradient.
+// Checks the attributes of the activation and of its gradient.
 template <typename Struct>
 void require_numbers(const Struct& swiglu, ShapeRule& rule) {
   rule.require(std::isfinite(swiglu.limit) && swiglu.limit > 0.0F,
@@ -41,13 +41,13 @@ std::string shape_error(const ClampedSwigluGrad& grad, const OperationView& view
   return rule.error();
 }
 
-// Two clamps (3), the sigmoid (4), a sum and two products.
+// Operations per element: two clamps (3), the sigmoid (4), a sum and two products (3).
 Cost cost(const ClampedSwiglu&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[ClampedSwiglu::kY].shape.elements(), 10);
 }
 
-// The activation again without its last product (9), dup (3) and dgate = dy (u' + 1) s (1 + alpha
-// g' (1 - s)) (7).
+// Operations per element: the activation again without its last product (9), dup (3), and dgate =
+// dy (u' + 1) s (1 + alpha g' (1 - s)) (7).
 Cost cost(const ClampedSwigluGrad&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[ClampedSwigluGrad::kDY].shape.elements(), 18);
 }

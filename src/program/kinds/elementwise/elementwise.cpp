@@ -107,7 +107,8 @@ Cost cost(const Scale&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[Scale::kY].shape.elements(), 1);
 }
 
-// A multiplication and a comparison; the random words are counted in the rate of the kind.
+// Operations per element: a multiplication and a comparison (2). Generating random words is part of
+// the kind's measured rate.
 Cost cost(const Dropout&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[Dropout::kY].shape.elements(), 2);
 }

@@ -27,13 +27,13 @@ std::string shape_error(const GeluGrad&, const OperationView& view) {
   return rule.error();
 }
 
-// The distribution function or its likeness (4), and a product.
+// Operations per element: the distribution function or its approximation (4), and a product (1).
 Cost cost(const Gelu&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[Gelu::kY].shape.elements(), 5);
 }
 
-// The distribution function or its likeness (4), its slope (3), their sum (2) and the product with
-// dy.
+// Operations per element: the distribution function or its approximation (4), its slope (3), their
+// sum (2) and the product with dy (1).
 Cost cost(const GeluGrad&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[GeluGrad::kDX].shape.elements(), 10);
 }

@@ -14,12 +14,13 @@ std::string shape_error(const GeluMulGrad&, const OperationView& view) {
   return gated_grad_shape_error<GeluMulGrad>(view);
 }
 
-// gelu's factor (4) and two products.
+// Operations per element: gelu's factor (4) and two products (2).
 Cost cost(const GeluMul&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[GeluMul::kY].shape.elements(), 6);
 }
 
-// gelu's factor (4) and its slope (3), dup (2), and dgate = dy * up * (factor + gate * slope) (4).
+// Operations per element: gelu's factor (4) and its slope (3), dup (2), and dgate = dy * up *
+// (factor + gate * slope) (4).
 Cost cost(const GeluMulGrad&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[GeluMulGrad::kDGate].shape.elements(), 13);
 }

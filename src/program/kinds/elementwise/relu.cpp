@@ -27,7 +27,7 @@ std::string shape_error(const ReluGrad&, const OperationView& view) {
   return rule.error();
 }
 
-// A comparison.
+// Operations per element: a comparison (1).
 Cost cost(const Relu&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[Relu::kY].shape.elements(), 1);
 }

@@ -14,12 +14,13 @@ std::string shape_error(const SiluMulGrad&, const OperationView& view) {
   return gated_grad_shape_error<SiluMulGrad>(view);
 }
 
-// The sigmoid (3) and two products.
+// Operations per element: the sigmoid (3) and two products (2).
 Cost cost(const SiluMul&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[SiluMul::kY].shape.elements(), 5);
 }
 
-// The sigmoid (3), dup (2), and dgate = dy * up * s * (1 + gate * (1 - s)) (5).
+// Operations per element: the sigmoid (3), dup (2), and dgate = dy * up * s * (1 + gate * (1 - s))
+// (5).
 Cost cost(const SiluMulGrad&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[SiluMulGrad::kDGate].shape.elements(), 10);
 }

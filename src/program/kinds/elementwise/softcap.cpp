@@ -33,12 +33,12 @@ std::string shape_error(const SoftcapGrad& grad, const OperationView& view) {
   return rule.error();
 }
 
-// A quotient, tanh (4), a product.
+// Operations per element: a quotient, tanh (4), a product (6 in all).
 Cost cost(const Softcap&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[Softcap::kY].shape.elements(), 6);
 }
 
-// A quotient, its square, a difference, a product.
+// Operations per element: a quotient, its square, a difference, a product (4).
 Cost cost(const SoftcapGrad&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[SoftcapGrad::kDX].shape.elements(), 4);
 }

@@ -11,7 +11,7 @@
 namespace snug::program {
 namespace {
 
-// Counts and sums of each layer in turn.
+// The operands alternate between counts and sums, layer by layer.
 template <typename Struct>
 void check_layers(const Struct& loss, const OperationView& view, ShapeRule& rule) {
   const std::vector<TensorId>& reads = view.operation.reads;
@@ -44,7 +44,7 @@ std::string shape_error(const BalanceLossTrain& loss, const OperationView& view)
   return rule.error();
 }
 
-// Two sums over layers, and few operations with what they give.
+// Two sums over layers, and a few operations on their results.
 template <typename Struct>
 Cost cost_of_sums(const OperationView& view) {
   const int64_t experts = view[Struct::kLayers].shape.elements();
@@ -59,9 +59,9 @@ Cost cost(const BalanceLossTrain&, const OperationView& view, const Extent&) {
   return cost_of_sums<BalanceLossTrain>(view);
 }
 
-// The gradient of one layer's sums is that of all: it passes through to each.
+// The sums of all layers are added, so each layer's sums have the same gradient.
 void differentiate(const BalanceLoss& loss, const Operation& operation, Tape& tape) {
-  // A copy: the table grows.
+  // Copied, since the program's table grows.
   const Tensor like = tape.program().tensor(operation.reads[sums_read(0)]);
   const TensorId dsums = tape.temporary("expert_sums", like.shape, like.dtype);
   tape.emit(BalanceLossTrain{.k = loss.k, .factor = loss.factor}, operation.reads,

@@ -35,7 +35,7 @@ std::string shape_error(const Combine&, const OperationView& view) {
   return rule.error();
 }
 
-// Rows of x, and the measure and the place that each has.
+// Checks the rows of x, and the weight and the place of each row.
 template <typename Struct>
 void require_weighted(const Operand<Struct>& weights, const OperationView& view, ShapeRule& rule) {
   const Shape& places = view[Struct::kPlaces].shape;
@@ -99,7 +99,7 @@ void differentiate(const Combine&, const Operation& operation, Tape& tape) {
   tape.emit(Permute{}, {dy, places}, {tape.contribute(x)});
 }
 
-// Where weights want no gradient, dx is what the forward pass does.
+// If the weights need no gradient, dx is computed by the forward operation itself.
 void differentiate(const ScaleRows&, const Operation& operation, Tape& tape) {
   const TensorId dy = tape.gradient(id_of(operation, ScaleRows::kY));
   const TensorId x = id_of(operation, ScaleRows::kX);
@@ -110,7 +110,7 @@ void differentiate(const ScaleRows&, const Operation& operation, Tape& tape) {
     if (tape.wants(x)) tape.emit(ScaleRows{}, {dy, weights, places}, {tape.contribute(x)});
     return;
   }
-  // Copies: the table grows below.
+  // Copied, since the program's table grows below.
   const Shape shape = tape.program().tensor(x).shape;
   const DType type = tape.program().tensor(x).dtype;
   const TensorId dx = tape.wants(x) ? tape.contribute(x) : tape.temporary("rows", shape, type);

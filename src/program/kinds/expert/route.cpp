@@ -56,9 +56,9 @@ std::string shape_error(const RouteGrad& grad, const OperationView& view) {
   return rule.error();
 }
 
-// A logit is compared once for each expert that is chosen, and its exponential counts as 3, which
-// is made again where its share of the sum is added up. On a device one launch chooses and another
-// one sorts.
+// Each logit is compared once for each chosen expert. Its exponential (3) is computed a second time
+// where its share of the sum is added up. On a device, one launch chooses experts and another one
+// sorts rows.
 Cost cost(const Route& route, const OperationView& view, const Extent&) {
   const int64_t logits = view[Route::kLogits].shape.elements();
   const double of_balance = route.balance ? 5 : 0;
@@ -67,8 +67,8 @@ Cost cost(const Route& route, const OperationView& view, const Extent&) {
   return cost;
 }
 
-// The exponential (3), its share of the sum and two products. For the balance the same again, of
-// which one product goes into a sum.
+// Operations per logit: the exponential (3), its share of the sum, and two products. With `balance`
+// the same again, where one product is added to a sum.
 Cost cost(const RouteGrad& grad, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[RouteGrad::kLogits].shape.elements(), grad.balance ? 15 : 7);
 }
@@ -78,7 +78,7 @@ void differentiate(const Route& route, const Operation& operation, Tape& tape) {
   const TensorId dsums = route.balance ? tape.gradient(id_of(operation, Route::kSums)) : kNone;
   const TensorId logits = id_of(operation, Route::kLogits);
   const TensorId ids = id_of(operation, Route::kIds);
-  // A gradient through the sums of all tokens always comes with one through the experts' weights.
+  // A gradient through the sums over all tokens always comes with one through the experts' weights.
   SNUG_CHECK(dweights != kNone || dsums == kNone, "a route whose weights nothing reads");
   if (dweights == kNone || !tape.wants(logits)) return;
   std::vector<TensorId> reads{dweights, logits, ids};

@@ -19,7 +19,8 @@ std::string shape_error(const TopK& top, const OperationView& view) {
   return rule.error();
 }
 
-// One comparison an element. On a device blocks find theirs, and then the largest of those.
+// One comparison per element. On a device, one launch finds the largest of each block, and a second
+// one the largest of these.
 Cost cost(const TopK&, const OperationView& view, const Extent&) {
   Cost cost = streaming_cost(view, view[TopK::kX].shape.elements(), 1);
   cost.launches = 2;

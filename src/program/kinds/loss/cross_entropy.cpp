@@ -20,12 +20,12 @@
 namespace snug::program {
 namespace {
 
-// Operations a logit next to the products: maximum, exponential (2), sum; the gradient's division
-// and scale.
+// Operations per logit besides the products. Loss: maximum, exponential (2), sum; the gradient adds
+// a division and a scale.
 constexpr double kLossFlops = 4;
 constexpr double kGradFlops = 6;
 
-// One number for all tokens, or one for each.
+// One number for all tokens, or one for each token.
 template <typename Struct>
 void check_inverse_tokens(const Struct&, const OperationView& view, ShapeRule& rule) {
   const Tensor& inverse_tokens = view[Struct::kInverseTokens];
@@ -33,7 +33,8 @@ void check_inverse_tokens(const Struct&, const OperationView& view, ShapeRule& r
   rule.measure(Struct::kInverseTokens, is_each ? inverse_tokens.shape : Shape{1});
 }
 
-// The reads that all linear forms share: hidden, weight, targets, inverse_tokens, bias, gain.
+// Checks the operands that all linear forms share: hidden, weight, targets, inverse_tokens, bias,
+// gain.
 template <typename Struct>
 void check_linear_reads(const Struct& loss, const OperationView& view, ShapeRule& rule) {
   const Tensor& hidden = view[Struct::kHidden];
@@ -58,7 +59,7 @@ void check_losses(const Struct&, int64_t tokens, ShapeRule& rule) {
   rule.measure(Struct::kLoss, Shape{1});
 }
 
-// Rows of these losses that carry loss.
+// The extent of these losses: the rows that carry loss.
 template <typename Struct>
 Extent rows_with_loss(const Struct&, const OperationView& view, const BatchBounds& bounds) {
   const std::span<const int32_t> targets = bounds[id_of(view.operation, Struct::kTargets)];
@@ -67,12 +68,12 @@ Extent rows_with_loss(const Struct&, const OperationView& view, const BatchBound
   return {.rows = static_cast<double>(rows_with_work(targets))};
 }
 
-// Bytes of the rows of a matrix that carry no loss, which are not read.
+// Bytes of the rows of a matrix that carry no loss and are not read.
 double skipped_bytes(const Tensor& matrix, const Extent& extent) {
   return static_cast<double>(matrix.bytes()) - row_bytes(matrix, extent.rows);
 }
 
-// The chunks that the rows of an extent take.
+// The sizes of the chunks for the rows of an extent.
 template <typename Struct>
 std::vector<int64_t> chunks_of(const Struct& loss, const OperationView& view,
                                const Extent& extent) {
@@ -80,10 +81,10 @@ std::vector<int64_t> chunks_of(const Struct& loss, const OperationView& view,
                      static_cast<int64_t>(extent.rows));
 }
 
-// The cost of a linear loss that multiplies each logit `products` times and spends `flops` on it
-// besides. All rows of its chunks are computed, and each chunk reads the weight anew. What the
-// gradient of the weight has summed so far is `sums` bytes, which each chunk but the first reads
-// and writes again.
+// The cost of a linear loss that has `products` products and `flops` other operations for each
+// logit. All rows of its chunks are computed, and each chunk reads the weight again. `sums`: the
+// bytes of the weight gradient's running sums, which each chunk except the first reads and writes
+// again.
 template <typename Struct>
 Cost cost_of_chunks(const Struct& loss, const OperationView& view, const Extent& extent,
                     double products, double flops, double sums = 0) {
@@ -116,15 +117,15 @@ void check_logits(const Struct& loss, ShapeRule& rule) {
   rule.require(!loss.gain || loss.scale == 1.0F, "has a gain and a scale");
 }
 
-// Operations on a logit for scale or bias, gain, and cap, as the kind softcap counts them, and for
-// what the gradient has of them.
+// Operations per logit for scale or bias, gain, and cap (counted as in the kind softcap).
 template <typename Struct>
 double cap_flops(const Struct& loss) {
   return (loss.scale != 1.0F || loss.bias ? 1.0 : 0.0) + (loss.gain ? 1.0 : 0.0) +
          (loss.softcap > 0.0F ? 6.0 : 0.0);
 }
 
-// What only the training form computes: gradients through the cap and the gain, and sums of rows.
+// Operations per logit of the training form only: gradients through the cap and the gain, and sums
+// of rows.
 double gradient_flops(const LinearCrossEntropyTrain& loss) {
   return (loss.softcap > 0.0F ? 4.0 : 0.0) + (loss.gain ? 1.0 : 0.0) +
          (loss.bias_gradient ? 1.0 : 0.0) + (loss.gain_gradient ? 2.0 : 0.0);
@@ -207,15 +208,16 @@ Cost cost(const LinearCrossEntropy& loss, const OperationView& view, const Exten
   return cost_of_chunks(loss, view, extent, 1, kLossFlops + cap_flops(loss));
 }
 
-// Products of a logit: itself, the gradient of hidden, and the weight's, for which an online loss
-// makes it again.
+// Products per logit: the logit itself, the gradient of hidden, and the gradient of the weight, for
+// which an online loss computes the logit again.
 double products_of(const LinearCrossEntropyTrain& loss) {
   if (!loss.weight_gradient) return 2;
   return loss.chunks.algorithm == LossAlgorithm::online ? 4 : 3;
 }
 
-// What a training loss in blocks of columns, or in steps of rows, reads and writes again, all of it
-// in f32: the gradient of hidden for each block, that of the weight for each step.
+// The f32 sums that a training loss in blocks of columns, or in steps of rows, reads and writes
+// again: the gradient of hidden for each block after the first, that of the weight for each step
+// after the first.
 double bytes_of_parts(const LinearCrossEntropyTrain& loss, const OperationView& view,
                       const Extent& extent) {
   const Shape& weight = view[LinearCrossEntropyTrain::kWeight].shape;
@@ -244,7 +246,7 @@ Cost cost(const LinearCrossEntropyTrain& loss, const OperationView& view, const 
   return cost;
 }
 
-// `loss` is the root: its own gradient is one.
+// `loss` is the root of the backward pass: its gradient is 1.
 void differentiate(const CrossEntropy&, const Operation& operation, Tape& tape) {
   const TensorId logits = id_of(operation, CrossEntropy::kLogits);
   if (!tape.wants(logits)) return;
@@ -274,7 +276,7 @@ WorkList work(const CrossEntropyGrad& grad, const OperationView& view, const Bat
   return {.extent = rows_with_loss(grad, view, bounds)};
 }
 
-// The chunks are pieces.
+// Each chunk is a piece of work.
 template <typename Struct>
 WorkList work_in_chunks(const Struct& loss, const OperationView& view, const BatchBounds& bounds) {
   const Extent rows = rows_with_loss(loss, view, bounds);

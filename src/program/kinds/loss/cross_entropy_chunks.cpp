@@ -15,7 +15,8 @@ std::vector<int64_t> chunk_sizes(LossAlgorithm algorithm, int64_t chunk_rows, in
   if (algorithm == LossAlgorithm::whole || chunk_rows == 0) return {tokens};
   std::vector<int64_t> sizes;
   const bool is_halved = algorithm == LossAlgorithm::halved_chunks;
-  // At least one of the chunks of all tokens: it writes the gradient of the weight.
+  // With plain chunks there is at least one chunk even if no row carries loss, since it writes the
+  // gradient of the weight.
   const int64_t wanted = algorithm == LossAlgorithm::chunks ? std::max<int64_t>(1, rows) : rows;
   const int64_t most = algorithm == LossAlgorithm::online ? rows : tokens;
   for (int64_t done = 0; done < wanted; done += sizes.back())

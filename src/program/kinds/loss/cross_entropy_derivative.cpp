@@ -11,13 +11,13 @@
 namespace snug::program {
 namespace {
 
-// The training form, and where its gradients are written.
+// The training form, and the tensors to which its gradients are written.
 struct TrainingForm {
   LinearCrossEntropyTrain kind;
-  std::vector<TensorId> gradients;  // dhidden, then those of weight, bias and gain that are made
+  std::vector<TensorId> gradients;  // dhidden, then those of weight, bias and gain that are needed
 };
 
-// `dhidden`: where hidden's gradient is written.
+// `dhidden`: the tensor to which the gradient of hidden is written.
 TrainingForm training_form(const LinearCrossEntropy& loss, const Operation& operation,
                            TensorId dhidden, Tape& tape) {
   TrainingForm train;
@@ -39,11 +39,11 @@ TrainingForm training_form(const LinearCrossEntropy& loss, const Operation& oper
   return train;
 }
 
-// hidden's gradient, or a tensor that nothing reads.
+// The gradient of hidden, or a tensor that nothing reads.
 TensorId gradient_of_hidden(const Operation& operation, Tape& tape) {
   const TensorId hidden = id_of(operation, LinearCrossEntropy::kHidden);
   if (tape.wants(hidden)) return tape.contribute(hidden);
-  const Tensor input = tape.program().tensor(hidden);  // a copy: the table grows
+  const Tensor input = tape.program().tensor(hidden);  // copied, since the program's table grows
   return tape.temporary("dhidden", input.shape, input.dtype);
 }
 
@@ -59,13 +59,13 @@ void differentiate_later(const LinearCrossEntropy& loss, const Operation& operat
     const TensorId losses = id_of(operation, LinearCrossEntropy::kLosses);
     const TensorId dlosses = tape.gradient(losses);
     if (dlosses == kNone) return;
-    // What each token counts stands in these alone.
+    // The weight of each token must be given by the gradient of `losses` only, not through `loss`.
     SNUG_CHECK_EQ(tape.gradient(id_of(operation, LinearCrossEntropy::kLoss)), kNone);
     std::vector<TensorId> reads = operation.reads;
     std::ranges::replace(reads, id_of(operation, LinearCrossEntropy::kInverseTokens), dlosses);
     std::vector<TensorId> again;
     for (const TensorId result : operation.writes) {
-      const Tensor like = tape.program().tensor(result);  // a copy: the table grows
+      const Tensor like = tape.program().tensor(result);  // copied, since the program's table grows
       again.push_back(tape.temporary("again", like.shape, like.dtype));
     }
     emit_training_form(training_form(loss, operation, gradient_of_hidden(operation, tape), tape),

@@ -14,9 +14,9 @@
 namespace snug::program {
 namespace {
 
-// A (tokens, vocab) tensor of the expansion. Logits leave the product in f32, as a chunk of them
-// does in the fused kind; f64 programs keep f64. What the products of gradients multiply
-// (`is_factor`) has the type of their other factor, as there.
+// Adds a (tokens, vocab) tensor for the expansion. Logits are f32, like a chunk of them in the
+// fused kind; f64 programs keep f64. A factor of the gradients' products (`is_factor`) has the type
+// of the other factor, as in the fused kind.
 template <typename Struct>
 TensorId add_logits(const Struct&, const OperationView& view, Builder& builder, const char* suffix,
                     bool is_factor = false) {
@@ -31,14 +31,14 @@ TensorId add_logits(const Struct&, const OperationView& view, Builder& builder, 
 }
 
 // Emits the logits of all rows before a cap: scale hidden weight^T, or (hidden weight^T [+ bias])
-// [* gain], and next to them what is multiplied by the gain.
+// [* gain]; and returns them together with the values before the gain.
 struct Logits {
   TensorId before_gain = kNone;
   TensorId logits = kNone;
 };
 template <typename Struct>
 Logits emit_logits(const Struct& loss, const OperationView& view, Builder& builder) {
-  // A copy: the view may look at the builder's own program.
+  // Copied, since the view may refer to the builder's own program, which grows.
   const Operation operation = view.operation;
   const char* name = loss.gain ? "before_gain" : "logits";
   const TensorId product = add_logits(loss, view, builder, loss.bias ? "product" : name);
@@ -58,7 +58,7 @@ Logits emit_logits(const Struct& loss, const OperationView& view, Builder& build
 
 void expand_loss(const LinearCrossEntropy& loss, const OperationView& view, Builder& builder) {
   using Loss = LinearCrossEntropy;
-  // A copy: the view may look at the builder's own program.
+  // Copied, since the view may refer to the builder's own program, which grows.
   const Operation operation = view.operation;
   const auto id = [&](const Operand<Loss>& operand) { return id_of(operation, operand); };
   const bool is_capped = loss.softcap > 0.0F;
@@ -71,7 +71,7 @@ void expand_loss(const LinearCrossEntropy& loss, const OperationView& view, Buil
 
 void expand_loss(const LinearCrossEntropyTrain& loss, const OperationView& view, Builder& builder) {
   using Loss = LinearCrossEntropyTrain;
-  // A copy: the view may look at the builder's own program.
+  // Copied, since the view may refer to the builder's own program, which grows.
   const Operation operation = view.operation;
   const auto id = [&](const Operand<Loss>& operand) { return id_of(operation, operand); };
   const bool is_capped = loss.softcap > 0.0F;

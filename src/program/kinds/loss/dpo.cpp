@@ -10,10 +10,10 @@
 namespace snug::program {
 namespace {
 
-// Operations of a pair: margin, softplus, sigmoid and what is measured.
+// Operations per pair: margin, softplus, sigmoid and the measures.
 constexpr double kPairFlops = 24;
 
-// What both kinds read; returns the shape of the policy's log-probabilities.
+// Checks the operands that both kinds share; returns the shape of the policy's log-probabilities.
 template <typename Struct>
 Shape require_pairs(const Struct& dpo, const OperationView& view, ShapeRule& rule) {
   const Tensor& policy = view[Struct::kPolicy];
@@ -51,7 +51,7 @@ Cost cost(const DpoGrad&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[DpoGrad::kPolicy].shape.elements() / 2, kPairFlops);
 }
 
-// `loss` is the root: its own gradient is one. The reference is a constant.
+// `loss` is the root of the backward pass: its gradient is 1. The reference is a constant.
 void differentiate(const Dpo& dpo, const Operation& operation, Tape& tape) {
   const TensorId policy = id_of(operation, Dpo::kPolicy);
   if (!tape.wants(policy)) return;

@@ -10,11 +10,12 @@
 namespace snug::program {
 namespace {
 
-// Operations of an example: its ratio, sigmoid and what is measured; and of its other answer.
+// Operations per example: ratio, sigmoid and measures; and for its mismatched answer.
 constexpr double kExampleFlops = 24;
 constexpr double kOtherFlops = 2;
 
-// What all three kinds read; returns the shape of the policy's log-probabilities.
+// Checks the operands that all three kinds share; returns the shape of the policy's
+// log-probabilities.
 template <typename Struct>
 Shape require_labels(const Struct&, const OperationView& view, ShapeRule& rule) {
   const Tensor& policy = view[Struct::kPolicy];
@@ -75,7 +76,8 @@ Cost cost(const KtoGrad&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[KtoGrad::kLabels].shape.elements(), kExampleFlops);
 }
 
-// `loss` is the root: its own gradient is one. The reference and the estimate are constants.
+// `loss` is the root of the backward pass: its gradient is 1. The reference and the KL estimate are
+// constants.
 void differentiate(const Kto& kto, const Operation& operation, Tape& tape) {
   const TensorId policy = id_of(operation, Kto::kPolicy);
   if (!tape.wants(policy)) return;

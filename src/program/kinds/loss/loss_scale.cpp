@@ -9,7 +9,7 @@
 namespace snug::program {
 namespace {
 
-// Counts are whole numbers in f32, which has all of them up to here.
+// Counts are stored in f32, which represents all integers up to here.
 constexpr int64_t kMostCounted = int64_t{1} << 24;
 
 std::string shape_error(const ScaleBy&, const OperationView& view) {

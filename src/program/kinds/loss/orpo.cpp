@@ -10,10 +10,10 @@
 namespace snug::program {
 namespace {
 
-// Operations of a pair: two means with their odds, softplus, sigmoid and what is measured.
+// Operations per pair: two means with their odds, softplus, sigmoid and the measures.
 constexpr double kOddsFlops = 48;
 
-// What both kinds read; returns the shape of the log-probabilities.
+// Checks the operands that both kinds share; returns the shape of the log-probabilities.
 template <typename Struct>
 Shape require_odds(const Struct& orpo, const OperationView& view, ShapeRule& rule) {
   const Tensor& policy = view[Struct::kPolicy];
@@ -53,14 +53,14 @@ Cost cost(const OrpoGrad&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[OrpoGrad::kPolicy].shape.elements() / 2, kOddsFlops);
 }
 
-// `loss` is the root: its own gradient is one.
+// `loss` is the root of the backward pass: its gradient is 1.
 void differentiate(const Orpo& orpo, const Operation& operation, Tape& tape) {
   const TensorId policy = id_of(operation, Orpo::kPolicy);
   const TensorId nll = id_of(operation, Orpo::kNll);
   if (!tape.wants(policy) && !tape.wants(nll)) return;
   const auto gradient = [&](TensorId input) {
     if (tape.wants(input)) return tape.contribute(input);
-    const Tensor like = tape.program().tensor(input);  // a copy: the table grows
+    const Tensor like = tape.program().tensor(input);  // copied, since the program's table grows
     return tape.temporary("unread", like.shape, like.dtype);
   };
   const TensorId dpolicy = gradient(policy);

@@ -10,7 +10,8 @@
 namespace snug::program {
 namespace {
 
-// A number for each token, one for each segment, and where the segments lie.
+// Checks that there is a number for each token, a number for each segment, and the segments'
+// bounds.
 template <typename Struct>
 void require_segments(const Struct& segments, const OperationView& view, ShapeRule& rule) {
   const Shape& sums = view[Struct::kSums].shape;
@@ -67,7 +68,7 @@ void differentiate(const SumSegments& sum, const Operation& operation, Tape& tap
 }  // namespace
 
 TensorId weigh_rows_later(TensorId x, TensorId losses, Tape& tape) {
-  const Tensor rows = tape.program().tensor(x);  // a copy: the table grows
+  const Tensor rows = tape.program().tensor(x);  // copied, since the program's table grows
   const TensorId unweighed = tape.temporary("hidden", rows.shape, rows.dtype);
   tape.later([&tape, x, losses, unweighed] {
     const TensorId dlosses = tape.gradient(losses);

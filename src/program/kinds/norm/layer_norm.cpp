@@ -46,13 +46,15 @@ std::string shape_error(const LayerNormGrad& norm, const OperationView& view) {
   return rule.error();
 }
 
-// A sum, a difference, its square and their sum, scale, weight, bias.
+// Operations per element: a sum, a difference, its square and the sum of these, scale, weight,
+// bias.
 Cost cost(const LayerNorm& norm, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[LayerNorm::kX].shape.elements(), norm.bias ? 7 : 6);
 }
 
-// The statistics again (4), dy * w and its sum (2), its product with x normalised and their sum
-// (3), dx (4), the addend, and dy * x normalised and summed for the weight (2).
+// Operations per element: the statistics again (4), dy * w and its sum (2), its product with the
+// normalised x and the sum of these (3), dx (4), the addend, and dy * normalised x, summed for the
+// weight (2).
 Cost cost(const LayerNormGrad& norm, const OperationView& view, const Extent&) {
   const double flops = 13.0 + (norm.addend ? 1.0 : 0.0) + (norm.weight_gradient ? 2.0 : 0.0);
   return streaming_cost(view, view[LayerNormGrad::kX].shape.elements(), flops);
@@ -67,7 +69,7 @@ void differentiate(const LayerNorm& norm, const Operation& operation, Tape& tape
   if (norm.bias && tape.wants(bias)) tape.emit(SumRows{}, {dy}, {tape.contribute(bias)});
   const bool wants_w = tape.wants(w);
   if (!tape.wants(x) && !wants_w) return;
-  // A copy: the table grows below.
+  // Copied, since the program's table grows below.
   const Tensor input = tape.program().tensor(x);
   std::vector<TensorId> writes{tape.wants(x) ? tape.contribute(x)
                                              : tape.temporary("dx", input.shape, input.dtype)};

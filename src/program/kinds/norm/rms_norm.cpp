@@ -45,13 +45,13 @@ std::string shape_error(const RmsNormGrad& norm, const OperationView& view) {
   return rule.error();
 }
 
-// Square, sum, scale, weight.
+// Operations per element: square, sum, scale, weight (4).
 Cost cost(const RmsNorm&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[RmsNorm::kX].shape.elements(), 4);
 }
 
-// The square sum again (2), dy * w and its product with x (3), dx (4), the addend, and dy * x
-// normalised and summed for the weight (3).
+// Operations per element: the sum of squares again (2), dy * w and its product with x (3), dx (4),
+// the addend, and dy * normalised x, summed for the weight (3).
 Cost cost(const RmsNormGrad& norm, const OperationView& view, const Extent&) {
   const double flops = 9.0 + (norm.addend ? 1.0 : 0.0) + (norm.weight_gradient ? 3.0 : 0.0);
   return streaming_cost(view, view[RmsNormGrad::kX].shape.elements(), flops);
@@ -63,7 +63,7 @@ void differentiate(const RmsNorm& norm, const Operation& operation, Tape& tape) 
   const TensorId w = id_of(operation, RmsNorm::kW);
   const bool wants_w = tape.wants(w);
   if (dy == kNone || (!tape.wants(x) && !wants_w)) return;
-  // A copy: the table grows below.
+  // Copied, since the program's table grows below.
   const Tensor input = tape.program().tensor(x);
   const TensorId dx =
       tape.wants(x) ? tape.contribute(x) : tape.temporary("dx", input.shape, input.dtype);

@@ -29,15 +29,15 @@ std::string shape_error(const RowNorms& row_norms, const OperationView& view) {
   return rule.error();
 }
 
-// A product and a sum for each element of the weight and each dimension of the adapter, and two for
-// its square.
+// Operations per element of the weight: a product and a sum for each rank of the adapter, and two
+// for its square.
 Cost cost(const RowNorms& row_norms, const OperationView& view, const Extent&) {
   const int64_t rank = row_norms.low_rank ? view[RowNorms::kA].shape.rows() : 0;
   return streaming_cost(view, view[RowNorms::kW].shape.elements(),
                         2.0 * static_cast<double>(rank + 1));
 }
 
-// With an adapter it is bound by arithmetic.
+// With an adapter it is bound by arithmetic rather than by memory.
 RateKey rate_key(const RowNorms& row_norms, const OperationView& view, const Extent& extent) {
   const Cost work = cost(row_norms, view, extent);
   RateKey key = key_of_bytes(view, work);

@@ -29,7 +29,8 @@ std::string shape_error(const Adafactor& adafactor, const OperationView& view) {
 }
 
 // The gradient is read three times: for the moments, for the size of the update, and for the step.
-// Clip (3), squares and their sums (4), the update and its square (4), step (4).
+// Operations per element: clip (3), squares and their sums (4), the update and its square (4), step
+// (4).
 Cost cost(const Adafactor&, const OperationView& view, const Extent&) {
   Cost cost = streaming_cost(view, view[Adafactor::kWeight].shape.elements(), 15);
   cost.bytes += 2.0 * static_cast<double>(view[Adafactor::kGradient].bytes());

@@ -17,7 +17,8 @@ std::string shape_error(const Lion& lion, const OperationView& view) {
   return rule.error();
 }
 
-// Clip (1), the mean whose sign counts (3), sign (1), decay and step (3), momentum (3).
+// Operations per element: clip (1), the interpolation whose sign is used (3), sign (1), decay and
+// step (3), momentum (3).
 Cost cost(const Lion&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[Lion::kWeight].shape.elements(), 11);
 }

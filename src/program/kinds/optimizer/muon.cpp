@@ -15,7 +15,8 @@
 namespace snug::program {
 namespace {
 
-// Beyond it x is scaled back: bf16 and f32 hold 2^126, and products are of two of its kind.
+// If the scale leaves [1 / kMaxScale, kMaxScale], x is multiplied by it and the scale starts at 1
+// again: bf16 and f32 hold values up to 2^126, and a product has two such factors.
 constexpr double kMaxScale = 0x1p16;
 
 std::string shape_error(const Muon& muon, const OperationView& view) {
@@ -69,24 +70,24 @@ std::string shape_error(const MuonStep& step, const OperationView& view) {
   return rule.error();
 }
 
-// Three products a step: of x with itself, of that with itself, and of that with x.
+// Three products per step: of x with itself, of the result with itself, and of that result with x.
 Cost cost(const Muon& muon, const OperationView& view, const Extent&) {
   const Shape& shape = view[Muon::kWeight].shape;
   const auto elements = static_cast<double>(shape.elements());
   const auto side = static_cast<double>(std::min(shape[shape.rank() - 2], shape.columns()));
   const double other = static_cast<double>(std::max(shape[shape.rank() - 2], shape.columns()));
-  const double squares = elements / other * side;  // of all matrices
+  const double squares = elements / other * side;  // elements of all matrices x x^T
   Cost cost = streaming_cost(view, shape.elements(), 12);
   cost.flops += muon.steps * (4 * elements * side + 2 * squares * side);
   return cost;
 }
 
-// Clip (1), momentum (3), direction (3).
+// Operations per element: clip (1), momentum (3), direction (3).
 Cost cost(const MuonMomentum&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[MuonMomentum::kGradient].shape.elements(), 7);
 }
 
-// x is read twice: for its norm, and to be divided.
+// x is read twice: to compute its norm, and to be divided by it.
 Cost cost(const Normalize&, const OperationView& view, const Extent&) {
   Cost cost = streaming_cost(view, view[Normalize::kX].shape.elements(), 3);
   cost.bytes += static_cast<double>(view[Normalize::kX].bytes());
@@ -97,19 +98,19 @@ Cost cost(const MuonStep&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[MuonStep::kWeight].shape.elements(), 4);
 }
 
-// A matrix of a stack of them, on its way.
+// Emits the orthogonalisation of one matrix of a stack.
 class Orthogonalizer {
  public:
   Orthogonalizer(const Muon& muon, std::string name, Builder& builder)
       : muon_(muon), name_(std::move(name)), builder_(builder) {}
 
-  // Goes from `direction` (m, n) to `result` (m, n), which is what is wanted times the number that
-  // is returned.
+  // Emits the operations from `direction` (m, n) to `result` (m, n). The orthogonalised matrix is
+  // `result` times the returned factor.
   double emit(TensorId direction, TensorId result) {
     const Shape shape = builder_.program().tensor(direction).shape;
     TensorId x = add("x", shape);
     builder_.emit(Normalize{muon_.epsilon}, {direction}, {x});
-    double scale = 1;  // of what is wanted to x
+    double scale = 1;  // the wanted matrix divided by x
     for (int32_t step = 0; step < muon_.steps; ++step) {
       if (std::abs(scale) > kMaxScale || std::abs(scale) < 1 / kMaxScale) {
         const TensorId scaled = add("scaled", shape);
@@ -171,7 +172,7 @@ class Orthogonalizer {
   Builder& builder_;
 };
 
-// One matrix of a stack (matrices, m, n), or the tensor itself where it is one matrix.
+// Matrix `matrix` of a stack (matrices, m, n), or the tensor itself if it is a single matrix.
 TensorId matrix_of(TensorId stack, int64_t matrix, Builder& builder) {
   const Tensor& whole = builder.program().tensor(stack);
   if (whole.shape.rank() == 2) return stack;
@@ -185,7 +186,7 @@ TensorId matrix_of(TensorId stack, int64_t matrix, Builder& builder) {
 }
 
 void expand(const Muon& muon, const OperationView& view, Builder& builder) {
-  // A copy: the view may look at the builder's own program.
+  // Copied, since the view may refer to the builder's own program, which grows.
   const Operation operation = view.operation;
   const Tensor weight = view[Muon::kWeight];
   const auto id = [&](const Operand<Muon>& operand) { return id_of(operation, operand); };

@@ -41,7 +41,8 @@ std::string shape_error(const AdamW& adamw, const OperationView& view) {
   check_adamw(rule, adamw, view);
   rule.require(!(adamw.has_master && adamw.stochastic), "is stochastic and has a master");
   const Tensor& weight = view[AdamW::kWeight];
-  // The moments, then the master; without one, the weight is it.
+  // The state tensors are the moments, then the master; without a master, the weight takes its
+  // place.
   const auto check_state = [&](const Operand<AdamW>& state) {
     if (adamw.stochastic)
       rule.type(state, DType::bf16);
@@ -80,17 +81,19 @@ Cost cost(const ClipFactor&, const OperationView& view, const Extent&) {
   return streaming_cost(view, 1, 3);
 }
 
-// Clip (1), decay (2), moments (3 + 4), root and division (5), step (2).
+// Operations per element: clip (1), decay (2), moments (3 + 4), root and division (5), step (2).
 Cost cost(const AdamW&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[AdamW::kWeight].shape.elements(), 17);
 }
 
-// AdamW's step (17), and for each of two moments: decode (1), measure (1), divide (1), encode (2).
+// Operations per element: AdamW's step (17), and for each of the two moments: decode (1), find the
+// maximum (1), divide (1), encode (2).
 Cost cost(const AdamW8bit&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[AdamW8bit::kWeight].shape.elements(), 17 + 2 * 5);
 }
 
-// Goes through its tensors one after the other, so the size of one decides, not how many there are.
+// The tensors are processed one after the other, so the rate depends on the size of a tensor, not
+// on their number.
 RateKey rate_key(const GlobalNorm& norm, const OperationView& view, const Extent& extent) {
   const auto tensors = static_cast<int64_t>(view.operation.reads.size());
   return {

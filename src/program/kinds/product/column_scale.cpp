@@ -8,7 +8,7 @@
 namespace snug::program {
 namespace {
 
-// One number for each column, or for as many neighbouring ones.
+// One number for each column, or one for each group of adjacent columns.
 template <typename Struct>
 void check_gains(const Operand<Struct>& gain, int64_t columns, const OperationView& view,
                  ShapeRule& rule) {
@@ -49,7 +49,7 @@ Cost cost(const ColumnGainGrad&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[ColumnGainGrad::kDY].shape.elements(), 2);
 }
 
-// The sums read x and dy before dx may take the bytes of dy.
+// The sums must read x and dy before dx may overwrite dy.
 void differentiate(const ScaleColumns& scale, const Operation& operation, Tape& tape) {
   const TensorId dy = tape.gradient(id_of(operation, ScaleColumns::kY));
   if (dy == kNone) return;

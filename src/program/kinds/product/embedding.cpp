@@ -10,7 +10,7 @@
 namespace snug::program {
 namespace {
 
-// How many numbers a table has for an id.
+// The number of elements that a table has for each id.
 template <typename Struct>
 int64_t width_of(const Struct& kind, const Tensor& table) {
   return table.shape[kind.transposed ? 0 : 1];
@@ -41,8 +41,8 @@ std::string shape_error(const EmbeddingGrad& grad, const OperationView& view) {
   return rule.error();
 }
 
-// What is touched of a table: the numbers of an id for each token. Those of a table that lies the
-// other way round are apart, and each brings a line of a cache along.
+// The bytes of a table that are accessed: the elements of one id for each token. In a transposed
+// table these elements are not contiguous, so each costs a whole cache line.
 template <typename Struct>
 double touched_bytes(const Struct& kind, const Tensor& table, int64_t tokens) {
   constexpr double kLine = 64;
@@ -57,7 +57,8 @@ Cost cost(const Embedding& embedding, const OperationView& view, const Extent&) 
   return {0, touched + static_cast<double>(ids.bytes() + view[Embedding::kY].bytes())};
 }
 
-// A fresh table is zeroed whole; one that is added to is read and written only where ids point.
+// A new gradient is zeroed as a whole; one that accumulates is read and written only at the ids'
+// rows.
 Cost cost(const EmbeddingGrad& grad, const OperationView& view, const Extent&) {
   const Tensor& dy = view[EmbeddingGrad::kDY];
   const auto flops = static_cast<double>(dy.shape.elements());

@@ -18,7 +18,7 @@
 namespace snug::program {
 namespace {
 
-// The size of an axis, or 0 of a tensor without it, which the rule refuses by its rank.
+// The size of an axis; 0 if the tensor does not have it, which the rule refuses by its rank.
 int64_t size_of(const Tensor& tensor, int axis) {
   return axis < tensor.shape.rank() ? tensor.shape[axis] : 0;
 }
@@ -61,12 +61,12 @@ std::string shape_error(const GroupedMatmulGrad& grad, const OperationView& view
   return rule.error();
 }
 
-// Rows that an expert has in the mean of those that have any: no more experts than rows can.
+// The mean number of rows of the experts that have any, of which there are at most as many as rows.
 double mean_rows(int64_t rows, int64_t experts) {
   return rate_size(rows) / rate_size(std::min(rows, experts));
 }
 
-// What copying a tensor to close its gaps moves: the tensor is read and written.
+// Bytes of copying a tensor to remove gaps between rows: it is read and written.
 double copied_bytes(const Tensor& tensor, bool copied) {
   return copied ? 2.0 * static_cast<double>(tensor.bytes()) : 0.0;
 }
@@ -85,7 +85,8 @@ Cost cost(const GroupedMatmul& grouped, const OperationView& view, const Extent&
           operand_bytes(view) - unread + copied, copied};
 }
 
-// A fresh gradient is written whole, also where experts have no rows. Each block of sums reads b.
+// A new gradient is written as a whole, even for experts without rows. Each block of sums reads b
+// again.
 Cost cost(const GroupedMatmulGrad& grad, const OperationView& view, const Extent&) {
   const Tensor& a = view[GroupedMatmulGrad::kA];
   const Tensor& b = view[GroupedMatmulGrad::kB];
@@ -113,8 +114,8 @@ void differentiate(const GroupedMatmul& grouped, const Operation& operation, Tap
     tape.emit(GroupedMatmulGrad{}, {a, dc, bounds}, {db});
 }
 
-// That of the product of an expert with the mean number of rows: experts are multiplied one after
-// the other, or side by side at the rate of such products.
+// The rate key of a product with the mean number of rows per expert: experts are multiplied one
+// after the other, or in parallel at the rate of such products.
 template <typename Struct>
 RateKey key_of_products(const Struct& grouped, const OperationView& view,
                         RateForm::Transposes transposes) {
@@ -144,8 +145,8 @@ RateKey rate_key(const GroupedMatmulGrad& grad, const OperationView& view, const
   return key;
 }
 
-// How often all rows are multiplied: once for each part of an expert's matrix that is summed at
-// once.
+// How often all rows are multiplied: once for each part of an expert's matrix that is summed
+// separately.
 int64_t passes_of(const GroupedMatmul&, const OperationView&) { return 1; }
 int64_t passes_of(const GroupedMatmulGrad& grad, const OperationView& view) {
   if (grad.choice.sum_rows == 0) return 1;
@@ -159,10 +160,10 @@ int64_t experts_of(const GroupedMatmulGrad&, const OperationView& view) {
   return view[GroupedMatmulGrad::kC].shape[0];
 }
 
-// The pieces are two: rows that `algorithm` multiplies, of all experts, and those that
-// `rest_algorithm` does, in all passes. Together they are all rows, whoever has them. An algorithm
-// has no work where it multiplies no row. The library copies what pieces of several rows have gaps
-// between, and in a pass each expert has at most one piece of a single row.
+// There are two pieces of work: the rows of all experts that `algorithm` multiplies, and those that
+// `rest_algorithm` multiplies, over all passes. Together they are all rows, however these are
+// distributed. An algorithm without rows has no work. The library copies operands with gaps for
+// pieces of several rows; in each pass, each expert has at most one piece of a single row.
 template <typename Struct>
 WorkList routed_work(const Struct& grouped, const OperationView& view,
                      const BatchBounds& /*bounds*/) {

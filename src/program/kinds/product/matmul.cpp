@@ -27,7 +27,7 @@ void require_low_rank(const Matmul& matmul, const OperationView& view, const Sha
   rule.mixed_types({Matmul::kA, Matmul::kLowA, Matmul::kLowB});
 }
 
-// The product that has this derivative: operands in their order, each as stored or transposed.
+// A product with these attributes, for a derivative: each operand as stored or transposed.
 Matmul product(bool transpose_a, bool transpose_b, float alpha) {
   Matmul matmul;
   matmul.transpose_a = transpose_a;
@@ -96,8 +96,8 @@ std::string shape_error(const Matmul& matmul, const OperationView& view) {
   return rule.error();
 }
 
-// What steps of the inner dimension read and write again: sums in f32, of the last rows by a step
-// of their own.
+// The f32 sums that steps of the inner dimension read and write again; the last rows have a step
+// size of their own.
 double bytes_of_steps(const Matmul& matmul, int64_t inner, const Shape& c) {
   const auto bytes_of = [&](int64_t rows, int64_t step) {
     return 2.0 * sizeof(float) * static_cast<double>(rows * c[1] * later_steps(inner, step));
@@ -107,8 +107,8 @@ double bytes_of_steps(const Matmul& matmul, int64_t inner, const Shape& c) {
          bytes_of(rest, matmul.choice.rest.sum_step);
 }
 
-// Copies to or from memory without gaps: each reads a tensor and writes it. Blocks of rows read
-// those of b each.
+// Bytes of copies that remove or restore gaps between rows: each copy reads and writes a tensor.
+// Each block of rows reads b again.
 double copied_bytes(const Matmul& matmul, const OperationView& view) {
   const auto bytes = [&](const Operand<Matmul>& operand, bool copied) {
     return copied ? 2.0 * static_cast<double>(view[operand].bytes()) : 0.0;
@@ -153,7 +153,7 @@ void differentiate(const Matmul& matmul, const Operation& operation, Tape& tape)
   const TensorId dc = tape.gradient(id_of(operation, Matmul::kC));
   if (dc == kNone) return;
   const auto id = [&](const Operand<Matmul>& operand) { return id_of(operation, operand); };
-  // Copies: the tape grows the program that the operation may lie in.
+  // Copied, since the tape grows the program to which the operation may belong.
   const TensorId addend = id(Matmul::kAddend);
   const TensorId low_a = id(Matmul::kLowA);
   const TensorId low_b = id(Matmul::kLowB);

@@ -40,7 +40,7 @@ std::string shape_error(const MatmulNf4& matmul, const OperationView& view) {
   return rule.error();
 }
 
-// One product per element; what scales a block is counted in the bytes.
+// One product per element; block scales count only as bytes.
 Cost cost(const DequantizeNf4&, const OperationView& view, const Extent&) {
   return streaming_cost(view, view[DequantizeNf4::kW].shape.elements(), 1);
 }
@@ -69,7 +69,7 @@ void expand(const MatmulNf4& matmul, const OperationView& view, Builder& builder
   builder.emit(Matmul{.transpose_b = true, .addend = matmul.addend}, std::move(reads), {product});
 }
 
-// Bound by the bytes of the codes.
+// Bound by reading the codes.
 RateKey rate_key(const MatmulNf4& matmul, const OperationView& view, const Extent& extent) {
   RateKey key = key_of_bytes(view, cost(matmul, view, extent));
   key.form.algorithm = rated_as(matmul.algorithm);

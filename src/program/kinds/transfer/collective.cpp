@@ -27,7 +27,7 @@ void check_ranks(ShapeRule& rule, const Struct& collective, const OperationView&
   });
 }
 
-// Parts and wholes in pairs.
+// Checks the pairs of a part and a whole.
 void check_parts(ShapeRule& rule, const std::vector<TensorId>& shards,
                  const std::vector<TensorId>& wholes, int32_t ranks, const OperationView& view) {
   rule.require(shards.size() == wholes.size(), "has not as many shards as wholes");
@@ -86,7 +86,7 @@ std::string shape_error(const AllReduce& reduce, const OperationView& view) {
   return rule.error();
 }
 
-// What a rank sends: of each tensor all but its own part, in the type that travels.
+// The bytes that a rank sends: all of each tensor except its own part, in the type that is sent.
 double sent_bytes(const std::vector<TensorId>& wholes, int32_t ranks, bool in_bf16,
                   const OperationView& view) {
   double bytes = 0;
@@ -112,8 +112,8 @@ Cost cost(const ReduceScatter& reduce, const OperationView& view, const Extent&)
                               reduce.sent_bf16, view),
           .launches = 0};
 }
-// In each piece every rank has a slice of the same length, padded, which it sends before and after
-// it is summed.
+// In each piece, every rank has a slice of the same length (padded). It sends slices before they
+// are summed, and its own slice after that.
 Cost cost(const AllReduce& reduce, const OperationView& view, const Extent&) {
   int64_t bytes = 0;
   for (const SumPiece& piece : pieces_of_sum(reduce, view))
@@ -121,8 +121,9 @@ Cost cost(const AllReduce& reduce, const OperationView& view, const Extent&) {
   return {.flops = 0, .bytes = static_cast<double>(bytes), .launches = 0};
 }
 
-// A ring has the least number of messages that follow one another: in each round one for each other
-// rank. The rounds of a piece begin when those of the piece before it have ended.
+// In each round, a rank sends one message to every other rank. With a ring these messages are
+// sequential, but no algorithm has fewer of them. The rounds of a piece begin when those of the
+// piece before it have ended.
 template <typename Struct>
 RateKey key_of(Kind kind, const Struct& collective, size_t rounds, const Cost& cost) {
   return {.form = {.kind = name_of(kind), .ranks = collective.ranks, .nodes = collective.nodes},
@@ -131,7 +132,7 @@ RateKey key_of(Kind kind, const Struct& collective, size_t rounds, const Cost& c
           .messages = static_cast<double>(rounds) * (collective.ranks - 1)};
 }
 
-// The runtime gathers its staging memory by the hosts' transport, whatever the device.
+// The runtime gathers its staging memory over the hosts' transport, whatever the device.
 bool is_between_hosts(const OperationView& view) {
   return std::ranges::all_of(copies_of(view.operation), [&](const auto& copy) {
     return tensor_of(view, copy.second).role == Role::staging;

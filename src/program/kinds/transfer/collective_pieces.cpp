@@ -8,15 +8,15 @@
 namespace snug::program {
 namespace {
 
-// The least that a piece has of a rank: where many ranks share it, messages stay longer than what
-// it takes to begin them.
+// The smallest slice of a rank in a piece: with many ranks, sending a message should still take
+// longer than starting it.
 constexpr int64_t kLeastSliceBytes = int64_t{16} << 10;
-// Pieces begin at multiples of it, where kernels read vectors.
+// Pieces begin at multiples of this number of elements, since kernels read vectors.
 constexpr int64_t kSliceElements = 256;
 
 base::DType sent_type(bool in_bf16, base::DType type) { return in_bf16 ? base::DType::bf16 : type; }
 
-// Without addresses: what pieces depend on.
+// The properties of the tensors on which pieces depend, without their addresses.
 std::vector<comm::ReducePart> parts_of(const ReduceScatter& reduce, const OperationView& view) {
   std::vector<comm::ReducePart> parts;
   for (const TensorId id : reduce.in_place ? view.operation.updates : view.operation.reads) {
@@ -39,7 +39,7 @@ std::vector<comm::SumPart> parts_of(const AllReduce& reduce, const OperationView
   return parts;
 }
 
-// A sum on all ranks is always put together: each rank writes its sums where its slice was.
+// An all_reduce always packs its pieces: each rank writes its sums to where its slice was.
 bool is_packed(const comm::ReducePart& front, size_t ranges) {
   return ranges > 1 || front.whole_type != front.sent_type;
 }

@@ -17,7 +17,7 @@ namespace {
 
 bool is_loadable(DType type) { return base::is_float(type) || type == DType::u8; }
 
-// A tensor that is sharded over ranks lies there flat; one that is padded has room for all of it.
+// A tensor that is sharded over ranks is stored flat; a padded one has room for all ranks' parts.
 template <typename Struct>
 void check_part(ShapeRule& rule, const OperationView& view, const Operand<Struct>& operand) {
   const Tensor& tensor = view[operand];
@@ -30,8 +30,8 @@ void check_part(ShapeRule& rule, const OperationView& view, const Operand<Struct
       fmt::format("{} is no part of {}", operand.name.text, to_string(whole_shape(tensor))));
 }
 
-// Checks what a file holds or will hold: a tensor or a rank's part of it, wherever it is between
-// steps.
+// Checks a tensor that is read from or written to a file: it may be a rank's part, in any memory
+// space.
 template <typename Struct>
 void check_tensor(ShapeRule& rule, const Struct&, const OperationView& view) {
   const Tensor& tensor = view[Struct::kTensor];
@@ -52,19 +52,19 @@ void check_channel(ShapeRule& rule, const OperationView& view, Channel channel) 
                                            : "reaches no file, but runs on channel storage");
 }
 
-// Elements of a stored weight; an odd one counts as the next even one.
+// The number of elements of a stored weight; an odd number is rounded up to an even one.
 template <typename Struct>
 int64_t stored_elements(const OperationView& view) {
   return view[Struct::kCodes].shape.elements() * 2;
 }
 
-// Whether its absmax wait in staging memory for those of other ranks.
+// Whether the operation leaves absmax in staging memory, to be gathered with those of other ranks.
 template <typename Struct>
 bool leaves_part(const OperationView& view) {
   return view[Struct::kAbsmax].role == Role::staging;
 }
 
-// A rank's part of a stored weight: whole blocks, and whole blocks of scales.
+// Checks that a rank's part of a stored weight consists of whole blocks and whole blocks of scales.
 template <typename Struct>
 void check_stored_part(ShapeRule& rule, const Struct& attributes, const OperationView& view) {
   const auto check = [&](const Operand<Struct>& operand, DType type, int64_t elements) {
@@ -91,8 +91,9 @@ void check_stored_part(ShapeRule& rule, const Struct& attributes, const Operatio
   rule.measure(Struct::kNestedOffset, Shape{1});
 }
 
-// The mean of all absmax of a weight is needed to keep them in 8 bits: what makes a rank's part of
-// them leaves it to be gathered, and encodes nothing. `encodes`: it makes its scales itself.
+// Quantising scales to 8 bits needs the mean of all absmax of a weight. So an operation that makes
+// only a rank's part of these leaves them to be gathered, and does not encode them. `encodes`: the
+// operation encodes the scales itself.
 template <typename Struct>
 void check_absmax(ShapeRule& rule, bool encodes, const OperationView& view) {
   const bool is_part = view[Struct::kCodes].is_sharded();
@@ -204,12 +205,12 @@ double written_bytes(const OperationView& view) {
   return static_cast<double>(bytes);
 }
 
-// How many of a rank's elements are in a file; padding is in none.
+// The number of a rank's elements that are in a file, which does not include padding.
 int64_t file_elements(const Tensor& tensor) {
   return std::min(tensor.shape.elements(), whole_shape(tensor).elements());
 }
 
-// Bytes of the file: converting and quantising go on next to reading.
+// The bytes of the file; conversion and quantisation overlap with reading.
 Cost cost(const Read& read, const OperationView& view, const Extent&) {
   const Tensor& tensor = view[Read::kTensor];
   return {.flops = 0,
@@ -229,7 +230,7 @@ Cost cost(const Write& write, const OperationView& view, const Extent&) {
 Cost cost(const Fill&, const OperationView& view, const Extent&) {
   return {.flops = 0, .bytes = written_bytes(view)};
 }
-// Its values are written and read once, in the type in which they are quantised.
+// The values are written and read once, in the type from which they are quantised.
 Cost cost(const FillNf4&, const OperationView& view, const Extent&) {
   constexpr double kValueBytes = 2;
   const auto elements = static_cast<double>(stored_elements<FillNf4>(view));
@@ -257,7 +258,7 @@ RateKey rate_key(const Read& read, const OperationView& view, const Extent& exte
 RateKey rate_key(const ReadNf4& read, const OperationView& view, const Extent& extent) {
   return storage_key("storage read", cost(read, view, extent));
 }
-// The host's memory is what it works on, whatever the device.
+// It works in host memory, whatever the device.
 RateKey rate_key(const EncodeScales& encode, const OperationView& view, const Extent& extent) {
   RateKey key = key_of_bytes(view, cost(encode, view, extent));
   key.unit = Work::host_bytes;

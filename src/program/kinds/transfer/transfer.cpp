@@ -11,7 +11,7 @@ bool is_dense(const Tensor& tensor) {
   return !tensor.is_view() || tensor.view.strides == dense_strides(tensor.shape);
 }
 
-// Checks the two ends of a transfer.
+// Checks the source and the destination of a transfer.
 template <typename Struct>
 void check_ends(ShapeRule& rule, const Struct&, const OperationView& view) {
   const Tensor& x = view[Struct::kX];
@@ -47,7 +47,7 @@ std::string shape_error(const Transfer& transfer, const OperationView& view) {
   return rule.error();
 }
 
-// What was begun knows what it copies; the verifier finds it.
+// The operands are checked where the transfer begins; the verifier matches the two.
 std::string shape_error(const Await& await, const OperationView& view) {
   ShapeRule rule(view);
   const Operation& operation = view.operation;
@@ -56,7 +56,7 @@ std::string shape_error(const Await& await, const OperationView& view) {
   return rule.error();
 }
 
-// What crosses the link, once.
+// The bytes that cross the link, counted once.
 Cost cost(const Copy&, const OperationView& view, const Extent&) {
   return {.flops = 0, .bytes = static_cast<double>(view[Copy::kX].bytes())};
 }

@@ -1,9 +1,10 @@
-// What all renderings of one record may use together. A record is rendered many times (to see what
-// is left out, and where answers begin and end), and each rendering has bounds of its own
-// (meter.h), so that these together would bound nothing.
+// The limit of what all renderings of one record may use together. A record is rendered many times,
+// to see what is left out, and where answers begin and end. Each rendering has its own limits
+// (meter.h), but these alone would not limit their sum.
 //
-// The first one on a thread counts for as long as it lives; those within it are the same. Once it
-// is spent, every rendering fails, and who goes on after a failed rendering asks is_spent first.
+// The outermost Allowance on a thread applies as long as it lives; nested ones have no effect. Once
+// it is spent, every rendering fails, and code that continues after a failed rendering must check
+// is_spent first.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +15,19 @@ namespace snug::text::jinja {
 
 class Allowance {
  public:
-  // Bytes are given back after each rendering, so that many renderings may ask for more in all than
-  // a machine has; processor time is that of one rendering.
+  // Limits: steps stand for processor time, of which all renderings get five times that of one. The
+  // limit for bytes is higher, since memory is freed after each rendering.
   static constexpr int64_t kSteps = 5 * kMaxSteps;
   static constexpr int64_t kBytes = 64 * kMaxBytes;
   static constexpr int64_t kNanoseconds = kMaxSeconds * 1'000'000'000;
 
-  // `steps` are for tests.
+  // `steps`: another limit, for tests.
   explicit Allowance(int64_t steps = kSteps);
   ~Allowance();
   Allowance(const Allowance&) = delete;
   Allowance& operator=(const Allowance&) = delete;
 
-  // Of this thread; false where there is none.
+  // Whether this thread's allowance is spent; false if there is none.
   static bool is_spent();
 
  private:

@@ -10,12 +10,12 @@ namespace snug::text::jinja {
 namespace {
 
 constexpr int64_t kNanosecondsOfSecond = 1'000'000'000;
-// Looking at the clock takes as long as some ten steps.
+// Reading the clock takes as long as about ten steps.
 constexpr int64_t kStepsBetweenLooks = 50'000;
 
 thread_local Meter* running = nullptr;
 
-// What is left of this thread's allowance.
+// The rest of this thread's allowance.
 struct Left {
   int64_t steps = Allowance::kSteps;
   int64_t bytes = Allowance::kBytes;
@@ -25,7 +25,7 @@ struct Left {
 };
 thread_local Left left;
 
-// What a rendering that begins now may use.
+// The limits of a rendering that begins now.
 int64_t steps_at_most() { return left.is_there ? std::min(kMaxSteps, left.steps) : kMaxSteps; }
 int64_t bytes_at_most() { return left.is_there ? std::min(kMaxBytes, left.bytes) : kMaxBytes; }
 constexpr int64_t kMaxNanoseconds = kMaxSeconds * kNanosecondsOfSecond;
@@ -33,7 +33,7 @@ int64_t nanoseconds_at_most() {
   return left.is_there ? std::min(kMaxNanoseconds, left.nanoseconds) : kMaxNanoseconds;
 }
 
-// Of this thread, so that a busy machine does not refuse what an idle one runs.
+// Of this thread only, so that a template is not refused because the machine is busy.
 int64_t processor_time_ns() {
   struct timespec now = {};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

@@ -1,10 +1,10 @@
-// What the rendering that runs on this thread may still use. The operations on texts and lists
-// charge it where they do their work, and containers where they ask for memory, so that nothing
-// that a template calls can forget to. Where no rendering runs, charging does nothing.
+// What the rendering on this thread may still use. The basic operations on texts and lists charge
+// it for their work, and containers for the memory that they allocate, so that code which templates
+// call need not do so itself. Without a running rendering, charging has no effect.
 //
-// A step is what evaluating one expression takes, 50 to 100 ns; longer operations are charged as so
-// many steps. What something costs is known before it is done, except of a search, which is charged
-// as far as it went.
+// A step is the time for evaluating one expression, 50 to 100 ns; longer operations are charged as
+// several steps. Operations are charged before they run, except for a search, which is charged for
+// the part that it went through.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@
 
 namespace snug::text::jinja {
 
-// What one step pays for: bytes that are compared or hashed, that are searched for a part, and
-// that are looked at character by character.
+// The bytes that one step pays for when they are compared or hashed, searched for a part, or
+// processed character by character.
 inline constexpr size_t kComparedPerStep = 512;
 inline constexpr size_t kSearchedPerStep = 32;
 inline constexpr size_t kWalkedPerStep = 8;
 
-// The meter of this thread for as long as it lives.
+// The meter of this thread, as long as the object lives.
 class Meter {
  public:
   Meter();
@@ -38,11 +38,11 @@ class Meter {
   Meter* outer_;
   int64_t steps_ = kMaxSteps;
   int64_t bytes_ = kMaxBytes;
-  int64_t next_look_ = kMaxSteps;  // at the clock, once so many steps are left
-  int64_t end_ns_;                 // of the processor time
+  int64_t next_look_ = kMaxSteps;  // when this many steps are left, the clock is read
+  int64_t end_ns_;                 // limit of the processor time
 };
 
-// Throw TemplateError once the rendering has taken more than limits.h allows.
+// Throw TemplateError once the rendering has used more than limits.h allows.
 void charge_steps(int64_t steps);
 void charge_bytes(int64_t bytes);
 [[noreturn]] void fail_by_bytes();
@@ -50,7 +50,7 @@ inline void charge_steps(size_t size, size_t per_step) {
   charge_steps(static_cast<int64_t>(size / per_step));
 }
 
-// Charges what containers ask for.
+// Charges the memory that containers allocate.
 template <typename T>
 class MeteredAllocator {
  public:
@@ -60,7 +60,8 @@ class MeteredAllocator {
   MeteredAllocator(const MeteredAllocator<Other>&) {}  // NOLINT(google-explicit-constructor)
 
   T* allocate(size_t count) {
-    // No container asks for more than 2^63 bytes. A block has a header, and often a control block.
+    // No container allocates more than 2^63 bytes. kBlock covers a block's header and control
+    // block.
     charge_bytes(static_cast<int64_t>(count * sizeof(T)) + kBlock);  // NOLINT: T may be a pointer
     return std::allocator<T>().allocate(count);
   }

@@ -1,7 +1,7 @@
-// Runs a syntax tree: scopes, statements and expressions. Inside jinja/ only.
+// Runs a syntax tree: scopes, statements and expressions. For use inside jinja/ only.
 //
-// Scopes are those of jinja2: a loop's iteration, a macro's call and the bodies of set, filter,
-// with, call and generation have their own; if has none. What is set in a scope is gone after it,
+// Scopes are as in jinja2: each loop iteration, each macro call and the bodies of set, filter,
+// with, call and generation have their own; if has none. Variables set in a scope end with it,
 // except attributes of namespaces. A macro sees the scopes around the place where it is defined.
 #pragma once
 
@@ -19,13 +19,13 @@
 
 namespace snug::text::jinja {
 
-// Variables of a scope that one step pays for looking through.
+// The number of a scope's variables that one step pays for searching.
 inline constexpr size_t kVariablesPerStep = 64;
 
 struct Scope {
   Scope* parent = nullptr;
   std::vector<std::pair<int, Value>, MeteredAllocator<std::pair<int, Value>>> variables{};
-  bool is_kept = false;  // a macro that outlives it sees it
+  bool is_kept = false;  // a macro that outlives the scope refers to it
 
   void set(int name, Value value);
 };
@@ -49,10 +49,10 @@ class Macro : public Object {
 
 class Renderer : public Runtime {
  public:
-  // All must outlive it.
+  // The arguments must outlive the object.
   Renderer(const Syntax& syntax, const Variables& variables, std::time_t now);
 
-  // Throws TemplateError; line() then says where.
+  // Throws TemplateError; line() then gives the line of the error.
   Template::Rendering run();
   int line() const { return line_; }
 
@@ -61,7 +61,7 @@ class Renderer : public Runtime {
  private:
   enum class Flow : uint8_t { next, breaks, continues };
 
-  // A scope for as long as it lives; kept after that where a macro needs it.
+  // Opens a scope for the object's life; the scope is kept longer if a macro refers to it.
   class OpenScope {
    public:
     OpenScope(Renderer& renderer, Scope* parent);
@@ -76,7 +76,7 @@ class Renderer : public Runtime {
     std::unique_ptr<Scope> scope_;
   };
 
-  // Statements.
+  // Functions that run statements.
   Flow run_body(const Body& body);
   Flow run_statement(const Statement& statement);
   Flow run_branch(const Statement& statement);
@@ -85,7 +85,7 @@ class Renderer : public Runtime {
   Flow run_with(const Statement& statement);
   void run_call(const Statement& statement);
   void run_generation(const Statement& statement);
-  // What a body writes, in a scope of its own.
+  // Runs a body in a scope of its own and captures what it writes.
   Flow capture(const Body& body, TextBuilder& text);
   void write(std::string_view text);
   void write(const Value& value);
@@ -94,7 +94,7 @@ class Renderer : public Runtime {
   void bind(const Macro& macro, Arguments& arguments, Scope& scope);
   Value macro_value(const Statement& statement, const std::string& name);
 
-  // Expressions.
+  // Functions that evaluate expressions.
   Value evaluate(const Expression& node);
   Value variable(int name);
   Value evaluate_list(const Expression& node);
@@ -112,15 +112,15 @@ class Renderer : public Runtime {
 
   const Syntax& syntax_;
   std::vector<const Value*> given_;  // by name; null: not given
-  std::vector<Value> globals_;       // by name, once they are asked for
+  std::vector<Value> globals_;       // by name, filled when first used
   std::vector<std::unique_ptr<Scope>> kept_;
-  std::vector<std::unique_ptr<Scope>> spare_;  // that nobody sees any more, for the next ones
+  std::vector<std::unique_ptr<Scope>> spare_;  // unused scopes, kept for reuse
   Scope root_;
   Scope* scope_ = &root_;
   TextBuilder text_;
   TextBuilder* out_ = &text_;
   std::vector<Template::Span> generated_;
-  const Value* block_text_ = nullptr;  // what a filter without an input takes
+  const Value* block_text_ = nullptr;  // the input of a filter that has no input of its own
   int loop_name_ = -1;
   int line_ = 1;
 };

@@ -1,5 +1,5 @@
-// One rendering as filters, tests and methods see it: the objects that it made, and calls back into
-// the template. Used by one thread, whose meter (meter.h) it holds.
+// A rendering as filters, tests and methods see it: it owns the objects that it creates, and allows
+// calls back into the template. Used by one thread, whose meter (meter.h) it holds.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ class Runtime {
   // Calls a macro, a function or a method.
   virtual Value call(const Value& callee, Arguments arguments) = 0;
 
-  // One level of what waits for each other, and a step, for as long as it lives. Throws
-  // TemplateError where there are too many.
+  // Counts one level of nesting and one step, as long as the object lives. Throws TemplateError if
+  // the nesting is too deep.
   class Level {
    public:
     explicit Level(Runtime& runtime);
@@ -38,10 +38,10 @@ class Runtime {
     Runtime& runtime_;
   };
 
-  // An object that lives as long as the rendering.
+  // Creates an object that lives as long as the rendering.
   template <typename T, typename... Args>
   Value make(Args&&... args) {
-    constexpr size_t kHeld = 5 * sizeof(void*);  // by the block and by the list of objects
+    constexpr size_t kHeld = 5 * sizeof(void*);  // of the allocation and the list of objects
     charge_bytes(static_cast<int64_t>(sizeof(T) + kHeld));
     objects_.push_back(std::make_unique<T>(std::forward<Args>(args)...));
     return Value::object(objects_.back().get());

@@ -133,7 +133,7 @@ Renderer::Flow Renderer::run_branch(const Statement& statement) {
   return has_else ? run_body(statement.bodies.back()) : Flow::next;
 }
 
-// What a loop walks over, less what its condition leaves out.
+// The elements over which a loop runs, without those that its condition excludes.
 Elements Renderer::loop_items(const Statement& statement) {
   Elements all(evaluate(*statement.expressions[0]));
   if (statement.expressions.size() == 1) return all;
@@ -208,12 +208,12 @@ void Renderer::run_generation(const Statement& statement) {
   generated_.push_back({begin, text_.size()});
 }
 
-// Gives parameters their values: by place, by name, from the default.
+// Gives parameters their values: by position, by name, or from the default.
 void Renderer::bind(const Macro& macro, Arguments& arguments, Scope& scope) {
   const Signature& signature = macro.signature();
   const size_t count = signature.names.size();
   const size_t first_default = count - signature.defaults.size();
-  // Each parameter looks through the arguments that have names.
+  // Charged because each parameter is searched for among the named arguments.
   charge_steps(count * arguments.named.size(), kVariablesPerStep);
   const auto take_named = [&](const std::string& name) {
     const auto at = std::find_if(arguments.named.begin(), arguments.named.end(),

@@ -10,10 +10,11 @@
 namespace snug::text {
 namespace {
 
-constexpr std::string_view kMarker = "\xE2\x96\x81";  // U+2581, stands for a space
+constexpr std::string_view kMarker = "\xE2\x96\x81";  // U+2581, which stands for a space
 constexpr char32_t kFirstCharacters = 0x800;
 
-// Where the marker follows another character: the end of the span that begins at `begin`.
+// The end of the span that begins at `begin`: the next place where the marker follows another
+// character.
 size_t marked_end(std::string_view word, size_t begin) {
   size_t at = begin;
   while (word.substr(at).starts_with(kMarker)) at += kMarker.size();
@@ -23,7 +24,7 @@ size_t marked_end(std::string_view word, size_t begin) {
 constexpr size_t kMarkerClass = 128;
 constexpr size_t kOtherClass = 129;
 
-// The class of the character that begins at `at`, and of the one that ends there.
+// The class of the character that begins at `at`; and of the character that ends there.
 size_t class_at(std::string_view text, size_t at) {
   const auto byte = static_cast<unsigned char>(text[at]);
   if (byte < 0x80) return byte;
@@ -36,7 +37,8 @@ size_t class_before(std::string_view text, size_t at) {
   return text.substr(0, at).ends_with(kMarker) ? kMarkerClass : kOtherClass;
 }
 
-// Later in the queue: a later merge, or the same merge further right.
+// Whether a candidate comes later in the queue: it has a later merge, or the same merge further
+// right.
 struct IsLater {
   template <typename Candidate>
   bool operator()(const Candidate& a, const Candidate& b) const {
@@ -55,7 +57,7 @@ Bpe::Bpe(const JsonNode& model, Vocabulary vocabulary, const std::vector<MergeRu
   suffix_ = model.string_or("end_of_word_suffix", "");
   fuse_unknown_ = model.boolean_or("fuse_unk", false);
   ignore_merges_ = model.boolean_or("ignore_merges", false);
-  // 0, as whole or broken number, drops nothing.
+  // A dropout of 0, as integer or float, has no effect.
   if (model.has("dropout") && model.value().at("dropout") != 0)
     model.fail("merge dropout is not supported; set \"dropout\" to null");
   if (model.has("unk_token")) {
@@ -72,7 +74,7 @@ Bpe::Bpe(const JsonNode& model, Vocabulary vocabulary, const std::vector<MergeRu
   read_merges(model, merges);
 }
 
-// Whether a token stands for a character that has none.
+// Whether a token replaces characters that have no token of their own.
 bool Bpe::is_stand_in(int32_t id) const {
   return id == unknown_ || (byte_ids_ && std::ranges::find(*byte_ids_, id) != byte_ids_->end());
 }
@@ -112,9 +114,10 @@ void Bpe::index_characters() {
   }
 }
 
-// A class is joined to all others where its characters are not what merges see: tokens have a
-// prefix or a suffix; an ASCII character has no token, so that it becomes bytes or the unknown
-// token or is dropped; others do, and are dropped, or a merge takes bytes or the unknown token.
+// A class counts as joined to all others if merges may see other tokens than its characters: where
+// tokens have a prefix or a suffix; where an ASCII character has no token, so that it becomes bytes
+// or the unknown token, or is dropped; and for other characters, where they may be dropped, or a
+// merge involves bytes or the unknown token.
 void Bpe::close_unseen_joins(bool merges_stand_ins) {
   const bool has_all_bytes = byte_ids_ && std::ranges::find(*byte_ids_, -1) == byte_ids_->end();
   const bool is_decorated = !prefix_.empty() || !suffix_.empty();
@@ -126,11 +129,11 @@ void Bpe::close_unseen_joins(bool merges_stand_ins) {
     joins_[a].fill(true);
     for (auto& row : joins_) row[a] = true;
   }
-  // Unknown tokens in a row may become one.
+  // Adjacent unknown tokens may become one.
   joins_[kOtherClass][kOtherClass] = true;
 }
 
-// Whether `at` is between two characters that no merge joins. Requires at > 0.
+// Whether `at` lies between two characters that no merge joins. Requires at > 0.
 bool Bpe::is_span_begin(std::string_view word, size_t at) const {
   const bool is_inside = (static_cast<unsigned char>(word[at]) & 0xC0U) == 0x80U;
   return !is_inside && !joins_[class_before(word, at)][class_at(word, at)];
@@ -215,7 +218,7 @@ void Bpe::merge_symbols(Scratch& scratch) const {
     Symbol& left = symbols[best.position];
     if (left.merged_away || left.next < 0) continue;
     Symbol& right = symbols[left.next];
-    // A neighbour may have merged since: the pair must still give this token.
+    // A neighbour may have been merged since, so the pair must still give this token.
     if (merges_.find(left.id, right.id).result != best.result) continue;
     left.id = best.result;
     left.next = right.next;
@@ -230,7 +233,8 @@ void Bpe::encode_span(std::string_view span, std::vector<int32_t>& ids) const {
   if (cache_.look_up(span, ids)) return;
   require_short(span);
   thread_local Scratch scratch;
-  constexpr size_t kKeptSymbols = 4096;  // a longer word gives its memory back, and waits its turn
+  // A longer word frees its memory afterwards, and waits for its turn.
+  constexpr size_t kKeptSymbols = 4096;
   static std::mutex turn;
   std::unique_lock guard(turn, std::defer_lock);
   if (span.size() > kKeptSymbols) guard.lock();

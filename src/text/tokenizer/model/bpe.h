@@ -1,9 +1,9 @@
 // Byte-pair encoding of one word: its characters become tokens, then the pair with the earliest
-// merge is merged until none is left (Sennrich et al., "Neural machine translation of rare words
-// with subword units", ACL 2016). Characters without a token become byte tokens <0x00> to <0xFF>,
-// or the unknown token, or nothing, as the file says. A priority queue over a linked list: n
-// characters take n log n steps.
-// Immutable apart from its word cache; encode may be called from any thread.
+// merge is merged, until no pair has one (Sennrich et al., "Neural machine translation of rare
+// words with subword units", ACL 2016). Characters without a token become byte tokens <0x00> to
+// <0xFF>, the unknown token, or nothing, depending on the file. With a priority queue over a linked
+// list, n characters take O(n log n) time. Immutable except for its word cache; encode may be
+// called from any thread.
 #pragma once
 
 #include <array>
@@ -26,8 +26,8 @@ using MergeRule = std::pair<std::string, std::string>;
 
 class Bpe : public Model {
  public:
-  // `model` is the "model" of a tokenizer.json less its vocab and merges, which come apart since
-  // they are large. Throws UserError for what is not supported or does not fit together.
+  // `model`: the "model" of a tokenizer.json without its vocab and merges, which are passed
+  // separately since they are large. Throws UserError for what is not supported or inconsistent.
   Bpe(const JsonNode& model, Vocabulary vocabulary, const std::vector<MergeRule>& merges);
 
   void encode(std::string_view word, std::vector<int32_t>& ids) const override;
@@ -39,7 +39,7 @@ class Bpe : public Model {
  private:
   struct Symbol {
     int32_t id;
-    int32_t previous;  // index of the neighbour, -1 at the ends
+    int32_t previous;  // index of the neighbour; -1 at the ends
     int32_t next;
     bool merged_away;
   };
@@ -74,15 +74,16 @@ class Bpe : public Model {
   bool fuse_unknown_ = false;
   bool ignore_merges_ = false;
   std::optional<std::array<int32_t, 256>> byte_ids_;  // -1 where there is no such byte token
-  // No token holds the space marker after another character, so no merge crosses such a place and
-  // each span that a marker begins can be encoded on its own.
+  // Whether no token contains the space marker after another character. Then no merge crosses such
+  // a place, and each span that begins with a marker can be encoded separately.
   bool splits_at_marker_ = false;
-  // Whether a merge joins a token that ends in a character of one class to one that begins with a
-  // character of another. Where none does, too, spans are encoded on their own.
-  static constexpr size_t kClasses = 130;  // ASCII, the marker, any other
+  // For each two classes, whether a merge joins a token that ends in a character of the first to
+  // one that begins with a character of the second. If none does, spans on both sides can be
+  // encoded separately, too.
+  static constexpr size_t kClasses = 130;  // ASCII characters, the marker, and all others
   using Joins = std::array<std::array<bool, kClasses>, kClasses>;
   Joins joins_{};
-  std::vector<int32_t> first_characters_;  // ids of the characters below U+0800, -1 where none
+  std::vector<int32_t> first_characters_;  // ids of the characters below U+0800; -1: none
   mutable WordCache cache_;
 };
 

@@ -6,7 +6,8 @@
 namespace snug::text {
 namespace {
 
-// The tokens [begin, end) of the sorted list share their first `size` bytes, which lead to `node`.
+// The tokens [begin, end) of the sorted list, which share their first `size` bytes; these lead to
+// `node`.
 struct SharedPrefix {
   size_t begin;
   size_t end;
@@ -26,7 +27,7 @@ PrefixTrie::PrefixTrie(const Vocabulary& vocabulary) {
   std::deque<SharedPrefix> waiting = {{0, ids.size(), 0, 0}};
   for (; !waiting.empty(); waiting.pop_front()) {
     auto [begin, end, size, node] = waiting.front();
-    // A token that ends here stands first.
+    // A token that ends here comes first.
     if (size > 0 && begin < end && vocabulary.token(ids[begin]).size() == size)
       nodes_[node].id = ids[begin++];
     nodes_[node].first_child = static_cast<int32_t>(nodes_.size());

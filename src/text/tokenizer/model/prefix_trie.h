@@ -1,6 +1,6 @@
-// All tokens that a text begins with: a trie over bytes, whose nodes lie level by level, the
-// children of a node side by side in the order of their bytes. Built once, then read from any
-// thread.
+// A trie over bytes that finds all tokens with which a text begins. Its nodes are stored level by
+// level, with the children of a node adjacent and in the order of their bytes. Built once, then
+// read from any thread.
 #pragma once
 
 #include <array>
@@ -14,10 +14,10 @@ namespace snug::text {
 
 class PrefixTrie {
  public:
-  // Holds all tokens of `vocabulary` that are not empty.
+  // Contains all tokens of `vocabulary` that are not empty.
   explicit PrefixTrie(const Vocabulary& vocabulary);
 
-  // Calls visit(size, id) for each token that `text` begins with, the shortest first.
+  // Calls visit(size, id) for each token with which `text` begins, the shortest first.
   template <typename Visit>
   void visit_prefixes(std::string_view text, const Visit& visit) const {
     if (text.empty()) return;
@@ -36,7 +36,7 @@ class PrefixTrie {
     int32_t id = -1;  // of the token that ends here
     int32_t first_child = 0;
     uint16_t children = 0;
-    uint8_t byte = 0;  // that leads here
+    uint8_t byte = 0;  // the byte that leads to this node
   };
 
   int32_t child_of(int32_t node, uint8_t byte) const {

@@ -11,7 +11,7 @@
 namespace snug::text {
 namespace {
 
-// Below the lowest score of a piece, as in SentencePiece.
+// The unknown token's score is this much below the lowest score of a piece, as in SentencePiece.
 constexpr double kUnknownPenalty = 10.0;
 
 }  // namespace
@@ -59,7 +59,7 @@ void Unigram::find_best(std::string_view word, std::vector<Place>& places) const
 }
 
 void Unigram::append_unknown(std::string_view text, std::vector<int32_t>& ids) const {
-  // What is unknown character by character may be a piece as a whole.
+  // Characters that are unknown one by one may form a piece together.
   const int32_t known = vocabulary_.find(text);
   if (known >= 0) return ids.push_back(known);
   const auto id_of = [&](char byte) { return (*byte_ids_)[static_cast<unsigned char>(byte)]; };
@@ -77,12 +77,13 @@ void Unigram::encode(std::string_view word, std::vector<int32_t>& ids) const {
     std::vector<Piece> pieces;
   };
   thread_local Scratch scratch;
-  constexpr size_t kKeptBytes = 4096;  // a longer word gives its memory back, and waits its turn
+  // A longer word frees its memory afterwards, and waits for its turn.
+  constexpr size_t kKeptBytes = 4096;
   static std::mutex turn;
   std::unique_lock guard(turn, std::defer_lock);
   if (word.size() > kKeptBytes) guard.lock();
   find_best(word, scratch.places);
-  // Pieces are collected from the end back; unknown pieces in a row become one.
+  // Pieces are collected from the end to the start; adjacent unknown pieces become one.
   std::vector<Piece>& pieces = scratch.pieces;
   pieces.clear();
   for (auto end = static_cast<uint32_t>(word.size()); end > 0;) {

@@ -1,8 +1,8 @@
-// A unigram language model of pieces: of all ways to divide a word the one with the largest sum of
-// scores (Kudo, "Subword regularization", ACL 2018), found from left to right. A character without
-// a piece costs a penalty; those in a row become byte tokens <0x00> to <0xFF> where the file says
-// so, else one unknown token.
-// Immutable apart from its word cache; encode may be called from any thread.
+// A unigram language model of pieces: divides a word in the way with the largest sum of scores
+// (Kudo, "Subword regularization", ACL 2018), found from left to right. A character without a piece
+// costs a penalty. Consecutive characters without pieces become byte tokens <0x00> to <0xFF> if the
+// file says so, else one unknown token. Immutable except for its word cache; encode may be called
+// from any thread.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ namespace snug::text {
 
 class Unigram : public Model {
  public:
-  // `scores` has one for each token of the vocabulary.
+  // `scores`: one for each token of the vocabulary.
   Unigram(const JsonNode& model, Vocabulary vocabulary, std::vector<double> scores);
 
   void encode(std::string_view word, std::vector<int32_t>& ids) const override;
@@ -26,11 +26,11 @@ class Unigram : public Model {
   int64_t host_bytes() const override;
 
  private:
-  // The best way to a place in the word.
+  // The best division of a word up to a place in it.
   struct Place {
     double score = 0;
     int32_t id = -1;     // of the piece that ends here; -1: none does
-    uint32_t begin = 0;  // of that piece
+    uint32_t begin = 0;  // start of that piece
   };
   struct Piece {
     uint32_t begin;

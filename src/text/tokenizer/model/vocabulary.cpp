@@ -22,7 +22,7 @@ void Vocabulary::grow() {
 
 bool Vocabulary::add(std::string_view token, int32_t id) {
   SNUG_CHECK(id >= 0 && id <= kMaxId, "id {}", id);
-  // At most two slots in three are taken, so that probing stays short.
+  // At most two thirds of the slots are used, so that probing is short.
   if ((count_ + 1) * 3 > static_cast<int64_t>(slots_.size()) * 2) grow();
   const size_t slot = slot_of(token);
   if (slots_[slot] >= 0 || contains(id)) return false;

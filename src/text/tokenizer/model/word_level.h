@@ -1,4 +1,4 @@
-// A model without parts of words: a word is a token, or the unknown token.
+// A model in which each word is one token, or the unknown token.
 #pragma once
 
 #include "text/tokenizer/model/model.h"
@@ -15,7 +15,7 @@ class WordLevel : public Model {
 
  private:
   Vocabulary vocabulary_;
-  int32_t unknown_ = -1;  // no such token: a word without one is refused
+  int32_t unknown_ = -1;  // -1: there is none, and a word without a token is refused
 };
 
 }  // namespace snug::text

@@ -9,7 +9,7 @@ namespace {
 
 struct Alphabet {
   std::array<char32_t, 256> character{};
-  std::array<int16_t, kByteAlphabetEnd> byte{};  // -1 where no byte has this character
+  std::array<int16_t, kByteAlphabetEnd> byte{};  // -1: this character stands for no byte
 };
 
 constexpr bool is_printable(uint32_t byte) {

@@ -15,10 +15,10 @@
 namespace snug::text {
 namespace {
 
-// What to put in the place of a character that is removed.
+// The mapping's result for a character that is to be removed.
 constexpr char32_t kRemoved = 0x110000;
 
-// Replaces each character by map(it), and drops it where that is kRemoved.
+// Replaces each character by map(character), or drops it if that is kRemoved.
 template <typename Map>
 void map_characters(std::string& text, const Map& map) {
   std::string mapped;
@@ -79,7 +79,7 @@ class Nmt : public Normalizer {
   }
 };
 
-// Ideographs, which stand for words of their own in Chinese.
+// Ideographs, each of which is a word of its own in Chinese.
 bool is_ideograph(char32_t c) {
   constexpr std::array<std::pair<char32_t, char32_t>, 8> kBlocks = {{{0x4E00, 0x9FFF},
                                                                      {0x3400, 0x4DBF},
@@ -120,7 +120,7 @@ class Bert : public Normalizer {
       apply_unicode_form(text, UTF8PROC_STABLE | UTF8PROC_DECOMPOSE);
       map_characters(text, [](char32_t c) {
         const bool is_nonspacing = category_of(c) == UTF8PROC_CATEGORY_MN && !is_new_nonspacing(c);
-        // The last was one in Unicode 8.
+        // U+1734 was a nonspacing mark in Unicode 8.
         return is_nonspacing || c == 0x1734 ? kRemoved : c;
       });
     }
@@ -160,7 +160,8 @@ std::unique_ptr<Normalizer> read_bert_normalizer(const JsonNode& node) {
   return std::make_unique<Bert>(settings);
 }
 
-// The library knows nothing of newer characters: to it they stand between what is before and after.
+// The library does not know newer characters, which therefore separate the text before them from
+// the text after them.
 void apply_unicode_form(std::string& text, int options) {
   bool is_ascii = true;
   for (const char c : text) is_ascii &= static_cast<unsigned char>(c) < 0x80;
@@ -186,7 +187,7 @@ void apply_lowercase(std::string& text) {
   for (size_t i = 0; i < text.size();) {
     const CodePoint point = code_point_at(text, i);
     i += point.size;
-    // The one character whose full lower case is two: dotted capital I.
+    // Dotted capital I is the only character whose full lower case has two characters.
     if (point.value == 0x130) {
       lower += "i\xCC\x87";
     } else {

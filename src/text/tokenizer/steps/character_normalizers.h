@@ -1,5 +1,5 @@
-// Normalizers that take a text character by character: what BERT's tokenizers and SentencePiece's
-// "nmt" rules remove and replace. Immutable; any thread.
+// Normalizers that process a text character by character: what BERT's tokenizers and
+// SentencePiece's "nmt" rules remove and replace. Immutable; any thread.
 #pragma once
 
 #include <memory>
@@ -9,19 +9,19 @@
 
 namespace snug::text {
 
-// Removes marks (the categories M).
+// Removes marks (the M categories).
 std::unique_ptr<Normalizer> make_strip_accents();
 
-// Removes control characters, and makes spaces of other white space.
+// Removes control characters, and replaces other white space by spaces.
 std::unique_ptr<Normalizer> make_nmt();
 
 // {"clean_text", "handle_chinese_chars", "strip_accents", "lowercase"}
 std::unique_ptr<Normalizer> read_bert_normalizer(const JsonNode& node);
 
-// A canonical or compatibility form, by options of utf8proc.
+// Applies a canonical or compatibility form, given by utf8proc's options.
 void apply_unicode_form(std::string& text, int options);
 
-// Each character by its full lower case.
+// Replaces each character by its full lower case.
 void apply_lowercase(std::string& text);
 
 }  // namespace snug::text

@@ -40,7 +40,7 @@ class ByteLevel : public Decoder {
   }
 
  private:
-  // A token with characters outside the alphabet, such as an added token, stands for itself.
+  // A token with characters outside the alphabet, such as an added token, is kept as text.
   static std::string bytes_of(const std::string& token) {
     std::string bytes;
     for (size_t i = 0; i < token.size();) {
@@ -80,7 +80,7 @@ class ByteFallback : public Decoder {
   }
 
  private:
-  // <0x41> is the byte 0x41.
+  // Decodes a byte token: <0x41> is the byte 0x41.
   static std::optional<char> byte_of(const std::string& token) {
     if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
     int value = 0;
@@ -157,7 +157,7 @@ class Metaspace : public Decoder {
   bool drops_first_;
 };
 
-// Every occurrence of `from`, which is not empty, by `to`.
+// Replaces every occurrence of `from`, which must not be empty, by `to`.
 void replace_text(std::string& text, std::string_view from, std::string_view to) {
   std::string result;
   size_t done = 0;
@@ -171,7 +171,7 @@ void replace_text(std::string& text, std::string_view from, std::string_view to)
   text = std::move(result);
 }
 
-// Spaces before punctuation and abbreviations, of English, go.
+// Removes spaces before English punctuation and contractions.
 void clean_up(std::string& text) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kRules = {
       {{" .", "."},
@@ -242,7 +242,7 @@ class Ctc : public Decoder {
   bool cleans_up_;
 };
 
-// A string of the component that is not empty.
+// The string under a key of the component, which must not be empty.
 std::string text_of(const JsonNode& node, std::string_view key) {
   std::string text = node.string(key);
   if (text.empty()) node.fail(fmt::format("an empty '{}' is not supported", key));

@@ -1,5 +1,5 @@
-// The decoder of a tokenizer.json: token strings back to text. Immutable after reading; apply may
-// be called from any thread.
+// The decoder of a tokenizer.json, which turns tokens' strings back into text. Immutable after
+// reading; apply may be called from any thread.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@ namespace snug::text {
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  // Rewrites the tokens; the text is their concatenation after the last step. Throws UserError
-  // where more than `most` bytes come of them (text/tokenizer/model/growth.h).
+  // Rewrites the tokens; the text is their concatenation after the last step. Throws UserError if
+  // they become more than `most` bytes (text/tokenizer/model/growth.h).
   virtual void apply(std::vector<std::string>& tokens, size_t most) const = 0;
 };
 
-// Sequence, ByteLevel, ByteFallback, Fuse, Strip, Replace, Metaspace, WordPiece, BPEDecoder, CTC.
-// Throws UserError that names any other.
+// Supports Sequence, ByteLevel, ByteFallback, Fuse, Strip, Replace, Metaspace, WordPiece,
+// BPEDecoder, CTC. Throws UserError that names any other.
 std::unique_ptr<Decoder> read_decoder(const JsonNode& node);
 
 }  // namespace snug::text

@@ -1,5 +1,5 @@
-// Dividing words (pre_tokenizer.h) at matches: of a text in pieces, as far as that is certain.
-// One list of words, one thread.
+// Divides words (pre_tokenizer.h) at matches. A text that is given in pieces is divided only as far
+// as that is certain. One list of words, one thread.
 #pragma once
 
 #include <algorithm>
@@ -11,9 +11,9 @@
 
 namespace snug::text {
 
-// Divides words at what `find` reports. find(text, is_open, matches) fills ranges within the text
-// of a word; of an open one it lists what is certain, and returns where a match that is not may
-// begin.
+// Divides words at the matches that `find` reports. find(text, is_open, matches) fills in ranges
+// within a word's text. For an open word it lists only certain matches, and returns the first place
+// at which an uncertain match may begin.
 template <typename Find>
 class Divider {
  public:
@@ -48,10 +48,11 @@ class Divider {
     for (const Range& part : parts_) add(word, part);
   }
 
-  // All parts up to the last certain match are certain, except one that what follows may join. Of
-  // what comes after that match no match takes the beginning, so that it stays open, and dividing
-  // can begin again anywhere within it: matches do not look back (Regex::looks_back). Within a
-  // match it cannot, so that no step after this one may divide an open word that holds one.
+  // All parts up to the last certain match are certain, except a part that may be joined with what
+  // follows. No certain match begins in the text after that match, so it stays open, and dividing
+  // can begin again anywhere within it, since matches do not look back (Regex::looks_back).
+  // Dividing cannot begin within a match; so no step after this one may divide an open word that
+  // contains one.
   void divide_open(const Words::Word& word) {
     const size_t certain = find_(text_of(word), true, matches_);
     const size_t matched = matches_.empty() ? 0 : matches_.back().end;
@@ -70,12 +71,12 @@ class Divider {
     if (words_.is_open) add(word, open);
   }
 
-  // Whether a match and what follows it are one part.
+  // Whether a match and the text after it form one part.
   bool joins_rest() const {
     return rule_.behavior ==
            (rule_.invert ? SplitBehavior::merged_with_previous : SplitBehavior::merged_with_next);
   }
-  // Whether a match at the end of what is certain may become one part with what follows.
+  // Whether a match at the end of the certain text may be joined with what follows.
   bool joins_match() const { return joins_rest() || rule_.behavior == SplitBehavior::contiguous; }
 
   Words& words_;

@@ -32,7 +32,7 @@ class Sequence : public Normalizer {
       require_bounded(text.size(), most);
     }
   }
-  // What a Replace puts in is not looked at when a text is cut, so nothing may follow one.
+  // A Replace inserts text that was not considered when the text was cut, so no step may follow it.
   bool takes_pieces() const override {
     for (size_t i = 0; i < steps_.size(); ++i)
       if (!steps_[i]->takes_pieces() || (i + 1 < steps_.size() && steps_[i]->is_replacement()))
@@ -130,12 +130,12 @@ class Replace : public Normalizer {
   void apply(std::string& text, size_t most) const override {
     replace_all(text, pattern_, content_, most);
   }
-  // No cut falls within one character.
+  // A single character is never cut, so its replacement can be applied to pieces.
   bool takes_pieces() const override { return of_character_; }
   bool is_replacement() const override { return true; }
 
  protected:
-  // What is put in comes from where the last byte that it replaces comes from.
+  // A replacement counts as coming from the same place as the last byte that it replaces.
   size_t origin_after(std::string_view before, std::string_view /*after*/, size_t origin,
                       size_t /*most*/) const override {
     std::vector<Range> matches;
@@ -155,7 +155,7 @@ class Replace : public Normalizer {
  private:
   Regex pattern_;
   std::string content_;
-  bool of_character_;  // the pattern is one character
+  bool of_character_;  // the pattern is a single character
 };
 
 class ByteLevel : public Normalizer {

@@ -9,11 +9,11 @@
 
 namespace snug::text {
 
-// Throws UserError at `component`, which holds the key "pattern".
+// Throws UserError with the place of `component`, which must have the key "pattern".
 Regex read_pattern(const JsonNode& component);
 
-// Every match of `pattern` in `text` replaced by `content`. Throws UserError, before it takes the
-// memory, where that makes more than `most` bytes.
+// Replaces every match of `pattern` in `text` by `content`. Throws UserError, before it allocates
+// memory, if the result would have more than `most` bytes.
 void replace_all(std::string& text, const Regex& pattern, std::string_view content, size_t most);
 
 }  // namespace snug::text

@@ -9,7 +9,7 @@
 namespace snug::text {
 namespace {
 
-// Real ones put one or two.
+// Real tokenizers add one or two.
 constexpr size_t kMaxIds = 1024;
 
 int32_t id_of(const JsonNode& node) {
@@ -56,8 +56,8 @@ PostProcessor read_template(const JsonNode& node) {
   return result;
 }
 
-// Each step works on what the steps before it produced. A template leaves a text in pieces, of
-// which the library's next step takes each for a text of its own, or gives up.
+// Each step works on the result of the steps before it. A template leaves a text in pieces; the
+// library's next step would process each piece as a text of its own, or fail.
 PostProcessor read_sequence(const JsonNode& node) {
   node.only_keys({"type", "processors"});
   PostProcessor result;

@@ -1,5 +1,5 @@
-// The post-processor of a tokenizer.json, as far as one text goes: which ids stand before and
-// after it. A plain value.
+// The post-processor of a tokenizer.json for a single text: the ids that it adds before and after
+// the text. A plain value.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,13 @@ namespace snug::text {
 struct PostProcessor {
   std::vector<int32_t> before;  // such as BOS
   std::vector<int32_t> after;   // such as EOS
-  bool adds = false;            // it puts tokens around a text, or would
-  bool is_in_pieces = false;    // it leaves the tokens that it added apart from the text
+  // Whether it adds tokens around a text, or would add some.
+  bool adds = false;
+  // Whether the tokens that it adds are kept in pieces separate from the text.
+  bool is_in_pieces = false;
 };
 
-// Sequence, TemplateProcessing, ByteLevel (which adds nothing), BertProcessing and
+// Supports Sequence, TemplateProcessing, ByteLevel (which adds nothing), BertProcessing and
 // RobertaProcessing. Throws UserError that names any other.
 PostProcessor read_post_processor(const JsonNode& node);
 

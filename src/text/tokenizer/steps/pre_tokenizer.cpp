@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kByteLevelPattern =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
-// \w+|[^\w\s]+ as Rust's regex crate reads it, which differs from Oniguruma in \w.
+// \w+|[^\w\s]+ as Rust's regex crate reads it, where \w differs from Oniguruma's.
 constexpr const char* kWhitespacePattern = "[\\w\\p{Join_Control}]+|[^\\w\\p{Join_Control}\\s]+";
 
 // Divides words at the matches of `pattern`.
@@ -30,7 +30,7 @@ void divide_at(const Regex& pattern, SplitRule rule, Words& words) {
   });
 }
 
-// Every character for which `is_delimiter` holds is a match of its own.
+// Makes every character for which `is_delimiter` holds a match of its own.
 template <typename Predicate>
 void find_characters(std::string_view text, const Predicate& is_delimiter,
                      std::vector<Range>& matches) {
@@ -112,7 +112,7 @@ class ByteLevel : public PreTokenizer {
   }
 
  private:
-  // What is left of an open word would be prefixed, too, so that none is left open.
+  // What is left of an open word would get the prefix too, so no word is left open.
   static void prefix_words(Words& words) {
     words.close();
     std::string spaced;
@@ -151,7 +151,7 @@ class CharDelimiterSplit : public PreTokenizer {
   char32_t delimiter_;
 };
 
-// Words of so many characters, the last of what is left.
+// Divides text into words of a fixed number of characters; the last word has the rest.
 class FixedLength : public PreTokenizer {
  public:
   explicit FixedLength(size_t length) : length_(length) {}
@@ -223,12 +223,12 @@ class Metaspace : public PreTokenizer {
     return text[i] == ' ' || text.substr(i).starts_with(replacement_);
   }
 
-  // The open word ends before the last mark that follows something else: there a word begins, or,
-  // where words are not split, at least a token.
+  // Ends the open word before the last mark that follows another character. A word begins there or,
+  // if words are not split at marks, at least a token.
   void close_at_mark(Words& words) const {
     Words::Word& word = words.list.back();
     const auto text = std::string_view(words.buffer).substr(word.begin, word.end - word.begin);
-    // What the model knows of marks holds of SentencePiece's alone.
+    // The model's property of marks applies only to SentencePiece's mark.
     const bool splits = split_ || (words.splits_at_marks && replacement_ == "\xE2\x96\x81");
     size_t begin = 0;
     for (size_t i = text.size(); splits && i-- > 1 && begin == 0;)
@@ -249,7 +249,7 @@ class Metaspace : public PreTokenizer {
 
 std::unique_ptr<PreTokenizer> read_metaspace(const JsonNode& node) {
   node.only_keys({"type", "replacement", "str_rep", "add_prefix_space", "prepend_scheme", "split"});
-  // Files written before prepend_scheme existed say add_prefix_space.
+  // Files written before prepend_scheme existed have add_prefix_space instead.
   const bool adds = node.boolean_or("add_prefix_space", true);
   const std::string scheme = node.string_or("prepend_scheme", adds ? "always" : "never");
   PrependScheme parsed = PrependScheme::always;

@@ -1,5 +1,5 @@
-// The pre-tokenizer of a tokenizer.json: cuts normalized text into words, which the model then
-// merges each on its own. Immutable after reading; apply may be called from any thread.
+// The pre-tokenizer of a tokenizer.json, which divides normalized text into words; the model then
+// encodes each word separately. Immutable after reading; apply may be called from any thread.
 #pragma once
 
 #include <memory>
@@ -10,28 +10,29 @@
 
 namespace snug::text {
 
-// Words over one buffer, in order. Steps either divide words or rewrite the buffer.
+// Consecutive words in one buffer. Steps either divide words or rewrite the buffer.
 //
-// A text can be given in pieces: then more text follows the last word of a piece, it is open. A
-// step that divides it takes what is certain of it, whatever follows, as words, moves `done` there
-// and leaves the rest open; a step that rewrites the buffer leaves the open word out. The next
-// piece begins with the text from `done` on. Words come out as they would of the whole.
+// A text can be given in pieces. The last word of a piece is then open, as more text follows it. A
+// step that divides an open word splits off the words that are certain whatever follows, advances
+// `done` to their end, and leaves the rest open; a step that rewrites the buffer leaves the open
+// word out. The next piece begins with the text from `done` on. The words are the same as for the
+// whole text.
 struct Words {
   struct Word {
     size_t begin = 0;
     size_t end = 0;
-    // Bytes at its beginning that come from the first character of the original text: a word that
-    // has some stands at the text's start.
+    // The leading bytes that come from the first character of the original text; not 0 only for a
+    // word at the text's start.
     size_t origin = 0;
   };
   std::string buffer;  // valid UTF-8
   std::vector<Word> list;
-  bool is_open = false;          // the last word of the list is
-  bool splits_at_marks = false;  // no token crosses the place where a Metaspace mark begins
-  size_t done = 0;               // bytes of the buffer, as it was given, before the open word
-  size_t most = 0;  // bytes that the buffer may come to (text/tokenizer/model/growth.h)
+  bool is_open = false;          // the last word is open
+  bool splits_at_marks = false;  // no token crosses the start of a Metaspace mark
+  size_t done = 0;               // bytes of the original buffer before the open word
+  size_t most = 0;               // limit of the buffer's bytes (text/tokenizer/model/growth.h)
 
-  // Leaves the open word out of what follows.
+  // Removes the open word from the list.
   void close() {
     if (is_open) list.pop_back();
     is_open = false;
@@ -42,11 +43,11 @@ class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
   virtual void apply(Words& words) const = 0;
-  // Whether it looks at where a word comes from (Words::Word::origin).
+  // Whether it needs to know where a word comes from (Words::Word::origin).
   virtual bool asks_origin() const { return false; }
 };
 
-// Sequence, ByteLevel, Split, Digits, Punctuation, Whitespace, WhitespaceSplit, Metaspace,
+// Supports Sequence, ByteLevel, Split, Digits, Punctuation, Whitespace, WhitespaceSplit, Metaspace,
 // BertPreTokenizer, CharDelimiterSplit, FixedLength. Throws UserError that names any other.
 std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonNode& node);
 

@@ -28,8 +28,8 @@ class Precompiled : public Normalizer {
   Precompiled(std::vector<uint32_t> trie, std::string replacements)
       : trie_(std::move(trie)), replacements_(std::move(replacements)) {}
 
-  // What users perceive as one character is looked up as a whole where it is short, else character
-  // by character, as the library does.
+  // As in the library, a short grapheme cluster is looked up as a whole, and a longer one character
+  // by character.
   void apply(std::string& text, size_t most) const override {
     constexpr size_t kShort = 6;
     std::string result;
@@ -50,7 +50,8 @@ class Precompiled : public Normalizer {
   }
 
  protected:
-  // The library counts characters that are removed at the beginning as if they were still there.
+  // Like the library, counts characters that are removed at the beginning as if they were still
+  // there.
   size_t origin_after(std::string_view before, std::string_view after, size_t origin,
                       size_t most) const override {
     const size_t end = Normalizer::origin_after(before, after, origin, most);
@@ -82,7 +83,7 @@ class Precompiled : public Normalizer {
     }
   }
 
-  // What stands for the shortest beginning of `key` that the trie holds.
+  // The replacement of the shortest prefix of `key` that the trie contains.
   std::optional<std::string_view> find(std::string_view key) const {
     if (trie_.empty()) return std::nullopt;
     uint32_t node = offset_of(trie_[0]);

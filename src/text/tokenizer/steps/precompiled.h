@@ -1,7 +1,7 @@
-// The normalizer "Precompiled": SentencePiece's table of replacements, as its trainer compiled it.
-// In base64 the bytes of a trie, a double array in units of 32 bits (Aoe, "An efficient digital
-// search algorithm by using a double-array structure", 1989; darts-clone's layout), then the
-// replacements, each ended by a zero byte, whose offsets the trie holds.
+// The normalizer "Precompiled": SentencePiece's table of replacements in its compiled form. In
+// base64, it contains the bytes of a trie, a double array in units of 32 bits (Aoe, "An efficient
+// digital search algorithm by using a double-array structure", 1989; darts-clone's layout),
+// followed by the replacements, each ending in a zero byte; the trie holds their offsets.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace snug::text {
 
-// Reads "precompiled_charsmap" of `node`; throws UserError where it is damaged.
+// Reads "precompiled_charsmap" of `node`; throws UserError if it is damaged.
 std::unique_ptr<Normalizer> read_precompiled(const JsonNode& node);
 
 }  // namespace snug::text

@@ -24,7 +24,7 @@ std::vector<SplitPart> all_parts(const std::vector<Range>& matches, size_t size,
   return parts;
 }
 
-// Neighbours of one kind become one part.
+// Adjacent parts of the same type (delimiter or not) are joined.
 void join_contiguous(const std::vector<SplitPart>& all, std::vector<Range>& parts) {
   bool previous = false;
   for (const SplitPart& part : all) {
@@ -37,7 +37,7 @@ void join_contiguous(const std::vector<SplitPart>& all, std::vector<Range>& part
   }
 }
 
-// A delimiter joins what stands before it, unless that is a delimiter too.
+// A delimiter is joined to the part before it, unless that is a delimiter too.
 void join_previous(const std::vector<SplitPart>& all, std::vector<Range>& parts) {
   bool previous = false;
   for (const SplitPart& part : all) {
@@ -50,7 +50,7 @@ void join_previous(const std::vector<SplitPart>& all, std::vector<Range>& parts)
   }
 }
 
-// A delimiter joins what follows it, unless that is a delimiter too.
+// A delimiter is joined to the part after it, unless that is a delimiter too.
 void join_next(const std::vector<SplitPart>& all, std::vector<Range>& parts) {
   bool following = false;
   for (auto part = all.rbegin(); part != all.rend(); ++part) {

@@ -1,4 +1,4 @@
-// What becomes of the delimiters when text is split at them: the "behavior" of Split and
+// What happens to the delimiters when text is split at them: the "behavior" of Split and
 // Punctuation in a tokenizer.json.
 #pragma once
 
@@ -14,8 +14,8 @@ enum class SplitBehavior { removed, isolated, merged_with_previous, merged_with_
 // Reads the key "behavior" of a component; throws UserError for an unknown one.
 SplitBehavior read_split_behavior(const JsonNode& component);
 
-// Divides [0, size) at `matches` (ascending, disjoint; an empty one divides, too) and replaces
-// `parts` by what remains and is not empty. With `invert` the gaps between the matches are the
+// Divides [0, size) at `matches` (ascending, disjoint; an empty match divides, too) and stores the
+// parts that are not empty in `parts`. With `invert` the gaps between the matches are the
 // delimiters.
 //   "ab-cd-" split at "-": isolated gives ab - cd -, merged_with_previous ab- cd-,
 //   merged_with_next ab -cd -, removed ab cd.

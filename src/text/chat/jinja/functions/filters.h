@@ -1,5 +1,5 @@
-// The filters of jinja2, and tojson as transformers replaces it. The table lists those that are
-// supported; the parser refuses any other by name.
+// jinja2's filters, and tojson as replaced by transformers. The table lists the supported ones; the
+// parser refuses any other by name.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ struct Filter {
 
 const Filter* find_filter(std::string_view name);
 
-// Parts of the table, by what a filter takes.
+// Parts of the table, by the type of the filters' input.
 std::span<const Filter> text_filters();
 std::span<const Filter> number_filters();
 std::span<const Filter> sequence_filters();

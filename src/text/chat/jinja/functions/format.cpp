@@ -22,13 +22,13 @@ using Kind = Value::Kind;
 
 constexpr int64_t kMaxWidth = 1'000'000;
 
-// What stands between a field's begin and its type.
+// The format specification of a field, without its type.
 struct Spec {
   char32_t fill = ' ';
   char align = 0;  // <, >, ^, = or none
   char sign = '-';
   bool alternate = false;
-  bool groups = false;  // thousands
+  bool groups = false;  // digits in groups of thousands
   int64_t width = 0;
   std::optional<int64_t> precision{};
   char type = 0;
@@ -79,7 +79,7 @@ std::string grouped(const std::string& digits) {
   return out + digits.substr(end);
 }
 
-// The digits of a magnitude.
+// The digits of a number's absolute value.
 std::string real_digits(double value, char type, int64_t precision) {
   if (std::isinf(value)) return std::isupper(type) != 0 ? "INF" : "inf";
   if (std::isnan(value)) return std::isupper(type) != 0 ? "NAN" : "nan";
@@ -104,7 +104,7 @@ std::string padded(const std::string& sign, std::string_view digits, const Spec&
     const auto rest = spec.width - static_cast<int64_t>(sign.size());
     return sign + fill(digits, rest, spec.fill, Side::right);
   }
-  // str.format centres with the odd character to the right.
+  // When centring, str.format puts the odd fill character on the right.
   if (sign.empty() && align != '^')
     return fill(digits, spec.width, spec.fill, align == '<' ? Side::left : Side::right);
   const std::string all = fmt::format("{}{}", sign, digits);
@@ -143,7 +143,7 @@ std::string formatted_text(std::string_view text, const Spec& spec, char default
   return padded("", text, spec, spec.align != 0 ? spec.align : default_align);
 }
 
-// The flags, width and precision of a % field, whose type is taken last.
+// The flags, width and precision of a % field; its type is read afterwards.
 Spec percent_spec(Reader& reader) {
   Spec spec;
   spec.align = '>';

@@ -1,4 +1,4 @@
-// The functions that every template can call: those of jinja2, and those that transformers adds.
+// The functions that every template can call: jinja2's, and those that transformers adds.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace {
 
 using Kind = Value::Kind;
 
-// Numbers from `begin` on, before `end`; differences of 64-bit integers have 64 bits without a
-// sign.
+// The number of values of range(begin, end, step). The difference of two 64-bit integers fits an
+// unsigned 64-bit integer.
 uint64_t count_of(int64_t begin, int64_t end, int64_t step) {
   if (step > 0 ? begin >= end : begin <= end) return 0;
   const auto difference = [](int64_t from, int64_t to) {
@@ -47,7 +47,7 @@ Value range(Runtime&, const Arguments& arguments) {
   return Value::list(std::move(items), Kind::range);
 }
 
-// The entries that dict() and namespace() are given: a dictionary, then names.
+// The entries given to dict() and namespace(): those of a dictionary, then named ones.
 Dict entries_of(const char* function, const Arguments& arguments) {
   if (arguments.positional.size() > 1 ||
       (!arguments.positional.empty() && !arguments.positional[0].is(Kind::dict)))
@@ -82,7 +82,7 @@ Value time_now(Runtime& runtime, const Arguments& arguments) {
   for (size_t i = format.find('%'); i != std::string::npos; i = format.find('%', i + 2))
     if (i + 1 == format.size() || kKnown.find(format[i + 1]) == std::string_view::npos)
       fail(fmt::format("the format '{}' of 'strftime_now' is not supported", format));
-  // Python's datetime.now() knows no zone, for which these write nothing.
+  // Python's datetime.now() has no time zone, so these codes write nothing.
   std::string plain;
   for (size_t i = 0; i < format.size(); ++i) {
     const bool is_zone = format[i] == '%' && (format[i + 1] == 'Z' || format[i + 1] == 'z');

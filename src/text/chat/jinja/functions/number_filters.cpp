@@ -15,7 +15,8 @@ namespace {
 
 using Kind = Value::Kind;
 
-// Python's int(text) and float(text): spaces around, a sign, single underscores between digits.
+// Python's syntax of int(text) and float(text): surrounding spaces, a sign, and single underscores
+// between digits are allowed.
 std::optional<std::string> plain_number(std::string_view text) {
   charge_steps(text.size(), kWalkedPerStep);
   const std::string_view inner = strip(text, Side::both);
@@ -97,7 +98,8 @@ Value absolute(Runtime&, const Value& input, const Arguments& arguments) {
   return is_negative ? negative(number) : number;
 }
 
-// Python's round: the nearest decimal of the number's exact value, the even one of two.
+// Python's round: the decimal nearest to the number's exact value, or the even one of two equally
+// near ones.
 double rounded(double value, int64_t digits) {
   charge_steps(32 + digits);
   if (!std::isfinite(value)) return value;

@@ -23,7 +23,8 @@ struct Keyed {
 };
 using AllKeyed = std::vector<Keyed, MeteredAllocator<Keyed>>;
 
-// What an element is compared by: itself or an attribute; texts in lower case unless case counts.
+// The value by which an element is compared: itself or an attribute; texts in lower case unless
+// case matters.
 Value key_of(Runtime& runtime, const Value& item, const Value& path, bool minds_case) {
   const bool has_path = !path.is(Kind::undefined) && !path.is(Kind::none);
   Value key = has_path ? path_of(runtime, item, path) : item;
@@ -37,7 +38,7 @@ AllKeyed keyed(Runtime& runtime, const Value& input, const Value& path, bool min
   return all;
 }
 
-// Sorting calls for an order, which numbers that are none do not have.
+// Checks that the elements can be ordered, which excludes NaN.
 void check_order(const AllKeyed& all) {
   for (const Keyed& item : all)
     if (item.key.is(Kind::real) && std::isnan(item.key.as_real())) fail("nan cannot be sorted");
@@ -45,7 +46,7 @@ void check_order(const AllKeyed& all) {
   for (const Keyed& item : all) static_cast<void>(less(item.key, all.front().key));
 }
 
-// Equal elements keep their order, in reverse, too.
+// A stable sort, also in reverse.
 void sort_keyed(AllKeyed& all, bool is_reversed) {
   check_order(all);
   std::stable_sort(all.begin(), all.end(), [&](const Keyed& a, const Keyed& b) {

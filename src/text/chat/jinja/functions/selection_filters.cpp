@@ -1,4 +1,4 @@
-// Filters that apply another filter or a test to each element: map, select and their like.
+// Filters that apply another filter or a test to each element: map, select and similar ones.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 using Kind = Value::Kind;
 
-// What follows the name of a filter or test, which are its own arguments.
+// The arguments after the first `count`: those of the filter or test that is applied.
 Arguments after(const Arguments& arguments, size_t count) {
   charge_steps(static_cast<int64_t>(arguments.positional.size() + arguments.named.size()));
   Arguments rest;
@@ -41,7 +41,7 @@ Value map_attribute(Runtime& runtime, const Value& input, const Arguments& argum
 }
 
 Value map(Runtime& runtime, const Value& input, const Arguments& arguments) {
-  const Runtime::Level level(runtime);  // the filter may be map
+  const Runtime::Level level(runtime);  // the applied filter may be map itself
   if (!input.is_true() && !generator_of(input)) return runtime.generator({});
   if (arguments.positional.empty() && !arguments.named.empty() &&
       arguments.named.front().first == "attribute")
@@ -56,7 +56,8 @@ Value map(Runtime& runtime, const Value& input, const Arguments& arguments) {
   return runtime.generator(std::move(results));
 }
 
-// The elements for which a test says `wanted`: of themselves, or of an attribute.
+// The elements for which the test returns kWanted, applied to the element itself or to an
+// attribute.
 template <bool kIsOfAttribute, bool kWanted>
 Value choose(Runtime& runtime, const Value& input, const Arguments& arguments) {
   constexpr size_t kBefore = kIsOfAttribute ? 1 : 0;

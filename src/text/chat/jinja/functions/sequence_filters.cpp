@@ -39,7 +39,7 @@ Value first(Runtime&, const Value& input, const Arguments& arguments) {
     const Value* next = generator->next();
     return next != nullptr ? *next : Value::undefined("the first item of an empty sequence");
   }
-  if (!is_iterable(input)) return Elements(input)[0];  // which fails
+  if (!is_iterable(input)) return Elements(input)[0];  // throws
   return end_element(input, false);
 }
 
@@ -53,7 +53,7 @@ Value last(Runtime&, const Value& input, const Arguments& arguments) {
   const Parameters none("last", arguments, {});
   check_reversible("last", input);
   const Value item = end_element(input, true);
-  // Python goes through a text from its end by its items, and an item of safe text is safe.
+  // Python indexes a text to go through it from its end, and indexing safe text gives safe text.
   const bool is_safe = input.is_safe() && item.is(Kind::text);
   return is_safe ? Value::text(item.as_text(), true) : item;
 }
@@ -109,7 +109,7 @@ Value sum(Runtime& runtime, const Value& input, const Arguments& arguments) {
   return total;
 }
 
-// Lists of so many items each; the last one is filled up where something is given for that.
+// Lists of `linecount` items each; the last one is filled up if fill_with is given.
 Value batch(Runtime& runtime, const Value& input, const Arguments& arguments) {
   const Parameters parameters("batch", arguments, {"linecount", "fill_with"}, 1);
   const int64_t size = parameters.integer(0, 0);
@@ -129,7 +129,7 @@ Value batch(Runtime& runtime, const Value& input, const Arguments& arguments) {
   return runtime.generator(std::move(batches));
 }
 
-// Makes so many lists of nearly one length.
+// Divides the input into `slices` lists of nearly equal length.
 Value slices(Runtime& runtime, const Value& input, const Arguments& arguments) {
   const Parameters parameters("slice", arguments, {"slices", "fill_with"}, 1);
   const int64_t count = parameters.integer(0, 0);

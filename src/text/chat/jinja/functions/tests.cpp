@@ -37,7 +37,8 @@ bool is_number(const Value& input) { return input.is_number(); }
 bool is_string(const Value& input) { return input.is(Kind::text); }
 bool is_mapping(const Value& input) { return input.is(Kind::dict); }
 bool is_escaped(const Value& input) { return input.is_safe(); }
-// What has a length and items: views have no items; an undefined value raises where it is asked.
+// A value with a length and items. Views have no items; an undefined value raises only when it is
+// used.
 bool is_sequence(const Value& input) {
   return input.is(Kind::text) || input.is(Kind::dict) || input.is(Kind::undefined) ||
          (input.is_sequence() && !input.is(Kind::view));
@@ -93,7 +94,7 @@ bool compares(Runtime&, const Value& input, const Arguments& arguments) {
   return compare(Mark::kAll[kMark], input, parameters[0]);
 }
 
-// Identity; of numbers and texts it depends on Python's caches, which are not imitated.
+// Identity. For numbers and texts, the result depends on Python's caches, which are not imitated.
 bool is_same(Runtime&, const Value& input, const Arguments& arguments) {
   const Parameters parameters("sameas", arguments, {"other"}, 1);
   const Value& other = parameters[0];
@@ -104,7 +105,7 @@ bool is_same(Runtime&, const Value& input, const Arguments& arguments) {
   fail(fmt::format("the test 'sameas' of a {} is not supported", input.type_name()));
 }
 
-// These look their input up in a table, for which Python must be able to hash it.
+// These tests look their input up in a table, for which it must be hashable in Python.
 void check_hashable(const Value& input) {
   Dict table;
   table.set(input, Value::none());

@@ -1,4 +1,4 @@
-// The tests of jinja2: `value is defined`. The parser refuses any that is not listed by name.
+// jinja2's tests: `value is defined`. The parser refuses any test that is not listed, by name.
 #pragma once
 
 #include <string_view>

@@ -15,7 +15,7 @@ namespace {
 
 using Kind = Value::Kind;
 
-// The text of a value after `change`; a safe one stays safe.
+// The value's text after `change`; safe text stays safe.
 template <typename Change>
 Value changed(const Value& input, const Change& change) {
   const Value text = printed(input);
@@ -28,7 +28,7 @@ Value by_case(Runtime&, const Value& input, const Arguments& arguments) {
   return changed(input, Change);
 }
 
-// jinja2's own: a word begins after a hyphen, white space or an opening bracket.
+// jinja2's own rule: a word begins after a hyphen, white space or an opening bracket.
 std::string title_of_words(std::string_view text) {
   charge_steps(text.size(), kWalkedPerStep);
   TextBuilder out;
@@ -84,7 +84,7 @@ Value indent(Runtime&, const Value& input, const Arguments& arguments) {
   const std::string spaces(static_cast<size_t>(std::max<int64_t>(width, 0)), ' ');
   const std::string_view by = is_text ? parameters.text(0) : spaces;
   const bool indents_blank = parameters.truth(2, false);
-  // jinja2 ends the text with a line break, and splits it at all of them.
+  // Like jinja2, appends a line break to the text and then splits it at all line breaks.
   TextBuilder ended(input.as_text().size() + 1);
   ended.add(input.as_text());
   ended.add('\n');
@@ -157,7 +157,7 @@ Value format_values(Runtime& runtime, const Value& input, const Arguments& argum
   return format_percent(runtime, printed(input), values);
 }
 
-// json.dumps's separators: (item, key).
+// Reads the separators of json.dumps: a pair (item, key).
 void take_separators(const Value& pair, JsonStyle& style) {
   if (!pair.is_sequence() || pair.items().size() != 2 || !pair.items()[0].is(Kind::text) ||
       !pair.items()[1].is(Kind::text))

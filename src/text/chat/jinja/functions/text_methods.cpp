@@ -30,7 +30,7 @@ struct Call {
   Value result(std::string_view value) const {
     return Value::text(std::string(value), self.is_safe());
   }
-  // An argument that becomes part of a safe text is escaped.
+  // An argument that is inserted into safe text is escaped.
   std::string inserted(const Value& value) const {
     if (!value.is(Kind::text))
       fail(fmt::format("'{}' expects a text, not a {}", name, value.type_name()));
@@ -95,7 +95,7 @@ Value join_items(const Call& call) {
   return out.take_value(call.self.is_safe());
 }
 
-// The part between the characters that the arguments `first` and `first` + 1 name.
+// The range of characters that the arguments `first` and `first` + 1 give.
 std::pair<size_t, size_t> window(const Call& call, const Parameters& parameters, size_t first) {
   const int64_t size = length(call.text());
   const auto at = [&](size_t index, int64_t otherwise) {
@@ -181,7 +181,7 @@ Value fill_up(const Call& call) {
   return call.result(fill(call.text(), width, code_point_at(with, 0).value, side));
 }
 
-// Whether all characters are of a kind, and there is one.
+// Whether the text is not empty and all its characters satisfy the predicate.
 Value is_all(const Call& call) {
   const Parameters none(call.name, call.arguments, {});
   charge_steps(call.text().size(), kWalkedPerStep);
@@ -209,7 +209,8 @@ Value is_ascii(const Call& call) {
                                     [](char c) { return static_cast<unsigned char>(c) < 0x80; }));
 }
 
-// islower and isupper: all characters that have a case have this one, and there is one.
+// islower and isupper: whether the text has characters with case, and all of these have the wanted
+// one.
 Value has_case(const Call& call) {
   const Parameters none(call.name, call.arguments, {});
   charge_steps(call.text().size(), kWalkedPerStep);

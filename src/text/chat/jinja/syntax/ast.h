@@ -1,5 +1,5 @@
-// A template, parsed. Immutable after parsing; any number of renderings may read it at once.
-// Names of variables are numbers that index Syntax::names.
+// The syntax tree of a template. Immutable after parsing, so several renderings may read it at
+// once. Names of variables are indices into Syntax::names.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,17 @@ using ExpressionPtr = std::unique_ptr<Expression>;
 
 struct Expression {
   enum class Kind : uint8_t {
-    constant,     // value
-    name,         // name
-    list,         // parts
-    tuple,        // parts
-    dict,         // parts: key, value, key, value, ...
-    attribute,    // parts[0].text
-    item,         // parts[0][parts[1]]
-    slice,        // parts[0][parts[1]:parts[2]:parts[3]], of which each may be null
-    call,         // parts[0](parts[1], ..., named)
-    filter,       // parts[0] | text(parts[1], ..., named); parts[0] null: a block's text
+    constant,   // value
+    name,       // name
+    list,       // parts
+    tuple,      // parts
+    dict,       // parts: key, value, key, value, ...
+    attribute,  // parts[0].text
+    item,       // parts[0][parts[1]]
+    slice,      // parts[0][parts[1]:parts[2]:parts[3]], of which each may be null
+    call,       // parts[0](parts[1], ..., named)
+    // parts[0] | text(parts[1], ..., named); if parts[0] is null, the input is a block's text.
+    filter,
     test,         // parts[0] is text(parts[1], ..., named)
     unary,        // text parts[0]: not, -, +
     binary,       // parts[0] text parts[1]: and, or, +, -, *, /, //, %, **
@@ -41,7 +42,7 @@ struct Expression {
   };
   Kind kind = Kind::constant;
   int line = 1;
-  int depth = 1;  // of expressions within it, and itself
+  int depth = 1;  // depth of nested expressions, itself included
   int name = -1;
   std::string text{};
   Value value{};
@@ -52,17 +53,17 @@ struct Expression {
   const Test* test = nullptr;
 };
 
-// What a set or a for loop assigns to: a variable, an attribute of a namespace, or several.
+// The target of a set or a for loop: a variable, an attribute of a namespace, or a tuple of these.
 struct Target {
-  int name = -1;  // of the variable, or of the namespace
+  int name = -1;  // of the variable or the namespace
   std::string attribute{};
-  std::vector<Target> several{};  // non-empty: a tuple
+  std::vector<Target> several{};  // not empty: a tuple
 };
 
 struct Statement;
 using Body = std::vector<Statement>;
 
-// The parameters of a macro or a call block. Defaults belong to the last ones.
+// The parameters of a macro or a call block. Defaults belong to the last parameters.
 struct Signature {
   std::vector<int> names{};
   std::vector<ExpressionPtr> defaults{};
@@ -76,14 +77,14 @@ struct Statement {
     data,        // text
     output,      // expressions[0]
     set,         // targets[0] = expressions[0]
-    set_block,   // targets[0] = what body writes, through the filters of expressions[0]
-    branch,      // if expressions[i] then bodies[i]; one more body: else
+    set_block,   // targets[0] = the body's output after the filters of expressions[0]
+    branch,      // if expressions[i] then bodies[i]; an additional body is the else
     loop,        // for targets[0] in expressions[0], if expressions[1]: bodies[0], else bodies[1]
     macro,       // name(signature): bodies[0]
-    call,        // expressions[0], a call whose caller(signature) is bodies[0]
-    filter,      // what bodies[0] writes, through the filters of expressions[0]
+    call,        // expressions[0] is a call, whose caller(signature) is bodies[0]
+    filter,      // the output of bodies[0] after the filters of expressions[0]
     with,        // targets[i] = expressions[i] in bodies[0]
-    generation,  // bodies[0] is what the assistant wrote
+    generation,  // bodies[0] writes what the assistant wrote
     break_loop,
     continue_loop
   };
@@ -99,7 +100,7 @@ struct Statement {
 
 struct Syntax {
   std::vector<std::string> names;
-  std::map<std::string, int, std::less<>> index;  // of names
+  std::map<std::string, int, std::less<>> index;  // from names to their numbers
   Body body;
   bool has_generation = false;
 

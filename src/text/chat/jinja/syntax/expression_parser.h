@@ -1,5 +1,5 @@
-// Expressions of a template, with jinja2's grammar and precedence: a filter binds tighter than an
-// operator, and "not" binds looser than a comparison.
+// Parses a template's expressions with jinja2's grammar and precedence: a filter binds tighter than
+// an operator, and "not" binds looser than a comparison.
 #pragma once
 
 #include <map>
@@ -17,13 +17,14 @@ class ExpressionParser {
  public:
   explicit ExpressionParser(TokenStream& stream) : stream_(stream) {}
 
-  ExpressionPtr expression();         // with "if ... else ..."
-  ExpressionPtr without_condition();  // of a for loop, where "if" begins its filter
-  // Several with commas between them are a tuple. Parsing ends at the name `end`, too.
+  ExpressionPtr expression();  // including "if ... else ..."
+  // For a for loop, where "if" begins the loop's condition.
+  ExpressionPtr without_condition();
+  // Several expressions with commas between them are a tuple. Parsing also ends at the name `end`.
   ExpressionPtr tuple(bool with_condition, std::string_view end = "");
-  // "| filter | filter": through these goes what a block writes; null where there are none.
+  // Parses "| filter | filter", through which a block's output goes; null if there are none.
   ExpressionPtr block_filters(bool begins_with_name);
-  // What stands before "=" or "in".
+  // Parses what comes before "=" or "in".
   Target target(std::string_view end);
 
   int name_index(const std::string& name);

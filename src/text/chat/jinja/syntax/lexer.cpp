@@ -19,7 +19,8 @@ constexpr size_t kNowhere = std::string_view::npos;
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
-// Line breaks as "\n", less the one that ends the source.
+// The source with "
+// " for all line breaks, without the last one.
 std::string normalized(std::string_view source) {
   std::string text;
   text.reserve(source.size());
@@ -55,7 +56,7 @@ class Lexer {
 
   void push(TokenKind kind, std::string text) { tokens_.push_back({kind, std::move(text), line_}); }
 
-  // Goes on to byte `end`; a line starts there if what is passed ends in a line break.
+  // Moves to byte `end`, which is at the start of a line if the skipped text ends in a line break.
   void advance(size_t end) {
     line_ += static_cast<int>(std::count(source_.begin() + static_cast<std::ptrdiff_t>(at_),
                                          source_.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
@@ -72,8 +73,8 @@ class Lexer {
     return at;
   }
 
-  // Where the tag that begins at `from` ends if it ends there: "-%}" with the spaces that follow,
-  // "+%}", or "%}" with one line break.
+  // If a tag ends at `from`, returns where: after "-%}" and the following white space, after "+%}",
+  // or after "%}" and one line break.
   size_t end_of_tag(size_t from, std::string_view closing, bool trims_line) const {
     const std::string_view text = std::string_view(source_).substr(from);
     if (text.starts_with('-') && text.substr(1).starts_with(closing))
@@ -85,7 +86,7 @@ class Lexer {
     return trims_line && end < source_.size() && source_[end] == '\n' ? end + 1 : end;
   }
 
-  // The word that a tag "{% word %}" holds alone, with where it ends.
+  // Where a tag "{% word %}" with only this word ends.
   size_t end_of_word_tag(size_t at, std::string_view word, bool trims_line) const {
     at = after_spaces(at);
     if (!std::string_view(source_).substr(at).starts_with(word)) return kNowhere;
@@ -99,7 +100,7 @@ class Lexer {
     return kNowhere;
   }
 
-  // The text before a tag, less what the tag takes of it.
+  // Adds the text before a tag, without the white space that the tag removes.
   void push_data(size_t end, char sign, bool strips_line) {
     std::string_view text = std::string_view(source_).substr(at_, end - at_);
     if (sign == '-') {

@@ -1,6 +1,6 @@
-// A template's source as tokens, with white space taken away where jinja2 takes it with
-// trim_blocks and lstrip_blocks, as transformers sets them: the line break after a block, the
-// spaces before one at the start of a line, and what a "-" asks for.
+// Divides a template's source into tokens. White space is removed as in jinja2 with trim_blocks and
+// lstrip_blocks, which transformers sets: the line break after a block, spaces before a block at
+// the start of a line, and what a "-" asks for.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Token {
     end
   };
   Kind kind = Kind::end;
-  std::string text;  // as written; a text's escapes are replaced
+  std::string text;  // as written, but with escapes in strings replaced
   int line = 1;
 
   bool is(Kind wanted) const { return kind == wanted; }
@@ -33,10 +33,10 @@ struct Token {
   bool is_name(std::string_view name) const { return kind == Kind::name && text == name; }
 };
 
-// Throws SyntaxError. The last token is the end.
+// Throws SyntaxError. The last token marks the end.
 std::vector<Token> tokens_of(std::string_view source);
 
-// What is wrong with a source, and in which line.
+// An error in a source, with its line.
 struct SyntaxError {
   std::string message;
   int line = 1;

@@ -1,5 +1,4 @@
-// What operators stand between: literals, names, and what follows them (attributes, items, calls,
-// filters, tests).
+// Parses operands: literals and names, followed by attributes, items, calls, filters and tests.
 #include <charconv>
 
 #include "text/chat/jinja/functions/filters.h"
@@ -69,7 +68,7 @@ ExpressionPtr ExpressionParser::number() {
   return node;
 }
 
-// Texts that follow each other are one.
+// Adjacent string literals are joined.
 ExpressionPtr ExpressionParser::string() {
   ExpressionPtr node = make(ExpressionKind::constant, stream_.line());
   std::string text;

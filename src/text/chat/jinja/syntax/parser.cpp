@@ -33,7 +33,7 @@ class Parser {
     return statement;
   }
 
-  // Statements up to a tag whose name is one of `ends`, at which the stream then stands.
+  // Statements up to a tag named in `ends`; the stream is then at that tag's name.
   Body body(Ends ends) {
     const DepthGuard guard(stream_);
     Body statements;
@@ -49,7 +49,8 @@ class Parser {
       } else if (token.is(TokenKind::output_begin)) {
         statements.push_back(output());
       } else {
-        stream_.take();  // the begin of a block
+        // Skips the opening of the block.
+        stream_.take();
         const Token& tag = stream_.current();
         if (std::any_of(ends.begin(), ends.end(), [&](auto end) { return tag.is_name(end); }))
           return statements;
@@ -59,7 +60,7 @@ class Parser {
     }
   }
 
-  // The body of a tag that ends in `end`, which is passed except for its end.
+  // The body of a tag that ends with the tag `end`, whose closing mark is left to the caller.
   Body body_up_to(std::string_view end) {
     stream_.expect(TokenKind::block_end);
     Body statements = body({end});
@@ -67,7 +68,7 @@ class Parser {
     return statements;
   }
 
-  // The body of a macro, out of which no loop can be left.
+  // The body of a macro, in which break and continue do not refer to an outer loop.
   Body own_body(std::string_view end) {
     const int loops = loops_;
     loops_ = 0;
@@ -227,7 +228,7 @@ class Parser {
 
   TokenStream stream_;
   ExpressionParser expressions_;
-  int loops_ = 0;  // around what is parsed
+  int loops_ = 0;  // number of loops around the current place
   bool has_generation_ = false;
 };
 

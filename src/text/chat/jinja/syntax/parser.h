@@ -7,7 +7,7 @@
 
 namespace snug::text::jinja {
 
-// Throws SyntaxError (lexer.h) for a mistake, and for a construct that is not supported, which it
+// Throws SyntaxError (lexer.h) for an error, and for a construct that is not supported, which it
 // names.
 Syntax parse_template(std::string_view source);
 

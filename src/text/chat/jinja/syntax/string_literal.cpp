@@ -12,7 +12,7 @@ int digit_of(char c) {
   return 99;
 }
 
-// Digits of `base` from `at` on, at least `least` and at most `most`.
+// Reads digits in `base` from `at` on, at least `least` and at most `most`.
 std::optional<char32_t> number(std::string_view text, size_t& at, int base, size_t least,
                                size_t most) {
   char32_t value = 0;
@@ -26,7 +26,7 @@ std::optional<char32_t> number(std::string_view text, size_t& at, int base, size
   return value;
 }
 
-// The character of an escape with digits, which begins at `at`.
+// The character of a numeric escape that begins at `at`.
 std::optional<char32_t> numbered(std::string_view text, size_t& at) {
   const char kind = text[at];
   if (kind >= '0' && kind <= '7') return number(text, at, 8, 1, 3);
@@ -61,7 +61,7 @@ std::optional<std::string> unescaped(std::string_view written) {
       if (!value) return std::nullopt;
       append_code_point(out, *value);
     } else {
-      out += '\\';  // what is no escape stays as it is
+      out += '\\';  // an unknown escape is kept as it is
     }
   }
   return out;

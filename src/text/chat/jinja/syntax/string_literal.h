@@ -1,4 +1,4 @@
-// The text that a string in a template means: Python's escapes.
+// Interprets the escapes of a string literal as in Python.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace snug::text::jinja {
 
-// `written` is what stands between the quotes. None for an escape that is broken, that names a
-// character by its name (\N{...}), or that is no character by itself.
+// `written`: the text between the quotes. Nothing for an invalid escape, one that gives a character
+// by its name (\N{...}), or one that is not a character on its own (a surrogate).
 std::optional<std::string> unescaped(std::string_view written);
 
 }  // namespace snug::text::jinja

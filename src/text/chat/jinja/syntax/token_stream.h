@@ -1,5 +1,4 @@
-// The tokens of a template as parsers take them, with the line for complaints and the depth at
-// which they are.
+// The tokens of a template for the parsers, with the current line for errors and the current depth.
 #pragma once
 
 #include <fmt/format.h>
@@ -45,7 +44,7 @@ class TokenStream {
     return take().text;
   }
 
-  // The current token in words.
+  // A description of the current token.
   std::string found() const {
     switch (current().kind) {
       case Token::Kind::output_end:
@@ -86,7 +85,7 @@ class TokenStream {
   int depth_ = 0;
 };
 
-// One level of source within another, for as long as it is parsed.
+// Counts one level of nesting in the source while it is parsed.
 class DepthGuard {
  public:
   explicit DepthGuard(TokenStream& stream) : stream_(stream) { stream_.enter(); }

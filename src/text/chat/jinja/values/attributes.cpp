@@ -33,11 +33,11 @@ Value missing(const Value& value, const Value& key) {
                                       can_print ? print(key) : key.type_name()));
 }
 
-// Attributes that Python's objects have and templates hardly need. They are refused, since a name
-// that is not there would silently be undefined.
+// Attributes that Python's objects have and templates hardly need. They are refused, since
+// otherwise they would silently be undefined.
 struct Known {
   std::string_view type;
-  std::string_view attributes;  // each between two spaces
+  std::string_view attributes;  // each surrounded by spaces
 };
 
 constexpr std::string_view kOfIntegers =
@@ -63,7 +63,7 @@ void refuse_known(const Value& value, const std::string& name) {
       fail(fmt::format("the attribute '{}' of a {} is not supported", name, type));
 }
 
-// An attribute as Python's getattr finds it; none where there is none.
+// An attribute as Python's getattr finds it; nothing if there is none.
 std::optional<Value> own_attribute(Runtime& runtime, const Value& value, const std::string& name) {
   charge_steps(name.size(), kSearchedPerStep);
   if (name.starts_with("__") && name.ends_with("__"))
@@ -76,7 +76,7 @@ std::optional<Value> own_attribute(Runtime& runtime, const Value& value, const s
     if (name == "cycle" || name == "changed") return runtime.make<BoundMethod>(value, name);
     return loop->attribute(name);
   }
-  // The sandbox hides methods that change their value.
+  // The sandbox hides methods that change the value.
   if (changes_value(value, name)) return Value::undefined(change_message(value, name));
   if (has_method(value, name)) return runtime.make<BoundMethod>(value, name);
   refuse_known(value, name);

@@ -1,6 +1,6 @@
-// value.name and value[key] as jinja2's sandbox finds them: of an attribute and an item of one name
-// the dot prefers the attribute (a method such as items of a dictionary), and the bracket the item.
-// What is not there is undefined.
+// value.name and value[key] as jinja2's sandbox resolves them. If an attribute and an item have the
+// same name, the dot prefers the attribute (such as the method items of a dictionary), and brackets
+// prefer the item. Anything that does not exist is undefined.
 #pragma once
 
 #include <string>
@@ -12,7 +12,8 @@ namespace snug::text::jinja {
 Value attribute_of(Runtime& runtime, const Value& value, const std::string& name);
 Value item_of(Runtime& runtime, const Value& value, const Value& key);
 
-// "a.b.0" as filters take it: items, one after the other. Empty: the value itself.
+// Follows a path such as "a.b.0", which filters accept: items one after the other. An empty path
+// gives the value itself.
 Value path_of(Runtime& runtime, const Value& value, const Value& path);
 
 }  // namespace snug::text::jinja

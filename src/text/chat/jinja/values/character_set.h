@@ -1,4 +1,4 @@
-// Characters that a text holds, to be looked up in about one step each.
+// The set of a text's characters, in which a lookup takes about one step.
 #pragma once
 
 #include <bitset>

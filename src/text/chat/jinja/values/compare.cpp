@@ -50,12 +50,12 @@ bool equal(const Value& left, const Value& right) {
     case Kind::dict:
       return equal_dicts(left.as_dict(), right.as_dict());
     case Kind::object:
-      // Python compares what methods are bound to by identity.
+      // Python compares the objects of bound methods by identity, which is not supported.
       if (object_as<BoundMethod>(left) != nullptr && object_as<BoundMethod>(right) != nullptr)
         fail("comparing methods is not supported");
       return left.as_object() == right.as_object();
     default:
-      return true;  // undefined or none, both
+      return true;  // both are undefined, or both are none
   }
 }
 
@@ -107,7 +107,7 @@ size_t hash_of(const Value& key) {
     for (const Value& item : key.items()) hash = hash * 31 + hash_of(item);
     return hash;
   }
-  // Methods meet, so that equal() refuses them.
+  // All bound methods have the same hash, so that equal() is called and refuses them.
   if (key.is(Kind::object) && object_as<BoundMethod>(key) == nullptr)
     return std::hash<const void*>()(key.as_object());
   return static_cast<size_t>(key.kind());

@@ -1,5 +1,5 @@
-// Equality, order and membership as Python has them. Every pair that is compared is
-// charged. What Python cannot order throws TemplateError.
+// Equality, order and membership as in Python. Every comparison is charged. Values that Python
+// cannot order throw TemplateError.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@ namespace snug::text::jinja {
 bool equal(const Value& left, const Value& right);
 // Whether left < right.
 bool less(const Value& left, const Value& right);
-// `item in container`: an element, a key, or a part of a text.
+// `item in container`: whether it is an element, a key, or a substring.
 bool contains(const Value& container, const Value& item);
 
-// Alike for values that are equal. Requires one that can be a key.
+// The same for values that are equal. Requires a hashable value.
 size_t hash_of(const Value& key);
 size_t hash_of(std::string_view key);
 

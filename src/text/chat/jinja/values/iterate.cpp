@@ -11,7 +11,8 @@ namespace {
 
 using Kind = Value::Kind;
 
-// Of characters in ASCII there is one value each, so that a text's elements take little.
+// All occurrences of an ASCII character share one value, so that a text's elements take little
+// memory.
 Value character(std::string_view bytes) {
   static const std::array<Value, 128> kAscii = [] {
     std::array<Value, 128> all{};

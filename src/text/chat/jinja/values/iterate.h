@@ -1,5 +1,5 @@
-// What a for loop and filters over sequences walk over. A generator (the result of map, select and
-// their like) can be walked over once.
+// The elements over which for loops and sequence filters run. A generator (the result of map,
+// select and similar filters) can be iterated over only once.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,13 @@
 
 namespace snug::text::jinja {
 
-// The elements of a value; those of a sequence are shared with it. Each is charged as a step.
+// The elements of a value; those of a sequence are shared with it. Each element is charged as a
+// step.
 class Elements {
  public:
-  // Holds a text's characters (plain ones, of safe text too), a dictionary's keys, what is left of
-  // a generator, which is empty afterwards. Throws TemplateError for what cannot be iterated over.
+  // The elements are a text's characters (plain text even if the text is safe), a dictionary's
+  // keys, or the rest of a generator, which is empty afterwards. Throws TemplateError for a value
+  // that cannot be iterated over.
   explicit Elements(const Value& value);
   explicit Elements(List items) : own_(std::move(items)) {}
 
@@ -49,14 +51,14 @@ class Generator : public Object {
   size_t next_ = 0;
 };
 
-// The generator that a value is, or null.
+// The value as a generator, or null.
 Generator* generator_of(const Value& value);
 
 // Whether Python could iterate over it.
 bool is_iterable(const Value& value);
 
-// The first or the last character, key or element, of a text, dictionary or sequence; undefined
-// where there is none.
+// The first or last element: of a text its character, of a dictionary its key. Undefined if there
+// is none.
 Value end_element(const Value& value, bool is_last);
 
 }  // namespace snug::text::jinja

@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-// Makes values as nlohmann's reader meets them.
+// Builds values from the events of nlohmann's parser.
 class ValueBuilder : public nlohmann::json_sax<json> {
  public:
   bool null() override { return put(Value::none()); }

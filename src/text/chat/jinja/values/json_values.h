@@ -1,5 +1,4 @@
-// A JSON document as values of a template: keys keep their order, and numbers are as Python reads
-// them.
+// Reads a JSON document as template values: keys keep their order, and numbers are as in Python.
 #pragma once
 
 #include <string_view>
@@ -8,7 +7,7 @@
 
 namespace snug::text::jinja {
 
-// Requires text that base/json_parser.h has taken. Throws TemplateError for an integer beyond 64
+// Requires text that base/json_parser.h accepts. Throws TemplateError for an integer beyond 64
 // bits.
 Value value_of_json(std::string_view text);
 

@@ -1,4 +1,4 @@
-// What a template can hold besides data: namespaces, loops, functions and bound methods.
+// Objects of a template besides data: namespaces, loops, functions and bound methods.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace snug::text::jinja {
 
-// namespace(a=1): attributes that {% set n.a = 2 %} changes, from any scope.
+// namespace(a=1): attributes that {% set n.a = 2 %} can change from any scope.
 class Namespace : public Object {
  public:
   const char* type_name() const override { return "Namespace"; }
@@ -24,7 +24,7 @@ class Namespace : public Object {
   Dict fields_;
 };
 
-// What a template calls `loop`.
+// The variable `loop` of a template.
 class Loop : public Object {
  public:
   explicit Loop(Elements items) : items_(std::move(items)) {}
@@ -39,7 +39,7 @@ class Loop : public Object {
   Elements items_;
   size_t index_ = 0;
   bool has_seen_ = false;
-  List seen_;  // what changed() was given last
+  List seen_;  // the last arguments of changed()
 };
 
 class Function : public Object {
@@ -55,7 +55,7 @@ class Function : public Object {
   Body body_;
 };
 
-// value.name of a method that is not called yet.
+// value.name for a method that has not been called yet.
 class BoundMethod : public Object {
  public:
   BoundMethod(Value self, std::string name) : self_(std::move(self)), name_(std::move(name)) {}
@@ -68,13 +68,13 @@ class BoundMethod : public Object {
   std::string name_;
 };
 
-// The object of this type that a value is, or null.
+// The value as an object of this type, or null.
 template <typename T>
 T* object_as(const Value& value) {
   return value.is(Value::Kind::object) ? dynamic_cast<T*>(value.as_object()) : nullptr;
 }
 
-// The globals of every template (range, namespace, raise_exception, ...), or null.
+// A global function of every template (range, namespace, raise_exception, ...), or null.
 Function::Body find_global(std::string_view name);
 
 }  // namespace snug::text::jinja

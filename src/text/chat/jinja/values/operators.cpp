@@ -27,7 +27,7 @@ Value whole(std::string_view mark, int64_t left, int64_t right) {
   return Value::integer(result);
 }
 
-// The quotient is rounded down, and the remainder has the divisor's sign.
+// As in Python, the quotient is rounded down, and the remainder has the divisor's sign.
 Value whole_division(std::string_view mark, int64_t left, int64_t right) {
   if (left == INT64_MIN && right == -1) beyond_64_bits();
   int64_t quotient = left / right;
@@ -93,7 +93,7 @@ Value numbers(std::string_view mark, const Value& left, const Value& right) {
   return mark == "/" ? Value::real(a / b) : real_division(mark, a, b);
 }
 
-// Text of which a part is safe is safe, and the other part is escaped.
+// If either text is safe, the result is safe, and the other text is escaped.
 Value joined_texts(const Value& left, const Value& right) {
   const bool is_safe = left.is_safe() || right.is_safe();
   TextBuilder out(left.as_text().size() + right.as_text().size());
@@ -124,7 +124,7 @@ Value repeated(const Value& value, int64_t times) {
     return out.take_value(value.is_safe());
   }
   const auto size = static_cast<int64_t>(value.items().size());
-  // So that the product does not overflow.
+  // `times` is limited so that the product cannot overflow.
   charge_steps(size == 0 ? 0 : times);
   charge_steps(size * std::min(times, kMaxSteps));
   List items;
@@ -138,7 +138,7 @@ bool can_repeat(const Value& value) {
   return value.is(Kind::text) || value.is(Kind::list) || value.is(Kind::tuple);
 }
 
-// The index that a bound of a slice means, between `least` and `most`.
+// The index that a slice's bound stands for, limited to [least, most].
 int64_t bound(const Value& value, int64_t length, int64_t otherwise, int64_t least, int64_t most) {
   if (value.is(Kind::undefined) || value.is(Kind::none)) return otherwise;
   if (!value.is_whole())
@@ -150,7 +150,7 @@ int64_t bound(const Value& value, int64_t length, int64_t otherwise, int64_t lea
 }  // namespace
 
 Value binary(Runtime& runtime, std::string_view mark, const Value& left, const Value& right) {
-  // What is left of % decides by itself what it does with an undefined value.
+  // The % operator of a text handles undefined values itself.
   if (mark == "%" && left.is(Kind::text)) return format_percent(runtime, left, right);
   for (const Value* value : {&left, &right})
     if (value->is(Kind::undefined)) fail(value->undefined_message());

@@ -1,5 +1,5 @@
-// Python's operators on values. Throw TemplateError for types that an operator does not take, for
-// undefined values, and for integers beyond 64 bits, which Python would go on with.
+// Python's operators on values. They throw TemplateError for types that an operator does not
+// support, for undefined values, and for integers beyond 64 bits, which Python would support.
 #pragma once
 
 #include <optional>

@@ -26,7 +26,7 @@ size_t PartSearch::next() {
   const std::string_view text = from_right_ ? reversed_text_ : text_;
   const std::string_view part = from_right_ ? reversed_part_ : part_;
   if (part_.size() > text_.size() - at_) return std::string_view::npos;
-  // glibc's memmem takes linear time, where std::string_view::find compares each place anew.
+  // glibc's memmem takes linear time, while std::string_view::find may take quadratic time.
   const char* const begin = text.data() + at_;
   const auto* const found =
       static_cast<const char*>(::memmem(begin, text.size() - at_, part.data(), part.size()));

@@ -14,7 +14,7 @@ namespace {
 
 using Kind = Value::Kind;
 
-// str.isprintable: neither "other" nor a separator, except the space.
+// str.isprintable: neither in a category "other" nor a separator, except for the space.
 bool is_printable(char32_t c) {
   if (c == ' ') return true;
   const auto kind = utf8proc_category(static_cast<utf8proc_int32_t>(c));

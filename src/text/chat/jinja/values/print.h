@@ -1,4 +1,4 @@
-// Values as text: str() and repr() of Python, and JSON as transformers' tojson writes it.
+// Values as text: Python's str() and repr(), and JSON as transformers' tojson writes it.
 #pragma once
 
 #include <optional>
@@ -10,27 +10,28 @@
 
 namespace snug::text::jinja {
 
-// The shortest decimal that reads as this number again, as Python writes it: 1.0, 1e+16, nan.
+// The shortest decimal that reads back as this number, in Python's form: 1.0, 1e+16, nan.
 std::string print_real(double value);
 
-// What {{ value }} writes. Throws TemplateError for what Python prints with an address.
+// The output of {{ value }}. Throws TemplateError for values that Python prints with a memory
+// address.
 void print_to(TextBuilder& out, const Value& value);
 std::string print(const Value& value);
-// The value as it stands inside of a printed list.
+// The value as it appears in a printed list.
 void quote_to(TextBuilder& out, const Value& value);
 std::string print_quoted(const Value& value);
-// What {{ value }} writes as a value: a text is itself, and safe where it is.
+// The output of {{ value }} as a value: a text is returned as it is, and stays safe if it is.
 Value printed(const Value& value);
 
 struct JsonStyle {
-  std::optional<std::string_view> indent{};  // of one level; none: all on one line
+  std::optional<std::string_view> indent{};  // for one level; nothing: everything on one line
   std::string_view item_separator = ", ";
   std::string_view key_separator = ": ";
   bool ensure_ascii = false;
   bool sort_keys = false;
 };
 
-// Python's json.dumps. Throws TemplateError for what it refuses.
+// Python's json.dumps. Throws TemplateError for values that it refuses.
 Value print_json(const Value& value, const JsonStyle& style);
 
 }  // namespace snug::text::jinja

@@ -14,7 +14,7 @@ bool is_upper_case(char32_t c) {
   return kind == UTF8PROC_CATEGORY_LU || kind == UTF8PROC_CATEGORY_LT;
 }
 
-// Whether Python's mapping to upper case has several characters: the unconditional mappings of
+// Whether a character's upper case in Python has several characters: the unconditional mappings in
 // Unicode's SpecialCasing.txt.
 bool has_long_upper(char32_t c) {
   return c == 0xDF || c == 0x149 || c == 0x1F0 || c == 0x390 || c == 0x3B0 || c == 0x587 ||
@@ -49,7 +49,7 @@ char32_t to_lower(char32_t c) {
   return static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c)));
 }
 
-// Each character through `map`, which is told whether the one before has a case.
+// Applies `map` to each character; it is told whether the previous character has case.
 template <typename Map>
 std::string mapped(std::string_view text, const Map& map) {
   charge_steps(text.size(), kWalkedPerStep);

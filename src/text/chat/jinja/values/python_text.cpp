@@ -11,7 +11,7 @@
 namespace snug::text::jinja {
 namespace {
 
-// The ends of the first white space at or after `from`, or of nothing.
+// The range of the first white space at or after `from`; an empty range if there is none.
 std::pair<size_t, size_t> next_spaces(std::string_view text, size_t from) {
   size_t begin = std::string_view::npos;
   for (size_t i = from; i < text.size();) {
@@ -37,7 +37,7 @@ Parts split_at_spaces(std::string_view text, int64_t most) {
   while (!text.empty()) {
     const auto [begin, end] = next_spaces(text, 0);
     if (most >= 0 && static_cast<int64_t>(parts.size()) == most) {
-      parts.emplace_back(text);  // what is left keeps the spaces at its end
+      parts.emplace_back(text);  // the last part keeps its trailing spaces
       break;
     }
     parts.emplace_back(text.substr(0, begin));
@@ -219,7 +219,7 @@ std::string fill(std::string_view text, int64_t width, char32_t with, Side side)
   const int64_t size = length(text);
   if (width <= size) return std::string(text);
   const int64_t missing = width - size;
-  // str.center puts the odd character to the left where the width is odd.
+  // str.center puts the odd fill character on the left if the width is odd.
   const int64_t left = side == Side::left    ? 0
                        : side == Side::right ? missing
                                              : missing / 2 + (missing & width & 1);

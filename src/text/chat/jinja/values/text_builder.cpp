@@ -7,7 +7,7 @@
 
 namespace snug::text::jinja {
 
-// Twice the room that there was, so that parts are moved as often as there are doublings.
+// Doubles the capacity, so that the text is moved only once per doubling.
 void TextBuilder::grow(size_t size) {
   const size_t room = std::max(text_.size() + size, 2 * text_.capacity());
   charge_bytes(static_cast<int64_t>(room));
@@ -22,7 +22,7 @@ void TextBuilder::add_code_point(char32_t c) {
 
 void TextBuilder::add_times(std::string_view part, int64_t times) {
   if (times <= 0 || part.empty()) return;
-  // So that the product does not overflow.
+  // Checked so that the product cannot overflow.
   if (times > kMaxBytes) fail_by_bytes();
   const auto count = static_cast<size_t>(times);
   make_room(count * part.size());

@@ -1,4 +1,4 @@
-// A text that grows by parts. It is charged what it asks for of memory before it does (meter.h).
+// A text that grows by appending. Memory is charged before it is allocated (meter.h).
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class TextBuilder {
     text_ += c;
   }
   void add_code_point(char32_t c);
-  // Any number of times, of which those below 1 add nothing.
+  // Appends the part `times` times; nothing if `times` is below 1.
   void add_times(std::string_view part, int64_t times);
 
   size_t size() const { return text_.size(); }

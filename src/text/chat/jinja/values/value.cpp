@@ -25,7 +25,7 @@ uint8_t deeper(int depth) {
   return static_cast<uint8_t>(depth + 1);
 }
 
-// The sum cannot overflow: each part is within the limit, and vectors hold fewer than 2^32.
+// The sum cannot overflow: each part is within the limit, and there are fewer than 2^32 parts.
 int64_t checked_size(int64_t size) {
   if (size > kMaxUnfoldedSize) fail("a list or dictionary holds too much");
   return size;
