@@ -71,7 +71,8 @@ void check_surplus(const TensorIndex& index, const Stack& stack, const ModelConf
   }
 }
 
-// The one wrong shape that is no mix-up: embeddings padded or grown without their config.json.
+// The one common case of a wrong shape that is not a mix-up of files: embeddings that were padded
+// or extended without a change of config.json.
 void check_vocabulary(const TensorIndex& index, const IndexedTensor& tensor, const Stack& stack) {
   const formats::TensorInfo& info = *tensor.info;
   const bool has_rows =
@@ -85,7 +86,8 @@ void check_vocabulary(const TensorIndex& index, const IndexedTensor& tensor, con
       info.shape[0]);
 }
 
-// A weight in 16 or 32 bits has the shape itself; find_nf4 compares those in 4.
+// A weight in 16 or 32 bits must have this shape itself; find_nf4 checks the shape of one in 4
+// bits.
 void check_shape(const TensorIndex& index, const Weight& weight, const Stack& stack) {
   if (formats::find_nf4(index, weight.name, dims_of(weight.shape_in_4_bits()))) return;
   const std::vector<int64_t> expected = dims_of(weight.shape);

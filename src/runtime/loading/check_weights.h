@@ -1,5 +1,5 @@
-// Whether the files of a folder hold the model that its config.json describes. Looks at their
-// headers only, so that a mistake shows before memory is taken for it.
+// Checks whether the files of a folder hold the model that its config.json describes. Reads only
+// headers, so that a mistake is found before memory is allocated.
 #pragma once
 
 #include "formats/folder/tensor_index.h"
@@ -7,8 +7,8 @@
 
 namespace snug::runtime {
 
-// Throws UserError for a weight that is missing, surplus, or of another shape than the config's,
-// whether in 16 or 32 bits or as NF4.
+// Throws UserError for a weight that is missing, surplus, or has another shape than the config
+// says, whether it is stored in 16 or 32 bits or as NF4.
 void check_weights(const formats::TensorIndex& index, const models::ModelConfig& config);
 
 }  // namespace snug::runtime

@@ -1,4 +1,4 @@
-// The model that a job reads.
+// Opens the model that a job reads.
 #pragma once
 
 #include "formats/recipe/recipe.h"
@@ -6,10 +6,10 @@
 
 namespace snug::runtime {
 
-// The model that a recipe names, with the tables that an adapter which is applied to it brings.
-// Throws UserError for one without weights, unless init=random.
+// The model that a recipe names, with the embedding tables that an applied adapter brings along.
+// Throws UserError for a model without weights, unless init=random.
 models::ModelSource open_model(const formats::Recipe& recipe);
-// The same to be trained, whatever adapter training goes on with.
+// The same for training, which ignores the adapter from which training continues.
 models::ModelSource open_model_to_train(const formats::Recipe& recipe);
 
 }  // namespace snug::runtime

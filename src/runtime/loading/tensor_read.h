@@ -1,4 +1,4 @@
-// A tensor of a file, or a range of its elements, and where they go.
+// A read of a tensor, or of a range of its elements, and its destination.
 #pragma once
 
 #include <cstdint>
@@ -13,40 +13,41 @@
 
 namespace snug::runtime {
 
-// One tensor of an index and where it goes: the same number of elements, contiguous. A weight that
-// is quantised on the way goes to `stored`; its destination has the weight's shape and no data. One
-// without either is read and looked at, no more.
+// Reads one tensor of an index into a contiguous destination with the same number of elements. A
+// weight that is quantised while loading goes to `stored`; its destination has the weight's shape
+// and no data. A tensor with neither destination is only read and verified.
 struct TensorRead {
   const formats::IndexedTensor* source = nullptr;
   backends::Buffer destination;
   std::optional<StoredWeight> stored{};
-  bool holds_values = true;  // false: bytes, whatever type the file views them as
-  bool keeps_bytes = false;  // of a weight that the file holds as it is stored
-  std::optional<std::span<const uint64_t>> checksums{};  // of its pieces, where they are known
-  backends::Trace* trace = nullptr;  // where bytes that are put in place are added; null: nowhere
-  // The shape that the file's tensor has, where only the elements from `first` on, as many as the
-  // destination has, are read of it.
+  bool holds_values = true;  // false: raw bytes, whatever element type the file declares
+  bool keeps_bytes = false;  // the file holds the weight in its stored form already
+  std::optional<std::span<const uint64_t>> checksums{};  // of its checksum pieces, where they are
+                                                         // known
+  backends::Trace* trace = nullptr;  // records the bytes that are written; null: not recorded
+  // The shape of the tensor in the file where only a range is read: elements from `first` on, as
+  // many as the destination has.
   std::optional<program::Shape> whole{};
   int64_t first = 0;
-  bool is_counted = true;  // in the digest; false: another rank counts it
+  bool is_counted = true;  // counts in the digest; false: another rank counts it
   bool transposed =
-      false;  // elements are those of the transpose of the file's matrix, in its order
+      false;  // the elements are those of the transpose of the file's matrix, in its order
 
   const program::Shape& file_shape() const { return whole ? *whole : destination.shape; }
-  int64_t width() const { return base::size_of(*source->info->dtype); }  // in the file
-  // The range of the tensor's bytes that is read.
+  int64_t width() const { return base::size_of(*source->info->dtype); }  // width in the file
+  // The range [first_byte, end_byte) of the tensor's bytes that is read.
   int64_t first_byte() const { return first * width(); }
   int64_t end_byte() const { return first_byte() + destination.elements() * width(); }
 };
 
-// The read of a tensor that is only verified.
+// A read that only verifies the tensor.
 TensorRead without_destination(const formats::IndexedTensor& source);
 
-// What a piece of a tensor, from this byte on, adds to a digest.
+// The contribution of a piece of a tensor, starting at this byte, to a digest.
 uint64_t digest_of(std::string_view tensor, int64_t first_byte, uint64_t checksum);
 
-// Throws UserError unless the file holds this tensor in a float type and in the shape that is
-// expected. `reason` says where that comes from: "as config.json says".
+// Throws UserError unless the file holds this tensor in a float type and in the expected shape.
+// `reason` says where the shape comes from: "as config.json says".
 void check_read(const formats::TensorIndex& index, const TensorRead& read,
                 const std::string& reason);
 

@@ -1,5 +1,5 @@
-// A folder with a job's result, in one step: by one rank alone, or written by all ranks together
-// with the bytes that one would write.
+// Writes a folder with a job's result atomically: by a single rank, or by all ranks together, with
+// the same bytes.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,14 @@
 
 namespace snug::runtime {
 
-// Both fill a folder that exists.
+// Both functions fill an existing folder.
 struct FolderWriter {
-  std::function<void(const std::filesystem::path&)> write_alone;   // all of it
-  std::function<void(const std::filesystem::path&)> write_config;  // what is no tensor
+  std::function<void(const std::filesystem::path&)> write_alone;   // writes everything
+  std::function<void(const std::filesystem::path&)> write_config;  // writes the files that are not
+                                                                   // tensors
 };
 
-// Writes `folder`, or replaces it. Throws on all ranks where one fails, and what was there stays.
+// Writes or replaces `folder`. If one rank fails it throws on all ranks, and the old folder stays.
 void save_folder(const std::filesystem::path& folder, FileSet files, int64_t max_shard_bytes,
                  const FolderWriter& writer, Executor& executor);
 

@@ -1,4 +1,4 @@
-// A tensor's shape as files have it: a list of sizes.
+// A tensor's shape in the form that files use: a list of sizes.
 #pragma once
 
 #include <cstdint>

@@ -24,12 +24,12 @@ Buffer slice(const Buffer& buffer, int64_t begin, int64_t elements) {
 
 namespace {
 
-// How many of `elements`, from `first` on, are the tensor's own.
+// How many of `elements` elements, from `first` on, belong to the tensor; the rest is padding.
 int64_t valid_elements(const Tensor& tensor, int64_t first, int64_t elements) {
   return std::clamp<int64_t>(program::whole_shape(tensor).elements() - first, 0, elements);
 }
 
-// Second moments are coded by the unsigned map, which begins with 0.
+// Second moments use the unsigned map, in which 0 encodes the number 0.
 bool is_signed_code(const plan::Job& job, const Tensor& tensor) {
   if (tensor.role != program::Role::moment || tensor.dtype != base::DType::u8) return false;
   return std::ranges::any_of(job.trainables, [&](const Tensor& trainable) {
