@@ -1,4 +1,4 @@
-// The operands of a linear cross-entropy by name, for code that both of its kinds share.
+// The operands of a linear cross-entropy by name, for code shared by its two kinds.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,7 @@
 
 namespace snug::backends {
 
-// Tensors of a view or buffers of an invocation, which it refers to and must not outlive.
+// Tensors of a view, or buffers of an invocation, held by reference; they must outlive this.
 template <typename T>
 struct LossOperands {
   const T& hidden;             // (tokens, d)
@@ -21,10 +21,10 @@ struct LossOperands {
   const T& loss;               // (1) f32
   const T* bias = nullptr;     // (vocab); null where there is none
   const T* gain = nullptr;     // (vocab); likewise
-  const T* dhidden = nullptr;  // (tokens, d); null where no gradient is made
-  const T* dweight = nullptr;  // (vocab, d); likewise, for the gradient of the weight
-  const T* dbias = nullptr;    // (vocab); likewise, for that of the bias
-  const T* dgain = nullptr;    // (vocab); and of the gain
+  const T* dhidden = nullptr;  // (tokens, d); null where there is no gradient
+  const T* dweight = nullptr;  // (vocab, d); null where the weight has no gradient
+  const T* dbias = nullptr;    // (vocab); null where the bias has no gradient
+  const T* dgain = nullptr;    // (vocab); null where the gain has no gradient
 };
 
 // The operands of LinearCrossEntropy or LinearCrossEntropyTrain; `source` is the view or the
@@ -49,8 +49,9 @@ auto loss_operands(const Loss& loss, const Source& source) {
   return operands;
 }
 
-// What computes the products of a linear cross-entropy, in its chunks; loops where it has no such
-// product. The weight's gradient sums at most so many rows at once; 0: all.
+// The algorithms for the products of a linear cross-entropy, which is computed in chunks; `loops`
+// where there is no such product. The weight's gradient sums at most this many rows at once; 0:
+// all.
 struct LossAlgorithms {
   program::ProductAlgorithm logits = program::ProductAlgorithm::loops;
   program::ProductAlgorithm dhidden = program::ProductAlgorithm::loops;
@@ -70,7 +71,7 @@ LossAlgorithms algorithms_of(const Loss& loss) {
   }
   return algorithms;
 }
-// The algorithms of a narrower last block of columns.
+// The algorithms for the last block of columns, if it is narrower.
 template <typename Loss>
 LossAlgorithms rest_algorithms_of(const Loss& loss) {
   LossAlgorithms algorithms{.logits = loss.rest_logits_algorithm};
@@ -97,8 +98,9 @@ void set_algorithms(const LossAlgorithms& whole, const LossAlgorithms& rest, Los
   }
 }
 
-// Notes what computed the products that were made: of blocks of columns, and of a narrower last
-// one. Decisions of the kind that only evaluates have the names of the other's.
+// Records the algorithms that computed the products: those of the blocks of columns, and of a
+// narrower last one. The kind that only evaluates records its decisions under the names of the
+// training kind.
 inline void note_algorithms(const LossAlgorithms& whole, const LossAlgorithms& rest,
                             const Invocation& invocation) {
   using Loss = program::LinearCrossEntropyTrain;

@@ -14,11 +14,11 @@ namespace {
 
 using program::Matmul;
 
-// A product that rounds stochastically is made in fp32 in the workspace, some rows at a time, and
-// then added: this much keeps the rows in the second-level cache on their way.
+// A stochastically rounded product is computed in fp32 in the workspace, some rows at a time, and
+// then added: this size keeps the rows in the second-level cache in between.
 constexpr int64_t kRoundedBytes = int64_t{1} << 20;
 
-// Whether the addend is what c held before: lowering made c a view of it.
+// Whether the addend is the previous content of c: lowering made c a view of it.
 bool adds_to_destination(const program::OperationView& view) {
   const program::TensorId addend = id_of(view.operation, Matmul::kAddend);
   const program::TensorId c = id_of(view.operation, Matmul::kC);
@@ -60,7 +60,7 @@ MatmulSpec spec_of(const Matmul& matmul, const program::OperationView& view) {
   return spec;
 }
 
-// Rows that a stochastic product makes at once.
+// The rows that a stochastically rounded product computes at once.
 int64_t block_rows_of(const MatmulSpec& spec) {
   const int64_t fitting = kRoundedBytes / (spec.n * static_cast<int64_t>(sizeof(float)));
   const int64_t rows = std::clamp<int64_t>(fitting / 16 * 16, 16, std::max<int64_t>(spec.m, 16));
@@ -88,8 +88,8 @@ void set_copies(Matmul& matmul, const ProductCopies& copies) {
   matmul.dense_c = copies.c;
 }
 
-// What a matmul keeps between runs, as its attributes say. A stochastic one is cut into blocks of
-// rows and a rest.
+// What a matmul keeps between runs, according to its attributes. A stochastically rounded one is
+// cut into blocks of rows and a remainder.
 class PreparedMatmul : public Prepared {
  public:
   PreparedMatmul(const Matmul& matmul, const program::OperationView& view,
@@ -129,7 +129,7 @@ class PreparedMatmul : public Prepared {
     const int64_t rest = rest_ ? rest_->scratch_bytes() : 0;
     return product_bytes() + std::max(whole_->scratch_bytes(), rest);
   }
-  // The bytes of the fp32 rows, before the scratch of the product.
+  // The size of the fp32 rows, which come before the product's scratch.
   int64_t product_bytes() const {
     return whole_lines(block_rows_ * spec_.n * static_cast<int64_t>(sizeof(float)));
   }
@@ -151,7 +151,7 @@ class PreparedMatmul : public Prepared {
   }
 
   MatmulSpec spec_;
-  int64_t block_rows_ = 0;  // 0: not stochastic
+  int64_t block_rows_ = 0;  // 0: no stochastic rounding
   std::optional<Product> whole_;
   std::optional<Product> rest_;
 };
@@ -161,7 +161,7 @@ void add_rounded(const float* sums, const RoundingStream& stream, const MatmulSp
   context.kernels.elementwise->accumulate_stochastically[kF32](sums, c, spec.n, stream);
 }
 
-// Operands that were copied to be without gaps.
+// Records which operands were copied to remove gaps.
 void note_copies(const Invocation& invocation, const ProductCopies& copies) {
   if (copies.a) invocation.note_decision<&Matmul::dense_a>(true);
   if (copies.b) invocation.note_decision<&Matmul::dense_b>(true);
@@ -169,13 +169,13 @@ void note_copies(const Invocation& invocation, const ProductCopies& copies) {
   if (copies.c) invocation.note_decision<&Matmul::dense_c>(true);
 }
 
-// What computed all rows, or blocks of them.
+// Records what computed all rows, or the blocks of rows.
 void note(const Invocation& invocation, const RanProduct& ran) {
   invocation.note_decision<&Matmul::algorithm>(ran.algorithm);
   if (ran.step > 0) invocation.note_decision<&Matmul::sum_step>(ran.step);
 }
 
-// What computed the rows after the last block.
+// Records what computed the rows after the last block.
 void note_rest(const Invocation& invocation, const RanProduct& ran) {
   invocation.note_decision<&Matmul::rest_algorithm>(ran.algorithm);
   if (ran.step > 0) invocation.note_decision<&Matmul::rest_sum_step>(ran.step);
