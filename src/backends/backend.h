@@ -40,7 +40,7 @@ class Recording {
 // The algorithms that a backend chose by timing.
 struct Choices {
   std::string text;     // JSON, for a later run; empty where nothing was chosen
-  std::string summary;  // a line for the log; empty likewise
+  std::string summary;  // a line for the log; empty where nothing was chosen
 };
 
 class Backend : public program::Target {

@@ -20,7 +20,7 @@ struct LossOperands {
   const T& losses;             // (tokens) f32
   const T& loss;               // (1) f32
   const T* bias = nullptr;     // (vocab); null where there is none
-  const T* gain = nullptr;     // (vocab); likewise
+  const T* gain = nullptr;     // (vocab); null where there is none
   const T* dhidden = nullptr;  // (tokens, d); null where there is no gradient
   const T* dweight = nullptr;  // (vocab, d); null where the weight has no gradient
   const T* dbias = nullptr;    // (vocab); null where the bias has no gradient

@@ -42,7 +42,7 @@ inline bool is_all_of(const program::OperationView& view, base::DType dtype) {
   return same;
 }
 
-// Whether those of these operands that the operation has are f32.
+// Whether these operands are f32; operands that the operation does not have are ignored.
 template <typename Struct>
 bool are_f32(const program::OperationView& view,
              std::initializer_list<program::Operand<Struct>> operands) {

@@ -25,7 +25,7 @@ int64_t meminfo_available_bytes() {
   return std::numeric_limits<int64_t>::max();
 }
 
-// The number in a file of the control group, or `otherwise` when absent or "max".
+// The number in a file of the control group, or `otherwise` if the file is missing or says "max".
 int64_t number_in(const char* path, int64_t otherwise) {
   std::ifstream file(path);
   int64_t value = 0;

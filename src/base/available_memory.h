@@ -1,4 +1,4 @@
-// What the machine has left of its memory.
+// The memory that the machine has left.
 #pragma once
 
 #include <cstddef>

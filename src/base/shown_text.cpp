@@ -18,7 +18,7 @@ size_t opened_by(unsigned char lead) {
 
 // A character, or a byte that belongs to no character, in its escaped form.
 struct Shown {
-  size_t taken = 0;  // bytes of the text that it stands for
+  size_t taken = 0;  // the number of bytes of the text that it stands for
   std::array<char, 8> bytes{};
   size_t size = 0;
 

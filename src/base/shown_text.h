@@ -16,8 +16,8 @@ std::string shown_text(std::string_view text);
 // Only escapes NULs: the text of an exception would end at the first one.
 std::string with_shown_nuls(std::string text);
 
-// The same for one line, with its middle left out where it takes more than `most` bytes. Makes no
-// heap allocation.
+// Escapes one line, leaving out its middle where it takes more than `most` bytes. Makes no heap
+// allocation.
 class ShownLine {
  public:
   static constexpr size_t kMostBytes = size_t{16} << 10;  // more than a whole plan takes

@@ -202,7 +202,7 @@ class Measurement {
   size_t first_ = 0;          // index of the first step that was measured
   double first_seconds_ = 0;  // the seconds of its fastest repeat
   bool has_moved_ = false;
-  double preparing_ = 0;  // seconds spent on preparing, over all steps measured
+  double preparing_ = 0;  // seconds spent on preparing all measured steps
 };
 
 // The quick grid always has a limit; the full grid has one where the environment sets it.

@@ -11,9 +11,9 @@
 namespace snug::bench {
 
 struct JobProduct {
-  backends::cpu::MatmulSpec spec;  // rows without gaps
+  backends::cpu::MatmulSpec spec;  // has no gaps between rows
   int64_t count = 0;               // how often a step computes it
-  bool is_narrow = false;  // its inner or outer size is an adapter's small rank; other products are
+  bool is_narrow = false;  // one of its dimensions is an adapter's small rank; other products are
                            // of linears or the head
   double flops() const { return 2.0 * static_cast<double>(spec.m * spec.n * spec.k); }
 };

@@ -28,7 +28,7 @@ class OperationTimes {
 
   // The total time of all operations with one name and shape.
   struct Total {
-    plan::RateKey key;  // with the work of one operation
+    plan::RateKey key;  // the work in it is that of one operation
     int64_t count = 0;
     double seconds = 0;
     double work = 0;
@@ -38,7 +38,7 @@ class OperationTimes {
  private:
   struct Measured {
     plan::RateKey key;
-    std::vector<double> seconds;  // each scaled to the work of `key`
+    std::vector<double> seconds;  // each is scaled to the work of `key`
     double all_seconds = 0;
     double all_work = 0;
   };

@@ -46,8 +46,8 @@ struct Row {
   const Program& program;
   size_t index;
   const backends::Trace& trace;
-  double seconds;          // of the launch whose first operation this is
-  double planned_seconds;  // likewise
+  double seconds;          // measured for the launch, whose first operation this is
+  double planned_seconds;  // planned for the same launch
 };
 
 // The planned seconds of all operations in one launch.

@@ -62,7 +62,7 @@ class Collectives {
   std::vector<Outgoing> outgoing_;
   std::vector<Incoming> incoming_;
   std::vector<PartRange> ranges_;
-  int64_t chunk_count_ = 0;               // elements of ranges_
+  int64_t chunk_count_ = 0;               // the number of elements in ranges_
   std::vector<const std::byte*> pieces_;  // by rank: first the pieces to send, then the pieces to
                                           // add up
 };

@@ -25,7 +25,7 @@ namespace snug::comm {
 struct GatherPart {
   const void* shard = nullptr;
   void* whole = nullptr;
-  int64_t bytes = 0;  // of a shard
+  int64_t bytes = 0;  // the size of one shard
 };
 
 // A reduce-scatter: the sum over all ranks of this rank's part of `whole`. `shard` may be that part
@@ -33,7 +33,7 @@ struct GatherPart {
 struct ReducePart {
   const void* whole = nullptr;
   void* shard = nullptr;
-  int64_t elements = 0;                       // of a shard
+  int64_t elements = 0;                       // the number of elements in one shard
   base::DType whole_type = base::DType::f32;  // f32 or bf16
   base::DType shard_type = base::DType::f32;
   base::DType sent_type = base::DType::f32;  // elements are rounded to this type before they are

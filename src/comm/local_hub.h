@@ -54,7 +54,7 @@ class LocalHub {
     int rank;
     std::string reason;
   };
-  using Link = std::tuple<int, int, int>;  // context, from, to
+  using Link = std::tuple<int, int, int>;  // (context, sending rank, receiving rank)
 
   void post(const Group& group, const Outgoing& message, int* unsent);
   std::optional<Failure> receive(const Group& group, std::span<const Incoming> incoming,
@@ -71,8 +71,8 @@ class LocalHub {
   std::condition_variable changed_;
   std::map<Link, std::deque<Posted>> links_;
   std::vector<Clock::time_point> free_;  // when each rank's link has sent what was posted
-  std::vector<int> latest_context_;      // by rank
-  std::set<std::pair<int, int>> left_;   // context, rank
+  std::vector<int> latest_context_;      // the highest context of each rank
+  std::set<std::pair<int, int>> left_;   // (context, rank) pairs of ranks that left
   std::set<int> gave_up_;                // ranks whose messages were withdrawn
   std::optional<Stop> stop_;
   std::map<int, std::string> reasons_;  // by rank; empty for a rank that was told another's reason

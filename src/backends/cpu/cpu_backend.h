@@ -39,7 +39,7 @@ class CpuBackend : public Backend {
   HostCollectives collectives_;
   CpuContext context_;
   int64_t device_budget_bytes_ = 0;  // 0: all of the machine's memory
-  int64_t node_ranks_ = 1;           // ranks that share this machine's memory
+  int64_t node_ranks_ = 1;           // the number of ranks that share this machine's memory
 };
 
 }  // namespace snug::backends::cpu

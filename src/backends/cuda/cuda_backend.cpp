@@ -95,7 +95,7 @@ void require_multiple(const void* address, uintptr_t bytes) {
 int count_devices() {
   int count = 0;
   if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
-  cudaGetLastError();  // clears the error, which is not one
+  cudaGetLastError();  // clears the result, which is not an error
   return 0;
 }
 
@@ -104,7 +104,8 @@ CudaBackend::CudaBackend(const BackendOptions& options)
       device_budget_bytes_(options.device_memory_bytes),
       records_(is_on("SNUG_CUDA_GRAPHS")) {
   context_->cublas_lt.set_times(options.chooses_by_timing && is_on("SNUG_CUDA_TIMING"));
-  (void)kernels_begin_early();  // reads the environment variable now
+  (void)kernels_begin_early();  // reads the environment variable now, so that an error in it is
+                                // found
 }
 
 CudaBackend::~CudaBackend() = default;

@@ -49,7 +49,7 @@ class CudaBackend : public Backend {
   std::string take_choices(std::string_view text, const std::string& file) override;
   bool takes_extent(const program::OperationView& view) const override;
   void run(const Invocation& invocation) override;
-  // Uses one launch for joined optimizer steps.
+  // Runs joined optimizer steps in one launch.
   void run_list(std::span<const Invocation> invocations) override;
   // Compares the memory that graphs will need with what the GPU has left besides the arenas, which
   // is at least what plans reserve (kLateBytes) unless other programs have taken it.

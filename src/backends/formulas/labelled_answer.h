@@ -15,7 +15,7 @@ struct LabelWeights {
   T beta;
   T desirable;
   T undesirable;
-  T kl;  // a constant for the gradient
+  T kl;  // treated as a constant by the gradient
 
   constexpr T weight(int32_t label) const { return label > 0 ? desirable : undesirable; }
   constexpr T gain(int32_t label, T ratio) const {

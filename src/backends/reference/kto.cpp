@@ -63,7 +63,7 @@ void run(const Kto& kto, const Invocation& invocation) {
   const LabelWeights<T> weights = weights_of<T>(kto, invocation);
   T loss = 0;
   T divergence = 0;
-  std::array<T, 2> rewards{};  // of the desirable and of the undesirable examples
+  std::array<T, 2> rewards{};  // the sums of the desirable and of the undesirable examples
   std::array<T, 2> policies{};
   for (int64_t e = 0; e < examples.count(); ++e) {
     const int32_t label = examples.label(e);

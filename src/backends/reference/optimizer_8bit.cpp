@@ -46,7 +46,7 @@ class StoredMoment {
 
   T decode(int64_t i) const { return static_cast<T>(map_[codes_[i]]) * scales_[block_]; }
 
-  // `values` are those of the elements from `begin` on.
+  // `values` are the values of the elements from `begin` on.
   void encode(int64_t begin, std::span<const T> values) const {
     T largest = 0;
     for (const T value : values) largest = std::max(largest, std::abs(value));

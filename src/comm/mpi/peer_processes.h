@@ -27,7 +27,7 @@ class PeerProcesses {
   std::optional<PeerProcess> ended();
 
  private:
-  std::vector<PeerProcess> others_;  // ranks whose process ids this process can see
+  std::vector<PeerProcess> others_;  // ranks of this machine whose process ids this process can see
   std::mutex mutex_;
   std::chrono::steady_clock::time_point looked_;
   std::optional<PeerProcess> ended_;

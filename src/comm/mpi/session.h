@@ -69,7 +69,7 @@ class MpiSession {
   std::atomic<bool> announced_ = false;
   std::atomic<bool> stopped_ = false;
   std::optional<Failure> failure_;
-  std::vector<std::optional<Announcement>> heard_;  // by the rank that sent it
+  std::vector<std::optional<Announcement>> heard_;  // what each rank announced
   std::optional<Announcement> first_heard_;
 };
 

@@ -63,13 +63,13 @@ class MpiTransport : public Transport {
   void cancel();
 
   std::shared_ptr<MpiSession> session_;
-  std::vector<int> members_;  // world ranks
+  std::vector<int> members_;  // world ranks of the group's members
   const int rank_;
   const int context_;
   // For the exchange in progress; they are members so that their memory is reused.
   std::vector<MPI_Request> requests_;
-  std::vector<int> peers_;    // world ranks
-  std::vector<int> indices_;  // of requests that are done
+  std::vector<int> peers_;    // world rank of each request's peer
+  std::vector<int> indices_;  // indices of the requests that are done
 };
 
 std::optional<Failure> MpiTransport::exchange(std::span<const Outgoing> outgoing,

@@ -158,7 +158,7 @@ class FolderDequantizer::Impl {
     const int64_t bytes = write_weights(transaction.staging());
     base::write_file_atomically(transaction.staging() / "config.json", config_.dump(2) + "\n");
     formats::copy_companion_files(folder_.path(), transaction.staging());
-    // It was checked that at most an empty folder is there.
+    // An earlier check found at most an empty folder there.
     transaction.commit(formats::DirectoryTransaction::IfExists::replace);
     return {bytes, base::seconds_since(start)};
   }

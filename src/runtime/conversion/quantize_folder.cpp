@@ -172,7 +172,7 @@ class FolderQuantizer::Impl {
     const int64_t bytes = write_weights(transaction.staging());
     base::write_file_atomically(transaction.staging() / "config.json", config_json());
     formats::copy_companion_files(folder_.path(), transaction.staging());
-    // It was checked that at most an empty folder is there.
+    // An earlier check found at most an empty folder there.
     transaction.commit(formats::DirectoryTransaction::IfExists::replace);
     return {bytes, base::seconds_since(start)};
   }

@@ -31,8 +31,8 @@ constexpr size_t kWorkers = 2;
 // Large enough for sequential disk reads, small enough that it and its results stay in a core's
 // cache.
 constexpr int64_t kReadBytes = int64_t{1} << 20;
-constexpr int64_t kConvertedBytes = kReadBytes / 2;  // from 32 bits to 16, or from 64 to 32
-constexpr int64_t kCodeBytes = kReadBytes / 4;       // from 16-bit elements to 4 bits
+constexpr int64_t kConvertedBytes = kReadBytes / 2;  // when 64 bits become 32 or 32 become 16
+constexpr int64_t kCodeBytes = kReadBytes / 4;       // when 16-bit elements become 4-bit codes
 constexpr int64_t kAlignment = 64;
 
 struct Sizes {

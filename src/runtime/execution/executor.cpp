@@ -42,7 +42,7 @@ struct Resolved {
 
 // The copies between device and host memory in one partition.
 struct HostCopies {
-  std::vector<std::string_view> inputs;  // names of their host sides
+  std::vector<std::string_view> inputs;  // the names of the tensors' host sides
   bool has_results = false;
 };
 
@@ -71,15 +71,16 @@ bool is_by_runtime(const Program& program) {
 struct Executor::Loaded {
   const Program* program = nullptr;
   std::optional<program::ProgramKey> key;  // empty only for programs in tests
-  size_t index = 0;                        // of the program in the job
+  size_t index = 0;                        // the program's number in the job
   std::vector<Buffer> tensors;
   std::unordered_map<std::string_view, size_t> by_name;
   program::BatchBounds bounds;
   std::vector<Resolved> operations;
-  std::vector<backends::Invocation> invocations;                 // of the operations
-  std::vector<Partition> partitions;                             // in order
-  std::vector<HostCopies> host_copies;                           // by partition
-  std::vector<std::unique_ptr<backends::Recording>> recordings;  // likewise; null: run one by one
+  std::vector<backends::Invocation> invocations;                 // one for each operation
+  std::vector<Partition> partitions;                             // in the order of the program
+  std::vector<HostCopies> host_copies;                           // one for each partition
+  std::vector<std::unique_ptr<backends::Recording>> recordings;  // one for each partition; null:
+                                                                 // its operations run one by one
   bool by_runtime = false;
 
   // The number of launches that the backend may record; joined operations share the launch of the

@@ -43,7 +43,7 @@ class Executor {
   // Uses recordings where the backend makes them and no observer is set
   // (runtime/execution/partitions.h).
   void run(const program::ProgramKey& program);
-  // The same without recordings; returns what the backend did for each operation.
+  // Runs the program without recordings, and returns what the backend did for each operation.
   std::vector<backends::Trace> run_traced(const program::ProgramKey& program);
   // The current values, on the host, of the tensors that the program's kinds name as their extents.
   const program::BatchBounds& bounds(const program::ProgramKey& program) const;
@@ -127,7 +127,7 @@ class Executor {
                                                           // empty
   std::vector<std::unique_ptr<Loaded>> programs_;
   std::unique_ptr<backends::DeviceEvents> points_;
-  std::vector<std::unique_ptr<backends::DeviceEvents>> window_points_;  // by slot
+  std::vector<std::unique_ptr<backends::DeviceEvents>> window_points_;  // one set for each slot
   mutable std::optional<program::Stage> stage_;                         // the stage that is active
   mutable int64_t stages_begun_ = 0;
   Observer* observer_ = nullptr;

@@ -10,7 +10,7 @@
 namespace snug::runtime {
 
 struct LoadReport {
-  int64_t bytes_read = 0;  // by this rank
+  int64_t bytes_read = 0;  // the bytes that this rank has read
   // The bytes among them that lie outside this rank's ranges, which other ranks read too
   // (ReadReport::bytes_around).
   int64_t bytes_around = 0;

@@ -132,9 +132,9 @@ void save_by_one(const CheckpointOptions& options, const TrainerState& state, Ex
 // What a rank tells the first rank about the file that it wrote. Both texts are small compared with
 // the file; the first rank holds those of all ranks.
 struct RankFile {
-  std::string ranges;          // formats::to_lines
-  std::string checksums;       // formats::to_json of the checksums of its file
-  formats::Manifest manifest;  // without ranges: the tensors of which each rank may hold some
+  std::string ranges;          // text of formats::to_lines
+  std::string checksums;       // text of formats::to_json with the checksums of the rank's file
+  formats::Manifest manifest;  // which tensors each rank may have ranges of, without the ranges
 };
 
 std::string ranges_text(std::span<Saved* const> all) {

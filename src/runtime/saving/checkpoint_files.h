@@ -47,9 +47,9 @@ class CheckpointFiles {
   std::filesystem::path folder_;
   const formats::FolderChecksums& checksums_;
   Executor& executor_;
-  std::optional<formats::Manifest> manifest_;  // of a checkpoint that several ranks wrote
-  std::vector<formats::TensorIndex> indexes_;  // of a checkpoint that one rank wrote: first the
-                                               // result's, then the optimizer's
+  std::optional<formats::Manifest> manifest_;  // only for a checkpoint that several ranks wrote
+  std::vector<formats::TensorIndex> indexes_;  // only for a checkpoint that one rank wrote: the
+                                               // index of the result, then of the optimizer
 };
 
 }  // namespace snug::runtime

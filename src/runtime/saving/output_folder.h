@@ -10,7 +10,7 @@ namespace snug::runtime {
 struct FolderCosts {
   int64_t source_bytes = 0;  // size of all source tensors
   int64_t result_bytes = 0;  // size of the weight files, at most
-  int64_t buffer_bytes = 0;  // all the memory for data
+  int64_t buffer_bytes = 0;  // all memory that is used for data
 };
 
 // What producing it took.

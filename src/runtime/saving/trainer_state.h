@@ -26,19 +26,19 @@ struct TrainerState {
   static constexpr int64_t kSchemaVersion = 3;
 
   int64_t step = 0;           // optimizer steps done
-  int64_t max_steps = 0;      // of the whole run
+  int64_t max_steps = 0;      // the number of steps of the whole run
   double epoch = 0;           // passes over the data, with a fraction
   int64_t rows_consumed = 0;  // data position: the number of the next row, counted from the start
                               // of the run
-  int64_t rows_per_step = 1;  // of the process that wrote this file; resumed_step and resumed_rows
-                              // are where it started
+  int64_t rows_per_step = 1;  // rows per step of the process that wrote this file; it began at
+                              // resumed_step and resumed_rows
   int64_t resumed_step = 0;
   int64_t resumed_rows = 0;
   int64_t seed = 0;
   int64_t trained_tokens = 0;  // since the start of the run
   int64_t total_tokens = 0;
-  int64_t skipped_steps = 0;  // how many of the `step` steps changed nothing, since their gradients
-                              // were not finite
+  int64_t skipped_steps = 0;  // how many of the `step` steps changed nothing because their
+                              // gradients were not finite
   double train_seconds = 0;
   RunIdentity identity;
   // The sizes in bytes of all other files of the checkpoint, and the checksum of checksums.json;

@@ -49,7 +49,7 @@ class HostWindow {
 
   backends::Backend& backend_;
   std::byte* stages_;                         // null: the host can access the device's memory
-  backends::DeviceEvents* copied_ = nullptr;  // one event per stage; null likewise
+  backends::DeviceEvents* copied_ = nullptr;  // one event per stage; null if stages_ is null
   size_t stage_ = 0;                          // the stage that is open, or the next one
   int64_t used_ = 0;
   std::vector<OpenRange> pieces_;

@@ -65,8 +65,8 @@ Sources sources_of(const formats::TensorIndex& index, FileSet files, std::string
                    Executor& executor);
 
 struct Performed {
-  int64_t bytes_read = 0;    // by this rank
-  int64_t bytes_around = 0;  // of these, bytes outside of the requested ranges
+  int64_t bytes_read = 0;    // the bytes that this rank has read
+  int64_t bytes_around = 0;  // how many of them are outside of the requested ranges
   // A digest of all values that were read; the digests of a replica's ranks add up.
   uint64_t digest = 0;
   std::vector<backends::Trace> traces;  // one for each operation
@@ -127,10 +127,11 @@ class Performance {
   const program::Program& program_;
   const Sources& sources_;
   Executor& executor_;
-  std::unordered_map<std::string, models::Weight> weights_;  // of the model, by name
+  std::unordered_map<std::string, models::Weight> weights_;  // weights of the model, by name
   const program::Operation* operation_ = nullptr;            // the operation being performed
-  backends::Trace* trace_ = nullptr;                         // its trace
-  std::vector<TensorRead> tensor_reads_;                     // queued, to be read together
+  backends::Trace* trace_ = nullptr;                         // the trace of that operation
+  std::vector<TensorRead> tensor_reads_;                     // reads that are queued, to be done
+                                                             // together
   // Whether queued weights use the absmax memory as a temporary buffer.
   bool has_whole_scales_ = false;
   backends::HostCollectives collectives_;

@@ -19,7 +19,7 @@ constexpr int64_t kFewQueries = 4;
 struct Task {
   int64_t segment = 0;
   int64_t kv_head = 0;
-  Range queries;  // counted within the segment
+  Range queries;  // query numbers within the segment
 };
 
 // The tasks of the forward pass. They do not depend on the number of threads.
@@ -105,7 +105,7 @@ struct ForwardTensors {
         sinks(attention.sinks ? one_row_of(invocation[Attention::kSinks]) : Rows{}) {}
   ScoreBiases biases;
   Rows q, k, v, o, lse;
-  Rows sinks;  // one row with the sinks of all heads; no data where there are none
+  Rows sinks;  // one row with the sinks of all heads; its data is null if there are none
 
   void zero_queries(Range gap) const {
     zero(o, gap);

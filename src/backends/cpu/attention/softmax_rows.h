@@ -41,7 +41,7 @@ struct GradientRun {
   int64_t target;
   float lse;
   float scale;
-  float cap;  // 0: none
+  float cap;  // the softcap of logits; 0 means none
 };
 
 void make_gradient(const LogitRun& run, const GradientRun& gradient, const SoftmaxKernels& kernels);
@@ -52,7 +52,7 @@ int64_t checked_target(int32_t target, int64_t vocab);
 // The weight of each token in the loss, from inverse_tokens: one number for all, or one per token.
 struct TokenFactors {
   const float* data;
-  int64_t step;  // 0: one number for all tokens
+  int64_t step;  // 0 means one number for all tokens
   float operator[](int64_t token) const { return data[token * step]; }
 };
 TokenFactors factors_of(const Buffer& inverse_tokens);

@@ -25,7 +25,7 @@ struct ExpertProducts {
   int64_t block_rows = 0;
   ProductAlgorithm algorithm = ProductAlgorithm::loops;
   ProductAlgorithm rest_algorithm = ProductAlgorithm::loops;
-  ProductCopies copies = {};  // of all pieces
+  ProductCopies copies = {};  // the copies of all pieces
 };
 
 // The fastest way to compute products `spec`, whose dimension `dimension` (m or k) is the number of

@@ -322,7 +322,7 @@ SNUG_INLINE Float16Lanes times_power_of_two(Float16Lanes p, Float16Lanes shifted
 #else
   const Int16Lanes exponent = lanes_as<Int16Lanes>(shifted) << 23;
   const auto scaled = lanes_as<Float16Lanes>(lanes_as<Int16Lanes>(p) + exponent);
-  return select(p == p, scaled, p);  // a NaN's bits would reach the exponent
+  return select(p == p, scaled, p);  // without this the bits of a NaN would change the exponent
 #endif
 }
 

@@ -57,7 +57,7 @@ void run(const Kto& kto, const Invocation& invocation, CpuContext&) {
   const Weights weights = weights_in(kto, invocation);
   double loss = 0;
   double divergence = 0;
-  std::array<double, 2> rewards{};  // of the desirable and of the undesirable examples
+  std::array<double, 2> rewards{};  // the sums of the desirable and of the undesirable examples
   std::array<double, 2> policies{};
   for_each_example(kto, invocation, 0, [&](int64_t, int32_t label, double policy, double ratio) {
     const size_t side = label > 0 ? 0 : 1;

@@ -258,7 +258,7 @@ class LossRun {
   struct {
     LossAlgorithms whole, rest;
   } ran_;
-  int64_t most_columns_ = 0;  // of the blocks whose logits were computed
+  int64_t most_columns_ = 0;  // the largest number of columns in a block whose logits were computed
 };
 
 bool is_online(const LossShape& shape) { return shape.algorithm == program::LossAlgorithm::online; }

@@ -33,16 +33,16 @@ bool copies_matrices(const LossShape& shape);
 struct BlockProducts {
   Product logits;                        // (rows, columns) f32
   std::optional<Product> dhidden_first;  // (rows, width) f32, overwritten
-  std::optional<Product> dhidden_next;   // added to
+  std::optional<Product> dhidden_next;   // the same, added to the result so far
   std::optional<Product> dweight_first;  // (columns, width), overwritten
-  std::optional<Product> dweight_next;   // added to
+  std::optional<Product> dweight_next;   // the same, added to the result so far
 };
 
 struct LossChunk {
   int64_t rows;
   BlockProducts whole;
-  std::optional<BlockProducts> rest;  // for the last columns, if the block size does not divide the
-                                      // vocabulary
+  std::optional<BlockProducts> rest;  // for the remaining columns, if the block size does not
+                                      // divide the vocabulary
 };
 
 class LossPlan : public Prepared {

@@ -71,7 +71,7 @@ class OnlineLossPlan : public Prepared {
   int64_t workspace_bytes_ = 0;
 };
 
-// `operands` are those of the invocation.
+// `operands` are the operands of the invocation.
 void run_online_loss(const OnlineLossPlan& plan, const LossOperands<Buffer>& operands,
                      const Invocation& invocation, const CpuContext& context);
 

@@ -16,7 +16,7 @@ struct NormGradRow {
   const void* dy;
   const void* x;
   const void* w;
-  const void* addend;  // null: none
+  const void* addend;  // null if none
   void* dx;
   float* dw;  // null: not computed; else the row's contribution is added
   int64_t d;

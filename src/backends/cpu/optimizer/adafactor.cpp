@@ -50,7 +50,7 @@ struct AdafactorScratch {
   int64_t row_sums;         // (rows, runs)
   int64_t inverse_columns;
   int64_t inverse_rows;
-  int64_t sizes;  // (tasks), double
+  int64_t sizes;  // (tasks), doubles
   int64_t end;
 };
 

@@ -151,7 +151,7 @@ class PreparedMatmul : public Prepared {
   }
 
   MatmulSpec spec_;
-  int64_t block_rows_ = 0;  // 0: no stochastic rounding
+  int64_t block_rows_ = 0;  // 0 without stochastic rounding
   std::optional<Product> whole_;
   std::optional<Product> rest_;
 };

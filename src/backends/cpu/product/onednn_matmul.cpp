@@ -29,7 +29,7 @@ class MatmulPrimitive {
   dnnl::matmul primitive_;  // empty until created
   // The arguments in oneDNN's terms, without memory of their own; handles are set in each run.
   Memory a_, b_, c_, addend_, scratch_;
-  int addend_argument_ = 0;  // 0: none
+  int addend_argument_ = 0;  // 0 if there is no addend
 };
 
 namespace {

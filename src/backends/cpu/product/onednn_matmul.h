@@ -18,7 +18,7 @@ namespace snug::backends::cpu {
 // A low-rank product that is added to another one: alpha * a (m, k) b (k, n), in the types of the
 // first, with contiguous rows of a. Only wide products can include one (wide_product.h).
 struct LowRankSpec {
-  int64_t k = 0;  // 0: none
+  int64_t k = 0;  // 0 if there is no such product
   int64_t a_stride = 0;
   int64_t b_strides[2] = {0, 1};
   float alpha = 1.0F;

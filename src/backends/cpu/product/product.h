@@ -104,13 +104,13 @@ class Product {
   MatmulSpec spec_;
   ProductAlgorithm algorithm_ = ProductAlgorithm::library;
   MatmulSpec dense_;                               // the product that the library computes
-  std::array<int64_t, kMatrices> copied_bytes_{};  // 0: used in place
+  std::array<int64_t, kMatrices> copied_bytes_{};  // 0 if the matrix is used in place
   // A step of the inner dimension. The first does what the product asks for; later ones add to c.
   struct Step {
     int64_t begin;
     MatmulPrimitive* primitive;
   };
-  std::vector<Step> steps_;  // for the library
+  std::vector<Step> steps_;  // the steps of the library
   int64_t own_scratch_bytes_ = 0;
 };
 

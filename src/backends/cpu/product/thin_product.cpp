@@ -43,8 +43,8 @@ struct Thin {
   int64_t part_depth;
   int64_t parts;
   int64_t packed_bytes;
-  int64_t sums_bytes;   // for all parts
-  int64_t block_bytes;  // for one thread's packed block
+  int64_t sums_bytes;   // the size of the sums of all parts
+  int64_t block_bytes;  // the size of one thread's packed block
   int64_t thread_bytes;
 };
 

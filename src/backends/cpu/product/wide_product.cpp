@@ -30,8 +30,8 @@ constexpr int64_t kMaxSummedRows = 1024;
 
 // How a product is cut. A thread takes one part of b's columns and one group of a's rows at a time.
 struct Wide {
-  int64_t outer_step;    // of k, with sums in c in between
-  int64_t step;          // of k within an outer step, with sums in scratch in between
+  int64_t outer_step;    // step of k, between which sums are in c
+  int64_t step;          // step of k within an outer step, between which sums are in scratch
   int64_t part_columns;  // in whole panels
   int64_t group_rows;    // in whole panels
   int64_t copied_rows;   // rows of a that all threads pack at once; 0: a is read in place
@@ -40,9 +40,9 @@ struct Wide {
   // The parts of the scratch in bytes: first what all threads share, then what each has for itself.
   int64_t copied_bytes;
   int64_t part_bytes;
-  int64_t rows_bytes;  // a panel of rows, where the last rows of a do not fill one
+  int64_t rows_bytes;  // the size of a panel of rows, where the last rows of a do not fill one
   int64_t low_rows_bytes;
-  int64_t sums_bytes;  // 0: k is not cut
+  int64_t sums_bytes;  // the size of sums between steps; 0 if k is not cut
 
   int64_t thread_bytes() const { return part_bytes + rows_bytes + low_rows_bytes + sums_bytes; }
 };
@@ -111,7 +111,7 @@ struct Span {
 
 // Rows of a with one stride, in place or copied; the first one is row `begin` of c.
 struct RowsOfA {
-  const uint16_t* data;  // at the first element of the outer step's k
+  const uint16_t* data;  // points to the first element of the outer step's k
   int64_t stride;
   Span range;
 };

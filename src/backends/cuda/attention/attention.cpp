@@ -147,7 +147,7 @@ void tune(const AttentionGrad& attributes, const Invocation& invocation, CudaCon
   if (attributes.by_library) load_cudnn(attributes, invocation, context);
 }
 
-// The sinks; without data where there are none.
+// The sinks; data is null if there are none.
 DeviceRows sinks_of(const Attention& attention, const Invocation& invocation) {
   return attention.sinks ? matrix_of(invocation[Attention::kSinks]).operand : DeviceRows{};
 }

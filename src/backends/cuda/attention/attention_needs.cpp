@@ -217,8 +217,8 @@ bool has_known_buckets(const Attributes& attention, const OperationView& view) {
          buckets_of_direction(attention, view[Attributes::kBias].shape[0]) <= kMaxBiasBuckets;
 }
 
-// The plain kernels run on every GPU, except where the sums by distance for a gradient are too
-// many.
+// The plain kernels run on every GPU, unless a gradient's sums by distance do not fit in shared
+// memory.
 static_assert(attention_shared_bytes(kMaxHeadDim) <= kLeastSharedBytes);
 static_assert(attention_grad_shared_bytes(kMaxHeadDim) <= kLeastSharedBytes);
 

@@ -81,7 +81,7 @@ struct SplitShape {
   int64_t head_dim = 0;
   int64_t q_tokens = 0;
   int64_t k_tokens = 0;
-  int64_t segments = 0;  // the most segments
+  int64_t segments = 0;  // the largest number of segments
 };
 SplitShape split_shape(const program::Attention& attention, const program::OperationView& view);
 

@@ -53,7 +53,7 @@ SegmentAttention shape_of(const Attributes& attention, const OperationView& view
           .head_dim = attention.head_dim,
           .scale = attention.scale,
           .causal = attention.causal,
-          // A window longer than every segment hides nothing, but the library would apply it.
+          // A window longer than every segment hides nothing, but the library would still apply it.
           .window = attention.window < attention.segment_tokens ? attention.window : 0,
           .strides = {}};
 }
@@ -163,7 +163,7 @@ void load_segments(const Attributes& attention, const Invocation& invocation,
   SNUG_CHECK_EQ(bounds.bytes(), std::ssize(full) * int64_t{sizeof(int32_t)});
   CUDA_CHECK(cudaMemcpyAsync(bounds.data, full.data(), static_cast<size_t>(bounds.bytes()),
                              cudaMemcpyDefault, stream));
-  CUDA_CHECK(cudaStreamSynchronize(stream));  // the bounds are local to this function
+  CUDA_CHECK(cudaStreamSynchronize(stream));  // the copied bounds are local to this function
   run_cudnn(attention, invocation, context);
   for (const auto& operand : written) {
     const Matrix matrix = matrix_of(invocation[operand]);
@@ -271,7 +271,7 @@ void run_cudnn(const AttentionGrad& grad, const Invocation& invocation, CudaCont
   const Segments segments(invocation, bounds_of<AttentionGrad>(invocation));
   using Grad = AttentionGrad;
   constexpr std::array kOperands{Grad::kQ, Grad::kK, Grad::kV, Grad::kDQ, Grad::kDK, Grad::kDV};
-  std::array<Matrix, kOperands.size()> tensors, taken;  // taken: as the library uses them
+  std::array<Matrix, kOperands.size()> tensors, taken;  // taken: the matrices that the library uses
   for (size_t i = 0; i < tensors.size(); ++i) {
     tensors[i] = matrix_of(invocation[kOperands[i]]);
     taken[i] = segments.dense(i, tensors[i]);
@@ -295,7 +295,8 @@ void run_cudnn(const AttentionGrad& grad, const Invocation& invocation, CudaCont
   invocation.note_decision<&Grad::dense_k>(copied[1]);
   invocation.note_decision<&Grad::dense_v>(copied[2]);
   invocation.note_decision<&Grad::dense_gradients>(copied[3] && copied[4] && copied[5]);
-  clear_outside({.bounds = integers_of(invocation[Grad::kQBounds]),  // same as the bounds of keys
+  clear_outside({.bounds = integers_of(invocation[Grad::kQBounds]),  // the bounds of keys are the
+                                                                     // same
                  .segments = segments.shape().segments,
                  .tokens = dq.rows,
                  .rows = {dq.operand, dk.operand, dv.operand},

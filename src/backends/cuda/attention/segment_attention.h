@@ -32,8 +32,8 @@ struct SegmentAttention {
   bool is_gradient = false;
   ElementFormat format = ElementFormat::bf16;
   int64_t segments = 0;        // capacity of the tables
-  int64_t segment_tokens = 0;  // tokens in the longest
-  int64_t tokens = 0;          // tokens in all
+  int64_t segment_tokens = 0;  // the number of tokens in the longest segment
+  int64_t tokens = 0;          // the number of tokens in all segments
   int64_t heads = 0;
   int64_t kv_heads = 0;
   int64_t head_dim = 0;

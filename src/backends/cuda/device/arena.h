@@ -24,9 +24,10 @@ DeviceMemory device_memory();
 
 // Throws UserError when the device, or the host for its spaces, does not have enough memory. The
 // memory is zeroed. Both host spaces are pinned, so that copies run in parallel with kernels.
-// Arena::allocated_bytes is, on the device, the amount by which the driver's free memory fell,
-// which is in whole allocation blocks; for pinned memory, it is what this process was given
-// (pinned_memory.h), where the oldest arena also includes all that belongs to no arena.
+// Arena::allocated_bytes of the result: on the device it is the amount by which the driver's free
+// memory fell, which is a whole number of the driver's allocation blocks. For pinned memory it is
+// what this process was given (pinned_memory.h); the oldest arena also counts pinned memory that
+// belongs to no arena.
 std::unique_ptr<Arena> allocate_arena(program::Space space, int64_t bytes, cudaStream_t stream);
 
 }  // namespace snug::backends::cuda

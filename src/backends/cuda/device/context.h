@@ -21,7 +21,7 @@ struct Device {
   void use() const;
 
   Card card;
-  int index = 0;     // among the devices that the process sees
+  int index = 0;     // the number among the devices that the process sees
   std::string name;  // for example "NVIDIA H100 80GB HBM3"
   int runtime_version = 0;
   int driver_version = 0;
@@ -43,7 +43,7 @@ struct CudaContext {
     std::shared_ptr<const SegmentPlan> plan;
     std::string refusal;
     bool is_reported = false;
-    bool is_loaded = false;  // it has run once
+    bool is_loaded = false;  // the plan has run once
   };
   // The answer for this shape; the library is asked only once. Requires cudnn.
   SegmentAnswer& segment_plan(const SegmentAttention& shape, int64_t scratch_bytes);

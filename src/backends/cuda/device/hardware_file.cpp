@@ -91,7 +91,7 @@ double rate(const Entry& entry, std::string_view absent) {
 
 struct RowKey {
   std::string_view name;
-  bool is_required;  // for a new row
+  bool is_required;  // whether a new row must have it
   void (*read)(const Entry&, HardwareRow&);
 };
 

@@ -19,18 +19,18 @@ namespace snug::backends::cuda {
 struct Price {
   double low = 0;
   double high = 0;
-  std::string date;  // when these prices were seen
+  std::string date;  // the date of these prices
 };
 
 struct HardwareRow {
-  std::string name;         // as in recipes
-  std::string driver_name;  // as the driver reports it
+  std::string name;         // the name in recipes
+  std::string driver_name;  // the name that the driver reports
   int compute_capability = 0;
   int multiprocessors = 0;
   double memory_gib = 0;
-  bool memory_is_confirmed = true;  // some log shows what a process really gets
+  bool memory_is_confirmed = true;  // a log has shown what a process really gets
   program::DataSheetRates rates;    // as in the data sheet; 0: unknown or, for bf16, not supported
-  std::string interconnect;         // between the GPUs of a machine, in words
+  std::string interconnect;         // the links between the GPUs of a machine, in words
   // The machine that usually holds the GPU; 0: unknown.
   int machine_devices = 0;
   int64_t machine_memory_bytes = 0;

@@ -65,7 +65,7 @@ class HostWork {
   // The argument of a callback from the device's runtime. It stays in place, since the callback may
   // run again, and does not refer to anything owned by the caller of run().
   struct Call {
-    Backend* host = nullptr;  // null: it has not been set yet
+    Backend* host = nullptr;  // null until the call is first used
     program::Attributes attributes;
     std::vector<Buffer> buffers;
     Invocation invocation;
@@ -80,7 +80,8 @@ class HostWork {
   std::unique_ptr<Backend> host_;
   Stream stream_;
   Event reached_;  // on the compute stream: an operation may begin
-  std::unordered_map<const program::Attributes*, std::unique_ptr<Call>> calls_;  // by operation
+  std::unordered_map<const program::Attributes*, std::unique_ptr<Call>> calls_;  // one call for
+                                                                                 // each operation
   std::vector<const Call*> under_way_;
 };
 

@@ -14,7 +14,7 @@ struct LaunchCount {
   // is the most of any algorithm. It follows from the choices and not from `launches`, so that a
   // missing launch is not mistaken for a saved one.
   int64_t spared = 0;
-  cudaStream_t stream = nullptr;  // on which the last of them was queued
+  cudaStream_t stream = nullptr;  // the stream on which the last of them was queued
 
   void add(cudaStream_t queued_on) {
     ++launches;

@@ -30,7 +30,7 @@ bool kernels_begin_early();
 // An upper bound for the static shared memory of any kernel.
 inline constexpr int32_t kDeclaredSharedBytes = 9 << 10;
 inline constexpr uint32_t kMaxGridY = 65535;
-inline constexpr int32_t kLanes = 32;  // in a warp
+inline constexpr int32_t kLanes = 32;  // the threads in a warp
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 

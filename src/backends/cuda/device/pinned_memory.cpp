@@ -48,7 +48,7 @@ cudaError_t __wrap_cudaHostAlloc(void** data, size_t bytes, unsigned flags) {
   return error;
 }
 
-// It is removed from the count before another thread may be given the same address.
+// The allocation is removed from the count before another thread may be given the same address.
 cudaError_t __wrap_cudaFreeHost(void* data) {
   {
     const std::lock_guard lock(pinned().mutex);

@@ -44,7 +44,7 @@ class SideCopies {
   Stream to_host_;
   Event reached_;  // on `work`: a copy may begin
   SpareEvents spare_;
-  std::unordered_map<const void*, Begun> begun_;  // by destination address
+  std::unordered_map<const void*, Begun> begun_;  // copies in progress, by destination address
 };
 
 }  // namespace snug::backends::cuda

@@ -35,7 +35,7 @@ struct Config {
   size_t size = 20;  // without the padding that the compiler adds at the end
   unsigned magic = 0xcafebeef;
   unsigned version = 21400;
-  int blocking = 0;  // calls do not block: long ones return `in progress`, and are polled
+  int blocking = 0;  // calls do not block: long ones return `in progress` and are then polled
 };
 
 // The names are those of nccl.h without their prefix.

@@ -63,7 +63,7 @@ class LossPlan : public Prepared {
 
   LossLayout layout;
   ChunkProducts whole;
-  ChunkProducts last;  // null where whole chunks cover all rows
+  ChunkProducts last;  // for the rows after the last whole chunk; null if there are none
 
  private:
   ChunkProducts products(const LossTensors& form, int64_t rows, CublasLt& library) const;

@@ -18,7 +18,7 @@ struct LossForm : LossOperands<T> {
   program::LossAlgorithm algorithm = program::LossAlgorithm::whole;
   LossAlgorithms products = {};
   float scale = 1.0F;       // multiplies the logits
-  float softcap = 0.0F;     // applied to scaled logits; 0: none
+  float softcap = 0.0F;     // applied to scaled logits; 0 means none
   bool accumulate = false;  // adds to dweight instead of overwriting it
 };
 

@@ -26,9 +26,9 @@ size_t launched_together(const program::Program& program, size_t first);
 // The number of kernel launches and library calls for the operation as decided, without those of
 // chunks; for a timed product, the most of any algorithm.
 int32_t launches(const program::OperationView& view, const Card& card);
-// The size of its scratch, which is exact unless a library needs less.
+// The size of the operation's scratch, which is exact unless a library needs less.
 int64_t workspace_bytes(const program::OperationView& view, const Card& card);
-// Its scratch in the form of a target.
+// The operation's scratch in the form that a Target returns.
 program::Workspace workspace(const program::OperationView& view, const Card& card);
 
 using program::OperationView;
@@ -41,9 +41,9 @@ struct KindNeeds {
   Struct (*decide)(const Struct&, const OperationView&, const Card&) = nullptr;
   // Null: no scratch.
   int64_t (*workspace_bytes)(const Struct&, const OperationView&, const Card&) = nullptr;
-  // Whether a library does it as decided. The library's scratch is bounded by a table or by what it
-  // is given, and it need not use all of it. Null: Snug's own kernels do it, whose scratch is
-  // exact.
+  // Whether a library computes the operation as decided. The library's scratch is bounded by a
+  // table or by what it is given, and it need not use all of it. Null: Snug's own kernels compute
+  // it, and the scratch is exact.
   bool (*by_library)(const Struct&, const OperationView&) = nullptr;
   // The number of kernel launches and library calls. Null: one, or none for copies.
   int32_t (*launches)(const Struct&, const OperationView&, const Card&) = nullptr;

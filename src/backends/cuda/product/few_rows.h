@@ -16,7 +16,7 @@ using program::ProductAlgorithm;
 // y = alpha x weight^T (+ addend), with at most kFewRows rows.
 struct FewRowsProduct {
   Matrix x, weight;
-  DeviceRows addend;  // no data: none
+  DeviceRows addend;  // data is null if there is none
   Matrix y;
   float alpha = 1.0F;
   bool weight_is_constant = false;
@@ -30,7 +30,7 @@ ProductAlgorithm multiply_few_rows(const FewRowsProduct& product, ProductAlgorit
 struct FewRowsNf4Product {
   Matrix x;
   Nf4Weight weight;
-  DeviceRows addend;  // no data: none
+  DeviceRows addend;  // data is null if there is none
   Matrix y;
   bool weight_is_constant = false;
 };

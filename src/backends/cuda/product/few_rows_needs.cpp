@@ -54,7 +54,7 @@ struct Product {
   TensorId x = program::kNone;
   TensorId y = program::kNone;
   TensorId addend = program::kNone;
-  size_t form = 0;  // form of the weight, the same for all products of a launch
+  size_t form = 0;  // the form of the weight, which is the same for all products of a launch
 };
 
 std::optional<Product> product_of(const OperationView& view) {
@@ -170,7 +170,7 @@ class Finder {
 
   const Program& program_;
   size_t next_;
-  size_t count_ = 0;  // products so far
+  size_t count_ = 0;  // the number of products so far
   TensorId x_ = program::kNone;
   size_t form_ = 0;
   TensorId products_[kFewRowsParts] = {};

@@ -78,8 +78,8 @@ class Product {
   const CublasLt& library_;
   ProductShape shape_;
   cublasLtMatmulDesc_t description_ = nullptr;
-  cublasLtMatrixLayout_t first_ = nullptr;   // b
-  cublasLtMatrixLayout_t second_ = nullptr;  // a
+  cublasLtMatrixLayout_t first_ = nullptr;   // layout of b
+  cublasLtMatrixLayout_t second_ = nullptr;  // layout of a
   cublasLtMatrixLayout_t addend_ = nullptr;
   cublasLtMatrixLayout_t result_ = nullptr;
   std::vector<Algorithm> offers_;

@@ -36,7 +36,7 @@ class CardSums {
 
   // Of the call in progress; they are members so that their memory is reused.
   std::vector<comm::PartRange> ranges_;
-  std::vector<const std::byte*> pieces_;  // by rank: what is sent to it
+  std::vector<const std::byte*> pieces_;  // for each rank, what is sent to it
   std::vector<Rounding> roundings_;
   std::vector<RankSum> sums_;
   std::vector<comm::Outgoing> outgoing_;

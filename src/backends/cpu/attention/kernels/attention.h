@@ -33,14 +33,14 @@ constexpr int64_t distance_table_side(int64_t reach) { return reach + 15; }
 
 struct AttentionForm {
   int64_t head_dim;
-  int64_t group;  // query heads that share the key head
+  int64_t group;  // the number of query heads that share the key head
   float scale;    // positive
   bool causal;
   int64_t window;
-  int64_t queries, keys;  // of the segment
-  float softcap;          // of scaled scores; 0: none
+  int64_t queries, keys;  // their numbers in the segment
+  float softcap;          // applied to scaled scores; 0 means none
   const float* slopes;  // ALiBi slopes of the group's heads, by which a key's distance changes its
-                        // score; null: none
+                        // score; null if none
   DistanceTable<const float> biases;  // biases by distance, multiplied by log2(e)
 };
 
@@ -52,9 +52,9 @@ struct AttentionTile {
   void* o;           // laid out like q
   int64_t o_stride;
   float* lse;          // entry of the segment's first query in the group's first head
-  int64_t lse_stride;  // distance between two heads
+  int64_t lse_stride;  // elements from one head to the next
   void* scratch;
-  const void* sinks;  // for the group's heads, in the type of q; null: none
+  const void* sinks;  // sinks of the group's heads, in the type of q; null if none
 };
 
 // The backward pass of a whole segment.

@@ -19,7 +19,7 @@ struct Row {
   float scores[kKeyBlock];
   float largest;
   float total;
-  float correction;  // factor for the sums from before the latest block
+  float correction;  // the factor for the sums over earlier blocks
 };
 
 // sums[i] = sums[i] * row.correction + sum_j scores[j] v[j][i] for four vectors of i, or the rest.

@@ -44,7 +44,8 @@ struct Blocks {
   // along width, or (kRowStep, width) units along rows.
   Compute *q_by_width, *q_by_row, *d_o_by_width, *d_o_by_row;
   float* dq;                // (width, kRowStep) for every kRowStep rows
-  float *lse, *minus_mean;  // one per row; lse in powers of two, minus_mean = -do_i o_i
+  float *lse, *minus_mean;  // one number per row; lse is multiplied by log2(e), minus_mean is -do_i
+                            // o_i
   // These belong to a block of keys.
   Compute *k, *v;     // (kKeyBlock, width)
   Compute* k_turned;  // transposed: (width, kKeyBlock)
@@ -198,7 +199,7 @@ struct BlockPass {
   const Blocks<Compute>& blocks;
   const Panel& panel;
   int64_t key;
-  DistanceTable<float> d_biases;  // of the panel's head
+  DistanceTable<float> d_biases;  // the table of the panel's head
 
   // The scores of a step for half of the keys, and the gradients of their weights.
   void score(int64_t index, int64_t half) const {

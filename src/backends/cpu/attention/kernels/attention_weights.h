@@ -51,8 +51,8 @@ template <typename Compute>
 struct Weighing {
   const float *scores, *d_weights;  // (kSquare, kSquare); the mean is already subtracted from
                                     // d_weights
-  const float* lse;                 // for the columns, in powers of two
-  float factor;                     // converts scores to exponents of two
+  const float* lse;                 // one number per column, multiplied by log2(e)
+  float factor;                     // multiplies scores such that they become exponents of two
   Compute *weights, *d_scores;      // (kSquare, stride)
   int64_t stride;
   Compute* units;             // d_scores as units along keys: (kSquare, kSquare)
@@ -61,7 +61,7 @@ struct Weighing {
   // Null: scores are only multiplied by `factor`.
   const ScoreAdjustment* adjustment;
   int64_t query;                  // the query of the first column
-  DistanceTable<float> d_biases;  // for this head; null: not wanted
+  DistanceTable<float> d_biases;  // the table of this head; null if not wanted
 };
 
 // Adds the gradients of sixteen scores, of queries from distance x on, to the table.

@@ -38,7 +38,7 @@ class ScoreAdjustment {
     if (biases_.zero != nullptr) biases_.zero += head * biases_.head_step;
   }
 
-  // `biases` are those of the same pairs.
+  // `biases` belong to the same pairs.
   AdjustedScores at(Float16Lanes products, Float16Lanes biases) const {
     AdjustedScores adjusted{products * scale_, splat(1.0F)};
     if (is_capped_) {

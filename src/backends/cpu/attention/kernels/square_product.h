@@ -16,8 +16,8 @@ struct SquareProduct {
   int64_t a_stride;  // in elements
   const Element* b;
   int64_t b_stride;      // in units
-  const float* start;    // null: zeros
-  int64_t start_stride;  // 0: the same row for all
+  const float* start;    // null means zeros
+  int64_t start_stride;  // 0 means the same row for all
   float* c;
   int64_t c_stride;
   int64_t k;

@@ -14,8 +14,8 @@ struct ClampedSwigluForm {
 // The backward pass over n pairs. dgate_up may be gate_up.
 struct ClampedSwigluRun {
   ClampedSwigluForm form;
-  const void* dy;       // n
-  const void* gate_up;  // 2 n
+  const void* dy;       // (n)
+  const void* gate_up;  // (2 n)
   void* dgate_up;
   int64_t n;
 };

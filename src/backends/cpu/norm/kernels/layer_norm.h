@@ -11,7 +11,7 @@ namespace snug::backends::cpu {
 struct LayerNormRow {
   const void* x;
   const void* w;
-  const void* bias;  // null: none; has w's type
+  const void* bias;  // has w's type; null if none
   void* y;
   int64_t d;
   float epsilon;
@@ -22,9 +22,9 @@ struct LayerNormGradRow {
   const void* dy;
   const void* x;
   const void* w;
-  const void* addend;  // null: none
+  const void* addend;  // null if none
   void* dx;
-  float* dw;  // null: not wanted; else dw[j] += dy[j] * normalised x[j]
+  float* dw;  // dw[j] += dy[j] * normalised x[j]; null if not wanted
   int64_t d;
   float epsilon;
 };

@@ -12,9 +12,9 @@ struct RmsNormRow {
   const void* dy;
   const void* x;
   const void* w;
-  const void* addend;  // null: none
+  const void* addend;  // null if none
   void* dx;
-  float* dw;  // null: not wanted; else dw[j] += dy[j] * x[j] / root mean square
+  float* dw;  // dw[j] += dy[j] * x[j] / root mean square; null if not wanted
   int64_t d;
   float epsilon;
   float offset;  // added to w

@@ -19,10 +19,10 @@ struct NormTile {
   const void* a;
   int64_t a_stride;
   const float* b;
-  int64_t rank;  // 0: no low-rank product
+  int64_t rank;  // 0 if there is no low-rank product
   int64_t rows;
   int64_t n;
-  float* squares;  // (rows): sums of squares of w + b a, which are increased
+  float* squares;  // (rows): the sums of squares of w + b a are added to these
 };
 
 struct RowNormsKernels {

@@ -15,7 +15,7 @@ struct AdamWStep {
   float beta2;
   float epsilon;
   AdamWFactors of_step;
-  uint32_t key[2];  // of the random stream for rounding
+  uint32_t key[2];  // the key of the random stream for rounding
 };
 
 // A run of a tensor's elements. With stochastic rounding `first` is a multiple of 128.

@@ -25,7 +25,7 @@ struct AdamW8bitStep {
   float beta1;
   float beta2;
   AdamW8bitFactors of_step;
-  uint32_t key[2];  // of the random stream for rounding
+  uint32_t key[2];  // the key of the random stream for rounding
   DynamicCodec codec[2];
 };
 
@@ -33,7 +33,7 @@ struct AdamW8bitStep {
 struct AdamW8bitRun {
   const void* gradient;
   void* weight;
-  uint8_t* codes[2];  // of the first and the second moment
+  uint8_t* codes[2];  // codes of the first and the second moment
   float* scales[2];   // one per block
   int64_t first;      // index of the run's first element in its tensor: a multiple of 256
   int64_t n;

@@ -36,8 +36,8 @@ struct GemmDestination {
 struct GemmRows {
   const float* data;
   int64_t row_stride;
-  int64_t step_stride;   // from one k to the next
-  int64_t panel_stride;  // from one panel of kGemmRows rows to the next
+  int64_t step_stride;   // elements from one k to the next
+  int64_t panel_stride;  // elements from one panel of kGemmRows rows to the next
 };
 
 struct GemmKernels {

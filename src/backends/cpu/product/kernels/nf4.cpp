@@ -149,7 +149,8 @@ struct ArrangedOf {
 template <typename X>
 using Arranged = typename ArrangedOf<X>::Type;
 
-// Of every 32 elements the even ones come before the odd ones, as 16 bytes of codes deliver them.
+// Of every 32 elements the even ones come before the odd ones: the order in which 16 bytes of codes
+// are decoded.
 template <typename X>
 void arrange_x(const void* from, void* to, int64_t in) {
   const X* x = static_cast<const X*>(from);
@@ -237,12 +238,12 @@ SNUG_INLINE float fix_block(const uint16_t* x, int32_t* fixed) {
   return largest / kLargest;
 }
 
-// Of every 128 elements, those that belong to the words' lowest codes come first. Missing elements
-// at the end are 0.
+// Of every 128 elements, the ones for the lowest code of each word come first. Missing elements at
+// the end are 0.
 template <>
 void arrange_x<uint16_t>(const void* from, void* to, int64_t in) {
-  constexpr int64_t kPlace[4] = {1, 0, 3, 2};  // the element of each of a word's codes, from the
-                                               // lowest
+  constexpr int64_t kPlace[4] = {1, 0, 3, 2};  // the element (of four) of each of a word's codes,
+                                               // from the lowest bits on
   const auto* x = static_cast<const uint16_t*>(from);
   auto* arranged = static_cast<int16_t*>(to);
   auto* scales = reinterpret_cast<float*>(arranged + values_of(in));

@@ -12,7 +12,7 @@ struct Nf4Weight {
   const uint8_t* codes;
   const float* values;          // values of the 16 codes
   const float* absmax;          // one per block; null when nested
-  const uint8_t* nested_codes;  // this and the rest: only when nested
+  const uint8_t* nested_codes;  // this and the following fields are set only when nested
   const float* nested_absmax;
   const float* nested_map;
   float nested_offset;
@@ -27,7 +27,7 @@ struct Nf4Product {
   const void* x;  // rows as arrange_x makes them, one after another
   int64_t rows;   // at most most_rows
   void* y;
-  int64_t y_stride;  // elements
+  int64_t y_stride;  // in elements
 };
 
 struct Nf4Kernels {

@@ -40,7 +40,8 @@ struct ThinResult {
   const void* addend;
   bool c_is_bf16;
   bool addend_is_bf16;
-  int64_t c_stride;  // distance of lines: rows, or if transposed columns
+  int64_t c_stride;  // elements from one line to the next; lines are rows or, if transposed,
+                     // columns
   int64_t addend_stride;
   bool transposed;  // lines are columns
   float alpha;
@@ -55,8 +56,8 @@ struct ThinRows {
   int64_t n;
   const uint16_t* b;  // packed by pack_pairs: (k / 2, n, 2)
   uint16_t* packed;   // (kThinStep, padded k) elements
-  float* sums;        // kThinSpreadBytes
-  ThinResult result;  // starting at its first row
+  float* sums;        // kThinSpreadBytes of scratch
+  ThinResult result;  // points to the first of these rows
 };
 
 // Some rows of c (rows, n) = a (rows, k) b (k, n), where a is wide and stored in rows.
@@ -68,7 +69,7 @@ struct NarrowRows {
   int64_t n;          // at most kThinStep
   const uint16_t* b;  // packed by pack_pairs: (k / 2, kThinStep, 2)
   uint16_t* packed;   // (kNarrowRows, padded k + kThinStep) elements
-  ThinResult result;  // starting at its first row
+  ThinResult result;  // points to the first of these rows
 };
 
 // Sums (kThinRows, columns) of a thin a (kThinRows, k) and a wide b (k, columns).
@@ -78,7 +79,7 @@ struct ThinSums {
   int64_t k;
   int64_t columns;
   ThinFactor b;
-  uint16_t* packed;  // kThinBlockBytes
+  uint16_t* packed;  // kThinBlockBytes of scratch
   float* sums;
   int64_t sums_stride;
 };

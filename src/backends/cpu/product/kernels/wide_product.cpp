@@ -37,7 +37,7 @@ struct Unfinished {
   const float* sums;
   C* c;
   const Addend* addend;
-  int64_t rows;  // 0: none
+  int64_t rows;  // 0 if there is no such block
   __mmask16 left, right;
 };
 
@@ -66,7 +66,7 @@ struct Square {
   const uint16_t* a;
   const uint16_t* low_a;
   const uint16_t* b;
-  const float* start;  // the sums of earlier steps; null: zeros
+  const float* start;  // the sums of earlier steps; null means zeros
   int64_t start_stride;
 };
 
@@ -74,7 +74,7 @@ struct Square {
 struct NextRows {
   const uint16_t* a;
   int64_t stride;
-  int64_t rows;  // 0: none
+  int64_t rows;  // 0 if there are none
 };
 
 SNUG_INLINE void fetch(const NextRows& next, int64_t k) {

@@ -44,7 +44,7 @@ __device__ float rescale(float score, float& largest_so_far, float& weight) {
 template <int kColumns>
 struct RowState {
   float largest[warp_rows(kColumns)];
-  float sum[warp_rows(kColumns)];  // over this lane's keys
+  float sum[warp_rows(kColumns)];  // sums over this lane's keys
   float output[warp_rows(kColumns)][kColumns];
 };
 

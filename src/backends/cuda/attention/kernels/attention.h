@@ -15,11 +15,12 @@ namespace snug::backends::cuda {
 // Relative position biases (distance_biases.h): zero[x] is a head's bias for a query x positions
 // after a key, for x from -reach to reach; larger distances have the same bias.
 struct DistanceBiases {
-  const float* zero = nullptr;  // for distance 0 of the first head; null: there are no biases
-  int64_t head_step = 0;        // distance between the tables of two heads
+  const float* zero = nullptr;  // points to distance 0 of the first head; null if there are no
+                                // biases
+  int64_t head_step = 0;        // elements from one head's table to the next
   int32_t reach = 0;
   bool both_ways = false;           // keys after their query have separate buckets
-  int32_t buckets = 0;              // in one direction
+  int32_t buckets = 0;              // the number in one direction
   const int32_t* begins = nullptr;  // (buckets): the smallest distance in each bucket
 };
 
@@ -30,8 +31,8 @@ struct AttentionForm {
   float scale = 1.0F;
   bool causal = true;
   int64_t window = 0;
-  float softcap = 0.0F;      // applied to scaled scores; 0: none
-  float alibi_scale = 0.0F;  // 0: no slopes
+  float softcap = 0.0F;      // applied to scaled scores; 0 means none
+  float alibi_scale = 0.0F;  // 0 means no slopes
   DistanceBiases biases;
 };
 
@@ -51,7 +52,7 @@ struct RangesRun {
   const int32_t* k_bounds = nullptr;
   TokenRange* keys = nullptr;     // (q_tokens): the keys that each query sees
   TokenRange* queries = nullptr;  // (k_tokens): the queries that may see each key
-  int32_t* diagonals = nullptr;   // the shape's diagonals; null: not wanted
+  int32_t* diagonals = nullptr;   // where to write the shape's diagonals; null if not wanted
 };
 void find_ranges(const RangesRun& run, cudaStream_t stream);
 
@@ -61,7 +62,7 @@ struct AttentionRun {
   const TokenRange* queries = nullptr;
   DeviceRows q, k, v, o;
   float* lse = nullptr;  // (heads, q_tokens)
-  DeviceRows sinks;      // (heads); no data: none
+  DeviceRows sinks;      // (heads); data is null if there are none
 };
 void attention(const AttentionRun& run, cudaStream_t stream);
 
@@ -73,7 +74,8 @@ struct AttentionGradRun {
   const float* lse = nullptr;
   float* delta = nullptr;  // (heads, q_tokens): scratch, the dot products of d_o and o
   DeviceRows dq, dk, dv;
-  float* bias_sums = nullptr;  // (bias_blocks, heads, buckets of both directions); null: not wanted
+  float* bias_sums = nullptr;  // (bias_blocks, heads, buckets of both directions); null if not
+                               // wanted
 };
 void attention_grad(const AttentionGradRun& run, cudaStream_t stream);
 // Computes only delta, which is the first step of either form of the gradient.

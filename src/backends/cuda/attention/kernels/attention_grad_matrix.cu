@@ -8,7 +8,7 @@
 namespace snug::backends::cuda {
 namespace {
 
-constexpr int kColumns = kMatrixGradColumns;  // in a tile of the other side
+constexpr int kColumns = kMatrixGradColumns;  // the rows of the other side in a tile
 constexpr int kTiles = kColumns / 8;
 
 template <int kDims>
@@ -17,7 +17,7 @@ using Ring = TileRing<kColumns, kDims>;
 // A query's values for its scores. Probabilities are computed as powers of two.
 struct QueryState {
   TokenRange keys;
-  float lse = 0.0F;  // times log2(e)
+  float lse = 0.0F;  // multiplied by log2(e)
   float delta = 0.0F;
 
   __device__ QueryState(const AttentionGradRun& run, int64_t head, int64_t query) {
@@ -32,7 +32,7 @@ struct QueryState {
 // keys.
 struct QueryStates {
   TokenRange keys[kColumns];
-  float lse[kColumns];  // as the forward pass left it
+  float lse[kColumns];  // as written by the forward pass
   float delta[kColumns];
 
   __device__ void begin(const AttentionGradRun& run, int64_t head, int64_t first) {
@@ -100,7 +100,7 @@ __device__ void walk_keys(const AttentionGradRun& run) {
       k.begin(ring.first(stage), tile.token, kv_column, tile.tokens);
       v.begin(ring.second(stage), tile.token, kv_column, tile.tokens);
     }
-    end_batch();  // possibly an empty one
+    end_batch();  // ends a batch of copies, which may be empty
   };
   TileCopy<kBlockRows, kDims>(run.q, form.head_dim).begin(q, first, column, ranges.own());
   TileCopy<kBlockRows, kDims>(run.d_o, form.head_dim).begin(d_o, first, column, ranges.own());
@@ -233,7 +233,7 @@ __device__ void walk_queries(const AttentionGradRun& run) {
       d_o.begin(ring.second(stage), tile.token, walk.head * form.head_dim, tile.tokens);
       states[stage].begin(run, walk.head, tile.token);
     }
-    end_batch();  // possibly an empty one
+    end_batch();  // ends a batch of copies, which may be empty
   };
   TileCopy<kBlockRows, kDims>(run.k, form.head_dim).begin(k, first, column, ranges.own());
   TileCopy<kBlockRows, kDims>(run.v, form.head_dim).begin(v, first, column, ranges.own());

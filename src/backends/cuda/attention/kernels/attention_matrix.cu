@@ -7,7 +7,7 @@
 namespace snug::backends::cuda {
 namespace {
 
-constexpr int kKeys = kMatrixKeys;  // in a tile
+constexpr int kKeys = kMatrixKeys;  // the keys in a tile
 constexpr int kTiles = kKeys / 8;
 
 // The maximum over the four lanes that share rows g and g + 8.
@@ -100,7 +100,8 @@ __device__ void attend(const AttentionRun& run) {
       k.begin(ring.first(stage), tile.token, kv_column, tile.tokens);
       v.begin(ring.second(stage), tile.token, kv_column, tile.tokens);
     }
-    end_batch();  // possibly an empty one, so that the number of batches is fixed
+    end_batch();  // ends a batch of copies, which may be empty, so that the number of batches is
+                  // fixed
   };
   TileCopy<kBlockRows, kDims>(run.q, form.head_dim).begin(q_tile, first, q_column, ranges.own());
   end_batch();

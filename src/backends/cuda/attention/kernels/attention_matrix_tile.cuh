@@ -11,7 +11,7 @@
 
 namespace snug::backends::cuda {
 
-inline constexpr int kMatrixRows = 16;  // of one warp
+inline constexpr int kMatrixRows = 16;  // the rows of one warp
 inline constexpr float kLog2OfE = 1.4426950408889634F;
 inline constexpr uint32_t kMatrixThreads = kBlockRows / kMatrixRows * kLanes;
 
@@ -145,7 +145,7 @@ __device__ void add_weighted_tiles(const float (&weights)[kTiles][4], const uint
 struct HeadRows {
   const DeviceRows& x;
   int64_t first;
-  int64_t rows;  // in the tensor
+  int64_t rows;  // the number of rows in the tensor
   int64_t column;
   int head_dim;  // a multiple of 8, at most kDims
 };

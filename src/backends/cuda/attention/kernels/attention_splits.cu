@@ -46,7 +46,7 @@ struct SplitPlace {
 struct SplitLane {
   int lanes;   // lanes that share a key
   int slot;    // position among the keys that the block reads at once
-  int slots;   // distance from one of the lane's keys to its next
+  int slots;   // the distance, in keys, from one of the lane's keys to its next
   int column;  // the first of its kVectorElements columns
 
   __device__ explicit SplitLane(int head_dim) {

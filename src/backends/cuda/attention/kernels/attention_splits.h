@@ -18,7 +18,7 @@ struct AttentionSplitsRun {
                          // of 16 bytes
   DeviceRows q, k, v, o;
   float* lse = nullptr;  // (heads, q_tokens)
-  DeviceRows sinks;      // (heads); no data: none
+  DeviceRows sinks;      // (heads); data is null if there are none
   // Scratch, for each query's head and each split: the largest score, the sum of the weights
   // relative to it, and the weighted sum of values.
   float* peaks = nullptr;    // (q_tokens, heads, splits)

@@ -23,7 +23,7 @@ __device__ int first_row_of_warp() {
 struct TileSource {
   const DeviceRows& x;
   int64_t first;
-  int64_t rows;               // in the tensor
+  int64_t rows;               // the number of rows in the tensor
   const TokenRange* readers;  // a row with an empty range becomes zero, since it may hold anything
   int64_t column;             // the first column of the head
   int head_dim;

@@ -19,7 +19,7 @@ struct RotaryTableRun {
 void rotary_table(const RotaryTableRun& run, cudaStream_t stream);
 
 struct RopeRun {
-  Walk walk;  // over x and y; with vectors only if can_rotate_vectors
+  Walk walk;  // over x and y; uses vectors only if can_rotate_vectors
   DeviceRows x, y;
   DeviceRows table;  // (tokens, width)
   int64_t head_dim = 0;
@@ -34,8 +34,9 @@ void rope(const RopeRun& run, cudaStream_t stream);
 // by slots (a negative slot is skipped), or both.
 struct RotationPart {
   DeviceRows x;
-  DeviceRows y;      // no data: not rotated
-  DeviceRows cache;  // no data: not written to a cache; holds the stored y, where there is one
+  DeviceRows y;  // data is null if x is not rotated
+  DeviceRows
+      cache;  // data is null if nothing is written to a cache; takes the stored y, if there is one
   int64_t columns = 0;
   int64_t head_dim = 0;
   int64_t width = 0;

@@ -53,7 +53,7 @@ class ScoreAdjustment {
     slope_ = form.alibi_scale * log_base * exp2f(-alibi_exponent(form.heads, head));
   }
 
-  // `distance` is that of the key from its query's diagonal.
+  // `distance` is the distance of the key from its query's diagonal.
   __device__ AdjustedScore at(float product, int64_t distance) const {
     AdjustedScore adjusted{product * scale_, 1.0F};
     if (is_capped_) {
@@ -73,7 +73,7 @@ class ScoreAdjustment {
   float scale_;
   float cap_;
   float slope_ = 0.0F;
-  const float* biases_ = nullptr;  // this head's table, at distance 0
+  const float* biases_ = nullptr;  // points to distance 0 in this head's table
   int64_t reach_ = 0;
   float log_base_ = 1.0F;
 };

@@ -37,9 +37,9 @@ struct OutsideRun {
   const int32_t* bounds = nullptr;
   int64_t segments = 0;
   int64_t tokens = 0;
-  DeviceRows rows[3];  // (tokens, columns); no data: none
+  DeviceRows rows[3];  // (tokens, columns); data is null if there are none
   int64_t columns[3]{};
-  float* lse = nullptr;  // (heads, tokens), or null
+  float* lse = nullptr;  // (heads, tokens); may be null
   int64_t heads = 0;
 };
 void clear_outside(const OutsideRun& run, cudaStream_t stream);

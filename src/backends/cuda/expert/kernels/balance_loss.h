@@ -28,7 +28,7 @@ struct BalanceRun {
   const float* inverse_tokens = nullptr;  // (1)
   RouteLoad* loads = nullptr;             // (experts), over all layers so far
   float* loss = nullptr;                  // (1)
-  float* dsums = nullptr;                 // (experts); null: not wanted
+  float* dsums = nullptr;                 // (experts); null if not wanted
 };
 void balance_loss(const BalanceRun& run, cudaStream_t stream);
 

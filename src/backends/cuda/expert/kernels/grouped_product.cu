@@ -103,8 +103,8 @@ __device__ void load_first(const uint16_t* tile, int side, int d, uint32_t (&a)[
     load_matrices(a, tile + (side + matrix % 2 * 8 + lane % 8) * kStride + d + matrix / 2 * 8);
 }
 
-// The same as the second factor: b[0] and b[1] are the first 8 of the side, b[2] and b[3] the
-// others.
+// Loads the same elements as the second factor: b[0] and b[1] are the first 8 of the side, b[2] and
+// b[3] the others.
 template <bool kByDepth>
 __device__ void load_second(const uint16_t* tile, int side, int d, uint32_t (&b)[4]) {
   const auto lane = static_cast<int>(threadIdx.x % kLanes);

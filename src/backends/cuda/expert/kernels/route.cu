@@ -46,7 +46,7 @@ __device__ TokenSoftmax softmax_of(const DeviceRows& logits, int64_t token, int6
 
 struct Candidate {
   float logit;
-  int32_t expert;  // -1: none
+  int32_t expert;  // -1 if there is no candidate
 };
 
 // The candidate with the larger logit; of equal ones the one with the lower expert number. A

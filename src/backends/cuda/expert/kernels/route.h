@@ -48,7 +48,7 @@ struct RouteGradRun {
   DeviceRows logits, dlogits;       // (tokens, experts)
   const int32_t* ids = nullptr;     // (tokens, k)
   SegmentList segments;
-  const float* dsums = nullptr;  // (experts); null: none
+  const float* dsums = nullptr;  // (experts); null if there are none
 };
 void route_grad(const RouteGradRun& run, cudaStream_t stream);
 

@@ -216,7 +216,7 @@ struct ScatterChunk {
   }
 };
 
-// Whether each row begins at a multiple of 16 bytes, which also holds for no data.
+// Whether each row begins at a multiple of 16 bytes; also true if data is null.
 bool has_vector_rows(const DeviceRows& operand) {
   const int64_t row_bytes = operand.stride * element_bytes(operand.format);
   return reinterpret_cast<uintptr_t>(operand.data) % 16 == 0 && row_bytes % 16 == 0;

@@ -27,18 +27,18 @@ struct TokenFactors {
 };
 
 struct SoftmaxRun {
-  int64_t rows = 0;  // of logits
+  int64_t rows = 0;  // the number of rows of logits
   int64_t vocab = 0;
   TrainedRows trained;
   DeviceRows logits;
   const int32_t* targets = nullptr;  // (tokens)
   TokenFactors factors;
-  float* losses = nullptr;  // (tokens); null: not wanted
+  float* losses = nullptr;  // (tokens); null if not wanted
   float scale = 1.0F;       // multiplies the logits
-  float softcap = 0.0F;     // applied to scaled logits; 0: none
+  float softcap = 0.0F;     // applied to scaled logits; 0 means none
   bool vectors = false;     // set by softmax_rows: rows can be read kVectorElements at a time
-  DeviceRows
-      dlogits;  // no data: not wanted; may share memory with logits; rows without loss become zero
+  DeviceRows dlogits;  // data is null if not wanted; may share memory with logits; rows without
+                       // loss become zero
 };
 void softmax_rows(SoftmaxRun run, cudaStream_t stream);
 

@@ -52,7 +52,7 @@ __device__ void row_gradient(const LayerNormGradRun& run, int64_t row,
                              const WeightSums<kCount>& weight_sums) {
   const auto columns = static_cast<float>(run.walk.columns);
   const RowStatistics statistics = statistics_of<kCount>(run.x, row, run.walk.columns, run.epsilon);
-  float sums[2] = {0.0F, 0.0F};  // of g and of g n
+  float sums[2] = {0.0F, 0.0F};  // the sums of g and of g n
   over_row<kCount>(run.walk.columns, [&](int64_t column) {
     const auto [x, dy, weight] = norm_operands<kCount>(run, row, column);
     for (int i = 0; i < kCount; ++i) {

@@ -12,7 +12,7 @@ namespace snug::backends::cuda {
 struct LayerNormRun {
   Walk walk;
   DeviceRows x, weight;
-  DeviceRows bias;  // no data: none
+  DeviceRows bias;  // data is null if there is none
   DeviceRows y;
   float epsilon = 0.0F;
 };
@@ -21,7 +21,7 @@ void layer_norm(const LayerNormRun& run, cudaStream_t stream);
 struct LayerNormGradRun {
   Walk walk;
   DeviceRows dy, x, weight;
-  DeviceRows addend;  // no data: none
+  DeviceRows addend;  // data is null if there is none
   DeviceRows dx;
   float epsilon = 0.0F;
 };

@@ -23,7 +23,7 @@ __device__ inline void over_row(int64_t columns, F&& f) {
 // Adjacent columns of a thread are stored apart, so that the lanes of a warp use different banks.
 template <int kCount>
 struct WeightSums {
-  float* sums = nullptr;  // null: not wanted
+  float* sums = nullptr;  // null if not wanted
   int64_t apart = 0;
 
   __device__ float& at(int64_t column, int i) const { return sums[i * apart + column / kCount]; }

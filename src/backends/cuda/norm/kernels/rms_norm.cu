@@ -37,7 +37,7 @@ template <int kCount>
 __device__ void row_gradient(const RmsNormGradRun& run, int64_t row,
                              const WeightSums<kCount>& weight_sums) {
   const auto columns = static_cast<float>(run.walk.columns);
-  float sums[2] = {0.0F, 0.0F};  // of x^2 and of dy w x
+  float sums[2] = {0.0F, 0.0F};  // the sums of x^2 and of dy w x
   over_row<kCount>(run.walk.columns, [&](int64_t column) {
     const auto [x, dy, weight] = norm_operands<kCount>(run, row, column);
     for (int i = 0; i < kCount; ++i) {

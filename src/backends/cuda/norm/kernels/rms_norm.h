@@ -20,7 +20,7 @@ void rms_norm(const RmsNormRun& run, cudaStream_t stream);
 struct RmsNormGradRun {
   Walk walk;
   DeviceRows dy, x, weight;
-  DeviceRows addend;  // no data: none
+  DeviceRows addend;  // data is null if there is none
   DeviceRows dx;
   float epsilon = 0.0F;
   float offset = 0.0F;  // added to the weight

@@ -20,7 +20,8 @@ struct Decade {
 // A map in the form that the threads of a block use.
 struct Coding {
   float values[kMapSize];
-  float thresholds[kMapSize];  // [i]: the smallest x whose code is above i; none for the last code
+  float thresholds[kMapSize];  // [i] is the smallest x whose code is above i; the last code has
+                               // none
   Decade decades[kDecades];
 };
 

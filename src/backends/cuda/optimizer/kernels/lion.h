@@ -12,7 +12,7 @@ namespace snug::backends::cuda {
 // The values that all tensors of a launch share; those that change from step to step are read on
 // the device.
 struct LionConstants {
-  const float* factor = nullptr;  // NaN: nothing changes
+  const float* factor = nullptr;  // if NaN, nothing changes
   const float* learning_rate = nullptr;
   float beta1 = 0.0F;
   float beta2 = 0.0F;
@@ -28,8 +28,8 @@ struct LionTensor {
   bool vectors = false;  // everything can be read kVectorElements at a time
   void* gradient = nullptr;
   void* weight = nullptr;
-  void* momentum = nullptr;  // f32
-  void* master = nullptr;    // f32; the weight itself if that is f32
+  void* momentum = nullptr;  // type f32
+  void* master = nullptr;    // type f32; the weight itself if that is f32
 };
 
 struct LionLaunch {

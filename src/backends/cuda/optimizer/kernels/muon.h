@@ -11,7 +11,7 @@ namespace snug::backends::cuda {
 struct MuonMomentumRun {
   Walk walk;
   DeviceRows gradient, momentum, direction;
-  const float* factor = nullptr;  // NaN: the direction becomes 0, and the momentum stays the same
+  const float* factor = nullptr;  // if NaN, the direction becomes 0 and the momentum stays the same
   float share = 0.0F;             // share of the gradient in the momentum
   float gradient_share = 0.0F;    // additional share of the gradient in the direction
 };
@@ -29,7 +29,7 @@ void normalize(const NormalizeRun& run, cudaStream_t stream);
 struct MuonStepRun {
   Walk walk;
   DeviceRows direction, weight, master;  // the master is the weight itself if that is f32
-  const float* factor = nullptr;         // NaN: nothing changes
+  const float* factor = nullptr;         // if NaN, nothing changes
   const float* learning_rate = nullptr;
   float weight_decay = 0.0F;
   float rate_scale = 0.0F;

@@ -30,7 +30,7 @@ void clip_factor(const float* norm, float max_norm, float* factor, cudaStream_t 
 
 // The scalars on the device that every form of AdamW reads.
 struct AdamWScalars {
-  const float* factor = nullptr;  // NaN: nothing changes
+  const float* factor = nullptr;  // if NaN, nothing changes
   const float* learning_rate = nullptr;
   const int32_t* step = nullptr;
   bool operator==(const AdamWScalars&) const = default;
@@ -49,7 +49,8 @@ struct AdamWConstants {
 // A tensor's own data in a launch, for any form.
 struct AdamWTensor {
   int64_t elements = 0;
-  int64_t first = 0;  // for a rank's part: its index in the whole tensor, a multiple of 256
+  int64_t first = 0;  // index of the tensor's first element in the whole tensor, if it is a rank's
+                      // part: a multiple of 256
   uint32_t first_block = 0;
   int32_t site = 0;
   float weight_decay = 0.0F;
@@ -86,7 +87,7 @@ using AdamW8bitCodes = AdamWLaunch<CodedTensor, kTensorsPer8bitStep>;
 
 // The value of each code.
 struct DynamicMaps {
-  float at[2][256];  // for the first and the second moment
+  float at[2][256];  // one map for the first and one for the second moment
 };
 static_assert(sizeof(AdamWMaster) <= kArgumentBytes);
 static_assert(sizeof(AdamWStochastic) <= kArgumentBytes);

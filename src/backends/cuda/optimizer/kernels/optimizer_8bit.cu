@@ -10,7 +10,7 @@ namespace snug::backends::cuda {
 namespace {
 
 constexpr uint32_t kWarps = 8;
-static_assert(kOfWarp == 256);  // elements that share a scale
+static_assert(kOfWarp == 256);  // the number of elements that share a scale
 
 // Moves a code by one where its sign differs from its value's; map[127] is zero and counts as
 // positive.

@@ -21,7 +21,7 @@ void scale_columns(const ScaleColumnsRun& run, cudaStream_t stream);
 struct RowNormsRun {
   int64_t rows = 0;
   int64_t columns = 0;
-  int64_t rank = 0;  // 0: no a and b
+  int64_t rank = 0;  // 0 if there are no a and b
   DeviceRows w;
   DeviceRows a{};
   DeviceRows b{};

@@ -15,7 +15,7 @@ struct FewRowsRun {
   Walk inputs;  // over x: its rows, at most kFewRows, and the inputs in a row
   int64_t outputs = 0;
   DeviceRows x, weight;
-  DeviceRows addend;  // no data: none
+  DeviceRows addend;  // data is null if there is none
   DeviceRows y;
   float alpha = 1.0F;
 };
@@ -27,7 +27,7 @@ struct FewRowsNf4Run {
   int64_t outputs = 0;
   DeviceRows x;
   Nf4Weight weight;
-  DeviceRows addend;  // no data: none
+  DeviceRows addend;  // data is null if there is none
   DeviceRows y;
 };
 void multiply_few_rows_nf4(const FewRowsNf4Run& run, cudaStream_t stream);

@@ -11,7 +11,7 @@
 
 namespace snug::backends::cuda {
 
-inline constexpr uint32_t kBatchWarps = 8;  // in a block
+inline constexpr uint32_t kBatchWarps = 8;  // the warps in a block
 // A lane's part of the sums: outputs g and g + 8, for two rows each (warp_matrix.cuh).
 using LaneSums = float[4];
 
@@ -124,7 +124,8 @@ static_assert(int64_t{kCodePairs} * kPairBytes == kFewRowsTableBytes);
 
 template <typename Format>
 __device__ void share_pairs(const Nf4Values& values, uint32_t* table) {
-  constexpr int kVectors = kLanes / 4;  // vectors of a byte's copies
+  constexpr int kVectors = kLanes / 4;  // the number of vectors that hold all copies of a byte's
+                                        // pair
   for (auto byte = static_cast<int>(threadIdx.x); byte < kCodePairs;
        byte += static_cast<int>(blockDim.x)) {
     const uint32_t pair = Format::narrow_pair(values.at[byte >> 4], values.at[byte & 15]);
@@ -210,7 +211,7 @@ class Nf4Batch {
   template <typename Inputs>
   __device__ void multiply(const Nf4Weight& weight, const Inputs& x, const uint32_t* pairs,
                            int step, int32_t first, int32_t end, LaneSums& sums) const {
-    // A pair's address for this lane is kPairBytes times its byte after that of byte 0.
+    // The lane's address of the pair for a byte of codes is `mine` + kPairBytes * byte.
     const uint32_t mine = shared_address(pairs) + threadIdx.x % kLanes * 4;
     float scales[2];
 #pragma unroll

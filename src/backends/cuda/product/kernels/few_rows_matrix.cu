@@ -85,13 +85,13 @@ __device__ void share_normed_rows(const FewRowsNorm& norm, int64_t rows, int64_t
       store(DeviceRows{shared, 0, format}, row * few_rows_stride(columns) + column, value);
       if (blockIdx.x == 0) store(norm.y, row * norm.y.stride + column, value);
     }
-    __syncthreads();  // the next row's sums overwrite these
+    __syncthreads();  // the sums of the next row overwrite these
   }
 }
 
 // A tile of outputs of one part of a launch.
 struct Tile {
-  uint32_t index;  // in the launch; both parts of gated outputs have the same index
+  uint32_t index;  // number in the launch; both parts of gated outputs have the same number
   int part;
   int64_t first_output;
 

@@ -25,7 +25,7 @@ struct NarrowWeight {
 template <typename Weight>
 struct FewRowsPart {
   Weight weight;
-  DeviceRows addend;  // no data: none
+  DeviceRows addend;  // data is null if there is none
   DeviceRows y;
   int64_t outputs = 0;
   float alpha = 1.0F;
@@ -36,7 +36,7 @@ struct FewRowsPart {
 // to y. Everything can be read kVectorElements at a time.
 struct FewRowsNorm {
   DeviceRows x, weight;
-  DeviceRows y;  // no data: there is no norm
+  DeviceRows y;  // data is null if there is no norm
   float epsilon = 0.0F;
   float offset = 0.0F;  // added to the weight
 };
@@ -47,7 +47,8 @@ struct FewRowsLaunch {
   int64_t columns = 0;  // inputs in a row: whole vectors; with NF4 whole blocks of 64
   DeviceRows x;         // 16-bit, rows at multiples of 16 bytes; not read if the launch has a norm
   FewRowsNorm norm;     // if there is one, blocks keep the rows (keeps_few_rows)
-  // silu(y of part 0) * (y of part 1), which must have equally many outputs; no data: not wanted.
+  // silu(y of part 0) * (y of part 1), which must have equally many outputs; data is null if not
+  // wanted.
   DeviceRows gated;
   // No kernel that may still be running writes the weights, so they may be read before it ends.
   bool weights_are_constant = true;

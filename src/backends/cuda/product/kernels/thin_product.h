@@ -25,7 +25,7 @@ struct ThinRun {
   bool result_by_thin = false;
   float alpha = 1.0F;
   float beta = 0.0F;
-  int64_t parts = 1;              // into which the sum is cut
+  int64_t parts = 1;              // the number of parts into which the sum is cut
   float* partial_sums = nullptr;  // (parts, wide, thin) if there are several parts
 };
 void multiply_thin(const ThinRun& run, cudaStream_t stream);
