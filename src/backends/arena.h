@@ -19,8 +19,8 @@ class Arena {
 
   virtual std::byte* data() const = 0;
   virtual int64_t bytes() const = 0;
-  // How much of it the system has actually provided, by the system's own count: resident pages of
-  // the process, or what the driver reports. Nothing where there is no count.
+  // How much of the arena the system has actually provided, by the system's own count: resident
+  // pages of the process, or what the driver reports. Nothing where there is no count.
   virtual std::optional<int64_t> allocated_bytes() const = 0;
   program::Space space() const { return space_; }
 

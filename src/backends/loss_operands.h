@@ -83,7 +83,7 @@ LossAlgorithms rest_algorithms_of(const Loss& loss) {
   return algorithms;
 }
 
-// Writes them into the attributes.
+// Writes these algorithms into the attributes.
 template <typename Loss>
 void set_algorithms(const LossAlgorithms& whole, const LossAlgorithms& rest, Loss& loss) {
   loss.logits_algorithm = whole.logits;

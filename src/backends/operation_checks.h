@@ -52,7 +52,7 @@ bool are_f32(const program::OperationView& view,
   }
   return true;
 }
-// Whether all its tensors are f32 or indices, except the workspace.
+// Whether all of the operation's tensors are f32 or indices, except the workspace.
 inline bool is_of_f32_and_indices(const program::OperationView& view) {
   bool known = true;
   program::for_each_tensor(view.operation, [&](program::TensorId id) {

@@ -72,8 +72,8 @@ void copy_file_atomically(const std::filesystem::path& from, const std::filesyst
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
 void sync_directory(const std::filesystem::path& directory);
 
-// Throws where something at `path` is not a regular file. For callers that do not open files
-// through File: opening a pipe would wait for its other end.
+// Throws if there is something at `path` that is not a regular file. For callers that do not open
+// files through File: opening a pipe would wait for its other end.
 void require_regular(const std::filesystem::path& path);
 
 // Whether anything has this name, even a link that leads nowhere.

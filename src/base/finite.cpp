@@ -26,7 +26,7 @@ Bits joined(const Bits* bits, int64_t elements, Bits one) {
 }
 
 #if defined(__x86_64__)
-// The same, compiled to wider vectors.
+// joined(), compiled for wider vectors.
 template <typename Bits>
 __attribute__((target("avx2"))) Bits joined_avx2(const Bits* bits, int64_t elements, Bits one) {
   Bits any = 0;

@@ -146,7 +146,7 @@ class ComparedJob {
   }
 
  private:
-  // A new adapter starts with matrices of zeros, whose products would compare nothing.
+  // A new adapter starts with matrices of zeros, so comparing their products would show nothing.
   void make_adapter(const formats::Recipe& recipe) const {
     if (!recipe.adapter.empty()) {
       runtime::load_adapter(recipe.adapter, step_.spec.method_options(), executor());

@@ -200,7 +200,7 @@ class Measurement {
   int measured_ = 0;
   int disturbed_ = 0;
   size_t first_ = 0;          // index of the first step that was measured
-  double first_seconds_ = 0;  // the seconds of its fastest repeat
+  double first_seconds_ = 0;  // the seconds of that step's fastest repeat
   bool has_moved_ = false;
   double preparing_ = 0;  // seconds spent on preparing all measured steps
 };

@@ -118,7 +118,7 @@ struct LoraShape {
   int64_t r;
   bool dropout = false;
   int64_t accumulation = 1;
-  // With recomputation, operands lie in memory that the previous layer has just used.
+  // With recomputation, operands are in memory that the previous layer has just used.
   passes::RecomputeMode recompute = passes::RecomputeMode::none;
 };
 constexpr auto kLayer = passes::RecomputeMode::layer;

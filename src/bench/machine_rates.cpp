@@ -25,7 +25,7 @@ constexpr int64_t kReadBytes = int64_t{1} << 20;
 constexpr int64_t kReaders = 2;
 constexpr int64_t kLinkBytes = int64_t{128} << 20;
 constexpr int64_t kJoinBytes = 4;
-// The weights, gradients and state of so many elements are larger than a last-level cache.
+// So many elements that their weights, gradients and state do not fit in a last-level cache.
 constexpr int64_t kUpdatedElements = int64_t{32} << 20;
 
 double median_seconds(const std::function<void()>& run) {
@@ -99,7 +99,7 @@ void add_link(backends::Backend& backend, std::vector<plan::RateSample>& samples
   };
   add(plan::kLinkToDevice, device->data(), host->data());
   add(plan::kLinkToHost, host->data(), device->data());
-  // A copy so small that its time is that of waiting for the device.
+  // The copy is so small that its time is the time to wait for the device.
   const auto join = [&] { backend.copy(host->data(), device->data(), kJoinBytes); };
   join();
   samples.push_back(

@@ -22,8 +22,8 @@ constexpr int kSweeps = 7;
 // Independent sums, so that loads do not wait for additions: 128 bytes, which fit in half the
 // registers of the smallest instruction set.
 constexpr int64_t kSums = 16;
-// Words are prefetched 4 KiB ahead: the hardware prefetcher does not cross a page. The unit is a
-// word.
+// Words are prefetched 4 KiB ahead, since the hardware prefetcher does not cross a page. The
+// constant counts words.
 constexpr int64_t kAhead = 512;
 constexpr int64_t kWordsPerLine = 8;
 

@@ -58,7 +58,7 @@ class Collectives {
 
   Transport& transport_;
   std::atomic<int64_t> bytes_sent_ = 0;
-  // Of the collective in progress; they are members so that their memory is reused.
+  // These belong to the collective in progress; they are members so that their memory is reused.
   std::vector<Outgoing> outgoing_;
   std::vector<Incoming> incoming_;
   std::vector<PartRange> ranges_;

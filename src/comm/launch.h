@@ -50,7 +50,7 @@ bool is_first_rank();
 
 struct ConnectOptions {
   std::chrono::duration<double> timeout = std::chrono::seconds(600);
-  // the folder of libsnug_mpi.so; empty: next to the binary
+  // The folder of libsnug_mpi.so; if empty, the library is next to the binary.
   std::filesystem::path mpi_folder;
 };
 

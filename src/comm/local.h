@@ -21,8 +21,8 @@ class LocalGroup {
  public:
   explicit LocalGroup(int ranks, const LocalOptions& options = {});
 
-  // Call it once for each rank. The communicator may outlive the group. When one is destroyed by an
-  // exception, or while other ranks still wait for it, those ranks fail.
+  // Call it once for each rank. The communicator may outlive the group. When one is destroyed while
+  // an exception is thrown, or while other ranks still wait for it, those ranks fail.
   std::unique_ptr<Communicator> communicator(int rank);
 
  private:

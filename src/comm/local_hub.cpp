@@ -101,7 +101,7 @@ Failure LocalHub::missing(const Group& group, std::span<const Incoming> incoming
     const bool late = posted.empty() || posted.front().arrival > Clock::now();
     if (late && !gave_up_.contains(from)) ranks.insert(from);
   }
-  // Which ranks they waited for is not known here.
+  // Why these ranks gave up is not known here.
   if (ranks.empty()) return {rank_list({gave_up_.begin(), gave_up_.end()}) + " gave up", false};
   return {fmt::format("{} did not come within {} s", rank_list({ranks.begin(), ranks.end()}),
                       options_.timeout.count()),

@@ -72,8 +72,8 @@ void for_each_launch(std::span<const Invocation> invocations, F&& f) {
   }
 }
 
-// Fails a CHECK where operations were joined that cannot all run in one launch here, with the first
-// of them or with any one alone; and where the list begins with a joined operation.
+// Fails a CHECK where the operations that are joined from this one on cannot all run in one launch
+// here, and where the list begins with a joined operation.
 void check_joined(const OperationView& view) {
   const std::optional<size_t> first = position_of(view);
   if (!first) return;

@@ -1,6 +1,6 @@
-// The CUDA backend: cuBLASLt for matrix products and Snug's own kernels for the rest, on one
-// device, that of the rank, and one stream. Everything except copy() and synchronise() is
-// asynchronous; docs/cuda.md describes the design.
+// The CUDA backend: cuBLASLt for matrix products and Snug's own kernels for the rest, on the rank's
+// device and on one stream. Everything except copy() and synchronise() is asynchronous;
+// docs/cuda.md describes the design.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // Sums of products along rows and columns of tensors, as the reference computes them: one product
-// after another, with the values that Floats::at() reads (elements.h). Only once per sum is the
-// code chosen by stored type, which would otherwise take most of a product's time.
+// after another, with the values that Floats::at() reads (elements.h). The stored type is looked up
+// only once per sum, since that lookup would otherwise take most of a product's time.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Changes the precision of a program: its fp64 form is the oracle for it.
+// Converts a program to another precision: the fp64 form of a program is its oracle.
 #pragma once
 
 #include "program/ir/program.h"

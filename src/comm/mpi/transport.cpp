@@ -66,7 +66,7 @@ class MpiTransport : public Transport {
   std::vector<int> members_;  // world ranks of the group's members
   const int rank_;
   const int context_;
-  // For the exchange in progress; they are members so that their memory is reused.
+  // These belong to the exchange in progress; they are members so that their memory is reused.
   std::vector<MPI_Request> requests_;
   std::vector<int> peers_;    // world rank of each request's peer
   std::vector<int> indices_;  // indices of the requests that are done

@@ -40,8 +40,8 @@ using formats::TensorIndex;
 // Below this size a second thread costs more than it gains.
 constexpr int64_t kParallelBytes = int64_t{8} << 20;
 
-// Data is read and checked in steps that stay in a core's own cache (half a megabyte or more) in
-// between.
+// The bytes that are read and then checked at a time: few enough to stay in a core's own cache
+// (half a megabyte or more) in between.
 constexpr int64_t kStepBytes = int64_t{128} << 10;
 
 static_assert(plan::kSlotBytes % base::kChecksumPieceBytes == 0);

@@ -65,9 +65,9 @@ class Ranks {
   // Sets the number of the current step, for errors of collectives.
   void set_step(int64_t step) const;
   // Call it when this rank is about to end with an error: it makes the other ranks fail as well,
-  // and decides which of them reports which error (comm/last_words.h). The error that is left to
-  // this rank is reported here, or in main on the first rank; nothing is where another rank reports
-  // it. A SIGTERM from the launcher, which it sends after another rank has ended, does not
+  // and decides which of them reports which error (comm/last_words.h). If this rank is to report
+  // its error, that happens here, or in main on the first rank; otherwise this rank reports nothing
+  // more. A SIGTERM from the launcher, which it sends after another rank has ended, does not
   // interrupt this.
   void end_with(const std::exception& error) const;
 

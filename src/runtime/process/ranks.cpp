@@ -18,8 +18,8 @@
 namespace snug::runtime {
 namespace {
 
-// How a rank's work ended: the first letter of the text that it sends to the others. For failures
-// an exit code and the error follow.
+// The first letter of the text that a rank sends to the others: how its work ended. For failures an
+// exit code and the error follow.
 constexpr char kDone = 'd';
 constexpr char kDamaged = 'f';
 constexpr char kFailed = 'u';

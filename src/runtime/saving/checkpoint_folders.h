@@ -22,7 +22,7 @@ struct CheckpointList {
 // The N of a name checkpoint-N; nothing for other names, including those of transactions.
 std::optional<int64_t> step_of(const std::string& name);
 
-// OUTPUT_DIR/checkpoint-STEP
+// The path OUTPUT_DIR/checkpoint-STEP.
 std::filesystem::path checkpoint_path(const std::filesystem::path& output_dir, int64_t step);
 
 // All folders named checkpoint-N; none where output_dir does not exist. A checkpoint is complete if

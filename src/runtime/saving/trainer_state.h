@@ -49,7 +49,7 @@ struct TrainerState {
   bool operator==(const TrainerState&) const = default;
 };
 
-// As JSON text; numbers read back with the same bits.
+// The state as JSON text; numbers read back with the same bits.
 std::string to_json(const TrainerState& state);
 // Throws a UserError that names `file` and the key for a broken or foreign file, for one of another
 // schema, for numbers that no run can have, and for a file that was changed after it was written.

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kPieceElements = int64_t{1} << 18;
 
-// Whether a and b can be equal but for rounding to bf16: half a step on either side.
+// Whether a and b differ by no more than rounding to bf16: half a step on either side.
 bool is_rounded(float a, float b) {
   return std::abs(a - b) <= 0x1p-7F * std::max(std::abs(a), std::abs(b)) + 1e-7F;
 }

@@ -39,8 +39,8 @@ struct FilePart {
   // The shape in the file where a part is a separate tensor there; nothing: the shape in the
   // program.
   std::optional<program::Shape> shape{};
-  // Where the program's tensor is a part of the file's tensor: the index of its first element
-  // there; nothing: it is the whole tensor.
+  // The index of the first element in the file's tensor, where the program's tensor is a part of
+  // it; nothing where it is the whole tensor.
   std::optional<int64_t> from{};
 };
 

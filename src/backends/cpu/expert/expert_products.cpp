@@ -96,7 +96,7 @@ int64_t ExpertPieces::scratch_bytes() const {
 }
 
 // Within a panel the scratch grows with the rows, except for the copy of rows that do not fill a
-// panel. So for each number of panels only the full size and one row less are tried.
+// panel. So for each number of panels only all its rows and one row less are tried.
 int64_t ExpertPieces::most_wide_bytes(const CpuContext& context) const {
   int64_t bytes = 0;
   for (int64_t rows = block_rows_; rows > 0; rows -= kWidePanel)

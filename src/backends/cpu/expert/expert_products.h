@@ -16,8 +16,8 @@
 
 namespace snug::backends::cpu {
 
-// The most rows in one wide product. A gradient, which sums over rows, is not cut further up to
-// this many.
+// The most rows in one wide product: a gradient's sum over at most this many rows is not cut
+// further.
 inline constexpr int64_t kWideRows = 1024;
 
 // How the rows of experts are multiplied: the decisions for a grouped product.
@@ -29,7 +29,7 @@ struct ExpertProducts {
 };
 
 // The fastest way to compute products `spec`, whose dimension `dimension` (m or k) is the number of
-// an expert's rows; `rows` is that of all experts together.
+// an expert's rows; `rows` is the number of rows of all experts together.
 ExpertProducts decide_products(MatmulSpec spec, int64_t MatmulSpec::*dimension, int64_t rows,
                                const CpuContext& context);
 

@@ -327,8 +327,9 @@ SNUG_INLINE Float16Lanes times_power_of_two(Float16Lanes p, Float16Lanes shifted
 }
 
 // exp(x) within 2 units in the last place. x = n ln 2 + r with |r| <= ln 2 / 2, where ln 2 is split
-// in two so that r is exact; e^r is its Taylor series up to r^7 (error 5e-9 at the ends). Clamping
-// x gives 0 below -87.33 and almost infinity above 88.37; NaN gives NaN.
+// in two so that r is exact; e^r is its Taylor series up to r^7 (error 5e-9 at the ends). x is
+// clamped, so results are 0 below -87.33 and a finite value close to the largest one above 88.37;
+// NaN gives NaN.
 SNUG_INLINE Float16Lanes exp(Float16Lanes x) {
   const Float16Lanes clamped = maximum(splat(-87.33F), minimum(splat(88.37F), x));
   const Float16Lanes shifted = clamped * 1.44269504F + 12582912.0F;  // adding 1.5 * 2^23 rounds to

@@ -17,8 +17,8 @@ using program::KtoGrad;
 
 using Weights = LabelWeights<double>;
 
-// Calls f(example, its label, its segment's log-probability and ratio) for every example e in the
-// batch, with segment 2e + `side`.
+// Calls f(example, its label, and the log-probability and ratio of its segment 2e + `side`) for
+// every example e in the batch.
 template <typename Struct, typename F>
 void for_each_example(const Struct&, const Invocation& invocation, int64_t side, F&& f) {
   const auto* policy = invocation[Struct::kPolicy].template as<const float>();

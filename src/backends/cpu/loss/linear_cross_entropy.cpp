@@ -62,8 +62,8 @@ class LossRun {
   }
 
  private:
-  // Rows [first_row, first_row + rows) of those that carry loss; further rows up to chunk.rows are
-  // zeros.
+  // Rows [first_row, first_row + rows) in the list of rows that carry loss; further rows up to
+  // chunk.rows are zeros.
   struct Part {
     const LossChunk& chunk;
     int64_t first_row;

@@ -23,7 +23,7 @@ struct LossShape {
   base::DType dweight_type = base::DType::f32;
   int64_t dweight_stride = 0;
   LossAlgorithms whole = {};  // for blocks with all their columns
-  LossAlgorithms rest = {};   // for a narrower last block
+  LossAlgorithms rest = {};   // for the last block, if it is narrower
   float scale = 1.0F;         // multiplies the logits
   float softcap = 0.0F;       // applied to scaled logits; 0 means none
   bool bias = false;

@@ -49,8 +49,9 @@ struct MatmulSpec {
   bool operator==(const MatmulSpec&) const = default;
 };
 
-// The step that a trace records for a product that summed at most `most` of k at once. If all of k
-// was summed at once, it is the requested step, or 0 where that was less than k.
+// The step that a trace records for a product that summed at most `most` elements of k at once. If
+// all of k was summed at once, this is the requested step, or 0 if the requested step was shorter
+// than k.
 constexpr int64_t ran_step(const MatmulSpec& spec, int64_t most) {
   if (most < spec.k) return most;
   return spec.k <= spec.step ? spec.step : 0;

@@ -20,8 +20,8 @@ constexpr int64_t kPartBytes = int64_t{768} << 10;
 constexpr int64_t kMinPartColumns = 192;
 // The most of k at once, so that a part of b can be kMinPartColumns wide.
 constexpr int64_t kMaxDepth = 2048;
-// The most of k at once where sums go through c: the depth of a part of b that is half as wide as
-// deep.
+// The most of k at once where sums go through c: as deep as a part of b can be when it is half as
+// wide as deep.
 constexpr int64_t kMaxDepthThroughC = 1024;
 // The size of a packed copy of a; more rows are copied some at a time.
 constexpr int64_t kCopiedBytes = int64_t{4} << 20;

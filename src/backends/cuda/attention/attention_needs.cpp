@@ -289,16 +289,16 @@ bool by_library(const Struct& attention, const OperationView&) {
   return attention.by_library;
 }
 
-// Split attention launches the splits and their sum. The library's form launches its tables, the
-// library, the reordering of lse, and zeros outside segments. Otherwise the ranges of keys and the
-// kernel itself are launched, after the tables of a bias if there is one.
+// Split attention: the splits, and their sum. With the library: its tables, the library's call, the
+// reordering of lse, and zeros outside segments. Otherwise: the tables of a bias if there is one,
+// the ranges of keys, and the kernel.
 int32_t launches(const Attention& attention, const OperationView&, const Card&) {
   return attention.by_library ? 4 : attention.relative_bias ? 3 : 2;
 }
 
-// The library's form has the four launches of the forward pass, plus the copies that remove gaps.
-// Snug's own kernels are ranges, delta, one for queries and one for keys; the tables of a bias come
-// before, the sums for its gradient after.
+// With the library: the four launches of the forward pass, plus the copies that remove gaps. With
+// Snug's own kernels: the ranges, delta, a kernel for queries and one for keys; before them the
+// tables of a bias, and after them the sums for its gradient.
 int32_t launches(const AttentionGrad& grad, const OperationView&, const Card&) {
   if (!grad.by_library) return 4 + (grad.relative_bias ? 1 : 0) + (grad.bias_gradient ? 1 : 0);
   const std::array<bool, 6> dense = are_made_dense(grad);

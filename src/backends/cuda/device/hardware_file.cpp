@@ -175,7 +175,7 @@ void read_devices(const Entry& devices, std::vector<HardwareRow>& rows) {
       row = rows.emplace(rows.end());
       row->name = row->driver_name = name;
     }
-    // An empty value has no useful location, so that of the key is used.
+    // An empty value has no useful location, so the key's location is used.
     const YAML::Node& at = item.second.IsNull() ? item.first : item.second;
     read_row({devices.file, name, at}, *row, is_known);
   }

@@ -22,10 +22,10 @@ constexpr int64_t shared_bytes(int compute_capability) {
 }
 
 // The cycles of TensorCores for a compute capability. A quarter of a multiprocessor does 4096
-// operations for a product; by the makers' white papers it does 512 per cycle for 8.0, 1024 for 9.0
-// and 2048 for 10.0; 256 for the others, and 128 where f32 sums halve the rate (GeForce), which
-// then is twice that of f32. From 10.0 on it is not known what mma.sync reaches; it is assumed to
-// be as fast as on Hopper.
+// operations for a product. By the makers' white papers it does 512 per cycle for 8.0, 1024 for 9.0
+// and 2048 for 10.0; 256 for the others, or 128 where f32 sums halve the rate (GeForce), which
+// shows in a bf16 rate that is only twice the f32 rate. From 10.0 on it is not known what mma.sync
+// reaches; it is assumed to be as fast as on Hopper.
 program::TensorCores cycles_of(const HardwareRow& row) {
   const bool is_halved = row.rates.bf16_flops_per_second < 3 * row.rates.f32_flops_per_second;
   const program::TensorCores hopper;
@@ -42,8 +42,8 @@ program::TensorCores cycles_of(const HardwareRow& row) {
   }
 }
 
-// The number of warps of Snug's own attention that share a quarter of a multiprocessor, one per
-// block: registers hold two blocks for heads of 128 (bench/results/kernels.md).
+// The number of warps of Snug's own attention in a quarter of a multiprocessor. Each resident block
+// has one warp there; for heads of 128 the registers hold two blocks (bench/results/kernels.md).
 double warps_of(const Card& card, int64_t block_bytes) {
   return static_cast<double>(std::min<int64_t>(2, card.blocks_at_a_time(block_bytes)));
 }

@@ -55,8 +55,8 @@ class LossPlan : public Prepared {
   }
 
   const ChunkProducts& of(int64_t rows) const { return rows == layout.chunk_rows ? whole : last; }
-  // By how much the most launches of products for a chunk of this many rows are below those for any
-  // chunk.
+  // The difference between the most launches of products for any chunk and those for a chunk of
+  // `rows` rows.
   int64_t spared_by(int64_t rows) const {
     return std::max(most_launches(whole), most_launches(last)) - most_launches(of(rows));
   }

@@ -147,7 +147,7 @@ int64_t workspace_bytes(const Adafactor& adafactor, const OperationView& view, c
                             : adafactor_scratch_bytes(1, shape.elements(), false);
 }
 
-// The stages of backends/cuda/optimizer/kernels/adafactor.cu.
+// The stages of backends/cuda/optimizer/kernels/adafactor.cu, each of which is a launch.
 int32_t launches(const Adafactor& adafactor, const OperationView&, const Card&) {
   return adafactor.factored ? 7 : 4;
 }

@@ -73,7 +73,8 @@ void Product::find_offers() {
                    "cublasLtMatmulPreferenceSetAttribute");
   };
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<size_t>(library_.workspace_bytes()));
-  // Only algorithms that add partial sums in f32 and in a fixed order, or that have none.
+  // Allows only algorithms that add partial sums in f32 and in a fixed order, or that have no
+  // partial sums.
   set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
       static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   const auto alignment = [](const StoredMatrix& matrix) {

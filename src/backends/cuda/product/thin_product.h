@@ -16,8 +16,8 @@ namespace snug::backends::cuda {
 //   (k, m)^T (k, n)                    with m or n at most 64: the gradients of A and B
 std::optional<ThinRun> thin_form(const ProductShape& shape);
 
-// The name with a version, which changes when the order of the kernel's sums, and so their bits,
-// change.
+// The kernel's name in stored choices. It has a version, which changes when the order of the
+// kernel's sums, and so their bits, change.
 inline constexpr const char* kThinName = "own thin 1";
 
 // The run with its addresses, and with the sum cut into parts for this many multiprocessors and a

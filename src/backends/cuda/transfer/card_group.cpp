@@ -25,8 +25,8 @@ constexpr auto kPollInterval = std::chrono::microseconds(50);
 // The most gathers in one call of the library, so that its tables stay small.
 constexpr size_t kGathersAtOnce = 512;
 
-// The first character of a rank's first message to the others: it has the library (and rank 0 adds
-// the group's id), or why it does not.
+// The first character of a rank's first message to the others. Ready: the rank has the library, and
+// rank 0 adds the group's id. Fails: the reason follows.
 constexpr char kReady = '+';
 constexpr char kFails = '!';
 

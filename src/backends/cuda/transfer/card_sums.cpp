@@ -29,7 +29,7 @@ RankSum sum_of(const ReducePart& part, const PartRange& range, int64_t position)
           .adds = part.add};
 }
 
-// A single rank's values as one piece. Each tensor has a launch of its own.
+// A single rank's values in the form of one piece. Each tensor has its own launch.
 RankPieces alone(const void* values, DType type, DType sent_type) {
   return {
       .received = operand(values, type), .own = operand(values, type), .rounds = sent_type != type};

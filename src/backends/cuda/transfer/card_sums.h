@@ -34,7 +34,7 @@ class CardSums {
                  CardGroup& group, cudaStream_t stream);
   void exchange_pieces(int64_t bytes, std::byte* received, CardGroup& group, cudaStream_t stream);
 
-  // Of the call in progress; they are members so that their memory is reused.
+  // These belong to the call in progress; they are members so that their memory is reused.
   std::vector<comm::PartRange> ranges_;
   std::vector<const std::byte*> pieces_;  // for each rank, what is sent to it
   std::vector<Rounding> roundings_;

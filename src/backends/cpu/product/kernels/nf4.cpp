@@ -1,8 +1,8 @@
-// A byte holds the code of an even element in its upper and that of an odd one in its lower four
-// bits. With sixteen bytes widened to sixteen lanes, a shift gives the even codes, and the odd ones
-// need none: a lookup takes the low four bits. The values of the 16 codes are one vector, which is
-// multiplied by a block's absmax to get the block's table. Compiled without contraction: a nested
-// scale is a product and a sum, each rounded.
+// A byte holds two codes: that of an even element in its upper four bits, that of the next element
+// in its lower four. With sixteen bytes widened to sixteen lanes, a shift gives the even codes, and
+// the odd ones need none: a lookup uses the low four bits. The values of the 16 codes are one
+// vector, which is multiplied by a block's absmax to get the block's table. Compiled without
+// contraction: a nested scale is a product and a sum, each rounded.
 #include "backends/cpu/product/kernels/nf4.h"
 
 #include "backends/cpu/kernels/element_table.h"

@@ -24,8 +24,9 @@ struct RopeRun {
   DeviceRows table;  // (tokens, width)
   int64_t head_dim = 0;
   int64_t width = 0;          // elements of a head that are rotated; the others are copied
-  bool neighbours = false;    // pairs are adjacent elements, instead of elements width / 2 apart
-  int64_t rotated_heads = 0;  // later heads are copied
+  bool neighbours = false;    // pairs are adjacent elements; otherwise their elements are width / 2
+                              // apart
+  int64_t rotated_heads = 0;  // the number of heads that are rotated; later ones are copied
   bool inverse = false;
 };
 void rope(const RopeRun& run, cudaStream_t stream);

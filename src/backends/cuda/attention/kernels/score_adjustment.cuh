@@ -19,8 +19,7 @@ __device__ inline float alibi_exponent(int32_t heads, int64_t head) {
   return static_cast<float>(4 * quarters) / static_cast<float>(n);
 }
 
-// The key at distance 0 from a query that sees these keys; kBiased: as relative position biases
-// count it.
+// The key at distance 0 from a query that sees these keys. kBiased: for a relative position bias.
 template <bool kBiased>
 __device__ int32_t diagonal_of(const AttentionShape& shape, int64_t query, const TokenRange& keys) {
   if constexpr (kBiased)
@@ -34,9 +33,9 @@ struct AdjustedScore {
   float score, slope;
 };
 
-// Adjusts the scores of one head. The unit of scores is given by the logarithm of a base (1 for
-// base e). kBiased: with a relative position bias, which has separate kernels so that others do not
-// pay for it.
+// Adjusts the scores of one head and multiplies them by `log_base`: log2(e) where weights are
+// powers of two, 1 where they are natural exponentials. kBiased: with a relative position bias,
+// which has separate kernels so that others do not pay for it.
 template <bool kBiased>
 class ScoreAdjustment {
  public:
