@@ -118,8 +118,7 @@ struct BackendOptions {
   // Creates the backend for operations that are placed on the host, for a device with memory of its
   // own. Without it prepare() refuses such operations.
   std::function<std::unique_ptr<Backend>()> make_host{};
-  int64_t node_ranks = 1;  // ranks of the job on this machine, with one GPU each, which share its
-                           // memory
+  int64_t node_ranks = 1;  // ranks of the job that share this machine's memory, with one GPU each
   // The ranks of the job, which must outlive the backend; null for a single rank.
   const comm::Mesh* mesh = nullptr;
   // A collective on a device that takes longer than this is an error.

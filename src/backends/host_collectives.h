@@ -37,10 +37,8 @@ class HostCollectives {
             comm::Communicator& group, comm::Ticket ticket);
 
   comm::Mesh mesh_;
-  std::unique_ptr<comm::Communicator> alone_;          // for groups of one rank; created when first
-                                                       // needed
-  std::unordered_map<const std::byte*, Begun> begun_;  // collectives in progress, by the first
-                                                       // destination of each
+  std::unique_ptr<comm::Communicator> alone_;          // for groups of one rank; created on demand
+  std::unordered_map<const std::byte*, Begun> begun_;  // by the first destination of each
 };
 
 }  // namespace snug::backends

@@ -13,8 +13,7 @@ namespace snug::bench {
 struct JobProduct {
   backends::cpu::MatmulSpec spec;  // has no gaps between rows
   int64_t count = 0;               // how often a step computes it
-  bool is_narrow = false;  // one of its dimensions is an adapter's small rank; other products are
-                           // of linears or the head
+  bool is_narrow = false;          // has an adapter's small rank as a dimension
   double flops() const { return 2.0 * static_cast<double>(spec.m * spec.n * spec.k); }
 };
 

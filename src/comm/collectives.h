@@ -63,8 +63,7 @@ class Collectives {
   std::vector<Incoming> incoming_;
   std::vector<PartRange> ranges_;
   int64_t chunk_count_ = 0;               // the number of elements in ranges_
-  std::vector<const std::byte*> pieces_;  // by rank: first the pieces to send, then the pieces to
-                                          // add up
+  std::vector<const std::byte*> pieces_;  // by rank: the pieces to send, then the pieces to add up
 };
 
 }  // namespace snug::comm

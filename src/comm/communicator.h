@@ -36,8 +36,7 @@ struct ReducePart {
   int64_t elements = 0;                       // the number of elements in one shard
   base::DType whole_type = base::DType::f32;  // f32 or bf16
   base::DType shard_type = base::DType::f32;
-  base::DType sent_type = base::DType::f32;  // elements are rounded to this type before they are
-                                             // sent
+  base::DType sent_type = base::DType::f32;  // elements are rounded to this type to be sent
   bool add = false;                          // adds to what the shard holds instead of replacing it
   int64_t valid = 0;  // elements of this rank's shard that belong to the tensor; the rest becomes 0
 };
@@ -47,8 +46,7 @@ struct SumPart {
   void* values = nullptr;
   int64_t elements = 0;
   base::DType type = base::DType::f32;       // f32 or bf16
-  base::DType sent_type = base::DType::f32;  // elements are rounded to this type before they are
-                                             // sent
+  base::DType sent_type = base::DType::f32;  // elements are rounded to this type to be sent
 };
 
 // How a sum is cut into pieces, which are exchanged and summed one after another. The same on all
@@ -58,8 +56,7 @@ struct SumPieces {
   // (part_ranges.h); 0 means no limit.
   int64_t elements = 0;
   std::span<std::byte> scratch = {};     // at least scratch_bytes() of the largest piece
-  std::vector<int64_t>* done = nullptr;  // if not null, receives the number of elements of each
-                                         // piece
+  std::vector<int64_t>* done = nullptr;  // receives the number of elements of each piece; or null
 };
 
 using Ticket = int64_t;

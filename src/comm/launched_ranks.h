@@ -59,8 +59,7 @@ class LaunchedRanks {
  private:
   struct Process {
     pid_t process = 0;
-    int descriptor = -1;  // becomes readable when the process ends; -1 where the system has no such
-                          // descriptors
+    int descriptor = -1;  // readable when the process has ended; -1 where the system has none
   };
   void note_ended();
   void note_new();
@@ -68,8 +67,7 @@ class LaunchedRanks {
   void note_order();
 
   const pid_t launcher_;
-  const int endings_;  // an epoll of the processes' descriptors, which lists them in the order in
-                       // which they ended
+  const int endings_;  // an epoll of the processes' descriptors: lists them in order of their ends
   std::vector<int> end_order_;  // ranks, the first to end first
   std::map<int, Process> running_;
   std::set<int> seen_;

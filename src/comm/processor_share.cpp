@@ -47,10 +47,8 @@ ProcessorUse processor_use_of(const std::string& text) {
 }
 
 int threads_of_ranks(const std::vector<ProcessorUse>& ranks) {
-  std::map<std::pair<std::string, int>, int> sharers;          // how many ranks may run on each
-                                                               // processor of a machine
-  std::map<std::pair<std::string, std::string>, int> members;  // how many ranks are in each quota
-                                                               // group of a machine
+  std::map<std::pair<std::string, int>, int> sharers;          // ranks that may use each processor
+  std::map<std::pair<std::string, std::string>, int> members;  // ranks in each quota group
   for (const ProcessorUse& use : ranks) {
     for (const int processor : use.processors) ++sharers[{use.machine, processor}];
     ++members[{use.machine, use.quota_group}];

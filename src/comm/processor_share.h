@@ -11,8 +11,7 @@ namespace snug::comm {
 
 // The processors that one rank may use.
 struct ProcessorUse {
-  std::string machine;          // the same for ranks whose processor numbers mean the same
-                                // processors
+  std::string machine;          // the same for ranks with the same numbering of processors
   std::vector<int> processors;  // the processors that the rank may run on
   std::string quota_group;      // the control group whose ranks share a quota; empty: no quota
   double quota = 0;             // processors' worth of time for the whole group

@@ -104,8 +104,7 @@ CudaBackend::CudaBackend(const BackendOptions& options)
       device_budget_bytes_(options.device_memory_bytes),
       records_(is_on("SNUG_CUDA_GRAPHS")) {
   context_->cublas_lt.set_times(options.chooses_by_timing && is_on("SNUG_CUDA_TIMING"));
-  (void)kernels_begin_early();  // reads the environment variable now, so that an error in it is
-                                // found
+  (void)kernels_begin_early();  // reads the environment variable now, so that errors are found
 }
 
 CudaBackend::~CudaBackend() = default;

@@ -64,8 +64,7 @@ class MpiSession {
   std::unique_ptr<GuardProcess> guard_;
   std::optional<PeerProcesses> peers_;
   std::mutex mutex_;
-  std::optional<std::chrono::steady_clock::time_point> peer_ended_;  // when the end of a peer was
-                                                                     // first seen
+  std::optional<std::chrono::steady_clock::time_point> peer_ended_;  // when a peer's end was seen
   std::atomic<bool> announced_ = false;
   std::atomic<bool> stopped_ = false;
   std::optional<Failure> failure_;

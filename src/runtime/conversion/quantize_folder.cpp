@@ -39,8 +39,7 @@ using nlohmann::json;
 // The contents of one file of the result.
 struct FilePlan {
   std::vector<TensorSpec> tensors;
-  std::vector<TensorSpec> late;  // the linears' JSON tensors, whose size depends on offsets that
-                                 // are not known yet
+  std::vector<TensorSpec> late;  // the linears' JSON tensors, whose sizes are not known yet
 
   int64_t most_bytes() const {
     constexpr int64_t kHeaderBytes = 128;  // a tensor's entry in a file's header, without its name
@@ -106,9 +105,7 @@ std::vector<StreamedTensor> streamed(const TensorIndex& index, const models::Mod
 
 void add_linear(const StreamedTensor& tensor, bool double_quant, FilePlan& file) {
   formats::QuantState state = state_of(tensor);
-  if (double_quant)
-    state.nested_offset = -1.2345678e-38F;  // the longest text that a float can
-                                            // have
+  if (double_quant) state.nested_offset = -1.2345678e-38F;  // the longest text of a float
   auto parts = formats::nf4_parts(tensor.source->info->name, state);
   constexpr int64_t kMoreDigits = 8;
   parts.back().shape[0] += kMoreDigits;
@@ -231,9 +228,7 @@ class FolderQuantizer::Impl {
     SNUG_CHECK(linear != tensors_.end(), "a model without linears");
     formats::QuantizationConfig quantisation{.double_quant = options_.double_quant,
                                              .compute_dtype = linear->stored};
-    if (options_.head)
-      quantisation.skip_modules.emplace();  // an empty list, so that the head is
-                                            // quantised
+    if (options_.head) quantisation.skip_modules.emplace();  // empty, so that the head is quantised
     config["quantization_config"] = formats::to_json(quantisation);
     // transformers 5 writes "dtype", earlier ones "torch_dtype"; both read the latter.
     const char* key = config.contains("dtype") ? "dtype" : "torch_dtype";

@@ -17,8 +17,7 @@ namespace snug::runtime {
 // One tensor on its way from a source file to the file with the same position in the result.
 struct StreamedTensor {
   const formats::IndexedTensor* source = nullptr;
-  base::DType stored = base::DType::bf16;  // the tensor is rounded to this type before it is
-                                           // quantised, if it is
+  base::DType stored = base::DType::bf16;  // the type to which it is rounded before quantising
   bool quantised = false;
   bool transposed = false;  // its transpose is quantised
 };

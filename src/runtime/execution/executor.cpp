@@ -79,8 +79,7 @@ struct Executor::Loaded {
   std::vector<backends::Invocation> invocations;                 // one for each operation
   std::vector<Partition> partitions;                             // in the order of the program
   std::vector<HostCopies> host_copies;                           // one for each partition
-  std::vector<std::unique_ptr<backends::Recording>> recordings;  // one for each partition; null:
-                                                                 // its operations run one by one
+  std::vector<std::unique_ptr<backends::Recording>> recordings;  // one per partition; may be null
   bool by_runtime = false;
 
   // The number of launches that the backend may record; joined operations share the launch of the

@@ -123,8 +123,7 @@ class Executor {
   const plan::Job& job_;
   backends::Backend& backend_;
   const comm::Mesh mesh_;
-  std::vector<std::unique_ptr<backends::Arena>> arenas_;  // one per space; null where the space is
-                                                          // empty
+  std::vector<std::unique_ptr<backends::Arena>> arenas_;  // one per space; null for an empty one
   std::vector<std::unique_ptr<Loaded>> programs_;
   std::unique_ptr<backends::DeviceEvents> points_;
   std::vector<std::unique_ptr<backends::DeviceEvents>> window_points_;  // one set for each slot

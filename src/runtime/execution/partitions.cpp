@@ -21,8 +21,7 @@ struct Halves {
 
 std::vector<Halves> halves_of(const Program& program) {
   std::vector<Halves> copies;
-  std::map<program::TensorId, size_t> under_way;  // copies in progress, by the tensor that they
-                                                  // write
+  std::map<program::TensorId, size_t> under_way;  // copies in progress, by destination tensor
   for (size_t i = 0; i < program.operations.size(); ++i) {
     const Operation& operation = program.operations[i];
     const program::Traits& traits = program::traits_of(operation);

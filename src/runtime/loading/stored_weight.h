@@ -19,8 +19,7 @@ struct StoredWeight {
   backends::Buffer nested_map;
   backends::Buffer nested_offset;
   base::DType compute = base::DType::bf16;  // the compute type of the job
-  bool is_part = false;                     // the weight is sharded: the buffers hold one rank's
-                                            // part
+  bool is_part = false;                     // the buffers hold one rank's part of the weight
   // Host memory that receives the absmax values of a part, so that they can be gathered from all
   // ranks. If set, they go nowhere else, and the buffers of scales have no data.
   float* gathered = nullptr;

@@ -22,8 +22,7 @@ struct TensorRead {
   std::optional<StoredWeight> stored{};
   bool holds_values = true;  // false: raw bytes, whatever element type the file declares
   bool keeps_bytes = false;  // the file holds the weight in its stored form already
-  std::optional<std::span<const uint64_t>> checksums{};  // the checksums of the tensor's pieces,
-                                                         // where they are known
+  std::optional<std::span<const uint64_t>> checksums{};  // of the tensor's pieces, if known
   backends::Trace* trace = nullptr;  // records the bytes that are written; null: not recorded
   // The shape of the tensor in the file where only a range is read: elements from `first` on, as
   // many as the destination has.

@@ -78,8 +78,7 @@ class Ranks {
   void share_processors();
 
   comm::Launch launch_;
-  int threads_ = 0;  // the number for each rank, where the recipe does not set it; 0 for a single
-                     // rank
+  int threads_ = 0;  // the number for each rank where the recipe sets none; 0 for a single rank
   std::unique_ptr<comm::Communicator> world_;
   std::unique_ptr<comm::Communicator> shards_;
   std::unique_ptr<comm::Communicator> replicas_;

@@ -48,8 +48,8 @@ class CheckpointFiles {
   const formats::FolderChecksums& checksums_;
   Executor& executor_;
   std::optional<formats::Manifest> manifest_;  // only for a checkpoint that several ranks wrote
-  std::vector<formats::TensorIndex> indexes_;  // only for a checkpoint that one rank wrote: the
-                                               // index of the result, then of the optimizer
+  std::vector<formats::TensorIndex> indexes_;  // of one rank's checkpoint: the index of the result,
+                                               // then that of the optimizer's state
 };
 
 }  // namespace snug::runtime

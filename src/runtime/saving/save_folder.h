@@ -14,8 +14,7 @@ namespace snug::runtime {
 // Both functions fill an existing folder.
 struct FolderWriter {
   std::function<void(const std::filesystem::path&)> write_alone;   // writes everything
-  std::function<void(const std::filesystem::path&)> write_config;  // writes the files that are not
-                                                                   // tensors
+  std::function<void(const std::filesystem::path&)> write_config;  // writes all but the tensors
 };
 
 // Writes or replaces `folder`. If one rank fails it throws on all ranks, and the old folder stays.

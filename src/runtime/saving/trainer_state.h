@@ -28,10 +28,8 @@ struct TrainerState {
   int64_t step = 0;           // optimizer steps done
   int64_t max_steps = 0;      // the number of steps of the whole run
   double epoch = 0;           // passes over the data, with a fraction
-  int64_t rows_consumed = 0;  // data position: the number of the next row, counted from the start
-                              // of the run
-  int64_t rows_per_step = 1;  // rows per step of the process that wrote this file; it began at
-                              // resumed_step and resumed_rows
+  int64_t rows_consumed = 0;  // data position: the number of the next row of the run
+  int64_t rows_per_step = 1;  // of the process that wrote this, which began at the next two values
   int64_t resumed_step = 0;
   int64_t resumed_rows = 0;
   int64_t seed = 0;

@@ -46,8 +46,7 @@ struct FilePart {
 
 // Where the operations of a program take their values from, in addition to their attributes.
 struct Sources {
-  const models::ModelConfig* model = nullptr;  // the model that the weights belong to; null for an
-                                               // adapter
+  const models::ModelConfig* model = nullptr;  // the model of the weights; null for an adapter
   // The parts that together hold the tensor's values, in order. Throws UserError where there are
   // none.
   std::function<std::vector<FilePart>(const program::Tensor&)> find{};
@@ -130,8 +129,7 @@ class Performance {
   std::unordered_map<std::string, models::Weight> weights_;  // weights of the model, by name
   const program::Operation* operation_ = nullptr;            // the operation being performed
   backends::Trace* trace_ = nullptr;                         // the trace of that operation
-  std::vector<TensorRead> tensor_reads_;                     // reads that are queued, to be done
-                                                             // together
+  std::vector<TensorRead> tensor_reads_;                     // reads to be done together
   // Whether queued weights use the absmax memory as a temporary buffer.
   bool has_whole_scales_ = false;
   backends::HostCollectives collectives_;

@@ -13,7 +13,7 @@ constexpr float kLogOf2 = 0.693147181F;
 // Chebyshev nodes.
 SNUG_INLINE Float16Lanes exp2(Float16Lanes x) {
   const Float16Lanes clamped = maximum(splat(-126.0F), x);
-  const Float16Lanes shifted = clamped + 12582912.0F;  // adding 1.5 * 2^23 rounds to an integer
+  const Float16Lanes shifted = clamped + 12582912.0F;  // rounds to an integer: 1.5 * 2^23 is added
   const Float16Lanes f = clamped - (shifted - 12582912.0F);
   Float16Lanes p = f * 1.33908634e-3F + 9.67603192e-3F;
   p = p * f + 5.55035711e-2F;

@@ -332,8 +332,7 @@ SNUG_INLINE Float16Lanes times_power_of_two(Float16Lanes p, Float16Lanes shifted
 // NaN gives NaN.
 SNUG_INLINE Float16Lanes exp(Float16Lanes x) {
   const Float16Lanes clamped = maximum(splat(-87.33F), minimum(splat(88.37F), x));
-  const Float16Lanes shifted = clamped * 1.44269504F + 12582912.0F;  // adding 1.5 * 2^23 rounds to
-                                                                     // an integer
+  const Float16Lanes shifted = clamped * 1.44269504F + 12582912.0F;  // rounds: 1.5 * 2^23 is added
   const Float16Lanes n = shifted - 12582912.0F;
   const Float16Lanes r = clamped - n * 0.693359375F + n * 2.12194440e-4F;
   Float16Lanes p = splat(1.0F / 5040.0F);

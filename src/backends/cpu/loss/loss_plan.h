@@ -41,8 +41,7 @@ struct BlockProducts {
 struct LossChunk {
   int64_t rows;
   BlockProducts whole;
-  std::optional<BlockProducts> rest;  // for the remaining columns, if the block size does not
-                                      // divide the vocabulary
+  std::optional<BlockProducts> rest;  // for the remaining columns, if there are any
 };
 
 class LossPlan : public Prepared {

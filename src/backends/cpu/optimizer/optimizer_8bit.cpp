@@ -42,8 +42,7 @@ class CodecTables {
  private:
   const base::DynamicMap& map_;
   std::array<float, 256> threshold_{};
-  std::array<uint8_t, kIntervals + 3> first_{};  // padded, since vectors of bytes are read four at
-                                                 // a time
+  std::array<uint8_t, kIntervals + 3> first_{};  // padded: bytes are read four at a time
 };
 
 DynamicCodec signed_codec() {

@@ -295,8 +295,7 @@ void run_cudnn(const AttentionGrad& grad, const Invocation& invocation, CudaCont
   invocation.note_decision<&Grad::dense_k>(copied[1]);
   invocation.note_decision<&Grad::dense_v>(copied[2]);
   invocation.note_decision<&Grad::dense_gradients>(copied[3] && copied[4] && copied[5]);
-  clear_outside({.bounds = integers_of(invocation[Grad::kQBounds]),  // the bounds of keys are the
-                                                                     // same
+  clear_outside({.bounds = integers_of(invocation[Grad::kQBounds]),  // also those of keys
                  .segments = segments.shape().segments,
                  .tokens = dq.rows,
                  .rows = {dq.operand, dk.operand, dv.operand},

@@ -80,8 +80,7 @@ class HostWork {
   std::unique_ptr<Backend> host_;
   Stream stream_;
   Event reached_;  // on the compute stream: an operation may begin
-  std::unordered_map<const program::Attributes*, std::unique_ptr<Call>> calls_;  // one call for
-                                                                                 // each operation
+  std::unordered_map<const program::Attributes*, std::unique_ptr<Call>> calls_;  // by operation
   std::vector<const Call*> under_way_;
 };
 

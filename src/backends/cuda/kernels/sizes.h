@@ -182,8 +182,7 @@ inline constexpr int64_t kMaxSegments = 1024;
 constexpr int64_t segment_table_entries(int64_t segments) { return (segments + 2) / 2 * 2; }
 
 inline constexpr int32_t kMaxHeadDim = 256;
-inline constexpr int kTileRows = kLanes;  // rows of the side that a block goes through: one per
-                                          // lane
+inline constexpr int kTileRows = kLanes;  // rows of the other side in a tile: one per lane
 
 // The columns of a head that one lane keeps: a power of two.
 constexpr int32_t lane_columns(int64_t head_dim) {

@@ -26,8 +26,7 @@ struct Card {
   int64_t shared_bytes = 0;  // the most that a block can have
   int64_t product_workspace_bytes = kProductWorkspaceBytes;
   bool cudnn = true;  // cuDNN is available; assumed for a GPU that is not present
-  bool cudnn_takes_empty_segments = true;  // assumed for a GPU that is not present; the version
-                                           // that is available may not support them
+  bool cudnn_takes_empty_segments = true;  // assumed likewise; older versions may not
 
   // How many blocks with this much shared memory a multiprocessor runs at once: it has the most
   // that one block can have plus what is reserved for that block.

@@ -18,8 +18,7 @@ namespace snug::backends::cuda {
 
 // A way to compute a product.
 struct Algorithm {
-  bool is_own = false;                // Snug's own kernel for thin products; else an algorithm of
-                                      // the library:
+  bool is_own = false;                // Snug's own kernel for thin products; otherwise:
   cublasLtMatmulAlgo_t of_library{};  // opaque, 64 bytes
 };
 

@@ -75,8 +75,7 @@ class CardCollectives {
   std::optional<Stream> stream_;
   Event reached_;  // on `work`: a collective may begin
   SpareEvents spare_;
-  std::unordered_map<const std::byte*, Begun> begun_;  // collectives in progress, by the first
-                                                       // tensor that each changes
+  std::unordered_map<const std::byte*, Begun> begun_;  // by the first tensor of each
   std::unordered_map<const comm::Communicator*, std::unique_ptr<CardGroup>> groups_;
   std::unique_ptr<CollectiveWatch> watch_;
 };

@@ -68,8 +68,7 @@ class CollectiveWatch {
   std::mutex mutex_;
   std::condition_variable stops_;
   std::deque<Watched> under_way_;                     // in the order in which they were queued
-  std::vector<std::pair<Event, Event>> free_events_;  // pairs for the begin and the end of a
-                                                      // collective
+  std::vector<std::pair<Event, Event>> free_events_;  // for the begin and end of collectives
   std::optional<std::string> failure_;
   bool is_stopping_ = false;
   std::thread thread_;

@@ -39,8 +39,7 @@ struct AttentionForm {
   int64_t window;
   int64_t queries, keys;  // their numbers in the segment
   float softcap;          // applied to scaled scores; 0 means none
-  const float* slopes;  // ALiBi slopes of the group's heads, by which a key's distance changes its
-                        // score; null if none
+  const float* slopes;    // ALiBi slopes of the group's heads, for a key's distance; null if none
   DistanceTable<const float> biases;  // biases by distance, multiplied by log2(e)
 };
 

@@ -44,8 +44,7 @@ struct Blocks {
   // along width, or (kRowStep, width) units along rows.
   Compute *q_by_width, *q_by_row, *d_o_by_width, *d_o_by_row;
   float* dq;                // (width, kRowStep) for every kRowStep rows
-  float *lse, *minus_mean;  // one number per row; lse is multiplied by log2(e), minus_mean is -do_i
-                            // o_i
+  float *lse, *minus_mean;  // one per row; lse is in powers of two, minus_mean is -do_i o_i
   // These belong to a block of keys.
   Compute *k, *v;     // (kKeyBlock, width)
   Compute* k_turned;  // transposed: (width, kKeyBlock)

@@ -15,8 +15,7 @@ namespace snug::backends::cpu {
 struct DynamicCodec {
   const float* map;        // 256 elements
   const float* threshold;  // 256 elements, the last one infinite
-  const uint8_t* first;    // 65536 elements and 3 of padding: the code of an interval's lowest
-                           // number
+  const uint8_t* first;    // 65536 and 3 of padding: the code of each interval's lowest number
 };
 
 // The values that all elements of one step share; see program/kinds/optimizer/optimizer.h.

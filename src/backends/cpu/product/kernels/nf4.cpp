@@ -242,8 +242,7 @@ SNUG_INLINE float fix_block(const uint16_t* x, int32_t* fixed) {
 // the end are 0.
 template <>
 void arrange_x<uint16_t>(const void* from, void* to, int64_t in) {
-  constexpr int64_t kPlace[4] = {1, 0, 3, 2};  // the element (of four) of each of a word's codes,
-                                               // from the lowest bits on
+  constexpr int64_t kPlace[4] = {1, 0, 3, 2};  // element of each code, lowest code first
   const auto* x = static_cast<const uint16_t*>(from);
   auto* arranged = static_cast<int16_t*>(to);
   auto* scales = reinterpret_cast<float*>(arranged + values_of(in));

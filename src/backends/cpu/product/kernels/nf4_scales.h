@@ -21,8 +21,7 @@ SNUG_INLINE Float16Lanes block_scales(const Nf4Weight& weight, int64_t first, in
       present, _mm_maskz_loadu_epi8(present, weight.nested_codes + first));
   const __m512 mapped =
       _mm512_mask_i32gather_ps(_mm512_setzero_ps(), present, codes, weight.nested_map, 4);
-  const int64_t left = kNestedBlocks - first % kNestedBlocks;  // blocks left in the first nested
-                                                               // block
+  const int64_t left = kNestedBlocks - first % kNestedBlocks;  // blocks in the first nested block
   const auto later = static_cast<__mmask16>(left < kLanes ? 0xffffU << left : 0);
   const __m512 absmax = _mm512_mask_blend_ps(
       later, _mm512_set1_ps(weight.nested_absmax[first / kNestedBlocks]),

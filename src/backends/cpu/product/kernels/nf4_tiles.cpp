@@ -24,13 +24,10 @@ namespace {
 constexpr int64_t kBlock = 64;
 constexpr int64_t kWords = 32;
 constexpr int64_t kCodes = 4;                     // codes in a word
-constexpr int64_t kPlace[kCodes] = {1, 0, 3, 2};  // the element (of four) of each of a word's
-                                                  // codes, from the lowest bits on
+constexpr int64_t kPlace[kCodes] = {1, 0, 3, 2};  // element of each code, lowest code first
 constexpr int64_t kTileRows = 16;                 // rows of x in a tile
 constexpr int64_t kValues = kCodes * kNf4TileOutputs * kWords;     // values in a step
-constexpr int64_t kScaleSteps = kLanes / (kNf4TileStep / kBlock);  // the number of steps that
-                                                                   // sixteen scales per output
-                                                                   // cover
+constexpr int64_t kScaleSteps = kLanes / (kNf4TileStep / kBlock);  // steps per load of scales
 
 constexpr int64_t steps_of(int64_t in) { return (in + kNf4TileStep - 1) / kNf4TileStep; }
 constexpr int64_t row_tiles_of(int64_t rows) { return (rows + kTileRows - 1) / kTileRows; }

@@ -40,8 +40,7 @@ struct ThinResult {
   const void* addend;
   bool c_is_bf16;
   bool addend_is_bf16;
-  int64_t c_stride;  // elements from one line to the next; lines are rows or, if transposed,
-                     // columns
+  int64_t c_stride;  // elements from one line to the next: a row or, if transposed, a column
   int64_t addend_stride;
   bool transposed;  // lines are columns
   float alpha;

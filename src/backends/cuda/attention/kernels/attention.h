@@ -15,8 +15,7 @@ namespace snug::backends::cuda {
 // Relative position biases (distance_biases.h): zero[x] is a head's bias for a query x positions
 // after a key, for x from -reach to reach; larger distances have the same bias.
 struct DistanceBiases {
-  const float* zero = nullptr;  // points to distance 0 of the first head; null if there are no
-                                // biases
+  const float* zero = nullptr;  // points to distance 0 of the first head; null if there are none
   int64_t head_step = 0;        // elements from one head's table to the next
   int32_t reach = 0;
   bool both_ways = false;           // keys after their query have separate buckets
@@ -74,8 +73,7 @@ struct AttentionGradRun {
   const float* lse = nullptr;
   float* delta = nullptr;  // (heads, q_tokens): scratch, the dot products of d_o and o
   DeviceRows dq, dk, dv;
-  float* bias_sums = nullptr;  // (bias_blocks, heads, buckets of both directions); null if not
-                               // wanted
+  float* bias_sums = nullptr;  // (bias_blocks, heads, buckets of both directions) or null
 };
 void attention_grad(const AttentionGradRun& run, cudaStream_t stream);
 // Computes only delta, which is the first step of either form of the gradient.

@@ -14,8 +14,7 @@ namespace snug::backends::cuda {
 struct AttentionSplitsRun {
   RangesRun segments;  // its ranges are not used
   int32_t splits = 1;
-  bool vectors = false;  // k and v have 16-bit elements, and each head's row begins at a multiple
-                         // of 16 bytes
+  bool vectors = false;  // k and v are 16-bit, with heads that begin at multiples of 16 bytes
   DeviceRows q, k, v, o;
   float* lse = nullptr;  // (heads, q_tokens)
   DeviceRows sinks;      // (heads); data is null if there are none

@@ -24,8 +24,7 @@ struct RopeRun {
   DeviceRows table;  // (tokens, width)
   int64_t head_dim = 0;
   int64_t width = 0;          // elements of a head that are rotated; the others are copied
-  bool neighbours = false;    // pairs are adjacent elements; otherwise their elements are width / 2
-                              // apart
+  bool neighbours = false;    // a pair is adjacent elements; otherwise they are width / 2 apart
   int64_t rotated_heads = 0;  // the number of heads that are rotated; later ones are copied
   bool inverse = false;
 };
@@ -47,8 +46,7 @@ struct RotationPart {
 };
 struct RotationsRun {
   int64_t rows = 0;
-  bool vectors = false;  // all can be read kVectorElements at a time, and all satisfy
-                         // can_rotate_vectors
+  bool vectors = false;  // all can be read kVectorElements at a time (can_rotate_vectors too)
   DeviceRows table;      // (rows, width)
   const int32_t* slots = nullptr;
   int32_t count = 0;

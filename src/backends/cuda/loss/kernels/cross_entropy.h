@@ -37,8 +37,7 @@ struct SoftmaxRun {
   float scale = 1.0F;       // multiplies the logits
   float softcap = 0.0F;     // applied to scaled logits; 0 means none
   bool vectors = false;     // set by softmax_rows: rows can be read kVectorElements at a time
-  DeviceRows dlogits;  // data is null if not wanted; may share memory with logits; rows without
-                       // loss become zero
+  DeviceRows dlogits;  // data may be null; may share memory with logits; rows without loss are 0
 };
 void softmax_rows(SoftmaxRun run, cudaStream_t stream);
 

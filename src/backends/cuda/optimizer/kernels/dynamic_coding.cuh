@@ -20,8 +20,7 @@ struct Decade {
 // A map in the form that the threads of a block use.
 struct Coding {
   float values[kMapSize];
-  float thresholds[kMapSize];  // [i] is the smallest x whose code is above i; the last code has
-                               // none
+  float thresholds[kMapSize];  // [i] is the smallest x whose code is above i; not for the last
   Decade decades[kDecades];
 };
 

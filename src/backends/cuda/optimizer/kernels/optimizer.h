@@ -49,8 +49,7 @@ struct AdamWConstants {
 // A tensor's own data in a launch, for any form.
 struct AdamWTensor {
   int64_t elements = 0;
-  int64_t first = 0;  // index of the tensor's first element in the whole tensor, if it is a rank's
-                      // part: a multiple of 256
+  int64_t first = 0;  // the index of a rank's part in the whole tensor: a multiple of 256
   uint32_t first_block = 0;
   int32_t site = 0;
   float weight_decay = 0.0F;

@@ -24,8 +24,7 @@ constexpr int64_t bias_places(int64_t reach) { return 2 * reach + 1; }
 // side.
 constexpr int64_t bias_side(int64_t reach) { return reach + kLanes - 1; }
 constexpr int64_t bias_sums(int64_t reach) { return 2 * bias_side(reach) + 1; }
-inline constexpr int kBiasWarps = 4;  // the warps in a block of the gradient, plain or on tensor
-                                      // cores
+inline constexpr int kBiasWarps = 4;  // the warps in a block of the gradient
 constexpr int64_t bias_shared_bytes(int64_t reach) {
   return kBiasWarps * bias_sums(reach) * int64_t{sizeof(float)};
 }

@@ -124,8 +124,7 @@ static_assert(int64_t{kCodePairs} * kPairBytes == kFewRowsTableBytes);
 
 template <typename Format>
 __device__ void share_pairs(const Nf4Values& values, uint32_t* table) {
-  constexpr int kVectors = kLanes / 4;  // the number of vectors that hold all copies of a byte's
-                                        // pair
+  constexpr int kVectors = kLanes / 4;  // the vectors of a byte's copies of its pair
   for (auto byte = static_cast<int>(threadIdx.x); byte < kCodePairs;
        byte += static_cast<int>(blockDim.x)) {
     const uint32_t pair = Format::narrow_pair(values.at[byte >> 4], values.at[byte & 15]);

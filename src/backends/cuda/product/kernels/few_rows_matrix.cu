@@ -10,8 +10,7 @@ namespace {
 
 constexpr int kWarps = kBatchWarps;
 constexpr int kThreads = kWarps * kLanes;
-constexpr int kBlocks = 3;  // the fewest blocks per multiprocessor, for which the registers must
-                            // suffice
+constexpr int kBlocks = 3;  // blocks per multiprocessor for which the registers must suffice
 
 // The block's sums by warp, for one part.
 using WarpSums = float[kWarps][kFewRows][kFewRowsOutputs];

@@ -19,9 +19,9 @@ struct Nf4Values {
 Nf4Values nf4_values();
 
 struct Nf4Weight {
-  const uint8_t* codes = nullptr;  // two per byte, the even element in the high half; aligned to 4
-                                   // bytes
-  const float* absmax = nullptr;   // one per block of 64, unless nested
+  const uint8_t* codes = nullptr;         // two per byte, the even element in the high half; 4-byte
+                                          // aligned
+  const float* absmax = nullptr;          // one per block of 64, unless nested
   const uint8_t* absmax_codes = nullptr;  // nested: one code per block of 64,
   const float* nested_absmax = nullptr;   //   one scale per 256 of these codes,
   const float* nested_map = nullptr;      //   the values of the codes,

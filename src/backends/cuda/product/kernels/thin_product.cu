@@ -137,8 +137,7 @@ __global__ void __launch_bounds__(kThreads) thin_product_kernel(ThinRun run) {
   const int64_t all_steps = (run.depth + kThinDepth - 1) / kThinDepth;
   const int64_t share = (all_steps + run.parts - 1) / run.parts;
   const int64_t first = blockIdx.y * share;
-  const int64_t steps = first + share < all_steps ? share : all_steps - first;  // 0 or less if
-                                                                                // there are none
+  const int64_t steps = first + share < all_steps ? share : all_steps - first;  // 0 or less: none
   float sums[kThin / 8][4] = {};
   const auto begin = [&](int64_t step) {
     if (step < steps) tiles.begin(run, step, wide, (first + step) * kThinDepth);

@@ -20,8 +20,7 @@ struct ThinRun {
   bool across = false;
   bool small_by_depth = false;
   DeviceRows addend;  // read only if beta is not 0; laid out like the result
-  DeviceRows result;  // (wide, thin), or (thin, wide) if `result_by_thin`; f32 or in the format of
-                      // the factors
+  DeviceRows result;  // (wide, thin), or (thin, wide) if `result_by_thin`; f32 or as the factors
   bool result_by_thin = false;
   float alpha = 1.0F;
   float beta = 0.0F;

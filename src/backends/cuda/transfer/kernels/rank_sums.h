@@ -21,8 +21,7 @@ void round_elements(std::span<const Rounding> roundings, cudaStream_t stream);
 
 // The pieces that the ranks of a group sent to this one, all with the same order of elements.
 struct RankPieces {
-  DeviceRows received;  // rank r's piece begins at element r * stride; this rank's own piece is not
-                        // read here
+  DeviceRows received;  // rank r's piece begins at element r * stride; the own piece is not read
   DeviceRows own;       // this rank's own piece, in the same type
   int32_t ranks = 1;
   int32_t own_rank = 0;
