@@ -27,7 +27,7 @@ struct WriteDifference {
   size_t operation = 0;
   std::string kind;
   std::string tensor;
-  double relative = 0;  // norm of the difference over the norm of b; where b is zero, over 1
+  double relative = 0;  // norm of the difference / norm of b; if b is zero, the difference's norm
   int64_t element = 0;  // the element with the largest difference
   double value_a = 0;
   double value_b = 0;

@@ -49,7 +49,7 @@ constexpr int64_t column_of_place(int64_t place) {
 
 template <typename Compute>
 struct Weighing {
-  const float *scores, *d_weights;  // (kSquare, kSquare); d_weights without its mean
+  const float *scores, *d_weights;  // (kSquare, kSquare); the mean is subtracted from d_weights
   const float* lse;                 // one number per column, multiplied by log2(e)
   float factor;                     // multiplies scores such that they become exponents of two
   Compute *weights, *d_scores;      // (kSquare, stride)

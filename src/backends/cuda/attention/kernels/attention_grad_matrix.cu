@@ -100,7 +100,7 @@ __device__ void walk_keys(const AttentionGradRun& run) {
       k.begin(ring.first(stage), tile.token, kv_column, tile.tokens);
       v.begin(ring.second(stage), tile.token, kv_column, tile.tokens);
     }
-    end_batch();  // possibly an empty batch
+    end_batch();  // ends a batch, which may be empty
   };
   TileCopy<kBlockRows, kDims>(run.q, form.head_dim).begin(q, first, column, ranges.own());
   TileCopy<kBlockRows, kDims>(run.d_o, form.head_dim).begin(d_o, first, column, ranges.own());
@@ -233,7 +233,7 @@ __device__ void walk_queries(const AttentionGradRun& run) {
       d_o.begin(ring.second(stage), tile.token, walk.head * form.head_dim, tile.tokens);
       states[stage].begin(run, walk.head, tile.token);
     }
-    end_batch();  // possibly an empty batch
+    end_batch();  // ends a batch, which may be empty
   };
   TileCopy<kBlockRows, kDims>(run.k, form.head_dim).begin(k, first, column, ranges.own());
   TileCopy<kBlockRows, kDims>(run.v, form.head_dim).begin(v, first, column, ranges.own());

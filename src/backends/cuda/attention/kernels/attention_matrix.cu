@@ -100,7 +100,7 @@ __device__ void attend(const AttentionRun& run) {
       k.begin(ring.first(stage), tile.token, kv_column, tile.tokens);
       v.begin(ring.second(stage), tile.token, kv_column, tile.tokens);
     }
-    end_batch();  // possibly an empty batch, so that the number of batches is fixed
+    end_batch();  // ends a batch, which may be empty, so that the number of batches is fixed
   };
   TileCopy<kBlockRows, kDims>(run.q, form.head_dim).begin(q_tile, first, q_column, ranges.own());
   end_batch();

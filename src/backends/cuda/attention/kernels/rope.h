@@ -46,7 +46,7 @@ struct RotationPart {
 };
 struct RotationsRun {
   int64_t rows = 0;
-  bool vectors = false;  // all can be read kVectorElements at a time (can_rotate_vectors too)
+  bool vectors = false;  // all can be read kVectorElements at a time, and rotated so
   DeviceRows table;      // (rows, width)
   const int32_t* slots = nullptr;
   int32_t count = 0;
