@@ -24,7 +24,7 @@ Live& live() {
   return instance;
 }
 
-// The sum of what `count` says of each arena of these spaces; nothing where it says nothing of one.
+// The sum of count(arena) over the arenas of these spaces; nothing where one of them has no count.
 template <typename F>
 std::optional<int64_t> sum_over(std::initializer_list<program::Space> spaces, const F& count) {
   const std::lock_guard lock(live().mutex);

@@ -1,5 +1,5 @@
-// When the work that a backend was given gets done, at points that its caller marks: to time
-// operations without waiting between them, and to wait for a copy alone. Not thread-safe.
+// Events that tell when queued work is done, at points that the caller marks: to time operations
+// without waiting between them, and to wait for a single copy. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -11,9 +11,10 @@ namespace snug::backends {
 class DeviceEvents {
  public:
   virtual ~DeviceEvents() = default;
-  // Point `index` is when all that was run and copied before is done. A point may be marked again.
+  // Marks point `index`: it is reached when all earlier work and copies are done. A point may be
+  // marked again.
   virtual void mark(size_t index) = 0;
-  // Whether it is; true if it was never marked.
+  // Whether the point is reached; true if it was never marked.
   virtual bool is_reached(size_t index) = 0;
   // Returns when the point is reached; at once if it was never marked.
   virtual void wait(size_t index) = 0;
@@ -21,7 +22,8 @@ class DeviceEvents {
   virtual double seconds(size_t begin, size_t end) = 0;
 };
 
-// The events of a backend whose run() returns when the work is done: times of the host's clock.
+// Events for a backend whose run() returns when the work is done: they are times of the host's
+// clock.
 class HostEvents final : public DeviceEvents {
  public:
   explicit HostEvents(size_t points) : points_(points) {}

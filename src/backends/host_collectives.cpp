@@ -15,7 +15,8 @@ using program::ReduceScatter;
 
 namespace {
 
-// What errors call a collective: the first of its results, which are those of a layer.
+// The name of a collective in errors: that of its first result; its results usually belong to one
+// layer.
 std::string_view name_of(const Invocation& invocation) {
   const program::Operation& operation = invocation.view->operation;
   const auto& results = operation.writes.empty() ? operation.updates : operation.writes;
@@ -58,7 +59,7 @@ void HostCollectives::begin(const AllReduce& reduce, const Invocation& invocatio
 
 void HostCollectives::await(const Invocation& invocation) {
   const auto begun = begun_.find(invocation.all(program::Access::update).front().data);
-  if (begun == begun_.end()) return;  // a copy, which is done where it begins
+  if (begun == begun_.end()) return;  // a copy, which is done as soon as it begins
   begun->second.group->wait(begun->second.ticket);
   begun_.erase(begun);
 }

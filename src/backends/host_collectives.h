@@ -1,5 +1,5 @@
-// Collectives of a backend whose tensors lie in the host's memory: begun by the operation, waited
-// for by its await.
+// Collectives of a backend whose tensors are in host memory. The operation begins the collective,
+// and its await waits for it.
 #pragma once
 
 #include <memory>
@@ -14,15 +14,15 @@ namespace snug::backends {
 
 class HostCollectives {
  public:
-  // `mesh` may be null: one rank alone. It must outlive the object.
+  // `mesh` may be null, for a single rank. It must outlive the object.
   explicit HostCollectives(const comm::Mesh* mesh)
       : mesh_(mesh != nullptr ? *mesh : comm::Mesh{}) {}
 
-  // Fail a CHECK where the group has another number of ranks than planned.
+  // These fail a CHECK where the group's number of ranks is not the planned one.
   void begin(const program::AllGather& gather, const Invocation& invocation);
   void begin(const program::ReduceScatter& reduce, const Invocation& invocation);
   void begin(const program::AllReduce& reduce, const Invocation& invocation);
-  // Returns at once where what is awaited was no collective.
+  // Returns at once if the awaited operation was not a collective.
   void await(const Invocation& invocation);
 
   int shard_rank() const { return mesh_.shard(); }
@@ -37,8 +37,8 @@ class HostCollectives {
             comm::Communicator& group, comm::Ticket ticket);
 
   comm::Mesh mesh_;
-  std::unique_ptr<comm::Communicator> alone_;          // stands for groups of one rank, once needed
-  std::unordered_map<const std::byte*, Begun> begun_;  // by what the first pair is copied to
+  std::unique_ptr<comm::Communicator> alone_;          // for groups of one rank; created on demand
+  std::unordered_map<const std::byte*, Begun> begun_;  // by the first destination of each
 };
 
 }  // namespace snug::backends

@@ -1,5 +1,5 @@
-// What Backend::fill does, for backends whose device is the host. Distinct ranges may be filled by
-// several threads.
+// Implements Backend::fill for backends whose device is the host. Several threads may fill distinct
+// ranges.
 #pragma once
 
 #include "backends/formulas/random_values.h"
@@ -7,12 +7,12 @@
 
 namespace snug::backends {
 
-// Elements of a tensor, counted from its first; `begin` is a multiple of kValueGroup.
+// A range of a tensor's elements; `begin` is a multiple of kValueGroup.
 struct ElementRange {
   int64_t begin = 0;
   int64_t end = 0;
 };
-// `first`: the element of the weight that the tensor begins with. CHECKs for f32 or bf16.
+// `first` is the weight's element at which the tensor begins. CHECKs that the type is f32 or bf16.
 void fill_on_host(const Buffer& tensor, const RandomValues& values, int64_t first,
                   const ElementRange& range);
 

@@ -1,5 +1,5 @@
 // An operation as a backend runs it: its attributes, its tensors with their addresses, and what is
-// known of the batch. All that the code of one kind sees of a backend.
+// known of the batch. The code of a kind sees nothing else of a backend.
 #pragma once
 
 #include <algorithm>
@@ -18,20 +18,20 @@
 
 namespace snug::backends {
 
-// A tensor with its address. Strides count elements; a tensor that is no view is contiguous.
+// A tensor with its address. Strides count elements; a tensor that is not a view is contiguous.
 struct Buffer {
   std::byte* data = nullptr;
   program::DType dtype = program::DType::f32;
   program::Shape shape;
   std::array<int64_t, program::Shape::kMaxRank> strides{};
-  // Where a rank's part of a tensor begins in the whole, in elements.
+  // The element of the whole tensor at which a rank's part begins.
   int64_t first = 0;
-  // As its program says (Tensor::constant).
+  // Tensor::constant of the program's tensor.
   bool is_constant = false;
 
   int64_t elements() const { return shape.elements(); }
   int64_t bytes() const { return elements() * base::size_of(dtype); }
-  // From the first of its bytes to the last, with the gaps of a view.
+  // The distance from the first byte to the end of the last, including the gaps of a view.
   int64_t spanned_bytes() const {
     if (elements() == 0) return 0;
     int64_t last = 0;
@@ -45,7 +45,7 @@ struct Buffer {
   }
 };
 
-// Whether a byte of one lies among those of the other, the gaps of views included.
+// Whether the spanned bytes of the two overlap, including the gaps of views.
 inline bool overlap(const Buffer& a, const Buffer& b) {
   return a.data < b.data + b.spanned_bytes() && b.data < a.data + a.spanned_bytes();
 }
@@ -53,39 +53,39 @@ inline bool overlap(const Buffer& a, const Buffer& b) {
 class Backend;
 class HostCollectives;
 
-// What a backend remembers of a prepared operation (a library's primitive, a chosen algorithm).
+// What a backend keeps for a prepared operation (a library's primitive, a chosen algorithm).
 class Prepared {
  public:
   virtual ~Prepared() = default;
 };
 
-// One operation, resolved: everything run() needs.
+// One operation with its operands resolved: everything run() needs.
 struct Invocation {
   const program::Attributes* attributes = nullptr;
   std::span<const Buffer> reads;
   std::span<const Buffer> writes;
   std::span<const Buffer> updates;
-  Buffer workspace;  // data == nullptr without one
+  Buffer workspace;  // data is null where there is none
   const Prepared* prepared = nullptr;
   program::Channel channel = program::Channel::compute;
-  bool joined = false;  // done in one go with the one before it, which is the list's
+  bool joined = false;  // runs in one launch with the operation before it in the list
   bool on_host = false;
-  // The operation of the program, and what the host knows of the batch's bounds, where the backend
-  // has said that it takes its extent from there (Backend::takes_extent).
+  // The operation in its program, and the host's knowledge of the batch where the backend asked for
+  // it (Backend::takes_extent).
   const program::OperationView* view = nullptr;
   const program::BatchBounds* bounds = nullptr;
-  // Where the backend notes what it does; null: nowhere.
+  // Where the backend records what it does; null: nowhere.
   Trace* trace = nullptr;
 
-  // Connects the ranks of the job; null where the backend connects none.
+  // Performs collectives through the host; null where the backend does not use it.
   HostCollectives* collectives = nullptr;
 
-  // How much there is to do, as the host knows it; else all that shapes allow. What would be
-  // computed beyond it may be left out, where that does not change a bit of the result.
+  // The amount of work, if the host knows it; else the most that the shapes allow. Computing beyond
+  // it may be skipped where that does not change a bit of the result.
   program::Extent extent() const;
 
-  // Notes that it is run, for all that shapes allow where the host does not say how much there is;
-  // `with_before`: by the launch of the operation before it.
+  // Records that the operation ran, over all that the shapes allow where the host does not know the
+  // extent. `with_before`: in the launch of the operation before it.
   void note_run(bool with_before = false) const {
     if (trace == nullptr) return;
     ++trace->runs;
@@ -99,27 +99,28 @@ struct Invocation {
   void note_decision(const program::PathValue<path...>& value) const {
     if (trace != nullptr) trace->note_decision<path...>(value);
   }
-  // That the device was given so many kernels and library calls, `spared` fewer than the most that
-  // what is timed may take.
+  // Records the number of kernels and library calls that were launched. `spared` says how many
+  // fewer that is than the most a timed algorithm may take.
   void note_launches(int64_t launches, int64_t spared) const {
     if (trace == nullptr) return;
     trace->launches += launches;
     trace->launches_spared += spared;
   }
-  // A piece of so many rows, which was done.
+  // Records a piece of `size` rows that was done.
   void note_piece(int64_t size) const {
     if (trace != nullptr) trace->pieces.push_back(size);
   }
-  // Another one than compute.
+  // Records that another channel than `compute` was used.
   void note_channel(program::Channel used) const {
     if (trace != nullptr) trace->channel = used;
   }
-  // That so much was done.
+  // Records the amount of work that was done.
   void note_extent(const program::Extent& done) const {
     if (trace != nullptr) trace->note_extent(done);
   }
 
-  // The tensor of an operand that is there. A trace counts what is asked for here and with all().
+  // The tensor of an operand, which must be present. The trace records which operands are asked for
+  // here and through all().
   template <typename Struct>
   const Buffer& operator[](const program::Operand<Struct>& operand) const {
     const program::Slot slot = program::slot_of(attributes->get<Struct>(), operand);
@@ -127,11 +128,12 @@ struct Invocation {
     if (trace != nullptr) trace->note_operand(bit_of(slot.access, slot.index), buffer.bytes());
     return buffer;
   }
-  // All tensors of one access, of a kind that has an operand for each of many tensors.
+  // All tensors with one access, of a kind whose operands are lists of tensors.
   std::span<const Buffer> all(program::Access access) const;
 
  private:
-  // Operands of each access that a trace tells from each other; those after them are the last one.
+  // The number of operands per access that a trace distinguishes; any further ones count as the
+  // last.
   static constexpr size_t kTracedOperands = 21;
 
   static int bit_of(program::Access access, size_t index) {

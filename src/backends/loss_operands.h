@@ -1,4 +1,4 @@
-// The operands of a linear cross-entropy by name, for code that both of its kinds share.
+// The operands of a linear cross-entropy by name, for code shared by its two kinds.
 #pragma once
 
 #include <type_traits>
@@ -20,11 +20,11 @@ struct LossOperands {
   const T& losses;             // (tokens) f32
   const T& loss;               // (1) f32
   const T* bias = nullptr;     // (vocab); null where there is none
-  const T* gain = nullptr;     // (vocab); likewise
-  const T* dhidden = nullptr;  // (tokens, d); null where no gradient is made
-  const T* dweight = nullptr;  // (vocab, d); likewise, for the gradient of the weight
-  const T* dbias = nullptr;    // (vocab); likewise, for that of the bias
-  const T* dgain = nullptr;    // (vocab); and of the gain
+  const T* gain = nullptr;     // (vocab); null where there is none
+  const T* dhidden = nullptr;  // (tokens, d); null where there is no gradient
+  const T* dweight = nullptr;  // (vocab, d); null where the weight has no gradient
+  const T* dbias = nullptr;    // (vocab); null where the bias has no gradient
+  const T* dgain = nullptr;    // (vocab); null where the gain has no gradient
 };
 
 // The operands of LinearCrossEntropy or LinearCrossEntropyTrain; `source` is the view or the

@@ -1,5 +1,5 @@
-// What a backend that reads operands where they lie, in memory of the host, notes of their extents:
-// the amount that follows from the values which it read itself.
+// For backends that read operands directly in host memory: they record as extent the amount of work
+// that follows from the values that they read.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace snug::backends {
 
-// An i32 operand whose elements lie side by side.
+// A contiguous i32 operand.
 template <typename Struct>
 std::span<const int32_t> integers_in(const Invocation& invocation,
                                      const program::Operand<Struct>& operand) {
@@ -25,7 +25,8 @@ std::span<const int32_t> integers_in(const Invocation& invocation,
   return {buffer.as<const int32_t>(), static_cast<size_t>(buffer.elements())};
 }
 
-// Notes the extent of an operation that works on the rows whose entry in `operand` is not negative.
+// Records the extent of an operation that works only on rows whose entry in `operand` is not
+// negative.
 template <typename Struct>
 void note_rows(const Invocation& invocation, const program::Operand<Struct>& operand) {
   if (invocation.trace == nullptr) return;
@@ -33,7 +34,7 @@ void note_rows(const Invocation& invocation, const program::Operand<Struct>& ope
   invocation.note_extent({.rows = static_cast<double>(rows)});
 }
 
-// Notes the extent of an attention or its gradient, which walks its segments.
+// Records the extent of an attention or its gradient, which goes segment by segment.
 template <typename Attributes>
 void note_segments(const Attributes& attention, const Invocation& invocation) {
   if (invocation.trace == nullptr) return;

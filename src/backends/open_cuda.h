@@ -1,5 +1,5 @@
-// The CUDA backend, where it is built: open_cuda.cpp has it, open_cuda_absent.cpp says how to get
-// it.
+// The CUDA backend. open_cuda.cpp opens it; in builds without it, open_cuda_absent.cpp says how to
+// get it.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@ namespace snug::backends {
 
 // Throws UserError where it is not built or finds no device.
 std::unique_ptr<Backend> open_cuda(const BackendOptions& options);
-// How many devices open_cuda would find.
+// The number of devices that open_cuda would find.
 int count_cuda_devices();
 inline bool has_cuda_device() { return count_cuda_devices() > 0; }
 

@@ -1,4 +1,4 @@
-// What every backend that plans its workspaces asks of an operation.
+// Checks on operations, for every backend that plans its workspaces.
 #pragma once
 
 #include <initializer_list>
@@ -12,7 +12,7 @@
 
 namespace snug::backends {
 
-// Whether the operation has a tensor of this type, the workspace apart.
+// Whether the operation has a tensor of this type other than its workspace.
 inline bool has_any_of(const program::OperationView& view, base::DType dtype) {
   bool found = false;
   program::for_each_tensor(view.operation, [&](program::TensorId id) {
@@ -21,7 +21,7 @@ inline bool has_any_of(const program::OperationView& view, base::DType dtype) {
   return found;
 }
 
-// Whether the operation's tensors, its workspace apart, are floats to compute in (f32 with one of
+// Whether the operation's tensors, except its workspace, are floats to compute in (f32, and one of
 // bf16 and f16), indices (i32) or codes of stored weights (u8).
 inline bool has_known_types(const program::OperationView& view) {
   for (const base::DType type : {base::DType::f64, base::DType::i64})
@@ -33,7 +33,7 @@ inline bool is_float_of_32_or_16_bits(base::DType type) {
   return type == base::DType::f32 || type == base::DType::bf16 || type == base::DType::f16;
 }
 
-// Whether all tensors have this type, the workspace apart.
+// Whether all tensors except the workspace have this type.
 inline bool is_all_of(const program::OperationView& view, base::DType dtype) {
   bool same = true;
   program::for_each_tensor(view.operation, [&](program::TensorId id) {
@@ -42,7 +42,7 @@ inline bool is_all_of(const program::OperationView& view, base::DType dtype) {
   return same;
 }
 
-// Whether these operands are f32, of those that the operation has.
+// Whether these operands are f32; operands that the operation does not have are ignored.
 template <typename Struct>
 bool are_f32(const program::OperationView& view,
              std::initializer_list<program::Operand<Struct>> operands) {
@@ -52,7 +52,7 @@ bool are_f32(const program::OperationView& view,
   }
   return true;
 }
-// Whether all its tensors are f32 or indices, except the workspace.
+// Whether all of the operation's tensors are f32 or indices, except the workspace.
 inline bool is_of_f32_and_indices(const program::OperationView& view) {
   bool known = true;
   program::for_each_tensor(view.operation, [&](program::TensorId id) {
@@ -63,7 +63,7 @@ inline bool is_of_f32_and_indices(const program::OperationView& view) {
   return known;
 }
 
-// Whether these operands are floats to compute in.
+// Whether these operands have float types that kernels compute in.
 template <typename Struct>
 bool are_floats(const program::OperationView& view,
                 std::initializer_list<program::Operand<Struct>> operands) {
@@ -72,7 +72,7 @@ bool are_floats(const program::OperationView& view,
   }
   return true;
 }
-// Whether all operands that the operation reads are floats to compute in.
+// Whether all operands that the operation reads have float types that kernels compute in.
 inline bool reads_floats(const program::OperationView& view) {
   for (const program::TensorId id : view.operation.reads) {
     if (!is_float_of_32_or_16_bits(view.program.tensor(id).dtype)) return false;
@@ -80,8 +80,8 @@ inline bool reads_floats(const program::OperationView& view) {
   return true;
 }
 
-// Fails a CHECK where the backend does not run the operation (Target::runs), which was lowered for
-// another then, or where it violates its kind's shape rule.
+// Fails a CHECK where the backend does not run the operation (Target::runs), which means that it
+// was lowered for another backend, or where the operation violates its kind's shape rule.
 inline void check_runs(const program::OperationView& view, const program::Target& backend) {
   SNUG_CHECK(backend.runs(view), "{} of such tensors or attributes, which {} does not run",
              program::name_of(view.operation.kind()), backend.name());
@@ -89,8 +89,9 @@ inline void check_runs(const program::OperationView& view, const program::Target
   SNUG_CHECK(error.empty(), "{}: {}", program::name_of(view.operation.kind()), error);
 }
 
-// Fails a CHECK where a tensor of the operation does not lie as kernels read it: elements side by
-// side; of floats those of a row, with rows at one distance, unless an optimizer steps them.
+// Fails a CHECK where the layout of a tensor is not what kernels expect: contiguous elements; for
+// floats only within a row, with a constant distance between rows, unless an optimizer updates
+// them.
 inline void check_strides(const program::OperationView& view) {
   const bool is_flat = program::traits_of(view.operation).is_of_optimizer();
   program::for_each_tensor(view.operation, [&](program::TensorId id) {
@@ -109,7 +110,7 @@ inline void check_strides(const program::OperationView& view) {
   });
 }
 
-// Fails a CHECK, naming the libraries, when the operation asks for more than its planned workspace.
+// Fails a CHECK, naming the libraries, when the operation needs more than its planned workspace.
 inline void check_workspace(const program::OperationView& view, int64_t asked,
                             const std::string& libraries) {
   const program::TensorId scratch = view.operation.workspace;

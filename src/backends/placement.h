@@ -1,6 +1,6 @@
-// What an operation of a program says of where it is done, next to its attributes: its channel,
-// whether the host does it, and how many launches it states. For each backend there is one way to
-// say that, and prepare() refuses any other.
+// Checks how a program says where an operation runs: its channel, whether it is on the host, and
+// its number of launches. Each backend accepts exactly one such placement, and prepare() refuses
+// any other.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace snug::backends {
 
-// Whether an operand, except the workspace, lies in memory of the host.
+// Whether an operand, except the workspace, is in host memory.
 inline bool touches_host_memory(const program::OperationView& view) {
   bool found = false;
   program::for_each_tensor(view.operation, [&](program::TensorId id) {
@@ -26,8 +26,8 @@ inline bool touches_host_memory(const program::OperationView& view) {
   return found;
 }
 
-// What lies in memory of the host is for copies, for what is placed there, and on a device with
-// memory of its own for what reads it once, over the link.
+// Host memory is only for copies and for operations that are placed on the host; on a device with
+// memory of its own also for operations that read it once over the link.
 inline bool has_right_place(const program::OperationView& view, const program::Target& target) {
   const program::Traits& traits = program::traits_of(view.operation);
   const bool on_host = view.operation.on_host;
@@ -38,7 +38,7 @@ inline bool has_right_place(const program::OperationView& view, const program::T
   return traits.reads_in_place || !touches_host;
 }
 
-// Where the host reaches the device's memory, copies go on next to nothing.
+// Where the host can access the device's memory, copies do not run in parallel with other work.
 inline bool has_right_channel(const program::OperationView& view, const program::Target& target) {
   using program::Channel;
   const program::Traits& traits = program::traits_of(view.operation);
@@ -55,8 +55,8 @@ inline bool has_right_channel(const program::OperationView& view, const program:
   return channel == Channel::compute || (channel == Channel::host && !is_to_device);
 }
 
-// Fails a CHECK where the operation is placed otherwise than a program of this target has it, or
-// states another number of launches than the target starts for it.
+// Fails a CHECK where the placement of the operation is not the one for this target, or where it
+// states another number of launches than the target uses for it.
 inline void check_placement(const program::OperationView& view, const program::Target& target) {
   const program::Operation& operation = view.operation;
   const std::string_view kind = program::name_of(operation.kind());
@@ -70,7 +70,7 @@ inline void check_placement(const program::OperationView& view, const program::T
              launches, operation.launches);
 }
 
-// Where the operation stands in its program's list; nothing of one that is in no list.
+// The operation's index in its program's list; nothing where it is not in the list.
 inline std::optional<size_t> position_of(const program::OperationView& view) {
   const std::vector<program::Operation>& list = view.program.operations;
   const bool is_listed = !list.empty() && std::less_equal<>()(list.data(), &view.operation) &&
@@ -79,8 +79,8 @@ inline std::optional<size_t> position_of(const program::OperationView& view) {
   return static_cast<size_t>(&view.operation - list.data());
 }
 
-// Fails a CHECK where an await is of a copy or an exchange that its program did not begin before,
-// or that has been awaited on its channel since it was begun.
+// Fails a CHECK where an await is for a copy or collective that its program has not begun before,
+// or that was already awaited on its channel.
 inline void check_awaited_once(const program::OperationView& view) {
   const std::optional<size_t> position = position_of(view);
   if (!position || program::traits_of(view.operation).copying != program::Copying::ends) return;
@@ -99,7 +99,7 @@ inline void check_awaited_once(const program::OperationView& view) {
   SNUG_CHECK(false, "{} is awaited, which nothing before it begins", view.program.tensor(to).name);
 }
 
-// Fails a CHECK where it shares a launch, of a backend that starts none.
+// Fails a CHECK where the operation is joined to another's launch, for a backend without launches.
 inline void check_not_joined(const program::OperationView& view, const program::Target& target) {
   SNUG_CHECK(!view.operation.joined, "{} is joined to another operation, which {} does not do",
              program::name_of(view.operation.kind()), target.name());

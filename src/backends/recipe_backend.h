@@ -1,4 +1,4 @@
-// The backend that a recipe names, with what the recipe says of it.
+// Opens the backend that a recipe names, with the recipe's options.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace snug::backends {
 
-// Throws UserError for one that is not built, and for cuda without a card.
-// `mesh` connects the ranks of the job, and must outlive the backend; null: one alone.
+// Throws UserError for a backend that is not built, and for cuda without a GPU. `mesh` connects the
+// ranks of the job, and must outlive the backend; null for a single rank.
 std::unique_ptr<Backend> open_backend(const formats::Recipe& recipe,
                                       const comm::Mesh* mesh = nullptr);
 

@@ -25,7 +25,7 @@ int64_t meminfo_available_bytes() {
   return std::numeric_limits<int64_t>::max();
 }
 
-// The number in a file of the control group, or `otherwise` when absent or "max".
+// The number in a file of the control group, or `otherwise` if the file is missing or says "max".
 int64_t number_in(const char* path, int64_t otherwise) {
   std::ifstream file(path);
   int64_t value = 0;
@@ -43,8 +43,8 @@ int64_t sum_of_keys(const char* path, std::initializer_list<std::string_view> ke
   return sum;
 }
 
-// Version 2 of control groups, as seen from inside a container. Cached files count as used there,
-// and make room when it is needed.
+// What version 2 of control groups leaves, as seen from inside a container. Cached files count as
+// used there but can be evicted, so they are added back.
 int64_t control_group_available_bytes() {
   constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
   const int64_t limit = number_in("/sys/fs/cgroup/memory.max", kUnlimited);

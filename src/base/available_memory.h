@@ -1,4 +1,4 @@
-// What the machine has left of its memory.
+// The memory that the machine has left.
 #pragma once
 
 #include <cstddef>
@@ -6,12 +6,12 @@
 
 namespace snug::base {
 
-// Bytes that the system could give now without swapping (MemAvailable, or the control group's limit
-// where that is lower).
+// The bytes that the system could hand out now without swapping: MemAvailable of /proc/meminfo, or
+// what the control group's limit leaves where that is less.
 int64_t available_memory_bytes();
 
-// Throws std::bad_alloc where this process can map no such bytes more (ulimit -v): before a library
-// asks for memory that does not look whether it was given any.
+// Throws std::bad_alloc where this process cannot map that many bytes more (ulimit -v). Call it
+// before a library that does not check the result of its own allocations.
 void require_address_space(size_t bytes);
 
 }  // namespace snug::base

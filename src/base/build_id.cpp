@@ -22,7 +22,8 @@ using namespace std::string_view_literals;
 
 constexpr std::string_view kGnu = "GNU\0"sv;
 
-// Notes stand one after the other: a header, a name and a description, each of whole words.
+// The notes follow one another. Each has a header, a name and a description, all padded to whole
+// words.
 std::string id_in(std::string_view notes) {
   ElfW(Nhdr) header{};
   while (notes.size() >= sizeof header) {
@@ -42,7 +43,7 @@ std::string id_in(std::string_view notes) {
   return {};
 }
 
-// The program comes first; libraries come after it.
+// The first entry is the program itself; its libraries follow.
 int read_notes(struct dl_phdr_info* program, size_t /*bytes*/, void* result) {
   for (int i = 0; i < program->dlpi_phnum; ++i) {
     const auto& segment = program->dlpi_phdr[i];

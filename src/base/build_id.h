@@ -1,5 +1,5 @@
-// Which build of this program runs: two that differ in code differ in it, whatever version they
-// call themselves.
+// An identity of the running build: two builds whose code differs have different identities, even
+// when they report the same version.
 #pragma once
 
 #include <string>

@@ -43,7 +43,7 @@ std::optional<int64_t> parse_byte_size(std::string_view text) {
   const std::optional<int64_t> scale = unit_bytes(unit);
   if (!scale || digits == 0 || text.empty()) return std::nullopt;
 
-  // Whole numbers stay exact; only a fraction goes through floating point.
+  // Whole numbers are parsed exactly as integers; only a fraction goes through floating point.
   const char* const number_end = digits == std::string_view::npos ? end : text.data() + digits;
   int64_t whole = 0;
   const auto [stop, error] = std::from_chars(text.data(), number_end, whole);

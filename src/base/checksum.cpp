@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-// The library's choice of vectors at run time; where it is built without, the compiler's target
-// decides. The values are the same.
+// The library chooses its vector instructions at run time; where it is built without that, the
+// compiler's target decides. The values are the same.
 #if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
 #include <xxh_x86dispatch.h>
 #else

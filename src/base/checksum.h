@@ -1,5 +1,5 @@
-// XXH3 of bytes: it finds damage and mix-ups, and is no defence against whoever means to deceive.
-// Tensors are hashed in pieces of one fixed size, so that a part of one can be verified alone.
+// XXH3 checksums. They detect damage and mix-ups, but are no defence against deliberate forgery.
+// Tensors are hashed in pieces of one fixed size, so that a part of a tensor can be verified alone.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ inline constexpr int64_t kChecksumPieceBytes = int64_t{1} << 20;
 uint64_t checksum(const void* data, int64_t bytes);
 inline uint64_t checksum(std::string_view text) { return checksum(text.data(), std::ssize(text)); }
 
-// The checksum of bytes that come in parts. It takes its memory when it is made.
+// The checksum of bytes that arrive in parts. All memory is allocated in the constructor.
 class ChecksumStream {
  public:
   ChecksumStream();
   void add(const void* data, int64_t bytes);
-  // The checksum of what was added since the last take.
+  // Both return the checksum of what was added since the last take(); take() then starts anew.
   uint64_t value() const;
   uint64_t take();
 
@@ -34,12 +34,12 @@ class ChecksumStream {
   std::unique_ptr<XXH3_state_s, Free> state_;
 };
 
-// The pieces of so many bytes.
+// The number of pieces that this many bytes have.
 constexpr int64_t checksum_pieces(int64_t bytes) {
   return (bytes + kChecksumPieceBytes - 1) / kChecksumPieceBytes;
 }
 
-// Sixteen hexadecimal digits each.
+// Each checksum as sixteen hexadecimal digits.
 std::string checksum_text(uint64_t checksum);
 std::string checksum_text(const std::vector<uint64_t>& checksums);
 

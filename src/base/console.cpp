@@ -20,14 +20,15 @@
 namespace snug::base {
 namespace {
 
-// What is said before a log is there, at most: a verb without a log keeps no more.
+// The most that is kept of lines said before a log is open; a command without a log never needs
+// more.
 constexpr size_t kMaxEarlyBytes = size_t{64} << 10;
 
 struct Console {
   std::mutex mutex;
   int log = -1;
-  std::string early;          // the lines for a log that is not there yet
-  bool line_is_open = false;  // a progress bar has no line end
+  std::string early;          // lines for a log that is not open yet
+  bool line_is_open = false;  // a progress bar ends without a line break
   bool has_failed = false;
   bool is_left_to_others = false;
 };
@@ -37,8 +38,8 @@ Console& console() {
   return console;
 }
 
-// Returns 0 or the error. A signal is a reason to give up: whoever stalls the reader of a pipe
-// must not keep a run from its last checkpoint.
+// Returns 0 or the error number. A signal ends the attempt: a stalled reader of a pipe must not
+// keep a run from writing its last checkpoint.
 int write_whole(int descriptor, std::string_view text) noexcept {
   while (!text.empty()) {
     const ssize_t written = ::write(descriptor, text.data(), text.size());
@@ -49,7 +50,7 @@ int write_whole(int descriptor, std::string_view text) noexcept {
   return 0;
 }
 
-// What there is no memory for is dropped like what has no place.
+// A line for which there is no memory is dropped, as one is that cannot be written.
 void keep_early(Console& console, std::string_view part) noexcept {
   if (console.early.size() + part.size() > kMaxEarlyBytes) return;
   try {
@@ -113,7 +114,8 @@ bool has_no_reader(int descriptor) {
 
 void secure_standard_streams() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-    // The lowest free number is the one that is looked at. Such a descriptor only holds it.
+    // open() takes the lowest free number, which is the one just checked. The new descriptor only
+    // occupies that number.
     if (::fcntl(descriptor, F_GETFD) < 0) [[maybe_unused]]
       const int holder = ::open("/", O_PATH | O_DIRECTORY);
   std::signal(SIGPIPE, SIG_IGN);

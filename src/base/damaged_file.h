@@ -1,5 +1,5 @@
-// A file whose bytes are not those that were written, or cannot be read back from the disk. Another
-// copy of it may be whole.
+// A file whose bytes differ from those that were written, or cannot be read back from the disk.
+// Another copy of it may be intact.
 #pragma once
 
 #include "base/error.h"

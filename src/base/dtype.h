@@ -11,7 +11,7 @@ namespace snug::base {
 
 enum class DType : uint8_t { f64, f32, bf16, f16, i64, i32, u8 };
 
-// The words in recipes, program texts and messages.
+// The names in recipes, program texts and messages.
 constexpr auto words_of(DType /*type*/) {
   return words<DType>({{DType::f64, "f64"},
                        {DType::f32, "f32"},
@@ -63,7 +63,7 @@ struct Float16 {
   uint16_t bits = 0;
 };
 
-// It has no branches, so that loops of it vectorise.
+// Has no branches, so that loops over it vectorise.
 constexpr float to_float(Float16 value) {
   constexpr uint32_t kExponentShift = 112U << 23;  // difference of the exponents' biases
   constexpr uint32_t kSmallestNormal = 113U << 23;

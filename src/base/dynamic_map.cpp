@@ -8,7 +8,7 @@
 namespace snug::base {
 namespace {
 
-// torch.linspace(0.1, 1, points): from both ends to the middle, each point in one rounding.
+// torch.linspace(0.1, 1, points): counted from both ends to the middle, each point rounded once.
 std::vector<float> boundaries(int points) {
   const float step = (1.0F - 0.1F) / static_cast<float>(points - 1);
   std::vector<float> values;
@@ -19,7 +19,7 @@ std::vector<float> boundaries(int points) {
   return values;
 }
 
-// Seven decades; the higher one holds twice as many values as the one below.
+// Seven decades; each holds twice as many values as the one below it.
 DynamicMap make_map(bool is_signed) {
   constexpr int kDecades = 7;
   std::vector<float> values{0.0F, 1.0F};

@@ -1,14 +1,14 @@
-// The dynamic 8-bit maps: 256 values in [-1, 1] (or [0, 1]) whose spacing shrinks towards zero, the
-// code of blockwise 8-bit optimizer states and of nested NF4 scales. Bit for bit what
-// bitsandbytes' functional.create_dynamic_map makes (Dettmers et al., "8-bit optimizers via
-// block-wise quantization", ICLR 2022).
+// The dynamic 8-bit maps: 256 values in [-1, 1] (or [0, 1]) whose spacing shrinks towards zero.
+// They are the code of blockwise 8-bit optimizer states and of nested NF4 scales, and equal bit for
+// bit what bitsandbytes' functional.create_dynamic_map makes (Dettmers et al., "8-bit optimizers
+// via block-wise quantization", ICLR 2022).
 //
-// bitsandbytes encodes in two ways, and both are here, since files of either kind exist:
+// bitsandbytes encodes in two ways, and both are here, since there are files of both:
 //   encode_dynamic          the nearest value, as its CUDA kernels and its PyTorch backend find it
 //   encode_dynamic_lattice  the value nearest to one of 65,536 points of [-1, 1], as its compiled
 //                           CPU library does; near zero it is far coarser than the map, and zero
 //                           itself becomes 131 (signed) or 7 (unsigned)
-// Both encode the value of an element divided by its block's largest magnitude. Pure functions.
+// Both take an element divided by the largest magnitude of its block. Pure functions.
 #pragma once
 
 #include <array>
@@ -30,7 +30,8 @@ uint8_t encode_dynamic(const DynamicMap& map, float x);
 // The index that bitsandbytes' CPU library stores for x. NaN gives 0.
 uint8_t encode_dynamic_lattice(const DynamicMap& map, float x);
 
-// t with encode_dynamic(map, x) = how many t[i] <= x, for searches over many lanes.
+// The thresholds t for which encode_dynamic(map, x) is the number of t[i] <= x, for vectorised
+// searches.
 std::array<float, 255> dynamic_thresholds(const DynamicMap& map);
 
 }  // namespace snug::base

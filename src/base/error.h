@@ -1,5 +1,5 @@
 // Errors. A user's mistake throws UserError and is caught only in main; a bug in Snug fails a
-// CHECK, which prints both values and aborts. Outcomes that are expected are values, never
+// CHECK, which prints both values and aborts. Expected outcomes are return values, never
 // exceptions.
 #pragma once
 
@@ -18,11 +18,11 @@ struct Location {
   int column = 0;
 };
 
-// "file:line:column: ", as much of it as is known; empty for an empty location.
+// "file:line:column: " with the parts that are known; empty for an empty location.
 std::string to_string(const Location& location);
 
-// The location and the message. A NUL in it, which would end the text of an exception, is shown as
-// shown_text.h shows it.
+// The location followed by the message. A NUL, which would end the text of an exception, is escaped
+// as shown_text.h says.
 std::string message_at(const Location& location, const std::string& message);
 
 // A mistake of the user: what is wrong, what was expected, and the cheapest fix, in one paragraph.
@@ -49,7 +49,8 @@ template <typename... Args>
 
 }  // namespace snug::base
 
-// Aborts when a condition that Snug itself must guarantee does not hold. The rest is a fmt message.
+// Aborts when a condition that Snug itself must guarantee does not hold. The remaining arguments
+// are a fmt message.
 #define SNUG_CHECK(condition, ...)                                                          \
   do {                                                                                      \
     if (!(condition))                                                                       \

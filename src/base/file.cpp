@@ -16,7 +16,8 @@
 namespace snug::base {
 namespace {
 
-// Linux transfers at most 0x7ffff000 bytes a call; 64 MiB pieces keep several readers interleaved.
+// Linux transfers at most 0x7ffff000 bytes per call; pieces of 64 MiB keep several readers
+// interleaved.
 constexpr int64_t kPieceBytes = int64_t{64} << 20;
 constexpr size_t kCopyBufferBytes = size_t{256} << 10;
 
@@ -28,7 +29,7 @@ int open_descriptor(const std::filesystem::path& path, int flags, std::string_vi
   }
 }
 
-// What stands in a file's place.
+// What a path is where it is not a regular file.
 std::string_view kind_of(mode_t mode) {
   if (S_ISDIR(mode)) return "a folder";
   if (S_ISFIFO(mode)) return "a pipe";
@@ -82,7 +83,7 @@ std::string_view advice_for(int error_number) {
   }
 }
 
-// The folder in `above` through which `path` goes; `above` itself where they are the same.
+// The component of `path` directly below `above`; `above` itself where the two are the same.
 std::filesystem::path first_below(const std::filesystem::path& above,
                                   const std::filesystem::path& path) {
   const std::filesystem::path rest = path.lexically_relative(above);
@@ -90,7 +91,8 @@ std::filesystem::path first_below(const std::filesystem::path& above,
   return above / *rest.begin();
 }
 
-// What was reserved on the disk and never written, of whatever size, holds only NULs.
+// Space that was reserved on the disk but never written reads as NULs. Refuses such a file,
+// whatever its size.
 void refuse_unwritten(const File& file, int64_t bytes) {
   std::array<char, 64> begin{};
   const auto looked = std::min<int64_t>(bytes, std::ssize(begin));
@@ -136,7 +138,8 @@ void require_writable_folder(const std::filesystem::path& path) {
     throw_user_error("cannot create {}: {} is a file; choose another folder", path.string(),
                      above.string());
   if (::access(above.c_str(), W_OK | X_OK) != 0) throw_system_error("write into", above, errno);
-  // Some file systems (such as /proc) permit it and then refuse: only making a folder tells.
+  // Some file systems (such as /proc) report write permission and then refuse, so only creating a
+  // folder tells.
   const std::filesystem::path first = first_below(above, std::filesystem::absolute(path, error));
   if (first == above) return;
   if (::mkdir(first.c_str(), 0777) != 0) {
@@ -160,7 +163,8 @@ void throw_system_error(std::string_view action, const std::filesystem::path& pa
                               std::strerror(error_number), advice_for(error_number)));
 }
 
-// Opening never waits, as it would for the other end of a pipe; what is no file is refused after.
+// Opening does not block, as it would for the other end of a pipe; anything but a regular file is
+// refused afterwards.
 File File::open_for_reading(const std::filesystem::path& path) {
   require_regular(path);
   File file(path, open_descriptor(path, O_RDONLY, "read"));
@@ -168,7 +172,7 @@ File File::open_for_reading(const std::filesystem::path& path) {
   return file;
 }
 
-// Devices may be written to: they take what they are given, or say why not.
+// Devices may be written to: they take the bytes or report an error.
 File File::open_for_writing(const std::filesystem::path& path, int flags) {
   File file(path, open_descriptor(path, O_RDWR | O_CREAT | flags, "write"));
   if (const mode_t mode = file.mode(); S_ISFIFO(mode)) throw_no_file("write", path, mode);
@@ -242,7 +246,7 @@ void File::reserve(int64_t bytes) {
   if (bytes == 0) return;
   while (::fallocate(descriptor_, 0, 0, bytes) != 0) {
     if (errno == EINTR) continue;
-    // Not every file system can promise space, and a device or a pipe has none to promise.
+    // Not every file system can reserve space, and devices and pipes have none to reserve.
     if (errno == EOPNOTSUPP || errno == ENOSYS || errno == ENODEV || errno == ESPIPE) return;
     throw_system_error(fmt::format("reserve {} bytes for", bytes), path_, errno);
   }
@@ -264,7 +268,8 @@ void File::sync() {
 void File::drop_cached() const { ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED); }
 
 void File::close() {
-  // The descriptor is gone even when close fails, and network file systems report a full disk here.
+  // The descriptor is closed even when close() fails, and network file systems report a full disk
+  // here.
   if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR)
     throw_system_error("write", path_, errno);
 }

@@ -15,11 +15,11 @@ namespace snug::base {
 
 class UserError;
 
-// An open file descriptor. Moves, never copies. read_at and write_at may be called from several
-// threads at once on distinct buffers; everything else belongs to one thread.
+// An open file descriptor. It can be moved but not copied. Several threads may call read_at and
+// write_at at once on distinct buffers; everything else belongs to one thread.
 class File {
  public:
-  // Pipes, devices and folders are refused, and never waited for.
+  // Refuses pipes, devices and folders without ever waiting for them.
   static File open_for_reading(const std::filesystem::path& path);
   // Opens an empty file for writing, replacing what was there.
   static File create(const std::filesystem::path& path);
@@ -35,16 +35,16 @@ class File {
   const std::filesystem::path& path() const { return path_; }
   int64_t size() const;
 
-  // Reads exactly `bytes` bytes from `offset`; a file that ends before is an error.
+  // Reads exactly `bytes` bytes from `offset`; a file that ends earlier is an error.
   void read_at(int64_t offset, void* destination, int64_t bytes) const;
   void write_at(int64_t offset, const void* source, int64_t bytes);
-  // Takes `bytes` of disk now, so that a full disk shows before anything is written. File systems
-  // that cannot promise space are left alone.
+  // Allocates `bytes` of disk space now, so that a full disk is noticed before anything is written.
+  // Does nothing on file systems that cannot reserve space.
   void reserve(int64_t bytes);
   void truncate(int64_t bytes);
   // Returns when the contents are on the disk.
   void sync();
-  // Asks the system to forget what it has cached of the file, which is no promise that it does.
+  // Asks the system to drop the file's pages from its cache; the system may ignore it.
   void drop_cached() const;
   void close();
 
@@ -58,10 +58,11 @@ class File {
   int descriptor_ = -1;
 };
 
-// The whole of a text file; larger than max_bytes is an error.
+// The contents of a text file; a file larger than max_bytes is an error.
 std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes = int64_t{1} << 31);
 
-// Replaces `path` by `text`: written to path.tmp, synced, renamed. A failure leaves the old file.
+// Replaces `path` by `text`: the text is written to a temporary file, synced and renamed. A failure
+// leaves the old file.
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
 // Copies a file in the same way, through a small buffer whatever its size.
@@ -71,21 +72,21 @@ void copy_file_atomically(const std::filesystem::path& from, const std::filesyst
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
 void sync_directory(const std::filesystem::path& directory);
 
-// Throws where there is something at `path` that is no regular file. For those that open it in
-// another way than File: opening a pipe waits for its other end.
+// Throws if there is something at `path` that is not a regular file. For callers that do not open
+// files through File: opening a pipe would wait for its other end.
 void require_regular(const std::filesystem::path& path);
 
-// Whether anything has this name, be it a link that leads nowhere.
+// Whether anything has this name, even a link that leads nowhere.
 bool is_there(const std::filesystem::path& path);
 
-// What is in a folder, in no order. Throws also where listing breaks off on the way.
+// The entries of a folder, in no particular order. Also throws when listing fails midway.
 std::vector<std::filesystem::directory_entry> list_folder(const std::filesystem::path& path);
 
-// Throws unless a folder can be made at `path`, with those above it, or written to where it is
-// there already: what a job writes at its end is looked at before its beginning.
+// Throws unless the folder `path` can be created, with its parents, or is there and can be written
+// to. Jobs call it before they begin, so that they do not fail at the end.
 void require_writable_folder(const std::filesystem::path& path);
 
-// What a failed call of std::filesystem is for the user, whose paths it was about.
+// Turns a failed call of std::filesystem into an error about the user's paths.
 UserError as_user_error(const std::filesystem::filesystem_error& error);
 
 // "cannot write runs/x/a.bin: No space left on device": the UserError for a failed system call.

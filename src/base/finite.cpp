@@ -1,5 +1,6 @@
-// Adding one to the exponent of such a value, and of no other, reaches the bit of the sign: three
-// vector instructions per element, over chunks that stay in the cache while one is searched.
+// Adding one to the exponent of an infinity or a NaN, and of no other value, carries into the sign
+// bit: three vector instructions per element, over chunks that stay in the cache while one is
+// searched.
 #include "base/finite.h"
 
 #include <algorithm>
@@ -10,13 +11,13 @@ namespace {
 template <typename Bits>
 constexpr Bits kSign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
 
-// `one`: the lowest bit of the exponent.
+// `one` is the lowest bit of the exponent.
 template <typename Bits>
 Bits carried(Bits value, Bits one) {
   return static_cast<Bits>(static_cast<Bits>(value & static_cast<Bits>(~kSign<Bits>)) + one);
 }
 
-// All of them joined; its sign tells whether one is not finite.
+// The bitwise or of all carried values; its sign bit tells whether any value is not finite.
 template <typename Bits>
 Bits joined(const Bits* bits, int64_t elements, Bits one) {
   Bits any = 0;
@@ -25,7 +26,7 @@ Bits joined(const Bits* bits, int64_t elements, Bits one) {
 }
 
 #if defined(__x86_64__)
-// Joins all of them; the compiler makes it of wider vectors.
+// joined(), compiled for wider vectors.
 template <typename Bits>
 __attribute__((target("avx2"))) Bits joined_avx2(const Bits* bits, int64_t elements, Bits one) {
   Bits any = 0;

@@ -1,4 +1,4 @@
-// Infinities and what is no number, found where values lie.
+// Finds infinities and NaNs in memory.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace snug::base {
 
-// The first of these elements that is infinite or NaN; nothing when there is none, or where the
-// type holds whole numbers. `values` are aligned for their type.
+// The index of the first element that is infinite or NaN; nothing when there is none, or when the
+// type holds integers. `values` are aligned for their type.
 std::optional<int64_t> first_not_finite(DType type, const void* values, int64_t elements);
 
 }  // namespace snug::base

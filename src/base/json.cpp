@@ -12,7 +12,8 @@ namespace {
 
 using nlohmann::json;
 
-// A document takes up to ten times its text. Indexes of the largest models have a tenth of this.
+// A parsed document takes up to ten times the memory of its text. The indexes of the largest models
+// are a tenth of this size.
 constexpr int64_t kMaxJsonBytes = int64_t{64} << 20;
 
 std::string type_text(const json& value) {

@@ -1,5 +1,5 @@
-// JSON text in, with errors that carry file, line and column, and typed access to the keys of an
-// object. Keys given twice are refused, since parsers disagree on which one counts.
+// Parses JSON text, with errors that carry file, line and column, and gives typed access to the
+// keys of an object. Keys given twice are refused, since parsers disagree on which one counts.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace snug::base {
 
 struct Location;
 
-// `file` names the text in errors. Throws UserError for anything that is not one JSON value, and
-// for what base/json_parser.h refuses.
+// `file` names the text in errors. Throws UserError for text that is not exactly one JSON value,
+// and for whatever base/json_parser.h refuses.
 nlohmann::json parse_json(std::string_view text, const std::string& file);
 nlohmann::json read_json_file(const std::filesystem::path& path);
 
-// The line and column (from 1, columns in bytes) of a byte offset in a text.
+// The line and column (both counted from 1, columns in bytes) of a byte offset in a text.
 Location location_in(std::string_view text, size_t offset, const std::string& file);
 
 // A view of a JSON object that names the file and the key in every error. A key whose value is null
@@ -30,7 +30,7 @@ class JsonObject {
   JsonObject(const nlohmann::json& value, std::string file, std::string parent_key = "");
 
   bool has(std::string_view key) const;
-  // Throws UserError unless the key is present and of this type. An integer written as 32.0 counts.
+  // Throw UserError unless the key is present and of this type. An integer may be written as 32.0.
   int64_t integer(std::string_view key) const;
   double number(std::string_view key) const;
   bool boolean(std::string_view key) const;
@@ -46,7 +46,7 @@ class JsonObject {
 
   const nlohmann::json& value() const { return *value_; }
   const std::string& file() const { return file_; }
-  // Throws UserError: `key` in this file, what is wrong with it.
+  // Throws a UserError that names this file and `key`, and says what is wrong with it.
   [[noreturn]] void fail(std::string_view key, const std::string& problem) const;
 
  private:

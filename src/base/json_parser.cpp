@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-// Hands the parser one byte after another and counts them, so that the callback knows where it is.
+// Hands the parser one byte after another and counts them, so that callbacks know the offset.
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -43,14 +43,14 @@ class CountingIterator {
 };
 
 // nlohmann's "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ..."
-// without the parts that the location already says.
+// without the parts that the location already gives.
 std::string plain_message(std::string_view message) {
   const size_t start = message.find(": ");
   return shown_text(start == std::string_view::npos ? message : message.substr(start + 2));
 }
 
-// Makes the document. nlohmann's own parser with callbacks looks through all elements of an array
-// after each one.
+// Builds the document. nlohmann's own parser with callbacks is not used, since it scans all
+// elements of an array after each one.
 class Builder : public nlohmann::json_sax<json> {
  public:
   // `offset` is the number of bytes read so far.
@@ -65,7 +65,7 @@ class Builder : public nlohmann::json_sax<json> {
   bool number_unsigned(number_unsigned_t read) override { return value(read); }
   bool number_float(number_float_t read, const string_t&) override { return value(read); }
   bool string(string_t& read) override { return value(std::move(read)); }
-  bool binary(binary_t&) override { return false; }  // JSON has none
+  bool binary(binary_t&) override { return false; }  // JSON has no binary values
 
   bool start_object(size_t) override { return open(json::object()); }
   bool start_array(size_t) override { return open(json::array()); }
@@ -94,7 +94,7 @@ class Builder : public nlohmann::json_sax<json> {
  private:
   using Event = json::parse_event_t;
 
-  // An array or object that is not closed yet, and its key in the object around it.
+  // An array or object that is not closed yet, and its key in the enclosing object.
   struct Open {
     json value;
     std::string key;
@@ -137,7 +137,7 @@ class Builder : public nlohmann::json_sax<json> {
   const JsonFilter& filter_;
   const size_t& offset_;
   std::vector<Open> open_;
-  std::string key_;  // of the value that comes next
+  std::string key_;  // the key of the value that comes next
   json root_;
 };
 

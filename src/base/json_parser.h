@@ -1,7 +1,7 @@
-// The one way from JSON text to a document, whatever the file: values nest boundedly, since what
-// reads, copies and prints a document afterwards does so by recursion, and a key stands once in an
-// object, since parsers disagree on which one counts. Time and memory grow with the text, not
-// faster.
+// The only parser from JSON text to a document, whatever the file. The depth of values is bounded,
+// since code that reads, copies and prints documents is recursive, and a key may occur only once in
+// an object, since parsers disagree on which one counts. Time and memory are linear in the length
+// of the text.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,18 @@
 
 namespace snug::base {
 
-// Far above what any format that Snug reads needs: tokenizers nest the deepest, to about 10.
+// Far above what any format that Snug reads needs: tokenizers nest most deeply, to about 10.
 inline constexpr int kMaxJsonDepth = 64;
 
-// Sees keys, values and the ends of arrays and objects as they are read, with the number of arrays
-// and objects around them; false drops the value.
+// Called for keys, values and the ends of arrays and objects as they are read, with the number of
+// arrays and objects around them; returning false drops the value.
 using JsonFilter = nlohmann::json::parser_callback_t;
 
-// Throws what the caller has to say of a text that is not taken: the problem in words, printable,
-// and the byte at which it lies.
+// Throws the caller's error for a text that is refused. It is given the problem in printable words
+// and the byte offset at which it lies.
 using JsonComplaint = std::function<void(const std::string& problem, size_t offset)>;
 
-// Exactly one JSON value.
+// Parses exactly one JSON value.
 nlohmann::json parse_json_value(std::string_view text, const JsonComplaint& complain,
                                 const JsonFilter& filter = {});
 

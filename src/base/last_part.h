@@ -1,4 +1,4 @@
-// The last part of a module's name.
+// The last component of a module's name.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace snug::base {
 
-// What follows the last dot of a name, or the whole name where there is none: "q_proj" of
+// The part after the last dot of a name, or the whole name where there is no dot: "q_proj" for
 // "model.layers.0.self_attn.q_proj".
 inline std::string last_part(std::string_view name) {
   return std::string(name.substr(name.rfind('.') + 1));

@@ -1,4 +1,4 @@
-// Words as they are compared: ASCII letters in lower case, other bytes as they are.
+// Lower case for comparing words: ASCII letters are lowered, other bytes are kept.
 #pragma once
 
 #include <cctype>

@@ -1,4 +1,4 @@
-// The middle of several measurements.
+// The median of several measurements.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 namespace snug::base {
 
-// The upper of the two in the middle where their number is even; 0 of none.
+// The upper of the two middle values when their number is even; 0 when there is none.
 inline double median(std::vector<double> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

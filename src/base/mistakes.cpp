@@ -12,14 +12,14 @@ namespace snug::base {
 
 namespace {
 
-// What to_string(Location) put before a mistake.
+// The location that to_string(Location) put before a mistake.
 struct Place {
   std::string_view file;
   int line = 0;
   int column = 0;
 };
 
-// "file:line:column: " at the beginning of the text, if it is there.
+// Parses "file:line:column: " at the beginning of the text, if it is there.
 std::optional<Place> place_of(std::string_view text) {
   Place place;
   const std::string_view whole = text.substr(0, text.find(": "));
@@ -37,9 +37,9 @@ std::optional<Place> place_of(std::string_view text) {
   return place;
 }
 
-// By their places, as Mistakes::throw_if_any says.
+// Sorts mistakes as Mistakes::throw_if_any says.
 std::vector<std::string> in_order(const std::vector<std::string>& mistakes) {
-  std::vector<std::string_view> files;  // in the order in which they have their first mistake
+  std::vector<std::string_view> files;  // in the order of their first mistakes
   const auto rank_of = [&](const std::string& mistake) {
     const auto place = place_of(mistake);
     if (!place) return std::tuple{std::numeric_limits<ptrdiff_t>::max(), 0, 0};

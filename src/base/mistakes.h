@@ -1,4 +1,4 @@
-// Several mistakes of a user's, so that one run names them all.
+// Collects several mistakes of a user, so that one run reports all of them.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace snug::base {
 
-// More than one mistake, each with its place. what() has one a line.
+// More than one mistake, each with its location. what() has one per line.
 class UserErrors : public UserError {
  public:
   explicit UserErrors(std::vector<std::string> mistakes);
@@ -19,10 +19,10 @@ class UserErrors : public UserError {
   std::vector<std::string> mistakes_;
 };
 
-// Keeps mistakes. One that is found twice counts once.
+// Collects mistakes. A mistake that is found twice counts once.
 class Mistakes {
  public:
-  // Runs the step, and keeps the UserError that it throws.
+  // Runs the step, and keeps the UserError that it throws, if any.
   template <typename Step>
   void gather(Step&& step) {
     try {
@@ -36,8 +36,9 @@ class Mistakes {
   void add(const std::string& message, const Location& location = {});
 
   bool empty() const { return all_.empty(); }
-  // Throws what was kept: UserError where it is one, UserErrors where there are more. Mistakes that
-  // have lines come first, those of a file in the order of its lines; others as they were found.
+  // Throws what was kept: a UserError for one mistake, UserErrors for several. Mistakes that have a
+  // line come first, those of a file in the order of its lines; the others follow in the order in
+  // which they were found.
   void throw_if_any() const;
 
  private:

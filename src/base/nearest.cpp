@@ -30,8 +30,8 @@ std::vector<std::string_view> words_in(std::string_view name) {
   }
 }
 
-// A letter that was left out, doubled or swapped is a slip; another letter in a short word makes
-// another word of it: top_k and top_p, use_dora and use_lora.
+// A letter that was left out, doubled or swapped is a slip. Another letter in a short word makes it
+// a different word: top_k and top_p, use_dora and use_lora.
 bool means_the_same(std::string_view a, std::string_view b) {
   constexpr size_t kLong = 5;
   if (edit_distance(a, b) == 0) return true;
@@ -46,7 +46,7 @@ bool means_the_same(std::string_view a, std::string_view b) {
 bool has_same_words(std::string_view a, std::string_view b) {
   const std::vector<std::string_view> of_a = words_in(a);
   const std::vector<std::string_view> of_b = words_in(b);
-  if (of_a.size() != of_b.size()) return true;  // the words are joined or parted
+  if (of_a.size() != of_b.size()) return true;  // the words are joined or split
   for (size_t i = 0; i < of_a.size(); ++i)
     if (!means_the_same(of_a[i], of_b[i])) return false;
   return true;
@@ -54,7 +54,7 @@ bool has_same_words(std::string_view a, std::string_view b) {
 
 bool is_slip(std::string_view word, std::string_view meant) {
   constexpr size_t kLettersAnEdit = 12;
-  constexpr size_t kLongName = 6;  // mode and model are two
+  constexpr size_t kLongName = 6;  // below it, words are too easily confused: mode, model
   if (std::max(word.size(), meant.size()) < kLongName) return false;
   const size_t most = 1 + std::max(word.size(), meant.size()) / kLettersAnEdit;
   return static_cast<size_t>(edit_distance(word, meant)) <= most &&
@@ -63,7 +63,7 @@ bool is_slip(std::string_view word, std::string_view meant) {
 
 }  // namespace
 
-// Three rows of the usual table: an adjacent swap looks two rows back.
+// Keeps three rows of the usual table, since an adjacent swap looks two rows back.
 int edit_distance(std::string_view a, std::string_view b) {
   std::vector<int> before(b.size() + 1);
   std::vector<int> previous(b.size() + 1);

@@ -11,13 +11,14 @@ namespace snug::base {
 // Damerau-Levenshtein distance (adjacent swaps count one), ignoring case.
 int edit_distance(std::string_view a, std::string_view b);
 
-// The candidate nearest to `word`, the first one on a tie, where it is so near that a slip explains
-// it: a third of the longer one's letters may differ, or one. None when all are farther.
+// The candidate nearest to `word`, the first one on a tie, if it is near enough to be explained by
+// a slip: a third of the longer word's letters may differ, and one letter always may. Nothing when
+// all are farther.
 std::optional<std::string_view> nearest_name(std::string_view word,
                                              const std::vector<std::string_view>& candidates);
 
-// The same where a slip of the hand explains the difference, so that both mean the same: an edit or
-// two, none of which makes another word of a short one or changes a digit.
+// The nearest candidate, if the difference is so small that both words must mean the same: one or
+// two edits, none of which turns a short word into another or changes a digit.
 std::optional<std::string_view> nearest_slip(std::string_view word,
                                              const std::vector<std::string_view>& candidates);
 

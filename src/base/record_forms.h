@@ -1,12 +1,12 @@
-// The forms of a data file's records, as recipes name them; text/record/record_form.h says what
-// fields each has.
+// The forms of a data file's records, by their names in recipes. text/record/record_form.h says
+// which fields each form has.
 #pragma once
 
 #include <cstdint>
 
 #include "base/words.h"
 
-// X(name)
+// Expands X(name) for each form.
 #define SNUG_RECORD_FORMS(X) \
   X(alpaca)                  \
   X(messages)                \

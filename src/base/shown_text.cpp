@@ -9,23 +9,23 @@ namespace {
 
 bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; }
 
-// Bytes of the character that a byte of UTF-8 opens; 0 where it opens none.
+// The length in bytes of the UTF-8 character that this lead byte opens; 0 where it opens none.
 size_t opened_by(unsigned char lead) {
   if (lead < 0x80) return 1;
   if (lead < 0xC2 || lead > 0xF4) return 0;
   return lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
 }
 
-// A character, or a byte that is none, as it is shown.
+// A character, or a byte that belongs to no character, in its escaped form.
 struct Shown {
-  size_t taken = 0;  // of the text
+  size_t taken = 0;  // the number of bytes of the text that it stands for
   std::array<char, 8> bytes{};
   size_t size = 0;
 
   std::string_view view() const { return {bytes.data(), size}; }
 };
 
-// A backslash, a letter, and so many digits in base 16.
+// Writes a backslash, a letter and `digits` hexadecimal digits.
 void show_number(Shown& shown, char kind, uint32_t number, size_t digits) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   shown.bytes = {'\\', kind};
@@ -33,7 +33,8 @@ void show_number(Shown& shown, char kind, uint32_t number, size_t digits) {
   for (size_t i = shown.size; i-- > 2; number >>= 4) shown.bytes[i] = kDigits[number & 0xFU];
 }
 
-// C0 without line breaks and tabs, DEL, C1, separators of lines, marks and overrides of direction.
+// C0 controls except line breaks and tabs, DEL, C1 controls, line separators, and marks and
+// overrides of direction.
 bool is_hidden(uint32_t code) {
   if (code == '\n' || code == '\t') return false;
   return code < 0x20 || (code >= 0x7F && code <= 0x9F) || code == 0x61C || code == 0x200E ||
@@ -62,7 +63,7 @@ Shown shown_character(std::string_view text) {
   return shown;
 }
 
-// Bytes of the last character, or of the last byte where it ends none.
+// The length in bytes of the last character, or 1 where the last byte ends no character.
 size_t last_bytes(std::string_view text) {
   size_t begin = text.size() - 1;
   while (begin > 0 && text.size() - begin < 4 && is_continuation(text[begin])) --begin;
@@ -93,7 +94,7 @@ std::string with_shown_nuls(std::string text) {
 ShownLine::ShownLine(std::string_view text, size_t most) noexcept {
   most = std::min(most, bytes_.size());
   if (add_beginning(text, most) == text.size()) return;
-  // What is wrong stands at the beginning of a message, and what to do about it at its end.
+  // A message says at its beginning what is wrong and at its end what to do, so both ends are kept.
   constexpr size_t kNoteBytes = 64;
   size_ = 0;
   size_t taken = add_beginning(text, most - most / 4 - kNoteBytes);

@@ -17,7 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A file of its own in `folder`, without a name; none where the folder takes no file.
+// A new file without a name in `folder`; nothing, with the reason in `why`, where the folder
+// accepts none.
 std::optional<File> open_in(const fs::path& folder, std::string& why) {
   std::error_code ignored;
   fs::create_directories(folder, ignored);

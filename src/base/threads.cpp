@@ -20,7 +20,7 @@ struct FreeSet {
   void operator()(cpu_set_t* set) const { CPU_FREE(set); }
 };
 
-// This process's own group: the line "0::/path".
+// The control group of this process, from the line "0::/path".
 fs::path own_group() {
   std::ifstream stream("/proc/self/cgroup");
   for (std::string line; std::getline(stream, line);)
@@ -41,7 +41,8 @@ std::optional<double> quota_of(const fs::path& group) {
 
 std::vector<int> allowed_processors() {
   std::vector<int> processors;
-  // The kernel wants room for all processors that it could have.
+  // The kernel needs a mask with room for every processor that it could have, so larger ones are
+  // tried.
   constexpr int kMaxProcessors = 1 << 16;
   for (int count = CPU_SETSIZE; count <= kMaxProcessors; count *= 2) {
     const std::unique_ptr<cpu_set_t, FreeSet> set(CPU_ALLOC(count));

@@ -1,6 +1,6 @@
-// The streams of tokens that a batch consists of. Every model has a decoder's; an encoder-decoder
-// reads a second one with its encoder. Each stream has rows of its own length, tokens, positions
-// and bounds of documents; document i of a row is segment i of every stream.
+// The token streams of a batch. Every model has the decoder's stream; an encoder-decoder also reads
+// one with its encoder. Each stream has rows of its own length, and its own tokens, positions and
+// document bounds; document i of a row is segment i in every stream.
 //
 // Pure values.
 #pragma once
@@ -21,8 +21,8 @@ constexpr auto words_of(TokenStream) {
   return words<TokenStream>({{TokenStream::decoder, "decoder"}, {TokenStream::encoder, "encoder"}});
 }
 
-// One value for each stream of a batch, the decoder's first. A value by itself is that of the only
-// stream: `PerStream<int32_t> max_length = 64`.
+// One value for each stream of a batch, the decoder's first. A single value belongs to the
+// decoder's stream, when there is no other: `PerStream<int32_t> max_length = 64`.
 template <typename T>
 class PerStream {
  public:
@@ -35,7 +35,7 @@ class PerStream {
     return std::span(kStreams).first(count_);
   }
 
-  // Requires that there is such a stream.
+  // Requires that the batch has this stream.
   const T& operator[](TokenStream stream) const {
     check(stream);
     return values_[static_cast<size_t>(stream)];
@@ -50,7 +50,7 @@ class PerStream {
   constexpr const T* end() const { return values_.data() + count_; }
   constexpr T sum() const { return std::accumulate(begin(), end(), T{}); }
 
-  // function(stream, value) for each stream, and function(value).
+  // The results of function(stream, value), or of function(value), for each stream.
   template <typename Function>
   constexpr auto each(const Function& function) const
       -> PerStream<decltype(function(TokenStream::decoder, T{}))> {

@@ -1,13 +1,13 @@
-// The words of an enumeration: what its values are called in recipes, texts, files and messages.
-// They are written once, next to the enumeration, as a constexpr function words_of(Enum) that is
-// found by the type of its argument and gives an array of Word<Enum>, one for each value:
+// The names of an enumeration's values in recipes, texts, files and messages. They are written
+// once, next to the enumeration, as a constexpr function words_of(Enum) that is found by
+// argument-dependent lookup and returns an array of Word<Enum>, one for each value:
 //
 //   enum class Space : uint8_t { device, host };
 //   constexpr auto words_of(Space) {
 //     return base::words<Space>({{Space::device, "device"}, {Space::host, "host"}});
 //   }
 //
-// Printing, parsing, lists of choices and error messages all ask here.
+// Printing, parsing, lists of choices and error messages all use it.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ constexpr std::array<Word<Enum>, N> words(const Word<Enum> (&list)[N]) {
 template <typename Enum>
 inline constexpr auto kWordsOf = words_of(Enum{});
 
-// Empty for what is no value of the enumeration.
+// Empty for a number that is not a value of the enumeration.
 template <typename Enum>
 constexpr std::string_view word_of(Enum value) {
   for (const Word<Enum>& word : kWordsOf<Enum>)
@@ -47,7 +47,7 @@ constexpr std::optional<Enum> from_word(std::string_view text) {
   return std::nullopt;
 }
 
-// The values in the order of the list.
+// The names of all values, in the order of the list.
 template <typename Enum>
 std::vector<std::string_view> all_words() {
   std::vector<std::string_view> texts;

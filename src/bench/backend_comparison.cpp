@@ -1,5 +1,5 @@
-// Steps: run the step on `b` and keep every tensor that an operation wrote, in the order of the
-// writes; run it on `a` and compare each write with the one of the same name; print.
+// Runs the step on `b` and keeps every tensor that an operation wrote, in the order of the writes;
+// then runs it on `a` and compares each write with the write of the same name on `b`; then prints.
 #include "bench/backend_comparison.h"
 
 #include <fmt/format.h>
@@ -63,7 +63,7 @@ double number_at(const std::byte* at, DType type) {
   }
 }
 
-// The elements in the order of the tensor, without the gaps of a view.
+// The elements in the order of the tensor, without the gaps that a view may have.
 std::vector<double> values_of(const Buffer& buffer, backends::Backend& backend) {
   std::vector<std::byte> bytes(static_cast<size_t>(buffer.spanned_bytes()));
   backend.copy(bytes.data(), buffer.data, std::ssize(bytes));
@@ -84,13 +84,15 @@ std::vector<double> values_of(const Buffer& buffer, backends::Backend& backend) 
   return values;
 }
 
-// Codes follow from values that are compared, and the next code is no error.
+// Quantised codes are not compared: the values that they come from are, and a neighbouring code is
+// no error.
 bool is_compared(const Tensor& tensor) {
   return tensor.space == program::Space::device &&
          (base::is_float(tensor.dtype) || tensor.dtype == DType::i32);
 }
 
-// Calls seen(program, operation, tensor, what it holds) after each operation for what it wrote.
+// After each operation, calls seen(program, operation, tensor, values) for every tensor that it
+// wrote.
 class WriteObserver final : public runtime::Executor::Observer {
  public:
   using Seen = std::function<void(const Program&, size_t, const Tensor&, Written)>;
@@ -118,8 +120,8 @@ class WriteObserver final : public runtime::Executor::Observer {
   Seen seen_;
 };
 
-// The job on one backend: its weights, a full batch, and a learning rate at which a step changes
-// weights in more than their last bits.
+// The job on one backend: its weights, a full batch, and a learning rate so large that a step
+// changes more than the last bits of the weights.
 class ComparedJob {
  public:
   ComparedJob(const formats::Recipe& recipe, const models::ModelSource& model, RecipeStep step)
@@ -145,7 +147,7 @@ class ComparedJob {
   }
 
  private:
-  // An adapter that is made begins with matrices of zeros, whose products say nothing.
+  // A new adapter starts with matrices of zeros, so comparing their products would show nothing.
   void make_adapter(const formats::Recipe& recipe) const {
     if (!recipe.adapter.empty()) {
       runtime::load_adapter(recipe.adapter, step_.spec.method_options(), executor());
@@ -239,8 +241,7 @@ int compare_backends(const formats::Recipe& recipe, const std::string& a, const 
   recipe.require("model");
   const models::ModelSource model = models::find_model(recipe.model);
   refuse_unfilled(recipe, model.config);
-  // Both run what `a` would: the rows of a step, and what layers compute again, are those of its
-  // plan.
+  // Both jobs use the plan of `a` for the rows of a step and for what layers recompute.
   RecipeStep step_a = step_on(recipe, a);
   const formats::Recipe settled = step_a.recipe;
   RecipeStep step_b = step_on(settled, b);

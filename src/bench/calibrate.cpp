@@ -29,14 +29,14 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-// The part of the seconds that a user waits for in which the process starts and ends.
+// The seconds in which the process starts and ends, which are part of the time that a user waits.
 constexpr double kAroundMeasuring = 0.3;
 
-// The first step is measured again at the end: where it takes so much longer then, the machine has
-// become slower meanwhile. (Shorter, it was cold at first.)
+// The first step is measured again at the end. If it then takes longer by more than this factor,
+// the machine has become slower meanwhile. (If it takes less, the machine was cold at first.)
 constexpr double kMoved = 1.4;
 
-// Whether others disturbed enough steps to show in plans.
+// Whether so many steps were disturbed, more than a quarter, that plans would show it.
 bool many(int disturbed, int steps) { return disturbed * 4 > steps; }
 
 void print_summary(const plan::Calibration& calibration, const fs::path& path) {
@@ -57,7 +57,8 @@ std::vector<CalibrationStep> steps_of(const formats::Recipe& recipe, Grid grid,
   return steps;
 }
 
-// Adds the machine's own rates, and prints a line for each on stderr.
+// Adds the rates that belong to the machine rather than to an operation, and prints a line for each
+// on stderr.
 void add_machine_rates(backends::Backend& backend, const formats::Recipe& recipe,
                        const fs::path& folder, plan::Calibration& calibration) {
   for (plan::RateSample& sample :
@@ -70,8 +71,8 @@ void add_machine_rates(backends::Backend& backend, const formats::Recipe& recipe
   }
 }
 
-// Samples of links in the file that is written over: another verb measures them. Those of another
-// machine or of another format are dropped.
+// The samples of links in the file that will be overwritten, which another command measured. Those
+// of another machine or another format are dropped.
 std::vector<plan::RateSample> earlier_links(const fs::path& path,
                                             const plan::MachineIdentity& machine) {
   std::error_code unknown;
@@ -83,12 +84,12 @@ std::vector<plan::RateSample> earlier_links(const fs::path& path,
                   [](const plan::RateSample& sample) { return !plan::is_of_links(sample); });
     return std::move(earlier.samples);
   } catch (const base::UserError&) {
-    return {};  // of another version: require_replaceable found it to be a calibration
+    return {};  // a file of another version: require_replaceable checked that it is a calibration
   }
 }
 
-// How long steps may be measured, and where what there is is kept meanwhile: who waits may lose
-// patience. Without a limit nothing is written before the end.
+// How long steps may be measured, and the file that keeps the results so far, in case the user
+// interrupts. Without a limit nothing is written before the end.
 struct Limit {
   double seconds = std::numeric_limits<double>::infinity();
   fs::path path;
@@ -96,7 +97,7 @@ struct Limit {
   bool exists() const { return std::isfinite(seconds); }
 };
 
-// Measures step by step, and knows from what it measured so far which steps would end too late.
+// Measures step by step, and predicts from the measurements so far which steps would end too late.
 class Measurement {
  public:
   Measurement(backends::Backend& backend, Grid grid, Limit limit)
@@ -105,8 +106,8 @@ class Measurement {
     calibration_.quick = grid == Grid::quick;
   }
 
-  // Prints a line for every step that is measured on stderr, and at the end how many were not.
-  // Throws UserError where the device holds none of them.
+  // Prints a line on stderr for every measured step, and at the end how many were left out. Throws
+  // UserError where no step fits on the device.
   plan::Calibration of(const std::vector<CalibrationStep>& steps) {
     int large = 0;
     int late = 0;
@@ -144,8 +145,8 @@ class Measurement {
            backend_.capacity_bytes(kDevice);
   }
 
-  // Whether the step is likely to end in time: it runs once more than it is timed, to warm up, and
-  // making it ready takes as long as that, or what it took so far.
+  // Whether the step is likely to end in time. It runs once more than it is timed, to warm up, and
+  // preparing it takes as long as that, or as long as preparing took so far.
   bool ends_in_time(const CalibrationStep& step, const plan::Job& job) const {
     if (!limit_.exists() || measured_ == 0) return true;
     const double run =
@@ -158,7 +159,7 @@ class Measurement {
 
   bool is_busy() const { return has_moved_ || many(disturbed_, measured_); }
 
-  // Times the first step that was measured a second time.
+  // Measures the first measured step a second time.
   void measure_again(const std::vector<CalibrationStep>& steps) {
     OperationTimes apart;
     const double seconds = time_operations(steps[first_], backend_, apart).least_seconds;
@@ -198,13 +199,13 @@ class Measurement {
   plan::Calibration calibration_;
   int measured_ = 0;
   int disturbed_ = 0;
-  size_t first_ = 0;          // of the steps, the first that was measured
-  double first_seconds_ = 0;  // its fastest repeat
+  size_t first_ = 0;          // index of the first step that was measured
+  double first_seconds_ = 0;  // the seconds of that step's fastest repeat
   bool has_moved_ = false;
-  double preparing_ = 0;  // seconds, of all steps measured
+  double preparing_ = 0;  // seconds spent on preparing all measured steps
 };
 
-// The quick grid has a usual one; the full grid one where the environment says so.
+// The quick grid always has a limit; the full grid has one where the environment sets it.
 Limit limit_of(Grid grid, const fs::path& path, const std::vector<plan::RateSample>& links) {
   const double seconds = grid == Grid::quick ? quick_calibration_seconds() - kAroundMeasuring
                                              : calibration_seconds_wanted().value_or(0);
@@ -214,7 +215,7 @@ Limit limit_of(Grid grid, const fs::path& path, const std::vector<plan::RateSamp
 
 fs::path path_for(const formats::Recipe& recipe, Grid grid, const plan::MachineIdentity& machine) {
   if (grid == Grid::quick && recipe.calibration.empty())
-    return plan::quick_calibration_path(machine);  // Snug's own, whatever is in it
+    return plan::quick_calibration_path(machine);  // Snug's own file, which may be overwritten
   fs::path path = plan::calibration_path(recipe, machine);
   plan::require_replaceable(path);
   return path;

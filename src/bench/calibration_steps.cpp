@@ -13,8 +13,8 @@ namespace {
 
 using program::DType;
 
-// A model's sizes, as far as speed depends on them. Layers are as many as it takes for a step to
-// leave the second-level cache, as a step of a deep model does.
+// The sizes of a model that its speed depends on. There are enough layers that a step does not fit
+// in the second-level cache, as is the case for a step of a deep model.
 struct Sizes {
   int64_t hidden;
   int64_t mlp;
@@ -60,11 +60,11 @@ CalibrationStep step_of(const Sizes& sizes, int64_t tokens, int64_t segment_toke
   step.segment_tokens = std::min(segment_tokens, tokens);
   step.spec.row_segments = tokens / step.segment_tokens;
   step.spec.lora.row_tokens = tokens;
-  step.spec.deterministic = false;  // as jobs are by default: a library's sums may have any order
+  step.spec.deterministic = false;  // the default of jobs: a library may sum in any order
   return step;
 }
 
-// All weights train; with a second micro-batch, so that sums into gradients are measured too.
+// All weights train. A second micro-batch makes sure that adding to gradients is measured too.
 CalibrationStep full(const Sizes& sizes, int64_t tokens, int64_t segment_tokens, DType compute) {
   CalibrationStep step = step_of(sizes, tokens, segment_tokens, compute);
   step.spec.method = methods::MethodKind::full;
@@ -72,7 +72,7 @@ CalibrationStep full(const Sizes& sizes, int64_t tokens, int64_t segment_tokens,
   return step;
 }
 
-// Weights, moments and gradients in bf16, rounded stochastically.
+// Weights, moments and gradients in bf16, with stochastic rounding.
 CalibrationStep full_bf16(const Sizes& sizes, int64_t tokens, int64_t segment_tokens) {
   CalibrationStep step = full(sizes, tokens, segment_tokens, DType::bf16);
   step.spec.update.optimizer = methods::OptimizerKind::adamw_bf16;
@@ -80,7 +80,7 @@ CalibrationStep full_bf16(const Sizes& sizes, int64_t tokens, int64_t segment_to
   return step;
 }
 
-// Moments of 8 bits, in these types; the weights are few enough to stay in caches, or not.
+// Moments in 8 bits. Depending on the sizes, the weights fit in caches or do not.
 CalibrationStep full_8bit(const Sizes& sizes, int64_t tokens, DType compute) {
   CalibrationStep step = full(sizes, tokens, tokens, compute);
   step.spec.accumulation = 1;
@@ -89,7 +89,7 @@ CalibrationStep full_8bit(const Sizes& sizes, int64_t tokens, DType compute) {
   return step;
 }
 
-// Steps of the other optimizers, whose kinds have rates of their own.
+// Steps of the other optimizers, whose operations have rates of their own.
 void add_optimizers(const Sizes& sizes, DType compute, std::vector<CalibrationStep>& steps) {
   for (const auto optimizer : {methods::OptimizerKind::lion, methods::OptimizerKind::adafactor}) {
     steps.push_back(full(sizes, 128, 128, compute));
@@ -98,8 +98,9 @@ void add_optimizers(const Sizes& sizes, DType compute, std::vector<CalibrationSt
   }
 }
 
-// As deep as models of this width are: saved activations and gradients go to memory that no cache
-// holds any more, which a few layers do not show. In f32 products are slow enough to hide it.
+// Makes the model as deep as real models of this width: saved activations and gradients then no
+// longer fit in any cache, which a few layers would not show. In f32, products are so slow that
+// this does not matter.
 CalibrationStep deep(CalibrationStep step) {
   if (step.spec.compute != DType::bf16) return step;
   step.spec.model.num_layers = step.spec.row_tokens.decoder() <= 1024 ? 12 : 8;
@@ -107,7 +108,7 @@ CalibrationStep deep(CalibrationStep step) {
   return step;
 }
 
-// A base in 4 bits, its scales quantised too or not; of any step with LoRA.
+// Stores the base of a LoRA step in 4 bits; with `nested`, its scales are quantised as well.
 CalibrationStep quantized(CalibrationStep step, bool nested) {
   step.spec.quantization = passes::QuantizeOptions{.nested = nested, .kept = {}};
   return step;
@@ -117,7 +118,7 @@ struct LoraShape {
   int64_t r;
   bool dropout = false;
   int64_t accumulation = 1;
-  // Layers computed again: there, operands lie in memory that the layer before has just used.
+  // With recomputation, operands are in memory that the previous layer has just used.
   passes::RecomputeMode recompute = passes::RecomputeMode::none;
 };
 constexpr auto kLayer = passes::RecomputeMode::layer;
@@ -133,7 +134,7 @@ CalibrationStep lora(const Sizes& sizes, int64_t tokens, int64_t segment_tokens,
   return step;
 }
 
-// Gradients of the factors in the type that is computed in, as with moments of 8 bits.
+// Gradients of the LoRA factors are in the compute type, as with 8-bit moments.
 CalibrationStep lora_8bit(const Sizes& sizes, int64_t tokens, DType compute,
                           const LoraShape& shape) {
   CalibrationStep step = lora(sizes, tokens, tokens, compute, shape);
@@ -142,7 +143,7 @@ CalibrationStep lora_8bit(const Sizes& sizes, int64_t tokens, DType compute,
   return step;
 }
 
-// Biases, and a head with weights of its own.
+// Adds biases, and gives the head weights of its own.
 CalibrationStep biased(CalibrationStep step) {
   models::ModelConfig& model = step.spec.model;
   model.attention_bias = model.mlp_bias = true;
@@ -150,7 +151,7 @@ CalibrationStep biased(CalibrationStep step) {
   return step;
 }
 
-// With eight experts in the place of the mlp, of which each token has two.
+// Replaces the mlp by eight experts, two of which run for each token.
 CalibrationStep mixture(CalibrationStep step) {
   models::ModelConfig& model = step.spec.model;
   model.model_type = "mixtral";
@@ -161,13 +162,13 @@ CalibrationStep mixture(CalibrationStep step) {
   return step;
 }
 
-// Layers computed again: what a layer hands on is then added where it lies.
+// Recomputes layers, so that a layer's output is added in place.
 CalibrationStep layers_again(CalibrationStep step) {
   step.spec.recompute = kLayer;
   return step;
 }
 
-// For a first run: every kind of operation, at small shapes.
+// For the quick grid: every kind of operation, at small shapes.
 void add_kinds(DType compute, std::vector<CalibrationStep>& steps) {
   steps.push_back(full(kMinimal, 128, 64, compute));
   steps.push_back(lora(kMinimal, 128, 64, compute,
@@ -181,11 +182,12 @@ void add_kinds(DType compute, std::vector<CalibrationStep>& steps) {
   add_optimizers(kMinimal, compute, steps);
 }
 
-// For a first run: larger shapes of what takes the time.
+// For the quick grid: larger shapes of the operations that take most of the time.
 void add_shapes(DType compute, std::vector<CalibrationStep>& steps) {
-  // First, and with a small vocabulary: gradients of weights in the type of the products have names
-  // of their own. Known from the smallest shapes alone, those of larger ones look slower by half
-  // than they are, and a step that would show it looks too long to be measured.
+  // This step comes first and has a small vocabulary, since gradients of weights in the type of the
+  // products have rates of their own. With only the smallest shapes measured, larger ones would
+  // look slower by half than they are, and the step that corrects this would look too long to be
+  // measured.
   steps.push_back(full_8bit(kBroad, 512, compute));
   steps.push_back(lora(kTiny, 1024, 256, compute,
                        {.r = 32, .dropout = true, .accumulation = 2, .recompute = kLayer}));
@@ -196,13 +198,13 @@ void add_shapes(DType compute, std::vector<CalibrationStep>& steps) {
   steps.push_back(lora(kTiny, 4096, 1024, compute, {.r = 8}));
   steps.push_back(lora(kTiny, 128, 128, compute, {.r = 16, .accumulation = 2}));
   steps.push_back(lora_8bit(kTiny, 256, compute, {.r = 16, .accumulation = 2}));
-  // Documents shorter than a tile of attention's kernels.
+  // Documents that are shorter than a tile of the attention kernels.
   steps.push_back(lora(kTiny, 512, 16, compute, {.r = 8}));
   steps.push_back(full(kMinimal, 256, 8, compute));
   steps.push_back(full(kMinimal, 256, 4, compute));
 }
 
-// The most telling first: what does not fit the time is left out.
+// The most informative steps first: those that do not fit in the time are left out.
 std::vector<CalibrationStep> quick_steps(bool bf16) {
   const DType compute = bf16 ? DType::bf16 : DType::f32;
   std::vector<CalibrationStep> steps;
@@ -217,14 +219,14 @@ std::vector<CalibrationStep> quick_steps(bool bf16) {
   return steps;
 }
 
-// The coarse grid; in either element type.
+// The coarse grid, in the given element type.
 void add_coarse(DType compute, std::vector<CalibrationStep>& steps) {
   for (const int64_t tokens : {256, 1024, 4096}) {
     steps.push_back(full(kTiny, tokens, tokens / 4, compute));
     steps.push_back(lora(kTiny, tokens, tokens / 4, compute, {.r = 8}));
     steps.push_back(lora(kTiny, tokens, 64, compute,
                          {.r = 32, .dropout = true, .accumulation = 2, .recompute = kLayer}));
-    // Documents shorter than a tile of attention's kernels.
+    // Documents that are shorter than a tile of the attention kernels.
     for (const int64_t segment : {4, 8, 16, 32})
       steps.push_back(lora(kTiny, tokens, segment, compute, {.r = 16}));
   }
@@ -235,7 +237,7 @@ void add_coarse(DType compute, std::vector<CalibrationStep>& steps) {
   }
   steps.push_back(biased(full(kTiny, 1024, 256, compute)));
   steps.push_back(layers_again(full(kTiny, 1024, 256, compute)));
-  // Heads so few that keys and values are narrower than the own kernels' products.
+  // So few heads that keys and values are narrower than Snug's own kernels can multiply.
   steps.push_back(lora(kMinimal, 512, 64, compute,
                        {.r = 8, .dropout = true, .accumulation = 2, .recompute = kLayer}));
   add_optimizers(kTiny, compute, steps);
@@ -246,15 +248,15 @@ void add_coarse(DType compute, std::vector<CalibrationStep>& steps) {
   }
 }
 
-// Rows shorter than those of the coarse grid, sums of several micro-batches, and gradients of
-// factors in both types.
+// Rows shorter than those of the coarse grid, sums over several micro-batches, and gradients of
+// LoRA factors in both types.
 void add_short_rows(DType compute, std::vector<CalibrationStep>& steps) {
   for (const int64_t tokens : {64, 128, 192, 384}) {
     steps.push_back(lora(kTiny, tokens, tokens, compute, {.r = 16, .accumulation = 2}));
     steps.push_back(lora(kWide, tokens, tokens, compute, {.r = 32, .accumulation = 2}));
     steps.push_back(lora_8bit(kSmall, tokens, compute, {.r = 4, .accumulation = 2}));
   }
-  // Deep models keep more than caches hold even of short rows.
+  // Deep models exceed the caches even with short rows.
   steps.push_back(deep(lora(kSmall, 128, 128, compute, {.r = 16})));
   steps.push_back(deep(lora(kWide, 256, 256, compute, {.r = 16})));
   for (const int64_t tokens : {64, 128}) {
@@ -304,7 +306,7 @@ void add_large(std::vector<CalibrationStep>& steps) {
     if (step.spec.model.hidden_size >= 2048) step.least_repeats = 2;
 }
 
-// Micro-batches that fill a card: its rates go on rising far above what a processor is measured
+// Micro-batches that fill a GPU: its rates go on rising far beyond the sizes that a CPU is measured
 // with.
 void add_card(std::vector<CalibrationStep>& steps) {
   for (const int64_t tokens : {4096, 16384}) {
@@ -312,7 +314,7 @@ void add_card(std::vector<CalibrationStep>& steps) {
     steps.push_back(lora(kHugeDeep, tokens, tokens / 2, DType::bf16, {.r = 16}));
     steps.push_back(lora(kLarge, tokens, tokens, DType::bf16, {.r = 16, .recompute = kLayer}));
     steps.push_back(quantized(lora(kHugeDeep, tokens, 1024, DType::bf16, {.r = 16}), true));
-    // Own kernels multiply experts there, which no other step runs.
+    // On a GPU, kernels of Snug's own multiply experts, and no other step runs them.
     steps.push_back(mixture(lora(kLarge, tokens, 1024, DType::bf16, {.r = 16})));
     steps.push_back(mixture(full_8bit(kLarge, tokens, DType::bf16)));
   }
@@ -357,7 +359,7 @@ std::vector<CalibrationStep> calibration_steps(const program::Target& target, Gr
     return steps;
   }
   if (target.device()) {
-    // What jobs on a card are like comes first: where seconds are few, the rest is left out.
+    // The steps most like real jobs on a GPU come first: when time is short, the rest is left out.
     add_card(steps);
     add_large(steps);
   }

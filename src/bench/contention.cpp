@@ -12,12 +12,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Longer than the fastest by more, a round was disturbed by what the kernel does not count: another
-// virtual machine, or memory that others use.
+// A round that is slower than the fastest by more than this factor was disturbed by something that
+// the kernel does not count: another virtual machine, or other programs' use of memory.
 constexpr double kSlower = 1.25;
 
-// The nanoseconds in which a thread was ready to run. The file has its time on a processor before
-// that.
+// The nanoseconds for which a thread waited although it was ready to run. In the file this number
+// follows the thread's time on a processor.
 double waited_nanoseconds(const fs::path& schedstat) {
   std::ifstream stream(schedstat);
   double ran = 0;

@@ -19,7 +19,7 @@ struct Factor {
   bool transposed = false;
 };
 
-// c (m, n) of factors that lie as they are stored, rows without gaps.
+// c (m, n) from factors in the order in which they are stored, rows without gaps.
 MatmulSpec dense(int64_t m, int64_t n, int64_t k, Factor a, Factor b, DType c) {
   MatmulSpec spec{.m = m, .n = n, .k = k, .a_type = a.type, .b_type = b.type, .c_type = c};
   spec.a_strides[0] = a.transposed ? 1 : k;
@@ -64,7 +64,7 @@ class Collector {
     if (matmul.augmented) add_low_rank(matmul, view, c);
   }
 
-  // A library makes it in a call of its own.
+  // A library would compute it in a separate call.
   void add_low_rank(const program::Matmul& matmul, const OperationView& view, const Tensor& c) {
     const Tensor& a = view[program::Matmul::kLowA];
     MatmulSpec spec = dense(c.shape[0], c.shape[1], a.shape[1], {a.dtype, false},

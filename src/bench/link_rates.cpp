@@ -33,26 +33,27 @@ using program::RankGroup;
 using program::ReduceScatter;
 using program::TensorId;
 
-// The tensors of a collective: about as many as a layer has.
+// The number of tensors in a collective: about as many as a layer has.
 constexpr int64_t kTensors = 8;
 constexpr int kMinCollectiveRuns = 9;
 constexpr int kMaxCollectiveRuns = 65;
-// More than kMinCollectiveRuns are made while they take no longer than this in all. A rank that has
-// to wait for its processor makes a collective of microseconds last milliseconds, of whatever size.
+// More than kMinCollectiveRuns runs are made while all together take no longer than this. A rank
+// that has to wait for its processor makes a collective of any size take milliseconds instead of
+// microseconds.
 constexpr double kMoreRunsSeconds = 0.05;
 
-// 256 MiB of weights, gradients and state on each rank, which no rank's share of a cache holds.
+// 256 MiB of weights, gradients and state on each rank, more than a rank's share of any cache.
 constexpr int64_t kRankElements = int64_t{16} << 20;
 
 enum class Collective : uint8_t { all_gather, reduce_scatter, all_reduce };
 
-// Elements of a rank's part of each tensor, so that a rank sends about `bytes`.
+// The elements in a rank's part of each tensor, such that the rank sends about `bytes`.
 int64_t part_elements(Collective kind, int ranks, int64_t tensors, int64_t bytes) {
   const int64_t rounds = kind == Collective::all_reduce ? 2 : 1;
   return std::max<int64_t>(1, bytes / (rounds * (ranks - 1) * tensors * int64_t{sizeof(float)}));
 }
 
-// One collective with its await, and the memory of this rank.
+// One collective with its await, and this rank's memory for it.
 class OneCollective {
  public:
   OneCollective(Collective kind, int64_t bytes, int ranks, int nodes, backends::Backend& backend)
@@ -79,7 +80,7 @@ class OneCollective {
 
   plan::RateKey key() const { return plan::rate_key({program_, program_.operations.front()}, {}); }
 
-  // Seconds from its begin to the end of its await, on this rank.
+  // The seconds from its begin to the end of its await, on this rank.
   double run() {
     const auto start = Clock::now();
     for (size_t i = 0; i < program_.operations.size(); ++i) run(i);
@@ -151,7 +152,7 @@ class OneCollective {
   std::vector<std::unique_ptr<backends::Prepared>> prepared_;
 };
 
-// The time of the slowest rank in each run.
+// For each run, the time of the slowest rank.
 std::vector<double> slowest(const std::vector<double>& own, comm::Communicator& all) {
   std::vector<double> seconds(own.size());
   for (const std::string& text : all.all_gather_text(fmt::format("{}", fmt::join(own, " ")))) {
@@ -165,7 +166,7 @@ std::vector<double> slowest(const std::vector<double>& own, comm::Communicator& 
   return seconds;
 }
 
-// Times of so many runs, the same on all ranks. A run returns its seconds.
+// The times of `runs` runs, the same on all ranks. `run` returns the seconds that it took.
 std::vector<double> times_of(const std::function<double()>& run, int runs,
                              comm::Communicator& all) {
   std::vector<double> own;
@@ -205,7 +206,7 @@ std::vector<plan::RateSample> link_rates(backends::Backend& backend, comm::Commu
     for (int64_t bytes = grid.least_bytes; bytes <= grid.most_bytes; bytes *= 2) {
       OneCollective collective(kind, bytes, all.size(), grid.nodes, backend);
       plan::RateSample sample = measure(collective, all);
-      // Small sizes of many ranks round to the same.
+      // With many ranks, several small sizes round to the same one.
       const bool is_new = samples.empty() || samples.back().name != sample.name ||
                           samples.back().shape != sample.shape;
       if (is_new) samples.push_back(std::move(sample));
@@ -222,7 +223,8 @@ plan::RateSample rank_memory_rate(backends::Backend& backend, comm::Communicator
   };
   run();
   const double bytes = update.bytes();
-  // All ranks are at it in every run, so the fastest is the one that no other program disturbed.
+  // All ranks take part in every run, so the fastest run is the one that no other program
+  // disturbed.
   const std::vector<double> seconds = times_of(run, kMinCollectiveRuns, all);
   return {.name = plan::rank_memory_name(all.size()),
           .shape = {bytes},

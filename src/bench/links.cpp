@@ -50,7 +50,7 @@ void write_samples(std::optional<plan::CalibrationFile> file, int64_t threads,
 
 int measure(const formats::Recipe& recipe, const runtime::Ranks& ranks, bool json) {
   const auto backend = backends::open_backend(recipe, ranks.mesh());
-  // What is wrong with the file is said before anything is measured.
+  // Errors in the file are reported before anything is measured.
   std::optional<plan::CalibrationFile> file;
   if (ranks.is_first()) file = plan::find_calibration_file(recipe, *backend);
   const int nodes = static_cast<int>(recipe.node_count());
@@ -58,7 +58,7 @@ int measure(const formats::Recipe& recipe, const runtime::Ranks& ranks, bool jso
             ranks.size());
   std::vector<plan::RateSample> samples =
       link_rates(*backend, *ranks.mesh()->all, {.nodes = nodes});
-  // Cards have memory of their own.
+  // Ranks on GPUs do not share memory.
   if (!backend->device()) samples.push_back(rank_memory_rate(*backend, *ranks.mesh()->all));
   if (!ranks.is_first()) return 0;
   if (json)

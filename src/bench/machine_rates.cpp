@@ -25,7 +25,7 @@ constexpr int64_t kReadBytes = int64_t{1} << 20;
 constexpr int64_t kReaders = 2;
 constexpr int64_t kLinkBytes = int64_t{128} << 20;
 constexpr int64_t kJoinBytes = 4;
-// Their weights, gradients and state are more than a last-level cache holds.
+// So many elements that their weights, gradients and state do not fit in a last-level cache.
 constexpr int64_t kUpdatedElements = int64_t{32} << 20;
 
 double median_seconds(const std::function<void()>& run) {
@@ -43,7 +43,7 @@ plan::RateSample sample_of(std::string_view name, plan::Work unit, double bytes,
       .name = std::string(name), .shape = {bytes}, .unit = unit, .work = bytes, .seconds = seconds};
 }
 
-// A file that goes with the object.
+// A file that is removed with the object.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const fs::path& path)
@@ -71,7 +71,7 @@ void read_half(const base::File& file, int64_t reader) {
 plan::RateSample storage_rate(const fs::path& folder) {
   TemporaryFile temporary(folder / "storage-rate");
   base::File& file = temporary.file();
-  // The words are not all alike, since some storage compresses.
+  // The words vary, since some storage compresses data.
   std::vector<uint32_t> words(static_cast<size_t>(kReadBytes) / sizeof(uint32_t));
   uint32_t state = 1;
   for (int64_t offset = 0; offset < kFileBytes; offset += kReadBytes) {
@@ -99,14 +99,14 @@ void add_link(backends::Backend& backend, std::vector<plan::RateSample>& samples
   };
   add(plan::kLinkToDevice, device->data(), host->data());
   add(plan::kLinkToHost, host->data(), device->data());
-  // There are so few bytes that the host waits for nothing but the device's word.
+  // The copy is so small that its time is the time to wait for the device.
   const auto join = [&] { backend.copy(host->data(), device->data(), kJoinBytes); };
   join();
   samples.push_back(
       sample_of(plan::kHostJoin, plan::Work::link_bytes, double{kJoinBytes}, median_seconds(join)));
 }
 
-// Measures as the backend updates weights next to a device.
+// Measures an update of weights on the host, as the backend runs it for a device.
 plan::RateSample host_memory(int threads) {
   const auto host = backends::open_backend(formats::BackendName::cpu, {.threads = threads});
   MemoryUpdate update(*host, kUpdatedElements);

@@ -1,6 +1,6 @@
-// Rates of a machine that no operation of a calibration step shows: how fast files are read, and,
-// of a device with memory of its own, the link to its host and the host's memory as updates of
-// weights move it.
+// Rates of a machine that no operation of a calibration step shows: how fast files are read and,
+// for a device with memory of its own, the speed of the link to its host and of the host's memory
+// during updates of weights.
 #pragma once
 
 #include <filesystem>
@@ -11,11 +11,11 @@
 
 namespace snug::bench {
 
-// Medians of a few runs each, as samples that plan::Rates takes: kStorage, and on a device
+// Medians of a few runs each, as samples for plan::Rates: kStorage, and on a device also
 // kLinkToDevice, kLinkToHost, kHostJoin and kHostMemory. Files are read as weights are loaded, by
-// two threads, from a temporary file of 256 MiB in `folder`, of which the system was asked to cache
-// nothing; `threads` update weights, 0 being all cores. Throws UserError where the file cannot be
-// written.
+// two threads, from a temporary file of 256 MiB in `folder` that was dropped from the system's
+// cache. `threads` threads update weights; 0 means all cores. Throws UserError where the file
+// cannot be written.
 std::vector<plan::RateSample> machine_rates(backends::Backend& backend, int threads,
                                             const std::filesystem::path& folder);
 

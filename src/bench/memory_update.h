@@ -1,5 +1,5 @@
-// An update of weights that are more than a last-level cache holds, so that it takes as long as the
-// memory needs to move them: one AdamW with master weights, on the host's processor.
+// An update of weights that do not fit in a last-level cache, so that memory bandwidth determines
+// its time: one AdamW step with master weights on the host's CPU.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ namespace snug::bench {
 
 class MemoryUpdate {
  public:
-  // Updates by a backend that updates weights in the host's memory, which must outlive this.
+  // The backend must update weights in the host's memory, and must outlive this object.
   MemoryUpdate(backends::Backend& backend, int64_t elements);
 
   void run();
-  // The bytes that a run moves.
+  // The bytes that a run reads and writes.
   double bytes() const;
 
  private:

@@ -24,8 +24,9 @@ using program::Role;
 using program::Tensor;
 using runtime::Stopwatch;
 
-// Values as training has them, since zeros would let multipliers rest and denormals slow them down:
-// about normal(0, 0.02) in matrices, one in the weights of norms, any code. Scales of codes stay 0.
+// Values like those of training, since hardware can multiply zeros faster and denormals slower:
+// about normal(0, 0.02) in matrices, ones in norm weights, random codes. The scales of codes stay
+// 0.
 void fill_with_noise(const Buffer& buffer, runtime::Executor& executor) {
   const bool is_matrix = buffer.shape.rank() > 1;
   if (buffer.dtype != base::DType::u8)
@@ -60,7 +61,7 @@ void fill_integers(const Buffer& buffer, int64_t modulus) {
   }
 }
 
-// A batch full of random tokens, all of which carry loss, in segments of equal length.
+// Fills a batch with random tokens in segments of equal length; all tokens have a loss.
 void fill_batch(const CalibrationStep& step, ProgramName program, runtime::Executor& executor) {
   executor.await_inputs(program);
   fill_integers(executor.tensor(program, host_name(program::kTokensName)),
@@ -120,7 +121,7 @@ void run_step(std::vector<TimedProgram>& programs, runtime::Executor& executor) 
   executor.backend().synchronise();
 }
 
-// Seconds of each operation of the last run, program after program.
+// The seconds of each operation in the last run, program after program.
 std::vector<double> seconds_of(std::vector<TimedProgram>& programs) {
   std::vector<double> seconds;
   for (TimedProgram& timed : programs)
@@ -179,7 +180,7 @@ FilledStep::FilledStep(const CalibrationStep& step, backends::Backend& backend)
     : job_(plan::plan_training(step.spec, backend)), executor_(job_, backend) {
   std::unordered_set<std::string> filled;
   for (const Program& program : job_.programs) fill_weights(program, executor_, filled);
-  // The rate is so small that weights stay what they are, whatever the gradients.
+  // The learning rate is so small that no gradient changes the weights.
   fill_step(step, job_, executor_, 1e-12F);
   executor_.run(ProgramName::prepare);
 }

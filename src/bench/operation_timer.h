@@ -1,7 +1,7 @@
-// Times every operation of training steps where it stands: its operands were written by the
-// operations before it, weights and saved activations come from wherever the step left them. So
-// what is measured is what a step takes, caches and the threads' waking included. A device stamps
-// the times itself: the host does not wait between operations.
+// Times every operation of a training step within the step: earlier operations wrote its operands,
+// and weights and saved activations are wherever the step left them. So the measured times include
+// the state of the caches and waking the threads. A device stamps the times itself: the host does
+// not wait between operations.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@
 
 namespace snug::bench {
 
-// Seconds measured for each name and shape, over all steps and places.
+// The seconds measured for each name and shape, over all steps and all places in them.
 class OperationTimes {
  public:
   void add(const plan::RateKey& key, double seconds);
-  // Medians, in the order of names and shapes.
+  // The medians, ordered by name and shape.
   std::vector<plan::RateSample> samples() const;
 
-  // What all operations of a name and shape took together.
+  // The total time of all operations with one name and shape.
   struct Total {
-    plan::RateKey key;  // its work is one operation's
+    plan::RateKey key;  // the work in it is that of one operation
     int64_t count = 0;
     double seconds = 0;
     double work = 0;
@@ -38,7 +38,7 @@ class OperationTimes {
  private:
   struct Measured {
     plan::RateKey key;
-    std::vector<double> seconds;  // for the work of `key`
+    std::vector<double> seconds;  // each is scaled to the work of `key`
     double all_seconds = 0;
     double all_work = 0;
   };
@@ -47,9 +47,9 @@ class OperationTimes {
 
 struct StepTiming {
   int repeats = 0;
-  double median_seconds = 0;  // of a whole step
+  double median_seconds = 0;  // of the whole step
   double least_seconds = 0;
-  bool is_disturbed = false;  // others had a processor in every repeat
+  bool is_disturbed = false;  // other programs took processor time in every repeat
 };
 
 // A step with random weights and a batch of full_rows(), ready to run.
@@ -64,17 +64,18 @@ class FilledStep {
   runtime::Executor executor_;
 };
 
-// Gives the programs of the step a batch full of random tokens, in segments of equal length, and
-// the numbers that they read with each step. For next tokens, of models without an encoder.
+// Fills the batch of the step's programs with random tokens, in segments of equal length, and sets
+// the numbers that they read in each step. Only for next-token prediction with models that have no
+// encoder.
 void fill_step(const CalibrationStep& step, const plan::Job& job, runtime::Executor& executor,
                float learning_rate);
 
-// Runs the program once, launch by launch: seconds of each launch at the index of its first
-// operation, 0 at those of operations that are joined to another.
+// Runs the program once, launch by launch. Returns the seconds of each launch at the index of its
+// first operation, and 0 for operations that are joined to another one's launch.
 std::vector<double> launch_seconds(const plan::StepProgram& step, runtime::Executor& executor);
 
 // Plans the step, allocates it, fills it with random values and runs it: once to warm up, then as
-// often as its budget says (time_rounds). Adds the times of the repeats that count.
+// often as its budget says (time_rounds). Adds the times of the repeats that count to `times`.
 StepTiming time_operations(const CalibrationStep& step, backends::Backend& backend,
                            OperationTimes& times, const ReadTimes& read_times = read_process_times);
 

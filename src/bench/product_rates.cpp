@@ -32,8 +32,8 @@ using nlohmann::json;
 constexpr size_t kAlignment = 64;
 constexpr double kMinProductSeconds = 0.05;
 constexpr int kMinRuns = 3;
-// Lengths of pieces: multiples of every kernel's tile, from what the second-level cache holds of a
-// thousand columns up to where pieces no longer help.
+// The lengths of pieces: multiples of every kernel's tile, from a length whose thousand columns fit
+// in the second-level cache up to one at which pieces no longer help.
 constexpr int64_t kPieces[] = {512, 1024, 2048, 4096};
 
 struct Released {
@@ -46,7 +46,7 @@ Memory reserve(int64_t bytes) {
   return Memory(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded)));
 }
 
-// Small values of both signs: zeros would let multipliers rest, denormals slow them down.
+// Small values of both signs, since hardware can multiply zeros faster and denormals slower.
 Memory operand(int64_t elements, DType type) {
   Memory memory = reserve(elements * base::size_of(type));
   uint32_t state = 0x9E3779B9U;
@@ -61,7 +61,7 @@ Memory operand(int64_t elements, DType type) {
   return memory;
 }
 
-// The fastest of several runs of multiply(operands, scratch), after one that does not count.
+// The seconds of the fastest of several runs of multiply(operands, scratch), after one warm-up run.
 template <typename F>
 double fastest(const MatmulSpec& spec, int64_t scratch_bytes, double least_seconds,
                const F& multiply) {
@@ -92,7 +92,7 @@ double library_seconds(const MatmulSpec& spec, double least_seconds) {
                  });
 }
 
-// The seconds of a product as a step makes it, in whatever kernel it chooses.
+// The seconds of the product with the kernel that a step chooses for it.
 double own_seconds(const MatmulSpec& spec, double least_seconds,
                    backends::cpu::CpuContext& context) {
   const backends::cpu::Product product(spec, backends::cpu::algorithm_of(spec, context), context);
@@ -103,7 +103,7 @@ double own_seconds(const MatmulSpec& spec, double least_seconds,
                  });
 }
 
-// The product with `length` in place of one of its dimensions, which `dimension` picks.
+// The product with the dimension that `dimension` points to replaced by `length`.
 MatmulSpec cut(MatmulSpec spec, int64_t MatmulSpec::*dimension, int64_t length) {
   const bool a_transposed = spec.a_strides[0] == 1 && spec.a_strides[1] != 1;
   const bool b_transposed = spec.b_strides[0] == 1 && spec.b_strides[1] != 1;
@@ -111,7 +111,7 @@ MatmulSpec cut(MatmulSpec spec, int64_t MatmulSpec::*dimension, int64_t length) 
   spec.a_strides[a_transposed ? 1 : 0] = a_transposed ? spec.m : spec.k;
   spec.b_strides[b_transposed ? 1 : 0] = b_transposed ? spec.k : spec.n;
   spec.c_stride = spec.n;
-  // Later steps of the inner dimension add to what earlier ones made.
+  // Pieces along the inner dimension add to the results of earlier pieces.
   if (dimension == &MatmulSpec::k) spec.add = MatmulSpec::Add::destination;
   return spec;
 }
@@ -149,7 +149,7 @@ struct Sum {
   }
 };
 
-// The sum of a step's products; only the wide ones, only the narrow ones, or both.
+// The sum over a step's products: the wide ones, the narrow ones, or both.
 Sum sum_of(const std::vector<ProductRate>& rates, bool wide, bool narrow) {
   Sum sum;
   for (const ProductRate& rate : rates) {
@@ -202,7 +202,8 @@ void print_table(const std::vector<ProductRate>& rates) {
   line("narrow", sum_of(rates, false, true));
 }
 
-// What oneDNN is measured with: its tiles, which a job does not let it have (isa.h).
+// Refuses products that oneDNN computes wrongly with AMX tiles: it is measured with tiles, although
+// a job does not let it use them (isa.h).
 void refuse_products_that_tiles_fail(const std::vector<JobProduct>& products) {
   if (!backends::cpu::onednn_has_tiles()) return;
   for (const JobProduct& product : products)

@@ -30,11 +30,11 @@ namespace fs = std::filesystem;
 constexpr const char* kVariable = "SNUG_CALIBRATION_SECONDS";
 constexpr double kUsualSeconds = 5;
 constexpr double kMaxSeconds = 600;
-// A busy machine may need longer than was foreseen for the step that is under way: it is cut off
-// then, and what was measured before stands in the file.
+// On a busy machine the step in progress may take longer than predicted: it is then aborted, and
+// the file has what was measured before.
 constexpr double kGraceSeconds = 1;
 
-// Empty when the folder is there, made where it was not, and takes files; else why not.
+// Creates the folder if necessary. Empty where it accepts files; else the reason why not.
 std::string why_not_kept(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -43,21 +43,21 @@ std::string why_not_kept(const fs::path& folder) {
   return error ? fmt::format("{}: {}", folder.string(), error.message()) : "";
 }
 
-// Runs in the forked process, which may only call what is safe in a signal handler.
+// Runs in the forked process, which may only call async-signal-safe functions.
 [[noreturn]] void become(char* const* arguments, pid_t parent, unsigned limit_seconds) {
   const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   ::dup2(nowhere, STDOUT_FILENO);
   ::dup2(nowhere, STDERR_FILENO);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(1);  // the parent ended before it could be followed
+  if (::getppid() != parent) ::_exit(1);  // the parent died before prctl took effect
   for (const int signal : {SIGALRM, SIGCHLD}) std::signal(signal, SIG_DFL);
   ::alarm(limit_seconds);
   ::execv("/proc/self/exe", arguments);
   ::_exit(1);
 }
 
-// While it lives, children that end are not kept for their parent, so that their peak memory is not
-// added to what the system reports of the parent's.
+// During its lifetime, children that end are not kept for wait(), so that the system does not add
+// their peak memory to this process's statistics.
 class ForgetChildren {
  public:
   ForgetChildren() {
@@ -73,7 +73,7 @@ class ForgetChildren {
   struct sigaction before_ = {};
 };
 
-// Its output is dropped: what it says of a failure would look like an error of the run.
+// The output of the measurement is dropped: its error messages would look like errors of the run.
 void run_measurement(int64_t threads, double seconds) {
   std::array<std::string, 4> words{"snug", "bench", "calibrate-quickly",
                                    fmt::format("threads={}", threads)};
@@ -84,7 +84,7 @@ void run_measurement(int64_t threads, double seconds) {
   const auto limit = static_cast<unsigned>(std::ceil(seconds + kGraceSeconds));
   const pid_t child = ::fork();
   if (child == 0) become(arguments.data(), parent, limit);
-  // Returns when it has ended, with ECHILD.
+  // waitpid returns only when the child has ended, with ECHILD.
   while (child > 0 && ::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
 }

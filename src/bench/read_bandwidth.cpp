@@ -19,14 +19,15 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kBufferBytes = int64_t{4} << 30;
 constexpr int kSweeps = 7;
-// Independent sums, so that loads wait for no addition: 128 bytes, which half the registers of the
-// smallest instruction set hold.
+// Independent sums, so that loads do not wait for additions: 128 bytes, which fit in half the
+// registers of the smallest instruction set.
 constexpr int64_t kSums = 16;
-// Words are asked for 4 KiB before they are read: a core by itself looks ahead within a page.
+// Words are prefetched 4 KiB ahead, since the hardware prefetcher does not cross a page. The
+// constant counts words.
 constexpr int64_t kAhead = 512;
 constexpr int64_t kWordsPerLine = 8;
 
-// The sums are of no interest; what is returned keeps the compiler from leaving the loads away.
+// Returns the sum, so that the compiler does not remove the loads.
 uint64_t read_all(const uint64_t* words, int64_t count) {
   uint64_t sums[kSums] = {};
   for (int64_t i = 0; i + kSums <= count; i += kSums) {
@@ -55,7 +56,7 @@ double read_bandwidth(int64_t bytes, int threads, int sweeps) {
     const double seconds = base::seconds_since(start);
     best = std::max(best, static_cast<double>(part * threads * 8) / seconds);
   }
-  // The arena's pages were touched with zeros.
+  // The arena's pages are zero, so the sum is zero.
   return sink == 0 ? best : 0;
 }
 

@@ -10,12 +10,12 @@
 namespace snug::bench {
 
 struct RecipeStep {
-  formats::Recipe recipe;  // resolved for its model
+  formats::Recipe recipe;  // completed with defaults for its model
   std::unique_ptr<backends::Backend> backend;
-  CalibrationStep step;  // rows full, in segments of equal length
+  CalibrationStep step;  // full rows, in segments of equal length
 };
 
-// What a step is run for is set by the caller: least_repeats and least_seconds. Throws UserError.
+// The caller still sets least_repeats and least_seconds. Throws UserError.
 RecipeStep recipe_step(const formats::Recipe& given);
 
 }  // namespace snug::bench

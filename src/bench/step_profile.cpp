@@ -22,13 +22,13 @@ using nlohmann::json;
 constexpr int kMinRepeats = 3;
 constexpr double kMinStepSeconds = 3.0;
 
-// What the clock says of a step, by line.
+// The planned seconds of a step, by the line of the printed table.
 struct Plan {
   std::string basis;
   std::map<std::string, double> seconds;
 };
 
-// Each program once, as the timer runs them.
+// Counts each program once, as the timer runs them.
 Plan plan_of(const formats::Recipe& recipe, const CalibrationStep& timed,
              const backends::Backend& backend) {
   const plan::Job job = plan::plan_training(timed.spec, backend);

@@ -33,7 +33,7 @@ ordered_json names_of(const Program& program, const Operation& operation) {
   return names;
 }
 
-// Whole numbers: a batch is there.
+// Whole numbers, since the extents are those of a real batch.
 ordered_json json_of(const program::Extent& extent) {
   ordered_json numbers{{"rows", std::llround(extent.rows)}};
   if (extent.pairs == 0) return numbers;
@@ -46,18 +46,18 @@ struct Row {
   const Program& program;
   size_t index;
   const backends::Trace& trace;
-  double seconds;          // of the launch that it begins
-  double planned_seconds;  // likewise
+  double seconds;          // measured for the launch, whose first operation this is
+  double planned_seconds;  // planned for the same launch
 };
 
-// The clock's seconds of all that one launch does.
+// The planned seconds of all operations in one launch.
 double planned_seconds(const plan::Timeline& timeline, const program::Together& launch) {
   double seconds = 0;
   for (size_t i = launch.first; i <= launch.last; ++i) seconds += timeline.operations[i].seconds;
   return seconds;
 }
 
-// A launch has its times once: with its first operation. What is joined to that names it.
+// The times of a launch are printed once, with its first operation. The others refer to that one.
 void put_times(const Row& row, ordered_json& line) {
   const program::Together launch = done_with(row.program, row.index);
   if (launch.first != row.index) {
@@ -69,7 +69,7 @@ void put_times(const Row& row, ordered_json& line) {
   line["planned_seconds"] = row.planned_seconds;
 }
 
-// Whether this was chosen of a class that the trace names too.
+// Whether this decision was chosen within a class that the trace also names.
 bool is_choice(const backends::Trace& trace, const std::pair<std::string_view, int64_t>& way) {
   return std::ranges::any_of(trace.decisions, [&](const auto& decision) {
     return decision.first == way.first &&

@@ -36,7 +36,7 @@ WriteDifference difference_of(const Written& a, const Written& b) {
     const double delta = std::abs(a.values[i] - b.values[i]);
     apart += delta * delta;
     norm += b.values[i] * b.values[i];
-    // A value that is no number is further off than any other.
+    // A NaN counts as further off than any number.
     const double distance = std::isnan(delta) ? std::numeric_limits<double>::infinity() : delta;
     if (distance <= most) continue;
     most = distance;
@@ -91,7 +91,7 @@ void WriteComparison::compare(const program::Program& a, size_t index, const std
       is_in_16_bits_ || base::size_of(written.type) == 2 || base::size_of(other.type) == 2;
   double tolerance = is_in_16_bits_ ? kTolerance16 : kTolerance;
   if (!base::is_float(written.type)) tolerance = 0;
-  // A difference that is no number is one.
+  // A NaN counts as a difference.
   if (!(found.relative <= tolerance) && !first_) first_ = found;
   WriteDifference& largest = by_kind_[found.kind];
   if (largest.kind.empty() || !(found.relative <= largest.relative)) largest = std::move(found);

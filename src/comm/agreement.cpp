@@ -11,7 +11,7 @@
 namespace snug::comm {
 namespace {
 
-// "LENGTH:text" of names and values in turn, so that they may hold anything.
+// Names and values in turn as "LENGTH:text", so that they may hold any bytes.
 std::string pack(std::span<const NamedValue> values) {
   std::string text;
   for (const NamedValue& value : values)
@@ -39,14 +39,14 @@ std::vector<NamedValue> unpack(std::string_view text) {
   return values;
 }
 
-// The words for a value; one that only one of both has is said to be missing.
+// How an error shows a value; a value that only the other rank has is said to be missing.
 std::string shown(const std::vector<NamedValue>& values, const std::string& name) {
   for (const NamedValue& value : values)
     if (value.name == name) return "'" + value.value + "'";
   return "missing";
 }
 
-// What is different, if anything is.
+// A description of the first difference, if there is one.
 std::optional<std::string> difference(const std::vector<NamedValue>& first,
                                       const std::vector<NamedValue>& other, size_t rank) {
   for (const auto* side : {&first, &other})
@@ -60,9 +60,9 @@ std::optional<std::string> difference(const std::vector<NamedValue>& first,
   return std::nullopt;
 }
 
-// A rank that throws stops the others, so each waits until all have received what they compare.
-// After that a rank may stop this one in the barrier, and what they disagree on is the better
-// error.
+// A rank that throws stops the others, so each first waits until all have received what they
+// compare. After that another rank may already stop this one in the barrier; the disagreement is
+// the better error.
 [[noreturn]] void throw_together(Communicator& communicator, const std::string& error) {
   try {
     communicator.barrier();

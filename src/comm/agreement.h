@@ -1,4 +1,4 @@
-// Whether all ranks were given the same: recipe, version, data and model files.
+// Checks that all ranks were given the same recipe, version, data and model files.
 #pragma once
 
 #include <span>
@@ -9,11 +9,11 @@
 namespace snug::comm {
 
 struct NamedValue {
-  std::string name;  // "the recipe", as in errors
+  std::string name;  // as errors name it: "the recipe"
   std::string value;
 };
 
-// Compares the values of each rank with those of rank 0. Where one is different all ranks throw a
+// Compares the values of each rank with those of rank 0. Where any differs, all ranks throw a
 // UserError that says which.
 void require_agreement(Communicator& communicator, std::span<const NamedValue> values);
 

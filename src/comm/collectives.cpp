@@ -13,7 +13,7 @@ namespace {
 
 using base::DType;
 
-// Of one exchange, so that their list stays small.
+// The most messages in one exchange, which bounds the length of their list.
 constexpr int64_t kMessagesAtOnce = 512;
 
 std::span<float> block_of(std::array<float, kBlockElements>& block, int64_t done, int64_t count) {
@@ -22,7 +22,7 @@ std::span<float> block_of(std::array<float, kBlockElements>& block, int64_t done
 
 DType result_type(const SumPart& part) { return narrower(part.type, part.sent_type); }
 
-// Writes the sums of elements from `first` on to the shard.
+// Writes the sums to the shard, starting at element `first`.
 void store_sums(const ReducePart& part, int64_t first, std::span<float> sums) {
   std::byte* shard = element(part.shard, part.shard_type, first);
   if (part.add) add(sums, shard, part.shard_type);
@@ -74,7 +74,7 @@ void Collectives::all_gather(std::span<const GatherPart> parts) {
   if (!outgoing_.empty()) exchange();
 }
 
-// Two exchanges: of lengths and of texts.
+// Takes two exchanges: first the lengths, then the texts.
 std::vector<std::string> Collectives::all_gather_text(std::string_view text) {
   const int ranks = transport_.size();
   const int rank = transport_.rank();
@@ -97,7 +97,7 @@ std::vector<std::string> Collectives::all_gather_text(std::string_view text) {
   return texts;
 }
 
-// In two exchanges too.
+// Takes two exchanges as well.
 std::vector<std::string> Collectives::gather_text(std::string_view text) {
   const int ranks = transport_.size();
   const int64_t own_length = std::ssize(text);
@@ -184,7 +184,7 @@ void Collectives::reduce_chunk(std::span<const ReducePart> parts, std::span<std:
   }
 }
 
-// `position` is where the range begins in each piece.
+// `position` is the offset of the range in each piece.
 void Collectives::reduce_range(const ReducePart& part, const PartRange& range, int64_t position) {
   std::array<float, kBlockElements> block;
   for (int64_t done = 0; done < range.count; done += kBlockElements) {
@@ -194,8 +194,8 @@ void Collectives::reduce_range(const ReducePart& part, const PartRange& range, i
   }
 }
 
-// Sends pieces_[r], of `count` elements each, to every rank r. Then pieces_ are those that all
-// ranks have for this one.
+// Sends pieces_[r], of `count` elements, to each rank r. Afterwards pieces_ holds the pieces that
+// this rank received from each rank.
 void Collectives::exchange_pieces(DType type, int64_t count, std::span<std::byte> received) {
   const int ranks = transport_.size();
   const int rank = transport_.rank();
@@ -238,7 +238,7 @@ void Collectives::sum_alone(const SumPart& part) {
   }
 }
 
-// All elements of the chunk are split into slices; the last ones are padded with zeros.
+// Splits the elements of the chunk into one slice per rank, padded with zeros at the end.
 void Collectives::sum_chunk(std::span<const SumPart> parts, std::span<std::byte> scratch) {
   const int ranks = transport_.size();
   const SumPart& front = parts[ranges_.front().part];
@@ -266,8 +266,9 @@ void Collectives::sum_chunk(std::span<const SumPart> parts, std::span<std::byte>
   }
 }
 
-// Adds the pieces up and gives all ranks the sums of all slices. They begin where the pieces that
-// were sent did; the own piece is among them, and is read before what overwrites it is written.
+// Adds up the pieces of this rank's slice, then gathers the sums of all slices on all ranks. The
+// sums overwrite the pieces that were sent; this rank's own piece is one of them, and is read
+// before it is overwritten.
 void Collectives::gather_sums(DType type, DType sum_type, int64_t slice, std::byte* sums) {
   const int ranks = transport_.size();
   const int rank = transport_.rank();

@@ -12,7 +12,7 @@ namespace {
 using base::BFloat16;
 using base::DType;
 
-// Elements may lie at addresses that their type is not aligned to, as received bytes do.
+// Elements may lie at addresses that are not aligned for their type, as received bytes do.
 template <typename T>
 T element_at(const void* data, size_t index) {
   T value;

@@ -1,4 +1,4 @@
-// What every rank has to tell the first one alone.
+// Collects texts of all ranks on the first rank alone.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace snug::comm {
 
-// What each rank gives, by rank, on rank 0; nothing on others, which are not sent what others give.
-// A collective like the others: all ranks call it in the same order. The communicator must be one
-// whose buffers lie in host memory.
+// On rank 0 the text of each rank, by rank; empty on the other ranks, which receive nothing. It is
+// a collective: all ranks call it in the same order. The communicator must be one whose buffers lie
+// in host memory.
 std::vector<std::string> gather_text(Communicator& communicator, std::string_view text);
 
 }  // namespace snug::comm

@@ -13,15 +13,15 @@
 namespace snug::comm {
 namespace {
 
-// For the other ranks to be told that this one stops.
+// Time to tell the other ranks that this one stops.
 constexpr auto kAbortTime = std::chrono::seconds(2);
-// For the ranks before this one to tell what they end with: those that wait for others know at
-// once.
+// Time for lower ranks to report the error that they end with: ranks that wait for others find out
+// at once.
 constexpr auto kLastWordsTime = std::chrono::seconds(1);
-// Of a rank that found others missing, which is nothing that the user gave wrongly.
+// The exit code of a rank that found others missing, which is not the user's mistake.
 constexpr int kFoundMissing = 1;
-// What a rank is told has the exit code of the one that tells it at its end, after this character,
-// which no error holds: base::UserError would show it.
+// A rank that ends tells others its exit code, at the end of the reason after this character. No
+// error text holds this character, since base::UserError escapes it.
 constexpr char kCode = '\0';
 
 std::string with_code(const std::string& reason, int exit_code) {
@@ -126,7 +126,7 @@ void HostCommunicator::abort(std::string_view reason) {
   changed_.wait_for(lock, kAbortTime, [&] { return error_.has_value(); });
 }
 
-// The worker has ended then, or does not end: the transport is this thread's.
+// By now the worker has ended or never will, so this thread may use the transport.
 bool HostCommunicator::is_to_say(const Ending& ending) {
   if (ending.cause == Ending::Cause::told) {
     transport_->pass_on();
@@ -148,7 +148,7 @@ void HostCommunicator::run_worker() {
     changed_.wait(lock, [&] { return !queue_.empty() || closing_ || abort_reason_; });
     if (abort_reason_) return fail(lock, {*abort_reason_, false});
     if (queue_.empty()) return;
-    const Task& task = queue_.front();  // which begin() leaves where it is
+    const Task& task = queue_.front();  // begin() does not move queued tasks
     lock.unlock();
     std::optional<Failure> failure = perform(task);
     if (failure) {
@@ -164,7 +164,8 @@ void HostCommunicator::run_worker() {
   }
 }
 
-// Others are told first: who waits here may end the process as soon as the error is known.
+// The other ranks are told first: a thread that waits here may end the process as soon as it knows
+// of the error.
 void HostCommunicator::fail(std::unique_lock<std::mutex>& lock, const Failure& failure) {
   lock.unlock();
   if (!failure.announced) transport_->announce(failure.reason);
@@ -194,7 +195,7 @@ std::optional<Failure> HostCommunicator::perform(const Task& task) {
   return std::nullopt;
 }
 
-// "rank 0, step 7, reduce_scatter 'gradients of layer 3'"
+// For example "rank 0, step 7, reduce_scatter 'gradients of layer 3'".
 std::string HostCommunicator::describe(const Task& task) const {
   const char* kinds[] = {"all_gather", "reduce_scatter", "all_reduce", "exchange of text"};
   const std::string step = task.step ? fmt::format(", step {}", *task.step) : "";

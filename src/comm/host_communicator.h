@@ -1,8 +1,8 @@
-// A communicator of ranks that reach each other through the host's memory: local and mpi. A worker
-// thread takes collectives from a queue, in order, and performs them over a transport.
+// A communicator of ranks that reach each other through host memory: local and mpi. A worker thread
+// takes collectives from a queue, in order, and performs them over a transport.
 //
-// When one fails, all ranks are told, and everything that is begun or waited for later fails with
-// the same error. An exception that destroys the communicator counts as a failure of this rank.
+// When a collective fails, all ranks are told, and every later call to begin or wait fails with the
+// same error. Destroying the communicator during an exception counts as a failure of this rank.
 #pragma once
 
 #include <condition_variable>
@@ -65,7 +65,7 @@ class HostCommunicator : public Communicator {
   struct Text {
     std::string_view text;
     std::vector<std::string>* texts;
-    bool to_first = false;  // alone
+    bool to_first = false;  // only the first rank receives the texts
   };
   struct Task {
     std::variant<Gather, Reduce, Sum, Text> work;
@@ -76,7 +76,7 @@ class HostCommunicator : public Communicator {
 
   Ticket begin(Task task);
   void run_worker();
-  // What went wrong, where something did.
+  // Returns what went wrong, if anything did.
   std::optional<Failure> perform(const Task& task);
   void fail(std::unique_lock<std::mutex>& lock, const Failure& failure);
   std::string describe(const Task& task) const;
@@ -84,11 +84,11 @@ class HostCommunicator : public Communicator {
   std::unique_ptr<Transport> transport_;
   Collectives collectives_;
   std::optional<int64_t> step_;
-  const int exceptions_;  // under way when this was made
+  const int exceptions_;  // exceptions in flight when this was constructed
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Task> queue_;  // the front is under way
+  std::deque<Task> queue_;  // the front task is being performed
   Ticket begun_ = 0;
   Ticket done_ = 0;
   bool closing_ = false;

@@ -16,7 +16,7 @@
 namespace snug::comm {
 namespace {
 
-// The variables of one launcher. Those of the machine may be missing.
+// The names of one launcher's variables. Those about the machine may be missing.
 struct Names {
   Launcher launcher;
   const char* rank;
@@ -77,7 +77,8 @@ Launch read(const Variables& variables, const Names& names) {
   return launch;
 }
 
-// "4(x2),3" is 4 tasks on two nodes, then 3; by the number of this task's node.
+// The number of tasks on node `own_node`, given a text like "4(x2),3": 4 tasks on each of two
+// nodes, then 3.
 int tasks_of_node(const std::string& text, const int own_node) {
   int node = own_node;
   std::string_view rest = text;
@@ -105,7 +106,7 @@ Launch read_slurm(Variables variables) {
   return read(variables, kSlurm);
 }
 
-// A shell that salloc or sbatch started is a single process, whatever the job asked for.
+// A shell that salloc or sbatch started is a single process, however many tasks the job asked for.
 void check_step(const Variables& variables) {
   const int tasks = optional_number(variables, "SLURM_NTASKS", 1, 1);
   if (tasks > 1)
@@ -138,8 +139,8 @@ bool has_any(const Variables& variables, const Names& names) {
   return has(variables, names.rank) || has(variables, names.size);
 }
 
-// Torch's names next to those of the launcher that counts: the same numbers, which scripts set, or
-// those of a single process.
+// Torch's variables next to those of the launcher that counts must be the same numbers, as scripts
+// set them, or those of a single process.
 void check_left_over(const Variables& variables, const Names& names, const Launch& launch) {
   const auto differs = [&](const char* name, int value) {
     const auto found = variables.find(name);

@@ -23,7 +23,8 @@ using Clock = LaunchedRanks::Clock;
 
 constexpr std::array kPassedOn{SIGINT, SIGTERM, SIGHUP};
 
-// While ranks start, and may end before they are known; that others end is known at once.
+// While ranks start they may end before they are known, so they are polled often. Later a rank's
+// end is noticed at once.
 constexpr auto kStart = std::chrono::seconds(10);
 constexpr auto kLookAtStart = std::chrono::milliseconds(2);
 constexpr auto kLook = std::chrono::milliseconds(200);
@@ -36,15 +37,16 @@ sigset_t set_of(const Signals& signals) {
   return set;
 }
 
-// One that waits; -1: there is none.
+// Takes one pending signal; -1 when there is none.
 int take_signal(const sigset_t& set) {
   constexpr timespec kNow{0, 0};
   return ::sigtimedwait(&set, nullptr, &kNow);
 }
 
-// In a process group of its own, mpirun is not sent what a terminal or "timeout" sends to this
-// process's group: two of a kind would make it kill the ranks at once. Then it must not read from
-// the terminal. When this process is killed, mpirun is asked to end.
+// mpirun gets a process group of its own, so that it does not also receive what a terminal or
+// "timeout" sends to this process's group: a second signal would make it kill the ranks at once. A
+// background group must not read from the terminal. When this process is killed, mpirun receives
+// SIGTERM.
 [[noreturn]] void become_launcher(std::vector<char*>& words, pid_t parent, const sigset_t& mask) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -70,7 +72,8 @@ int LaunchSupervisor::run() {
   while (true) {
     const bool is_start = std::ssize(ranks.seen()) < ranks_ && Clock::now() - begin < kStart;
     ranks.wait(is_start ? kLookAtStart : kLook);
-    // Before mpirun is waited for, so that ranks it left behind are still known as its own.
+    // Runs before the wait for mpirun, so that ranks that it leaves behind are still known as its
+    // own.
     look_after(ranks);
     pass_on_signals();
     const pid_t ended = ::waitpid(launcher_, &status, WNOHANG);
@@ -78,10 +81,10 @@ int LaunchSupervisor::run() {
   }
   const int code = exit_code(status);
   hear_guards();
-  // mpirun does not always say which rank it was.
+  // mpirun does not always say which rank failed.
   if (code > 128 && signal_ == 0 && !killed_ && !guard_spoke_)
     base::say("snug: error: {}; mpirun ended with exit code {}", who_is_gone(ranks), code);
-  // Without -q mpirun says why it cannot start a program.
+  // With -q, mpirun does not say why it cannot start a program.
   else if (code != 0 && signal_ == 0 && ranks.seen().empty())
     base::say(
         "snug: error: {} ended with exit code {} and no rank was seen; if nothing above says why, "
@@ -123,14 +126,15 @@ void LaunchSupervisor::look_after(LaunchedRanks& ranks) {
   hear_guards();
   const auto& ended = ranks.first_ended();
   if (killed_ || !ended || Clock::now() - ended->seen < patience_) return;
-  // A guard has ended a rank of which it said that it waits for others.
+  // A guard kills a rank only after it has said why.
   base::say("snug: error: {}mpirun did not end the job within {} s; all ranks are ended now",
             guard_spoke_ ? "" : who_is_gone(ranks) + ", and ", patience_.count());
   ranks.kill_all();
   killed_ = true;
 }
 
-// mpirun starts all before it ends any, so one that nobody saw is the one that ended first.
+// mpirun starts all ranks before it ends any, so a rank that was never seen is the one that ended
+// first.
 std::string LaunchSupervisor::who_is_gone(const LaunchedRanks& ranks) const {
   std::vector<int> unseen;
   for (int rank = 0; rank < ranks_; ++rank)

@@ -1,4 +1,4 @@
-// Runs mpirun as a child process, passes signals on to it, and ends the ranks where it does not.
+// Runs mpirun as a child process, forwards signals to it, and ends the ranks where mpirun does not.
 #pragma once
 
 #include <sys/types.h>
@@ -13,13 +13,14 @@ namespace snug::comm {
 
 class LaunchSupervisor {
  public:
-  // `command`: mpirun with its arguments, which starts so many ranks; ended where it goes on for
-  // longer than `patience` after a rank ended.
+  // `command` is mpirun with its arguments, which starts `ranks` ranks. The job is killed if it
+  // goes on for longer than `patience` after a rank ended.
   LaunchSupervisor(std::vector<std::string> command, int ranks, std::chrono::seconds patience);
 
-  // The exit code: mpirun's, or 128 + the first signal that was passed on where the job did not end
-  // well after it, or 128 + the signal that ended mpirun. Once in a process: SIGINT, SIGTERM,
-  // SIGHUP and guard_signal() stay blocked. Throws UserError where mpirun cannot be started.
+  // Returns the exit code: that of mpirun, or 128 + the first signal that was forwarded where the
+  // job then did not end well, or 128 + the signal that ended mpirun. Call it once in a process:
+  // SIGINT, SIGTERM, SIGHUP and guard_signal() stay blocked. Throws UserError where mpirun cannot
+  // be started.
   int run();
 
  private:
@@ -34,9 +35,9 @@ class LaunchSupervisor {
   const int ranks_;
   const std::chrono::seconds patience_;
   pid_t launcher_ = 0;
-  int signal_ = 0;            // that was passed on first
-  bool killed_ = false;       // the ranks, by this process
-  bool guard_spoke_ = false;  // a guard said why the job ends
+  int signal_ = 0;            // the first signal that was forwarded
+  bool killed_ = false;       // this process killed the ranks
+  bool guard_spoke_ = false;  // a guard already said why the job ends
 };
 
 }  // namespace snug::comm

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What was read before the file's process ended, which makes reading fail.
+// Reading a file of /proc fails once its process ends; what was read until then is kept.
 std::string contents_of(const fs::path& path) {
   std::ostringstream text;
   text << std::ifstream(path, std::ios::binary).rdbuf();
@@ -33,7 +33,7 @@ struct State {
   pid_t parent = 0;
 };
 
-// "PID (NAME) STATE PARENT ...", where the name may hold anything.
+// Parses "PID (NAME) STATE PARENT ...", where the name may hold any characters.
 State state_of(pid_t process) {
   const std::string line = contents_of(folder_of(process) / "stat");
   State state;
@@ -45,7 +45,7 @@ State state_of(pid_t process) {
 
 bool has_ended(const State& state) { return state.letter == 'Z' || state.letter == 'X'; }
 
-// Each thread has children of its own.
+// The children of all threads of the process, since /proc lists them by thread.
 std::vector<pid_t> children_of(pid_t process) {
   std::vector<pid_t> children;
   std::error_code error;
@@ -58,7 +58,7 @@ std::vector<pid_t> children_of(pid_t process) {
   return children;
 }
 
-// None of a process that has not started its program yet, or has ended.
+// Nothing for a process that has not started its program yet or has ended.
 std::optional<int> rank_of(pid_t process) {
   const std::string environment = '\0' + contents_of(folder_of(process) / "environ");
   const std::string name = '\0' + std::string(kOpenMpiRank) + '=';
@@ -86,7 +86,7 @@ void LaunchedRanks::look() {
   note_new();
 }
 
-// The kernel lists what becomes ready in the order in which it does.
+// The kernel lists descriptors in the order in which they become ready.
 void LaunchedRanks::note_order() {
   std::array<struct epoll_event, 64> events;
   const int count = ::epoll_wait(endings_, events.data(), static_cast<int>(events.size()), 0);

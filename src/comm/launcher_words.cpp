@@ -18,7 +18,8 @@ void write_and_close(int file, const std::string& line) {
   ::close(file);
 }
 
-// The process's own open file, with its offset; -1 where this process may not have it.
+// The open file of the process's standard error, with its offset; -1 where this process is not
+// allowed to have it.
 int shared_stderr_of(pid_t process) {
   const auto descriptor = static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
   if (descriptor < 0) return -1;
@@ -27,7 +28,7 @@ int shared_stderr_of(pid_t process) {
   return file;
 }
 
-// Opens the process's standard error anew. A pipe that nobody empties is not waited for.
+// Opens the process's standard error again. Does not block on a pipe that nobody reads.
 int opened_stderr_of(pid_t process) {
   const std::string path = "/proc/" + std::to_string(process) + "/fd/2";
   return ::open(path.c_str(), O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);

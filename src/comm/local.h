@@ -1,5 +1,5 @@
-// Ranks that are threads of one process, for tests and sanitizers. Links may be given a delay and a
-// rate, so that tests can tell whether communication goes on next to other work.
+// Ranks that are threads of one process, for tests and sanitizers. Links can be given a delay and a
+// rate, so that tests can tell whether communication overlaps with other work.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@ namespace snug::comm {
 struct LocalOptions {
   std::chrono::duration<double> timeout = std::chrono::seconds(600);
   std::chrono::duration<double> delay_per_message{0};
-  double bytes_per_second = 0;  // of what a rank sends; 0: no limit
+  double bytes_per_second = 0;  // the rate at which a rank sends; 0: no limit
 };
 
 class LocalHub;
@@ -21,8 +21,8 @@ class LocalGroup {
  public:
   explicit LocalGroup(int ranks, const LocalOptions& options = {});
 
-  // Once for each rank. It may outlive the group. The other ranks fail when one is destroyed by an
-  // exception, or while they still wait for it.
+  // Call it once for each rank. The communicator may outlive the group. When one is destroyed while
+  // an exception is thrown, or while other ranks still wait for it, those ranks fail.
   std::unique_ptr<Communicator> communicator(int rank);
 
  private:

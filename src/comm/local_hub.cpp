@@ -50,7 +50,7 @@ void LocalHub::post(const Group& group, const Outgoing& message, int* unsent) {
   ++*unsent;
 }
 
-// One after the other, which costs nothing: all messages travel meanwhile.
+// Receives one message after another, which costs nothing, since all of them travel meanwhile.
 std::optional<Failure> LocalHub::receive(const Group& group, std::span<const Incoming> incoming,
                                          Clock::time_point limit,
                                          std::unique_lock<std::mutex>& lock) {
@@ -69,7 +69,7 @@ std::optional<Failure> LocalHub::receive(const Group& group, std::span<const Inc
   return std::nullopt;
 }
 
-// The lock is open during the copy, and the message stays in its place.
+// The mutex is unlocked during the copy, while the message keeps its place in the queue.
 void LocalHub::take(std::deque<Posted>& posted, const Incoming& message,
                     std::unique_lock<std::mutex>& lock) {
   Posted& front = posted.front();
@@ -83,7 +83,8 @@ void LocalHub::take(std::deque<Posted>& posted, const Incoming& message,
   changed_.notify_all();
 }
 
-// A rank that left counts where `peer` is still waited for; -1 is nobody.
+// Why an exchange fails, if it does. That a rank left counts only where it is the `peer` still
+// waited for; -1 means no peer.
 std::optional<Failure> LocalHub::stopped(const Group& group, int peer) const {
   if (stop_) return Failure{fmt::format("rank {} stopped: {}", stop_->rank, stop_->reason), true};
   if (peer >= 0 && left_.contains({group.context, group.members[peer]}))
@@ -100,7 +101,7 @@ Failure LocalHub::missing(const Group& group, std::span<const Incoming> incoming
     const bool late = posted.empty() || posted.front().arrival > Clock::now();
     if (late && !gave_up_.contains(from)) ranks.insert(from);
   }
-  // What they gave up for is not known here.
+  // Why these ranks gave up is not known here.
   if (ranks.empty()) return {rank_list({gave_up_.begin(), gave_up_.end()}) + " gave up", false};
   return {fmt::format("{} did not come within {} s", rank_list({ranks.begin(), ranks.end()}),
                       options_.timeout.count()),
@@ -115,7 +116,8 @@ Failure LocalHub::not_taken(const Group& group) {
           false};
 }
 
-// After a failure the data of messages may be gone: nobody finds them any more.
+// After a failure the data of messages may be freed, so they are removed and no receiver finds
+// them.
 void LocalHub::withdraw(const Group& group, std::unique_lock<std::mutex>& lock) {
   gave_up_.insert(group.members[group.rank]);
   for (const int to : group.members) {

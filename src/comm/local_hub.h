@@ -1,5 +1,5 @@
-// What the ranks of a LocalGroup share: messages on their way, and which rank stopped and why. The
-// data of a message stays where its sender has it until the receiver copies it.
+// The state that the ranks of a LocalGroup share: messages in transit, and which rank stopped and
+// why. The data of a message stays in its sender's memory until the receiver copies it.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ namespace snug::comm {
 class LocalHub {
  public:
   using Clock = std::chrono::steady_clock;
-  // Who exchanges: world ranks of the group, by rank.
+  // The group that exchanges: the world rank of each of its ranks, and the rank of the caller.
   struct Group {
     std::vector<int> members;
     int rank;
@@ -32,9 +32,9 @@ class LocalHub {
 
   std::optional<Failure> exchange(const Group& group, std::span<const Outgoing> outgoing,
                                   std::span<const Incoming> incoming);
-  // The first stop counts, and the first of each rank.
+  // The first stop counts for the group, and the first reason of each rank is kept.
   void stop(int world_rank, std::string_view reason);
-  // As Transport has them.
+  // As in Transport.
   void pass_on(int world_rank);
   std::vector<std::string> earlier_reasons(int world_rank, std::chrono::milliseconds time);
   void leave(const Group& group);
@@ -47,14 +47,14 @@ class LocalHub {
     const void* data;
     int64_t bytes;
     Clock::time_point arrival;
-    int* unsent;  // of the sender's exchange
+    int* unsent;  // counts the messages of the sender's exchange that are not delivered yet
     bool copied_now = false;
   };
   struct Stop {
     int rank;
     std::string reason;
   };
-  using Link = std::tuple<int, int, int>;  // context, from, to
+  using Link = std::tuple<int, int, int>;  // (context, sending rank, receiving rank)
 
   void post(const Group& group, const Outgoing& message, int* unsent);
   std::optional<Failure> receive(const Group& group, std::span<const Incoming> incoming,
@@ -70,12 +70,12 @@ class LocalHub {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<Link, std::deque<Posted>> links_;
-  std::vector<Clock::time_point> free_;  // when a rank has sent what it posted
-  std::vector<int> latest_context_;      // by rank
-  std::set<std::pair<int, int>> left_;   // context, rank
+  std::vector<Clock::time_point> free_;  // when each rank's link has sent what was posted
+  std::vector<int> latest_context_;      // the highest context of each rank
+  std::set<std::pair<int, int>> left_;   // (context, rank) pairs of ranks that left
   std::set<int> gave_up_;                // ranks whose messages were withdrawn
   std::optional<Stop> stop_;
-  std::map<int, std::string> reasons_;  // by rank; empty of one that was told of another's
+  std::map<int, std::string> reasons_;  // by rank; empty for a rank that was told another's reason
 };
 
 }  // namespace snug::comm

@@ -30,10 +30,10 @@ fs::path find_mpi_library(const fs::path& folder) {
   return path;
 }
 
-// The library is never closed: MPI leaves threads and handlers in the process.
+// The library is never closed, since MPI leaves threads and handlers in the process.
 std::unique_ptr<Transport> open_mpi_transport(double timeout_seconds, const fs::path& folder) {
   const fs::path path = find_mpi_library(folder);
-  // MPI opens parts of itself later, which look for its symbols.
+  // MPI later opens plugins that look for its symbols, so the symbols must be global.
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr)
     base::throw_user_error(

@@ -1,6 +1,6 @@
-// The messages of ranks that an MPI launcher started. The code that calls MPI is a shared library
-// of its own (libsnug_mpi.so), which is opened only where such a launcher is: the binary itself
-// needs no MPI.
+// The transport between ranks that an MPI launcher started. The code that calls MPI is a separate
+// shared library (libsnug_mpi.so), which is opened only under such a launcher: the binary itself
+// does not depend on MPI.
 #pragma once
 
 #include <filesystem>
@@ -10,17 +10,18 @@
 
 namespace snug::comm {
 
-// The one function of the library. Throws nothing: where it makes no transport, it says why.
+// The only function of the library. Does not throw: where it cannot make a transport, it sets
+// `error`.
 using OpenMpi = void (*)(double timeout_seconds, std::unique_ptr<Transport>* transport,
                          std::string* error);
 inline constexpr const char* kOpenMpiName = "snug_open_mpi_1";
 inline constexpr const char* kMpiLibrary = "libsnug_mpi.so";
 
-// Where the library is: in `folder`, else next to the binary or in the folder lib there. Throws
-// UserError where it is not.
+// The path of the library: in `folder`, else next to the binary or in the folder lib there. Throws
+// UserError where it is not found.
 std::filesystem::path find_mpi_library(const std::filesystem::path& folder = {});
 
-// Begins MPI, once in a process, by the library in `folder`. Throws UserError.
+// Initialises MPI with the library in `folder`, once in a process. Throws UserError.
 std::unique_ptr<Transport> open_mpi_transport(double timeout_seconds,
                                               const std::filesystem::path& folder = {});
 

@@ -1,5 +1,5 @@
-// How a sum of many tensors is cut into pieces (SumPieces): the same on the host, on a card and in
-// plans.
+// How a sum of many tensors is cut into pieces (SumPieces): the same way on the host, on a GPU and
+// in plans.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace snug::comm {
 
-// Elements [first, first + count) of a part, of its shard for a ReducePart.
+// Elements [first, first + count) of a part; for a ReducePart they are elements of its shard.
 struct PartRange {
   size_t part;
   int64_t first;
@@ -33,8 +33,8 @@ inline bool travel_alike(const SumPart& a, const SumPart& b) {
   return a.sent_type == b.sent_type && a.type == b.type;
 }
 
-// What a piece has room for: elements of each shard, or of all values of a sum on all ranks, which
-// are divided into a slice for each rank.
+// The number of elements that fit in a piece: elements of each shard for a reduce-scatter; for an
+// all-reduce all elements, which are divided into one slice per rank.
 inline int64_t room_of(const ReducePart& /*part*/, int64_t piece_elements, int /*ranks*/) {
   return piece_elements > 0 ? piece_elements : std::numeric_limits<int64_t>::max();
 }
@@ -42,7 +42,7 @@ inline int64_t room_of(const SumPart& /*part*/, int64_t piece_elements, int rank
   return piece_elements > 0 ? piece_elements * ranks : std::numeric_limits<int64_t>::max();
 }
 
-// The elements that a rank sends another one in a piece of `count` elements.
+// The number of elements that a rank sends each other rank for a piece of `count` elements.
 inline int64_t sent_elements(const ReducePart& /*part*/, int64_t count, int /*ranks*/) {
   return count;
 }
@@ -50,8 +50,8 @@ inline int64_t sent_elements(const SumPart& /*part*/, int64_t count, int ranks) 
   return (count + ranks - 1) / ranks;
 }
 
-// The next elements of all parts that travel alike, `room` at most, as ranges. Returns how many
-// elements they are; 0 where none is left.
+// Sets `ranges` to the next elements, at most `room`, of consecutive parts with the same types.
+// Returns their number; 0 when none is left.
 template <typename Part>
 int64_t next_ranges(std::span<const Part> parts, Cursor& cursor, int64_t room,
                     std::vector<PartRange>& ranges) {

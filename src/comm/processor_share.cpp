@@ -17,7 +17,8 @@ namespace snug::comm {
 
 ProcessorUse own_processor_use() {
   ProcessorUse use;
-  // The id of this start of the system, whatever containers call their hosts.
+  // The id of this boot of the machine, which is the same in all its containers, whatever host
+  // names they have.
   std::ifstream("/proc/sys/kernel/random/boot_id") >> use.machine;
   use.processors = base::allowed_processors();
   if (const std::optional<base::ProcessorQuota> quota = base::processor_quota()) {
@@ -46,8 +47,8 @@ ProcessorUse processor_use_of(const std::string& text) {
 }
 
 int threads_of_ranks(const std::vector<ProcessorUse>& ranks) {
-  std::map<std::pair<std::string, int>, int> sharers;          // of a machine's processor
-  std::map<std::pair<std::string, std::string>, int> members;  // of a machine's group
+  std::map<std::pair<std::string, int>, int> sharers;          // ranks that may use each processor
+  std::map<std::pair<std::string, std::string>, int> members;  // ranks in each quota group
   for (const ProcessorUse& use : ranks) {
     for (const int processor : use.processors) ++sharers[{use.machine, processor}];
     ++members[{use.machine, use.quota_group}];
@@ -60,7 +61,7 @@ int threads_of_ranks(const std::vector<ProcessorUse>& ranks) {
       share = std::min(share, use.quota / members[{use.machine, use.quota_group}]);
     least = std::min(least.value_or(share), share);
   }
-  // A third thrice is a whole, whatever rounding makes of it.
+  // Three thirds must give a whole, despite rounding.
   constexpr double kRounding = 1e-6;
   return std::max(1, static_cast<int>(least.value_or(1) + kRounding));
 }

@@ -1,6 +1,6 @@
-// How many threads each rank has where nobody says: the processors that ranks may use are shared
-// out among those that may use the same ones. A launcher that binds each rank to processors of its
-// own leaves it all of those; ranks that it does not bind share the machine.
+// The default number of threads of each rank: processors are divided evenly among the ranks that
+// may run on them. A rank that its launcher binds to processors of its own gets all of those;
+// unbound ranks share the machine.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace snug::comm {
 
-// What one rank may use.
+// The processors that one rank may use.
 struct ProcessorUse {
-  std::string machine;          // the same for ranks whose processors are the same
-  std::vector<int> processors;  // that it may run on
-  std::string quota_group;      // of ranks that share a quota; empty: there is none
-  double quota = 0;             // processors' time for the whole group
+  std::string machine;          // the same for ranks with the same numbering of processors
+  std::vector<int> processors;  // the processors that the rank may run on
+  std::string quota_group;      // the control group whose ranks share a quota; empty: no quota
+  double quota = 0;             // processors' worth of time for the whole group
 };
 
 // The processors that this process uses.
@@ -23,8 +23,8 @@ ProcessorUse own_processor_use();
 std::string to_text(const ProcessorUse& use);
 ProcessorUse processor_use_of(const std::string& text);
 
-// Threads of each rank: the least share of any, at least one, since the plan of one rank is that of
-// all.
+// The number of threads of every rank: the smallest share of any rank, since all ranks have one
+// plan, but at least one.
 int threads_of_ranks(const std::vector<ProcessorUse>& ranks);
 
 }  // namespace snug::comm

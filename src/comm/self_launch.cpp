@@ -19,10 +19,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Seconds that a rank has to end after mpirun asked it to.
+// Seconds that a rank has between mpirun's request to end and being killed.
 constexpr int kKillSeconds = 3;
 
-// The name of Debian's alternatives comes first, since options are those of Open MPI.
+// The name in Debian's alternatives comes first, since the options are those of Open MPI.
 constexpr const char* kLaunchers[] = {"mpirun.openmpi", "mpirun"};
 
 std::string find_launcher(const Variables& variables) {
@@ -46,7 +46,7 @@ void check_not_launched(const Variables& variables) {
       kSupervisor);
 }
 
-// What mpirun may take to end the job where a rank has ended, and a second.
+// The time that mpirun may take to end the job after a rank ended, plus a second.
 std::chrono::seconds patience() {
   const char* text = std::getenv(kLauncherKillTime);
   const int seconds = text == nullptr ? kKillSeconds : std::atoi(text);
@@ -61,15 +61,15 @@ LaunchCommand launch_command(int ranks, const std::string& program,
   SNUG_CHECK(ranks >= 1, "{} ranks", ranks);
   check_not_launched(variables);
   LaunchCommand command;
-  // A rank that ends with an error says why; of mpirun's own lines about it none is needed (-q).
-  // mpirun counts cores and would refuse to start a rank for each of their hardware threads; and it
-  // would bind two ranks to one core each.
+  // -q: a rank that ends with an error says why, so mpirun's own messages are not needed.
+  // --oversubscribe: mpirun counts cores and would refuse one rank per hardware thread. --bind-to
+  // none: it would otherwise bind two ranks to one core each.
   command.arguments = {find_launcher(variables), "-q",        "-n",   std::to_string(ranks),
                        "--oversubscribe",        "--bind-to", "none", program};
   command.arguments.insert(command.arguments.end(), arguments.begin(), arguments.end());
   command.added.emplace(kSupervisor, std::to_string(::getpid()));
-  // Ranks that are asked to end write a checkpoint first. Left alone, mpirun kills them after 1 s.
-  // It waits twice as long where a rank died and the others must end.
+  // Ranks that are asked to end first write a checkpoint; by default mpirun kills them after 1 s.
+  // It waits twice this time where a rank died and the others must end.
   if (!variables.contains(kLauncherKillTime))
     command.added.emplace(kLauncherKillTime, std::to_string(kKillSeconds));
   if (root) {
@@ -85,7 +85,7 @@ void launch_ranks(int ranks, const std::vector<std::string>& arguments) {
   const std::string program = fs::read_symlink("/proc/self/exe").string();
   const LaunchCommand command =
       launch_command(ranks, program, arguments, environment(), geteuid() == 0);
-  find_mpi_library();  // before each rank looks for it
+  find_mpi_library();  // fails now instead of in each rank
   for (const auto& [name, value] : command.added) setenv(name.c_str(), value.c_str(), 1);
   std::exit(LaunchSupervisor(command.arguments, ranks, patience()).run());
 }

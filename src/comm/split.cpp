@@ -20,7 +20,7 @@ std::unique_ptr<Communicator> split(Communicator& group, int color, int key) {
 std::unique_ptr<Communicator> HostCommunicator::split(int color, int key) {
   const auto texts =
       all_gather_text(fmt::format("{} {} {}", color, key, transport_->latest_context()));
-  std::vector<std::pair<int, int>> ordered;  // key, rank
+  std::vector<std::pair<int, int>> ordered;  // (key, rank)
   int context = 0;
   for (int other = 0; other < size(); ++other) {
     std::istringstream text(texts[other]);

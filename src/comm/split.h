@@ -1,5 +1,5 @@
-// Communicators of some of the ranks: those that hold the shards of one replica, and those that
-// hold the same shard.
+// Splits a communicator into groups: those that hold the shards of one replica, and those that hold
+// the same shard.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@
 
 namespace snug::comm {
 
-// All ranks of `group` call this in the same order of their collectives. A rank becomes a member of
-// the group of those with its color, ordered by key, then by rank. What waits in the queue of one
-// group does not hold up the others.
+// A collective: all ranks of `group` call it in the same order. A rank joins the group of those
+// with its color, ordered by key, then by rank. The groups have separate queues, so one does not
+// hold up another.
 std::unique_ptr<Communicator> split(Communicator& group, int color, int key);
 
 }  // namespace snug::comm

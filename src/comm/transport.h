@@ -28,7 +28,7 @@ struct Incoming {
 // Why an exchange cannot end, as a clause: "rank 2 did not come within 30 s".
 struct Failure {
   std::string reason;
-  bool announced = false;  // the other ranks know it already
+  bool announced = false;  // the other ranks know of it already
 };
 
 class Transport {
@@ -39,27 +39,27 @@ class Transport {
   virtual std::string_view name() const = 0;
 
   // Sends and receives all of these messages at once. Messages between two ranks arrive in the
-  // order in which they are listed. Returns when all are done, or why they cannot be; memory of the
-  // messages is not touched afterwards.
+  // order in which they are listed. Returns when all are done, or a failure when they cannot be;
+  // afterwards the memory of the messages is no longer touched.
   virtual std::optional<Failure> exchange(std::span<const Outgoing> outgoing,
                                           std::span<const Incoming> incoming) = 0;
 
-  // Makes exchanges fail, the one under way too. Any thread may call it. Never throws.
+  // Makes exchanges fail, including the one in progress. Any thread may call it. Never throws.
   virtual void interrupt(std::string_view reason) = 0;
-  // Makes the exchanges of all other ranks fail with this reason. Of several the first counts.
-  // Never throws.
+  // Makes the exchanges of all other ranks fail with this reason. If there are several reasons, the
+  // first counts. Never throws.
   virtual void announce(std::string_view reason) = 0;
-  // Tells all other ranks that this one stops because of what another one announced. Nothing where
-  // it was told nothing, or has announced a reason of its own. Never throws.
+  // Tells all other ranks that this one stops because of another rank's announcement. Does nothing
+  // where this rank was told nothing or has announced its own reason. Never throws.
   virtual void pass_on() = 0;
-  // What the ranks before this one announced of their own, by rank; empty for a rank that passes on
-  // what it was told, and for one that told nothing in this time.
+  // The reasons that lower ranks announced as their own, by rank; empty for a rank that passes on
+  // what it was told, and for one that announced nothing within this time.
   virtual std::vector<std::string> earlier_reasons(std::chrono::milliseconds time) = 0;
 
-  // A transport of these ranks of the group, this one among them. Messages of groups are told apart
-  // by `context`, which is greater than latest_context() of every member.
+  // A transport for a subgroup of these ranks, this one among them. `context` tells the messages of
+  // groups apart; it must be greater than latest_context() of every member.
   virtual std::unique_ptr<Transport> subgroup(std::span<const int> members, int context) = 0;
-  // The latest context that this rank has a transport of.
+  // The highest context of this rank's transports.
   virtual int latest_context() const = 0;
 };
 

@@ -1,6 +1,6 @@
-// A job that is open: the backend, and once the job is planned for it the executor that holds the
-// job's arenas. What trains, evaluates and generates runs programs of one session: a job may have
-// the programs of several stages (program/ir/program_name.h), which take turns in its bytes.
+// An open job: the backend and, once the job is planned for it, the executor that holds the job's
+// arenas. Training, evaluation and generation run programs of one session: a job may have the
+// programs of several stages (program/ir/program_name.h), which take turns in the same bytes.
 //
 // One thread drives it.
 #pragma once
@@ -16,17 +16,17 @@ namespace snug::runtime {
 
 class Session {
  public:
-  // `mesh`: the ranks that the backend was given, whose communicators outlive the session; null:
-  // one rank alone.
+  // `mesh` has the ranks that the backend was given, whose communicators must outlive the session;
+  // null for a single rank.
   explicit Session(std::unique_ptr<backends::Backend> backend, const comm::Mesh* mesh = nullptr)
       : backend_(std::move(backend)), mesh_(mesh) {}
 
   backends::Backend& backend() const { return *backend_; }
 
-  // Allocates what the job takes, as Executor's constructor says; once. The job, which was planned
-  // for this backend, must outlive the session.
+  // Allocates what the job needs, as Executor's constructor describes; call it once. The job must
+  // be planned for this backend and must outlive the session.
   void open(const plan::Job& job);
-  // Requires that a job was opened.
+  // Requires that a job is open.
   Executor& executor() const;
 
  private:

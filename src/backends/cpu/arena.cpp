@@ -23,7 +23,7 @@ class MappedArena : public Arena {
   }
   std::byte* data() const override { return static_cast<std::byte*>(data_); }
   int64_t bytes() const override { return bytes_; }
-  // The bytes of the pages that the kernel says are resident.
+  // The bytes of the pages that the kernel reports as resident.
   std::optional<int64_t> allocated_bytes() const override { return resident_bytes(data(), bytes_); }
 
  private:
@@ -31,7 +31,7 @@ class MappedArena : public Arena {
   int64_t bytes_;
 };
 
-// Writes one byte a page; the kernel may have populated them already.
+// Writes one byte per page; the kernel may have populated some already.
 void touch(std::byte* data, int64_t bytes) {
   const int64_t page = sysconf(_SC_PAGESIZE);
   for (int64_t offset = 0; offset < bytes; offset += page)
@@ -58,7 +58,8 @@ std::unique_ptr<Arena> map_arena(program::Space space, int64_t bytes) {
         "The system refused {:.1f} MiB of {} memory: {}. Lower max_length or the micro-batch, or "
         "raise the process's memory limit.",
         static_cast<double>(bytes) / kMebibyte, program::name_of(space), std::strerror(errno));
-  // Large pages spare the matrix products a third of their TLB misses; refusal is no error.
+  // Huge pages save matrix products a third of their TLB misses; it is no error if they are
+  // refused.
   madvise(data, static_cast<size_t>(bytes), MADV_HUGEPAGE);
   touch(static_cast<std::byte*>(data), bytes);
   return std::make_unique<MappedArena>(space, data, bytes);

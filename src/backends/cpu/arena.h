@@ -1,5 +1,5 @@
-// Memory of a CPU arena: one anonymous mapping whose pages are all touched, so that the resident
-// size of the process is the plan's from the start.
+// The memory of a CPU arena: one anonymous mapping whose pages are all touched at once, so that the
+// resident size of the process matches the plan from the start.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace snug::backends::cpu {
 
-// Throws UserError when the system has less than `bytes`, before a page is touched.
+// Throws UserError when the system has less than `bytes` left, before any page is touched.
 std::unique_ptr<Arena> map_arena(program::Space space, int64_t bytes);
 
 }  // namespace snug::backends::cpu

@@ -1,4 +1,4 @@
-// What every kind's function of the CPU backend is given besides its operation.
+// What every kind's functions of the CPU backend receive in addition to the operation.
 #pragma once
 
 #include "backends/cpu/isa.h"
@@ -14,15 +14,15 @@ struct CpuContext {
   Isa isa = Isa::v2;
   const Kernels& kernels;
   int threads = 1;
-  HostCollectives* collectives = nullptr;  // null where nothing runs
+  HostCollectives* collectives = nullptr;  // null where nothing is run
 };
 
-// A context with the kernels of an instruction set, which need not be this processor's unless they
+// A context with the kernels of an instruction set, which this processor must have only if they
 // run.
 CpuContext context_of(Isa isa, int threads);
 
-// Finds the instruction set, holds oneDNN to what it may have of it and starts the threads (0: one
-// a processor).
+// Finds the instruction set, limits oneDNN to the part of it that is safe and starts the threads
+// (0: one per processor).
 CpuContext open_context(int threads);
 
 }  // namespace snug::backends::cpu

@@ -21,8 +21,8 @@
 namespace snug::backends::cpu {
 namespace {
 
-// Threads start here, once, and not inside a step. Never more than asked for, also where the
-// processor has more: exact scratch sizes depend on the number.
+// Starts the threads once, here, and not inside a step. There are never more than asked for, even
+// if the processor has more: the exact scratch sizes depend on the number.
 int start_threads(int wanted) {
   const int threads = base::thread_count(wanted);
   omp_set_dynamic(0);
@@ -32,7 +32,7 @@ int start_threads(int wanted) {
   return threads;
 }
 
-// What this build has of them.
+// The kernel tables in this build.
 struct KernelTable {
   Isa isa;
   const Kernels* kernels;
@@ -47,7 +47,7 @@ const Kernels& kernels_of(Isa isa) {
   return *found->kernels;
 }
 
-// Calls f(attributes, what their kind does here).
+// Calls f(attributes, functions of their kind).
 template <typename Result, typename F>
 Result ask(const program::Attributes& attributes, F&& f) {
   return program::dispatch_run<Result>(attributes, [&]<typename Struct>(const Struct& concrete) {

@@ -1,5 +1,5 @@
-// The CPU backend: oneDNN for matrix products, own vector kernels for the rest, OpenMP threads.
-// Runs are synchronous. Device and host are two budgets of the same memory.
+// The CPU backend: oneDNN for matrix products, Snug's own vector kernels for the rest, OpenMP
+// threads. run() is synchronous. Device and host are two budgets of the same memory.
 #pragma once
 
 #include <memory>
@@ -30,7 +30,7 @@ class CpuBackend : public Backend {
   void run(const Invocation& invocation) override;
   void copy(void* destination, const void* source, int64_t bytes) override;
   void fill(const Buffer& tensor, const RandomValues& values, int64_t first) override;
-  // It runs on the calling thread.
+  // Runs on the calling thread.
   void quantize_nf4(const Buffer& values, uint8_t* codes, float* absmax) override;
   int shard_rank() const override { return collectives_.shard_rank(); }
   void synchronise() override {}
@@ -38,8 +38,8 @@ class CpuBackend : public Backend {
  private:
   HostCollectives collectives_;
   CpuContext context_;
-  int64_t device_budget_bytes_ = 0;  // 0: what the machine has
-  int64_t node_ranks_ = 1;           // that share it
+  int64_t device_budget_bytes_ = 0;  // 0: all of the machine's memory
+  int64_t node_ranks_ = 1;           // the number of ranks that share this machine's memory
 };
 
 }  // namespace snug::backends::cpu

@@ -41,8 +41,8 @@ CpuidRegisters cpuid(uint32_t leaf) {
   return out;
 }
 
-// Leaf 7, subleaf 0, EDX bit 22: AMX-BF16. Linux lets a process use the tiles only after it asked
-// (arch_prctl ARCH_REQ_XCOMP_PERM, state 18).
+// Leaf 7, subleaf 0, EDX bit 22: AMX-BF16. Linux allows the tiles only to a process that has asked
+// for them (arch_prctl ARCH_REQ_XCOMP_PERM, state 18).
 bool has_amx_bf16() {
   if ((cpuid(7).edx >> 22 & 1U) == 0) return false;
   constexpr long kRequestPermission = 0x1023;
@@ -97,7 +97,7 @@ Isa detect_isa() {
   return isa;
 }
 
-// Leaf 0x1D, subleaf 0, EAX: the highest palette.
+// Leaf 0x1D, subleaf 0, EAX: the number of the highest palette.
 bool reports_tile_palette() {
   constexpr uint32_t kTileLeaf = 0x1D;
   return cpuid(0).eax >= kTileLeaf && cpuid(kTileLeaf).eax >= 1;

@@ -1,12 +1,12 @@
-// Vector kernels of the CPU backend: leaves without threads, allocation or errors, each over one
-// block of rows or elements. Every file under kernels/ is compiled once for each instruction set
-// (x86-64-v2, v3 = AVX2, v4 = AVX-512, v4 with AVX512_BF16, and that with AMX) with SNUG_ISA naming
-// the namespace; the set is chosen at run time. Kernel files include nothing but their own headers
-// and <cstdint>: inline library code compiled for one instruction set must not leak into the
-// others.
+// Vector kernels of the CPU backend: leaf functions without threads, allocation or errors, each
+// over one block of rows or elements. Every file under kernels/ is compiled once for each
+// instruction set (x86-64-v2, v3 = AVX2, v4 = AVX-512, v4 with AVX512_BF16, and that with AMX),
+// with SNUG_ISA as the name of its namespace; the instruction set is chosen at run time. Kernel
+// files include only their own headers and <cstdint>: inline library code that is compiled for one
+// instruction set must not leak into the others.
 //
-// A group of kernels is a struct of function pointers in kernels/<group>.h, filled in
-// kernels/<group>.cpp as the constant k<Struct>, and named here.
+// A group of kernels is a struct of function pointers in kernels/<group>.h, with its values in the
+// constant k<Struct> in kernels/<group>.cpp, and is listed here.
 #pragma once
 
 #include "backends/cpu/attention/kernels/attention.h"
@@ -35,7 +35,7 @@
 
 namespace snug::backends::cpu {
 
-// X(Struct, name)
+// Expands X(Struct, name) for each group.
 #define SNUG_KERNEL_GROUPS(X)             \
   X(AdafactorKernels, adafactor)          \
   X(AttentionFewKernels, attention_few)   \
@@ -69,7 +69,7 @@ struct Kernels {
 #undef SNUG_GROUP
 };
 
-// One table an instruction set, defined in kernels/table.cpp.
+// One table per instruction set, defined in kernels/table.cpp.
 namespace isa_v2 {
 extern const Kernels kKernels;
 }

@@ -1,9 +1,10 @@
-// What this backend does with every kind. A kind's file in this folder defines functions by the
-// names below, in an anonymous namespace, and states at its end which ones; CpuBackend calls them.
+// The functions of this backend for every kind of operation. A kind's file in this folder defines
+// some of the functions below in an anonymous namespace, and lists at its end which ones;
+// CpuBackend calls them.
 //
 //   SNUG_CPU_KIND(SiluMul, .supports = supports);
 //
-// Every kind has run, which the macro puts in. What a kind leaves out is null.
+// Every kind must have `run`, which the macro adds. Functions that a kind does not list are null.
 #pragma once
 
 #include <cstdint>
@@ -19,23 +20,24 @@ template <typename Struct>
 struct KindFunctions {
   using View = program::OperationView;
 
-  // One thread calls it; it may use all. It allocates nothing: scratch is invocation.workspace,
-  // whose size is what workspace_bytes said for the same shapes, at 64-byte alignment.
+  // Called by one thread; it may use all threads. It allocates nothing: scratch is
+  // invocation.workspace, with the size that workspace_bytes gave for the same shapes, aligned to
+  // 64 bytes.
   void (*run)(const Struct&, const Invocation&, CpuContext&);
-  // Whether the element types of an operation can run here. Null: f32 and bf16 in any mix.
+  // Whether an operation with these element types can run here. Null: f32 and bf16 in any mix.
   bool (*supports)(const Struct&, const View&, const CpuContext&) = nullptr;
-  // The attributes with this backend's decisions. Null: as they are.
+  // The attributes with this backend's decisions filled in. Null: unchanged.
   Struct (*decide)(const Struct&, const View&, const CpuContext&) = nullptr;
-  // Scratch of an operation. Null: none.
+  // The size of an operation's scratch. Null: none.
   int64_t (*workspace_bytes)(const Struct&, const View&, const CpuContext&) = nullptr;
-  // Whether the library was asked for its size, or for a part of it. Null: no; own kernels alone
-  // lay it out.
+  // Whether a library determined the scratch size or a part of it. Null: no, only Snug's own
+  // kernels use it.
   bool (*asks_library)(const Struct&) = nullptr;
-  // What is kept of an operation between runs. Null: nothing.
+  // What is kept for an operation between runs. Null: nothing.
   std::unique_ptr<Prepared> (*prepare)(const Struct&, const View&, CpuContext&) = nullptr;
 };
 
-// The functions of a kind, stated in its file.
+// The functions of a kind, defined in its file.
 template <typename Struct>
 struct FunctionsOf {
   static const KindFunctions<Struct> kDefined;

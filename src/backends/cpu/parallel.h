@@ -1,6 +1,6 @@
-// Threads of the CPU backend. Work is cut into blocks whose number and bounds depend on the sizes
-// alone; which thread runs a block does not change a bit of the result. Sums across blocks are kept
-// a block and added in block order by the caller.
+// The threads of the CPU backend. Work is cut into blocks whose number and bounds depend only on
+// the sizes, so which thread runs a block does not change a bit of the result. The caller keeps one
+// partial sum per block and adds them in block order.
 #pragma once
 
 #include <omp.h>
@@ -12,7 +12,7 @@ namespace snug::backends::cpu {
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t round_up(int64_t value, int64_t unit) { return ceil_div(value, unit) * unit; }
-// What follows so many bytes begins on a cache line of its own.
+// Rounds up to whole cache lines, so that what follows begins on a line of its own.
 constexpr int64_t whole_lines(int64_t bytes) { return round_up(bytes, 64); }
 
 // Calls f(block) for every block in [0, blocks), in any order, on all threads. f must not throw.
@@ -35,8 +35,8 @@ void parallel_ranges(int64_t total, int64_t block_size, F&& f) {
   });
 }
 
-// Index of the calling thread inside f, below CpuContext::threads: for scratch a thread, never for
-// values.
+// The index of the calling thread inside f, below CpuContext::threads. Use it for per-thread
+// scratch, never for values.
 inline int current_thread() { return omp_get_thread_num(); }
 
 }  // namespace snug::backends::cpu

@@ -1,5 +1,6 @@
-// How the kinds of the CPU backend see a float tensor: as rows of contiguous elements, `stride`
-// apart (a view of a wider tensor), and how they walk several of one shape on all threads.
+// A float tensor as the kinds of the CPU backend see it: rows of contiguous elements that are
+// `stride` apart (for views of wider tensors). Also loops over several tensors of one shape on all
+// threads.
 #pragma once
 
 #include <array>
@@ -31,23 +32,25 @@ struct Rows {
   bool contiguous() const { return stride == columns || rows <= 1; }
 };
 
-// Requires elements of a row to lie side by side and rows at one distance; fails a CHECK otherwise.
+// Requires contiguous elements within a row and a constant distance between rows; fails a CHECK
+// otherwise.
 Rows rows_of(const Buffer& buffer);
-// Rows as rows_of gives them, seen as one row where they can be.
+// The rows of rows_of, joined into one row where they have no gaps.
 Rows flattened(const Rows& rows);
 // A tensor without gaps as one row; any other fails a CHECK.
 Rows one_row_of(const Buffer& buffer);
-// The first element of an i32 tensor whose elements lie side by side.
+// The first element of a contiguous i32 tensor.
 const int32_t* integers_of(const Buffer& buffer);
 
-// Elements of a task: enough to hide the cost of starting it, few enough to balance the threads.
-// A multiple of the blocks of random_bits.h.
+// Elements in a task: enough to hide the cost of starting it, few enough to balance the threads. A
+// multiple of the blocks of random_bits.h.
 inline constexpr int64_t kElementsPerTask = 16384;
 
 void zero_rows(const Rows& rows);
 
-// Calls f(pointers, first, n) over runs of the tensors, which have one shape: `first` is the
-// row-major index of a run's first element, `pointers` where it lies in each tensor.
+// Calls f(pointers, first, n) over runs of n elements of tensors of one shape: `first` is the
+// row-major index of a run's first element, and `pointers` has that element's address in each
+// tensor.
 template <size_t kCount, typename F>
 void parallel_elements(std::array<Rows, kCount> tensors, F&& f) {
   bool contiguous = true;
@@ -70,21 +73,22 @@ void parallel_elements(std::array<Rows, kCount> tensors, F&& f) {
   });
 }
 
-// Sums over rows are made in blocks of this many rows, at most 64 blocks: a partial sum each.
+// Sums over rows are made in blocks of this many rows, with one partial sum per block; there are at
+// most 64 blocks.
 constexpr int64_t reduction_block_rows(int64_t rows) {
   return std::max<int64_t>(16, ceil_div(rows, 64));
 }
 constexpr int64_t reduction_blocks(int64_t rows) {
   return ceil_div(rows, reduction_block_rows(rows));
 }
-// Floats between one block's partial sums and the next: whole cache lines.
+// The distance in floats between the partial sums of two blocks, in whole cache lines.
 constexpr int64_t reduction_stride(int64_t columns) { return ceil_div(columns, 16) * 16; }
 constexpr int64_t reduction_bytes(int64_t rows, int64_t columns) {
   return reduction_blocks(rows) * reduction_stride(columns) * int64_t{sizeof(float)};
 }
 
 struct Kernels;
-// y (columns) = [y +] the sum of the blocks' partial sums.
+// y (columns) = [y +] the sum of the partial sums of all blocks.
 void add_reduction_blocks(const Kernels& kernels, const float* partials, int64_t blocks,
                           const Rows& y, bool accumulate);
 

@@ -29,7 +29,7 @@
 namespace snug::backends::cuda {
 namespace {
 
-// Calls f(attributes, what their kind does here).
+// Calls f(attributes, functions of their kind).
 template <typename Result, typename F>
 Result ask(const program::Attributes& attributes, F&& f) {
   return program::dispatch_run<Result>(attributes, [&]<typename Struct>(const Struct& concrete) {
@@ -37,12 +37,13 @@ Result ask(const program::Attributes& attributes, F&& f) {
   });
 }
 
-// An await waits for its copy alone: who touches the copy's bytes next waits for the host itself.
+// An await only waits for its copy: the next operation that uses the copy's bytes waits for the
+// host itself.
 bool is_await(const Invocation& invocation) {
   return program::traits_of(invocation.attributes->kind()).copying == program::Copying::ends;
 }
 
-// A recording whose operations wait for what the host does with their tensors.
+// A recording that waits for the host's work on its operations' tensors before it is replayed.
 class AfterHostWork final : public Recording {
  public:
   AfterHostWork(std::unique_ptr<Recording> graph, ByteRanges touched, CudaContext& context)
@@ -60,7 +61,7 @@ class AfterHostWork final : public Recording {
   CudaContext& context_;
 };
 
-// Calls f(those of one launch) for each launch of a list.
+// Calls f(operations of one launch) for each launch of a list.
 template <typename F>
 void for_each_launch(std::span<const Invocation> invocations, F&& f) {
   while (!invocations.empty()) {
@@ -71,8 +72,8 @@ void for_each_launch(std::span<const Invocation> invocations, F&& f) {
   }
 }
 
-// Fails a CHECK where operations were joined of which one launch does not do all here: with the
-// first of them, or with one alone; and where the list begins with one that is joined.
+// Fails a CHECK where the operations that are joined from this one on cannot all run in one launch
+// here, and where the list begins with a joined operation.
 void check_joined(const OperationView& view) {
   const std::optional<size_t> first = position_of(view);
   if (!first) return;
@@ -94,7 +95,7 @@ void require_multiple(const void* address, uintptr_t bytes) {
 int count_devices() {
   int count = 0;
   if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
-  cudaGetLastError();  // takes the answer back: there is none
+  cudaGetLastError();  // clears the result, which is not an error
   return 0;
 }
 
@@ -103,7 +104,7 @@ CudaBackend::CudaBackend(const BackendOptions& options)
       device_budget_bytes_(options.device_memory_bytes),
       records_(is_on("SNUG_CUDA_GRAPHS")) {
   context_->cublas_lt.set_times(options.chooses_by_timing && is_on("SNUG_CUDA_TIMING"));
-  (void)kernels_begin_early();  // what the environment says of it is looked at now
+  (void)kernels_begin_early();  // reads the environment variable now, so that errors are found
 }
 
 CudaBackend::~CudaBackend() = default;
@@ -144,7 +145,8 @@ program::Workspace CudaBackend::workspace(const program::OperationView& view) co
   return cuda::workspace(view, context_->device.card);
 }
 
-// As for a planned card, but the library itself is asked whether it does what is left to it.
+// As for a planned GPU, except that the library itself is asked whether it can do what is assigned
+// to it.
 program::Attributes CudaBackend::decide(const program::OperationView& view) const {
   const Card& card = context_->device.card;
   const program::Attributes decided = cuda::decide(view, card);
@@ -246,7 +248,7 @@ void CudaBackend::queue(std::span<const Invocation> together) {
 
 void CudaBackend::load(std::span<const Invocation> invocations) {
   std::vector<Invocation> all(invocations.begin(), invocations.end());
-  // What is not known of a batch yet: kernels for all that shapes allow.
+  // Nothing is known of a batch yet, so kernels for all that the shapes allow are loaded.
   for (Invocation& invocation : all) invocation.bounds = nullptr;
   const KernelLoading loading;
   for_each_launch(all, [&](std::span<const Invocation> together) {
@@ -258,7 +260,8 @@ void CudaBackend::load(std::span<const Invocation> invocations) {
   });
 }
 
-// Notes the launches of what has just been run. Programs state none on channels that copy.
+// Records the launches of the operation that was just run. Programs state none on channels that
+// copy.
 void CudaBackend::note_launches(const Invocation& invocation, const LaunchCount& before) const {
   using program::Channel;
   const bool may_launch =
@@ -294,7 +297,7 @@ std::unique_ptr<Recording> CudaBackend::record(const std::function<void()>& oper
     operations();
     touched = *std::exchange(recorded_, std::nullopt);
   };
-  // A recording cannot wait for what was queued before it.
+  // A recording cannot wait for work that was queued before it.
   std::unique_ptr<Recording> graph = record_graph(record_all, joined_stream());
   touched.merge();
   return std::make_unique<AfterHostWork>(std::move(graph), std::move(touched), *context_);
@@ -338,7 +341,7 @@ void CudaBackend::fill(const Buffer& tensor, const RandomValues& values, int64_t
 void CudaBackend::quantize_nf4(const Buffer& values, uint8_t* codes, float* absmax) {
   require_multiple(values.data, 16);
   require_multiple(codes, 4);
-  context_->device.use();  // called by threads that read weights
+  context_->device.use();  // also called by the threads that read weights
   cuda::quantize_nf4({{values.data, 0, format_of(values.dtype)}, values.elements(), codes, absmax},
                      joined_stream());
 }

@@ -1,6 +1,6 @@
-// The CUDA backend: cuBLASLt for matrix products, own kernels for the rest, on one device, that of
-// the rank, and one stream. All but copy() and synchronise() is asynchronous; docs/cuda.md has the
-// design.
+// The CUDA backend: cuBLASLt for matrix products and Snug's own kernels for the rest, on the rank's
+// device and on one stream. Everything except copy() and synchronise() is asynchronous;
+// docs/cuda.md describes the design.
 #pragma once
 
 #include <memory>
@@ -13,13 +13,13 @@
 
 namespace snug::backends::cuda {
 
-// How many devices this process sees.
+// The number of devices that this process sees.
 int count_devices();
 
 class CudaBackend : public Backend {
  public:
-  // Throws UserError without a device, or without cuBLASLt, and for several ranks without NCCL;
-  // these construct it at once.
+  // Throws UserError without a device or cuBLASLt, and for several ranks also without NCCL; all of
+  // these are initialised here.
   explicit CudaBackend(const BackendOptions& options);
   ~CudaBackend() override;
 
@@ -28,7 +28,7 @@ class CudaBackend : public Backend {
   }
   std::string library_versions() const override;
   int64_t capacity_bytes(program::Space space) const override;
-  // Outside of the arenas lies what is taken and was not allocated here.
+  // The memory outside of the arenas is what is in use on the device and was not allocated here.
   std::optional<program::DeviceFacts> device() const override;
   bool host_reaches_device() const override { return false; }
   int64_t alignment_bytes() const override { return kArenaAlignment; }
@@ -43,18 +43,18 @@ class CudaBackend : public Backend {
   // Times matrix products, unless the options or the environment (SNUG_CUDA_TIMING=off) forbid it,
   // and calls libraries once for each of their operations.
   void tune(const Invocation& invocation) override;
-  // Loads own kernels.
+  // Loads Snug's own kernels.
   void load(std::span<const Invocation> invocations) override;
   Choices choices() const override;
   std::string take_choices(std::string_view text, const std::string& file) override;
   bool takes_extent(const program::OperationView& view) const override;
   void run(const Invocation& invocation) override;
-  // One launch for steps of an optimizer that are joined.
+  // Runs joined optimizer steps in one launch.
   void run_list(std::span<const Invocation> invocations) override;
-  // Holds what graphs will take against what the card has left next to the arenas, which is no less
-  // than what plans reserve (kLateBytes) unless other programs have taken it.
+  // Compares the memory that graphs will need with what the GPU has left besides the arenas, which
+  // is at least what plans reserve (kLateBytes) unless other programs have taken it.
   void expect_recordings(int64_t launches) override;
-  // A CUDA graph; null where the environment has SNUG_CUDA_GRAPHS=off.
+  // Records a CUDA graph; null where the environment has SNUG_CUDA_GRAPHS=off.
   std::unique_ptr<Recording> record(const std::function<void()>& operations) override;
   void copy(void* destination, const void* source, int64_t bytes) override;
   void queue_copy(void* destination, const void* source, int64_t bytes) override;
@@ -65,15 +65,15 @@ class CudaBackend : public Backend {
   std::unique_ptr<DeviceEvents> events(size_t points) override;
 
  private:
-  // Queues the operations of one launch: the first of a list and the ones joined with it.
+  // Queues the operations of one launch: the first of a list and those joined to it.
   void queue(std::span<const Invocation> together);
   void note_launches(const Invocation& invocation, const LaunchCount& before) const;
-  // The stream of kernels, which waits for all that the host does next to it.
+  // The kernels' stream, after it was made to wait for everything that the host does in parallel.
   cudaStream_t joined_stream();
 
   std::unique_ptr<CudaContext> context_;
-  std::optional<ByteRanges> recorded_;  // of what is being recorded
-  int64_t device_budget_bytes_ = 0;     // 0: what the device has free
+  std::optional<ByteRanges> recorded_;  // memory ranges of what is being recorded
+  int64_t device_budget_bytes_ = 0;     // 0: all free memory of the device
   bool records_ = true;
 };
 

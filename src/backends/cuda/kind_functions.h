@@ -1,10 +1,11 @@
-// What this backend does with every kind. A kind's file in this folder defines functions by the
-// names below, in an anonymous namespace, and states at its end which ones; CudaBackend calls them.
+// The functions of this backend for every kind of operation. A kind's file in this folder defines
+// some of the functions below in an anonymous namespace, and lists at its end which ones;
+// CudaBackend calls them.
 //
 //   SNUG_CUDA_KIND(Matmul, .prepare = prepare, .tune = tune);
 //
-// Every kind has run, which the macro puts in. What a kind leaves out is null. What an
-// operation needs of a card is said in needs/kind_needs.h, which asks for no toolkit.
+// Every kind must have `run`, which the macro adds. Functions that a kind does not list are null.
+// What an operation needs of a GPU is in needs/kind_needs.h, which does not depend on the toolkit.
 #pragma once
 
 #include <memory>
@@ -22,29 +23,30 @@ struct KindFunctions {
   using View = program::OperationView;
   using List = std::span<const Invocation>;
 
-  // Queues the operation on the context's stream and returns; looks at no value on the device.
-  // Scratch is invocation.workspace, whose size is what needs/kind_needs.h says of the same shapes.
+  // Queues the operation on the context's stream and returns; does not read values on the device.
+  // Scratch is invocation.workspace, with the size that needs/kind_needs.h gives for the same
+  // shapes.
   void (*run)(const Struct&, const Invocation&, CudaContext&);
-  // Whether what run queues follows Invocation::extent(): then it is queued in every run. Of others
-  // that name extents, kernels read the bounds on the device, and launches are for all that shapes
-  // allow.
+  // Whether `run` queues work according to Invocation::extent(); such an operation is queued in
+  // every run. For other kinds with extents, kernels read the bounds on the device, and launches
+  // cover all that the shapes allow.
   bool takes_extent = false;
-  // Whether run queues kernels, own ones or a library's, which are loaded before the first step by
-  // calling it (kernel_loading.h).
+  // Whether `run` launches kernels, Snug's own or a library's. They are loaded before the first
+  // step by calling `run` (kernel_loading.h).
   bool has_kernels = true;
-  // Runs operations that were joined, two or more, the first of which has these attributes. Null:
-  // none are.
+  // Runs two or more joined operations, the first of which has these attributes. Null: this kind is
+  // never joined.
   void (*run_together)(const Struct&, List, CudaContext&) = nullptr;
-  // What is kept of an operation between runs. What else runs take of the device is made here too,
-  // so that none of them finds that it is not to be had. Null: nothing.
+  // What is kept for an operation between runs. Everything else that runs need of the device is
+  // created here too, so that none can fail later for lack of it. Null: nothing.
   std::unique_ptr<Prepared> (*prepare)(const Struct&, const View&, CudaContext&) = nullptr;
-  // Chooses between ways to do it by timing them on its tensors, before anything is loaded
-  // (Backend::tune), and lets libraries load what they need for it. Null: there is one way, which
-  // calls no library.
+  // Chooses between algorithms by timing them on the operation's tensors, before anything is loaded
+  // (Backend::tune), and lets libraries load what they need for it. Null: there is only one
+  // algorithm, which calls no library.
   void (*tune)(const Struct&, const Invocation&, CudaContext&) = nullptr;
 };
 
-// The functions of a kind, stated in its file.
+// The functions of a kind, defined in its file.
 template <typename Struct>
 struct FunctionsOf {
   static const KindFunctions<Struct> kDefined;

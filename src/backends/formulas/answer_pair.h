@@ -1,5 +1,5 @@
 // The arithmetic of one pair of answers, the same in all backends: T is float or double. Constexpr,
-// so that kernels may call it as it stands.
+// so that kernels can call it directly.
 #pragma once
 
 #include <cmath>
@@ -20,7 +20,7 @@ constexpr T sigmoid_of_minus(T x) {
   return (x < T{0} ? T{1} : small) / (T{1} + small);
 }
 
-// Log-probabilities of a pair, by the model that is trained and by the one it is compared with.
+// The log-probabilities of a pair's answers under the trained model and under the reference model.
 template <typename T>
 struct AnswerPair {
   T chosen;

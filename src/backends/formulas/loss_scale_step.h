@@ -1,5 +1,5 @@
-// How scaled_clip_factor changes its numbers (program/kinds/loss/loss_scale.h): written once, for
-// every backend that computes it on the host.
+// The update of scaled_clip_factor's numbers (program/kinds/loss/loss_scale.h), shared by every
+// backend that computes it on the host.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace snug::backends {
 
-// T: float, or double in f64 programs.
+// T is float, or double in f64 programs.
 template <typename T>
 struct LossScaleState {
   T scale = 1;
@@ -41,12 +41,13 @@ LossScaleState<T> after_step(const program::ScaledClipFactor& clip, LossScaleSta
   if (state.finite_steps < static_cast<T>(clip.window)) return state;
   state.finite_steps = 0;
   state.tolerated_steps = 0;
-  // The scale is f32, whatever it is computed in.
+  // The scale must fit in an f32, whatever type it is computed in.
   if (state.scale * 2 <= static_cast<T>(std::numeric_limits<float>::max())) state.scale *= 2;
   return state;
 }
 
-// The factor of gradients that were made with this scale, and are of this norm without it.
+// The clip factor for gradients that were computed with this scale; `norm` is their norm without
+// the scale.
 template <typename T>
 T scaled_clip_factor(const program::ScaledClipFactor& clip, T norm, T scale) {
   if (!std::isfinite(norm)) return std::numeric_limits<T>::quiet_NaN();

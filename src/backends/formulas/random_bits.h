@@ -1,16 +1,16 @@
-// Which random bits an element gets: the one scheme of dropout and stochastic rounding, the same in
-// every backend. Pure functions of their arguments; no state.
+// Which random bits an element gets: the common scheme of dropout and stochastic rounding, the same
+// in every backend. Pure functions of their arguments; no state.
 //
-// A stream is one philox key for all of an operation:
+// A stream is one philox key for a whole operation:
 //
 //   key = first two words of philox({step, site, first_row, purpose}, {low(seed), high(seed)})
 //
-// with `step` and `first_row` the two elements of the operation's `random` tensor (AdamW: its step,
-// and first_row 0; Dropout: first_row 0 here, since it counts into the row below), purpose 1 for
-// dropout and 2 for rounding. Integers are taken as their two's complement bits.
+// where `step` and `first_row` are the two elements of the operation's `random` tensor (AdamW: its
+// step, and first_row 0; Dropout: first_row 0 here, since it is part of the row below), and purpose
+// is 1 for dropout and 2 for rounding. Integers are used as their two's complement bits.
 //
-// Elements are dealt out in blocks of 16 philox calls, one a lane, so that sixteen (or eight, or
-// four) neighbours of a vector come from one word of as many calls, and no shuffle is needed:
+// Elements are divided into blocks of 16 philox calls, one per lane, so that sixteen (or eight, or
+// four) adjacent elements of a vector use the same word of as many calls, and no shuffle is needed:
 //
 //   dropout: 64 columns per block. Column c is word (c % 64) / 16 of
 //     philox({c / 64 * 16 + c % 16, position, row, 0}, key)
@@ -22,7 +22,8 @@
 //     philox({low(g), high(g), plane, 0}, key), g = e / 128 * 16 + e % 16
 //     plane is 0 except for AdamW: 0 weight, 1 first moment, 2 second moment. The 16 bits are added
 //     to those of the fp32 value, whose upper half is then the bf16: it rounds up in magnitude with
-//     the probability that makes the mean exact. What is not finite rounds as to_bfloat16 does.
+//     the probability that makes the mean exact. Values that are not finite are rounded like
+//     to_bfloat16.
 #pragma once
 
 #include <bit>
@@ -40,7 +41,7 @@ inline constexpr int64_t kRoundingBlock = 128;
 inline constexpr int64_t kRandomLanes = 16;
 inline constexpr int64_t kRoundingParts = kRoundingBlock / kRandomLanes;
 
-// What an operation's bits depend on next to the element.
+// What an operation's random bits depend on, in addition to the element.
 struct RandomSource {
   int64_t seed = 0;
   int32_t site = 0;
@@ -57,20 +58,20 @@ constexpr base::PhiloxKey stream_key(const RandomSource& source, RandomPurpose p
   return {words[0], words[1]};
 }
 
-// The key of a dropout: its first_row counts into the row of each token instead.
+// The key of a dropout: its first_row is instead added to the row of each token.
 constexpr base::PhiloxKey dropout_key(RandomSource source) {
   source.first_row = 0;
   return stream_key(source, RandomPurpose::dropout);
 }
 
-// Words below it are dropped. Requires 0 <= probability < 1.
+// Elements whose words are below it are dropped. Requires 0 <= probability < 1.
 constexpr uint32_t dropout_threshold(float probability) {
   return static_cast<uint32_t>(static_cast<double>(probability) * 4294967296.0);
 }
 
 constexpr float dropout_scale(float probability) { return 1.0F / (1.0F - probability); }
 
-// The word that decides over one element. `row` is its number in the step.
+// The word that decides for one element. `row` is the number of its row in the step.
 constexpr uint32_t dropout_word(base::PhiloxKey key, uint32_t row, uint32_t position,
                                 int64_t column) {
   const int64_t call = column / kDropoutBlock * kRandomLanes + column % kRandomLanes;
@@ -79,15 +80,14 @@ constexpr uint32_t dropout_word(base::PhiloxKey key, uint32_t row, uint32_t posi
                       key)[static_cast<size_t>(word)];
 }
 
-// The words of one call, which round kRoundingParts elements: those of the call's lane in its
-// block.
+// The words of one call, which round kRoundingParts elements: those of the call's lane in a block.
 constexpr base::PhiloxCounter rounding_words(base::PhiloxKey key, uint32_t plane, int64_t call) {
   const auto number = static_cast<uint64_t>(call);
   return base::philox(
       {static_cast<uint32_t>(number), static_cast<uint32_t>(number >> 32), plane, 0}, key);
 }
 
-// The 16 bits that round the part-th of them.
+// The 16 bits that round element `part` of these.
 constexpr uint32_t rounding_part(const base::PhiloxCounter& words, int64_t part) {
   const uint32_t word = words[static_cast<size_t>(part / 2)];
   return part % 2 == 0 ? word & 0xffffU : word >> 16;

@@ -1,11 +1,11 @@
-// Which values a random tensor gets: the one scheme of initial weights, the same bits in every
+// Which values a random tensor gets: the scheme of initial weights, with the same bits in every
 // backend.
 //
-// Four elements are a group: element e of a weight is value e % 4 of group e / 4, which is made of
-// the words of philox({low(e / 4), high(e / 4), 0, 0}, key). Two words make two normal values (Box
-// and Muller 1958). The logarithm, the sine and the cosine are series of products and sums, each
-// rounded once wherever it is computed: who compiles this keeps a product and a sum apart
-// (-ffp-contract=off, --fmad=false), and so no library's last bit shows.
+// Four elements form a group: element e of a weight is value e % 4 of group e / 4, which is
+// computed from the words of philox({low(e / 4), high(e / 4), 0, 0}, key). Two words give two
+// normal values (Box and Muller 1958). Logarithm, sine and cosine are series of products and sums,
+// each rounded separately on every machine: files that include this must not fuse a product and a
+// sum (-ffp-contract=off, --fmad=false). So the bits do not depend on any math library.
 //
 // Pure functions of their arguments; no state.
 #pragma once
@@ -22,18 +22,18 @@ namespace snug::backends {
 
 inline constexpr int64_t kValueGroup = 4;
 
-// What the values of a tensor depend on next to the element.
+// What the values of a tensor depend on, in addition to the element's index.
 struct RandomValues {
   program::FillForm form = program::FillForm::constant;
   base::PhiloxKey key{};
-  // The constant; a normal value's standard deviation; a uniform value lies in [-scale, scale).
+  // The constant; the standard deviation of normal values; uniform values are in [-scale, scale).
   float scale = 0.0F;
 };
 
 using ValueGroup = std::array<float, static_cast<size_t>(kValueGroup)>;
 
-// -2 ln(count / 2^24) for count in 1 .. 2^24. ln m = 2 atanh(s) with s = (m - 1) / (m + 1), m in
-// [sqrt(1/2), sqrt(2)); the first term left out is below 2^-28 of the sum.
+// -2 ln(count / 2^24) for count in 1 .. 2^24. ln m = 2 atanh(s) with s = (m - 1) / (m + 1), for m
+// in [sqrt(1/2), sqrt(2)); the first omitted term is below 2^-28 of the sum.
 constexpr float minus_twice_log(uint32_t count) {
   constexpr uint32_t kRootOfHalf = 0x3f3504f3U;
   constexpr float kLn2 = 0.693147180559945309F;
@@ -55,7 +55,7 @@ struct Direction {
   float sine = 0.0F;
 };
 
-// The direction of the angle 2 pi turn / 2^24, turn below 2^24, by the series of the part beyond
+// The direction of the angle 2 pi turn / 2^24, for turn below 2^24: a series in the difference from
 // the nearest quarter turn, which is at most pi / 4.
 constexpr Direction direction(uint32_t turn) {
   constexpr uint32_t kQuarter = 1U << 22;
@@ -87,8 +87,8 @@ constexpr Direction direction(uint32_t turn) {
   }
 }
 
-// The values of one group. `root` is the correctly rounded square root, which host and device spell
-// differently.
+// The values of one group. `root` is the correctly rounded square root, which has different names
+// on host and device.
 template <typename Root>
 constexpr ValueGroup value_group(const RandomValues& values, int64_t group, const Root& root) {
   ValueGroup four{values.scale, values.scale, values.scale, values.scale};

@@ -1,4 +1,4 @@
-// Activations with a gate and without, and softcap.
+// Gated and plain activations, and softcap.
 #include <algorithm>
 #include <cmath>
 
@@ -102,7 +102,7 @@ void run(const SiluMulGrad&, const Invocation& invocation) {
   const Floats<T> dgate(invocation[SiluMulGrad::kDGate]);
   const Floats<T> dup(invocation[SiluMulGrad::kDUp]);
   for (int64_t i = 0; i < dy.count(); ++i) {
-    // All read before any is written: the outputs may take the inputs' bytes.
+    // All inputs are read before any output is written, since they may be the same memory.
     const T slope = dy[i];
     const T g = gate[i];
     const T u = up[i];
@@ -129,7 +129,7 @@ void run(const GeluMulGrad& grad, const Invocation& invocation) {
   const Floats<T> dgate(invocation[GeluMulGrad::kDGate]);
   const Floats<T> dup(invocation[GeluMulGrad::kDUp]);
   for (int64_t i = 0; i < dy.count(); ++i) {
-    // All read before any is written: the outputs may take the inputs' bytes.
+    // All inputs are read before any output is written, since they may be the same memory.
     const T slope = dy[i];
     const T g = gate[i];
     const T u = up[i];

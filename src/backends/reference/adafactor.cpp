@@ -10,7 +10,7 @@ namespace {
 
 using program::Adafactor;
 
-// What a step of a tensor works on.
+// The operands of a tensor's step.
 template <typename T>
 struct Operands {
   explicit Operands(const Adafactor& adafactor, const Invocation& invocation)
@@ -26,8 +26,8 @@ struct Operands {
   T clipped(int64_t i) const { return gradient[i] * factor; }
 };
 
-// The mean of squares of g over a row (step 1) or a column (step `columns`), epsilon on each. Sums
-// are fp64, as long as they may be.
+// The mean of g^2 + epsilon over a row (step 1) or a column (step `columns`). Sums are fp64, since
+// they may be long.
 template <typename T>
 T mean_square(const Operands<T>& tensor, T epsilon, int64_t first, int64_t step, int64_t count) {
   double sum = 0;

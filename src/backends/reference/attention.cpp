@@ -1,11 +1,11 @@
-// Attention row by row. Scores are computed again wherever they are needed, so that each sum is
-// written as the formula has it:
+// Attention row by row. Scores are recomputed wherever they are needed, so that each sum is written
+// like its formula:
 //   s_ij = scale q_i k_j,  p_ij = exp(s_ij - lse_i),  o_i = sum_j p_ij v_j,
 //   dv_j = sum_i p_ij do_i,  ds_ij = p_ij (do_i v_j - do_i o_i),
 //   dq_i = scale sum_j ds_ij k_j,  dk_j = scale sum_i ds_ij q_i.
-// With a cap c, c tanh(s_ij / c) takes the place of s_ij in p_ij, and ds_ij in dq and dk has the
-// slope of that as another factor. The bias of ALiBi has no gradient; one by relative position gets
-// the sum of ds_ij over all pairs of its bucket.
+// With a softcap c, p_ij uses c tanh(s_ij / c) instead of s_ij, and ds_ij in dq and dk is
+// multiplied by the derivative of that. ALiBi has no gradient; the gradient of a relative position
+// bias is the sum of ds_ij over all pairs in its bucket.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -27,27 +27,27 @@ struct Range {
   int64_t end = 0;
 };
 
-// One segment: its queries, its keys, and which see which.
+// One segment: its queries and keys, and which query sees which keys.
 template <typename Attributes>
 struct SegmentView {
   const Attributes& attention;
   Range queries;
   Range keys;
 
-  // The key on a query's diagonal, so that the last query's is the last key.
+  // The key on a query's diagonal, such that the last query's is the last key.
   int64_t diagonal(int64_t query) const {
     const int64_t shift = (keys.end - keys.begin) - (queries.end - queries.begin);
     return keys.begin + (query - queries.begin) + shift;
   }
 
-  // From the query to the key. Causal ones have the query on its diagonal; others count both from
-  // the beginning of the segment.
+  // The relative position of the key from the query. For causal attention the query's position is
+  // its diagonal; otherwise positions of both count from the beginning of the segment.
   int64_t relative(int64_t query, int64_t key) const {
     if (attention.causal) return key - diagonal(query);
     return (key - keys.begin) - (query - queries.begin);
   }
 
-  // Keys that a query sees; empty where begin >= end.
+  // The keys that a query sees; empty where begin >= end.
   Range keys_of(int64_t query) const {
     if (!attention.causal && attention.window == 0) return keys;
     const int64_t last = diagonal(query);
@@ -70,7 +70,7 @@ SegmentView<Attributes> segment_at(const Attributes& attention, const Invocation
   return {attention, range, {keys[2 * index], keys[2 * index + 1]}};
 }
 
-// Dot product of head `head_a` of row i of a and head `head_b` of row j of b.
+// The dot product of head `head_a` of row i of a and head `head_b` of row j of b.
 template <typename T>
 struct Heads {
   int64_t head_dim;
@@ -90,13 +90,13 @@ int64_t bucket_at(const SegmentView<Attributes>& segment, const Buffer& bias, in
                             attention.max_distance);
 }
 
-// A score, and its slope in scale q k.
+// A score, and its derivative with respect to scale q k.
 template <typename T>
 struct Score {
   T value, slope;
 };
 
-// The score of query i and key j, whose heads' product this is.
+// The score of query i and key j, given the product of their heads.
 template <typename T, typename Attributes>
 Score<T> score_of(const SegmentView<Attributes>& segment, const Invocation& invocation, T product,
                   int64_t i, int64_t j, int64_t head) {
@@ -124,7 +124,7 @@ void fill_zero(const Floats<T>& x) {
   for (int64_t i = 0; i < x.count(); ++i) x.set(i, T{0});
 }
 
-// o and lse of one query and head; `scores` has room for a row of keys.
+// Computes o and lse of one query and head; `scores` has room for a row of keys.
 template <typename T>
 void attend(const SegmentView<Attention>& segment, const Invocation& invocation, int64_t i,
             int64_t head) {
@@ -161,7 +161,7 @@ void attend(const SegmentView<Attention>& segment, const Invocation& invocation,
   }
 }
 
-// What the gradient's loops read and write.
+// The tensors that the gradient's loops read and write.
 template <typename T>
 struct GradientTensors {
   explicit GradientTensors(const Invocation& operands)
@@ -179,7 +179,7 @@ struct GradientTensors {
   const Invocation& invocation;
 };
 
-// A query head, and do_i o_i, which is the mean of its do_i v_j.
+// A query head, and do_i o_i, which is the mean of do_i v_j weighted by p_ij.
 template <typename T>
 struct QueryHead {
   int64_t i, head;
@@ -192,7 +192,7 @@ QueryHead<T> query_head(const GradientTensors<T>& tensors, int64_t head_dim, int
   return {i, head, Heads<T>{head_dim}.dot(tensors.d_o, i, head, tensors.o, i, head)};
 }
 
-// p_ij of a query head, and the derivatives of its score and of scale q_i k_j.
+// p_ij of a query head, and the gradients of its score and of scale q_i k_j.
 template <typename T>
 struct Pair {
   T probability;
@@ -215,7 +215,7 @@ Pair<T> pair_of(const SegmentView<AttentionGrad>& segment, const GradientTensors
   return {probability, d_score, d_score * score.slope};
 }
 
-// dq of one query and head; `sum` has room for a head.
+// Computes dq of one query and head; `sum` has room for a head.
 template <typename T>
 void query_gradient(const SegmentView<AttentionGrad>& segment, const GradientTensors<T>& tensors,
                     std::span<T> sum, int64_t i, int64_t head) {
@@ -233,7 +233,7 @@ void query_gradient(const SegmentView<AttentionGrad>& segment, const GradientTen
     tensors.dq.set(i, head * width + d, static_cast<T>(grad.scale) * sum[static_cast<size_t>(d)]);
 }
 
-// dk and dv of one key and its head, from all query heads that read it.
+// Computes dk and dv of one key and its head, from all query heads that read it.
 template <typename T>
 void key_gradient(const SegmentView<AttentionGrad>& segment, const GradientTensors<T>& tensors,
                   std::span<T> sums, int64_t j, int64_t kv_head) {
@@ -258,7 +258,7 @@ void key_gradient(const SegmentView<AttentionGrad>& segment, const GradientTenso
   }
 }
 
-// Adds what the scores of one query and head get to the sums of their buckets, (buckets, heads).
+// Adds the gradients of one query head's scores to the sums of their buckets, (buckets, heads).
 template <typename T>
 void add_bias_gradient(const SegmentView<AttentionGrad>& segment, const GradientTensors<T>& tensors,
                        std::span<T> sums, int64_t i, int64_t head) {

@@ -10,9 +10,9 @@ namespace {
 
 using program::AttentionSinkGrad;
 
-// With p the sink's share of a query's softmax, the output is (1 - p) times that without a sink, so
-// the derivative in the sink is -p do o. A query that sees nothing has an lse of 0, which may be
-// below its sink.
+// With p the sink's share of a query's softmax, the output is (1 - p) times the output without a
+// sink, so the derivative by the sink is -p do o. A query that sees no key has an lse of 0, which
+// may be below its sink.
 template <typename T>
 void run(const AttentionSinkGrad&, const Invocation& invocation) {
   const Floats<T> d_o(invocation[AttentionSinkGrad::kDO]);

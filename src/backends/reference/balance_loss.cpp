@@ -11,7 +11,7 @@ namespace {
 using program::BalanceLoss;
 using program::BalanceLossTrain;
 
-// Counts and sums over all layers, and what turns their products into the loss.
+// Counts and sums over all layers, and the factor that turns their products into the loss.
 template <typename T>
 struct Balance {
   std::vector<T> counts, sums;

@@ -1,4 +1,4 @@
-// What ranks do together. A rank alone copies, element by element, in the type it computes in.
+// Collectives. A single rank copies, element by element, in the type that it computes in.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -17,7 +17,7 @@ using program::AllGather;
 using program::AllReduce;
 using program::ReduceScatter;
 
-// As it travels.
+// The value after rounding to the type that is sent.
 template <typename T>
 T sent(T value, bool in_bf16) {
   return in_bf16 ? static_cast<T>(base::to_float(base::to_bfloat16(static_cast<float>(value))))
@@ -33,7 +33,7 @@ void run_alone(const AllGather& gather, const Invocation& invocation) {
     std::memcpy(wholes[i].data, shards[i].data, static_cast<size_t>(shards[i].bytes()));
 }
 
-// The elements of one rank without the padding.
+// The number of a rank's elements without padding.
 int64_t valid_elements(const program::OperationView& view, program::TensorId shard) {
   const program::Tensor& tensor = view.program.tensor(shard);
   const int64_t elements = tensor.shape.elements();
@@ -77,7 +77,7 @@ void run(const Struct& collective, const Invocation& invocation) {
   run_alone<T>(collective, invocation);
 }
 
-// In fours of bytes.
+// Scratch in units of four bytes.
 template <program::SumOverRanks Struct>
 int64_t scratch_elements(const Struct& sum, const program::OperationView& view) {
   return program::scratch_bytes(sum, view) / int64_t{sizeof(float)};

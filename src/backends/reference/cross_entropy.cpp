@@ -14,7 +14,8 @@
 namespace snug::backends::reference {
 namespace {
 
-// log(sum(exp(row))) as its largest element and the log of the rest.
+// log(sum(exp(row))) in two terms: its largest element, and the logarithm of the sum relative to
+// it.
 template <typename T>
 struct LogSum {
   T largest;
@@ -36,7 +37,7 @@ int64_t checked_target(const Floats<T>& logits, int64_t target) {
   return target;
 }
 
-// An operation of the expansion, as it would stand in a program.
+// Runs one operation of the expansion, as if it were in a program.
 template <typename T, typename Struct>
 void run_step(const Struct& attributes, std::span<const Buffer> reads,
               std::span<const Buffer> writes, std::span<const Buffer> updates = {}) {
@@ -49,8 +50,8 @@ void run_step(const Struct& attributes, std::span<const Buffer> reads,
   run_kind<T>(attributes, invocation);
 }
 
-// The logits of all rows at once, whatever they carry; what a gain multiplies, where there is one;
-// and their gradients, which take their place unless a cap asks for both.
+// The logits of all rows at once, whether or not they carry loss; the input of a gain, where there
+// is one; and the gradients of the logits, which overwrite them unless a cap needs both.
 struct WholeLogits {
   Buffer logits, before_gain, gradients;
 };
@@ -80,8 +81,8 @@ int64_t logits_elements(const Loss&, const program::OperationView& view) {
   return view[Loss::kHidden].shape.rows() * view[Loss::kWeight].shape.rows();
 }
 
-// losses and loss from logits = scale hidden weight^T, with a bias, a gain and a cap where there
-// are.
+// Computes losses and loss from logits = scale hidden weight^T, with a bias, a gain and a cap where
+// there are any.
 template <typename T, typename Loss>
 void plain_loss(const Loss& loss, const LossOperands<Buffer>& operands, const WholeLogits& whole,
                 const Invocation& invocation) {
@@ -104,7 +105,7 @@ void plain_loss(const Loss& loss, const LossOperands<Buffer>& operands, const Wh
   run_step<T>(program::CrossEntropy{}, inputs, outputs);
 }
 
-// What each token counts: one number for all, or one for each.
+// The weight of each token in the loss: one number for all, or one per token.
 template <typename T>
 class TokenFactors {
  public:

@@ -11,7 +11,7 @@ namespace {
 using program::Dpo;
 using program::DpoGrad;
 
-// The log-probabilities of the segments, of which two make a pair.
+// The log-probabilities of the segments, two of which form a pair.
 template <typename T, typename Struct>
 class Pairs {
  public:

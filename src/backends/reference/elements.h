@@ -1,6 +1,6 @@
 // How the reference reads and writes tensors: element by element, whatever the stored type and
-// strides, as numbers of the type it computes in (float, or double when a tensor is f64).
-// Slow on purpose: nothing here is clever enough to be wrong.
+// strides, converted to the type that it computes in (float, or double when a tensor is f64). Slow
+// on purpose: everything is too simple to be wrong.
 #pragma once
 
 #include <type_traits>
@@ -11,7 +11,7 @@
 
 namespace snug::backends::reference {
 
-// Element offset of row `row` (over all leading dimensions) and column `column`.
+// The offset in elements of row `row` (over all leading dimensions) and column `column`.
 inline int64_t offset_of(const Buffer& buffer, int64_t row, int64_t column) {
   const int rank = buffer.shape.rank();
   if (rank == 0) return 0;
@@ -25,7 +25,7 @@ inline int64_t offset_of(const Buffer& buffer, int64_t row, int64_t column) {
   return offset;
 }
 
-// A float tensor seen as rows x columns, columns being its last dimension.
+// A float tensor seen as rows x columns, where columns are its last dimension.
 template <typename T>
 class Floats {
  public:
@@ -74,7 +74,8 @@ class Floats {
   T operator[](int64_t index) const { return at(index / columns(), index % columns()); }
   void set(int64_t index, T value) const { set(index / columns(), index % columns(), value); }
 
-  // Writes a bf16 rounded by these 16 bits; any other type as set() does.
+  // Writes a bf16 that is rounded stochastically with these 16 bits; other types are written like
+  // set().
   void set_rounded(int64_t index, T value, uint32_t bits) const {
     if (buffer_.dtype != base::DType::bf16) return set(index, value);
     const int64_t offset = offset_of(buffer_, index / columns(), index % columns());
@@ -85,7 +86,7 @@ class Floats {
   const Buffer& buffer_;
 };
 
-// An i32 tensor, by row-major index.
+// An i32 tensor with access by row-major index.
 class Integers {
  public:
   explicit Integers(const Buffer& buffer) : buffer_(buffer) {
@@ -102,7 +103,7 @@ class Integers {
   const Buffer& buffer_;
 };
 
-// Scratch of the operation, in the type it computes in.
+// The operation's scratch, in the type that it computes in.
 template <typename T>
 std::span<T> scratch(const Invocation& invocation) {
   const Buffer& buffer = invocation.workspace;
@@ -110,7 +111,7 @@ std::span<T> scratch(const Invocation& invocation) {
   return {buffer.as<T>(), static_cast<size_t>(buffer.bytes()) / sizeof(T)};
 }
 
-// A contiguous (rows, columns) tensor over scratch.
+// A contiguous (rows, columns) tensor in scratch memory.
 template <typename T>
 Buffer scratch_buffer(std::span<T> memory, int64_t rows, int64_t columns) {
   SNUG_CHECK(static_cast<int64_t>(memory.size()) >= rows * columns,

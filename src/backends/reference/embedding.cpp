@@ -8,7 +8,7 @@
 namespace snug::backends::reference {
 namespace {
 
-// A table by id and column, whichever way it lies.
+// A table indexed by id and column, whether or not it is stored transposed.
 template <typename T>
 class Table {
  public:

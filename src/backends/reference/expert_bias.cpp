@@ -12,14 +12,14 @@ using program::AddExpertBias;
 using program::ExpertBiasGrad;
 using program::ExpertBiasWeightsGrad;
 
-// The expert that has a row: the one whose range it lies in.
+// The expert that has a row: the one whose range contains it.
 int64_t expert_with(const Integers& bounds, int64_t row) {
   int64_t expert = 0;
   while (row < bounds[2 * expert] || row >= bounds[2 * expert + 1]) ++expert;
   return expert;
 }
 
-// What the bias of each row is multiplied by: 1 where biases are not weighted.
+// The factor for the bias in each row: 1 where biases are not weighted.
 template <typename T, typename Struct>
 std::span<T> row_weights(const Struct& attributes, const Invocation& invocation) {
   const std::span<T> by_row = scratch<T>(invocation);

@@ -1,4 +1,4 @@
-// The factor of gelu and its slope, in both forms.
+// The factor by which gelu multiplies x, and its slope, in both forms.
 #pragma once
 
 #include <cmath>
@@ -6,7 +6,7 @@
 
 namespace snug::backends::reference {
 
-// gelu(x) = x factor, gelu'(x) = factor + x slope.
+// gelu(x) = x * factor, gelu'(x) = factor + x * slope.
 template <typename T>
 struct Gate {
   T factor, slope;

@@ -9,7 +9,7 @@ namespace {
 using program::GroupedMatmul;
 using program::GroupedMatmulGrad;
 
-// There is one way to multiply all rows.
+// All rows are multiplied in the same way, as one piece.
 void note_rows(int64_t rows, const Invocation& invocation) {
   for (const int64_t each : {rows, int64_t{0}}) invocation.note_piece(each);
 }

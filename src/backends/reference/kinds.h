@@ -1,6 +1,6 @@
-// The meaning of every kind: run<T>(attributes, invocation), computing in T = float or double, in
-// an anonymous namespace of the file of the kind's group, which states it at its end; what a kind
-// means is written in program/kinds/.
+// The meaning of every kind: run<T>(attributes, invocation), computed in T = float or double. It is
+// in an anonymous namespace of the file of the kind's group, which lists it at its end;
+// program/kinds/ describes what a kind means.
 //
 //   SNUG_REFERENCE_KIND(RmsNormGrad, .scratch_elements = scratch_elements);
 #pragma once
@@ -15,11 +15,11 @@ template <typename Struct>
 struct KindMeaning {
   void (*run_in_float)(const Struct&, const Invocation&);
   void (*run_in_double)(const Struct&, const Invocation&);
-  // Scratch, in elements of T. Null: none.
+  // The size of the scratch, in elements of T. Null: none.
   int64_t (*scratch_elements)(const Struct&, const program::OperationView&) = nullptr;
 };
 
-// The meaning of a kind, stated in its file.
+// The meaning of a kind, defined in its file.
 template <typename Struct>
 struct MeaningOf {
   static const KindMeaning<Struct> kDefined;

@@ -12,7 +12,7 @@ using program::KlEstimate;
 using program::Kto;
 using program::KtoGrad;
 
-// The log-probabilities of the examples, of which two segments make one.
+// The log-probabilities of the examples, each of which has two segments.
 template <typename T, typename Struct>
 class Examples {
  public:
@@ -63,7 +63,7 @@ void run(const Kto& kto, const Invocation& invocation) {
   const LabelWeights<T> weights = weights_of<T>(kto, invocation);
   T loss = 0;
   T divergence = 0;
-  std::array<T, 2> rewards{};  // of the desirable, of the others
+  std::array<T, 2> rewards{};  // the sums of the desirable and of the undesirable examples
   std::array<T, 2> policies{};
   for (int64_t e = 0; e < examples.count(); ++e) {
     const int32_t label = examples.label(e);

@@ -8,7 +8,7 @@
 namespace snug::backends::reference {
 namespace {
 
-// The mean of a row, and 1 / sqrt(variance + epsilon).
+// The mean of a row and the reciprocal root 1 / sqrt(variance + epsilon).
 template <typename T>
 struct RowStatistics {
   T mean, root;
@@ -17,8 +17,8 @@ struct RowStatistics {
 template <typename T>
 RowStatistics<T> statistics_of(const Floats<T>& x, int64_t t, float epsilon) {
   const auto columns = static_cast<T>(x.columns());
-  // Summed as distances from the first element: a sum of elements that lie far from zero would lose
-  // the digits in which they differ.
+  // Sums differences from the first element: a sum of elements far from zero would lose the digits
+  // in which they differ.
   const T origin = x.at(t, 0);
   T mean = 0;
   for (int64_t j = 0; j < x.columns(); ++j) mean += x.at(t, j) - origin;
@@ -44,7 +44,7 @@ void run(const program::LayerNorm& norm, const Invocation& invocation) {
   }
 }
 
-// dw[j] (+)= sum over rows of dy times x normalised.
+// dw[j] (+)= the sum over rows of dy times the normalised x.
 template <typename T>
 void weight_gradient(const program::LayerNormGrad& grad, const Invocation& invocation,
                      std::span<const RowStatistics<T>> rows) {
@@ -75,7 +75,7 @@ void run(const program::LayerNormGrad& grad, const Invocation& invocation) {
                        static_cast<size_t>(x.rows()));
   for (int64_t t = 0; t < x.rows(); ++t)
     rows[static_cast<size_t>(t)] = statistics_of(x, t, grad.epsilon);
-  // Before dx, which may take the bytes of dy or x.
+  // Computed before dx, which may be the same memory as dy or x.
   if (grad.weight_gradient) weight_gradient<T>(grad, invocation, rows);
   for (int64_t t = 0; t < x.rows(); ++t) {
     const RowStatistics<T>& row = rows[static_cast<size_t>(t)];

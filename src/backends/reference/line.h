@@ -1,6 +1,6 @@
-// Sums of products along rows and columns of tensors, as the reference makes them: one product
-// after the other, each of numbers as Floats::at() reads them (elements.h). The stored types are
-// looked up once a sum, which is most of the time of a product.
+// Sums of products along rows and columns of tensors, as the reference computes them: one product
+// after another, with the values that Floats::at() reads (elements.h). The stored type is looked up
+// only once per sum, since that lookup would otherwise take most of a product's time.
 #pragma once
 
 #include <span>
@@ -9,14 +9,14 @@
 
 namespace snug::backends::reference {
 
-// Elements of a float tensor, `step` stored elements apart.
+// Elements of a float tensor that are `step` stored elements apart.
 struct Line {
   const std::byte* first = nullptr;
   int64_t step = 0;
   base::DType dtype = base::DType::f32;
 };
 
-// The element (row, column) of a float tensor and those after it in its row.
+// Element (row, column) of a float tensor and those after it in its row.
 inline Line line_across(const Buffer& buffer, int64_t row, int64_t column) {
   const int rank = buffer.shape.rank();
   const int64_t step = rank == 0 ? 0 : buffer.strides[static_cast<size_t>(rank - 1)];
@@ -24,8 +24,8 @@ inline Line line_across(const Buffer& buffer, int64_t row, int64_t column) {
   return {buffer.data + offset * base::size_of(buffer.dtype), step, buffer.dtype};
 }
 
-// The element (row, column) of a float tensor and those below it in its column. Requires that rows
-// of all leading dimensions lie equally far apart.
+// Element (row, column) of a float tensor and those below it in its column. Requires a constant
+// distance between rows over all leading dimensions.
 inline Line line_down(const Buffer& buffer, int64_t row, int64_t column) {
   const int rank = buffer.shape.rank();
   for (int axis = 0; axis + 2 < rank; ++axis)
@@ -41,7 +41,7 @@ inline double plain(double value) { return value; }
 inline float plain(base::BFloat16 value) { return base::to_float(value); }
 inline float plain(base::Float16 value) { return base::to_float(value); }
 
-// Calls `use` with the line's first element, as a pointer to the stored type.
+// Calls `use` with the address of the line's first element, as a pointer to the stored type.
 template <typename F>
 auto with_stored(const Line& line, F&& use) {
   switch (line.dtype) {
@@ -56,7 +56,7 @@ auto with_stored(const Line& line, F&& use) {
   }
 }
 
-// `sum` and the products of the first `count` elements of both lines, added in turn.
+// `sum` plus the products of the first `count` elements of both lines, added one after another.
 template <typename T>
 T add_products(T sum, const Line& a, const Line& b, int64_t count) {
   return with_stored(a, [&](const auto* left) {
@@ -68,7 +68,7 @@ T add_products(T sum, const Line& a, const Line& b, int64_t count) {
   });
 }
 
-// Adds `factor` times the first elements of a line to the sums, one each.
+// Adds `factor` times the line's elements to the sums, one element per sum.
 template <typename T>
 void add_multiple(std::span<T> sums, T factor, const Line& x) {
   with_stored(x, [&](const auto* elements) {

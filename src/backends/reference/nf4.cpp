@@ -5,7 +5,7 @@
 namespace snug::backends::reference {
 namespace {
 
-// The stored weight of an operation.
+// The weight of an operation in its stored form.
 template <typename T>
 class Nf4Weight {
  public:
@@ -38,7 +38,7 @@ class Nf4Weight {
 
   const Buffer& codes_;
   const Buffer& absmax_;
-  // Null where the scales are not nested.
+  // These are null where the scales are not nested.
   const Buffer* nested_absmax_ = nullptr;
   const Buffer* nested_map_ = nullptr;
   const Buffer* nested_offset_ = nullptr;

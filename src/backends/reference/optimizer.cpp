@@ -14,7 +14,7 @@ using program::AdamW;
 // Rounding planes of AdamW's tensors, as random_bits.h numbers them.
 enum Plane : uint32_t { kWeight = 0, kFirstMoment = 1, kSecondMoment = 2 };
 
-// What one step is the same for all elements.
+// The values of one step that all elements share.
 template <typename T>
 struct Step {
   T factor, learning_rate, first_correction, second_correction;
@@ -25,7 +25,7 @@ struct State {
   T weight, first, second;
 };
 
-// torch's order: decay, moments, step.
+// In torch's order: decay, moments, step.
 template <typename T>
 State<T> step_element(const AdamW& adamw, const Step<T>& step, State<T> state, T gradient) {
   const T beta1 = static_cast<T>(adamw.beta1);
@@ -42,7 +42,7 @@ State<T> step_element(const AdamW& adamw, const Step<T>& step, State<T> state, T
 
 template <typename T>
 void run(const program::GlobalNorm&, const Invocation& invocation) {
-  // The sum is in fp64: of many gradients one after the other, fp32 would lose the fifth digit.
+  // The sum is fp64: over many gradients, an fp32 sum would be wrong in the fifth digit.
   double squares = 0;
   for (const Buffer& buffer : invocation.all(program::Access::read)) {
     const Floats<T> gradient(buffer);
@@ -75,7 +75,7 @@ void run(const AdamW& adamw, const Invocation& invocation) {
   const Floats<T> weight(invocation[AdamW::kWeight]);
   const Floats<T> first(invocation[AdamW::kFirstMoment]);
   const Floats<T> second(invocation[AdamW::kSecondMoment]);
-  // The tensor that is stepped: the master where there is one.
+  // The tensor that the step updates: the master where there is one.
   const Floats<T> stepped(invocation[adamw.has_master ? AdamW::kMaster : AdamW::kWeight]);
   if (std::isnan(step.factor)) return;
   const base::PhiloxKey key =

@@ -13,7 +13,7 @@ namespace {
 
 using program::AdamW8bit;
 
-// What one step is the same for all elements.
+// The values of one step that all elements share.
 template <typename T>
 struct Step8bit {
   T factor, beta1, beta2, step_size, epsilon, keep;
@@ -46,7 +46,7 @@ class StoredMoment {
 
   T decode(int64_t i) const { return static_cast<T>(map_[codes_[i]]) * scales_[block_]; }
 
-  // values: of the elements from `begin` on.
+  // `values` are the values of the elements from `begin` on.
   void encode(int64_t begin, std::span<const T> values) const {
     T largest = 0;
     for (const T value : values) largest = std::max(largest, std::abs(value));
@@ -55,7 +55,8 @@ class StoredMoment {
   }
 
  private:
-  // In a block of zeros the quotient is NaN, whose code is 0 and then moves, as bitsandbytes' does.
+  // In a block of zeros the quotient is NaN, whose code is 0 before its sign is adjusted, as in
+  // bitsandbytes.
   uint8_t code_of(T value, T largest) const {
     const uint8_t code = base::encode_dynamic(map_, static_cast<float>(value / largest));
     if (!is_signed_ || std::signbit(map_[code]) == std::signbit(value)) return code;

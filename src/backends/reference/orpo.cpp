@@ -11,7 +11,7 @@ namespace {
 using program::Orpo;
 using program::OrpoGrad;
 
-// The means of the segments, of which two make a pair.
+// The mean log-probabilities of the segments, two of which form a pair.
 template <typename T, typename Struct>
 class OddsOfPairs {
  public:
@@ -20,7 +20,7 @@ class OddsOfPairs {
 
   int64_t count() const { return policy_.count() / 2; }
   bool is_there(int64_t pair) const { return bounds_[4 * pair] < bounds_[4 * pair + 1]; }
-  // Tokens that a segment's answer predicts.
+  // The number of tokens that a segment's answer predicts.
   T tokens(int64_t segment) const {
     return static_cast<T>(std::max(1, bounds_[2 * segment + 1] - bounds_[2 * segment] - 1));
   }

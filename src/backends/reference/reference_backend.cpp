@@ -36,7 +36,7 @@ class HeapArena : public Arena {
   }
   std::byte* data() const override { return data_.get(); }
   int64_t bytes() const override { return bytes_; }
-  // What the allocator has set aside, without what it rounds up by.
+  // The bytes that the allocator has set aside, without its rounding.
   std::optional<int64_t> allocated_bytes() const override {
     const auto usable = static_cast<int64_t>(malloc_usable_size(data_.get()));
     return usable - (usable - bytes_) % kPageBytes;
@@ -120,7 +120,8 @@ std::unique_ptr<Arena> ReferenceBackend::allocate(program::Space space, int64_t 
 }
 
 std::unique_ptr<Prepared> ReferenceBackend::prepare(const program::OperationView& view) {
-  // In f64 it also computes what kinds define of narrower types alone, as what others are held to.
+  // In f64 it also computes kinds that are only defined for narrower types, as the reference for
+  // those.
   if (!computes_in_double(view)) check_runs(view, *this);
   check_placement(view, *this);
   check_not_joined(view, *this);

@@ -1,8 +1,9 @@
-// The reference backend: the readable meaning of every kind, and the oracle of all others.
+// The reference backend: it defines the meaning of every kind readably, and is the oracle for all
+// other backends.
 //
 // One thread, synchronous. An operation with an f64 tensor is computed in double, any other in
 // float; f64, f32, bf16 and f16 tensors are read and written element by element in any mix and with
-// any strides. Every kind runs, fused ones as the loops of their expansion.
+// any strides. Every kind runs; fused ones are loops over their expansion.
 #pragma once
 
 #include <memory>
@@ -26,13 +27,13 @@ class ReferenceBackend : public Backend {
   int64_t alignment_bytes() const override { return 64; }
   bool runs(const program::OperationView& view) const override;
   program::Workspace workspace(const program::OperationView& view) const override;
-  // Nothing: there is one way to do an operation here. What the attributes state of it is taken
-  // back.
+  // There is nothing to decide, since there is only one way to do an operation here. Decisions in
+  // the attributes are reset.
   program::Attributes decide(const program::OperationView& view) const override;
 
   std::unique_ptr<Arena> allocate(program::Space space, int64_t bytes) override;
-  // Fails a CHECK for what it does not run, for operations that one launch is to do together, and
-  // for what another target decided.
+  // Fails a CHECK for operations that it does not run, for joined operations, and for decisions of
+  // another target.
   std::unique_ptr<Prepared> prepare(const program::OperationView& view) override;
   void run(const Invocation& invocation) override;
   void copy(void* destination, const void* source, int64_t bytes) override;

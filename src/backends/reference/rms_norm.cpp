@@ -16,7 +16,7 @@ T reciprocal_root(const Floats<T>& x, int64_t t, float epsilon) {
   return T{1} / std::sqrt(squares / static_cast<T>(x.columns()) + static_cast<T>(epsilon));
 }
 
-// dw[j] (+)= sum over rows of dy * x * root, with the roots of all rows.
+// dw[j] (+)= the sum over rows of dy * x * root; `roots` has the reciprocal root of each row.
 template <typename T>
 void weight_gradient(const program::RmsNormGrad& grad, const Floats<T>& dy, const Floats<T>& x,
                      std::span<const T> roots, const Floats<T>& dw) {
@@ -52,7 +52,7 @@ void run(const program::RmsNormGrad& grad, const Invocation& invocation) {
   const auto factor = [&](int64_t j) { return w[j] + static_cast<T>(grad.offset); };
   for (int64_t t = 0; t < x.rows(); ++t)
     roots[static_cast<size_t>(t)] = reciprocal_root(x, t, grad.epsilon);
-  // Before dx, which may take the bytes of dy or x.
+  // Computed before dx, which may be the same memory as dy or x.
   if (grad.weight_gradient)
     weight_gradient<T>(grad, dy, x, roots, Floats<T>(invocation[program::RmsNormGrad::kDW]));
   for (int64_t t = 0; t < x.rows(); ++t) {

@@ -25,7 +25,8 @@ std::vector<T> probabilities(const Floats<T>& logits, int64_t row) {
   return result;
 }
 
-// Experts by their logits, of equal ones the smaller first.
+// The experts sorted by their logits, the largest first; of equal ones the one with the lower
+// number comes first.
 template <typename T>
 std::vector<int32_t> ranked(const Floats<T>& logits, int64_t row) {
   std::vector<int32_t> experts(static_cast<size_t>(logits.columns()));
@@ -35,7 +36,7 @@ std::vector<int32_t> ranked(const Floats<T>& logits, int64_t row) {
   return experts;
 }
 
-// Whether a segment has each token.
+// Whether each token belongs to a segment.
 std::vector<bool> in_segments(const Buffer& segments, int64_t tokens) {
   std::vector<bool> result(static_cast<size_t>(tokens), false);
   const Integers bounds(segments);
@@ -45,7 +46,7 @@ std::vector<bool> in_segments(const Buffer& segments, int64_t tokens) {
   return result;
 }
 
-// What the layer gives to the loss that balances experts, when all have chosen.
+// Adds up the layer's loads for the balance loss, after all tokens have chosen.
 template <typename T>
 void add_up(const Route& route, const Invocation& invocation) {
   const Floats<T> logits(invocation[Route::kLogits]);
@@ -94,7 +95,7 @@ void run(const Route& route, const Invocation& invocation) {
   if (route.balance) add_up<T>(route, invocation);
 }
 
-// What the gradient of the sums gives to a token's logits.
+// The contribution of the sums' gradient to a token's logits.
 template <typename T>
 std::vector<T> through_sums(const std::vector<T>& likely, const Floats<T>& dsums) {
   T mean = 0;
@@ -117,8 +118,8 @@ void run(const RouteGrad& grad, const Invocation& invocation) {
   if (grad.balance) counted = in_segments(invocation[RouteGrad::kSegments], logits.rows());
   for (int64_t row = 0; row < logits.rows(); ++row) {
     const std::vector<T> likely = probabilities(logits, row);
-    T sum = 0;  // of the probabilities that count
-    T dot = 0;  // of those and their gradients
+    T sum = 0;  // sum of the probabilities that count
+    T dot = 0;  // dot product of these with their gradients
     std::vector<T> gradient(likely.size(), 0);
     std::vector<bool> counts(likely.size(), !grad.normalize);
     for (int64_t i = 0; i < k; ++i) {

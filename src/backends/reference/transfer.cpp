@@ -13,7 +13,7 @@ void run(const program::Copy&, const Invocation& invocation) {
   std::memcpy(invocation[program::Copy::kY].data, x.data, static_cast<size_t>(x.bytes()));
 }
 
-// Done at once, which is as early as it may be.
+// Done at once, which is the earliest possible time.
 template <typename T>
 void run(const program::Transfer&, const Invocation& invocation) {
   const Buffer& x = invocation[program::Transfer::kX];

@@ -25,10 +25,11 @@ namespace {
 using Clock = LaunchedRanks::Clock;
 
 constexpr auto kLookAtRanks = std::chrono::milliseconds(50);
-// Guards of a machine act one after the other, so that the first one's error stands alone.
+// The delay between guards of a machine, which act one after another, so that only the first
+// reports an error.
 constexpr auto kTurn = std::chrono::milliseconds(200);
 
-// What goes on in the rank, as it says itself; the last is found out.
+// The phase of the rank, as the rank reports it; `gone` is found out by the guard.
 enum class GuardState : char { begins = 'b', runs = 'r', ends = 'e', done = 'd', gone = 'g' };
 
 class Guard {
@@ -53,7 +54,8 @@ class Guard {
   }
 
  private:
-  // Returns at once where there is news, else after a while; where the rank runs, not before.
+  // Returns at once when there is news, else after a while; while the rank runs, it returns only on
+  // news.
   void listen() {
     if (state_ == GuardState::runs) {
       struct pollfd news = {STDIN_FILENO, POLLIN, 0};
@@ -64,7 +66,8 @@ class Guard {
     char letter = 0;
     const ssize_t count = ::read(STDIN_FILENO, &letter, 1);
     if (count < 0 && errno == EINTR) return;
-    // When this rank ends, none of the ranks that still run is in MPI's beginning or end.
+    // If the rank was running when it ended, no rank that still runs is inside MPI's initialisation
+    // or finalisation.
     was_running_ = state_ == GuardState::runs;
     state_ = count == 1 ? static_cast<GuardState>(letter) : GuardState::gone;
     since_ = Clock::now();
@@ -84,12 +87,13 @@ class Guard {
     state_ = GuardState::gone;
   }
 
-  // A rank that runs may take long to learn of another's end, and has a checkpoint to write.
+  // A running rank may take long to learn that another one ended, and then has a checkpoint to
+  // write.
   void check_ranks() {
     if (state_ == GuardState::gone && was_running_ && !ranks_.all_ended()) return;
     const auto& ended = ranks_.first_ended();
     if (!ended || Clock::now() - ended->seen < patience_ || !ranks_.launcher_is_there()) return;
-    // After its time was up this guard has ended a rank itself.
+    // After its time-out this guard has itself killed a rank.
     const std::string who = timed_out_
                                 ? ""
                                 : "rank " + std::to_string(ended->rank) + " is gone: its process " +
@@ -99,7 +103,7 @@ class Guard {
     state_ = GuardState::done;
   }
 
-  // The rank's own standard error leads to the launcher, which may read it no more.
+  // The rank's own standard error leads through the launcher, which may no longer read it.
   void say(const std::string& what) const {
     say_for_launcher(launcher_, rank_process_, "snug: error: " + what + "\n");
     tell_supervisor(launcher_);
@@ -117,9 +121,9 @@ class Guard {
   Clock::time_point since_ = Clock::now();
 };
 
-// The guard keeps only the socket of the rank's descriptors: the launcher waits until nobody can
-// write to a rank's standard streams. In a session of its own, no signal to the rank's group
-// reaches it.
+// Of the rank's descriptors the guard keeps only the socket, since the launcher waits until nobody
+// can write to a rank's standard streams. It runs in a session of its own, so that no signal to the
+// rank's process group reaches it.
 [[noreturn]] void run_guard(Guard& guard, int socket) {
   ::prctl(PR_SET_NAME, GuardProcess::kName);
   ::setsid();
@@ -129,7 +133,7 @@ class Guard {
   ::_exit(0);
 }
 
-// What the launcher may take to end the job. Nothing where nobody said it.
+// The time that the launcher may take to end the job. Zero where the variable is not set.
 std::chrono::milliseconds launcher_patience() {
   const char* text = std::getenv(kLauncherKillTime);
   if (text == nullptr) return {};
@@ -163,7 +167,7 @@ void GuardProcess::done() {
   if (process_ > 0) ::waitpid(process_, nullptr, 0);
 }
 
-// A guard that somebody killed is done without.
+// Where the guard was killed, the rank goes on without it.
 void GuardProcess::tell(char phase) const {
   if (socket_ >= 0) ::send(socket_, &phase, 1, MSG_NOSIGNAL);
 }

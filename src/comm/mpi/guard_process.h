@@ -1,13 +1,13 @@
-// A process next to a rank that sees to the end of a job where MPI cannot: while MPI begins or
-// ends, a rank waits in it for all others, and a launcher that loses a rank at such a moment may
-// wait for ever itself (seen with Open MPI 4.1).
+// A process next to each rank that ends the job where MPI cannot. While MPI initialises or
+// finalises, a rank waits inside it for all others, and a launcher that loses a rank at such a
+// moment may itself wait for ever (seen with Open MPI 4.1).
 //
-// While MPI begins or ends the guard looks after the ranks of this machine. Where one ends and the
-// launcher does not end the job within kPatience, or within twice the time that it gives its ranks
-// and a second where that is more, the guard says which rank it was, on the launcher's standard
-// error, and kills the ranks of this machine and the launcher. Where MPI takes
-// longer than the time limit, it says so and kills its own rank. In between it sleeps, until its
-// rank ends. Only where Open MPI's launcher is known.
+// During these phases the guard watches the ranks of this machine. When one ends, it gives the
+// launcher time to end the job: kPatience, or twice the time that the launcher gives its ranks plus
+// a second, whichever is longer. After that the guard says on the launcher's standard error which
+// rank ended, and kills the ranks of this machine and the launcher. Where MPI takes longer than the
+// time limit, the guard says so and kills its own rank. Between the phases it sleeps until its rank
+// ends. There is a guard only where the launcher is Open MPI's.
 #pragma once
 
 #include <sys/types.h>
@@ -22,16 +22,16 @@ class GuardProcess {
   // The name in /proc/PID/comm.
   static constexpr const char* kName = "snug-guard";
 
-  // MPI begins. Called before there are other threads, since it forks.
+  // Call it before MPI initialises and before there are other threads, since it forks.
   explicit GuardProcess(double timeout_seconds, std::chrono::milliseconds patience = kPatience);
-  // Where done() was not called, the guard watches how the launcher ends the job.
+  // Where done() was not called, the guard keeps watching how the launcher ends the job.
   ~GuardProcess();
   GuardProcess(const GuardProcess&) = delete;
   GuardProcess& operator=(const GuardProcess&) = delete;
 
   void mpi_has_begun() { tell('r'); }
   void mpi_ends() { tell('e'); }
-  // MPI has ended. Waits for the guard to end.
+  // Call it when MPI has finalised. Waits for the guard to exit.
   void done();
 
  private:

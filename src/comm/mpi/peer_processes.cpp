@@ -17,10 +17,10 @@ namespace {
 
 constexpr auto kInterval = std::chrono::milliseconds(200);
 
-// What a rank tells the others of itself.
+// What a rank tells the others about its process.
 struct Place {
-  // This start of the system, and the name space that process numbers belong to: containers of one
-  // machine have each their own.
+  // The boot id and the PID namespace that the process id belongs to: each container of a machine
+  // has its own namespace.
   std::array<char, 128> numbering{};
   pid_t process = 0;
 };
@@ -33,15 +33,15 @@ Place own_place() {
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   std::array<char, 64> name_space{};
   const ssize_t length = readlink("/proc/self/ns/pid", name_space.data(), name_space.size() - 1);
-  // Without both, nobody's number is known to mean the same.
+  // Without both, no process id is known to mean the same here.
   if (!boot.empty() && length > 0)
     std::snprintf(place.numbering.data(), place.numbering.size(), "%s %s", boot.c_str(),
                   name_space.data());
   return place;
 }
 
-// A process that ended stays in the system's table until its parent asks how. Asked within steps:
-// without heap.
+// A process that ended stays in the system's table until its parent reaps it. Called within
+// training steps, so it does not allocate.
 bool is_zombie(pid_t process) {
   std::array<char, 64> path{};
   std::snprintf(path.data(), path.size(), "/proc/%d/stat", static_cast<int>(process));
@@ -50,7 +50,7 @@ bool is_zombie(pid_t process) {
   std::array<char, 256> text{};
   const ssize_t length = read(file, text.data(), text.size());
   close(file);
-  // "PID (NAME) STATE ...", where the name may hold anything.
+  // Parses "PID (NAME) STATE ...", where the name may hold any characters.
   const std::string_view line(text.data(), length > 0 ? static_cast<size_t>(length) : 0);
   const size_t end = line.rfind(')');
   return end != std::string_view::npos && end + 2 < line.size() &&

@@ -1,5 +1,5 @@
-// Which ranks of this machine still run. A rank that is killed says nothing, and its launcher may
-// take seconds to end the others, so each looks after those whose processes it can see.
+// Watches which ranks of this machine still run. A killed rank says nothing, and its launcher may
+// take seconds to end the others, so each rank watches the processes that it can see.
 #pragma once
 
 #include <mpi.h>
@@ -19,15 +19,15 @@ struct PeerProcess {
 
 class PeerProcesses {
  public:
-  // All ranks of `world` call it together.
+  // A collective over all ranks of `world`.
   explicit PeerProcesses(MPI_Comm world);
 
-  // A rank of this machine whose process has ended, if there is one. Any thread may ask, at any
-  // rate: the system is asked five times a second at most.
+  // A rank of this machine whose process has ended, if there is one. Any thread may call it at any
+  // rate: the system is queried at most five times a second.
   std::optional<PeerProcess> ended();
 
  private:
-  std::vector<PeerProcess> others_;  // on this machine, whose process numbers mean the same here
+  std::vector<PeerProcess> others_;  // ranks of this machine whose process ids this process can see
   std::mutex mutex_;
   std::chrono::steady_clock::time_point looked_;
   std::optional<PeerProcess> ended_;

@@ -9,12 +9,12 @@
 namespace snug::comm {
 namespace {
 
-// Messages of groups have their context as tag; this one is free.
+// Messages of groups use their context as the tag; tag 0 is free.
 constexpr int kAnnouncementTag = 0;
-// The time for ranks to be told that this one stops, and to say so themselves before the launcher
-// ends them.
+// The time for ranks to learn that this one stops, and to announce it themselves before the
+// launcher ends them.
 constexpr auto kAnnouncementTime = std::chrono::milliseconds(500);
-// A rank that ended may have said why: its news may still be on their way.
+// A rank that ended may have announced the reason: the message may still be in transit.
 constexpr auto kNewsTime = std::chrono::milliseconds(300);
 
 }  // namespace
@@ -27,7 +27,7 @@ std::shared_ptr<MpiSession> MpiSession::begin(double timeout_seconds, std::strin
     return nullptr;
   }
   auto guard = std::make_unique<GuardProcess>(timeout_seconds);
-  // Each group has a thread that calls MPI.
+  // Each group has its own thread that calls MPI.
   int provided = MPI_THREAD_SINGLE;
   if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS ||
       provided != MPI_THREAD_MULTIPLE) {

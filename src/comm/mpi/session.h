@@ -1,4 +1,5 @@
-// What a process has of MPI, from MPI_Init to MPI_Finalize: shared by the transports of all groups.
+// The MPI state of a process, from MPI_Init to MPI_Finalize, shared by the transports of all
+// groups.
 #pragma once
 
 #include <mpi.h>
@@ -20,9 +21,9 @@ namespace snug::comm {
 
 class MpiSession {
  public:
-  // Null, with the reason in `error`, where MPI does not start.
+  // Null, with the reason in `error`, where MPI cannot be initialised.
   static std::shared_ptr<MpiSession> begin(double timeout_seconds, std::string* error);
-  // After a failure MPI is left as it is, since its end would wait for all ranks: the launcher ends
+  // After a failure MPI is not finalised, since that would wait for all ranks: the launcher ends
   // them when this process ends.
   ~MpiSession();
 
@@ -31,22 +32,22 @@ class MpiSession {
   int size() const { return size_; }
   double timeout_seconds() const { return timeout_seconds_; }
 
-  // Tells all ranks, once in a process, that this one stops.
+  // Tells all ranks that this one stops. Only the first call in a process has an effect.
   void announce(std::string_view reason);
-  // As Transport has them.
+  // As in Transport.
   void pass_on();
   std::vector<std::string> earlier_reasons(std::chrono::milliseconds time);
   // Makes the exchanges of this process fail.
   void stop(const Failure& failure);
-  // Why exchanges fail now, if they do. Looks for news of other ranks, and whether those of this
-  // machine still run.
+  // Why exchanges fail now, if they do. Checks for announcements of other ranks, and whether the
+  // ranks of this machine still run.
   std::optional<Failure> stopped();
 
   int latest_context = 0;
 
  private:
   struct Announcement {
-    int origin = 0;  // the rank whose reason it is
+    int origin = 0;  // the rank that gave the reason first
     std::string reason;
     Failure failure() const;
   };
@@ -63,11 +64,11 @@ class MpiSession {
   std::unique_ptr<GuardProcess> guard_;
   std::optional<PeerProcesses> peers_;
   std::mutex mutex_;
-  std::optional<std::chrono::steady_clock::time_point> peer_ended_;  // when it was first seen
+  std::optional<std::chrono::steady_clock::time_point> peer_ended_;  // when a peer's end was seen
   std::atomic<bool> announced_ = false;
   std::atomic<bool> stopped_ = false;
   std::optional<Failure> failure_;
-  std::vector<std::optional<Announcement>> heard_;  // by the rank that sent it
+  std::vector<std::optional<Announcement>> heard_;  // what each rank announced
   std::optional<Announcement> first_heard_;
 };
 

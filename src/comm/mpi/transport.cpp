@@ -1,6 +1,6 @@
-// Messages by MPI_Isend and MPI_Irecv: at a time-out it is known which of them were not delivered.
-// MPI moves data only while it is called, so the worker asks again and again, and sleeps in between
-// when nothing moves, since the cores have other work.
+// Messages use MPI_Isend and MPI_Irecv, so that after a time-out it is known which were not
+// delivered. MPI moves data only inside its calls, so the worker polls, and sleeps in between when
+// nothing moves, since the cores have other work.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -18,15 +18,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The most bytes of one message, since MPI's counts are int.
+// The most bytes in one message, since MPI's counts are int.
 constexpr int64_t kMaxBytes = int64_t{1} << 30;
 
-// A call that takes longer has moved data, and the next one may do so too.
+// A call that takes longer than this has moved data, and the next one may do so too.
 constexpr auto kIdleCall = std::chrono::microseconds(20);
-// A message that is awaited for less is asked for all the time.
+// A message that is awaited for less than kAwakeTime is polled without sleeping.
 constexpr auto kAwakeTime = std::chrono::microseconds(50);
 constexpr auto kSleep = std::chrono::microseconds(50);
-// When nothing has moved for longer, most likely a rank is still computing.
+// When nothing has moved for longer than kLongWait, a rank is most likely still computing.
 constexpr auto kLongWait = std::chrono::milliseconds(10);
 constexpr auto kLongSleep = std::chrono::microseconds(200);
 
@@ -63,13 +63,13 @@ class MpiTransport : public Transport {
   void cancel();
 
   std::shared_ptr<MpiSession> session_;
-  std::vector<int> members_;  // world ranks
+  std::vector<int> members_;  // world ranks of the group's members
   const int rank_;
   const int context_;
-  // These are for the exchange under way; they are kept, so that their memory is used again.
+  // These belong to the exchange in progress; they are members so that their memory is reused.
   std::vector<MPI_Request> requests_;
-  std::vector<int> peers_;    // world ranks
-  std::vector<int> indices_;  // of requests that are done
+  std::vector<int> peers_;    // world rank of each request's peer
+  std::vector<int> indices_;  // indices of the requests that are done
 };
 
 std::optional<Failure> MpiTransport::exchange(std::span<const Outgoing> outgoing,
@@ -131,7 +131,7 @@ std::optional<Failure> MpiTransport::complete() {
   return std::nullopt;
 }
 
-// Requests that are done are null.
+// The ranks whose requests are not done; MPI sets those that are done to null.
 std::vector<int> MpiTransport::waited_for() const {
   std::set<int> ranks;
   for (size_t i = 0; i < requests_.size(); ++i)
@@ -145,7 +145,7 @@ Failure MpiTransport::missing() const {
   return {rank_list(waited_for()) + " did not come within " + seconds + " s", false};
 }
 
-// Cancels all, so that nothing arrives in memory that is given back.
+// Cancels all requests, so that nothing arrives in memory that was given back.
 void MpiTransport::cancel() {
   for (MPI_Request& request : requests_)
     if (request != MPI_REQUEST_NULL) {

@@ -37,17 +37,17 @@ using models::Weight;
 using nlohmann::json;
 
 constexpr const char* kConfigKey = "quantization_config";
-// What is copied goes in pieces of at most so much.
+// Copied tensors are read and written in pieces of at most this size.
 constexpr int64_t kCopyBytes = int64_t{4} << 20;
-constexpr int64_t kHeaderBytes = 128;  // a tensor's entry in a file, its name apart
+constexpr int64_t kHeaderBytes = 128;  // a tensor's entry in a file's header, without its name
 
-// A tensor of the result: a stack of experts that is decoded, or the source's own bytes.
+// A tensor of the result: either a stack of experts to decode, or a tensor whose bytes are copied.
 struct Converted {
   formats::TensorSpec spec;
   const IndexedTensor* copied = nullptr;
   std::optional<formats::Mxfp4Parts> decoded{};
 
-  // These are for a stack of experts.
+  // Only for a stack of experts.
   int64_t experts() const { return spec.shape[0]; }
   int64_t in() const { return spec.shape[1]; }
   int64_t out() const { return spec.shape[2]; }
@@ -56,7 +56,7 @@ struct Converted {
   int64_t expert_scales_bytes() const { return decoded->scales->info->bytes() / experts(); }
 };
 
-// config.json as the result has it.
+// The config.json of the result.
 json config_without_quantization(const formats::HfFolder& folder) {
   json config = folder.config();
   const json method = config.value(json::json_pointer("/quantization_config/quant_method"), json());
@@ -85,7 +85,7 @@ void check_copied(const TensorIndex& index, const IndexedTensor& tensor, const W
         info.stored_dtype, formats::shape_text(expected));
 }
 
-// The tensors in the order of the model, and nothing that is not the model's.
+// The tensors in the order of the model. Throws for tensors that do not belong to the model.
 std::vector<Converted> converted(const TensorIndex& index, const models::Stack& stack) {
   std::vector<Converted> list;
   std::unordered_map<std::string, const Weight*> known;
@@ -158,7 +158,7 @@ class FolderDequantizer::Impl {
     const int64_t bytes = write_weights(transaction.staging());
     base::write_file_atomically(transaction.staging() / "config.json", config_.dump(2) + "\n");
     formats::copy_companion_files(folder_.path(), transaction.staging());
-    // Only an empty folder can be there, as was checked.
+    // An earlier check found at most an empty folder there.
     transaction.commit(formats::DirectoryTransaction::IfExists::replace);
     return {bytes, base::seconds_since(start)};
   }
@@ -189,7 +189,7 @@ class FolderDequantizer::Impl {
     return written;
   }
 
-  // An expert at a time.
+  // Decodes one expert at a time.
   int64_t decode(const Converted& tensor, std::span<std::byte> buffer,
                  formats::ModelWriter& writer) const {
     auto* const values = reinterpret_cast<BFloat16*>(buffer.data());

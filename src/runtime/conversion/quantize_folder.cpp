@@ -36,13 +36,13 @@ using formats::TensorSpec;
 using models::Weight;
 using nlohmann::json;
 
-// What one file of the result holds.
+// The contents of one file of the result.
 struct FilePlan {
   std::vector<TensorSpec> tensors;
-  std::vector<TensorSpec> late;  // the JSON of linears, whose offset's digits are not known yet
+  std::vector<TensorSpec> late;  // the linears' JSON tensors, whose sizes are not known yet
 
   int64_t most_bytes() const {
-    constexpr int64_t kHeaderBytes = 128;  // a tensor's entry, its name apart
+    constexpr int64_t kHeaderBytes = 128;  // a tensor's entry in a file's header, without its name
     int64_t bytes = 0;
     for (const auto* list : {&tensors, &late})
       for (const TensorSpec& tensor : *list)
@@ -79,7 +79,7 @@ std::vector<StreamedTensor> streamed(const TensorIndex& index, const models::Mod
   const models::Stack stack = models::stack_of(config);
   std::unordered_map<std::string, Weight> weights;
   for (Weight& weight : models::file_weights_of(stack)) {
-    index.at(weight.name);  // or say that it is missing
+    index.at(weight.name);  // throws where the weight is missing
     std::string name = weight.name;
     weights.emplace(std::move(name), std::move(weight));
   }
@@ -105,7 +105,7 @@ std::vector<StreamedTensor> streamed(const TensorIndex& index, const models::Mod
 
 void add_linear(const StreamedTensor& tensor, bool double_quant, FilePlan& file) {
   formats::QuantState state = state_of(tensor);
-  if (double_quant) state.nested_offset = -1.2345678e-38F;  // as many digits as there can be
+  if (double_quant) state.nested_offset = -1.2345678e-38F;  // the longest text of a float
   auto parts = formats::nf4_parts(tensor.source->info->name, state);
   constexpr int64_t kMoreDigits = 8;
   parts.back().shape[0] += kMoreDigits;
@@ -169,7 +169,7 @@ class FolderQuantizer::Impl {
     const int64_t bytes = write_weights(transaction.staging());
     base::write_file_atomically(transaction.staging() / "config.json", config_json());
     formats::copy_companion_files(folder_.path(), transaction.staging());
-    // Only an empty folder can be there, as was checked.
+    // An earlier check found at most an empty folder there.
     transaction.commit(formats::DirectoryTransaction::IfExists::replace);
     return {bytes, base::seconds_since(start)};
   }
@@ -228,7 +228,7 @@ class FolderQuantizer::Impl {
     SNUG_CHECK(linear != tensors_.end(), "a model without linears");
     formats::QuantizationConfig quantisation{.double_quant = options_.double_quant,
                                              .compute_dtype = linear->stored};
-    if (options_.head) quantisation.skip_modules.emplace();  // none
+    if (options_.head) quantisation.skip_modules.emplace();  // empty, so that the head is quantised
     config["quantization_config"] = formats::to_json(quantisation);
     // transformers 5 writes "dtype", earlier ones "torch_dtype"; both read the latter.
     const char* key = config.contains("dtype") ? "dtype" : "torch_dtype";

@@ -1,6 +1,6 @@
 // Pieces are numbered. A worker takes the next number, reads and quantises into its own slots, and
-// waits until all pieces before have been handed in. At most kWorkers pieces are under way, so at
-// most kWorkers tensors are, and absmax buffers are used in turn.
+// waits until all earlier pieces have been handed in. At most kWorkers pieces, and so at most
+// kWorkers tensors, are in progress, so as many absmax buffers are used in turn.
 #include "runtime/conversion/quantize_pieces.h"
 
 #include <algorithm>
@@ -28,14 +28,15 @@ using formats::SafetensorsWriter;
 using formats::TensorIndex;
 
 constexpr size_t kWorkers = 2;
-// Large enough that a disk streams, small enough to stay in a core's cache with its results.
+// Large enough for sequential disk reads, small enough that it and its results stay in a core's
+// cache.
 constexpr int64_t kReadBytes = int64_t{1} << 20;
-constexpr int64_t kConvertedBytes = kReadBytes / 2;  // from 32 bits to 16, or from 64 to 32
-constexpr int64_t kCodeBytes = kReadBytes / 4;       // of 16-bit elements
+constexpr int64_t kConvertedBytes = kReadBytes / 2;  // when 64 bits become 32 or 32 become 16
+constexpr int64_t kCodeBytes = kReadBytes / 4;       // when 16-bit elements become 4-bit codes
 constexpr int64_t kAlignment = 64;
 
 struct Sizes {
-  int64_t blocks = 0;  // of the largest linear
+  int64_t blocks = 0;  // blocks of the largest linear
   int64_t nested = 0;  // scales of its absmax, when double quantised
   int64_t absmax_bytes() const { return aligned(blocks * int64_t{sizeof(float)}); }
   int64_t nested_codes_bytes() const { return nested == 0 ? 0 : aligned(blocks); }
@@ -55,7 +56,7 @@ Sizes sizes_of(std::span<const StreamedTensor> tensors, bool double_quant) {
   return sizes;
 }
 
-// All memory for data, in one piece.
+// One allocation for all data.
 class Buffers {
  public:
   Buffers(const Sizes& sizes, int64_t bytes)
@@ -91,13 +92,13 @@ class Buffers {
 struct QuantizerPiece {
   int64_t number = 0;
   size_t tensor = 0;
-  size_t turn = 0;  // the tensor's number among the quantised ones
+  size_t turn = 0;  // its number among the quantised tensors, which picks the absmax buffer
   int64_t first = 0;
   int64_t elements = 0;
   bool is_last = false;
 };
 
-// Which piece is next, and whose turn it is to hand in.
+// Which piece is taken next, and which is handed in next.
 class Order {
  public:
   explicit Order(std::span<const StreamedTensor> tensors) : tensors_(tensors) {}
@@ -120,7 +121,7 @@ class Order {
     return piece;
   }
 
-  // Runs `action` when all pieces before this one are handed in; not at all after a failure.
+  // Runs `action` once all earlier pieces are handed in, or not at all after a failure.
   template <typename Action>
   void hand_in(const QuantizerPiece& piece, const Action& action) {
     std::unique_lock lock(mutex_);
@@ -181,7 +182,8 @@ class Streaming {
     }
   }
 
-  // Reads and converts a piece, and quantises it where its tensor is; gives what is to be written.
+  // Reads and converts a piece, and quantises it if its tensor is quantised; returns the bytes to
+  // write.
   const std::byte* make(const QuantizerPiece& piece, size_t worker) const {
     const StreamedTensor& tensor = tensors_[piece.tensor];
     const DType from = *tensor.source->info->dtype;
@@ -250,7 +252,7 @@ class Streaming {
   const OpenFile& open_file_;
   Buffers buffers_;
   Order order_;
-  SafetensorsWriter* writer_ = nullptr;  // of the file being written
+  SafetensorsWriter* writer_ = nullptr;  // the writer of the current file
   size_t file_ = 0;
 };
 

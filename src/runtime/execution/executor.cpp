@@ -32,7 +32,7 @@ std::array<int64_t, program::Shape::kMaxRank> strides_of(const Tensor& tensor) {
   return program::dense_strides(tensor.shape);
 }
 
-// Buffers and what the backend prepared for one operation.
+// The buffers of one operation and what the backend prepared for it.
 struct Resolved {
   std::optional<program::OperationView> view;
   std::vector<Buffer> buffers;  // reads, writes, updates
@@ -40,9 +40,9 @@ struct Resolved {
   backends::Invocation invocation;
 };
 
-// What operations of a partition copy from and to memory of the host.
+// The copies between device and host memory in one partition.
 struct HostCopies {
-  std::vector<std::string_view> inputs;  // by the names of their host sides
+  std::vector<std::string_view> inputs;  // the names of the tensors' host sides
   bool has_results = false;
 };
 
@@ -71,19 +71,20 @@ bool is_by_runtime(const Program& program) {
 
 struct Executor::Loaded {
   const Program* program = nullptr;
-  std::optional<program::ProgramKey> key;  // nothing: tests alone have such programs
-  size_t index = 0;                        // of the program in the job
+  std::optional<program::ProgramKey> key;  // empty only for programs in tests
+  size_t index = 0;                        // the program's number in the job
   std::vector<Buffer> tensors;
   std::unordered_map<std::string_view, size_t> by_name;
   program::BatchBounds bounds;
   std::vector<Resolved> operations;
-  std::vector<backends::Invocation> invocations;                 // of the operations
-  std::vector<Partition> partitions;                             // in order
-  std::vector<HostCopies> host_copies;                           // by partition
-  std::vector<std::unique_ptr<backends::Recording>> recordings;  // likewise; null: one by one
+  std::vector<backends::Invocation> invocations;                 // one for each operation
+  std::vector<Partition> partitions;                             // in the order of the program
+  std::vector<HostCopies> host_copies;                           // one for each partition
+  std::vector<std::unique_ptr<backends::Recording>> recordings;  // one per partition; may be null
   bool by_runtime = false;
 
-  // Of what the backend may record; what is joined shares the launch of the operation before it.
+  // The number of launches that the backend may record; joined operations share the launch of the
+  // operation before them.
   int64_t recorded_launches() const {
     int64_t launches = 0;
     for (const Partition& partition : partitions) {
@@ -95,7 +96,8 @@ struct Executor::Loaded {
     return launches;
   }
 
-  // Of each tensor that says how much an operation has to do, and has a side on the host.
+  // Finds the host side of each tensor that says how much work an operation has, if it has a host
+  // side.
   void find_bounds() {
     for (const program::Operation& operation : program->operations)
       for (const auto& [name, rows_of] : program::traits_of(operation).extents) {
@@ -226,7 +228,7 @@ std::vector<backends::Trace> Executor::run_traced(const program::ProgramKey& pro
     backend_.run_list(all.subspan(partition.begin, partition.end - partition.begin));
     mark_copies(list, i);
   }
-  backend_.synchronise();  // operations of the host are noted when they run
+  backend_.synchronise();  // host operations write their trace only when they run
   return traces;
 }
 
@@ -315,7 +317,7 @@ Executor::Loaded& Executor::loaded(const program::ProgramKey& program) const {
   std::abort();
 }
 
-// Stages lie in the same bytes, those of their batches on the host among them.
+// Stages share the same bytes, including those of their batches on the host.
 void Executor::begin_stage(const Loaded& list) const {
   const program::Stage stage = job_.layout.stages[list.index];
   if (stage_ == stage) return;

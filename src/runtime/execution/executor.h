@@ -1,6 +1,6 @@
-// The executor: allocates a job's arenas once, resolves every operation to addresses, has the
-// backend load and record what it will run, and runs the programs' lists. Nothing is allocated
-// afterwards, on the host or on a device. One thread drives it.
+// The executor allocates a job's arenas once, resolves the operands of every operation to
+// addresses, has the backend load and record what it will run, and runs the programs' operations.
+// Nothing is allocated afterwards, neither on the host nor on a device. One thread drives it.
 #pragma once
 
 #include <memory>
@@ -19,58 +19,60 @@ namespace snug::runtime {
 
 class Executor {
  public:
-  // Allocates the arenas, prepares every operation of every program, has the backend tune it and
-  // load its code, and records what it repeats: the tensors hold nothing yet. Throws UserError when
-  // the machine has not the memory; fails a CHECK when a library asks for more scratch than was
-  // planned. The job and the backend must outlive the executor.
-  // `mesh`: the ranks of the job, which the backend was given too and whose communicators outlive
-  // both; null: one rank alone.
+  // Allocates the arenas, prepares every operation of every program, and has the backend tune it,
+  // load its code and record what it repeats. The tensors hold no values yet. Throws UserError when
+  // the machine does not have enough memory; fails a CHECK when a library asks for more scratch
+  // than was planned. The job and the backend must outlive the executor. `mesh` has the ranks of
+  // the job, which the backend was given too and whose communicators must outlive both; null for a
+  // single rank.
   Executor(const plan::Job& job, backends::Backend& backend, const comm::Mesh* mesh = nullptr);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // Begins the stage of the program, if another one goes on: waits for all that was queued, since
-  // the tensors that the other stage has of lifetime step lie in the same bytes and are lost. What
-  // runs or performs a program, or writes its inputs, begins its stage first.
+  // Begins the program's stage if another stage is active. It first waits for everything queued,
+  // since the other stage's tensors of lifetime step share these bytes and are lost. Call it before
+  // running or performing a program, or writing its inputs.
   void begin_stage_of(const program::ProgramKey& program) const { begin_stage(loaded(program)); }
-  // How often another stage began: what was in tensors of lifetime step is there while this stays.
+  // How often the stage has changed. Tensors of lifetime step keep their values while this stays
+  // the same.
   int64_t stages_begun() const { return stages_begun_; }
 
-  // Runs one program's operations in order, unless the runtime performs them; the copies of its
-  // inputs (host.NAME) and results among them; returns when they are queued (done, on cpu). As
-  // recordings, where the backend makes them and nobody observes (runtime/execution/partitions.h).
+  // Runs the operations of one program in order, except those that the runtime performs, including
+  // the copies of its inputs (host.NAME) and results. Returns when they are queued (on cpu: done).
+  // Uses recordings where the backend makes them and no observer is set
+  // (runtime/execution/partitions.h).
   void run(const program::ProgramKey& program);
-  // The same without recordings: what the backend did with each operation.
+  // Runs the program without recordings, and returns what the backend did for each operation.
   std::vector<backends::Trace> run_traced(const program::ProgramKey& program);
-  // The host sides of the tensors that the program's kinds call their extents: what they hold now.
+  // The current values, on the host, of the tensors that the program's kinds name as their extents.
   const program::BatchBounds& bounds(const program::ProgramKey& program) const;
 
   // A tensor of lifetime run or step, or a program tensor of the named program, by name. CHECKs
   // that it exists.
   const backends::Buffer& tensor(const program::ProgramKey& program, std::string_view name) const;
-  // A shared tensor (run or step) by name, whichever program has it.
+  // A shared tensor (of lifetime run or step) by name, whichever program has it.
   const backends::Buffer& tensor(std::string_view name) const;
   bool has(std::string_view name) const;
   bool has(const program::ProgramKey& program, std::string_view name) const;
   // A tensor of the named program.
   const backends::Buffer& tensor(const program::ProgramKey& program, program::TensorId id) const;
 
-  // Returns when the host side of the program's inputs may be written again: when every run so far,
-  // of this program or of one that shares an input with it, has copied them.
+  // Returns when the host side of the program's inputs may be overwritten: once every earlier run
+  // of this program, or of one that shares an input with it, has copied them.
   void await_inputs(const program::ProgramKey& program) const;
-  // Writes the host side of an input that is `value` alone, for the runs that follow; waits for
-  // what earlier runs copy of it.
+  // Sets the host side of an input that holds a single value, for later runs; waits until earlier
+  // runs have copied it.
   template <typename T>
   void set_input(std::string_view name, T value) {
     write_input(name, &value, sizeof(T));
   }
   // Whether result() would return at once.
   bool has_results() const { return points_->is_reached(results_copied()); }
-  // Returns when the host sides of the results are what the last runs left in them.
+  // Returns when the host sides of the results hold what the last runs wrote to them.
   void await_results() const { points_->wait(results_copied()); }
-  // What the last run of a program with this result left in it; fails a CHECK where another stage
-  // began since.
+  // The value of this result after the last run of a program that has it; fails a CHECK where
+  // another stage has begun since.
   template <typename T>
   T result(std::string_view name) {
     T value{};
@@ -82,18 +84,19 @@ class Executor {
   const plan::Job& job() const { return job_; }
   const comm::Mesh& mesh() const { return mesh_; }
 
-  // Points of copies through the staging memory of this slot (runtime/storage/host_window.h); null
-  // where the host reaches the device.
+  // Events of the copies through the staging memory of this slot (runtime/storage/host_window.h);
+  // null where the host can access the device's memory.
   backends::DeviceEvents* window_points(int slot) const {
     return window_points_.empty() ? nullptr : window_points_[static_cast<size_t>(slot)].get();
   }
 
-  // Called around every operation when set (profiling), which then run one by one; null otherwise.
+  // When set, it is called before and after every operation, and operations run one by one (for
+  // profiling). Null by default.
   class Observer {
    public:
     virtual ~Observer() = default;
-    // Operations that are joined run in their one launch, and it is called around the first of them
-    // alone.
+    // If true, joined operations run in their one launch, and the observer is called only around
+    // the first of them.
     virtual bool sees_launches() const { return false; }
     virtual void before(const program::Program& program, size_t operation) = 0;
     virtual void after(const program::Program& program, size_t operation) = 0;
@@ -102,8 +105,8 @@ class Executor {
 
  private:
   struct Loaded;  // a program with its resolved operations
-  // Points of points_: when a program's last run had copied its inputs, by the program's index;
-  // and when the last results were copied.
+  // The indices of events in points_: each program's index stands for the copying of its inputs in
+  // its last run; this one stands for the last copying of results.
   size_t results_copied() const { return job_.programs.size(); }
 
   void record(Loaded& list);
@@ -120,11 +123,11 @@ class Executor {
   const plan::Job& job_;
   backends::Backend& backend_;
   const comm::Mesh mesh_;
-  std::vector<std::unique_ptr<backends::Arena>> arenas_;  // one for each space; null where empty
+  std::vector<std::unique_ptr<backends::Arena>> arenas_;  // one per space; null for an empty one
   std::vector<std::unique_ptr<Loaded>> programs_;
   std::unique_ptr<backends::DeviceEvents> points_;
-  std::vector<std::unique_ptr<backends::DeviceEvents>> window_points_;  // by slot
-  mutable std::optional<program::Stage> stage_;                         // that goes on
+  std::vector<std::unique_ptr<backends::DeviceEvents>> window_points_;  // one set for each slot
+  mutable std::optional<program::Stage> stage_;                         // the stage that is active
   mutable int64_t stages_begun_ = 0;
   Observer* observer_ = nullptr;
 };

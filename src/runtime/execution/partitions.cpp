@@ -13,7 +13,7 @@ namespace {
 using program::Operation;
 using program::Program;
 
-// The halves of one copy, by their places in the list.
+// The indices of the two operations that begin and end one copy.
 struct Halves {
   size_t begins;
   size_t ends;
@@ -21,7 +21,7 @@ struct Halves {
 
 std::vector<Halves> halves_of(const Program& program) {
   std::vector<Halves> copies;
-  std::map<program::TensorId, size_t> under_way;  // by what the copy writes
+  std::map<program::TensorId, size_t> under_way;  // copies in progress, by destination tensor
   for (size_t i = 0; i < program.operations.size(); ++i) {
     const Operation& operation = program.operations[i];
     const program::Traits& traits = program::traits_of(operation);
@@ -59,7 +59,8 @@ std::vector<bool> queued_each_run(const Program& program, const TakesExtent& tak
                        each_run.begin() + static_cast<long>(copy.ends) + 1,
                        [](bool is) { return is; });
   };
-  // Halves that leave a recording divide it, and may part those of another copy.
+  // Taking the halves of a copy out of a recording divides it, which may separate the halves of
+  // another copy.
   for (bool changed = true; changed;) {
     changed = false;
     for (const Halves& copy : copies) {

@@ -1,4 +1,4 @@
-// Which operations of a program a device may keep as a recording and repeat without the host.
+// Which operations of a program a device may record, and then repeat without the host.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +13,18 @@ namespace snug::runtime {
 struct Partition {
   size_t begin = 0;
   size_t end = 0;
-  bool is_recordable = false;  // else the host queues it in every run
+  bool is_recordable = false;  // false: the host queues it in every run
 };
 
-// Whether a device takes the extent of an operation, whose kind names extents, from the host
-// (backends::Backend::takes_extent).
+// Whether the backend needs an operation's extent from the host (backends::Backend::takes_extent).
+// Only asked of kinds that have extents.
 using TakesExtent = std::function<bool(const program::OperationView&)>;
 
-// The program's operations in order, in as few partitions as the rules allow. The host queues in
-// every run what copies from or to memory that the host writes or reads between runs, what is
-// placed on the host or awaited there, what ranks do together, what does an amount of work that the
-// batch decides and the host says, and both halves of a copy that such an operation comes between:
-// a recording ends what it begins.
+// Divides the program's operations, in order, into as few partitions as the rules allow. The host
+// must queue in every run: copies from or to memory that the host writes or reads between runs;
+// operations that are placed on the host or awaited there; collectives of ranks; operations whose
+// amount of work depends on the batch and is given by the host; and both halves of a copy that such
+// an operation separates, since a recording must end every copy that it begins.
 std::vector<Partition> partitions_of(const program::Program& program,
                                      const TakesExtent& takes_extent);
 

@@ -19,11 +19,11 @@ using backends::Backend;
 using backends::Buffer;
 using program::OperationView;
 
-// Addresses that nobody reads or writes.
+// Addresses without memory behind them, which must not be read or written.
 class ArenaOfNothing : public Arena {
  public:
   ArenaOfNothing(program::Space space, int64_t bytes) : Arena(space), bytes_(bytes) {}
-  // The address is not null, and aligned as any backend asks.
+  // The address is not null and satisfies every backend's alignment.
   std::byte* data() const override { return reinterpret_cast<std::byte*>(uintptr_t{1} << 16); }
   int64_t bytes() const override { return bytes_; }
   std::optional<int64_t> allocated_bytes() const override { return 0; }
@@ -32,7 +32,7 @@ class ArenaOfNothing : public Arena {
   int64_t bytes_;
 };
 
-// Makes operations ready as another backend does, and has no memory to run them in.
+// Prepares operations as the wrapped backend does, but has no memory to run them in.
 class RehearsalBackend : public Backend {
  public:
   explicit RehearsalBackend(Backend& backend) : backend_(backend) {}
@@ -74,7 +74,8 @@ class RehearsalBackend : public Backend {
   Backend& backend_;
 };
 
-// Reads a byte of every page of the program's code; the first object is the program itself.
+// Reads a byte of every page of the program's code, which makes it resident; the first object is
+// the program itself.
 int read_code(dl_phdr_info* object, size_t /*size*/, void* /*data*/) {
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   for (int i = 0; i < object->dlpi_phnum; ++i) {
@@ -98,7 +99,7 @@ int64_t rehearsed_outside_bytes(const plan::Job& job, program::Target& target) {
     const runtime::Executor executor(job, rehearsal);
     resident_bytes = process_memory().resident_bytes;
   }
-  // What the plan does not keep is not part of the run's peak.
+  // Memory that was freed is not part of the run's peak.
   release_freed_memory();
   return resident_bytes;
 }

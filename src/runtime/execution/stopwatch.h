@@ -1,4 +1,4 @@
-// Seconds of each operation of one run, as the device stamps them.
+// Measures the seconds of each operation in one run, by the device's time stamps.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace snug::runtime {
 
-// An observer of programs with at most so many operations; marks where each begins and ends, or
-// each launch, which is under its first operation.
+// An observer for programs with at most `operations` operations. It marks the begin and the end of
+// each operation, or of each launch, which is stored under its first operation.
 class Stopwatch final : public Executor::Observer {
  public:
   enum class Of : uint8_t { operations, launches };
@@ -21,7 +21,7 @@ class Stopwatch final : public Executor::Observer {
   void after(const program::Program&, size_t operation) override {
     events_->mark(2 * operation + 1);
   }
-  // The seconds of an operation in the last run, for which this waits.
+  // The seconds of an operation in the last run; waits for that run.
   double seconds(size_t operation) const {
     return events_->seconds(2 * operation, 2 * operation + 1);
   }

@@ -18,8 +18,8 @@ using backends::Trace;
 using program::Operation;
 using program::Program;
 
-// What passes through the runtime's staging memory is counted where it arrives. An await asks for
-// what it waits for alone.
+// Bytes that pass through the runtime's staging memory are counted at their destination. An await
+// counts only what it waits for.
 int64_t operand_bytes(const Program& program, const Operation& operation) {
   int64_t bytes = 0;
   const auto add = [&](const std::vector<program::TensorId>& ids) {
@@ -48,8 +48,8 @@ void compare_extents(const program::OperationView& view, const program::WorkList
                                    words_of(work.extent)));
 }
 
-// Whether what was noted under the name of a decision is what is planned: the value, once, and next
-// to a class the ways that were chosen of it.
+// Whether the values recorded for a decision are as planned: the value once and, where it is a
+// class, the choices made within that class.
 bool is_as_planned(program::Kind kind, std::string_view name, int64_t planned,
                    const std::vector<int64_t>& ran) {
   const bool is_class = program::is_class(kind, name, planned);
@@ -59,9 +59,9 @@ bool is_as_planned(program::Kind kind, std::string_view name, int64_t planned,
          is_class == (others > 0);
 }
 
-// Whether a run in which nothing is noted under the name did what is planned: nothing was decided,
-// the batch asked for nothing, or the pieces say what was done by it. What the runtime performs is
-// noted whatever it is. Of pieces that are wrong nothing follows.
+// Whether a run that recorded nothing for this decision may still be as planned: nothing was to be
+// decided, the batch asked for no work, or the decision only sets pieces, whose record shows it.
+// What the runtime performs is always recorded. If the pieces are wrong, they prove nothing.
 bool may_be_silent(const program::OperationView& view, const program::WorkList& work,
                    std::string_view name, int64_t planned, const Trace& trace,
                    bool pieces_are_wrong) {
@@ -102,8 +102,9 @@ void compare_decisions(const program::OperationView& view, const program::WorkLi
         fmt::format("decided {} times what is not planned", trace.decisions.size() - compared));
 }
 
-// How often one way of a class (ProductAlgorithm::timed) was chosen. Each may take one launch fewer
-// than the class states, none more; what belongs to no class takes what is stated.
+// The number of choices made within classes (ProductAlgorithm::timed). Each may take one launch
+// less than its class states, but no more; decisions without a class take exactly the stated
+// launches.
 int64_t ways_chosen(const Operation& operation, const Trace& trace) {
   int64_t ways = 0;
   for (const auto& [name, planned] : program::decisions_of(operation))
@@ -155,7 +156,7 @@ std::vector<std::string> compare(const Planned& planned, const Operation& operat
   const bool extent_differs = problems.size() > before;
   const std::string wrong_pieces = program::pieces_error(work, trace.pieces);
   compare_decisions(view, work, trace, !wrong_pieces.empty(), problems);
-  // Pieces and launches follow from the extent: another one is reported alone.
+  // Pieces and launches follow from the extent, so only the wrong extent is reported.
   if (extent_differs) return problems;
   if (!wrong_pieces.empty()) problems.push_back(wrong_pieces);
   compare_launches(view, work, trace, problems);

@@ -22,19 +22,20 @@ models::ModelSource open_model(const formats::Recipe& recipe);
 models::ModelSource open_model_to_train(const formats::Recipe& recipe);
 
 struct LoadReport {
-  int64_t bytes_read = 0;  // by this rank
-  // The bytes among them next to its ranges, which others read too (ReadReport::bytes_around).
+  int64_t bytes_read = 0;  // the bytes that this rank has read
+  // The bytes among them that lie outside this rank's ranges, which other ranks read too
+  // (ReadReport::bytes_around).
   int64_t bytes_around = 0;
   double seconds = 0;
-  uint64_t digest = 0;  // of every number that was read: another for every other model
+  uint64_t digest = 0;  // a digest of all values that were read, to tell models apart
 };
 
-// Performs the program `load` of a job whose weights are read: from FOLDER/*.safetensors, to where
-// the program says. Where a weight has an f32 master (full training) the file goes to the master,
-// and the program `prepare` must run before the weight is read. What is quantised on the way is
-// rounded as runtime/loading/stored_weight.h says. Throws UserError, before the first byte of data
-// is read, for missing or surplus tensors, wrong shapes and unsupported element types; while
-// reading, for infinities and NaN.
+// Performs the program `load` of a job that reads its weights: from FOLDER/*.safetensors to where
+// the program says. Where a weight has an f32 master (full training), the file is read into the
+// master, and the program `prepare` must run before the weight is used. Weights that are quantised
+// while loading are rounded as runtime/loading/stored_weight.h says. Throws UserError: for missing
+// or surplus tensors, wrong shapes and unsupported element types before any data is read; for
+// infinities and NaN while reading.
 LoadReport load_weights(const std::filesystem::path& folder, const models::ModelConfig& config,
                         Executor& executor);
 

@@ -1,8 +1,9 @@
 // Tensors are cut into pieces of at most one slot. Two readers take pieces from one cursor, in the
-// order of the reads: while one waits for the disk, the other converts or quantises. What is
-// rounded before it is quantised is narrowed within its slot. Scales of a double quantised weight
-// need all of its absmax first: those gather in one of two buffers, and whoever ends the last piece
-// stores them. A device that the host does not reach quantises itself, and gives all absmax back.
+// order of the reads: while one waits for the disk, the other converts or quantises. Values that
+// are rounded before they are quantised are narrowed within their slot. The scales of a double
+// quantised weight depend on all of its absmax values: these are gathered in one of two buffers,
+// and the reader that finishes the last piece stores them. A device whose memory the host cannot
+// access does the quantising itself, and returns all absmax values.
 #include "runtime/loading/read_tensors.h"
 
 #include <algorithm>
@@ -36,11 +37,11 @@ using backends::Buffer;
 using formats::IndexedTensor;
 using formats::TensorIndex;
 
-// A second thread costs more than it brings below this.
+// Below this size a second thread costs more than it gains.
 constexpr int64_t kParallelBytes = int64_t{8} << 20;
 
-// Read and looked at in steps that stay in a core's own cache (half a megabyte and more) in
-// between.
+// The bytes that are read and then checked at a time: few enough to stay in a core's own cache
+// (half a megabyte or more) in between.
 constexpr int64_t kStepBytes = int64_t{128} << 10;
 
 static_assert(plan::kSlotBytes % base::kChecksumPieceBytes == 0);
@@ -48,11 +49,11 @@ static_assert(base::kChecksumPieceBytes % kStepBytes == 0);
 
 struct ReadPiece {
   size_t part = 0;
-  int64_t first_element = 0;  // of the destination
+  int64_t first_element = 0;  // index within the destination
   int64_t elements = 0;
 };
 
-// What the two readers share: which piece is next, and what is left of each tensor.
+// The state shared by the two readers: which piece is next, and what remains of each tensor.
 class Work {
  public:
   Work(std::span<const TensorRead> reads, Executor& executor, program::ProgramName program)
@@ -73,20 +74,21 @@ class Work {
     return std::any_of(reads_.begin(), reads_.end(),
                        [](const TensorRead& part) { return part.stored.has_value(); });
   }
-  // Where the absmax of the tensor's blocks gather; null where they go to their place alone.
+  // The buffer in which the absmax values of the tensor's blocks are gathered; null where they are
+  // written only to their destination.
   float* absmax(const ReadPiece& piece) const { return absmax_[piece.part]; }
 
   std::optional<ReadPiece> next() {
     std::unique_lock lock(mutex_);
     while (!failure_ && index_ < reads_.size()) {
       const TensorRead& part = reads_[index_];
-      // Pieces of checksums lie in one of these.
+      // Pieces do not cross slot boundaries, and so no checksum piece is split between them.
       const int64_t slot = plan::kSlotBytes / part.width();
       const int64_t capacity = slot - (part.first + element_) % slot;
       const int64_t left = part.destination.elements() - element_;
       if (left > 0) {
         if (!is_absmax_free(index_)) {
-          // While this one waits, the other may take the piece: look again.
+          // The other reader may have taken the piece meanwhile, so look again.
           ended_.wait(lock);
           continue;
         }
@@ -100,8 +102,8 @@ class Work {
     return std::nullopt;
   }
 
-  // Whether this was the last piece of its tensor; whoever is told so finishes the tensor. `bytes`:
-  // what was put in place.
+  // Whether this was the last piece of its tensor; the reader that gets true finishes the tensor.
+  // `bytes` is the number of bytes written to the destination.
   bool ends(const ReadPiece& piece, int64_t bytes) {
     const std::lock_guard lock(mutex_);
     add_bytes(piece, bytes);
@@ -132,7 +134,7 @@ class Work {
   }
 
  private:
-  // Notes the width in the file's header, by which pieces are read.
+  // Records the element width in the file's header, which determines the size of pieces.
   static void note_width(const TensorRead& part) {
     if (part.trace != nullptr)
       part.trace->note_largest<&program::Read::file_width>(part.keeps_bytes ? 0 : part.width());
@@ -142,7 +144,8 @@ class Work {
     if (backends::Trace* trace = part(piece).trace; trace != nullptr) trace->bytes += bytes;
   }
 
-  // Where the host does not reach the device it sees the absmax only here.
+  // Where the host cannot access the device's memory, these buffers are the only place where it
+  // sees the absmax values.
   static float* absmax_of(const StoredWeight& stored, size_t& gathered, Executor& executor,
                           program::ProgramName program) {
     if (stored.gathered != nullptr) return stored.gathered;
@@ -151,7 +154,8 @@ class Work {
     return executor.tensor(program, program::staging_absmax_name(slot)).as<float>();
   }
 
-  // At least one of the two tensors before this one has ended, so one waits for them at most.
+  // A buffer is shared by every second tensor. At least one of the two tensors before this one is
+  // finished, so at most one reader waits.
   bool is_absmax_free(size_t index) const {
     const float* const wanted = absmax_[index];
     if (wanted == nullptr) return true;
@@ -161,8 +165,8 @@ class Work {
   }
 
   std::span<const TensorRead> reads_;
-  std::vector<int64_t> left_;   // elements of each read
-  std::vector<float*> absmax_;  // of each tensor whose absmax gather, until it is finished
+  std::vector<int64_t> left_;   // remaining elements of each read
+  std::vector<float*> absmax_;  // the gathering buffer of each tensor, until the tensor is finished
   std::mutex mutex_;
   std::condition_variable ended_;
   size_t index_ = 0;
@@ -171,7 +175,7 @@ class Work {
   ReadReport report_;
 };
 
-// Narrows values where they lie, through a chunk that stays in the cache.
+// Narrows values in place, through a chunk that stays in the cache.
 void round_in_place(std::byte* values, base::DType from, base::DType to, int64_t elements) {
   constexpr int64_t kChunkElements = 1024;
   const int64_t from_width = base::size_of(from);
@@ -185,7 +189,7 @@ void round_in_place(std::byte* values, base::DType from, base::DType to, int64_t
   }
 }
 
-// What one thread reads with.
+// The state of one reading thread.
 struct Reader {
   Reader(Executor& executor, program::ProgramName program, int number, bool quantizes)
       : slot(executor.tensor(program, program::staging_slot_name(number)).data),
@@ -196,7 +200,7 @@ struct Reader {
   HostWindow window;
   std::optional<WeightQuantizer> quantizer;
   base::ChecksumStream checksum;
-  ReadReport report;  // of what it has read
+  ReadReport report;  // what this thread has read
 };
 
 void check_checksum(const TensorIndex& index, const TensorRead& part, int64_t first_byte,
@@ -209,7 +213,7 @@ void check_checksum(const TensorIndex& index, const TensorRead& part, int64_t fi
       index.path_of(*part.source).string(), part.source->info->name, first_byte));
 }
 
-// Whether the digest counts the piece of a checksum that begins there.
+// Whether the digest counts the checksum piece that begins there.
 bool is_counted(const TensorRead& part, int64_t piece_first) {
   return part.is_counted && piece_first >= part.first_byte();
 }
@@ -220,7 +224,8 @@ bool has_checksum(const TensorRead& part, int64_t piece_first) {
 
 int64_t piece_begin(int64_t byte) { return byte - byte % base::kChecksumPieceBytes; }
 
-// Bytes of a tensor from `first` on, that lie in one piece of a checksum and come in order.
+// Adds bytes of a tensor, from `first` on. They must lie in one checksum piece and be added in
+// order.
 void add_to_checksum(const TensorIndex& index, const TensorRead& part, int64_t first,
                      std::span<const std::byte> bytes, Reader& reader) {
   const int64_t piece_first = piece_begin(first);
@@ -235,7 +240,7 @@ void add_to_checksum(const TensorIndex& index, const TensorRead& part, int64_t f
     reader.report.digest += digest_of(info.name, piece_first, checksum);
 }
 
-// Calls f(first, bytes) over a range of bytes in steps.
+// Calls f(first, bytes) for a range of bytes, step by step.
 template <typename F>
 void for_each_step(int64_t first, int64_t end, F&& f) {
   int64_t bytes = 0;
@@ -245,7 +250,7 @@ void for_each_step(int64_t first, int64_t end, F&& f) {
   }
 }
 
-// Bytes of a tensor, or of its transpose, from `first` on.
+// Reads bytes of a tensor, or of its transpose, from `first` on.
 void read_source(const TensorIndex& index, const TensorRead& part, int64_t first, int64_t bytes,
                  std::byte* to) {
   if (!part.transposed) return index.read_range(*part.source, first, bytes, to);
@@ -253,8 +258,8 @@ void read_source(const TensorIndex& index, const TensorRead& part, int64_t first
   read_transposed(index, *part.source, first / width, bytes / width, to);
 }
 
-// Reads a piece as the file holds it. One that is transposed is read at once: each row of the file
-// has a part of every step.
+// Reads a piece without conversion. A transposed piece is read in one go, since each row of the
+// file contributes to every step.
 void read_bytes(const TensorIndex& index, const TensorRead& part, const ReadPiece& piece,
                 Reader& reader, std::byte* to) {
   const IndexedTensor& source = *part.source;
@@ -273,7 +278,7 @@ void read_bytes(const TensorIndex& index, const TensorRead& part, const ReadPiec
   reader.report.bytes += end - begin;
 }
 
-// Looks at bytes next to the range that is read, through the slot.
+// Reads bytes outside the range through the slot and adds them to the checksum.
 void read_around(const TensorIndex& index, const TensorRead& part, int64_t begin, int64_t end,
                  Reader& reader) {
   for_each_step(begin, end, [&](int64_t first, int64_t bytes) {
@@ -283,7 +288,7 @@ void read_around(const TensorIndex& index, const TensorRead& part, int64_t begin
   reader.report.bytes_around += end - begin;
 }
 
-// What of a checksum's piece lies before the range is needed to verify it.
+// Reads the start of the checksum piece that lies before the range, which is needed to verify it.
 void read_before(const TensorIndex& index, const TensorRead& part, const ReadPiece& piece,
                  Reader& reader) {
   const int64_t first = part.first_byte();
@@ -291,7 +296,7 @@ void read_before(const TensorIndex& index, const TensorRead& part, const ReadPie
     read_around(index, part, piece_begin(first), first, reader);
 }
 
-// Reads what comes after the part, once the slot is free.
+// Reads the end of the checksum piece that lies after the range, once the slot is free.
 void read_after(const TensorIndex& index, const TensorRead& part, const ReadPiece& piece,
                 Reader& reader) {
   if (piece.first_element + piece.elements != part.destination.elements()) return;
@@ -302,7 +307,8 @@ void read_after(const TensorIndex& index, const TensorRead& part, const ReadPiec
   read_around(index, part, end, std::min(piece_end, part.source->info->bytes()), reader);
 }
 
-// Rounds and quantises a slot's values to their place; returns the absmax of their blocks.
+// Rounds a slot's values and quantises them to their destination; returns the absmax of their
+// blocks.
 std::span<const float> quantize_piece(const TensorRead& part, const ReadPiece& piece, Work& work,
                                       Reader& reader) {
   const base::DType from = *part.source->info->dtype;
@@ -312,7 +318,8 @@ std::span<const float> quantize_piece(const TensorRead& part, const ReadPiece& p
                                          *part.stored, work.absmax(piece));
 }
 
-// Why a piece was quantised to scales that are no numbers: what the file holds, or its rounding.
+// Throws the reason why quantising a piece gave scales that are not finite: either the values in
+// the file or their rounding.
 [[noreturn]] void explain(const TensorIndex& index, const ReadPiece& piece, const TensorRead& part,
                           std::span<const float> absmax, Reader& reader) {
   const IndexedTensor& source = *part.source;
@@ -325,7 +332,8 @@ std::span<const float> quantize_piece(const TensorRead& part, const ReadPiece& p
   SNUG_CHECK(false, "the scales of {} were finite", source.info->name);
 }
 
-// A weight that is quantised on the way. The largest of each block tells whether all are finite.
+// Reads a piece that is quantised while loading. The absmax of each block tells whether all its
+// values are finite.
 void read_to_quantize(const TensorIndex& index, const ReadPiece& piece, Work& work,
                       Reader& reader) {
   const TensorRead& part = work.part(piece);

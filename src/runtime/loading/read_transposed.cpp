@@ -1,5 +1,5 @@
-// Row by row of the file: of each row, the columns whose elements are asked for lie side by side.
-// They are read into a buffer that stays in a core's cache, and spread from there.
+// Goes through the file row by row. In each row the requested elements are consecutive columns,
+// which are read into a buffer that stays in a core's cache and scattered from there.
 #include "runtime/loading/read_transposed.h"
 
 #include <algorithm>
@@ -12,16 +12,16 @@
 namespace snug::runtime {
 namespace {
 
-// A row of a large linear takes one read.
+// Large enough to read a row of a large linear at once.
 constexpr int64_t kBufferBytes = int64_t{16} << 10;
 
 // Element e of the transpose lies in column e / rows and row e % rows.
 struct Range {
   int64_t rows;
   int64_t first;
-  int64_t last;  // included
+  int64_t last;  // inclusive
 
-  // The columns [begin, end) of a row.
+  // The requested columns [begin, end) of a row.
   int64_t begin(int64_t row) const { return first / rows + (row < first % rows ? 1 : 0); }
   int64_t end(int64_t row) const { return last / rows + (row <= last % rows ? 1 : 0); }
 };

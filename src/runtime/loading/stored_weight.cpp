@@ -38,7 +38,7 @@ int64_t held_elements(const StoredWeight& weight, int64_t elements) {
   return std::clamp<int64_t>(elements - first, 0, weight.codes.elements() * 2);
 }
 
-// What is beyond the weight's end is 0.
+// Scales beyond the end of the weight are set to 0.
 int64_t store_scales(const float* absmax, int64_t blocks, const StoredWeight& weight,
                      HostWindow& window) {
   if (!weight.nested()) return 0;

@@ -32,7 +32,7 @@ void check_size(const formats::Recipe& recipe, const comm::Launch& launch) {
                             planned, launch.size));
 }
 
-// What every rank must have been given alike, key by key, so that an error names the one that
+// The values that must be the same on every rank, key by key, so that an error names the key that
 // differs.
 std::vector<comm::NamedValue> given_values(const formats::Recipe& recipe) {
   std::vector<comm::NamedValue> values{{"the version of snug", SNUG_VERSION},
@@ -43,7 +43,7 @@ std::vector<comm::NamedValue> given_values(const formats::Recipe& recipe) {
   return values;
 }
 
-// What this process was started with, without its name.
+// The command-line arguments of this process, without its name.
 std::vector<std::string> own_arguments() {
   std::ifstream stream("/proc/self/cmdline", std::ios::binary);
   std::vector<std::string> arguments;
@@ -65,7 +65,7 @@ Ranks Ranks::join(const formats::Recipe& recipe) {
                   fmt::format("is {}, but this process was started alone; start one process for "
                               "each device with mpirun or srun",
                               recipe.nodes));
-    // What cannot be is refused before anything is started.
+    // An impossible recipe is refused before anything is started.
     plan::rank_grid(recipe);
     plan::check_step_rows(recipe);
     comm::launch_ranks(static_cast<int>(recipe.devices), own_arguments());
@@ -91,7 +91,7 @@ void Ranks::agree_on(const formats::Recipe& recipe) {
   plan::check_step_rows(as_launched);
   const passes::ShardingOptions grid = plan::rank_grid(as_launched);
   if (size() == 1) return;
-  // Before anything that ranks of different recipes would do differently.
+  // Checked before anything that ranks with different recipes would do differently.
   require_same(given_values(as_launched));
   share_processors();
   if (grid.shards > 1) {

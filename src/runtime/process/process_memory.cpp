@@ -11,7 +11,7 @@
 namespace snug::runtime {
 namespace {
 
-// "VmRSS:     1234 kB" -> bytes.
+// Parses "VmRSS:     1234 kB" to bytes.
 int64_t field_bytes(std::string_view status, std::string_view name) {
   const size_t at = status.find(name);
   if (at == std::string_view::npos) return 0;
@@ -21,8 +21,8 @@ int64_t field_bytes(std::string_view status, std::string_view name) {
   return kilobytes * 1024;
 }
 
-// What code, threads' stacks and libraries add after the plan where nothing is rehearsed:
-// quantising a folder, and the host's part of a job on a card.
+// What code, thread stacks and libraries add after planning where nothing is rehearsed: when
+// quantising a folder, and for the host's part of a job on a GPU.
 constexpr int64_t kLibraryBytes = 4 << 20;
 
 }  // namespace
@@ -33,7 +33,7 @@ int64_t outside_bytes() {
 }
 
 ProcessMemory process_memory() {
-  // Steps call this, so it takes one stack buffer and no heap.
+  // Called within steps, so it uses a buffer on the stack and no heap.
   std::array<char, 4096> buffer{};
   const int file = ::open("/proc/self/status", O_RDONLY | O_CLOEXEC);
   if (file < 0) return {};

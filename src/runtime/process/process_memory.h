@@ -7,17 +7,18 @@ namespace snug::runtime {
 
 struct ProcessMemory {
   int64_t resident_bytes = 0;       // VmRSS
-  int64_t resident_peak_bytes = 0;  // VmHWM: since the process began
+  int64_t resident_peak_bytes = 0;  // VmHWM: the peak since the process started
 };
 
-// Zeros where /proc is not there.
+// All zero where there is no /proc.
 ProcessMemory process_memory();
 
-// What the process will hold next to the arenas during a run that is not rehearsed (rehearsal.h),
-// asked before anything is allocated: what is resident now, and what libraries will add.
+// The bytes that the process will hold besides the arenas during a run without a rehearsal
+// (rehearsal.h): what is resident now plus what libraries will add. Call it before anything is
+// allocated.
 int64_t outside_bytes();
 
-// Gives freed heap pages back to the system, so that what was needed once is not held for ever.
+// Returns freed heap pages to the system, so that memory that was needed only once is not kept.
 void release_freed_memory();
 
 }  // namespace snug::runtime

@@ -18,8 +18,8 @@
 namespace snug::runtime {
 namespace {
 
-// How a rank's work ended, in the first letter of what it tells the others; an exit code follows,
-// and what went wrong.
+// The first letter of the text that a rank sends to the others: how its work ended. For failures an
+// exit code and the error follow.
 constexpr char kDone = 'd';
 constexpr char kDamaged = 'f';
 constexpr char kFailed = 'u';
@@ -35,10 +35,11 @@ std::string outcome_of(const std::function<void()>& work) {
   return {kDone};
 }
 
-// "rank 1: no such file; ranks 2 and 3: too little memory". What all ranks found has no numbers.
+// Joins the errors: "rank 1: no such file; ranks 2 and 3: too little memory". An error of all ranks
+// has no numbers.
 std::string words_of_all(const std::vector<std::string>& outcomes, char kind) {
   std::vector<std::pair<std::string, std::vector<int>>>
-      found;  // a text, and the ranks that have it
+      found;  // an error text, and the ranks that have it
   for (size_t rank = 0; rank < outcomes.size(); ++rank) {
     if (outcomes[rank].front() != kind) continue;
     const std::string text = outcomes[rank].substr(outcomes[rank].find(' ') + 1);
@@ -54,13 +55,13 @@ std::string words_of_all(const std::vector<std::string>& outcomes, char kind) {
   return fmt::format("{}", fmt::join(words, "; "));
 }
 
-// Returns when every rank has the outcomes: one that throws ends its communicator, and then others
-// would not learn why.
+// Returns when every rank has received the outcomes: a rank that throws stops its communicator,
+// after which the others could not receive them.
 void await_all(comm::Communicator& ranks) {
   try {
     ranks.barrier();
   } catch (const base::UserError&) {
-    // One that had passed it has thrown already.
+    // A rank that had passed the barrier has already thrown.
   }
 }
 
@@ -82,7 +83,8 @@ comm::Ending ending_of(const std::exception& error) {
 void on_all_ranks(const comm::Mesh& mesh, const std::function<void()>& work) {
   if (mesh.size() == 1) return work();
   const std::vector<std::string> outcomes = mesh.all->all_gather_text(outcome_of(work));
-  // What is no damage goes before damage, for which an earlier checkpoint might be taken.
+  // Other failures take precedence over damage, after which the caller might try an earlier
+  // checkpoint.
   for (const char kind : {kFailed, kDamaged}) {
     const auto failed = std::ranges::find(outcomes, kind, [](const auto& text) { return text[0]; });
     if (failed == outcomes.end()) continue;

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using formats::TensorIndex;
 
-// Rows of a table of the model, which the file holds in the order of their tokens.
+// Where a file holds rows of one of the model's tables, in the order of their tokens.
 FilePart rows_of(const TensorIndex& index, const program::Tensor& rows,
                  const program::Tensor& table, const methods::LoraOptions& options) {
   const int64_t columns = rows.shape.columns();
@@ -34,8 +34,8 @@ FilePart rows_of(const TensorIndex& index, const program::Tensor& rows,
           .from = (first - tokens.begin()) * columns};
 }
 
-// What an adapter's file holds under other names than its tensors have elsewhere: rows, and tables
-// that PEFT saved. Nothing: all else.
+// Where an adapter's file holds a tensor under another name than usual: trained rows of a table,
+// and tables that PEFT saved. Empty for all other tensors.
 std::vector<FilePart> table_parts(const TensorIndex& index, const program::Tensor& tensor,
                                   const methods::LoraOptions& options, const Executor& executor) {
   if (tensor.is_view()) {
@@ -45,7 +45,7 @@ std::vector<FilePart> table_parts(const TensorIndex& index, const program::Tenso
   const std::string name = program::original_name(tensor.name);
   if (std::ranges::count(options.tables, name) == 0) return {};
   const formats::IndexedTensor* source = formats::find_table(index, name);
-  // Of a head that is the embedding, the file may have the head's name alone.
+  // For a head that is tied to the embedding, the file may have only the head's name.
   if (source == nullptr) source = formats::find_table(index, options.head + ".weight");
   if (source == nullptr) return {};
   return {{.source = source}};
@@ -110,7 +110,7 @@ void save_adapter(const fs::path& folder, const formats::AdapterConfig& config,
                                 [&](const fs::path& staging) {
                                   write_adapter_config(staging, config, base_folder, chat);
                                 }};
-  // PEFT reads one file only.
+  // One file only, since PEFT reads no more.
   save_folder(folder, FileSet::adapter, std::numeric_limits<int64_t>::max(), writer, executor);
 }
 
@@ -130,7 +130,7 @@ formats::TensorChecksums write_adapter_files(const fs::path& folder,
   SNUG_CHECK(!plan::adapter_tensors(executor.job()).empty(), "the job has no adapter to save");
   const std::string stem = stem_of(FileSet::adapter);
   Saved saved = saved_by(program::ProgramName::save, FileSet::adapter, executor);
-  // PEFT reads one file only.
+  // One file only, since PEFT reads no more.
   formats::TensorChecksums checksums =
       write_tensors(folder, stem, saved, executor, std::numeric_limits<int64_t>::max());
   write_adapter_config(folder, config, base_folder, chat);

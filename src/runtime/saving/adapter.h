@@ -1,7 +1,7 @@
-// Adapters in the executor's arenas: initial values, and folders in and out. The adapter's tensors
-// are those of role adapter in the job's programs; what they are, and what a folder says of them,
-// is for the job's method to say (methods/method.h). As with weights, the f32 master is what is
-// written and saved where there is one: run `prepare` after initialising or loading.
+// Adapters: initial values, and reading and writing of folders. The adapter's tensors are those of
+// role adapter in the job's programs; the job's method defines them and what a folder says about
+// them (methods/method.h). As with weights, the f32 master is what is read and saved where there is
+// one: run `prepare` after initialising or loading.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,23 @@
 
 namespace snug::runtime {
 
-// Performs the program `load_adapter` of a job whose adapter is made, and runs `initialise` where
-// the job has it, which reads the model's weights.
+// Performs the program `load_adapter` of a job with a new adapter, and runs `initialise`, which
+// reads the model's weights, where the job has it.
 void initialise_adapter(Executor& executor);
 
-// The options of a job that goes on with the adapter of its recipe, which may hold tables of the
-// model besides (unchanged_tables.h). Throws UserError for others than the model's. Reads those
-// tables.
+// The method's options for a job that continues training its recipe's adapter. The adapter's folder
+// may also hold tables of the model (unchanged_tables.h), which this reads; throws UserError where
+// their values are not the model's.
 methods::MethodOptions to_train_on(const plan::PlannedTraining& planned);
 
-// Throws UserError when a folder's tensors are not those of the job, or it computes another thing
-// than `options`, with which the job was planned: of LoRA, another scale. Reads no values, so it
-// can come before the base model's.
+// Throws UserError when a folder's tensors are not those of the job, or when its adapter computes
+// something else than `options`, with which the job was planned: for LoRA, with another scale.
+// Reads no values, so it can be called before the base model is loaded.
 void check_adapter(const std::filesystem::path& folder, const methods::MethodOptions& options,
                    const plan::Job& job);
 
-// Performs `load_adapter` of a job whose adapter is read, from a PEFT folder, once it is checked.
-// Gives the digest of what was read (read_tensors.h), by all ranks.
+// Performs the program `load_adapter` of a job that reads its adapter from a PEFT folder, after
+// check_adapter. Returns the digest of what all ranks have read (read_tensors.h).
 uint64_t load_adapter(const std::filesystem::path& folder, const methods::MethodOptions& options,
                       Executor& executor);
 
@@ -47,17 +47,17 @@ void write_adapter_config(const std::filesystem::path& folder, const formats::Ad
                           const std::filesystem::path& base_folder,
                           const formats::TrainedChat& chat = {});
 
-// Writes `folder` as a PEFT folder, in one step and by all ranks where there are several, replacing
-// one that exists; the companion files (tokenizer, ...) of `base_folder` travel along unless it is
-// empty. Tensors are saved as fp32 from the master where there is one, else in their own type:
-// exact either way. The files are read back and compared before the folder appears. Throws
-// UserError when the disk is full, or a value is not finite.
+// Writes `folder` as a PEFT folder, atomically and by all ranks if there are several, replacing an
+// existing one; the companion files (tokenizer, ...) of `base_folder` are copied unless it is
+// empty. Tensors are saved as fp32 from the master where there is one, else in their own type; both
+// are exact. The files are read back and compared before the folder appears. Throws UserError when
+// the disk is full, or a value is not finite.
 void save_adapter(const std::filesystem::path& folder, const formats::AdapterConfig& config,
                   const std::filesystem::path& base_folder, Executor& executor,
                   const formats::TrainedChat& chat = {});
 
-// Does the work of save_adapter in an existing folder, without a transaction of its own; gives what
-// the tensors were written with.
+// Does the work of save_adapter in an existing folder, without a transaction of its own; returns
+// the checksums of the tensors as they were written.
 formats::TensorChecksums write_adapter_files(const std::filesystem::path& folder,
                                              const formats::AdapterConfig& config,
                                              const std::filesystem::path& base_folder,

@@ -37,7 +37,7 @@ constexpr const char* kStateName = "trainer_state.json";
 constexpr const char* kChecksumsName = "checksums.json";
 constexpr const char* kSafetensors = ".safetensors";
 
-// The buffer through which files pass that are not streamed to the arenas.
+// The buffer for files that are not streamed into the arenas.
 std::span<std::byte> buffer_of(program::ProgramName program, Executor& executor) {
   const backends::Buffer& slot = executor.tensor(program, program::staging_slot_name(0));
   return {slot.data, static_cast<size_t>(slot.bytes())};
@@ -62,7 +62,7 @@ formats::FolderChecksums read_checksums(const fs::path& folder, const TrainerSta
   return formats::parse_checksums(text, path.string());
 }
 
-// A folder that was renamed or copied to the name of another step would count steps again.
+// If a folder was renamed or copied to another step's name, its steps would be counted twice.
 void check_name(const fs::path& folder, const TrainerState& state) {
   std::error_code error;
   const fs::path name = fs::weakly_canonical(folder, error).filename();
@@ -89,8 +89,9 @@ void check_file(const fs::path& path, int64_t bytes) {
         path.string(), found, bytes);
 }
 
-// The checksums of a checkpoint's files, its state, and the end of the transaction. The state lists
-// every file that was written, whatever was removed meanwhile, so that one that lacks is noticed.
+// Writes the checksums of a checkpoint's files and its state, and commits the transaction. The
+// state lists every file that was written, even if one has been removed meanwhile, so that its
+// absence is noticed.
 void finish_checkpoint(const CheckpointOptions& options, const TrainerState& state,
                        std::map<std::string, std::string> checksums,
                        formats::DirectoryTransaction& transaction) {
@@ -128,12 +129,12 @@ void save_by_one(const CheckpointOptions& options, const TrainerState& state, Ex
   finish_checkpoint(options, state, std::move(checksums), transaction);
 }
 
-// What a rank has written, as it tells the first one. Both texts are small next to what they are
-// about; at the first rank, which gets those of all, they add up.
+// What a rank tells the first rank about the file that it wrote. Both texts are small compared with
+// the file; the first rank holds those of all ranks.
 struct RankFile {
-  std::string ranges;          // formats::to_lines
-  std::string checksums;       // formats::to_json of its file's
-  formats::Manifest manifest;  // without parts: of which tensors each rank may have ranges
+  std::string ranges;          // text of formats::to_lines
+  std::string checksums;       // text of formats::to_json with the checksums of the rank's file
+  formats::Manifest manifest;  // which tensors each rank may have ranges of, without the ranges
 };
 
 std::string ranges_text(std::span<Saved* const> all) {
@@ -173,12 +174,12 @@ RankFile write_rank_file(const fs::path& folder, Executor& executor) {
   return file;
 }
 
-// The texts of the ranks that write, on the first rank, each by the name of its file. Nothing on
-// others, which need none of them.
+// Gathers the texts of the writing ranks on the first rank, by the names of their files. Empty on
+// other ranks, which do not need them.
 std::map<std::string, std::string> gather(const std::string& own, const comm::Mesh& mesh) {
   std::map<std::string, std::string> by_file;
   const int ranks = comm::Mesh::size_of(mesh.shards);
-  int rank = 0;  // the first replica, whose ranks write, is that of the first ranks
+  int rank = 0;  // the writing ranks are the first replica, which has the lowest ranks
   for (std::string& text : comm::gather_text(*mesh.all, is_writer(mesh) ? own : std::string()))
     if (rank < ranks)
       by_file.emplace(formats::rank_stem(rank++, ranks) + kSafetensors, std::move(text));
@@ -201,7 +202,7 @@ void write_companions(const fs::path& folder, const CheckpointOptions& options,
     write_model_config(folder, options.model, saved_type(executor), options.chat);
 }
 
-// The files of other ranks may be on another machine's disk.
+// If ranks run on different machines without a shared disk, their files are missing here.
 void check_rank_files(const fs::path& folder, const std::map<std::string, std::string>& written) {
   for (const auto& [name, unused] : written)
     if (!base::is_there(folder / name))
@@ -211,8 +212,8 @@ void check_rank_files(const fs::path& folder, const std::map<std::string, std::s
           (folder / name).string());
 }
 
-// Every rank writes a file of its own into one staging folder, of which the first rank makes a
-// checkpoint when all are there.
+// Every rank writes its own file into one staging folder, which the first rank turns into a
+// checkpoint once all files are there.
 fs::path save_by_ranks(const CheckpointOptions& options, const TrainerState& state,
                        Executor& executor) {
   const comm::Mesh& mesh = executor.mesh();
@@ -256,7 +257,7 @@ fs::path save_checkpoint(const CheckpointOptions& options, const TrainerState& s
   executor.backend().synchronise();
   if (comm::Mesh::size_of(executor.mesh().shards) > 1)
     return save_by_ranks(options, state, executor);
-  // Replicas hold the same.
+  // All replicas hold the same, so the first rank writes everything.
   on_all_ranks(executor.mesh(), [&] {
     if (executor.mesh().rank() == 0) save_by_one(options, state, executor);
   });

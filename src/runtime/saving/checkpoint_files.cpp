@@ -21,16 +21,16 @@ using formats::IndexedTensor;
 using formats::TensorIndex;
 using program::ProgramName;
 
-// The keys that say which tensors a checkpoint holds.
+// The recipe's keys that determine which tensors a checkpoint holds.
 constexpr const char* kKeysOfState =
     "method, optim, target_modules, trainable_modules, freeze_modules";
 
-// Indexes of a checkpoint of one rank.
+// The positions in indexes_ for a checkpoint that one rank wrote.
 constexpr size_t kResult = 0;
 constexpr size_t kOptimizer = 1;
 
-// The state must be what this job computes with: the same names, shapes and element types, or the
-// run would go on with other bits.
+// The state must have the names, shapes and element types that this job computes with, or the run
+// would continue with other bits.
 void check_same_type(const TensorIndex& index, const TensorRead& tensor_read) {
   const formats::TensorInfo& info = *tensor_read.source->info;
   check_read(index, tensor_read, "as the recipe and the base model say");
@@ -49,7 +49,7 @@ void check_same_type(const TensorIndex& index, const TensorRead& tensor_read) {
       folder.string(), name, kKeysOfState);
 }
 
-// Refuses a file with tensors beyond `known`, the names of all that the job keeps in it.
+// Refuses a file with tensors that are not in `known`, the names of all that the job keeps in it.
 void check_surplus(const TensorIndex& index, const std::unordered_set<std::string>& known) {
   for (const IndexedTensor& tensor : index.tensors())
     if (!known.contains(tensor.info->name))
@@ -59,7 +59,7 @@ void check_surplus(const TensorIndex& index, const std::unordered_set<std::strin
           index.path_of(tensor).string(), tensor.info->name, kKeysOfState);
 }
 
-// What files of this set call the tensors that a program saves.
+// The names in these files of the tensors that a program saves.
 std::unordered_set<std::string> names_saved(ProgramName program, FileSet files,
                                             const Executor& executor) {
   std::unordered_set<std::string> names;
@@ -127,7 +127,7 @@ std::vector<FilePart> CheckpointFiles::find(const program::Tensor& tensor) const
   return parts;
 }
 
-// The parts in which ranks have written a tensor.
+// The ranges of a tensor that the ranks have written, with their files.
 std::vector<FilePart> CheckpointFiles::find_parts(const models::FilePiece& piece) const {
   const std::string& name = piece.name;
   const auto found = manifest_->tensors.find(name);
@@ -175,7 +175,7 @@ void CheckpointFiles::check_names() const {
   for (const TensorIndex& index : indexes_) check_surplus(index, state);
 }
 
-// A file's tensors in their order.
+// The reads of a file's tensors, in the order of the file.
 std::vector<TensorRead> CheckpointFiles::verified(size_t number,
                                                   std::span<const TensorRead> restored) const {
   const TensorIndex& index = indexes_[number];

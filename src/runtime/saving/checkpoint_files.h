@@ -1,6 +1,7 @@
-// The files of a checkpoint that hold tensors, as the program `restore` reads them: those of one
-// rank, which are a model or an adapter and the optimizer's state, or the files of several with
-// their manifest. Any number of ranks reads either: each the ranges that it holds.
+// The files of a checkpoint that hold tensors, as the program `restore` reads them. A single rank
+// has written a model or an adapter and the optimizer's state; several ranks have written their own
+// files and a manifest. Any number of ranks can read either form: each rank reads the ranges that
+// it holds.
 #pragma once
 
 #include <filesystem>
@@ -23,16 +24,18 @@ FileSet result_of(const Executor& executor);
 
 class CheckpointFiles {
  public:
-  // Throws UserError when the checkpoint is of another method. What is referred to must outlive it.
+  // Throws UserError when another method made the checkpoint. The arguments must outlive the
+  // object.
   CheckpointFiles(const std::filesystem::path& folder, const formats::FolderChecksums& checksums,
                   Executor& executor);
 
-  // Throws UserError when there is no such tensor, or it is another one there.
+  // Throws UserError when the checkpoint does not have the tensor, or has another shape for it.
   std::vector<FilePart> find(const program::Tensor& tensor) const;
-  // The state as the files hold it must be what this job computes with.
+  // Checks that a tensor in the files has the shape and type that this job computes with.
   void check(const TensorRead& tensor_read) const;
-  // Reads and verifies these; tensors that the job does not put back are verified alone, each by
-  // one rank of a replica. Throws base::DamagedFile where bytes are not those that were written.
+  // Reads and verifies these tensors. Tensors of the files that the job does not restore are only
+  // verified, each by one rank of a replica. Throws base::DamagedFile where bytes are not as they
+  // were written.
   ReadReport read(std::span<const TensorRead> restored) const;
 
  private:
@@ -44,8 +47,9 @@ class CheckpointFiles {
   std::filesystem::path folder_;
   const formats::FolderChecksums& checksums_;
   Executor& executor_;
-  std::optional<formats::Manifest> manifest_;  // of several ranks
-  std::vector<formats::TensorIndex> indexes_;  // of one rank: the result's, the optimizer's
+  std::optional<formats::Manifest> manifest_;  // only for a checkpoint that several ranks wrote
+  std::vector<formats::TensorIndex> indexes_;  // of one rank's checkpoint: the index of the result,
+                                               // then that of the optimizer's state
 };
 
 }  // namespace snug::runtime

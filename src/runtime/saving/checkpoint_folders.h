@@ -1,4 +1,4 @@
-// Which checkpoints an output folder holds, which is newest, and which are too many.
+// Which checkpoints an output folder holds, which is the newest, and which ones to remove.
 #pragma once
 
 #include <cstdint>
@@ -15,27 +15,27 @@ struct CheckpointFolder {
 };
 
 struct CheckpointList {
-  std::vector<CheckpointFolder> complete;  // by step, rising
-  std::vector<std::string> ignored;        // one sentence for each folder that is not complete
+  std::vector<CheckpointFolder> complete;  // in ascending order of their steps
+  std::vector<std::string> ignored;        // one sentence for each folder that is incomplete
 };
 
-// N of the name checkpoint-N; nothing for other names, those of transactions among them.
+// The N of a name checkpoint-N; nothing for other names, including those of transactions.
 std::optional<int64_t> step_of(const std::string& name);
 
-// OUTPUT_DIR/checkpoint-STEP
+// The path OUTPUT_DIR/checkpoint-STEP.
 std::filesystem::path checkpoint_path(const std::filesystem::path& output_dir, int64_t step);
 
-// All folders named checkpoint-N. A folder that does not exist has none. Complete is what has all
-// its files in their sizes; their bytes are verified where one is resumed from
+// All folders named checkpoint-N; none where output_dir does not exist. A checkpoint is complete if
+// all its files exist with the listed sizes; their bytes are verified only on resuming
 // (restore_checkpoint).
 CheckpointList list_checkpoints(const std::filesystem::path& output_dir);
 
-// The newest complete one, or nothing. Half-written and damaged ones are passed over.
+// The newest complete checkpoint, or nothing. Incomplete and damaged ones are skipped.
 std::optional<std::filesystem::path> find_latest_checkpoint(
     const std::filesystem::path& output_dir);
 
-// Removes the oldest of the complete checkpoints up to that of step `newest`, until `keep` are
-// left; 0 keeps all. Later ones, incomplete ones and those that are not as Snug wrote them are
+// Removes the oldest complete checkpoints, among those up to step `newest`, until `keep` are left;
+// 0 keeps all. Later checkpoints, incomplete ones and those that Snug did not write this way are
 // neither counted nor touched.
 void prune_checkpoints(const std::filesystem::path& output_dir, int64_t newest, int64_t keep);
 

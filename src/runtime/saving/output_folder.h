@@ -1,4 +1,4 @@
-// The folder that a verb makes of another one.
+// An output folder that a command derives from another folder.
 #pragma once
 
 #include <cstdint>
@@ -6,20 +6,21 @@
 
 namespace snug::runtime {
 
-// What making it takes; known before any weight is read.
+// What producing it needs; known before any weight is read.
 struct FolderCosts {
-  int64_t source_bytes = 0;  // of all tensors
-  int64_t result_bytes = 0;  // of the weights' files, at most
-  int64_t buffer_bytes = 0;  // memory for data, the whole of it
+  int64_t source_bytes = 0;  // size of all source tensors
+  int64_t result_bytes = 0;  // size of the weight files, at most
+  int64_t buffer_bytes = 0;  // all memory that is used for data
 };
 
-// What it took.
+// What producing it took.
 struct FolderReport {
   int64_t result_bytes = 0;
   double seconds = 0;
 };
 
-// Throws UserError where it exists and is not empty, and where its disk has less than `bytes` left.
+// Throws UserError where `output` exists and is not empty, and where its disk has less than `bytes`
+// free.
 void check_output(const std::filesystem::path& output, int64_t bytes);
 
 }  // namespace snug::runtime

@@ -23,8 +23,8 @@ using models::ModelConfig;
 using nlohmann::json;
 using program::DType;
 
-// The source's config.json with the element type of what is saved, and without a tie that the
-// source's files did not keep.
+// The source's config.json with the element type of the saved weights. tie_word_embeddings is
+// corrected where the source's files held separate weights.
 std::string updated_config(const models::ModelSource& source, DType dtype) {
   json config = base::read_json_file(source.folder / "config.json");
   if (config.contains("tie_word_embeddings"))

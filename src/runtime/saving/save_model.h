@@ -1,5 +1,5 @@
-// A fully tuned model as a Hugging Face folder that transformers loads: config.json, the weights in
-// compute type, and the companion files of the base.
+// Saves a fully tuned model as a Hugging Face folder that transformers loads: config.json, the
+// weights in the compute type, and the companion files of the base.
 #pragma once
 
 #include <filesystem>
@@ -12,9 +12,9 @@
 
 namespace snug::runtime {
 
-// Writes `folder` in one step, by all ranks where there are several, replacing one that exists.
-// config.json is the source's with the element type updated, or written from the config for a
-// preset. `chat` is what the run adds to the companion files. Read back and compared before the
+// Writes `folder` atomically, by all ranks if there are several, replacing an existing one.
+// config.json is the source's with the element type updated; for a preset it is generated. `chat`
+// is what the run adds to the companion files. The files are read back and compared before the
 // folder appears. Throws UserError when the disk is full, or a weight is not finite.
 void save_model(const std::filesystem::path& folder, const models::ModelSource& source,
                 Executor& executor, const formats::TrainedChat& chat = {});
@@ -25,13 +25,14 @@ formats::TensorChecksums write_model_files(const std::filesystem::path& folder,
                                            const models::ModelSource& source, Executor& executor,
                                            const formats::TrainedChat& chat = {});
 
-// config.json and the companion files of a model that is saved in this type.
+// Writes config.json and the companion files of a model whose weights are saved in this type.
 void write_model_config(const std::filesystem::path& folder, const models::ModelSource& source,
                         program::DType dtype, const formats::TrainedChat& chat = {});
 // The type in which a job's result is saved.
 program::DType saved_type(const Executor& executor);
 
-// config.json's text for a model of this shape, as transformers 4 reads it too.
+// The text of config.json for a model of this shape, in a form that transformers 4 can read as
+// well.
 std::string config_json(const models::ModelConfig& config, program::DType dtype);
 
 }  // namespace snug::runtime

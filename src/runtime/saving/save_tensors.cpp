@@ -39,13 +39,14 @@ static_assert(plan::kStageBytes % base::kChecksumPieceBytes == 0);
       index.path_of(tensor).string(), tensor.info->name);
 }
 
-// `shape`: what the file should say. `first`: where in its tensor the elements begin.
+// `shape` is the expected shape in the file. `first` is the tensor's element at which the data
+// begins.
 struct InFile {
   std::vector<int64_t> shape;
   int64_t first = 0;
 };
 
-// Gives the bytes that were compared.
+// Returns the number of bytes that were compared.
 int64_t compare(const formats::TensorIndex& index, const SavedTensor& tensor, const InFile& in_file,
                 std::byte* slot, HostWindow& window) {
   const formats::IndexedTensor& stored = index.at(tensor.name);
@@ -64,8 +65,8 @@ int64_t compare(const formats::TensorIndex& index, const SavedTensor& tensor, co
   return done;
 }
 
-// Calls f(buffer, first) over a contiguous tensor in flat pieces of a checksum each that the host
-// may read, `first` the element each begins with.
+// Calls f(buffer, first) over a contiguous tensor, in flat pieces of one checksum piece each that
+// the host can read; `first` is the index of the piece's first element.
 template <typename F>
 void read_pieces(const backends::Buffer& tensor, HostWindow& window, F&& f) {
   const int64_t width = base::size_of(tensor.dtype);
@@ -103,7 +104,7 @@ void note_written(backends::Trace& trace, int64_t bytes) {
 
 constexpr std::string_view kReadBack = program::decision_name<&program::Write::read_back>();
 
-// Whether the operation that writes it says that it is read back.
+// Whether the operation that writes the tensor says that it is read back.
 bool is_read_back(const SavedTensor& tensor, const program::Program& program) {
   const auto decisions = program::decisions_of(program.operations[tensor.operation]);
   return std::ranges::any_of(decisions, [](const auto& decision) {
@@ -111,14 +112,14 @@ bool is_read_back(const SavedTensor& tensor, const program::Program& program) {
   });
 }
 
-// How often all was read again that this rank wrote; -1 stands for a part of it.
+// How many times everything that this rank wrote was read back; -1 if only a part of it was.
 int64_t times_compared(const Saved& saved, size_t operation) {
   const int64_t all = saved.asked[operation];
   const int64_t compared = saved.compared[operation];
   return compared % all == 0 ? compared / all : -1;
 }
 
-// Notes how often a program that is done has read back what it wrote, and checks its traces.
+// Records how often a finished program has read back what it wrote, and checks its traces.
 void note_read_back(Saved& saved, const Executor& executor) {
   for (size_t i = 0; i < saved.traces.size(); ++i)
     if (saved.asked[i] > 0)
@@ -137,7 +138,8 @@ formats::TensorSpec flat_spec(const SavedTensor& tensor) {
   return {tensor.name, tensor.buffer.dtype, {tensor.elements()}};
 }
 
-// What of a piece's elements lie in the buffer; `first` counts in the piece.
+// The elements of a piece that lie in the buffer; the result's `first` counts from the start of the
+// piece.
 backends::Buffer part_of(const backends::Buffer& buffer, const models::FilePiece& piece) {
   const int64_t begin = std::max(buffer.first, piece.first);
   const int64_t end =

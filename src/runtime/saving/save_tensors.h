@@ -23,58 +23,59 @@
 namespace snug::runtime {
 
 struct SavedTensor {
-  std::string name;         // in the file
-  backends::Buffer buffer;  // contiguous; what this rank writes of it, from element `first` on
-  program::Shape shape;     // of it all
-  size_t operation = 0;     // that writes it
+  std::string name;         // the name in the file
+  backends::Buffer buffer;  // contiguous; the part that this rank writes, from element `first` on
+  program::Shape shape;     // the shape of the whole tensor
+  size_t operation = 0;     // index of the operation that writes it
   int64_t elements() const { return buffer.elements(); }
   bool is_all() const { return buffer.elements() == shape.elements(); }
 };
 
-// What a program writes, and what was done of it.
+// The tensors that a program writes, and a record of what was done.
 struct Saved {
   program::ProgramName program{};
-  std::vector<SavedTensor> tensors;  // in the order of operations, of which one may write several
-  std::vector<backends::Trace> traces;  // one for each operation: what files took of it
-  std::vector<int64_t> asked;           // for each operation: bytes that are this rank's to write
-  std::vector<int64_t> compared;        // for each operation: bytes that were read back
+  std::vector<SavedTensor> tensors;  // in the order of operations; one operation may write several
+  std::vector<backends::Trace> traces;  // one per operation: what was written to files
+  std::vector<int64_t> asked;           // per operation: bytes that this rank must write
+  std::vector<int64_t> compared;        // per operation: bytes that were read back
 };
-// Saves by a program of `write` operations. Where several ranks hold a replica's tensors, each
-// writes its part of what is sharded or padded, and the first of them the others (tensor_part.h).
+// The tensors that the program's `write` operations save. Where several ranks hold a replica's
+// tensors, each writes its part of sharded or padded tensors, and the first rank writes all others
+// (tensor_part.h).
 Saved saved_by(program::ProgramName program, FileSet files, const Executor& executor);
 
-// Puts a piece of a tensor into a file, `first_byte` counted in what this rank writes of it, and
-// returns how many bytes the file took.
+// Writes a piece of a tensor to a file and returns how many bytes it wrote. `first_byte` is the
+// offset of the piece within the part that this rank writes.
 using PutPiece = std::function<int64_t(const SavedTensor& tensor, const backends::Buffer& piece,
                                        int64_t first_byte)>;
-// Looks at what is saved, piece by piece, and hands it to `put`. Notes what files took, and fails a
-// CHECK where that is not what this rank's part asks for. Throws UserError naming the first tensor
-// that holds an infinity or no number.
+// Checks tensors piece by piece and hands the pieces to `put`. Records the bytes that were written,
+// and fails a CHECK where they are not this rank's part. Throws a UserError that names the first
+// tensor with an infinity or a NaN.
 void save_pieces(Saved& saved, Executor& executor, const PutPiece& put);
 
 // Performs a program that saves: writes FOLDER/STEM.safetensors, or shards with an index beyond
-// max_shard_bytes, reads back what the program says, and gives the checksums of what was written.
-// Notes what was done, and fails a CHECK where that is not what the program says. Throws UserError
-// as read_back does, when the disk is full or cannot
-// be written, and naming the first tensor that holds an infinity or no number: what could compute
-// nothing is not worth a file. Nothing of the files is left then.
+// max_shard_bytes; reads back what the program says; returns the checksums of what was written.
+// Records what was done, and fails a CHECK where that differs from the program. Throws UserError as
+// read_back does, when the disk is full or not writable, and for the first tensor with an infinity
+// or a NaN, since such a file would be useless. No files are left then.
 formats::TensorChecksums write_tensors(
     const std::filesystem::path& folder, const std::string& stem, Saved& saved, Executor& executor,
     int64_t max_shard_bytes = formats::ModelWriter::kDefaultShardBytes);
 
-// What this rank has of `saved`, as tensors of one dimension in one file of its own,
-// STEM.safetensors. All of several programs, with their checksums by tensor.
+// Writes this rank's parts of `saved`, possibly from several programs, as one-dimensional tensors
+// into one file of its own, STEM.safetensors. Returns their checksums by tensor.
 formats::TensorChecksums write_parts(const std::filesystem::path& folder, const std::string& stem,
                                      std::span<Saved* const> saved, Executor& executor);
 
-// The files that write_tensors would write, by all ranks, which end together. Each reads back what
-// it wrote. `folder`: the same for all.
+// Writes the same files as write_tensors, by all ranks, which finish together. Each rank reads back
+// what it wrote. `folder` is the same for all.
 void write_together(const std::filesystem::path& folder, const std::string& stem, Saved& saved,
                     Executor& executor, int64_t max_shard_bytes);
 
-// Reads and compares what the operations that wrote it say is read back, and counts it. Throws
-// UserError naming the file and the tensor unless the files hold exactly these bytes, where this
-// rank wrote them. `is_flat`: in a file of its own (write_parts). A part of the above.
+// Reads back and compares the tensors whose operations say so, and counts the bytes. Throws a
+// UserError that names the file and the tensor unless the files hold exactly the bytes that this
+// rank wrote. `is_flat`: the tensors are in a file of this rank's own (write_parts). The functions
+// above call it.
 void read_back(const std::filesystem::path& folder, const std::string& stem, Saved& saved,
                Executor& executor, bool is_flat = false);
 

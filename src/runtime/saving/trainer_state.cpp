@@ -36,7 +36,8 @@ std::vector<std::string> compare(const std::map<std::string, std::string>& saved
   return found;
 }
 
-// The limit is what a double holds exactly, so that sums and products of counts stay in range.
+// The largest count that a double holds exactly, so that sums and products of counts do not
+// overflow.
 constexpr int64_t kMaxCount = int64_t{1} << 53;
 
 int64_t count(const JsonObject& object, std::string_view key) {
@@ -53,7 +54,7 @@ double amount(const JsonObject& object, std::string_view key) {
   return value;
 }
 
-// The states of other trainers carry the same file name.
+// Other trainers' states have the same file name.
 void check_schema(const JsonObject& object) {
   if (!object.has("schema_version"))
     base::throw_user_error(
@@ -68,8 +69,7 @@ void check_schema(const JsonObject& object) {
                             version < 3 ? ", in which every file has checksums" : ""));
 }
 
-// The checksum of the document without its own key `checksum`, whatever white space it is written
-// with.
+// The checksum of the document without its own key `checksum`, independent of white space.
 std::string checksum_of(const json& document) {
   json stripped = document;
   stripped.erase("checksum");
@@ -83,7 +83,7 @@ void check_at_most(const JsonObject& object, std::string_view key, int64_t value
                                  value, limit, most));
 }
 
-// What must hold between the numbers of every run.
+// Checks relations between the numbers that hold in every run.
 void check_numbers(const JsonObject& object, const TrainerState& state) {
   check_at_most(object, "step", state.step, "max_steps", state.max_steps);
   check_at_most(object, "resumed_step", state.resumed_step, "step", state.step);
@@ -92,7 +92,7 @@ void check_numbers(const JsonObject& object, const TrainerState& state) {
   check_at_most(object, "trained_tokens", state.trained_tokens, "total_tokens", state.total_tokens);
   const int64_t steps = state.step - state.resumed_step;
   const int64_t rows = state.rows_consumed - state.resumed_rows;
-  // The last step of a run may have been short.
+  // The last step of a run may have fewer rows.
   const bool fits = state.rows_per_step > 0 && rows >= 0 &&
                     rows / state.rows_per_step + (rows % state.rows_per_step > 0 ? 1 : 0) == steps;
   if (!fits)
@@ -141,7 +141,7 @@ TrainerState parse_trainer_state(std::string_view text, const std::string& file)
   state.seed = object.integer("seed");
   state.trained_tokens = count(object, "trained_tokens");
   state.total_tokens = count(object, "total_tokens");
-  // Runs without loss scaling skip none, and those of before had none.
+  // Absent in runs without loss scaling, which skip no steps, and in older files.
   if (object.has("skipped_steps")) state.skipped_steps = count(object, "skipped_steps");
   state.train_seconds = amount(object, "train_seconds");
   const JsonObject identity = object.object("identity");

@@ -19,12 +19,12 @@ namespace {
 
 constexpr int64_t kPieceElements = int64_t{1} << 18;
 
-// Half a step of bf16 on either side.
+// Whether a and b differ by no more than rounding to bf16: half a step on either side.
 bool is_rounded(float a, float b) {
   return std::abs(a - b) <= 0x1p-7F * std::max(std::abs(a), std::abs(b)) + 1e-7F;
 }
 
-// Some elements of a tensor, in f32.
+// Reads a range of a tensor's elements as f32.
 template <typename File, typename Tensor>
 void read_floats(const File& file, const Tensor& tensor, const formats::TensorInfo& info,
                  int64_t first, std::span<float> to) {
@@ -58,7 +58,7 @@ std::vector<std::string> unchanged_tables(const std::filesystem::path& adapter,
   if (model.folder.empty() || !std::holds_alternative<formats::LoraConfig>(config)) return tables;
   const formats::PeftAdapter lora(adapter);
   const models::Stack stack = models::stack_of(model.config);
-  // The model's files may not be there where its weights are random.
+  // A model with random weights may have no files.
   std::optional<formats::TensorIndex> index;
   for (const std::string& name : lora.saved()) {
     if (formats::is_of_module(name, lora.config().modules_to_save)) continue;

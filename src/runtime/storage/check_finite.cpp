@@ -11,7 +11,7 @@ namespace {
 using formats::IndexedTensor;
 using formats::TensorIndex;
 
-// Where the file has the element with this number, of the tensor or of its transpose.
+// The position in the file of an element of the tensor or of its transpose.
 std::string position_in(const IndexedTensor& source, int64_t element, bool transposed) {
   return position_text(source.info->shape,
                        transposed ? element_in_file(*source.info, element) : element);

@@ -1,5 +1,5 @@
-// A weight that is infinite or no number makes every answer one, hundreds of steps later: it is
-// refused where it is read.
+// An infinite or NaN weight would make every output NaN, perhaps only hundreds of steps later, so
+// it is refused when it is read.
 #pragma once
 
 #include <cstdint>
@@ -12,29 +12,29 @@
 
 namespace snug::runtime {
 
-// Consecutive elements of a tensor, in memory of the host.
+// Consecutive elements of a tensor, in host memory.
 struct Values {
   base::DType dtype = base::DType::f32;
   const void* data = nullptr;
-  int64_t first = 0;  // their place in the tensor
+  int64_t first = 0;  // index of the first of them in the tensor
   int64_t elements = 0;
-  bool transposed = false;  // the place is that in the transpose of a matrix
+  bool transposed = false;  // `first` is an index in the transpose of the matrix
 };
 
-// "[3, 17]": where an element lies in a tensor of this shape.
+// The indices of an element in a tensor of this shape: "[3, 17]".
 std::string position_text(const std::vector<int64_t>& shape, int64_t element);
 
-// What a file holds: throws UserError naming file, tensor and position of the first infinity or
-// NaN. Types of whole numbers hold none.
+// Checks values from a file: throws a UserError with file, tensor and position for the first
+// infinity or NaN. Integer types have none.
 void check_finite(const formats::TensorIndex& index, const formats::IndexedTensor& source,
                   const Values& values);
 
-// Checks what was rounded on the way, from values that are finite themselves.
+// Checks values after rounding to a narrower type; before it they were finite.
 void check_rounded(const formats::TensorIndex& index, const formats::IndexedTensor& source,
                    const Values& values);
 
-// Checks a weight that was quantised, or its transpose: `absmax` has the largest absolute values of
-// the blocks, from block `first_block` on.
+// Checks a weight that was quantised, or its transpose: `absmax` has the largest absolute value of
+// each block, from block `first_block` on.
 void check_rounded_blocks(const formats::TensorIndex& index, const formats::IndexedTensor& source,
                           int64_t first_block, std::span<const float> absmax,
                           bool transposed = false);

@@ -32,7 +32,7 @@ int64_t HostWindow::capacity_bytes() const {
 
 std::byte* HostWindow::open(std::byte* device, int64_t bytes) {
   if (stages_ == nullptr) return device;
-  // The next begins where a number of any type may.
+  // The next piece is aligned for numbers of any type.
   constexpr int64_t kAlignment = 64;
   SNUG_CHECK(used_ + bytes <= capacity_bytes(), "{} bytes through a window that has {} left", bytes,
              capacity_bytes() - used_);
@@ -52,7 +52,7 @@ void HostWindow::close() {
   used_ = 0;
 }
 
-// After what is still being copied from the same memory.
+// The copy waits for earlier copies from the same staging memory.
 const std::byte* HostWindow::read(const std::byte* device, int64_t bytes) {
   if (stages_ == nullptr) return device;
   SNUG_CHECK(bytes <= capacity_bytes() && pieces_.empty(), "{} bytes read through a window of {}",

@@ -1,8 +1,9 @@
-// How the host writes and reads tensors of the device: at their addresses where it reaches them,
-// else through the staging memory of a program that loads or saves, piece by piece. What is written
-// is copied while the host fills the next stage of its ring; work that a backend is given later
-// comes after it. One thread uses a window; windows of different slots may be used at once. Not
-// while a program runs, since it may have the staging memory for its own.
+// How the host writes and reads tensors on the device: directly where the host can access the
+// device's memory, else piece by piece through the staging memory of a program that loads or saves.
+// A written piece is copied to the device while the host fills the next stage of the ring; work
+// that is given to the backend afterwards runs after the copy. One thread uses a window; windows of
+// different slots may be used at once. Must not be used while a program runs, since the program may
+// use the staging memory for its own tensors.
 #pragma once
 
 #include <algorithm>
@@ -17,24 +18,26 @@ namespace snug::runtime {
 
 class HostWindow {
  public:
-  // `slot`: which staging memory of the program, below plan::kSlots.
+  // `slot` selects the staging memory of the program and is below plan::kSlots.
   HostWindow(Executor& executor, program::ProgramName program, int slot);
-  // `stages`: plan::kStages of them, of that slot; null where the host reaches the device.
+  // `stages` points to the plan::kStages stages of that slot; null where the host can access the
+  // device's memory.
   HostWindow(Executor& executor, std::byte* stages, int slot);
-  // Waits until all that was written is in place.
+  // Waits until everything that was written has been copied.
   ~HostWindow();
   HostWindow(const HostWindow&) = delete;
   HostWindow& operator=(const HostWindow&) = delete;
 
-  // Most bytes that may be open at once; no limit where the host reaches the device.
+  // The most bytes that can be open at once; unlimited where the host can access the device's
+  // memory.
   int64_t capacity_bytes() const;
 
-  // Where to write what belongs at `device`; undefined at first unless the host reaches it.
-  // CHECKs the capacity.
+  // The address at which to write what belongs at `device`. Its contents are undefined at first,
+  // unless the host can access the device's memory. CHECKs the capacity.
   std::byte* open(std::byte* device, int64_t bytes);
-  // Puts everything that was opened in its place, before what the backend is given later.
+  // Copies everything that was opened to its destination, before any later work of the backend.
   void close();
-  // What lies there, until the next call.
+  // The bytes at `device`; valid until the next call.
   const std::byte* read(const std::byte* device, int64_t bytes);
 
  private:
@@ -45,16 +48,16 @@ class HostWindow {
   };
 
   backends::Backend& backend_;
-  std::byte* stages_;                         // null: the host reaches the device
-  backends::DeviceEvents* copied_ = nullptr;  // a point for each stage; likewise
-  size_t stage_ = 0;                          // the one that is open, or next
+  std::byte* stages_;                         // null: the host can access the device's memory
+  backends::DeviceEvents* copied_ = nullptr;  // one event per stage; null if stages_ is null
+  size_t stage_ = 0;                          // the stage that is open, or the next one
   int64_t used_ = 0;
   std::vector<OpenRange> pieces_;
 };
 
-// Calls, through the staging memory of `program`, f(piece, first) over a contiguous tensor, as flat
-// buffers of at most a stage's bytes that the host may write, `first` the element each begins with.
-// What f wrote is in place when this returns.
+// Writes a contiguous tensor through the staging memory of `program`: calls f(piece, first) for
+// flat pieces of at most one stage that the host can write; `first` is the index of the piece's
+// first element. When this returns, everything that f wrote is in place.
 template <typename F>
 void write_pieces(const backends::Buffer& buffer, Executor& executor, program::ProgramName program,
                   F&& f) {

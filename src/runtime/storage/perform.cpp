@@ -82,7 +82,7 @@ void Performance::operation(size_t index) {
                           [&](const auto& attributes) { perform(attributes); });
 }
 
-// What is read before a collective in the list is in place when it begins.
+// All reads before a collective are finished when it begins.
 template <typename Struct>
 void Performance::perform(const Struct& attributes) {
   constexpr program::Traits kTraits = program::traits_of<Struct>();
@@ -127,7 +127,7 @@ void Performance::operator()(const program::Read& read) {
   trace_->channel = program::Channel::storage;
   SNUG_CHECK(sources_.find, "program {} reads files, and none are given", program_.name);
   const Tensor& values = tensor(program::Read::kTensor);
-  if (values.is_view()) flush();  // What lies there may be read, too.
+  if (values.is_view()) flush();  // queued reads may write into the same memory
   const Buffer held = held_part(values, buffer(program::Read::kTensor));
   const std::vector<FilePart> parts = sources_.find(values);
   for (const FilePart& part : parts) {
@@ -140,7 +140,7 @@ void Performance::operator()(const program::Read& read) {
   zero_padding();
 }
 
-// The plan was made for what the files held then.
+// The plan was made for the element widths that the files had then.
 void Performance::refuse_other_width(std::span<const FilePart> parts, int64_t planned) const {
   int64_t widest = 0;
   for (const FilePart& part : parts)
@@ -153,7 +153,7 @@ void Performance::refuse_other_width(std::span<const FilePart> parts, int64_t pl
       parts.front().source->info->name, widest, planned);
 }
 
-// What the rank holds of it.
+// Queues a read of the part that this rank holds.
 void Performance::queue_part(const FilePart& part, const Tensor& tensor, const Buffer& held) {
   TensorRead tensor_read{part.source, held};
   tensor_read.is_counted = counts(tensor.rank_step > 0);
@@ -178,7 +178,7 @@ void Performance::queue_part(const FilePart& part, const Tensor& tensor, const B
   queue(std::move(tensor_read));
 }
 
-// Sets the padding of what the operation writes to zero.
+// Sets the padding of the tensors that the operation writes to zero.
 void Performance::zero_padding() {
   for (const program::TensorId id : operation_->writes)
     trace_->bytes +=
@@ -186,7 +186,7 @@ void Performance::zero_padding() {
                  padding(program_.tensor(id), executor_.tensor(name_, id)), executor_.backend());
 }
 
-// The buffers of the operation, as a stored weight.
+// The operation's buffers as a stored weight.
 template <typename Struct>
 StoredWeight Performance::stored() const {
   const Tensor& codes = tensor(Struct::kCodes);
@@ -198,7 +198,7 @@ StoredWeight Performance::stored() const {
   return stored;
 }
 
-// Sets codes of elements beyond the weight's end to zero, and the absmax of blocks there.
+// Sets codes and absmax values beyond the weight's last element to zero.
 template <typename Struct>
 void Performance::zero_codes(const StoredWeight& weight, int64_t elements) {
   const auto zero_tail = [&](const program::Operand<Struct>& operand, const Buffer& held) {
@@ -246,8 +246,8 @@ void Performance::operator()(const program::ReadNf4& read) {
   zero_codes<program::ReadNf4>(weight, elements);
 }
 
-// The absmax of whole weights pass through any memory for them; those of a part stay in theirs
-// until they are gathered.
+// Whole weights share the absmax memory one after another; the absmax values of a part must stay
+// there until they are gathered.
 void Performance::await_room(const StoredWeight& stored) {
   const bool is_whole = stored.gathered == nullptr;
   if (has_whole_scales_ && !is_whole) flush();
@@ -256,7 +256,7 @@ void Performance::await_room(const StoredWeight& stored) {
 
 void Performance::queue_parts(const formats::Nf4Parts& in_file, const StoredWeight& stored) {
   SNUG_CHECK_EQ(in_file.state.nested(), stored.nested());
-  // The file may view the codes as any type.
+  // The file may declare any element type for the codes.
   queue_bytes(*in_file.codes, stored.codes, stored.is_part, false);
   queue_bytes(*in_file.absmax, stored.absmax, stored.is_part, true);
   if (!stored.nested()) return;
@@ -271,7 +271,8 @@ void Performance::queue_parts(const formats::Nf4Parts& in_file, const StoredWeig
   executor_.backend().synchronise();
 }
 
-// A part of a stored weight, byte for byte: whatever type the file views it as.
+// Queues a byte-for-byte read of a stored weight or of a part of it, whatever element type the file
+// declares.
 void Performance::queue_bytes(const IndexedTensor& source, const Buffer& destination, bool is_part,
                               bool holds_values) {
   TensorRead tensor_read{&source, destination};
@@ -291,7 +292,8 @@ void Performance::queue_bytes(const IndexedTensor& source, const Buffer& destina
   queue(std::move(tensor_read));
 }
 
-// What scales are read with is in no read.
+// The map and offset for decoding scales are not read through read_tensors, so they are checked
+// here.
 void Performance::check_map(const formats::Nf4Parts& in_file) {
   const formats::TensorInfo& absmax = *in_file.absmax->info;
   if (const auto found = base::first_not_finite(base::DType::f32, in_file.nested_map.data(),
@@ -343,7 +345,8 @@ void Performance::operator()(const program::EncodeScales& encode) {
   trace_->bytes += gathered.bytes() + store_scales(gathered.as<float>(), blocks, scales, window);
 }
 
-// Which of longrope's two sets a job's programs read was settled when they were made.
+// Which of longrope's two sets of frequencies the job's programs use was decided when they were
+// built.
 void Performance::operator()(const program::Put& put) {
   flush();
   const auto tables = models::frequency_tensors(*sources_.model);

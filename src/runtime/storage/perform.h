@@ -7,7 +7,7 @@
 // its scales are made with the mean over all of them (plan/job/storage_programs.h). Programs that
 // save are walked by save_tensors.h.
 //
-// One thread. Not while a program runs.
+// One thread. Must not be used while a program runs.
 #pragma once
 
 #include <cstdint>
@@ -31,51 +31,54 @@
 
 namespace snug::runtime {
 
-// Where files hold a tensor, or a range of its elements.
+// Where files hold a tensor or a range of its elements.
 struct FilePart {
   const formats::IndexedTensor* source = nullptr;
-  std::optional<int64_t> first{};  // of the range, whose elements lie flat; nothing: it all
-  // The shape in the file of what is a tensor of its own there; nothing: as in the program.
+  std::optional<int64_t> first{};  // first element of a range of the flattened tensor; nothing: the
+                                   // whole tensor
+  // The shape in the file where a part is a separate tensor there; nothing: the shape in the
+  // program.
   std::optional<program::Shape> shape{};
-  // The first element that is meant of a tensor of that shape, of which the program's tensor is a
-  // part; nothing: it is all of it.
+  // The index of the first element in the file's tensor, where the program's tensor is a part of
+  // it; nothing where it is the whole tensor.
   std::optional<int64_t> from{};
 };
 
-// What the operations of a program take their values from, next to their attributes.
+// Where the operations of a program take their values from, in addition to their attributes.
 struct Sources {
-  const models::ModelConfig* model = nullptr;  // whose weights they are; null for an adapter's
-  // What holds these values, in their order. Throws UserError where there is none.
+  const models::ModelConfig* model = nullptr;  // the model of the weights; null for an adapter
+  // The parts that together hold the tensor's values, in order. Throws UserError where there are
+  // none.
   std::function<std::vector<FilePart>(const program::Tensor&)> find{};
-  // Checks one that goes somewhere. Throws UserError.
+  // Checks a read that has a destination. Throws UserError.
   std::function<void(const TensorRead&)> check{};
   std::function<ReadReport(std::span<const TensorRead>)> read{};
-  // The index of a model's weights, where some are stored as NF4.
+  // The index of the model's files, where some weights are stored as NF4.
   const formats::TensorIndex* index = nullptr;
 };
 
-// Files of one set, all in one place. `reason` says where expected shapes come from: "as
-// config.json says". What is referred to must outlive it.
+// Files of one set in one folder. `reason` says where expected shapes come from: "as config.json
+// says". The references must outlive the result.
 Sources sources_of(const formats::TensorIndex& index, FileSet files, std::string reason,
                    const models::ModelConfig* model, program::ProgramName program,
                    Executor& executor);
 
 struct Performed {
-  int64_t bytes_read = 0;    // by this rank
-  int64_t bytes_around = 0;  // of them: next to what was to be read
-  // A digest of every number that was read; those of the ranks of a replica add up to it.
+  int64_t bytes_read = 0;    // the bytes that this rank has read
+  int64_t bytes_around = 0;  // how many of them are outside of the requested ranges
+  // A digest of all values that were read; the digests of a replica's ranks add up.
   uint64_t digest = 0;
   std::vector<backends::Trace> traces;  // one for each operation
 };
 
-// An operation at a time; perform() does them all.
+// Performs one operation at a time; perform() does all of them.
 class Performance {
  public:
-  // What is referred to must outlive it.
+  // The references must outlive the object.
   Performance(program::ProgramName program, const Sources& sources, Executor& executor);
 
   void operation(size_t index);
-  // Reads what is left to be read.
+  // Performs the reads that are still queued.
   Performed finish();
 
  private:
@@ -90,9 +93,9 @@ class Performance {
 
   template <typename Struct>
   void perform(const Struct& attributes);
-  // The operation that is being performed, for what ranks do together.
+  // The current operation as an invocation, for collectives.
   backends::Invocation between_ranks();
-  // Operands of it.
+  // An operand of the current operation.
   template <typename Struct>
   const program::Tensor& tensor(const program::Operand<Struct>& operand) const {
     return program_.tensor(id_of(*operation_, operand));
@@ -102,7 +105,7 @@ class Performance {
     return executor_.tensor(name_, id_of(*operation_, operand));
   }
   void queue(TensorRead tensor_read);
-  // Throws UserError where the widest element of these is of another width.
+  // Throws UserError where the widest element type of these parts does not have the planned width.
   void refuse_other_width(std::span<const FilePart> parts, int64_t planned) const;
   void queue_part(const FilePart& part, const program::Tensor& tensor,
                   const backends::Buffer& held);
@@ -123,19 +126,19 @@ class Performance {
   const program::Program& program_;
   const Sources& sources_;
   Executor& executor_;
-  std::unordered_map<std::string, models::Weight> weights_;  // of the model
-  const program::Operation* operation_ = nullptr;            // that is being performed
-  backends::Trace* trace_ = nullptr;                         // of it
-  std::vector<TensorRead> tensor_reads_;                     // that are read together
-  // Whether weights among them pass through the memory for absmax, and leave nothing there.
+  std::unordered_map<std::string, models::Weight> weights_;  // weights of the model, by name
+  const program::Operation* operation_ = nullptr;            // the operation being performed
+  backends::Trace* trace_ = nullptr;                         // the trace of that operation
+  std::vector<TensorRead> tensor_reads_;                     // reads to be done together
+  // Whether queued weights use the absmax memory as a temporary buffer.
   bool has_whole_scales_ = false;
   backends::HostCollectives collectives_;
-  std::vector<backends::Buffer> between_;  // of between_ranks()
+  std::vector<backends::Buffer> between_;  // the operands of between_ranks()
   std::optional<program::OperationView> view_;
   Performed performed_;
 };
 
-// All of them, in order. Fails a CHECK when what was done is not what the program says.
+// Performs all operations in order. Fails a CHECK when what was done differs from the program.
 Performed perform(program::ProgramName program, const Sources& sources, Executor& executor);
 
 }  // namespace snug::runtime

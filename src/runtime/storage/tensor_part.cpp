@@ -47,7 +47,7 @@ int64_t valid_elements(const Tensor& tensor, int64_t first, int64_t elements) {
   return std::clamp<int64_t>(program::whole_shape(tensor).elements() - first, 0, elements);
 }
 
-// Second moments are coded by the unsigned map, which begins with 0.
+// Second moments use the unsigned map, in which 0 encodes the number 0.
 bool is_signed_code(const plan::Job& job, const Tensor& tensor) {
   if (tensor.role != program::Role::moment || tensor.dtype != base::DType::u8) return false;
   return std::ranges::any_of(job.trainables, [&](const Tensor& trainable) {

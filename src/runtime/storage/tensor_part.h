@@ -25,19 +25,20 @@ std::vector<int64_t> dims_of(const program::Shape& shape);
 // `elements` elements of a contiguous buffer from its element `begin` on, flat; `first` goes on.
 backends::Buffer slice(const backends::Buffer& buffer, int64_t begin, int64_t elements);
 
-// The elements of the tensor that lie in its buffer on this rank, flat, `first` the place of the
-// first of them in the whole. A tensor that is not sharded is its buffer.
+// The tensor's elements in its buffer on this rank, flat; `first` is the index of the first of them
+// in the whole tensor. For a tensor that is not sharded it is the whole buffer.
 backends::Buffer held_part(const program::Tensor& tensor, const backends::Buffer& buffer);
-// What is left of the buffer.
+// The rest of the buffer, which is padding.
 backends::Buffer padding(const program::Tensor& tensor, const backends::Buffer& buffer);
 
-// What of it this rank writes where the ranks of a replica write a tensor together: its part of
-// what is sharded or padded; all of another tensor on the first of them, and nothing on others.
+// The elements that this rank writes where the ranks of a replica write a tensor together: its part
+// of a sharded or padded tensor; of any other tensor everything on the first rank, and nothing on
+// the others.
 backends::Buffer written_part(const program::Tensor& tensor, const backends::Buffer& buffer,
                               const comm::Mesh& mesh);
 
-// Sets a buffer of a tensor of the job to the number 0 as the tensor is coded: a first moment of 8
-// bits has another code for it than 0. Gives the buffer's bytes.
+// Sets a buffer of a job's tensor to the code for the number 0: an 8-bit first moment encodes it by
+// another byte than 0. Returns the size of the buffer in bytes.
 int64_t set_zero(const plan::Job& job, const program::Tensor& tensor,
                  const backends::Buffer& buffer, backends::Backend& backend);
 

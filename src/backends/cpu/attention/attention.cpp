@@ -11,17 +11,18 @@ namespace {
 
 using program::Attention;
 
-// Segments of at most this many queries are read straight from where their keys lie.
+// For segments of at most this many queries, keys and values are read in place instead of being
+// packed.
 constexpr int64_t kFewQueries = 4;
 
-// One key head of one segment, and some of its queries.
+// One key head of one segment, and a range of its queries.
 struct Task {
   int64_t segment = 0;
   int64_t kv_head = 0;
-  Range queries;  // counted within the segment
+  Range queries;  // query numbers within the segment
 };
 
-// Work of the forward pass, cut the same way whatever the number of threads.
+// The tasks of the forward pass. They do not depend on the number of threads.
 class ForwardTasks {
  public:
   ForwardTasks(const Attention& attention, const Segments& segments, int64_t queries_of_tile)
@@ -33,7 +34,8 @@ class ForwardTasks {
     return tasks;
   }
 
-  // Later queries first: causal ones see more keys, and what takes longest should not start last.
+  // Later queries come first: causal ones see more keys, and the longest tasks should not start
+  // last.
   Task at(int64_t number) const {
     int64_t index = 0;
     for (; number >= count_of(index); ++index) number -= count_of(index);
@@ -55,7 +57,8 @@ class ForwardTasks {
   int64_t queries_of_tile_;
 };
 
-// The kernels scale the largest score of a row after they have found it.
+// The scale must be positive, since the kernels find the largest score of a row before they apply
+// it.
 bool supports(const Attention& attention, const program::OperationView& view, const CpuContext&) {
   return attention.scale > 0 && of_one_type(view, {Attention::kK, Attention::kV, Attention::kO}) &&
          (!attention.sinks || of_one_type(view, {Attention::kSinks}));
@@ -67,7 +70,7 @@ Attention decide(const Attention& attention, const program::OperationView&, cons
   return decided;
 }
 
-// Decisions that are not this backend's are refused.
+// Refuses decisions that belong to other backends.
 std::unique_ptr<Prepared> prepare(const Attention& attention, const program::OperationView& view,
                                   CpuContext&) {
   SNUG_CHECK(attention.kernel.by == program::AttentionBy::plain && attention.kernel.splits == 0,
@@ -77,7 +80,7 @@ std::unique_ptr<Prepared> prepare(const Attention& attention, const program::Ope
   return prepare_biases(attention, view);
 }
 
-// The tables of biases, then scratch of each thread.
+// The bias tables, followed by each thread's scratch.
 int64_t workspace_bytes(const Attention& attention, const program::OperationView& view,
                         const CpuContext& context) {
   const program::Tensor& q = view[Attention::kQ];
@@ -102,7 +105,7 @@ struct ForwardTensors {
         sinks(attention.sinks ? one_row_of(invocation[Attention::kSinks]) : Rows{}) {}
   ScoreBiases biases;
   Rows q, k, v, o, lse;
-  Rows sinks;  // of all heads, in a row; without data where there are none
+  Rows sinks;  // one row with the sinks of all heads; its data is null if there are none
 
   void zero_queries(Range gap) const {
     zero(o, gap);

@@ -10,22 +10,22 @@ namespace {
 
 using program::AttentionGrad;
 
-// Gradients of segments of at most so many queries or keys are computed in f32 whatever their type:
-// where a handful of weights make up all of a gradient, rounding them to bf16 on the way would show
-// in the result.
+// Gradients of segments with at most this many queries or keys are computed in f32 whatever the
+// operands' type: when a few weights make up a whole gradient, rounding them to bf16 in between
+// would show in the result.
 constexpr int64_t kFewGradQueries = 16;
 constexpr int64_t kFewGradKeys = 64;
 
-// The gradient of a bias by relative position. A task, which is a segment's key head, sums what
-// distances get in a table of its own and leaves it in those of their buckets; segments are then
-// added in order. It has no bytes where it is not wanted.
+// The gradient of a relative position bias. A task, which is one key head of a segment, sums the
+// gradients by distance in a table of its own and then adds them up into buckets; the sums of the
+// segments are added in order. Takes no memory where this gradient is not wanted.
 struct BiasSums {
-  TableShape table;  // of the heads of a task
+  TableShape table;  // for the heads of one task
   int64_t segments = 0;
   int64_t heads = 0;
   int64_t buckets = 0;
 
-  // Takes its sizes from the shapes of q, the bounds and, where it is there, dbias.
+  // The sizes follow from the shapes of q, the bounds and, where it is given, dbias.
   BiasSums(const AttentionGrad& grad, const TableShape& tables, int64_t segment_count,
            int64_t bucket_count) {
     if (!grad.bias_gradient) return;
@@ -39,7 +39,7 @@ struct BiasSums {
   int64_t bytes() const { return whole_lines(floats() * int64_t{sizeof(float)}); }
   bool are_wanted() const { return table.heads > 0; }
 
-  // Adds the sums of a task, whose first head this is, to `sums` (segments, heads, buckets).
+  // Adds the tables of a task, whose first head is `head`, to `sums` (segments, heads, buckets).
   void add_task(const DistanceBiases& prepared, const float* tables, int64_t segment, int64_t head,
                 float* sums) const {
     for (int64_t i = 0; i < table.heads; ++i)
@@ -124,8 +124,8 @@ std::unique_ptr<Prepared> prepare(const AttentionGrad& grad, const program::Oper
   return prepare_biases(grad, view);
 }
 
-// The tables of biases, the sums of tasks, then of each thread a table of what distances get and
-// the kernel's scratch.
+// The bias tables and the sums of the tasks, then for each thread a table of gradients by distance
+// and the kernel's scratch.
 int64_t workspace_bytes(const AttentionGrad& grad, const program::OperationView& view,
                         const CpuContext& context) {
   const program::Tensor& q = view[AttentionGrad::kQ];

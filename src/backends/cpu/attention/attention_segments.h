@@ -1,5 +1,5 @@
-// What both directions of attention share: the segments of an operation, and what its kernels are
-// told of one.
+// Shared by both directions of attention: the segments of an operation, and the arguments of
+// kernels for one segment.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct Range {
   int64_t size() const { return std::max<int64_t>(0, end - begin); }
 };
 
-// The segments of an operation, as its bounds give them.
+// The segments of an operation, read from its bounds.
 class Segments {
  public:
   template <typename Attributes>
@@ -33,8 +33,8 @@ class Segments {
   Range queries(int64_t index) const { return at(q_bounds_, index); }
   Range keys(int64_t index) const { return at(k_bounds_, index); }
 
-  // Calls f(range) for the rows that no segment covers; for all rows where segments are out of
-  // order.
+  // Calls f(range) for each range of rows that no segment covers, or for all rows where the
+  // segments are not in order.
   template <typename F>
   void for_each_query_gap(int64_t rows, F&& f) const {
     for_each_gap(q_bounds_, rows, f);
@@ -74,8 +74,8 @@ inline void zero(const Rows& rows, Range range) {
   });
 }
 
-// Queries that tasks, one for each key head and some queries of a segment, found to be of a segment
-// of few. Counted only where a trace wants it.
+// Counts queries in segments with few queries, for the trace only. Tasks report them: one task for
+// each key head and range of queries.
 class FewQueries {
  public:
   FewQueries(const Invocation& invocation, int64_t kv_heads)
@@ -91,7 +91,8 @@ class FewQueries {
   std::atomic<int64_t> sum_ = 0;
 };
 
-// What the scores of an operation get by distance. Tables lie where its workspace begins.
+// The biases that an operation adds to scores by distance. The tables are at the beginning of its
+// workspace.
 class ScoreBiases {
  public:
   template <typename Attributes>
@@ -105,7 +106,7 @@ class ScoreBiases {
   }
 
   const TableShape& shape() const { return shape_; }
-  // The slopes of the heads from `head` on.
+  // The slopes of the heads, starting at `head`.
   const float* slopes(int64_t head) const { return slopes_ == nullptr ? nullptr : slopes_ + head; }
   DistanceTable<const float> table(int64_t head) const {
     return shape_.at<const float>(tables_, head);
@@ -113,11 +114,11 @@ class ScoreBiases {
 
  private:
   TableShape shape_;
-  const float* slopes_;  // of all heads; null without ALiBi
+  const float* slopes_;  // for all heads; null without ALiBi
   float* tables_ = nullptr;
 };
 
-// The form of the key head whose first query head this is.
+// The form for the key head whose first query head is `head`.
 template <typename Attributes>
 AttentionForm form_of(const Attributes& attention, Range queries, Range keys,
                       const ScoreBiases& biases, int64_t head) {
@@ -133,7 +134,7 @@ AttentionForm form_of(const Attributes& attention, Range queries, Range keys,
           .biases = biases.table(head)};
 }
 
-// Whether q and these operands have one type.
+// Whether q and these operands have the same type.
 template <typename Attributes>
 bool of_one_type(const program::OperationView& view,
                  std::initializer_list<program::Operand<Attributes>> operands) {

@@ -11,7 +11,7 @@ namespace {
 
 using program::AttentionSinkGrad;
 
-// A sum for each block of queries and each head, then those of blocks in order.
+// One partial sum for each block of queries and each head; the blocks are then added in order.
 int64_t workspace_bytes(const AttentionSinkGrad&, const program::OperationView& view,
                         const CpuContext&) {
   return reduction_bytes(view[AttentionSinkGrad::kO].shape.rows(),

@@ -1,6 +1,6 @@
-// What attention adds to scores by how far a key lies from its query: slopes (ALiBi), which are
-// made once, and a bias by relative position, of which each run makes a table for every head
-// (DistanceTable in kernels/attention.h). Tables lie in the operation's workspace.
+// What attention adds to scores by the distance between key and query: ALiBi slopes, which are
+// computed once, and a relative position bias, from which each run makes a table for every head
+// (DistanceTable in kernels/attention.h). The tables are in the operation's workspace.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +16,11 @@
 namespace snug::backends::cpu {
 
 struct DistanceBiases : Prepared {
-  std::vector<float> slopes;     // of each head; empty: none
-  std::vector<int32_t> buckets;  // of each place of a table, the row of the bias; empty: none
+  std::vector<float> slopes;     // one per head; empty: none
+  std::vector<int32_t> buckets;  // for each entry of a table, the row of the bias; empty: none
 };
 
-// Tables of an operation's heads, one after the other; of no bytes without a bias.
+// The tables of all heads, one after another; zero bytes without a bias.
 struct TableShape {
   int64_t heads = 0;
   int64_t reach = 0;
@@ -35,14 +35,15 @@ struct TableShape {
   }
 };
 
-// No distance is as large as the number of tokens, and none beyond max_distance has its own bucket.
+// Every distance is smaller than the number of tokens, and distances beyond max_distance share one
+// bucket.
 template <typename Attributes>
 TableShape table_shape_of(const Attributes& attention, int64_t q_tokens, int64_t k_tokens) {
   if (!attention.relative_bias) return {};
   return {attention.heads, std::min(attention.max_distance, std::max(q_tokens, k_tokens))};
 }
 
-// What an operation's attributes say of the biases of its heads.
+// The attributes of an operation that determine its biases.
 struct BiasForm {
   int64_t heads = 0;
   bool causal = true;
@@ -51,7 +52,7 @@ struct BiasForm {
   int64_t max_distance = 0;
   TableShape table;
 };
-// Null where nothing is added.
+// Null where nothing is added to scores.
 std::unique_ptr<Prepared> prepare_biases(const BiasForm& form);
 
 template <typename Attributes>
@@ -80,11 +81,11 @@ const float* slopes_of(const Attributes& attention, const Invocation& invocation
   return prepared_biases(invocation).slopes.data();
 }
 
-// Fills the tables with what the bias, (buckets, heads), has for each distance, in powers of two.
+// Fills the tables with the bias (buckets, heads) of each distance, multiplied by log2(e).
 void make_tables(const TableShape& shape, const DistanceBiases& prepared, const Buffer& bias,
                  float* tables);
 
-// Sums of what distances get, of one head, into those of their buckets.
+// Adds one head's sums by distance to the sums of their buckets.
 void add_to_buckets(const TableShape& shape, const DistanceBiases& prepared, const float* table,
                     float* buckets);
 

@@ -14,7 +14,7 @@ bool supports(const program::RotaryTable&, const program::OperationView& view, c
          view[program::RotaryTable::kTable].dtype == base::DType::f32;
 }
 
-// Angles are in double precision: one of 10^5 would lose five of fp32's seven digits.
+// Angles are computed in double precision: an angle of 10^5 would lose five of fp32's seven digits.
 void run(const program::RotaryTable& rotary, const Invocation& invocation, CpuContext&) {
   const int32_t* positions = integers_of(invocation[program::RotaryTable::kPositions]);
   const Rows frequencies = flattened(rows_of(invocation[program::RotaryTable::kInverseFrequency]));

@@ -1,5 +1,5 @@
-// Softmax and its loss over rows of logits, in runs of consecutive ones: what the kinds of
-// cross-entropy share. Leaves without threads.
+// Softmax and its loss over rows of logits, in runs of consecutive logits; shared by the kinds of
+// cross-entropy. Leaf functions without threads.
 #pragma once
 
 #include <cmath>
@@ -12,12 +12,12 @@ namespace snug::backends::cpu {
 
 float logit_at(const void* logits, Element element, int64_t index);
 
-// The largest of some logits, and the sum of exp(logit - largest).
+// The largest of some logits, and the sum of exp(logit - largest) over them.
 struct Statistics {
   float largest;
   float sum;
   float lse() const { return largest + std::log(sum); }
-  // -log p of a logit; the small difference is taken before the large term.
+  // -log p of a logit. The small difference is computed before the large term is added.
   float loss(float logit) const { return std::log(sum) - (logit - largest); }
 };
 
@@ -32,16 +32,16 @@ Statistics statistics_of(const LogitRun& run, const SoftmaxKernels& kernels);
 
 Statistics merged(const Statistics& a, const Statistics& b);
 
-// gradient = (softmax - onehot) * scale; may begin where the logits begin. `target` counts from the
-// run's first logit and may lie outside. With a cap logits are f32, cap tanh(z / cap), and the
-// gradient is that of z.
+// gradient = (softmax - onehot) * scale. `gradient` may be the same address as the logits. `target`
+// counts from the run's first logit and may be outside of it. With a cap the logits are f32 values
+// cap tanh(z / cap), and the gradient is that of z.
 struct GradientRun {
   void* data;
   Element element;
   int64_t target;
   float lse;
   float scale;
-  float cap;  // 0: none
+  float cap;  // the softcap of logits; 0 means none
 };
 
 void make_gradient(const LogitRun& run, const GradientRun& gradient, const SoftmaxKernels& kernels);
@@ -49,15 +49,15 @@ void make_gradient(const LogitRun& run, const GradientRun& gradient, const Softm
 // Fails a CHECK when a target lies outside the vocabulary.
 int64_t checked_target(int32_t target, int64_t vocab);
 
-// What each token counts: inverse_tokens, one number for all or one for each.
+// The weight of each token in the loss, from inverse_tokens: one number for all, or one per token.
 struct TokenFactors {
   const float* data;
-  int64_t step;  // 0: one for all
+  int64_t step;  // 0 means one number for all tokens
   float operator[](int64_t token) const { return data[token * step]; }
 };
 TokenFactors factors_of(const Buffer& inverse_tokens);
 
-// loss = sum of losses times what they count, in token order and fp64: it does not depend on
+// loss = sum of losses times their weights, in token order and fp64, so that it does not depend on
 // threads or chunks.
 void sum_losses(const float* losses, int64_t tokens, const TokenFactors& factors,
                 const Buffer& loss);

@@ -1,4 +1,4 @@
-// Activations with a gate and without, and softcap: from operands to kernels, in tasks.
+// Gated and plain activations, and softcap: splits operands into tasks and calls the kernels.
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/cpu/rows.h"
@@ -128,7 +128,7 @@ void run(const GeluMulGrad& grad, const Invocation& invocation, CpuContext& cont
   });
 }
 
-// Rows of so many pairs that a task has.
+// The number of rows in a task when a row has `pairs` pairs.
 int64_t rows_of_pairs(int64_t pairs) {
   return std::max<int64_t>(1, kElementsPerTask / std::max<int64_t>(1, pairs));
 }

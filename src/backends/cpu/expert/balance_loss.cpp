@@ -1,4 +1,4 @@
-// A few thousand numbers: one thread adds them up.
+// There are only a few thousand numbers, so one thread adds them up.
 #include <span>
 
 #include "backends/cpu/kind_functions.h"
@@ -12,7 +12,7 @@ namespace {
 using program::BalanceLoss;
 using program::BalanceLossTrain;
 
-// Over all layers: how many tokens chose an expert, and the sum of its probabilities.
+// Over all layers: how many tokens chose each expert, and the sum of its probabilities.
 struct Balance {
   int64_t count(int64_t expert) const {
     int64_t count = 0;
@@ -38,7 +38,8 @@ Balance balance_of(const Invocation& invocation) {
   return {reads, invocation[Struct::kLayers].elements(), program::balanced_layers(reads.size())};
 }
 
-// Writes the loss. Returns what a count is multiplied by for the gradient of a sum.
+// Writes the loss. Returns the factor by which a count is multiplied for the gradient of a
+// probability sum.
 template <typename Struct>
 float write_loss(const Struct& loss, const Invocation& invocation, const Balance& balance) {
   int64_t choices = 0;

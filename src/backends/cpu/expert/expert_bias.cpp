@@ -13,13 +13,13 @@ using program::AddExpertBias;
 using program::ExpertBiasGrad;
 using program::ExpertBiasWeightsGrad;
 
-// What a row gets, and from which expert.
+// A row, the expert whose bias is added to it, and the weight of that bias.
 struct BiasedRow {
   int64_t row, expert;
   float weight;
 };
 
-// y = x + weight bias; the product is not rounded.
+// y = x + weight * bias; the product is not rounded to the type of y.
 void add_weighted_row(const ElementwiseKernels& kernels, const Rows& x, const Rows& bias,
                       const BiasedRow& by, const Rows& y) {
   alignas(64) std::array<float, kRowPiece> product;
@@ -53,10 +53,10 @@ void run(const AddExpertBias& add, const Invocation& invocation, CpuContext& con
   });
 }
 
-// Columns that a task sums up.
+// The number of columns that a task sums up.
 constexpr int64_t kBiasColumns = 256;
 
-// The sum of an expert's rows times their weights; null: of the rows.
+// The sum of an expert's rows, each multiplied by its weight; null: without weights.
 void sum_expert_rows(const ElementwiseKernels& kernels, const Rows& dy, const float* weights,
                      const std::array<int64_t, 2>& rows, const std::array<int64_t, 2>& columns,
                      float* sums) {

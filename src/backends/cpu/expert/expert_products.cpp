@@ -5,8 +5,8 @@
 namespace snug::backends::cpu {
 namespace {
 
-// Rows of a piece: few enough that eight experts with some hundred rows each leave little to small
-// pieces, many enough that products of them run at the rate of larger ones.
+// Rows in a piece: few enough that eight experts with some hundred rows each leave little to small
+// pieces, and enough that products of them are as efficient as larger ones.
 constexpr int64_t kPieceRows = 256;
 
 int64_t piece_rows(int64_t rows) {
@@ -15,7 +15,7 @@ int64_t piece_rows(int64_t rows) {
   return piece;
 }
 
-// Whether a wide product of such factors runs here, however many rows it has.
+// Whether wide products of such factors run here, for any number of rows.
 bool has_wide_products(MatmulSpec spec, const CpuContext& context) {
   spec.m = std::max(spec.m, kWidePanel);
   return runs_product(spec, ProductAlgorithm::wide, context);
@@ -96,7 +96,8 @@ int64_t ExpertPieces::scratch_bytes() const {
   return bytes;
 }
 
-// Within a panel the scratch grows with the rows, except for a copy of those that do not fill one.
+// Within a panel the scratch grows with the rows, except for the copy of rows that do not fill a
+// panel. So for each number of panels only all its rows and one row less are tried.
 int64_t ExpertPieces::most_wide_bytes(const CpuContext& context) const {
   int64_t bytes = 0;
   for (int64_t rows = block_rows_; rows > 0; rows -= kWidePanel)

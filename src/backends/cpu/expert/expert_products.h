@@ -1,8 +1,8 @@
-// Products of the experts of a mixture, each over the rows that it has, of which there may be any
-// number. A wide product takes them as they are, up to kWideRows at once. Others are made ready for
-// a number of rows: an expert's are cut into pieces of a stated size and, for what is left, halves
-// of it down to one row, so that no number of rows makes anything new, and none is computed that is
-// not there.
+// Products of a mixture's experts, each over the rows routed to it, of which there may be any
+// number. A wide product takes up to kWideRows rows as they are. Other products are prepared for
+// fixed numbers of rows: an expert's rows are cut into pieces of a stated size, and the rest into
+// halves of that size down to single rows. So any number of rows can be computed without preparing
+// anything new, and no padding rows are computed.
 #pragma once
 
 #include <algorithm>
@@ -31,21 +31,21 @@ ExpertChoice decide_products(MatmulSpec spec, int64_t MatmulSpec::*dimension, in
 ProductCopies copies_of_pieces(const ExpertChoice& decided, MatmulSpec spec,
                                int64_t MatmulSpec::*dimension, const CpuContext& context);
 
-// What computed the products, as far as there were rows that needed any.
+// Records what computed the products, if there were any rows.
 class RanProducts {
  public:
-  // As many pieces of `rows` rows were cut off as an expert has.
+  // Records the size of a full piece that was cut off.
   void cut(int64_t rows) { block_rows_ = std::max(block_rows_, rows); }
-  // A piece of `rows` rows was multiplied.
+  // Records that a piece of `rows` rows was multiplied.
   void add(bool is_rest, int64_t rows, const ProductCopies& needed, const RanProduct& ran) {
     (is_rest ? rest_algorithm_ : algorithm_) = ran.algorithm;
     (is_rest ? rest_rows_ : rows_) += rows;
     needed_ |= needed;
     copies_ |= ran.copies;
   }
-  // Sums of so many rows of a gradient were made at once.
+  // Records that sums of `rows` rows of a gradient were computed at once.
   void add_sums(int64_t rows) { sum_rows_ = std::max(sum_rows_, rows); }
-  // Notes what ran of a grouped product of kind `Struct`.
+  // Writes the record of a grouped product of kind `Struct` to the trace.
   template <typename Struct>
   void note(const Invocation& invocation) const {
     for (const int64_t rows : {rows_, rest_rows_}) invocation.note_piece(rows);
@@ -85,7 +85,7 @@ class ExpertPieces {
   void check_copies(const ProductCopies& decided) const;
   // Makes what multiply() needs.
   void create() const;
-  // For any number of rows.
+  // Enough for any number of rows.
   int64_t scratch_bytes() const;
   // Fails a CHECK where not even the largest piece is computed by the algorithm that is stated.
   void check_algorithm(const ExpertChoice& decided) const;
@@ -122,9 +122,9 @@ class ExpertPieces {
   MatmulSpec spec_;
   int64_t MatmulSpec::*dimension_;
   bool is_wide_;
-  int64_t block_rows_;  // of the largest piece
+  int64_t block_rows_;  // rows of the largest piece
   int64_t wide_bytes_ = 0;
-  std::vector<int64_t> sizes_;  // from the largest to a single row
+  std::vector<int64_t> sizes_;  // from the largest down to a single row
   std::vector<bool> is_rest_;
   std::vector<Product> products_;
 };

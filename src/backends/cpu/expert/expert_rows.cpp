@@ -25,7 +25,7 @@ void run(const Permute&, const Invocation& invocation, CpuContext& context) {
   });
 }
 
-// Sums are made in f32 and rounded once.
+// Sums in f32 and rounds once.
 void combine_row(const ElementwiseKernels& kernels, const Rows& x, const int32_t* places, int64_t k,
                  std::byte* y, Element element) {
   alignas(64) std::array<float, kRowPiece> sum;
@@ -62,7 +62,7 @@ void run(const ScaleRows&, const Invocation& invocation, CpuContext& context) {
   });
 }
 
-// dx may be dy: a row's dot product is made before it is scaled.
+// dx may be dy: a row's dot product is computed before the row is scaled.
 void run(const ScaleRowsGrad&, const Invocation& invocation, CpuContext& context) {
   const Rows dy = rows_of(invocation[ScaleRowsGrad::kDY]);
   const Rows x = rows_of(invocation[ScaleRowsGrad::kX]);

@@ -1,6 +1,6 @@
-// How many rows an expert has is known when the product is run (expert_products.h). A gradient sums
-// over rows: where it is f32, wide products add up in it; else pieces add to sums in f32 of some
-// rows of the matrix at a time, which are rounded once.
+// The number of an expert's rows is known only when the product runs (expert_products.h). A
+// gradient sums over rows. If it is f32, wide products add to it directly; otherwise pieces add to
+// f32 sums for some rows of the matrix at a time, which are rounded once.
 #include <algorithm>
 #include <optional>
 
@@ -18,7 +18,8 @@ namespace {
 using program::GroupedMatmul;
 using program::GroupedMatmulGrad;
 
-// Sums of a gradient that stay in a second-level cache or two on their way.
+// The size of a gradient's sums, which should stay in a second-level cache or two while they are
+// added to.
 constexpr int64_t kSumBytes = int64_t{4} << 20;
 
 // Bounds that would reach beyond the rows are no router's.
@@ -33,7 +34,7 @@ void check_bounds(const int32_t* bounds, int64_t experts, int64_t rows) {
   SNUG_CHECK_EQ(end, rows);
 }
 
-// Forward.
+// The forward product.
 
 MatmulSpec grouped_spec(const GroupedMatmul& grouped, const program::OperationView& view) {
   const MatrixLayout a = matrix_layout(view[GroupedMatmul::kA]);
@@ -113,15 +114,15 @@ std::unique_ptr<Prepared> prepare(const GroupedMatmul& grouped, const program::O
   return prepared;
 }
 
-// Gradient.
+// The gradient.
 
-// Whether products may add up in the gradient itself.
+// Whether products may be added up directly in the gradient.
 bool adds_in_place(const GroupedMatmulGrad& grad, const program::OperationView& view) {
   return grad.choice.algorithm == ProductAlgorithm::wide &&
          view[GroupedMatmulGrad::kC].dtype == base::DType::f32;
 }
 
-// Rows of the matrix whose sums are made at once; 0: they are made in the gradient.
+// The rows of the matrix whose sums are computed at once; 0 if they are added up in the gradient.
 int64_t sum_rows_of(const GroupedMatmulGrad& grad, const program::OperationView& view) {
   if (adds_in_place(grad, view)) return 0;
   const int64_t m = view[GroupedMatmulGrad::kA].shape[1];
@@ -175,7 +176,7 @@ class PreparedGroupedGrad : public Prepared {
   bool in_place() const { return in_place_; }
   int64_t block() const { return block_; }
   const ExpertPieces& pieces(int64_t sums) const { return sums == block_ ? *whole_ : *rest_; }
-  // The bytes of the sums, before the scratch of products.
+  // The size of the sums, which come before the products' scratch.
   int64_t sum_bytes() const {
     if (in_place_) return 0;
     return whole_lines(block_ * columns_ * static_cast<int64_t>(sizeof(float)));
@@ -193,7 +194,7 @@ class PreparedGroupedGrad : public Prepared {
   std::optional<ExpertPieces> rest_;
 };
 
-// Rows of c become the sums, or what they were and the sums.
+// Sets rows of c to the sums, or adds the sums to them.
 void store_sums(const float* sums, const Rows& c, int64_t first, int64_t rows, bool accumulate,
                 const ElementwiseKernels& kernels) {
   parallel_ranges(rows, 16, [&](int64_t begin, int64_t end) {
@@ -208,7 +209,7 @@ void store_sums(const float* sums, const Rows& c, int64_t first, int64_t rows, b
   });
 }
 
-// What a gradient is made of, and where.
+// The operands of a gradient, and what was prepared for it.
 struct GradRun {
   const GroupedMatmulGrad& grad;
   const PreparedGroupedGrad& prepared;
@@ -282,7 +283,7 @@ bool supports(const GroupedMatmulGrad&, const program::OperationView& view,
 
 GroupedMatmulGrad decide(const GroupedMatmulGrad& grad, const program::OperationView& view,
                          const CpuContext& context) {
-  // Wide for a whole block of sums, and so for what is left of the matrix.
+  // The algorithm is the wide one for a full block of sums, and then also for the remaining rows.
   const program::Shape& a = view[GroupedMatmulGrad::kA].shape;
   GroupedMatmulGrad decided = grad;
   ExpertChoice& choice = decided.choice;

@@ -1,6 +1,6 @@
-// Tokens are independent until rows are placed; that is one pass over all choices in order, which
-// takes a few bytes of each. What balances experts is added up by each task for its tokens, and
-// then over tasks, in order.
+// Tokens are independent until rows are placed, which is one pass in order over all choices that
+// reads a few bytes of each. For the balance of experts, each task adds up its tokens, and then the
+// tasks are added in order.
 #include <algorithm>
 #include <bitset>
 #include <cmath>
@@ -52,8 +52,8 @@ class Probabilities {
   float inverse_ = 0;
 };
 
-// The largest logit of the experts that are not taken yet; of equal ones the first. There is one
-// for each choice, whatever the logits are.
+// The expert with the largest logit among those not yet taken; the first one of equals. There is
+// one for each choice, even with NaN logits.
 int32_t next_expert(const Rows& logits, int64_t row, const int32_t* taken, int64_t count) {
   int32_t best = -1;
   float most = 0;
@@ -83,7 +83,7 @@ void choose(const Route& route, const Rows& logits, int64_t row, const Choice& c
   for (int64_t i = 0; i < route.k; ++i) choice.weights[i] /= sum;
 }
 
-// Tells which of a task's tokens are in segments.
+// Says which of a task's tokens belong to segments.
 class Counted {
  public:
   Counted(const Buffer& segments, int64_t begin, int64_t end) : begin_(begin) {
@@ -100,7 +100,7 @@ class Counted {
   int64_t begin_;
 };
 
-// What an expert gets of a task's tokens, or of all.
+// The number of choices and the probability sum of an expert, over a task's tokens or over all.
 struct Load {
   int32_t count;
   float sum;
@@ -134,7 +134,7 @@ void add_tasks(const Invocation& invocation, const Rows& logits) {
     }
 }
 
-// The end of each expert's rows counts up as they are placed.
+// While rows are placed, the end of each expert's range counts up.
 void place(const int32_t* ids, int64_t rows, int64_t experts, int32_t* places, int32_t* bounds) {
   std::fill_n(bounds, 2 * experts, 0);
   for (int64_t i = 0; i < rows; ++i) ++bounds[2 * ids[i] + 1];
@@ -177,10 +177,10 @@ void run(const Route& route, const Invocation& invocation, CpuContext&) {
         invocation[Route::kBounds].as<int32_t>());
 }
 
-// What the gradient of the sums gives to a token's logits: p (dsums - sum(p dsums)).
+// The contribution of the sums' gradient to a token's logits: p (dsums - sum(p dsums)).
 class ThroughSums {
  public:
-  // Nothing without `dsums`.
+  // Contributes nothing if `dsums` is null.
   ThroughSums(const Probabilities& probabilities, const float* dsums, int64_t experts)
       : dsums_(dsums) {
     if (dsums == nullptr) return;
@@ -196,8 +196,8 @@ class ThroughSums {
   float mean_ = 0;
 };
 
-// With the probabilities p of what counts (all, or those chosen, of which they are then shares),
-// dlogits = p (dweights - sum(p dweights)), and what the balance adds.
+// dlogits = p (dweights - sum(p dweights)), plus the contribution of the balance loss. p are the
+// probabilities over all experts, or over only the chosen ones, then normalised to sum to one.
 void run(const RouteGrad& grad, const Invocation& invocation, CpuContext&) {
   const Rows logits = rows_of(invocation[RouteGrad::kLogits]);
   const Rows dlogits = rows_of(invocation[RouteGrad::kDLogits]);

@@ -1,5 +1,5 @@
-// One pass over a row, at the speed of memory: of each block of it the largest element, and a
-// closer look at the few blocks that have one above the least of those kept so far.
+// One pass over a row, at the speed of memory: it computes the largest element of each block, and
+// examines only the few blocks whose largest element exceeds the smallest one kept so far.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -15,12 +15,12 @@ namespace {
 using program::TopK;
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
-// A block is a few vectors wide: its maximum is that of lanes, which the compiler keeps in
+// A block is a few vectors wide. Its maximum is computed lane by lane, which the compiler keeps in
 // registers.
 constexpr int64_t kLanes = 16;
 constexpr int64_t kBlock = 64;
 
-// Comparisons with NaN are false, so that it is passed over.
+// Comparisons with NaN are false, so NaNs are ignored.
 float larger(float a, float b) { return a > b ? a : b; }
 
 float largest(const float* block, int64_t count) {
@@ -38,7 +38,8 @@ float largest(const float* block, int64_t count) {
   return most;
 }
 
-// What is kept of a row, largest first. A later column never goes before an equal one.
+// The elements of a row that are kept, the largest first. Of equal elements the one in the earlier
+// column comes first.
 class Kept {
  public:
   Kept(float* values, int32_t* ids, int64_t k) : values_(values), ids_(ids), k_(k) {

@@ -1,6 +1,6 @@
-// Element types that kernels read and write, as indices into their tables: `kernel[x][y]` takes x's
-// type first, then y's. bf16 is stored as uint16_t, fp16 as Fp16. The two never meet in one kernel:
-// tables have null there.
+// The element types that kernels read and write, as indices into their tables: `kernel[x][y]` takes
+// x's type first, then y's. bf16 is stored as uint16_t, fp16 as Fp16. No kernel has both; their
+// tables are null there.
 #pragma once
 
 #include <cstdint>

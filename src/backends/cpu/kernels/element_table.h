@@ -1,22 +1,23 @@
-// Tables of a function template's instances by element type, for kernel files only. Arguments that
-// come before those of elements follow the template's name. bf16 and fp16 do not meet.
+// Tables of a function template's instances by element type, for kernel files only. Template
+// arguments that come before the element types follow the template's name. No instance has both
+// bf16 and fp16.
 #pragma once
 
 #include "backends/cpu/kernels/element.h"
 
-// function<.., X>.
+// Instances function<.., X>.
 #define SNUG_BY_ELEMENT(function, ...)                                                         \
   {                                                                                            \
     function<__VA_ARGS__ __VA_OPT__(, ) float>, function<__VA_ARGS__ __VA_OPT__(, ) uint16_t>, \
         function<__VA_ARGS__ __VA_OPT__(, ) Fp16>                                              \
   }
-// function<.., X>, next to bf16 and next to fp16.
+// Instances function<.., X> whose other type is bf16 or fp16, respectively.
 #define SNUG_NEXT_TO_BF16(function, ...) \
   { function<__VA_ARGS__, float>, function<__VA_ARGS__, uint16_t>, nullptr }
 #define SNUG_NEXT_TO_FP16(function, ...) \
   { function<__VA_ARGS__, float>, nullptr, function<__VA_ARGS__, Fp16> }
 
-// function<.., X, Y>.
+// Instances function<.., X, Y>.
 #define SNUG_BY_TWO_ELEMENTS(function, ...)                               \
   {                                                                       \
     SNUG_BY_ELEMENT(function, __VA_ARGS__ __VA_OPT__(, ) float),          \
@@ -24,7 +25,7 @@
         SNUG_NEXT_TO_FP16(function, __VA_ARGS__ __VA_OPT__(, ) Fp16)      \
   }
 
-// function<.., X, Y, Z>.
+// Instances function<.., X, Y, Z>.
 #define SNUG_BY_THREE_ELEMENTS(function, ...)                                        \
   {                                                                                  \
     SNUG_BY_TWO_ELEMENTS(function, __VA_ARGS__ __VA_OPT__(, ) float),                \

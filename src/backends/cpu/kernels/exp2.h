@@ -8,11 +8,12 @@ namespace snug::backends::cpu::SNUG_ISA {
 constexpr float kLog2OfE = 1.44269504F;
 constexpr float kLogOf2 = 0.693147181F;
 
-// 2^x for x up to 126, within 2e-7 relative; below -126 it stays at 2^-126, NaN stays NaN. x = n +
-// f with |f| <= 1/2; 2^f is the polynomial through the six Chebyshev nodes.
+// 2^x for x up to 126, with a relative error of at most 2e-7; below -126 it stays at 2^-126, NaN
+// stays NaN. x = n + f with |f| <= 1/2; 2^f is approximated by the polynomial through the six
+// Chebyshev nodes.
 SNUG_INLINE Float16Lanes exp2(Float16Lanes x) {
   const Float16Lanes clamped = maximum(splat(-126.0F), x);
-  const Float16Lanes shifted = clamped + 12582912.0F;  // 1.5 * 2^23 rounds to integer
+  const Float16Lanes shifted = clamped + 12582912.0F;  // rounds to an integer: 1.5 * 2^23 is added
   const Float16Lanes f = clamped - (shifted - 12582912.0F);
   Float16Lanes p = f * 1.33908634e-3F + 9.67603192e-3F;
   p = p * f + 5.55035711e-2F;
@@ -22,8 +23,9 @@ SNUG_INLINE Float16Lanes exp2(Float16Lanes x) {
   return times_power_of_two(p, shifted);
 }
 
-// 2^x where the result becomes a weight of type Compute. For bf16 it is within 3e-6, a fraction of
-// what rounding takes: there 2^f for f in [0, 1) is the minimax polynomial of degree 4.
+// 2^x where the result becomes a weight of type Compute. For bf16 the relative error is at most
+// 3e-6, a fraction of the rounding error: there 2^f for f in [0, 1) is the minimax polynomial of
+// degree 4.
 template <typename Compute>
 SNUG_INLINE Float16Lanes exp2_of_weight(Float16Lanes x) {
 #if defined(__AVX512F__)

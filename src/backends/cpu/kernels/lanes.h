@@ -1,5 +1,5 @@
-// Loops over n elements, sixteen at a time, for kernel files only: the body is written once and
-// runs with Whole{} for full vectors and with Part{count} for what is left.
+// Loops over n elements, sixteen at a time, for kernel files only: the body is written once, and
+// runs with Whole{} for full vectors and with Part{count} for the remainder.
 #pragma once
 
 #include "backends/cpu/kernels/vector.h"
@@ -15,7 +15,7 @@ template <typename Element>
 SNUG_INLINE Float16Lanes load(const Element* x, Whole) {
   return load(x);
 }
-// Absent lanes are 0.
+// Missing lanes are 0.
 template <typename Element>
 SNUG_INLINE Float16Lanes load(const Element* x, Part part) {
   return load_partial(x, part.count, 0.0F);
@@ -30,7 +30,7 @@ SNUG_INLINE void store(Element* out, Float16Lanes x, Part part) {
   store_partial(out, x, part.count);
 }
 
-// Compiles to the square root instruction of a vector where there is -fno-math-errno.
+// Compiles to a vector square root instruction with -fno-math-errno.
 SNUG_INLINE Float16Lanes square_root(Float16Lanes x) {
   float lane[kLanes];
   store(lane, x);
@@ -38,8 +38,8 @@ SNUG_INLINE Float16Lanes square_root(Float16Lanes x) {
   return load(lane);
 }
 
-// 1 / x within 2 units in the last place, in a fourth of a division's time where there is an
-// estimate to refine. 0 for finite x beyond 2^126.
+// 1 / x within 2 units in the last place; where the instruction set has an estimate to refine, in a
+// quarter of a division's time. 0 for finite x beyond 2^126.
 SNUG_INLINE Float16Lanes reciprocal(Float16Lanes x) {
 #if defined(__AVX512F__)
   const auto estimate =

@@ -1,5 +1,4 @@
-// Loads and stores of some of sixteen lanes, where AVX-512 masks them; for kernel files on AMX
-// only.
+// Loads and stores of some of sixteen lanes with AVX-512 masks, for kernel files for AMX only.
 #pragma once
 
 #include "backends/cpu/kernels/vector.h"
@@ -8,13 +7,13 @@
 
 namespace snug::backends::cpu::SNUG_ISA {
 
-// The first n lanes: none of n <= 0, all of n >= 16.
+// A mask of the first n lanes: none for n <= 0, all for n >= 16.
 SNUG_INLINE __mmask16 lanes_of(int64_t n) {
   if (n <= 0) return 0;
   return n >= kLanes ? __mmask16{0xffff} : static_cast<__mmask16>((1U << n) - 1U);
 }
 
-// Absent lanes are 0.
+// Missing lanes are 0.
 SNUG_INLINE Float16Lanes load_some(const float* x, __mmask16 lanes) {
   return lanes_as<Float16Lanes>(_mm512_maskz_loadu_ps(lanes, x));
 }

@@ -1,5 +1,5 @@
 // The random bits of backends/formulas/random_bits.h, sixteen philox calls at a time, for kernel
-// files only: lane l of a block's vectors is the call of column or element l of the block.
+// files only: lane l of a block's vectors is the call for column or element l of the block.
 #pragma once
 
 #include "backends/cpu/kernels/vector.h"
@@ -10,14 +10,14 @@ struct PhiloxLanes {
   Uint16Lanes word[4];
 };
 
-// Eight lanes of 64 bits, of which calculations mind the lower 32.
+// Eight 64-bit lanes, of which the calculations only use the lower 32 bits.
 using Wide8Lanes = uint64_t __attribute__((vector_size(64)));
 
-// The 64-bit products of the lower halves.
+// The 64-bit products of the lower 32 bits.
 SNUG_INLINE Wide8Lanes multiply_lower(Wide8Lanes x, uint32_t multiplier) {
 #if defined(__AVX512F__)
-  // The compiler's own choice would be the three times slower full 64-bit product. Masked with all
-  // lanes on, since gcc 12 warns of the plain form's undefined merge.
+  // The compiler would choose the full 64-bit product, which is three times slower. The masked form
+  // with all lanes on is used because gcc 12 warns about an undefined operand of the plain form.
   return reinterpret_cast<Wide8Lanes>(_mm512_maskz_mul_epu32(
       0xff, reinterpret_cast<__m512i>(x), _mm512_set1_epi64(static_cast<int64_t>(multiplier))));
 #else
@@ -25,7 +25,7 @@ SNUG_INLINE Wide8Lanes multiply_lower(Wide8Lanes x, uint32_t multiplier) {
 #endif
 }
 
-// philox({counter[0] + first lane, ...}) of every second lane, with the words in lower halves.
+// philox({counter[0] + first lane, ...}) for every second lane, with the words in the lower halves.
 struct PhiloxWide {
   Wide8Lanes word[4];
 };
@@ -48,7 +48,7 @@ SNUG_INLINE PhiloxWide philox_wide(const uint32_t counter[3], const uint32_t key
   return c;
 }
 
-// philox({counter[0] + lane, counter[1], counter[2], 0}, key) in every lane.
+// philox({counter[0] + lane, counter[1], counter[2], 0}, key) for every lane.
 SNUG_INLINE PhiloxLanes philox(const uint32_t counter[3], const uint32_t key[2]) {
   constexpr Wide8Lanes kEven = {0, 2, 4, 6, 8, 10, 12, 14};
   const PhiloxWide even = philox_wide(counter, key, kEven);
@@ -59,7 +59,8 @@ SNUG_INLINE PhiloxLanes philox(const uint32_t counter[3], const uint32_t key[2])
   return c;
 }
 
-// The 16 bits that round elements block * 128 ... of one plane: bits[k] for elements k * 16 ...
+// The 16-bit random numbers for rounding elements block * 128 ... of one plane: bits[k] is for
+// elements k * 16 ...
 struct RoundingLanes {
   Uint16Lanes bits[8];
 };
@@ -77,8 +78,8 @@ SNUG_INLINE RoundingLanes rounding_lanes(const uint32_t key[2], uint32_t plane, 
   return lanes;
 }
 
-// Adds the bits below the upper half of each value, whose upper half is then the bf16. What is not
-// finite rounds to nearest.
+// Adds the random bits to the lower half of each value and returns the upper half as bf16. Values
+// that are not finite are rounded to nearest.
 SNUG_INLINE Half16Lanes round_stochastically(Float16Lanes x, Uint16Lanes bits) {
   const Uint16Lanes raw = lanes_as<Uint16Lanes>(x);
   const Uint16Lanes finite =

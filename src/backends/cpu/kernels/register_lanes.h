@@ -1,8 +1,8 @@
-// Sixteen lanes as registers of eight (AVX) or four (SSE), for kernel files only. With gcc 12 a
-// vector of 64 bytes that no register holds goes through the stack with every operation, and its
-// comparisons are made lane by lane; this type is operated on a register at a time. It has the
-// operators of such a vector: with lanes or one element on either side, and comparisons that give
-// lanes of ones or zeros.
+// Sixteen lanes as registers of eight (AVX) or four (SSE) lanes, for kernel files only. With gcc
+// 12, a 64-byte vector that fits in no register goes through the stack with every operation and is
+// compared lane by lane; this type works one register at a time. It has the operators of such a
+// vector: between lanes, or lanes and one element, and comparisons that give lanes of all ones or
+// zeros.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace snug::backends::cpu::SNUG_ISA {
 
 constexpr int64_t kLanes = 16;
 
-// The lanes of 32 bits in a register.
+// The number of 32-bit lanes in a register.
 #if defined(__AVX512F__)
 constexpr int64_t kRegisterLanes = 16;
 #elif defined(__AVX__)
@@ -29,7 +29,7 @@ struct VectorTypes {
   typedef Element Register __attribute__((vector_size(kRegisterLanes * sizeof(Element))));
   typedef Element Whole __attribute__((vector_size(kLanes * sizeof(Element))));
 };
-// Vectors of as many elements as a register has lanes, and of all lanes.
+// Vectors of as many elements as a register has lanes, and of all sixteen elements.
 template <typename Element>
 using RegisterOf = typename VectorTypes<Element>::Register;
 template <typename Element>
@@ -109,7 +109,7 @@ SNUG_INLINE LanesOf<Element> select(LanesOf<int32_t> mask, LanesOf<Element> yes,
   return result;
 }
 
-// The larger value in each lane; b where one is NaN.
+// The larger value in each lane; b if either is NaN.
 SNUG_INLINE LanesOf<float> maximum(LanesOf<float> a, LanesOf<float> b) {
   return select(a > b, a, b);
 }
@@ -117,8 +117,8 @@ SNUG_INLINE LanesOf<float> minimum(LanesOf<float> a, LanesOf<float> b) {
   return select(a < b, a, b);
 }
 
-// Loaded, stored and seen as another type a register at a time too, since a copy of all bytes keeps
-// them in memory.
+// Loads, stores and casts also go one register at a time, since copying all bytes at once would
+// keep them in memory.
 template <typename Element>
 SNUG_INLINE LanesOf<Element> load_lanes(const Element* x) {
   LanesOf<Element> lanes;
@@ -139,7 +139,7 @@ SNUG_INLINE LanesOf<To> cast_lanes(LanesOf<From> lanes) {
   return result;
 }
 
-// Whole numbers of fewer bits to lanes, and the lowest bits of lanes to them.
+// Widens narrower integers to lanes, and narrows lanes to their lowest bits.
 template <typename Narrow>
 SNUG_INLINE LanesOf<uint32_t> widened(const Narrow& all) {
   using Part = RegisterOf<std::remove_cvref_t<decltype(all[0])>>;

@@ -1,4 +1,4 @@
-// What a row of attention ends with, for kernel files only.
+// The end of a row of attention, for kernel files only.
 #pragma once
 
 #include "backends/cpu/attention/kernels/attention_blocks.h"
@@ -6,13 +6,13 @@
 
 namespace snug::backends::cpu::SNUG_ISA {
 
-// What its sums are multiplied by, and the logarithm of the sum of all exponentials.
+// The factor for the row's sums, and the logarithm of the sum of all exponentials.
 struct RowEnd {
   float share, lse;
 };
 
-// The end of a row of this head that has seen a key: `largest`, in powers of two, is what its
-// `total` was taken against. A sink joins here, so that the loops over keys need none.
+// Finishes a row of this head that has seen at least one key: `total` is relative to `largest`, an
+// exponent of two. A sink is included here, so that the loops over keys need not handle it.
 template <typename Stored>
 SNUG_INLINE RowEnd end_of_row(const AttentionTile& tile, int64_t head, float largest, float total) {
   if (tile.sinks == nullptr) return {1.0F / total, largest * kLogOf2 + __builtin_logf(total)};

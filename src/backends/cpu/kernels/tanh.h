@@ -5,8 +5,9 @@
 
 namespace snug::backends::cpu::SNUG_ISA {
 
-// tanh within 3e-7 relative. Below 0.625 it is an odd polynomial, whose largest relative error
-// there is smallest (4e-9); beyond it is (1 - e) / (1 + e) with e = exp(-2 |x|). NaN stays NaN.
+// tanh with a relative error of at most 3e-7. Below 0.625 it is the odd polynomial with the
+// smallest maximal relative error (4e-9); above, (1 - e) / (1 + e) with e = exp(-2 |x|). NaN stays
+// NaN.
 SNUG_INLINE Float16Lanes tanh(Float16Lanes x) {
   const Float16Lanes square = x * x;
   Float16Lanes p = splat(-0.00565998768F);

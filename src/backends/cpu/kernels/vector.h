@@ -1,7 +1,7 @@
-// Sixteen floats as one value, for kernel files only: compiled to one, two or four registers by the
-// instruction set. Everything is static and lives in the namespace SNUG_ISA, so that no copy made
-// for one instruction set can be linked into another. Tails are handled by partial loads and
-// stores, which give absent lanes a chosen value.
+// Sixteen floats as one value, for kernel files only: one, two or four registers, depending on the
+// instruction set. Everything is static and in the namespace SNUG_ISA, so that no copy for one
+// instruction set can be linked into another. Remainders are handled by partial loads and stores,
+// which give missing lanes a chosen value.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ using Register = RegisterOf<float>;
 SNUG_INLINE int64_t smaller_of(int64_t a, int64_t b) { return a < b ? a : b; }
 SNUG_INLINE int64_t larger_of(int64_t a, int64_t b) { return a > b ? a : b; }
 
-// The lanes with the same bits.
+// The same bits as lanes of another type.
 template <typename To, typename From>
 SNUG_INLINE To lanes_as(From x) {
   return __builtin_bit_cast(To, x);
@@ -43,7 +43,7 @@ SNUG_INLINE To lanes_as(LanesOf<From> x) {
     return __builtin_bit_cast(To, x);
 }
 
-// The lanes as vectors of the compiler, whose lanes it can shuffle.
+// The lanes as compiler vectors, which the compiler can shuffle.
 SNUG_INLINE WholeOf<float> whole(Float16Lanes x) { return lanes_as<WholeOf<float>>(x); }
 
 SNUG_INLINE Register load_register(const void* x) {
@@ -64,7 +64,7 @@ SNUG_INLINE Float16Lanes load(const float* x) {
 #endif
 }
 
-// gcc 12 widens in two halves where one instruction does.
+// gcc 12 would widen in two halves, although one instruction suffices.
 SNUG_INLINE Uint16Lanes widen(Half16Lanes half) {
 #if defined(__AVX512F__)
   return lanes_as<Uint16Lanes>(
@@ -80,7 +80,7 @@ SNUG_INLINE Half16Lanes load_half(const uint16_t* x) {
   return half;
 }
 
-// bf16 as stored.
+// Loads stored bf16.
 SNUG_INLINE Float16Lanes load(const uint16_t* x) {
 #if defined(__AVX512F__)
   return lanes_as<Float16Lanes>(widen(load_half(x)) << 16);
@@ -96,7 +96,7 @@ SNUG_INLINE Float16Lanes load(const uint16_t* x) {
 #endif
 }
 
-// fp16 as stored, to fp32. Without an instruction for it as base/dtype.h does it.
+// Converts stored fp16 to fp32; without an instruction for it, in the same way as base/dtype.h.
 SNUG_INLINE Float16Lanes widen_fp16(Half16Lanes half) {
 #if defined(__AVX512F__)
   return lanes_as<Float16Lanes>(_mm512_maskz_cvtph_ps(0xffff, reinterpret_cast<__m256i>(half)));
@@ -127,7 +127,7 @@ SNUG_INLINE Float16Lanes load(const Fp16* x) {
   return widen_fp16(half);
 }
 
-// The first n < 16 elements; absent lanes are `absent`.
+// Loads the first n < 16 elements; missing lanes are `absent`.
 SNUG_INLINE Float16Lanes load_partial(const float* x, int64_t n, float absent) {
   Float16Lanes v = splat(absent);
   __builtin_memcpy(&v, x, static_cast<uint64_t>(n) * sizeof(float));
@@ -152,7 +152,8 @@ SNUG_INLINE Float16Lanes load_partial(const Fp16* x, int64_t n, float absent) {
   return v;
 }
 
-// Rounds to fp16, to nearest with ties to even; what is too large becomes infinite, NaN stays NaN.
+// Rounds to fp16, to nearest with ties to even; values that are too large become infinite, NaN
+// stays NaN.
 SNUG_INLINE Half16Lanes to_fp16(Float16Lanes x) {
 #if defined(__AVX512F__)
   return reinterpret_cast<Half16Lanes>(_mm512_maskz_cvtps_ph(
@@ -179,7 +180,7 @@ SNUG_INLINE Half16Lanes to_fp16(Float16Lanes x) {
 #endif
 }
 
-// The lower halves of lanes.
+// The lower halves of all lanes.
 SNUG_INLINE Half16Lanes narrow_halves(Uint16Lanes lanes) {
 #if defined(__AVX512F__)
   return __builtin_convertvector(lanes, Half16Lanes);
@@ -238,8 +239,8 @@ SNUG_INLINE Float16Lanes select(Int16Lanes mask, Float16Lanes yes, Float16Lanes 
   return mask ? yes : no;
 }
 
-// The larger value in each lane; b where one is NaN. gcc 12 makes two instructions of the
-// comparison.
+// The larger value in each lane; b if either is NaN. Uses the intrinsic, since gcc 12 compiles the
+// comparison to two instructions.
 SNUG_INLINE Float16Lanes maximum(Float16Lanes a, Float16Lanes b) {
   return lanes_as<Float16Lanes>(
       _mm512_maskz_max_ps(0xffff, lanes_as<__m512>(a), lanes_as<__m512>(b)));
@@ -250,7 +251,8 @@ SNUG_INLINE Float16Lanes minimum(Float16Lanes a, Float16Lanes b) {
 }
 #endif
 
-// a b + c, rounded once where the instruction set can: also in files that contract nothing else.
+// a * b + c, rounded once where the instruction set can, even in files that otherwise do not
+// contract.
 SNUG_INLINE Float16Lanes multiply_add(Float16Lanes a, Float16Lanes b, Float16Lanes c) {
 #if defined(__AVX512F__)
   return lanes_as<Float16Lanes>(_mm512_fmadd_ps(
@@ -261,9 +263,9 @@ SNUG_INLINE Float16Lanes multiply_add(Float16Lanes a, Float16Lanes b, Float16Lan
 }
 
 #if defined(__AVX512BF16__)
-// sum + a b of pairs of bf16. clang 16 does not end where vectors of bf16, which the intrinsic
-// takes, are spread or joined: its optimizer asks for the cost of that without end. So there the
-// instruction takes integers.
+// sum + a * b for pairs of bf16. clang 16 does not terminate where the bf16 vectors of the
+// intrinsic are split or joined, since its optimizer computes the cost of that forever. So for
+// clang the instruction is used directly, with integer operands.
 SNUG_INLINE Float16Lanes add_pair_products(Float16Lanes sum, __m512i a, __m512i b) {
 #if defined(__clang__)
   asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
@@ -287,7 +289,7 @@ SNUG_INLINE void take_halves(Float16Lanes x, Float8Lanes (&half)[2]) {
 #endif
 }
 
-// Lanes are added as a tree: the same order in every instruction set.
+// Lanes are added as a tree, in the same order for every instruction set.
 SNUG_INLINE float reduce_add(Float16Lanes x) {
   Float8Lanes half[2];
   take_halves(x, half);
@@ -298,7 +300,7 @@ SNUG_INLINE float reduce_add(Float16Lanes x) {
   return two[0] + two[1];
 }
 
-// A NaN lane makes the result NaN or is passed over, whichever comes.
+// If a lane is NaN, the result may be NaN or the largest other value.
 SNUG_INLINE float reduce_max(Float16Lanes x) {
   Float8Lanes half[2];
   take_halves(x, half);
@@ -311,7 +313,7 @@ SNUG_INLINE float reduce_max(Float16Lanes x) {
   return two[0] > two[1] ? two[0] : two[1];
 }
 
-// p * 2^n, given 1.5 * 2^23 + n, for results that are normal; NaN gives NaN.
+// p * 2^n, given shifted = 1.5 * 2^23 + n, for results that are normal; NaN gives NaN.
 SNUG_INLINE Float16Lanes times_power_of_two(Float16Lanes p, Float16Lanes shifted) {
 #if defined(__AVX512F__)
   const Float16Lanes n = shifted - 12582912.0F;
@@ -320,16 +322,17 @@ SNUG_INLINE Float16Lanes times_power_of_two(Float16Lanes p, Float16Lanes shifted
 #else
   const Int16Lanes exponent = lanes_as<Int16Lanes>(shifted) << 23;
   const auto scaled = lanes_as<Float16Lanes>(lanes_as<Int16Lanes>(p) + exponent);
-  return select(p == p, scaled, p);  // Bits of a NaN would reach the exponent.
+  return select(p == p, scaled, p);  // without this the bits of a NaN would change the exponent
 #endif
 }
 
-// exp(x) within 2 units in the last place. x = n ln 2 + r with |r| <= ln 2 / 2, the ln 2 split in
-// two so that r is exact; e^r by its Taylor series to r^7 (error 5e-9 at the ends). Arguments below
-// -87.33 give 0 and above 88.37 infinity's neighbour, by clamping n; NaN gives NaN.
+// exp(x) within 2 units in the last place. x = n ln 2 + r with |r| <= ln 2 / 2, where ln 2 is split
+// in two so that r is exact; e^r is its Taylor series up to r^7 (error 5e-9 at the ends). x is
+// clamped, so results are 0 below -87.33 and a finite value close to the largest one above 88.37;
+// NaN gives NaN.
 SNUG_INLINE Float16Lanes exp(Float16Lanes x) {
   const Float16Lanes clamped = maximum(splat(-87.33F), minimum(splat(88.37F), x));
-  const Float16Lanes shifted = clamped * 1.44269504F + 12582912.0F;  // 1.5 * 2^23 rounds to integer
+  const Float16Lanes shifted = clamped * 1.44269504F + 12582912.0F;  // rounds: 1.5 * 2^23 is added
   const Float16Lanes n = shifted - 12582912.0F;
   const Float16Lanes r = clamped - n * 0.693359375F + n * 2.12194440e-4F;
   Float16Lanes p = splat(1.0F / 5040.0F);

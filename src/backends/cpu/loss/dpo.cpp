@@ -1,5 +1,5 @@
-// A micro-batch has few pairs, so they are done one after the other, in fp64: the loss of a pair is
-// a small difference of large sums.
+// A micro-batch has few pairs, so one thread does them one after another, in fp64, since the loss
+// of a pair is a small difference of large sums.
 #include <array>
 
 #include "backends/cpu/kind_functions.h"
@@ -13,7 +13,7 @@ namespace {
 using program::Dpo;
 using program::DpoGrad;
 
-// Calls f(pair number, its log-probabilities) for every pair that is there.
+// Calls f(pair number, its log-probabilities) for every pair in the batch.
 template <typename Struct, typename F>
 void for_each_pair(const Struct&, const Invocation& invocation, F&& f) {
   const auto* policy = invocation[Struct::kPolicy].template as<const float>();

@@ -1,5 +1,5 @@
-// A micro-batch has few examples, so they are done one after the other, in fp64: what an example
-// counts for is a small difference of large sums.
+// A micro-batch has few examples, so one thread does them one after another, in fp64, since an
+// example's loss is a small difference of large sums.
 #include <algorithm>
 #include <array>
 
@@ -17,8 +17,8 @@ using program::KtoGrad;
 
 using Weights = LabelWeights<double>;
 
-// Calls f(example, its label, its segment's log-probability and ratio) of every example that is
-// there; segments 2e + `side`.
+// Calls f(example, its label, and the log-probability and ratio of its segment 2e + `side`) for
+// every example e in the batch.
 template <typename Struct, typename F>
 void for_each_example(const Struct&, const Invocation& invocation, int64_t side, F&& f) {
   const auto* policy = invocation[Struct::kPolicy].template as<const float>();
@@ -57,7 +57,7 @@ void run(const Kto& kto, const Invocation& invocation, CpuContext&) {
   const Weights weights = weights_in(kto, invocation);
   double loss = 0;
   double divergence = 0;
-  std::array<double, 2> rewards{};  // of the desirable, of the others
+  std::array<double, 2> rewards{};  // the sums of the desirable and of the undesirable examples
   std::array<double, 2> policies{};
   for_each_example(kto, invocation, 0, [&](int64_t, int32_t label, double policy, double ratio) {
     const size_t side = label > 0 ? 0 : 1;

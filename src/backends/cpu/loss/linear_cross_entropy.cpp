@@ -64,7 +64,8 @@ class LossRun {
   }
 
  private:
-  // Rows [first_row, first_row + rows) of the trained ones; rows up to chunk.rows are zeros.
+  // Rows [first_row, first_row + rows) in the list of rows that carry loss; further rows up to
+  // chunk.rows are zeros.
   struct Part {
     const LossChunk& chunk;
     int64_t first_row;
@@ -76,7 +77,7 @@ class LossRun {
   std::byte* logits(const Part& part, int64_t block) const {
     return workspace(plan_.logits_offset(part.chunk, block));
   }
-  // What the product gives, before bias and gain.
+  // The result of the product, before bias and gain.
   std::byte* products(const Part& part, int64_t block) const {
     return workspace(plan_.product_offset(part.chunk, block));
   }
@@ -104,7 +105,7 @@ class LossRun {
     scatter(part);
   }
 
-  // What computed the products with a block of columns: a narrower one comes last.
+  // The record of the algorithms used for a block of columns; a narrower last block has its own.
   LossAlgorithms& ran(int64_t block) {
     return plan_.columns(block) == most_columns_ ? ran_.whole : ran_.rest;
   }
@@ -127,7 +128,7 @@ class LossRun {
     });
   }
 
-  // dweight and dhidden of a block, while its logits' gradients are in the cache.
+  // Computes dweight and dhidden of a block while the gradients of its logits are in the cache.
   void multiply_gradients(const Part& part, int64_t block) {
     const BlockProducts& products = plan_.products(part.chunk, block);
     std::byte* scratch = workspace(plan_.scratch_offset());
@@ -187,8 +188,8 @@ class LossRun {
     }
   }
 
-  // The statistics of row i of a chunk, whose logits are given their bias, gain and cap. Also sets
-  // the row's loss.
+  // The softmax statistics of row i of a chunk, after bias, gain and cap were applied to its
+  // logits. Also sets the row's loss.
   Statistics row_statistics(const Part& part, int64_t i) const {
     finish_row(part, i);
     Statistics row = statistics_of(logit_run(part, i, 0), kernels_);
@@ -218,9 +219,9 @@ class LossRun {
     }
   }
 
-  // Turns the fp32 logits of each block into gradients of the factors' type in the same bytes, row
-  // after row without gaps. Bf16 row i ends where fp32 row (i + 1) / 2 begins, so rows [n, 2n) may
-  // be written, all at once, when rows below n were read: one row, then one, two, four, ...
+  // Turns the fp32 logits of each block into gradients of the factors' type in the same memory, in
+  // rows without gaps. bf16 row i ends where fp32 row (i + 1) / 2 begins, so once all rows below n
+  // have been read, rows [n, 2n) may be written in parallel: one row, then one, two, four, ...
   void softmax_in_place(const Part& part) {
     if (shape_.type == base::DType::f32) {
       parallel_for(part.rows, [&](int64_t i) { row_gradients(part, i); });
@@ -259,12 +260,12 @@ class LossRun {
   struct {
     LossAlgorithms whole, rest;
   } ran_;
-  int64_t most_columns_ = 0;  // of the blocks of which logits were made
+  int64_t most_columns_ = 0;  // the largest number of columns in a block whose logits were computed
 };
 
 bool is_online(const LossShape& shape) { return shape.algorithm == program::LossAlgorithm::online; }
 
-// Sums that follow the vocabulary are of products as they are.
+// The online algorithm needs logits that are plain products.
 template <typename Form>
 bool has_plain_logits(const Form& form) {
   return form.scale == 1.0F && form.softcap == 0.0F && !form.bias && !form.gain;
@@ -301,7 +302,7 @@ Loss decide_loss(const Loss& asked_for, const program::OperationView& view,
   Loss loss = asked_for;
   const program::Tensor& hidden = view[Loss::kHidden];
   const int64_t vocab = view[Loss::kWeight].shape[0];
-  // Chunks of a size that is asked for are chunks of logits.
+  // A chunk size that is given means chunks of logits, so the online algorithm is then not used.
   const bool online =
       loss.chunks.rows == 0 && has_plain_logits(loss) && is_online_loss(hidden.dtype, context);
   loss.chunks.algorithm = online ? LossAlgorithm::online : LossAlgorithm::halved_chunks;
@@ -316,8 +317,9 @@ Loss decide_loss(const Loss& asked_for, const program::OperationView& view,
   return loss;
 }
 
-// Whether the head is multiplied where it lies. The library would copy one with gaps between its
-// rows, once in every chunk: such a loss is expanded, and its products decide what they copy.
+// Whether the head is multiplied in place. The library would copy a head with gaps between its rows
+// for every chunk: such a loss is instead split into separate operations, whose products decide
+// what they copy.
 template <typename Loss>
 bool multiplies_in_place(const Loss& loss, const program::OperationView& view,
                          const CpuContext& context) {

@@ -10,10 +10,11 @@
 namespace snug::backends::cpu {
 namespace {
 
-// A block's logits, 1 KiB wide in bf16, and its part of the weight stay in the second-level cache.
+// A block's logits, 2 KiB per row in bf16, and its part of the weight stay in the second-level
+// cache.
 constexpr int64_t kBlockColumns = 1024;
 
-// Products with a block of columns.
+// The shape of products with a block of columns.
 struct BlockShape {
   int64_t rows;
   int64_t columns;
@@ -81,7 +82,7 @@ BlockProducts products_of(const LossShape& shape, const BlockShape& block,
   return products;
 }
 
-// The rows of every chunk that there may be, largest first.
+// The rows of every possible chunk, largest first.
 std::vector<int64_t> rows_of_chunks(const LossShape& shape) {
   std::vector<int64_t> rows{shape.chunk_rows};
   while (rows.back() / 2 >= program::kMinChunkRows) rows.push_back(rows.back() / 2);
@@ -91,7 +92,7 @@ std::vector<int64_t> rows_of_chunks(const LossShape& shape) {
 LossAlgorithms algorithms_for(const LossShape& shape, int64_t columns, const CpuContext& context) {
   using Add = MatmulSpec::Add;
   const std::vector<int64_t> rows = rows_of_chunks(shape);
-  // `specs_of`: those of a chunk, all of which have one algorithm.
+  // `specs_of` gives the products of a chunk, all of which use one algorithm.
   const auto choose = [&](const auto& specs_of) {
     const ProductAlgorithm fastest =
         algorithm_of(specs_of(BlockShape{rows.front(), columns}).front(), context);
@@ -139,7 +140,8 @@ void for_each_product(const std::vector<LossChunk>& chunks, F&& f) {
 
 }  // namespace
 
-// Logits of a chunk stay below 128 MiB; rows are a power of two, so that few shapes arise.
+// The logits of a chunk stay below 128 MiB; its rows are a power of two, so that there are few
+// shapes.
 int64_t default_chunk_rows(int64_t vocab, int64_t tokens) {
   constexpr int64_t kLogitsBytes = int64_t{128} << 20;
   constexpr int64_t kMaxRows = 2048;

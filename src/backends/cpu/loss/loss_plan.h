@@ -1,7 +1,8 @@
-// How a linear cross-entropy is cut. Rows that carry loss go through the head in chunks of fixed
-// sizes, each with products made beforehand, and the workspace holds one chunk. A chunk's logits
-// lie in blocks of columns, one block after the other: oneDNN runs the products of a block two to
-// four times as fast as those of a whole vocabulary. The operation states the sizes of both.
+// How a linear cross-entropy is cut up. Rows that carry loss go through the head in chunks of fixed
+// sizes, whose products are prepared in advance, and the workspace holds one chunk. A chunk's
+// logits are stored in blocks of columns, one after another: oneDNN computes the products of a
+// block two to four times as fast as those of a whole vocabulary. The operation states the sizes of
+// both.
 #pragma once
 
 #include <optional>
@@ -13,57 +14,58 @@
 
 namespace snug::backends::cpu {
 
-// Rows of logits that exist at once, for both linear kinds.
+// The number of rows whose logits exist at once, for both linear kinds.
 int64_t default_chunk_rows(int64_t vocab, int64_t tokens);
-// Columns of the blocks in which they are made.
+// The number of columns in a block of logits.
 int64_t default_block_columns(int64_t vocab);
 
-// Shape with the algorithms of its products, which all chunks share: what is the fastest for the
-// largest chunk where it computes all of them, else the library or, where there is none, the own
-// kernel for any shape; and in what steps of rows the weight's gradient is summed. Requires the
-// chunk's rows and the block's columns.
+// The shape with the algorithms of its products, which all chunks share: the fastest for the
+// largest chunk if it can compute all of them; else the library or, without one, Snug's own kernel
+// for any shape. Also sets how many rows the weight's gradient sums at once. Requires that the
+// chunk's rows and the block's columns are set.
 LossShape with_algorithms(LossShape shape, const CpuContext& context);
 
-// Whether an algorithm of the shape would copy a matrix to be without gaps, as the library does of
-// a head with gaps between its rows. No such loss is planned here.
+// Whether an algorithm of the shape would copy a matrix to remove gaps, as the library does for a
+// head with gaps between its rows. Such a loss is not planned here.
 bool copies_matrices(const LossShape& shape);
 
-// Products of a chunk of `rows` rows with one block of columns.
+// The products of a chunk of `rows` rows with one block of columns.
 struct BlockProducts {
   Product logits;                        // (rows, columns) f32
   std::optional<Product> dhidden_first;  // (rows, width) f32, overwritten
-  std::optional<Product> dhidden_next;   // added to
+  std::optional<Product> dhidden_next;   // the same, added to the result so far
   std::optional<Product> dweight_first;  // (columns, width), overwritten
-  std::optional<Product> dweight_next;   // added to
+  std::optional<Product> dweight_next;   // the same, added to the result so far
 };
 
 struct LossChunk {
   int64_t rows;
   BlockProducts whole;
-  std::optional<BlockProducts> rest;  // of the last columns, where the vocabulary is not divisible
+  std::optional<BlockProducts> rest;  // for the remaining columns, if there are any
 };
 
 class LossPlan : public Prepared {
  public:
-  // Fails a CHECK where an algorithm of the shape does not compute a product of it, or copies for
-  // it.
+  // Fails a CHECK where an algorithm of the shape cannot compute one of its products, or would copy
+  // operands for it.
   LossPlan(const LossShape& shape, const CpuContext& context);
   void create() const;
   const LossShape& shape() const { return shape_; }
-  // The chunk that `rows` rows, still to go, begin with, as the operation's algorithm says
-  // (program::next_halved_chunk). It may be larger: absent rows are zeros.
+  // The chunk for the next of `rows` remaining rows, as the operation's algorithm says
+  // (program::next_halved_chunk). It may be larger than the remaining rows; missing rows are zeros.
   const LossChunk& next(int64_t rows) const;
 
-  // Columns of all blocks but the last, and of block `block`.
+  // The number of columns of all blocks except the last, and of block `block`.
   int64_t block_columns() const { return shape_.block_columns; }
   int64_t columns(int64_t block) const;
   int64_t blocks() const;
   const BlockProducts& products(const LossChunk& chunk, int64_t block) const;
 
-  // The workspace, by offsets in bytes. Row numbers: (tokens) i32. Hidden: a chunk's rows,
-  // gathered. Dhidden: their gradients, f32. Logits: block after block, f32, and in the place of
-  // each block its gradient in `type`, without gaps. Products: what a gain multiplies, likewise;
-  // where its gradient is not made, in the place of logits. Vectors: those of LossVectors.
+  // The parts of the workspace, by their offsets in bytes. Row numbers: (tokens) i32. Hidden: a
+  // chunk's gathered rows. Dhidden: their gradients, f32. Logits: block after block, f32, each
+  // overwritten by its gradient in `type`, without gaps. Products: the input of a gain, laid out
+  // likewise; where the gain has no gradient, in the same place as the logits. Vectors: those of
+  // LossVectors.
   int64_t hidden_offset() const { return hidden_offset_; }
   int64_t dhidden_offset() const { return dhidden_offset_; }
   int64_t logits_offset(const LossChunk& chunk, int64_t block) const;

@@ -10,7 +10,7 @@
 namespace snug::backends::cpu {
 namespace {
 
-// What both kinds have.
+// The fields that both kinds have.
 template <typename Loss>
 LossShape plain_shape_of(const Loss& loss, const program::OperationView& view) {
   const MatrixLayout hidden = matrix_layout(view[Loss::kHidden]);

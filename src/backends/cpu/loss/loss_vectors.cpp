@@ -7,7 +7,7 @@
 namespace snug::backends::cpu {
 namespace {
 
-// Columns that a thread sums at once, and rows that it scales.
+// The columns that a thread sums at once, and the rows that it scales at once.
 constexpr int64_t kSummedColumns = 512;
 constexpr int64_t kScaledRows = 8;
 

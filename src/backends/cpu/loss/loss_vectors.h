@@ -1,6 +1,6 @@
-// What a language model's head has besides its weight in a linear cross-entropy: a bias, which is
-// added to what the product gives, and a gain, by which each logit is multiplied then, before it is
-// capped. Their gradients are sums over all rows.
+// The vectors that a head can have besides its weight in a linear cross-entropy: a bias, which is
+// added to the product, and a gain, which then multiplies each logit before the softcap. Their
+// gradients are sums over all rows.
 #pragma once
 
 #include "backends/cpu/kernels.h"
@@ -12,18 +12,19 @@ namespace snug::backends::cpu {
 
 class LossVectors {
  public:
-  // Gains in f32, and gradients in f32 until all chunks are in them.
+  // Room for the gains in f32, and for gradients in f32 until all chunks are added.
   static int64_t scratch_floats(const LossShape& shape);
 
-  // `scratch`: scratch_floats(shape) floats. The operands must outlive it.
+  // `scratch` has scratch_floats(shape) floats. The operands must outlive the object.
   LossVectors(const LossShape& shape, const LossOperands<Buffer>& operands, float* scratch,
               const Kernels& kernels);
 
-  // Makes logits [first, first + count) of a row of what the product gave, which gets its bias;
-  // `logits` may be `product`.
+  // Turns a row's products into logits [first, first + count). The bias is added to the products in
+  // place; `logits` may be `product`.
   void finish_logits(float* product, float* logits, int64_t first, int64_t count) const;
-  // Takes the gradients of logits whose first column is `first`, with what was multiplied by the
-  // gain, and turns them into those of the product.
+  // Adds the contribution of the gradients `dlogits`, whose first column is `first`, to the
+  // vectors' gradients, and turns `dlogits` into the gradients of the products. `before_gain` holds
+  // the input of the gain.
   void take(const Rows& dlogits, const Rows& before_gain, int64_t first);
   void write_gradients() const;
 
@@ -36,10 +37,10 @@ class LossVectors {
   float softcap_;
   const LossOperands<Buffer>& operands_;
   const Kernels& kernels_;
-  float* gains_ = nullptr;  // (vocab) each, null where they are not needed
+  float* gains_ = nullptr;  // (vocab) each; null where not needed
   float* dgains_ = nullptr;
   float* dbiases_ = nullptr;
-  float* part_ = nullptr;  // sums of a block of columns in a chunk
+  float* part_ = nullptr;  // sums over a chunk for a block of columns
 };
 
 }  // namespace snug::backends::cpu

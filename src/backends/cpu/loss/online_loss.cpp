@@ -16,13 +16,14 @@ namespace {
 
 using base::DType;
 
-// More rows cost bytes, fewer read and pack the weight more often: at this many that takes a tenth
-// of the time of the products.
+// More rows take more memory; fewer rows mean reading and packing the weight more often, which at
+// this number takes a tenth of the time of the products.
 constexpr int64_t kChunkRows = 1024;
-// Entries of a block: the sums are read and written once for so many, and the logits of a chunk
-// take four bytes each.
+// The most entries in a block: the sums are read and written once per block, and a row's logits
+// take four bytes per entry.
 constexpr int64_t kMaxEntries = 1024;
-// The gap between rows of logits: strides of a power of two would fall into few sets of a cache.
+// The gap between rows of logits in elements: with strides that are powers of two, rows would
+// compete for few sets of a cache.
 constexpr int64_t kGap = 32;
 
 struct RowState {
@@ -65,7 +66,7 @@ class OnlineRun {
   }
 
  private:
-  // What chunks were computed by; the chunks themselves are pieces.
+  // Records the algorithm of the chunks; the chunks themselves are recorded as pieces.
   void note() const {
     using Loss = program::LinearCrossEntropyTrain;
     invocation_.note_decision<&Loss::chunks, &program::LossChunks::algorithm>(
@@ -172,8 +173,8 @@ class OnlineRun {
                   workspace<std::byte>(plan_.scratch_offset), context_);
   }
 
-  // `target` counts from the block's first entry and may lie outside. The exponentials take the
-  // place of the logits.
+  // `target` counts from the block's first entry and may be outside the block. The exponentials
+  // overwrite the logits.
   void add_row(int64_t target, const EntryRange& block, int64_t row) const {
     RowState& state = states()[row];
     float* const x = logits(row);
@@ -193,7 +194,7 @@ class OnlineRun {
                       reinterpret_cast<uint16_t*>(dhidden_.at(token)));
   }
 
-  // The gradients of a row's logits, in their place.
+  // Overwrites a row's logits with their gradients.
   void differentiate(int64_t token, const EntryRange& block, int64_t row) const {
     const RowState& state = states()[row];
     make_gradient({.data = logits(row), .element = kF32, .count = block.count},
@@ -218,10 +219,10 @@ class OnlineRun {
   TokenFactors factors_;
   float* losses_;
   const Buffer& loss_;
-  const Buffer* dweight_;  // null: not made
+  const Buffer* dweight_;  // null: not computed
   int32_t* row_numbers_;
   LossAlgorithms ran_ = {};
-  // The columns from one block to the next; for a single block, what its entries take in whole
+  // The columns from one block to the next; for a single block, its entries rounded up to whole
   // panels.
   int64_t columns_ = 0;
 };
@@ -305,7 +306,8 @@ MatmulSpec OnlineLossPlan::dweight_spec(int64_t rows, int64_t entries, bool adds
   return spec;
 }
 
-// The most that any chunk and block takes: how many rows carry loss is known when it runs.
+// The most for any chunk and block, since the number of rows that carry loss is known only when it
+// runs.
 int64_t OnlineLossPlan::scratch_bytes(const CpuContext& context) const {
   int64_t bytes = 0;
   const int64_t rest = shape_.vocab % block_entries;

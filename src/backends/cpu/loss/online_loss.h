@@ -1,17 +1,18 @@
 // The head's loss and the gradient of its hidden states in one pass over the head's weight, with
-// the logits of one block of the vocabulary in memory. It is attention with the weight as keys and
-// as values: hidden's gradient is softmax(hidden weight^T) weight less the target's row.
+// the logits of only one block of the vocabulary in memory. It works like attention with the weight
+// as keys and values: hidden's gradient is softmax(hidden weight^T) weight minus the target's row
+// of the weight.
 //
 //   for each chunk of rows that carry loss
-//     for each block of the vocabulary   logits; their exponentials; sums += exponentials weight
+//     for each block of the vocabulary   logits; their exponentials; sums += exponentials * weight
 //     losses and gradients from the sums
-//     for each block, where the weight is trained: logits; their gradients; the weight's
+//     for each block, where the weight is trained: logits; their gradients; the weight's gradient
 //
-// A row's sums are fp32 and made in the order of the vocabulary, scaled when a larger logit comes,
-// so neither chunks nor threads change a bit. A gradient of the weight needs the softmax itself:
-// the logits of each block are made once more when the sums are known, which costs a product and
-// saves what holding all logits of a chunk would cost in bytes and in their traffic. Runs where
-// there are AMX tiles, in bf16.
+// A row's sums are fp32, made in the order of the vocabulary, and rescaled when a larger logit
+// arrives, so neither chunks nor threads change a bit. The gradient of the weight needs the final
+// softmax: once the sums are known, the logits of each block are computed again. That costs one
+// more product, but saves the memory for all logits of a chunk and its traffic. Runs with AMX
+// tiles, in bf16.
 #pragma once
 
 #include "backends/cpu/context.h"
@@ -24,14 +25,15 @@ namespace snug::backends::cpu {
 
 bool is_online_loss(base::DType type, const CpuContext& context);
 
-// Its products are wide ones.
+// Sets the algorithm of all products to the wide kernel.
 LossShape with_online_algorithms(LossShape shape);
 
-// Rows of a chunk, and entries of the vocabulary of a block.
+// The rows in a chunk, and the vocabulary entries in a block.
 int64_t online_chunk_rows(int64_t tokens);
 int64_t online_block_columns(int64_t vocab);
 
-// How an online loss is cut, and its workspace by offsets in bytes.
+// The chunks and blocks of an online loss, and the parts of its workspace by their offsets in
+// bytes.
 class OnlineLossPlan : public Prepared {
  public:
   // Requires is_online_loss.
@@ -39,27 +41,27 @@ class OnlineLossPlan : public Prepared {
   const LossShape& shape() const { return shape_; }
   int64_t workspace_bytes() const { return workspace_bytes_; }
 
-  // Rows of a chunk, and entries of the vocabulary of a block.
+  // The rows in a chunk, and the vocabulary entries in a block.
   int64_t chunk_rows = 0;
   int64_t block_entries = 0;
-  int64_t depth = 0;          // width in whole panels
-  int64_t hidden_stride = 0;  // elements between gathered rows
+  int64_t depth = 0;          // width, rounded up to whole panels
+  int64_t hidden_stride = 0;  // elements from one gathered row to the next
 
-  // Row numbers: (tokens) i32. Hidden: a chunk's rows, gathered. Sums: (rows, depth) f32. Rows:
-  // largest logit, sum of exponentials and the target's logit of each. Logits: (rows, stride) f32,
-  // and in the place of each row its exponentials, bf16. Scratch: of a product.
+  // Row numbers: (tokens) i32. Hidden: a chunk's gathered rows. Sums: (rows, depth) f32. Rows: each
+  // row's largest logit, sum of exponentials, and the logit of its target. Logits: (rows, stride)
+  // f32, each row overwritten by its exponentials in bf16. Scratch: for one product.
   int64_t hidden_offset = 0;
   int64_t sums_offset = 0;
   int64_t rows_offset = 0;
   int64_t logits_offset = 0;
-  int64_t logits_stride = 0;  // elements
+  int64_t logits_stride = 0;  // in elements
   int64_t scratch_offset = 0;
 
-  // (rows, entries) logits of gathered rows; the exponentials (rows, entries) times the block of
-  // the weight, which the sums become or are added to.
+  // The logits (rows, entries) of gathered rows; and the exponentials (rows, entries) times the
+  // block of the weight, which sets the sums or is added to them.
   MatmulSpec logits_spec(int64_t rows, int64_t entries) const;
   MatmulSpec sums_spec(int64_t rows, int64_t entries, bool adds) const;
-  // The product of a block of the weight: (entries, width) from the gradients of its logits.
+  // The gradient of a block of the weight, (entries, width), from the gradients of its logits.
   MatmulSpec dweight_spec(int64_t rows, int64_t entries, bool adds) const;
 
  private:
@@ -69,7 +71,7 @@ class OnlineLossPlan : public Prepared {
   int64_t workspace_bytes_ = 0;
 };
 
-// `operands`: of the invocation.
+// `operands` are the operands of the invocation.
 void run_online_loss(const OnlineLossPlan& plan, const LossOperands<Buffer>& operands,
                      const Invocation& invocation, const CpuContext& context);
 

@@ -1,4 +1,4 @@
-// A micro-batch has few pairs, so they are done one after the other, in fp64.
+// A micro-batch has few pairs, so one thread does them one after another, in fp64.
 #include <array>
 
 #include "backends/cpu/kind_functions.h"
@@ -14,7 +14,7 @@ using program::OrpoGrad;
 
 using Odds = AnswerOdds<double>;
 
-// Calls f(pair number, its odds, its bounds) for every pair that is there.
+// Calls f(pair number, its odds, its bounds) for every pair in the batch.
 template <typename Struct, typename F>
 void for_each_odds(const Struct&, const Invocation& invocation, F&& f) {
   const auto* policy = invocation[Struct::kPolicy].template as<const float>();

@@ -12,8 +12,8 @@ using program::SpreadSegments;
 using program::SumSegments;
 using program::WeighRows;
 
-// Sums are made in fp64 and in the order of the tokens, so that a segment's sum does not depend on
-// what shares its row.
+// Sums are made in fp64 and in token order, so that a segment's sum does not depend on the other
+// segments in its row.
 void run(const SumSegments& sum, const Invocation& invocation, CpuContext&) {
   const auto* values = invocation[SumSegments::kValues].as<const float>();
   const int32_t* bounds = integers_of(invocation[SumSegments::kBounds]);

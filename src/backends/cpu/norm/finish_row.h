@@ -1,4 +1,4 @@
-// The end of a product whose sums are in f32.
+// The last step of a product with f32 sums.
 #pragma once
 
 #include "backends/cpu/kernels.h"
@@ -7,7 +7,7 @@
 
 namespace snug::backends::cpu {
 
-// Outputs [begin, end) of a row.
+// The outputs [begin, end) of a row.
 struct RowPart {
   int64_t row;
   int64_t begin;

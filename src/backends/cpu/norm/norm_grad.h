@@ -1,6 +1,7 @@
-// The gradient of a norm over rows, whatever the norm: the rows that it reads and writes, and the
-// sums of the weight's gradient, which are made a block of rows at a time and added in their order.
-// Operands are dy, x, w and, by the attributes, addend; dx and, by the attributes, dw.
+// The gradient of a norm over rows, for any norm: the rows that it reads and writes, and the
+// weight's gradient, which is summed over blocks of rows that are then added in order. Operands are
+// dy, x, w and, depending on the attributes, addend; results are dx and, depending on the
+// attributes, dw.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +11,14 @@
 
 namespace snug::backends::cpu {
 
-// One row, of `d` elements. The types of dy, x, addend and dx are one; w has its own.
+// One row of `d` elements. dy, x, addend and dx have the same type; w has its own.
 struct NormGradRow {
   const void* dy;
   const void* x;
   const void* w;
-  const void* addend;  // null: none
+  const void* addend;  // null if none
   void* dx;
-  float* dw;  // null: not made; else added to
+  float* dw;  // null: not computed; else the row's contribution is added
   int64_t d;
 };
 
@@ -35,7 +36,7 @@ int64_t norm_grad_workspace_bytes(const Grad& grad, const program::OperationView
   return reduction_bytes(dy.rows(), dy.columns());
 }
 
-// kernel_of(element of x, element of w) is a function of a NormGradRow.
+// kernel_of(element of x, element of w) returns a function that takes a NormGradRow.
 template <typename Grad, typename KernelOf>
 void run_norm_grad(const Grad& grad, const Invocation& invocation, const CpuContext& context,
                    const KernelOf& kernel_of) {

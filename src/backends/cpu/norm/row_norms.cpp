@@ -1,6 +1,6 @@
-// A thread takes a few rows of the weight, a tile of columns at a time: it converts the tile to
-// f32, turning it round where the weight is stored transposed, adds the adapter's product to it in
-// registers and sums up the squares. No tile is written back, so nothing is as large as the weight.
+// A thread takes a few rows of the weight, one tile of columns at a time: it converts the tile to
+// f32, transposes it where the weight is stored transposed, adds the adapter's product in registers
+// and sums the squares. No tile is written back, so there is no temporary the size of the weight.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -17,7 +17,7 @@ using program::RowNorms;
 
 using Tile = std::array<float, static_cast<size_t>(kNormRows* kNormColumns)>;
 
-// The elements that a thread has for the factors of its rows, in f32 and scaled.
+// The floats per thread for the scaled f32 factors of its rows.
 int64_t factor_stride(int64_t rank) { return round_up(kNormRows * rank, 16); }
 
 int64_t workspace_bytes(const RowNorms& row_norms, const program::OperationView& view,

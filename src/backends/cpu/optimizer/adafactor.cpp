@@ -1,5 +1,6 @@
-// Stages: sums of squares over rows and columns; moments and the inverse roots of them; the size of
-// the update; the step. A vector is a matrix of one row, whose column moments are its own.
+// Stages: sums of squares over rows and columns; moments and their inverse roots; the root mean
+// square of the update; the step. A vector is a matrix of one row whose column moments are its
+// moments.
 #include <algorithm>
 #include <cmath>
 
@@ -15,13 +16,13 @@ namespace {
 
 using program::Adafactor;
 
-// The share of the new squares in the moments of a step, counted from 1: 1 - beta =
+// The share of the new squares in the moments at a step, counted from 1: 1 - beta =
 // step^decay_rate.
 float share_of_step(float decay_rate, int32_t step) {
   return static_cast<float>(std::pow(static_cast<double>(step), static_cast<double>(decay_rate)));
 }
 
-// The tasks of a pass: blocks of rows times runs of columns.
+// The tasks of a pass: (blocks of rows) x (runs of columns).
 struct AdafactorGrid {
   int64_t rows = 0;
   int64_t columns = 0;
@@ -37,7 +38,7 @@ AdafactorGrid grid_of(const Adafactor& adafactor, const program::Shape& weight) 
   return {1, weight.elements()};
 }
 
-// Where each pass leaves its results in the scratch, in bytes.
+// The offsets in bytes of the passes' results in the scratch.
 struct AdafactorScratch {
   explicit AdafactorScratch(const AdafactorGrid& grid)
       : row_sums(reduction_bytes(grid.rows, grid.columns)),
@@ -49,7 +50,7 @@ struct AdafactorScratch {
   int64_t row_sums;         // (rows, runs)
   int64_t inverse_columns;
   int64_t inverse_rows;
-  int64_t sizes;  // (tasks), double
+  int64_t sizes;  // (tasks), doubles
   int64_t end;
 };
 
@@ -86,7 +87,7 @@ class AdafactorStep {
  private:
   float* floats(int64_t offset) const { return reinterpret_cast<float*>(memory_ + offset); }
 
-  // f(row, first column, columns, task), rows of a task in their order.
+  // Calls f(row, first column, columns, task); a task's rows come in order.
   template <typename F>
   void for_each_run(const F& f) const {
     parallel_for(grid_.tasks(), [&](int64_t task) {
@@ -152,7 +153,7 @@ class AdafactorStep {
             .n = n};
   }
 
-  // What the update is divided by.
+  // The divisor that clips the update.
   float clipping() const {
     auto* sizes = reinterpret_cast<double*>(memory_ + scratch_.sizes);
     const auto size_of_update = kernels_.size_of_update[gradient_.element];
@@ -190,7 +191,7 @@ class AdafactorStep {
   float* const columns_;
   const float factor_;
   const float rate_;
-  const float share_;  // of the new squares in the moments
+  const float share_;  // share of the new squares in the moments
 };
 
 bool supports(const Adafactor& adafactor, const program::OperationView& view, const CpuContext&) {

@@ -44,7 +44,7 @@ void run(const MuonMomentum& muon, const Invocation& invocation, CpuContext& con
   });
 }
 
-// One double a block of elements.
+// One double per block of elements.
 int64_t workspace_bytes(const Normalize&, const program::OperationView& view, const CpuContext&) {
   return ceil_div(view[Normalize::kX].shape.elements(), kElementsPerTask) * int64_t{sizeof(double)};
 }

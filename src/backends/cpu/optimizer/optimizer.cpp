@@ -40,13 +40,13 @@ AdamWStep step_of(const AdamW& adamw, const Invocation& invocation) {
           .key = {key[0], key[1]}};
 }
 
-// One double a block of elements of each gradient.
+// One double per block of elements of each gradient.
 int64_t workspace_bytes(const program::GlobalNorm&, const program::OperationView& view,
                         const CpuContext&) {
   int64_t blocks = 0;
   for (const program::TensorId gradient : view.operation.reads) {
     const program::Shape& shape = view.program.tensor(gradient).shape;
-    // Contiguous or not, never fewer than what run() uses.
+    // Enough for both contiguous gradients and views, as run() may see either.
     blocks +=
         std::max(norm_blocks(shape.rows(), shape.columns()), norm_blocks(1, shape.elements()));
   }

@@ -19,7 +19,8 @@ using program::AdamW8bit;
 
 constexpr uint32_t kIntervals = 65536;
 
-// Tables of one map, 66 KiB, of which the kernels touch the few that small numbers need.
+// The tables for one map, 66 KiB, of which the kernels access only the few entries that small
+// numbers need.
 class CodecTables {
  public:
   explicit CodecTables(const base::DynamicMap& map) : map_(map) {
@@ -41,7 +42,7 @@ class CodecTables {
  private:
   const base::DynamicMap& map_;
   std::array<float, 256> threshold_{};
-  std::array<uint8_t, kIntervals + 3> first_{};  // vectors of bytes are read four at a time
+  std::array<uint8_t, kIntervals + 3> first_{};  // padded: bytes are read four at a time
 };
 
 DynamicCodec signed_codec() {

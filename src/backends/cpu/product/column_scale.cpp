@@ -17,13 +17,13 @@ const float* divisor_of(const Struct& attributes, const Invocation& invocation) 
   return attributes.divided ? invocation[Struct::kDivisor].template as<const float>() : nullptr;
 }
 
-// One number for each gain becomes one for each of its columns.
+// Repeats each gain's factor for all of its columns.
 void spread(float* factors, int64_t gains, int64_t width) {
   for (int64_t i = gains - 1; i >= 0 && width > 1; --i)
     std::fill_n(factors + i * width, width, float{factors[i]});
 }
 
-// The factor of each column.
+// One factor per column.
 int64_t workspace_bytes(const ScaleColumns&, const program::OperationView& view,
                         const CpuContext&) {
   return view[ScaleColumns::kX].shape.columns() * int64_t{sizeof(float)};
@@ -44,7 +44,7 @@ void run(const ScaleColumns& scale, const Invocation& invocation, CpuContext& co
   });
 }
 
-// Sums of columns for each block of rows, and of these the sums of gains.
+// Partial sums over columns for each block of rows, and the sums per gain.
 int64_t workspace_bytes(const ColumnGainGrad&, const program::OperationView& view,
                         const CpuContext&) {
   const program::Shape& x = view[ColumnGainGrad::kX].shape;
@@ -61,7 +61,7 @@ void add_columns_of_gains(const float* columns, int64_t width, std::span<float> 
   }
 }
 
-// Sums of blocks of rows, which are added in their order.
+// Partial sums over blocks of rows, which are then added in order.
 void run(const ColumnGainGrad& grad, const Invocation& invocation, CpuContext& context) {
   const Rows dy = rows_of(invocation[ColumnGainGrad::kDY]);
   const Rows x = rows_of(invocation[ColumnGainGrad::kX]);

@@ -10,12 +10,12 @@
 namespace snug::backends::cpu {
 namespace {
 
-// A token and its id as one number, whose order is that of ids, then of tokens.
+// A token and its id in one number, which sorts by id, then by token.
 constexpr uint64_t token_of(uint64_t entry) { return entry & 0xffffffffU; }
 constexpr int64_t id_of(uint64_t entry) { return static_cast<int64_t>(entry >> 32); }
 
-// Adds the rows of dy that `entries` name, all of one id, to that row of the table, through a fp32
-// sum so that a bf16 table is rounded once.
+// Adds the rows of dy named by `entries`, which all have the same id, to that id's row of the
+// table, through an fp32 sum so that a bf16 table is rounded once.
 void add_token_rows(const ElementwiseKernels& kernels, const Rows& dy, const Rows& table,
                     std::span<const uint64_t> entries) {
   constexpr int64_t kColumns = 1024;
@@ -32,7 +32,7 @@ void add_token_rows(const ElementwiseKernels& kernels, const Rows& dy, const Row
   }
 }
 
-// Adds the tokens to a column of a table that is stored transposed.
+// Adds the tokens' rows of dy to a column of a table that is stored transposed.
 void add_token_columns(const Rows& dy, const Rows& table, std::span<const uint64_t> entries) {
   const int64_t id = id_of(entries[0]);
   for (int64_t j = 0; j < table.rows; ++j) {
@@ -73,7 +73,7 @@ int64_t workspace_bytes(const program::EmbeddingGrad&, const program::OperationV
   return view[program::EmbeddingGrad::kIds].shape.elements() * int64_t{sizeof(uint64_t)};
 }
 
-// Tokens are sorted by id in the workspace; each id's tokens are then one sum, in token order.
+// Sorts the tokens by id in the workspace; then the rows of each id are summed in token order.
 void run(const program::EmbeddingGrad& grad, const Invocation& invocation, CpuContext& context) {
   const Rows dy = rows_of(invocation[program::EmbeddingGrad::kDY]);
   const int32_t* ids = integers_of(invocation[program::EmbeddingGrad::kIds]);
@@ -87,7 +87,7 @@ void run(const program::EmbeddingGrad& grad, const Invocation& invocation, CpuCo
   }
   std::sort(entries.begin(), entries.end());
   if (!grad.accumulate) zero_rows(table);
-  // A task takes the ids whose first token lies in its range of the sorted list.
+  // A task handles the ids whose first entry is in its range of the sorted list.
   constexpr int64_t kEntriesPerTask = 32;
   parallel_ranges(dy.rows, kEntriesPerTask, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end);) {
@@ -96,7 +96,7 @@ void run(const program::EmbeddingGrad& grad, const Invocation& invocation, CpuCo
       while (last < entries.size() && id_of(entries[last]) == id) ++last;
       const auto tokens = entries.subspan(i, last - i);
       if (i > 0 && id_of(entries[i - 1]) == id) {
-        // The task before has it.
+        // The id belongs to the previous task.
       } else if (grad.transposed) {
         add_token_columns(dy, table, tokens);
       } else {

@@ -6,8 +6,9 @@
 namespace snug::backends::cpu {
 namespace {
 
-// Outputs of a task: its sums stay on the stack, and its rows of the matrix, some hundred
-// kilobytes, are enough to hide what a task costs. A multiple of what kernels take at a time.
+// Outputs in a task: its sums stay on the stack, and its rows of the matrix, some hundred
+// kilobytes, are enough to hide the cost of a task. A multiple of the outputs that a kernel
+// computes at a time.
 constexpr int64_t kOutputsPerTask = 96;
 
 }  // namespace

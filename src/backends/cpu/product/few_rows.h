@@ -1,5 +1,5 @@
-// Products of a few rows with the transpose of a matrix, as decoding makes them: our own, since
-// oneDNN packs the matrix first, which costs more than the product.
+// Products of a few rows with the transpose of a matrix, as in decoding. They have a kernel of
+// Snug's own, since oneDNN first packs the matrix, which costs more than the product.
 #pragma once
 
 #include "backends/cpu/context.h"
@@ -7,11 +7,12 @@
 
 namespace snug::backends::cpu {
 
-// Few rows, both factors of one type with inner elements side by side, many outputs. How many are
-// few depends on type and instruction set: of bf16 up to sixteen where instructions multiply pairs
-// of it; on tiles, which multiply more rows faster, and of other types up to four.
+// Whether there are few rows and many outputs, and both factors have one type and are contiguous
+// along the inner dimension. The most rows depend on type and instruction set: for bf16 sixteen
+// where instructions multiply pairs of bf16; with AMX tiles, which are faster for more rows, and
+// for other types four.
 bool is_few_rows(const MatmulSpec& spec, const CpuContext& context);
-// Requires is_few_rows; takes no scratch. The addend may share c's bytes element by element.
+// Requires is_few_rows; needs no scratch. The addend may be the same memory as c.
 void few_rows_product(const MatmulSpec& spec, const MatmulOperands& operands,
                       const CpuContext& context);
 

@@ -9,25 +9,24 @@
 namespace snug::backends::cpu {
 namespace {
 
-// A packed block of b, 256 x 192 floats, fills 192 KiB of the second-level cache; the panel of a
-// that the inner loop reads, 6 KiB, stays in the first. Rows are many, since each tile packs b
-// again.
+// A packed block of b, 256 x 192 floats, takes 192 KiB of the second-level cache; the panel of a
+// that the inner loop reads, 6 KiB, stays in the first. A tile has many rows, since each tile packs
+// b again.
 constexpr int64_t kTileRows = 64 * kGemmRows;
 constexpr int64_t kTileColumns = 12 * kGemmColumns;
 constexpr int64_t kMaxPackedDepth = 256;
 
-// Steps of k of about equal length, so that none is too short to be worth its reading and writing
-// of c.
+// Steps of k of about equal length, so that none is too short to justify reading and writing c.
 int64_t packed_depth(int64_t k) {
   return round_up(ceil_div(k, std::max<int64_t>(1, ceil_div(k, kMaxPackedDepth))), kGemmColumns);
 }
 
-// Rows of fp32 without gaps are read where they lie.
+// Contiguous rows of fp32 are read in place.
 bool reads_a_in_place(const MatmulSpec& spec) {
   return spec.a_type == base::DType::f32 && spec.a_strides[1] == 1;
 }
 
-// Floats of one thread: a's block where it is packed, then b's.
+// Floats per thread: a's block where it is packed, then b's.
 int64_t packed_a_size(const MatmulSpec& spec) {
   if (reads_a_in_place(spec)) return 0;
   return round_up(std::min(spec.m, kTileRows), kGemmRows) * std::min(spec.k, packed_depth(spec.k));
@@ -46,8 +45,8 @@ struct Tile {
   int64_t columns;
 };
 
-// Where k takes several steps, a tile's sums wait in scratch until all of them are in it, so that c
-// is written once; and so they do where they are rounded, to c in fp16 or with an addend of it.
+// Where k takes several steps, a tile's sums stay in scratch until they are complete, so that c is
+// written once. So do sums that are rounded at the end because c or the addend is fp16.
 bool keeps_sums(const MatmulSpec& spec) {
   return spec.k > packed_depth(spec.k) || spec.c_type != base::DType::f32 ||
          (spec.add == MatmulSpec::Add::addend && spec.addend_type != base::DType::f32);
@@ -57,12 +56,12 @@ int64_t sums_size(const MatmulSpec& spec) {
   return keeps_sums(spec) ? std::min(spec.m, kTileRows) * std::min(spec.n, kTileColumns) : 0;
 }
 
-// Floats of one thread: packed blocks, then sums.
+// Floats per thread: packed blocks, then sums.
 int64_t thread_size(const MatmulSpec& spec) {
   return round_up(packed_size(spec) + sums_size(spec), 16);
 }
 
-// c itself, of a product of one step.
+// c itself, for a product in one step.
 GemmDestination destination_of(const MatmulSpec& spec, const MatmulOperands& operands,
                                const Tile& tile) {
   float* c = reinterpret_cast<float*>(operands.c) + tile.row * spec.c_stride + tile.column;
@@ -81,7 +80,7 @@ GemmDestination sums_of(const MatmulSpec& spec, const Tile& tile, float* sums, b
   return {sums, tile.columns, first ? nullptr : sums, tile.columns, spec.alpha};
 }
 
-// A block of a where it lies, or packed.
+// A block of a, in place or packed.
 GemmRows block_rows(const MatmulSpec& spec, const GemmSource& block, int64_t rows, int64_t k,
                     float* packed, const GemmKernels& kernels) {
   if (reads_a_in_place(spec))

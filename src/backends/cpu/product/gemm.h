@@ -1,8 +1,9 @@
-// A matrix product of our own with fp32 sums, its scratch from the caller: of fp16 factors, and of
-// fp32 ones on x86-64-v2 and v3, where oneDNN packs into buffers of its own that no plan sees.
+// A matrix product of Snug's own with fp32 sums, whose scratch the caller provides: for fp16
+// factors, and for fp32 factors on x86-64-v2 and v3, where oneDNN packs into buffers of its own
+// that no plan accounts for.
 //
-// c is cut into tiles of fixed size; each is one thread's, over the whole of k in fixed steps, so
-// bits do not depend on the number of threads.
+// c is cut into tiles of fixed size; one thread computes a tile over the whole of k in fixed steps,
+// so the bits do not depend on the number of threads.
 #pragma once
 
 #include "backends/cpu/context.h"
@@ -10,12 +11,12 @@
 
 namespace snug::backends::cpu {
 
-// Whether products of factors of this type are made here and not by oneDNN.
+// Whether products of factors of this type are computed here instead of by oneDNN.
 bool is_gemm(base::DType type, const CpuContext& context);
-// Packed blocks for every thread.
+// The packed blocks of all threads.
 int64_t gemm_scratch_bytes(const MatmulSpec& spec, const CpuContext& context);
-// Requires factors of fp32 or of fp16, c and the addend in fp32 or the type of the factors. The
-// addend may share c's bytes element by element.
+// Requires fp32 or fp16 factors; c and the addend must be fp32 or have the type of the factors. The
+// addend may be the same memory as c.
 void gemm(const MatmulSpec& spec, const MatmulOperands& operands, std::byte* scratch,
           const CpuContext& context);
 

@@ -16,11 +16,11 @@ using program::EdgedChoice;
 using program::Matmul;
 using program::ProductChoice;
 
-// A product that rounds stochastically is made in fp32 in the workspace, some rows at a time, and
-// then added: this much keeps the rows in the second-level cache on their way.
+// A stochastically rounded product is computed in fp32 in the workspace, some rows at a time, and
+// then added: this size keeps the rows in the second-level cache in between.
 constexpr int64_t kRoundedBytes = int64_t{1} << 20;
 
-// Whether the addend is what c held before: lowering made c a view of it.
+// Whether the addend is the previous content of c: lowering made c a view of it.
 bool adds_to_destination(const program::OperationView& view) {
   const program::TensorId addend = id_of(view.operation, Matmul::kAddend);
   const program::TensorId c = id_of(view.operation, Matmul::kC);
@@ -62,7 +62,7 @@ MatmulSpec spec_of(const Matmul& matmul, const program::OperationView& view) {
   return spec;
 }
 
-// Rows that a stochastic product makes at once.
+// The rows that a stochastically rounded product computes at once.
 int64_t block_rows_of(const MatmulSpec& spec) {
   const int64_t fitting = kRoundedBytes / (spec.n * static_cast<int64_t>(sizeof(float)));
   const int64_t rows = std::clamp<int64_t>(fitting / 16 * 16, 16, std::max<int64_t>(spec.m, 16));
@@ -118,7 +118,7 @@ class PreparedMatmul : public Prepared {
     const int64_t rest = rest_ ? rest_->scratch_bytes() : 0;
     return product_bytes() + std::max(whole_->scratch_bytes(), rest);
   }
-  // The bytes of the fp32 rows, before the scratch of the product.
+  // The size of the fp32 rows, which come before the product's scratch.
   int64_t product_bytes() const {
     return whole_lines(block_rows_ * spec_.n * static_cast<int64_t>(sizeof(float)));
   }
@@ -140,7 +140,7 @@ class PreparedMatmul : public Prepared {
   }
 
   MatmulSpec spec_;
-  int64_t block_rows_ = 0;  // 0: not stochastic
+  int64_t block_rows_ = 0;  // 0 without stochastic rounding
   std::optional<Product> whole_;
   std::optional<Product> rest_;
 };

@@ -9,16 +9,16 @@
 namespace snug::backends::cpu {
 namespace {
 
-// Codes of a task of a product: reading them takes some ten microseconds, ten times what handing
-// out a task costs, and a thread waits for the last task of another at most that long.
+// Codes in a task of a product, in bytes: reading them takes some ten microseconds, ten times the
+// cost of a task, and a thread waits at most that long for another's last task.
 constexpr int64_t kTaskBytes = int64_t{1} << 17;
-// The codes of a task on tiles, where the first outputs of a task wait for memory: the next ones
-// are asked for while they are multiplied.
+// Codes in a task on AMX tiles, in bytes. It is larger since a task's first outputs wait for
+// memory, while later ones are prefetched.
 constexpr int64_t kTileTaskBytes = int64_t{1} << 18;
-// Steps of rows that a thread arranges: a few microseconds each.
+// Steps of rows that a thread arranges at a time: a few microseconds each.
 constexpr int64_t kStepsPerTask = 4;
 
-// The stored weight of an operation.
+// The weight operand of an operation in its stored form.
 template <typename Kind>
 Nf4Weight weight_of(const Kind& kind, const Invocation& invocation) {
   Nf4Weight weight{};
@@ -46,8 +46,8 @@ void run(const program::DequantizeNf4& dequantize, const Invocation& invocation,
   });
 }
 
-// Products that read the codes once for all rows, for decoding: of a few rows, and on tiles of some
-// more (thin). With still more rows the values are made first.
+// Products that read the codes once for all rows, for decoding: a few rows, and on AMX tiles some
+// more (thin). For more rows the weight is dequantised first.
 bool runs(program::ProductAlgorithm algorithm, const program::OperationView& view,
           const CpuContext& context) {
   const program::Tensor& x = view[program::MatmulNf4::kX];
@@ -58,9 +58,9 @@ bool runs(program::ProductAlgorithm algorithm, const program::OperationView& vie
          x.dtype == base::DType::bf16 && x.shape.rows() <= kNf4TileRows;
 }
 
-// On tiles too, up to four rows are for the kernel of few rows: with weights that come from memory
-// a token of each of four sequences took 60 ms by it and 80 by tiles (Llama 3.2 1B's shape, two
-// cores).
+// Even with AMX tiles, up to four rows go to the kernel for few rows: when weights come from
+// memory, a token for each of four sequences took 60 ms with it and 80 ms with tiles (shape of
+// Llama 3.2 1B, two cores).
 program::ProductAlgorithm algorithm_of(const program::OperationView& view,
                                        const CpuContext& context) {
   using enum program::ProductAlgorithm;
@@ -81,7 +81,7 @@ void require_runs(const program::MatmulNf4& matmul, const program::OperationView
              base::word_of(matmul.algorithm));
 }
 
-// x in the type and order of the kernel.
+// Room for x in the type and order of the kernel.
 int64_t workspace_bytes(const program::MatmulNf4& matmul, const program::OperationView& view,
                         const CpuContext& context) {
   require_runs(matmul, view, context);
@@ -99,14 +99,15 @@ program::MatmulNf4 decide(const program::MatmulNf4& matmul, const program::Opera
   return decided;
 }
 
-// There is nothing to keep, but an algorithm that does not compute it here is refused.
+// Nothing is kept, but an algorithm that cannot compute this product here is refused.
 std::unique_ptr<Prepared> prepare(const program::MatmulNf4& matmul,
                                   const program::OperationView& view, CpuContext& context) {
   require_runs(matmul, view, context);
   return nullptr;
 }
 
-// Calls multiply with the product of some outputs each, of `outputs` in all, on all threads.
+// Splits `outputs` outputs into tasks and calls multiply with each task's part of the product, on
+// all threads.
 template <typename Product, typename Multiply>
 void multiply_in_parts(const Product& product, int64_t outputs, int64_t outputs_per_task,
                        const Multiply& multiply) {

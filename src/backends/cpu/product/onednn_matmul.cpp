@@ -27,9 +27,9 @@ class MatmulPrimitive {
  private:
   dnnl::matmul::primitive_desc description_;
   dnnl::matmul primitive_;  // empty until created
-  // Arguments in oneDNN's numbering, without memory of their own; handles are set at each run.
+  // The arguments in oneDNN's terms, without memory of their own; handles are set in each run.
   Memory a_, b_, c_, addend_, scratch_;
-  int addend_argument_ = 0;  // 0: none
+  int addend_argument_ = 0;  // 0 if there is no addend
 };
 
 namespace {
@@ -60,9 +60,9 @@ Memory::desc addend(const MatmulSpec& spec) {
   return matrix(spec.m, spec.n, spec.addend_type, {spec.addend_stride, 1});
 }
 
-// alpha * product + addend. Version 2 scales the product itself. Version 3 has no such scale for
-// floats: there a sum takes c / alpha before a linear step multiplies both by alpha, since its
-// kernels want the sum first.
+// alpha * product + addend. Version 2 can scale the product itself. Version 3 has no such scale for
+// floats, and its kernels want the sum first: there the sum adds c / alpha, and then a linear step
+// multiplies both by alpha.
 dnnl::primitive_attr attributes(const MatmulSpec& spec) {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -115,8 +115,8 @@ MatmulPrimitive::MatmulPrimitive(const MatmulSpec& spec)
   addend_argument_ = DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1;
 }
 
-// oneDNN writes the kernels of a product to memory that it does not look whether it has; they take
-// less than a mebibyte each.
+// oneDNN writes a product's kernels to memory without checking that it was allocated, so it is
+// checked here; they take less than a mebibyte each.
 void MatmulPrimitive::create() {
   constexpr size_t kKernelBytes = size_t{16} << 20;
   if (primitive_) return;
@@ -124,7 +124,8 @@ void MatmulPrimitive::create() {
   primitive_ = dnnl::matmul(description_);
 }
 
-// The C interface takes its arguments from the stack; the C++ one copies a map to the heap.
+// The C interface takes its arguments from the stack; the C++ interface would copy a map to the
+// heap.
 void MatmulPrimitive::execute(const MatmulOperands& operands, std::byte* scratch) {
   SNUG_CHECK(primitive_, "a product ran before its primitive was created");
   a_.set_data_handle(const_cast<std::byte*>(operands.a));
@@ -148,7 +149,7 @@ void MatmulPrimitive::execute(const MatmulOperands& operands, std::byte* scratch
              static_cast<int>(status));
 }
 
-// A job has some tens of shapes: a list is searched faster than a key is hashed.
+// A job has a few dozen shapes, and searching a list is faster than hashing a key.
 MatmulPrimitive& matmul_primitive(const MatmulSpec& spec) {
   thread_local std::vector<CachedPrimitive> cache;
   const int threads = omp_get_max_threads();
@@ -185,11 +186,11 @@ void limit_onednn(Isa isa) {
   const Isa limit = reports_tile_palette() ? isa : onednn_isa(isa);
   static_cast<void>(
       dnnl_set_max_cpu_isa(static_cast<dnnl_cpu_isa_t>(kLimits[static_cast<size_t>(limit)])));
-  // Once it was asked for, later calls are refused: the level is one for a process.
+  // Once the level was queried, oneDNN refuses later changes: it is fixed for the process.
   static_cast<void>(dnnl_get_effective_cpu_isa());
 }
 
-// A level is a set of bits, each containing those of the ones below.
+// A level is a set of bits that includes those of all lower levels.
 bool onednn_has_tiles() {
   constexpr auto kTiles = static_cast<unsigned>(dnnl_cpu_isa_avx512_core_amx);
   return (static_cast<unsigned>(dnnl_get_effective_cpu_isa()) & kTiles) == kTiles;

@@ -25,8 +25,8 @@ MatmulSpec in_place_of(MatmulSpec spec) {
 
 bool is_transposed(const int64_t (&strides)[2]) { return strides[0] == 1 && strides[1] != 1; }
 
-// Makes a factor's strides those of a matrix without gaps, as stored or transposed. Returns the
-// bytes of a copy; 0 when it had none.
+// Changes a factor's strides to those of the same matrix without gaps, transposed or not. Returns
+// the size of a copy in bytes; 0 where there were no gaps.
 int64_t close_factor(int64_t rows, int64_t columns, DType type, int64_t (&strides)[2]) {
   const bool transposed = is_transposed(strides);
   const int64_t lines = transposed ? columns : rows;
@@ -43,17 +43,17 @@ int64_t close_result(const MatmulSpec& spec, DType type, int64_t& stride) {
   return spec.m == 1 ? 0 : whole_lines(spec.m * spec.n * base::size_of(type));
 }
 
-// With a transposed bf16 factor oneDNN 2.6.3 makes 0.5 to 0.7 TFLOP/s per core in one go and 0.9 to
-// 1.1 in steps of 512 (AMX, 576 to 1536 wide).
+// With a transposed bf16 factor, oneDNN 2.6.3 reaches 0.5 to 0.7 TFLOP/s per core without steps and
+// 0.9 to 1.1 with steps of 512 (AMX, 576 to 1536 wide).
 constexpr int64_t kLibraryStep = 512;
 
-// Whether the product takes steps: its sums stay fp32 between them.
+// Whether the product can be computed in steps: its sums in c must be fp32.
 bool takes_steps(const MatmulSpec& spec) {
   return is_transposed(spec.a_strides) && spec.m > 1 && spec.a_type == DType::bf16 &&
          spec.c_type == DType::f32 && spec.low.k == 0;
 }
 
-// Lines of `bytes` each, at two distances.
+// Lines of `bytes` bytes each, with one stride in the source and another in the copy.
 struct Lines {
   std::byte* to;
   int64_t to_stride;
@@ -71,8 +71,8 @@ void copy_lines(const Lines& lines) {
   });
 }
 
-// A factor's lines: its rows, or its columns when it is transposed. Where lines are of one element
-// the dense strides no longer tell which.
+// A factor's lines: its rows, or its columns when it is transposed. This is decided by the original
+// strides, since the dense ones are ambiguous where lines have one element.
 Lines factor_lines(const std::byte* from, std::byte* to, const int64_t (&strides)[2],
                    const int64_t (&dense)[2], int64_t rows_columns[2], DType type) {
   const int line = is_transposed(strides) ? 1 : 0;

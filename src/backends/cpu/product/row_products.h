@@ -1,4 +1,4 @@
-// Dot products of rows of any two types, in f32, for kinds that go over rows of experts.
+// Dot products of rows of any two types, in f32, for kinds that work on rows of experts.
 #pragma once
 
 #include <algorithm>
@@ -9,15 +9,15 @@
 
 namespace snug::backends::cpu {
 
-// Columns that are done at once: sums of so many stay in the first-level cache.
+// Columns that are processed at once: sums of so many stay in the first-level cache.
 inline constexpr int64_t kRowPiece = 1024;
 
-// Rows of so many columns that a task has.
+// The number of rows in a task when a row has `columns` columns.
 inline int64_t expert_rows_per_task(int64_t columns) {
   return std::max<int64_t>(1, kElementsPerTask / std::max<int64_t>(1, columns));
 }
 
-// Sixteen sums that a compiler keeps in one or two registers.
+// Uses sixteen sums, which the compiler keeps in one or two registers.
 inline float dot_product(const float* a, const float* b, int64_t n) {
   constexpr int64_t kSums = 16;
   std::array<float, kSums> sums{};
@@ -31,7 +31,7 @@ inline float dot_product(const float* a, const float* b, int64_t n) {
   return sum;
 }
 
-// A row: where it begins, and what its elements are.
+// A row's address and element type.
 struct TypedRow {
   const std::byte* data;
   Element element;

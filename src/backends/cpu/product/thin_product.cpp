@@ -10,30 +10,32 @@ namespace {
 using base::DType;
 
 constexpr int64_t kThinnest = 8;
-// Above, the library is as fast (AMX, 576 wide).
+// For thicker products the library is as fast (AMX, 576 wide).
 constexpr int64_t kThickestInner = 32;
 constexpr int64_t kThickestNarrow = kThinStep;
 constexpr int64_t kThickestResult = kThinRows;
-// Below this a product is too small to matter.
+// Narrower products are too small to matter.
 constexpr int64_t kWide = 128;
-// A thin factor that would fill more than a second-level cache is left to the library.
+// A thin factor that would fill more than the second-level cache is left to the library.
 constexpr int64_t kPackedBytes = int64_t{2} << 20;
-// Rows of a result that a thread writes at a time.
+// Rows of the result that a thread writes at a time.
 constexpr int64_t kWrittenRows = 4 * kThinRows;
 // Rows of a wide factor that a thread multiplies at a time.
 constexpr int64_t kNarrowed = 4 * kNarrowRows;
-// Sums are kept for at most this many blocks of the inner dimension, of at least so many rows.
+// The inner dimension is cut into at most kParts blocks with separate sums, of at least kPartDepth
+// rows each.
 constexpr int64_t kParts = 8;
 constexpr int64_t kPartDepth = 256;
-// Columns of the wide factor that a thread sums.
+// Columns of the wide factor that a thread sums at a time.
 constexpr int64_t kPartColumns = 1536;
-// Elements that one thread packs in less time than another takes to wake.
+// One thread packs up to this many elements in less time than another takes to wake up.
 constexpr int64_t kPackedAlone = int64_t{1} << 16;
 
-// The product, transposed where that makes n the thin dimension, and its scratch in bytes.
+// The product, transposed if that makes n the thin dimension, and the sizes of its scratch in
+// bytes.
 struct Thin {
   bool spreads;  // k is the thin dimension
-  bool narrows;  // n is, and a lies in rows
+  bool narrows;  // n is the thin dimension, and a is stored in rows
   bool transposed;
   int64_t m, n, k;
   int64_t a_strides[2];
@@ -41,8 +43,8 @@ struct Thin {
   int64_t part_depth;
   int64_t parts;
   int64_t packed_bytes;
-  int64_t sums_bytes;   // of all parts
-  int64_t block_bytes;  // of a thread: a packed block
+  int64_t sums_bytes;   // the size of the sums of all parts
+  int64_t block_bytes;  // the size of one thread's packed block
   int64_t thread_bytes;
 };
 
@@ -91,7 +93,7 @@ ThinFactor at(const ThinFactor& f, int64_t row, int64_t column) {
   return {f.data + row * f.row_stride + column * f.column_stride, f.row_stride, f.column_stride};
 }
 
-// What runs a product, with its operands as it sees them.
+// A product with its kernels and operands.
 struct Run {
   const Thin& thin;
   const ThinKernels& kernels;
@@ -124,7 +126,7 @@ ThinResult result_of(const MatmulSpec& spec, const MatmulOperands& operands, boo
   return result;
 }
 
-// The result from one of its lines, or with `along` from one of their elements, on.
+// The result, moved by `lines` lines and by `along` elements within a line.
 ThinResult moved(ThinResult result, int64_t lines, int64_t along) {
   const int64_t c_size = result.c_is_bf16 ? 2 : 4;
   const int64_t addend_size = result.addend_is_bf16 ? 2 : 4;
@@ -135,7 +137,7 @@ ThinResult moved(ThinResult result, int64_t lines, int64_t along) {
   return result;
 }
 
-// b (k, n) as pairs along k.
+// Packs b (k, n) as pairs along k.
 void pack_b(const Run& run) {
   const int64_t k = run.thin.k;
   const int64_t n = run.thin.n;
@@ -173,7 +175,8 @@ void narrow_rows(const Run& run, int64_t begin, int64_t end) {
          .result = run.result.transposed ? moved(run.result, 0, row) : moved(run.result, row, 0)});
 }
 
-// The transpose, (n, m), of what is asked for: sums over blocks of rows of the stored a.
+// Computes the transpose, (n, m), of the requested product, as sums over blocks of rows of the
+// stored a.
 void multiply_sums(const Run& run) {
   const Thin& thin = run.thin;
   const int64_t depth = packed_depth(thin);

@@ -12,49 +12,50 @@ namespace {
 using base::DType;
 using Add = MatmulSpec::Add;
 
-// Below, squares of tiles are mostly padding, and the library is as fast.
+// For fewer columns, squares of tiles are mostly padding, and the library is as fast.
 constexpr int64_t kMinColumns = kWidePanel;
-// A part of b, which stays in a second-level cache of 2 MiB with some rows of a and of c.
+// A part of b, which stays in a second-level cache of 2 MiB together with some rows of a and c.
 constexpr int64_t kPartBytes = int64_t{768} << 10;
-// Narrower parts of b have a read so often that it does not come fast enough.
+// With narrower parts of b, a is read so often that memory cannot keep up.
 constexpr int64_t kMinPartColumns = 192;
-// The most of k at once, so that such a part may be kMinPartColumns wide.
+// The most of k at once, so that a part of b can be kMinPartColumns wide.
 constexpr int64_t kMaxDepth = 2048;
-// The most of k at once through c: as long as a part of b that is half as wide as it is deep may
-// be.
+// The most of k at once where sums go through c: as deep as a part of b can be when it is half as
+// wide as deep.
 constexpr int64_t kMaxDepthThroughC = 1024;
-// A packed copy of a: some rows of it at a time, when there are more.
+// The size of a packed copy of a; more rows are copied some at a time.
 constexpr int64_t kCopiedBytes = int64_t{4} << 20;
-// Sums that wait for the next step of k.
+// The most rows whose sums wait for the next step of k.
 constexpr int64_t kMaxSummedRows = 1024;
 
-// How a product is cut. A thread takes a part of b's columns and a group of a's rows at a time.
+// How a product is cut. A thread takes one part of b's columns and one group of a's rows at a time.
 struct Wide {
-  int64_t outer_step;    // of k, through c
-  int64_t step;          // of k, within an outer one, whose sums wait in scratch
-  int64_t part_columns;  // whole panels
-  int64_t group_rows;    // whole panels
-  int64_t copied_rows;   // of a, packed at once by all threads; 0: a is read as it lies
+  int64_t outer_step;    // step of k, between which sums are in c
+  int64_t step;          // step of k within an outer step, between which sums are in scratch
+  int64_t part_columns;  // in whole panels
+  int64_t group_rows;    // in whole panels
+  int64_t copied_rows;   // rows of a that all threads pack at once; 0: a is read in place
   int64_t copied_stride;
-  int64_t low_depth;  // of the low-rank factors, whole panels
-  // The bytes of scratch: what all threads share, and what each has of its own.
+  int64_t low_depth;  // k of the low-rank factors, in whole panels
+  // The parts of the scratch in bytes: first what all threads share, then what each has for itself.
   int64_t copied_bytes;
   int64_t part_bytes;
-  int64_t rows_bytes;  // a panel of rows, where the last ones of a do not fill one
+  int64_t rows_bytes;  // the size of a panel of rows, where the last rows of a do not fill one
   int64_t low_rows_bytes;
-  int64_t sums_bytes;  // 0: k is not cut
+  int64_t sums_bytes;  // the size of sums between steps; 0 if k is not cut
 
   int64_t thread_bytes() const { return part_bytes + rows_bytes + low_rows_bytes + sums_bytes; }
 };
 
-// A dimension cut into the fewest pieces of whole panels that hold at most `most` elements, all
-// about equally long.
+// The length of pieces, in whole panels, when a dimension is cut into the fewest pieces of at most
+// `most` elements, all about equally long.
 int64_t piece_of(int64_t total, int64_t most) {
   const int64_t pieces = ceil_div(total, std::max(kWidePanel, most / kWidePanel * kWidePanel));
   return round_up(ceil_div(total, pieces), kWidePanel);
 }
 
-// Parts of b's columns: as few as hold them, or as many as keep all threads equally busy.
+// The number of parts of b's columns: the fewest possible, or as many as keep all threads equally
+// busy.
 int64_t parts_of(int64_t columns, int64_t most, int threads) {
   const int64_t least = ceil_div(columns, most);
   return std::max(least, std::min(round_up(least, threads), columns / kMinPartColumns));
@@ -94,7 +95,7 @@ ThinFactor factor(const std::byte* data, const int64_t (&strides)[2], int64_t ro
   return {elements + row * strides[0] + column * strides[1], strides[0], strides[1]};
 }
 
-// Multiplies by a power of two, which keeps the digits of all but the smallest numbers.
+// Multiplies by a power of two, which is exact except for the smallest numbers.
 void scale(uint16_t* values, int64_t count, float factor) {
   for (int64_t i = 0; i < count; ++i) {
     const float value = std::bit_cast<float>(uint32_t{values[i]} << 16) * factor;
@@ -108,14 +109,14 @@ struct Span {
   int64_t size() const { return end - begin; }
 };
 
-// Rows of a that are read with one stride, as they lie or copied; the first is row `begin` of c.
+// Rows of a with one stride, in place or copied; the first one is row `begin` of c.
 struct RowsOfA {
-  const uint16_t* data;  // at the first element of k that the outer step has
+  const uint16_t* data;  // points to the first element of the outer step's k
   int64_t stride;
   Span range;
 };
 
-// What a thread multiplies: a group of rows with a part of b, over an outer step of k.
+// A thread's task: a group of rows times a part of b, over an outer step of k.
 class PartTask {
  public:
   PartTask(const Wide& wide, const MatmulSpec& spec, const MatmulOperands& operands,
@@ -146,7 +147,7 @@ class PartTask {
   void pack_part(Span columns, Span k, int64_t low_depth) const {
     const auto pack = kernels_.thin_product->pack_pairs;
     const int64_t stride = depth(k) + low_depth;
-    // Along the rows that b is stored in, so that they are read as they come.
+    // Goes along the stored rows of b, so that memory is read in order.
     const int64_t at_once = spec_.b_strides[1] == 1 ? kWidePanel : k.size();
     for (int64_t i = 0; i < k.size(); i += at_once)
       for (int64_t j = 0; j < columns.size(); j += kWidePanel)
@@ -163,7 +164,7 @@ class PartTask {
     }
   }
 
-  // c's rows from `row` on.
+  // The result, starting at row `row` and column `column` of c.
   WideResult result_of(int64_t row, int64_t column, bool adds_to_c) const {
     const auto at = [&](const std::byte* data, DType type, int64_t stride) {
       return data + (row * stride + column) * base::size_of(type);
@@ -192,7 +193,8 @@ class PartTask {
                                      spec_.low.k, low_rows_, low_depth);
   }
 
-  // Rows that fill whole panels, or are copied so, then the rest, which is copied here.
+  // Multiplies the rows that fill whole panels, or were copied with padding, then the remaining
+  // rows, which are copied here.
   void multiply(const RowsOfA& a, Span columns, Span outer, Span k, int64_t low_depth) const {
     const int64_t rows = a.range.size();
     const int64_t filled = wide_.copied_rows > 0 ? rows : rows / kWidePanel * kWidePanel;
@@ -238,7 +240,7 @@ struct Copy {
   int64_t stride;
 };
 
-// Rows of a along k, packed by all threads along the lines that a is stored in.
+// Packs rows of a along k, on all threads, along the lines in which a is stored.
 void copy_rows(const MatmulSpec& spec, const std::byte* a, Span rows, Span k, Copy copy,
                const CpuContext& context) {
   const auto pack = context.kernels.thin_product->pack_rows;

@@ -1,4 +1,4 @@
-// Ranks whose tensors lie in the host's memory.
+// Collectives of ranks whose tensors are in host memory.
 #include "program/kinds/transfer/collective.h"
 #include "backends/cpu/kind_functions.h"
 #include "backends/host_collectives.h"
@@ -7,8 +7,8 @@
 namespace snug::backends::cpu {
 namespace {
 
-// Of all ranks' elements in a piece. Messages of a host take 50 us and 2 GB/s are sent, so that a
-// piece of two ranks is one of 1 ms; larger ones gain little and take the scratch of tensors.
+// The size of a piece over all ranks. A message on one host takes 50 us plus 2 GB/s, so with two
+// ranks a piece takes 1 ms; larger pieces gain little and need more scratch.
 constexpr int64_t kPieceBytes = int64_t{4} << 20;
 
 template <program::SumOverRanks Struct>

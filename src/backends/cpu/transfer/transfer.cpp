@@ -1,5 +1,5 @@
-// Both ends lie in the same memory and the same threads copy that compute: a transfer is done at
-// once. What ranks do together is waited for.
+// Both ends are in the same memory, and the threads that compute also copy, so a transfer is done
+// at once. Collectives are waited for.
 #include <cstring>
 
 #include "backends/cpu/kind_functions.h"

@@ -30,7 +30,7 @@ AttentionForm attention_form_of(const Attributes& attention) {
           {}};
 }
 
-// The smallest distance of each bucket of a bias by relative position.
+// The smallest distance in each bucket of a relative position bias.
 struct BiasBegins : Prepared {
   BucketBegins begins{};
 };
@@ -49,7 +49,7 @@ std::unique_ptr<Prepared> prepare_biases(const Attributes& attention, const Oper
   return prepared;
 }
 
-// The scratch of a bias.
+// The layout of a bias's scratch.
 template <typename Attributes>
 BiasScratch scratch_of_bias(const Attributes& attention, const Invocation& invocation) {
   if (!attention.relative_bias) return {};
@@ -57,7 +57,8 @@ BiasScratch scratch_of_bias(const Attributes& attention, const Invocation& invoc
                          invocation[Attributes::kQ].shape[0], invocation[Attributes::kK].shape[0]);
 }
 
-// Queues the tables of a bias, which lie in scratch from `first` on, and tells the kernels of them.
+// Queues the kernel that fills the tables of a bias, in scratch from `first` on, and passes their
+// addresses to the attention kernels.
 template <typename Attributes>
 void begin_biases(const Attributes& attention, const Invocation& invocation, std::byte* first,
                   RangesRun& ranges, CudaContext& context) {
@@ -88,7 +89,7 @@ void begin_biases(const Attributes& attention, const Invocation& invocation, std
   ranges.shape.diagonals = ranges.diagonals;
 }
 
-// Scratch: the ranges of keys, those of queries, delta, then that of a bias
+// Scratch: the ranges of keys, those of queries, delta, then the scratch of a bias
 // (backends/cuda/attention/attention_needs.cpp).
 template <typename Attributes>
 RangesRun ranges_run(const Attributes& attention, const Invocation& invocation, int64_t q_tokens,
@@ -102,9 +103,9 @@ RangesRun ranges_run(const Attributes& attention, const Invocation& invocation, 
           .queries = ranges + q_tokens};
 }
 
-// Fails a CHECK where what is decided of both forms is not one kernel, or not one that computes the
-// operation. Operands lie in the arena as the tensors of the view say, so nothing is left to find
-// out when it runs.
+// Fails a CHECK where the decisions of either form do not select exactly one kernel, or select one
+// that cannot compute the operation. Operands are in the arena as the view's tensors say, so
+// nothing needs to be checked when it runs.
 template <typename Attributes>
 void check_kernel(const Attributes& attention, int64_t splits, const OperationView& view,
                   const Card& card) {
@@ -138,7 +139,8 @@ std::unique_ptr<Prepared> prepare(const AttentionGrad& attributes, const Operati
                                    : prepare_biases(attributes, view);
 }
 
-// There is one kernel for each, but the library loads its own when it is first called.
+// There is only one kernel for each operation, but the library loads its own when it is first
+// called.
 void tune(const Attention& attributes, const Invocation& invocation, CudaContext& context) {
   if (is_by_library(attributes)) load_cudnn(attributes, invocation, context);
 }
@@ -146,19 +148,19 @@ void tune(const AttentionGrad& attributes, const Invocation& invocation, CudaCon
   if (is_by_library(attributes)) load_cudnn(attributes, invocation, context);
 }
 
-// The sinks; rows without data where there are none.
+// The sinks; data is null if there are none.
 DeviceRows sinks_of(const Attention& attention, const Invocation& invocation) {
   return attention.sinks ? matrix_of(invocation[Attention::kSinks]).operand : DeviceRows{};
 }
 
-// Notes which own kernel was queued: in so many splits (0: it is none that splits), on the tensor
-// cores.
+// Records which of Snug's own kernels was queued: its number of splits (0: the kernel does not
+// split), and whether it runs on the tensor cores.
 void note_own(const Invocation& invocation, int64_t splits, bool on_tensor_cores) {
   const AttentionBy by = on_tensor_cores ? AttentionBy::tensor_cores : AttentionBy::plain;
   invocation.note_decision<&Attention::kernel>({.by = by, .splits = splits});
 }
 
-// Decoding: queues the attention of `segments` in as many parts as it was decided
+// For decoding: queues the attention of `segments` with the decided number of splits
 // (backends/cuda/attention/attention_needs.h).
 void run_in_splits(const Attention& attention, RangesRun segments, const Invocation& invocation,
                    CudaContext& context) {
@@ -215,7 +217,7 @@ void run(const Attention& attributes, const Invocation& invocation, CudaContext&
   note_own(invocation, 0, false);
 }
 
-// Where blocks leave the sums of a bias's gradient; null where it is not wanted.
+// Where blocks write the sums for a bias's gradient; null where it is not wanted.
 float* bias_sums_at(const AttentionGrad& grad, const Invocation& invocation, std::byte* first) {
   if (!grad.bias_gradient) return nullptr;
   return reinterpret_cast<float*>(first + scratch_of_bias(grad, invocation).sums);

@@ -21,18 +21,18 @@ using program::AttentionBy;
 using program::AttentionGrad;
 using program::Tensor;
 
-// The ranges of keys, those of queries.
+// The ranges of keys and those of queries.
 int64_t ranges_bytes(int64_t q_tokens, int64_t k_tokens) {
   return (q_tokens + k_tokens) * int64_t{sizeof(TokenRange)};
 }
 
-// A matrix of 16 bits an element whose rows begin at multiples of 16 bytes.
+// Whether a matrix has 16-bit elements and rows that begin at multiples of 16 bytes.
 bool has_narrow_vectors(const Tensor& tensor) {
   return is_narrow(tensor.dtype) && row_stride(tensor) % kVectorElements == 0 &&
          tensor.view.offset % kVectorElements == 0;
 }
 
-// `tensors`: all that are no lse and no bounds.
+// `tensors` are all operands except lse and bounds.
 template <typename Attributes>
 bool all_suit_cudnn(const Attributes& attention, const OperationView& view,
                     std::initializer_list<const Tensor*> tensors, const Card& card) {
@@ -41,8 +41,8 @@ bool all_suit_cudnn(const Attributes& attention, const OperationView& view,
   if (!card.cudnn || card.compute_capability < 90 || card.compute_capability >= 110) return false;
   const int64_t segments = view[Attributes::kKBounds].shape[0];
   const int64_t tokens = view[Attributes::kQ].shape[0];
-  // Blocks are made as if every segment were of the longest kind: at most so many for each that has
-  // work.
+  // The library launches blocks as if every segment were as long as the longest: at most this many
+  // for each block that has work.
   constexpr int64_t kMaxIdle = 8;
   const bool has_segments =
       attention.segment_tokens > 0 && segments <= kMaxSegments &&
@@ -56,11 +56,11 @@ bool all_suit_cudnn(const Attributes& attention, const OperationView& view,
                      [](const Tensor* tensor) { return has_narrow_vectors(*tensor); });
 }
 
-// The library is given q, k, v, dq, dk and dv without gaps between their rows, which are columns of
-// a wider matrix where a projection is fused. Its own sums in f32 follow the stride of the tensor;
-// and where no heads share keys, 9.14 writes dk and dv where segments of a matrix without gaps
-// would begin (seen on an H200). Inputs are copied where they have gaps, outputs all where one has
-// some, so that all of it is as a card has shown it right.
+// The library must get q, k, v, dq, dk and dv without gaps between rows; they have gaps as columns
+// of a fused projection. The library's own f32 sums follow the stride of the tensor; and where
+// heads do not share keys, 9.14 writes dk and dv as if the matrix had no gaps (seen on an H200).
+// Inputs are copied where they have gaps; if any output has gaps, all outputs are copied, so that
+// only combinations that were verified on a GPU are used.
 void decide_copies(const OperationView& view, AttentionGrad& grad) {
   using Grad = AttentionGrad;
   const auto has_gaps = [&](const program::Operand<Grad>& operand) {
@@ -71,7 +71,7 @@ void decide_copies(const OperationView& view, AttentionGrad& grad) {
                 has_gaps(Grad::kDQ) || has_gaps(Grad::kDK) || has_gaps(Grad::kDV)};
 }
 
-// Whether q, k, v, dq, dk and dv are copied to be without gaps.
+// Which of q, k, v, dq, dk and dv are copied to remove gaps.
 std::array<bool, 6> are_made_dense(const Attention&) { return {}; }
 std::array<bool, 6> are_made_dense(const AttentionGrad& grad) {
   const auto& [q, k, v, gradients] = grad.dense;
@@ -102,7 +102,8 @@ SegmentScratch scratch_of(const Attributes& attention, const OperationView& view
   return scratch;
 }
 
-// Own kernels on the tensor cores read these operands as vectors of 16 bits each.
+// Whether Snug's own kernels on the tensor cores can read these operands as 16-byte vectors of
+// 16-bit elements.
 template <typename Attributes>
 bool fits_tensor_cores(const Attributes& attention, int64_t shared_bytes, const Card& card,
                        std::initializer_list<const Tensor*> operands) {
@@ -112,20 +113,20 @@ bool fits_tensor_cores(const Attributes& attention, int64_t shared_bytes, const 
                      [](const Tensor* operand) { return has_narrow_vectors(*operand); });
 }
 
-// How far distances differ in the gradient of a bias, whose sums a block keeps; 0 without one.
+// The range of distances in the gradient of a bias, for which a block keeps sums; 0 without a bias.
 int64_t reach_of_sums(const AttentionGrad& grad, const OperationView& view) {
   if (!grad.bias_gradient) return 0;
   return bias_reach(grad.max_distance, view[AttentionGrad::kQ].shape[0],
                     view[AttentionGrad::kK].shape[0]);
 }
 
-// A block has 16 KiB under way (128 lanes, eight times 16 bytes), and 18 KiB a multiprocessor hide
-// the latency of an H100's memory (25 bytes a nanosecond, some 700 ns): two blocks do, and two fit
-// where they keep eight heads. With four, some read while others sum.
+// A block has 16 KiB of reads in flight (128 lanes, eight times 16 bytes), and 18 KiB per
+// multiprocessor hide the memory latency of an H100 (25 bytes per nanosecond, some 700 ns): two
+// blocks suffice, and two fit where each keeps eight heads. With four, some read while others sum.
 constexpr int64_t kBlocksPerMultiprocessor = 4;
-// Reads that a split should have to make, so that merging it is worth it.
+// The fewest reads that make a split worth the cost of merging it.
 constexpr int64_t kMinReads = 4;
-// Splits that are added up, one after the other.
+// The most splits, which are added up one after another.
 constexpr int64_t kMaxSplits = 64;
 
 }  // namespace
@@ -161,7 +162,7 @@ bool suits_cudnn(const Attention& attention, const OperationView& view, const Ca
       card);
 }
 
-// Its gradient is given heads of the widths that a card has shown right.
+// The gradient is only assigned to cuDNN for head widths that were verified on a GPU.
 bool suits_cudnn(const AttentionGrad& grad, const OperationView& view, const Card& card) {
   const bool is_known = grad.head_dim == 64 || grad.head_dim == 96 || grad.head_dim == 128;
   using Grad = AttentionGrad;
@@ -215,7 +216,8 @@ bool has_known_buckets(const Attributes& attention, const OperationView& view) {
          buckets_of_direction(attention, view[Attributes::kBias].shape[0]) <= kMaxBiasBuckets;
 }
 
-// The plain kernels run on every card, except where a gradient's sums by distance are too many.
+// The plain kernels run on every GPU, unless a gradient's sums by distance do not fit in shared
+// memory.
 static_assert(attention_shared_bytes(kMaxHeadDim) <= kLeastSharedBytes);
 static_assert(attention_grad_shared_bytes(kMaxHeadDim) <= kLeastSharedBytes);
 
@@ -250,7 +252,7 @@ AttentionGrad decide(const AttentionGrad& grad, const OperationView& view, const
   return decided;
 }
 
-// What a bias by relative position takes, after all else.
+// The scratch of a relative position bias, which comes after everything else.
 template <typename Attributes>
 int64_t bias_bytes(const Attributes& attention, const OperationView& view) {
   if (!attention.relative_bias) return 0;
@@ -268,7 +270,7 @@ int64_t workspace_bytes(const Attention& attention, const OperationView& view, c
          bias_bytes(attention, view);
 }
 
-// The gradient's scratch also has delta.
+// The gradient's scratch also includes delta.
 int64_t workspace_bytes(const AttentionGrad& grad, const OperationView& view, const Card&) {
   if (is_by_library(grad)) return segment_scratch(grad, view).bytes();
   const int64_t q_tokens = view[AttentionGrad::kQ].shape[0];
@@ -276,12 +278,12 @@ int64_t workspace_bytes(const AttentionGrad& grad, const OperationView& view, co
          grad.heads * q_tokens * int64_t{sizeof(float)} + bias_bytes(grad, view);
 }
 
-// The dot products of do and o.
+// The dot products of d_o and o.
 int64_t workspace_bytes(const program::AttentionSinkGrad&, const OperationView& view, const Card&) {
   return view[program::AttentionSinkGrad::kLse].bytes();
 }
 
-// The dot products, then a sum for each head.
+// One launch for the dot products, one for the sum of each head.
 int32_t launches(const program::AttentionSinkGrad&, const OperationView&, const Card&) { return 2; }
 
 template <typename Struct>
@@ -289,16 +291,16 @@ bool by_library(const Struct& attention, const OperationView&) {
   return is_by_library(attention);
 }
 
-// In parts the launches are the parts and their sum. By the library they are its tables, its call,
-// the other order of lse, and zeros outside segments. Else they are ranges of keys, and the kernel
-// itself. Tables of biases come before.
+// Split attention: the splits, and their sum. With the library: its tables, the library's call, the
+// reordering of lse, and zeros outside segments. Otherwise: the tables of a bias if there is one,
+// the ranges of keys, and the kernel.
 int32_t launches(const Attention& attention, const OperationView&, const Card&) {
   return is_by_library(attention) ? 4 : attention.relative_bias ? 3 : 2;
 }
 
-// The launches by the library are the four of the forward pass, and copies of what it takes without
-// gaps. By own kernels they are ranges, delta, a kernel for queries and one for keys; tables of
-// biases come before, the sums of their gradient after.
+// With the library: the four launches of the forward pass, plus the copies that remove gaps. With
+// Snug's own kernels: the ranges, delta, a kernel for queries and one for keys; before them the
+// tables of a bias, and after them the sums for its gradient.
 int32_t launches(const AttentionGrad& grad, const OperationView&, const Card&) {
   if (!is_by_library(grad)) return 4 + (grad.relative_bias ? 1 : 0) + (grad.bias_gradient ? 1 : 0);
   const std::array<bool, 6> dense = are_made_dense(grad);

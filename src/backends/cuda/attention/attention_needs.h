@@ -1,4 +1,4 @@
-// Which kernels an attention takes, and its scratch.
+// Which kernels compute an attention, and its scratch.
 #pragma once
 
 #include <array>
@@ -11,34 +11,34 @@
 
 namespace snug::backends::cuda {
 
-// Whether cuDNN can do it: scores without cap, biases or sinks, bf16 or f16, heads of 32, 64, 96 or
-// 128, keys of the same tokens as the queries, segments of a known length and not so many that most
-// of its blocks would find none, and none of them empty where the library's version does not take
-// that, on a card of compute capability 9.0 to 10.x; a gradient where it need not be deterministic,
-// for the library adds in any order.
+// Whether cuDNN can compute it. Requires scores without softcap, biases or sinks; bf16 or f16;
+// heads of 32, 64, 96 or 128; keys for the same tokens as the queries; segments of a known length,
+// and not so many that most of its blocks would find none; no empty segments where the library's
+// version does not support them; compute capability 9.0 to 10.x; and for a gradient, that it need
+// not be deterministic, since the library adds in any order.
 bool suits_cudnn(const program::Attention& attention, const program::OperationView& view,
                  const Card& card);
 bool suits_cudnn(const program::AttentionGrad& grad, const program::OperationView& view,
                  const Card& card);
-// Whether own kernels on the tensor cores can do it: operands of 16 bits an element whose rows
-// begin at multiples of 16 bytes, and heads whose tiles fit into a block's shared memory.
+// Whether Snug's own kernels on the tensor cores can compute it: 16-bit elements in rows that begin
+// at multiples of 16 bytes, and heads whose tiles fit in a block's shared memory.
 bool suits_tensor_cores(const program::Attention& attention, const program::OperationView& view,
                         const Card& card);
 bool suits_tensor_cores(const program::AttentionGrad& grad, const program::OperationView& view,
                         const Card& card);
-// Whether the operation is an attention, or its gradient, that was given to cuDNN.
+// Whether the operation is an attention, or its gradient, that is assigned to cuDNN.
 bool is_by_cudnn(const program::OperationView& view);
 
-// Scratch of an attention by cuDNN, in bytes from its beginning.
+// The scratch of an attention by cuDNN: offsets in bytes.
 struct SegmentScratch {
   static constexpr int64_t kInPlace = -1;
   int64_t lengths = 0;
   int64_t begins = 0;
   int64_t lse = 0;
-  // Where the library reads or writes the gradient's q, k, v, dq, dk and dv (0 to 5) without gaps
-  // between rows, copied before or after. kInPlace: it takes the tensor itself.
+  // Where the gradient's q, k, v, dq, dk and dv (0 to 5) are copied without gaps between rows, for
+  // the library to read or write. kInPlace: it uses the tensor itself.
   std::array<int64_t, 6> dense{kInPlace, kInPlace, kInPlace, kInPlace, kInPlace, kInPlace};
-  int64_t library = 0;  // its own workspace
+  int64_t library = 0;  // the library's own workspace
   int64_t library_bytes = 0;
   int64_t bytes() const { return library + library_bytes; }
 };
@@ -47,19 +47,20 @@ SegmentScratch segment_scratch(const program::Attention& attention,
 SegmentScratch segment_scratch(const program::AttentionGrad& grad,
                                const program::OperationView& view);
 
-// A bound on the workspace that cuDNN asks for, of 9.19 and 9.26 on compute capabilities 9.0 and
-// 10.0: in the gradient, dq in f32, dk and dv of each query head in f32 where heads share keys, the
-// dot products of d_o and o, and tables.
+// An upper bound for cuDNN's workspace, of versions 9.19 and 9.26 on compute capabilities 9.0 and
+// 10.0: for the gradient, dq in f32, dk and dv of each query head in f32 where heads share keys,
+// the dot products of d_o and o, and tables.
 int64_t cudnn_workspace_bytes(bool is_gradient, int64_t segments, int64_t tokens, int64_t heads,
                               int64_t kv_heads, int64_t head_dim);
 
-// Buckets of one direction of a bias of so many rows.
+// The number of buckets for one direction, of a relative position bias with `rows` rows.
 template <typename Attributes>
 int64_t buckets_of_direction(const Attributes& attention, int64_t rows) {
   return rows / (attention.causal ? 1 : 2);
 }
 
-// Scratch of a bias by relative position, of so many rows, in own kernels; of no bytes without one.
+// The scratch of Snug's own kernels for a relative position bias with `rows` rows; zero bytes
+// without a bias.
 template <typename Attributes>
 BiasScratch bias_scratch_of(const Attributes& attention, int64_t rows, int64_t q_tokens,
                             int64_t k_tokens) {
@@ -73,24 +74,24 @@ BiasScratch bias_scratch_of(const Attributes& attention, int64_t rows, int64_t q
                       bias_reach(attention.max_distance, q_tokens, k_tokens), sums);
 }
 
-// Decoding: over how many blocks the keys of an attention are spread. What the choice is made of:
-// shapes alone.
+// For decoding: the shapes that decide over how many blocks the keys of an attention are split.
 struct SplitShape {
   int64_t heads = 0;
   int64_t kv_heads = 0;
   int64_t head_dim = 0;
   int64_t q_tokens = 0;
   int64_t k_tokens = 0;
-  int64_t segments = 0;  // that there is room for
+  int64_t segments = 0;  // the largest number of segments
 };
 SplitShape split_shape(const program::Attention& attention, const program::OperationView& view);
 
-// Blocks among which the keys of a query's head are split, one or more; 0: not decoding, the
-// tile kernels take it. Decoding has at most one query per segment, and a cache: training and the
-// prefill have more queries, or as many keys.
+// The number of blocks over which the keys of a query's head are split, one or more; 0: this is not
+// decoding, and the tile kernels compute it. Decoding has at most one query per segment, and a
+// cache: training and prefill have more queries, or as many queries as keys.
 int64_t attention_splits(const SplitShape& shape, const Card& card);
 
-// Their scratch: peaks, totals and outputs of backends/cuda/attention/kernels/attention_splits.h.
+// The scratch of split attention: peaks, totals and outputs of
+// backends/cuda/attention/kernels/attention_splits.h.
 int64_t attention_splits_bytes(const SplitShape& shape, int64_t splits);
 
 }  // namespace snug::backends::cuda

@@ -40,7 +40,7 @@ class PreparedSegments : public Prepared {
   SegmentScratch scratch_;
 };
 
-// All but the strides.
+// Everything except the strides.
 template <typename Attributes>
 SegmentAttention shape_of(const Attributes& attention, const OperationView& view) {
   return {.is_gradient = std::is_same_v<Attributes, AttentionGrad>,
@@ -53,7 +53,7 @@ SegmentAttention shape_of(const Attributes& attention, const OperationView& view
           .head_dim = attention.head_dim,
           .scale = attention.scale,
           .causal = attention.causal,
-          // A wider one than any segment hides nothing; the library would look for a bound.
+          // A window longer than every segment hides nothing, but the library would still apply it.
           .window = attention.window < attention.segment_tokens ? attention.window : 0,
           .strides = {}};
 }
@@ -75,7 +75,7 @@ bool accepts(const Attributes& attention, const OperationView& view, CudaContext
   return context.accepts_segments(segments_of(attention, view), scratch);
 }
 
-// The scratch of a prepared invocation in parts, and its bounds.
+// The parts of a prepared invocation's scratch, and its bounds.
 class Segments {
  public:
   Segments(const Invocation& invocation, const Buffer& bounds)
@@ -84,8 +84,8 @@ class Segments {
         bounds_(integers_of(bounds)) {}
 
   const SegmentAttention& shape() const { return prepared_.shape(); }
-  // Where the library finds q, k, v, dq, dk or dv (0 to 5): the tensor itself, or rows without
-  // gaps.
+  // Where the library finds q, k, v, dq, dk or dv (0 to 5): the tensor itself, or a copy without
+  // gaps between rows.
   Matrix dense(size_t which, const Matrix& tensor) const {
     const int64_t offset = prepared_.scratch().dense[which];
     if (offset == SegmentScratch::kInPlace) return tensor;
@@ -107,7 +107,7 @@ class Segments {
     write_segment_tables(run, stream);
   }
 
-  // `operands` without lse's, which is scratch.
+  // `operands` does not include lse, which is in scratch.
   void run_plan(std::array<void*, kSegmentOperands> operands, cudaStream_t stream) const {
     if (KernelLoading::is_on()) return;
     operands[static_cast<size_t>(SegmentOperand::lse)] = lse();
@@ -129,7 +129,7 @@ class Segments {
   const int32_t* bounds_;
 };
 
-// The bounds of queries and keys, which are one tensor in all that the library computes.
+// The bounds of queries and keys, which are the same tensor wherever the library is used.
 template <typename Attributes>
 const Buffer& bounds_of(const Invocation& invocation) {
   const Buffer& bounds = invocation[Attributes::kKBounds];
@@ -138,7 +138,7 @@ const Buffer& bounds_of(const Invocation& invocation) {
   return bounds;
 }
 
-// Bounds of as many full segments as there may be.
+// The bounds of as many full segments as there can be.
 std::vector<int32_t> full_bounds(const SegmentAttention& shape) {
   const int64_t length = std::clamp<int64_t>(shape.tokens / std::max<int64_t>(shape.segments, 1), 1,
                                              std::max<int64_t>(shape.segment_tokens, 1));
@@ -163,7 +163,7 @@ void load_segments(const Attributes& attention, const Invocation& invocation,
   SNUG_CHECK_EQ(bounds.bytes(), std::ssize(full) * int64_t{sizeof(int32_t)});
   CUDA_CHECK(cudaMemcpyAsync(bounds.data, full.data(), static_cast<size_t>(bounds.bytes()),
                              cudaMemcpyDefault, stream));
-  CUDA_CHECK(cudaStreamSynchronize(stream));  // the bounds go with this function
+  CUDA_CHECK(cudaStreamSynchronize(stream));  // the copied bounds are local to this function
   run_cudnn(attention, invocation, context);
   for (const auto& operand : written) {
     const Matrix matrix = matrix_of(invocation[operand]);
@@ -173,7 +173,7 @@ void load_segments(const Attributes& attention, const Invocation& invocation,
   is_loaded = true;
 }
 
-// `to` = `from`, unless they are one. Returns whether they are two.
+// to = from, unless the two are the same. Returns whether it copied.
 bool copy_rows(const Matrix& from, const Matrix& to, cudaStream_t stream) {
   if (from.operand.data == to.operand.data) return false;
   cast({.walk = walk_rows({&from, &to}), .x = from.operand, .y = to.operand}, stream);
@@ -267,7 +267,7 @@ void run_cudnn(const AttentionGrad& grad, const Invocation& invocation, CudaCont
   const Segments segments(invocation, bounds_of<AttentionGrad>(invocation));
   using Grad = AttentionGrad;
   constexpr std::array kOperands{Grad::kQ, Grad::kK, Grad::kV, Grad::kDQ, Grad::kDK, Grad::kDV};
-  std::array<Matrix, kOperands.size()> tensors, taken;  // taken: by the library
+  std::array<Matrix, kOperands.size()> tensors, taken;  // taken: the matrices that the library uses
   for (size_t i = 0; i < tensors.size(); ++i) {
     tensors[i] = matrix_of(invocation[kOperands[i]]);
     taken[i] = segments.dense(i, tensors[i]);

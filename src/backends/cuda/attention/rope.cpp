@@ -58,7 +58,8 @@ class Rotations {
     note_vectors(walk_rows({&x, &table, &y}), part);
   }
 
-  // Its rows are those that a rotation before it makes, or one head of their own.
+  // Writes to a cache the rows that an earlier rotation makes, or else its own rows, each treated
+  // as one head.
   void add(const CacheWrite&, const Invocation& invocation) {
     const Matrix x = matrix_of(invocation[CacheWrite::kX]);
     const Matrix cache = matrix_of(invocation[CacheWrite::kCache]);

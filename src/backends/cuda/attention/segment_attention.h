@@ -1,5 +1,5 @@
-// Attention over whole segments, as cuDNN is asked for it. Tokens are rows of (heads, head_dim);
-// where a segment lies is read from tables on the device, so that one plan serves every batch.
+// Attention over whole segments, in cuDNN's terms. A token is a row of (heads, head_dim); the
+// positions of segments are read from tables on the device, so that one plan serves every batch.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,24 +17,23 @@
 
 namespace snug::backends::cuda {
 
-// Its tensors. lse is (tokens, heads) f32, the log-sum-exp of the scaled scores; all else is
-// of one format of 16 bits.
-// The forward pass reads the first three and writes o and lse.
+// The tensors. lse is (tokens, heads) f32, the log-sum-exp of the scaled scores; all others have
+// the same 16-bit format. The forward pass reads the first three and writes o and lse.
 enum class SegmentOperand : uint8_t { q, k, v, o, lse, d_o, dq, dk, dv };
 inline constexpr size_t kSegmentOperands = kSegmentTables;
 inline constexpr size_t kForwardOperands = kForwardTables;
 
-// From this version on, a segment without tokens changes nothing of the others; before it, results
-// were seen wrong next to one (NVIDIA/cudnn-frontend, issue 943: 9.22 on an H200).
+// From this version on, a segment without tokens does not affect the others; before it, wrong
+// results were seen next to one (NVIDIA/cudnn-frontend, issue 943: 9.22 on an H200).
 inline constexpr int64_t kCudnnWithEmptySegments = 92500;
 
-// What a plan depends on, next to addresses.
+// Everything that a plan depends on, except addresses.
 struct SegmentAttention {
   bool is_gradient = false;
   ElementFormat format = ElementFormat::bf16;
   int64_t segments = 0;        // capacity of the tables
-  int64_t segment_tokens = 0;  // of the longest
-  int64_t tokens = 0;          // of all
+  int64_t segment_tokens = 0;  // the number of tokens in the longest segment
+  int64_t tokens = 0;          // the number of tokens in all segments
   int64_t heads = 0;
   int64_t kv_heads = 0;
   int64_t head_dim = 0;
@@ -50,9 +49,9 @@ struct SegmentAttention {
 
 struct SegmentAddresses {
   std::array<void*, kSegmentOperands> operands{};
-  const int32_t* lengths = nullptr;  // (segments) tokens of each, 0 for an unused one
-  // (operands, segment_table_entries): the element at which each segment begins, then the end of
-  // all.
+  const int32_t* lengths = nullptr;  // (segments) tokens in each, 0 for an unused one
+  // (operands, segment_table_entries): the index of the element at which each segment begins, then
+  // the end of all segments.
   const int64_t* begins = nullptr;
 };
 
@@ -69,17 +68,19 @@ class Cudnn {
  public:
   virtual ~Cudnn() = default;
   virtual std::string version() const = 0;
-  virtual int64_t version_number() const = 0;  // 91900: 9.19.0
-  // Takes seconds: the library compiles kernels. Throws UserError where it has none.
+  virtual int64_t version_number() const = 0;  // for example 91900 for 9.19.0
+  // Takes seconds, since the library compiles kernels. Throws UserError where it has none for the
+  // shape.
   virtual std::unique_ptr<SegmentPlan> plan(const SegmentAttention& shape) = 0;
 };
 
-// cuDNN for the device in use; null where the library is not found, or was not built in.
+// cuDNN for the current device; null where the library is not found, or support for it is not built
+// in.
 std::unique_ptr<Cudnn> open_cudnn();
 
-// cuDNN for a card that is not here, described as the library's own device properties (JSON) and by
-// its compute capability (90): its plans are made and sized, and cannot run. It needs a driver's
-// library, if one that does nothing. Null where cuDNN is not found.
+// cuDNN for a GPU that is not present, described by the library's own device properties (JSON) and
+// its compute capability (90): its plans can be created and sized, but not run. It needs a driver
+// library, which may be a stub. Null where cuDNN is not found.
 std::unique_ptr<Cudnn> open_cudnn_without_card(std::string_view properties, int compute_capability);
 
 }  // namespace snug::backends::cuda

@@ -15,8 +15,9 @@ namespace {
 
 constexpr double kMebibyte = 1 << 20;
 
-// What the driver's free memory fell by for arenas of this process; it counts a process as a whole,
-// so this does too. Whoever allocates one holds the mutex, so that no other falls into the count.
+// The amount by which the driver's free memory fell for arenas of this process; the driver counts
+// whole processes, so this does too. Whoever allocates an arena holds the mutex, so that no other
+// arena is included in the difference.
 struct DeviceArenas {
   std::mutex mutex;
   std::atomic<int64_t> bytes = 0;
@@ -29,7 +30,7 @@ DeviceArenas& device_arenas() {
 
 class DeviceArena : public Arena {
  public:
-  // Requires the mutex.
+  // Requires that the mutex is held.
   DeviceArena(void* data, int64_t bytes, int64_t free_before)
       : Arena(program::Space::device),
         data_(data),
@@ -53,7 +54,7 @@ class DeviceArena : public Arena {
   int64_t given_;
 };
 
-// The live ones of this process, of both spaces, the oldest first.
+// The existing arenas of this process, in both spaces, the oldest first.
 struct PinnedArenas {
   std::mutex mutex;
   std::vector<const Arena*> live;
@@ -80,9 +81,9 @@ class PinnedArena : public Arena {
   std::byte* data() const override { return static_cast<std::byte*>(data_); }
   int64_t bytes() const override { return bytes_; }
 
-  // The driver says nothing of pinned memory, and the kernel has no count of pages that the driver
-  // has mapped itself: calls that allocate it are counted. The oldest arena stands for what none
-  // has, so that nothing counts twice.
+  // The driver does not report pinned memory, and the kernel has no count of pages that the driver
+  // mapped itself, so calls that allocate it are counted. The oldest arena includes what belongs to
+  // none, so that nothing is counted twice.
   std::optional<int64_t> allocated_bytes() const override {
     const std::lock_guard lock(pinned_arenas().mutex);
     if (pinned_arenas().live.front() != this) return pinned_bytes_at(data());
@@ -98,7 +99,7 @@ class PinnedArena : public Arena {
 };
 
 [[noreturn]] void refuse(program::Space space, int64_t bytes, cudaError_t error) {
-  cudaGetLastError();  // takes the error back: the caller may go on
+  cudaGetLastError();  // clears the error, since the caller may go on
   const bool on_device = space == program::Space::device;
   base::throw_user_error(
       "The system refused {:.1f} MiB of {} memory ({}). Close other programs that use {}, or lower "

@@ -1,4 +1,4 @@
-// Memory of a CUDA arena: one allocation on the device, or one of pinned host memory.
+// The memory of a CUDA arena: one allocation on the device, or one of pinned host memory.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,9 +9,10 @@
 
 namespace snug::backends::cuda {
 
-// What the driver says of the device now, and what of it the arenas of this process take: by how
-// much the driver's free memory fell when they were allocated. The rest is the context's, that of
-// kernels, libraries and graphs, of whatever else this process allocated, and of other programs.
+// The driver's current numbers for the device, and how much of it this process's arenas take: the
+// amount by which the driver's free memory fell when they were allocated. The rest belongs to the
+// context, kernels, libraries and graphs, to other allocations of this process, and to other
+// programs.
 struct DeviceMemory {
   int64_t free_bytes = 0;
   int64_t total_bytes = 0;
@@ -21,11 +22,12 @@ struct DeviceMemory {
 };
 DeviceMemory device_memory();
 
-// Throws UserError when the device, or the host for its spaces, has not that much. The memory is
-// zero. Host spaces are both pinned: copies run next to kernels. What has been given to an arena
-// (Arena::allocated_bytes) is on the device by how much the driver's free memory fell then, in
-// whole blocks as it allocates; of pinned memory what this process was given (pinned_memory.h), the
-// oldest arena's with all that is no arena's.
+// Throws UserError when the device, or the host for its spaces, does not have enough memory. The
+// memory is zeroed. Both host spaces are pinned, so that copies run in parallel with kernels.
+// Arena::allocated_bytes of the result: on the device it is the amount by which the driver's free
+// memory fell, which is a whole number of the driver's allocation blocks. For pinned memory it is
+// what this process was given (pinned_memory.h); the oldest arena also counts pinned memory that
+// belongs to no arena.
 std::unique_ptr<Arena> allocate_arena(program::Space space, int64_t bytes, cudaStream_t stream);
 
 }  // namespace snug::backends::cuda

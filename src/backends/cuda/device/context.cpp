@@ -12,10 +12,10 @@
 namespace snug::backends::cuda {
 namespace {
 
-// The library is to be taken for segments without tokens whatever its version.
+// Makes the library be used for segments without tokens whatever its version.
 constexpr const char* kEmptySegments = "SNUG_CUDNN_EMPTY_SEGMENTS";
 
-// An attribute of the device that is in use.
+// An attribute of the current device.
 int attribute(cudaDeviceAttr which) {
   int device = 0;
   int value = 0;
@@ -24,7 +24,7 @@ int attribute(cudaDeviceAttr which) {
   return value;
 }
 
-// As nvcc names it.
+// The architecture's name for nvcc.
 std::string arch_of(int compute_capability) {
   return compute_capability == 90 ? "90a" : std::to_string(compute_capability);
 }
@@ -76,7 +76,7 @@ Device open_device(int number) {
 }
 
 bool kernels_begin_early() {
-  constexpr int kCapability = 90;  // of the instructions in device.cuh
+  constexpr int kCapability = 90;  // needed for the instructions in device.cuh
   static const bool answer = 10 * attribute(cudaDevAttrComputeCapabilityMajor) >= kCapability &&
                              kernel_capability() >= kCapability && is_on("SNUG_CUDA_EARLY_KERNELS");
   return answer;
@@ -111,7 +111,7 @@ void CudaContext::note_empty_segments() {
       cudnn->version(), kEmptySegments);
 }
 
-// A rank alone has no stream of collectives, and does them where it computes.
+// A single rank has no stream for collectives, and does them on the compute stream.
 program::Channel CudaContext::channel_of(cudaStream_t queued_on) const {
   using program::Channel;
   const cudaStream_t work = stream.get();

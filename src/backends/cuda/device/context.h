@@ -1,4 +1,4 @@
-// What every kind's function of the CUDA backend is given besides its operation.
+// What every kind's functions of the CUDA backend receive in addition to the operation.
 #pragma once
 
 #include <cstdint>
@@ -17,46 +17,45 @@
 namespace snug::backends::cuda {
 
 struct Device {
-  // Makes it the one that the calling thread's next calls are of. Each thread begins with the
-  // first.
+  // Makes it the current device of the calling thread. Each thread begins with the first device.
   void use() const;
 
   Card card;
-  int index = 0;     // among those that the process sees
-  std::string name;  // "NVIDIA H100 80GB HBM3"
+  int index = 0;     // the number among the devices that the process sees
+  std::string name;  // for example "NVIDIA H100 80GB HBM3"
   int runtime_version = 0;
   int driver_version = 0;
 };
 
-// Takes the device of that number, and the first where the process sees but one, as it does where a
-// launcher has assigned them. Throws UserError where there is none, or no driver.
+// Opens the device with that number; or the first one where the process sees only one, as when a
+// launcher has assigned devices. Throws UserError where there is none, or no driver.
 Device open_device(int number = 0);
 
-// Whether an environment variable that says on or off is on, as it is by default. Throws UserError
-// for anything else.
+// Whether an environment variable with the values on and off is on, which is the default. Throws
+// UserError for any other value.
 bool is_on(const char* variable);
 
 struct CudaContext {
   // Connects the ranks of the options' mesh.
   explicit CudaContext(const BackendOptions& options = {});
-  // What the library answers for a shape: a plan, or why it has none for so much scratch.
+  // The library's answer for a shape: a plan, or why it has none with this much scratch.
   struct SegmentAnswer {
     std::shared_ptr<const SegmentPlan> plan;
     std::string refusal;
     bool is_reported = false;
-    bool is_loaded = false;  // it has run
+    bool is_loaded = false;  // the plan has run once
   };
-  // The answer for this shape, asked for once. Requires cudnn.
+  // The answer for this shape; the library is asked only once. Requires cudnn.
   SegmentAnswer& segment_plan(const SegmentAttention& shape, int64_t scratch_bytes);
 
-  // While a job is planned: whether the library has a plan. If not, says once that own kernels are
+  // For planning: whether the library has a plan. If not, prints once that Snug's own kernels are
   // planned instead.
   bool accepts_segments(const SegmentAttention& shape, int64_t scratch_bytes);
 
-  // What is done on this stream, which is one of the backend's.
+  // The channel of this stream, which must be one of the backend's.
   program::Channel channel_of(cudaStream_t queued_on) const;
 
-  // Says, once, that the library's version leaves an attention to own kernels.
+  // Prints once that the library's version leaves an attention to Snug's own kernels.
   void note_empty_segments();
 
   Device device;
@@ -65,7 +64,7 @@ struct CudaContext {
   CardCollectives collectives;
   HostWork host_work;
   CublasLt cublas_lt{device.name, device.card.multiprocessors};
-  std::unique_ptr<Cudnn> cudnn;  // null: none is found, or SNUG_CUDNN=off
+  std::unique_ptr<Cudnn> cudnn;  // null: not found, or SNUG_CUDNN=off
 
  private:
   std::map<SegmentAttention, SegmentAnswer> segment_plans_;

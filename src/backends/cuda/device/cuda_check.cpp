@@ -10,7 +10,7 @@ void cuda_failed(const char* file, int line, const char* expression, cudaError_t
 }
 
 void no_memory_for(const char* what) {
-  cudaGetLastError();  // takes the error back
+  cudaGetLastError();  // clears the error
   base::throw_user_error(
       "The card has no memory left for {}, which the plan has kept free; another program has taken "
       "it. Free it and start again.",

@@ -1,7 +1,7 @@
-// Every call of the CUDA runtime and of cuBLASLt goes through these: what fails is a bug in Snug or
-// a broken device, and aborts with the expression and the library's name for the error. Running out
-// of memory is no such failure: arena.cpp looks at it first, and what takes memory next to the
-// arenas goes through CUDA_CHECK_MEMORY.
+// Every call of the CUDA runtime and of cuBLASLt goes through these macros: a failure is a bug in
+// Snug or a broken device, and aborts with the expression and the library's name for the error.
+// Running out of memory is different: arena.cpp checks for it first, and whatever else takes memory
+// goes through CUDA_CHECK_MEMORY.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,7 +10,7 @@ namespace snug::backends::cuda {
 
 [[noreturn]] void cuda_failed(const char* file, int line, const char* expression,
                               cudaError_t error);
-// Takes the error back and throws UserError: the card has no memory left for `what`.
+// Clears the error and throws UserError: the GPU has no memory left for `what`.
 [[noreturn]] void no_memory_for(const char* what);
 
 }  // namespace snug::backends::cuda
@@ -22,8 +22,8 @@ namespace snug::backends::cuda {
       ::snug::backends::cuda::cuda_failed(__FILE__, __LINE__, #expression, snug_cuda_error); \
   } while (false)
 
-// Checks a call that makes `what` ("an event"): running out of memory is a user error. All of these
-// calls are made before the first step.
+// Checks a call that creates `what` ("an event"): running out of memory is a user error. All of
+// these calls are made before the first step.
 #define CUDA_CHECK_MEMORY(what, expression)                                                       \
   do {                                                                                            \
     const cudaError_t snug_cuda_made = (expression);                                              \

@@ -1,6 +1,6 @@
-// The few things of the device language whose spelling only nvcc understands. The emulator of
-// tests/backends/cuda_emulator has a file of the same path in its place; all else in kernels/ is
-// built by both.
+// The few parts of the device code that only nvcc understands. The emulator in
+// tests/backends/cuda_emulator replaces this file by one with the same path; both compile
+// everything else in kernels/.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,11 +14,11 @@
 
 namespace snug::backends::cuda {
 
-// Queues a kernel, or loads it (kernel_loading.h). Requires at least one block.
+// Queues a kernel, or only loads it (kernel_loading.h). Requires at least one block.
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_t stream,
             const Arguments&... arguments) {
-  // 48 KiB less what kernels declare themselves.
+  // 48 KiB minus what kernels declare themselves.
   constexpr int32_t kSharedBytesWithoutAsking = (48 << 10) - kDeclaredSharedBytes;
   const auto* function = reinterpret_cast<const void*>(kernel);
   if (KernelLoading::is_on()) load_kernel(function);
@@ -41,30 +41,31 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_
   launch_count().add(stream);
 }
 
-// In a kernel that begins early it returns when all kernels before it in the stream have ended, and
-// what they wrote can be read. Elsewhere it returns at once.
+// In a kernel that begins early, returns when all earlier kernels in the stream have ended and
+// their writes can be read. In other kernels it returns at once.
 __device__ inline void wait_for_kernels_before() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-// Lets the kernel after this one begin, if it begins early, as soon as every block has come here.
+// Lets the next kernel begin, if it is one that begins early, as soon as every block has called
+// this.
 __device__ inline void let_next_kernel_begin() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
-// The block's dynamic shared memory; 16-byte aligned, undefined at first.
+// The block's dynamic shared memory: aligned to 16 bytes, undefined at first.
 template <typename T>
 __device__ T* shared_memory() {
   extern __shared__ uint4 snug_shared_memory[];
   return reinterpret_cast<T*>(snug_shared_memory);
 }
 
-// Where something lies in the block's shared memory, and a word there: an address of 32 bits takes
-// sums of bytes in one instruction.
+// An address in the block's shared memory, and a word there: with 32-bit addresses, adding an
+// offset takes one instruction.
 __device__ inline uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
@@ -83,8 +84,8 @@ __device__ inline Vector16 load_vector(const void* address) {
   const uint4 bits = *static_cast<const uint4*>(address);
   return {{bits.x, bits.y, bits.z, bits.w}};
 }
-// Loads what is read once and not written meanwhile: it displaces nothing in the nearest cache, and
-// what is next to it is fetched too.
+// Loads data that is read once and not written meanwhile: it does not displace data in the L1
+// cache, and adjacent data is prefetched into the L2 cache.
 __device__ inline Vector16 load_passing_vector(const void* address) {
   Vector16 read;
   asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -97,7 +98,7 @@ __device__ inline void store_vector(void* address, const Vector16& vector) {
       make_uint4(vector.word[0], vector.word[1], vector.word[2], vector.word[3]);
 }
 
-// Stops the kernel, and with it the program at its next call of CUDA.
+// Stops the kernel, and with it the program at its next CUDA call.
 __device__ inline void device_check(bool condition) {
   if (!condition) __trap();
 }

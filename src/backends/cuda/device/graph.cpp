@@ -32,7 +32,7 @@ std::unique_ptr<Recording> record_graph(const std::function<void()>& operations,
   constexpr const char* kWhat = "a CUDA graph (SNUG_CUDA_GRAPHS=off leaves them out)";
   CUDA_CHECK_MEMORY(kWhat, error);
   auto made = std::make_unique<Graph>(executable, stream);
-  // The upload leaves nothing to be allocated when it is replayed.
+  // After the upload nothing is left to be allocated on replay.
   CUDA_CHECK_MEMORY(kWhat, cudaGraphUpload(executable, stream));
   return made;
 }

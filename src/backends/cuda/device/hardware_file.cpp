@@ -19,10 +19,10 @@ namespace {
 
 using base::UserError;
 
-// A value of the file, with what errors say of it.
+// A value of the file, with its location for errors.
 struct Entry {
   std::string file;
-  std::string key;  // "rtx-4090.memory_gib"
+  std::string key;  // for example "rtx-4090.memory_gib"
   YAML::Node node;
 
   [[noreturn]] void fail(const std::string& problem) const {
@@ -84,14 +84,14 @@ void read_price(const Entry& entry, HardwareRow& row) {
   if (row.price->high < row.price->low) entry.fail("has a low end above its high end");
 }
 
-// A rate; 0 where it is unknown or the GPU does not multiply that type.
+// A rate; 0 where it is unknown or the GPU cannot multiply that type.
 double rate(const Entry& entry, std::string_view absent) {
   return entry.node.IsScalar() && entry.node.Scalar() == absent ? 0.0 : number(entry, 1);
 }
 
 struct RowKey {
   std::string_view name;
-  bool is_required;  // of a row that is not known
+  bool is_required;  // whether a new row must have it
   void (*read)(const Entry&, HardwareRow&);
 };
 
@@ -175,7 +175,7 @@ void read_devices(const Entry& devices, std::vector<HardwareRow>& rows) {
       row = rows.emplace(rows.end());
       row->name = row->driver_name = name;
     }
-    // Where the value is empty its own mark says nothing of where that is.
+    // An empty value has no useful location, so the key's location is used.
     const YAML::Node& at = item.second.IsNull() ? item.first : item.second;
     read_row({devices.file, name, at}, *row, is_known);
   }

@@ -1,10 +1,10 @@
 // Reads tables of hardware: hardware.yaml, which is built into the binary, and a user's own file,
-// whose rows are added to it or change some of its figures (docs/search.md).
+// which adds rows or changes some values of existing ones (docs/search.md).
 //
 //   date: 2026-11-25
 //   devices:
-//     rtx-4090: {memory_gib: 47.4}                  a row that is known, with another figure
-//     my-card: {compute_capability: 89, ...}        a row of its own
+//     rtx-4090: {memory_gib: 47.4}                  a known row with another value
+//     my-card: {compute_capability: 89, ...}        a new row
 #pragma once
 
 #include <string>
@@ -17,9 +17,9 @@ namespace snug::backends::cuda {
 
 std::string_view built_in_hardware_yaml();
 
-// `known`, with what the text says. A row that is not known must have compute_capability,
-// multiprocessors, memory_gib and its rates except that of the interconnect. Throws UserError with
-// file, line and key.
+// Returns `known` with the additions and changes of the text. A new row must have
+// compute_capability, multiprocessors, memory_gib and all rates except that of the interconnect.
+// Throws UserError with file, line and key.
 std::vector<HardwareRow> read_hardware(std::string_view yaml, const std::string& file,
                                        std::vector<HardwareRow> known);
 

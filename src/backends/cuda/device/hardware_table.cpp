@@ -13,19 +13,19 @@
 namespace snug::backends::cuda {
 namespace {
 
-// CUDA programming guide, technical specifications by compute capability: shared memory that a
-// block may ask for.
+// The shared memory that a block can have, by compute capability (CUDA programming guide, technical
+// specifications).
 constexpr int64_t shared_bytes(int compute_capability) {
   if (compute_capability == 80) return 163 << 10;
   if (compute_capability == 90 || compute_capability == 100) return 227 << 10;
   return kLeastSharedBytes;
 }
 
-// Of the tensor cores of a compute capability, the cycles of TensorCores: a quarter of a
-// multiprocessor does 4096 operations for a product, of which makers' white papers have 512 a cycle
-// for 8.0, 1024 for 9.0 and 2048 for 10.0; 256 for the others, and 128 where sums in f32 halve the
-// rate (GeForce), which then is twice that of f32. From 10.0 on it is not known what mma.sync
-// reaches; it is taken to be as fast as on a Hopper card.
+// The cycles of TensorCores for a compute capability. A quarter of a multiprocessor does 4096
+// operations for a product. By the makers' white papers it does 512 per cycle for 8.0, 1024 for 9.0
+// and 2048 for 10.0; 256 for the others, or 128 where f32 sums halve the rate (GeForce), which
+// shows in a bf16 rate that is only twice the f32 rate. From 10.0 on it is not known what mma.sync
+// reaches; it is assumed to be as fast as on Hopper.
 program::TensorCores cycles_of(const HardwareRow& row) {
   const bool is_halved = row.rates.bf16_flops_per_second < 3 * row.rates.f32_flops_per_second;
   const program::TensorCores hopper;
@@ -42,8 +42,8 @@ program::TensorCores cycles_of(const HardwareRow& row) {
   }
 }
 
-// Warps of own attention's blocks, one of each in a quarter of a multiprocessor: registers hold two
-// blocks with heads of 128 (bench/results/kernels.md).
+// The number of warps of Snug's own attention in a quarter of a multiprocessor. Each resident block
+// has one warp there; for heads of 128 the registers hold two blocks (bench/results/kernels.md).
 double warps_of(const Card& card, int64_t block_bytes) {
   return static_cast<double>(std::min<int64_t>(2, card.blocks_at_a_time(block_bytes)));
 }
@@ -54,7 +54,7 @@ std::vector<std::string_view> names_of(const std::vector<HardwareRow>& rows) {
   return all;
 }
 
-// A table is a page or two.
+// A table is a page or two long.
 constexpr int64_t kMaxBytes = int64_t{1} << 20;
 
 bool is_slower(const HardwareRow& a, const HardwareRow& b) {

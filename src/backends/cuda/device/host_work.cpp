@@ -68,13 +68,13 @@ std::unique_ptr<Prepared> HostWork::prepare(const program::OperationView& view) 
   SNUG_CHECK_EQ(host_->workspace(view).bytes, 0);
   std::unique_ptr<Call>& call = calls_[&view.operation.attributes];
   if (call == nullptr) call = std::make_unique<Call>();
-  // Next to the device it has a channel of its own; there it is what is computed.
+  // In the program the operation has the host's channel; for the host's backend it is computation.
   program::Operation there = view.operation;
   there.channel = program::Channel::compute;
   return host_->prepare({view.program, there});
 }
 
-// A thread of the device's runtime calls it; the runtime may not be called back from it.
+// A thread of the device's runtime calls this, and it must not call the runtime.
 void HostWork::perform(void* call) {
   Call& work = *static_cast<Call*>(call);
   try {
@@ -89,7 +89,7 @@ HostWork::Call& HostWork::call_of(const Invocation& invocation) {
   SNUG_CHECK(found != calls_.end(), "an operation of the host is run that was not prepared");
   Call& call = *found->second;
   std::vector<Buffer> buffers = buffers_of(invocation);
-  // An earlier run of the same operation may not have been called yet.
+  // The callback of an earlier run of the same operation may still be pending.
   if (call.host != nullptr && call.attributes == *invocation.attributes &&
       call.invocation.prepared == invocation.prepared &&
       call.invocation.trace == invocation.trace &&
@@ -134,13 +134,13 @@ void HostWork::wait_for(const ByteRanges& touched, cudaStream_t stream) const {
       CUDA_CHECK(cudaStreamWaitEvent(stream, call->done.get(), 0));
 }
 
-// They end in their order, and one that was queued again ends with its last run.
+// Operations end in order, and one that was queued again ends with its last run.
 void HostWork::forget_done() {
   const auto is_under_way = [](const Call* call) {
     const cudaError_t state = cudaEventQuery(call->done.get());
     if (state == cudaSuccess) return false;
     if (state != cudaErrorNotReady) CUDA_CHECK(state);
-    cudaGetLastError();  // takes the answer back: it is no error
+    cudaGetLastError();  // clears the result, which is not an error
     return true;
   };
   under_way_.erase(under_way_.begin(), std::ranges::find_if(under_way_, is_under_way));
@@ -151,7 +151,7 @@ void HostWork::check() {
     if (call->failure) std::rethrow_exception(std::exchange(call->failure, nullptr));
 }
 
-// Operations on the host's stream are done in their order.
+// Operations on the host's stream are done in order, so waiting for the last one is enough.
 void HostWork::join(cudaStream_t work) {
   if (under_way_.empty()) return;
   CUDA_CHECK(cudaStreamWaitEvent(work, under_way_.back()->done.get(), 0));

@@ -1,7 +1,7 @@
-// Operations that are placed on the host, next to the device: a stream of their own calls the
-// host's backend, in their order. The device goes on meanwhile, until it is given what touches an
-// operand of such an operation, which waits for it. It is never recorded in a graph. One thread
-// queues it.
+// Operations that are placed on the host while a device does the rest: a separate stream calls the
+// host's backend for them, in order. The device continues until it gets work that touches an
+// operand of such an operation; that work waits for it. They are never recorded in a graph. One
+// thread queues them.
 #pragma once
 
 #include <exception>
@@ -15,11 +15,11 @@
 
 namespace snug::backends::cuda {
 
-// Bytes that operations touch.
+// The bytes that operations touch.
 class ByteRanges {
  public:
   void add(const Invocation& invocation);
-  // Joins what lies side by side, once all is added.
+  // Joins adjacent ranges; call it once everything is added.
   void merge();
   // Requires merge().
   bool share(const Buffer& buffer) const;
@@ -40,31 +40,32 @@ class HostWork {
   HostWork& operator=(const HostWork&) = delete;
   ~HostWork();
 
-  // Refuses an operation that the host's backend does not run, or that needs scratch there. Makes
-  // what its runs take of the device; throws UserError where there is no memory for it.
+  // Refuses an operation that the host's backend does not run, or that needs scratch there. Creates
+  // what its runs need of the device; throws UserError where there is no memory for it.
   std::unique_ptr<Prepared> prepare(const program::OperationView& view);
-  // Begins when all that `work` was given is done; returns the stream on which it is queued. The
-  // tensors must stay where they are until then. Fails a CHECK where it was not prepared.
+  // The operation begins when all earlier work on `work` is done; returns the stream on which it is
+  // queued. Until then the tensors must stay in place. Fails a CHECK where it was not prepared.
   cudaStream_t run(const Invocation& invocation, cudaStream_t work);
-  // `stream` waits for those under way that share bytes with the operation's tensors.
+  // Makes `stream` wait for operations in progress that share bytes with the given tensors.
   void wait_for(const Invocation& invocation, cudaStream_t stream) const;
   void wait_for(const ByteRanges& touched, cudaStream_t stream) const;
-  // What has ended needs no wait. Not while anything is recorded.
+  // Forgets operations that have ended, which need no wait. Must not be called during recording.
   void forget_done();
-  // `work` waits for all that is under way, after which nothing is. Where nothing is, any thread
+  // Makes `work` wait for all operations in progress, after which none is. If none is, any thread
   // may call it.
   void join(cudaStream_t work);
 
-  // Throws what an operation threw that has been called by now; a synchronised device has no other.
+  // Rethrows what an operation threw, if it has run by now; after the device is synchronised there
+  // is nothing later.
   void check();
 
   cudaStream_t stream() const { return stream_.get(); }
 
  private:
-  // What the device's runtime is given to call: stays where it is, since a graph may call it again,
-  // and looks at nothing that the caller of run() owns.
+  // The argument of a callback from the device's runtime. It stays in place, since the callback may
+  // run again, and does not refer to anything owned by the caller of run().
   struct Call {
-    Backend* host = nullptr;  // null: it has not been called yet
+    Backend* host = nullptr;  // null until the call is first used
     program::Attributes attributes;
     std::vector<Buffer> buffers;
     Invocation invocation;
@@ -72,13 +73,13 @@ class HostWork {
     std::exception_ptr failure;
   };
   static void perform(void* call);
-  // The call of an operation: the same for all its runs.
+  // The callback argument of an operation, the same for all its runs.
   Call& call_of(const Invocation& invocation);
 
   std::function<std::unique_ptr<Backend>()> make_host_;
   std::unique_ptr<Backend> host_;
   Stream stream_;
-  Event reached_;  // on the stream that computes: an operation may begin
+  Event reached_;  // on the compute stream: an operation may begin
   std::unordered_map<const program::Attributes*, std::unique_ptr<Call>> calls_;  // by operation
   std::vector<const Call*> under_way_;
 };

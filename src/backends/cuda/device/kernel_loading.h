@@ -1,7 +1,7 @@
-// Kernels are loaded before the first step. CUDA loads a kernel when it is first asked for, which
-// takes memory of the card that it may not have. So the host code that runs an operation is called
-// once with a KernelLoading on its thread: what it would launch is loaded and not launched, and
-// libraries are not called, whose kernels are loaded when operations are tuned.
+// Kernels are loaded before the first step. CUDA would load a kernel on first use, which takes GPU
+// memory that may not be there. So the host code that runs an operation is called once with a
+// KernelLoading on its thread: what it would launch is only loaded, and libraries are not called,
+// since their kernels are loaded when operations are tuned.
 #pragma once
 
 #include "backends/cuda/device/cuda_check.h"
@@ -14,7 +14,7 @@ class KernelLoading {
   KernelLoading(const KernelLoading&) = delete;
   KernelLoading& operator=(const KernelLoading&) = delete;
   ~KernelLoading() { --count(); }
-  // Whether one lives on the calling thread.
+  // Whether the calling thread has such an object.
   static bool is_on() { return count() > 0; }
 
  private:
@@ -24,9 +24,9 @@ class KernelLoading {
   }
 };
 
-// Loads it, where it is not loaded. Throws UserError where the card has no memory for it.
+// Loads the kernel if it is not loaded yet. Throws UserError where the GPU has no memory for it.
 inline void load_kernel(const void* kernel) {
-  // Some of these the driver knows only of a kernel that is loaded.
+  // The driver knows some of these attributes only for a loaded kernel.
   cudaFuncAttributes attributes{};
   CUDA_CHECK_MEMORY("a kernel", cudaFuncGetAttributes(&attributes, kernel));
 }

@@ -1,5 +1,5 @@
-// What a thread has queued on devices so far. The thread that drives a backend notes the difference
-// that an operation makes (Trace::launches).
+// How much a thread has queued on devices so far. The thread that drives a backend records the
+// difference for each operation (Trace::launches).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,12 +9,12 @@
 namespace snug::backends::cuda {
 
 struct LaunchCount {
-  int64_t launches = 0;  // of kernels, and of library calls that start some
-  // How many fewer than programs state the chosen algorithms of timed products take: programs state
-  // the most that any of a product's algorithms takes. Follows from what was chosen, and not from
-  // `launches`, so that a launch that is left out is no launch spared.
+  int64_t launches = 0;  // kernels, and library calls that launch some
+  // How many launches fewer the chosen algorithms of timed products take than programs state, which
+  // is the most of any algorithm. It follows from the choices and not from `launches`, so that a
+  // missing launch is not mistaken for a saved one.
   int64_t spared = 0;
-  cudaStream_t stream = nullptr;  // of the last of them
+  cudaStream_t stream = nullptr;  // the stream on which the last of them was queued
 
   void add(cudaStream_t queued_on) {
     ++launches;

@@ -31,7 +31,8 @@ int64_t pinned_bytes_at(const void* data) {
   return found == pinned().bytes_at.end() ? 0 : found->second;
 }
 
-// Names that the linker gives: what is called instead of the runtime's functions, and these.
+// The names are defined by the linker's --wrap: calls go to __wrap_NAME, and __real_NAME is the
+// original function.
 extern "C" {
 cudaError_t __real_cudaHostAlloc(void** data, size_t bytes, unsigned flags);
 cudaError_t __real_cudaFreeHost(void* data);
@@ -47,7 +48,7 @@ cudaError_t __wrap_cudaHostAlloc(void** data, size_t bytes, unsigned flags) {
   return error;
 }
 
-// It is out of the count before another thread may be given the same address.
+// The allocation is removed from the count before another thread may be given the same address.
 cudaError_t __wrap_cudaFreeHost(void* data) {
   {
     const std::lock_guard lock(pinned().mutex);

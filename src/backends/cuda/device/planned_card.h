@@ -1,5 +1,5 @@
-// A card that is not here, as a target: programs are lowered, sized and laid out for it as the
-// backend does on the card itself. Needs neither a driver nor the toolkit.
+// A GPU that is not present, as a target: programs are lowered, sized and laid out for it in the
+// same way as on the GPU itself. Needs neither a driver nor the toolkit.
 #pragma once
 
 #include <string>
@@ -12,7 +12,8 @@ namespace snug::backends::cuda {
 
 class PlannedCard : public program::Target {
  public:
-  // Budget 0: what the card has. The budget is the arena's; the card stays the limit.
+  // A budget of 0 means all of the GPU's memory. The budget limits the arena; the GPU's memory
+  // remains a limit as well.
   PlannedCard(const HardwareRow& row, int64_t device_budget_bytes);
 
   std::string name() const override {

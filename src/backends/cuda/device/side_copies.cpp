@@ -45,7 +45,7 @@ void SideCopies::await(const void* to, cudaStream_t work) {
   const auto found = begun_.find(to);
   SNUG_CHECK(found != begun_.end(), "a copy is awaited that was not begun");
   Begun& begun = found->second;
-  // An event that was waited for says nothing of a copy that is still to begin.
+  // An event that was already waited for does not stand for a copy that has not begun yet.
   SNUG_CHECK(std::find(begun.waited.begin(), begun.waited.end(), work) == begun.waited.end(),
              "a copy is awaited again that was not begun again");
   CUDA_CHECK(cudaStreamWaitEvent(work, begun.finished.get(), 0));

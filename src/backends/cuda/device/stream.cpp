@@ -38,7 +38,7 @@ void CudaEvents::mark(size_t index) {
 bool CudaEvents::is_reached(size_t index) {
   const cudaError_t state = cudaEventQuery(events_[index]);
   if (state == cudaErrorNotReady) {
-    cudaGetLastError();  // takes the answer back: it is no error
+    cudaGetLastError();  // clears the result, which is not an error
     return false;
   }
   CUDA_CHECK(state);

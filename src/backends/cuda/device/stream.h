@@ -1,5 +1,5 @@
-// A stream of the device, and points on one; each is released with its object. Making one throws
-// UserError where the device has no memory for it, and so does making an event.
+// A stream of the device, and events on it; each is released with its object. Creating either
+// throws UserError where the device has no memory for it.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-// A point that nobody asks the time of.
+// An event without timing.
 class Event {
  public:
   Event();
@@ -44,26 +44,26 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// Events for what steps will begin, made when operations are prepared.
+// Events for work that steps will begin, created when operations are prepared.
 class SpareEvents {
  public:
   void make_one() { events_.emplace_back(); }
-  // Fails a CHECK where none is left: an operation was not prepared.
+  // Fails a CHECK where none is left, since an operation was not prepared.
   Event take();
 
  private:
   std::vector<Event> events_;
 };
 
-// What is called at points of a stream, where there is something to call.
+// Functions to call at points of a stream, where there are any.
 struct PointCalls {
-  // Lets the stream wait for what else belongs to a point.
+  // Makes the stream wait for other work that belongs to the point.
   std::function<void()> before_mark{};
-  // Throws where what was waited for ended without having been done.
+  // Throws if the work that was waited for failed.
   std::function<void()> after_wait{};
 };
 
-// Points of a stream: an event for each, which the device stamps when it gets there.
+// Points of a stream: one event for each, which the device stamps when it reaches it.
 class CudaEvents final : public DeviceEvents {
  public:
   // The stream must outlive the events.

@@ -1,4 +1,4 @@
-// Activations with a gate and without, and softcap: from operands to
+// Gated and plain activations, and softcap: passes operands to
 // backends/cuda/elementwise/kernels/activations.h.
 #include "backends/cuda/elementwise/kernels/activations.h"
 

@@ -1,5 +1,5 @@
-// Kinds of mixtures of experts. Rows of experts are bounds on the device: kernels read them there,
-// so that the host waits for nothing and a recording holds for any bounds.
+// The needs of the kinds for mixtures of experts. The bounds of experts' rows are on the device,
+// where kernels read them, so that the host does not wait and a recording is valid for any bounds.
 #include "backends/cuda/expert/expert_needs.h"
 
 #include "backends/cuda/kernels/device_rows.h"
@@ -24,7 +24,8 @@ using program::Route;
 using program::RouteGrad;
 using program::Tensor;
 
-// A tensor whose rows kernels read in vectors of 16 bits each; its bytes begin at a multiple of 16.
+// Whether kernels can read the tensor's rows as vectors of 16-bit elements; its address is a
+// multiple of 16.
 bool is_read_in_vectors(const Tensor& tensor) {
   const int64_t stride = tensor.shape.rank() == 2 ? row_stride(tensor) : tensor.shape.columns();
   return is_narrow(tensor.dtype) && tensor.shape.columns() % kVectorElements == 0 &&
@@ -72,7 +73,7 @@ GroupedMatmulGrad decide(const GroupedMatmulGrad& grad, const OperationView& vie
   return decided;
 }
 
-// A block keeps what each expert gets, where experts are balanced.
+// With balanced experts, a block keeps a sum per expert in shared memory.
 bool supports(const Route& route, const OperationView& view, const Card& card) {
   return are_f32<Route>(view, {Route::kWeights, Route::kSums}) &&
          are_floats<Route>(view, {Route::kLogits}) &&
@@ -91,7 +92,7 @@ bool supports(const RouteGrad&, const OperationView& view, const Card&) {
          are_floats<RouteGrad>(view, {RouteGrad::kLogits, RouteGrad::kDLogits});
 }
 
-// One chooses, one places.
+// One launch chooses experts, one places rows.
 int32_t launches(const Route&, const OperationView&, const Card&) { return 2; }
 
 int64_t workspace_bytes(const program::ExpertBiasGrad& grad, const OperationView& view,
@@ -100,7 +101,7 @@ int64_t workspace_bytes(const program::ExpertBiasGrad& grad, const OperationView
   return grad.weighted ? rows * int64_t{sizeof(float)} : 0;
 }
 
-// The weights by row first.
+// With weights, another launch first orders them by row.
 int32_t launches(const program::ExpertBiasGrad& grad, const OperationView&, const Card&) {
   return grad.weighted ? 2 : 1;
 }

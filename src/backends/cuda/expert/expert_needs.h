@@ -1,4 +1,4 @@
-// Which kernel multiplies the rows of experts.
+// Chooses the kernel that multiplies the rows of experts.
 #pragma once
 
 #include "backends/cuda/needs/card.h"
@@ -7,8 +7,8 @@
 
 namespace snug::backends::cuda {
 
-// The kernel on tensor cores where the card has them and both factors are read in vectors of
-// elements of 16 bits, else the plain one, which takes any operands.
+// The tensor core kernel where the GPU has it and both factors can be read as vectors of 16-bit
+// elements; else the plain one, which takes any operands.
 program::ProductAlgorithm grouped_algorithm(const program::Tensor& a, const program::Tensor& b,
                                             const Card& card);
 

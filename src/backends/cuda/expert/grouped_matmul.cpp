@@ -18,7 +18,8 @@ bool on_tensor_cores(ProductAlgorithm algorithm) {
   return algorithm == ProductAlgorithm::blocked_tensor_cores;
 }
 
-// Refuses what is not computed here as it is decided. Null: there is nothing to remember.
+// Refuses an operation that cannot be computed here as decided. Null, since there is nothing to
+// keep.
 template <typename Struct>
 std::unique_ptr<Prepared> prepare(const Struct& grouped, const program::OperationView& view,
                                   CudaContext& context) {
@@ -36,7 +37,7 @@ std::unique_ptr<Prepared> prepare(const Struct& grouped, const program::Operatio
   return nullptr;
 }
 
-// Which of the two kernels was queued, for so many rows at once.
+// Records which of the two kernels was queued, for `rows` rows at once.
 template <typename Struct>
 void note_kernel(bool tensor_cores, int64_t rows, const Invocation& invocation) {
   for (const int64_t each : {rows, int64_t{0}}) invocation.note_piece(each);

@@ -1,4 +1,4 @@
-// What each token counts, of the operand inverse_tokens.
+// The weight of each token, from the operand inverse_tokens.
 #pragma once
 
 #include "backends/cuda/loss/kernels/cross_entropy.h"

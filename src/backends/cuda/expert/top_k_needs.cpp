@@ -7,8 +7,8 @@ namespace {
 
 using program::TopK;
 
-// Takes whole tensors of f32, whose rows are an axis of the grid; what is kept leaves room for
-// more.
+// Only whole f32 tensors, whose rows fit in an axis of the grid, and a k that leaves room in a
+// block for other elements.
 bool supports(const TopK& top, const OperationView& view, const Card&) {
   const program::Tensor& x = view[TopK::kX];
   return !x.is_view() && x.dtype == base::DType::f32 && x.shape[0] <= kMaxGridY &&
@@ -20,7 +20,7 @@ int64_t workspace_bytes(const TopK& top, const OperationView& view, const Card&)
   return top_k_bytes(shape[0], shape[1], top.k);
 }
 
-// The largest of parts of rows, then of rows.
+// One launch for the largest elements of parts of rows, one for those of whole rows.
 int32_t launches(const TopK&, const OperationView&, const Card&) { return 2; }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A float tensor as kernels see it, filled by the host: rows of contiguous elements, `stride`
+// A float tensor as kernels see it, filled in by the host: rows of contiguous elements, `stride`
 // elements apart, in one of three formats. Plain data, passed to kernels by value.
 #pragma once
 
@@ -17,11 +17,11 @@ struct DeviceRows {
   ElementFormat format = ElementFormat::f32;
 };
 
-// Elements that one thread reads in one go where addresses allow it.
+// Elements that a thread reads at once where addresses are aligned for it.
 inline constexpr int32_t kVectorElements = 8;
 
-// What a kernel walks: rows x columns elements of several operands of one shape. `vectors`: every
-// operand may be read kVectorElements at a time.
+// The elements that a kernel goes through: rows x columns of several operands of one shape.
+// `vectors`: every operand can be read kVectorElements at a time.
 struct Walk {
   int64_t rows = 0;
   int64_t columns = 0;

@@ -1,5 +1,5 @@
-// Elements in registers: kCount neighbours of a row as floats, read from and written to any of the
-// formats. The format is looked at by each access; it is the same for all threads, so no warp
+// Elements in registers: kCount adjacent elements of a row as floats, read from and written to any
+// of the formats. Each access branches on the format, which is the same for all threads, so no warp
 // diverges.
 #pragma once
 
@@ -16,7 +16,7 @@ struct Elements {
   float at[kCount];
 };
 
-// What a tensor of this format holds of a value.
+// The value that a tensor of this format holds for `value`.
 __device__ inline float as_held(ElementFormat format, float value) {
   if (format == ElementFormat::f32) return value;
   if (format == ElementFormat::f16) return F16::widen(F16::narrow(value));

@@ -5,7 +5,7 @@
 namespace snug::backends::cuda {
 namespace {
 
-// All kernels are compiled for the same devices as this one.
+// All kernels are compiled for the same architectures as this one.
 __global__ void nothing() {}
 
 }  // namespace
@@ -17,7 +17,7 @@ int kernel_capability() {
   const cudaError_t error =
       cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(&nothing));
   if (error == cudaErrorMemoryAllocation) no_memory_for("a kernel");
-  cudaGetLastError();  // what is not there is no error
+  cudaGetLastError();  // clears the error, since a missing kernel is not an error
   return error == cudaSuccess ? attributes.ptxVersion : 0;
 }
 

@@ -1,7 +1,8 @@
-// Elements of a long row as warps take them: a warp 256 neighbours, a lane eight of those, in
-// vectors of 16 bytes where all of them are there and addresses allow it. What a lane needs is read
-// before anything is written. The bits that round elements to bf16 come from calls of the generator
-// that belong to other lanes' elements (random_bits.h): the warp trades them in shared memory.
+// How warps process the elements of a long row: a warp handles 256 adjacent elements and a lane
+// eight of them, as vectors of 16 bytes where all eight exist and the address is aligned. A lane
+// reads everything it needs before anything is written. The random bits that round elements to bf16
+// come from generator calls for several lanes' elements (random_bits.h), so the lanes of a warp
+// exchange them in shared memory.
 #pragma once
 
 #include "backends/cuda/kernels/element.cuh"
@@ -13,7 +14,7 @@ inline constexpr int kOfLane = kVectorElements;
 inline constexpr int64_t kOfWarp = int64_t{kOfLane} * kLanes;
 static_assert(kRoundingParts * kLanes == kOfWarp);
 
-// A lane's elements: `count` of them from `first` on are there.
+// A lane's elements: `count` of them exist, starting at `first`.
 struct LanePlace {
   int64_t first;
   int count;
@@ -22,7 +23,7 @@ struct LanePlace {
   __device__ bool is_full() const { return count == kOfLane; }
 };
 
-// The lane's place among `elements`, in the warp's block.
+// The lane's elements in block `block` of 256 elements, which the warp handles.
 __device__ inline LanePlace place_of_lane(int64_t block, int64_t elements) {
   const int64_t first = block * kOfWarp + threadIdx.x % kLanes * kOfLane;
   const int64_t left = elements - first;
@@ -31,7 +32,7 @@ __device__ inline LanePlace place_of_lane(int64_t block, int64_t elements) {
 
 using LaneElements = Elements<kOfLane>;
 
-// Zeros in the place of what is not there.
+// Missing elements are zero.
 __device__ inline LaneElements load_lane(const DeviceRows& x, const LanePlace& place,
                                          bool vectors) {
   if (vectors) return load<kOfLane>(x, place.first);
@@ -42,7 +43,7 @@ __device__ inline LaneElements load_lane(const DeviceRows& x, const LanePlace& p
   return elements;
 }
 
-// Floats whose lower halves are zero are stored in bf16 as they are.
+// For bf16, the lower halves of the floats must be zero, so that they are stored without rounding.
 __device__ inline void store_lane(const DeviceRows& x, const LanePlace& place, bool vectors,
                                   const LaneElements& elements) {
   if (x.format != ElementFormat::bf16) {
@@ -66,8 +67,8 @@ __device__ inline void store_lane(const DeviceRows& x, const LanePlace& place, b
     if (place.has(i)) to[i] = static_cast<uint16_t>(__float_as_uint(elements.at[i]) >> 16);
 }
 
-// The bits that round a warp's elements, in their order, with room between the halves, so that
-// lanes that write to both meet different banks.
+// The random bits for a warp's elements, in order, with a gap between the halves, so that lanes
+// that write to both use different banks.
 struct alignas(16) RoundingBits {
   uint16_t at[kOfWarp + kRandomLanes];
 };
@@ -75,7 +76,7 @@ __device__ inline int64_t place_of_bits(int64_t element) {
   return element + element / kRoundingBlock * kRandomLanes;
 }
 
-// The bits of a lane's elements.
+// The random bits for a lane's elements.
 struct LaneBits {
   Vector16 pairs;
   __device__ uint32_t of(int i) const {
@@ -83,7 +84,7 @@ struct LaneBits {
   }
 };
 
-// The whole warp calls it when nobody needs its earlier bits any more.
+// The whole warp must call it, after all its lanes have used the earlier bits.
 __device__ inline LaneBits trade_bits(base::PhiloxKey key, uint32_t plane, int64_t block,
                                       RoundingBits& traded) {
   const int64_t lane = threadIdx.x % kLanes;
@@ -98,7 +99,7 @@ __device__ inline LaneBits trade_bits(base::PhiloxKey key, uint32_t plane, int64
   return {load_vector(traded.at + place_of_bits(lane * kOfLane))};
 }
 
-// The bf16 that these bits round it to, as a float.
+// The bf16 to which these random bits round the value, as a float.
 __device__ inline float rounded(float value, uint32_t bits) {
   return __uint_as_float(uint32_t{round_stochastically(value, bits).bits} << 16);
 }

@@ -1,6 +1,6 @@
-// The formats of 16 bits, for kernels that are compiled for each of them: what an element means,
-// and how floats are rounded to it (to nearest, ties to even). A pair is one word, the lower index
-// in the lower half.
+// The 16-bit formats, for kernels that are compiled for each of them: how elements are widened, and
+// how floats are rounded to them (to nearest, ties to even). A pair is one word, with the lower
+// index in the lower half.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -17,7 +17,7 @@ struct Bf16 {
   static constexpr ElementFormat kFormat = ElementFormat::bf16;
 
   __device__ static float widen(uint32_t bits) { return __uint_as_float(bits << 16); }
-  // Widens an element of a pair, which is cheaper than to take the element out first.
+  // Widens one element of a pair, which is cheaper than extracting it first.
   __device__ static float widen_low(uint32_t pair) { return __uint_as_float(pair << 16); }
   __device__ static float widen_high(uint32_t pair) { return __uint_as_float(pair & 0xffff0000U); }
   __device__ static uint32_t narrow(float value) {
@@ -37,7 +37,7 @@ struct F16 {
   }
   __device__ static float widen_low(uint32_t pair) { return widen(pair & 0xffffU); }
   __device__ static float widen_high(uint32_t pair) { return widen(pair >> 16); }
-  // What is too large becomes infinite.
+  // Values that are too large become infinite.
   __device__ static uint32_t narrow(float value) {
     return __half_as_ushort(__float2half_rn(value));
   }

@@ -1,5 +1,5 @@
-// Kernels in which every thread does one item of a row on its own: work(row, item), items of a row
-// by neighbouring threads. Short rows share a block.
+// Kernels in which every thread processes one item of a row independently: work(row, item), with
+// adjacent items in adjacent threads. Short rows share a block.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,8 @@ void over_items(const Work& work, int64_t rows, int64_t items, cudaStream_t stre
   launch(over_items_kernel<Work>, shape, stream, work, rows, items);
 }
 
-// Work<kCount>{run}(row, column): kCount elements from `column` on, as run.walk allows.
+// Runs Work<kCount>{run}(row, column) for kCount elements from `column` on, where kCount is the
+// most that run.walk allows.
 template <template <int> typename Work, typename Run>
 void over_elements(const Run& run, cudaStream_t stream) {
   const Walk& walk = run.walk;

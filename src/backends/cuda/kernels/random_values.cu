@@ -1,5 +1,5 @@
-// A thread makes two groups of values, which are one vector store where addresses allow it. Built
-// without fused multiply-adds, as random_values.h demands.
+// A thread computes two groups of values, which are one vector store where the address is aligned.
+// Compiled without fused multiply-adds, as random_values.h requires.
 #include "backends/cuda/kernels/random_values.h"
 
 #include "backends/cuda/kernels/element.cuh"
@@ -29,7 +29,8 @@ struct MakeValues {
   }
 };
 
-// The bits of an index, mixed: a multiplication spreads low bits upwards, a shift high ones down.
+// Mixes the bits of an index: a multiplication spreads low bits upwards, a shift high bits
+// downwards.
 __device__ float noise(int64_t index) {
   auto bits = static_cast<uint32_t>(index) * 0x9E3779B1U;
   bits ^= bits >> 15;

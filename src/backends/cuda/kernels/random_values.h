@@ -1,5 +1,5 @@
-// Tensors whose values the device makes: those of backends/formulas/random_values.h, bit for bit,
-// and noise.
+// Fills tensors with values that the device computes: those of backends/formulas/random_values.h,
+// bit for bit, or noise.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,7 +9,7 @@
 
 namespace snug::backends::cuda {
 
-// One row of elements.
+// Fills a single row of elements.
 struct RandomValuesRun {
   Walk walk;
   DeviceRows to;
@@ -18,13 +18,13 @@ struct RandomValuesRun {
 };
 void make_random_values(const RandomValuesRun& run, cudaStream_t stream);
 
-// Values for products that are timed: a card multiplies zeros with less power, and so at a higher
-// clock, than what training has.
+// Values for products that are timed: a GPU multiplies zeros with less power, and so at a higher
+// clock, than the values of training.
 struct FillNoiseRun {
   Walk walk;
   DeviceRows y;
 };
-// y = values of [-1, 1) that differ from element to element, the same on every run. Asynchronous.
+// y = values in [-1, 1) that vary between elements and are the same in every run. Asynchronous.
 void fill_noise(const FillNoiseRun& run, cudaStream_t stream);
 
 }  // namespace snug::backends::cuda

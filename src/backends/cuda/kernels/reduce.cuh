@@ -1,5 +1,5 @@
-// Sums and maxima over the threads of a warp or of a one-dimensional block, in a fixed order: the
-// same bits on every run. All threads take part and get the result.
+// Sums and maxima over the threads of a warp or of a one-dimensional block, in a fixed order, and
+// so with the same bits in every run. All threads take part and get the result.
 #pragma once
 
 #include "backends/cuda/device/device.cuh"
@@ -20,12 +20,12 @@ __device__ inline float warp_max(float value) {
   return value;
 }
 
-// Sums kCount values at once. The block is whole warps.
+// Sums kCount values at once. The block must consist of whole warps.
 template <int kCount>
 __device__ void block_sums(float (&values)[kCount]) {
   __shared__ float partial[kCount][kLanes];
   for (int k = 0; k < kCount; ++k) values[k] = warp_sum(values[k]);
-  __syncthreads();  // an earlier call may still be reading
+  __syncthreads();  // threads may still be reading for an earlier call
   if (threadIdx.x % kLanes == 0)
     for (int k = 0; k < kCount; ++k) partial[k][threadIdx.x / kLanes] = values[k];
   __syncthreads();
@@ -51,7 +51,8 @@ __device__ inline float block_max(float value) {
   return value;
 }
 
-// Threads for a block that walks a row of `items` together: whole warps, at most `most`.
+// The number of threads for a block that processes a row of `items` items: whole warps, at most
+// `most` threads.
 inline constexpr uint32_t kMaxRowThreads = 512;
 constexpr uint32_t row_threads(int64_t items, uint32_t most = kMaxRowThreads) {
   const int64_t warps = ceil_div(items, kLanes);

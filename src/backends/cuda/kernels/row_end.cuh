@@ -1,17 +1,18 @@
-// What a row of attention ends with.
+// The end of a row of attention.
 #pragma once
 
 #include "backends/cuda/kernels/element.cuh"
 
 namespace snug::backends::cuda {
 
-// What a row's sums are multiplied by, and the logarithm of the sum of all exponentials.
+// The factor for a row's sums, and the logarithm of the sum of all exponentials.
 struct RowEnd {
   float scale, lse;
 };
 
-// The end of a row of this head: `largest` is what its `sum` was taken against, by natural
-// logarithms; 0: it has seen nothing. A sink joins here, so that the loops over keys need none.
+// Finishes a row of this head: `sum` is relative to `largest`, in natural logarithms; a sum of 0
+// means that it has seen no key. A sink is included here, so that the loops over keys need not
+// handle it.
 __device__ inline RowEnd end_of_row(const DeviceRows& sinks, int64_t head, float largest,
                                     float sum) {
   if (!(sum > 0.0F)) return {0.0F, 0.0F};

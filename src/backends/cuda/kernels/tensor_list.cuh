@@ -1,4 +1,4 @@
-// Finding a block's tensor. The list stays among the kernel's arguments, where all threads of a
+// Finds a block's tensor. The list must stay in the kernel's arguments, where all threads of a
 // block read the same words: declare it `const __grid_constant__`.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace snug::backends::cuda {
 
-// The last one whose blocks begin no later than this.
+// The last tensor whose first block is not after this one.
 template <typename Tensor, int kCapacity>
 __device__ const Tensor& tensor_of_block(const TensorList<Tensor, kCapacity>& list) {
   int32_t begin = 0;

@@ -1,15 +1,15 @@
-// Many tensors in one launch: what each brings, passed to the kernel by value, and which blocks of
-// the grid are whose. Filled by the host.
+// Many tensors in one launch: the data of each, passed to the kernel by value, and which blocks of
+// the grid work on which. Filled in by the host.
 #pragma once
 
 #include <cstdint>
 
 namespace snug::backends::cuda {
 
-// Arguments of a kernel that every driver takes.
+// The size of kernel arguments that every driver accepts.
 inline constexpr int64_t kArgumentBytes = 4096;
 
-// A Tensor has a member first_block; the tensors' blocks follow each other.
+// A Tensor must have a member first_block; the tensors' blocks are consecutive.
 template <typename Tensor, int kCapacity>
 struct TensorList {
   Tensor at[kCapacity];
@@ -17,7 +17,7 @@ struct TensorList {
   uint32_t blocks = 0;
 
   bool is_full() const { return count == kCapacity; }
-  // Requires that the list is not full. A tensor without blocks is left out.
+  // Requires that the list is not full. A tensor without blocks is skipped.
   void add(Tensor tensor, int64_t tensor_blocks) {
     if (tensor_blocks == 0) return;
     tensor.first_block = blocks;

@@ -1,11 +1,11 @@
-// Products of 16 x 16 by 16 x 8 matrices by a warp on the tensor cores, and what feeds them. With g
-// = lane / 4 and t = lane % 4, a lane holds:
+// Products of 16 x 16 by 16 x 8 matrices by one warp on the tensor cores, and loading their
+// operands. With g = lane / 4 and t = lane % 4, a lane holds:
 //   a (16, 16): [0] row g, [1] row g + 8, columns 2t and 2t + 1; [2], [3] the same rows, columns
 //               2t + 8 and 2t + 9
 //   b (16, 8):  [0] rows 2t and 2t + 1 of column g; [1] rows 2t + 8 and 2t + 9
 //   c (16, 8):  [0], [1] row g, columns 2t and 2t + 1; [2], [3] row g + 8
-// a and b are of one format of 16 bits, pairs of elements in words; c is f32. (PTX ISA,
-// mma.m16n8k16; ldmatrix; cp.async.) The emulator has a file of the same path in its place.
+// a and b have the same 16-bit format, with pairs of elements in words; c is f32. (PTX ISA,
+// mma.m16n8k16; ldmatrix; cp.async.) The emulator replaces this file by one with the same path.
 #pragma once
 
 #include "backends/cuda/device/device.cuh"
@@ -31,9 +31,9 @@ __device__ inline void multiply_add(F16, float (&c)[4], const uint32_t (&a)[4], 
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Four 8 x 8 matrices of shared memory: lane i gives the address of row i % 8 of matrix i / 8, a
-// multiple of 16 bytes. pairs[m] is columns 2t and 2t + 1 of row g of matrix m. A matrix is read in
-// one go where no two of its rows lie in the same banks: their addresses modulo 128 differ.
+// Loads four 8 x 8 matrices from shared memory: lane i gives the address of row i % 8 of matrix i /
+// 8, a multiple of 16 bytes. pairs[m] is columns 2t and 2t + 1 of row g of matrix m. A matrix is
+// read without bank conflicts if the addresses of its rows differ modulo 128.
 __device__ inline void load_matrices(uint32_t (&pairs)[4], const uint16_t* row) {
   const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -51,8 +51,8 @@ __device__ inline void load_transposed(uint32_t (&pairs)[4], const uint16_t* row
                : "memory");
 }
 
-// Begins to copy 16 bytes to shared memory, or zeros: `global` is then not read. Both addresses are
-// multiples of 16.
+// Begins to copy 16 bytes to shared memory, or zeros, in which case `global` is not read. Both
+// addresses must be multiples of 16.
 __device__ inline void begin_copy(uint16_t* shared, const void* global, bool zeros) {
   const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
   const int bytes = zeros ? 0 : 16;
@@ -72,14 +72,15 @@ __device__ void begin_value_copy(T* shared, const T* global, bool zeros) {
 }
 // Ends a batch of this thread's copies.
 __device__ inline void end_batch() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Waits until at most kLeft of this thread's batches are under way; a barrier makes them the
-// block's.
+// Waits until at most kLeft of this thread's batches are in progress; a barrier afterwards makes
+// them visible to the block.
 template <int kLeft>
 __device__ inline void wait_for_batches() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
 }
 
-// 2^exponent within 2^-22 of its size; 0 where it would be less than the smallest normal number.
+// 2^exponent with a relative error of at most 2^-22; 0 where the result would be below the smallest
+// normal number.
 __device__ inline float power_of_two(float exponent) {
   float power;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(exponent));

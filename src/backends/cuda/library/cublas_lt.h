@@ -1,5 +1,5 @@
-// cuBLASLt, opened when the first CUDA backend is: a run on the CPU never loads its hundreds of
-// megabytes. One handle; used by the thread that drives the backend.
+// cuBLASLt, opened together with the first CUDA backend, so that a run on the CPU never loads its
+// hundreds of megabytes. One handle; used by the thread that drives the backend.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace snug::backends::cuda {
 
-// What Snug calls of the library.
+// The functions of the library that Snug calls.
 struct CublasLtFunctions {
   decltype(&cublasLtCreate) create = nullptr;
   decltype(&cublasLtDestroy) destroy = nullptr;
@@ -30,18 +30,18 @@ struct CublasLtFunctions {
   decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set = nullptr;
   decltype(&cublasLtMatmulAlgoGetHeuristic) find_algorithms = nullptr;
   decltype(&cublasLtMatmulAlgoCheck) check_algorithm = nullptr;
-  int64_t workspace_bytes = 0;  // that a product may use
+  int64_t workspace_bytes = 0;  // the scratch that a product may use
 };
 
-// Opens the library once. Throws UserError where it is not found.
+// Opens the library on the first call. Throws UserError where it is not found.
 const CublasLtFunctions& cublas_lt_functions();
 
 class Product;
 
 class CublasLt {
  public:
-  // Opens the library for a device with so many multiprocessors; its name and their number are kept
-  // next to what is chosen.
+  // Opens the library for a device with this name and number of multiprocessors, which are stored
+  // with its choices.
   CublasLt(const std::string& device, int64_t multiprocessors);
   CublasLt(const CublasLt&) = delete;
   CublasLt& operator=(const CublasLt&) = delete;
@@ -52,8 +52,8 @@ class CublasLt {
   int64_t workspace_bytes() const { return functions_.workspace_bytes; }
   const CublasLtFunctions& functions() const { return functions_; }
   cublasLtHandle_t handle() const { return handle_; }
-  // The product of this shape, made once; with the algorithm of an earlier choice, if there is one
-  // that the library still runs.
+  // The product of this shape, created once; with the algorithm of an earlier choice, if there is
+  // one that the library still supports.
   std::shared_ptr<Product> product(const ProductShape& shape);
 
   // Whether products are timed to choose their algorithms (tune_product.h).
@@ -62,9 +62,9 @@ class CublasLt {
   void keep_choice(const ProductShape& shape, const Algorithm& algorithm, double seconds);
   AlgorithmChoices& choices() { return choices_; }
   const AlgorithmChoices& choices() const { return choices_; }
-  // Says in a line of how many products the algorithm was chosen, and how; empty where of none.
+  // A line that says for how many products the algorithm was chosen, and how; empty for none.
   std::string summary() const;
-  // Aborts with the library's words for what is no success.
+  // Aborts with the library's message unless the status is success.
   void check(cublasStatus_t status, const char* what) const;
 
  private:
@@ -75,8 +75,8 @@ class CublasLt {
   std::map<ProductShape, std::shared_ptr<Product>> products_;
   bool times_ = true;
   int timed_ = 0;
-  int taken_ = 0;    // from an earlier run
-  int refused_ = 0;  // of an earlier run, which the library does not run here
+  int taken_ = 0;    // choices taken from an earlier run
+  int refused_ = 0;  // choices of an earlier run that the library does not support here
 };
 
 }  // namespace snug::backends::cuda

@@ -1,5 +1,5 @@
-// The header of cuBLASLt, for types and declarations alone: no function of it is linked. The
-// emulator has a file of the same path in its place.
+// The header of cuBLASLt, only for types and declarations: none of its functions is linked. The
+// emulator replaces this file by one with the same path.
 #pragma once
 
 #include <cublasLt.h>

@@ -1,4 +1,4 @@
-// Takes the place of cudnn_library.cpp where cuDNN's headers were not found.
+// Replaces cudnn_library.cpp where cuDNN's headers were not found.
 #include "backends/cuda/attention/segment_attention.h"
 
 namespace snug::backends::cuda {

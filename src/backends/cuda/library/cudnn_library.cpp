@@ -10,7 +10,7 @@
 #include "backends/cuda/device/cuda_check.h"
 #include "backends/cuda/library/open_library.h"
 
-// The frontend looks its functions up in this library.
+// The handle of the library in which the frontend looks up functions.
 namespace cudnn_frontend {
 void* cudnn_dlhandle = nullptr;
 }  // namespace cudnn_frontend
@@ -23,7 +23,7 @@ using fe::graph::Graph;
 using fe::graph::Tensor_attributes;
 using TensorRef = std::shared_ptr<Tensor_attributes>;
 
-// What a pointer refers to when a graph runs.
+// Ids that tell a graph, when it runs, which tensor a pointer is for.
 constexpr int64_t kOperandIds = 1;
 constexpr int64_t kBeginIds = 101;
 constexpr int64_t kLengthsId = 201;
@@ -33,8 +33,8 @@ void require(const fe::error_t& error, const char* what) {
     base::throw_user_error("cuDNN cannot do this attention ({}: {})", what, error.err_msg);
 }
 
-// A graph of one attention, described and not yet compiled. All segments are seen as (segments,
-// heads, segment_tokens, head_dim); where each begins in its tensor stands in a table.
+// A graph of one attention, described but not yet compiled. Segments are described as (segments,
+// heads, segment_tokens, head_dim); a table says where each begins in its tensor.
 class Description {
  public:
   Description(const SegmentAttention& shape, Graph& graph) : shape_(shape), graph_(graph) {
@@ -83,7 +83,7 @@ class Description {
     if (shape_.causal)
       attributes.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT)
           .set_diagonal_band_right_bound(0);
-    // A query sees only the last so many of the keys up to its own.
+    // A query sees only the last `window` keys up to its own.
     if (shape_.window > 0) attributes.set_diagonal_band_left_bound(static_cast<int>(shape_.window));
     return attributes;
   }
@@ -100,7 +100,7 @@ class Description {
     }
   }
 
-  // (segments, heads, segment_tokens, columns), rows of heads side by side.
+  // Describes (segments, heads, segment_tokens, columns), with the heads of a token adjacent.
   void place(Tensor_attributes& tensor, SegmentOperand operand) {
     const bool is_lse = operand == SegmentOperand::lse;
     const int64_t columns = is_lse ? 1 : shape_.head_dim;
@@ -168,7 +168,7 @@ class Plan final : public SegmentPlan {
 
 class Library final : public Cudnn {
  public:
-  // Opens the library for the device in use.
+  // Opens the library for the current device.
   Library() {
     const cudnnStatus_t status = fe::detail::create_handle(&handle_);
     if (status != CUDNN_STATUS_SUCCESS)
@@ -176,7 +176,7 @@ class Library final : public Cudnn {
           "cuDNN {} does not open (status {}). Set SNUG_CUDNN=off to do without it.", version(),
           static_cast<int>(status));
   }
-  // Describes a device that is not here.
+  // Describes a device that is not present.
   Library(std::string_view properties, int compute_capability)
       : properties_(std::make_shared<fe::DeviceProperties>()),
         compute_capability_(compute_capability) {
@@ -218,7 +218,7 @@ class Library final : public Cudnn {
   int compute_capability_ = 0;
 };
 
-// The library, and those that it and the frontend look for by name alone.
+// Opens the library, and those that it and the frontend look up only by name.
 bool find_libraries() {
   if (fe::cudnn_dlhandle == nullptr) {
     const std::string runtime = fmt::format("libcudart.so.{}", CUDART_VERSION / 1000);

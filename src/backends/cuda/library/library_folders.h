@@ -1,5 +1,4 @@
-// Where NVIDIA's libraries lie in a Python environment, for machines that have them from there
-// alone.
+// Finds NVIDIA's libraries in Python environments, for machines that have them only there.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +8,8 @@
 namespace snug::backends::cuda {
 
 // The folders {lib, local/lib}/python*/{site-packages, dist-packages}/nvidia/*/lib below
-// `environment` (what VIRTUAL_ENV or CONDA_PREFIX names, or Python's sys.prefix: /usr is one) that
-// hold `library`, in the order of their names; none where `environment` is empty or no such folder.
+// `environment` (the value of VIRTUAL_ENV or CONDA_PREFIX, or Python's sys.prefix, such as /usr)
+// that contain `library`, sorted by name; none where `environment` is empty or not such a folder.
 std::vector<std::filesystem::path> python_library_folders(const std::string& environment,
                                                           const std::string& library);
 

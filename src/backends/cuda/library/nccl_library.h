@@ -1,7 +1,7 @@
-// NCCL as far as Snug calls it: the library is opened when ranks on cards are connected, and
+// The part of NCCL that Snug calls: the library is opened when ranks on GPUs are connected, and is
 // neither linked nor needed to build. Types have the layout of the library's (its binary interface
 // has not changed since 2.14); a test compares them with nccl.h where that is installed. The
-// emulator of tests/backends/cuda_emulator has functions of its own.
+// emulator of tests/backends/cuda_emulator has its own functions.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,7 +10,7 @@
 
 namespace snug::backends::cuda::nccl {
 
-struct Communicator;  // the library's
+struct Communicator;  // the library's own type
 
 enum class Result : int {
   success = 0,
@@ -30,15 +30,15 @@ struct UniqueId {
   char bytes[kBytes];
 };
 
-// The fields are those of version 2.14; later versions take what is missing as not given.
+// The fields of version 2.14; later versions treat missing fields as not set.
 struct Config {
-  size_t size = 20;  // without what the compiler adds at the end
+  size_t size = 20;  // without the padding that the compiler adds at the end
   unsigned magic = 0xcafebeef;
   unsigned version = 21400;
-  int blocking = 0;  // no call waits: what takes long is in progress, and asked for
+  int blocking = 0;  // calls do not block: long ones return `in progress` and are then polled
 };
 
-// The names of nccl.h without their prefix.
+// The names are those of nccl.h without their prefix.
 struct Functions {
   Result (*get_version)(int* version) = nullptr;
   Result (*get_unique_id)(UniqueId* id) = nullptr;
@@ -60,8 +60,8 @@ struct Functions {
                        Communicator* communicator, cudaStream_t stream) = nullptr;
 };
 
-// Opens the library once. Throws UserError where it is not found or older than 2.18, whose
-// communicators do not yet hold what is said of blocking above.
+// Opens the library on the first call. Throws UserError where it is not found or older than 2.18,
+// whose communicators do not yet respect `blocking` above.
 const Functions& functions();
 
 }  // namespace snug::backends::cuda::nccl

@@ -1,6 +1,6 @@
-// Opens NVIDIA's shared libraries when they are needed, wherever they lie: where the loader looks
-// (LD_LIBRARY_PATH, the distribution), next to the toolkit that Snug was built with, or in the
-// Python environment that is active.
+// Opens NVIDIA's shared libraries when they are needed, from wherever they are: where the loader
+// looks (LD_LIBRARY_PATH, the distribution), in the toolkit that Snug was built with, or in the
+// active Python environment.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace snug::backends::cuda {
 
-// The handle of dlopen, never closed; null where it is nowhere.
+// A handle of dlopen, which is never closed; null where the library is not found.
 void* open_library(const std::string& name);
 // The address of a function. CHECKs that the library has it.
 void* find_function(void* library, const char* name);

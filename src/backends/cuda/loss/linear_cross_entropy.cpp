@@ -1,13 +1,13 @@
-// The head's loss in chunks of the rows that carry loss. Which rows those are the device finds out;
-// how many chunks they fill the host says (Invocation::extent()), and where it does not every
-// chunk that could be needed runs. Rows beyond the last are zero in all products, so that bits do
-// not depend on how many chunks run.
+// The head's loss in chunks of the rows that carry loss. The device finds these rows. The host says
+// how many chunks they fill (Invocation::extent()); where it does not, every chunk that could be
+// needed runs. Rows beyond the last one are zero in all products, so that the bits do not depend on
+// the number of chunks that run.
 //
-// A chunk: its rows of hidden are gathered; logits = (hidden weight^T [+ bias]) [* gain] in f32;
-// softmax turns them in place into dlogits (of hidden's type, in the first half of each row's bytes
-// if that has 16 bits); dgain (+)= the sum of their products with what the gain multiplied, and
-// dlogits are multiplied by it; dbias (+)= the sum of their rows; dweight (+)= dlogits^T hidden;
-// dlogits weight takes the place of the chunk's hidden and is scattered to dhidden.
+// For each chunk: its rows of hidden are gathered; logits = (hidden weight^T [+ bias]) [* gain] in
+// f32; softmax overwrites them with dlogits (in hidden's type; if that has 16 bits, in the first
+// half of each row's bytes); dgain (+)= the sum of dlogits times the input of the gain, and dlogits
+// are multiplied by the gain; dbias (+)= the sum of their rows; dweight (+)= dlogits^T hidden;
+// dlogits weight overwrites the chunk's hidden and is scattered to dhidden.
 #include <algorithm>
 
 #include "backends/cuda/device/launch_count.h"
@@ -35,7 +35,7 @@ using program::ProductAlgorithm;
 using LossTensors = LossForm<program::Tensor>;
 using LossBuffers = LossForm<Buffer>;
 
-// The products of chunks of so many rows.
+// The products for chunks of a given number of rows.
 struct ChunkProducts {
   std::shared_ptr<Product> logits, dhidden, dweight_first, dweight_next;
 };
@@ -56,14 +56,15 @@ class LossPlan : public Prepared {
   }
 
   const ChunkProducts& of(int64_t rows) const { return rows == layout.chunk_rows ? whole : last; }
-  // How many fewer launches the products of a chunk of so many rows take at most than those of any.
+  // The difference between the most launches of products for any chunk and those for a chunk of
+  // `rows` rows.
   int64_t spared_by(int64_t rows) const {
     return std::max(most_launches(whole), most_launches(last)) - most_launches(of(rows));
   }
 
   LossLayout layout;
   ChunkProducts whole;
-  ChunkProducts last;  // null where whole chunks make up all rows
+  ChunkProducts last;  // for the rows after the last whole chunk; null if there are none
 
  private:
   ChunkProducts products(const LossTensors& form, int64_t rows, CublasLt& library) const;
@@ -104,7 +105,7 @@ ChunkProducts LossPlan::products(const LossTensors& form, int64_t rows, CublasLt
   return made;
 }
 
-// One run of either form.
+// One run of either form of the loss.
 class LossRun {
  public:
   LossRun(const LossBuffers& form, const Invocation& invocation, CudaContext& context)
@@ -117,7 +118,7 @@ class LossRun {
     const LossLayout& layout = plan_.layout;
     auto* losses = floats_of(form_.losses);
     const program::Extent extent = invocation_.extent();
-    // One at least: the weight's gradient is written by the first chunk.
+    // At least one, since the first chunk writes the weight's gradient.
     const int64_t rows = std::max<int64_t>(1, static_cast<int64_t>(extent.rows));
     if (invocation_.bounds != nullptr) invocation_.note_extent(extent);
     find_trained_rows({.targets = integers_of(form_.targets),
@@ -154,12 +155,12 @@ class LossRun {
   std::byte* library_workspace() const { return at<std::byte>(plan_.layout.library()); }
 
   std::byte* logits() const { return at<std::byte>(plan_.layout.logits()); }
-  // What the product gives, before bias and gain.
+  // The result of the product, before bias and gain.
   std::byte* product() const { return at<std::byte>(plan_.layout.product()); }
   std::byte* chunk() const { return at<std::byte>(plan_.layout.hidden()); }
 
-  // The addresses of the products of a chunk. Its dhidden takes the place of its hidden, its
-  // dlogits that of its logits.
+  // The addresses for a chunk's products. Its dhidden overwrites its hidden, its dlogits its
+  // logits.
   Product::Addresses logits_addresses() const {
     return {.a = chunk(), .b = form_.weight.data, .c = product()};
   }
@@ -184,7 +185,7 @@ class LossRun {
     choose(products.dweight_next, dweight_addresses());
   }
 
-  // The chunk's rows, by token in `by_token`.
+  // Pairs the chunk's rows with those of `by_token`, a matrix indexed by token.
   ChunkRowsRun chunk_rows(const Matrix& by_token, const TrainedRows& trained, int64_t rows) const {
     Matrix gathered = by_token;
     gathered.operand = {chunk(), plan_.layout.width, by_token.operand.format};
@@ -245,7 +246,7 @@ class LossRun {
     add_bias({walk_rows({&all, &bias, &all}), all.operand, bias.operand, all.operand}, stream_);
   }
 
-  // Adds a chunk's dlogits, whose rows beyond the last are zero.
+  // Adds the sum of a chunk's dlogits, in which rows beyond the last are zero.
   void add_to_dbias(int64_t rows, bool is_first) const {
     const LossLayout& layout = plan_.layout;
     sum_rows(
@@ -254,13 +255,14 @@ class LossRun {
         stream_);
   }
 
-  // note_choice() for a decision.
+  // note_choice() for one of the decisions.
   using NoteChoice = void (*)(const Product& product, const Invocation& invocation);
   template <auto product>
   static constexpr NoteChoice note_choice_of =
       note_choice<&LinearCrossEntropyTrain::products, &LossProducts::main, product>;
 
-  // Returns what computed it; notes what was chosen, of a product that is timed.
+  // Runs a product and returns the algorithm that computed it; records the choice for a product
+  // that is timed.
   ProductAlgorithm multiply(NoteChoice note, const Product& product,
                             const Product::Addresses& addresses) const {
     product.multiply(addresses, library_workspace(), stream_);
@@ -268,7 +270,7 @@ class LossRun {
     return product.algorithm();
   }
 
-  // The gradients of logits, in their place.
+  // The gradients of logits, which have overwritten them.
   DeviceRows dlogits(std::byte* logits) const {
     const ElementFormat format = format_of(form_.hidden.dtype);
     const int64_t vocab = plan_.layout.vocab;

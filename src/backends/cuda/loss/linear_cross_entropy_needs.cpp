@@ -26,9 +26,9 @@ int64_t loss_bytes(const LossTensors& form, const Card& card) {
   return LossLayout(form).library() + card.product_workspace_bytes;
 }
 
-// Besides products: rows are gathered, given a bias and a gain where there are, and turned into
-// losses; for gradients there are a scatter, the gain's factors, and two stages of sums for those
-// of bias and gain.
+// In addition to products, rows are gathered, get a bias and a gain where there are any, and are
+// turned into losses; for gradients there are a scatter, the gain's factors, and two stages of sums
+// for the gradients of bias and gain.
 int32_t own_launches(const LossTensors& form) {
   const int32_t of_gain = form.gain == nullptr ? 0 : 1;
   const int32_t of_losses = 2 + (form.bias == nullptr ? 0 : 1) + of_gain;
@@ -37,8 +37,8 @@ int32_t own_launches(const LossTensors& form) {
          (form.dgain == nullptr ? 0 : 2);
 }
 
-// How many rows a chunk has decides nothing: what the own kernel computes depends on the columns of
-// a product, or on the rows of the weight.
+// The number of rows in a chunk does not matter: what Snug's own kernel computes depends on the
+// columns of a product, or on the rows of the weight.
 LossAlgorithms product_algorithms(const LossTensors& form) {
   const int64_t rows = LossLayout(form).chunk_rows;
   LossAlgorithms algorithms{.logits = algorithm_of(logits_shape(form, rows))};
@@ -95,7 +95,7 @@ ProductShape logits_shape(const LossTensors& form, int64_t rows) {
 
 namespace {
 
-// The dlogits are in the first half of each row's bytes where they have 16 bits.
+// 16-bit dlogits are in the first half of each row's bytes.
 StoredMatrix dlogits_matrix(const LossTensors& form, int64_t rows) {
   const LossLayout layout(form);
   StoredMatrix dlogits = dense_matrix(form.hidden.dtype, rows, layout.vocab);
@@ -171,7 +171,8 @@ bool by_library(const Loss&, const OperationView&) {
   return true;
 }
 
-// Besides chunks: which rows carry loss, zeros for the gradient of the others, and the sum.
+// Launches outside of chunks: finding the rows that carry loss, zeros for the gradients of the
+// others, and the sum of losses.
 int32_t launches(const LinearCrossEntropy&, const OperationView&, const Card&) { return 2; }
 int32_t launches(const LinearCrossEntropyTrain&, const OperationView&, const Card&) { return 3; }
 

@@ -7,7 +7,7 @@
 namespace snug::backends::cuda {
 namespace {
 
-// Calls f(attributes, what their kind needs).
+// Calls f(attributes, needs of their kind).
 template <typename Result, typename F>
 Result ask(const OperationView& view, F&& f) {
   return program::dispatch_run<Result>(view.operation.attributes,

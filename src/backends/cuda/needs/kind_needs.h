@@ -1,8 +1,9 @@
-// What each kind needs of a card: whether it runs there, and its scratch. No CUDA header and no
-// driver: the backend asks this of the card that is open, a plan of one that is not here.
+// What each kind of operation needs of a GPU: whether it runs there, and its scratch. Includes
+// neither CUDA headers nor a driver: the backend asks for the GPU that is open, and a plan for one
+// that is not present.
 //
-// A kind's file in this folder defines functions by the names of KindNeeds, in an anonymous
-// namespace, and states at its end which ones. What a kind leaves out is null.
+// A kind's file in this folder defines some of the functions of KindNeeds in an anonymous
+// namespace, and lists at its end which ones. Functions that it does not list are null.
 //
 //   SNUG_CARD_NEEDS(RmsNorm);
 //   SNUG_CARD_NEEDS(RmsNormGrad, .supports = supports, .workspace_bytes = workspace_bytes);
@@ -16,41 +17,41 @@
 
 namespace snug::backends::cuda {
 
-// Whether the operation runs on the card.
+// Whether the operation runs on the GPU.
 bool runs(const program::OperationView& view, const Card& card);
-// Its attributes with what is decided for the card.
+// The operation's attributes with the decisions for the GPU.
 program::Attributes decide(const program::OperationView& view, const Card& card);
-// How many operations, from this one of the list on, one launch does.
+// How many operations of the list, starting with this one, one launch can do.
 size_t launched_together(const program::Program& program, size_t first);
-// Kernels and calls of libraries that are started for it as decided, those of chunks apart; the
-// most of what may be chosen where a product is timed.
+// The number of kernel launches and library calls for the operation as decided, without those of
+// chunks; for a timed product, the most of any algorithm.
 int32_t launches(const program::OperationView& view, const Card& card);
-// Its scratch, exact, unless a library asks for less.
+// The size of the operation's scratch, which is exact unless a library needs less.
 int64_t workspace_bytes(const program::OperationView& view, const Card& card);
-// Its scratch, as a target says it.
+// The operation's scratch in the form that a Target returns.
 program::Workspace workspace(const program::OperationView& view, const Card& card);
 
 using program::OperationView;
 
 template <typename Struct>
 struct KindNeeds {
-  // Whether the card runs the operation. Null: it does, f32 with one of bf16 and
-  // f16 in any mix.
+  // Whether the GPU runs the operation. Null: yes, with f32 and one of bf16 and f16 in any mix.
   bool (*supports)(const Struct&, const OperationView&, const Card&) = nullptr;
-  // The attributes with what is decided for the card. Null: as they are.
+  // The attributes with the decisions for the GPU. Null: unchanged.
   Struct (*decide)(const Struct&, const OperationView&, const Card&) = nullptr;
   // Null: no scratch.
   int64_t (*workspace_bytes)(const Struct&, const OperationView&, const Card&) = nullptr;
-  // Whether a library does it as decided, whose scratch is bounded by a table or by what it is
-  // given and need not use up. Null: own kernels do, which need what they say.
+  // Whether a library computes the operation as decided. The library's scratch is bounded by a
+  // table or by what it is given, and it need not use all of it. Null: Snug's own kernels compute
+  // it, and the scratch is exact.
   bool (*by_library)(const Struct&, const OperationView&) = nullptr;
-  // How many kernels and calls of libraries are started for it. Null: one, none of what copies.
+  // The number of kernel launches and library calls. Null: one, or none for copies.
   int32_t (*launches)(const Struct&, const OperationView&, const Card&) = nullptr;
-  // How many operations, from this one of the kind on, one launch does. Null: this one.
+  // How many operations, starting with this one of the kind, one launch can do. Null: one.
   size_t (*launched_together)(const program::Program& program, size_t first) = nullptr;
 };
 
-// What a kind needs, stated in its file.
+// The needs of a kind, defined in its file.
 template <typename Struct>
 struct NeedsOf {
   static const KindNeeds<Struct> kDefined;

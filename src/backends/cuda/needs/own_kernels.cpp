@@ -1,4 +1,4 @@
-// Kinds whose kernels take any rows of floats, and at most sums of columns as scratch.
+// Kinds whose kernels take any rows of floats, and need at most sums over columns as scratch.
 #include <algorithm>
 #include <optional>
 #include <vector>
@@ -41,9 +41,9 @@ int64_t workspace_bytes(const program::ColumnGainGrad&, const OperationView& vie
   return column_sums_bytes(shape[0], shape[1]);
 }
 
-// Of all ranks' elements in a piece, as much as is collected before sums begin
-// (passes/sharding/shard.cpp). Of 8 H100 over NVLink its messages and launches take 40 us next to
-// the 64 us of its bytes; with pieces of 4 MiB they would take four times as long as the bytes.
+// The size of a piece over all ranks, which equals what is collected before sums begin
+// (passes/sharding/shard.cpp). With 8 H100 over NVLink, a piece's messages and launches take 40 us
+// and its bytes 64 us; with pieces of 4 MiB the former would take four times as long as the latter.
 constexpr int64_t kPieceBytes = int64_t{25} << 20;
 
 template <program::SumOverRanks Struct>
@@ -58,7 +58,7 @@ int64_t workspace_bytes(const Struct& sum, const OperationView& view, const Card
   return program::scratch_bytes(sum, view);
 }
 
-// A rank alone takes one for each tensor that is not left as it is.
+// A single rank has one launch for each tensor whose type is not `unchanged`.
 int32_t launches_alone(const std::vector<program::TensorId>& ids, const OperationView& view,
                        std::optional<program::DType> unchanged) {
   return static_cast<int32_t>(std::ranges::count_if(ids, [&](program::TensorId id) {
@@ -67,7 +67,7 @@ int32_t launches_alone(const std::vector<program::TensorId>& ids, const Operatio
   }));
 }
 
-// In each piece what is put together for each rank, and its sums (card_sums.cpp).
+// For each piece: collecting the data for each rank, and the sums (card_sums.cpp).
 int32_t launches(const program::ReduceScatter& reduce, const OperationView& view, const Card&) {
   const program::Operation& operation = view.operation;
   if (reduce.ranks == 1)
@@ -79,7 +79,7 @@ int32_t launches(const program::ReduceScatter& reduce, const OperationView& view
   return static_cast<int32_t>(launches);
 }
 
-// In each piece what is put together, the sums of a slice, and all sums where their tensors lie.
+// For each piece: collecting the data, the sums of a slice, and copying all sums to their tensors.
 int32_t launches(const program::AllReduce& reduce, const OperationView& view, const Card&) {
   if (reduce.ranks == 1)
     return reduce.sent_bf16 ? launches_alone(view.operation.updates, view, program::DType::bf16)
@@ -90,16 +90,16 @@ int32_t launches(const program::AllReduce& reduce, const OperationView& view, co
   return static_cast<int32_t>(launches);
 }
 
-// The table is cleared first.
+// Without accumulation the table is cleared first.
 int32_t launches(const program::EmbeddingGrad& grad, const OperationView&, const Card&) {
   return grad.accumulate ? 1 : 2;
 }
 
-// Sums of blocks of rows, then of blocks.
+// One launch sums within blocks of rows, one over blocks.
 int32_t launches(const program::SumRows&, const OperationView&, const Card&) { return 2; }
 int32_t launches(const program::ColumnGainGrad&, const OperationView&, const Card&) { return 2; }
 
-// Losses of rows, then their sum.
+// One launch for the losses of rows, one for their sum.
 int32_t launches(const program::CrossEntropy&, const OperationView&, const Card&) { return 2; }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// How far apart the rows of a matrix of the program lie, and whether kernels read them in vectors.
+// The distance between rows of a program's matrix, and whether kernels can read it as vectors.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 
 namespace snug::backends::cuda {
 
-// Elements from one row to the next of a tensor of two dimensions, a view or not.
+// Elements from one row to the next of a two-dimensional tensor, which may be a view.
 inline int64_t row_stride(const program::Tensor& tensor) {
   return tensor.is_view() ? tensor.view.strides[0] : tensor.shape[1];
 }
 
-// Whether the type is one of 16 bits that the tensor cores multiply. Operands of one operation that
-// have such a type have the same (has_known_types).
+// Whether the type is a 16-bit float that the tensor cores multiply. All 16-bit float operands of
+// an operation have the same type (has_known_types).
 constexpr bool is_narrow(base::DType type) {
   return type == base::DType::bf16 || type == base::DType::f16;
 }

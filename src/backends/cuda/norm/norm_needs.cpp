@@ -13,7 +13,7 @@ template <typename Struct>
 concept NormGrad =
     std::is_same_v<Struct, program::RmsNormGrad> || std::is_same_v<Struct, program::LayerNormGrad>;
 
-// A block keeps the sums of its columns.
+// With a weight gradient, a block keeps sums for all columns in shared memory.
 template <NormGrad Grad>
 bool supports(const Grad& grad, const OperationView& view, const Card& card) {
   return !grad.weight_gradient ||
@@ -28,7 +28,7 @@ int64_t workspace_bytes(const Grad& grad, const OperationView& view, const Card&
   return norm_weight_grad_bytes(shape.rows(), shape.columns());
 }
 
-// The weight's gradient is summed over rows, in two more.
+// Summing the weight's gradient over rows takes two more launches.
 template <NormGrad Grad>
 int32_t launches(const Grad& grad, const OperationView&, const Card&) {
   return grad.weight_gradient ? 3 : 1;

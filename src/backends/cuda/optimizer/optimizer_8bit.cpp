@@ -25,7 +25,7 @@ CodedTensor coded_tensor(const AdamW8bit& adamw, const Invocation& invocation) {
   tensor.codes[1] = bytes_of(invocation[AdamW8bit::kSecondMoment]);
   tensor.scales[0] = floats_of(invocation[AdamW8bit::kFirstScale]);
   tensor.scales[1] = floats_of(invocation[AdamW8bit::kSecondScale]);
-  // Vectors of floats and bf16, and eight codes at once.
+  // Vectors of floats and bf16, and vectors of eight codes.
   tensor.vectors = is_aligned(tensor.gradient) && is_aligned(tensor.weight) &&
                    is_aligned(tensor.codes[0], 8) && is_aligned(tensor.codes[1], 8);
   return tensor;

@@ -39,7 +39,8 @@ bool same_constants(const Lion& x, const Lion& y) {
   return x.beta1 == y.beta1 && x.beta2 == y.beta2;
 }
 
-// What the tensors of a launch share: constants, and the numbers that the device reads.
+// Whether two operations agree in what a launch's tensors share: constants, and numbers on the
+// device.
 template <typename Struct>
 bool may_share(const OperationView& a, const OperationView& b) {
   const auto same_operand = [&](const auto& operand) {
@@ -60,7 +61,7 @@ bool holds_any(const Owners& owners, const std::vector<program::TensorId>& ids,
                      [&](program::TensorId id) { return owners.contains(program.owner(id)); });
 }
 
-// Neighbours in the list of which none touches what another changes.
+// Consecutive operations of the list, none of which accesses what another changes.
 template <typename Struct>
 size_t steps_together(const program::Program& program, size_t first) {
   const auto& list = program.operations;
@@ -82,7 +83,7 @@ size_t steps_together(const program::Program& program, size_t first) {
   return end - first;
 }
 
-// Contiguous or not, never fewer than what run() uses.
+// Enough for both contiguous gradients and views, as run() may see either.
 int64_t most_partials(const OperationView& view) {
   int64_t partials = 0;
   for (const program::TensorId gradient : view.operation.reads) {
@@ -97,7 +98,7 @@ int64_t workspace_bytes(const program::GlobalNorm&, const OperationView& view, c
   return norm_scratch_bytes(most_partials(view));
 }
 
-// Sums of squares of as many tensors as fit into a launch, then one or two for the norm.
+// Sums of squares for as many tensors as fit in a launch, then one or two launches for the norm.
 int32_t launches(const program::GlobalNorm&, const OperationView& view, const Card&) {
   const auto tensors = static_cast<int64_t>(view.operation.reads.size());
   const int64_t sums = ceil_div(tensors, kTensorsPerNorm);
@@ -117,7 +118,7 @@ bool supports(const AdamW& adamw, const OperationView& view, const Card&) {
   return view[adamw.has_master ? AdamW::kMaster : AdamW::kWeight].dtype == base::DType::f32;
 }
 
-// A weight in bf16 is rounded stochastically; of one in f16 the master is stepped.
+// A bf16 weight is rounded stochastically; an f16 weight needs a master and is not supported.
 bool supports(const AdamW8bit&, const OperationView& view, const Card&) {
   return !has_any_of(view, base::DType::f16) &&
          are_floats<AdamW8bit>(view, {AdamW8bit::kGradient, AdamW8bit::kWeight}) &&
@@ -146,7 +147,7 @@ int64_t workspace_bytes(const Adafactor& adafactor, const OperationView& view, c
                             : adafactor_scratch_bytes(1, shape.elements(), false);
 }
 
-// The stages of backends/cuda/optimizer/kernels/adafactor.cu.
+// The stages of backends/cuda/optimizer/kernels/adafactor.cu, each of which is a launch.
 int32_t launches(const Adafactor& adafactor, const OperationView&, const Card&) {
   return adafactor.factored ? 7 : 4;
 }
@@ -169,7 +170,7 @@ int64_t workspace_bytes(const Normalize&, const OperationView& view, const Card&
   return kNormFloats * int64_t{sizeof(float)} + norm_scratch_bytes(partials_of(view));
 }
 
-// Sums of squares, the norm of them in one or two, the quotient.
+// Sums of squares, one or two launches for their norm, and the quotient.
 int32_t launches(const Normalize&, const OperationView& view, const Card&) {
   return norm_sums(partials_of(view)) == 0 ? 3 : 4;
 }

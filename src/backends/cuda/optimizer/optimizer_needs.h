@@ -1,15 +1,16 @@
-// What the update's kernels take at once, and how scratch of theirs is laid out.
+// How many tensors the update's kernels take at once, and the layout of their scratch.
 #pragma once
 
 #include <cstdint>
 
 namespace snug::backends::cuda {
 
-// Tensors of which one launch sums the squares: what fits into a kernel's arguments (SquaresList).
+// The most tensors whose squares one launch sums, limited by the size of a kernel's arguments
+// (SquaresList).
 inline constexpr int64_t kTensorsPerNorm = 80;
 
-// The floats that muon's normalize has for the norm, before its partial sums, which begin at an
-// even float (norm_sums_offset).
+// Floats that muon's normalize reserves for the norm, before its partial sums, which must begin at
+// an even index of floats (norm_sums_offset).
 inline constexpr int64_t kNormFloats = 2;
 
 }  // namespace snug::backends::cuda

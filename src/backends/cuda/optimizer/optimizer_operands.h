@@ -1,5 +1,5 @@
-// Turns operations of an optimizer, AdamW in any of its forms among them, into one launch over
-// their tensors.
+// Combines operations of an optimizer, such as any form of AdamW, into one launch over their
+// tensors.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace snug::backends::cuda {
 
-// What the tensors of a launch must share.
+// The values that all tensors of a launch share.
 template <typename Attributes>
 AdamWConstants adamw_constants(const Attributes& adamw, const Invocation& invocation) {
   return {
@@ -44,11 +44,11 @@ AdamWTensor adamw_tensor(const Attributes& adamw, const Matrix& gradient, const 
           .weight = weight.operand.data};
 }
 
-// Whether an operation touches nothing that one before it changes.
+// Whether the operation accesses nothing that an earlier one of `before` changes.
 bool is_independent(const Invocation& invocation, std::span<const Invocation> before);
 
-// Puts operations that were joined, or one, into a launch. `constants_of(attributes, invocation)`
-// gives what all must share, `tensor_of` likewise an operation's part of it.
+// Adds joined operations, or a single one, to a launch. `constants_of(attributes, invocation)`
+// returns what all must share, and `tensor_of` with the same arguments an operation's tensor.
 template <typename Attributes, typename Launch, typename ConstantsOf, typename TensorOf>
 void gather(std::span<const Invocation> list, Launch& launch, const ConstantsOf& constants_of,
             const TensorOf& tensor_of) {

@@ -18,7 +18,7 @@ void run(const ScaleColumns& scale, const Invocation& invocation, CudaContext& c
   const Matrix gain = matrix_of(invocation[ScaleColumns::kGain]);
   const Matrix divisor = scale.divided ? matrix_of(invocation[ScaleColumns::kDivisor]) : gain;
   const Matrix y = matrix_of(invocation[ScaleColumns::kY]);
-  // Where there are fewer gains than columns no vectors are read.
+  // With fewer gains than columns, vectors are not used.
   const int64_t width = program::columns_of_gain(x.columns, gain.columns);
   const Walk walk = width == 1 ? walk_rows({&x, &gain, &divisor, &y}) : walk_rows({&x, &y});
   scale_columns({walk, x.operand, gain.operand, scale.divided ? divisor.operand : DeviceRows{},

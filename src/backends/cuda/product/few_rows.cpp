@@ -50,7 +50,7 @@ FewRowsNorm norm_of(const RmsNorm& norm, const Invocation& invocation) {
   return {x.operand, weight.operand, y.operand, norm.epsilon, norm.offset};
 }
 
-// Notes a product that shares a launch, which is always one on tensor cores.
+// Records a product that shares a launch, which always uses tensor cores.
 void note_tensor_cores(const Matmul&, const Invocation& invocation) {
   invocation.note_decision<&Matmul::products, &program::ProductCount::count>(1);
   invocation.note_decision<&Matmul::choice, &program::EdgedChoice::main,
@@ -61,8 +61,8 @@ void note_tensor_cores(const MatmulNf4&, const Invocation& invocation) {
   invocation.note_decision<&MatmulNf4::algorithm>(ProductAlgorithm::few_rows_tensor_cores);
 }
 
-// [rms_norm] products [silu_mul], products of this kind: those that few_rows_together joins, which
-// prepare() has held them against.
+// Runs [rms_norm] products [silu_mul], with products of this kind: prepare() has checked that
+// few_rows_together joins them.
 template <typename Struct, typename Weight>
 void run_list(std::span<const Invocation> list, CudaContext& context) {
   FewRowsLaunch<Weight> launch;
@@ -84,7 +84,7 @@ void run_list(std::span<const Invocation> list, CudaContext& context) {
     launch.add(part_of(product), product.weight_is_constant);
     note_tensor_cores(invocation.attributes->get<Struct>(), invocation);
   }
-  // The launch multiplies what its parts make: a bug if that is not what the gate reads.
+  // It is a bug if the gate does not read the outputs of the launch's parts.
   if (gated != nullptr)
     SNUG_CHECK(launch.parts[0].y.data == (*gated)[SiluMul::kGate].data &&
                    launch.parts[1].y.data == (*gated)[SiluMul::kUp].data,
@@ -146,7 +146,7 @@ FewRowsProduct product_of(const Matmul& matmul, const Invocation& invocation) {
   return product;
 }
 
-// Everything that the stored weight is made of.
+// Whether all tensors of the stored weight are constant.
 bool is_constant(const MatmulNf4& matmul, const Invocation& invocation) {
   if (!invocation[MatmulNf4::kCodes].is_constant || !invocation[MatmulNf4::kAbsmax].is_constant)
     return false;

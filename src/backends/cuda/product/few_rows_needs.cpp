@@ -34,26 +34,27 @@ using program::SiluMul;
 using program::Tensor;
 using program::TensorId;
 
-// Rows of 16 bits that kernels read in vectors, wherever the tensor lies in its arena.
+// Whether kernels can read the tensor's rows as vectors of 16-bit elements, wherever it is in its
+// arena.
 bool has_vectors(const Tensor& tensor) {
   return is_narrow(tensor.dtype) && tensor.shape.columns() % kVectorElements == 0 &&
          (tensor.shape.rank() < 2 || row_stride(tensor) % kVectorElements == 0) &&
          tensor.view.offset % kVectorElements == 0;
 }
 
-// Whether an operand of one launch alone can be read in vectors; a single row has no stride.
+// Whether an operand of a single launch can be read as vectors; a single row has no stride.
 bool can_read_vectors(const Tensor& tensor) {
   return is_narrow(tensor.dtype) && tensor.shape.columns() % kVectorElements == 0 &&
          (tensor.shape.rows() <= 1 || row_stride(tensor) % kVectorElements == 0) &&
          tensor.view.offset % kVectorElements == 0;
 }
 
-// A product that a launch may share.
+// A product that can share a launch.
 struct Product {
   TensorId x = program::kNone;
   TensorId y = program::kNone;
   TensorId addend = program::kNone;
-  size_t form = 0;  // of the weight: products of a launch have the same
+  size_t form = 0;  // the form of the weight, which is the same for all products of a launch
 };
 
 std::optional<Product> product_of(const OperationView& view) {
@@ -77,7 +78,7 @@ std::optional<Product> product_of(const OperationView& view) {
                  .form = nf4->nested ? size_t{2} : size_t{1}};
 }
 
-// Tensors by the owners of their bytes.
+// A set of tensors, identified by the owners of their bytes.
 class OwnerSet {
  public:
   explicit OwnerSet(const Program& program) : program_(program) {}
@@ -94,7 +95,7 @@ class Finder {
   Finder(const Program& program, size_t first)
       : program_(program), next_(first), read_(program), written_(program) {}
 
-  // How many; 0: no product.
+  // The number of operations found; 0: no product.
   size_t find() {
     const size_t first = next_;
     take_norm();
@@ -109,8 +110,8 @@ class Finder {
   bool at_end() const { return next_ >= program_.operations.size(); }
   OperationView view() const { return {program_, program_.operations[next_]}; }
 
-  // All blocks read its input and keep what they make of it, one leaves its output. Launches are
-  // the same on every card.
+  // All blocks read the norm's input and keep its output, which one of them writes to memory. The
+  // launches must be the same for every GPU.
   void take_norm() {
     if (!view().operation.attributes.is<RmsNorm>()) return;
     const Tensor& x = view()[RmsNorm::kX];
@@ -129,7 +130,8 @@ class Finder {
     ++next_;
   }
 
-  // Whether the product after a norm is of a weight of codes, as the others of its launch then are.
+  // Whether the product after a norm has a weight stored as codes, as then all products of its
+  // launch do.
   bool is_before_codes() const {
     return next_ + 1 < program_.operations.size() &&
            program_.operations[next_ + 1].attributes.is<MatmulNf4>();
@@ -140,7 +142,7 @@ class Finder {
     const std::optional<Product> product = product_of(view());
     if (!product || (x_ != program::kNone && product->x != x_)) return false;
     if (count_ > 0 && product->form != form_) return false;
-    // Its rows may take the place of its own addend, of nothing else that is read or written.
+    // Its result may overwrite its own addend, but nothing else that is read or written.
     const bool has_addend = product->addend != program::kNone;
     if (read_.has(product->y) || written_.has(product->y) ||
         program_.owner(product->y) == program_.owner(product->x) ||
@@ -156,7 +158,7 @@ class Finder {
     return true;
   }
 
-  // It may take the place of what it reads: each element is made by the thread that has both.
+  // It may overwrite what it reads: the thread that computes an element has both inputs.
   void take_gate() {
     if (at_end() || count_ != 2 || !view().operation.attributes.is<SiluMul>()) return;
     const Operation& gate = view().operation;
@@ -168,7 +170,7 @@ class Finder {
 
   const Program& program_;
   size_t next_;
-  size_t count_ = 0;  // of products
+  size_t count_ = 0;  // the number of products so far
   TensorId x_ = program::kNone;
   size_t form_ = 0;
   TensorId products_[kFewRowsParts] = {};
@@ -176,8 +178,8 @@ class Finder {
   OwnerSet written_;
 };
 
-// Whether a write to the cache reads what is there before the launch, or all that a rotation of it
-// makes.
+// Whether a cache write reads a tensor that exists before the launch, or the full result of one of
+// the launch's rotations.
 bool may_follow(const Program& program, const Operation& write, size_t first, size_t next) {
   const TensorId x = id_of(write, CacheWrite::kX);
   for (size_t i = first; i < next; ++i) {

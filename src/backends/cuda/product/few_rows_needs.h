@@ -1,5 +1,5 @@
-// Which operations of a layer one launch does together while decoding, where rows are few. How many
-// launches a layer takes counts next to its bytes there.
+// Which operations of a layer one launch does together in decoding, where rows are few, and the
+// number of launches per layer matters as well as its bytes.
 #pragma once
 
 #include <cstddef>
@@ -9,35 +9,36 @@
 
 namespace snug::backends::cuda {
 
-// Neighbours of the list, from `first` on, that a launch of products does (few_rows_matrix.h):
+// The number of consecutive operations, starting with `first`, that one launch of products does
+// (few_rows_matrix.h):
 //
 //   [rms_norm] [matmul or matmul_nf4] ... [silu_mul]
 //
-// a norm whose output all products read, up to three products that read the same rows, and the
-// gated activation of two. Products are decided before: those on tensor cores. At least 1: an
-// operation that runs by itself.
+// that is, a norm whose output all products read, up to three products that read the same rows, and
+// the gated activation of two of them. Products must already be decided to use tensor cores. At
+// least 1: an operation that runs by itself.
 size_t few_rows_together(const program::Program& program, size_t first);
 
-// Which kernel for few rows computes y = x weight^T: that on tensor cores where both can be read in
-// vectors of elements of 16 bits.
+// The kernel for few rows that computes y = x weight^T: the one on tensor cores where both can be
+// read as vectors of 16-bit elements.
 program::ProductAlgorithm few_rows_algorithm(const program::Tensor& x,
                                              const program::Tensor& weight);
-// Which kernel for few rows computes a product with a weight stored as NF4 codes.
+// The kernel for few rows that computes a product with a weight stored as NF4 codes.
 program::ProductAlgorithm few_rows_nf4_algorithm(const program::Tensor& x,
                                                  const program::Tensor& codes);
 constexpr bool is_of_few_rows(program::ProductAlgorithm algorithm) {
   return algorithm == program::ProductAlgorithm::few_rows ||
          algorithm == program::ProductAlgorithm::few_rows_tensor_cores;
 }
-// Whether that algorithm computes it; the plain kernel takes any operands.
+// Whether the algorithm can compute it; the plain kernel takes any operands.
 inline bool allows_few_rows(program::ProductAlgorithm algorithm, const program::Tensor& x,
                             const program::Tensor& weight) {
   return algorithm == program::ProductAlgorithm::few_rows ||
          algorithm == few_rows_algorithm(x, weight);
 }
 
-// How many rotations and writes to the cache share a launch: [rope] ... [cache_write] ..., if there
-// is a write among them.
+// How many rotations and cache writes share a launch: [rope] ... [cache_write] ..., if there is at
+// least one write.
 size_t rotations_together(const program::Program& program, size_t first);
 
 }  // namespace snug::backends::cuda

@@ -30,7 +30,8 @@ class PreparedMatmul : public Prepared {
     check_workspace(view, product_bytes_ + main_->workspace_bytes(), "cuBLASLt");
   }
 
-  // Calls each(product, addresses, the library's scratch) in the order in which they run.
+  // Calls each(product, addresses, the library's scratch) for each product, in the order in which
+  // they run.
   template <typename F>
   void for_each(const Matmul& matmul, const Invocation& invocation, const F& each) const {
     const Buffer& c = invocation[Matmul::kC];
@@ -61,7 +62,7 @@ class PreparedMatmul : public Prepared {
 
   int64_t product_bytes_;
   std::shared_ptr<Product> main_;
-  std::shared_ptr<Product> low_;  // of an adapter, run first; null without one
+  std::shared_ptr<Product> low_;  // an adapter's product, which runs first; null without one
 };
 
 void note(const Invocation& invocation, int32_t products, ProductAlgorithm algorithm,

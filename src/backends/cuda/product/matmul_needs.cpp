@@ -27,7 +27,7 @@ StoredMatrix result_matrix(const Matmul& matmul, const OperationView& view) {
   return matmul.stochastic ? dense_matrix(base::DType::f32, c.rows, c.columns) : c;
 }
 
-// The product that comes first, which reads the addend or what c holds before.
+// The product that runs first, which reads the addend or the previous contents of c.
 ProductShape first_shape(const Matmul& matmul, const OperationView& view) {
   ProductShape shape;
   shape.c = result_matrix(matmul, view);
@@ -81,7 +81,7 @@ bool supports(const Matmul& matmul, const OperationView& view, const Card&) {
   return !matmul.addend || view[Matmul::kAddend].dtype == c;
 }
 
-// cuBLASLt adds one product, and so do own kernels.
+// cuBLASLt adds one product per call, and so do Snug's own kernels.
 Matmul decide(const Matmul& matmul, const OperationView& view, const Card&) {
   Matmul decided = matmul;
   decided.products.count = matmul.augmented ? 2 : 1;
@@ -103,7 +103,7 @@ bool by_library(const Matmul& matmul, const OperationView&) {
   return !is_of_few_rows(matmul.choice.main.algorithm);
 }
 
-// A stochastic sum is added by a kernel of its own.
+// A separate kernel adds a stochastically rounded product.
 int32_t launches(const Matmul& matmul, const OperationView& view, const Card& card) {
   const int32_t of_sum = matmul.stochastic ? 1 : 0;
   if (is_of_few_rows(matmul.choice.main.algorithm)) return matmul.products.count + of_sum;

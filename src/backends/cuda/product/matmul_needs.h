@@ -1,4 +1,4 @@
-// Which products go to cuBLASLt, and what scratch they leave for themselves.
+// Which products cuBLASLt computes, and the scratch around them.
 #pragma once
 
 #include <cstdint>
@@ -9,22 +9,22 @@
 
 namespace snug::backends::cuda {
 
-// Whether the library multiplies these.
+// Whether the library can multiply these types.
 bool supports_product(base::DType a, base::DType b, base::DType c);
 
-// Decoding: y (+)= x W^T of a few rows, bound by reading W once. An own kernel, which runs an
-// adapter's product first.
+// For decoding: y (+)= x W^T with few rows, which is bound by reading W once. Snug's own kernel
+// computes it, after an adapter's product.
 bool has_few_rows(const program::Matmul& matmul, const program::OperationView& view);
 
-// What cuBLASLt is asked for: the product of a and b, and that of low rank, which comes before it.
+// The cuBLASLt products: that of a and b, and the low-rank one, which comes before it.
 ProductShape main_shape(const program::Matmul& matmul, const program::OperationView& view);
 ProductShape low_shape(const program::Matmul& matmul, const program::OperationView& view);
 
-// What computes it on a card: the library, or the faster of that and the own kernel for thin
-// products.
+// The algorithm on a GPU: the library, or (timed) the faster of the library and Snug's own kernel
+// for thin products.
 program::ProductAlgorithm algorithm_of(const ProductShape& shape);
 
-// A stochastic sum leaves the product in f32 scratch, ahead of the library's own.
+// The size of a stochastically rounded product in f32, which precedes the library's scratch.
 int64_t product_bytes(const program::Matmul& matmul, const program::OperationView& view);
 
 }  // namespace snug::backends::cuda

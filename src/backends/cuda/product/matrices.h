@@ -1,5 +1,5 @@
-// How kinds of the CUDA backend see the float tensors of an operation: rows of contiguous elements,
-// and what of them kernels may walk as one row and in vectors. Host code, no device needed.
+// Float tensors as the kinds of the CUDA backend see them: rows of contiguous elements, which
+// kernels may treat as one row or read as vectors where possible. Host code that needs no device.
 #pragma once
 
 #include <initializer_list>
@@ -9,7 +9,7 @@
 
 namespace snug::backends::cuda {
 
-// Whether kernels may read it so many bytes at a time.
+// Whether the address is aligned for reads of this many bytes.
 inline bool is_aligned(const void* address, uintptr_t bytes = 16) {
   return reinterpret_cast<uintptr_t>(address) % bytes == 0;
 }
@@ -26,18 +26,18 @@ struct Matrix {
 // Requires f32, bf16 or f16.
 ElementFormat format_of(base::DType dtype);
 
-// Requires such a type, elements of a row side by side and rows at one distance, as prepare() has
-// found them (check_strides in operation_checks.h).
+// Requires one of these types, contiguous elements within a row and a constant distance between
+// rows, which prepare() has checked (check_strides in operation_checks.h).
 Matrix matrix_of(const Buffer& buffer);
-// The first element of an i32, u8 or f32 tensor whose elements lie side by side.
+// The first element of a contiguous i32, u8 or f32 tensor.
 const int32_t* integers_of(const Buffer& buffer);
 uint8_t* bytes_of(const Buffer& buffer);
 float* floats_of(const Buffer& buffer);
 
-// The walk over matrices of one shape, row by row: matrix 0 says which. Operands that only have
-// columns (a bias, a norm's weight) may stand among them.
+// A walk over matrices with the shape of the first one, row by row. Operands that only have columns
+// (a bias, a norm's weight) may be among them.
 Walk walk_rows(std::initializer_list<const Matrix*> matrices);
-// A walk over matrices that are seen as one row each where all can be.
+// A walk over matrices, each treated as one row if that is possible for all of them.
 Walk walk_flat(std::initializer_list<Matrix*> matrices);
 
 }  // namespace snug::backends::cuda

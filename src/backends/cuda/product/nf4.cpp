@@ -31,8 +31,8 @@ template Nf4Weight nf4_weight(const MatmulNf4& attributes, const Invocation& inv
 
 namespace {
 
-// Kernels read codes in words. Where they lie in the arena, whose own place is a multiple of more,
-// is what the view says.
+// Kernels read codes as words. The arena's address is a multiple of more than a word, so the
+// offsets of the view decide whether that is possible.
 template <typename Attributes>
 void check_codes(const program::OperationView& view) {
   constexpr int64_t kWordBytes = 4;

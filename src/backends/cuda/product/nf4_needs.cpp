@@ -6,7 +6,7 @@
 namespace snug::backends::cuda {
 namespace {
 
-// Others take the expansion: the values of the weight, then a product of many rows.
+// Other products are expanded: dequantising the weight, then a product of many rows.
 bool supports(const program::MatmulNf4&, const OperationView& view, const Card&) {
   const program::Shape& x = view[program::MatmulNf4::kX].shape;
   return x.rows() <= kFewRows && x.columns() % program::kNf4BlockSize == 0;

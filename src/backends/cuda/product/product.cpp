@@ -11,8 +11,8 @@
 namespace snug::backends::cuda {
 namespace {
 
-// The algorithms that are timed. The fastest is among the first so many by all that is published;
-// each costs a few runs.
+// The most algorithms of the library that are timed. According to everything published, the fastest
+// is among this many; each costs a few runs.
 constexpr int kMaxOffers = 8;
 
 cudaDataType_t data_type(base::DType dtype) {
@@ -20,10 +20,11 @@ cudaDataType_t data_type(base::DType dtype) {
   return dtype == base::DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-// As the library sees a row-major matrix: its transpose, column by column.
+// The library's layout of a row-major matrix: its transpose, column by column.
 cublasLtMatrixLayout_t make_layout(const StoredMatrix& matrix, const CublasLt& library) {
   cublasLtMatrixLayout_t layout = nullptr;
-  // The leading dimension of one row is free, but the library wants it no less than the column.
+  // The leading dimension of a single row is arbitrary, but the library requires at least the
+  // column's length.
   const int64_t leading = std::max(matrix.stride, matrix.columns);
   library.check(library.functions().layout_create(&layout, data_type(matrix.dtype),
                                                   static_cast<uint64_t>(matrix.columns),
@@ -72,7 +73,8 @@ void Product::find_offers() {
                    "cublasLtMatmulPreferenceSetAttribute");
   };
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<size_t>(library_.workspace_bytes()));
-  // Parts of a sum are added in f32 and in a fixed order, or not made at all.
+  // Allows only algorithms that add partial sums in f32 and in a fixed order, or that have no
+  // partial sums.
   set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
       static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   const auto alignment = [](const StoredMatrix& matrix) {
@@ -143,14 +145,15 @@ void Product::refuse() const {
 
 void Product::multiply(const Addresses& addresses, void* workspace, cudaStream_t stream) const {
   library_.check(queue(algorithm_, addresses, workspace, stream), "cublasLtMatmul");
-  // The library makes it in one call. Stated apart from what was queued, which is counted.
+  // The library computes it in one call. This is counted separately from the launches that were
+  // queued.
   if (!algorithm_.is_own) launch_count().spared += most_launches() - 1;
 }
 
 bool Product::try_algorithm(const Algorithm& algorithm, const Addresses& addresses, void* workspace,
                             cudaStream_t stream) const {
   if (queue(algorithm, addresses, workspace, stream) == CUBLAS_STATUS_SUCCESS) return true;
-  cudaGetLastError();  // takes the error back, which may be the driver's
+  cudaGetLastError();  // clears the error, which may be the driver's
   return false;
 }
 

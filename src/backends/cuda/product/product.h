@@ -1,10 +1,10 @@
-// One matrix product through cuBLASLt: descriptors and an algorithm, made once, run often. The
-// library offers several algorithms, and for a thin product there is an own kernel; tune_product.h
-// says which is the fastest.
+// One matrix product through cuBLASLt: descriptors and an algorithm, created once and run often.
+// The library offers several algorithms, and for thin products there is a kernel of Snug's own;
+// tune_product.h chooses the fastest.
 //
-// cuBLASLt counts matrices column by column. A row-major (rows, columns) matrix is its column-major
-// transpose with the same leading dimension, so c = op(a) op(b) is asked for as c^T = op(b)^T
-// op(a)^T: the factors change places and nothing is copied.
+// cuBLASLt's matrices are column-major. A row-major (rows, columns) matrix is its column-major
+// transpose with the same leading dimension, so c = op(a) op(b) is requested as c^T = op(b)^T
+// op(a)^T: the factors swap places and nothing is copied.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,8 @@ namespace snug::backends::cuda {
 
 class Product {
  public:
-  // Takes the first that the library names, until another is chosen. Fails a CHECK where it has no
-  // algorithm for the shape.
+  // Uses the library's first suggestion until another algorithm is chosen. Fails a CHECK where it
+  // has no algorithm for the shape.
   Product(const ProductShape& shape, const CublasLt& library);
   Product(const Product&) = delete;
   Product& operator=(const Product&) = delete;
@@ -29,41 +29,43 @@ class Product {
   struct Addresses {
     const void* a = nullptr;
     const void* b = nullptr;
-    const void* addend = nullptr;  // read only where beta is not 0
+    const void* addend = nullptr;  // read only if beta is not 0
     void* c = nullptr;
   };
-  // workspace: library.workspace_bytes(), at a multiple of 256. Asynchronous. While kernels are
-  // loaded (kernel_loading.h) the library is not called.
+  // `workspace` has library.workspace_bytes() and is aligned to 256. Asynchronous. While kernels
+  // are loaded (kernel_loading.h) the library is not called.
   void multiply(const Addresses& addresses, void* workspace, cudaStream_t stream) const;
-  // Multiplies by another algorithm. False where it is refused; then nothing is queued.
+  // Multiplies with another algorithm. False where that is refused; then nothing is queued.
   bool try_algorithm(const Algorithm& algorithm, const Addresses& addresses, void* workspace,
                      cudaStream_t stream) const;
 
   const ProductShape& shape() const { return shape_; }
-  // What it is computed by: the library, or the faster of the library and the own kernel.
+  // The class of algorithm: the library, or (timed) the faster of the library and Snug's own
+  // kernel.
   program::ProductAlgorithm algorithm() const {
     return thin_ ? program::ProductAlgorithm::timed : program::ProductAlgorithm::library;
   }
-  // Which of these it is computed by as chosen so far: the library, or the own kernel.
+  // The current choice within this class: the library, or Snug's own kernel.
   program::ProductAlgorithm chosen() const {
     return algorithm_.is_own ? program::ProductAlgorithm::thin : program::ProductAlgorithm::library;
   }
-  // What there is to choose from: at least one and at most eight of the library, the best by its
-  // own guess first, and the own kernel where it makes this product.
+  // The algorithms to choose from: one to eight of the library, the best by its own estimate first,
+  // and Snug's own kernel if it can compute this product.
   const std::vector<Algorithm>& offers() const { return offers_; }
-  // The most launches of whichever is chosen (product_shape.h), and the scratch that it may use.
+  // The most launches of any of these algorithms (product_shape.h), and the scratch that they may
+  // use.
   int32_t most_launches() const;
   int64_t workspace_bytes() const { return library_.workspace_bytes(); }
-  // Runs it once as it is chosen, unless it ran before, so that the library has loaded its kernels;
-  // leaves c as a product leaves it. Throws UserError where the library refuses.
+  // Runs it once with the chosen algorithm, unless it has run before, so that the library loads its
+  // kernels; writes c like any product. Throws UserError where the library refuses.
   void load(const Addresses& addresses, void* workspace, cudaStream_t stream);
   bool is_loaded() const { return is_loaded_; }
-  // Throws the UserError of a product that the library does not run.
+  // Throws UserError for a product that the library fails to run.
   [[noreturn]] void refuse() const;
-  // Whether it can run here, for this shape and in the workspace.
+  // Whether the algorithm can run here, for this shape and with the workspace.
   bool allows(const Algorithm& algorithm) const;
   void choose(const Algorithm& algorithm);
-  // One that has run here.
+  // Chooses an algorithm that has already run here.
   void choose_loaded(const Algorithm& algorithm);
   bool is_chosen() const { return is_chosen_; }
 
@@ -76,12 +78,12 @@ class Product {
   const CublasLt& library_;
   ProductShape shape_;
   cublasLtMatmulDesc_t description_ = nullptr;
-  cublasLtMatrixLayout_t first_ = nullptr;   // b
-  cublasLtMatrixLayout_t second_ = nullptr;  // a
+  cublasLtMatrixLayout_t first_ = nullptr;   // layout of b
+  cublasLtMatrixLayout_t second_ = nullptr;  // layout of a
   cublasLtMatrixLayout_t addend_ = nullptr;
   cublasLtMatrixLayout_t result_ = nullptr;
   std::vector<Algorithm> offers_;
-  std::optional<ThinRun> thin_;  // of the own kernel, where it makes this product
+  std::optional<ThinRun> thin_;  // Snug's own kernel, if it can compute this product
   Algorithm algorithm_;
   bool is_chosen_ = false;
   bool is_loaded_ = false;

@@ -30,7 +30,7 @@ class Tuning {
     Algorithm algorithm;
     double seconds;
   };
-  // Runs what is chosen once, where nothing has.
+  // Runs the chosen algorithm once, unless the product has run.
   void load(Product& product) const {
     if (product.is_loaded()) return;
     product.load(addresses_, place_.workspace, place_.stream);
@@ -69,7 +69,7 @@ class Tuning {
     return product_.try_algorithm(algorithm, addresses_, place_.workspace, place_.stream);
   }
 
-  // The algorithms that the library runs, each run once.
+  // The algorithms that run, after one run of each.
   std::vector<Algorithm> warm_up() const {
     std::vector<Algorithm> running;
     for (const Algorithm& algorithm : product_.offers())
@@ -78,7 +78,7 @@ class Tuning {
     return running;
   }
 
-  // The median of each.
+  // The median time of each algorithm.
   std::vector<double> time(const std::vector<Algorithm>& running) const {
     const size_t count = running.size();
     CudaEvents events(2 * kRounds * count, place_.stream);

@@ -16,10 +16,10 @@ using program::AllGather;
 using program::AllReduce;
 using program::ReduceScatter;
 
-// The bytes of a message that only opens the links: each rank's part is as long as an alignment.
+// The size of each rank's part of a message that only opens the links: one alignment unit.
 constexpr int64_t kFirstMessageBytes = 256;
 
-// Memory of the device for as long as links are opened.
+// Device memory for the time while links are opened.
 class FirstMessages {
  public:
   explicit FirstMessages(int64_t bytes) {
@@ -61,8 +61,8 @@ void CardCollectives::connect(comm::Communicator& host, double timeout_seconds) 
   groups_.emplace(&host, std::make_unique<CardGroup>(host, timeout_seconds));
 }
 
-// So that the memory which links take is counted, and links that do not work are found, before
-// anything is planned.
+// Sends a message over every link before anything is planned, so that the memory that links take is
+// counted and links that do not work are found.
 void CardCollectives::try_messages() {
   for (comm::Communicator* host : {mesh_.all, mesh_.shards, mesh_.replicas}) {
     if (host == nullptr) continue;
@@ -114,7 +114,7 @@ CardGroup* CardCollectives::group(program::RankGroup group, int32_t ranks) {
   return host == nullptr ? nullptr : groups_.at(host).get();
 }
 
-// "rank 1, step 7, all_gather"
+// For example "rank 1, step 7, all_gather".
 std::string CardCollectives::describe(std::string_view name) const {
   const comm::Communicator* any = mesh_.all != nullptr      ? mesh_.all
                                   : mesh_.shards != nullptr ? mesh_.shards

@@ -1,7 +1,7 @@
-// What ranks on cards do together, next to the kernels: on a stream of its own, in the order of the
-// program, which is that of all ranks, so that groups never wait for each other in a circle. A
-// collective begins when all that the stream of kernels was given before it is done; its await lets
-// that stream wait for it and no other. They are never recorded in a graph. One thread queues them.
+// Collectives of ranks on GPUs, in parallel with the kernels: on a stream of their own, in the
+// order of the program, which is the same on all ranks, so that groups cannot deadlock. A
+// collective begins when all earlier work on the kernels' stream is done; its await makes that
+// stream, and no other, wait for it. They are never recorded in a graph. One thread queues them.
 // See docs/cuda.md.
 #pragma once
 
@@ -22,36 +22,36 @@ namespace snug::backends::cuda {
 
 class CardCollectives {
  public:
-  // Connects the groups of the mesh, all ranks at once, before any memory of the device is planned:
-  // what NCCL takes is then known. Null: a rank alone, which needs no NCCL. Throws UserError.
-  // The mesh's communicators must outlive the object.
+  // Connects the groups of the mesh; all ranks do so at once, before any device memory is planned,
+  // so that NCCL's memory is known. Null: a single rank, which needs no NCCL. Throws UserError. The
+  // mesh's communicators must outlive the object.
   CardCollectives(const comm::Mesh* mesh, double timeout_seconds);
   CardCollectives(const CardCollectives&) = delete;
   CardCollectives& operator=(const CardCollectives&) = delete;
-  // Waits for what is under way, and ends the groups with the other ranks; without them where
-  // anything failed.
+  // Waits for work in progress and closes the groups together with the other ranks, or without them
+  // if anything failed.
   ~CardCollectives();
 
-  // That one more collective will be begun, maybe often: what it takes of the card is made now, and
-  // own kernels are loaded. Throws UserError where there is no memory for it.
+  // Announces one more collective, which may be begun many times: creates what it needs of the GPU,
+  // and loads Snug's own kernels for it. Throws UserError where there is not enough memory.
   void prepare();
-  // Begins it once all that `work` was given is done; returns the stream on which it is queued.
-  // Throws UserError where ranks have failed; fails a CHECK where it was not prepared.
+  // Begin the collective once all earlier work on `work` is done; return the stream on which it is
+  // queued. Throw UserError where ranks have failed; fail a CHECK where it was not prepared.
   cudaStream_t begin(const program::AllGather& gather, const Invocation& invocation,
                      cudaStream_t work);
   cudaStream_t begin(const program::ReduceScatter& reduce, const Invocation& invocation,
                      cudaStream_t work);
   cudaStream_t begin(const program::AllReduce& reduce, const Invocation& invocation,
                      cudaStream_t work);
-  // Where what the await updates was begun here, `waits` waits for it; `ends`: nobody else will.
-  // False: it was not begun here.
+  // If the operands of this await belong to a collective that was begun here, makes `waits` wait
+  // for it; `ends` says that this is the last wait for it. False if it was not begun here.
   bool await(const Invocation& invocation, cudaStream_t waits, bool ends);
-  // The stream of collectives; `work` for a rank alone.
+  // The stream of collectives; `work` for a single rank.
   cudaStream_t stream(cudaStream_t work) const { return stream_ ? stream_->get() : work; }
 
-  // Throws UserError with what went wrong, if anything has.
+  // Throws a UserError that says what went wrong, if anything has.
   void check();
-  // "NCCL 2.28.9", empty for a rank alone.
+  // For example "NCCL 2.28.9"; empty for a single rank.
   std::string library_version() const;
   int shard_rank() const { return mesh_.shard(); }
 
@@ -70,12 +70,12 @@ class CardCollectives {
   void let_go(const std::string& reason);
 
   const comm::Mesh mesh_;
-  const int exceptions_;  // under way when this was made
+  const int exceptions_;  // exceptions in flight when this was constructed
   CardSums sums_;
   std::optional<Stream> stream_;
   Event reached_;  // on `work`: a collective may begin
   SpareEvents spare_;
-  std::unordered_map<const std::byte*, Begun> begun_;  // by the first tensor that it changes
+  std::unordered_map<const std::byte*, Begun> begun_;  // by the first tensor of each
   std::unordered_map<const comm::Communicator*, std::unique_ptr<CardGroup>> groups_;
   std::unique_ptr<CollectiveWatch> watch_;
 };

@@ -18,15 +18,15 @@ namespace {
 using nccl::Result;
 using Clock = std::chrono::steady_clock;
 
-// The time that the others have to end a group too, where this rank does.
+// The time that other ranks have to close a group as well, once this rank does.
 constexpr double kCloseSeconds = 10;
-// The time between two questions whether a call has ended.
+// The time between two polls of a call in progress.
 constexpr auto kPollInterval = std::chrono::microseconds(50);
-// The gathers of one call to the library, so that its tables of them stay small.
+// The most gathers in one call of the library, so that its tables stay small.
 constexpr size_t kGathersAtOnce = 512;
 
-// What a rank tells the others first: that it has the library, and rank 0 the id of the group, or
-// why it cannot.
+// The first character of a rank's first message to the others. Ready: the rank has the library, and
+// rank 0 adds the group's id. Fails: the reason follows.
 constexpr char kReady = '+';
 constexpr char kFails = '!';
 
@@ -136,8 +136,8 @@ void CardGroup::exchange(std::span<const comm::Outgoing> outgoing,
   settle(nccl_->group_end(), "exchange", timeout_seconds_);
 }
 
-// Checks a call inside a group, which begins nothing yet. The group is ended before the error is
-// thrown: the library counts them by thread.
+// Checks a call inside an NCCL group, in which calls are only collected. The NCCL group is ended
+// before the error is thrown, since the library counts open groups by thread.
 void CardGroup::check_queued(Result result, const char* what) {
   if (result == Result::success || result == Result::in_progress) return;
   const std::string words = words_of(result);
@@ -166,7 +166,7 @@ void CardGroup::close() {
     settle(nccl_->comm_finalize(communicator_), "ending the group",
            std::min(kCloseSeconds, timeout_seconds_));
     nccl_->comm_destroy(std::exchange(communicator_, nullptr));
-  } catch (const base::UserError&) {  // the others are gone, and nothing is under way
+  } catch (const base::UserError&) {  // the others are gone, and nothing is in progress
     nccl_->comm_abort(std::exchange(communicator_, nullptr));
   }
 }

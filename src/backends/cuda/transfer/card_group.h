@@ -1,6 +1,6 @@
-// A group of ranks whose cards NCCL connects. No call waits without an end: what is in progress is
-// asked for until the time limit. Messages go on the stream that is given, in its order, which is
-// the same on all ranks. abort() and error() may be called by any thread, all else by one.
+// A group of ranks whose GPUs NCCL connects. No call waits for ever: operations in progress are
+// polled until the time limit. Messages go on the given stream, in an order that must be the same
+// on all ranks. Any thread may call abort() and error(), only one thread everything else.
 #pragma once
 
 #include <mutex>
@@ -15,33 +15,33 @@ namespace snug::backends::cuda {
 
 class CardGroup {
  public:
-  // Makes the group on the device that is current. Returns when all ranks have come; they are told
-  // apart from other groups by an id that rank 0 makes and `host` gives to all. Throws UserError,
-  // on all ranks where one has no NCCL.
+  // Creates the group on the current device. Returns when all ranks have arrived; they identify the
+  // group by an id that rank 0 creates and `host` sends to all. Throws UserError, on all ranks
+  // where one has no NCCL.
   CardGroup(comm::Communicator& host, double timeout_seconds);
   CardGroup(const CardGroup&) = delete;
   CardGroup& operator=(const CardGroup&) = delete;
-  // Ends the group without the others, unless it was closed.
+  // Aborts the group without the other ranks, unless it was closed.
   ~CardGroup();
 
   int rank() const { return rank_; }
   int size() const { return size_; }
 
-  // Queued when they return; in memory of the device. Throw UserError with what NCCL says.
+  // Queue a collective on device memory and return. Throw UserError with NCCL's message.
   void all_gather(std::span<const comm::GatherPart> parts, cudaStream_t stream);
   void exchange(std::span<const comm::Outgoing> outgoing, std::span<const comm::Incoming> incoming,
                 cudaStream_t stream);
 
-  // What went wrong with what was queued; empty: nothing so far.
+  // The error of queued work; empty if there is none so far.
   std::string error();
-  // Lets what is queued end at once, whatever it has done, here and only here. Nothing can be
+  // Ends queued work on this rank, and only here, at once, in whatever state it is. Nothing can be
   // queued afterwards.
   void abort();
-  // Ends the group together with the others. Requires that all that was queued is done.
+  // Closes the group together with the other ranks. Requires that all queued work is done.
   void close();
 
  private:
-  // Throws UserError where a call failed, or does not end.
+  // Throws UserError where a call failed or does not end in time.
   void settle(nccl::Result result, const char* what, double seconds);
   void check_queued(nccl::Result result, const char* what);
   std::string words_of(nccl::Result result) const;
@@ -51,11 +51,11 @@ class CardGroup {
   const int rank_;
   const int size_;
   const double timeout_seconds_;
-  std::mutex mutex_;  // of the communicator, which two threads may not use at once
+  std::mutex mutex_;  // guards the communicator, which two threads must not use at once
   nccl::Communicator* communicator_ = nullptr;
 };
 
-// "2.28.9". Throws UserError where there is no library.
+// For example "2.28.9". Throws UserError where there is no library.
 std::string nccl_version();
 
 }  // namespace snug::backends::cuda

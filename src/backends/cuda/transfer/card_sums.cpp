@@ -29,7 +29,7 @@ RankSum sum_of(const ReducePart& part, const PartRange& range, int64_t position)
           .adds = part.add};
 }
 
-// What a rank has alone is one piece. Each tensor has a launch of its own.
+// A single rank's values in the form of one piece. Each tensor has its own launch.
 RankPieces alone(const void* values, DType type, DType sent_type) {
   return {
       .received = operand(values, type), .own = operand(values, type), .rounds = sent_type != type};
@@ -128,7 +128,7 @@ void CardSums::reduce_chunk(std::span<const ReducePart> parts, int64_t count,
              sums_, stream);
 }
 
-// Sends pieces_[r] to every rank r; what rank r sends lies at r * bytes afterwards.
+// Sends pieces_[r] to each rank r; afterwards `received` has the piece from rank r at r * bytes.
 void CardSums::exchange_pieces(int64_t bytes, std::byte* received, CardGroup& group,
                                cudaStream_t stream) {
   const int ranks = group.size();
@@ -155,8 +155,8 @@ void CardSums::all_reduce(std::span<const SumPart> parts, const comm::SumPieces&
     sum_chunk(parts, count, pieces.scratch, *group, stream);
 }
 
-// All elements of the chunk are split into slices; the last ones are padded with zeros. The sums
-// of this rank's slice lie where its own piece did, so that all can be gathered in place.
+// Splits the elements of the chunk into one slice per rank, padded with zeros at the end. The sums
+// of this rank's slice overwrite its own piece, so that all slices can be gathered in place.
 void CardSums::sum_chunk(std::span<const SumPart> parts, int64_t count,
                          std::span<std::byte> scratch, CardGroup& group, cudaStream_t stream) {
   const int ranks = group.size();

@@ -1,7 +1,7 @@
-// The collectives of a group of ranks on cards, queued on a stream: what comm::Collectives does on
-// the host, with the same bits. Elements that are summed go all-to-all and are added by a kernel of
-// ours in fp32 in the order of the ranks, since NCCL's own sums have an order of their own. Nothing
-// is allocated on the GPU. One thread queues them.
+// The collectives of a group of ranks on GPUs, queued on a stream: the same as comm::Collectives on
+// the host, with the same bits. A reduction is an all-to-all exchange, and Snug's own kernel adds
+// in fp32 in rank order, since NCCL's reductions add in an order of their own. Nothing is allocated
+// on the GPU. One thread queues them.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace snug::backends::cuda {
 
 class CardSums {
  public:
-  // `group`: null where a rank is alone, without NCCL. Throw UserError.
+  // `group` is null for a single rank, without NCCL. Throw UserError.
   void all_gather(std::span<const comm::GatherPart> parts, CardGroup* group, cudaStream_t stream);
   void reduce_scatter(std::span<const comm::ReducePart> parts, const comm::SumPieces& pieces,
                       CardGroup* group, cudaStream_t stream);
@@ -24,7 +24,7 @@ class CardSums {
                   CardGroup* group, cudaStream_t stream);
 
  private:
-  // Cuts the next piece into ranges_ and returns its elements, 0 at the end.
+  // Sets ranges_ to the next piece and returns its number of elements, 0 at the end.
   template <typename Part>
   int64_t next_piece(std::span<const Part> parts, const comm::SumPieces& pieces, int ranks,
                      comm::Cursor& cursor);
@@ -34,9 +34,9 @@ class CardSums {
                  CardGroup& group, cudaStream_t stream);
   void exchange_pieces(int64_t bytes, std::byte* received, CardGroup& group, cudaStream_t stream);
 
-  // Of the call under way; kept, so that their memory is used again.
+  // These belong to the call in progress; they are members so that their memory is reused.
   std::vector<comm::PartRange> ranges_;
-  std::vector<const std::byte*> pieces_;  // by rank, what is sent to it
+  std::vector<const std::byte*> pieces_;  // for each rank, what is sent to it
   std::vector<Rounding> roundings_;
   std::vector<RankSum> sums_;
   std::vector<comm::Outgoing> outgoing_;

@@ -1,4 +1,4 @@
-// What ranks do together, by NCCL and own kernels next to the stream of kernels
+// Collectives through NCCL and Snug's own kernels, in parallel with the kernels' stream
 // (card_collectives.h).
 #include "program/kinds/transfer/collective.h"
 #include "backends/cuda/kind_functions.h"

@@ -14,7 +14,7 @@ constexpr auto kPause = std::chrono::milliseconds(20);
 bool is_reached(cudaEvent_t event) {
   const cudaError_t state = cudaEventQuery(event);
   if (state == cudaErrorNotReady) {
-    cudaGetLastError();  // takes the answer back: it is no error
+    cudaGetLastError();  // clears the result, which is not an error
     return false;
   }
   CUDA_CHECK(state);
@@ -49,7 +49,7 @@ CollectiveWatch::Watched CollectiveWatch::take_events(std::string what) {
   return {.what = std::move(what), .begun = std::move(begun), .ended = std::move(ended)};
 }
 
-// Where no events are free. The host has queued all collectives of a step or more by then.
+// Called when no events are free. By then the host is ahead by all collectives of a step or more.
 void CollectiveWatch::wait_for_oldest() {
   cudaEvent_t ended = nullptr;
   {
@@ -116,7 +116,7 @@ std::string CollectiveWatch::overdue() {
                      options_.timeout_seconds);
 }
 
-// "rank 1, step 7, all_gather: ", where one is under way.
+// For example "rank 1, step 7, all_gather: ", if one is in progress.
 std::string CollectiveWatch::first_under_way() {
   const std::lock_guard lock(mutex_);
   return under_way_.empty() ? "" : under_way_.front().what + ": ";
@@ -136,7 +136,8 @@ void CollectiveWatch::run() {
   }
 }
 
-// What is told is known before what is under way ends, so that who waited for it finds it.
+// The reason is stored before work in progress ends, so that those who waited for it find the
+// reason.
 void CollectiveWatch::fail(const std::string& reason) {
   {
     const std::lock_guard lock(mutex_);

@@ -1,7 +1,7 @@
-// Looks after the collectives that are under way on a card. A collective whose other ranks do not
-// come would keep the card, and whoever waits for it, for ever: so a thread asks whether those that
-// have begun have ended within the time limit, and whether NCCL has an error. Where one does not
-// end, everything that is under way is let go, and whoever waited is told by check().
+// Watches the collectives in progress on a GPU. If other ranks do not arrive, a collective would
+// block the GPU, and everyone who waits for it, for ever. So a thread checks whether collectives
+// that have begun end within the time limit, and whether NCCL reports an error. Where one does not
+// end, everything in progress is aborted, and check() tells those who waited.
 #pragma once
 
 #include <chrono>
@@ -24,9 +24,9 @@ class CollectiveWatch {
  public:
   struct Options {
     double timeout_seconds = 600;
-    // What NCCL says is wrong; empty: nothing. The watch's thread calls it.
+    // NCCL's error; empty: none. The watch's thread calls it.
     std::function<std::string()> error;
-    // Lets go what is under way, and tells the other ranks why. Called once, by whichever thread
+    // Aborts what is in progress, and tells the other ranks why. Called once, by the thread that
     // fails first.
     std::function<void(const std::string& reason)> let_go;
   };
@@ -35,14 +35,14 @@ class CollectiveWatch {
   CollectiveWatch& operator=(const CollectiveWatch&) = delete;
   ~CollectiveWatch();
 
-  // Makes now what one more collective that is under way takes of the GPU. Throws UserError where
-  // there is no memory for it.
+  // Creates what one more collective in progress needs of the GPU. Throws UserError where there is
+  // no memory for it.
   void prepare();
-  // A collective is queued by `queue` on the stream; `what` names it in errors. Where as many are
-  // under way as were prepared, waits for the oldest first. Throws UserError where it fails, and
-  // where anything failed before.
+  // Calls `queue`, which queues a collective on the stream; `what` names it in errors. If as many
+  // are in progress as were prepared, first waits for the oldest. Throws UserError where that
+  // fails, and where anything failed before.
   void watch(std::string what, cudaStream_t stream, const std::function<void()>& queue);
-  // Throws UserError with what went wrong, if anything has.
+  // Throws a UserError that says what went wrong, if anything has.
   void check();
   bool has_failed();
 
@@ -54,10 +54,10 @@ class CollectiveWatch {
     std::optional<std::chrono::steady_clock::time_point> seen_begun{};
   };
   void run();
-  // Removes those that have ended.
+  // Removes collectives that have ended.
   void take_back_ended();
-  // Removes those that have ended; then says why the first that has not ended is an error; empty:
-  // it is none.
+  // Removes collectives that have ended. If the first remaining one is overdue, returns the error;
+  // otherwise an empty string.
   std::string overdue();
   std::string first_under_way();
   void fail(const std::string& reason);
@@ -67,8 +67,8 @@ class CollectiveWatch {
   const Options options_;
   std::mutex mutex_;
   std::condition_variable stops_;
-  std::deque<Watched> under_way_;                     // in the order of the stream
-  std::vector<std::pair<Event, Event>> free_events_;  // of collectives that begin and end
+  std::deque<Watched> under_way_;                     // in the order in which they were queued
+  std::vector<std::pair<Event, Event>> free_events_;  // for the begin and end of collectives
   std::optional<std::string> failure_;
   bool is_stopping_ = false;
   std::thread thread_;

@@ -1,5 +1,5 @@
-// What the forward and the backward pass of attention share, for kernel files only: which keys a
-// query sees, and scratch cut into pieces.
+// Shared by the forward and the backward pass of attention, for kernel files only: which keys a
+// query sees, and dividing scratch into pieces.
 #pragma once
 
 #include "backends/cpu/attention/kernels/attention.h"
@@ -7,7 +7,7 @@
 
 namespace snug::backends::cpu::SNUG_ISA {
 
-// First key that query i sees, and one past the last. Neither falls with i.
+// The first key that query i sees, and one past the last key. Neither decreases as i grows.
 SNUG_INLINE int64_t first_key(const AttentionForm& form, int64_t i) {
   if (form.window == 0) return 0;
   return larger_of(0, i + form.keys - form.queries - form.window + 1);
@@ -17,7 +17,7 @@ SNUG_INLINE int64_t end_key(const AttentionForm& form, int64_t i) {
   return larger_of(0, smaller_of(form.keys, i + form.keys - form.queries + 1));
 }
 
-// Which keys `rows` queries from `query` on see.
+// The keys that `rows` queries, starting at `query`, see.
 template <int64_t rows>
 struct Seen {
   int32_t begin[rows];
@@ -44,7 +44,7 @@ SNUG_INLINE Int16Lanes load_integers(const int32_t* x) {
 #endif
 }
 
-// Whether each of the sixteen queries of `seen` from i on sees the key.
+// Whether each of sixteen queries of `seen`, starting at i, sees the key.
 template <int64_t rows>
 SNUG_INLINE Int16Lanes sees(const Seen<rows>& seen, int64_t i, int64_t key) {
   const Int16Lanes this_key = Int16Lanes{} + static_cast<int32_t>(key);
@@ -58,7 +58,7 @@ SNUG_INLINE float dot(const Stored* a, const Stored* b, int64_t n) {
   return reduce_add(sum);
 }
 
-// Hands out pieces of scratch, each from a cache line on. With a null start it only counts.
+// Hands out pieces of scratch that begin on cache lines. With a null start it only counts bytes.
 class Scratch {
  public:
   explicit Scratch(void* start) : next_(static_cast<char*>(start)), start_(next_) {}
@@ -76,7 +76,7 @@ class Scratch {
   char* start_;
 };
 
-// The rows of head h of a group, from row `row` on.
+// The rows of head `head` of a group, starting at row `row`.
 template <typename Stored>
 SNUG_INLINE RowBlock<const Stored> head_block(const HeadRows& rows, int64_t row, int64_t head,
                                               int64_t head_dim) {

@@ -1,5 +1,5 @@
-// The forward pass of a few queries, as in generation: keys and values are read once, where they
-// lie, and packing them would cost more than it saves.
+// The forward pass for a few queries, as in generation. Keys and values are read once, in place,
+// since packing them would cost more than it saves.
 #include "backends/cpu/attention/kernels/attention_blocks.h"
 #include "backends/cpu/attention/kernels/score_adjustment.h"
 #include "backends/cpu/kernels/element_table.h"
@@ -12,13 +12,14 @@ namespace {
 constexpr int64_t kKeyBlock = 64;
 constexpr float kLowest = -__FLT_MAX__;
 
-// One query of one head: a softmax over blocks of keys, against the largest score so far.
+// One query of one head: an online softmax over blocks of keys, relative to the largest score so
+// far.
 struct Row {
   float sums[kLargestHeadDim];
   float scores[kKeyBlock];
   float largest;
   float total;
-  float correction;  // of the sums before the latest block
+  float correction;  // the factor for the sums over earlier blocks
 };
 
 // sums[i] = sums[i] * row.correction + sum_j scores[j] v[j][i] for four vectors of i, or the rest.
@@ -34,7 +35,7 @@ SNUG_INLINE void add_values(const Row& row, const HeadRows& v, const X* first, i
   for (int64_t k = 0; k < 4; ++k) store(sums + k * kLanes, sum[k]);
 }
 
-// Of one query's head, products of a block of keys into scores.
+// Turns the products of one query with a block of keys into scores.
 void adjust_block(const AttentionForm& form, int64_t head, int64_t query, int64_t begin,
                   int64_t count, float* scores) {
   const ScoreAdjustment adjustment(form, head);
@@ -44,7 +45,7 @@ void adjust_block(const AttentionForm& form, int64_t head, int64_t query, int64_
   });
 }
 
-// Weights from a block's scores, and their product with v.
+// Turns a block's scores into weights, and adds the weighted rows of v to the sums.
 template <typename X>
 void add_block(const AttentionTile& tile, int64_t begin, int64_t count, Row& row) {
   const int64_t d = tile.form.head_dim;
@@ -70,8 +71,8 @@ void add_block(const AttentionTile& tile, int64_t begin, int64_t count, Row& row
   });
 }
 
-// The rows of a head lie too far apart for the processor to guess the next. Keys are asked for this
-// many ahead: 100 ns of work, about what memory takes.
+// The rows of a head are too far apart for the hardware prefetcher. Keys are prefetched this many
+// rows ahead: 100 ns of work, about the latency of memory.
 constexpr int64_t kAhead = 16;
 
 template <typename X>
@@ -80,7 +81,7 @@ SNUG_INLINE void prefetch(const X* x, int64_t n) {
   for (int64_t i = 0; i < n; i += kLine) __builtin_prefetch(x + i);
 }
 
-// Heads that go over a block of keys together, so that it is read from memory once.
+// Heads that process a block of keys together, so that it is read from memory once.
 constexpr int64_t kHeads = 8;
 
 template <typename X>

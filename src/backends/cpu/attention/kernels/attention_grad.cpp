@@ -4,22 +4,23 @@
 //   ds_ij = p_ij (do_i v_j - do_i o_i)          dq_i = scale sum_j ds_ij k_j
 //                                               dk_j = scale sum_i ds_ij q_i
 //
-// (with a cap, ds_ij has its slope as another factor: score_adjustment.h)
+// (with a softcap, ds_ij is also multiplied by the cap's slope: score_adjustment.h)
 //
 //   for each tile of up to kRows rows: pack q and do, then
 //     for each block of kKeyBlock keys that any of them sees: pack k and v, then
 //       for each panel of up to kPanelRows rows:
-//         for each kRowStep rows: p and ds with keys as their rows; dq of the rows (transposed)
-//         grows by its product;
-//         dv and dk of the block grow by their products with the whole panel.
+//         for each kRowStep rows: p and ds with keys as their rows; their product is added to dq
+//         of the rows (transposed);
+//         the products with the whole panel are added to dv and dk of the block.
 //
-// A step takes its keys a square at a time, so that what its products hand each other stays in a
-// first-level cache, and sums of dk and dv stay in registers over a panel: tiles wait for what has
-// to come from a second-level cache.
+// A step processes its keys one square at a time, so that what one product leaves for the next
+// stays in the first-level cache; the sums of dk and dv stay in registers over a panel, since AMX
+// tiles stall on data from the second-level cache.
 //
-// dk and dv are summed in scratch over the whole segment, so one caller does a segment's key head
-// alone and every sum has one order. Keys are the rows of p and ds because both are then what dv
-// and dk need on the left, and dq transposed needs on the right, without a transpose a block.
+// dk and dv are summed in scratch over the whole segment, so one caller does the whole segment of a
+// key head and every sum has a fixed order. Keys are the rows of p and ds because dv and dk then
+// take both as left factors, and the transpose of dq takes ds as right factor, without transposing
+// each block.
 #include "backends/cpu/attention/kernels/attention_weights.h"
 #include "backends/cpu/kernels/element_table.h"
 
@@ -28,29 +29,31 @@ namespace {
 
 constexpr int64_t kRowStep = kSquare;
 constexpr int64_t kKeyBlock = 2 * kSquare;
-// All rows of a head in a tile, with three heads in a group: dk and dv are read and written once.
+// With three heads in a group, all rows of a head in a tile, so that dk and dv are read and written
+// once.
 constexpr int64_t kPanelRows = 256;
-// Rows of a tile: k and v are packed once for it. With a head of 128 its blocks are 1.3 MiB in bf16
-// and stay in a second-level cache.
+// Rows in a tile: k and v are packed once per tile. For head_dim 128 its blocks take 1.3 MiB in
+// bf16 and stay in the second-level cache.
 constexpr int64_t kRows = 768;
 
 template <typename Compute>
 struct Blocks {
-  int64_t width;      // head_dim filled up
-  int64_t row_space;  // rows of a head in the tile, filled up
-  // These belong to a tile, one after another for every kRowStep rows: (width, kRowStep) units
-  // along width, and (kRowStep, width) units along rows.
+  int64_t width;      // head_dim, padded
+  int64_t row_space;  // rows of a head in the tile, padded
+  // These belong to a tile; each has one part for every kRowStep rows: (width, kRowStep) units
+  // along width, or (kRowStep, width) units along rows.
   Compute *q_by_width, *q_by_row, *d_o_by_width, *d_o_by_row;
   float* dq;                // (width, kRowStep) for every kRowStep rows
-  float *lse, *minus_mean;  // of every row; lse in powers of two, minus_mean = -do_i o_i
+  float *lse, *minus_mean;  // one per row; lse is in powers of two, minus_mean is -do_i o_i
   // These belong to a block of keys.
   Compute *k, *v;     // (kKeyBlock, width)
-  Compute* k_turned;  // (width, kKeyBlock)
-  // These belong to a block of keys against a step or a panel; units are those of two steps.
+  Compute* k_turned;  // transposed: (width, kKeyBlock)
+  // These belong to a block of keys with a step or a panel of rows; the units are those of two
+  // steps.
   float *scores, *d_weights;    // (kSquare, kSquare)
   Compute *weights, *d_scores;  // (kKeyBlock, kPanelRows)
   Compute* d_score_units;       // 2 (kKeyBlock, kRowStep) units along keys
-  Compute *rows, *pairs;        // (kKeyBlock, width): on the way to the others
+  Compute *rows, *pairs;        // (kKeyBlock, width): intermediate results of packing
   float* dq_rows;               // (kRowStep, width)
   float *dk, *dv;               // (keys, width)
 };
@@ -102,7 +105,7 @@ int64_t scratch_bytes(int64_t group, int64_t head_dim, int64_t keys) {
                    bytes_of_blocks<float>(group, head_dim, keys));
 }
 
-// Rows of a tensor of queries, packed both ways.
+// Rows of a tensor of queries, packed along width and along rows.
 template <typename Compute>
 struct Packed {
   Compute *by_width, *by_row;
@@ -119,7 +122,7 @@ void pack_rows(RowBlock<const Stored> from, int64_t count, int64_t head_dim,
             RowBlock<Compute>{to.by_row, blocks.width});
 }
 
-// Rows [row, row + kRowStep) of the tile: `count` queries of one head from `query` on.
+// Rows [row, row + kRowStep) of the tile: `count` queries of head `head`, starting at `query`.
 struct Step {
   int64_t row, head, query, count;
 };
@@ -135,7 +138,7 @@ void start(const AttentionSegmentGrad& segment, const Blocks<Compute>& blocks, c
   pack_rows(d_o, step.count, d, blocks,
             Packed<Compute>{blocks.d_o_by_width + offset, blocks.d_o_by_row + offset});
   const float* lse = segment.lse + step.head * segment.lse_stride + step.query;
-  // Rows that are only there to fill up get no weight.
+  // Padding rows get weight 0.
   constexpr float kNoWeight = 1e30F;
   for (int64_t i = 0; i < kRowStep; ++i) {
     const bool there = i < step.count;
@@ -166,7 +169,7 @@ bool sees_any(const AttentionForm& form, const Step& step, int64_t key) {
   return key < end_key(form, last) && key + kKeyBlock > first_key(form, step.query);
 }
 
-// The steps of a panel that see any of a block of keys: neighbours of one head.
+// The steps of a panel that see any key of a block: consecutive steps of one head.
 struct Panel {
   Step steps[kPanelRows / kRowStep];
   Seen<kRowStep> seen[kPanelRows / kRowStep];
@@ -188,16 +191,16 @@ Panel panel_of(const AttentionForm& form, const Step& rows, int64_t key) {
   return panel;
 }
 
-// The block of keys from `key` on.
+// Processes the block of keys that starts at `key`.
 template <typename Compute>
 struct BlockPass {
   const AttentionForm& form;
   const Blocks<Compute>& blocks;
   const Panel& panel;
   int64_t key;
-  DistanceTable<float> d_biases;  // of the panel's head
+  DistanceTable<float> d_biases;  // the table of the panel's head
 
-  // Scores of a step against half the keys, and derivatives of weights.
+  // The scores of a step for half of the keys, and the gradients of their weights.
   void score(int64_t index, int64_t half) const {
     const int64_t width = blocks.width;
     const int64_t row = panel.steps[index].row;
@@ -238,7 +241,7 @@ struct BlockPass {
         .d_biases = d_biases});
   }
 
-  // dq of a step: every other square.
+  // Adds to dq of a step: every other square along the width, starting with square `half`.
   void add_dq(int64_t index, int64_t half) const {
     constexpr bool kUnits = sizeof(Compute) == 2;
     float* dq = blocks.dq + panel.steps[index].row * blocks.width;
@@ -256,8 +259,8 @@ struct BlockPass {
           .k = kKeyBlock});
   }
 
-  // dq of a step is made between the scores and the weights of the next one: what tiles store takes
-  // a while until vectors can load it, and the other way round.
+  // dq of a step is computed between the scores and the weights of the next step: after a tile
+  // stores data it takes a while until vectors can load it, and the other way round.
   void add_steps() const {
     for (int64_t index = 0; index <= panel.count; ++index)
       for (int64_t half = 0; half < 2; ++half) {
@@ -267,7 +270,7 @@ struct BlockPass {
       }
   }
 
-  // dk and dv of the block from the panel.
+  // Adds the panel's contribution to dk and dv of the block.
   void add_panel() const {
     const int64_t width = blocks.width;
     const int64_t row = panel.steps[0].row;
@@ -289,7 +292,7 @@ struct BlockPass {
   }
 };
 
-// Rows of one head against the block of keys from `key` on.
+// Processes rows of one head with the block of keys that starts at `key`.
 template <typename Compute>
 void add_block(const AttentionSegmentGrad& segment, const Blocks<Compute>& blocks, const Step& rows,
                int64_t key) {
@@ -302,7 +305,7 @@ void add_block(const AttentionSegmentGrad& segment, const Blocks<Compute>& block
   pass.add_panel();
 }
 
-// Rows of fp32 sums times scale into a tensor.
+// Stores rows of fp32 sums, multiplied by `scale`, in a tensor.
 template <typename Stored>
 void store_rows(RowBlock<const float> sums, int64_t rows, float scale, int64_t head_dim,
                 RowBlock<Stored> to) {
@@ -327,7 +330,7 @@ void finish(const AttentionSegmentGrad& segment, const Blocks<Compute>& blocks, 
   }
 }
 
-// Calls f(step) for the rows of the tile whose queries are [begin, end).
+// Calls f(step) for the rows of the tile whose queries are in [begin, end).
 template <typename F>
 SNUG_INLINE void for_each_step(const AttentionForm& form, int64_t row_space, int64_t begin,
                                int64_t end, F f) {

@@ -1,13 +1,13 @@
-// The forward pass of a tile: up to kRows rows, a row being one query of one head.
+// The forward pass of a tile: up to kRows rows, where a row is one query of one head.
 //
 //   for each block of kKeyBlock keys that any of them sees: pack k and v, then
-//     for each kRowStep rows of one head: scores with keys as their rows, their softmax against the
-//     rows' running largest scores, and the transpose of v times it added to the running sums
-//     (rescaled where a largest score grew).
+//     for each kRowStep rows of one head: scores with keys as their rows, their softmax relative to
+//     the rows' largest scores so far, and v^T times the weights, which is added to the running
+//     sums (rescaled where a largest score grew).
 //
-// Keys are the rows of scores because a row's statistics are then a lane each, and because weights
-// come out as the right factor of the second product. Scores are kept times scale * log2(e), so
-// that the softmax is a power of two.
+// Keys are the rows of the scores, so that each query has a lane for its statistics and the weights
+// are already laid out as the right factor of the second product. Scores are multiplied by scale *
+// log2(e), so that the softmax uses powers of two.
 #include "backends/cpu/attention/kernels/attention_blocks.h"
 #include "backends/cpu/attention/kernels/score_adjustment.h"
 #include "backends/cpu/kernels/element_table.h"
@@ -18,29 +18,29 @@ namespace snug::backends::cpu::SNUG_ISA {
 namespace {
 
 constexpr int64_t kRowStep = 32;
-// A tile of 512 rows: k and v are packed once for it, and its sums and the packed blocks of a head
-// of 128 (420 KiB in bf16) stay in a second-level cache.
+// Rows in a tile: k and v are packed once per tile, and for head_dim 128 its sums and packed blocks
+// (420 KiB in bf16) stay in the second-level cache.
 constexpr int64_t kRows = 512;
-// Small enough that what the two products and the softmax hand each other, about 20 KiB with a head
-// of 64 in bf16, stays in a first-level cache.
+// Small enough that the data between the two products and the softmax, about 20 KiB for head_dim 64
+// in bf16, stays in the first-level cache.
 constexpr int64_t kKeyBlock = 32;
 static_assert(kRowStep <= kKeyBlock, "q is packed by way of a block of keys");
-// How far, in powers of two, a row's scores may rise above the largest that its weights are taken
-// against before its sums are brought down: nearly never after the first block.
+// How far, as a power of two, a row's scores may exceed the reference of its weights before its
+// sums are rescaled. After the first block that hardly ever happens.
 constexpr float kMaxGrowth = 8.0F;
-// Scores that a mask hides, and the largest score of a row that has seen nothing: below any score,
-// and far enough apart that a hidden one weighs nothing.
+// The score of a masked key, and the initial largest score of a row: both are below any score, and
+// so far apart that a masked key gets weight 0.
 constexpr float kHidden = -__FLT_MAX__;
 constexpr float kNothing = -1e30F;
 
 template <typename Compute>
 struct Blocks {
-  int64_t width;            // head_dim filled up
-  int64_t row_space;        // rows of a head in the tile, filled up
+  int64_t width;            // head_dim, padded
+  int64_t row_space;        // rows of a head in the tile, padded
   Compute* q;               // (width, kRowStep) units along width, for every kRowStep rows
-  Compute *rows, *pairs;    // (kKeyBlock, width): on the way to the others
+  Compute *rows, *pairs;    // (kKeyBlock, width): intermediate results of packing
   Compute* k;               // (kKeyBlock, width)
-  Compute* v_turned;        // (width, kKeyBlock)
+  Compute* v_turned;        // transposed: (width, kKeyBlock)
   float* scores;            // (kKeyBlock, kRowStep)
   Compute* weights;         // (kKeyBlock, kRowStep) units along keys
   float* sums;              // (width, kRowStep) for every kRowStep rows
@@ -79,7 +79,7 @@ int64_t scratch_bytes(int64_t group, int64_t head_dim) {
   return scratch.bytes();
 }
 
-// Rows [row, row + kRowStep) of the tile: `count` queries of one head from `query` on.
+// Rows [row, row + kRowStep) of the tile: `count` queries of head `head`, starting at `query`.
 struct Step {
   int64_t row, head, query, count;
 };
@@ -118,7 +118,7 @@ void pack_keys(const AttentionTile& tile, const Blocks<Compute>& blocks, const K
                   blocks.width, RowBlock<Compute>{blocks.v_turned, kKeyBlock / kUnit<Compute>});
 }
 
-// Products into scores, which softening then multiplies by one.
+// Turns products into scores, with scale, cap and biases; soften() then uses a factor of one.
 template <typename Compute>
 void adjust(const AttentionForm& form, const Blocks<Compute>& blocks, const Step& step,
             const Keys& keys) {
@@ -131,7 +131,7 @@ void adjust(const AttentionForm& form, const Blocks<Compute>& blocks, const Step
     }
 }
 
-// Replaces the scores of keys that a query does not see.
+// Overwrites the scores of keys that a query does not see.
 template <typename Compute>
 void hide(const AttentionForm& form, const Blocks<Compute>& blocks, const Step& step,
           const Keys& keys) {
@@ -154,9 +154,9 @@ SNUG_INLINE bool any(Int16Lanes mask) {
 #endif
 }
 
-// Scores of sixteen rows from `row` on, the i-th of their step, into weights against the largest of
-// each row so far; totals and sums follow. Scores are still to be multiplied by `factor`, which is
-// positive.
+// Turns the scores of sixteen rows, starting at `row`, which is row i of its step, into weights
+// relative to the largest score of each row so far, and updates totals and sums. The scores are
+// first multiplied by `factor`, which is positive.
 template <typename Compute>
 void soften(const Blocks<Compute>& blocks, const Step& step, int64_t i, int64_t keys,
             float factor) {
@@ -196,7 +196,8 @@ void soften(const Blocks<Compute>& blocks, const Step& step, int64_t i, int64_t 
   store(blocks.totals + row, totals + (total[0] + total[1]));
 }
 
-// The keys of a packed block that some row of a step sees, in whole block steps; n = 0 for none.
+// The keys of a packed block that any row of a step sees, rounded to whole block steps; n = 0 for
+// none.
 Keys seen_of_block(const AttentionForm& form, const Step& step, const Keys& block) {
   const int64_t begin = larger_of(block.begin, first_key(form, step.query));
   const int64_t end = smaller_of(block.begin + block.n, end_key(form, step.query + step.count - 1));
@@ -205,7 +206,7 @@ Keys seen_of_block(const AttentionForm& form, const Step& step, const Keys& bloc
   return {first, round_up(end - first, kBlockStep)};
 }
 
-// A step's rows against a packed block of keys.
+// Processes a step's rows with a packed block of keys.
 template <typename Compute>
 void attend(const AttentionForm& form, const Blocks<Compute>& blocks, const Step& step,
             const Keys& block) {

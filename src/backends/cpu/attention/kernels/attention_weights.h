@@ -1,5 +1,5 @@
-// Turns scores and derivatives of weights, keys as rows, into weights and derivatives of scores;
-// for the backward pass of attention only.
+// Turns scores into weights, and gradients of weights into gradients of scores, with keys as rows.
+// For the backward pass of attention only.
 #pragma once
 
 #include "backends/cpu/attention/kernels/attention_blocks.h"
@@ -9,7 +9,7 @@
 
 namespace snug::backends::cpu::SNUG_ISA {
 
-// Thirty-two columns of a row as they come.
+// Stores thirty-two columns of a row in order.
 SNUG_INLINE void store_both(float* out, const Float16Lanes (&x)[2]) {
   store(out, x[0]);
   store(out + kLanes, x[1]);
@@ -25,9 +25,9 @@ SNUG_INLINE void store_both(uint16_t* out, const Float16Lanes (&x)[2]) {
 #endif
 }
 
-// Thirty-two columns of two rows that store_both made, as units along the rows. Columns come in the
-// order that one instruction for sixteen of them leaves: column_of_place undoes it. fp32 needs no
-// units.
+// Stores thirty-two columns of two rows, read from what store_both wrote, as units along the rows.
+// The columns are in the order that one instruction for sixteen pairs leaves; column_of_place gives
+// that order. fp32 needs no units.
 SNUG_INLINE void store_units(float*, const float*, const float*) {}
 SNUG_INLINE void store_units(uint16_t* out, const uint16_t* even, const uint16_t* odd) {
 #if defined(__AVX512BF16__)
@@ -40,7 +40,7 @@ SNUG_INLINE void store_units(uint16_t* out, const uint16_t* even, const uint16_t
 #endif
 }
 
-// Which of 32 columns store_units has put at `place`.
+// The column, of 32, that store_units puts at `place`.
 template <typename Compute>
 constexpr int64_t column_of_place(int64_t place) {
   if (sizeof(Compute) == 4) return place;
@@ -49,27 +49,27 @@ constexpr int64_t column_of_place(int64_t place) {
 
 template <typename Compute>
 struct Weighing {
-  const float *scores, *d_weights;  // (kSquare, kSquare); of derivatives the mean is taken off
-  const float* lse;                 // of the columns, in powers of two
-  float factor;                     // brings scores to powers of two
+  const float *scores, *d_weights;  // (kSquare, kSquare); the mean is subtracted from d_weights
+  const float* lse;                 // one number per column, multiplied by log2(e)
+  float factor;                     // multiplies scores such that they become exponents of two
   Compute *weights, *d_scores;      // (kSquare, stride)
   int64_t stride;
   Compute* units;             // d_scores as units along keys: (kSquare, kSquare)
-  int64_t key;                // the first
-  const Seen<kSquare>* seen;  // null: all of it
-  // Null: scores have a factor alone.
+  int64_t key;                // the first key
+  const Seen<kSquare>* seen;  // null: all keys are seen
+  // Null: scores are only multiplied by `factor`.
   const ScoreAdjustment* adjustment;
-  int64_t query;                  // of the first column
-  DistanceTable<float> d_biases;  // of the head; null: not wanted
+  int64_t query;                  // the query of the first column
+  DistanceTable<float> d_biases;  // the table of this head; null if not wanted
 };
 
-// Adds what sixteen scores get, of queries from distance x on, to the table.
+// Adds the gradients of sixteen scores, of queries from distance x on, to the table.
 SNUG_INLINE void add_to(const DistanceTable<float>& table, int64_t x, Float16Lanes d_scores) {
   float* sums = table.zero + place_in(table, x);
   store(sums, load(sums) + d_scores);
 }
 
-// Two rows from `row` on.
+// Processes two rows, starting at `row`.
 template <typename Compute>
 SNUG_INLINE void weigh_pair(const Weighing<Compute>& w, int64_t row, const Seen<kSquare>* seen,
                             const ScoreAdjustment* adjustment) {

@@ -9,7 +9,7 @@ namespace {
 constexpr float kLowest = -__FLT_MAX__;
 constexpr int64_t kPadding = 32;
 
-// Four registers at a time hide the latency of the comparison.
+// Four independent registers hide the latency of the comparison.
 float largest_of(const float* x, int64_t n) {
   Float16Lanes largest[4] = {splat(kLowest), splat(kLowest), splat(kLowest), splat(kLowest)};
   int64_t i = 0;
@@ -20,7 +20,7 @@ float largest_of(const float* x, int64_t n) {
   return reduce_max(maximum(maximum(largest[0], largest[1]), maximum(largest[2], largest[3])));
 }
 
-// e^x for x up to 0.
+// e^x for x <= 0.
 SNUG_INLINE Float16Lanes exponential(Float16Lanes x) { return exp2(x * kLog2OfE); }
 
 float add(const float* x, int64_t n, float* largest, float* sum, uint16_t* y) {

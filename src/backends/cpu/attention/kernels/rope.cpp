@@ -6,7 +6,7 @@
 namespace snug::backends::cpu::SNUG_ISA {
 namespace {
 
-// What lies beyond the rotated elements of a head.
+// Copies the elements of a head that are not rotated.
 template <typename X>
 SNUG_INLINE void copy_rest(const X* x, X* y, const RopeForm& form) {
   if (x == y) return;
@@ -34,9 +34,9 @@ void rotate(const void* x_bytes, const float* table, void* y_bytes, const RopeFo
   }
 }
 
-// Sixteen pairs of neighbours, apart and together again.
+// Separates sixteen pairs of adjacent elements, and joins them again.
 struct Neighbours {
-  Float16Lanes even, odd;  // together: the first sixteen elements, and the next
+  Float16Lanes even, odd;  // joined: the first sixteen elements, and the next sixteen
 };
 
 SNUG_INLINE Neighbours split(Float16Lanes low, Float16Lanes high) {
@@ -54,7 +54,7 @@ SNUG_INLINE Neighbours join(Float16Lanes even, Float16Lanes odd) {
                                                      11, 27, 12, 28, 13, 29, 14, 30, 15, 31))};
 }
 
-// Elements [0, count) of the next sixteen, for a count that may lie outside.
+// Loads up to `count` of the next sixteen elements; `count` may be below 0 or above 16.
 template <typename X>
 SNUG_INLINE Float16Lanes load_up_to(const X* x, int64_t count) {
   if (count >= kLanes) return load(x);

@@ -15,8 +15,8 @@ struct RopeForm {
 };
 
 struct RopeKernels {
-  // x, y: (heads, head_dim); table: width / 2 cosines, then sines. y may be x. Pairs are halves of
-  // the width, or neighbours.
+  // x, y: (heads, head_dim); table: width / 2 cosines, then as many sines. y may be x. The two
+  // elements of a pair are width / 2 apart for rotate, and adjacent for rotate_neighbours.
   void (*rotate[kElements])(const void* x, const float* table, void* y, const RopeForm& form);
   void (*rotate_neighbours[kElements])(const void* x, const float* table, void* y,
                                        const RopeForm& form);

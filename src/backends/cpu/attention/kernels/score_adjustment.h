@@ -1,5 +1,5 @@
-// What becomes of attention's scores besides a scale, for kernel files only: a cap, and biases by a
-// key's distance. Scores are powers of two.
+// Adjustments of attention's scores after scaling, for kernel files only: a softcap, and biases by
+// distance. Scores are exponents of two.
 #pragma once
 
 #include "backends/cpu/attention/kernels/attention_blocks.h"
@@ -8,7 +8,8 @@
 
 namespace snug::backends::cpu::SNUG_ISA {
 
-// Scores of sixteen pairs of a query and a key, and their slopes in what they are made of.
+// The scores of sixteen pairs of query and key, and the derivatives of the scores by the scaled
+// products.
 struct AdjustedScores {
   Float16Lanes score, slope;
 };
@@ -17,7 +18,8 @@ SNUG_INLINE bool are_adjusted(const AttentionForm& form) {
   return form.softcap > 0.0F || form.slopes != nullptr || form.biases.zero != nullptr;
 }
 
-// Where sixteen neighbours from distance x on are read in a table, or ones that are the same.
+// The index at which sixteen consecutive entries of a table, from distance x on, are read; out of
+// range it is clamped to entries with the same numbers.
 template <typename T>
 SNUG_INLINE int64_t place_in(const DistanceTable<T>& table, int64_t x) {
   return larger_of(-distance_table_side(table.reach), smaller_of(x, table.reach));
@@ -25,7 +27,7 @@ SNUG_INLINE int64_t place_in(const DistanceTable<T>& table, int64_t x) {
 
 class ScoreAdjustment {
  public:
-  // Adjusts the scores of a head of the group.
+  // Adjusts the scores of head `head` of the group.
   ScoreAdjustment(const AttentionForm& form, int64_t head)
       : is_capped_(form.softcap > 0.0F),
         cap_(form.softcap * kLog2OfE),
@@ -36,7 +38,7 @@ class ScoreAdjustment {
     if (biases_.zero != nullptr) biases_.zero += head * biases_.head_step;
   }
 
-  // `biases`: of the same pairs.
+  // `biases` belong to the same pairs.
   AdjustedScores at(Float16Lanes products, Float16Lanes biases) const {
     AdjustedScores adjusted{products * scale_, splat(1.0F)};
     if (is_capped_) {
@@ -47,17 +49,18 @@ class ScoreAdjustment {
     return adjusted;
   }
 
-  // How far a query lies after a key: below 0 only where a causal one does not see it.
+  // The distance from a key to a query after it; negative only where a causal query does not see
+  // the key.
   int64_t distance(int64_t key, int64_t query) const { return query + diagonal_ - key; }
 
-  // The biases of one key for sixteen queries, from `query` on.
+  // The biases of one key for sixteen queries, starting at `query`.
   Float16Lanes of_key(int64_t key, int64_t query) const {
     const int64_t x = distance(key, query);
     Float16Lanes biases = (static_cast<float>(x) + lane_numbers()) * -slope_;
     if (biases_.zero != nullptr) biases += load(biases_.zero + place_in(biases_, x));
     return biases;
   }
-  // The biases of sixteen keys, from `key` on, for one query.
+  // The biases of sixteen keys, starting at `key`, for one query.
   Float16Lanes of_keys(int64_t key, int64_t query) const {
     const int64_t x = distance(key, query);
     Float16Lanes biases = (lane_numbers() - static_cast<float>(x)) * slope_;

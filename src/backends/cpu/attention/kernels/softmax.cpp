@@ -40,7 +40,7 @@ void gradient(const void* x_bytes, int64_t n, float lse, float scale, void* y_by
 template <typename Y>
 void capped_gradient(const float* x, int64_t n, const CappedSoftmax& softmax_of_row,
                      void* y_bytes) {
-  const CappedSoftmax softmax = softmax_of_row;  // a copy that y cannot alias
+  const CappedSoftmax softmax = softmax_of_row;  // a local copy, which y cannot alias
   Y* y = static_cast<Y*>(y_bytes);
   const float inverse = 1.0F / softmax.cap;
   for_each_lanes(n, [=](int64_t i, auto part) {

@@ -1,4 +1,4 @@
-// Rows of a softmax over a vocabulary, in fp32 whatever the element type of the logits.
+// Softmax over rows of a vocabulary, in fp32 whatever the element type of the logits.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ struct CappedSoftmax {
 };
 
 struct SoftmaxKernels {
-  // Largest of n logits, and the sum of exp(x - largest).
+  // The largest of n logits, and the sum of exp(x - largest).
   void (*statistics[kElements])(const void* x, int64_t n, float* largest, float* sum);
-  // y[i] = exp(x[i] - lse) * scale. y may begin where x begins: no element of y then lies after
-  // its x, unless y is f32 and x bf16.
+  // y[i] = exp(x[i] - lse) * scale. y may be the same address as x, unless y is f32 and x bf16:
+  // then elements of y would overwrite later elements of x.
   void (*gradient[kElements][kElements])(const void* x, int64_t n, float lse, float scale, void* y);
-  // The gradient by z of f32 logits that are cap tanh(z / cap): it has one more factor, 1 - (x /
-  // cap)^2.
+  // The gradient with respect to z of f32 logits x = cap tanh(z / cap): it has the additional
+  // factor 1 - (x / cap)^2.
   void (*capped_gradient[kElements])(const float* x, int64_t n, const CappedSoftmax& softmax,
                                      void* y);
 };

@@ -1,4 +1,5 @@
-// A square of sums that starts from something else than what it replaces, for kernel files only.
+// A square product that is added to a start value other than its destination, for kernel files
+// only.
 #pragma once
 
 #include "backends/cpu/product/kernels/block_product.h"
@@ -7,15 +8,16 @@ namespace snug::backends::cpu::SNUG_ISA {
 
 constexpr int64_t kSquare = 32;
 
-// c (kSquare, kSquare) = start + a (kSquare, k) b (k, kSquare), operands as in block_product.h.
+// c (kSquare, kSquare) = start + a (kSquare, k) b (k, kSquare), with operands as in
+// block_product.h.
 template <typename Element>
 struct SquareProduct {
   const Element* a;
-  int64_t a_stride;  // elements
+  int64_t a_stride;  // in elements
   const Element* b;
-  int64_t b_stride;      // units
-  const float* start;    // null: zeros
-  int64_t start_stride;  // 0: one row for all
+  int64_t b_stride;      // in units
+  const float* start;    // null means zeros
+  int64_t start_stride;  // 0 means the same row for all
   float* c;
   int64_t c_stride;
   int64_t k;
@@ -43,7 +45,7 @@ static void multiply_square(const SquareProduct<Element>& p) {
 
 template <>
 inline void multiply_square(const SquareProduct<uint16_t>& p) {
-  // gcc's tile loads do not say that they read memory.
+  // gcc's tile loads do not declare that they read memory.
   __asm__ volatile("" ::: "memory");
   if (p.start != nullptr)
     load_square(p.start, p.start_stride);
@@ -53,7 +55,7 @@ inline void multiply_square(const SquareProduct<uint16_t>& p) {
   for (int64_t k = 0; k < p.k; k += 32, b += 16 * p.b_stride * 2)
     add_to_square(p.a + k, p.a_stride, b, p.b_stride);
   store_square(p.c, p.c_stride);
-  // Nor do its stores say that they write it.
+  // gcc's tile stores do not declare that they write memory.
   __asm__ volatile("" ::: "memory");
 }
 

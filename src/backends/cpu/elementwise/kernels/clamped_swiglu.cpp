@@ -11,7 +11,7 @@ struct Pairs {
   Float16Lanes gate, up;
 };
 
-// Loads pairs of fp32 and fp16; those of bf16 are below.
+// Loads pairs of fp32 or fp16; those of bf16 are below.
 template <typename X>
 SNUG_INLINE Pairs load_pairs(const X* x) {
   const Float16Lanes a = load(x);
@@ -22,7 +22,7 @@ SNUG_INLINE Pairs load_pairs(const X* x) {
                                                          15, 17, 19, 21, 23, 25, 27, 29, 31))};
 }
 
-// A pair of bf16 is a word, the gate in its lower half.
+// A pair of bf16 is one 32-bit word, with the gate in its lower half.
 SNUG_INLINE Pairs load_pairs(const uint16_t* x) {
   Uint16Lanes words;
   __builtin_memcpy(&words, x, sizeof words);
@@ -66,7 +66,7 @@ SNUG_INLINE void store_pairs(X* out, const Pairs& pairs, Part part) {
   __builtin_memcpy(out, all, static_cast<uint64_t>(2 * part.count) * sizeof(X));
 }
 
-// Clamped, as the form says; NaN stays NaN.
+// Clamps pairs as the form says; NaN stays NaN.
 SNUG_INLINE Pairs clamped(const ClampedSwigluForm& form, const Pairs& pairs) {
   const Float16Lanes limit = splat(form.limit);
   return {minimum(limit, pairs.gate), maximum(-limit, minimum(limit, pairs.up))};
@@ -86,8 +86,8 @@ void forward(const ClampedSwigluForm& form, const void* gate_up_bytes, void* y_b
   });
 }
 
-// With s = sigmoid(alpha g'): dgate = dy (u' + 1) s (1 + alpha g' (1 - s)), dup = dy g' s; nothing
-// where a clamp has cut.
+// With s = sigmoid(alpha g') and clamped g' and u': dgate = dy (u' + 1) s (1 + alpha g' (1 - s)),
+// dup = dy g' s; 0 where the clamp took effect.
 template <typename X>
 void backward(const ClampedSwigluRun& run) {
   const X* dy = static_cast<const X*>(run.dy);

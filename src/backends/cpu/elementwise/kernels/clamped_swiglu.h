@@ -1,4 +1,4 @@
-// The gated activation of gpt-oss, over runs of pairs of a gate and an up that lie side by side.
+// The gated activation of gpt-oss, over runs of adjacent pairs of a gate and an up element.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ struct ClampedSwigluForm {
   float limit, alpha;
 };
 
-// n pairs of a derivative. dgate_up may be gate_up.
+// The backward pass over n pairs. dgate_up may be gate_up.
 struct ClampedSwigluRun {
   ClampedSwigluForm form;
-  const void* dy;       // n
-  const void* gate_up;  // 2 n
+  const void* dy;       // (n)
+  const void* gate_up;  // (2 n)
   void* dgate_up;
   int64_t n;
 };

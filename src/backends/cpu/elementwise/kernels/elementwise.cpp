@@ -25,7 +25,7 @@ void add(const void* a_bytes, const void* b_bytes, void* c_bytes, int64_t n) {
       n, [=](int64_t i, auto part) { store(c + i, load(a + i, part) + load(b + i, part), part); });
 }
 
-// Sixteen or fewer elements of a rounding block, from its lane `lane` on.
+// Rounds sixteen or fewer elements of a rounding block, starting at its lane `lane`.
 template <typename X>
 void accumulate_lanes(const X* x, uint16_t* y, int64_t n, Uint16Lanes bits, int64_t lane) {
   float wide[2 * kLanes] = {};
@@ -41,7 +41,7 @@ template <typename X>
 void accumulate_stochastically(const void* x_bytes, uint16_t* y, int64_t n,
                                const RoundingStream& stream_of_all) {
   const X* x = static_cast<const X*>(x_bytes);
-  const RoundingStream stream = stream_of_all;  // a copy that y cannot alias
+  const RoundingStream stream = stream_of_all;  // a local copy, which y cannot alias
   constexpr int64_t kBlock = 128;
   for (int64_t done = 0; done < n;) {
     const int64_t element = stream.first + done;
@@ -68,7 +68,7 @@ template <typename X>
 void sum_rows(const void* x_bytes, int64_t stride, int64_t rows, int64_t columns, float* sums) {
   const X* x = static_cast<const X*>(x_bytes);
   for_each_lanes(columns, [=](int64_t i, auto part) { store(sums + i, load(x + i, part), part); });
-  // Rows are read as they lie; two at a time halve the traffic of the sums.
+  // Rows are read in order; taking two at a time halves the memory traffic of the sums.
   int64_t row = 1;
   for (; row + 2 <= rows; row += 2)
     for_each_lanes(columns, [=](int64_t i, auto part) {
@@ -96,7 +96,7 @@ void add_partials(const Partials& partials, bool accumulate, void* y_bytes, int6
 
 template <typename X, typename Y>
 void dropout(const void* x_bytes, void* y_bytes, int64_t n, const DropoutStream& stream_of_all) {
-  const DropoutStream stream = stream_of_all;  // a copy that y cannot alias
+  const DropoutStream stream = stream_of_all;  // a local copy, which y cannot alias
   const X* x = static_cast<const X*>(x_bytes);
   Y* y = static_cast<Y*>(y_bytes);
   constexpr int64_t kBlock = 64;

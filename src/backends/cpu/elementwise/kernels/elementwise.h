@@ -8,13 +8,14 @@
 
 namespace snug::backends::cpu {
 
-// The random stream of a stochastic rounding, and the row-major index of the first element.
+// The random stream of a stochastic rounding, and the row-major index of the run's first element.
 struct RoundingStream {
   uint32_t key[2];
   int64_t first;
 };
 
-// The random stream of a dropout at one token. A word below the threshold drops.
+// The random stream of a dropout for one token. An element is dropped if its word is below the
+// threshold.
 struct DropoutStream {
   uint32_t key[2];
   uint32_t row;
@@ -31,11 +32,11 @@ struct Partials {
 };
 
 struct ElementwiseKernels {
-  // y = x. They may share bytes if their types are one.
+  // y = x. The two may be the same memory if their types are the same.
   void (*convert[kElements][kElements])(const void* x, void* y, int64_t n);
   // c = a + b; c may be a or b.
   void (*add[kElements][kElements][kElements])(const void* a, const void* b, void* c, int64_t n);
-  // y = round(y + x), y in bf16.
+  // y = round(y + x), rounded stochastically; y is bf16.
   void (*accumulate_stochastically[kElements])(const void* x, uint16_t* y, int64_t n,
                                                const RoundingStream& stream);
   // sums[j] = sum over rows of x[row * stride + j].
@@ -55,10 +56,10 @@ struct ElementwiseKernels {
   // dx = dy (1 - (y / cap)^2); dx may be dy or y.
   void (*softcap_grad[kElements][kElements][kElements])(const void* dy, const void* y, void* dx,
                                                         int64_t n, float cap);
-  // One token's columns; y may be x.
+  // Dropout of one token's columns; y may be x.
   void (*dropout[kElements][kElements])(const void* x, void* y, int64_t n,
                                         const DropoutStream& stream);
-  // y = gelu(x), the exact form and the one with tanh; y may be x.
+  // y = gelu(x), [0] the exact form and [1] the tanh form; y may be x.
   void (*gelu[2][kElements][kElements])(const void* x, void* y, int64_t n);
   // dx = dy gelu'(x); dx may be dy or x.
   void (*gelu_grad[2][kElements][kElements][kElements])(const void* dy, const void* x, void* dx,

@@ -1,11 +1,11 @@
-// The factor of gelu and its slope, in both forms, for kernel files only.
+// The factor by which gelu multiplies x, and its slope, in both forms; for kernel files only.
 #pragma once
 
 #include "backends/cpu/kernels/lanes.h"
 
 namespace snug::backends::cpu::SNUG_ISA {
 
-// gelu(x) = x factor, gelu'(x) = factor + x slope.
+// gelu(x) = x * factor, gelu'(x) = factor + x * slope.
 struct GeluGate {
   Float16Lanes factor, slope;
 };
@@ -13,9 +13,10 @@ struct GeluGate {
 SNUG_INLINE Float16Lanes magnitude(Float16Lanes x) { return select(x < Float16Lanes{}, -x, x); }
 
 // The normal distribution function Phi and its density. With a = |x|, Phi(-a) = exp(-a^2 / 2) t
-// P(t) where t = 1 / (1 + 0.35 a): P is the polynomial of degree 8 whose largest relative error on
-// 0 <= a <= 13.5 is smallest, 3.2e-8; exp is 0 from 13.2 on. The factor is within 3e-7, and where x
-// lies in [-4, 0], where it is small, within 1e-6 of itself; factor + x slope is within 3e-7.
+// P(t) where t = 1 / (1 + 0.35 a): P is the polynomial of degree 8 with the smallest maximal
+// relative error on 0 <= a <= 13.5, 3.2e-8; exp is 0 from 13.2 on. The factor has an absolute error
+// of at most 3e-7, and for x in [-4, 0], where it is small, a relative error of at most 1e-6;
+// factor + x * slope has an absolute error of at most 3e-7.
 struct NormalGate {
   SNUG_INLINE GeluGate at(Float16Lanes x) {
     const Float16Lanes a = minimum(splat(16.0F), magnitude(x));
@@ -36,9 +37,10 @@ struct NormalGate {
   }
 };
 
-// (1 + tanh(u)) / 2 is the sigmoid of 2 u = sqrt(8 / pi) (x + 0.044715 x^3), and with
-// e = exp(-2 |u|) its slope is (2 u)' e / (1 + e)^2, which cancels nothing. Beyond 16 the sigmoid
-// is 0 or 1. The factor is within 3e-7, in [-4, 0] within 2e-6 of itself, the sum within 4e-7.
+// (1 + tanh(u)) / 2 is the sigmoid of 2 u = sqrt(8 / pi) (x + 0.044715 x^3), and with e = exp(-2
+// |u|) its slope is (2 u)' e / (1 + e)^2, which avoids cancellation. For |2 u| above 16 the sigmoid
+// is 0 or 1. The factor has an absolute error of at most 3e-7 and, in [-4, 0], a relative error of
+// at most 2e-6; the absolute error of factor + x * slope is at most 4e-7.
 struct TanhGate {
   SNUG_INLINE GeluGate at(Float16Lanes x) {
     constexpr float kLinear = 1.59576912F;  // sqrt(8 / pi)

@@ -18,7 +18,7 @@ void forward(const void* gate_bytes, const void* up_bytes, void* y_bytes, int64_
   });
 }
 
-// dgate = dy up (factor + gate slope), dup = dy gate factor.
+// dgate = dy up (factor + gate slope), dup = dy gate factor, with factor and slope of gelu_gate.h.
 template <typename Gate, typename X>
 void backward(const GeluMulRun& run) {
   const X* dy = static_cast<const X*>(run.dy);

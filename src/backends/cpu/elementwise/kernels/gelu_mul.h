@@ -7,7 +7,7 @@
 
 namespace snug::backends::cpu {
 
-// Elements of a derivative. dgate and dup may be any two of dy, gate and up.
+// The backward pass over a run of elements. dgate and dup may be any two of dy, gate and up.
 struct GeluMulRun {
   const void* dy;
   const void* gate;
@@ -18,7 +18,7 @@ struct GeluMulRun {
 };
 
 struct GeluMulKernels {
-  // [tanh form][type]. y may be gate or up.
+  // Indexed by [tanh form][type]. y may be gate or up.
   void (*forward[2][kElements])(const void* gate, const void* up, void* y, int64_t n);
   void (*backward[2][kElements])(const GeluMulRun& run);
 };

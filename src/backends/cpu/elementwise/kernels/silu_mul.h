@@ -7,7 +7,7 @@
 
 namespace snug::backends::cpu {
 
-// Elements of a derivative. dgate and dup may be any two of dy, gate and up.
+// The backward pass over a run of elements. dgate and dup may be any two of dy, gate and up.
 struct SiluMulRun {
   const void* dy;
   const void* gate;

@@ -6,13 +6,13 @@
 namespace snug::backends::cpu::SNUG_ISA {
 namespace {
 
-// The mean of a row, and 1 / sqrt(variance + epsilon).
+// The mean of a row and the reciprocal root 1 / sqrt(variance + epsilon).
 struct Statistics {
   float mean, root;
 };
 
-// The variance is of differences from the mean: a mean of squares would lose what is small next to
-// the mean. Absent lanes have no difference.
+// The variance is the mean square of differences from the mean, since a mean of squares would lose
+// values that are small compared with the mean. Missing lanes have a difference of 0.
 SNUG_INLINE Float16Lanes difference(Float16Lanes x, float mean, Whole) { return x - mean; }
 SNUG_INLINE Float16Lanes difference(Float16Lanes x, float mean, Part part) {
   float lane[kLanes] = {};

@@ -7,32 +7,32 @@
 
 namespace snug::backends::cpu {
 
-// One row. y may be x.
+// One row of the forward pass. y may be x.
 struct LayerNormRow {
   const void* x;
   const void* w;
-  const void* bias;  // or null; of w's type
+  const void* bias;  // has w's type; null if none
   void* y;
   int64_t d;
   float epsilon;
 };
 
-// One row of a derivative. dx may be dy, x or addend.
+// One row of the backward pass. dx may be dy, x or addend.
 struct LayerNormGradRow {
   const void* dy;
   const void* x;
   const void* w;
-  const void* addend;  // or null
+  const void* addend;  // null if none
   void* dx;
-  float* dw;  // or null: dw[j] += dy[j] * x[j] normalised
+  float* dw;  // dw[j] += dy[j] * normalised x[j]; null if not wanted
   int64_t d;
   float epsilon;
 };
 
 struct LayerNormKernels {
-  // [x and y][w and bias].
+  // Indexed by [type of x and y][type of w and bias].
   void (*forward[kElements][kElements])(const LayerNormRow& row);
-  // [dy, x, addend and dx][w].
+  // Indexed by [type of dy, x, addend and dx][type of w].
   void (*backward[kElements][kElements])(const LayerNormGradRow& row);
 };
 

@@ -7,24 +7,24 @@
 
 namespace snug::backends::cpu {
 
-// One row of a derivative. dx may be dy, x or addend.
+// One row of the backward pass. dx may be dy, x or addend.
 struct RmsNormRow {
   const void* dy;
   const void* x;
   const void* w;
-  const void* addend;  // or null
+  const void* addend;  // null if none
   void* dx;
-  float* dw;  // or null: dw[j] += dy[j] * x[j] / root mean square
+  float* dw;  // dw[j] += dy[j] * x[j] / root mean square; null if not wanted
   int64_t d;
   float epsilon;
-  float offset;  // of w
+  float offset;  // added to w
 };
 
 struct RmsNormKernels {
-  // [x and y][w]. y may be x.
+  // Indexed by [type of x and y][type of w]. y may be x.
   void (*forward[kElements][kElements])(const void* x, const void* w, void* y, int64_t d,
                                         float epsilon, float offset);
-  // [dy, x, addend and dx][w].
+  // Indexed by [type of dy, x, addend and dx][type of w].
   void (*backward[kElements][kElements])(const RmsNormRow& row);
 };
 

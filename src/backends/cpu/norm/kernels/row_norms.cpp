@@ -6,7 +6,7 @@
 namespace snug::backends::cpu::SNUG_ISA {
 namespace {
 
-// Rows that share what is loaded of a.
+// Rows that share the loads of a.
 constexpr int64_t kTogether = 4;
 
 template <int64_t kRows, typename A>

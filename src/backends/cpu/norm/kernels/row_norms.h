@@ -1,4 +1,4 @@
-// Squares of rows of a weight to which a product of low rank is added, in fp32.
+// Sums of squares over rows of a weight plus a low-rank product, in fp32.
 #pragma once
 
 #include <cstdint>
@@ -7,26 +7,26 @@
 
 namespace snug::backends::cpu {
 
-// Rows of a tile; how many a thread makes at once.
+// The rows of a tile, which a thread processes at once.
 inline constexpr int64_t kNormRows = 16;
-// Columns of a tile: with so many, 16 KiB of a first-level cache.
+// The columns of a tile: at this width it takes 16 KiB of the first-level cache.
 inline constexpr int64_t kNormColumns = 256;
 
-// w (rows, n), kNormColumns apart; a (rank, n) with rows a_stride elements apart; b (rows, rank),
-// scaled already.
+// w is (rows, n), with rows kNormColumns apart; a is (rank, n), with rows a_stride elements apart;
+// b is (rows, rank), already scaled.
 struct NormTile {
   const float* w;
   const void* a;
   int64_t a_stride;
   const float* b;
-  int64_t rank;  // 0: nothing is added
+  int64_t rank;  // 0 if there is no low-rank product
   int64_t rows;
   int64_t n;
-  float* squares;  // (rows): the sums of squares of w + b a are added to them
+  float* squares;  // (rows): the sums of squares of w + b a are added to these
 };
 
 struct RowNormsKernels {
-  // [a]
+  // Indexed by [type of a].
   void (*add_squares[kElements])(const NormTile& tile);
 };
 

@@ -6,7 +6,7 @@
 namespace snug::backends::cpu::SNUG_ISA {
 namespace {
 
-// Lanes beyond the end would bring an epsilon each.
+// Clears lanes beyond the end, each of which would add an epsilon.
 SNUG_INLINE Float16Lanes present(Float16Lanes x, Whole) { return x; }
 SNUG_INLINE Float16Lanes present(Float16Lanes x, Part part) {
   float all[kLanes];

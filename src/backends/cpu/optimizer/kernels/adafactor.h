@@ -1,5 +1,5 @@
 // Adafactor's passes over a row of a matrix, or over a run of a vector, which is a row whose column
-// moments are its own.
+// moments are its moments.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,9 @@
 
 namespace snug::backends::cpu {
 
-// Column moments: state = state keep + square share, where `squares` are sums over a matrix's
-// columns times `of_square`. Their inverse roots go to `inverse`.
+// Updates column moments: state = state * keep + square * share, where square is an element of
+// `squares`, the sums over a matrix's columns, times `of_square`. Their inverse roots are written
+// to `inverse`.
 struct AdafactorColumns {
   const float* squares;
   float of_square;
@@ -20,7 +21,7 @@ struct AdafactorColumns {
   int64_t n;
 };
 
-// An element's update is gradient scale inverse, where `scale` is all that its row shares.
+// An element's update is gradient * scale * inverse, where `scale` is common to the row.
 struct AdafactorRow {
   const void* gradient;
   const float* inverse;
@@ -31,17 +32,18 @@ struct AdafactorRow {
 struct AdafactorTarget {
   void* weight;
   float* master;  // may be the weight itself
-  float keep;     // of the weight, before the update is taken away
+  float keep;     // factor for the weight, before the update is subtracted
 };
 
 struct AdafactorKernels {
-  // [gradient]: the sum of (gradient factor)^2 + epsilon over the run; each is added to its column.
+  // Indexed by [type of gradient]. Returns the sum of (gradient * factor)^2 + epsilon over the run,
+  // and adds each term to its column.
   float (*sum_squares[kElements])(const void* gradient, float factor, float epsilon, float* columns,
                                   int64_t n);
   void (*advance_columns)(const AdafactorColumns& columns);
-  // [gradient]: the sum of the squares of the update.
+  // Indexed by [type of gradient]. Returns the sum of the squares of the update.
   float (*size_of_update[kElements])(const AdafactorRow& row);
-  // [gradient][weight].
+  // Indexed by [type of gradient][type of weight].
   void (*step[kElements][kElements])(const AdafactorRow& row, const AdafactorTarget& target);
 };
 

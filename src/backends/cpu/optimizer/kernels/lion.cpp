@@ -13,7 +13,7 @@ SNUG_INLINE Float16Lanes sign(Float16Lanes x) {
 
 template <typename G, typename W>
 void step_lion(const LionStep& step_of_all, const LionRun& run) {
-  const LionStep step = step_of_all;  // a copy that the weights cannot alias
+  const LionStep step = step_of_all;  // a local copy, which the weights cannot alias
   const G* gradient = static_cast<const G*>(run.gradient);
   W* weight = static_cast<W*>(run.weight);
   float* momentum = run.momentum;

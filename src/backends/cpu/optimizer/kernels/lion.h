@@ -18,7 +18,7 @@ struct LionRun {
 };
 
 struct LionKernels {
-  // [gradient][weight].
+  // Indexed by [type of gradient][type of weight].
   void (*step[kElements][kElements])(const LionStep& step, const LionRun& run);
 };
 

@@ -8,7 +8,7 @@ namespace {
 
 template <typename G, typename D>
 void advance_muon(const MuonMomentumNumbers& numbers_of_all, const MuonMomentumRun& run) {
-  const MuonMomentumNumbers numbers = numbers_of_all;  // a copy that the momentum cannot alias
+  const MuonMomentumNumbers numbers = numbers_of_all;  // a copy, which the momentum cannot alias
   const G* gradient = static_cast<const G*>(run.gradient);
   D* direction = static_cast<D*>(run.direction);
   float* momentum = run.momentum;

@@ -1,4 +1,4 @@
-// The parts of Muon that work on each element alone, over runs of elements.
+// Muon's elementwise parts, over runs of elements.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace snug::backends::cpu {
 
-// momentum += (g - momentum) share; direction = momentum + (g - momentum) gradient_share,
-// where g is gradient * factor.
+// momentum += (g - momentum) * share; direction = momentum + (g - momentum) * gradient_share, where
+// g is gradient * factor.
 struct MuonMomentumRun {
   const void* gradient;
   float* momentum;
@@ -16,7 +16,7 @@ struct MuonMomentumRun {
   int64_t n;
 };
 
-// master = master keep - direction rate, also to the weight.
+// master = master * keep - direction * rate; the result also goes to the weight.
 struct MuonStepRun {
   const void* direction;
   void* weight;
@@ -26,8 +26,8 @@ struct MuonStepRun {
 
 struct MuonMomentumNumbers {
   float factor;
-  float share;           // 1 - the momentum's decay
-  float gradient_share;  // of the direction: 1 - decay with Nesterov's, else 0
+  float share;           // 1 - the decay of the momentum
+  float gradient_share;  // 1 - decay with Nesterov momentum, else 0
 };
 
 struct MuonStepNumbers {
@@ -36,10 +36,10 @@ struct MuonStepNumbers {
 };
 
 struct MuonKernels {
-  // [gradient][direction].
+  // Indexed by [type of gradient][type of direction].
   void (*advance[kElements][kElements])(const MuonMomentumNumbers& numbers,
                                         const MuonMomentumRun& run);
-  // [direction][weight].
+  // Indexed by [type of direction][type of weight].
   void (*step[kElements][kElements])(const MuonStepNumbers& numbers, const MuonStepRun& run);
 };
 

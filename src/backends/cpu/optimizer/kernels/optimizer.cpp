@@ -31,7 +31,7 @@ struct StateLanes {
   Float16Lanes second_moment;
 };
 
-// adamw_factors.h has the order, which is the same on every machine.
+// adamw_factors.h defines the order of operations, which is the same on every machine.
 SNUG_INLINE StateLanes advance(const AdamWStep& step, StateLanes state, Float16Lanes gradient) {
   const AdamWFactors& factors = step.of_step;
   const Float16Lanes g = gradient * step.factor;
@@ -43,7 +43,7 @@ SNUG_INLINE StateLanes advance(const AdamWStep& step, StateLanes state, Float16L
 
 template <typename G, typename W>
 void adamw(const AdamWStep& step_of_all, const AdamWRun& run) {
-  const AdamWStep step = step_of_all;  // a copy that the weights cannot alias
+  const AdamWStep step = step_of_all;  // a local copy, which the weights cannot alias
   const G* gradient = static_cast<const G*>(run.gradient);
   W* weight = static_cast<W*>(run.weight);
   float* first = static_cast<float*>(run.first_moment);
@@ -70,7 +70,7 @@ SNUG_INLINE void store_rounded(uint16_t* out, Float16Lanes x, Uint16Lanes bits, 
 
 template <typename G>
 void adamw_stochastic(const AdamWStep& step_of_all, const AdamWRun& run) {
-  const AdamWStep step = step_of_all;  // a copy that the weights cannot alias
+  const AdamWStep step = step_of_all;  // a local copy, which the weights cannot alias
   constexpr int64_t kBlock = 128;
   uint16_t* planes[3] = {static_cast<uint16_t*>(run.weight),
                          static_cast<uint16_t*>(run.first_moment),

@@ -1,4 +1,4 @@
-// The update's kernels: sums of squares and AdamW over runs of elements.
+// The kernels of the update: sums of squares, and AdamW over runs of elements.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace snug::backends::cpu {
 
-// What is the same for all elements of one AdamW step.
+// The values that all elements of one AdamW step share.
 struct AdamWStep {
-  float factor;  // of the gradient
+  float factor;  // multiplies the gradient
   float beta1;
   float beta2;
   float epsilon;
   AdamWFactors of_step;
-  uint32_t key[2];  // of the rounding stream
+  uint32_t key[2];  // the key of the random stream for rounding
 };
 
 // A run of a tensor's elements. With stochastic rounding `first` is a multiple of 128.
@@ -31,9 +31,10 @@ struct AdamWRun {
 
 struct OptimizerKernels {
   float (*sum_of_squares[kElements])(const void* x, int64_t n);
-  // [gradient][weight]: f32 moments and master.
+  // Indexed by [type of gradient][type of weight]: f32 moments and master.
   void (*adamw[kElements][kElements])(const AdamWStep& step, const AdamWRun& run);
-  // [gradient]: weight and moments in bf16, all rounded stochastically; no master.
+  // Indexed by [type of gradient]: weight and moments in bf16, all rounded stochastically; no
+  // master.
   void (*adamw_stochastic[kElements])(const AdamWStep& step, const AdamWRun& run);
 };
 

@@ -1,5 +1,6 @@
-// A block at a time: decode, advance and step while the largest magnitudes are found, then divide
-// by them and encode. The block's moments stay in 2 KiB in between.
+// Processes one block at a time: decodes the moments, advances them and steps the weights while it
+// finds the largest magnitudes, then divides by these and encodes. In between, the block's moments
+// take 2 KiB.
 #include "backends/cpu/optimizer/kernels/optimizer_8bit.h"
 
 #if defined(__FMA__)
@@ -13,9 +14,9 @@ namespace snug::backends::cpu::SNUG_ISA {
 namespace {
 
 constexpr int64_t kBlock = 256;
-constexpr int64_t kRounding = 128;  // elements of one block of random_bits.h
+constexpr int64_t kRounding = 128;  // elements in one block of random_bits.h
 
-// a * b + c in one rounding, whatever the compiler makes of products and sums.
+// a * b + c rounded once, whatever the compiler does with separate products and sums.
 SNUG_INLINE Float16Lanes fused(Float16Lanes a, Float16Lanes b, Float16Lanes c) {
 #if defined(__AVX512F__)
   return lanes_as<Float16Lanes>(_mm512_maskz_fmadd_ps(0xffff, reinterpret_cast<__m512>(a),
@@ -52,7 +53,7 @@ SNUG_INLINE Float16Lanes gather(const float* table, Uint16Lanes index) {
 #endif
 }
 
-// table[index] of bytes in every lane; reads three bytes beyond.
+// table[index] for a table of bytes, in every lane; reads up to three bytes beyond the entry.
 SNUG_INLINE Uint16Lanes gather(const uint8_t* table, Uint16Lanes index) {
 #if defined(__AVX512F__)
   return lanes_as<Uint16Lanes>(_mm512_mask_i32gather_epi32(
@@ -67,7 +68,7 @@ SNUG_INLINE Uint16Lanes gather(const uint8_t* table, Uint16Lanes index) {
 
 using Codes16 = uint8_t __attribute__((vector_size(16)));
 
-// The first n of 16 codes; the others are 0.
+// Loads the first n of 16 codes; the others are 0.
 SNUG_INLINE Uint16Lanes load_codes(const uint8_t* codes, int64_t n) {
   Codes16 bytes = {};
   if (n == kLanes)
@@ -95,13 +96,15 @@ SNUG_INLINE void store_codes(uint8_t* codes, Uint16Lanes lanes, int64_t n) {
     __builtin_memcpy(codes, &bytes, static_cast<uint64_t>(n));
 }
 
-// The codes of values divided by their block's scale. Comparisons give lanes of ones, which are -1.
+// The codes of values that were divided by their block's scale. A comparison gives lanes of all
+// ones, that is, -1.
 SNUG_INLINE Uint16Lanes encode(const DynamicCodec& codec, Float16Lanes scaled) {
   const Uint16Lanes code = gather(codec.first, lanes_as<Uint16Lanes>(scaled) >> 16);
   return code - lanes_as<Uint16Lanes>(scaled >= gather(codec.threshold, code));
 }
 
-// A code whose sign differs from its value's moves one towards it; map[127] is zero, and positive.
+// Moves a code by one where its sign differs from its value's; map[127] is zero and counts as
+// positive.
 SNUG_INLINE Uint16Lanes with_sign_of(Float16Lanes value, Uint16Lanes code) {
   const Uint16Lanes negative = lanes_as<Uint16Lanes>(value) >> 31;
   const auto code_negative = lanes_as<Uint16Lanes>(code < 127U) & 1U;
@@ -117,19 +120,19 @@ SNUG_INLINE void store_weight(uint16_t* out, Float16Lanes x, Uint16Lanes bits, i
   __builtin_memcpy(out, &half, static_cast<uint64_t>(n) * sizeof(uint16_t));
 }
 
-// A block's moments, and the largest magnitude so far in each lane.
+// The moments of a block, and the largest magnitude so far in each lane.
 struct BlockState {
   float moment[2][kBlock];
   Float16Lanes largest[2];
 };
 
-// Up to 16 elements from `i` of the block on; their moments go into `state`.
+// Advances up to 16 elements of the block, starting at `i`, and writes their moments to `state`.
 template <typename G, typename W>
 SNUG_INLINE void advance(const AdamW8bitStep& step, const AdamW8bitRun& run, int64_t begin,
                          int64_t i, int64_t n, Uint16Lanes bits, BlockState& state) {
   const int64_t at = begin + i;
   W* weight = static_cast<W*>(run.weight) + at;
-  // Absent lanes count as not finite, so that nothing is made of them.
+  // Missing lanes are infinite, so that they are treated as not finite and have no effect.
   const G* gradient = static_cast<const G*>(run.gradient) + at;
   const Float16Lanes raw =
       n == kLanes ? load(gradient) : load_partial(gradient, n, __builtin_inff());
@@ -161,7 +164,7 @@ SNUG_INLINE void advance(const AdamW8bitStep& step, const AdamW8bitRun& run, int
 
 template <typename G, typename W>
 void adamw_8bit(const AdamW8bitStep& step_of_all, const AdamW8bitRun& run) {
-  const AdamW8bitStep step = step_of_all;  // a copy that the weights cannot alias
+  const AdamW8bitStep step = step_of_all;  // a local copy, which the weights cannot alias
   for (int64_t begin = 0; begin < run.n; begin += kBlock) {
     const int64_t size = run.n - begin < kBlock ? run.n - begin : kBlock;
     BlockState state = {};

@@ -1,9 +1,9 @@
-// Bringing blocks of rows into the forms that block_product.h multiplies, for kernel files only.
+// Converts blocks of rows to the layouts that block_product.h multiplies, for kernel files only.
 //
-//   copy_rows         rows of a tensor as they are, filled up with zeros: an `a`
+//   copy_rows         rows of a tensor as they are, padded with zeros: an `a`
 //   pair_rows         rows run along k:    b[row / 2][column][2]
-//   transpose_units   columns run along k: b[column / 2][row][2]; of what pair_rows made, the
-//                     transpose as an `a`
+//   transpose_units   columns run along k: b[column / 2][row][2]; applied to the result of
+//                     pair_rows, the transpose as an `a`
 #pragma once
 
 #include "backends/cpu/kernels/lanes.h"
@@ -13,7 +13,7 @@ namespace snug::backends::cpu::SNUG_ISA {
 
 constexpr int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
 
-// A matrix of rows, `stride` elements apart.
+// A matrix whose rows are `stride` elements apart.
 template <typename Element>
 struct RowBlock {
   Element* data;
@@ -27,7 +27,7 @@ SNUG_INLINE void store_zeros(uint16_t* out, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = 0;
 }
 
-// A call of memcpy costs more than the few cache lines of a head.
+// Copies elements inline: a call of memcpy costs more than the few cache lines of a head.
 template <typename Element>
 SNUG_INLINE void copy_elements(const Element* from, int64_t n, Element* to) {
   constexpr int64_t kLine = int64_t{64} / int64_t{sizeof(Element)};
@@ -39,7 +39,7 @@ SNUG_INLINE void copy_elements(const Element* from, int64_t n, Element* to) {
   for (; i < n; ++i) to[i] = from[i];
 }
 
-// (rows, columns) of a tensor into (padded_rows, to.stride), whatever lies beyond being zero.
+// Copies (rows, columns) of a tensor to (padded_rows, to.stride); the padding is zero.
 template <typename Stored, typename Compute>
 static void copy_rows(RowBlock<const Stored> from, int64_t rows, int64_t columns,
                       RowBlock<Compute> to, int64_t padded_rows) {
@@ -57,7 +57,8 @@ static void copy_rows(RowBlock<const Stored> from, int64_t rows, int64_t columns
     store_zeros(to.data + row * to.stride, to.stride);
 }
 
-// (rows, columns) into (rows / 2, columns) pairs; for fp32 a copy. `to.stride` counts units.
+// Converts (rows, columns) to (rows / 2, columns) pairs; for fp32 it copies. `to.stride` counts
+// units.
 SNUG_INLINE void pair_rows(RowBlock<const float> from, int64_t rows, int64_t columns,
                            RowBlock<float> to) {
   for (int64_t row = 0; row < rows; ++row)
@@ -77,14 +78,14 @@ SNUG_INLINE void pair_rows(RowBlock<const uint16_t> from, int64_t rows, int64_t 
   }
 }
 
-// Sixteen columns of two rows as they come: what pair_rows makes of them. `stride` counts units.
+// Stores sixteen columns of two rows in the layout of pair_rows. `stride` counts units.
 SNUG_INLINE void store_pairs(float* out, int64_t stride, Float16Lanes even, Float16Lanes odd) {
   store(out, even);
   store(out + stride, odd);
 }
 SNUG_INLINE void store_pairs(uint16_t* out, int64_t, Float16Lanes even, Float16Lanes odd) {
 #if defined(__AVX512BF16__)
-  constexpr uint32_t kEvenOdd = 0x00100000;  // first of the evens, first of the odds
+  constexpr uint32_t kEvenOdd = 0x00100000;  // interleaves: an even element, then an odd one
   const Uint16Lanes order =
       kEvenOdd + Uint16Lanes{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} * 0x00010001U;
   const auto halves = reinterpret_cast<__m512i>(
@@ -99,7 +100,7 @@ SNUG_INLINE void store_pairs(uint16_t* out, int64_t, Float16Lanes even, Float16L
 
 #if defined(__AVX512F__)
 
-// Sixteen rows of sixteen units each, `stride` bytes apart, to their transpose.
+// Transposes sixteen rows of sixteen units each; strides count bytes.
 SNUG_INLINE void transpose_square(const char* from, int64_t from_stride, char* to,
                                   int64_t to_stride) {
   __m512i r[16];
@@ -148,7 +149,8 @@ SNUG_INLINE void transpose_square(const char* from, int64_t from_stride, char* t
 
 #endif
 
-// (rows, units) to (units, rows), both multiples of 16 of units; strides count units.
+// Transposes (rows, units) to (units, rows); both numbers are multiples of 16, and strides count
+// units.
 template <typename Element>
 static void transpose_units(RowBlock<const Element> from, int64_t rows, int64_t units,
                             RowBlock<Element> to) {

@@ -1,10 +1,10 @@
 // Products of small packed blocks, c (m, n) [+]= a (m, k) b (k, n) with fp32 sums, for kernel files
 // only: the inner loop of attention.
 //
-// Blocks are made of units of four bytes: one fp32, or two bf16 that are neighbours along k. a is
-// row-major; b has a unit of every column side by side, then the next units along k:
-// float b[k][n], or bf16 b[k / 2][n][2], which is what vdpbf16ps and AMX multiply. m, n and k are
-// multiples of kBlockStep; whoever packs fills up with zeros.
+// Blocks consist of units of four bytes: one fp32, or two bf16 that are adjacent along k. a is
+// row-major; b has one unit of every column, then the next unit of every column along k: float
+// b[k][n], or bf16 b[k / 2][n][2], the layout that vdpbf16ps and AMX multiply. m, n and k are
+// multiples of kBlockStep; packing pads with zeros.
 #pragma once
 
 #include "backends/cpu/kernels/vector.h"
@@ -13,7 +13,7 @@ namespace snug::backends::cpu::SNUG_ISA {
 
 constexpr int64_t kBlockStep = 32;
 
-// What a block of elements stored as `Stored` is multiplied as: bf16 where there is an instruction
+// The type in which elements stored as `Stored` are multiplied: bf16 where there is an instruction
 // for it, else fp32.
 template <typename Stored>
 struct ComputeType {
@@ -26,27 +26,27 @@ struct ComputeType<uint16_t> {
 };
 #endif
 
-// Elements of a unit.
+// The number of elements in a unit.
 template <typename Element>
 constexpr int64_t kUnit = int64_t{4} / int64_t{sizeof(Element)};
 
 template <typename Element>
 struct BlockProduct {
   const Element* a;
-  int64_t a_stride;  // elements
+  int64_t a_stride;  // in elements
   const Element* b;
-  int64_t b_stride;  // units
+  int64_t b_stride;  // in units
   float* c;
   int64_t c_stride;
   int64_t m, n, k;
   bool accumulate;
 };
 
-// Rows of a tile of c, whose sums take two registers a row: as many as leave registers for the
+// Rows of a tile of c, whose sums take two registers per row: as many as leave registers for the
 // factors.
 constexpr int64_t kTileRows = kRegisterLanes == 16 ? 8 : 6;
 
-// sum += a b, with one unit of a for all lanes.
+// sum += a * b, with the same unit of a for all lanes.
 SNUG_INLINE Register multiply_add(Register sum, const float* a, Register b) { return sum + *a * b; }
 #if defined(__AVX512BF16__)
 SNUG_INLINE Register multiply_add(Register sum, const uint16_t* a, Register b) {
@@ -56,7 +56,7 @@ SNUG_INLINE Register multiply_add(Register sum, const uint16_t* a, Register b) {
 }
 #endif
 
-// kRows rows and two registers of columns of c, over all of k.
+// Computes kRows rows and two registers of columns of c, over all of k.
 template <int64_t kRows, typename Element>
 SNUG_INLINE void multiply_tile(const BlockProduct<Element>& p, int64_t i, int64_t j) {
   Register left[kRows] = {};
@@ -90,7 +90,8 @@ static void multiply_blocks(const BlockProduct<Element>& p) {
   for (int64_t j = 0; j < p.n; j += 2 * kRegisterLanes) {
     int64_t i = 0;
     if constexpr (kTileRows == 6) {
-      // 32 rows are four tiles of six and two of four; 64 are ten and one.
+      // Cuts the rows into tiles of six and four: 32 rows are four of six and two of four; 64 are
+      // ten and one.
       const int64_t fours = (6 - p.m % 6) % 6 / 2;
       for (; i < p.m - 4 * fours; i += 6) multiply_tile<6>(p, i, j);
       for (; i < p.m; i += 4) multiply_tile<4>(p, i, j);
@@ -102,8 +103,8 @@ static void multiply_blocks(const BlockProduct<Element>& p) {
 
 #if defined(__AMX_BF16__)
 
-// The processor's tiles while an object lives: eight of 16 rows of 64 bytes. What they were set to
-// before, by a library on the same thread, is put back.
+// Configures the processor's tiles during the object's lifetime: eight tiles of 16 rows of 64
+// bytes. The previous configuration, of a library on the same thread, is restored.
 class TilesInUse {
  public:
   TilesInUse() {
@@ -136,14 +137,14 @@ class TilesInUse {
     uint16_t row_bytes[16];
     uint8_t rows[16];
   };
-  // gcc's tile instructions do not say that they touch all of it.
+  // gcc's tile instructions do not declare that they access all of it.
   static void publish(Configuration* configuration) {
     __asm__ volatile("" : : "r"(configuration) : "memory");
   }
   Configuration before_;
 };
 
-// A square of sums, 32 x 32, in tiles 0 to 3. Strides count elements, b's units.
+// A square of 32 x 32 sums in tiles 0 to 3. Strides count elements; those of b count units.
 SNUG_INLINE void zero_square() {
   _tile_zero(0);
   _tile_zero(1);
@@ -162,7 +163,8 @@ SNUG_INLINE void store_square(float* to, int64_t stride) {
   _tile_stored(2, to + 16 * stride, stride * 4);
   _tile_stored(3, to + 16 * stride + 16, stride * 4);
 }
-// It grows by 32 rows of a times 32 columns of b, over 32 of k, which tiles 4 to 7 hold.
+// Adds the product of 32 rows of a and 32 columns of b, over 32 elements of k, which go through
+// tiles 4 to 7.
 SNUG_INLINE void add_to_square(const uint16_t* a, int64_t a_stride, const uint16_t* b,
                                int64_t b_stride) {
   _tile_loadd(4, a, a_stride * 2);
@@ -175,10 +177,10 @@ SNUG_INLINE void add_to_square(const uint16_t* a, int64_t a_stride, const uint16
   _tile_dpbf16ps(3, 5, 7);
 }
 
-// c in such squares.
+// Computes c square by square.
 template <>
 inline void multiply_blocks(const BlockProduct<uint16_t>& p) {
-  // gcc's tile loads do not say that they read memory.
+  // gcc's tile loads do not declare that they read memory.
   __asm__ volatile("" ::: "memory");
   for (int64_t j = 0; j < p.n; j += 32)
     for (int64_t i = 0; i < p.m; i += 32) {

@@ -6,7 +6,7 @@
 namespace snug::backends::cpu::SNUG_ISA {
 namespace {
 
-// A divisor's absent lanes are 0, and so are their gains: what they give is not stored.
+// Missing lanes of divisor and gain are 0; their quotients are not stored.
 template <typename Gain>
 void column_factors(const void* gain_bytes, const float* divisor, float* factors, int64_t n) {
   const Gain* gain = static_cast<const Gain*>(gain_bytes);

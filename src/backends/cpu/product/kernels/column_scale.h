@@ -1,4 +1,4 @@
-// Rows that are multiplied by one factor for each column, in fp32.
+// Multiplies rows by one factor per column, in fp32.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 namespace snug::backends::cpu {
 
 struct ColumnScaleKernels {
-  // factors = gain, or gain / divisor where that is not null.
+  // factors = gain, or gain / divisor if the divisor is not null.
   void (*factors[kElements])(const void* gain, const float* divisor, float* factors, int64_t n);
   // y = x * factors; y may be x.
   void (*multiply[kElements][kElements])(const void* x, const float* factors, void* y, int64_t n);
-  // [dy][x]: sums += dy * x.
+  // Indexed by [type of dy][type of x]: sums += dy * x.
   void (*add_products[kElements][kElements])(const void* dy, const void* x, float* sums, int64_t n);
   // sums /= divisor.
   void (*divide)(const float* divisor, float* sums, int64_t n);

@@ -1,6 +1,6 @@
-// One to four outputs at a time, as their rows follow each other in memory: what is read comes as
-// one stream. The lines after it are asked for into the second-level cache, of which a processor
-// can have more under way than the first-level cache has places for.
+// One to three outputs are computed at a time. Their rows are consecutive in memory, so reads form
+// one stream. The following cache lines are prefetched into the second-level cache, for which a
+// processor can have more requests in flight than for the first-level cache.
 #include "backends/cpu/product/kernels/few_rows.h"
 
 #include <type_traits>
@@ -11,17 +11,17 @@
 namespace snug::backends::cpu::SNUG_ISA {
 namespace {
 
-// Outputs at a time: as many as have their sums in registers and their rows of the matrix in few
-// streams.
+// The number of outputs at a time: as many as can have their sums in registers while their rows of
+// the matrix form only a few streams.
 constexpr int outputs_of(int rows) {
   if (rows == 1 || (rows > 2 && kRegisterLanes < 16)) return 1;
   return rows <= 4 ? 2 : 3;
 }
-// How far ahead of what is read lines are asked for, at least.
+// The smallest distance of prefetches ahead of the reads.
 constexpr int64_t kMinAheadBytes = 4096;
 
-// Elements of one step, and a step: sum += x w over them. Instructions that multiply pairs of bf16
-// take twice as many.
+// One step: sum += x * w over kStep elements. Instructions that multiply pairs of bf16 take twice
+// as many elements.
 SNUG_INLINE Float16Lanes add_products(Float16Lanes sum, const float* x, const float* w) {
   return multiply_add(load(x), load(w), sum);
 }
@@ -43,14 +43,14 @@ SNUG_INLINE Float16Lanes add_products(Float16Lanes sum, const uint16_t* x, const
 }
 #endif
 
-// The last elements of a row, followed by zeros.
+// The last elements of a row, padded with zeros.
 template <typename X>
 SNUG_INLINE void pad(const X* from, int64_t n, X (&to)[kStep<X>]) {
   for (int64_t i = 0; i < kStep<X>; ++i) to[i] = i < n ? from[i] : X{};
 }
 
-// Rows from `row` and outputs from `output` on. While they are multiplied, lines of the outputs
-// after them are asked for: those of kAsked outputs, of which the first is `asked`.
+// Multiplies rows from `row` on with outputs from `output` on. Meanwhile it prefetches lines of
+// kAsked later outputs, starting with output `asked`.
 struct Outputs {
   int64_t row;
   int64_t output;
@@ -108,12 +108,12 @@ void multiply_up_to(const FewRowsProduct& product) {
 }
 
 #if defined(__AVX512BF16__)
-// More rows than have their sums in registers are groups, of which each but the first finds the
-// outputs' rows in a cache.
+// If the rows are too many for their sums to stay in registers, they are divided into groups; all
+// groups after the first find the outputs' rows in a cache.
 constexpr int kTogether = 8;
 constexpr int kRowsOfGroup = 4;
 
-// A group's rows, of which the last group may have fewer.
+// Multiplies the rows of a group; the last group may have fewer.
 template <int kWide, int kAsked, typename X, int kRows = kRowsOfGroup>
 SNUG_INLINE void multiply_group(const FewRowsProduct& product, const Outputs& part) {
   if constexpr (kRows > 1)
@@ -122,7 +122,8 @@ SNUG_INLINE void multiply_group(const FewRowsProduct& product, const Outputs& pa
   multiply_outputs<kRows, kWide, kAsked, X>(product, part);
 }
 
-// As many outputs at a time as there are groups: each group asks for the lines of one output.
+// Computes as many outputs at a time as there are groups: each group prefetches the lines of one
+// output.
 template <int kGroups, typename X>
 void multiply_groups(const FewRowsProduct& product) {
   int64_t output = product.begin;

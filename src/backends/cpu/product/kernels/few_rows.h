@@ -1,5 +1,5 @@
 // Products of a few rows with a matrix that is read once, row by row: y = alpha x w^T + addend, for
-// decoding. What bounds them is the memory that w comes from.
+// decoding. Reading w from memory bounds their speed.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace snug::backends::cpu {
 
-// The most rows with any type and instruction set, and with bf16 where instructions multiply pairs
-// of it.
+// The most rows for any type and instruction set, and for bf16 where instructions multiply pairs of
+// bf16.
 inline constexpr int64_t kFewRows = 4;
 inline constexpr int64_t kFewRowsOfPairs = 16;
 
-// Rows of x (rows, k) and outputs [begin, end) of w (n, k): both have rows of elements side by
-// side, and one element type. Strides count elements.
+// Rows of x (rows, k) and outputs [begin, end) of w (n, k): both have contiguous rows and the same
+// element type. Strides count elements.
 struct FewRowsProduct {
   const void* x;
   int64_t x_stride;
@@ -28,7 +28,7 @@ struct FewRowsProduct {
 };
 
 struct FewRowsKernels {
-  // Sums in fp32, in an order that depends on k alone.
+  // Sums in fp32, in an order that depends only on k.
   void (*multiply[kElements])(const FewRowsProduct& product);
 };
 

@@ -5,7 +5,7 @@
 namespace snug::backends::cpu::SNUG_ISA {
 namespace {
 
-// Where each row of a panel begins. Rows that are absent are the last one again, and go nowhere.
+// The addresses of a panel's rows. Missing rows repeat the last one, and their results are dropped.
 using RowStarts = const float* [kGemmRows];
 
 SNUG_INLINE void prefetch_rows(const GemmDestination& to, int64_t rows) {
@@ -15,7 +15,7 @@ SNUG_INLINE void prefetch_rows(const GemmDestination& to, int64_t rows) {
 constexpr int64_t kPanelRegisters = kGemmColumns / kRegisterLanes;
 using TileSums = Register[kGemmRows][kPanelRegisters];
 
-// Sums over k, in order of k, of a panel's rows and a panel of b.
+// Sums over k, in order, for a panel of a and a panel of b.
 SNUG_INLINE void multiply_tile(const RowStarts& a, int64_t step, const float* b, int64_t k,
                                TileSums& sums) {
   TileSums all = {};
@@ -35,7 +35,7 @@ SNUG_INLINE void multiply_tile(const RowStarts& a, int64_t step, const float* b,
     for (int64_t j = 0; j < kPanelRegisters; ++j) sums[i][j] = all[i][j];
 }
 
-// c = alpha * sums [+ addend], of a whole tile.
+// c = alpha * sums [+ addend] for a whole tile.
 SNUG_INLINE void store_tile(const TileSums& sums, const GemmDestination& to) {
 #pragma GCC unroll 6
   for (int64_t i = 0; i < kGemmRows; ++i)
@@ -48,7 +48,7 @@ SNUG_INLINE void store_tile(const TileSums& sums, const GemmDestination& to) {
     }
 }
 
-// Stores the part of a tile at an edge.
+// Stores the valid part of a tile at an edge.
 void store_part(const TileSums& sums, int64_t rows, int64_t columns, const GemmDestination& to) {
   for (int64_t i = 0; i < rows; ++i) {
     float row[kGemmColumns];
@@ -66,7 +66,7 @@ void store_part(const TileSums& sums, int64_t rows, int64_t columns, const GemmD
 SNUG_INLINE float element_at(const float* x) { return *x; }
 SNUG_INLINE float element_at(const Fp16* x) { return load_partial(x, 1, 0.0F)[0]; }
 
-// A line of up to `width` elements side by side; the rest is zeros.
+// Copies a line of `count` contiguous elements, and pads it with zeros up to `width`.
 SNUG_INLINE void copy_line(const float* from, int64_t count, float* to) {
   for (int64_t i = 0; i < count; ++i) to[i] = from[i];
 }
@@ -76,8 +76,8 @@ SNUG_INLINE void copy_line(const Fp16* from, int64_t count, float* to) {
   if (i < count) store_partial(to + i, load_partial(from + i, count - i, 0.0F), count - i);
 }
 
-// Copies lines of elements `stride` apart, where the next line's elements are next to these:
-// sixteen lines are read along their elements and transposed.
+// Packs lines whose elements are `stride` apart and whose neighbouring lines are adjacent in
+// memory: sixteen lines are read at once and transposed.
 template <typename X>
 SNUG_INLINE void turn_lines(const X* from, int64_t stride, int64_t count, int64_t lines,
                             int64_t width, float* to) {
@@ -90,7 +90,7 @@ SNUG_INLINE void turn_lines(const X* from, int64_t stride, int64_t count, int64_
 
 using Eight = float __attribute__((vector_size(32)));
 
-// to[p * kGemmColumns + i] = from[i * stride + p], of 8 x 8 elements.
+// to[p * kGemmColumns + i] = from[i * stride + p], for 8 x 8 elements.
 SNUG_INLINE void turn_square(const float* from, int64_t stride, float* to) {
   Eight line[8];
   Eight pairs[8];
@@ -120,7 +120,7 @@ SNUG_INLINE void turn_square(const float* from, int64_t stride, float* to) {
   }
 }
 
-// turn_lines() of kLanes lines in whole panels of b.
+// turn_lines() of kLanes lines for whole panels of b.
 SNUG_INLINE void turn_panel(const float* from, int64_t stride, float* to) {
   for (int64_t i = 0; i < kGemmColumns; i += 8)
     for (int64_t p = 0; p < kLanes; p += 8)
@@ -132,8 +132,8 @@ SNUG_INLINE void turn_panel(const Fp16* from, int64_t stride, float* to) {
   turn_panel(lines, kLanes, to);
 }
 
-// Panels of `width` lanes: lane i of step p is element (first + i, p) of a matrix seen with these
-// strides.
+// Packs panels of `width` lanes: lane i of step p is element (first + i, p) of the matrix with
+// these strides.
 template <typename X>
 SNUG_INLINE void pack_panels(const GemmSource& source, int64_t lanes, int64_t k, int64_t width,
                              float* packed) {
@@ -176,8 +176,8 @@ void pack_b(const GemmSource& b, int64_t k, int64_t columns, float* packed) {
   pack_panels<X>(transposed, columns, k, kGemmColumns, packed);
 }
 
-// The step is a constant of its own for packed rows and for rows where they lie, which the compiler
-// turns into addresses without products.
+// The step is a compile-time constant for packed rows and for rows in place, so that the compiler
+// computes addresses without multiplications.
 template <int64_t kStep>
 void multiply_block(const GemmRows& a, const float* packed_b, const int64_t (&rows_columns_k)[3],
                     const GemmDestination& destination) {

@@ -1,7 +1,7 @@
-// Blocks of a matrix product with fp32 sums, for fp16 factors, and for fp32 ones on instruction
-// sets where oneDNN's own takes its scratch from the heap. b is packed first, as fp32, and so is a,
-// unless it is fp32 whose rows are without gaps: those are read where they lie. So every
-// transpose and type ends in the same inner loop.
+// Blocks of a matrix product with fp32 sums: for fp16 factors, and for fp32 factors on instruction
+// sets where oneDNN would allocate its scratch on the heap. b is packed first, as fp32, and so is
+// a, unless it is fp32 with contiguous rows, which are read in place. So every combination of
+// transposes and types uses the same inner loop.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace snug::backends::cpu {
 
-// Rows of a and columns of b that the inner loop holds in registers: 6 x 16 sums are 12 of AVX2's
-// 16 registers.
+// Rows of a and columns of b whose sums the inner loop holds in registers: 6 x 16 sums take 12 of
+// AVX2's 16 registers.
 inline constexpr int64_t kGemmRows = 6;
 inline constexpr int64_t kGemmColumns = 16;
 
@@ -22,7 +22,8 @@ struct GemmSource {
   int64_t column_stride;
 };
 
-// Where sums go: c = alpha * sum + addend, where a null addend is zero; it may be c itself.
+// The destination of sums: c = alpha * sum + addend. A null addend is zero; the addend may be c
+// itself.
 struct GemmDestination {
   float* c;
   int64_t c_stride;
@@ -31,20 +32,20 @@ struct GemmDestination {
   float alpha;
 };
 
-// Rows of a, fp32, as the inner loop reads them: of a packed block, or of the matrix itself.
+// Rows of a in fp32 as the inner loop reads them: in a packed block, or in the matrix itself.
 struct GemmRows {
   const float* data;
   int64_t row_stride;
-  int64_t step_stride;   // along k
-  int64_t panel_stride;  // between the first rows of panels of kGemmRows
+  int64_t step_stride;   // elements from one k to the next
+  int64_t panel_stride;  // elements from one panel of kGemmRows rows to the next
 };
 
 struct GemmKernels {
-  // (rows, k) of a as panels of kGemmRows rows, k by k; (k, columns) of b as panels of kGemmColumns
-  // columns. Rows and columns that are absent are zeros. Null for bf16.
+  // Pack (rows, k) of a as panels of kGemmRows rows, and (k, columns) of b as panels of
+  // kGemmColumns columns, each k by k. Missing rows and columns are zeros. Null for bf16.
   void (*pack_a[kElements])(const GemmSource& a, int64_t rows, int64_t k, float* packed);
   void (*pack_b[kElements])(const GemmSource& b, int64_t k, int64_t columns, float* packed);
-  // The product of rows and a packed block of b. Reads no rows that are absent.
+  // The product of rows with a packed block of b. Does not read missing rows.
   void (*block)(const GemmRows& a, const float* packed_b, const int64_t (&rows_columns_k)[3],
                 const GemmDestination& destination);
 };

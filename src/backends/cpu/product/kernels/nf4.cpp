@@ -1,7 +1,8 @@
-// A byte holds an even element's code above an odd one's, so sixteen bytes widened to sixteen lanes
-// give the even codes by a shift and the odd ones as they are: a lookup takes the low four bits.
-// The values of 16 codes are one vector; scaled by a block's absmax they are the block's own table.
-// Compiled without contraction: a nested scale is a product and a sum, each rounded.
+// A byte holds two codes: that of an even element in its upper four bits, that of the next element
+// in its lower four. With sixteen bytes widened to sixteen lanes, a shift gives the even codes, and
+// the odd ones need none: a lookup uses the low four bits. The values of the 16 codes are one
+// vector, which is multiplied by a block's absmax to get the block's table. Compiled without
+// contraction: a nested scale is a product and a sum, each rounded.
 #include "backends/cpu/product/kernels/nf4.h"
 
 #include "backends/cpu/kernels/element_table.h"
@@ -13,10 +14,10 @@ namespace {
 
 constexpr int64_t kBlock = 64;
 constexpr int64_t kNested = 256;
-constexpr int64_t kPair = 2 * kLanes;  // elements of sixteen bytes
-// Codes are asked for this many bytes before they are read. A block takes some thirty instructions
-// for its 32 bytes, so that what a core looks ahead by itself is a few cache lines: 5 GB/s where
-// memory gives 20.
+constexpr int64_t kPair = 2 * kLanes;  // elements in sixteen bytes
+// How many bytes ahead codes are prefetched. A block takes some thirty instructions for its 32
+// bytes, so a core's out-of-order execution only reaches a few cache lines ahead: 5 GB/s, where
+// memory could deliver 20.
 constexpr int64_t kAhead = 4096;
 
 SNUG_INLINE float scale_of(const Nf4Weight& weight, int64_t block) {
@@ -63,14 +64,14 @@ SNUG_INLINE void store_one(Half* out, float x) {
   *out = sixteen[0];
 }
 
-// What is left of a tensor's last block.
+// Dequantises the rest of a tensor's last block.
 template <typename W>
 SNUG_INLINE void dequantize_tail(const uint8_t* codes, const float* table, int64_t n, W* w) {
   for (int64_t i = 0; i < n; ++i)
     store_one(w + i, i % 2 == 0 ? even(table, codes[i / 2]) : odd(table, codes[i / 2]));
 }
 
-// Sixteen bytes to 32 elements in their order.
+// Dequantises sixteen bytes to 32 elements in order.
 SNUG_INLINE void dequantize_pair(const uint8_t* codes, Float16Lanes table, float* w) {
   const Uint16Lanes bytes = widen_bytes(codes);
   const Float16Lanes high = look_up(table, bytes >> 4);
@@ -91,8 +92,8 @@ SNUG_INLINE void dequantize_pair(const uint8_t* codes, Float16Lanes table, float
 #endif
 }
 
-// The rounded value of a code is the same wherever it stands: the table is rounded, not each
-// element.
+// Rounds the table instead of each element: a code's rounded value is the same everywhere in a
+// block.
 SNUG_INLINE Half16Lanes rounded(Float16Lanes table, const uint16_t*) { return to_bf16(table); }
 SNUG_INLINE Half16Lanes rounded(Float16Lanes table, const Fp16*) { return to_fp16(table); }
 
@@ -101,8 +102,9 @@ SNUG_INLINE void dequantize_pair(const uint8_t* codes, Float16Lanes table, Half*
 #if defined(__AVX512BW__)
   const Half16Lanes half = rounded(table, w);
   const __m512i both = _mm512_maskz_broadcast_i64x4(0xff, reinterpret_cast<__m256i>(half));
-  // Even codes in the low halves of 32-bit lanes, odd ones in the high: the elements' order. The
-  // lookup takes five bits of 16; the fifth chooses between two copies of the table.
+  // Even codes go to the low halves of 32-bit lanes and odd ones to the high halves, which is the
+  // order of the elements. The lookup uses five bits of each 16; the fifth chooses between two
+  // identical copies of the table.
   const Uint16Lanes bytes = widen_bytes(codes);
   const Uint16Lanes index = (bytes >> 4) | (bytes << 16);
   const __m512i found =
@@ -138,7 +140,7 @@ void dequantize(const Nf4Weight& weight, int64_t first, int64_t n, void* out) {
   }
 }
 
-// What x is arranged in, and the bytes of such a row.
+// The type in which x is arranged, and the size of such a row.
 template <typename X>
 struct ArrangedOf {
   using Type = float;
@@ -147,7 +149,8 @@ struct ArrangedOf {
 template <typename X>
 using Arranged = typename ArrangedOf<X>::Type;
 
-// In every 32 elements the even ones come before the odd ones, as the codes of 16 bytes come.
+// Of every 32 elements the even ones come before the odd ones: the order in which 16 bytes of codes
+// are decoded.
 template <typename X>
 void arrange_x(const void* from, void* to, int64_t in) {
   const X* x = static_cast<const X*>(from);
@@ -163,7 +166,8 @@ void arrange_x(const void* from, void* to, int64_t in) {
   }
 }
 
-// kRows dot products with one output's weights: a block's sum is scaled, not its elements.
+// kRows dot products with the weights of one output: each block's sum is multiplied by the scale,
+// instead of its elements.
 template <int kRows>
 SNUG_INLINE void multiply_output(const Nf4Product& product, const float* x, int64_t output,
                                  Float16Lanes (&sums)[kRows]) {
@@ -189,22 +193,24 @@ SNUG_INLINE void multiply_output(const Nf4Product& product, const float* x, int6
 
 #if defined(__AVX512VNNI__)
 
-// bf16 in fixed point: instructions that multiply pairs of bf16 take four times as long as those
-// for 16-bit integers. A block of x has 14 bits and a sign of its largest element, the table of
-// codes as many, so that the eight products that a lane adds stay below 2^31.
+// bf16 is computed in fixed point: instructions that multiply pairs of bf16 take four times as long
+// as those for 16-bit integers. Each block of x is scaled to 14 bits and a sign by its largest
+// element, and the table of codes likewise, so that the eight products that a lane adds stay below
+// 2^31.
 //
-// 64 bytes at a time, as 32 words of four codes. A lookup takes the low five bits of a word, of
-// which the fifth chooses between two copies of the table, so that a shift brings each of the four
-// under it. The first block's sums are in the lower eight lanes and the second's in the upper.
-constexpr float kOne = 16384;      // a code's value 1
-constexpr float kLargest = 16383;  // the largest of a block of x
+// 64 bytes are processed at a time, as 32 words of four codes. A lookup uses the low five bits of a
+// word; the fifth chooses between two copies of the table, so that shifts bring each of the four
+// codes into place. The first block's sums are in the lower eight lanes and the second's in the
+// upper eight.
+constexpr float kOne = 16384;      // fixed-point form of a code's value 1
+constexpr float kLargest = 16383;  // fixed-point form of the largest element in a block of x
 
 constexpr int64_t values_of(int64_t in) {
   return (in + 2 * kBlock - 1) / (2 * kBlock) * 2 * kBlock;
 }
 constexpr int64_t scales_of(int64_t in) { return (in / kBlock + kLanes - 1) / kLanes * kLanes; }
 
-// Values, then a scale for each block.
+// The values of a row, then one scale per block.
 template <>
 struct ArrangedOf<uint16_t> {
   using Type = int16_t;
@@ -213,8 +219,8 @@ struct ArrangedOf<uint16_t> {
   }
 };
 
-// Elements of a block in fixed point; returns what they are multiples of. NaN and infinity are in
-// that, whatever the elements are.
+// Converts a block to fixed point; returns the unit. If any element is NaN or infinite, so is the
+// unit.
 SNUG_INLINE float fix_block(const uint16_t* x, int32_t* fixed) {
   uint32_t largest_bits = 0;
   for (int64_t i = 0; i < kBlock; ++i) {
@@ -232,11 +238,11 @@ SNUG_INLINE float fix_block(const uint16_t* x, int32_t* fixed) {
   return largest / kLargest;
 }
 
-// In every 128 elements those of the words' lowest codes come first. What is missing at the end is
-// 0.
+// Of every 128 elements, the ones for the lowest code of each word come first. Missing elements at
+// the end are 0.
 template <>
 void arrange_x<uint16_t>(const void* from, void* to, int64_t in) {
-  constexpr int64_t kPlace[4] = {1, 0, 3, 2};  // of a word's codes, from the lowest: its element
+  constexpr int64_t kPlace[4] = {1, 0, 3, 2};  // element of each code, lowest code first
   const auto* x = static_cast<const uint16_t*>(from);
   auto* arranged = static_cast<int16_t*>(to);
   auto* scales = reinterpret_cast<float*>(arranged + values_of(in));
@@ -262,7 +268,8 @@ SNUG_INLINE __m512i look_up(__m512i table, __m512i index) {
   return _mm512_maskz_permutexvar_epi16(0xffffffffU, index, table);
 }
 
-// Lane i / 8 of sixteen, for each i: a pair of blocks' scales where the pair's sums are.
+// For each i, lane i / 8 of sixteen: it brings the scales of a pair of blocks to the lanes of the
+// pair's sums.
 struct PairLanes {
   int32_t lane[8 * kLanes];
 };
@@ -273,7 +280,8 @@ constexpr PairLanes pair_lanes() {
 }
 alignas(64) constexpr PairLanes kPairLanes = pair_lanes();
 
-// The codes of two blocks, the `pair`th of the sixteen that have their scales in `scales`.
+// Multiplies the codes of two blocks, pair number `pair` of the sixteen blocks whose scales are in
+// `scales`.
 template <int kRows>
 SNUG_INLINE void multiply_pair(__m512i words, __m512i table, const int16_t* (&x)[kRows], int64_t at,
                                int64_t pair, const Float16Lanes (&scales)[kRows],
@@ -335,10 +343,10 @@ void multiply_rows(const Nf4Product& product) {
   }
 }
 
-// Rows that are multiplied together, since their sums fit in registers next to a block's values.
+// Rows that are multiplied at once: their sums fit in registers next to a block's values.
 template <typename X>
 constexpr int kTogether = 4;
-// Rows in all.
+// The most rows in a product.
 template <typename X>
 constexpr int64_t kMostRows = 4;
 #if defined(__AVX512VNNI__)
@@ -347,7 +355,7 @@ constexpr int kTogether<uint16_t> = 8;
 template <>
 constexpr int64_t kMostRows<uint16_t> = 16;
 #endif
-// Outputs whose codes stay in a first-level cache from one group of rows to the next.
+// Outputs whose codes stay in the first-level cache from one group of rows to the next.
 constexpr int64_t kOutputsPerGroup = 8;
 
 template <typename X, typename Y, int kRows = kTogether<X>>
@@ -357,7 +365,7 @@ void multiply_group(const Nf4Product& product) {
   multiply_rows<kRows, X, Y>(product);
 }
 
-// Groups of about equal size.
+// Divides the rows into groups of about equal size.
 template <typename X, typename Y>
 void multiply(const Nf4Product& product) {
   if (product.rows <= kTogether<X>) return multiply_group<X, Y>(product);

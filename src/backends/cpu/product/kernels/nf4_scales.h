@@ -1,5 +1,5 @@
-// Scales of NF4 blocks, sixteen at a time; for kernel files on AVX-512 only. To be compiled without
-// contraction: a nested scale is a product and a sum, each rounded.
+// Scales of NF4 blocks, sixteen at a time; for kernel files with AVX-512 only. Must be compiled
+// without contraction: a nested scale is a product and a sum, each rounded.
 #pragma once
 
 #include "backends/cpu/kernels/vector.h"
@@ -11,8 +11,8 @@ namespace snug::backends::cpu::SNUG_ISA {
 
 constexpr int64_t kNestedBlocks = 256;
 
-// The scales of `count` blocks from `first` on, at most sixteen, which lie in at most two nested
-// blocks. The lanes after them hold numbers of no meaning.
+// The scales of at most sixteen blocks, starting at `first`, which must lie in at most two nested
+// blocks. Lanes beyond `count` are undefined.
 SNUG_INLINE Float16Lanes block_scales(const Nf4Weight& weight, int64_t first, int64_t count) {
   const auto present = static_cast<__mmask16>(0xffffU >> (kLanes - count));
   if (weight.absmax != nullptr)
@@ -21,7 +21,7 @@ SNUG_INLINE Float16Lanes block_scales(const Nf4Weight& weight, int64_t first, in
       present, _mm_maskz_loadu_epi8(present, weight.nested_codes + first));
   const __m512 mapped =
       _mm512_mask_i32gather_ps(_mm512_setzero_ps(), present, codes, weight.nested_map, 4);
-  const int64_t left = kNestedBlocks - first % kNestedBlocks;  // blocks of the first nested one
+  const int64_t left = kNestedBlocks - first % kNestedBlocks;  // blocks in the first nested block
   const auto later = static_cast<__mmask16>(left < kLanes ? 0xffffU << left : 0);
   const __m512 absmax = _mm512_mask_blend_ps(
       later, _mm512_set1_ps(weight.nested_absmax[first / kNestedBlocks]),

@@ -1,9 +1,10 @@
-// A step makes 128 values of each of 32 outputs, while the tiles multiply those of the step before:
+// A step dequantises 128 values of each of 32 outputs, while the tiles multiply those of the step
+// before:
 //
-//   64 bytes of codes are 32 words of four codes. A lookup takes the low five bits of a word; the
+//   64 bytes of codes are 32 words of four codes. A lookup uses the low five bits of a word; the
 //   fifth chooses between the tables of the step's two blocks, of which the first has the lower 16
-//   words. So four lookups, each after a shift, make four rows of a tile: the k-th has of each word
-//   the code kPlace[k]. x is arranged in that order.
+//   words. So four lookups, each after a shift, make four rows of a tile: row k has the code
+//   kPlace[k] of each word. x is arranged in that order.
 //
 // Compiled without contraction (nf4_scales.h).
 #include "backends/cpu/product/kernels/nf4_tiles.h"
@@ -22,15 +23,15 @@ namespace {
 
 constexpr int64_t kBlock = 64;
 constexpr int64_t kWords = 32;
-constexpr int64_t kCodes = 4;                     // of a word
-constexpr int64_t kPlace[kCodes] = {1, 0, 3, 2};  // the element of each, from the lowest
-constexpr int64_t kTileRows = 16;                 // rows of x that a tile takes
-constexpr int64_t kValues = kCodes * kNf4TileOutputs * kWords;     // of a step
-constexpr int64_t kScaleSteps = kLanes / (kNf4TileStep / kBlock);  // steps of sixteen scales
+constexpr int64_t kCodes = 4;                     // codes in a word
+constexpr int64_t kPlace[kCodes] = {1, 0, 3, 2};  // element of each code, lowest code first
+constexpr int64_t kTileRows = 16;                 // rows of x in a tile
+constexpr int64_t kValues = kCodes * kNf4TileOutputs * kWords;     // values in a step
+constexpr int64_t kScaleSteps = kLanes / (kNf4TileStep / kBlock);  // steps per load of scales
 
 constexpr int64_t steps_of(int64_t in) { return (in + kNf4TileStep - 1) / kNf4TileStep; }
 constexpr int64_t row_tiles_of(int64_t rows) { return (rows + kTileRows - 1) / kTileRows; }
-// Elements of x that a step takes.
+// Elements of x in a step.
 constexpr int64_t step_elements(int64_t row_tiles) { return kNf4TileStep * row_tiles * kTileRows; }
 
 int64_t arranged_bytes(int64_t rows, int64_t in) {
@@ -51,12 +52,12 @@ void arrange(const Nf4TileRows& rows, int64_t begin, int64_t end, uint16_t* arra
       }
 }
 
-// The outputs of a step: `count` from `first` on.
+// The outputs of a step: `count` outputs, starting at `first`.
 struct Outputs {
   int64_t first, count;
 };
 
-// Scales of all outputs' blocks from `block` on, sixteen each.
+// Loads sixteen scales per output, starting with `block`.
 SNUG_INLINE void load_scales(const Nf4TileProduct& p, const Outputs& outputs, int64_t block,
                              float* scales) {
   const int64_t blocks = p.in / kBlock;
@@ -65,7 +66,7 @@ SNUG_INLINE void load_scales(const Nf4TileProduct& p, const Outputs& outputs, in
     store(scales + i * kLanes, block_scales(p.weight, (outputs.first + i) * blocks + block, count));
 }
 
-// The values of a step, (kCodes, kNf4TileOutputs, kWords).
+// Computes the values of a step, (kCodes, kNf4TileOutputs, kWords).
 SNUG_INLINE void make_values(const Nf4TileProduct& p, const Outputs& outputs, int64_t step,
                              const float* scales, uint16_t* values) {
   const __m512i lowest = _mm512_set1_epi16(0x000f);
@@ -96,10 +97,10 @@ SNUG_INLINE void make_values(const Nf4TileProduct& p, const Outputs& outputs, in
   }
 }
 
-// The values of a step times x, into tiles 0 to 3: outputs by rows of x.
+// Multiplies the values of a step by x and adds to tiles 0 to 3: outputs by rows of x.
 template <int64_t kRowTiles>
 SNUG_INLINE void multiply_step(const uint16_t* values, const uint16_t* x) {
-  // gcc's tile loads do not say that they read memory.
+  // gcc's tile loads do not declare that they read memory.
   __asm__ volatile("" ::: "memory");
   constexpr int64_t kLine = kWords * 2;
   constexpr int64_t kXLine = kRowTiles * kTileRows * 4;
@@ -119,7 +120,7 @@ SNUG_INLINE void multiply_step(const uint16_t* values, const uint16_t* x) {
   }
 }
 
-// Sums (outputs, rows of x) to rows of y.
+// Writes sums (outputs, rows of x) to rows of y.
 template <typename Y>
 void write_rows(const Nf4TileProduct& p, const Outputs& outputs, const float* sums) {
   alignas(64) float square[kLanes * kLanes];
@@ -155,7 +156,7 @@ void multiply_rows(const Nf4TileProduct& p) {
                                  p.x + (step - 1) * step_elements(kRowTiles));
     }
     store_square(sums, kNf4TileRows);
-    // Nor do gcc's tile stores say that they write it.
+    // gcc's tile stores do not declare that they write memory.
     __asm__ volatile("" ::: "memory");
     write_rows<Y>(p, outputs, sums);
   }

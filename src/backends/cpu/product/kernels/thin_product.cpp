@@ -14,12 +14,12 @@ namespace {
 constexpr int64_t kSpreadStride = kThinSpread + kThinGap;
 constexpr int64_t kBlockStride = kThinBlock + kThinGap;
 
-// kThinRows rows and kTiles sixteens of columns: tiles 0 to 3 hold the sums.
+// Multiplies kThinRows rows by kTiles times sixteen columns: tiles 0 to 3 hold the sums.
 template <int kTiles>
 SNUG_INLINE void multiply_columns(const uint16_t* a, int64_t depth, const uint16_t* b,
                                   int64_t width, float* sums) {
   constexpr int64_t kLine = kSpreadStride * 4;
-  // gcc's tile loads do not say that they read memory.
+  // gcc's tile loads do not declare that they read memory.
   __asm__ volatile("" ::: "memory");
   _tile_zero(0);
   _tile_zero(1);
@@ -45,7 +45,7 @@ SNUG_INLINE void multiply_columns(const uint16_t* a, int64_t depth, const uint16
   if constexpr (kTiles > 2) _tile_stored(3, sums + 48, kLine);
 }
 
-// A square of up to kThinStep of lines that are contiguous in memory, filled up with zeros.
+// A square of up to kThinStep contiguous lines, padded with zeros.
 struct alignas(64) Square {
   uint16_t values[kThinStep * kThinStep];
 };
@@ -60,13 +60,14 @@ void copy_square(const uint16_t* from, int64_t stride, int64_t lines, int64_t le
   }
 }
 
-// Asks for the lines that are packed two squares later. Lines of a matrix lie a whole row apart,
-// which the processor does not foresee.
+// Prefetches the lines that are packed two squares later. Lines of a matrix are a whole row apart,
+// which the hardware prefetcher does not follow.
 SNUG_INLINE void ask_for(const uint16_t* ahead, int64_t stride) {
   for (int64_t i = 0; i < kThinStep; ++i) __builtin_prefetch(ahead + i * stride);
 }
 
-// A square of pairs from lines that run along k. Units of four bytes are moved where they lie so.
+// Packs a square of pairs from lines along k. Units of four bytes are copied where their alignment
+// allows it.
 void pack_lines(const uint16_t* from, int64_t stride, int64_t lines, int64_t length,
                 RowBlock<uint16_t> out) {
   if (lines >= kThinStep && length >= kThinStep && stride % 2 == 0) {
@@ -79,7 +80,7 @@ void pack_lines(const uint16_t* from, int64_t stride, int64_t lines, int64_t len
                   out);
 }
 
-// A square of pairs from lines that run across k.
+// Packs a square of pairs from lines across k.
 void pair_lines(const uint16_t* from, int64_t stride, int64_t lines, int64_t length,
                 RowBlock<uint16_t> out) {
   if (lines >= kThinStep && length >= kThinStep) {
@@ -163,7 +164,7 @@ void finish_lines(const float* sums, int64_t sums_stride, int64_t lines, int64_t
   }
 }
 
-// Lines of the result from element `offset` of each on.
+// Writes lines of the result, each starting at element `offset`.
 void finish_lines_of_type(const float* sums, int64_t sums_stride, int64_t lines, int64_t n,
                           const ThinResult& to, int64_t offset) {
   if (to.c_is_bf16)
@@ -172,7 +173,7 @@ void finish_lines_of_type(const float* sums, int64_t sums_stride, int64_t lines,
     finish_lines<float>(sums, sums_stride, lines, n, to, offset);
 }
 
-// The result from line `line` on.
+// The result, starting at line `line`.
 ThinResult from_line(ThinResult to, int64_t line) {
   to.c = static_cast<char*>(to.c) + line * to.c_stride * (to.c_is_bf16 ? 2 : 4);
   if (to.addend != nullptr)
@@ -181,7 +182,8 @@ ThinResult from_line(ThinResult to, int64_t line) {
   return to;
 }
 
-// Sums (rows, columns) to columns [column, ...) of the result; whole steps of sums are readable.
+// Writes sums (rows, columns) to columns [column, ...) of the result; sums are readable up to whole
+// steps.
 void finish_sums(const float* sums, int64_t sums_stride, int64_t rows, int64_t columns,
                  const ThinResult& to, int64_t column) {
   if (!to.transposed) return finish_lines_of_type(sums, sums_stride, rows, columns, to, column);
@@ -197,8 +199,8 @@ void finish_sums(const float* sums, int64_t sums_stride, int64_t rows, int64_t c
   }
 }
 
-// Stores to lines that no cache holds would stop the tiles: a block of the result is asked for
-// while the one before it is made.
+// Stores to cache lines that are not cached would stall the tiles, so a block of the result is
+// prefetched while the one before it is computed.
 SNUG_INLINE void prefetch_block(const ThinResult& to, int64_t row, int64_t rows, int64_t column,
                                 int64_t columns) {
   const int64_t size = to.c_is_bf16 ? 2 : 4;
@@ -208,8 +210,8 @@ SNUG_INLINE void prefetch_block(const ThinResult& to, int64_t row, int64_t rows,
   }
 }
 
-// Works in pieces of columns with two places for sums, so that the processor finishes one while the
-// tiles make the next.
+// Processes pieces of columns with two buffers for sums, so that vectors finish one piece while the
+// tiles compute the next.
 void spread(const ThinRows& p) {
   const TilesInUse tiles;
   const int64_t depth = round_up(p.k, kThinStep);
@@ -236,11 +238,11 @@ void spread(const ThinRows& p) {
   }
 }
 
-// Sums (kNarrowRows, kThinStep), of which kTiles sixteens of columns are made.
+// Computes kTiles times sixteen columns of sums (kNarrowRows, kThinStep).
 template <int kTiles>
 SNUG_INLINE void multiply_narrow(const NarrowRows& p, const uint16_t* a, int64_t a_stride,
                                  float* sums) {
-  // gcc's tile loads do not say that they read memory.
+  // gcc's tile loads do not declare that they read memory.
   __asm__ volatile("" ::: "memory");
   const uint16_t* b = p.b;
   _tile_zero(0);
@@ -284,7 +286,7 @@ void narrow(const NarrowRows& p) {
   finish_sums(sums, kThinStep, p.rows, p.n, p.result, 0);
 }
 
-// Where a block of b begins.
+// The position at which a block of b begins.
 struct BlockPlace {
   int64_t k;
   int64_t column;
@@ -312,8 +314,9 @@ SNUG_INLINE void pack_block(const ThinSums& p, BlockPlace at, uint16_t* packed) 
              smaller_of(kThinBlock, p.columns - at.column), packed, kBlockStride);
 }
 
-// kTiles sixteens of columns, of which the first block is packed. The next is packed before tiles
-// load this one, so that they do not wait for its stores, and the one after it is asked for.
+// Sums kTiles times sixteen columns, of which the first block is already packed. The next block is
+// packed before tiles load this one, so that they do not wait for its stores, and the one after
+// that is prefetched.
 template <int kTiles>
 SNUG_INLINE void sum_columns(const ThinSums& p, int64_t column, uint16_t* (&packed)[2]) {
   constexpr int64_t kBlockLine = kBlockStride * 4;
@@ -326,7 +329,7 @@ SNUG_INLINE void sum_columns(const ThinSums& p, int64_t column, uint16_t* (&pack
     prefetch_block(p, after(p, next));
     pack_block(p, next, packed[1]);
     uint16_t* const b = packed[0];
-    // gcc's tile loads do not say that they read memory.
+    // gcc's tile loads do not declare that they read memory.
     __asm__ volatile("" ::: "memory");
     _tile_loadd(4, p.a + k, p.a_stride * 2);
     _tile_loadd(5, b, kBlockLine);
@@ -349,7 +352,7 @@ SNUG_INLINE void sum_columns(const ThinSums& p, int64_t column, uint16_t* (&pack
   if constexpr (kTiles > 2) _tile_stored(3, sums + 48, p.sums_stride * 4);
 }
 
-// Columns one block after the other: their sums stay in tiles over all of k.
+// Processes one block of columns after another, whose sums stay in tiles over all of k.
 void sum(const ThinSums& p) {
   const TilesInUse tiles;
   uint16_t* packed[2] = {p.packed, p.packed + kThinStep * kBlockStride};

@@ -31,17 +31,18 @@ SNUG_INLINE Float16Lanes scaled(const float* sums, Float16Lanes alpha, const Add
   return multiply_add(load(sums), alpha, load_some(addend, lanes));
 }
 
-// A block whose sums are made, and its place in c. Rows are finished a few at a time.
+// A block with finished sums, and its place in c. Its rows are written a few at a time.
 template <typename C, typename Addend>
 struct Unfinished {
   const float* sums;
   C* c;
   const Addend* addend;
-  int64_t rows;  // 0: none
+  int64_t rows;  // 0 if there is no such block
   __mmask16 left, right;
 };
 
-// Stores to lines that no cache holds would stop the tiles: rows are asked for one block ahead.
+// Stores to cache lines that are not cached would stall the tiles, so rows are prefetched one block
+// ahead.
 template <typename C, typename Addend>
 SNUG_INLINE void prefetch_row(const Unfinished<C, Addend>& block, const WideResult& to,
                               int64_t row) {
@@ -65,15 +66,15 @@ struct Square {
   const uint16_t* a;
   const uint16_t* low_a;
   const uint16_t* b;
-  const float* start;  // the sums so far; null: zeros
+  const float* start;  // the sums of earlier steps; null means zeros
   int64_t start_stride;
 };
 
-// Some of the rows that are multiplied next, which the second-level cache asks for meanwhile.
+// Some of the rows that are multiplied next, which are prefetched into the second-level cache.
 struct NextRows {
   const uint16_t* a;
   int64_t stride;
-  int64_t rows;  // 0: none
+  int64_t rows;  // 0 if there are none
 };
 
 SNUG_INLINE void fetch(const NextRows& next, int64_t k) {
@@ -82,7 +83,7 @@ SNUG_INLINE void fetch(const NextRows& next, int64_t k) {
     __builtin_prefetch(next.a + row * next.stride + k, 0, kSecondLevel);
 }
 
-// The sums of `now`, which stay in the tiles, and the rows of `before` on the way.
+// Computes the sums of `now`, which stay in the tiles, and writes rows of `before` meanwhile.
 template <typename C, typename Addend>
 SNUG_INLINE void multiply_square(const WideBlock& p, const Square& square, const NextRows& next,
                                  const Unfinished<C, Addend>& now,
@@ -108,11 +109,11 @@ SNUG_INLINE void multiply_square(const WideBlock& p, const Square& square, const
     add_to_square(square.low_a + k, p.low_a_stride, b, kWidePanel);
 }
 
-// A panel of a's rows stays in the caches while the panels of b pass by.
+// A panel of a's rows stays in the caches while all panels of b are multiplied with it.
 template <typename C, typename Addend>
 void multiply_panels(const WideBlock& p) {
   const TilesInUse tiles;
-  // gcc's tile loads do not say that they read memory.
+  // gcc's tile loads do not declare that they read memory.
   __asm__ volatile("" ::: "memory");
   alignas(64) float sums[2][kWidePanel * kWidePanel];
   int next = 0;

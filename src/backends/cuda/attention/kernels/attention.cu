@@ -1,6 +1,6 @@
-// Forward, in flash style (Dao et al. 2022): a block keeps own_rows() queries of one head and walks
-// the keys they see tile by tile. Each row's maximum is that of the tiles so far; what was summed
-// is rescaled when it grows.
+// The forward pass as in FlashAttention (Dao et al. 2022): a block keeps own_rows() queries of one
+// head and goes through the keys that they see, tile by tile. Each row has the maximum of the tiles
+// so far; its sums are rescaled when the maximum grows.
 #include "backends/cuda/attention/kernels/attention.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace snug::backends::cuda {
 namespace {
 
-// Finds the ranges of the queries (side 0), or of the keys.
+// Finds the ranges for the queries (side 0) or for the keys.
 struct FindRanges {
   RangesRun run;
   __device__ void operator()(int64_t side, int64_t token) const {
@@ -26,8 +26,8 @@ struct FindRanges {
   }
 };
 
-// Turns the scores of one row into weights beneath its new maximum; returns what its earlier sums
-// are worth.
+// Turns the scores of one row into weights relative to its new maximum; returns the factor for its
+// earlier sums.
 __device__ float rescale(float score, float& largest_so_far, float& weight) {
   const float largest_now = fmaxf(largest_so_far, warp_max(score));
   if (largest_now == -INFINITY) {
@@ -40,11 +40,11 @@ __device__ float rescale(float score, float& largest_so_far, float& weight) {
   return factor;
 }
 
-// What one lane holds of the running sums of the warp's rows.
+// One lane's part of the running sums of the warp's rows.
 template <int kColumns>
 struct RowState {
   float largest[warp_rows(kColumns)];
-  float sum[warp_rows(kColumns)];  // of this lane's keys
+  float sum[warp_rows(kColumns)];  // sums over this lane's keys
   float output[warp_rows(kColumns)][kColumns];
 };
 

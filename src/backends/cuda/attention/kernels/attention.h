@@ -1,5 +1,6 @@
-// Attention in tiles and its derivative. What each query sees, and who sees each key, is first
-// written to scratch from the bounds of the segments; the tile kernels know ranges only.
+// Tiled attention and its gradient. From the bounds of the segments, the ranges of keys that each
+// query sees and of queries that see each key are first written to scratch; the tile kernels only
+// use these ranges.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,15 +12,15 @@
 
 namespace snug::backends::cuda {
 
-// Biases by relative position (distance_biases.h): a head's of a query x positions after a key lies
-// at zero[x], for x of -reach to reach, and is the same beyond.
+// Relative position biases (distance_biases.h): zero[x] is a head's bias for a query x positions
+// after a key, for x from -reach to reach; larger distances have the same bias.
 struct DistanceBiases {
-  const float* zero = nullptr;  // of the first head; null: there are none
-  int64_t head_step = 0;        // from one head to the next
+  const float* zero = nullptr;  // points to distance 0 of the first head; null if there are none
+  int64_t head_step = 0;        // elements from one head's table to the next
   int32_t reach = 0;
-  bool both_ways = false;           // keys after their query have buckets of their own
-  int32_t buckets = 0;              // of one direction
-  const int32_t* begins = nullptr;  // (buckets): the smallest distance of each
+  bool both_ways = false;           // keys after their query have separate buckets
+  int32_t buckets = 0;              // the number in one direction
+  const int32_t* begins = nullptr;  // (buckets): the smallest distance in each bucket
 };
 
 struct AttentionForm {
@@ -29,8 +30,8 @@ struct AttentionForm {
   float scale = 1.0F;
   bool causal = true;
   int64_t window = 0;
-  float softcap = 0.0F;      // of scaled scores; 0: none
-  float alibi_scale = 0.0F;  // 0: no slopes
+  float softcap = 0.0F;      // applied to scaled scores; 0 means none
+  float alibi_scale = 0.0F;  // 0 means no slopes
   DistanceBiases biases;
 };
 
@@ -38,8 +39,8 @@ struct AttentionShape {
   AttentionForm form;
   int64_t q_tokens = 0;
   int64_t k_tokens = 0;
-  // (q_tokens): the key at no distance from each query. Null without biases by relative position:
-  // it is the last that the query sees.
+  // (q_tokens): the key at distance 0 from each query. Null without relative position biases: then
+  // it is the last key that the query sees.
   const int32_t* diagonals = nullptr;
 };
 
@@ -48,9 +49,9 @@ struct RangesRun {
   int64_t segments = 0;
   const int32_t* q_bounds = nullptr;  // (segments, 2)
   const int32_t* k_bounds = nullptr;
-  TokenRange* keys = nullptr;     // (q_tokens): what each query sees
-  TokenRange* queries = nullptr;  // (k_tokens): which queries may see each key
-  int32_t* diagonals = nullptr;   // those of the shape; null: not wanted
+  TokenRange* keys = nullptr;     // (q_tokens): the keys that each query sees
+  TokenRange* queries = nullptr;  // (k_tokens): the queries that may see each key
+  int32_t* diagonals = nullptr;   // where to write the shape's diagonals; null if not wanted
 };
 void find_ranges(const RangesRun& run, cudaStream_t stream);
 
@@ -60,7 +61,7 @@ struct AttentionRun {
   const TokenRange* queries = nullptr;
   DeviceRows q, k, v, o;
   float* lse = nullptr;  // (heads, q_tokens)
-  DeviceRows sinks;      // (heads); without data: none
+  DeviceRows sinks;      // (heads); data is null if there are none
 };
 void attention(const AttentionRun& run, cudaStream_t stream);
 
@@ -72,15 +73,15 @@ struct AttentionGradRun {
   const float* lse = nullptr;
   float* delta = nullptr;  // (heads, q_tokens): scratch, the dot products of d_o and o
   DeviceRows dq, dk, dv;
-  float* bias_sums = nullptr;  // (bias_blocks, heads, buckets of all directions); null: not wanted
+  float* bias_sums = nullptr;  // (bias_blocks, heads, buckets of both directions) or null
 };
 void attention_grad(const AttentionGradRun& run, cudaStream_t stream);
-// Only delta: what either form of the gradient begins with.
+// Computes only delta, which is the first step of either form of the gradient.
 void find_delta(const AttentionGradRun& run, cudaStream_t stream);
 
-// Attention and its gradient on the tensor cores. They require one format of 16 bits, heads of a
-// multiple of 8 and at most kMaxMatrixDims, and q, k, v and d_o whose rows begin at multiples of 16
-// bytes.
+// Attention and its gradient on the tensor cores. All tensors must have the same 16-bit format;
+// head_dim must be a multiple of 8 and at most kMaxMatrixDims; rows of q, k, v and d_o must begin
+// at multiples of 16 bytes.
 void attention_matrix(const AttentionRun& run, cudaStream_t stream);
 void attention_grad_matrix(const AttentionGradRun& run, cudaStream_t stream);
 

@@ -1,10 +1,10 @@
-// Backward: with p = exp(scale q k - lse), ds = p (do v - do o),
+// The backward pass: with p = exp(scale q k - lse), ds = p (do v - do o),
 //   dq = scale sum over keys of ds k,  dk = scale sum over queries of ds q,  dv = sum over queries
 //   of p do.
-// Scores are made again from q, k and lse. One kernel keeps queries and walks keys, another
-// keeps keys of a key head and walks the queries of all heads that read it: no sum is shared
-// between blocks. The first kernel has what each score gets, whose sums by distance the gradient of
-// a bias is made of (bias_sums.cuh).
+// Scores are recomputed from q, k and lse. One kernel keeps queries and goes through keys; another
+// keeps keys of a key head and goes through the queries of all heads that read it: no sum is shared
+// between blocks. The first kernel has the gradient of each score, whose sums by distance give the
+// gradient of a bias (bias_sums.cuh).
 #include "backends/cuda/attention/kernels/attention_tile.cuh"
 #include "backends/cuda/attention/kernels/score_adjustment.cuh"
 #include "backends/cuda/product/kernels/bias_sums.cuh"
@@ -12,7 +12,7 @@
 namespace snug::backends::cuda {
 namespace {
 
-// A warp a token and head.
+// One warp per token and head.
 __global__ void delta_kernel(AttentionGradRun run) {
   const AttentionForm& form = run.shape.form;
   const int64_t token = int64_t{blockIdx.x} * (blockDim.x / kLanes) + threadIdx.x / kLanes;
@@ -28,7 +28,8 @@ __global__ void delta_kernel(AttentionGradRun run) {
   if (lane_of_thread() == 0) run.delta[head * run.shape.q_tokens + token] = sum;
 }
 
-// p and ds of one query and key, and what their product gets, which is ds without a cap.
+// p and ds of one query and key, and the gradient of their product, which equals ds without a
+// softcap.
 struct Weights {
   float probability;
   float d_score;
@@ -43,7 +44,7 @@ __device__ Weights weights_of(bool visible, const AdjustedScore& score, float d_
   return {probability, d_score, d_score * score.slope};
 }
 
-// The score of a product of query and key, `distance` as in ScoreAdjustment.
+// The score for a product of query and key, with `distance` as in ScoreAdjustment.
 template <bool kAdjusts, bool kBiased>
 __device__ AdjustedScore score_of(const ScoreAdjustment<kBiased>& adjustment, float scale,
                                   float product, int64_t distance) {
@@ -53,8 +54,8 @@ __device__ AdjustedScore score_of(const ScoreAdjustment<kBiased>& adjustment, fl
     return {product * scale, 1.0F};
 }
 
-// The block's own rows are queries or keys, the other side's are as many as a warp has lanes.
-// `weights`: of its rows for those.
+// The block's own rows are queries or keys; a tile of the other side has as many rows as a warp has
+// lanes. `weights` has a number for each pair of rows.
 template <int kColumns, bool kOwnsQueries>
 struct Tiles {
   static constexpr int kOwn = own_rows(kColumns);
@@ -92,7 +93,7 @@ __device__ void clear(float (&sums)[kRows][kColumns]) {
     for (int c = 0; c < kColumns; ++c) sums[r][c] = 0.0F;
 }
 
-// A value a token of one head, 0 beyond the tensor.
+// The value of a token in one head, 0 beyond the tensor.
 __device__ float value_at(const float* values, const AttentionShape& shape, int64_t head,
                           int64_t token) {
   return token < shape.q_tokens ? values[head * shape.q_tokens + token] : 0.0F;
@@ -157,7 +158,8 @@ __global__ void query_bias_kernel(AttentionGradRun run) {
   walk_keys<kColumns, true, true, kSumsBias>(run);
 }
 
-// Adds what the tile of queries from `first` on gives to the block's keys.
+// Adds the contribution of a tile of queries, starting at `first`, to the gradients of the block's
+// keys.
 template <int kColumns, bool kAdjusts, bool kBiased>
 __device__ void add_queries(const AttentionGradRun& run, const Tiles<kColumns, false>& tiles,
                             int64_t first_key, int64_t first, int64_t head,

@@ -1,6 +1,6 @@
-// The backward pass of attention_grad.cu in a format of 16 bits on the tensor cores: the same two
-// walks, 64 rows a block. In the second, rows are keys and columns queries, so that transposed
-// scores are the factor of dk and dv as they leave the product.
+// The backward pass of attention_grad.cu in a 16-bit format on the tensor cores: the same two
+// loops, with 64 rows per block. In the second, rows are keys and columns queries, so that the
+// transposed scores leave their product in the layout of a factor for dk and dv.
 #include "backends/cuda/attention/kernels/attention_matrix_tile.cuh"
 #include "backends/cuda/attention/kernels/score_adjustment.cuh"
 #include "backends/cuda/product/kernels/bias_sums.cuh"
@@ -8,16 +8,16 @@
 namespace snug::backends::cuda {
 namespace {
 
-constexpr int kColumns = kMatrixGradColumns;  // of a tile of the other side
+constexpr int kColumns = kMatrixGradColumns;  // the rows of the other side in a tile
 constexpr int kTiles = kColumns / 8;
 
 template <int kDims>
 using Ring = TileRing<kColumns, kDims>;
 
-// What a query gives to its scores. The exponential of its probabilities is a power of two.
+// A query's values for its scores. Probabilities are computed as powers of two.
 struct QueryState {
   TokenRange keys;
-  float lse = 0.0F;  // times log2(e)
+  float lse = 0.0F;  // multiplied by log2(e)
   float delta = 0.0F;
 
   __device__ QueryState(const AttentionGradRun& run, int64_t head, int64_t query) {
@@ -28,10 +28,11 @@ struct QueryState {
   }
 };
 
-// The states of a tile's queries, copied with it; queries beyond the tensor see nothing.
+// The states of a tile's queries, copied together with the tile; queries beyond the tensor see no
+// keys.
 struct QueryStates {
   TokenRange keys[kColumns];
-  float lse[kColumns];  // as the forward pass left it
+  float lse[kColumns];  // as written by the forward pass
   float delta[kColumns];
 
   __device__ void begin(const AttentionGradRun& run, int64_t head, int64_t first) {
@@ -50,7 +51,7 @@ struct QueryStates {
 };
 static_assert(sizeof(QueryStates) == kColumns * kQueryStateBytes);
 
-// score becomes p, d_probability becomes ds. scale: of the scores, times log2(e), as lse is.
+// Turns score into p and d_probability into ds. `scale` and `lse` include the factor log2(e).
 struct ScaledQuery {
   float scale;
   float lse;
@@ -59,8 +60,8 @@ struct ScaledQuery {
     score = visible ? power_of_two(score * scale - lse) : 0.0F;
     d_probability = visible ? score * (d_probability - delta) : 0.0F;
   }
-  // Differentiates scores that are adjusted. The gradient of the score is returned; d_probability
-  // becomes that of the product of query and key.
+  // Differentiates adjusted scores. Returns the gradient of the score; d_probability becomes the
+  // gradient of the product of query and key.
   __device__ float differentiate(bool visible, const AdjustedScore& adjusted, float& score,
                                  float& d_probability) const {
     score = visible ? power_of_two(adjusted.score - lse) : 0.0F;
@@ -99,7 +100,7 @@ __device__ void walk_keys(const AttentionGradRun& run) {
       k.begin(ring.first(stage), tile.token, kv_column, tile.tokens);
       v.begin(ring.second(stage), tile.token, kv_column, tile.tokens);
     }
-    end_batch();  // or an empty one
+    end_batch();  // ends a batch, which may be empty
   };
   TileCopy<kBlockRows, kDims>(run.q, form.head_dim).begin(q, first, column, ranges.own());
   TileCopy<kBlockRows, kDims>(run.d_o, form.head_dim).begin(d_o, first, column, ranges.own());
@@ -108,7 +109,7 @@ __device__ void walk_keys(const AttentionGradRun& run) {
   for (int stage = 0; !tile.is_end(); stage = 1 - stage) {
     const SeenTile next = ranges.after<kColumns>(tile);
     wait_for_batches<0>();
-    // The tile is there, and all have read the one that the next takes the place of.
+    // The tile has arrived, and every warp has read the one that the next copy overwrites.
     __syncthreads();
     begin_keys(1 - stage, next);
     float scores[kTiles][4];
@@ -154,7 +155,7 @@ __global__ void __launch_bounds__(kMatrixThreads) query_bias_kernel(AttentionGra
   walk_keys<kDims, true, true, kSumsBias, Format>(run);
 }
 
-// Adds what the queries of one tile give to the block's keys.
+// Adds the contribution of one tile of queries to the gradients of the block's keys.
 template <int kDims, bool kAdjusts, bool kBiased, typename Format>
 __device__ void add_tile(const uint16_t* k, const uint16_t* v, const uint16_t* q,
                          const uint16_t* d_o, const QueryStates& states,
@@ -193,10 +194,10 @@ __device__ void add_tile(const uint16_t* k, const uint16_t* v, const uint16_t* q
   add_weighted_tiles<kDims, Format>(scores, d_o, dv);
 }
 
-// Tiles of queries, of all heads that read the key head, one after the other.
+// Goes through the tiles of queries, for one head after another that reads the key head.
 struct QueryWalk {
   const BlockRanges& ranges;
-  int last_head;  // the one after
+  int last_head;  // one past the last head
   int head;
   SeenTile tile;
 
@@ -232,18 +233,18 @@ __device__ void walk_queries(const AttentionGradRun& run) {
       d_o.begin(ring.second(stage), tile.token, walk.head * form.head_dim, tile.tokens);
       states[stage].begin(run, walk.head, tile.token);
     }
-    end_batch();  // or an empty one
+    end_batch();  // ends a batch, which may be empty
   };
   TileCopy<kBlockRows, kDims>(run.k, form.head_dim).begin(k, first, column, ranges.own());
   TileCopy<kBlockRows, kDims>(run.v, form.head_dim).begin(v, first, column, ranges.own());
   QueryWalk walk{ranges, (kv_head + 1) * group, kv_head * group, ranges.first<kColumns>()};
   begin_queries(0, walk);
   for (int stage = 0; !walk.is_end(); stage = 1 - stage) {
-    const ScoreAdjustment<kBiased> adjustment(form, walk.head, kLog2OfE);  // of this tile's head
+    const ScoreAdjustment<kBiased> adjustment(form, walk.head, kLog2OfE);  // for this tile's head
     const int32_t first_query = walk.tile.token;
     walk.step();
     wait_for_batches<0>();
-    // The tile is there, and all have read the one that the next takes the place of.
+    // The tile has arrived, and every warp has read the one that the next copy overwrites.
     __syncthreads();
     begin_queries(1 - stage, walk);
     add_tile<kDims, kAdjusts, kBiased, Format>(k, v, ring.first(stage), ring.second(stage),

@@ -1,4 +1,4 @@
-// The forward pass of attention.cu in a format of 16 bits on the tensor cores: the same walk, 64
+// The forward pass of attention.cu in a 16-bit format on the tensor cores: the same loop, with 64
 // queries per block.
 #include "backends/cuda/attention/kernels/attention_matrix_tile.cuh"
 #include "backends/cuda/attention/kernels/score_adjustment.cuh"
@@ -7,10 +7,10 @@
 namespace snug::backends::cuda {
 namespace {
 
-constexpr int kKeys = kMatrixKeys;  // of a tile
+constexpr int kKeys = kMatrixKeys;  // the keys in a tile
 constexpr int kTiles = kKeys / 8;
 
-// The four lanes that share rows g and g + 8 agree.
+// The maximum over the four lanes that share rows g and g + 8.
 __device__ float row_max(float value) {
   value = fmaxf(value, __shfl_xor_sync(kWholeWarp, value, 1));
   return fmaxf(value, __shfl_xor_sync(kWholeWarp, value, 2));
@@ -20,15 +20,16 @@ __device__ float row_sum(float value) {
   return value + __shfl_xor_sync(kWholeWarp, value, 2);
 }
 
-// Running maximum (of scores times the logarithm's base: weights are powers of two) and sum of rows
-// g and g + 8; a lane's sum is of its own columns.
+// The running maximum (of scores times log2(e), since weights are powers of two) and sum of rows g
+// and g + 8; a lane's sum covers its own columns.
 struct SoftmaxState {
   float largest[2] = {-INFINITY, -INFINITY};
   float sum[2] = {0.0F, 0.0F};
 };
 
-// Turns scores of the tile from `key` on into weights beneath each row's new maximum; factor: what
-// its earlier sums are worth. scale: of the scores, times log2(e), where they are not adjusted.
+// Turns the scores of the tile starting at `key` into weights relative to each row's new maximum;
+// `factor` becomes the factor for its earlier sums. Where scores are not adjusted, `scale`
+// multiplies them and includes log2(e).
 template <bool kAdjusts, bool kBiased>
 __device__ void weigh(float (&scores)[kTiles][4], const TokenRange (&keys)[2],
                       const int32_t (&diagonals)[2], int32_t key, float scale,
@@ -54,7 +55,7 @@ __device__ void weigh(float (&scores)[kTiles][4], const TokenRange (&keys)[2],
         largest = fmaxf(largest, scores[j][i]);
       }
     largest = fmaxf(state.largest[upper], row_max(largest));
-    // A row that has seen nothing yet has weights of zero, and keeps its sums, which are zero.
+    // A row that has seen no key yet gets weights of zero, and its sums stay zero.
     const float beneath = largest > -INFINITY ? largest : 0.0F;
     factor[upper] = power_of_two(state.largest[upper] - beneath);
     state.sum[upper] *= factor[upper];
@@ -69,7 +70,7 @@ __device__ void weigh(float (&scores)[kTiles][4], const TokenRange (&keys)[2],
   }
 }
 
-// Blocks of a multiprocessor: as many as its shared memory and registers hold without spills.
+// Blocks per multiprocessor: as many as its shared memory and registers hold without spills.
 constexpr int blocks_of(int dims) { return dims > 64 ? 2 : 3; }
 
 template <int kDims, bool kAdjusts, bool kBiased, typename Format>
@@ -99,7 +100,7 @@ __device__ void attend(const AttentionRun& run) {
       k.begin(ring.first(stage), tile.token, kv_column, tile.tokens);
       v.begin(ring.second(stage), tile.token, kv_column, tile.tokens);
     }
-    end_batch();  // or an empty one, so that counts hold
+    end_batch();  // ends a batch, which may be empty, so that the number of batches is fixed
   };
   TileCopy<kBlockRows, kDims>(run.q, form.head_dim).begin(q_tile, first, q_column, ranges.own());
   end_batch();
@@ -111,7 +112,7 @@ __device__ void attend(const AttentionRun& run) {
   for (int stage = 0; !tile.is_end(); stage = 1 - stage) {
     const SeenTile next = ranges.after<kKeys>(tile);
     wait_for_batches<0>();
-    // The tile is there, and all have read the one that the next takes the place of.
+    // The tile has arrived, and every warp has read the one that the next copy overwrites.
     __syncthreads();
     begin_keys(1 - stage, next);
     float scores[kTiles][4];

@@ -1,6 +1,6 @@
-// Tiles of attention for the tensor cores, in a format of 16 bits. A block of four warps keeps 64
-// rows of one side (queries, or keys), 16 a warp, and walks the other side kColumns at a time.
-// Scores leave the product in the registers in which they enter the next one as a factor
+// Attention tiles for the tensor cores, in a 16-bit format. A block of four warps keeps 64 rows of
+// one side (queries or keys), 16 per warp, and goes through the other side kColumns rows at a time.
+// Scores leave one product in the registers in which they enter the next as a factor
 // (warp_matrix.cuh), rounded to the format; sums are f32.
 #pragma once
 
@@ -11,25 +11,25 @@
 
 namespace snug::backends::cuda {
 
-inline constexpr int kMatrixRows = 16;  // of a warp
+inline constexpr int kMatrixRows = 16;  // the rows of one warp
 inline constexpr float kLog2OfE = 1.4426950408889634F;
 inline constexpr uint32_t kMatrixThreads = kBlockRows / kMatrixRows * kLanes;
 
-// A lane's g and t of warp_matrix.cuh, and the first row of its warp in the block's.
+// A lane's g and t of warp_matrix.cuh, and the first row of its warp within the block's rows.
 struct FragmentPlace {
   int g, t, warp_row;
   __device__ FragmentPlace()
       : g(static_cast<int>(threadIdx.x % kLanes) / 4),
         t(static_cast<int>(threadIdx.x % 4)),
         warp_row(static_cast<int>(threadIdx.x / kLanes) * kMatrixRows) {}
-  // Row of the block that holds c[2 * upper], c[2 * upper + 1].
+  // The row of the block that holds c[2 * upper] and c[2 * upper + 1].
   __device__ int row(int upper) const { return warp_row + g + 8 * upper; }
 };
 
-// This thread's part in copying tiles: kRows tokens of a tensor, of one head in rows of kDims
-// columns. All that a copy needs but its first token is made here, before the walk, so that copies
-// begin without waiting for anything that lies in memory. The head is a multiple of 8 columns, at
-// most kDims.
+// This thread's part in copying tiles: kRows tokens of a tensor, of one head, in rows of kDims
+// columns. Everything that a copy needs except its first token is computed here, before the loop,
+// so that copies begin without waiting for memory. The head has a multiple of 8 columns, at most
+// kDims.
 template <int kRows, int kDims>
 class TileCopy {
  public:
@@ -40,9 +40,9 @@ class TileCopy {
         from_(static_cast<const uint16_t*>(x.data) + row_ * x.stride + column_),
         is_in_head_(column_ < head_dim) {}
 
-  // Begins to copy those tokens from `first` on whose bits are set, of the head that begins at
-  // `column`. The others, which may hold anything, are not read but zero, as is what lies beyond
-  // the head.
+  // Begins to copy the tokens, from `first` on, whose bits are set, of the head that begins at
+  // `column`. Other tokens, which may hold anything, are not read but set to zero, as are columns
+  // beyond the head.
   __device__ void begin(uint16_t* tile, int64_t first, int64_t column, uint64_t tokens) const {
     const uint64_t mine = is_in_head_ ? tokens >> row_ : 0;
     const uint16_t* from = from_ + first * stride_ + column;
@@ -53,7 +53,7 @@ class TileCopy {
   }
 
  private:
-  static constexpr int kPieces = kDims / kVectorElements;                   // of a row
+  static constexpr int kPieces = kDims / kVectorElements;                   // vectors in a row
   static constexpr int kStep = static_cast<int>(kMatrixThreads) / kPieces;  // rows copied at once
 
   int row_;
@@ -63,7 +63,7 @@ class TileCopy {
   bool is_in_head_;
 };
 
-// Columns d to d + 15 of the warp's 16 rows of a tile, as the factor a.
+// Columns d to d + 15 of the warp's 16 rows of a tile, as factor a.
 template <int kDims>
 struct TileRows {
   const uint16_t* tile;
@@ -96,7 +96,8 @@ template <int kDims, typename Format, typename Rows, int kTiles>
 __device__ void multiply_tiles(const Rows& rows, const uint16_t* columns,
                                float (&products)[kTiles][4]) {
   const auto lane = static_cast<int>(threadIdx.x % kLanes);
-  // Two neighbouring products are loaded at a time: their rows, and the two halves of 16 columns.
+  // Two adjacent products are loaded at a time: the rows for both, and the two halves of 16
+  // columns.
   const uint16_t* row =
       columns + (lane / 16 * 8 + lane % 8) * matrix_stride(kDims) + lane / 8 % 2 * 8;
 #pragma unroll
@@ -117,8 +118,8 @@ __device__ void multiply_tiles(const Rows& rows, const uint16_t* columns,
   }
 }
 
-// sums[j] += weights (16 rows, 8 kTiles columns, as products leave them) times columns 8 j to 8 j +
-// 7 of the 8 kTiles rows of `values`.
+// sums[j] += weights (16 rows, 8 kTiles columns, in the layout in which products leave them) times
+// columns 8 j to 8 j + 7 of the 8 kTiles rows of `values`.
 template <int kDims, typename Format, int kTiles>
 __device__ void add_weighted_tiles(const float (&weights)[kTiles][4], const uint16_t* values,
                                    float (&sums)[kDims / 8][4]) {
@@ -140,16 +141,16 @@ __device__ void add_weighted_tiles(const float (&weights)[kTiles][4], const uint
   }
 }
 
-// Rows of a tensor, of one head, from `first` on.
+// Rows of one head of a tensor, starting at `first`.
 struct HeadRows {
   const DeviceRows& x;
   int64_t first;
-  int64_t rows;  // of the tensor
+  int64_t rows;  // the number of rows in the tensor
   int64_t column;
   int head_dim;  // a multiple of 8, at most kDims
 };
 
-// Writes the warp's rows of one head, times `scale` of rows g and g + 8.
+// Writes the warp's rows of one head; rows g and g + 8 are multiplied by their `scale`.
 template <int kDims>
 __device__ void store_tiles(const HeadRows& target, const float (&scale)[2],
                             const float (&sums)[kDims / 8][4]) {
@@ -169,7 +170,7 @@ __device__ void store_tiles(const HeadRows& target, const float (&scale)[2],
   }
 }
 
-// A block without tiles still waits for what it kept.
+// A block that goes through no tiles still waits for its own rows.
 __device__ inline void finish_batches() {
   end_batch();
   wait_for_batches<0>();
@@ -187,7 +188,7 @@ __device__ inline TokenRange range_at(const TokenRange* ranges, int64_t row, int
   return row < rows ? ranges[row] : TokenRange{};
 }
 
-// What a row sees of a tile: neighbouring columns.
+// The consecutive columns of a tile that a row sees.
 struct SeenColumns {
   int32_t first;
   uint32_t count;
@@ -198,21 +199,21 @@ struct SeenColumns {
   }
 };
 
-// A tile of the other side: its first token, and a bit for each of its tokens that some row of the
-// block sees. None: the walk has ended.
+// A tile of the other side: its first token, and one bit for each of its tokens that some row of
+// the block sees. No bits: the loop has ended.
 struct SeenTile {
   int32_t token;
   uint64_t tokens;
   __device__ bool is_end() const { return tokens == 0; }
 };
 
-// The lowest `count` bits, none if it is negative, of 32.
+// A mask with the lowest `count` of 32 bits set; none if `count` is negative.
 __device__ inline uint32_t low_bits(int32_t count) {
   return count >= kLanes ? 0xffffffffU : ~(0xffffffffU << (count > 0 ? count : 0));
 }
 
-// What the block's 64 rows see of the other side, two rows per lane; every warp of the block has
-// the same.
+// The ranges that the block's 64 rows see of the other side, two rows per lane; every warp of the
+// block has the same.
 class BlockRanges {
  public:
   __device__ BlockRanges(const TokenRange* ranges, int64_t first, int64_t rows) {
@@ -235,7 +236,7 @@ class BlockRanges {
     }
   }
 
-  // A bit for each of the block's rows that sees anything.
+  // One bit for each of the block's rows that sees anything.
   __device__ uint64_t own() const { return own_; }
 
   // The first tile of kSize tokens (32 or 64) that any row sees.
@@ -243,7 +244,7 @@ class BlockRanges {
   __device__ SeenTile first() const {
     return from<kSize>(begin_);
   }
-  // The one after it, in steps of kSize.
+  // The next tile, in steps of kSize.
   template <int kSize>
   __device__ SeenTile after(const SeenTile& tile) const {
     return from<kSize>(tile.token + kSize);
@@ -261,7 +262,7 @@ class BlockRanges {
     return {end_, 0};
   }
 
-  // The tokens that any row sees among the 32 from `token` on.
+  // The tokens, of the 32 from `token` on, that any row sees.
   __device__ uint32_t seen(int32_t token) const {
     uint32_t tokens = 0;
 #pragma unroll

@@ -1,4 +1,5 @@
-// What a query sees and who sees a key, from the bounds of the segments, which the device reads.
+// Computes which keys a query sees and which queries see a key, from the bounds of the segments,
+// which the device reads.
 #pragma once
 
 #include "backends/cuda/attention/kernels/attention.h"
@@ -17,7 +18,7 @@ __device__ inline TokenRange range(int64_t begin, int64_t end) {
 struct SegmentRange {
   int64_t q_begin, q_end, k_begin, k_end;
 
-  // The key on the diagonal of a query, counted so that the last query's is the last key.
+  // The key on a query's diagonal, such that the last query's is the last key.
   __device__ int64_t diagonal(int64_t query) const { return k_end - q_end + query; }
 };
 
@@ -40,8 +41,8 @@ __device__ inline TokenRange keys_of(const RangesRun& run, int64_t query) {
   return {};
 }
 
-// The key at no distance from a query: causal ones have it on their diagonal, others count both
-// from where their segment begins.
+// The key at distance 0 from a query: for causal attention the key on its diagonal; otherwise
+// positions of both count from the beginning of their segment.
 __device__ inline int32_t diagonal_of(const RangesRun& run, int64_t query) {
   for (int64_t s = 0; s < run.segments; ++s) {
     const SegmentRange segment = segment_at(run, s);
@@ -52,7 +53,7 @@ __device__ inline int32_t diagonal_of(const RangesRun& run, int64_t query) {
   return 0;
 }
 
-// The queries whose diagonal lies at or beyond the key and less than a window after it.
+// The queries whose diagonal is at or after the key, and less than a window after it.
 __device__ inline TokenRange queries_of(const RangesRun& run, int64_t key) {
   const AttentionForm& form = run.shape.form;
   for (int64_t s = 0; s < run.segments; ++s) {

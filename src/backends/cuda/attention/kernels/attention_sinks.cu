@@ -6,7 +6,7 @@
 namespace snug::backends::cuda {
 namespace {
 
-// A block a head. A query that sees nothing has an lse of 0, which may be below the sink.
+// One block per head. A query that sees no key has an lse of 0, which may be below the sink.
 __global__ void sinks_grad_kernel(AttentionSinksGradRun run) {
   const int64_t head = blockIdx.x;
   const int64_t tokens = run.shape.q_tokens;

@@ -1,4 +1,4 @@
-// What the sinks of an attention get.
+// The gradient of an attention's sinks.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,7 +1,8 @@
-// A block has one query, the heads of a group that share a key head, and a part of the keys: every
-// splits-th piece of keys_in_one_go. A key is read by lanes_of_key lanes, 16 bytes each, kSplitKeys
-// of them at once. Lanes that share keys keep running sums of their own (maximum so far, what was
-// summed is rescaled when it grows); the warp's are merged at the end, then the block's.
+// A block handles one query, the heads of a group that share a key head, and a part of the keys:
+// every splits-th piece of keys_in_one_go keys. lanes_of_key lanes read a key, 16 bytes each, and
+// each lane reads kSplitKeys keys at once. Lanes with the same columns keep separate running sums
+// (relative to the maximum so far, and rescaled when it grows); at the end they are merged within
+// the warp, then over the block.
 #include "backends/cuda/attention/kernels/attention_splits.h"
 
 #include "backends/cuda/attention/kernels/attention_ranges.cuh"
@@ -15,17 +16,17 @@ namespace {
 
 constexpr uint32_t kSplitThreads = kSplitWarps * kLanes;
 
-// What a value is worth beneath a maximum; nothing where there is none. No number stays none.
+// The weight of a value relative to a maximum; 0 for a value of -infinity. NaN stays NaN.
 __device__ float beneath(float maximum, float value) {
   return value == -INFINITY ? 0.0F : expf(value - maximum);
 }
 
-// Which part of the work this block has.
+// This block's part of the work.
 struct SplitPlace {
   int64_t query;
   int64_t split;
   int64_t kv_head;
-  int64_t head;  // the first
+  int64_t head;  // the first head
   int heads;
 
   __device__ SplitPlace(const AttentionSplitsRun& run, int most_heads) {
@@ -41,12 +42,12 @@ struct SplitPlace {
   }
 };
 
-// Which columns of which keys this lane reads.
+// The columns and keys that this lane reads.
 struct SplitLane {
-  int lanes;   // of a key
-  int slot;    // of the block's keys
-  int slots;   // keys from one of the lane's keys to its next
-  int column;  // the first of kVectorElements
+  int lanes;   // lanes that share a key
+  int slot;    // position among the keys that the block reads at once
+  int slots;   // the distance, in keys, from one of the lane's keys to its next
+  int column;  // the first of its kVectorElements columns
 
   __device__ explicit SplitLane(int head_dim) {
     lanes = lanes_of_key(head_dim);
@@ -57,10 +58,10 @@ struct SplitLane {
   }
 };
 
-// Takes the place of a format for elements of any type, one by one.
+// Used instead of a format for elements of any type, which are read one by one.
 struct OneByOne {};
 
-// kVectorElements columns of a key: the 16 bytes as they were read, of elements of 16 bits.
+// kVectorElements columns of a key: for 16-bit elements, the 16 bytes as they were read.
 template <typename Format>
 struct KeyColumns {
   Vector16 pairs;
@@ -85,7 +86,7 @@ struct KeyColumns<OneByOne> {
   __device__ float at(int i) const { return elements.at[i]; }
 };
 
-// A lane's part of the sums of kHeads heads.
+// One lane's part of the sums of kHeads heads.
 template <int kHeads>
 struct HeadSums {
   float peak[kHeads];
@@ -100,7 +101,7 @@ struct HeadSums {
     }
   }
 
-  // Adds keys with these scores; -INFINITY: not seen.
+  // Adds keys with these scores; -INFINITY means that a key is not seen.
   template <typename Format>
   __device__ void add(int h, const float (&scores)[kSplitKeys],
                       const KeyColumns<Format> (&values)[kSplitKeys]) {
@@ -117,7 +118,7 @@ struct HeadSums {
     }
   }
 
-  // Merges those of the warp's lanes that have the same columns of other keys.
+  // Merges the sums of the warp's lanes that have the same columns of different keys.
   __device__ void merge_warp(int lanes) {
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
@@ -137,7 +138,8 @@ struct HeadSums {
   }
 };
 
-// The query's columns of this lane, of each head, times the scale unless scores are adjusted.
+// Reads this lane's columns of the query for each head, multiplied by the scale unless scores are
+// adjusted.
 template <int kHeads, bool kAdjusts>
 __device__ void read_query(const AttentionSplitsRun& run, const SplitPlace& place,
                            const SplitLane& lane, float (&query)[kHeads][kVectorElements]) {
@@ -154,7 +156,8 @@ __device__ void read_query(const AttentionSplitsRun& run, const SplitPlace& plac
   }
 }
 
-// The lane's keys from `first` on, those of the range; others are zeros, whatever lies there.
+// Reads the lane's keys from `first` on that are in the range; others become zero, whatever is in
+// memory.
 template <typename Format>
 __device__ void read_keys(const DeviceRows& x, const TokenRange& keys, int64_t first,
                           int64_t column, int count, const SplitLane& lane,
@@ -166,7 +169,7 @@ __device__ void read_keys(const DeviceRows& x, const TokenRange& keys, int64_t f
   }
 }
 
-// What the block's warps and heads have in shared memory: the output, then its peak and total.
+// Shared memory for each of the block's warps and heads: the output, then its peak and total.
 struct SharedRows {
   float* rows;  // (kSplitWarps, heads, row_floats)
   int heads;
@@ -193,7 +196,7 @@ __device__ void share_sums(const SharedRows& shared, const SplitLane& lane,
   }
 }
 
-// Merges the warps' sums, in order, and leaves the block's in scratch.
+// Merges the warps' sums in order, and writes the block's sums to scratch.
 __device__ void store_block(const AttentionSplitsRun& run, const SplitPlace& place,
                             const SharedRows& shared) {
   const AttentionForm& form = run.segments.shape.form;
@@ -226,7 +229,7 @@ __device__ void attend(const AttentionSplitsRun& run) {
   const TokenRange keys = keys_of(run.segments, place.query);
   const int64_t diagonal = kBiased ? diagonal_of(run.segments, place.query) : int64_t{keys.end} - 1;
   const int64_t column = place.kv_head * form.head_dim + lane.column;
-  const int count = form.head_dim - lane.column;  // columns from there on
+  const int count = form.head_dim - lane.column;  // columns of the head from the lane's first on
   float query[kHeads][kVectorElements];
   read_query<kHeads, kAdjusts>(run, place, lane, query);
   HeadSums<kHeads> sums;
@@ -239,7 +242,7 @@ __device__ void attend(const AttentionSplitsRun& run) {
     read_keys(run.v, keys, first, column, count, lane, value);
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
-      // A head beyond the last has no bias, and its sums are not used.
+      // A head beyond the last one has no bias, and its sums are not used.
       const int64_t head = !kBiased || h < place.heads ? place.head + h : place.head;
       const ScoreAdjustment<kBiased> adjustment(form, head, 1.0F);
       float scores[kSplitKeys];
@@ -273,14 +276,14 @@ __global__ void __launch_bounds__(kSplitThreads) attention_bias_kernel(Attention
   attend<kHeads, Format, true, true>(run);
 }
 
-// Whether some part of a query's head has seen a key.
+// Whether any split of a query's head has seen a key.
 __device__ bool sees_some(const AttentionSplitsRun& run, int64_t first) {
   for (int64_t part = first; part < first + run.splits; ++part)
     if (run.totals[part] != 0.0F) return true;
   return false;
 }
 
-// Adds up the splits of one column of one query's head, and its sink.
+// Adds up the splits for one column of a query's head, and its sink.
 struct CombineSplits {
   AttentionSplitsRun run;
   __device__ void operator()(int64_t row, int64_t column) const {
@@ -300,7 +303,7 @@ struct CombineSplits {
       total += factor * run.totals[part];
       output += factor * run.outputs[part * shape.form.head_dim + column];
     }
-    // Beneath a sink that is far above them, scores may weigh nothing.
+    // If the sink is far above all scores, their weights may round to zero.
     const bool seen = total != 0.0F || (has_sink && sees_some(run, first));
     total += beneath(peak, sink);
     store_one(run.o, query * run.o.stride + head * shape.form.head_dim + column,

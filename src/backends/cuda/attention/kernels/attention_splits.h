@@ -1,7 +1,7 @@
 // Attention of few queries over long caches (decoding). The keys that a query sees are split over
-// several blocks, each of which reads them once for all heads that share them and leaves its part
-// of the sums in scratch; a second kernel adds the parts up. How many blocks there are depends on
-// shapes, never on values, and all sums run in a fixed order.
+// several blocks; each reads its keys once for all heads that share them and writes its partial
+// sums to scratch, and a second kernel adds these up. The number of blocks depends on shapes, never
+// on values, and all sums have a fixed order.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,14 +12,14 @@
 namespace snug::backends::cuda {
 
 struct AttentionSplitsRun {
-  RangesRun segments;  // of which the ranges are not used
+  RangesRun segments;  // its ranges are not used
   int32_t splits = 1;
-  bool vectors = false;  // k and v have 16 bits, and a head's row begins at a multiple of 16 bytes
+  bool vectors = false;  // k and v are 16-bit, with heads that begin at multiples of 16 bytes
   DeviceRows q, k, v, o;
   float* lse = nullptr;  // (heads, q_tokens)
-  DeviceRows sinks;      // (heads); without data: none
-  // Scratch, of each query's head and each split: the largest score, the sum of the weights beneath
-  // it, and the values they weigh.
+  DeviceRows sinks;      // (heads); data is null if there are none
+  // Scratch, for each query's head and each split: the largest score, the sum of the weights
+  // relative to it, and the weighted sum of values.
   float* peaks = nullptr;    // (q_tokens, heads, splits)
   float* totals = nullptr;   // (q_tokens, heads, splits)
   float* outputs = nullptr;  // (q_tokens, heads, splits, head_dim)

@@ -1,6 +1,7 @@
-// A tile of attention: the block's own rows of one head against 32 of another tensor's, by four
-// warps. Each warp has warp_rows(kColumns) of them; a lane is a row of the other side while scores
-// are made, and kColumns columns of the head while they are applied. Everything is fp32.
+// A tile of attention: the block's own rows of one head with 32 rows of another tensor, computed by
+// four warps. Each warp has warp_rows(kColumns) of the block's rows; a lane stands for a row of the
+// other side while scores are computed, and for kColumns columns of the head while they are
+// applied. Everything is fp32.
 #pragma once
 
 #include "backends/cuda/attention/kernels/attention.h"
@@ -17,13 +18,14 @@ __device__ int first_row_of_warp() {
   return static_cast<int>(threadIdx.x / kLanes) * warp_rows(kColumns);
 }
 
-// Which rows of a tensor a tile shows: those from `first` on that someone reads, of one head.
+// The rows of a tensor that a tile holds: rows of one head, starting at `first`, that are read by
+// someone.
 struct TileSource {
   const DeviceRows& x;
   int64_t first;
-  int64_t rows;               // of the tensor
-  const TokenRange* readers;  // rows with an empty range are zeros: they may hold anything
-  int64_t column;             // where the head begins
+  int64_t rows;               // the number of rows in the tensor
+  const TokenRange* readers;  // a row with an empty range becomes zero, since it may hold anything
+  int64_t column;             // the first column of the head
   int head_dim;
 };
 
@@ -40,7 +42,7 @@ __device__ void load_tile(float* tile, const TileSource& source) {
   }
 }
 
-// products[r] = row r of this warp in `rows` times the lane's row in `lanes`.
+// products[r] = the dot product of this warp's row r in `rows` with the lane's row in `lanes`.
 template <int kColumns>
 __device__ void multiply_rows(const float* rows, const float* lanes, int head_dim,
                               float (&products)[warp_rows(kColumns)]) {
@@ -70,7 +72,7 @@ __device__ void add_weighted_rows(const float* weights, const float* values,
   }
 }
 
-// Writes the warp's rows of one head, times `scale`.
+// Writes the warp's rows of one head, multiplied by `scale`.
 template <int kColumns>
 __device__ void store_rows(const TileSource& target, const float (&scale)[warp_rows(kColumns)],
                            const float (&sums)[warp_rows(kColumns)][kColumns]) {
@@ -88,14 +90,15 @@ __device__ inline bool is_in(const TokenRange& range, int64_t token) {
   return token >= range.begin && token < range.end;
 }
 
-// The range of the tile's row `first + lane`; empty beyond the tile's rows, and the tensor's.
+// The range of the tile's row `first + lane`; empty beyond the tile's or the tensor's rows.
 template <int kRows>
 __device__ TokenRange range_of_lane(const TokenRange* ranges, int64_t first, int64_t rows) {
   const int64_t row = first + lane_of_thread();
   return lane_of_thread() < kRows && row < rows ? ranges[row] : TokenRange{};
 }
 
-// What any row of the tile sees, from the ranges of its lanes; the same in every warp of the block.
+// The union of what the tile's rows see, from the ranges of the lanes; the same in every warp of
+// the block.
 __device__ inline TokenRange union_of_lanes(const TokenRange& mine) {
   const bool empty = mine.begin >= mine.end;
   TokenRange all{empty ? 0x7fffffff : mine.begin, empty ? 0 : mine.end};
@@ -108,12 +111,12 @@ __device__ inline TokenRange union_of_lanes(const TokenRange& mine) {
   return all;
 }
 
-// Whether any lane's range meets the tile of tokens from `first` on.
+// Whether any lane's range overlaps the tile of tokens that starts at `first`.
 __device__ inline bool any_meets(const TokenRange& mine, int64_t first) {
   return __ballot_sync(kWholeWarp, mine.begin < first + kTileRows && mine.end > first) != 0;
 }
 
-// Calls Kernel<columns>{}(...) with lane_columns(head_dim) as a constant.
+// Calls Kernel<columns>{}(...) with lane_columns(head_dim) as a template argument.
 template <template <int> typename Kernel, typename... Arguments>
 void with_lane_columns(int64_t head_dim, const Arguments&... arguments) {
   switch (lane_columns(head_dim)) {
@@ -128,7 +131,7 @@ void with_lane_columns(int64_t head_dim, const Arguments&... arguments) {
   }
 }
 
-// A block for each tile of `tokens` and each of `heads`.
+// One block for each tile of `tokens` and each of `heads`.
 template <int kColumns>
 LaunchShape tiles_of(int64_t tokens, int64_t heads, int32_t shared_bytes) {
   LaunchShape shape;

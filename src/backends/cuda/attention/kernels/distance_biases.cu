@@ -6,7 +6,7 @@
 namespace snug::backends::cuda {
 namespace {
 
-// Makes, for each head, the bias of a query `place` - reach positions after its key.
+// For each head, computes the bias of a query that is `place` - reach positions after its key.
 struct MakeTables {
   BiasTablesRun run;
   __device__ void operator()(int64_t head, int64_t place) const {

@@ -1,6 +1,6 @@
-// Biases of attention's scores by relative position. Tables of every distance are made from the
-// bias before attention runs; what distances get in the gradient, each block has summed by bucket,
-// and blocks are added in order.
+// Relative position biases of attention's scores. Before attention runs, tables with a bias for
+// every distance are computed. For the gradient, each block has summed by bucket, and the blocks
+// are added in order.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,23 +12,23 @@
 
 namespace snug::backends::cuda {
 
-// The smallest distance of each bucket of one direction.
+// The smallest distance in each bucket of one direction.
 struct BucketBegins {
   int32_t at[kMaxBiasBuckets];
 };
 
 struct BiasTablesRun {
-  DeviceRows bias;  // (buckets of all directions, heads)
+  DeviceRows bias;  // (buckets of both directions, heads)
   BucketBegins begins;
   int32_t heads = 0;
-  DistanceBiases biases;    // which says where tables and beginnings are, and is filled
+  DistanceBiases biases;    // says where tables and bucket bounds are; its tables are filled
   float* tables = nullptr;  // (heads, bias_places(reach))
   int32_t* copied_begins = nullptr;
 };
 void make_bias_tables(const BiasTablesRun& run, cudaStream_t stream);
 
 struct BiasGradRun {
-  const float* sums = nullptr;  // (blocks, heads, buckets of all directions)
+  const float* sums = nullptr;  // (blocks, heads, buckets of both directions)
   int64_t blocks = 0;
   int32_t heads = 0;
   int32_t buckets = 0;

@@ -9,7 +9,7 @@ namespace {
 struct RotaryTable {
   RotaryTableRun run;
   __device__ void operator()(int64_t token, int64_t i) const {
-    // The angle is in double: a float of 10^5 would lose five of its seven digits.
+    // The angle is a double: as a float, an angle of 10^5 would lose five of its seven digits.
     const double angle = run.positions[token] * static_cast<double>(run.inverse_frequency[i]);
     float* row = run.table + token * 2 * run.half;
     row[i] = static_cast<float>(cos(angle)) * run.factor;
@@ -17,18 +17,19 @@ struct RotaryTable {
   }
 };
 
-// How heads are rotated.
+// The shape of a head and of its rotation.
 struct HeadForm {
   int64_t head_dim;
   int64_t width;
   bool neighbours;
 };
 
-// Where the pairs of an item lie: kCount of them from `column` on, the others `apart` elements
-// beyond. What is not rotated is copied as pairs, too: of the halves of what a head has beyond.
+// The pairs of a work item: the first elements of kCount pairs start at `column`, the second
+// elements are `apart` further. Elements that are not rotated are also copied as pairs, of the two
+// halves of the rest of the head.
 struct PairPlace {
   int64_t head;
-  int64_t i;  // of the first, among the rotated pairs
+  int64_t i;  // index of the first among the rotated pairs
   int64_t column;
   int64_t apart;
   bool is_rotated;
@@ -47,7 +48,7 @@ struct PairPlace {
   }
 };
 
-// kCount pairs.
+// kCount pairs of elements.
 template <int kCount>
 struct Pairs {
   Elements<kCount> low;
@@ -57,7 +58,8 @@ struct Pairs {
       : low(load<kCount>(x, row * x.stride + place.column)),
         high(load<kCount>(x, row * x.stride + place.column + place.apart)) {}
 
-  // What is fused is written out: kernels that rotate and write to a cache give the same bits.
+  // Fused operations are written explicitly, so that kernels that also write to a cache give the
+  // same bits.
   __device__ void rotate(const DeviceRows& table, int64_t offset, int64_t half, bool inverse) {
     const Elements<kCount> cosine = load<kCount>(table, offset);
     const Elements<kCount> sine = load<kCount>(table, offset + half);
@@ -74,7 +76,7 @@ struct Pairs {
     store(y, row * y.stride + place.column + place.apart, high);
   }
 
-  // Rounds to what a tensor of this format holds.
+  // Rounds to values that a tensor of this format can hold.
   __device__ void round(ElementFormat format) {
     for (int k = 0; k < kCount; ++k) {
       low.at[k] = as_held(format, low.at[k]);

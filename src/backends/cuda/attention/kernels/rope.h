@@ -1,4 +1,4 @@
-// The table of angles and the rotation. y may take x's bytes.
+// The table of angles and the rotation. y may be the same memory as x.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -19,24 +19,24 @@ struct RotaryTableRun {
 void rotary_table(const RotaryTableRun& run, cudaStream_t stream);
 
 struct RopeRun {
-  Walk walk;  // of x and y; vectors only if can_rotate_vectors
+  Walk walk;  // over x and y; uses vectors only if can_rotate_vectors
   DeviceRows x, y;
   DeviceRows table;  // (tokens, width)
   int64_t head_dim = 0;
-  int64_t width = 0;          // elements of a head that are rotated; those beyond are copied
-  bool neighbours = false;    // pairs are neighbours, and no halves of the width
-  int64_t rotated_heads = 0;  // the heads beyond are copied
+  int64_t width = 0;          // elements of a head that are rotated; the others are copied
+  bool neighbours = false;    // a pair is adjacent elements; otherwise they are width / 2 apart
+  int64_t rotated_heads = 0;  // the number of heads that are rotated; later ones are copied
   bool inverse = false;
 };
 void rope(const RopeRun& run, cudaStream_t stream);
 
-// Several tensors of the same rows at once: each is rotated, written to the rows of a cache that
-// slots name (a negative one is skipped), or both.
+// Several tensors with the same rows at once: each is rotated, written to the rows of a cache given
+// by slots (a negative slot is skipped), or both.
 struct RotationPart {
   DeviceRows x;
-  DeviceRows y;  // data == nullptr: not rotated
+  DeviceRows y;  // data is null if x is not rotated
   DeviceRows
-      cache;  // data == nullptr: not written to one; of y as it is stored, where there is one
+      cache;  // data is null if nothing is written to a cache; takes the stored y, if there is one
   int64_t columns = 0;
   int64_t head_dim = 0;
   int64_t width = 0;
@@ -46,7 +46,7 @@ struct RotationPart {
 };
 struct RotationsRun {
   int64_t rows = 0;
-  bool vectors = false;  // all may be read kVectorElements at a time, and can_rotate_vectors of all
+  bool vectors = false;  // all can be read kVectorElements at a time, and rotated so
   DeviceRows table;      // (rows, width)
   const int32_t* slots = nullptr;
   int32_t count = 0;
@@ -54,7 +54,7 @@ struct RotationsRun {
 };
 void rotate_and_cache(const RotationsRun& run, cudaStream_t stream);
 
-// Whether the halves of what is rotated, and of what is not, have whole vectors.
+// Whether the halves of the rotated part, and those of the rest, consist of whole vectors.
 constexpr bool can_rotate_vectors(int64_t head_dim, int64_t width, bool neighbours) {
   return !neighbours && width / 2 % kVectorElements == 0 &&
          (head_dim - width) / 2 % kVectorElements == 0;

@@ -1,4 +1,4 @@
-// What becomes of attention's scores besides a scale: a cap, and biases by a key's distance.
+// Adjustments of attention's scores after scaling: a softcap, and biases by distance.
 #pragma once
 
 #include "backends/cuda/attention/kernels/attention.h"
@@ -11,7 +11,7 @@ inline bool are_adjusted(const AttentionForm& form) {
   return form.softcap > 0.0F || form.alibi_scale != 0.0F;
 }
 
-// The exponent of a head's slope, without its sign, as program/kinds/attention/attention.h has it.
+// The negated exponent of a head's slope, as defined in program/kinds/attention/attention.h.
 __device__ inline float alibi_exponent(int32_t heads, int64_t head) {
   int32_t n = 1;
   while (2 * n <= heads) n *= 2;
@@ -19,8 +19,7 @@ __device__ inline float alibi_exponent(int32_t heads, int64_t head) {
   return static_cast<float>(4 * quarters) / static_cast<float>(n);
 }
 
-// The key at no distance from a query that sees these keys; kBiased: as biases by relative position
-// count.
+// The key at distance 0 from a query that sees these keys. kBiased: for a relative position bias.
 template <bool kBiased>
 __device__ int32_t diagonal_of(const AttentionShape& shape, int64_t query, const TokenRange& keys) {
   if constexpr (kBiased)
@@ -29,13 +28,14 @@ __device__ int32_t diagonal_of(const AttentionShape& shape, int64_t query, const
     return keys.end - 1;
 }
 
-// A score, and its slope in the scaled product of query and key.
+// A score, and its derivative by the scaled product of query and key.
 struct AdjustedScore {
   float score, slope;
 };
 
-// Adjusts the scores of one head, in the base whose logarithm this is (1: e). kBiased: with a bias
-// by relative position, which has kernels of its own, so that others need none.
+// Adjusts the scores of one head and multiplies them by `log_base`: log2(e) where weights are
+// powers of two, 1 where they are natural exponentials. kBiased: with a relative position bias,
+// which has separate kernels so that others do not pay for it.
 template <bool kBiased>
 class ScoreAdjustment {
  public:
@@ -52,7 +52,7 @@ class ScoreAdjustment {
     slope_ = form.alibi_scale * log_base * exp2f(-alibi_exponent(form.heads, head));
   }
 
-  // `distance`: of the key from its query's diagonal.
+  // `distance` is the distance of the key from its query's diagonal.
   __device__ AdjustedScore at(float product, int64_t distance) const {
     AdjustedScore adjusted{product * scale_, 1.0F};
     if (is_capped_) {
@@ -72,7 +72,7 @@ class ScoreAdjustment {
   float scale_;
   float cap_;
   float slope_ = 0.0F;
-  const float* biases_ = nullptr;  // of the head, at distance 0
+  const float* biases_ = nullptr;  // points to distance 0 in this head's table
   int64_t reach_ = 0;
   float log_base_ = 1.0F;
 };

@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint32_t kThreads = 128;
 
-// An unused segment begins where the ones before it have ended: what cuDNN reads ascends.
+// An unused segment begins where the previous one ended, since cuDNN needs ascending positions.
 __global__ void segment_tables(SegmentTablesRun run) {
   for (int64_t s = threadIdx.x; s <= run.segments; s += blockDim.x) {
     const bool is_end = s == run.segments;
@@ -40,7 +40,7 @@ struct TurnLse {
   }
 };
 
-// A block a token.
+// One block per token.
 __global__ void outside(OutsideRun run) {
   for (int64_t token = blockIdx.x; token < run.tokens; token += gridDim.x) {
     bool is_inside = false;

@@ -1,4 +1,4 @@
-// The tables through which cuDNN finds segments, and what it leaves undone around them
+// The tables through which cuDNN finds segments, and the work around them that it leaves undone
 // (segment_attention.h).
 #pragma once
 
@@ -16,13 +16,13 @@ struct SegmentTablesRun {
   int64_t segments = 0;
   int64_t tokens = 0;
   int32_t tables = 0;
-  int64_t strides[kSegmentTables]{};  // of each table: elements per token
+  int64_t strides[kSegmentTables]{};  // elements per token, for each table
   int32_t* lengths = nullptr;         // (segments)
   int64_t* begins = nullptr;          // (tables, segment_table_entries)
 };
 void write_segment_tables(const SegmentTablesRun& run, cudaStream_t stream);
 
-// to (heads, tokens) = from (tokens, heads), or the other way round.
+// Transposes: to (heads, tokens) = from (tokens, heads), or the other way round.
 struct LseRun {
   const float* from = nullptr;
   float* to = nullptr;
@@ -32,14 +32,14 @@ struct LseRun {
 };
 void turn_lse(const LseRun& run, cudaStream_t stream);
 
-// Zeros in the rows of tokens that lie outside all segments.
+// Writes zeros to the rows of tokens outside all segments.
 struct OutsideRun {
   const int32_t* bounds = nullptr;
   int64_t segments = 0;
   int64_t tokens = 0;
-  DeviceRows rows[3];  // (tokens, columns); without data: none
+  DeviceRows rows[3];  // (tokens, columns); data is null if there are none
   int64_t columns[3]{};
-  float* lse = nullptr;  // (heads, tokens), or null
+  float* lse = nullptr;  // (heads, tokens); may be null
   int64_t heads = 0;
 };
 void clear_outside(const OutsideRun& run, cudaStream_t stream);

@@ -1,5 +1,5 @@
-// How attention over a long cache is split over blocks (attention_splits.h): arithmetic that needs
-// no CUDA header, so that plans are made where there is no toolkit.
+// How attention over a long cache is split over blocks (attention_splits.h). This arithmetic needs
+// no CUDA header, so that plans can be made without the toolkit.
 #pragma once
 
 #include <cstdint>
@@ -9,30 +9,30 @@
 
 namespace snug::backends::cuda {
 
-inline constexpr int kSplitWarps = 4;     // of a block
-inline constexpr int kSplitKeys = 4;      // that a lane has under way at once
-inline constexpr int kSplitMaxHeads = 8;  // of a group that a block keeps
+inline constexpr int kSplitWarps = 4;     // the warps in a block
+inline constexpr int kSplitKeys = 4;      // keys that a lane reads at once
+inline constexpr int kSplitMaxHeads = 8;  // the most heads of a group in a block
 
-// Lanes that share a key, kVectorElements columns each: a power of two.
+// The number of lanes that share a key, with kVectorElements columns each: a power of two.
 constexpr int32_t lanes_of_key(int64_t head_dim) {
   int32_t lanes = 1;
   while (lanes * kVectorElements < head_dim) lanes *= 2;
   return lanes;
 }
 
-// Keys that a block reads in one go.
+// The number of keys that a block reads at once.
 constexpr int32_t keys_in_one_go(int64_t head_dim) {
   return kSplitWarps * kLanes / lanes_of_key(head_dim) * kSplitKeys;
 }
 
-// Heads that a block keeps of a group that shares a key head: a power of two.
+// The number of heads, of a group that shares a key head, in a block: a power of two.
 constexpr int32_t heads_of_block(int64_t group) {
   int32_t heads = 1;
   while (heads < group && heads < kSplitMaxHeads) heads *= 2;
   return heads;
 }
 
-// Floats of shared memory: of each warp and head its output, then its maximum and sum.
+// Floats of shared memory per warp and head: the output, then its maximum and sum.
 constexpr int32_t split_row_floats(int64_t head_dim) {
   return lanes_of_key(head_dim) * kVectorElements + 2;
 }

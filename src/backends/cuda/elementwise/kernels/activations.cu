@@ -147,7 +147,7 @@ struct GeluMulGrad {
   }
 };
 
-// kCount pairs, as two pieces of kCount elements.
+// kCount pairs of a gate and an up, as two pieces of kCount elements.
 template <int kCount>
 struct GatePairs {
   Elements<kCount> half[2];
@@ -183,7 +183,7 @@ struct ClampedSwiglu {
   }
 };
 
-// What is clamped has no gradient.
+// Clamped elements have a gradient of 0.
 template <int kCount>
 struct ClampedSwigluGrad {
   ClampedSwigluGradRun run;

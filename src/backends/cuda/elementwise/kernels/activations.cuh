@@ -1,4 +1,4 @@
-// What kernels with an activation compute of an element, in registers.
+// Activations of single elements, in registers.
 #pragma once
 
 #include "backends/cuda/device/device.cuh"
@@ -9,7 +9,7 @@ __device__ inline float sigmoid(float x) { return 1.0F / (1.0F + expf(-x)); }
 
 __device__ inline float silu_mul_of(float gate, float up) { return up * (gate * sigmoid(gate)); }
 
-// gelu(x) = x factor, gelu'(x) = factor + x slope.
+// gelu(x) = x * factor, gelu'(x) = factor + x * slope.
 struct GeluGate {
   float factor, slope;
 };
@@ -21,8 +21,8 @@ __device__ inline GeluGate normal_gate(float x) {
   return {0.5F * erfcf(-kRootHalf * x), kDensityAtZero * expf(-0.5F * x * x)};
 }
 
-// (1 + tanh(u)) / 2 is the sigmoid of 2 u = sqrt(8 / pi) (x + 0.044715 x^3), and with
-// e = exp(-2 |u|) its slope is (2 u)' e / (1 + e)^2, which cancels nothing. Beyond 16 the sigmoid
+// (1 + tanh(u)) / 2 is the sigmoid of 2 u = sqrt(8 / pi) (x + 0.044715 x^3), and with e = exp(-2
+// |u|) its slope is (2 u)' e / (1 + e)^2, which avoids cancellation. For |2 u| above 16 the sigmoid
 // is 0 or 1.
 __device__ inline GeluGate tanh_gate(float x) {
   constexpr float kLinear = 1.59576912F;  // sqrt(8 / pi)

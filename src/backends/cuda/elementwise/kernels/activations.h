@@ -1,5 +1,5 @@
-// Activations and gated activations, with their derivatives. gelu is exact or in the form with
-// tanh. Outputs may take the bytes of an input.
+// Plain and gated activations, with their gradients. gelu has the exact form and the tanh form.
+// Outputs may be the same memory as an input.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -74,9 +74,9 @@ struct GeluMulGradRun {
 };
 void gelu_mul_grad(const GeluMulGradRun& run, cudaStream_t stream);
 
-// gate_up: pairs of a gate and an up, twice as many columns as the walk has.
+// gate_up has pairs of a gate and an up: twice as many columns as the walk.
 struct ClampedSwigluRun {
-  Walk walk;  // of y
+  Walk walk;  // over y
   DeviceRows gate_up, y;
   float limit = 0.0F;
   float alpha = 0.0F;
@@ -84,7 +84,7 @@ struct ClampedSwigluRun {
 void clamped_swiglu(const ClampedSwigluRun& run, cudaStream_t stream);
 
 struct ClampedSwigluGradRun {
-  Walk walk;  // of dy
+  Walk walk;  // over dy
   DeviceRows dy, gate_up, dgate_up;
   float limit = 0.0F;
   float alpha = 0.0F;

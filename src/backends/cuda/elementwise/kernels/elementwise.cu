@@ -65,8 +65,8 @@ __device__ RandomSource source_of(const RandomKey& key) {
 constexpr uint32_t kSumThreads = 256;
 constexpr int64_t kSumWarps = kSumThreads / kLanes;
 
-// A warp has 256 elements of the row-major order, a lane eight neighbours (lane_elements.cuh):
-// where they may be read as vectors, all in one row.
+// A warp handles 256 elements in row-major order, a lane eight adjacent ones (lane_elements.cuh);
+// where they are read as vectors, all are in one row.
 __global__ void __launch_bounds__(kSumThreads) rounded_sum_kernel(RoundedSumRun run) {
   __shared__ RoundingBits traded[kSumWarps];
   const int64_t warp = threadIdx.x / kLanes;
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kSumThreads) rounded_sum_kernel(RoundedSumRun 
   const int64_t elements = run.walk.rows * columns;
   if (block * kOfWarp >= elements) return;
   const LanePlace place = place_of_lane(block, elements);
-  // Where the i-th element of the lane lies in an operand.
+  // The offset in an operand of the lane's element i.
   const auto offset = [&](const DeviceRows& operand, int i) {
     const int64_t element = place.first + i;
     const int64_t row = run.walk.rows == 1 ? 0 : element / columns;
@@ -107,7 +107,8 @@ __global__ void __launch_bounds__(kSumThreads) rounded_sum_kernel(RoundedSumRun 
     if (place.has(i)) store_one(run.y, offset(run.y, i), y.at[i]);
 }
 
-// One call of the generator decides over four columns, 16 apart: an item is kCount calls.
+// One call of the generator decides for four columns that are 16 apart: a work item covers kCount
+// calls.
 template <int kCount>
 struct Dropout {
   DropoutRun run;

@@ -1,5 +1,5 @@
-// Launches of the element-by-element kinds. Asynchronous on the stream; outputs may take an input's
-// bytes where the program's in-place pairs say so.
+// Launches of the elementwise kinds. Asynchronous on the stream; outputs may be the same memory as
+// an input where the program's in-place pairs say so.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,7 +15,7 @@ struct AddRun {
 };
 void add(const AddRun& run, cudaStream_t stream);
 
-// A cast, which may also be a copy.
+// A cast, or a copy if the types are the same.
 struct CastRun {
   Walk walk;
   DeviceRows x, y;
@@ -41,14 +41,15 @@ struct AddBiasRun {
 };
 void add_bias(const AddBiasRun& run, cudaStream_t stream);
 
-// What the bits of an operation depend on; the step and the first row lie on the device.
+// What determines an operation's random bits; the step and the first row are on the device.
 struct RandomKey {
   int64_t seed = 0;
   int32_t site = 0;
   const int32_t* random = nullptr;  // [step, first row]
 };
 
-// y += x, rounded stochastically to bf16 by the row-major index of the element.
+// y += x, rounded stochastically to bf16; the row-major index of an element selects its random
+// bits.
 struct RoundedSumRun {
   Walk walk;
   DeviceRows x, y;

@@ -10,11 +10,11 @@ constexpr uint32_t kThreads = 256;
 
 static_assert(sizeof(BalanceRun) <= kArgumentBytes);
 
-// A thread has every 256th expert, whose loads nobody else reads.
+// A thread handles every 256th expert, whose loads no other thread reads.
 __global__ void __launch_bounds__(kThreads)
     balance_loss_kernel(const __grid_constant__ BalanceRun run) {
   wait_for_kernels_before();
-  float totals[2] = {0.0F, 0.0F};  // choices; of all experts counts times sums
+  float totals[2] = {0.0F, 0.0F};  // over all experts: choices, and counts times probability sums
   for (int32_t e = static_cast<int32_t>(threadIdx.x); e < run.experts; e += kThreads) {
     RouteLoad load = run.is_first ? RouteLoad{0, 0.0F} : run.loads[e];
     for (int32_t layer = 0; layer < run.count; ++layer) {

@@ -7,7 +7,7 @@
 namespace snug::backends::cuda {
 namespace {
 
-// The expert that has a row, by bisection over the ends of ranges.
+// Finds the expert that has a row, by bisection over the ends of ranges.
 __device__ int64_t expert_with_row(const int32_t* bounds, int64_t experts, int64_t row) {
   int64_t low = 0;
   int64_t high = experts - 1;
@@ -43,9 +43,9 @@ struct WeightsByRow {
   }
 };
 
-constexpr uint32_t kBiasRows = 8;  // that a block reads at once
+constexpr uint32_t kBiasRows = 8;  // rows that a block reads at once
 
-// A block an expert and kLanes columns.
+// One block for each expert and kLanes columns.
 __global__ void expert_bias_grad_kernel(ExpertBiasGradRun run) {
   __shared__ float sums[kBiasRows][kLanes];
   const int64_t column = int64_t{blockIdx.x} * kLanes + threadIdx.x;
@@ -64,7 +64,7 @@ __global__ void expert_bias_grad_kernel(ExpertBiasGradRun run) {
   store_one(run.dbias, expert * run.dbias.stride + column, sum);
 }
 
-// A block a row.
+// One block per row.
 template <int kCount>
 __global__ void expert_bias_weights_grad_kernel(ExpertBiasWeightsGradRun run) {
   const int64_t i = blockIdx.x;

@@ -1,5 +1,5 @@
-// A bias for each expert, added to the rows that it has, and what it gets from them. Bounds say
-// which rows an expert has, places which row token t has with its i-th expert.
+// A bias for each expert, which is added to the expert's rows, and its gradient. Bounds give the
+// rows of each expert; places[t, i] is the row of token t for its i-th expert.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,10 +10,10 @@
 
 namespace snug::backends::cuda {
 
-// y = x + the bias of the row's expert, times weights[i] in row places[i] where there are weights.
-// y may be x.
+// y = x + the bias of the row's expert; with weights the bias is multiplied by weights[i] in row
+// places[i]. y may be x.
 struct AddExpertBiasRun {
-  Walk walk;  // of x
+  Walk walk;  // over x
   DeviceRows x, bias, y;
   const int32_t* bounds = nullptr;
   int64_t experts = 0;
@@ -22,8 +22,8 @@ struct AddExpertBiasRun {
 };
 void add_expert_bias(const AddExpertBiasRun& run, cudaStream_t stream);
 
-// dbias = the sum of each expert's rows, times their weights where there are some: `by_row` is
-// scratch for those, one a row.
+// dbias = the sum of each expert's rows, multiplied by their weights if there are weights: `by_row`
+// is scratch with one weight per row.
 struct ExpertBiasGradRun {
   int64_t rows = 0;
   int64_t columns = 0;
@@ -38,7 +38,7 @@ void expert_bias_grad(const ExpertBiasGradRun& run, cudaStream_t stream);
 
 // dweights[i] = the dot product of row places[i] of dy and the bias of its expert.
 struct ExpertBiasWeightsGradRun {
-  Walk walk;  // of dy
+  Walk walk;  // over dy
   DeviceRows dy, bias;
   const int32_t* bounds = nullptr;
   int64_t experts = 0;

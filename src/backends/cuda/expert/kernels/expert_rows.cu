@@ -45,7 +45,7 @@ struct ScaleEachRow {
   }
 };
 
-// A block a row; a thread scales what it has read.
+// One block per row; a thread scales the elements that it has read for the dot product.
 template <int kCount>
 __global__ void scale_rows_grad_kernel(ScaleRowsGradRun run) {
   const int64_t i = blockIdx.x;

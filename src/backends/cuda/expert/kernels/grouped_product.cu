@@ -1,10 +1,11 @@
-// A block makes a tile of a result. Tiles of rows are numbered so that a block finds its expert by
-// bisection: the first tile of expert e has the number begin / kTile + e, which leaves at least as
-// many numbers as the rows of the experts before it need, whatever the bounds are. Those beyond an
-// expert's rows do nothing.
+// A block computes one tile of a result. Tiles of rows are numbered so that a block finds its
+// expert by bisection: the first tile of expert e has the number begin / kTile + e, which leaves at
+// least as many numbers as the rows of the earlier experts need, whatever the bounds are. Tiles
+// beyond an expert's rows do nothing.
 //
-// On tensor cores eight warps make 128 x 128, each 64 x 32, from tiles of both factors that are
-// copied ahead into a ring of shared memory. Other types and widths take a plain kernel in f32.
+// On tensor cores eight warps compute 128 x 128, each of them 64 x 32, from tiles of both factors
+// that are copied ahead into a ring buffer in shared memory. Other types and widths use a plain
+// kernel in f32.
 #include "backends/cuda/expert/kernels/grouped_product.h"
 
 #include "backends/cuda/kernels/element.cuh"
@@ -23,14 +24,14 @@ constexpr int kWarpsAcross = kTile / kColumnsOfWarp;
 constexpr uint32_t kGroupedThreads = kTile / kRowsOfWarp * kWarpsAcross * kLanes;
 constexpr int kPlainTile = kGroupedPlainTile;
 
-// A range of rows, and the first of those that are a block's own.
+// The rows of a block: its first row, and the end of its expert's range.
 struct RowTile {
   int64_t expert;
   int64_t row;
   int64_t end;
 };
 
-// The tile with this number; it has no rows where row is not below end.
+// The tile with this number; it has no rows if row >= end.
 template <int kRows>
 __device__ RowTile row_tile(const int32_t* bounds, int64_t experts, int64_t number) {
   int64_t low = 0;
@@ -51,8 +52,8 @@ int64_t row_tiles(int64_t rows, int64_t experts) {
   return rows / kRows + experts;
 }
 
-// A factor: lines of it follow the tile's side with the depth within a line, or the depth with the
-// side within a line. What lies outside the ranges is zero.
+// A factor of the product. A line in memory runs along the depth at one index of the tile's side,
+// or along the side at one index of the depth. Elements outside of the ranges are zero.
 struct Factor {
   const uint16_t* data;
   int64_t stride;
@@ -61,13 +62,13 @@ struct Factor {
 };
 
 // Elements from one line of a tile to the next: 16 bytes more than a line, so that eight lines that
-// are read together lie in different banks.
+// are read together are in different banks.
 constexpr int line_stride(bool by_depth) { return (by_depth ? kTile : kDepth) + 8; }
 constexpr int stage_elements(bool by_depth) {
   return (by_depth ? kDepth : kTile) * line_stride(by_depth);
 }
 
-// What the form of a product is decided by, where no CUDA header is read.
+// sizes.h must have the same size, since plans choose the kernel without CUDA headers.
 static_assert(kRingStages * 2 * stage_elements(false) * int32_t{sizeof(uint16_t)} ==
               kGroupedSharedBytes);
 static_assert(stage_elements(true) <= stage_elements(false));
@@ -90,7 +91,7 @@ __device__ void begin_factor(uint16_t* tile, const Factor& factor, int64_t side,
   }
 }
 
-// 16 of the side from `side` on, 16 of the depth from d on, as the first factor of a product.
+// Loads 16 of the side, starting at `side`, by 16 of the depth, starting at d, as the first factor.
 template <bool kByDepth>
 __device__ void load_first(const uint16_t* tile, int side, int d, uint32_t (&a)[4]) {
   const auto lane = static_cast<int>(threadIdx.x % kLanes);
@@ -102,7 +103,8 @@ __device__ void load_first(const uint16_t* tile, int side, int d, uint32_t (&a)[
     load_matrices(a, tile + (side + matrix % 2 * 8 + lane % 8) * kStride + d + matrix / 2 * 8);
 }
 
-// As the second factor, b[0] and b[1] are the first 8 of the side, b[2] and b[3] the others.
+// Loads the same elements as the second factor: b[0] and b[1] are the first 8 of the side, b[2] and
+// b[3] the others.
 template <bool kByDepth>
 __device__ void load_second(const uint16_t* tile, int side, int d, uint32_t (&b)[4]) {
   const auto lane = static_cast<int>(threadIdx.x % kLanes);
@@ -136,7 +138,7 @@ __device__ void multiply_stage(const uint16_t* first, const uint16_t* second, Su
   }
 }
 
-// The tile from (row, column) on, over all of the depth.
+// Computes the tile that starts at (row, column), over all of the depth.
 template <bool kFirstByDepth, bool kSecondByDepth, typename Format>
 __device__ void multiply_tile(const Factor& first, const Factor& second, int64_t row,
                               int64_t column, Sums& sums) {
@@ -151,12 +153,12 @@ __device__ void multiply_tile(const Factor& first, const Factor& second, int64_t
       begin_factor<kFirstByDepth>(stage(step), first, row, step * kDepth);
       begin_factor<kSecondByDepth>(stage(step) + kFirst, second, column, step * kDepth);
     }
-    end_batch();  // an empty one, so that the count below holds
+    end_batch();  // an empty one, so that the count below is right
   };
   for (int64_t step = 0; step < kRingStages - 1; ++step) begin(step);
   for (int64_t step = 0; step < steps; ++step) {
     wait_for_batches<kRingStages - 2>();
-    // The stage is there, and all have read the one that the next takes the place of.
+    // The stage has arrived, and every warp has read the one that the next copy overwrites.
     __syncthreads();
     begin(step + kRingStages - 1);
     multiply_stage<kFirstByDepth, kSecondByDepth, Format>(stage(step), stage(step) + kFirst, sums);
@@ -164,7 +166,7 @@ __device__ void multiply_tile(const Factor& first, const Factor& second, int64_t
   wait_for_batches<0>();
 }
 
-// Calls f(row, column, sum) for what a lane has of the tile.
+// Calls f(row, column, sum) for each of the lane's elements of the tile.
 template <typename F>
 __device__ void for_each_sum(const Sums& sums, F&& f) {
   const auto lane = static_cast<int>(threadIdx.x % kLanes);
@@ -219,7 +221,7 @@ __global__ void __launch_bounds__(kGroupedThreads) grouped_grad_kernel(GroupedGr
   });
 }
 
-// Any types: a thread makes one element, factors pass through shared memory.
+// For any types: a thread computes one element, and factors go through shared memory.
 
 template <typename First, typename Second>
 __device__ float plain_sum(int64_t depth, const First& first, const Second& second) {
@@ -227,7 +229,7 @@ __device__ float plain_sum(int64_t depth, const First& first, const Second& seco
   __shared__ float b[kPlainTile][kPlainTile + 1];
   float sum = 0.0F;
   for (int64_t d = 0; d < depth; d += kPlainTile) {
-    __syncthreads();  // an earlier step may still be reading
+    __syncthreads();  // other threads may still be reading the previous step
     a[threadIdx.y][threadIdx.x] = first(threadIdx.y, d + threadIdx.x);
     b[threadIdx.y][threadIdx.x] = second(d + threadIdx.y, threadIdx.x);
     __syncthreads();

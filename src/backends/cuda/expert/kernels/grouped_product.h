@@ -1,5 +1,5 @@
-// Products of the rows that each expert has and its own matrix. How many rows those are is read on
-// the device: the grid is what any bounds need, and blocks without rows end at once.
+// Products of each expert's rows with its own matrix. The number of rows is read on the device: the
+// grid is large enough for any bounds, and blocks without rows end at once.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,8 +10,8 @@
 
 namespace snug::backends::cuda {
 
-// c[r] = a[r] op(b[e]) of the expert e that has row r. On tensor cores a and b are of one
-// format of 16 bits, k and n multiples of 8, and rows begin at multiples of 16 bytes.
+// c[r] = a[r] op(b[e]) for the expert e that has row r. On tensor cores a and b must have the same
+// 16-bit format, k and n must be multiples of 8, and rows must begin at multiples of 16 bytes.
 struct GroupedRun {
   int64_t rows = 0;
   int64_t experts = 0;
@@ -19,22 +19,22 @@ struct GroupedRun {
   int64_t n = 0;
   DeviceRows a;  // (rows, k)
   DeviceRows b;  // (experts, k, n), or (experts, n, k) if `transpose_b`
-  DeviceRows c;  // (rows, n), f32 or of their format
+  DeviceRows c;  // (rows, n), f32 or in the format of the factors
   bool transpose_b = false;
   const int32_t* bounds = nullptr;  // (experts, 2)
   bool tensor_cores = false;
 };
 void multiply_grouped(const GroupedRun& run, cudaStream_t stream);
 
-// c[e] = [c[e] +] the transpose of the rows of a that expert e has, times its rows of b. On tensor
-// cores the same of m and n.
+// c[e] = [c[e] +] the transpose of expert e's rows of a, times its rows of b. On tensor cores the
+// same requirements hold for m and n.
 struct GroupedGradRun {
   int64_t experts = 0;
   int64_t m = 0;
   int64_t n = 0;
   DeviceRows a;  // (rows, m)
   DeviceRows b;  // (rows, n)
-  DeviceRows c;  // (experts, m, n), f32 or of their format
+  DeviceRows c;  // (experts, m, n), f32 or in the format of the factors
   bool accumulate = false;
   const int32_t* bounds = nullptr;
   bool tensor_cores = false;

@@ -1,10 +1,11 @@
-// A warp chooses for a token; a block places the rows of one expert: it counts what goes to experts
-// before it and to it, then goes through all choices again, in order, and numbers its own. Choices
-// are few bytes that all blocks read from the cache, and nothing depends on the order of blocks.
+// A warp chooses the experts of a token; a block places the rows of one expert: it counts the
+// choices of earlier experts and of its own, then goes through all choices again, in order, and
+// numbers its own. Choices are few bytes, which all blocks read from the cache, and nothing depends
+// on the order of blocks.
 //
-// Where experts are balanced, a warp chooses for several tokens, one after the other, and adds up
-// what they give to each expert; a block leaves the sums of its warps, and the block that places an
-// expert's rows adds those of all blocks, each time in the same order.
+// Where experts are balanced, a warp handles several tokens, one after another, and adds up their
+// contributions to each expert. A block writes the sums of its warps, and the block that places an
+// expert's rows adds those of all blocks, always in the same order.
 #include "backends/cuda/expert/kernels/route.h"
 
 #include "backends/cuda/kernels/element.cuh"
@@ -19,12 +20,12 @@ static_assert(kTokenWarps == kRouteBlockWarps);
 constexpr uint32_t kPlaceThreads = 256;
 constexpr uint32_t kPlaceWarps = kPlaceThreads / kLanes;
 
-// The token of this warp.
+// The token that this warp handles.
 __device__ int64_t token_of_warp() {
   return int64_t{blockIdx.x} * kTokenWarps + threadIdx.x / kLanes;
 }
 
-// What the softmax of a token's logits is made of; all lanes have it.
+// The statistics for the softmax of a token's logits; all lanes have them.
 struct TokenSoftmax {
   float most;
   float inverse_sum;
@@ -45,10 +46,11 @@ __device__ TokenSoftmax softmax_of(const DeviceRows& logits, int64_t token, int6
 
 struct Candidate {
   float logit;
-  int32_t expert;  // -1: none
+  int32_t expert;  // -1 if there is no candidate
 };
 
-// The larger one, of equal ones the first expert; one that is none gives way.
+// The candidate with the larger logit; of equal ones the one with the lower expert number. A
+// candidate without an expert loses.
 __device__ Candidate better(const Candidate& a, const Candidate& b) {
   if (a.expert < 0) return b;
   if (b.expert < 0) return a;
@@ -60,7 +62,7 @@ __device__ Candidate best_of_warp(Candidate mine) {
   for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) {
     const Candidate other{__shfl_xor_sync(kWholeWarp, mine.logit, lanes),
                           __shfl_xor_sync(kWholeWarp, mine.expert, lanes)};
-    // Both sides must judge alike: the lower lane's comes first.
+    // Both lanes must compare in the same order: the lower lane's candidate comes first.
     mine = (threadIdx.x & static_cast<unsigned>(lanes)) == 0 ? better(mine, other)
                                                              : better(other, mine);
   }
@@ -73,7 +75,7 @@ __device__ bool is_taken(const int32_t* ids, int64_t count, int64_t expert) {
   return false;
 }
 
-// Whether a segment has the token. All lanes take part.
+// Whether the token belongs to a segment. All lanes take part.
 __device__ bool is_counted(const SegmentList& segments, int64_t token) {
   bool is_here = false;
   for (int64_t i = threadIdx.x % kLanes; i < segments.count; i += kLanes)
@@ -81,7 +83,7 @@ __device__ bool is_counted(const SegmentList& segments, int64_t token) {
   return __ballot_sync(kWholeWarp, is_here) != 0;
 }
 
-// The warp's choice for a token; all lanes may read its ids then.
+// Chooses the experts of a token; afterwards all lanes may read its ids.
 __device__ void choose(const RouteRun& run, int64_t token, const TokenSoftmax& softmax) {
   const int lane = static_cast<int>(threadIdx.x % kLanes);
   int32_t* const ids = run.ids + token * run.k;
@@ -116,7 +118,7 @@ __global__ void __launch_bounds__(kTokenThreads) choose_and_add_kernel(RouteRun 
   RouteLoad* const of_warps = shared_memory<RouteLoad>();
   const auto lane = static_cast<int64_t>(threadIdx.x % kLanes);
   RouteLoad* const mine = of_warps + threadIdx.x / kLanes * run.experts;
-  // A lane has every 32nd expert, here and below.
+  // A lane handles every 32nd expert, here and below.
   for (int64_t e = lane; e < run.experts; e += kLanes) mine[e] = {0, 0.0F};
   for (int64_t i = threadIdx.x / kLanes; i < kRouteBlockTokens; i += kTokenWarps) {
     const int64_t token = int64_t{blockIdx.x} * kRouteBlockTokens + i;
@@ -143,14 +145,14 @@ __global__ void __launch_bounds__(kTokenThreads) choose_and_add_kernel(RouteRun 
   }
 }
 
-// How many threads of warps before this one say so, and of lanes before this one; `all`: of the
-// block.
+// The number of threads before this one, in earlier warps and lower lanes, for which the condition
+// holds; `all` becomes the number in the block.
 __device__ int count_before(bool condition, int& all) {
   __shared__ int counts[kPlaceWarps];
   const unsigned votes = __ballot_sync(kWholeWarp, condition);
   const unsigned warp = threadIdx.x / kLanes;
   const unsigned lane = threadIdx.x % kLanes;
-  __syncthreads();  // an earlier call may still be reading
+  __syncthreads();  // threads may still be reading for an earlier call
   if (lane == 0) counts[warp] = __popc(votes);
   __syncthreads();
   int before = 0;
@@ -182,7 +184,7 @@ __global__ void __launch_bounds__(kPlaceThreads) place_kernel(RouteRun run) {
     if (is_own) run.places[i] = end + before;
     end += all;
   }
-  // Counts are exact: as floats too below 2^24 tokens.
+  // Counts are exact as floats up to 2^24 tokens.
   float load[2] = {0.0F, 0.0F};
   if (run.counts != nullptr) {
     for (int64_t i = threadIdx.x; i < ceil_div(run.tokens, kRouteBlockTokens); i += kPlaceThreads) {
@@ -200,9 +202,9 @@ __global__ void __launch_bounds__(kPlaceThreads) place_kernel(RouteRun run) {
   run.sums[expert] = load[1];
 }
 
-// With the probabilities p of what counts (all, or those chosen, of which they are then shares),
-// dlogits = p (dweights - sum(p dweights)). In segments the gradient of the sums adds
-// p (dsums - sum(p dsums)), where p are those of all.
+// dlogits = p (dweights - sum(p dweights)), where p are the probabilities over all experts, or over
+// only the chosen ones, then normalised to sum to one. In segments the gradient of the sums adds p
+// (dsums - sum(p dsums)), with p over all experts.
 __global__ void __launch_bounds__(kTokenThreads) route_grad_kernel(RouteGradRun run) {
   wait_for_kernels_before();
   const int64_t token = token_of_warp();

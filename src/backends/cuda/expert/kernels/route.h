@@ -1,5 +1,5 @@
-// The choice of experts for every token, the rows that it gives them, what it gives to the loss
-// that balances experts, and the choice's gradient.
+// Chooses the experts of every token, places the tokens' rows by expert, sums the loads for the
+// balance loss, and computes the gradient of all this.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,9 +17,9 @@ struct SegmentList {
   int64_t count = 0;
 };
 
-// Chooses for each token the k largest of its logits, the first of equal ones, and their
-// probabilities, divided by their sum with `normalize`. Then each expert gets its choices in order,
-// in the rows [bounds[e, 0], bounds[e, 1]).
+// For each token, chooses the k largest logits, the first one of equals, and their probabilities,
+// which with `normalize` are divided by their sum. Then expert e gets its choices, in order, in the
+// rows [bounds[e, 0], bounds[e, 1]).
 struct RouteRun {
   int64_t tokens = 0;
   int64_t experts = 0;
@@ -30,12 +30,12 @@ struct RouteRun {
   int32_t* ids = nullptr;     // (tokens, k)
   int32_t* places = nullptr;  // (tokens, k)
   int32_t* bounds = nullptr;  // (experts, 2)
-  // How many of the tokens in segments chose each expert, and the sum of their probabilities of it.
-  // Without counts nothing is added up.
+  // How many of the tokens in segments chose each expert, and the sum of their probabilities for
+  // it. Null counts: nothing is summed.
   SegmentList segments;
   int32_t* counts = nullptr;   // (experts)
   float* sums = nullptr;       // (experts)
-  RouteLoad* loads = nullptr;  // route_load_bytes: those of each block of tokens
+  RouteLoad* loads = nullptr;  // scratch of route_load_bytes: the loads of each block of tokens
 };
 void route(const RouteRun& run, cudaStream_t stream);
 
@@ -48,7 +48,7 @@ struct RouteGradRun {
   DeviceRows logits, dlogits;       // (tokens, experts)
   const int32_t* ids = nullptr;     // (tokens, k)
   SegmentList segments;
-  const float* dsums = nullptr;  // (experts); null: none
+  const float* dsums = nullptr;  // (experts); null if there are none
 };
 void route_grad(const RouteGradRun& run, cudaStream_t stream);
 

@@ -1,6 +1,5 @@
-// A block sorts a piece of a row and keeps the k largest; another one sorts what those blocks kept.
-// An element is one number with its column, so that no two are equal and an order that every block
-// finds is the one order there is.
+// A block sorts a piece of a row and keeps the k largest; another block sorts what these blocks
+// kept. An element and its column form one key, so no two keys are equal and the order is unique.
 #include "backends/cuda/expert/kernels/top_k.h"
 
 #include "backends/cuda/device/device.cuh"
@@ -11,7 +10,7 @@ namespace {
 constexpr uint32_t kThreads = 512;
 constexpr int32_t kSortedBytes = kTopKElements * int32_t{sizeof(uint64_t)};
 
-// Rises with the value, then falls with the column; 0 of NaN and minus infinity.
+// Increases with the value, then decreases with the column; 0 for NaN and minus infinity.
 __device__ uint64_t key_of(float value, int64_t column) {
   if (!(value > -INFINITY)) return 0;
   const uint32_t bits = __float_as_uint(value == 0.0F ? 0.0F : value);
@@ -23,7 +22,7 @@ __device__ int32_t column_of(uint64_t key) {
   return static_cast<int32_t>(0xffffffffU - static_cast<uint32_t>(key));
 }
 
-// Sorts so many keys, a power of two, largest first: a bitonic network (Batcher 1968).
+// Sorts `count` keys, a power of two, the largest first, by a bitonic network (Batcher 1968).
 __device__ void sort_keys(uint64_t* keys, int32_t count) {
   for (int32_t size = 2; size <= count; size *= 2)
     for (int32_t apart = size / 2; apart > 0; apart /= 2) {
@@ -41,8 +40,8 @@ __device__ void sort_keys(uint64_t* keys, int32_t count) {
   __syncthreads();
 }
 
-// The k largest of key(0) ... key(count - 1), largest first; 0 where there are no more. As many as
-// there is room for are sorted at a time, with those kept so far.
+// The k largest of key(0) ... key(count - 1), the largest first, padded with 0. Sorts as many at a
+// time as there is room for, together with those kept so far.
 template <typename Key>
 __device__ const uint64_t* take_largest(int64_t count, int64_t k, const Key& key) {
   auto* const keys = shared_memory<uint64_t>();

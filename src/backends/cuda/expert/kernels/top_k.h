@@ -1,4 +1,4 @@
-// The largest elements of rows of f32, with their columns.
+// The largest elements of f32 rows, with their columns.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,7 +16,7 @@ struct TopKRun {
   const float* x = nullptr;  // (rows, columns)
   float* values = nullptr;   // (rows, k)
   int32_t* ids = nullptr;    // (rows, k)
-  uint64_t* kept = nullptr;  // (rows, blocks, k): top_k_bytes
+  uint64_t* kept = nullptr;  // scratch (rows, blocks, k): top_k_bytes
 };
 void top_k(const TopKRun& run, cudaStream_t stream);
 

@@ -9,25 +9,26 @@ namespace {
 
 constexpr uint32_t kListThreads = 1024;
 
-// The token of row i, or -1.
+// The token of row i, or -1 if there is no such row.
 __device__ int64_t token_of(const TrainedRows& trained, int64_t i) {
   if (trained.numbers == nullptr) return i;
   const int64_t row = trained.first + i;
   return row < *trained.count ? trained.numbers[row] : -1;
 }
 
-// log(sum(exp)) of a row: its largest element and the log of the rest.
+// log(sum(exp)) of a row in two terms: the largest element, and the logarithm of the sum relative
+// to it.
 struct LogSum {
   float largest;
   float log_rest;
 };
 
-// A thread's largest element so far, and its sum of exponentials next to that.
+// A thread's largest element so far, and its sum of exponentials relative to that.
 struct PartSum {
   float largest = -INFINITY;
   float sum = 0.0F;
 
-  // Terms that do not wait for one another.
+  // The terms are computed independently of one another.
   template <int kCount>
   __device__ void add(const Elements<kCount>& logits) {
     float largest_now = largest;
@@ -48,12 +49,12 @@ struct PartSum {
   }
 };
 
-// Columns that are read in vectors; the rest one by one.
+// The number of columns that are read as vectors; the others are read one by one.
 __device__ int64_t vector_columns(const SoftmaxRun& run) {
   return run.vectors ? run.vocab / kVectorElements * kVectorElements : 0;
 }
 
-// What becomes of logits, and of gradients for it.
+// The transformation of logits, and of gradients back through it.
 template <bool kCaps>
 struct LogitForm {
   float scale;
@@ -73,15 +74,15 @@ struct LogitForm {
     for (int i = 0; i < kCount; ++i) values.at[i] = logit(values.at[i]);
     return values;
   }
-  // The slope of a logit by its value before scale and cap.
+  // The derivative of a logit with respect to its value before scale and cap.
   __device__ float slope(float logit) const {
     const float share = cap > 0.0F ? logit / cap : 0.0F;
     return scale * (1.0F - share * share);
   }
 };
 
-// Each thread keeps its own maximum and rescales its sum when that grows; the block then agrees on
-// one.
+// Each thread keeps its own maximum and rescales its sum when that grows; at the end the block
+// combines them.
 template <bool kCaps>
 __device__ LogSum log_sum_of(const SoftmaxRun& run, int64_t row) {
   const LogitForm<kCaps> form(run);
@@ -104,10 +105,10 @@ __device__ LogSum log_sum_of(const SoftmaxRun& run, int64_t row) {
   return {block_largest, logf(block_sum(part.sum))};
 }
 
-// Columns [begin, end) of a row, kCount a thread at a time. Each such part of the row, and the
-// target's logit before the first, is read by all threads before one writes: dlogits of half the
-// width may lie in the bytes of the logits, and then never ahead of them. Called by the whole
-// block.
+// Writes the gradients for columns [begin, end) of a row, kCount per thread at a time. All threads
+// read a part of the row, and before the first part the target's logit, before any of them writes
+// it: dlogits of half the width may share memory with the logits, and are then never ahead of them.
+// The whole block must call it.
 template <int kCount, bool kCaps>
 __device__ void store_gradients(const SoftmaxRun& run, int64_t row, int64_t target,
                                 const LogSum& total, int64_t begin, int64_t end) {
@@ -165,8 +166,8 @@ __global__ void sum_losses_kernel(const float* losses, int64_t tokens, TokenFact
   if (threadIdx.x == 0) *loss = is_each ? sum : sum * *factors.data;
 }
 
-// One block, kListThreads tokens at a time: a token's place is how many were found before, in
-// earlier batches, in lower warps and in lower lanes.
+// One block processes kListThreads tokens at a time: a token's position is the number of tokens
+// found in earlier batches, lower warps and lower lanes.
 __global__ void find_trained_kernel(FindTrainedRun run) {
   __shared__ int counts[kListThreads / kLanes];
   const unsigned warp = threadIdx.x / kLanes;
@@ -185,7 +186,7 @@ __global__ void find_trained_kernel(FindTrainedRun run) {
       found += counts[i];
     }
     if (trained) run.numbers[place] = static_cast<int32_t>(token);
-    __syncthreads();  // the counts are read before the next batch's
+    __syncthreads();  // the counts must be read before the next batch overwrites them
   }
   device_check(found <= run.most);
   if (threadIdx.x == 0) *run.count = found;
@@ -215,7 +216,7 @@ struct ScatterChunk {
   }
 };
 
-// Whether each row begins at a multiple of 16 bytes; so nothing has.
+// Whether each row begins at a multiple of 16 bytes; also true if data is null.
 bool has_vector_rows(const DeviceRows& operand) {
   const int64_t row_bytes = operand.stride * element_bytes(operand.format);
   return reinterpret_cast<uintptr_t>(operand.data) % 16 == 0 && row_bytes % 16 == 0;

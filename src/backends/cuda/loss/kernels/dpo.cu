@@ -8,7 +8,7 @@ namespace snug::backends::cuda {
 namespace {
 
 constexpr uint32_t kPairThreads = 256;
-// What is measured, and the loss.
+// The sums for the measures and the loss.
 constexpr int kSums = 7;
 
 __device__ bool is_there(const DpoRun& run, int64_t pair) {
@@ -20,7 +20,7 @@ __device__ AnswerPair<float> pair_of(const DpoRun& run, int64_t pair) {
           run.reference[2 * pair + 1]};
 }
 
-// One block: a micro-batch has few pairs.
+// One block, since a micro-batch has few pairs.
 __global__ void dpo_kernel(DpoRun run, float* measures, float* loss) {
   float sums[kSums] = {};
   for (int64_t p = threadIdx.x; p < run.pairs; p += blockDim.x) {

@@ -1,4 +1,4 @@
-// The loss of pairs of answers and its derivative; program/kinds/loss/dpo.h says what they are.
+// The loss of preference pairs and its gradient; program/kinds/loss/dpo.h defines them.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,9 +16,9 @@ struct DpoRun {
   float beta = 0.0F;
 };
 
-// measures (kPreferenceMeasureCount) and loss (1), in a fixed order.
+// Writes measures (kPreferenceMeasureCount) and loss (1), summed in a fixed order.
 void dpo_loss(const DpoRun& run, float* measures, float* loss, cudaStream_t stream);
-// dpolicy (2 pairs).
+// Writes dpolicy (2 pairs).
 void dpo_grad(const DpoRun& run, float* dpolicy, cudaStream_t stream);
 
 }  // namespace snug::backends::cuda

@@ -8,7 +8,8 @@ namespace snug::backends::cuda {
 namespace {
 
 constexpr uint32_t kLabelThreads = 256;
-// Loss, divergence, and of the desirable and the others the sums of rewards and policies.
+// The loss, the divergence, and sums of rewards and of log-probabilities for desirable and
+// undesirable answers.
 constexpr int kLabelSums = 6;
 
 __device__ float ratio_of(const LabelRun& run, int64_t segment) {
@@ -20,7 +21,7 @@ __device__ LabelWeights<float> weights_of(const KtoRun& run) {
           divergence_of<float>(run.kl_sums[0], run.kl_sums[1])};
 }
 
-// One block: a micro-batch has few examples.
+// One block, since a micro-batch has few examples.
 __global__ void kl_sums_kernel(LabelRun run, float* written) {
   float sums[2] = {};
   for (int64_t e = threadIdx.x; e < run.examples; e += blockDim.x) {

@@ -1,5 +1,5 @@
-// The loss of answers that are desirable or undesirable, the estimate of a divergence that it is
-// compared with, and its derivative; program/kinds/loss/kto.h says what they are.
+// The loss of desirable and undesirable answers, the divergence estimate that it uses as reference
+// point, and its gradient; program/kinds/loss/kto.h defines them.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -24,12 +24,12 @@ struct KtoRun {
   float undesirable_weight = 0.0F;
 };
 
-// sums (2), in a fixed order.
+// Writes sums (2), in a fixed order.
 void kl_sums(const LabelRun& run, float* sums, cudaStream_t stream);
-// measures (kLabelMeasureCount) and loss (1), in a fixed order.
+// Writes measures (kLabelMeasureCount) and loss (1), summed in a fixed order.
 void kto_loss(const KtoRun& run, const float* inverse_desirable, const float* inverse_undesirable,
               float* measures, float* loss, cudaStream_t stream);
-// dpolicy (2 examples).
+// Writes dpolicy (2 examples).
 void kto_grad(const KtoRun& run, float* dpolicy, cudaStream_t stream);
 
 }  // namespace snug::backends::cuda

@@ -15,7 +15,7 @@ struct ScaleNumbers {
   }
 };
 
-// One thread, as after_step of backends/formulas/loss_scale_step.h has it.
+// One thread does after_step of backends/formulas/loss_scale_step.h.
 struct ScaledClip {
   ScaledClipRun run;
   __device__ void operator()(int64_t, int64_t) const {

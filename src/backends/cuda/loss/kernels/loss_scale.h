@@ -1,4 +1,5 @@
-// Loss scales: numbers times one that the device has, and the clip factor that changes it.
+// Loss scaling: multiplies or divides numbers by a scale on the device, and computes the clip
+// factor and the next scale.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,7 +8,7 @@
 
 namespace snug::backends::cuda {
 
-// y[i] = scale x[i], or x[i] / scale; y may be x.
+// y[i] = scale * x[i], or x[i] / scale; y may be x.
 struct ScaleByRun {
   const float* x = nullptr;
   const float* scale = nullptr;
@@ -17,7 +18,7 @@ struct ScaleByRun {
 };
 void scale_by(const ScaleByRun& run, cudaStream_t stream);
 
-// program/kinds/loss/loss_scale.h says what it means. counts: kLossScaleCounts whole numbers.
+// program/kinds/loss/loss_scale.h defines it. counts: kLossScaleCounts integers.
 struct ScaledClipRun {
   const float* scaled_norm = nullptr;
   float* norm = nullptr;

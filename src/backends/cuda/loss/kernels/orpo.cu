@@ -8,7 +8,7 @@ namespace snug::backends::cuda {
 namespace {
 
 constexpr uint32_t kOddsThreads = 256;
-// What is measured; the loss is made of it.
+// The sums for the measures and the loss.
 constexpr int kOddsSums = 9;
 constexpr int kNllSum = 6;
 constexpr int kRatioSum = 7;
@@ -21,7 +21,7 @@ __device__ AnswerOdds<float> odds_of(const OrpoRun& run, int64_t pair) {
   return answer_odds<float>(run.policy[2 * pair], run.policy[2 * pair + 1], run.bounds + 4 * pair);
 }
 
-// One block: a micro-batch has few pairs.
+// One block, since a micro-batch has few pairs.
 __global__ void orpo_kernel(OrpoRun run, const float* nll, float* measures, float* loss) {
   float sums[kOddsSums] = {};
   for (int64_t p = threadIdx.x; p < run.pairs; p += blockDim.x) {

@@ -1,5 +1,4 @@
-// The loss of the odds of pairs of answers and its derivative; program/kinds/loss/orpo.h says what
-// they are.
+// The odds ratio loss of preference pairs and its gradient; program/kinds/loss/orpo.h defines them.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,10 +16,10 @@ struct OrpoRun {
   float beta = 0.0F;
 };
 
-// nll (2 pairs); measures (kOddsMeasureCount) and loss (1), in a fixed order.
+// Takes nll (2 pairs); writes measures (kOddsMeasureCount) and loss (1), summed in a fixed order.
 void orpo_loss(const OrpoRun& run, const float* nll, float* measures, float* loss,
                cudaStream_t stream);
-// dpolicy and dnll (2 pairs).
+// Writes dpolicy and dnll (2 pairs).
 void orpo_grad(const OrpoRun& run, float* dpolicy, float* dnll, cudaStream_t stream);
 
 }  // namespace snug::backends::cuda

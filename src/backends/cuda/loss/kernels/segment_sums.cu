@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint32_t kSumThreads = 256;
 
-// A block a segment.
+// One block per segment.
 __global__ void sum_segments_kernel(SegmentSumsRun run) {
   const int64_t s = blockIdx.x;
   const int32_t end = run.bounds[2 * s + 1];
@@ -21,7 +21,7 @@ __global__ void sum_segments_kernel(SegmentSumsRun run) {
   if (threadIdx.x == 0) run.sums[s] = run.scale * sum;
 }
 
-// A thread a token, which looks for its segment: the bounds are few and stay in the cache.
+// One thread per token, which looks up its segment: the bounds are few and stay in the cache.
 struct Spread {
   SpreadRun run;
   __device__ void operator()(int64_t, int64_t token) const {

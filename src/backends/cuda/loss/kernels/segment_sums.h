@@ -1,4 +1,4 @@
-// Sums a number for each token into one for each segment, and spreads it back to the rows of the
+// Sums one number per token into one per segment, and spreads numbers of segments back to their
 // tokens.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace snug::backends::cuda {
 
-// bounds (segments, 2): [begin, end) of each segment in tokens; an unused one is empty.
+// bounds (segments, 2): tokens [begin, end) of each segment; an unused one is empty.
 struct SegmentSumsRun {
   const float* values = nullptr;  // (tokens)
   const int32_t* bounds = nullptr;
@@ -29,12 +29,12 @@ struct SpreadRun {
   int64_t tokens = 0;
   float scale = 1.0F;
 };
-// values[t] = scale times the number of the token's segment, 0 outside of all.
+// values[t] = scale times the number of the token's segment, 0 outside all segments.
 void spread_segments(const SpreadRun& run, cudaStream_t stream);
 
 // y[t] = weights[t] * x[t], row by row; y may be x.
 struct WeighRowsRun {
-  Walk walk;  // of x
+  Walk walk;  // over x
   DeviceRows x, y;
   const float* weights = nullptr;
 };

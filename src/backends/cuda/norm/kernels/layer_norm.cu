@@ -5,13 +5,13 @@
 namespace snug::backends::cuda {
 namespace {
 
-// The mean of a row, and 1 / sqrt(variance + epsilon).
+// The mean of a row and the reciprocal root 1 / sqrt(variance + epsilon).
 struct RowStatistics {
   float mean, root;
 };
 
-// The variance is of differences from the mean: a mean of squares would lose what is small next to
-// the mean.
+// The variance is the mean square of differences from the mean, since a mean of squares would lose
+// values that are small compared with the mean.
 template <int kCount>
 __device__ RowStatistics statistics_of(const DeviceRows& x, int64_t row, int64_t columns,
                                        float epsilon) {
@@ -44,15 +44,15 @@ __global__ void layer_norm_kernel(LayerNormRun run) {
   });
 }
 
-// The gradient of a row. With r the root, n = r (x - mean) and g = dy w, dx = r (g - mean(g) - n
-// mean(g n)) + addend, and the row's share dy n of the weight's gradient. What is fused is written
-// out, as in rms_norm.cu.
+// The gradient of a row. With r the reciprocal root, n = r (x - mean) and g = dy w: dx = r (g -
+// mean(g) - n mean(g n)) + addend, and the row contributes dy n to the weight's gradient. Fused
+// operations are written explicitly, as in rms_norm.cu.
 template <int kCount>
 __device__ void row_gradient(const LayerNormGradRun& run, int64_t row,
                              const WeightSums<kCount>& weight_sums) {
   const auto columns = static_cast<float>(run.walk.columns);
   const RowStatistics statistics = statistics_of<kCount>(run.x, row, run.walk.columns, run.epsilon);
-  float sums[2] = {0.0F, 0.0F};  // of g, of g n
+  float sums[2] = {0.0F, 0.0F};  // the sums of g and of g n
   over_row<kCount>(run.walk.columns, [&](int64_t column) {
     const auto [x, dy, weight] = norm_operands<kCount>(run, row, column);
     for (int i = 0; i < kCount; ++i) {

@@ -1,5 +1,5 @@
-// The norm and its derivative. A block has a row, or several where their sums are wanted; outputs
-// may take the bytes of dy or x.
+// The norm and its gradient. A block processes one row, or several where the weight's gradient is
+// wanted; outputs may be the same memory as dy or x.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,7 +12,7 @@ namespace snug::backends::cuda {
 struct LayerNormRun {
   Walk walk;
   DeviceRows x, weight;
-  DeviceRows bias;  // data == nullptr without one
+  DeviceRows bias;  // data is null if there is none
   DeviceRows y;
   float epsilon = 0.0F;
 };
@@ -21,13 +21,13 @@ void layer_norm(const LayerNormRun& run, cudaStream_t stream);
 struct LayerNormGradRun {
   Walk walk;
   DeviceRows dy, x, weight;
-  DeviceRows addend;  // data == nullptr without one
+  DeviceRows addend;  // data is null if there is none
   DeviceRows dx;
   float epsilon = 0.0F;
 };
 void layer_norm_grad(const LayerNormGradRun& run, cudaStream_t stream);
 
-// Makes dw (+)= the sum over rows of dy times x normalised in the same pass.
+// Also computes, in the same pass, dw (+)= the sum over rows of dy times the normalised x.
 void layer_norm_weight_grad(const LayerNormGradRun& run, const NormWeightGrad& weight,
                             cudaStream_t stream);
 

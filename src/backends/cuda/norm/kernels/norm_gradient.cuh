@@ -1,6 +1,6 @@
-// What the gradients of both norms share: the operands of a column, a block's sums for the gradient
-// of the weight, and the launches. A norm adds row_gradient(row, sums), which makes a row of dx and
-// adds the row's share to sums where they are wanted.
+// Shared by the gradients of both norms: the operands of a column, a block's sums for the weight's
+// gradient, and the launches. Each norm defines row_gradient(row, sums), which computes a row of dx
+// and adds the row's contribution to sums where they are wanted.
 #pragma once
 
 #include "backends/cuda/norm/kernels/norm_rows.cuh"
@@ -9,7 +9,7 @@
 
 namespace snug::backends::cuda {
 
-// What a row has at a column and at those after it.
+// A row's operands in a column and the kCount - 1 columns after it.
 template <int kCount>
 struct NormOperands {
   Elements<kCount> x, dy, weight;
@@ -21,7 +21,7 @@ __device__ inline NormOperands<kCount> norm_operands(const Run& run, int64_t row
           load<kCount>(run.dy, row * run.dy.stride + column), load<kCount>(run.weight, column)};
 }
 
-// What the gradient is added to.
+// The addend of the gradient.
 template <int kCount, typename Run>
 __device__ inline Elements<kCount> norm_addend(const Run& run, int64_t row, int64_t column) {
   Elements<kCount> addend{};
@@ -30,8 +30,8 @@ __device__ inline Elements<kCount> norm_addend(const Run& run, int64_t row, int6
   return addend;
 }
 
-// The gradients of a block's rows, norm_block_rows of them, and the sums of their shares of the
-// weight's gradient as one row of `partials`.
+// Computes the gradients of a block's norm_block_rows rows, and writes the sum of their
+// contributions to the weight's gradient as one row of `partials`.
 template <int kCount, typename RowGradient>
 __device__ inline void block_gradient(const Walk& walk, float* partials,
                                       const RowGradient& row_gradient) {
@@ -50,8 +50,7 @@ __device__ inline void block_gradient(const Walk& walk, float* partials,
   });
 }
 
-// A kernel in both its forms: for rows whose elements are read several at a time, and one at a
-// time.
+// Both forms of a kernel: for rows that are read as vectors, and element by element.
 template <typename Kernel>
 struct NormKernels {
   Kernel of_vectors, of_elements;
@@ -59,14 +58,14 @@ struct NormKernels {
   Kernel of(const Walk& walk) const { return walk.vectors ? of_vectors : of_elements; }
 };
 
-// A block for each row.
+// One block per row.
 template <typename Run>
 void launch_norm(const NormKernels<void (*)(Run)>& kernels, const Run& run, cudaStream_t stream) {
   if (run.walk.rows == 0) return;
   launch(kernels.of(run.walk), norm_rows_shape(run.walk, run.walk.rows), stream, run);
 }
 
-// Of kernels whose blocks each make a block_gradient.
+// For kernels whose blocks each call block_gradient.
 template <typename Run>
 void launch_norm_weight_grad(const NormKernels<void (*)(Run, float*)>& kernels, const Run& run,
                              const NormWeightGrad& weight, cudaStream_t stream) {

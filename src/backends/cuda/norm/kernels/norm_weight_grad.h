@@ -1,5 +1,5 @@
-// The gradient of a norm's weight, which the pass over rows that makes dx makes too: a sum for each
-// block of rows, then sum_rows of those. Bits depend on the shape alone.
+// The gradient of a norm's weight, computed in the same pass over rows as dx: one sum per block of
+// rows, then sum_rows of these. The bits depend only on the shape.
 #pragma once
 
 #include "backends/cuda/kernels/device_rows.h"
@@ -8,9 +8,9 @@ namespace snug::backends::cuda {
 
 struct NormWeightGrad {
   float* partials = nullptr;         // (norm_blocks, columns)
-  float* column_partials = nullptr;  // column_sums_bytes of those
+  float* column_partials = nullptr;  // column_sums_bytes of scratch for adding them up
   DeviceRows dw;                     // (columns)
-  bool accumulate = false;           // dw += the sum
+  bool accumulate = false;           // adds to dw
 };
 
 }  // namespace snug::backends::cuda

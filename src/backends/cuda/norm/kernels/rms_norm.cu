@@ -28,15 +28,16 @@ __global__ void rms_norm_kernel(RmsNormRun run) {
   });
 }
 
-// The gradient of a row. With r the root and w the weight plus its offset, dx = r (dy w - x r^2
-// mean(dy w x)) + addend, and the row's share dy x r of the weight's gradient. Two kernels have it,
-// so what is fused is written out: the compiler might choose differently in each, and dx has the
-// same bits whether the weight trains or not.
+// The gradient of a row. With r the reciprocal root and w the weight plus its offset: dx = r (dy w
+// - x r^2 mean(dy w x)) + addend, and the row contributes dy x r to the weight's gradient. Two
+// kernels use this function, so fused operations are written explicitly: otherwise the compiler
+// might fuse differently in each, and dx would not have the same bits with and without a weight
+// gradient.
 template <int kCount>
 __device__ void row_gradient(const RmsNormGradRun& run, int64_t row,
                              const WeightSums<kCount>& weight_sums) {
   const auto columns = static_cast<float>(run.walk.columns);
-  float sums[2] = {0.0F, 0.0F};  // of x^2, of dy w x
+  float sums[2] = {0.0F, 0.0F};  // the sums of x^2 and of dy w x
   over_row<kCount>(run.walk.columns, [&](int64_t column) {
     const auto [x, dy, weight] = norm_operands<kCount>(run, row, column);
     for (int i = 0; i < kCount; ++i) {

@@ -1,6 +1,6 @@
-// Stages, each a launch: row moments; sums of squares over columns; column moments and their
-// inverse roots; the mean row moment; sums of the squares of the update; its size; the step. Of a
-// vector the first two and the fourth are left out.
+// Stages, each of which is a launch: row moments; sums of squares over columns; column moments and
+// their inverse roots; the mean row moment; sums of squares of the update; its root mean square;
+// the step. For a vector the first, second and fourth stage are left out.
 #include "backends/cuda/optimizer/kernels/adafactor.h"
 
 #include "backends/cuda/kernels/element.cuh"
@@ -14,13 +14,13 @@ namespace {
 
 constexpr uint32_t kAdafactorThreads = 256;
 
-// Where the stages leave their results in the scratch.
+// Where the stages write their results in the scratch.
 struct AdafactorScratch {
   float* inverse_columns;
   float* column_sums;  // (blocks of rows, columns)
-  float* sizes;        // of the update, one a tile
+  float* sizes;        // one sum of squares of the update per tile
   float* mean_row;
-  float* clipping;  // what the update is divided by
+  float* clipping;  // the divisor that clips the update
 };
 
 __device__ AdafactorScratch scratch_of(const AdafactorRun& run) {
@@ -47,7 +47,7 @@ __device__ float square_at(const AdafactorRun& run, int64_t row, int64_t column)
   return g * g + run.epsilon;
 }
 
-// A warp a row.
+// One warp per row.
 __global__ void row_moments_kernel(AdafactorRun run) {
   const int64_t row = int64_t{blockIdx.x} * (kAdafactorThreads / kLanes) + threadIdx.x / kLanes;
   if (row >= run.rows || is_skipped(run)) return;
@@ -91,7 +91,7 @@ struct AdvanceColumns {
   }
 };
 
-// One block computes it; every thread gets the mean.
+// One block computes the mean; every thread gets it.
 __device__ float mean_of(const float* values, int64_t count, int64_t divisor) {
   float sum = 0.0F;
   for (int64_t i = threadIdx.x; i < count; i += kAdafactorThreads) sum += values[i];
@@ -103,7 +103,7 @@ __global__ void mean_row_kernel(AdafactorRun run) {
   if (threadIdx.x == 0) *scratch_of(run).mean_row = mean;
 }
 
-// Calls body(offset, update) for the elements of a tile that are this thread's: a column of it.
+// Calls body(offset, update) for this thread's elements of a tile, which are one column of it.
 template <typename Body>
 __device__ void for_updates_of_tile(const AdafactorRun& run, const Body& body) {
   const AdafactorScratch scratch = scratch_of(run);

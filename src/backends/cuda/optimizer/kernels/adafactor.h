@@ -1,5 +1,5 @@
-// Adafactor of one tensor. What changes from step to step is read on the device; a clipping factor
-// that is NaN leaves everything as it is.
+// Adafactor for one tensor. Values that change from step to step are read on the device; a NaN
+// clipping factor leaves everything unchanged.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,14 +9,14 @@
 namespace snug::backends::cuda {
 
 struct AdafactorRun {
-  // A matrix; a vector is one row, whose column moments are its own.
+  // A matrix; a vector is one row whose column moments are its moments.
   int64_t rows = 0;
   int64_t columns = 0;
   bool factored = false;
   DeviceRows gradient;
   DeviceRows weight;
-  float* master = nullptr;      // the weight itself where that is f32
-  float* row_moment = nullptr;  // of a matrix
+  float* master = nullptr;      // the weight itself if that is f32
+  float* row_moment = nullptr;  // only for a matrix
   float* column_moment = nullptr;
   float* scratch = nullptr;  // adafactor_scratch_bytes (sizes.h)
   const float* factor = nullptr;

@@ -1,5 +1,5 @@
-// What all elements of a tensor share in one step of AdamW, made by one thread of each block from
-// the scalars on the device.
+// The values that all elements of a tensor share in one step of AdamW, computed by one thread of
+// each block from the scalars on the device.
 #pragma once
 
 #include <type_traits>
@@ -19,7 +19,7 @@ struct AdamWStep {
 };
 static_assert(std::is_trivially_default_constructible_v<AdamWStep>);
 
-// The whole block calls it.
+// The whole block must call it.
 __device__ inline const AdamWStep& share_step(const AdamWConstants& constants,
                                               const AdamWTensor& tensor) {
   __shared__ AdamWStep step;

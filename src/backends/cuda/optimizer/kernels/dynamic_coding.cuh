@@ -1,5 +1,5 @@
-// Codes of the dynamic 8-bit maps (base/dynamic_map.h) on the device, found by arithmetic: the bits
-// of base::encode_dynamic.
+// Codes of the dynamic 8-bit maps (base/dynamic_map.h), computed arithmetically on the device, with
+// the same bits as base::encode_dynamic.
 #pragma once
 
 #include "backends/cuda/device/device.cuh"
@@ -10,22 +10,22 @@ namespace snug::backends::cuda {
 inline constexpr int kMapSize = 256;
 inline constexpr int kDecades = 7;
 
-// A map's values in each decade of magnitude, 10^-7 to 1, are evenly spaced, twice as many as in
-// the one below: the position of x among them is slope x + offset.
+// A map's values in each decade of magnitude, from 10^-7 to 1, are evenly spaced, with twice as
+// many as in the decade below: the position of x among them is slope * x + offset.
 struct Decade {
   float slope;
   float offset;
 };
 
-// A map as the threads of a block use it.
+// A map in the form that the threads of a block use.
 struct Coding {
   float values[kMapSize];
-  float thresholds[kMapSize];  // the least x whose code is above i; without the last
+  float thresholds[kMapSize];  // [i] is the smallest x whose code is above i; not for the last
   Decade decades[kDecades];
 };
 
-// Between two neighbours their midpoint decides, and at the midpoint itself the even code wins
-// (base::encode_dynamic).
+// The midpoint of two neighbours decides between them, and at the midpoint itself the even code
+// wins (base::encode_dynamic).
 __device__ inline float threshold(const float (&map)[kMapSize], int lower) {
   const float middle = (map[lower] + map[lower + 1]) * 0.5F;
   if (lower % 2 != 0) return middle;
@@ -34,7 +34,7 @@ __device__ inline float threshold(const float (&map)[kMapSize], int lower) {
   return __uint_as_float(middle > 0.0F ? bits + 1 : bits - 1);
 }
 
-// `first` values lie in the lowest decade.
+// `first` is the number of values in the lowest decade.
 __device__ inline Decade decade(int number, int first) {
   const float count = static_cast<float>(first << number);
   float inverse = 1e6F;
@@ -43,7 +43,7 @@ __device__ inline Decade decade(int number, int first) {
   return {count * inverse / 0.9F, below - count / 9.0F - 0.5F};
 }
 
-// The whole block calls it.
+// The whole block must call it.
 __device__ inline void share_codings(const DynamicMaps& maps, Coding (&codings)[2]) {
   for (int i = static_cast<int>(threadIdx.x); i < kMapSize; i += static_cast<int>(blockDim.x))
     for (int k = 0; k < 2; ++k) {
@@ -54,8 +54,8 @@ __device__ inline void share_codings(const DynamicMaps& maps, Coding (&codings)[
 }
 
 // The index of the value nearest to x; NaN gives 0. The arithmetic finds the value just below x, or
-// one next to it where x lies at a value: the nearest is that one or the next, as the threshold
-// between them says.
+// one next to it if x is at a value; the nearest is that one or the next, depending on the
+// threshold between them.
 __device__ inline int encode(const Coding& coding, float x, bool is_signed) {
   const float magnitude = is_signed ? fabsf(x) : x;
   constexpr float kLog10Of2 = 0.30103F;

@@ -9,9 +9,9 @@ namespace snug::backends::cuda {
 namespace {
 
 constexpr uint32_t kLionThreads = 256;
-constexpr int64_t kLionItems = 4;  // of a thread
+constexpr int64_t kLionItems = 4;  // elements per thread
 
-// One thread of each block computes it; all call it.
+// One thread of each block computes it; all threads must call it.
 __device__ const LionStep& share_step(const LionConstants& constants, const LionTensor& tensor) {
   __shared__ LionStep step;
   if (threadIdx.x == 0) {
@@ -25,7 +25,7 @@ __device__ const LionStep& share_step(const LionConstants& constants, const Lion
   return step;
 }
 
-// lion_step.h has the order, which is the same on every machine.
+// lion_step.h defines the order of operations, which is the same on every machine.
 __device__ void advance(const LionStep& step, float gradient, float& weight, float& momentum) {
   const float g = gradient * step.factor;
   const float mean = momentum * step.beta1 + g * (1.0F - step.beta1);

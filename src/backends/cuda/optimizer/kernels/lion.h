@@ -1,4 +1,4 @@
-// Lion over as many tensors as a launch has room for.
+// Lion for as many tensors as a launch has room for.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,9 +9,10 @@
 
 namespace snug::backends::cuda {
 
-// What the tensors of a launch share; what changes from step to step is read on the device.
+// The values that all tensors of a launch share; those that change from step to step are read on
+// the device.
 struct LionConstants {
-  const float* factor = nullptr;  // NaN: nothing is changed
+  const float* factor = nullptr;  // if NaN, nothing changes
   const float* learning_rate = nullptr;
   float beta1 = 0.0F;
   float beta2 = 0.0F;
@@ -24,11 +25,11 @@ struct LionTensor {
   float weight_decay = 0.0F;
   ElementFormat gradient_format = ElementFormat::f32;
   ElementFormat weight_format = ElementFormat::f32;
-  bool vectors = false;  // all may be read kVectorElements at a time
+  bool vectors = false;  // everything can be read kVectorElements at a time
   void* gradient = nullptr;
   void* weight = nullptr;
-  void* momentum = nullptr;  // f32
-  void* master = nullptr;    // f32: the weight itself where that is f32
+  void* momentum = nullptr;  // type f32
+  void* master = nullptr;    // type f32; the weight itself if that is f32
 };
 
 struct LionLaunch {
@@ -37,7 +38,7 @@ struct LionLaunch {
 };
 static_assert(sizeof(LionLaunch) <= kArgumentBytes);
 
-// Blocks of the grid that step a tensor.
+// The number of blocks that step a tensor.
 int64_t step_blocks(const LionTensor& tensor);
 void lion(const LionLaunch& launch, cudaStream_t stream);
 

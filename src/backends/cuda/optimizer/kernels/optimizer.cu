@@ -39,8 +39,8 @@ __global__ void sum_squares_kernel(const __grid_constant__ SquaresList list) {
   if (threadIdx.x == 0) tensor.partials[partial] = sum;
 }
 
-// The sum of a block's values, from `begin` on: of each thread every kThreads-th, then of pairs of
-// threads' sums. All threads take part; the first gets it.
+// The sum of a block's values, starting at `begin`: each thread sums every kThreads-th value, then
+// pairs of threads' sums are added. All threads take part; the first one gets the result.
 template <typename Number>
 __device__ double block_total(const Number* values, int64_t begin, int64_t end) {
   __shared__ double sums[kThreads];
@@ -85,7 +85,7 @@ struct State {
   float weight, first, second;
 };
 
-// adamw_factors.h has the order, which is the same on every machine.
+// adamw_factors.h defines the order of operations, which is the same on every machine.
 __device__ State advance(const AdamWStep& step, const AdamWConstants& constants, State state,
                          float gradient) {
   const float g = gradient * step.factor;
@@ -137,7 +137,7 @@ __global__ void adamw_kernel(const __grid_constant__ AdamWMaster launch) {
     step_elements<1>(step, launch.constants, tensor);
 }
 
-// A warp has 256 elements, a lane eight neighbours (lane_elements.cuh).
+// A warp handles 256 elements, a lane eight adjacent ones (lane_elements.cuh).
 __global__ void adamw_stochastic_kernel(const __grid_constant__ AdamWStochastic launch) {
   const StochasticTensor& tensor = tensor_of_block(launch.tensors);
   __shared__ RoundingBits traded[kThreads / kLanes];

@@ -1,5 +1,5 @@
-// The global norm, clipping and AdamW. What changes from step to step is read on the device. A
-// launch takes as many tensors as its arguments have room for.
+// The global norm, clipping and AdamW. Values that change from step to step are read on the device.
+// A launch takes as many tensors as its arguments have room for.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,7 +10,7 @@
 
 namespace snug::backends::cuda {
 
-// Rows of a gradient; each block of the grid makes one of its norm_partials.
+// The rows of a gradient; each block of the grid computes one of its norm_partials.
 struct SquaresTensor {
   DeviceRows x;
   int64_t columns = 0;
@@ -22,21 +22,21 @@ using SquaresList = TensorList<SquaresTensor, 80>;
 static_assert(sizeof(SquaresList) <= kArgumentBytes);
 void sum_squares(const SquaresList& list, cudaStream_t stream);
 
-// norm = the root of the sum of all partials, after which lies room for the blocks' sums of them
+// norm = the root of the sum of all partial sums. After these there is room for the blocks' sums
 // (norm_scratch_bytes).
 void finish_norm(float* partials, int64_t count, float* norm, cudaStream_t stream);
 
 void clip_factor(const float* norm, float max_norm, float* factor, cudaStream_t stream);
 
-// The scalars that every form of AdamW reads, on the device.
+// The scalars on the device that every form of AdamW reads.
 struct AdamWScalars {
-  const float* factor = nullptr;  // NaN: nothing is changed
+  const float* factor = nullptr;  // if NaN, nothing changes
   const float* learning_rate = nullptr;
   const int32_t* step = nullptr;
   bool operator==(const AdamWScalars&) const = default;
 };
 
-// What the tensors of a launch share.
+// The values that all tensors of a launch share.
 struct AdamWConstants {
   AdamWScalars scalars;
   float beta1 = 0.0F;
@@ -46,21 +46,21 @@ struct AdamWConstants {
   bool operator==(const AdamWConstants&) const = default;
 };
 
-// A tensor's own share of a launch, whatever the form.
+// A tensor's own data in a launch, for any form.
 struct AdamWTensor {
   int64_t elements = 0;
-  int64_t first = 0;  // of a rank's part: where it begins in the whole, a multiple of 256
+  int64_t first = 0;  // the index of a rank's part in the whole tensor: a multiple of 256
   uint32_t first_block = 0;
   int32_t site = 0;
   float weight_decay = 0.0F;
   ElementFormat gradient_format = ElementFormat::f32;
   ElementFormat weight_format = ElementFormat::f32;
-  bool vectors = false;  // all may be read kVectorElements at a time
+  bool vectors = false;  // everything can be read kVectorElements at a time
   void* gradient = nullptr;
   void* weight = nullptr;
 };
 
-// Moments are f32, and so is the master: the weight itself where that is f32.
+// Moments are f32, and so is the master, which is the weight itself if that is f32.
 struct MasterTensor : AdamWTensor {
   void* moments[2] = {};
   void* master = nullptr;
@@ -69,7 +69,7 @@ struct MasterTensor : AdamWTensor {
 struct StochasticTensor : AdamWTensor {
   void* moments[2] = {};
 };
-// Moments are codes, a scale for each block of 256 of them.
+// Moments are 8-bit codes, with a scale for each block of 256.
 struct CodedTensor : AdamWTensor {
   uint8_t* codes[2] = {};
   float* scales[2] = {};
@@ -84,15 +84,15 @@ using AdamWMaster = AdamWLaunch<MasterTensor, kTensorsPerStep>;
 using AdamWStochastic = AdamWLaunch<StochasticTensor, kTensorsPerStep>;
 using AdamW8bitCodes = AdamWLaunch<CodedTensor, kTensorsPer8bitStep>;
 
-// What each value of a code stands for.
+// The value of each code.
 struct DynamicMaps {
-  float at[2][256];  // of the first moment, of the second
+  float at[2][256];  // one map for the first and one for the second moment
 };
 static_assert(sizeof(AdamWMaster) <= kArgumentBytes);
 static_assert(sizeof(AdamWStochastic) <= kArgumentBytes);
 static_assert(sizeof(AdamW8bitCodes) + sizeof(DynamicMaps) <= kArgumentBytes);
 
-// Blocks of the grid that step a tensor.
+// The number of blocks that step a tensor.
 int64_t step_blocks(const MasterTensor& tensor);
 int64_t step_blocks(const StochasticTensor& tensor);
 int64_t step_blocks(const CodedTensor& tensor);

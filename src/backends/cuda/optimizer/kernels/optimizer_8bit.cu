@@ -1,5 +1,5 @@
-// A warp has a block of 256 elements that share a scale, a lane eight neighbours of them
-// (lane_elements.cuh). All stay in registers between the step and the encoding.
+// A warp handles a block of 256 elements that share a scale, a lane eight adjacent ones
+// (lane_elements.cuh). They all stay in registers between the step and the encoding.
 #include "backends/cuda/kernels/lane_elements.cuh"
 #include "backends/cuda/kernels/reduce.cuh"
 #include "backends/cuda/kernels/tensor_list.cuh"
@@ -10,9 +10,10 @@ namespace snug::backends::cuda {
 namespace {
 
 constexpr uint32_t kWarps = 8;
-static_assert(kOfWarp == 256);  // of a scale
+static_assert(kOfWarp == 256);  // the number of elements that share a scale
 
-// A code whose sign differs from its value's moves one towards it; map[127] is zero, and positive.
+// Moves a code by one where its sign differs from its value's; map[127] is zero and counts as
+// positive.
 __device__ int with_sign_of(float value, int code) {
   constexpr int kZero = 127;
   const bool value_negative = (__float_as_uint(value) >> 31) != 0;
@@ -24,7 +25,7 @@ __device__ bool is_finite(float value) {
   return (__float_as_uint(value) & 0x7f800000U) != 0x7f800000U;
 }
 
-// What an element's step needs of the tensor's, made once a thread.
+// The tensor's values that an element's step needs, computed once per thread.
 struct StepConstants {
   float factor, keep, step_size, epsilon, beta1, beta2, rest1, rest2;
 
@@ -73,7 +74,7 @@ __device__ void store_codes(uint8_t* codes, const LanePlace& place, bool vectors
     if (place.has(i)) codes[place.first + i] = stored.at[i];
 }
 
-// The moments' codes and the block's new scale.
+// Returns the codes of the moments, and writes the block's new scale.
 __device__ LaneCodes encode_moments(const Coding& coding, const LaneElements& moments,
                                     bool is_signed, float* scale) {
   float largest = 0.0F;
@@ -84,7 +85,7 @@ __device__ LaneCodes encode_moments(const Coding& coding, const LaneElements& mo
   LaneCodes codes;
 #pragma unroll
   for (int i = 0; i < kOfLane; ++i) {
-    // In a block of zeros the quotient is NaN, whose code is 0 and then moves.
+    // In a block of zeros the quotient is NaN, whose code is 0 before its sign is adjusted.
     const int code = encode(coding, moments.at[i] / largest, is_signed);
     codes.at[i] = static_cast<uint8_t>(is_signed ? with_sign_of(moments.at[i], code) : code);
   }
@@ -131,7 +132,7 @@ __global__ void __launch_bounds__(kWarps* kLanes)
     const float direction = first.at[i] / __fadd_rn(sqrtf(second.at[i]), constants.epsilon);
     const float stepped =
         __fmul_rn(__fmaf_rn(-constants.step_size, direction, weight.at[i]), constants.keep);
-    // A gradient that is not finite leaves the weight and takes the moments away.
+    // A gradient that is not finite leaves the weight unchanged and sets the moments to zero.
     const bool takes_part = is_finite(gradient.at[i]) && place.has(i);
     const float kept = rounds ? rounded(stepped, bits.of(i)) : stepped;
     weight.at[i] = takes_part ? kept : weight.at[i];
@@ -139,7 +140,7 @@ __global__ void __launch_bounds__(kWarps* kLanes)
     second.at[i] = takes_part ? second.at[i] : 0.0F;
   }
   store_lane(weight_at, place, vectors, weight);
-  // Every lane has read the old scales before one writes the new.
+  // Every lane must have read the old scales before any writes the new ones.
   __syncwarp();
   store_codes(tensor.codes[0], place, vectors,
               encode_moments(codings[0], first, true, &tensor.scales[0][block]));

@@ -1,6 +1,6 @@
-// What the scores of a block's queries get, summed by distance and then by bucket. Each warp has a
-// table of its own and adds 32 neighbouring keys of one query at a time, which are 32 neighbours of
-// its table: no two lanes meet, and every sum has one order.
+// Sums the gradients of a block's scores by distance and then by bucket. Each warp has its own
+// table and adds for 32 consecutive keys of one query at a time, which are 32 consecutive entries:
+// no two lanes access the same entry, and every sum has a fixed order.
 #pragma once
 
 #include "backends/cuda/attention/kernels/attention.h"
@@ -10,7 +10,7 @@
 
 namespace snug::backends::cuda {
 
-// Where nothing is wanted.
+// Does nothing where the gradient is not wanted.
 template <bool kWanted>
 class BiasSums {
  public:
@@ -22,8 +22,8 @@ class BiasSums {
 template <>
 class BiasSums<true> {
  public:
-  // `memory`: bias_shared_bytes of the block's. All threads take part, and a __syncthreads()
-  // follows before the first add.
+  // `memory` is the block's bias_shared_bytes. All threads take part, and a __syncthreads() must
+  // follow before the first add.
   __device__ BiasSums(float* memory, const DistanceBiases& biases)
       : biases_(biases), memory_(memory), side_(static_cast<int32_t>(bias_side(biases.reach))) {
     const auto floats = static_cast<int>(kBiasWarps * bias_sums(biases.reach));
@@ -31,8 +31,9 @@ class BiasSums<true> {
       memory_[i] = 0.0F;
   }
 
-  // Adds for the lane's key, `lane` keys after that of the first lane, which is x positions before
-  // the query. From the reach on all distances are in one bucket.
+  // Adds the gradient for the lane's key, which is `lane` keys after that of the first lane; the
+  // first lane's key is x positions before the query. From the reach on all distances are in one
+  // bucket.
   __device__ void add(int32_t x, float d_score) const {
     const auto lane = static_cast<int32_t>(threadIdx.x % kLanes);
     int32_t last = x - (kLanes - 1);
@@ -42,7 +43,7 @@ class BiasSums<true> {
     __syncwarp();
   }
 
-  // Leaves the sums of the block's head by bucket in (blocks, heads, buckets of all directions).
+  // Writes the sums of the block's head by bucket to (blocks, heads, buckets of both directions).
   __device__ void store(float* sums, int64_t head, int64_t heads) const {
     __syncthreads();
     const int32_t buckets = biases_.both_ways ? 2 * biases_.buckets : biases_.buckets;
@@ -55,7 +56,8 @@ class BiasSums<true> {
  private:
   __device__ float* table(int warp) const { return memory_ + warp * (2 * side_ + 1); }
 
-  // The sum over the distances of a bucket, for keys before their query (direction 1) or after it.
+  // The sum over the distances of a bucket, for keys before their query (direction 1) or after it
+  // (-1).
   __device__ float sum_of(int32_t bucket, int32_t direction) const {
     int32_t begin = biases_.begins[bucket];
     if (direction < 0 && begin == 0) begin = 1;
@@ -74,8 +76,8 @@ class BiasSums<true> {
   int32_t side_;
 };
 
-// Sums tiles of scores as the tensor cores leave them, a warp's 16 queries and 32 keys: they pass
-// through shared memory, so that lanes become neighbouring keys.
+// Sums tiles of scores in the layout of the tensor cores, with a warp's 16 queries and 32 keys:
+// they go through shared memory, so that lanes get consecutive keys.
 template <bool kWanted>
 class BiasTileSums {
  public:
@@ -88,18 +90,18 @@ class BiasTileSums {
 template <>
 class BiasTileSums<true> {
  public:
-  // `memory`: bias_matrix_shared_bytes of the block's.
+  // `memory` is the block's bias_matrix_shared_bytes.
   __device__ BiasTileSums(void* memory, const DistanceBiases& biases)
       : tile_(static_cast<float*>(memory) + threadIdx.x / kLanes * kBiasTileFloats),
         sums_(static_cast<float*>(memory) + kBiasWarps * kBiasTileFloats, biases) {}
 
-  // Keeps the value of one row and column of the warp's tile.
+  // Stores the value for one row and column of the warp's tile.
   __device__ void keep(int row, int column, float d_score) const {
     tile_[row * kBiasTileStride + column] = d_score;
   }
 
-  // Adds what was kept. x: how far the first key lies before the queries of the lane's rows, g and
-  // g + 8 of warp_matrix.cuh.
+  // Adds the stored tile. x is the distance of the first key before the queries of the lane's two
+  // rows, g and g + 8 of warp_matrix.cuh.
   __device__ void add_tile(int32_t x_lower, int32_t x_upper) const {
     __syncwarp();
     for (int row = 0; row < kBlockRows / kBiasWarps; ++row) {

@@ -28,7 +28,7 @@ struct ScaleColumns {
   }
 };
 
-// A block a row.
+// One block per row.
 __global__ void row_norms_kernel(RowNormsRun run) {
   const int64_t row = blockIdx.x;
   float squares = 0.0F;

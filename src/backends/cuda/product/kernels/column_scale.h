@@ -1,4 +1,4 @@
-// Columns that are scaled, and norms of a weight's rows.
+// Scaling of columns, and norms of a weight's rows.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,21 +7,21 @@
 
 namespace snug::backends::cuda {
 
-// y = x * gain, or x * gain / divisor where there is one; y may be x. `width` neighbouring columns
-// have one gain.
+// y = x * gain, or x * gain / divisor where there is a divisor; y may be x. `width` adjacent
+// columns share a gain.
 struct ScaleColumnsRun {
-  Walk walk;  // of x
+  Walk walk;  // over x
   DeviceRows x, gain, divisor, y;
   int64_t width = 1;
 };
 void scale_columns(const ScaleColumnsRun& run, cudaStream_t stream);
 
-// norms[row] = the norm of row `row` of w + alpha b a, or of w where a and b are not there. With
-// `transposed` the columns of w take the place of its rows.
+// norms[row] = the norm of row `row` of w + alpha b a, or of w where there are no a and b. With
+// `transposed`, columns of w take the place of rows.
 struct RowNormsRun {
   int64_t rows = 0;
   int64_t columns = 0;
-  int64_t rank = 0;  // 0: there is no a and no b
+  int64_t rank = 0;  // 0 if there are no a and b
   DeviceRows w;
   DeviceRows a{};
   DeviceRows b{};

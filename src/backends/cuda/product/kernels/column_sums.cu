@@ -1,6 +1,6 @@
-// y[column] (+)= the sum over rows of value(row, column), in two stages: a sum a block of rows,
-// then the blocks' sums in order. Bits depend on the number of rows alone. Where neighbouring
-// columns have one sum, a block of threads adds what they have.
+// y[column] (+)= the sum over rows of value(row, column), in two stages: one sum per block of rows,
+// then the sum of the blocks in order. The bits depend only on the number of rows. Where adjacent
+// columns share a sum, one block of threads adds them up.
 #include "backends/cuda/product/kernels/column_sums.h"
 
 #include "backends/cuda/kernels/element.cuh"
@@ -10,7 +10,7 @@
 namespace snug::backends::cuda {
 namespace {
 
-constexpr uint32_t kColumnSumRows = 8;  // that a block reads at once
+constexpr uint32_t kColumnSumRows = 8;  // rows that a block reads at once
 
 template <typename Value>
 __global__ void column_partials_kernel(Value value, ColumnSumsRun run) {
@@ -41,7 +41,7 @@ struct AddColumnPartials {
   }
 };
 
-// A block of threads a sum.
+// One block of threads per sum.
 __global__ void add_wide_partials_kernel(ColumnSumsRun run) {
   const int64_t first = int64_t{blockIdx.x} * run.width;
   float sum = 0.0F;

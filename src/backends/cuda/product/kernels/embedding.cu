@@ -1,6 +1,6 @@
-// The gradient needs neither a sort nor atomics: a block a token looks whether its id stood before;
-// if so it is done, else it owns that row of the table, lists the tokens with its id batch by batch
-// in order, and adds their rows.
+// The gradient needs neither a sort nor atomics. One block per token checks whether the token's id
+// occurred before; if so it ends. Otherwise it owns that row of the table: it lists the tokens with
+// its id, batch by batch in order, and adds their rows.
 #include "backends/cuda/product/kernels/embedding.h"
 
 #include "backends/cuda/kernels/element.cuh"
@@ -25,7 +25,7 @@ struct Gather {
   }
 };
 
-// Gathers from a transposed table, whose columns are not side by side.
+// Gathers from a transposed table, where the elements of a column are not contiguous.
 template <int kCount>
 struct GatherColumn {
   GatherRun run;
@@ -53,17 +53,17 @@ struct CacheWrite {
   }
 };
 
-// Whether any thread of the block says so.
+// Whether the condition holds for any thread of the block.
 __device__ bool block_any(bool condition) { return block_max(condition ? 1.0F : 0.0F) > 0.0F; }
 
-// Whether ids[t] stands among ids[0, t).
+// Whether ids[t] occurs among ids[0, t).
 __device__ bool stood_before(const int32_t* ids, int64_t t) {
   bool found = false;
   for (int64_t i = threadIdx.x; i < t && !found; i += kThreads) found = ids[i] == ids[t];
   return block_any(found);
 }
 
-// The tokens of [begin, begin + kThreads) with this id, ascending; returns how many.
+// Lists the tokens of [begin, begin + kThreads) with this id, ascending; returns their number.
 __device__ int list_tokens(const EmbeddingGradRun& run, int32_t id, int64_t begin,
                            int32_t (&tokens)[kThreads]) {
   __shared__ int counts[kWarps];
@@ -85,7 +85,7 @@ __device__ int list_tokens(const EmbeddingGradRun& run, int32_t id, int64_t begi
   return all;
 }
 
-// blockIdx.y: which kThreads * kCount columns.
+// blockIdx.y selects kThreads * kCount columns.
 template <int kCount>
 __global__ void embedding_grad_kernel(EmbeddingGradRun run) {
   __shared__ int32_t tokens[kThreads];

@@ -1,4 +1,4 @@
-// Rows gathered and scattered by index, and the gradient of a table.
+// Gathering and scattering rows by index, and the gradient of a table.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,10 +7,10 @@
 
 namespace snug::backends::cuda {
 
-// y[t] = table[ids[t]], a row, or a column of a table that lies the other way round. An id outside
-// [0, known_ids) stops the device.
+// y[t] = table[ids[t]]: a row, or a column of a table that is stored transposed. An id outside [0,
+// known_ids) traps.
 struct GatherRun {
-  Walk walk;  // of y
+  Walk walk;  // over y
   DeviceRows table, y;
   const int32_t* ids = nullptr;
   int64_t known_ids = 0;
@@ -20,17 +20,17 @@ void gather_columns(const GatherRun& run, cudaStream_t stream);
 
 // cache[slots[t]] = x[t]; negative slots are skipped.
 struct CacheWriteRun {
-  Walk walk;  // of x
+  Walk walk;  // over x
   DeviceRows x, cache;
   const int32_t* slots = nullptr;
   int64_t cache_rows = 0;
 };
 void cache_write(const CacheWriteRun& run, cudaStream_t stream);
 
-// table[id], a row or a column of it, += the sum of dy[t] over the tokens t with that id, in token
-// order, rounded once.
+// table[id] += the sum of dy[t] over the tokens t with that id, in token order and rounded once;
+// table[id] is a row, or a column of a transposed table.
 struct EmbeddingGradRun {
-  Walk walk;  // of dy
+  Walk walk;  // over dy
   DeviceRows dy, dtable;
   const int32_t* ids = nullptr;
   int64_t known_ids = 0;

@@ -9,12 +9,12 @@
 namespace snug::backends::cuda {
 namespace {
 
-constexpr uint32_t kWarps = 8;  // outputs of a block
+constexpr uint32_t kWarps = 8;  // outputs in a block, one per warp
 
 __device__ int64_t output_of_warp() { return int64_t{blockIdx.x} * kWarps + threadIdx.x / kLanes; }
 __device__ int lane() { return static_cast<int>(threadIdx.x % kLanes); }
 
-// sums[row] += weight . x[row] from `column` on.
+// sums[row] += weight . x[row] for the columns from `column` on.
 template <int kCount>
 __device__ void add_products(const Walk& inputs, const DeviceRows& x, int64_t column,
                              const Elements<kCount>& weight, float (&sums)[kFewRows]) {
@@ -25,8 +25,8 @@ __device__ void add_products(const Walk& inputs, const DeviceRows& x, int64_t co
   }
 }
 
-// An item of the weight as it was read: its format is looked at when it is used, so that reads
-// follow one another.
+// An item of the weight as it was read: it is converted only when it is used, so that several reads
+// can be in flight.
 template <int kCount>
 struct WeightItem {
   Vector16 words[2];
@@ -56,8 +56,8 @@ struct WeightItem<1> {
   __device__ Elements<1> elements(ElementFormat) const { return value; }
 };
 
-// Four items of the weight are read before the first is used: a lane's column and three further
-// ones, `step` apart; beyond the row it reads the first again and adds nothing.
+// Reads four items of the weight before it uses the first: at the lane's column and three further
+// ones, `step` apart. Items beyond the row read the first one again and add nothing.
 template <int kCount>
 __device__ void add_items(const FewRowsRun& run, int64_t output, int64_t column, int64_t step,
                           float (&sums)[kFewRows]) {
@@ -92,7 +92,7 @@ __global__ void few_rows_kernel(FewRowsRun run) {
   }
 }
 
-// Eight codes a lane at a time: they lie in one block, of one scale.
+// A lane handles eight codes at a time, which are in one block and so share a scale.
 template <int kCount>
 __global__ void few_rows_nf4_kernel(const __grid_constant__ FewRowsNf4Run run,
                                     const __grid_constant__ Nf4Values values) {

@@ -1,7 +1,7 @@
-// What a lane has in flight of a weight (few_rows_matrix.cu), and its products: a batch of steps,
-// each of two reads of 16 bytes. As soon as a step is multiplied, its place is read into again, so
-// that reads never pause. The order of inputs within a product of the tensor cores is free as long
-// as both factors have the same, so each lane takes neighbours.
+// The part of a weight that a lane has in flight (few_rows_matrix.cu), and its products: a batch of
+// steps, each of two reads of 16 bytes. As soon as a step is multiplied, its registers are read
+// into again, so that reads never pause. The order of inputs within a tensor core product is
+// arbitrary as long as both factors have the same, so each lane takes adjacent inputs.
 #pragma once
 
 #include "backends/cuda/kernels/element.cuh"
@@ -11,32 +11,32 @@
 
 namespace snug::backends::cuda {
 
-inline constexpr uint32_t kBatchWarps = 8;  // of a block
-// What a lane holds of the sums: outputs g and g + 8 of two rows each (warp_matrix.cuh).
+inline constexpr uint32_t kBatchWarps = 8;  // the warps in a block
+// A lane's part of the sums: outputs g and g + 8, for two rows each (warp_matrix.cuh).
 using LaneSums = float[4];
 
 __device__ inline int lane_group() { return static_cast<int>(threadIdx.x % kLanes / 4); }
 __device__ inline int lane_place() { return static_cast<int>(threadIdx.x % 4); }
 
-// A row of the weight that a lane reads: of output g, or g + 8 with `i` 1. Beyond the last output
-// it reads that one again, whose sums nobody looks at.
+// The row of the weight that a lane reads: that of output g or, if `i` is 1, g + 8. Beyond the last
+// output it reads the last one again, and those sums are not used.
 __device__ inline int64_t row_of_lane(int64_t first_output, int64_t outputs, int i) {
   const int64_t output = first_output + lane_group() + 8 * i;
   return output < outputs ? output : outputs - 1;
 }
 
-// In a step a lane has inputs of each of its two outputs from `column` on, and those of one row of
-// x, or zeros. Rows of x are in shared memory, with zeros after each and after all rows.
+// In a step a lane has inputs of each of its two outputs, from `column` on, and those of one row of
+// x, or zeros. Here rows of x are in shared memory, with zeros after each and after all rows.
 class SharedInputs {
  public:
-  // `row`: at least `rows` where the lane has zeros.
+  // `row` is at least `rows` where the lane has zeros.
   __device__ SharedInputs(const uint16_t* shared, int64_t columns, int rows, int row,
                           int32_t column)
       : apart_(row < rows ? 1 : 0),
         at_(shared + (row < rows ? row : rows) * few_rows_stride(columns) + apart_ * column) {}
 
-  // Eight of the lane's inputs of a batch that begins at `first`, from `offset` of the lane's
-  // first.
+  // Reads eight of the lane's inputs, at `offset` from its first one, of a batch that begins at
+  // `first`.
   __device__ Vector16 read(int32_t first, int32_t offset, int32_t) const {
     return load_vector(at_ + first * apart_ + offset);
   }
@@ -46,7 +46,7 @@ class SharedInputs {
   const uint16_t* at_;
 };
 
-// Where they lie.
+// Reads rows of x in place.
 class GlobalInputs {
  public:
   __device__ GlobalInputs(const DeviceRows& x, int rows, int row, int32_t column)
@@ -74,7 +74,7 @@ class NarrowBatch {
   static constexpr int32_t kStepColumns = 32;
   static constexpr int kSteps = 4;
 
-  // Where a lane's rows begin.
+  // The addresses of a lane's rows.
   struct Rows {
     const uint16_t* at[2];
 
@@ -116,26 +116,26 @@ class NarrowBatch {
   Vector16 weight_[kSteps][2];
 };
 
-// What each byte of codes stands for, a pair of the format of x: once for each lane, so that none
-// waits for another. All threads of the block call it.
+// The two values of each byte of codes, as a pair in the format of x; the table has one copy per
+// lane, to avoid bank conflicts. All threads of the block call the functions that fill it.
 inline constexpr int kCodePairs = 256;
 inline constexpr uint32_t kPairBytes = uint32_t{kLanes} * 4;
 static_assert(int64_t{kCodePairs} * kPairBytes == kFewRowsTableBytes);
 
 template <typename Format>
 __device__ void share_pairs(const Nf4Values& values, uint32_t* table) {
-  constexpr int kVectors = kLanes / 4;  // of a byte's copies
+  constexpr int kVectors = kLanes / 4;  // the vectors of a byte's copies of its pair
   for (auto byte = static_cast<int>(threadIdx.x); byte < kCodePairs;
        byte += static_cast<int>(blockDim.x)) {
     const uint32_t pair = Format::narrow_pair(values.at[byte >> 4], values.at[byte & 15]);
-    // Neighbouring threads begin at other copies: they meet different banks.
+    // Adjacent threads start with different copies, to avoid bank conflicts.
 #pragma unroll
     for (int i = 0; i < kVectors; ++i)
       store_vector(table + byte * kLanes + (i + byte) % kVectors * 4, {{pair, pair, pair, pair}});
   }
 }
 
-// A scale of a block of 64: itself, or what it is made of.
+// The scale of a block of 64: itself, or its nested code with the parameters to decode it.
 template <bool kNested>
 class Scale {
  public:
@@ -147,7 +147,7 @@ class Scale {
       value_ = from.absmax[block];
     }
   }
-  // Two roundings, as the format has it.
+  // Two roundings, as the format defines it.
   __device__ float get(const Nf4Weight& from) const {
     if constexpr (!kNested) return value_;
     return __fadd_rn(__fmul_rn(from.nested_map[code_], value_), *from.nested_offset);
@@ -158,19 +158,19 @@ class Scale {
   uint32_t code_ = 0;
 };
 
-// In a step a lane has 32 inputs of each of its two outputs: those of places 0 and 1 are in one
-// block of 64, those of 2 and 3 in the next. The sums of the two are kept apart, since their scales
-// differ: columns 0 to 3 of the product are the rows of x with zeros in the place of the second
-// block, columns 4 to 7 the same rows with zeros in the place of the first.
+// In a step a lane has 32 inputs of each of its two outputs: those of lane places 0 and 1 are in
+// one block of 64, those of 2 and 3 in the next. The sums for the two blocks are kept apart, since
+// their scales differ: columns 0 to 3 of the product are the rows of x with zeros for the second
+// block, columns 4 to 7 the same rows with zeros for the first.
 template <typename Format, bool kNested>
 class Nf4Batch {
  public:
   using Weight = Nf4Weight;
   using InputFormat = Format;
   static constexpr int32_t kStepColumns = 128;
-  static constexpr int kSteps = 2;  // of more, three blocks' registers do not fit
+  static constexpr int kSteps = 2;  // with more, three blocks no longer fit in the registers
 
-  // Where a lane's rows begin: their codes, and the block of 64 of the first.
+  // The beginnings of a lane's rows: their codes, and the number of their first block of 64.
   struct Rows {
     const uint8_t* codes[2];
     uint32_t block[2];
@@ -186,7 +186,8 @@ class Nf4Batch {
     }
   };
 
-  // Zeros, beyond all rows, where the other four groups have the lane's block.
+  // The lane's row of x, or the zeros after all rows where the lane's inputs belong to the other
+  // block.
   __device__ static int lane_row() {
     const bool is_mine = (lane_group() < kFewRows) == (lane_place() < 2);
     return is_mine ? lane_group() % kFewRows : kFewRows;
@@ -209,7 +210,7 @@ class Nf4Batch {
   template <typename Inputs>
   __device__ void multiply(const Nf4Weight& weight, const Inputs& x, const uint32_t* pairs,
                            int step, int32_t first, int32_t end, LaneSums& sums) const {
-    // The lane's copy of a pair lies kPairBytes times its byte further than that of byte 0.
+    // The lane's address of the pair for a byte of codes is `mine` + kPairBytes * byte.
     const uint32_t mine = shared_address(pairs) + threadIdx.x % kLanes * 4;
     float scales[2];
 #pragma unroll
@@ -235,7 +236,7 @@ class Nf4Batch {
     }
   }
 
-  // The two blocks' sums.
+  // Adds the sums of the two blocks.
   __device__ static void finish(LaneSums& sums) {
     for (float& sum : sums) sum += __shfl_xor_sync(0xffffffffU, sum, 2);
   }

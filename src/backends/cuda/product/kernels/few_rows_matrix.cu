@@ -10,17 +10,18 @@ namespace {
 
 constexpr int kWarps = kBatchWarps;
 constexpr int kThreads = kWarps * kLanes;
-constexpr int kBlocks = 3;  // that the registers of a multiprocessor hold, at least
+constexpr int kBlocks = 3;  // blocks per multiprocessor for which the registers must suffice
 
-// The block's sums, of one part or of the two that are gated.
+// The block's sums by warp, for one part.
 using WarpSums = float[kWarps][kFewRows][kFewRowsOutputs];
-// Two tiles alternate: the sums of one are added up while those of the next are made.
+// Two tiles alternate: the sums of one are added up while those of the next are computed. A tile
+// has one part, or two that are gated.
 using TileSums = WarpSums[2][2];
-// What a norm adds up, a float a warp of the block that rms_norm has.
+// A norm's partial sums: one float per warp of a block of rms_norm.
 using NormSums = float[kMaxRowThreads / kLanes];
 static_assert(sizeof(TileSums) + sizeof(NormSums) == kFewRowsDeclaredBytes);
 
-// Inputs of a warp: whole steps, neighbours, as even as may be.
+// The inputs of a warp: consecutive whole steps, distributed as evenly as possible.
 struct Share {
   int32_t begin;
   int32_t end;
@@ -34,7 +35,7 @@ struct Share {
   }
 };
 
-// Zeros after each row that the block keeps, and after all rows.
+// Writes zeros after each row that the block keeps, and after all rows.
 __device__ void share_zeros(int64_t rows, int64_t columns, uint16_t* shared) {
   for (int64_t row = 0; row <= rows; ++row) {
     uint16_t* zeros = shared + row * few_rows_stride(columns) + (row < rows ? columns : 0);
@@ -45,7 +46,7 @@ __device__ void share_zeros(int64_t rows, int64_t columns, uint16_t* shared) {
   }
 }
 
-// Copies the rows of x that the block is to multiply.
+// Copies the rows of x that the block multiplies to shared memory.
 __device__ void share_rows(const DeviceRows& x, int64_t rows, int64_t columns, uint16_t* shared) {
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t column = int64_t{threadIdx.x} * kVectorElements; column < columns;
@@ -54,9 +55,9 @@ __device__ void share_rows(const DeviceRows& x, int64_t rows, int64_t columns, u
                    load_vector(static_cast<const uint16_t*>(x.data) + row * x.stride + column));
 }
 
-// Copies the rows of x normed, with the bits of rms_norm, whose block has a thread for each of
-// `threads` here. `partial`: shared memory of a float for each of its warps; `format`: of the rows
-// there.
+// Copies the normed rows of x, with the same bits as rms_norm, whose block has `threads` threads.
+// `partial` is shared memory with one float per warp of that block; `format` is that of the copied
+// rows.
 __device__ void share_normed_rows(const FewRowsNorm& norm, int64_t rows, int64_t columns,
                                   float* partial, ElementFormat format, uint16_t* shared) {
   const uint32_t threads = row_threads(columns / kVectorElements);
@@ -83,13 +84,13 @@ __device__ void share_normed_rows(const FewRowsNorm& norm, int64_t rows, int64_t
       store(DeviceRows{shared, 0, format}, row * few_rows_stride(columns) + column, value);
       if (blockIdx.x == 0) store(norm.y, row * norm.y.stride + column, value);
     }
-    __syncthreads();  // the next row's sums take the place of these
+    __syncthreads();  // the sums of the next row overwrite these
   }
 }
 
-// A tile of outputs of one part of the launch.
+// A tile of outputs of one part of a launch.
 struct Tile {
-  uint32_t index;  // in the launch; of gated outputs both parts have the same
+  uint32_t index;  // number in the launch; both parts of gated outputs have the same number
   int part;
   int64_t first_output;
 
@@ -102,7 +103,7 @@ struct Tile {
     first_output = int64_t{index - run.parts[part].first_tile} * kFewRowsOutputs;
   }
 
-  // The block's next: the other part of what is gated, or every gridDim.x-th.
+  // The block's next tile: the other part of gated outputs, or else the tile gridDim.x further.
   template <typename Weight>
   __device__ Tile next(const FewRowsLaunch<Weight>& run) const {
     if (run.gated.data != nullptr && part == 0) {
@@ -114,7 +115,7 @@ struct Tile {
   }
 };
 
-// What a warp reads next of the weights: a batch ahead of what it multiplies.
+// The position of a warp's next read of the weights, which is a batch ahead of its products.
 template <typename Batch>
 class Cursor {
  public:
@@ -147,8 +148,8 @@ class Cursor {
   typename Batch::Rows rows_;
 };
 
-// Leaves a warp's sums of a tile. `batch` holds what comes first, and then what comes first of the
-// tile after it.
+// Computes a warp's sums for a tile. `batch` holds the beginning of this tile, and afterwards that
+// of the next one.
 template <typename Batch, typename Inputs>
 __device__ void multiply_tile(const FewRowsLaunch<typename Batch::Weight>& run, const Tile& tile,
                               const Inputs& x, const uint32_t* pairs, const Share& share,
@@ -175,7 +176,7 @@ __device__ void multiply_tile(const FewRowsLaunch<typename Batch::Weight>& run, 
   }
 }
 
-// Adds the warps' sums up and stores an output, as it is read again.
+// Adds up the warps' sums for an output and stores it; returns the value as stored.
 template <typename Weight>
 __device__ float finish_output(const FewRowsPart<Weight>& part, const WarpSums& sums, int64_t row,
                                int64_t output) {
@@ -187,7 +188,8 @@ __device__ float finish_output(const FewRowsPart<Weight>& part, const WarpSums& 
   return as_held(part.y.format, sum);
 }
 
-// A thread's output of a tile that ends with this part, of both parts where they are gated.
+// Finishes a thread's output of a tile, after its last part; where parts are gated, it combines
+// both.
 template <typename Weight>
 __device__ void finish_tile(const FewRowsLaunch<Weight>& run, const Tile& tile,
                             const WarpSums (&sums)[2]) {
@@ -202,7 +204,7 @@ __device__ void finish_tile(const FewRowsLaunch<Weight>& run, const Tile& tile,
   store_one(run.gated, row * run.gated.stride + output, silu_mul_of(y, up));
 }
 
-// The block's tiles, every gridDim.x-th.
+// Computes the block's tiles: every gridDim.x-th.
 template <typename Batch, typename Inputs>
 __device__ void multiply_tiles(const FewRowsLaunch<typename Batch::Weight>& run, const Inputs& x,
                                const uint32_t* pairs, const Share& share, Batch& batch,
@@ -220,7 +222,7 @@ __device__ void multiply_tiles(const FewRowsLaunch<typename Batch::Weight>& run,
   }
 }
 
-// kShared: x is copied to shared memory first, next to the first reads of the weight.
+// kShared: x is first copied to shared memory, in parallel with the first reads of the weight.
 template <typename Batch, bool kShared>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     few_rows_matrix_kernel(const __grid_constant__ FewRowsLaunch<typename Batch::Weight> run,
@@ -228,7 +230,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   constexpr bool kCodes = std::is_same_v<typename Batch::Weight, Nf4Weight>;
   __shared__ NormSums partial;
   let_next_kernel_begin();
-  // A kernel before may just have made the weight (dequantize_nf4).
+  // An earlier kernel in flight may be writing the weight (dequantize_nf4).
   if (!run.weights_are_constant) wait_for_kernels_before();
   auto* const pairs = shared_memory<uint32_t>();
   auto* const shared_x = shared_memory<uint16_t>() + (kCodes ? kFewRowsTableBytes / 2 : 0);
@@ -269,8 +271,8 @@ void launch_few_rows(const FewRowsLaunch<typename Batch::Weight>& run, const Car
   LaunchShape shape;
   shape.shared_bytes = static_cast<int32_t>((kCodes ? kFewRowsTableBytes : 0) + x_bytes);
   shape.declared_bytes = kFewRowsDeclaredBytes;
-  // No more than there are at a time. Blocks that have one tile more than others then lie on
-  // different multiprocessors, which begin with one block each.
+  // No more blocks than can run at once. Blocks with one more tile than others are then on
+  // different multiprocessors, since each first gets one block.
   const int64_t by_memory = card.blocks_at_a_time(shape.shared_bytes + shape.declared_bytes);
   const int64_t at_a_time = (by_memory < kBlocks ? by_memory : kBlocks) * card.multiprocessors;
   shape.grid.x = run.tiles < at_a_time ? run.tiles : static_cast<uint32_t>(at_a_time);

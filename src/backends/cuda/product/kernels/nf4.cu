@@ -1,6 +1,6 @@
-// Quantising: eight lanes have a block of 64 values, a lane the eight neighbours that become one
-// word of codes. All lanes of a warp take part in finding the largest magnitudes, those beyond the
-// end with zeros.
+// Quantising: eight lanes handle a block of 64 values; each lane has the eight adjacent values that
+// become one word of codes. All lanes of a warp take part in finding the largest magnitude; those
+// beyond the end have zeros.
 #include "backends/cuda/product/kernels/nf4.cuh"
 
 #include "backends/cuda/kernels/reduce.cuh"
@@ -44,7 +44,7 @@ Thresholds thresholds() {
   return all;
 }
 
-// The values from `first` on, zeros beyond the end.
+// Loads values from `first` on, with zeros beyond the end.
 __device__ Elements<kLaneValues> load_values(const QuantizeNf4Run& run, int64_t first) {
   if (first + kLaneValues <= run.elements) return load<kLaneValues>(run.values, first);
   Elements<kLaneValues> values;
@@ -53,8 +53,8 @@ __device__ Elements<kLaneValues> load_values(const QuantizeNf4Run& run, int64_t 
   return values;
 }
 
-// The largest magnitude of a block, in each of its lanes. As integers, magnitudes order like their
-// values, with infinity and NaN on top: neither is lost.
+// The largest magnitude of a block, in each of its lanes. Compared as integers, magnitudes have the
+// order of their values, with infinity and NaN at the top, so neither is lost.
 __device__ float largest_magnitude(const Elements<kLaneValues>& values) {
   int32_t largest = 0;
   for (const float value : values.at) {
@@ -68,7 +68,7 @@ __device__ float largest_magnitude(const Elements<kLaneValues>& values) {
   return __uint_as_float(static_cast<uint32_t>(largest));
 }
 
-// The number of thresholds below; NaN lies above all.
+// The number of thresholds below the value; NaN counts as above all.
 __device__ uint32_t code_of(const Thresholds& thresholds, float scaled) {
   uint32_t code = 0;
   for (const float threshold : thresholds.at) code += scaled <= threshold ? 0 : 1;
@@ -84,8 +84,9 @@ __global__ void quantize_kernel(QuantizeNf4Run run, Thresholds thresholds) {
   const int64_t block = item / kBlockLanes;
   const bool is_whole = (block + 1) * formats::kNf4BlockSize <= run.elements;
   const float raised = largest < formats::kNf4LeastScale ? formats::kNf4LeastScale : largest;
-  // A partial block is divided where a whole one is multiplied by the reciprocal, and its absmax
-  // stored raised: formats/quantization/nf4.cpp.
+  // In a partial block, values are divided, while in a whole one they are multiplied by the
+  // reciprocal, and the absmax of a partial block is stored as at least kNf4LeastScale:
+  // formats/quantization/nf4.cpp.
   if (item % kBlockLanes == 0) run.absmax[block] = is_whole ? largest : raised;
   const float scale = __fdiv_rn(1.0F, raised);
   uint32_t pairs = 0;
@@ -98,7 +99,7 @@ __global__ void quantize_kernel(QuantizeNf4Run run, Thresholds thresholds) {
     *reinterpret_cast<uint32_t*>(run.codes + first / 2) = pairs;
     return;
   }
-  // An odd count leaves half a byte, which has the code of zero.
+  // With an odd count the last half byte gets the code of zero.
   for (int i = 0; first + i < run.elements; i += 2)
     run.codes[(first + i) / 2] = static_cast<uint8_t>(pairs >> (i / 2 * 8));
 }

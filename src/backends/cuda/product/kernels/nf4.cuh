@@ -1,4 +1,4 @@
-// Decoding NF4 in registers: eight codes are four bytes of one block.
+// Dequantises NF4 in registers: eight codes are four bytes of one block.
 #pragma once
 
 #include "backends/cuda/kernels/element.cuh"
@@ -6,8 +6,8 @@
 
 namespace snug::backends::cuda {
 
-// Each lane looks its own codes up: 16 values in shared memory lie in 16 banks, so no two lanes
-// wait for each other. Called by the whole block.
+// Copies the 16 values of codes to shared memory, where they are in 16 banks, so that lanes that
+// look up different codes do not wait for each other. The whole block must call it.
 __device__ inline void share_table(const Nf4Values& values, float (&table)[kNf4Values]) {
   if (threadIdx.x < kNf4Values) table[threadIdx.x] = values.at[threadIdx.x];
   __syncthreads();
@@ -16,11 +16,11 @@ __device__ inline void share_table(const Nf4Values& values, float (&table)[kNf4V
 __device__ inline float scale_of(const Nf4Weight& stored, int64_t block) {
   if (stored.absmax != nullptr) return stored.absmax[block];
   const float map = stored.nested_map[stored.absmax_codes[block]];
-  // Two roundings, as the format has it.
+  // Two roundings, as the format defines it.
   return __fadd_rn(__fmul_rn(map, stored.nested_absmax[block / 256]), *stored.nested_offset);
 }
 
-// kCount elements from `element` on, a multiple of kCount; kCount is 1 or 8.
+// Decodes kCount elements from `element` on, which is a multiple of kCount; kCount is 1 or 8.
 template <int kCount>
 __device__ inline Elements<kCount> decode(const Nf4Weight& stored, int64_t element,
                                           const float (&table)[kNf4Values]) {

@@ -1,4 +1,4 @@
-// Weights stored as NF4 to values, and values to NF4. The operands are those of
+// Dequantises weights stored as NF4, and quantises values to NF4. The operands are those of
 // program/kinds/product/nf4.h.
 #pragma once
 
@@ -12,34 +12,35 @@ namespace snug::backends::cuda {
 
 inline constexpr int kNf4Values = 16;
 
-// What a code stands for.
+// The value of each code.
 struct Nf4Values {
   float at[kNf4Values];
 };
 Nf4Values nf4_values();
 
 struct Nf4Weight {
-  const uint8_t* codes = nullptr;  // two a byte, the even element in the high half; 4-byte aligned
-  const float* absmax = nullptr;   // a block of 64, unless nested
-  const uint8_t* absmax_codes = nullptr;  // nested: a block of 64, and
-  const float* nested_absmax = nullptr;   //   a block of 256 of those,
-  const float* nested_map = nullptr;      //   what their codes stand for,
-  const float* nested_offset = nullptr;   //   and what is added
+  const uint8_t* codes = nullptr;         // two per byte, the even element in the high half; 4-byte
+                                          // aligned
+  const float* absmax = nullptr;          // one per block of 64, unless nested
+  const uint8_t* absmax_codes = nullptr;  // nested: one code per block of 64,
+  const float* nested_absmax = nullptr;   //   one scale per 256 of these codes,
+  const float* nested_map = nullptr;      //   the values of the codes,
+  const float* nested_offset = nullptr;   //   and what is added to them
 };
 
 struct DequantizeRun {
-  Walk walk;  // of w
+  Walk walk;  // over w
   Nf4Weight stored;
   DeviceRows w;
 };
 void dequantize_nf4(const DequantizeRun& run, cudaStream_t stream);
 
-// Makes the codes and absmax of formats::quantize_nf4, bit for bit.
+// Computes the codes and absmax of formats::quantize_nf4, bit for bit.
 struct QuantizeNf4Run {
-  DeviceRows values;  // one row, 16-byte aligned
+  DeviceRows values;  // one row, aligned to 16 bytes
   int64_t elements = 0;
-  uint8_t* codes = nullptr;  // 4-byte aligned
-  float* absmax = nullptr;   // a block of 64
+  uint8_t* codes = nullptr;  // aligned to 4 bytes
+  float* absmax = nullptr;   // one per block of 64
 };
 void quantize_nf4(const QuantizeNf4Run& run, cudaStream_t stream);
 

@@ -1,6 +1,6 @@
-// A block of four warps walks its part of the sum 64 deep at a time. Tiles of both factors are
-// copied three steps ahead into a ring of shared memory; each warp multiplies 16 of the block's 64
-// with all of the thin side on the tensor cores and keeps the sums in registers.
+// A block of four warps goes through its part of the sum 64 deep at a time. Tiles of both factors
+// are copied three steps ahead into a ring buffer in shared memory; each warp multiplies 16 of the
+// block's 64 rows with the whole thin side on the tensor cores and keeps the sums in registers.
 #include "backends/cuda/product/kernels/thin_product.h"
 
 #include "backends/cuda/kernels/element.cuh"
@@ -16,11 +16,12 @@ constexpr uint32_t kThreads = kThinWide / kWarpWide * kLanes;
 constexpr int kStages = 4;
 
 // Elements from one row of a tile to the next: 16 bytes more than the row, so that eight rows that
-// are read together lie in different banks.
+// are read together are in different banks.
 constexpr int tile_stride_of(int columns) { return columns + 8; }
 constexpr int tile_elements(int rows, int columns) { return rows * tile_stride_of(columns); }
 
-// A tile of a matrix of rows x columns, from (row, column) on; what is outside is zero.
+// A tile of a matrix of rows x columns, starting at (row, column); elements outside the matrix are
+// zero.
 struct TileSource {
   const DeviceRows& x;
   int64_t rows, columns;
@@ -48,7 +49,7 @@ __device__ uint32_t pair_of_tile(const uint16_t* tile, int element) {
 template <int kThin, bool kAcross, bool kSmallByDepth, typename Format>
 struct ThinTiles {
   static constexpr int kLargeStride =
-      tile_stride_of(kThinDepth);  // of both forms: tiles are square
+      tile_stride_of(kThinDepth);  // for both forms, since tiles are square
   static constexpr int kSmallColumns = kSmallByDepth ? kThin : kThinDepth;
   static constexpr int kSmallRows = kSmallByDepth ? kThinDepth : kThin;
   static constexpr int kSmallStride = tile_stride_of(kSmallColumns);
@@ -76,7 +77,7 @@ struct ThinTiles {
                                                  {run.small, run.thin, run.depth, 0, depth});
   }
 
-  // The warp's 16 rows of 16 of the depth, from d on.
+  // Loads 16 of the depth, starting at d, of the warp's 16 rows.
   __device__ void load_large(int64_t step, int d, uint32_t (&a)[4]) const {
     const auto lane = static_cast<int>(threadIdx.x % kLanes);
     const int warp = static_cast<int>(threadIdx.x / kLanes) * kWarpWide;
@@ -92,7 +93,8 @@ struct ThinTiles {
     }
   }
 
-  // Columns 8 j to 8 j + 15 of the thin side, 16 of the depth from d on: b[0] and b[1] the first 8.
+  // Loads columns 8 j to 8 j + 15 of the thin side by 16 of the depth, starting at d: b[0] and b[1]
+  // are the first 8 columns.
   __device__ void load_small(int64_t step, int d, int j, uint32_t (&b)[4]) const {
     const auto lane = static_cast<int>(threadIdx.x % kLanes);
     const uint16_t* tile = small(step);
@@ -139,12 +141,12 @@ __global__ void __launch_bounds__(kThreads) thin_product_kernel(ThinRun run) {
   float sums[kThin / 8][4] = {};
   const auto begin = [&](int64_t step) {
     if (step < steps) tiles.begin(run, step, wide, (first + step) * kThinDepth);
-    end_batch();  // an empty one, so that the count below holds
+    end_batch();  // an empty one, so that the count below is right
   };
   for (int64_t step = 0; step < kStages - 1; ++step) begin(step);
   for (int64_t step = 0; step < steps; ++step) {
     wait_for_batches<kStages - 2>();
-    // The tile is there, and all have read the one that the next takes the place of.
+    // The tile has arrived, and every warp has read the one that the next copy overwrites.
     __syncthreads();
     begin(step + kStages - 1);
     tiles.multiply(step, sums);

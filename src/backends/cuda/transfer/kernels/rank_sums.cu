@@ -9,14 +9,15 @@ namespace snug::backends::cuda {
 namespace {
 
 constexpr uint32_t kThreads = 256;
-// Blocks of one entry; each goes on until the entry is done. Enough for all multiprocessors.
+// The most blocks for one entry; each continues until the entry is done. Enough for all
+// multiprocessors.
 constexpr int64_t kMaxBlocks = 512;
 
-// 48 entries of 64 bytes and the pieces stay below the 4 KiB of a launch's arguments.
+// 48 entries of 64 bytes and the pieces fit in the 4 KiB of a launch's arguments.
 template <typename Entry>
 struct Table {
   Entry at[kRankSumEntries];
-  bool in_vectors[kRankSumEntries];  // whether elements of the entry may be read as vectors
+  bool in_vectors[kRankSumEntries];  // elements of the entry can be read as vectors
 };
 
 template <int kCount>
@@ -71,7 +72,7 @@ __global__ void __launch_bounds__(kThreads) sum_kernel(RankPieces pieces, Table<
     sum_entry<1>(pieces, table.at[blockIdx.y]);
 }
 
-// Whether elements from `first` on may be read as vectors.
+// Whether elements from `first` on can be read as vectors.
 bool is_vector(const DeviceRows& operand, int64_t first) {
   constexpr uintptr_t kVectorBytes = 16;
   const int64_t bytes = element_bytes(operand.format);
@@ -90,7 +91,7 @@ bool in_vectors(const RankPieces& pieces, const RankSum& entry) {
          is_vector(pieces.own, 0) && is_vector(entry.to, 0);
 }
 
-// Launches of all entries: run(table, shape).
+// Calls run(table, shape) for launches that together cover all entries.
 template <typename Entry, typename IsVector, typename LaunchTable>
 void over_tables(std::span<const Entry> entries, const IsVector& may, const LaunchTable& run) {
   for (size_t first = 0; first < entries.size();) {
