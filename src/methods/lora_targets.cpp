@@ -51,7 +51,7 @@ std::set<TensorId> routing_logits(const Program& program) {
 }
 
 // The names of the modules that may train whole, in order, each by its last part. Linears of layers
-// are excluded; a linear's bias is a vector, so it is not enough to look for matrices.
+// are excluded, and so are their biases, although these are vectors.
 std::vector<std::string> modules_that_save(const Program& forward) {
   std::vector<std::string> names;
   std::set<std::string> matrices;

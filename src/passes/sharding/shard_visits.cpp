@@ -56,7 +56,7 @@ ShardVisits find_visits(const Program& program, const ShardedTensors& sharded,
   ShardVisits visits;
   visits.section_of = sections_of(program);
   std::map<TensorId, size_t> weight_of;    // by home: its latest visit
-  std::map<TensorId, size_t> gradient_of;  // likewise
+  std::map<TensorId, size_t> gradient_of;  // by home: its latest visit
   const auto visit = [](std::vector<WholeVisit>& list, std::map<TensorId, size_t>& latest,
                         TensorId home, int32_t section, bool is_new) {
     if (is_new || !latest.contains(home)) {

@@ -94,8 +94,8 @@ std::string other_times_text(const PlanDocument& document) {
   return text;
 }
 
-// Names the channels (copies, the host's processor) that make a step longer than its compute, and
-// by how much.
+// The busy time of each channel in a step, and how much of the step the device waits for the others
+// (copies, the host's processor). Empty if no other channel is busy.
 std::string waiting_text(const PlanDocument& document) {
   const std::string_view kCompute = program::name_of(program::Channel::compute);
   const auto compute = document.busy_seconds.find(std::string(kCompute));

@@ -91,7 +91,7 @@ struct InferenceSpec {
   bool verify = false;
   passes::AfterPass after_pass{};
   std::optional<int64_t> init_seed{};  // as in TrainingSpec
-  AdapterWidths adapter_widths{};      // likewise
+  AdapterWidths adapter_widths{};      // as in TrainingSpec
 
   bool is_adapted() const { return method.has_value(); }
   methods::MethodOptions method_options() const { return {.lora = lora, .prompt = prompt}; }
