@@ -85,11 +85,11 @@ TEST_F(CalibrationFile, OfAnOlderBuildIsReadAsItIs) {
   const std::string adapted =
       "tensor x (64, 32) bf16\ntensor w (16, 32) bf16\ntensor h (64, 8) bf16\n"
       "tensor b (16, 8) bf16\ny (64, 16) bf16 = matmul(x, w, h, b) {transpose_b, augmented, "
-      "low_transpose_b, products 2, algorithm library, low_algorithm few_rows}";
+      "low_transpose_b, products 2 low_algorithm few_rows, algorithm library}";
   EXPECT_DOUBLE_EQ(seconds_of(rates, adapted), 0.002);
   const std::string capped = attention(128, ", softcap 50");
   EXPECT_DOUBLE_EQ(seconds_of(rates, capped), 0.5 * key_of(capped).work / 2e12);
-  const std::string few = attention(128, ", softcap 50, few_queries 16384");
+  const std::string few = attention(128, ", softcap 50, kernel few_queries 16384");
   EXPECT_DOUBLE_EQ(seconds_of(rates, few), 0.25 * key_of(few).work / 2e12);
   EXPECT_DOUBLE_EQ(seconds_of(rates,
                               "tensor all (1000000) f32 staging pinned_host\nall_gather() updates "

@@ -65,7 +65,7 @@ std::string attention_grad(const std::string& more) {
 std::string loss(const std::string& attributes) {
   return "tensor h (100, 8) bf16\ntensor w (50, 8) bf16\ntensor t (100) i32\ntensor i (1) f32\n"
          "l (100) f32, s (1) f32, dh (100, 8) bf16, dw (50, 8) f32 = "
-         "linear_cross_entropy_train(h, w, t, i) {chunk_rows 64, weight_gradient, " +
+         "linear_cross_entropy_train(h, w, t, i) {weight_gradient, " +
          attributes + "}";
 }
 
@@ -95,20 +95,20 @@ TEST(RateNames, OfProducts) {
       {product("algorithm thin"), "matmul n n bf16 bf16 > bf16 by thin"},
       {product("algorithm few_rows_tensor_cores"),
        "matmul n n bf16 bf16 > bf16 by few_rows_tensor_cores"},
-      {product("algorithm blocked, dense_b"), "matmul n n bf16 bf16 > bf16 by blocked copied"},
-      {product("algorithm library, rest_algorithm wide, dense_a"),
+      {product("algorithm blocked, dense b"), "matmul n n bf16 bf16 > bf16 by blocked copied"},
+      {product("algorithm library rest_algorithm wide, dense a"),
        "matmul n n bf16 bf16 > bf16 copied rest by wide"},
       {"tensor dy (100, 70) bf16\ntensor x (100, 30) bf16\ntensor dw (70, 30) bf16\n"
-       "matmul(dy, x) updates (dw) {transpose_a, accumulate, stochastic, algorithm wide, dense_c}",
+       "matmul(dy, x) updates (dw) {transpose_a, accumulate, stochastic, algorithm wide, dense c}",
        "matmul t n bf16 bf16 += bf16 stochastic by wide copied"},
-      {two_products("products 2, algorithm library, low_algorithm timed"),
+      {two_products("products 2 low_algorithm timed, algorithm library"),
        "matmul n n bf16 bf16 bf16 bf16 > bf16 products 2"},
-      {two_products("products 2, algorithm thin, low_algorithm library, dense_a"),
+      {two_products("products 2 low_algorithm library, algorithm thin, dense a"),
        "matmul n n bf16 bf16 bf16 bf16 > bf16 by thin copied products 2 low by library"},
       {grouped("transpose_b, algorithm library"), "matmul n t f32 f32 > f32"},
-      {grouped("algorithm blocked, rest_algorithm few_rows, dense_a"),
+      {grouped("algorithm blocked rest_algorithm few_rows, dense a"),
        "matmul n n f32 f32 > f32 by blocked copied rest by few_rows"},
-      {grouped_grad("algorithm thin, rest_algorithm library"),
+      {grouped_grad("algorithm thin rest_algorithm library"),
        "matmul t n f32 f32 > f32 by thin rest by library"},
       {"tensor x (4, 64) bf16\ntensor codes (1024) u8\ntensor absmax (32) f32\n"
        "y (4, 32) bf16 = matmul_nf4(x, codes, absmax) {algorithm few_rows}",
@@ -121,13 +121,13 @@ TEST(RateNames, OfAttention) {
   const std::string grad = "attention_grad f16 f16 f16 f16 f16 f32 > f16 f16 f16";
   expect_named({
       {attention("64", ""), own},
-      {attention("64", ", by_library"), own + " by library"},
-      {attention("64", ", tensor_cores, softcap 50"), own + " on tensor cores adjusted"},
-      {attention("64", ", few_queries 64, alibi_scale 1"), own + " adjusted few"},
-      {attention("4", ", splits 2, tensor_cores"), own + " cached on tensor cores"},
-      {attention("4", ", by_library, softcap 50"), own + " cached by library adjusted"},
+      {attention("64", ", kernel library"), own + " by library"},
+      {attention("64", ", kernel tensor_cores, softcap 50"), own + " on tensor cores adjusted"},
+      {attention("64", ", kernel few_queries 64, alibi_scale 1"), own + " adjusted few"},
+      {attention("4", ", kernel tensor_cores splits 2"), own + " cached on tensor cores"},
+      {attention("4", ", kernel library, softcap 50"), own + " cached by library adjusted"},
       {attention_grad(""), grad},
-      {attention_grad(", tensor_cores, softcap 50, dense_q, few_keys 64"),
+      {attention_grad(", kernel tensor_cores few_keys 64, softcap 50, dense q"),
        grad + " on tensor cores adjusted copied few"},
   });
 }
@@ -135,14 +135,16 @@ TEST(RateNames, OfAttention) {
 TEST(RateNames, OfLosses) {
   const std::string typed = "linear_cross_entropy_train bf16 bf16 f32 > f32 f32 bf16 f32";
   expect_named({
-      {loss("algorithm halved_chunks"), typed},
-      {loss("algorithm online, logits_algorithm wide"), typed + " online"},
-      {loss("algorithm online, logits_algorithm wide, dweight_algorithm library"),
+      {loss("algorithm halved_chunks chunk_rows 64"), typed},
+      {loss("algorithm online chunk_rows 64, products logits_algorithm wide"), typed + " online"},
+      {loss("algorithm online chunk_rows 64, products logits_algorithm wide dweight_algorithm "
+            "library"),
        typed + " online dweight by library"},
-      {loss("algorithm halved_chunks, logits_algorithm wide, dhidden_algorithm wide, "
+      {loss("algorithm halved_chunks chunk_rows 64, products logits_algorithm wide "
+            "dhidden_algorithm wide "
             "dweight_algorithm library"),
        typed + " by wide dweight by library"},
-      {loss("algorithm halved_chunks, rest_logits_algorithm blocked"),
+      {loss("algorithm halved_chunks chunk_rows 64, products rest_logits_algorithm blocked"),
        typed + " rest logits by blocked"},
   });
 }
@@ -200,12 +202,12 @@ TEST(RateNames, HaveEachPartOfTheForm) {
 
 TEST(RateNames, ThatAreLookedUpInItsPlace) {
   const RateForm two =
-      key_of(two_products("products 2, algorithm thin, low_algorithm library, dense_a")).form;
+      key_of(two_products("products 2 low_algorithm library, algorithm thin, dense a")).form;
   const std::string product = "matmul n n bf16 bf16 bf16 bf16 > bf16 by thin";
   EXPECT_EQ(without_decisions(two).name(), product + " copied");
   EXPECT_EQ(plain(two).name(), product);
   const RateForm grad =
-      key_of(attention_grad(", tensor_cores, softcap 50, dense_q, few_keys 64")).form;
+      key_of(attention_grad(", kernel tensor_cores few_keys 64, softcap 50, dense q")).form;
   EXPECT_EQ(plain(grad).name(),
             "attention_grad f16 f16 f16 f16 f16 f32 > f16 f16 f16 on tensor cores few");
   EXPECT_EQ(with_bf16_for_f16(plain(grad)).name(),
