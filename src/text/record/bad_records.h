@@ -1,9 +1,11 @@
 // The records of one file that cannot be learned from, by reason: reading goes on after them, so
-// that one run tells of all. Reasons are the same where only numbers in them differ. What is held
+// that one run tells of all. Reasons are the same where only numbers in them differ; the
+// length that they need is that of all. What is held
 // is bounded, whatever the file. One thread.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,7 +36,8 @@ class BadRecords {
  private:
   struct Reason {
     std::string key;
-    std::string first;  // the whole message, with file and line
+    std::string first;                     // the message, with file and line
+    std::optional<NeededLength> needed{};  // of all of them, for the advice after it
     std::vector<int> lines{};
     int64_t count = 0;
   };

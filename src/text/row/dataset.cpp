@@ -92,8 +92,7 @@ class Loader {
           "the prompt of each of the {} records has max_length={} tokens or more, that in line {} "
           "first, so that no answer is left. Of the longest: {}",
           audit_.records, options_.max_length, audit_.left_out_line,
-          length_advice({audit_.left_out_whole, audit_.left_out_prompt}, options_.positions,
-                        "max_length"));
+          length_advice({audit_.left_out_whole, audit_.left_out_prompt, options_.positions}));
     return fmt::format(
         "the data holds nothing to learn: of its {} records none has text that becomes a token and "
         "another one to predict",

@@ -6,7 +6,6 @@
 
 #include "text/record/document_parts.h"
 #include "text/record/record_error.h"
-#include "text/row/length_advice.h"
 
 namespace snug::text {
 
@@ -70,13 +69,10 @@ void DocumentWriter::write_cut(int64_t number, int line, const TokenizedRecord& 
   if (record.first_target >= most)
     throw RecordError(
         number,
-        fmt::format(
-            "{} begins at token {} of {}, so that max_length={} cuts "
-            "it away entirely; {}",
-            record.form == RecordForm::tokens ? "what is learned of it" : "its answer",
-            record.first_target + 1, record.tokens, most,
-            length_advice({record.tokens, record.first_target}, options_.positions, "max_length")),
-        path_, line);
+        fmt::format("{} begins at token {} of {}, so that max_length={} cuts it away entirely",
+                    record.form == RecordForm::tokens ? "what is learned of it" : "its answer",
+                    record.first_target + 1, record.tokens, most),
+        path_, line, {record.tokens, record.first_target, options_.positions});
   add_beginning(record.document, record.tokens);
 }
 
@@ -84,12 +80,12 @@ void DocumentWriter::write_parts(int64_t number, int line, const TokenizedRecord
   if (record.first_target >= options_.max_length)
     throw RecordError(
         number,
-        fmt::format("its first label with a loss is at {}, so that {} tokens of the "
-                    "decoder leave none; {}",
-                    record.first_target, options_.max_length,
-                    length_advice({std::ssize(record.document.ids), record.first_target},
-                                  options_.positions, "max_target_length")),
-        path_, line);
+        fmt::format("its first label with a loss is at {}, so that {} tokens of the decoder leave "
+                    "none",
+                    record.first_target, options_.max_length),
+        path_, line,
+        {std::ssize(record.document.ids), record.first_target, options_.positions,
+         "max_target_length"});
   const CutParts cut = cut_parts(record.encoder_ids, record.document, options_, eos_);
   if (cut.lost > 0) ++audit_.truncated;
   audit_.cut_tokens += cut.lost;
