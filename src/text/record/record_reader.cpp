@@ -43,7 +43,12 @@ RecordReader::RecordReader(const std::string& path)
   // Editors on Windows put a byte order mark before the text.
   if (std::string_view(block_).starts_with("\xEF\xBB\xBF")) offset_ = 3;
   const std::string extension = std::filesystem::path(path).extension().string();
-  if (extension == ".txt") return;
+  if (extension == ".txt") {
+    const bool is_whole = std::ssize(block_) == file_bytes_;
+    const auto text = std::string_view(block_).substr(static_cast<size_t>(offset_));
+    if (const auto advice = text_advice(text, is_whole)) fail(*advice, 0);
+    return;
+  }
   if (extension != ".json" && extension != ".jsonl")
     throw base::UserError(
         "expected a data file named .json, .jsonl or .txt; " + conversion_advice(path),
