@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,12 @@
 #include "text/chat/jinja/values/value.h"
 
 namespace snug::text {
+
+// What a record says itself of whether a message is learned, and in which field.
+struct OwnSay {
+  bool is_learned = true;
+  std::string field{};
+};
 
 // One message of a conversation, with everything that its record says of it.
 class Message {
@@ -35,17 +42,18 @@ class Message {
   // Whether it is learned if it is the assistant's.
   bool is_learned() const { return is_learned_; }
   void set_learned(bool is_learned) { is_learned_ = is_learned; }
-  // Whether its record says of it that it is not learned, whatever else is.
-  bool refuses_learning() const { return refuses_learning_; }
-  void refuse_learning() {
-    is_learned_ = false;
-    refuses_learning_ = true;
+  // What its record says of that, which counts whatever else is learned; none: nothing.
+  const std::optional<OwnSay>& own_say() const { return own_say_; }
+  void hear(OwnSay say) {
+    is_learned_ = say.is_learned;
+    own_say_ = std::move(say);
   }
+  bool refuses_learning() const { return own_say_ && !own_say_->is_learned; }
 
  private:
   jinja::Value fields_;  // a dictionary
   bool is_learned_ = true;
-  bool refuses_learning_ = false;
+  std::optional<OwnSay> own_say_{};
 };
 
 struct Conversation {

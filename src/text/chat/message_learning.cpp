@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "text/chat/jinja/values/compare.h"
 #include "text/record/field_meaning.h"
 #include "text/unicode/blank.h"
 
@@ -30,25 +31,37 @@ constexpr auto kLearningFields = std::to_array<LearningField>({{"weight"},
                                                                {"train", false, true},
                                                                {"training", false, true},
                                                                {"trainable", false, true},
-                                                               {"masked", true, false}});
+                                                               {"masked", true, true}});
 
 // What a message has that templates read, or that is of no account.
 constexpr auto kReadByTemplates = std::to_array<std::string_view>(
     {"role", "content", "from", "value", "name", "tool_calls", "tool_call_id", "tools",
      "reasoning_content", "thinking", "reasoning", "function_call"});
 
-// The same of a part of a content: its text, and what servers and other models keep next to it.
-constexpr auto kReadOfParts = std::to_array<std::string_view>(
-    {"type", "text", "thinking", "signature", "cache_control", "annotations", "citations"});
+// What servers and other models keep next to the text of a part.
+constexpr auto kReadOfParts =
+    std::to_array<std::string_view>({"type", "signature", "cache_control"});
+
+// Calls under names that are not read.
+constexpr auto kOtherCalls =
+    std::to_array<std::string_view>({"tool_call", "function_calls", "toolCalls", "toolCall",
+                                     "functionCall", "tool_uses", "tool_use", "calls"});
 
 bool says_something(const Value& value) {
   return value.is(Value::Kind::text) ? !is_blank(value.as_text()) : value.is_true();
 }
 
+bool is_empty_value(const Value& value) { return !value.is_number() && !says_something(value); }
+
 bool is_medium_of_part(std::string_view name) {
   constexpr auto kNames = std::to_array<std::string_view>(
       {"image_url", "input_image", "video_url", "audio_url", "input_audio", "file"});
   return is_of_other_media(name) || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+bool is_read_by_templates(std::string_view name) {
+  return std::find(kReadByTemplates.begin(), kReadByTemplates.end(), name) !=
+         kReadByTemplates.end();
 }
 
 const LearningField* find_field(std::string_view name) {
@@ -57,11 +70,18 @@ const LearningField* find_field(std::string_view name) {
   return at == kLearningFields.end() ? nullptr : at;
 }
 
+// The name under which a part has its text; empty: it has none.
+std::string_view text_name_of(const Dict& part) {
+  for (const std::string_view name : {"text", "content", "value"}) {
+    const Value* text = part.find(name);
+    if (text != nullptr && text->is(Value::Kind::text)) return name;
+  }
+  return "";
+}
+
 // Other parts are refused elsewhere.
 bool is_text_part(const Value& part) {
-  const Value* text =
-      part.is(Value::Kind::dict) ? part.as_dict().find(std::string_view("text")) : nullptr;
-  return text != nullptr && text->is(Value::Kind::text);
+  return part.is(Value::Kind::dict) && !text_name_of(part.as_dict()).empty();
 }
 
 // Reads the fields of one message.
@@ -73,15 +93,17 @@ class LearningReader {
   void take(const std::string& name, const Value& value) {
     if (value.is(Value::Kind::none) || fields_.is_ignored(name)) return;
     if (const LearningField* field = find_field(name)) return take_field(*field, value);
-    if (std::find(kReadByTemplates.begin(), kReadByTemplates.end(), name) != kReadByTemplates.end())
-      return;
+    if (is_read_by_templates(name)) return;
+    if (role_ == "assistant" && says_something(value) &&
+        std::find(kOtherCalls.begin(), kOtherCalls.end(), name) != kOtherCalls.end())
+      refuse(name, "holds calls under a name that is not known; call it 'tool_calls'");
     if (is_label_of_record(name, value)) return;
     if (name == "refusal") return refuse_refusal(name, value);
     if (is_of_other_media(name) && says_something(value))
       refuse(name, "goes with the text, which is all that is read of a message");
     if (says_what_is_learned(name, value))
       refuse(name, "says what is to be learned, in a way that is not known here");
-    fields_.leave(name);
+    if (!is_empty_value(value)) fields_.leave(name);
   }
 
   // A part of the content has no say of its own: what it says must be what its message says.
@@ -89,13 +111,17 @@ class LearningReader {
     LearningReader own(fields_, role_, number_);
     for (const auto& [key, value] : part.entries()) {
       const std::string& name = key.as_text();
-      if (std::find(kReadOfParts.begin(), kReadOfParts.end(), name) != kReadOfParts.end()) continue;
+      if (name == text_name_of(part) ||
+          std::find(kReadOfParts.begin(), kReadOfParts.end(), name) != kReadOfParts.end())
+        continue;
       if (is_medium_of_part(name) && says_something(value) && !fields_.is_ignored(name))
         refuse(name, "stands in a part of 'content' next to a text, which is all that is read");
       own.take(name, value);
+      if (is_read_by_templates(name) && !is_empty_value(value) && !fields_.is_ignored(name))
+        fields_.leave(name);
       if (role_ != "assistant") {
-        if (own.says_learned()) is_learned_ = false;
-      } else if (own.says_learned().value_or(is_learned()) != is_learned()) {
+        if (own.says_learned()) say_ = own.says_learned();
+      } else if (own.is_learned(is_learned()) != is_learned()) {
         refuse(name,
                "stands in a part of 'content' and says something else than the message, which is "
                "learned whole or not at all; let it stand on the message");
@@ -103,10 +129,10 @@ class LearningReader {
     }
   }
 
-  std::optional<bool> says_learned() const { return is_learned_; }
+  const std::optional<OwnSay>& says_learned() const { return say_; }
 
  private:
-  bool is_learned() const { return is_learned_.value_or(true); }
+  bool is_learned(bool otherwise = true) const { return say_ ? say_->is_learned : otherwise; }
 
   void refuse_refusal(std::string_view name, const Value& value) const {
     if (says_something(value))
@@ -132,24 +158,25 @@ class LearningReader {
                fmt::format("asks to learn a text of the role {}, but only the assistant's are "
                            "learned (or all of a record, with train_on_prompt=true)",
                            role_));
-      if (!is_learned) is_learned_ = false;  // which train_on_prompt=true must not learn, either
+      if (is_learned) fields_.leave(fmt::format("{} of {} messages", field.name, role_));
+      if (!is_learned) say_ = {false, std::string(field.name)};  // nor with train_on_prompt=true
       return;
     }
-    if (is_learned_.value_or(is_learned) != is_learned)
+    if (this->is_learned(is_learned) != is_learned)
       refuse(field.name, "disagrees with another field on whether the message is learned");
-    is_learned_ = is_learned;
+    say_ = {is_learned, std::string(field.name)};
   }
 
   const RecordFields& fields_;
   std::string_view role_;
   size_t number_;
-  std::optional<bool> is_learned_;
+  std::optional<OwnSay> say_;
 };
 
 }  // namespace
 
-std::optional<bool> says_learned(const RecordFields& fields, const jinja::Dict& message,
-                                 std::string_view role, size_t number) {
+std::optional<OwnSay> says_learned(const RecordFields& fields, const jinja::Dict& message,
+                                   std::string_view role, size_t number) {
   LearningReader reader(fields, role, number);
   for (const auto& [name, value] : message.entries()) reader.take(name.as_text(), value);
   const Value* content = message.find(std::string_view("content"));
@@ -157,6 +184,37 @@ std::optional<bool> says_learned(const RecordFields& fields, const jinja::Dict& 
     for (const Value& part : content->items())
       if (is_text_part(part)) reader.take_part(part.as_dict());
   return reader.says_learned();
+}
+
+bool say_the_same(const Message& one, const Message& other) {
+  const auto has_all_of = [](const Message& has, const Message& wanted) {
+    return std::ranges::all_of(wanted.fields().as_dict().entries(), [&](const auto& entry) {
+      const std::string& name = entry.first.as_text();
+      const Value* own = has.find(name);
+      return find_field(name) != nullptr || (own != nullptr && jinja::equal(*own, entry.second));
+    });
+  };
+  return has_all_of(one, other) && has_all_of(other, one);
+}
+
+void hear_copy(const RecordFields& fields, const char* copied, const Message& copy, size_t number,
+               Message& message) {
+  for (const auto& [key, value] : copy.fields().as_dict().entries()) {
+    const std::string& name = key.as_text();
+    const Value* own = message.find(name);
+    const bool is_said = own != nullptr && jinja::equal(*own, value);
+    if (is_said || find_field(name) != nullptr || !says_something(value)) continue;
+    if (name != "thinking" && name != "content" && name != "tool_calls" &&
+        !is_label_of_record(name, value))
+      fields.leave(name);
+  }
+  if (!copy.own_say()) return;
+  if (message.own_say() && message.own_say()->is_learned != copy.own_say()->is_learned)
+    fields.fail(
+        fmt::format("message {}: 'prompt' and its copy in '{}' disagree on whether it is learned "
+                    "('{}' and '{}'); let both say the same",
+                    number, copied, message.own_say()->field, copy.own_say()->field));
+  message.hear(*copy.own_say());
 }
 
 }  // namespace snug::text

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "text/chat/conversation.h"
 #include "text/chat/jinja/values/value.h"
 #include "text/record/record_fields.h"
 
@@ -16,7 +17,15 @@ namespace snug::text {
 // Leaves fields that mean nothing to Snug to `fields`. Throws RecordError for values in between,
 // for fields that disagree, for training on another role's text, and for others that would change
 // what is learned. `number`: of the message, from 1.
-std::optional<bool> says_learned(const RecordFields& fields, const jinja::Dict& message,
-                                 std::string_view role, size_t number);
+std::optional<OwnSay> says_learned(const RecordFields& fields, const jinja::Dict& message,
+                                   std::string_view role, size_t number);
+
+// Whether two messages are the same but for what they say of that.
+bool say_the_same(const Message& one, const Message& other);
+
+// Hears what a copy of a message, in field `copied`, says of that, and leaves what else only the
+// copy says to `fields`. Throws RecordError where both say something, and not the same.
+void hear_copy(const RecordFields& fields, const char* copied, const Message& copy, size_t number,
+               Message& message);
 
 }  // namespace snug::text
