@@ -194,8 +194,13 @@ TEST_F(PreferenceData, does_not_learn_from_an_empty_prompt) {
   };
   EXPECT_EQ(error_of(pair("")), "");
   EXPECT_EQ(error_of(pair(R"(, "score": 3, "text": "")")), "");
-  EXPECT_TRUE(testing::contains(error_of(R"({"chosen": "good", "rejected": "bad"})"),
-                                "there is no 'prompt', and 'chosen' and 'rejected' begin with"));
+  const auto differ = [](const std::string& more) {
+    return R"({"chosen": "good", "rejected": "bad")" + more + "}";
+  };
+  EXPECT_EQ(error_of(differ("")), "");
+  EXPECT_EQ(error_of(differ(R"(, "score": 3, "source": "web")")), "");
+  EXPECT_TRUE(testing::contains(error_of(differ(R"(, "statement": "a dog")")),
+                                "call it 'prompt', or ignore_fields=statement"));
   for (const char* key : {"problem", "text", "post", "user", "human", "inputs", "prompt_text",
                           "user_prompt", "context", "conversation"})
     EXPECT_TRUE(testing::contains(error_of(pair(fmt::format(R"(, "{}": "a")", key))),

@@ -14,7 +14,6 @@
 #include "text/record/message_role.h"
 #include "text/record/record_messages.h"
 #include "text/record/record_question.h"
-#include "text/unicode/blank.h"
 
 namespace snug::text {
 namespace {
@@ -108,19 +107,24 @@ void add_answers(const RecordFields& fields, size_t common, Record& record) {
 }
 
 // Throws where a field that is not read may be the prompt of two answers that have none, which
-// would then be the words that both happen to begin with.
-void refuse_other_prompts(const RecordFields& fields) {
-  constexpr auto kOthers = std::to_array<const char*>(
+// would then be the words that both happen to begin with. Where these are none, any other text may
+// be it.
+void refuse_other_prompts(const RecordFields& fields, bool is_empty) {
+  constexpr auto kOthers = std::to_array<std::string_view>(
       {"problem", "task", "text", "post", "user", "human", "inputs", "prompt_text", "user_prompt",
        "prompts", "context", "conversation", "dialogue", "message", "user_message", "request",
        "instructions", "query_text", "source_text"});
-  for (const char* key : kOthers)
-    if (fields.has(key) && !says_nothing(fields.document().at(key)))
+  for (const auto& [key, value] : fields.document().items()) {
+    const bool is_named_so = std::ranges::find(kOthers, key) != kOthers.end();
+    const bool is_text = is_empty && value.is_string() && key != "chosen" && key != "rejected" &&
+                         !is_label_of_record(key, value);
+    if (!says_nothing(value) && (is_named_so || is_text))
       fields.fail(
           fmt::format("'chosen' and 'rejected' have no 'prompt', but '{0}' stands next to them; "
                       "call it 'prompt', or ignore_fields={0} takes what both begin with for the "
-                      "prompt",
-                      key));
+                      "prompt{1}",
+                      key, is_empty ? ", which is nothing here" : ""));
+  }
 }
 
 // Two answers that begin with their prompt.
@@ -130,12 +134,8 @@ void parse_texts_alone(const RecordFields& fields, const RecordRules& rules, Rec
         fmt::format("'{}' stands before a prompt, but there is none next to 'chosen' and "
                     "'rejected'; give 'prompt'",
                     *key));
-  refuse_other_prompts(fields);
   const size_t common = common_prompt(record.answer, record.rejected);
-  if (is_blank(std::string_view(record.answer).substr(0, common)))
-    fields.fail(
-        "there is no 'prompt', and 'chosen' and 'rejected' begin with nothing that is the same, so "
-        "that their prompt would be empty; give 'prompt'");
+  refuse_other_prompts(fields, common == 0);
   record.prompt = record.answer.substr(0, common);
   record.answer.erase(0, common);
   record.rejected.erase(0, common);
