@@ -85,6 +85,24 @@ TEST_F(MessageData, APartHasOneText) {
               fmt::format("'{}' (1 record)", other));
 }
 
+TEST_F(MessageData, FieldsOfCallsAreNamedOrRefused) {
+  use_template(
+      "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% for c in m.tool_calls or [] %}"
+      "<{{ c.function.name }}{{ c.function.arguments | tojson }}>{% endfor %}</s>{% endfor %}"
+      "{% if add_generation_prompt %}[assistant]{% endif %}");
+  const auto call = [](const std::string& outside, const std::string& inside) {
+    return chat_of(R"("content": "b", "tool_calls": [{"id": "1", "type": "function", "function": )"
+                   R"({"name": "f", "arguments": {})" +
+                   inside + "}" + outside + "}]");
+  };
+  EXPECT_EQ(unused(call("", "")), "");
+  EXPECT_EQ(unused(call(R"(, "weight": 1)", "")), "");
+  EXPECT_EQ(unused(call(R"(, "result": "5")", R"(, "output": "6")")),
+            "'output' (1 record), 'result' (1 record)");
+  for (const std::string& record : {call(R"(, "weight": 0)", ""), call("", R"(, "train": false)")})
+    EXPECT_TRUE(contains(error(record), "stands in a call and says something else"));
+}
+
 TEST_F(MessageData, CallsUnderAnotherNameAreRefused) {
   for (const char* name : {"tool_call", "function_calls", "toolCalls", "tool_uses"})
     EXPECT_TRUE(

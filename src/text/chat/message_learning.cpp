@@ -42,6 +42,10 @@ constexpr auto kReadByTemplates = std::to_array<std::string_view>(
 constexpr auto kReadOfParts =
     std::to_array<std::string_view>({"type", "signature", "cache_control"});
 
+// What templates read of a call and of its function.
+constexpr auto kReadOfCalls = std::to_array<std::string_view>(
+    {"id", "type", "index", "function", "name", "arguments", "parameters"});
+
 // Calls under names that are not read.
 constexpr auto kOtherCalls =
     std::to_array<std::string_view>({"tool_call", "function_calls", "toolCalls", "toolCall",
@@ -116,22 +120,39 @@ class LearningReader {
         continue;
       if (is_medium_of_part(name) && says_something(value) && !fields_.is_ignored(name))
         refuse(name, "stands in a part of 'content' next to a text, which is all that is read");
-      own.take(name, value);
-      if (is_read_by_templates(name) && !is_empty_value(value) && !fields_.is_ignored(name))
-        fields_.leave(name);
-      if (role_ != "assistant") {
-        if (own.says_learned()) say_ = own.says_learned();
-      } else if (own.is_learned(is_learned()) != is_learned()) {
-        refuse(name,
-               "stands in a part of 'content' and says something else than the message, which is "
-               "learned whole or not at all; let it stand on the message");
-      }
+      take_within(own, name, value, "a part of 'content'");
+    }
+  }
+
+  // Nor has a call, which is an object with its function in it, or that alone.
+  void take_call(const Dict& call) {
+    LearningReader own(fields_, role_, number_);
+    for (const auto& [key, value] : call.entries()) {
+      const std::string& name = key.as_text();
+      if (std::find(kReadOfCalls.begin(), kReadOfCalls.end(), name) == kReadOfCalls.end())
+        take_within(own, name, value, "a call");
+      else if (name == "function" && value.is(Value::Kind::dict))
+        take_call(value.as_dict());
     }
   }
 
   const std::optional<OwnSay>& says_learned() const { return say_; }
 
  private:
+  void take_within(LearningReader& own, const std::string& name, const Value& value,
+                   std::string_view place) {
+    own.take(name, value);
+    if (is_read_by_templates(name) && !is_empty_value(value) && !fields_.is_ignored(name))
+      fields_.leave(name);
+    if (role_ != "assistant") {
+      if (own.says_learned()) say_ = own.says_learned();
+    } else if (own.is_learned(is_learned()) != is_learned()) {
+      refuse(name, fmt::format("stands in {} and says something else than the message, which is "
+                               "learned whole or not at all; let it stand on the message",
+                               place));
+    }
+  }
+
   bool is_learned(bool otherwise = true) const { return say_ ? say_->is_learned : otherwise; }
 
   void refuse_refusal(std::string_view name, const Value& value) const {
@@ -183,6 +204,10 @@ std::optional<OwnSay> says_learned(const RecordFields& fields, const jinja::Dict
   if (content != nullptr && content->is(Value::Kind::list))
     for (const Value& part : content->items())
       if (is_text_part(part)) reader.take_part(part.as_dict());
+  const Value* calls = message.find(std::string_view("tool_calls"));
+  if (calls != nullptr && calls->is(Value::Kind::list) && !fields.is_ignored("tool_calls"))
+    for (const Value& call : calls->items())
+      if (call.is(Value::Kind::dict)) reader.take_call(call.as_dict());
   return reader.says_learned();
 }
 
