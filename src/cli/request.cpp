@@ -62,9 +62,9 @@ std::string note_on_other_verbs(const formats::Recipe& recipe,
   std::string names;
   std::string file;
   for (const auto& [key, where] : recipe.given) {
-    if (where.line == 0 || std::ranges::find(keys, key) != keys.end()) continue;
-    const formats::RecipeKey* row = formats::find_recipe_key(key);
-    if (row == nullptr || row->verbs == 0 || key == "system") continue;
+    const formats::RecipeKey* row = formats::find_recipe_key(key);  // under any of its names
+    if (where.line == 0 || row == nullptr || row->verbs == 0 || row->name == "system") continue;
+    if (std::ranges::find(keys, row->name) != keys.end()) continue;
     names += fmt::format("{}'{}' (line {})", names.empty() ? "" : ", ", key, where.line);
     file = where.file;
   }

@@ -62,6 +62,16 @@ TEST(Request, TellsAllOfARecipe) {
   EXPECT_EQ(said_of(request).find("top_p"), std::string::npos);
 }
 
+// A key under another of its names is the same key.
+TEST(Request, DoesNotCallAKeyUnusedUnderAnotherName) {
+  const testing::TemporaryFolder folder;
+  const std::string path =
+      folder.write("r.yaml", "lora_rank: 8\nlr: 1e-3\nepochs: 2\ntrain_on_inputs: true\n").string();
+  Request request = make_request({path}, false);
+  request.keys = {"learning_rate", "lora_r", "num_train_epochs", "train_on_prompt"};
+  EXPECT_FALSE(contains(said_of(request), "not used in training")) << said_of(request);
+}
+
 // ms-swift puts it before every record; a verb that generates takes it.
 TEST(Request, RefusesASystemMessageInTraining) {
   const testing::TemporaryFolder folder;

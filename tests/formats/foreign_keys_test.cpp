@@ -105,6 +105,16 @@ TEST(ForeignKeys, TheMethodIsNoted) {
   EXPECT_FALSE(tells(taken("seed: 1"), note));
 }
 
+// What other tools would do otherwise for them.
+TEST(ForeignKeys, WhatChangesTheResultIsNotPassedOver) {
+  EXPECT_TRUE(contains(mistakes_in("train_sampling_strategy: sequential"), "say shuffle: false"));
+  EXPECT_TRUE(contains(mistakes_in("create_new_adapter: true"), "merge it into the model first"));
+  EXPECT_TRUE(contains(mistakes_in("tokenizer: {prompt_template: x}"), "say chat_template: FILE"));
+  for (const char* usual :
+       {"train_sampling_strategy: random", "create_new_adapter: false", "agent_template: hermes"})
+    EXPECT_NO_THROW(taken(usual)) << usual;
+}
+
 TEST(ForeignKeys, TextsInBracesMayBeTexts) {
   EXPECT_TRUE(contains(mistakes_in("prompt_template: \"{instruction} {\""),
                        "'prompt_template' is '{instruction} {': it names a template"));

@@ -257,6 +257,25 @@ TEST_F(ToolConfigTest, WrongFilesOfDeepSpeedAreNamed) {
                        "no/ds.json"));
 }
 
+// A size that cannot be read is told of once, in the words of the recipe's key.
+TEST_F(ToolConfigTest, AWrongBatchSizeIsToldOfOnce) {
+  const auto mistakes = [&](const std::string& text) {
+    const std::string message = deepspeed_error(text);
+    return std::count(message.begin(), message.end(), '\n') + 1;
+  };
+  for (const char* value : {"0", "-4", "2.5", "\"many\"", "true"}) {
+    for (const char* key :
+         {"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"}) {
+      std::string text = R"({"train_batch_size": 8, "train_micro_batch_size_per_gpu": 2,)"
+                         R"("gradient_accumulation_steps": 4})";
+      const size_t at = text.find(key) + std::string_view(key).size() + 3;
+      text.replace(at, 1, value);
+      EXPECT_TRUE(contains(deepspeed_error(text), key)) << text;
+      EXPECT_EQ(mistakes(text), 1) << deepspeed_error(text);
+    }
+  }
+}
+
 constexpr std::string_view kFsdp =
     "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\ndowncast_bf16: 'no'\n"
     "fsdp_config:\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"

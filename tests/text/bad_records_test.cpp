@@ -1,4 +1,5 @@
 // One run tells of all records that cannot be learned from.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "../base/temporary_folder.h"
@@ -118,6 +119,34 @@ TEST_F(BadRecordsOf, AFileAreToldOfQuietlyWhereTheyAreFew) {
   const std::string told = load(file).audit.bad_told;
   EXPECT_TRUE(contains(told, "data.jsonl: 1 of 200 records (0.5 %) is left out:\n")) << told;
   EXPECT_FALSE(contains(told, "WARNING"));
+}
+
+// The length that all of them need, in one sentence.
+TEST_F(BadRecordsOf, OneLengthHoldsAllThatAreCutAway) {
+  const auto record = [](size_t prompt, size_t answer) {
+    return fmt::format("{{\"prompt\": \"{}\", \"completion\": \"{}\"}}\n", std::string(prompt, 'a'),
+                       std::string(answer, 'b'));
+  };
+  const std::string file = record(40, 4) + kGood + record(60, 20) + record(50, 10);
+  options_.positions = 200;
+  EXPECT_TRUE(contains(error(file),
+                       "set max_length=81, which holds all of them (3 records, lines 1, 3, 4)"))
+      << error(file);
+  EXPECT_FALSE(contains(error(file), "max_length=45"));
+  EXPECT_TRUE(contains(error(record(40, 4)), "set max_length=45, which holds all of it;"));
+  // One is longer than what the model takes: it is told of with the others.
+  options_.positions = 70;
+  EXPECT_TRUE(contains(error(file),
+                       "the longest takes 81 tokens, and the model has 70 positions: set "
+                       "max_length=70, which holds a part of each answer at least"))
+      << error(file);
+  // And one whose answer no length reaches is a reason of its own.
+  options_.positions = 55;
+  EXPECT_TRUE(contains(error(file), "set max_length=55")) << error(file);
+  EXPECT_TRUE(contains(error(file), "set max_length=55, which holds a part")) << error(file);
+  EXPECT_TRUE(contains(error(file), "record 3: its answer begins")) << error(file);
+  EXPECT_TRUE(contains(error(file), "no max_length keeps any of it: shorten the prompt"))
+      << error(file);
 }
 
 TEST(BadRecords, AreHeldInBounds) {

@@ -40,5 +40,20 @@ TEST(ConversionAdvice, GoesByTheFirstBytesUnderAnotherName) {
   EXPECT_TRUE(read("data.txt", "PAR1 is a word"));
 }
 
+TEST(ConversionAdvice, TextThatIsRecordsIsNamedSo) {
+  const testing::TemporaryFolder folder;
+  const auto error = [&](const std::string& contents) {
+    return testing::user_error_of([&] {
+      RawRecord record;
+      RecordReader(folder.write("data.txt", contents)).next(record);
+    });
+  };
+  for (const char* records :
+       {"{\"text\": \"a\"}", "\xEF\xBB\xBF\n{\"text\": \"a\"}\n{\"text\": 3}\n"})
+    EXPECT_NE(error(records).find("its lines are JSON objects"), std::string::npos) << records;
+  for (const char* text : {"{\"text\": \"a\"}\nis a record", "{a}", "{", "[1]\n", "a {\"b\": 1}"})
+    EXPECT_EQ(error(text), "(no error)");
+}
+
 }  // namespace
 }  // namespace snug::text

@@ -102,8 +102,9 @@ TEST(FittedConversation, ArgumentsHaveTheFormThatTheTemplateWrites) {
 }
 
 TEST(FittedConversation, ArgumentsMayBeEmpty) {
-  for (const char* given : {R"("{}")", R"("")", "{}"})
-    EXPECT_TRUE(contains(text_of(kObjects, with_call(given)), "[f {}]")) << given;
+  for (const char* given : {R"("{}")", R"("")", "{}", "null", R"(" ")"})
+    for (const std::string& source : {kObjects, kTexts, kEither})
+      EXPECT_TRUE(contains(text_of(source, with_call(given)), "[f {}]")) << source << given;
   for (const char* given : {R"("{}")", R"("")", "{}", "null"})
     EXPECT_TRUE(contains(text_of(kItems, with_call(given)), "[f]")) << given;
 }

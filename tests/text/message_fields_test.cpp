@@ -41,6 +41,75 @@ TEST_F(MessageData, PartsHaveNoSayInWhatIsLearned) {
   EXPECT_TRUE(contains(error(part(R"("image": "a.png")")), "the field 'image' stands in a part"));
 }
 
+// What other tools keep next to the text of a part is named; torchtune calls the text 'content'.
+TEST_F(MessageData, FieldsOfPartsAreNamed) {
+  EXPECT_EQ(unused(chat_of(R"("content": [{"type": "text", "text": "b", "citations": [{"x": 1}],)"
+                           R"("annotations": ["c"]}])")),
+            "'citations' (1 record), 'annotations' (1 record)");
+  EXPECT_EQ(unused(chat_of(R"("content": [{"type": "text", "text": "b", "citations": []}])")), "");
+  for (const char* part : {R"({"type": "text", "content": "b"})", R"({"content": "b"})"})
+    EXPECT_EQ(shown(chat_of(fmt::format(R"("content": [{}])", part))),
+              "[user]a</s>[assistant]{b</s>}");
+  EXPECT_TRUE(
+      contains(error(chat_of(R"("content": [{"type": "text", "content": "b", "train": false}])")),
+               "the field 'train' stands in a part"));
+}
+
+// Bedrock's and Anthropic's form.
+TEST_F(MessageData, ASystemMessageMayBeParts) {
+  const std::string turns = R"("messages": [{"role": "user", "content": [{"text": "a"}]},)"
+                            R"({"role": "assistant", "content": [{"text": "b"}]}]})";
+  for (const char* system : {R"([{"text": "s"}, {"type": "text", "text": "t"}])", R"(["s", "t"])"})
+    EXPECT_EQ(shown(fmt::format(R"({{"system": {}, )", system) + turns),
+              "[system]s\nt</s>[user]a</s>[assistant]{b</s>}");
+  EXPECT_EQ(shown(R"({"system": [], )" + turns), "[user]a</s>[assistant]{b</s>}");
+  for (const char* wrong : {R"([{"image": "s"}])", "[3]", "3"})
+    EXPECT_TRUE(contains(error(fmt::format(R"({{"system": {}, )", wrong) + turns),
+                         "expected the field 'system' to be a"));
+}
+
+TEST_F(MessageData, PartsThatSayNothingAreAnEmptyAnswer) {
+  for (const char* parts :
+       {R"([{"type": "text", "text": ""}])", R"([{"text": " "}, {"text": ""}])", R"([""])", "[]"})
+    EXPECT_TRUE(contains(error(chat_of(fmt::format(R"("content": {})", parts))),
+                         "message 2: the assistant's text is empty"))
+        << parts;
+}
+
+TEST_F(MessageData, APartHasOneText) {
+  EXPECT_EQ(shown(chat_of(R"("content": [{"type": "text", "value": "b"}])")),
+            "[user]a</s>[assistant]{b</s>}");
+  for (const char* other : {"content", "value", "thinking", "role"})
+    EXPECT_EQ(unused(chat_of(fmt::format(
+                  R"("content": [{{"type": "text", "text": "b", "{}": "c"}}])", other))),
+              fmt::format("'{}' (1 record)", other));
+}
+
+TEST_F(MessageData, FieldsOfCallsAreNamedOrRefused) {
+  use_template(
+      "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% for c in m.tool_calls or [] %}"
+      "<{{ c.function.name }}{{ c.function.arguments | tojson }}>{% endfor %}</s>{% endfor %}"
+      "{% if add_generation_prompt %}[assistant]{% endif %}");
+  const auto call = [](const std::string& outside, const std::string& inside) {
+    return chat_of(R"("content": "b", "tool_calls": [{"id": "1", "type": "function", "function": )"
+                   R"({"name": "f", "arguments": {})" +
+                   inside + "}" + outside + "}]");
+  };
+  EXPECT_EQ(unused(call("", "")), "");
+  EXPECT_EQ(unused(call(R"(, "weight": 1)", "")), "");
+  EXPECT_EQ(unused(call(R"(, "result": "5")", R"(, "output": "6")")),
+            "'output' (1 record), 'result' (1 record)");
+  for (const std::string& record : {call(R"(, "weight": 0)", ""), call("", R"(, "train": false)")})
+    EXPECT_TRUE(contains(error(record), "stands in a call and says something else"));
+}
+
+TEST_F(MessageData, CallsUnderAnotherNameAreRefused) {
+  for (const char* name : {"tool_call", "function_calls", "toolCalls", "tool_uses"})
+    EXPECT_TRUE(
+        contains(error(chat_of(fmt::format(R"("content": "b", "{}": [{{"name": "f"}}])", name))),
+                 fmt::format("message 2: the field '{}' holds calls under a name", name)));
+}
+
 TEST_F(MessageData, AFunctionCallIsACall) {
   use_template(
       "{% for m in messages %}[{{ m.role }}]{{ m.content or '' }}{% for c in m.tool_calls or [] %}"

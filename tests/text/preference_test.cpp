@@ -190,6 +190,45 @@ TEST_F(PreferenceData, refuses_what_is_no_pair) {
             std::string::npos);
 }
 
+// Texts without a prompt that is known: what they happen to begin with is none.
+TEST_F(PreferenceData, does_not_learn_from_an_empty_prompt) {
+  const auto pair = [](const std::string& more) {
+    return R"({"chosen": "Yes, it is", "rejected": "Yes, it was")" + more + "}";
+  };
+  EXPECT_EQ(error_of(pair("")), "");
+  EXPECT_EQ(error_of(pair(R"(, "score": 3, "text": "")")), "");
+  const auto differ = [](const std::string& more) {
+    return R"({"chosen": "good", "rejected": "bad")" + more + "}";
+  };
+  EXPECT_EQ(error_of(differ("")), "");
+  EXPECT_EQ(error_of(differ(R"(, "score": 3, "source": "web")")), "");
+  EXPECT_TRUE(testing::contains(error_of(differ(R"(, "statement": "a dog")")),
+                                "call it 'prompt', or ignore_fields=statement"));
+  for (const char* key : {"problem", "text", "post", "user", "human", "inputs", "prompt_text",
+                          "user_prompt", "context", "conversation"})
+    EXPECT_TRUE(testing::contains(error_of(pair(fmt::format(R"(, "{}": "a")", key))),
+                                  fmt::format("call it 'prompt', or ignore_fields={}", key)));
+  const auto ids = [&](const char* key) {
+    return parts_of(
+               load(fmt::format(R"({{"{}": "a dog", "chosen": " one", "rejected": " no"}})", key))
+                   .documents,
+               0)
+        .ids;
+  };
+  EXPECT_EQ(ids("input"), ids("prompt"));
+}
+
+TEST_F(PreferenceData, holds_a_prompt_of_text_once) {
+  const std::string asked = R"("prompt": "What is a dog?", )";
+  EXPECT_TRUE(testing::contains(error_of("{" + asked +
+                                         R"("chosen": "What is a dog? An animal.",)"
+                                         R"("rejected": "What is a dog? A plant."})"),
+                                "both begin with the text of 'prompt'"));
+  EXPECT_EQ(error_of("{" + asked + R"("chosen": "What is a dog? An animal.", "rejected": "No."})"),
+            "");
+  EXPECT_EQ(error_of(R"({"prompt": "A", "chosen": "An animal", "rejected": "A plant"})"), "");
+}
+
 TEST_F(PreferenceData, is_not_taken_for_answers_alone) {
   DatasetOptions options;
   options.max_length = 64;

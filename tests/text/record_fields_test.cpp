@@ -121,6 +121,41 @@ TEST_F(FieldData, ConversationsHaveRolesInEitherWords) {
             "a</s>{b</s>}1");
 }
 
+// Tools write roles in other cases (NeMo: User), and in words of their own.
+TEST_F(FieldData, RolesAreReadInAnyCase) {
+  const std::string shows = "[system]s</s>[user]a</s>[assistant]{b</s>}";
+  const auto turns = [](const char* system, const char* user, const char* assistant) {
+    return fmt::format(R"({{"from": "{}", "value": "s"}}, {{"from": "{}", "value": "a"}},)"
+                       R"({{"from": "{}", "value": "b"}})",
+                       system, user, assistant);
+  };
+  for (const char* user : {"User", "USER", "Human", "human", "prompter"})
+    for (const char* assistant :
+         {"Assistant", "ASSISTANT", "GPT", "Gpt", "Bot", "model", "AI", "ChatGPT", "Chatbot"}) {
+      const std::string all = turns("System", user, assistant);
+      EXPECT_EQ(shown(R"({"conversations": [)" + all + "]}"), shows) << all;
+      EXPECT_EQ(shown(R"({"messages": [)" + all + "]}"), shows) << all;
+    }
+  EXPECT_EQ(shown(R"({"mask": "User", "system": "s", "type": "VALUE_TO_TEXT", "conversations": [)"
+                  R"({"from": "User", "value": "a", "label": null},)"
+                  R"({"from": "Assistant", "value": "b", "label": "c"}]})"),
+            shows);
+  EXPECT_EQ(shown(R"({"prompt": [{"role": "USER", "content": "a"}], "completion":)"
+                  R"([{"role": "Assistant", "content": "b"}], "system": "s"})"),
+            shows);
+  EXPECT_EQ(shown(R"({"messages": [{"role": "Tool_Response", "content": "a"},)"
+                  R"({"role": "Bot", "content": "b"}]})"),
+            "[tool]a</s>[assistant]{b</s>}");
+  ask_for(RecordForm::preference);
+  EXPECT_EQ(
+      shown(R"({"prompt": "a", "system": "s", "chosen": [{"role": "Assistant", "content": "b"}],)"
+            R"("rejected": [{"role": "Bot", "content": "c"}]})"),
+      shows);
+  ask_for(RecordForm::messages);
+  EXPECT_TRUE(contains(error(R"({"messages": [{"role": "Moderator", "content": "a"}]})"),
+                       "the role 'Moderator' is not known"));
+}
+
 // LLaMA-Factory and ms-swift write a call as a message of its own.
 TEST_F(FieldData, CallsMayBeMessages) {
   use_template(
@@ -238,7 +273,7 @@ TEST_F(FieldData, PairsTakeTheirPromptFromAnyOfItsNames) {
   EXPECT_TRUE(
       contains(error(R"({"prompt": "a", "chosen": [{"role": "assistant", "content": "b",)"
                      R"("weight": 0}], "rejected": [{"role": "assistant", "content": "c"}]})"),
-               "a message of 'chosen' says"));
+               "message 2: the field 'weight' says that it is not to be learned"));
 }
 
 TEST_F(FieldData, PairsOfEitherKindDoNotMix) {

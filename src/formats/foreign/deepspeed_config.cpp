@@ -273,13 +273,30 @@ const Rows& deepspeed_keys() {
   return rows;
 }
 
+constexpr std::string_view kTotal = "train_batch_size";
+constexpr auto kFactors = std::to_array<std::string_view>(
+    {"train_micro_batch_size_per_gpu", "gradient_accumulation_steps"});
+
+// Takes out sizes that are no counts, so that each is told of once.
+void take_out_wrong_counts(std::vector<Written>& settings, base::Mistakes& mistakes) {
+  for (const std::string_view key : {kTotal, kFactors[0], kFactors[1]}) {
+    if (find_setting(settings, key) == nullptr) continue;
+    bool is_count = false;
+    mistakes.gather([&] {
+      (void)count_in(settings, key);
+      is_count = true;
+    });
+    if (!is_count)
+      std::erase_if(settings, [&](const Written& setting) { return setting.name == key; });
+  }
+}
+
 // DeepSpeed takes the number of devices from the launcher and works out what is left open.
 void settle_batch_size(const std::vector<Written>& settings) {
-  constexpr std::string_view kTotal = "train_batch_size";
   if (find_setting(settings, kTotal) == nullptr) return;
   const int64_t total = count_in(settings, kTotal);
   int64_t product = 1;
-  for (const char* factor : {"train_micro_batch_size_per_gpu", "gradient_accumulation_steps"}) {
+  for (const std::string_view factor : kFactors) {
     if (find_setting(settings, factor) == nullptr)
       fail_at(settings, kTotal,
               fmt::format("is {}, but {} is not given, and the number of devices is not "
@@ -322,9 +339,13 @@ ToolConfig read_deepspeed_config(const std::string& path) {
   const std::string text = base::read_text_file(path, kMaxConfigBytes);
   const nlohmann::json document = base::parse_json(text, path);
   (void)base::JsonObject(document, path);
-  const std::vector<Written> settings = settings_in(document, text, path);
+  std::vector<Written> settings = settings_in(document, text, path);
+  base::Mistakes mistakes;
+  take_out_wrong_counts(settings, mistakes);
+  const bool has_counts = mistakes.empty();
   ToolConfig config = translate_file(settings, deepspeed_keys(), path);
-  config.mistakes.gather([&] { settle_batch_size(settings); });
+  config.mistakes.gather([&] { mistakes.throw_if_any(); });
+  if (has_counts) config.mistakes.gather([&] { settle_batch_size(settings); });
   add_loss_scale_defaults(config, settings, path);
   if (find_setting(settings, "scheduler.type") != nullptr &&
       find_setting(settings, "scheduler.params.warmup_type") == nullptr)

@@ -83,7 +83,9 @@ void add_lora(ForeignRows& rows) {
                "loraplus_lr_ratio", "loraplus_lr_embedding", "module_dropout", "loftq_config*",
                "peft.*", "peft_config.*", "lora_config.*"},
               kVariantAdvice)
-      .pass_over({"create_new_adapter"}, "an adapter that is given is trained on")
+      .only({"create_new_adapter"}, kFalseOnly,
+            "an adapter that is given is trained on: merge it into the model first for a new one, "
+            "and take this out")
       .pass_over({"adapter_folder", "merge_lora", "merge_method", "qlora_merge",
                   "peft_ensure_weight_tying"},
                  "the result is an adapter's folder, which PEFT merges");

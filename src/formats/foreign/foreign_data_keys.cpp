@@ -105,7 +105,7 @@ void add_records(ForeignRows& rows) {
               "the template is rendered with its defaults; set them in a chat_template file")
       .refuse({"default_system", "default_system_message"},
               "a system message stands in the records: add it to them")
-      .pass_over({"tool_format"}, "the chat template writes tools and calls")
+      .pass_over({"tool_format", "agent_template"}, "the chat template writes tools and calls")
       .only({"dataset_text_field"}, {{"text"}}, kFieldAdvice)
       .only({"assistant_only_loss", "completion_only_loss"}, kTrueOnly, kLearnedPartAdvice)
       .same_as({"completion_only", "train_on_responses_only", "train_on_completions"},
@@ -150,8 +150,10 @@ void add_rows(ForeignRows& rows) {
             "documents come in a new order in each epoch, or with shuffle: false in that of the "
             "file")
       .pass_over({"pad_to_sequence_len", "pad_to_multiple_of", "padding_free", "padding_side",
-                  "group_by_length", "train_sampling_strategy", "padding"},
+                  "group_by_length", "padding"},
                  kNoPadding)
+      .only({"train_sampling_strategy"}, {{"random"}, {"group_by_length"}},
+            "say shuffle: false to read the records in the order of the file, and take this out")
       .pass_over({"eval_sample_packing", "eval_packing", "packing_strategy", "neat_packing",
                   "multipack_real_batches", "sample_packing_*", "batch_flattening",
                   "block_diag_attn", "pretraining_sample_concatenation", "pretrain_multipack_attn",

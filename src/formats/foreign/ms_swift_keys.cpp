@@ -40,7 +40,6 @@ std::vector<ToolKey> ms_swift_keys() {
                   "packing_num_proc",
                   "stopping_strategy",
                   "template_backend",
-                  "agent_template",
                   "norm_bbox",
                   "use_logits_to_keep",
                   "ds3_gather_for_generation",

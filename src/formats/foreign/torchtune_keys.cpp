@@ -30,6 +30,9 @@ std::vector<ToolKey> torchtune_keys() {
               kAttentionAdvice)
       .refuse({"model.*"}, kModelAdvice)
       .same_as({"tokenizer.max_seq_len"}, "max_length")
+      .refuse({"tokenizer.prompt_template"},
+              "it writes texts around messages, which here a chat template does: leave it out, or "
+              "say chat_template: FILE")
       .pass_over({"tokenizer.*"}, kFolder)
       .same_as({"checkpointer.checkpoint_dir"}, "model")
       .pass_over({"checkpointer.*"}, kFolder)

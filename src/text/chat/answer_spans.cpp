@@ -10,6 +10,9 @@
 namespace snug::text {
 namespace {
 
+// Answers of a long conversation that are looked for in both ways.
+constexpr size_t kComparedAnswers = 8;
+
 size_t common_prefix(std::string_view left, std::string_view right) {
   return static_cast<size_t>(
       std::mismatch(left.begin(), left.end(), right.begin(), right.end()).first - left.begin());
@@ -59,6 +62,15 @@ Agreement longest_agreement(const std::string& text, size_t from, size_t to,
 const char* another_than(const std::string& text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   return first != std::string::npos && text[first] == 'Q' ? "Z" : "Q";
+}
+
+// The messages that are looked for.
+std::vector<size_t> learned_answers(const Conversation& conversation) {
+  std::vector<size_t> indices;
+  for (size_t i = 0; i < conversation.messages.size(); ++i)
+    if (conversation.messages[i].is_assistant() && conversation.messages[i].is_learned())
+      indices.push_back(i);
+  return indices;
 }
 
 [[noreturn]] void fail(size_t index, const std::string& what) {
@@ -171,21 +183,20 @@ std::optional<size_t> AnswerFinder::begin_after(const std::string& before,
   return found.end + common;
 }
 
-// Cuts what follows the end of the assistant's turn off [begin, end); `is_whole`: the messages up
-// to the answer, rendered alone, end at `end`.
-size_t AnswerFinder::end_of_turn(const Search& search, size_t begin, size_t end,
-                                 bool is_whole) const {
-  const std::string& whole = search.whole;
+// Cuts what follows the end of the assistant's turn off the place. `added`: the spans of the text
+// up to its end, or of that those which begin in the place.
+size_t AnswerFinder::end_of_turn(const std::string& whole, const Place& place,
+                                 std::span<const TextSpan> added) const {
+  const auto [begin, end, is_whole, before] = place;
   const auto stops = tokenizer_.stop_ids();
-  const bool compares = is_whole && search.before;
   const size_t shared =
-      compares ? end - std::min(end - begin, common_suffix(std::string_view(whole).substr(0, end),
-                                                           *search.before))
-               : end;
+      is_whole && before
+          ? end - common_suffix(std::string_view(whole).substr(begin, end - begin), *before)
+          : end;
   size_t first_shared = 0;
   size_t last = 0;
   size_t last_added = 0;
-  for (const TextSpan& span : tokenizer_.split_added_tokens(whole.substr(0, end))) {
+  for (const TextSpan& span : added) {
     if (span.id < 0 || span.begin < begin) continue;
     last_added = span.end;
     if (std::find(stops.begin(), stops.end(), span.id) == stops.end()) continue;
@@ -197,6 +208,12 @@ size_t AnswerFinder::end_of_turn(const Search& search, size_t begin, size_t end,
   const bool is_padding =
       last_added > 0 && is_blank(std::string_view(whole).substr(last_added, end - last_added));
   return is_padding ? last_added : end;
+}
+
+size_t AnswerFinder::end_of_turn(const Search& search, size_t begin, size_t end,
+                                 bool is_whole) const {
+  return end_of_turn(search.whole, {begin, end, is_whole, search.before},
+                     tokenizer_.split_added_tokens(search.whole.substr(0, end)));
 }
 
 size_t AnswerFinder::end_of(const Search& search, size_t begin) const {
@@ -226,27 +243,77 @@ size_t AnswerFinder::end_of(const Search& search, size_t begin) const {
   return end_of_turn(search, begin, found.end, false);
 }
 
+AnswerFinder::Span AnswerFinder::find_one(const Conversation& conversation,
+                                          const std::string& whole, size_t index,
+                                          size_t from) const {
+  Search search{conversation, whole, index, from};
+  if (index == 0) {
+    search.prompt = opening(conversation);
+  } else {
+    search.prompt = try_render(conversation, index, true);
+    search.before = try_render(conversation, index, false);
+  }
+  const size_t begin = begin_of(search);
+  const size_t end = end_of(search, begin);
+  if (begin < from || end <= begin)
+    fail(index, "writes this message otherwise than its beginning says");
+  return {begin, end};
+}
+
+// The answer that stands between the beginnings before and after it, where both tell their ends.
+std::optional<AnswerFinder::Span> AnswerFinder::between(Beginnings& beginnings,
+                                                        const Search& search,
+                                                        std::span<const TextSpan> added) const {
+  if (search.index == 0) return std::nullopt;
+  const std::string& whole = search.whole;
+  const auto begin = beginnings.end_of_prompt(search.index);
+  if (!begin) return std::nullopt;
+  const std::string_view before =
+      std::string_view(whole).substr(0, beginnings.end_of(search.index).value());
+  const bool is_last = search.index + 1 == search.conversation.messages.size();
+  const auto end = is_last ? std::optional(whole.size()) : beginnings.end_of(search.index + 1);
+  if (!end || *begin < search.from || *end <= *begin) return std::nullopt;
+  const Place place{*begin, *end, true, before};
+  const auto first = std::ranges::lower_bound(added, *begin, {}, &TextSpan::begin);
+  const auto last = std::ranges::lower_bound(added, *end, {}, &TextSpan::begin);
+  // A token across the end is none of the text up to there.
+  const bool is_cut = last != added.begin() && std::prev(last)->end > *end;
+  const size_t turn_end =
+      is_cut ? end_of_turn(whole, place, tokenizer_.split_added_tokens(whole.substr(0, *end)))
+             : end_of_turn(whole, place, {first, last});
+  return turn_end > *begin ? std::optional(Span{*begin, turn_end}) : std::nullopt;
+}
+
+// Without rendering every beginning; nothing where the answers that are looked for in both ways
+// are not the same.
+std::optional<std::vector<AnswerFinder::Span>> AnswerFinder::find_soon(
+    const Conversation& conversation, const std::string& whole) const {
+  Beginnings beginnings(conversation, whole, render_);
+  std::vector<TextSpan> added = tokenizer_.split_added_tokens(whole);
+  std::erase_if(added, [](const TextSpan& span) { return span.id < 0; });
+  const std::vector<size_t> answers = learned_answers(conversation);
+  const size_t stride = std::max<size_t>(answers.size() / kComparedAnswers, 1);
+  std::vector<Span> spans;
+  for (const size_t index : answers) {
+    const size_t from = spans.empty() ? 0 : spans.back().end;
+    auto found = between(beginnings, {conversation, whole, index, from}, added);
+    if (!found || spans.size() % stride == 0) {
+      const Span slow = find_one(conversation, whole, index, from);
+      if (found && (slow.begin != found->begin || slow.end != found->end)) return std::nullopt;
+      found = slow;
+    }
+    spans.push_back(*found);
+  }
+  return spans;
+}
+
 std::vector<AnswerFinder::Span> AnswerFinder::find(const Conversation& conversation,
                                                    const std::string& whole) const {
+  if (conversation.messages.size() > most_rendered_)
+    if (auto spans = find_soon(conversation, whole)) return *spans;
   std::vector<Span> spans;
-  size_t from = 0;
-  for (size_t i = 0; i < conversation.messages.size(); ++i) {
-    const Message& message = conversation.messages[i];
-    if (!message.is_assistant() || !message.is_learned()) continue;
-    Search search{conversation, whole, i, from};
-    if (i == 0) {
-      search.prompt = opening(conversation);
-    } else {
-      search.prompt = try_render(conversation, i, true);
-      search.before = try_render(conversation, i, false);
-    }
-    const size_t begin = begin_of(search);
-    const size_t end = end_of(search, begin);
-    if (begin < from || end <= begin)
-      fail(i, "writes this message otherwise than its beginning says");
-    spans.push_back({begin, end});
-    from = end;
-  }
+  for (const size_t index : learned_answers(conversation))
+    spans.push_back(find_one(conversation, whole, index, spans.empty() ? 0 : spans.back().end));
   return spans;
 }
 

@@ -80,7 +80,7 @@ Message Message::with(std::string_view field, Value value) const {
   fields.set(Value::text(std::string(field)), std::move(value));
   Message other(Value::dict(std::move(fields)));
   other.is_learned_ = is_learned_;
-  other.refuses_learning_ = refuses_learning_;
+  other.own_say_ = own_say_;
   return other;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,12 @@
 #include "text/chat/jinja/values/value.h"
 
 namespace snug::text {
+
+// Whether a message is learned according to its own record, and which field says so.
+struct OwnSay {
+  bool is_learned = true;
+  std::string field{};
+};
 
 // One message of a conversation, with all fields of its record.
 class Message {
@@ -36,17 +43,19 @@ class Message {
   // Whether the message is learned, provided that it is the assistant's.
   bool is_learned() const { return is_learned_; }
   void set_learned(bool is_learned) { is_learned_ = is_learned; }
-  // Whether the record excludes the message from learning, whatever the other settings are.
-  bool refuses_learning() const { return refuses_learning_; }
-  void refuse_learning() {
-    is_learned_ = false;
-    refuses_learning_ = true;
+  // What the record itself says about that, which overrides the other settings; nullopt if it says
+  // nothing.
+  const std::optional<OwnSay>& own_say() const { return own_say_; }
+  void hear(OwnSay say) {
+    is_learned_ = say.is_learned;
+    own_say_ = std::move(say);
   }
+  bool refuses_learning() const { return own_say_ && !own_say_->is_learned; }
 
  private:
   jinja::Value fields_;  // a dictionary
   bool is_learned_ = true;
-  bool refuses_learning_ = false;
+  std::optional<OwnSay> own_say_{};
 };
 
 struct Conversation {

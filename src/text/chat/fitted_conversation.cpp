@@ -240,7 +240,17 @@ Conversation with_fitted_parts(const Conversation& given, const RenderChat& rend
   return each_with_parts(checked, join_some);
 }
 
-Conversation with_fitted_arguments(const Conversation& given, const RenderChat& render) {
+// Arguments of null or a blank text are those of a call that has none.
+Conversation without_empty_arguments(const Conversation& written) {
+  return with_arguments(written, [](const Value& value) {
+    const bool is_empty =
+        value.is(Kind::none) || (value.is(Kind::text) && is_blank(value.as_text()));
+    return is_empty ? std::optional(Value::text("{}")) : std::nullopt;
+  });
+}
+
+Conversation with_fitted_arguments(const Conversation& written, const RenderChat& render) {
+  const Conversation given = without_empty_arguments(written);
   const std::vector<CallArguments> all = arguments_of(given);
   if (all.empty()) return given;
   const auto is_object = [](const CallArguments& one) { return one.value.is(Kind::dict); };

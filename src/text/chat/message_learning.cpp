@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "text/chat/jinja/values/compare.h"
 #include "text/record/field_meaning.h"
 #include "text/unicode/blank.h"
 
@@ -31,25 +32,41 @@ constexpr auto kLearningFields = std::to_array<LearningField>({{"weight"},
                                                                {"train", false, true},
                                                                {"training", false, true},
                                                                {"trainable", false, true},
-                                                               {"masked", true, false}});
+                                                               {"masked", true, true}});
 
 // Fields of a message that templates read, or that do not matter.
 constexpr auto kReadByTemplates = std::to_array<std::string_view>(
     {"role", "content", "from", "value", "name", "tool_calls", "tool_call_id", "tools",
      "reasoning_content", "thinking", "reasoning", "function_call"});
 
-// The same for a part of a content: its text, and fields that servers and other models add.
-constexpr auto kReadOfParts = std::to_array<std::string_view>(
-    {"type", "text", "thinking", "signature", "cache_control", "annotations", "citations"});
+// Fields that servers and other models add next to the text of a part.
+constexpr auto kReadOfParts =
+    std::to_array<std::string_view>({"type", "signature", "cache_control"});
+
+// Fields of a call, and of its function, that templates read.
+constexpr auto kReadOfCalls = std::to_array<std::string_view>(
+    {"id", "type", "index", "function", "name", "arguments", "parameters"});
+
+// Names of fields that hold calls and are not read.
+constexpr auto kOtherCalls =
+    std::to_array<std::string_view>({"tool_call", "function_calls", "toolCalls", "toolCall",
+                                     "functionCall", "tool_uses", "tool_use", "calls"});
 
 bool says_something(const Value& value) {
   return value.is(Value::Kind::text) ? !is_blank(value.as_text()) : value.is_true();
 }
 
+bool is_empty_value(const Value& value) { return !value.is_number() && !says_something(value); }
+
 bool is_medium_of_part(std::string_view name) {
   constexpr auto kNames = std::to_array<std::string_view>(
       {"image_url", "input_image", "video_url", "audio_url", "input_audio", "file"});
   return is_of_other_media(name) || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+bool is_read_by_templates(std::string_view name) {
+  return std::find(kReadByTemplates.begin(), kReadByTemplates.end(), name) !=
+         kReadByTemplates.end();
 }
 
 const LearningField* find_field(std::string_view name) {
@@ -58,11 +75,18 @@ const LearningField* find_field(std::string_view name) {
   return at == kLearningFields.end() ? nullptr : at;
 }
 
+// The name under which a part has its text; empty: it has none.
+std::string_view text_name_of(const Dict& part) {
+  for (const std::string_view name : {"text", "content", "value"}) {
+    const Value* text = part.find(name);
+    if (text != nullptr && text->is(Value::Kind::text)) return name;
+  }
+  return "";
+}
+
 // Other parts are refused elsewhere.
 bool is_text_part(const Value& part) {
-  const Value* text =
-      part.is(Value::Kind::dict) ? part.as_dict().find(std::string_view("text")) : nullptr;
-  return text != nullptr && text->is(Value::Kind::text);
+  return part.is(Value::Kind::dict) && !text_name_of(part.as_dict()).empty();
 }
 
 // Reads the fields of one message.
@@ -74,15 +98,17 @@ class LearningReader {
   void take(const std::string& name, const Value& value) {
     if (value.is(Value::Kind::none) || fields_.is_ignored(name)) return;
     if (const LearningField* field = find_field(name)) return take_field(*field, value);
-    if (std::find(kReadByTemplates.begin(), kReadByTemplates.end(), name) != kReadByTemplates.end())
-      return;
+    if (is_read_by_templates(name)) return;
+    if (role_ == "assistant" && says_something(value) &&
+        std::find(kOtherCalls.begin(), kOtherCalls.end(), name) != kOtherCalls.end())
+      refuse(name, "holds calls under a name that is not known; call it 'tool_calls'");
     if (is_label_of_record(name, value)) return;
     if (name == "refusal") return refuse_refusal(name, value);
     if (is_of_other_media(name) && says_something(value))
       refuse(name, "goes with the text, which is all that is read of a message");
     if (says_what_is_learned(name, value))
       refuse(name, "says what is to be learned, in a way that is not known here");
-    fields_.leave(name);
+    if (!is_empty_value(value)) fields_.leave(name);
   }
 
   // A part of the content cannot be learned separately: its fields must agree with its message's.
@@ -90,24 +116,45 @@ class LearningReader {
     LearningReader own(fields_, role_, number_);
     for (const auto& [key, value] : part.entries()) {
       const std::string& name = key.as_text();
-      if (std::find(kReadOfParts.begin(), kReadOfParts.end(), name) != kReadOfParts.end()) continue;
+      if (name == text_name_of(part) ||
+          std::find(kReadOfParts.begin(), kReadOfParts.end(), name) != kReadOfParts.end())
+        continue;
       if (is_medium_of_part(name) && says_something(value) && !fields_.is_ignored(name))
         refuse(name, "stands in a part of 'content' next to a text, which is all that is read");
-      own.take(name, value);
-      if (role_ != "assistant") {
-        if (own.says_learned()) is_learned_ = false;
-      } else if (own.says_learned().value_or(is_learned()) != is_learned()) {
-        refuse(name,
-               "stands in a part of 'content' and says something else than the message, which is "
-               "learned whole or not at all; let it stand on the message");
-      }
+      take_within(own, name, value, "a part of 'content'");
     }
   }
 
-  std::optional<bool> says_learned() const { return is_learned_; }
+  // Nor has a call, which is an object with its function in it, or that alone.
+  void take_call(const Dict& call) {
+    LearningReader own(fields_, role_, number_);
+    for (const auto& [key, value] : call.entries()) {
+      const std::string& name = key.as_text();
+      if (std::find(kReadOfCalls.begin(), kReadOfCalls.end(), name) == kReadOfCalls.end())
+        take_within(own, name, value, "a call");
+      else if (name == "function" && value.is(Value::Kind::dict))
+        take_call(value.as_dict());
+    }
+  }
+
+  const std::optional<OwnSay>& says_learned() const { return say_; }
 
  private:
-  bool is_learned() const { return is_learned_.value_or(true); }
+  void take_within(LearningReader& own, const std::string& name, const Value& value,
+                   std::string_view place) {
+    own.take(name, value);
+    if (is_read_by_templates(name) && !is_empty_value(value) && !fields_.is_ignored(name))
+      fields_.leave(name);
+    if (role_ != "assistant") {
+      if (own.says_learned()) say_ = own.says_learned();
+    } else if (own.is_learned(is_learned()) != is_learned()) {
+      refuse(name, fmt::format("stands in {} and says something else than the message, which is "
+                               "learned whole or not at all; let it stand on the message",
+                               place));
+    }
+  }
+
+  bool is_learned(bool otherwise = true) const { return say_ ? say_->is_learned : otherwise; }
 
   void refuse_refusal(std::string_view name, const Value& value) const {
     if (says_something(value))
@@ -133,32 +180,67 @@ class LearningReader {
                fmt::format("asks to learn a text of the role {}, but only the assistant's are "
                            "learned (or all of a record, with train_on_prompt=true)",
                            role_));
-      // Excluded even with train_on_prompt=true.
-      if (!is_learned) is_learned_ = false;
+      if (is_learned) fields_.leave(fmt::format("{} of {} messages", field.name, role_));
+      if (!is_learned) say_ = {false, std::string(field.name)};  // nor with train_on_prompt=true
       return;
     }
-    if (is_learned_.value_or(is_learned) != is_learned)
+    if (this->is_learned(is_learned) != is_learned)
       refuse(field.name, "disagrees with another field on whether the message is learned");
-    is_learned_ = is_learned;
+    say_ = {is_learned, std::string(field.name)};
   }
 
   const RecordFields& fields_;
   std::string_view role_;
   size_t number_;
-  std::optional<bool> is_learned_;
+  std::optional<OwnSay> say_;
 };
 
 }  // namespace
 
-std::optional<bool> says_learned(const RecordFields& fields, const jinja::Dict& message,
-                                 std::string_view role, size_t number) {
+std::optional<OwnSay> says_learned(const RecordFields& fields, const jinja::Dict& message,
+                                   std::string_view role, size_t number) {
   LearningReader reader(fields, role, number);
   for (const auto& [name, value] : message.entries()) reader.take(name.as_text(), value);
   const Value* content = message.find(std::string_view("content"));
   if (content != nullptr && content->is(Value::Kind::list))
     for (const Value& part : content->items())
       if (is_text_part(part)) reader.take_part(part.as_dict());
+  const Value* calls = message.find(std::string_view("tool_calls"));
+  if (calls != nullptr && calls->is(Value::Kind::list) && !fields.is_ignored("tool_calls"))
+    for (const Value& call : calls->items())
+      if (call.is(Value::Kind::dict)) reader.take_call(call.as_dict());
   return reader.says_learned();
+}
+
+bool say_the_same(const Message& one, const Message& other) {
+  const auto has_all_of = [](const Message& has, const Message& wanted) {
+    return std::ranges::all_of(wanted.fields().as_dict().entries(), [&](const auto& entry) {
+      const std::string& name = entry.first.as_text();
+      const Value* own = has.find(name);
+      return find_field(name) != nullptr || (own != nullptr && jinja::equal(*own, entry.second));
+    });
+  };
+  return has_all_of(one, other) && has_all_of(other, one);
+}
+
+void hear_copy(const RecordFields& fields, const char* copied, const Message& copy, size_t number,
+               Message& message) {
+  for (const auto& [key, value] : copy.fields().as_dict().entries()) {
+    const std::string& name = key.as_text();
+    const Value* own = message.find(name);
+    const bool is_said = own != nullptr && jinja::equal(*own, value);
+    if (is_said || find_field(name) != nullptr || !says_something(value)) continue;
+    if (name != "thinking" && name != "content" && name != "tool_calls" &&
+        !is_label_of_record(name, value))
+      fields.leave(name);
+  }
+  if (!copy.own_say()) return;
+  if (message.own_say() && message.own_say()->is_learned != copy.own_say()->is_learned)
+    fields.fail(
+        fmt::format("message {}: 'prompt' and its copy in '{}' disagree on whether it is learned "
+                    "('{}' and '{}'); let both say the same",
+                    number, copied, message.own_say()->field, copy.own_say()->field));
+  message.hear(*copy.own_say());
 }
 
 }  // namespace snug::text

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "text/chat/conversation.h"
 #include "text/chat/jinja/values/value.h"
 #include "text/record/record_fields.h"
 
@@ -16,7 +17,16 @@ namespace snug::text {
 // the assistant's and is not excluded. Fields that Snug does not know are left to `fields`. Throws
 // RecordError for values in between, for fields that disagree, for training on another role's text,
 // and for other fields that would change what is learned. `number`: of the message, from 1.
-std::optional<bool> says_learned(const RecordFields& fields, const jinja::Dict& message,
-                                 std::string_view role, size_t number);
+std::optional<OwnSay> says_learned(const RecordFields& fields, const jinja::Dict& message,
+                                   std::string_view role, size_t number);
+
+// Whether two messages are equal apart from what they say about learning.
+bool say_the_same(const Message& one, const Message& other);
+
+// Applies what a copy of a message, in field `copied`, says about learning to the message, and
+// leaves other fields that only the copy has to `fields`. Throws RecordError if both say something
+// and disagree.
+void hear_copy(const RecordFields& fields, const char* copied, const Message& copy, size_t number,
+               Message& message);
 
 }  // namespace snug::text

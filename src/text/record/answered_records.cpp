@@ -3,11 +3,8 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstddef>
-#include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "text/record/record_messages.h"
 
@@ -20,19 +17,10 @@ bool is_messages(const nlohmann::json& value) {
 
 // Adds the answer after the messages of the prompt, which may stand at its beginning once more.
 void add_completion(const RecordFields& fields, const char* answer, Conversation& conversation) {
-  std::vector<Message>& messages = conversation.messages;
-  if (!is_messages(fields.at(answer))) {
-    messages.emplace_back("assistant", fields.string(answer));
-    return;
-  }
-  const size_t asked = messages.size();
-  add_messages(fields, answer, conversation);
-  const std::span<const Message> all = messages;
-  if (!begins_with_prompt(fields, answer, all.subspan(asked), all.first(asked))) return;
-  for (size_t i = 0; i < asked; ++i)
-    if (messages[asked + i].refuses_learning()) messages[i].refuse_learning();
-  const auto begin = messages.begin() + static_cast<std::ptrdiff_t>(asked);
-  messages.erase(begin, begin + static_cast<std::ptrdiff_t>(asked));
+  if (is_messages(fields.at(answer)))
+    add_messages_after_prompt(fields, answer, conversation);
+  else
+    conversation.messages.emplace_back("assistant", fields.string(answer));
 }
 
 void parse_message_lists(const RecordFields& fields, const QuestionFields& question,

@@ -30,7 +30,9 @@ std::string without_numbers(const std::string& message) {
 
 void BadRecords::add(const RecordError& error) {
   ++counts_[static_cast<size_t>(error.fault())];
+  const std::optional<NeededLength>& needed = error.needed();
   std::string key = without_numbers(error.message());
+  if (needed && !needed->is_reachable()) key += "; no length mends it";
   auto reason = std::find_if(reasons_.begin(), reasons_.end(),
                              [&](const Reason& each) { return each.key == key; });
   if (reason == reasons_.end()) {
@@ -38,8 +40,12 @@ void BadRecords::add(const RecordError& error) {
       ++others_;
       return;
     }
-    reason = reasons_.insert(reason, {.key = std::move(key), .first = error.what()});
+    std::string first = error.what();
+    if (needed) first.resize(first.rfind("; " + length_advice(*needed)));
+    reason = reasons_.insert(reason,
+                             {.key = std::move(key), .first = std::move(first), .needed = needed});
   }
+  if (needed) reason->needed->add(*needed);
   ++reason->count;
   if (reason->lines.size() < kLinesTold) reason->lines.push_back(error.line());
 }
@@ -51,6 +57,7 @@ std::string BadRecords::list() const {
     if (i > 0) list += '\n';
     if (reasons_.size() > 1) list += fmt::format("({}) ", i + 1);
     list += reason.first;
+    if (reason.needed) list += "; " + length_advice(*reason.needed, reason.count);
     if (reason.count == 1) continue;
     const bool is_cut = reason.count > static_cast<int64_t>(reason.lines.size());
     list += fmt::format(" ({} records, lines {}{})", reason.count, fmt::join(reason.lines, ", "),

@@ -1,11 +1,12 @@
 // The records of one file that cannot be learned from, by reason: reading goes on after them, so
 // that one run names all, and leaves them out unless they are so many that something else must be
-// wrong. Reasons are the same where only numbers in them differ. What is held is bounded, whatever
-// the file. One thread.
+// wrong. Reasons are the same where only numbers in them differ; the length that they need is the
+// one that all of them need. What is held is bounded, whatever the file. One thread.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,7 +52,8 @@ class BadRecords {
  private:
   struct Reason {
     std::string key;
-    std::string first;  // the whole message, with file and line
+    std::string first;                     // the message, with file and line
+    std::optional<NeededLength> needed{};  // of all of them, for the advice after it
     std::vector<int> lines{};
     int64_t count = 0;
   };

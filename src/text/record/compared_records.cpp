@@ -8,8 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "text/chat/jinja/values/compare.h"
+#include "text/chat/message_learning.h"
 #include "text/record/answered_records.h"
+#include "text/record/field_meaning.h"
+#include "text/record/message_role.h"
 #include "text/record/record_messages.h"
 #include "text/record/record_question.h"
 
@@ -31,7 +33,7 @@ bool begins_with_answer(const json& messages) {
   const json& first = messages.is_array() && !messages.empty() ? messages[0] : messages;
   for (const char* key : {"role", "from"})
     if (first.is_object() && first.contains(key))
-      return first[key] == "assistant" || first[key] == "gpt";
+      return first[key].is_string() && known_role(first[key].get<std::string>()) == "assistant";
   return false;
 }
 
@@ -59,30 +61,27 @@ std::vector<Message> common_messages(const RecordFields& fields) {
   const std::vector<Message> rejected = messages_of(fields, "rejected");
   const size_t shorter = std::min(common.size(), rejected.size());
   size_t count = 0;
-  while (count + 1 < shorter && jinja::equal(common[count].fields(), rejected[count].fields()))
-    ++count;
+  while (count + 1 < shorter && say_the_same(common[count], rejected[count])) ++count;
   common.resize(count, Message("user", ""));
   return common;
 }
 
-void add_answer(const RecordFields& fields, const char* key, Conversation& conversation) {
+// Returns whether the answer begins with the messages of the prompt, which the conversation has.
+bool add_answer(const RecordFields& fields, const char* key, Conversation& conversation) {
   const size_t before = conversation.messages.size();
+  bool repeats = false;
   if (fields.at(key).is_string()) {
     fields.check_answer(key, fields.string(key));
     conversation.messages.emplace_back("assistant", fields.string(key));
   } else {
-    add_messages(fields, key, conversation);
+    repeats = add_messages_after_prompt(fields, key, conversation);
   }
   for (size_t i = before; i < conversation.messages.size(); ++i) {
     const Message& message = conversation.messages[i];
-    if (message.is_assistant() && !message.is_learned())
-      fields.fail(
-          fmt::format("a message of '{}' says that it is not to be learned, but all that "
-                      "follows the prompt is compared",
-                      key));
     if (message.is_assistant() && is_empty_message(message))
       fields.fail(fmt::format("message {}, of '{}', is empty", i + 1, key), Fault::size);
   }
+  return repeats;
 }
 
 // Adds the answers of a pair to the prompt that the record's conversation has; the first `common`
@@ -90,8 +89,13 @@ void add_answer(const RecordFields& fields, const char* key, Conversation& conve
 void add_answers(const RecordFields& fields, size_t common, Record& record) {
   record.prompt_messages = record.conversation.messages.size() + common;
   record.rejected_conversation = record.conversation;
-  add_answer(fields, "chosen", record.conversation);
-  add_answer(fields, "rejected", record.rejected_conversation);
+  const bool in_chosen = add_answer(fields, "chosen", record.conversation);
+  const bool in_rejected = add_answer(fields, "rejected", record.rejected_conversation);
+  if (in_chosen != in_rejected)
+    fields.fail(
+        fmt::format("only '{}' begins with the messages of the prompt; leave them out of "
+                    "it, or let both begin with them",
+                    in_chosen ? "chosen" : "rejected"));
   for (const auto* side : {&record.conversation, &record.rejected_conversation})
     if (side->messages.size() <= record.prompt_messages)
       fields.fail("'chosen' and 'rejected' must each have a message after the prompt");
@@ -99,6 +103,27 @@ void add_answers(const RecordFields& fields, size_t common, Record& record) {
     fields.fail("no message is the prompt's: 'chosen' and 'rejected' differ from the first one on");
   record.prompt_messages += add_setting(fields, record.conversation);
   add_setting(fields, record.rejected_conversation);
+}
+
+// Throws where a field that is not read may be the prompt of two answers that have none, which
+// would then be the words that both happen to begin with. Where these are none, any other text may
+// be it.
+void refuse_other_prompts(const RecordFields& fields, bool is_empty) {
+  constexpr auto kOthers = std::to_array<std::string_view>(
+      {"problem", "task", "text", "post", "user", "human", "inputs", "prompt_text", "user_prompt",
+       "prompts", "context", "conversation", "dialogue", "message", "user_message", "request",
+       "instructions", "query_text", "source_text"});
+  for (const auto& [key, value] : fields.document().items()) {
+    const bool is_named_so = std::ranges::find(kOthers, key) != kOthers.end();
+    const bool is_text = is_empty && value.is_string() && key != "chosen" && key != "rejected" &&
+                         !is_label_of_record(key, value);
+    if (!says_nothing(value) && (is_named_so || is_text))
+      fields.fail(
+          fmt::format("'chosen' and 'rejected' have no 'prompt', but '{0}' stands next to them; "
+                      "call it 'prompt', or ignore_fields={0} takes what both begin with for the "
+                      "prompt{1}",
+                      key, is_empty ? ", which is nothing here" : ""));
+  }
 }
 
 // Two answers that begin with their prompt.
@@ -109,6 +134,7 @@ void parse_texts_alone(const RecordFields& fields, const RecordRules& rules, Rec
                     "'rejected'; give 'prompt'",
                     *key));
   const size_t common = common_prompt(record.answer, record.rejected);
+  refuse_other_prompts(fields, common == 0);
   record.prompt = record.answer.substr(0, common);
   record.answer.erase(0, common);
   record.rejected.erase(0, common);
@@ -139,30 +165,6 @@ size_t common_with(const RecordFields& fields, const char* prompt) {
                   prompt));
 }
 
-bool repeats(const RecordFields& fields, const char* key, const std::vector<Message>& prompt) {
-  return begins_with_prompt(fields, key, messages_of(fields, key), prompt);
-}
-
-// Adds a prompt that is a list. Returns how many messages both answers hold of it, all or none; the
-// prompt is then left to them.
-size_t add_prompt_list(const RecordFields& fields, const char* prompt, Conversation& conversation) {
-  Conversation asked;
-  add_messages(fields, prompt, asked);
-  const bool in_chosen = repeats(fields, "chosen", asked.messages);
-  const bool in_rejected = repeats(fields, "rejected", asked.messages);
-  if (asked.messages.empty() || in_chosen != in_rejected) {
-    if (!asked.messages.empty())
-      fields.fail(
-          fmt::format("only '{}' begins with the messages of the prompt; leave them out of "
-                      "it, or let both begin with them",
-                      in_chosen ? "chosen" : "rejected"));
-    return 0;
-  }
-  if (in_chosen) return asked.messages.size();
-  conversation.messages = std::move(asked.messages);
-  return 0;
-}
-
 // The prompt is a list of messages, a text, a conversation, or what both answers begin with.
 void parse_conversations(const RecordFields& fields, const QuestionFields& question,
                          Record& record) {
@@ -171,7 +173,7 @@ void parse_conversations(const RecordFields& fields, const QuestionFields& quest
   const auto list = fields.first_held(kLists);
   size_t common = 0;
   if (question.text != nullptr && is_list(fields.at(question.text)))
-    common = add_prompt_list(fields, question.text, record.conversation);
+    add_messages(fields, question.text, record.conversation);
   else if (question.text != nullptr && has_own_prompt)
     common = common_with(fields, question.text);
   else if (question.text != nullptr)
@@ -201,6 +203,31 @@ void parse_replaced(const RecordFields& fields, Record& record) {
   add_setting(fields, rejected);
 }
 
+// What a pair asks. An input is it where nothing else is.
+QuestionFields question_of_pair(const RecordFields& fields) {
+  const QuestionFields question = question_fields(fields);
+  const auto has_own_prompt = [&](const char* key) {
+    const json& answer = fields.document().at(key);
+    return !answer.is_string() && is_list(answer) && !begins_with_answer(answer);
+  };
+  const bool is_asked = question.text != nullptr || fields.first_held(kLists) ||
+                        has_own_prompt("chosen") || has_own_prompt("rejected");
+  const bool has_input = fields.holds("input") && fields.document().at("input").is_string();
+  return !is_asked && has_input ? QuestionFields{"input"} : question;
+}
+
+// Throws where both answers begin with their prompt as well. A word or two may be chance.
+void check_prompt_stands_once(const RecordFields& fields, const char* prompt) {
+  constexpr size_t kLeastBytes = 12;
+  const std::string text = fields.string(prompt);
+  if (text.size() >= kLeastBytes && text.find(' ') != std::string::npos &&
+      fields.string("chosen").starts_with(text) && fields.string("rejected").starts_with(text))
+    fields.fail(
+        fmt::format("'chosen' and 'rejected' both begin with the text of '{0}', which would stand "
+                    "there twice; ignore_fields={0} takes what both begin with for the prompt",
+                    prompt));
+}
+
 bool read_label(const RecordFields& fields) {
   constexpr auto kLabels = std::to_array<const char*>({"label", "kto_tag"});
   const auto key = fields.first_of(kLabels);
@@ -220,7 +247,7 @@ bool read_label(const RecordFields& fields) {
 
 void parse_preference(const RecordFields& fields, const RecordRules& rules, Record& record) {
   if (!fields.has("chosen") || !fields.has("rejected")) return parse_replaced(fields, record);
-  const QuestionFields question = question_fields(fields);
+  const QuestionFields question = question_of_pair(fields);
   const bool has_text_prompt = question.text != nullptr && fields.at(question.text).is_string();
   const bool has_list_prompt = question.text != nullptr && is_list(fields.at(question.text));
   const json& chosen = fields.at("chosen");
@@ -231,6 +258,7 @@ void parse_preference(const RecordFields& fields, const RecordRules& rules, Reco
     fields.fail(
         "expected 'prompt', 'chosen' and 'rejected' to be three strings, or three lists of "
         "messages; leave 'prompt' out where 'chosen' and 'rejected' begin with it");
+  if (are_texts && question.text) check_prompt_stands_once(fields, question.text);
   const auto chat_field =
       question.text ? conversation_field(fields, question, rules) : std::nullopt;
   const bool has_list = !question.text && fields.first_held(kLists);
@@ -250,7 +278,8 @@ void parse_unpaired(const RecordFields& fields, const RecordRules& rules, Record
     record.prompt_messages = record.conversation.messages.size() - 1;
     return;
   }
-  constexpr auto kAnswers = std::to_array<const char*>({"completion", "response", "answer", "output"});
+  constexpr auto kAnswers =
+      std::to_array<const char*>({"completion", "response", "answer", "output"});
   const auto answer = fields.first_of(kAnswers);
   const QuestionFields question = question_fields(fields);
   if (!answer || question.text == nullptr)

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -47,15 +49,37 @@ constexpr auto kRecordLabels = std::to_array<std::string_view>({"id",
                                                                 "special_tokens_mask"});
 
 constexpr auto kLearningWords = std::to_array<std::string_view>(
-    {"loss", "losses", "weight", "weights", "weighting", "mask", "masks", "masked", "unmasked",
-     "train", "trained", "training", "trainable", "untrained", "learn", "learned"});
+    {"loss",   "losses",   "weight",    "weights", "weighting", "mask",      "masks",
+     "masked", "unmasked", "train",     "trained", "training",  "trainable", "untrained",
+     "learn",  "learned",  "learnable", "noloss",  "untrain",   "supervise"});
+
+// What stands next to such a word in the name of a mark: what it is about, and how it says so.
+constexpr auto kWordsOfMarks = std::to_array<std::string_view>(
+    {"token",     "tokens",  "message",  "messages",    "turn",       "turns",    "record",
+     "sample",    "samples", "example",  "examples",    "row",        "instance", "label",
+     "labels",    "target",  "targets",  "answer",      "answers",    "response", "responses",
+     "assistant", "user",    "system",   "completion",  "prompt",     "input",    "inputs",
+     "output",    "outputs", "chosen",   "rejected",    "text",       "content",  "span",
+     "spans",     "range",   "ranges",   "detail",      "details",    "scale",    "factor",
+     "coef",      "coeff",   "flag",     "importance",  "multiplier", "is",       "do",
+     "does",      "to",      "be",       "should",      "can",        "use",      "no",
+     "not",       "non",     "un",       "dont",        "only",       "skip",     "ignore",
+     "ignored",   "exclude", "excluded", "include",     "included",   "compute",  "on",
+     "in",        "for",     "from",     "of",          "per",        "with",     "out",
+     "the",       "this",    "all",      "contributes", "keep",       "drop",     "last",
+     "first",     "history"});
+
+// The words of a name that says so whatever stands around them: my_loss_mask.
+constexpr auto kMarkedThings = std::to_array<std::string_view>({"loss", "train", "training"});
+constexpr auto kKindsOfMarks = std::to_array<std::string_view>(
+    {"mask", "masks", "weight", "weights", "scale", "detail", "flag"});
 
 constexpr auto kMedia =
     std::to_array<std::string_view>({"image", "images", "video", "videos", "audio", "audios"});
 
 constexpr auto kPacked = std::to_array<std::string_view>(
     {"seq_lengths", "sequence_lengths", "seq_start_id", "seq_start_ids", "cu_seqlens",
-     "document_ids", "segment_ids", "sequence_ids"});
+     "document_ids", "segment_ids", "sequence_ids", "input_pos"});
 
 // Lists of numbers next to tokens are of packed documents, too, whose names have a word of each:
 // what is packed, and what is said of its place.
@@ -99,8 +123,35 @@ bool is_named_as_label(std::string_view field) {
   return (field.ends_with("_id") || field.starts_with("__")) && !has_word(field, kLearningWords);
 }
 
-bool may_say_what_is_learned(std::string_view field) {
-  return !is_among(kRecordLabels, field) && has_word(field, kLearningWords);
+bool is_mark_of_words(const std::vector<std::string>& words) {
+  const auto is_known = [](const std::string& word) {
+    return word.empty() || is_among(kLearningWords, word) || is_among(kWordsOfMarks, word);
+  };
+  const auto are_a_mark = [](const std::string& thing, const std::string& kind) {
+    return is_among(kMarkedThings, thing) && is_among(kKindsOfMarks, kind);
+  };
+  return std::all_of(words.begin(), words.end(), is_known) ||
+         std::adjacent_find(words.begin(), words.end(), are_a_mark) != words.end();
+}
+
+// `has_tokens`: next to ids, what only begins like a mark is one as well.
+bool may_say_what_is_learned(std::string_view field, bool has_tokens) {
+  return !is_among(kRecordLabels, field) && has_word(field, kLearningWords) &&
+         (has_tokens || is_mark_of_words(words_of(field)));
+}
+
+// What a text says that is written in place of a number, true or false, as tables of data have it;
+// null for others.
+nlohmann::json flag_in(std::string text) {
+  std::ranges::transform(text, text.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  if (text == "true" || text == "false") return text == "true";
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  const bool is_number = error == std::errc() && stop == end && std::isfinite(number);
+  return is_number ? nlohmann::json(number) : nlohmann::json();
 }
 
 bool has_numbers(const nlohmann::json& value) {
@@ -124,11 +175,30 @@ bool tells_packed_documents(std::string_view field, const nlohmann::json& value,
          (has_word(field, kDocumentWords) && has_word(field, kPlaceWords));
 }
 
-// Whether one may mean that it is hidden.
+// Whether a field next to tokens says which of them are learned: another list of targets, or where
+// the prompt ends, in words of other tools (NeMo's answer_start_idx, prompt_len).
+bool says_which_tokens(std::string_view field, const nlohmann::json& value) {
+  constexpr auto kTargets =
+      std::to_array<std::string_view>({"label", "labels", "target", "targets"});
+  constexpr auto kParts = std::to_array<std::string_view>(
+      {"prompt", "context", "source", "question", "instruction", "query", "answer", "response",
+       "completion", "target", "label", "user", "assistant"});
+  constexpr auto kPlaces = std::to_array<std::string_view>(
+      {"len", "lens", "length", "lengths", "size", "tokens", "start", "begin", "end", "idx",
+       "index", "pos", "position", "offset", "boundary"});
+  if (has_numbers(value)) return has_word(field, kTargets) || field == "decoder_input_ids";
+  return value.is_number() && has_word(field, kParts) && has_word(field, kPlaces);
+}
+
+// Whether one may mean that it, or something next to it, is hidden.
 bool is_mask(std::string_view field) {
+  constexpr auto kHiding = std::to_array<std::string_view>(
+      {"no", "noloss", "not", "non", "dont", "only", "last", "first", "history", "skip", "ignore",
+       "ignored", "exclude", "excluded", "drop"});
   const std::vector<std::string> words = words_of(field);
-  return std::any_of(words.begin(), words.end(), [](const std::string& word) {
-    return word.find("mask") != std::string::npos || word.starts_with("un") || word == "no";
+  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+    return word.find("mask") != std::string::npos || word.starts_with("un") ||
+           is_among(kHiding, word);
   });
 }
 
@@ -161,14 +231,23 @@ bool says_nothing(const nlohmann::json& value) {
   return value.is_null() || (value.is_structured() && value.empty());
 }
 
-bool says_what_is_learned(std::string_view field, const nlohmann::json& value) {
+bool says_what_is_learned(std::string_view field, const nlohmann::json& value, bool has_tokens) {
+  if (value.is_string()) {
+    const nlohmann::json flag = flag_in(value.get<std::string>());
+    return !flag.is_null() && says_what_is_learned(field, flag, has_tokens);
+  }
   const bool is_usual = value.is_boolean() ? value.get<bool>() : value.is_number() && value == 1;
-  return may_say_what_is_learned(field) && is_flag(value) && !(is_usual && !is_mask(field));
+  return may_say_what_is_learned(field, has_tokens) && is_flag(value) &&
+         !(is_usual && !is_mask(field));
 }
 
 bool says_what_is_learned(std::string_view field, const jinja::Value& value) {
+  if (value.is(jinja::Value::Kind::text)) {
+    const nlohmann::json flag = flag_in(value.as_text());
+    return !flag.is_null() && says_what_is_learned(field, flag, false);
+  }
   const bool is_usual = value.is_number() && value.as_real() == 1;
-  return may_say_what_is_learned(field) && is_flag(value) && !(is_usual && !is_mask(field));
+  return may_say_what_is_learned(field, false) && is_flag(value) && !(is_usual && !is_mask(field));
 }
 
 bool is_of_other_media(std::string_view field) { return is_among(kMedia, field); }
@@ -178,9 +257,11 @@ std::string why_refused(std::string_view field, const nlohmann::json& value, boo
     return fmt::format("the field '{0}' {1}; ignore_fields={0} reads the records without it", field,
                        why);
   };
-  if (says_what_is_learned(field, value))
+  if (says_what_is_learned(field, value, has_tokens))
     return because(fmt::format("({}) says what is to be learned, in a way that is not known here",
                                value.is_array() ? "a list" : value.dump()));
+  if (has_tokens && says_which_tokens(field, value))
+    return because("says which tokens are learned, in a way that is not known here; give 'labels'");
   if (is_of_other_media(field))
     return because("goes with the text, which is all that is read of a record");
   if (tells_packed_documents(field, value, has_tokens))

@@ -18,10 +18,13 @@ bool is_label_of_record(std::string_view field, const jinja::Value& value);
 // Null, and what is empty or blank.
 bool says_nothing(const nlohmann::json& value);
 
-// Whether a field would change what is learned, such as a weight or a mask: by a word of its name
-// (loss, mask, train, weight), where its value could say so: a number, true or false, or a list
-// that is not of texts. A weight of 1, or to train on it, changes nothing.
-bool says_what_is_learned(std::string_view field, const nlohmann::json& value);
+// Whether a field would change what is learned, such as a weight or a mask: by its name, which is
+// of the words loss, mask, train, weight and those that tools put next to them (sample_weight,
+// train_on_turn, my_loss_mask; not train_id), where its value could say so: a number, true or
+// false, also as text, or a list that is not of texts. A weight of 1, or to train on it, changes
+// nothing. `has_tokens`: whether it stands next to input_ids, where any name with such a word is
+// one.
+bool says_what_is_learned(std::string_view field, const nlohmann::json& value, bool has_tokens);
 bool says_what_is_learned(std::string_view field, const jinja::Value& value);
 
 // Pictures, sounds and films next to a text, which a text model cannot see.

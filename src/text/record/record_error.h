@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/error.h"
+#include "text/row/length_advice.h"
 
 namespace snug::text {
 
@@ -27,14 +29,25 @@ class RecordError : public base::UserError {
               Fault fault = Fault::mapping)
       : RecordError(fmt::format("record {}: {}", number, what), path, line, fault) {}
 
-  const std::string& message() const { return message_; }  // without the place
+  // One that another length mends: the advice about it comes after `what`.
+  RecordError(int64_t number, std::string_view what, const std::string& path, int line,
+              const NeededLength& needed)
+      : RecordError(number, fmt::format("{}; {}", what, length_advice(needed)), path, line,
+                    Fault::size) {
+    message_ = fmt::format("record {}: {}", number, what);
+    needed_ = needed;
+  }
+
+  const std::string& message() const { return message_; }  // without the place and that advice
   int line() const { return line_; }
   Fault fault() const { return fault_; }
+  const std::optional<NeededLength>& needed() const { return needed_; }
 
  private:
   std::string message_;
   int line_;
   Fault fault_;
+  std::optional<NeededLength> needed_{};
 };
 
 }  // namespace snug::text

@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::string_view kExpected =
     "expected the fields of one of these forms: instruction and output (alpaca), messages, "
-    "conversations (sharegpt), prompt and completion, input and output, question and answer, chosen "
+    "conversations (sharegpt), prompt and completion, input and output, question and answer, "
+    "chosen "
     "and rejected (preference), text, or input_ids (tokens); fields={prompt: NAME, completion: "
     "NAME} takes those of other names";
 

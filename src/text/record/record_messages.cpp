@@ -1,11 +1,10 @@
 #include "text/record/record_messages.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "text/chat/jinja/values/compare.h"
 #include "text/chat/message_learning.h"
 #include "text/record/message_calls.h"
+#include "text/record/message_role.h"
 #include "text/unicode/blank.h"
 
 namespace snug::text {
@@ -20,29 +20,23 @@ namespace {
 
 using jinja::Value;
 
-// A message that is a call, in the words of LLaMA-Factory and ms-swift.
-bool is_call(const std::string& role) { return role == "function_call" || role == "tool_call"; }
-
-constexpr std::array<std::string_view, 8> kRoles{"system", "developer", "user",     "assistant",
-                                                 "tool",   "ipython",   "function", "tool_results"};
-
-std::optional<std::string> known_role(const std::string& name) {
-  if (name == "human") return "user";
-  if (name == "gpt" || is_call(name)) return "assistant";
-  if (name == "observation" || name == "tool_response") return "tool";
-  if (std::find(kRoles.begin(), kRoles.end(), name) == kRoles.end()) return std::nullopt;
-  return name;
-}
-
 std::string role_of(const RecordFields& fields, const std::string& name) {
   const std::optional<std::string> role = known_role(name);
   if (!role)
-    fields.fail(
-        fmt::format("the role '{}' is not known; expected {}, human or gpt; or, of "
-                    "calls and their results, function_call, tool_call, observation or "
-                    "tool_response",
-                    name, fmt::join(kRoles, ", ")));
+    fields.fail(fmt::format("the role '{}' is not known; expected {}", name, known_role_names()));
   return *role;
+}
+
+// Whether it is the text of a part, which torchtune has under 'content' and LLaMA-Factory under
+// 'value'.
+bool is_text_of_part(const jinja::Dict& part, std::string_view key) {
+  const Value* type = part.find(std::string_view("type"));
+  const bool is_text =
+      type == nullptr || (type->is(Value::Kind::text) && type->as_text() == "text");
+  const bool is_alone =
+      part.find(std::string_view(key == "value" ? "content" : "value")) == nullptr;
+  return (key == "content" || key == "value") && is_text && is_alone &&
+         part.find(std::string_view("text")) == nullptr;
 }
 
 // The parts of a content without the fields that are ignored.
@@ -59,7 +53,9 @@ jinja::Value read_content(const RecordFields& fields, const jinja::Value& conten
     jinja::Dict kept;
     if (part.is(Value::Kind::dict))
       for (const auto& [key, value] : part.as_dict().entries())
-        if (!fields.is_ignored(key.as_text())) kept.set(key, value);
+        if (!fields.is_ignored(key.as_text()))
+          kept.set(is_text_of_part(part.as_dict(), key.as_text()) ? Value::text("text") : key,
+                   value);
     parts.push_back(part.is(Value::Kind::dict) ? Value::dict(std::move(kept)) : part);
   }
   return Value::list(std::move(parts));
@@ -90,14 +86,15 @@ void check_one_meaning(const RecordFields& fields, const jinja::Dict& message, s
   if (role == nullptr || from == nullptr) return;
   const auto meant = known_role(*from);
   if (!meant) return fields.leave("from");  // a name, perhaps
-  if (meant != known_role(*role) || is_call(*from) != is_call(*role)) fail("role", "from");
+  if (meant != known_role(*role) || is_call_role(*from) != is_call_role(*role))
+    fail("role", "from");
 }
 
 // Whether a message that was read is a call and no more, by its role.
 bool is_call_alone(const jinja::Value& item) {
   const auto says_call = [&](std::string_view key) {
     const jinja::Value* role = item.as_dict().find(key);
-    return role != nullptr && role->is(Value::Kind::text) && is_call(role->as_text());
+    return role != nullptr && role->is(Value::Kind::text) && is_call_role(role->as_text());
   };
   return says_call("role") || says_call("from");
 }
@@ -110,6 +107,7 @@ void add_to_turn(const RecordFields& fields, const Message& call, size_t number,
         fmt::format("message {}: it is a call in the turn of the message before it, but only one "
                     "of the two says that it is not to be learned",
                     number));
+  if (call.own_say()) turn.hear(*call.own_say());
   for (const auto& [key, value] : call.fields().as_dict().entries()) {
     const std::string& name = key.as_text();
     const Value* own = turn.find(name);
@@ -134,6 +132,25 @@ bool is_same_message(const Message& one, const Message& other) {
          jinja::equal(calls(one), calls(other));
 }
 
+// Whether an answer, in field `key`, begins with all messages of the prompt. Throws where it
+// repeats some of them only.
+bool begins_with_prompt(const RecordFields& fields, const char* key,
+                        std::span<const Message> answer, std::span<const Message> prompt) {
+  if (answer.size() > prompt.size() &&
+      std::equal(prompt.begin(), prompt.end(), answer.begin(), is_same_message))
+    return true;
+  for (const Message& message : answer) {
+    if (message.is_assistant()) break;
+    for (const Message& asked : prompt)
+      if (message.role() == "user" && is_same_message(asked, message))
+        fields.fail(
+            fmt::format("'{}' repeats a message of the user's from the prompt, but does not begin "
+                        "with all of the prompt; leave the repeated messages out",
+                        key));
+  }
+  return false;
+}
+
 // One message, and which words its role and its text have.
 class MessageReader {
  public:
@@ -144,7 +161,7 @@ class MessageReader {
     role_key_ = is_sharegpt ? "from" : "role";
     text_key_ = has_value_ ? "value" : "content";
     role_ = text_of(role_key_);
-    holds_call_ = role_ != nullptr && is_call(*role_);
+    holds_call_ = role_ != nullptr && is_call_role(*role_);
   }
 
   void check() const {
@@ -180,8 +197,8 @@ class MessageReader {
     }
     Message message(Value::dict(std::move(entries)));
     const auto says = says_learned(fields_, item_.as_dict(), role, number_);
-    message.set_learned(says.value_or(is_learned || role != "assistant"));
-    if (says == false) message.refuse_learning();
+    message.set_learned(is_learned || role != "assistant");
+    if (says) message.hear(*says);
     return message;
   }
 
@@ -235,12 +252,23 @@ class MessageReader {
 
 }  // namespace
 
+// Whether a text, a list of parts or of calls says something.
+bool says_anything(const jinja::Value& value) {
+  using Kind = jinja::Value::Kind;
+  if (value.is(Kind::text)) return !is_blank(value.as_text());
+  if (!value.is(Kind::list)) return value.is_true();
+  return std::ranges::any_of(value.items(), [](const jinja::Value& part) {
+    const jinja::Value* text =
+        part.is(Kind::dict) ? part.as_dict().find(std::string_view("text")) : &part;
+    return text == nullptr || !text->is(Kind::text) || !is_blank(text->as_text());
+  });
+}
+
 bool is_empty_message(const Message& message) {
   for (const char* key : {"content", "tool_calls", "reasoning_content"}) {
     const jinja::Value* value = message.fields().as_dict().find(std::string_view(key));
     if (value == nullptr) continue;
-    if (value->is(jinja::Value::Kind::text) ? !is_blank(value->as_text()) : value->is_true())
-      return false;
+    if (says_anything(*value)) return false;
   }
   return true;
 }
@@ -250,23 +278,6 @@ Message read_message(const RecordFields& fields, const jinja::Value& item, size_
   const MessageReader reader(fields, item, number);
   reader.check();
   return reader.message(is_learned);
-}
-
-bool begins_with_prompt(const RecordFields& fields, const char* key,
-                        std::span<const Message> answer, std::span<const Message> prompt) {
-  if (answer.size() > prompt.size() &&
-      std::equal(prompt.begin(), prompt.end(), answer.begin(), is_same_message))
-    return true;
-  for (const Message& message : answer) {
-    if (message.is_assistant()) break;
-    for (const Message& asked : prompt)
-      if (message.role() == "user" && is_same_message(asked, message))
-        fields.fail(
-            fmt::format("'{}' repeats a message of the user's from the prompt, but does not begin "
-                        "with all of the prompt; leave the repeated messages out",
-                        key));
-  }
-  return false;
 }
 
 void add_messages(const RecordFields& fields, const char* key, Conversation& conversation,
@@ -288,6 +299,21 @@ void add_messages(const RecordFields& fields, const char* key, Conversation& con
   }
 }
 
+bool add_messages_after_prompt(const RecordFields& fields, const char* key,
+                               Conversation& conversation) {
+  std::vector<Message>& messages = conversation.messages;
+  const size_t asked = messages.size();
+  add_messages(fields, key, conversation);
+  const std::span<const Message> all = messages;
+  if (asked == 0 || !begins_with_prompt(fields, key, all.subspan(asked), all.first(asked)))
+    return false;
+  for (size_t i = 0; i < asked; ++i)
+    hear_copy(fields, key, messages[asked + i], i + 1, messages[i]);
+  const auto begin = messages.begin() + static_cast<std::ptrdiff_t>(asked);
+  messages.erase(begin, begin + static_cast<std::ptrdiff_t>(asked));
+  return true;
+}
+
 void read_variables(const RecordFields& fields, Conversation& conversation) {
   constexpr const char* kKey = "chat_template_kwargs";
   if (!fields.holds(kKey)) return;
@@ -298,11 +324,28 @@ void read_variables(const RecordFields& fields, Conversation& conversation) {
     conversation.variables.emplace_back(key.as_text(), value);
 }
 
+// A text, or a list of texts and of parts with one.
+std::string system_text(const RecordFields& fields, const char* key) {
+  if (!fields.at(key).is_array()) return fields.string(key);
+  jinja::Dict message;
+  message.set(Value::text("role"), Value::text("system"));
+  message.set(Value::text("content"), read_content(fields, fields.value_of(key), 0));
+  const Message system(Value::dict(std::move(message)));
+  for (const Value& part : system.find("content")->items()) {
+    const Value* text =
+        part.is(Value::Kind::dict) ? part.as_dict().find(std::string_view("text")) : &part;
+    if (text == nullptr || !text->is(Value::Kind::text))
+      fields.fail(fmt::format(
+          "expected the field '{}' to be a text, or a list of parts that are texts", key));
+  }
+  return system.content();
+}
+
 std::string read_system(const RecordFields& fields) {
   std::string system;
   for (const char* key : kSystemFields) {
     if (!fields.holds(key)) continue;
-    std::string text = fields.string(key);
+    std::string text = system_text(fields, key);
     if (!system.empty() && !is_blank(text) && text != system)
       fields.fail(
           fmt::format("two fields have a system message, and '{0}' is another than the one "
@@ -351,23 +394,25 @@ void check_answers(const RecordFields& fields, const Conversation& conversation)
                 Fault::size);
 }
 
-// NeMo's field, the role whose messages are not learned.
+// NeMo's field, the role, or a list of those, whose messages are not learned.
 void read_mask(const RecordFields& fields, std::vector<Message>& messages) {
   constexpr const char* kKey = "mask";
-  if (!fields.holds(kKey) || !fields.document().at(kKey).is_string()) return;
-  std::string name = fields.string(kKey);
-  if (is_blank(name)) return;
-  std::ranges::transform(name, name.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  const auto role = known_role(name);
-  if (!role)
-    fields.fail(
-        fmt::format("the field '{0}' is '{1}', which is no role whose messages are not to be "
-                    "learned; ignore_fields={0} reads the records without it",
-                    kKey, fields.string(kKey)));
-  for (Message& message : messages)
-    if (message.role() == *role) message.refuse_learning();
+  if (!fields.holds(kKey)) return;
+  const nlohmann::json& written = fields.document().at(kKey);
+  const nlohmann::json names = written.is_array() ? written : nlohmann::json::array({written});
+  if (!std::ranges::all_of(names, [](const auto& name) { return name.is_string(); })) return;
+  fields.use(kKey);
+  for (const std::string name : names) {
+    if (is_blank(name)) continue;
+    const auto role = known_role(name);
+    if (!role)
+      fields.fail(
+          fmt::format("the field '{0}' is '{1}', which is no role whose messages are not to be "
+                      "learned; ignore_fields={0} reads the records without it",
+                      kKey, name));
+    for (Message& message : messages)
+      if (message.role() == *role) message.hear({false, kKey});
+  }
 }
 
 void parse_messages(const RecordFields& fields, const char* key, Record& record) {

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstddef>
-#include <span>
 #include <string>
 
 #include "text/record/record_fields.h"
@@ -27,15 +26,16 @@ Message read_message(const RecordFields& fields, const jinja::Value& item, size_
 // Whether a message says nothing: no text, no parts, no call, no thought.
 bool is_empty_message(const Message& message);
 
-// Whether an answer, in field `key`, begins with the messages of the prompt, which stands next to
-// it. Throws RecordError where it repeats some of them only.
-bool begins_with_prompt(const RecordFields& fields, const char* key,
-                        std::span<const Message> answer, std::span<const Message> prompt);
-
 // The messages of field `key`, a list or a single one, after those that the conversation has.
 // `is_learned`: as in read_message.
 void add_messages(const RecordFields& fields, const char* key, Conversation& conversation,
                   bool is_learned = true);
+
+// The same after the messages of the prompt, all that the conversation has so far, which `key` may
+// begin with once more: they stay once, and what the copies say of learning is heard. Returns
+// whether it does. Throws RecordError where it repeats some of them only.
+bool add_messages_after_prompt(const RecordFields& fields, const char* key,
+                               Conversation& conversation);
 
 // The variables for the template that the record gives. Throws RecordError where they are no
 // object.

@@ -34,7 +34,11 @@ RecordReader::RecordReader(const std::string& path) : path_(path), file_(path) {
         {path, 0, 0});
   // Editors on Windows put a byte order mark before the text.
   if (std::string_view(block_).starts_with("\xEF\xBB\xBF")) offset_ = 3;
-  if (file_.is_plain_text()) return;
+  if (file_.is_plain_text()) {
+    const auto text = std::string_view(block_).substr(static_cast<size_t>(offset_));
+    if (const auto advice = text_advice(text, is_whole_)) fail(*advice, 0);
+    return;
+  }
   // No JSON begins so; text may.
   if (const auto advice = content_advice(path, block_)) fail(*advice, 0);
   const int first = skip_space();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "text/chat/jinja/allowance.h"
@@ -95,10 +96,33 @@ void RecordTokenizer::check_all_learned(const Record& record) const {
   const std::vector<Message>& messages = record.conversation.messages;
   for (size_t i = 0; i < messages.size(); ++i)
     if (messages[i].refuses_learning())
-      fail(record, fmt::format("message {} says that it is not to be learned, but "
+      fail(record, fmt::format("message {0} says that it is not to be learned ('{1}'), but "
                                "train_on_prompt=true learns all; leave out one of them "
-                               "(ignore_fields=weight, or what the field is called)",
-                               i + 1));
+                               "(ignore_fields={1} reads the records without the field)",
+                               i + 1, messages[i].own_say()->field));
+}
+
+// Of what is compared the prompt is not learned, unless the objective learns it, and all that
+// follows it is.
+void RecordTokenizer::check_compared(const Record& record, const Conversation& conversation,
+                                     bool learns_prompt) const {
+  const std::vector<Message>& messages = conversation.messages;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const std::optional<OwnSay>& say = messages[i].own_say();
+    if (!say) continue;
+    const bool is_prompt = i < record.prompt_messages;
+    const char* why = nullptr;
+    if (is_prompt && say->is_learned && !learns_prompt)
+      why = "asks to learn it, but it stands before what is compared, and is not learned";
+    else if (is_prompt && !say->is_learned && learns_prompt)
+      why = "says that it is not to be learned, but this objective learns the prompt as well";
+    else if (!is_prompt && !say->is_learned)
+      why = "says that it is not to be learned, but all that follows the prompt is compared";
+    if (why != nullptr)
+      fail(record, fmt::format("message {}: the field '{}' {}; ignore_fields={} reads the records "
+                               "without it",
+                               i + 1, say->field, why, say->field));
+  }
 }
 
 void RecordTokenizer::check_vocabulary(const Record& record, const char* key,
@@ -152,6 +176,8 @@ void RecordTokenizer::take_tokens(Record& record, TokenizedRecord& result) const
 }
 
 void RecordTokenizer::take_compared(const Record& record, TokenizedRecord& result) const {
+  check_compared(record, record.conversation, options_.train_on_chosen_prompt);
+  check_compared(record, record.rejected_conversation, options_.train_on_chosen_prompt);
   look_over(record, result);
   if (options_.form != RecordForm::unpaired) return take_pair(record, result);
   result.answers = tokenize_answers(record, *means_.tokenizer, means_.chat);

@@ -62,6 +62,8 @@ class RecordTokenizer {
   void take_token_pair(Record& record, TokenizedRecord& result) const;
   void take_parts(const Record& record, TokenizedRecord& result) const;
   void check_all_learned(const Record& record) const;
+  void check_compared(const Record& record, const Conversation& conversation,
+                      bool learns_prompt) const;
   void check_vocabulary(const Record& record, const char* key, int32_t largest) const;
   void take_compared(const Record& record, TokenizedRecord& result) const;
   void take_pair(const Record& record, TokenizedRecord& result) const;

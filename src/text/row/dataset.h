@@ -45,8 +45,8 @@ inline constexpr int64_t kBatchBytes = int64_t{1} << 20;
 // Buffers of files and lists, windows of words and thread stacks add 8 MiB.
 inline constexpr int64_t kReadingBytes = int64_t{64} << 20;
 
-// The bound for a file, of which no more than all can be held: 8 MiB for buffers, for each byte what
-// is counted above, and what making its text takes (source/record_file.h).
+// The bound for a file, of which no more than all can be held: 8 MiB for buffers, for each byte
+// what is counted above, and what making its text takes (source/record_file.h).
 int64_t reading_bytes(const std::string& path);
 
 struct Dataset {

@@ -31,7 +31,7 @@ struct DatasetOptions {
   std::vector<std::string> ignored_fields{};  // RecordRules::ignored
   RecordMapping mapping{};                    // of fields and roles with other names
   SkipLimits skips{};                         // of records that cannot be learned from
-  int64_t mismatch_batch = 0;  // unpaired: as MismatchedAnswers takes it
+  int64_t mismatch_batch = 0;                 // unpaired: as MismatchedAnswers takes it
   // Of the model: what max_length may be at most.
   int64_t positions = std::numeric_limits<int64_t>::max();
   int64_t vocabulary = 0;  // upper limit (exclusive) of ids in records of the form tokens

@@ -68,13 +68,10 @@ void DocumentWriter::write_cut(int64_t number, int line, const TokenizedRecord& 
   if (record.first_target >= most)
     throw RecordError(
         number,
-        fmt::format(
-            "{} begins at token {} of {}, so that max_length={} cuts "
-            "it away entirely; {}",
-            record.form == RecordForm::tokens ? "what is learned of it" : "its answer",
-            record.first_target + 1, record.tokens, most,
-            length_advice({record.tokens, record.first_target}, options_.positions, "max_length")),
-        path_, line, Fault::size);
+        fmt::format("{} begins at token {} of {}, so that max_length={} cuts it away entirely",
+                    record.form == RecordForm::tokens ? "what is learned of it" : "its answer",
+                    record.first_target + 1, record.tokens, most),
+        path_, line, {record.tokens, record.first_target, options_.positions});
   add_beginning(record.document, record.tokens);
 }
 
@@ -82,12 +79,12 @@ void DocumentWriter::write_parts(int64_t number, int line, const TokenizedRecord
   if (record.first_target >= options_.max_length)
     throw RecordError(
         number,
-        fmt::format("its first label with a loss is at {}, so that {} tokens of the "
-                    "decoder leave none; {}",
-                    record.first_target, options_.max_length,
-                    length_advice({std::ssize(record.document.ids), record.first_target},
-                                  options_.positions, "max_target_length")),
-        path_, line, Fault::size);
+        fmt::format("its first label with a loss is at {}, so that {} tokens of the decoder leave "
+                    "none",
+                    record.first_target, options_.max_length),
+        path_, line,
+        {std::ssize(record.document.ids), record.first_target, options_.positions,
+         "max_target_length"});
   const CutParts cut = cut_parts(record.encoder_ids, record.document, options_, eos_);
   if (cut.lost > 0) ++audit_.truncated;
   audit_.cut_tokens += cut.lost;
@@ -116,18 +113,16 @@ void DocumentWriter::add_cut(const Document& document, int8_t label) {
 void DocumentWriter::fail_prompt(int64_t number, int line, const NeededLength& needed) const {
   throw RecordError(
       number,
-      fmt::format("its prompt has {} tokens, so that max_length={} leaves nothing of its answers; "
-                  "{}",
-                  needed.first_target, options_.max_length,
-                  length_advice(needed, options_.positions, "max_length")),
-      path_, line, Fault::size);
+      fmt::format("its prompt has {} tokens, so that max_length={} leaves nothing of its answers",
+                  needed.first_target, options_.max_length),
+      path_, line, needed);
 }
 
 void DocumentWriter::write_pair(int64_t number, int line, const TokenizedRecord& record) {
   if (record.first_target >= options_.max_length)
     fail_prompt(number, line,
                 {std::max(std::ssize(record.document.ids), std::ssize(record.rejected.ids)),
-                 record.first_target});
+                 record.first_target, options_.positions});
   for (const Document* document : {&record.document, &record.rejected})
     add_beginning(*document, static_cast<int64_t>(document->ids.size()));
 }
@@ -137,7 +132,7 @@ void DocumentWriter::write_answers(int64_t number, int line, std::vector<Labelle
   NeededLength needed;
   for (const LabelledAnswer& answer : answers)
     needed = {std::max(needed.whole, std::ssize(answer.document.ids)),
-              std::max(needed.first_target, answer.prompt_tokens)};
+              std::max(needed.first_target, answer.prompt_tokens), options_.positions};
   if (needed.first_target >= options_.max_length) fail_prompt(number, line, needed);
   for (const LabelledAnswer& answer : answers) count_cut(std::ssize(answer.document.ids));
   mismatched_->add(std::move(answers));

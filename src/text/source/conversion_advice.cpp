@@ -6,7 +6,10 @@
 #include <array>
 #include <cctype>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string_view>
+
+#include "text/unicode/blank.h"
 
 namespace snug::text {
 namespace {
@@ -94,6 +97,24 @@ std::optional<std::string> content_advice(const std::string& path, std::string_v
           : fmt::format("unpack it: {} '{}' > '{}'", content->unpacker, in_quotes(path, "FILE"),
                         in_quotes(to.string(), "UNPACKED"));
   return fmt::format("the file is {}, whatever its name; {}", content->kind, advice);
+}
+
+std::optional<std::string> text_advice(std::string_view begin, bool is_whole) {
+  constexpr int kLinesLookedAt = 3;
+  int records = 0;
+  while (records < kLinesLookedAt && !begin.empty()) {
+    const size_t end = begin.find('\n');
+    if (end == std::string_view::npos && !is_whole) break;
+    const std::string_view line = begin.substr(0, end);
+    begin.remove_prefix(end == std::string_view::npos ? begin.size() : end + 1);
+    if (is_blank(line)) continue;
+    if (line[line.find_first_not_of(" \t")] != '{' || !nlohmann::json::accept(line))
+      return std::nullopt;
+    ++records;
+  }
+  if (records == 0) return std::nullopt;
+  return "its lines are JSON objects, which a .txt file is not read as: braces and names of fields "
+         "would be learned; call it .jsonl";
 }
 
 }  // namespace snug::text

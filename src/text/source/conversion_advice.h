@@ -16,4 +16,8 @@ std::string conversion_advice(const std::string& path);
 // such format.
 std::optional<std::string> content_advice(const std::string& path, std::string_view begin);
 
+// Advice for plain text whose first lines are records: the name of JSON lines. `is_whole`: the text
+// is all of the file, so that its last line is whole, too.
+std::optional<std::string> text_advice(std::string_view begin, bool is_whole);
+
 }  // namespace snug::text
