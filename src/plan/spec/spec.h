@@ -5,6 +5,7 @@
 
 #include "plan/job/job.h"
 #include "plan/spec/job_documents.h"
+#include "text/record/bad_records.h"
 #include "text/record/record_form.h"
 
 namespace snug::formats {
