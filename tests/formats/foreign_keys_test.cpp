@@ -344,8 +344,7 @@ TEST(ForeignKeys, AFileWithManyMistakesIsToldInOneRun) {
 // What would leave out records or learn other parts is not passed over.
 TEST(ForeignKeys, WhatWouldBeLearnedOtherwiseIsRefused) {
   for (const auto& [written, error] : std::vector<std::pair<std::string, std::string>>{
-           {"truncation_strategy: delete", "'truncation_strategy' is 'delete', but Snug takes"},
-           {"excess_length_strategy: delete", "take records that are too long out of the data"},
+           {"truncation_strategy: split", "'truncation_strategy' is 'split'; expected one of"},
            {"roles_to_train:", ":1:1: 'roles_to_train' has no value: every turn of the assistant"},
            {"roles_to_train: []", ":1:1: 'roles_to_train' has no value: every turn"},
            {"roles_to_train: [user]", "'roles_to_train' is 'user', but Snug takes assistant only"},
