@@ -363,8 +363,7 @@ TEST(ForeignKeys, DefaultsOfOtherToolsAreTaken) {
   const char* same = "this is so here in any case";
   for (const char* written :
        {"roles_to_train: [assistant]", "roles_to_train: assistant", "train_on_eos: turn",
-        "truncation_strategy: right", "num_beams: 1", "bias: none", "relora_steps: 0",
-        "lora_bias: none", "lora_bias: false"})
+        "num_beams: 1", "bias: none", "relora_steps: 0", "lora_bias: none", "lora_bias: false"})
     EXPECT_TRUE(tells(taken(std::string(written) + "\nmethod: lora"), same)) << written;
   EXPECT_TRUE(tells(taken("relora_steps:\nmethod: lora"), "has no value"));
   EXPECT_TRUE(tells(taken("lora_on_cpu: true"), "'lora_on_cpu' (line 1): not used: an adapter"));
