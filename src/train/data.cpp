@@ -232,6 +232,7 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
       .ignored_fields = recipe.ignore_fields,
       .mapping = plan::record_mapping(recipe),
       .skips = plan::skip_limits(recipe),
+      .truncation = recipe.truncation,
       .mismatch_batch = plan::mismatch_batch(recipe),
       .positions = model.config.max_position,
       .vocabulary = model.config.vocab_size,

@@ -344,8 +344,7 @@ TEST(ForeignKeys, AFileWithManyMistakesIsToldInOneRun) {
 // What would leave out records or learn other parts is not passed over.
 TEST(ForeignKeys, WhatWouldBeLearnedOtherwiseIsRefused) {
   for (const auto& [written, error] : std::vector<std::pair<std::string, std::string>>{
-           {"truncation_strategy: delete", "'truncation_strategy' is 'delete', but Snug takes"},
-           {"excess_length_strategy: delete", "take records that are too long out of the data"},
+           {"truncation_strategy: split", "'truncation_strategy' is 'split'; expected one of"},
            {"roles_to_train:", ":1:1: 'roles_to_train' has no value: every turn of the assistant"},
            {"roles_to_train: []", ":1:1: 'roles_to_train' has no value: every turn"},
            {"roles_to_train: [user]", "'roles_to_train' is 'user', but Snug takes assistant only"},
@@ -364,8 +363,7 @@ TEST(ForeignKeys, DefaultsOfOtherToolsAreTaken) {
   const char* same = "this is so here in any case";
   for (const char* written :
        {"roles_to_train: [assistant]", "roles_to_train: assistant", "train_on_eos: turn",
-        "truncation_strategy: right", "num_beams: 1", "bias: none", "relora_steps: 0",
-        "lora_bias: none", "lora_bias: false"})
+        "num_beams: 1", "bias: none", "relora_steps: 0", "lora_bias: none", "lora_bias: false"})
     EXPECT_TRUE(tells(taken(std::string(written) + "\nmethod: lora"), same)) << written;
   EXPECT_TRUE(tells(taken("relora_steps:\nmethod: lora"), "has no value"));
   EXPECT_TRUE(tells(taken("lora_on_cpu: true"), "'lora_on_cpu' (line 1): not used: an adapter"));

@@ -61,6 +61,8 @@ TEST(KeysOnResume, ThoseThatAreNotCompared) {
                                                      "on_bad_record",
                                                      "max_skipped",
                                                      "ignore_fields",
+                                                     "fields",
+                                                     "roles",
                                                      "chat_template",
                                                      "train_on_prompt",
                                                      "compute_dtype",

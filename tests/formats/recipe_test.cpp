@@ -41,6 +41,20 @@ TEST(Recipe, DefaultsAreThoseUsersKnow) {
   EXPECT_TRUE(recipe.given.empty());
 }
 
+// As TRL, axolotl and ms-swift call it.
+TEST(Recipe, TruncationHasTheWordsOfOthers) {
+  using base::Truncation;
+  EXPECT_EQ(parse("").truncation, Truncation::end);
+  EXPECT_EQ(parse("truncation: keep_end").truncation, Truncation::keep_end);
+  EXPECT_EQ(parse("truncation_mode: keep_start").truncation, Truncation::end);
+  EXPECT_EQ(parse("truncation_mode: keep_end").truncation, Truncation::keep_end);
+  EXPECT_EQ(parse("excess_length_strategy: truncate").truncation, Truncation::end);
+  EXPECT_EQ(parse("excess_length_strategy: drop").truncation, Truncation::drop);
+  EXPECT_EQ(parse("truncation_strategy: right").truncation, Truncation::end);
+  EXPECT_EQ(parse("truncation_strategy: left").truncation, Truncation::keep_end);
+  EXPECT_EQ(parse("truncation_strategy: delete").truncation, Truncation::drop);
+}
+
 // However they are written, they are the list that the records are read by.
 TEST(Recipe, PairsAreAMapOrAList) {
   using Texts = std::vector<std::string>;

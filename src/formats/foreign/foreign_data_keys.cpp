@@ -160,9 +160,6 @@ void add_rows(ForeignRows& rows) {
                   "total_num_tokens", "total_supervised_tokens", "packing_cache"},
                  kPacking)
       .same_as({"max_packed_sequence_len", "model_max_length", "block_size"}, "max_length")
-      .only({"excess_length_strategy", "truncation_strategy"}, {{"truncate"}, {"right"}},
-            "what is longer than max_length is cut at its end, and left out where no answer would "
-            "be left; take records that are too long out of the data, or raise max_length")
       .pass_over({"max_prompt_length", "max_prompt_len", "eval_sequence_len"},
                  "max_length holds a prompt and its answer together")
       .same_as({"disable_shuffling"}, "shuffle", {{"true", "false"}, {"false", "true"}})

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/record_forms.h"
+#include "base/truncation.h"
 #include "base/words.h"
 
 namespace snug::formats {

@@ -54,6 +54,7 @@ struct Recipe {
   std::vector<std::string> roles;          // "WHAT THE DATA CALL IT=ROLE"
   std::string chat_template;               // empty: the model's own
   int64_t max_length = 0;                  // tokens per row; 0: from the data
+  base::Truncation truncation = base::Truncation::end;
   int64_t max_target_length = 0;           // of a decoder next to an encoder; 0: as many
   int64_t max_segments = 0;                // documents per row; 0: chosen by the planner
   bool packing = false;

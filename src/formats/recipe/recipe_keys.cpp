@@ -163,6 +163,19 @@ void add_data_keys(KeyTable& table) {
       .verbs(kEverywhere)
       .on_resume(OnResume::fixed);
   table
+      .add<&Recipe::truncation>(
+          "truncation", base::Truncation::end,
+          "what a record that is longer than max_length loses: end, its last tokens; keep_end, the "
+          "oldest turns of a conversation or the beginning of a prompt; drop, everything: it is "
+          "left out")
+      .translations({{.from = "keep_start", .to = "end"},
+                     {.from = "truncate", .to = "end"},
+                     {.from = "right", .to = "end"},
+                     {.from = "left", .to = "keep_end"},
+                     {.from = "delete", .to = "drop"}})
+      .aliases({"truncation_mode", "truncation_strategy", "excess_length_strategy"})
+      .on_resume(OnResume::ignored);
+  table
       .add<&Recipe::max_target_length>(
           "max_target_length", "0",
           "encoder-decoders: tokens in a row of answers; 0: as max_length, "

@@ -9,6 +9,7 @@
 #include "text/chat/jinja/allowance.h"
 #include "text/record/answer_document.h"
 #include "text/record/document_parts.h"
+#include "text/record/kept_end.h"
 #include "text/record/message_calls.h"
 #include "text/record/record_error.h"
 #include "text/unicode/blank.h"
@@ -83,6 +84,8 @@ void RecordTokenizer::take_answer(const Record& record, TokenizedRecord& result)
                      means_.chat != nullptr ? "the chat template" : "the tokenizer"),
          Fault::size);
   }
+  if (record.form != RecordForm::text && result.tokens > options_.max_length)
+    shorten(record, result, document);
   result.ends.add(document, *means_.tokenizer);
   if (options_.train_on_prompt) {
     check_all_learned(record);
@@ -90,6 +93,22 @@ void RecordTokenizer::take_answer(const Record& record, TokenizedRecord& result)
     result.first_target = 1;
   }
   result.document = std::move(document);
+}
+
+// What is cut at its end is cut later, with what is of no conversation.
+void RecordTokenizer::shorten(const Record& record, TokenizedRecord& result,
+                              Document& document) const {
+  if (options_.truncation != base::Truncation::keep_end) return;
+  if (means_.chat != nullptr)
+    document = without_oldest_turns(
+        record.conversation, options_.max_length, [&](const Conversation& conversation) {
+          return tokenize_parts(*means_.tokenizer, means_.chat->render(conversation),
+                                SpecialTokens::none);
+        });
+  else
+    document = without_prompt_begin(std::move(document), options_.max_length,
+                                    means_.tokenizer->bos_id().value_or(-1));
+  result.first_target = first_target_of(document);
 }
 
 void RecordTokenizer::check_all_learned(const Record& record) const {

@@ -68,6 +68,7 @@ class RecordTokenizer {
   void take_compared(const Record& record, TokenizedRecord& result) const;
   void take_pair(const Record& record, TokenizedRecord& result) const;
   void take_answer(const Record& record, TokenizedRecord& result) const;
+  void shorten(const Record& record, TokenizedRecord& result, Document& document) const;
   Document tokenize_chat(const Record& record) const;
   void look_over(const Record& record, TokenizedRecord& result) const;
 

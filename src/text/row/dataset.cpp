@@ -190,6 +190,7 @@ class Loader {
           "and kto learn from; set one of them, or give data with one answer to each prompt",
           {path_, line, 0});
     if (rules_.has_encoder) require_parts(*form_, path_, line);
+    require_end_to_keep(line);
     audit_.form = name_of(*form_);
     if (*form_ != RecordForm::tokens) open_tokenizer();
     if (*form_ == RecordForm::text)
@@ -199,6 +200,19 @@ class Loader {
     if (first.is_conversation()) open_template(first.chat_field);
     tokens_.emplace(path_, options_, *form_,
                     RecordTokenizer::Means{tokenizer_, template_ ? &*template_ : nullptr});
+  }
+
+  void require_end_to_keep(int line) const {
+    const bool has_turns = *form_ != RecordForm::preference && *form_ != RecordForm::unpaired &&
+                           *form_ != RecordForm::tokens && !rules_.has_encoder;
+    if (options_.truncation != base::Truncation::keep_end || has_turns) return;
+    throw base::UserError(
+        fmt::format("truncation=keep_end is built for conversations and prompts with one answer, "
+                    "and these records are {}; end cuts them at their end, drop leaves out those "
+                    "that are too long",
+                    rules_.has_encoder ? "for an encoder-decoder"
+                                       : fmt::format("of the form {}", name_of(*form_))),
+        {path_, line, 0});
   }
 
   void open_template(const char* chat_field) {

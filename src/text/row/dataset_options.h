@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/truncation.h"
 #include "text/record/bad_records.h"
 #include "text/record/record_form.h"
 
@@ -31,6 +32,7 @@ struct DatasetOptions {
   std::vector<std::string> ignored_fields{};  // RecordRules::ignored
   RecordMapping mapping{};                    // of fields and roles with other names
   SkipLimits skips{};                         // of records that cannot be learned from
+  base::Truncation truncation = base::Truncation::end;  // of what is longer than max_length
   int64_t mismatch_batch = 0;                 // unpaired: as MismatchedAnswers takes it
   // Of the model: what max_length may be at most.
   int64_t positions = std::numeric_limits<int64_t>::max();

@@ -21,6 +21,8 @@ void DocumentWriter::begin(RecordForm form, int32_t eos) {
 
 void DocumentWriter::write(int64_t number, int line, TokenizedRecord& record) {
   const bool is_empty = record.document.ids.empty() && record.answers.empty();
+  if (options_.truncation == base::Truncation::drop && form_ != RecordForm::text)
+    require_whole(number, line, record);
   const int64_t tokens = is_empty ? 0 : record.tokens;
   if (mismatched_)
     write_answers(number, line, record.answers);
@@ -94,20 +96,38 @@ void DocumentWriter::write_parts(int64_t number, int line, const TokenizedRecord
 
 // Adds the first `tokens` tokens of a document.
 void DocumentWriter::add_beginning(const Document& document, int64_t tokens) {
-  count_cut(tokens);
+  count_cut(tokens, std::ssize(document.ids));
   add_cut(document, 0);
 }
 
-void DocumentWriter::count_cut(int64_t tokens) {
-  const auto most = static_cast<int64_t>(options_.max_length);
-  if (tokens <= most) return;
+void DocumentWriter::count_cut(int64_t tokens, int64_t held) {
+  const int64_t kept = std::min({tokens, held, int64_t{options_.max_length}});
+  if (tokens == kept) return;
   ++audit_.truncated;
-  audit_.cut_tokens += tokens - most;
+  audit_.cut_tokens += tokens - kept;
 }
 
 void DocumentWriter::add_cut(const Document& document, int8_t label) {
   const size_t size = std::min(document.ids.size(), static_cast<size_t>(options_.max_length));
   add(std::span(document.ids).first(size), std::span(document.trained).first(size), label);
+}
+
+void DocumentWriter::require_whole(int64_t number, int line, const TokenizedRecord& record) const {
+  const std::string advice = "which truncation=drop leaves out";
+  if (options_.encoder_length == 0 && record.tokens > options_.max_length)
+    throw RecordError(number,
+                      fmt::format("it has {} tokens, more than max_length={}, {}", record.tokens,
+                                  options_.max_length, advice),
+                      path_, line, {record.tokens, record.first_target, options_.positions});
+  if (options_.encoder_length > 0 && (std::ssize(record.encoder_ids) > options_.encoder_length ||
+                                      std::ssize(record.document.ids) > options_.max_length))
+    throw RecordError(
+        number,
+        fmt::format("its prompt has {} tokens and its answer {}, more than max_length={} and "
+                    "max_target_length={} hold, {}",
+                    record.encoder_ids.size(), record.document.ids.size(), options_.encoder_length,
+                    options_.max_length, advice),
+        path_, line, Fault::size);
 }
 
 void DocumentWriter::fail_prompt(int64_t number, int line, const NeededLength& needed) const {
@@ -134,7 +154,8 @@ void DocumentWriter::write_answers(int64_t number, int line, std::vector<Labelle
     needed = {std::max(needed.whole, std::ssize(answer.document.ids)),
               std::max(needed.first_target, answer.prompt_tokens), options_.positions};
   if (needed.first_target >= options_.max_length) fail_prompt(number, line, needed);
-  for (const LabelledAnswer& answer : answers) count_cut(std::ssize(answer.document.ids));
+  for (const LabelledAnswer& answer : answers)
+    count_cut(std::ssize(answer.document.ids), std::ssize(answer.document.ids));
   mismatched_->add(std::move(answers));
 }
 

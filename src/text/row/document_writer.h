@@ -45,7 +45,10 @@ class DocumentWriter {
   void add_beginning(const Document& document, int64_t tokens);
   void add_cut(const Document& document, int8_t label);
   void add_example(const LabelledAnswer& example, const Document& mismatched);
-  void count_cut(int64_t tokens);
+  // Counts what a document of so many tokens loses, of which it holds `held`.
+  void count_cut(int64_t tokens, int64_t held);
+  // Throws RecordError for a record that is longer than max_length.
+  void require_whole(int64_t number, int line, const TokenizedRecord& record) const;
 
   const std::string& path_;
   const DatasetOptions& options_;

@@ -1,0 +1,134 @@
+// What records that are longer than max_length lose.
+#include <gtest/gtest.h>
+
+#include "../base/temporary_folder.h"
+#include "base/error.h"
+#include "text/record/kept_end.h"
+#include "text/row/dataset.h"
+#include "tiny_tokenizer.h"
+
+namespace snug::text {
+namespace {
+
+using base::Truncation;
+using base::UserError;
+using testing::contains;
+
+// A token for each character, and one for each role.
+Document letters(const Conversation& conversation) {
+  Document document;
+  for (const Message& message : conversation.messages) {
+    const bool is_learned = message.is_assistant() && message.is_learned();
+    for (const char c : message.role().substr(0, 1) + message.content()) {
+      document.ids.push_back(c);
+      document.trained.push_back(is_learned ? 1 : 0);
+    }
+  }
+  return document;
+}
+
+std::string text_of(const Document& document) {
+  return std::string(document.ids.begin(), document.ids.end());
+}
+
+Conversation conversation(const std::vector<std::pair<std::string, std::string>>& messages) {
+  Conversation made;
+  for (const auto& [role, text] : messages) made.messages.emplace_back(role, text);
+  return made;
+}
+
+TEST(KeptEnd, IsOfWholeTurnsAndTheSystemText) {
+  const Conversation four = conversation({{"system", "S"},
+                                          {"user", "1"},
+                                          {"assistant", "one"},
+                                          {"user", "2"},
+                                          {"assistant", "two"},
+                                          {"tool", "t"},
+                                          {"assistant", "too"},
+                                          {"user", "3"},
+                                          {"assistant", "three"}});
+  const auto kept = [&](int64_t most) {
+    return text_of(without_oldest_turns(four, most, letters));
+  };
+  EXPECT_EQ(kept(24), "sSu2atwottatoou3athree");
+  EXPECT_EQ(kept(22), "sSu2atwottatoou3athree");
+  EXPECT_EQ(kept(21), "sSu3athree");
+  EXPECT_EQ(kept(3), "sSu3athree");  // the last turn stays
+}
+
+TEST(KeptEnd, IsFoundAmongManyTurns) {
+  Conversation many;
+  for (int i = 0; i < 200; ++i) {
+    many.messages.emplace_back("user", std::string(static_cast<size_t>(i % 7), 'q'));
+    many.messages.emplace_back("assistant", std::string(static_cast<size_t>(i % 5 + 1), 'a'));
+  }
+  int tokenized = 0;
+  const auto tokenize = [&](const Conversation& each) {
+    ++tokenized;
+    return letters(each);
+  };
+  const Document kept = without_oldest_turns(many, 100, tokenize);
+  EXPECT_LE(kept.ids.size(), 100U);
+  EXPECT_GT(kept.ids.size(), 80U);  // no more turns than have to go
+  EXPECT_LE(tokenized, 10);
+}
+
+// A turn whose answer is not learned is no end to keep alone.
+TEST(KeptEnd, HoldsSomethingThatIsLearned) {
+  Conversation two = conversation(
+      {{"user", "1"}, {"assistant", "one"}, {"user", "2"}, {"assistant", "two"}, {"user", "3"}});
+  EXPECT_EQ(text_of(without_oldest_turns(two, 2, letters)), "u2atwou3");
+  two.messages[3].set_learned(false);
+  EXPECT_EQ(text_of(without_oldest_turns(two, 2, letters)), "u1aoneu2atwou3");
+}
+
+TEST(KeptEnd, OfAPromptIsWhatStandsBeforeTheAnswer) {
+  const Document document{{9, 1, 2, 3, 4, 5, 6}, {0, 0, 0, 0, 0, 1, 1}};
+  EXPECT_EQ(without_prompt_begin(document, 5, -1).ids, (std::vector<int32_t>{2, 3, 4, 5, 6}));
+  EXPECT_EQ(without_prompt_begin(document, 5, 9).ids, (std::vector<int32_t>{9, 3, 4, 5, 6}));
+  EXPECT_EQ(without_prompt_begin(document, 5, 9).trained, (std::vector<uint8_t>{0, 0, 0, 1, 1}));
+  // The answer is cut at its end, as ever, and a token stays before it.
+  EXPECT_EQ(without_prompt_begin(document, 1, -1).ids, (std::vector<int32_t>{4, 5, 6}));
+  EXPECT_EQ(without_prompt_begin(document, 9, 9).ids, document.ids);
+}
+
+class Truncated : public ::testing::Test {
+ protected:
+  Dataset load(const std::string& contents, Truncation truncation,
+               std::optional<RecordForm> form = std::nullopt) {
+    const DatasetOptions options{.max_length = 12,
+                                 .form = form,
+                                 .skips = {.refuses_any = false},
+                                 .truncation = truncation,
+                                 .positions = 512};
+    return load_dataset(folder_.write("data.jsonl", contents), tokenizer_, options);
+  }
+  testing::TemporaryFolder folder_;
+  Tokenizer tokenizer_ = TinyTokenizer{}.make();
+};
+
+TEST_F(Truncated, RecordsAreCountedWithWhatTheyLose) {
+  const std::string fits = "{\"prompt\": \"a\", \"completion\": \"b\"}\n";
+  const std::string is_long = "{\"prompt\": \"0123456789012345\", \"completion\": \"bcd\"}\n";
+  EXPECT_TRUE(contains(load(fits + is_long, Truncation::end).audit.bad_told, "cuts it away"));
+  const Dataset kept = load(fits + is_long, Truncation::keep_end);
+  EXPECT_EQ(kept.audit.bad, 0);
+  EXPECT_EQ(kept.audit.truncated, 1);
+  EXPECT_EQ(kept.audit.cut_tokens, kept.audit.longest - 12);
+  EXPECT_EQ(kept.documents.length(1), 12);
+  EXPECT_EQ(kept.documents.targets(1), kept.documents.targets(0) + 2);
+  const Dataset dropped = load(fits + is_long, Truncation::drop);
+  EXPECT_EQ(dropped.documents.size(), 1);
+  EXPECT_TRUE(contains(dropped.audit.bad_told, "truncation=drop leaves out"));
+  EXPECT_TRUE(contains(dropped.audit.bad_told, "which holds all of it"));
+}
+
+TEST_F(Truncated, PairsHaveNoEndToKeep) {
+  const std::string pair = R"({"prompt": "a dog", "chosen": " yes", "rejected": " no"})";
+  const std::string message =
+      message_of<UserError>([&] { load(pair, Truncation::keep_end, RecordForm::preference); });
+  EXPECT_TRUE(contains(message, "these records are of the form preference")) << message;
+}
+
+}  // namespace
+}  // namespace snug::text
