@@ -14,6 +14,9 @@ constexpr std::string_view kTargetsNote =
     "have one, so name there those that are meant";
 constexpr std::string_view kVariantAdvice =
     "this form of LoRA is not built; method: lora is, with use_rslora and use_dora";
+constexpr std::string_view kTyingAdvice =
+    "an embedding that is the head, too, gets an adapter for one of the two; two that are one are "
+    "applied, and not trained";
 constexpr std::string_view kBiasAdvice =
     "LoRA trains no biases here: leave it out, or say method: full, which trains all weights and "
     "biases";
@@ -49,6 +52,8 @@ void add_methods(ForeignRows& rows) {
              "use_pose", "scaling_softmax"},
             kFalseOnly, kOtherMethodAdvice)
       .only({"relora_steps"}, kZeroOnly, kOtherMethodAdvice)
+      .only({"jagged_restart_steps"}, kZeroOnly,
+            "the learning rate rises and falls once: beginning again is not built")
       .pass_over({"galore_*", "apollo_*", "badam_*", "pissa_iter", "relora_*", "oft_*", "asft_*",
                   "eaft_*", "pose_*", "jagged_restart_*", "scaling_softmax_*", "llamapro_*"},
                  "what they belong to is off")
@@ -75,7 +80,8 @@ void add_lora(ForeignRows& rows) {
       .only({"bias", "lora_config.bias", "peft_config.bias"}, {{"none"}}, kBiasAdvice)
       .only({"lora_task_type", "peft_config.task_type", "lora_config.task_type"},
             {{"CAUSAL_LM"}, {"SEQ_2_SEQ_LM"}}, "language models alone are trained")
-      .pass_over({"lora_fan_in_fan_out"}, "how a weight lies follows from the model")
+      .pass_over({"lora_fan_in_fan_out", "fan_in_fan_out"},
+                 "how a weight lies follows from the model")
       .only({"init_lora_weights", "peft_init_lora_weights", "lora_init"}, kTrueOnly, kInitAdvice)
       .refuse({"lora_rank_pattern*", "lora_alpha_pattern*", "rank_pattern*", "alpha_pattern*",
                "lora_target_parameters", "peft_layers_to_transform", "peft_layers_pattern",
@@ -83,9 +89,16 @@ void add_lora(ForeignRows& rows) {
                "loraplus_lr_ratio", "loraplus_lr_embedding", "module_dropout", "loftq_config*",
                "peft.*", "peft_config.*", "lora_config.*"},
               kVariantAdvice)
-      .pass_over({"create_new_adapter"}, "an adapter that is given is trained on")
-      .pass_over({"adapter_folder", "merge_lora", "merge_method", "qlora_merge",
-                  "peft_ensure_weight_tying"},
+      .refuse({"exclude_modules", "layers_pattern", "layer_replication*", "use_qalora",
+               "trainable_token_indices*", "alora_invocation_tokens*", "eva_config*",
+               "corda_config*", "lora_ga_config*", "arrow_config*", "use_bdlora*"},
+              kVariantAdvice)
+      .only({"ensure_weight_tying", "peft_ensure_weight_tying"}, kFalseOnly, kTyingAdvice)
+      .only({"create_new_adapter"}, kFalseOnly,
+            "an adapter that is given is trained on itself; for a new one merge that into its "
+            "model with PEFT (merge_and_unload), and give the result as model, without adapter")
+      .refuse({"adapter_folder"}, "say adapter: FOLDER, the folder that has adapter_config.json")
+      .pass_over({"merge_lora", "merge_method", "qlora_merge"},
                  "the result is an adapter's folder, which PEFT merges");
 }
 

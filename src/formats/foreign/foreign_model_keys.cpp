@@ -11,8 +11,12 @@ constexpr std::string_view kOwnKernels =
     "snug computes with kernels of its own, to the same values";
 constexpr std::string_view kRopeAdvice =
     "the model is trained as its config.json says; set it there";
+constexpr std::string_view kRevisionAdvice = "give the folder of that revision: model: FOLDER";
 constexpr std::string_view kQuantAdvice =
     "weights are in 16 bits, or in NF4 with method: qlora; other forms are not built";
+constexpr std::string_view kCodeAdvice =
+    "code of other tools is not run, and may change what is learned: take it out where it does "
+    "not";
 constexpr std::string_view kFp8Advice = "computing in fp8 is not built; use bf16: true";
 constexpr std::string_view kParallelAdvice =
     "each device computes whole layers; use 1, and strategy: full_shard to share memory";
@@ -55,8 +59,7 @@ void add_loading(ForeignRows& rows) {
       .pass_over({"cache_dir", "hf_hub_token", "ms_hub_token", "om_hub_token", "hf_use_auth_token",
                   "use_auth_token", "use_hf", "hub_token", "model_kwargs.token"},
                  "models are folders here, or in the cache of the Hugging Face hub already")
-      .only({"model_revision", "revision_of_model", "revision"}, {{"main"}},
-            "give the folder of that revision: model: FOLDER")
+      .only({"model_revision", "revision_of_model", "revision"}, {{"main"}}, kRevisionAdvice)
       .refuse({"base_model_config", "config_name", "model_config*", "overrides_of_model_*",
                "rope_scaling*", "rope_theta", "shift_attn", "s2_attention", "mixture_of_depths",
                "num_labels"},
@@ -64,7 +67,23 @@ void add_loading(ForeignRows& rows) {
       .same_as({"model_kwargs.torch_dtype", "model_kwargs.dtype", "model_init_kwargs.torch_dtype",
                 "model_init_kwargs.dtype"},
                "torch_dtype")
-      .pass_over({"model_kwargs.*", "model_init_kwargs.*"}, kOwnCode)
+      .same_as({"model_init_kwargs.load_in_4bit", "model_kwargs.load_in_4bit"}, "load_in_4bit")
+      .only({"model_init_kwargs.revision"}, {{"main"}}, kRevisionAdvice)
+      .pass_over({"model_init_kwargs.trust_remote_code", "model_init_kwargs.attn_implementation",
+                  "model_init_kwargs.use_cache", "model_init_kwargs.device_map",
+                  "model_init_kwargs.low_cpu_mem_usage", "model_init_kwargs.token",
+                  "model_init_kwargs.cache_dir", "model_init_kwargs.local_files_only",
+                  "model_init_kwargs.use_safetensors", "model_init_kwargs.use_kernels"},
+                 kOwnCode)
+      .pass_over({"model_kwargs.trust_remote_code", "model_kwargs.attn_implementation",
+                  "model_kwargs.use_cache", "model_kwargs.device_map",
+                  "model_kwargs.low_cpu_mem_usage", "model_kwargs.cache_dir",
+                  "model_kwargs.local_files_only", "model_kwargs.use_safetensors"},
+                 kOwnCode)
+      .only({"model_init_kwargs", "model_kwargs"}, {{"{}"}}, kRopeAdvice)
+      .refuse({"model_kwargs.quantization_config*", "model_init_kwargs.quantization_config*"},
+              kQuantAdvice)
+      .refuse({"model_kwargs.*", "model_init_kwargs.*"}, kRopeAdvice)
       .same_as({"train_from_scratch", "reinit_weights"}, "init",
                {{"true", word_of(Init::random)}, {"false"}});
 }
@@ -144,7 +163,6 @@ void add_kernels(ForeignRows& rows) {
                   "experts_implementation",
                   "kernel_config.*",
                   "tiled_mlp*",
-                  "plugins",
                   "torch_compile",
                   "torch_compile_*",
                   "torchcompile",
@@ -158,6 +176,14 @@ void add_kernels(ForeignRows& rows) {
                   "gc_steps",
                   "gc_collect_steps"},
                  kOwnKernels)
+      .only({"plugins"},
+            {{"axolotl.integrations.liger.LigerPlugin"},
+             {"axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin"},
+             {"axolotl.integrations.kernels.KernelsPlugin"},
+             {"axolotl.integrations.lm_eval.LMEvalPlugin"}},
+            kCodeAdvice)
+      .refuse({"custom_register_path*", "external_plugins*", "callbacks", "trainer_cls"},
+              kCodeAdvice)
       .pass_over({"gradient_checkpointing_kwargs*", "activation_checkpointing_kwargs*",
                   "use_reentrant_gc", "use_reentrant", "selective_checkpointing*",
                   "dynamic_checkpoint*", "recompute_layer_types"},

@@ -38,9 +38,10 @@ void add_step_keys(ForeignRows& rows) {
             {{"0"}, {"none"}, {"false"}}, kStopAdvice)
       .pass_over({"metric_for_best_model", "greater_is_better"}, kBestAdvice)
       .pass_over({"loss_watchdog_*"}, "a run ends where a loss or gradient is not finite")
-      .pass_over({"do_train", "do_eval", "do_predict", "do_bench_eval", "predict_with_generate",
-                  "train", "task_type"},
-                 "the command says what is done, and eval_data whether there is an evaluation")
+      .pass_over(
+          {"do_train", "do_eval", "do_predict", "do_bench_eval", "predict_with_generate", "train"},
+          "the command says what is done, and eval_data whether there is an evaluation")
+      .only({"task_type"}, {{"causal_lm"}, {"seq_2_seq_lm"}}, "language models alone are trained")
       .only({"do_causal_lm_eval", "use_ray"}, kFalseOnly, "it is not part of training here")
       .pass_over({"per_device_eval_batch_size", "per_gpu_eval_batch_size", "eval_batch_size",
                   "batch_size_val", "eval_accumulation_steps", "eval_delay", "eval_on_start",

@@ -30,14 +30,21 @@ std::vector<ToolKey> torchtune_keys() {
               kAttentionAdvice)
       .refuse({"model.*"}, kModelAdvice)
       .same_as({"tokenizer.max_seq_len"}, "max_length")
+      .refuse({"tokenizer.prompt_template*"},
+              "it wraps messages into texts of its own: say chat_template: FILE, a template that "
+              "writes them")
+      .only({"tokenizer.truncation_type"}, {{"right"}}, "what is too long is cut at its end")
       .pass_over({"tokenizer.*"}, kFolder)
       .same_as({"checkpointer.checkpoint_dir"}, "model")
+      .refuse({"checkpointer.adapter_checkpoint"}, "say adapter: FOLDER, an adapter of PEFT")
+      .refuse({"checkpointer.recipe_checkpoint"},
+              "say resume_from_checkpoint: FOLDER, a checkpoint that snug wrote")
       .pass_over({"checkpointer.*"}, kFolder)
       .same_as({"dataset.packed"}, "packing")
       .same_as({"dataset.train_on_input"}, "train_on_prompt")
       .refuse({"dataset.*"}, kBuiltDataAdvice)
       .refuse({"dataset_val.*"}, kBuiltEvaluationAdvice)
-      .pass_over({"run_val_every_n_steps"}, "eval_steps says it")
+      .same_as({"run_val_every_n_steps"}, "eval_steps")
       .same_as({"optimizer.lr"}, "learning_rate")
       .same_as({"optimizer.weight_decay"}, "weight_decay")
       .same_as({"optimizer._component_"}, "optim",
@@ -61,6 +68,7 @@ std::vector<ToolKey> torchtune_keys() {
              {"torchtune.modules.loss.CEWithChunkedOutputLoss"},
              {"torch.nn.CrossEntropyLoss"}},
             "say objective")
+      .only({"loss.label_smoothing"}, kZeroOnly, "labels are not smoothed")
       .pass_over({"loss.*"}, "the loss is that of the objective")
       .same_as({"enable_activation_checkpointing"}, "activation_checkpointing")
       .same_as({"enable_activation_offloading"}, "activation_offloading")
