@@ -53,6 +53,8 @@ struct LoraConfig {
   std::vector<TokenRows> token_rows{};  // trainable_token_indices
   // ensure_weight_tying: a head and an embedding that are one tensor stay so where one is saved.
   bool ties_tables = false;
+  // The same of their adapters, where one of them has one: B of the one is A of the other.
+  bool ties_adapters = false;
 
   LoraSize size_of(std::string_view module) const;
   // Of the modules that no pattern names.
