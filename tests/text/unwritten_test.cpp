@@ -111,6 +111,34 @@ TEST(UnwrittenNames, ToolsWithoutAName) {
             Names{"1 tools"});
 }
 
+TEST(UnwrittenNames, PartsOfTools) {
+  const std::string record = chat_with(R"("content": "q")", R"(, "tools": [{"type": "function",
+      "function": {"name": "f", "description": "d", "parameters": {"type": "object",
+      "properties": {"p": {"type": "string", "description": "pd", "enum": ["e"], "default": "x"},
+                     "o": {"type": "object", "properties": {"description": {"type": "integer",
+                           "description": "od"}}}},
+      "required": ["p"]}, "strict": true, "returns": {"type": "object", "description": "rd"}}}])");
+  const auto of = [&](const std::string& of_function) {
+    return unwritten_of(each_message("{{ m.content }}",
+                                     "{% for t in tools or [] %}"
+                                     "{% set f = t.function %}{{ f.name }}" +
+                                         of_function + "{% endfor %}"),
+                        record);
+  };
+  EXPECT_EQ(of("{{ f | tojson }}"), Names{});
+  EXPECT_EQ(of("{{ f | tojson(indent=2) }}"), Names{});
+  EXPECT_EQ(of(""), (Names{"0 tools.description", "0 tools.parameters", "0 tools.strict",
+                           "0 tools.returns"}));
+  EXPECT_EQ(of("{{ f.description }}{{ f.parameters | tojson }}{% if f.strict %}!{% endif %}"),
+            Names{"0 tools.returns"});
+  EXPECT_EQ(of("{{ f.description }}{{ f.strict }}{{ f.returns }}{{ f.parameters.required }}"
+               "{% for k, p in f.parameters.properties.items() %}{{ k }}"
+               "{% if p.type == 'string' %}text{% endif %}{{ p.description or '' }}{% endfor %}"),
+            (Names{"0 tools.parameters.properties.enum", "0 tools.parameters.properties.default",
+                   "0 tools.parameters.properties.properties.type",
+                   "0 tools.parameters.properties.properties.description"}));
+}
+
 TEST(UnwrittenMiddle, OfATextIsNamed) {
   for (const char* body :
        {"{{ m.content | replace('secret ', '') }}", "{{ m.content.split('secret ') | join }}",
