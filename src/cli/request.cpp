@@ -52,14 +52,6 @@ bool is_for_others_to_say() {
   return comm::is_self_launched(comm::environment()) || !comm::is_first_rank();
 }
 
-// Whether `name` is a key's own name, and the recipe has it under another one, which is told.
-bool has_another_name(const formats::Recipe& recipe, const formats::RecipeKey& row,
-                      std::string_view name) {
-  return name == row.name && std::ranges::any_of(row.aliases, [&](std::string_view alias) {
-           return recipe.is_given(alias);
-         });
-}
-
 // What a recipe says of generation has no part in training, except a system message, which is
 // refused there. A recipe of training, which has all its keys, is not told so by the verbs that
 // generate.
@@ -68,12 +60,11 @@ std::string note_on_other_verbs(const formats::Recipe& recipe,
   if (std::ranges::find(keys, "learning_rate") == keys.end()) return "";
   std::string names;
   std::string file;
-  for (const auto& [name, where] : recipe.given) {
-    const formats::RecipeKey* row = formats::find_recipe_key(name);
-    if (row == nullptr || row->verbs == 0 || row->name == "system" || where.line == 0) continue;
-    if (std::ranges::find(keys, row->name) != keys.end() || has_another_name(recipe, *row, name))
-      continue;
-    names += fmt::format("{}'{}' (line {})", names.empty() ? "" : ", ", name, where.line);
+  for (const auto& [key, where] : recipe.given) {
+    if (where.line == 0 || std::ranges::find(keys, key) != keys.end()) continue;
+    const formats::RecipeKey* row = formats::find_recipe_key(key);
+    if (row == nullptr || row->verbs == 0 || key == "system") continue;
+    names += fmt::format("{}'{}' (line {})", names.empty() ? "" : ", ", key, where.line);
     file = where.file;
   }
   return names.empty() ? "" : fmt::format("{}: {}: not used in training", file, names);

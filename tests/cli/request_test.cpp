@@ -62,29 +62,6 @@ TEST(Request, TellsAllOfARecipe) {
   EXPECT_EQ(said_of(request).find("top_p"), std::string::npos);
 }
 
-// Keys of training under their other names, too, are used in it.
-TEST(Request, TellsOfNoKeyThatIsObeyedThatItIsNotUsed) {
-  const testing::TemporaryFolder folder;
-  const std::string path =
-      folder
-          .write("r.yaml",
-                 "lora_rank: 8\nepochs: 2\nstop_strings: [x]\ntrain_on_inputs: true\n"
-                 "model_init_kwargs: {torch_dtype: bfloat16}\n")
-          .string();
-  Request request = make_request({path}, false);
-  request.keys = {"learning_rate", "lora_r", "num_train_epochs", "train_on_prompt",
-                  "compute_dtype"};
-  EXPECT_EQ(said_of(request), path + ": 'stop_strings' (line 3): not used in training\n");
-}
-
-TEST(Request, NamesTheTemplatesWhereOneIsNotFound) {
-  const testing::TemporaryFolder folder;
-  Request request =
-      make_request({folder.write("r.yaml", "chat_template: llama3\n").string()}, false);
-  request.keys = {"chat_template", "learning_rate"};
-  EXPECT_TRUE(contains(user_error_of([&] { request.recipe(); }), "built in are chatml, llama-3,"));
-}
-
 // ms-swift puts it before every record; a verb that generates takes it.
 TEST(Request, RefusesASystemMessageInTraining) {
   const testing::TemporaryFolder folder;
@@ -96,6 +73,14 @@ TEST(Request, RefusesASystemMessageInTraining) {
   EXPECT_EQ(said_of(request), "") << "it is refused, and so not called unused";
   request.keys = {"system", "seed"};
   EXPECT_EQ(request.recipe().system, "be kind");
+}
+
+TEST(Request, NamesTheTemplatesWhereOneIsNotFound) {
+  const testing::TemporaryFolder folder;
+  Request request =
+      make_request({folder.write("r.yaml", "chat_template: llama3\n").string()}, false);
+  request.keys = {"chat_template", "learning_rate"};
+  EXPECT_TRUE(contains(user_error_of([&] { request.recipe(); }), "built in are chatml, llama-3,"));
 }
 
 }  // namespace
