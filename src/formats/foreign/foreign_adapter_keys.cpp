@@ -120,10 +120,13 @@ void add_preferences(ForeignRows& rows) {
              "sync_ref_model"},
             kFalseOnly, kReferenceAdvice)
       .only({"disable_dropout"}, kTrueOnly, "the objectives of answers have no dropout")
-      .pass_over({"dpo_use_logits_to_keep", "dpo_padding_free", "dpo_generate_during_eval",
-                  "precompute_ref_batch_size", "precompute_ref_eval_batch_size",
-                  "generate_during_eval", "ref_model_mixup_alpha", "ref_model_sync_steps"},
+      .pass_over({"precompute_ref_batch_size", "precompute_ref_eval_batch_size"},
                  "the reference is computed within the step")
+      .pass_over({"ref_model_mixup_alpha", "ref_model_sync_steps"},
+                 "the reference stays the model as it begins")
+      .pass_over({"dpo_use_logits_to_keep", "dpo_padding_free"}, "rows are not padded")
+      .pass_over({"dpo_generate_during_eval", "generate_during_eval"},
+                 "an evaluation computes the loss on eval_data")
       .refuse({"ref_model*", "ref_adapter*"}, kReferenceAdvice)
       .only({"reward_model", "process_reward_model"}, kFalseOnly, kRewardsAdvice)
       .refuse({"trl.*", "reward_*", "ppo_*", "vllm.*", "grpo_*", "num_generations"},

@@ -23,35 +23,18 @@ constexpr std::string_view kParallelAdvice =
 constexpr std::string_view kExpertsAdvice = "experts are stored as the other weights are";
 
 void add_loading(ForeignRows& rows) {
-  rows.pass_over({"model_type",
-                  "trust_remote_code",
-                  "low_cpu_mem_usage",
-                  "device_map",
-                  "use_cache",
-                  "use_kv_cache",
-                  "is_llama_derived_model",
-                  "is_mistral_derived_model",
-                  "is_falcon_derived_model",
-                  "is_qwen_derived_model",
-                  "type_of_model",
-                  "base_model_ignore_patterns",
-                  "torchdistx_path",
-                  "model_class",
-                  "init_config.*",
-                  "infer_backend",
-                  "infer_dtype",
-                  "offload_folder",
-                  "max_memory",
-                  "gpu_memory_limit",
-                  "experimental_skip_move_to_device",
-                  "cls_model_config",
-                  "llama4_linearized_experts",
-                  "qlora_sharded_model_loading",
-                  "embeddings_skip_upcast",
-                  "upcast_layernorm",
-                  "upcast_lmhead_output",
-                  "cast_trainable_params_to_fp32"},
-                 kOwnCode)
+  rows.pass_over(
+          {"model_type", "trust_remote_code", "use_cache", "use_kv_cache", "is_llama_derived_model",
+           "is_mistral_derived_model", "is_falcon_derived_model", "is_qwen_derived_model",
+           "type_of_model", "base_model_ignore_patterns", "torchdistx_path", "model_class",
+           "init_config.*", "cls_model_config", "llama4_linearized_experts"},
+          kOwnCode)
+      .pass_over(
+          {"low_cpu_mem_usage", "device_map", "offload_folder", "max_memory", "gpu_memory_limit",
+           "experimental_skip_move_to_device", "qlora_sharded_model_loading",
+           "bnb_4bit_quant_storage", "quantization_device_map"},
+          "how weights lie in memory is planned")
+      .pass_over({"infer_backend", "infer_dtype"}, "snug generate has keys of its own for it")
       .pass_over({"model_author", "model_name"},
                  "it tells a model of another tool who it is; the model's folder and the data say "
                  "what is learned")
@@ -106,10 +89,11 @@ void add_precision(ForeignRows& rows) {
                "say compute_dtype: bf16, fp16 or fp32")
       .same_as({"pure_bf16"}, "optim", {{"true", word_of(Optimizer::adamw_bf16)}, {"false"}})
       .only({"fp8*", "use_fp8"}, kFalseOnly, kFp8Advice)
-      .pass_over(
-          {"tf32", "fp16_full_eval", "bf16_full_eval", "half_precision_backend", "fp16_opt_level",
-           "fp16_backend", "autocast_adapter_dtype", "peft_autocast_adapter_dtype"},
-          "compute_dtype says in which type is computed");
+      .pass_over({"tf32", "fp16_full_eval", "bf16_full_eval", "half_precision_backend",
+                  "fp16_opt_level", "fp16_backend", "autocast_adapter_dtype",
+                  "peft_autocast_adapter_dtype", "embeddings_skip_upcast", "upcast_layernorm",
+                  "upcast_lmhead_output", "cast_trainable_params_to_fp32"},
+                 "compute_dtype says in which type is computed");
 }
 
 void add_quantization(ForeignRows& rows) {
@@ -122,8 +106,6 @@ void add_quantization(ForeignRows& rows) {
                "double_quant")
       .only({"quantization_method", "quant_method"}, {{"bnb"}, {"bitsandbytes"}}, kQuantAdvice)
       .only({"quantization_type", "bnb_config_kwargs.bnb_4bit_quant_type"}, {{"nf4"}}, kQuantAdvice)
-      .pass_over({"bnb_4bit_quant_storage", "quantization_device_map"},
-                 "how weights lie in memory is planned")
       .only({"gptq", "quantize_moe_experts"}, kFalseOnly, kExpertsAdvice)
       .pass_over({"gptq_*"}, "gptq is off")
       .refuse({"model_quantization_config", "quantization_config*", "quant_config", "quantizer",
