@@ -127,7 +127,7 @@ class AdapterTables {
           "with PEFT anew, or say ensure_weight_tying: false there",
           embedding, stack_.head);
     if (!are_transposed(adapter_.lora_a(*of_embedding), adapter_.lora_b(*of_head)) ||
-        !are_transposed(adapter_.lora_b(*of_embedding), adapter_.lora_a(*of_head)))
+        !are_transposed(adapter_.lora_a(*of_head), adapter_.lora_b(*of_embedding)))
       fail(
           "ensure_weight_tying in adapter_config.json ties the adapters of '{}' and '{}', which "
           "are one tensor, but the file holds others for each; PEFT would take one for both. Say "
@@ -179,7 +179,7 @@ class AdapterTables {
     if (wide.stored_dtype != tall.stored_dtype) return false;
     const int64_t bytes = wide.bytes() / (rows * columns);
     constexpr int64_t kColumns = 4096;
-    std::vector<char> row(static_cast<size_t>(kColumns * bytes));
+    std::vector<char> row(static_cast<size_t>(std::min(kColumns, columns) * bytes));
     std::vector<char> piece(row.size() * static_cast<size_t>(rows));
     for (int64_t first = 0; first < columns; first += kColumns) {
       const int64_t count = std::min(kColumns, columns - first);
