@@ -41,27 +41,6 @@ TEST_F(MessageData, PartsHaveNoSayInWhatIsLearned) {
   EXPECT_TRUE(contains(error(part(R"("image": "a.png")")), "the field 'image' stands in a part"));
 }
 
-TEST_F(MessageData, WhatIsIgnoredIsAsIfItWereNotThere) {
-  for (const char* key : {"role", "content"}) {
-    options_.ignored_fields = {key};
-    const std::string message = error(chat_of(R"("content": "b")"));
-    EXPECT_TRUE(contains(message, fmt::format("message 1: expected the strings 'role' and 'content'"
-                                              "; ignore_fields leaves '{}' out",
-                                              key)))
-        << message;
-  }
-  options_.ignored_fields = {"content"};
-  EXPECT_EQ(shown(R"({"messages": [{"role": "user", "content": "x", "value": "a"},)"
-                  R"({"role": "assistant", "value": "b"}]})"
-                  "\n"),
-            "[user]a</s>[assistant]{b</s>}");
-  options_.ignored_fields = {"value"};
-  EXPECT_TRUE(contains(error(R"({"conversations": [{"from": "human", "value": "a"},)"
-                             R"({"from": "gpt", "value": "b"}]})"
-                             "\n"),
-                       "ignore_fields leaves 'value' out"));
-}
-
 TEST_F(MessageData, AFunctionCallIsACall) {
   use_template(
       "{% for m in messages %}[{{ m.role }}]{{ m.content or '' }}{% for c in m.tool_calls or [] %}"
@@ -151,6 +130,27 @@ TEST_F(MessageData, AnObjectOverSeveralLinesIsOneReason) {
   const std::string message = error("{\n  \"text\": \"a\",\n  \"id\": 1\n}\n");
   EXPECT_TRUE(contains(message, "data.jsonl:1: it begins with a JSON object over several lines"));
   EXPECT_FALSE(contains(message, "broken JSON"));
+}
+
+TEST_F(MessageData, WhatIsIgnoredIsAsIfItWereNotThere) {
+  for (const char* key : {"role", "content"}) {
+    options_.ignored_fields = {key};
+    const std::string message = error(chat_of(R"("content": "b")"));
+    EXPECT_TRUE(contains(message, fmt::format("message 1: expected the strings 'role' and 'content'"
+                                              "; ignore_fields leaves '{}' out",
+                                              key)))
+        << message;
+  }
+  options_.ignored_fields = {"content"};
+  EXPECT_EQ(shown(R"({"messages": [{"role": "user", "content": "x", "value": "a"},)"
+                  R"({"role": "assistant", "value": "b"}]})"
+                  "\n"),
+            "[user]a</s>[assistant]{b</s>}");
+  options_.ignored_fields = {"value"};
+  EXPECT_TRUE(contains(error(R"({"conversations": [{"from": "human", "value": "a"},)"
+                             R"({"from": "gpt", "value": "b"}]})"
+                             "\n"),
+                       "ignore_fields leaves 'value' out"));
 }
 
 }  // namespace

@@ -57,6 +57,13 @@ std::optional<int64_t> layer_of(std::string_view module, const std::vector<std::
   return std::nullopt;
 }
 
+// PEFT knows an embedding and the head that it may be by these names alone.
+constexpr std::array<const char*, 2> kTables{"embed_tokens", "lm_head"};
+
+bool is_table(std::string_view module) {
+  return std::ranges::count(kTables, parts_of(module).back()) > 0;
+}
+
 std::vector<std::string> texts_of(const base::JsonObject& config, const char* key) {
   if (!is_given(config, key)) return {};
   if (config.value()[key].is_string()) return {config.text(key)};
@@ -128,13 +135,6 @@ class Selection {
   std::vector<std::string> names_;
   std::optional<ModulePattern> pattern_;
 };
-
-// PEFT knows an embedding and the head that it may be by these names alone.
-constexpr std::array<const char*, 2> kTables{"embed_tokens", "lm_head"};
-
-bool is_table(std::string_view module) {
-  return std::ranges::count(kTables, parts_of(module).back()) > 0;
-}
 
 // Which modules a config selects, as PEFT does.
 class Rules {

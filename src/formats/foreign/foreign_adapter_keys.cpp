@@ -95,8 +95,8 @@ void add_lora(ForeignRows& rows) {
               kVariantAdvice)
       .only({"ensure_weight_tying", "peft_ensure_weight_tying"}, kFalseOnly, kTyingAdvice)
       .only({"create_new_adapter"}, kFalseOnly,
-            "an adapter that is given is trained on itself; for a new one merge that into its "
-            "model with PEFT (merge_and_unload), and give the result as model, without adapter")
+            "an adapter that is given is trained on: merge it into the model first for a new one, "
+            "and take this out")
       .refuse({"adapter_folder"}, "say adapter: FOLDER, the folder that has adapter_config.json")
       .pass_over({"merge_lora", "merge_method", "qlora_merge"},
                  "the result is an adapter's folder, which PEFT merges");

@@ -25,7 +25,6 @@ std::vector<ToolKey> ms_swift_keys() {
       .only({"load_args", "load_data_args"}, kFalseOnly,
             "args.json of another run is not read: write its keys into the recipe")
       .pass_over({"packing_length"}, "a row holds max_length tokens")
-      .pass_over({"template_backend"}, "the chat template of the model is rendered")
       .pass_over({"ignore_args_error",
                   "check_model",
                   "safe_serialization",
@@ -37,6 +36,7 @@ std::vector<ToolKey> ms_swift_keys() {
                   "shuffle_buffer_size",
                   "packing_num_proc",
                   "stopping_strategy",
+                  "template_backend",
                   "norm_bbox",
                   "use_logits_to_keep",
                   "ds3_gather_for_generation",

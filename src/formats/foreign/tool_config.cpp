@@ -85,14 +85,6 @@ bool is_same(std::string_view said, std::string_view word) {
   return value && value == number(word);
 }
 
-// Of a list, whose values stand for themselves.
-bool are_all_known(const ToolKey& key, const std::vector<std::string>& items) {
-  return std::ranges::all_of(items, [&](const std::string& item) {
-    return std::ranges::any_of(key.words,
-                               [&](const ToolWord& word) { return is_same(item, word.from); });
-  });
-}
-
 // Whether keys have a place with a line, or none in any file: those of recipes.
 bool is_of_recipe(const Written& written) {
   return written.where.line > 0 || written.where.file == kCommandLine;
@@ -181,6 +173,14 @@ class Translating {
     config_.mistakes.add(
         is_of_recipe(written) ? fmt::format("'{}' {}", written.name, problem) : problem,
         written.where);
+  }
+
+  // Of a list, whose values stand for themselves.
+  static bool are_all_known(const ToolKey& key, const std::vector<std::string>& items) {
+    return std::ranges::all_of(items, [&](const std::string& item) {
+      return std::ranges::any_of(key.words,
+                                 [&](const ToolWord& word) { return is_same(item, word.from); });
+    });
   }
 
   const std::vector<ToolKey>& keys_;

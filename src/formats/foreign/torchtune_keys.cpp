@@ -28,12 +28,14 @@ std::vector<ToolKey> torchtune_keys() {
       .same_as({"model.use_dora"}, "use_dora")
       .refuse({"model.lora_attn_modules", "model.apply_lora_to_mlp", "model.apply_lora_to_output"},
               kAttentionAdvice)
+      .only({"tokenizer.truncation_type"}, {{"right"}}, "what is too long is cut at its end")
+      .refuse({"tokenizer.prompt_template.*"},
+              "the texts around messages are a chat template's: say chat_template: FILE")
       .refuse({"model.*"}, kModelAdvice)
       .same_as({"tokenizer.max_seq_len"}, "max_length")
-      .refuse({"tokenizer.prompt_template*"},
-              "it wraps messages into texts of its own: say chat_template: FILE, a template that "
-              "writes them")
-      .only({"tokenizer.truncation_type"}, {{"right"}}, "what is too long is cut at its end")
+      .refuse({"tokenizer.prompt_template"},
+              "it writes texts around messages, which here a chat template does: leave it out, or "
+              "say chat_template: FILE")
       .pass_over({"tokenizer.*"}, kFolder)
       .same_as({"checkpointer.checkpoint_dir"}, "model")
       .refuse({"checkpointer.adapter_checkpoint"}, "say adapter: FOLDER, an adapter of PEFT")

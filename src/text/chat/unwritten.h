@@ -2,8 +2,7 @@
 // a part, a thought, a name, a call, what may be called) is rendered once more with a word at its
 // end; what changes nothing in the text is not written. A tool without a name is left out instead,
 // and a variable of the record (chat_template_kwargs) is left out and given another value. Of texts
-// that are written in part see cut_texts.h, of the parts of tools unwritten_tools.h. Pure
-// functions; any thread.
+// that are written in part see cut_texts.h. Pure functions; any thread.
 #pragma once
 
 #include <cstddef>
