@@ -25,7 +25,7 @@ constexpr size_t kMaxParts = 40;
 // What a part becomes; nothing: it is left out.
 using ChangePart = std::function<std::optional<Value>(const std::string& path, const Value& part)>;
 
-bool says_nothing(const Value& value) {
+bool is_without_words(const Value& value) {
   if (value.is(Kind::text)) return is_blank(value.as_text());
   if (value.is(Kind::list)) return value.items().empty();
   if (value.is(Kind::dict)) return value.as_dict().size() == 0;
@@ -83,7 +83,7 @@ class ToolParts {
 
   // That a schema is an object its properties say.
   static bool is_idle(const std::string& path, const Value& value) {
-    return says_nothing(value) ||
+    return is_without_words(value) ||
            (path.ends_with(".type") && value.is(Kind::text) && value.as_text() == "object");
   }
 
@@ -107,17 +107,18 @@ Conversation with_parts(const Conversation& given, const ChangePart& change) {
 }
 
 // A word at the end of all texts, but those that a template compares.
-Value marked(const Value& value, const std::string& word) {
+Value text_with_word(const Value& value, const std::string& word) {
   if (value.is(Kind::text)) return Value::text(value.as_text() + word);
   if (value.is(Kind::list)) {
     List items;
-    for (const Value& item : value.items()) items.push_back(marked(item, word));
+    for (const Value& item : value.items()) items.push_back(text_with_word(item, word));
     return Value::list(std::move(items));
   }
   if (!value.is(Kind::dict)) return value;
   Dict fields;
   for (const auto& [key, field] : value.as_dict().entries())
-    fields.set(key, key.is(Kind::text) && key.as_text() == "type" ? field : marked(field, word));
+    fields.set(key,
+               key.is(Kind::text) && key.as_text() == "type" ? field : text_with_word(field, word));
   return Value::dict(std::move(fields));
 }
 
@@ -138,7 +139,7 @@ std::vector<std::string> not_seen(const Conversation& conversation, const std::s
         const auto at = static_cast<size_t>(std::ranges::find(paths, path) - paths.begin());
         if (at == paths.size() && at == kMaxParts) return part;
         if (at == paths.size()) paths.push_back(path);
-        return takes_word(path) ? marked(part, word(at)) : part;
+        return takes_word(path) ? text_with_word(part, word(at)) : part;
       });
   const std::string text = try_render(all, render).value_or("");
   std::vector<std::string> suspects;
