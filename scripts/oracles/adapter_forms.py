@@ -49,6 +49,9 @@ FORMS = {
     "resized_rows_tied": (TIED, 2, dict(QV, trainable_token_indices=[68, 67]), True),
     "head_table_tied": (TIED, 0, dict(target_modules=["q_proj", "lm_head"]), "auto"),
     "head_bias": ("phi", 0, dict(target_modules=["q_proj", "lm_head"]), "auto"),
+    "embedding_ensured_tied": (TIED, 0, dict(target_modules=["q_proj", "embed_tokens"], ensure_weight_tying=True), "auto"),
+    "head_ensured_tied": (TIED, 0, dict(target_modules=["q_proj", "lm_head"], ensure_weight_tying=True, use_rslora=True), False),
+    "pattern_ensured_tied": (TIED, 0, dict(target_modules=r"model\.layers\.1\..*q_proj|.*embed_tokens", ensure_weight_tying=True), False),
 }
 
 # Files of a form with other names for its tensors; and what its config then has.

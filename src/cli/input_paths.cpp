@@ -10,6 +10,7 @@
 
 #include "formats/folder/hub_cache.h"
 #include "models/config/config.h"
+#include "text/chat/chat_forms.h"
 #include "text/chat/chat_template.h"
 
 namespace snug::cli {
@@ -51,6 +52,11 @@ std::string data_advice(std::string_view /*value*/) {
          "downloaded, and its records written into one";
 }
 
+std::string template_advice(std::string_view /*value*/) {
+  return fmt::format("; built in are {}, and without chat_template the model's own is taken",
+                     text::kChatForms);
+}
+
 std::string no_advice(std::string_view /*value*/) { return ""; }
 
 bool is_nothing_else(std::string_view /*value*/) { return false; }
@@ -80,7 +86,7 @@ constexpr std::array kInputs{
     InputKey{"eval_data", &Recipe::eval_data, is_nothing_else, is_nothing_else, is_there,
              data_advice},
     InputKey{"chat_template", &Recipe::chat_template, text::is_chat_template_name, is_nothing_else,
-             is_there, no_advice},
+             is_there, template_advice},
     InputKey{"resume_from_checkpoint", &Recipe::resume_from_checkpoint, is_checkpoint_word,
              is_nothing_else, is_there, no_advice},
     InputKey{"calibration", &Recipe::calibration, is_nothing_else, is_nothing_else, is_there,

@@ -92,6 +92,13 @@ void check_modules(const PeftAdapter& adapter, const std::vector<LoraModule>& pl
               "applied. Is the file whole, and an adapter of this model? Fetch or save it anew, or "
               "take what was never trained out of the adapter's own target_modules"
             : "this job adapts; set target_modules to those of the adapter");
+  if (surplus.count > 0 && options.head.empty() && adapter.config().ties_adapters)
+    base::throw_user_error(
+        "{}: the adapter is on '{}' too, since ensure_weight_tying in its adapter_config.json ties "
+        "the adapters of embedding and head: the two are applied (generate, evaluate and score), "
+        "and not trained on; merge it into its model with PEFT (merge_and_unload), and begin a new "
+        "adapter",
+        file, surplus.first);
   if (surplus.count > 0)
     base::throw_user_error("{}: the adapter changes '{}' ({} modules in all), which {}; {}", file,
                            surplus.first, surplus.count,

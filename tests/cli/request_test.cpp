@@ -85,5 +85,13 @@ TEST(Request, RefusesASystemMessageInTraining) {
   EXPECT_EQ(request.recipe().system, "be kind");
 }
 
+TEST(Request, NamesTheTemplatesWhereOneIsNotFound) {
+  const testing::TemporaryFolder folder;
+  Request request =
+      make_request({folder.write("r.yaml", "chat_template: llama3\n").string()}, false);
+  request.keys = {"chat_template", "learning_rate"};
+  EXPECT_TRUE(contains(user_error_of([&] { request.recipe(); }), "built in are chatml, llama-3,"));
+}
+
 }  // namespace
 }  // namespace snug::cli

@@ -39,6 +39,22 @@ TEST(AdapterFolder, WithoutAConfigFilesSayWhatItIs) {
                        "this is a file; give the folder that it is in"));
 }
 
+TEST(AdapterFolder, WeightsThatAreNotReadAreNamed) {
+  const TemporaryFolder folder;
+  for (const char* name :
+       {"adapter_model.safetensors", "adapter_model.bin", "optimizer.pt", "optimizer.safetensors",
+        "optimizer-rank-00000-of-00002.safetensors", "scheduler.pt", "rng_state_0.pth", "scaler.pt",
+        "training_args.bin", "tokenizer.model", "README.md"})
+    folder.write(name, "x");
+  EXPECT_TRUE(other_weights(folder.path()).empty());
+  const std::vector<std::string> others{
+      "additional.pt",           "model.safetensors",    "new_embeddings.safetensors",
+      "non_lora_trainables.bin", "trainable_params.bin", "value_head.bin",
+      "value_head.safetensors",  "vit.safetensors"};
+  for (const std::string& name : others) folder.write(name, "x");
+  EXPECT_EQ(other_weights(folder.path()), others);
+}
+
 TEST(AdapterFolder, OfARunTheOneToGiveIsNamed) {
   const TemporaryFolder run;
   run.write("checkpoint-20/adapter_config.json", "{}");

@@ -355,7 +355,39 @@ TEST(ForeignKeys, WhatWouldBeLearnedOtherwiseIsRefused) {
            {"bias: all", "'bias' is 'all', but Snug takes none only: LoRA trains no biases here"},
            {"lora_bias: true", "say method: full, which trains all weights and biases"},
            {"lora_bias: lora_only", "'lora_bias' is 'lora_only', but Snug takes none or false"},
-           {"peft_config:\n  lora_bias: true", "LoRA trains no biases here"}})
+           {"peft_config:\n  lora_bias: true", "LoRA trains no biases here"},
+           {"create_new_adapter: true", "merge it into the model first for a new one"},
+           {"adapter_folder: sub", "say adapter: FOLDER"},
+           {"peft_ensure_weight_tying: true", "gets an adapter for one of the two"},
+           {"ensure_weight_tying: true", "'ensure_weight_tying' is 'true', but Snug takes false"},
+           {"exclude_modules: [k_proj]", "this form of LoRA is not built"},
+           {"agent_template: react", "'agent_template' is 'react': the chat template writes tools"},
+           {"tool_format: mistral", "a template that writes them so"},
+           {"eot_tokens: [<|endoftext|>]", "a template that ends answers in it"},
+           {"label_names: [x]", "'label_names' is 'x', but Snug takes labels only"},
+           {"data_collator: mine", "loss is on answers"},
+           {"ignore_data_skip: true", "goes on with the records that it has not seen yet"},
+           {"dataset_train_split: 'train[:10%]'", "put those that are meant into a file"},
+           {"packing_strategy: wrapped",
+            "'packing_strategy' is 'wrapped', but Snug takes bfd only"},
+           {"train_sampling_strategy: other", "but Snug takes random or sequential or"},
+           {"model_init_kwargs: {rope_scaling: {type: linear, factor: 2}}",
+            "'model_init_kwargs': the model is trained as its config.json says"},
+           {"model_kwargs: {attention_dropout: 0.1}", "the model is trained as its config.json"},
+           {"model_init_kwargs: {quantization_config: {load_in_8bit: true}}", "weights are in 16"},
+           {"tokenizer: {prompt_template: x}", "leave it out, or say chat_template: FILE"},
+           {"tokenizer: {prompt_template: {user: ['Q: ', 'A: ']}}", "are a chat template's"},
+           {"tokenizer: {truncation_type: left}", "what is too long is cut at its end"},
+           {"checkpointer: {adapter_checkpoint: adapter_0.pt}", "an adapter of PEFT"},
+           {"loss: {label_smoothing: 0.1}", "labels are not smoothed"},
+           {"plugins: [axolotl.integrations.liger.LigerPlugin, a.KDPlugin]",
+            "code of other tools is not run"},
+           {"external_plugins: [a.py]", "code of other tools is not run"},
+           {"callbacks: [lisa]", "code of other tools is not run"},
+           {"load_args: true", "args.json of another run is not read"},
+           {"task_type: seq_cls", "language models alone are trained"},
+           {"jagged_restart_steps: 100", "beginning again is not built"},
+           {"accelerator_config: {split_batches: true}", "the rows of each device"}})
     EXPECT_TRUE(contains(mistakes_in(written), error)) << written << "\n" << mistakes_in(written);
 }
 
@@ -363,11 +395,37 @@ TEST(ForeignKeys, DefaultsOfOtherToolsAreTaken) {
   const char* same = "this is so here in any case";
   for (const char* written :
        {"roles_to_train: [assistant]", "roles_to_train: assistant", "train_on_eos: turn",
-        "num_beams: 1", "bias: none", "relora_steps: 0", "lora_bias: none", "lora_bias: false"})
+        "num_beams: 1", "bias: none", "relora_steps: 0", "lora_bias: none", "lora_bias: false",
+        "create_new_adapter: false", "label_names: [labels]",
+        "plugins: [axolotl.integrations.liger.LigerPlugin, "
+        "axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin]",
+        "task_type: CAUSAL_LM", "packing_strategy: bfd"})
     EXPECT_TRUE(tells(taken(std::string(written) + "\nmethod: lora"), same)) << written;
   EXPECT_TRUE(tells(taken("relora_steps:\nmethod: lora"), "has no value"));
   EXPECT_TRUE(tells(taken("lora_on_cpu: true"), "'lora_on_cpu' (line 1): not used: an adapter"));
   EXPECT_TRUE(tells(taken("model_author: x"), "'model_author' (line 1): not used: it tells"));
+}
+
+TEST(ForeignKeys, TheOrderOfTheDataIsObeyed) {
+  EXPECT_FALSE(taken("train_sampling_strategy: sequential").shuffle);
+  EXPECT_TRUE(taken("train_sampling_strategy: random").shuffle);
+  for (const char* grouped :
+       {"train_sampling_strategy: group_by_length", "group_by_length: true"}) {
+    EXPECT_TRUE(taken(grouped).shuffle) << grouped;
+    EXPECT_TRUE(tells(taken(grouped), "as shuffle says and not by their lengths")) << grouped;
+  }
+}
+
+TEST(ForeignKeys, WhatTrlGivesToTheModelIsObeyedWhereItIsAKey) {
+  const Recipe recipe = taken(
+      "model_init_kwargs: {dtype: bfloat16, load_in_4bit: true, attn_implementation: sdpa}\n");
+  EXPECT_EQ(recipe.compute_dtype, ComputeDtype::bf16);
+  EXPECT_TRUE(recipe.load_in_4bit);
+  EXPECT_TRUE(tells(recipe, "'model_init_kwargs.attn_implementation' (line 1): not used"));
+  EXPECT_EQ(taken("accelerator_config: {gradient_accumulation_kwargs: {num_steps: 4}}")
+                .gradient_accumulation_steps,
+            4);
+  EXPECT_EQ(taken("run_val_every_n_steps: 7\neval_data: e").eval_steps, 7);
 }
 
 TEST(ForeignKeys, TheTableIsSound) {

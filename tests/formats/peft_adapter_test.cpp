@@ -1,6 +1,8 @@
 #include "formats/adapter/peft_adapter.h"
 
 #include "../base/temporary_folder.h"
+#include "base/json.h"
+#include "formats/adapter/adapter_modules.h"
 
 #include <gtest/gtest.h>
 
@@ -198,6 +200,23 @@ TEST(LoraConfig, WhereTargetsAreNarrowedTheFileSaysWhichModulesThereAre) {
                        "the regular expression '.*(q_proj' is not valid: missing closing"));
   EXPECT_TRUE(contains(refusal(R"({"exclude_modules": "\\p{L}+"})"),
                        "the regular expression '\\p{L}+' has '\\p' at byte 0, which is not"));
+}
+
+// PEFT's names of the two tables are these alone, and a pattern must match one of them whole.
+TEST(LoraConfig, AdaptersOfEmbeddingAndHeadAreTiedWhereTheConfigSelectsOne) {
+  const auto ties = [](json config) {
+    config["ensure_weight_tying"] = config.value("ensure_weight_tying", true);
+    return ties_adapters(base::JsonObject(config, "adapter_config.json"));
+  };
+  for (const json& targets : {json{"q_proj", "model.embed_tokens"}, json::array({"lm_head"}),
+                              json(".*embed_tokens"), json(".*q_proj|lm_head")}) {
+    EXPECT_TRUE(ties({{"target_modules", targets}})) << targets;
+    EXPECT_FALSE(ties({{"target_modules", targets}, {"ensure_weight_tying", false}})) << targets;
+    EXPECT_FALSE(ties({{"target_modules", targets}, {"modules_to_save", {"lm_head"}}})) << targets;
+  }
+  for (const json& targets :
+       {json{"q_proj", "wte"}, json("all-linear"), json(".*q_proj|model.embed_tokens")})
+    EXPECT_FALSE(ties({{"target_modules", targets}})) << targets;
 }
 
 TEST(PeftAdapter, ReadsWhatWasWritten) {

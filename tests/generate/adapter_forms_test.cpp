@@ -115,6 +115,19 @@ TEST(AdapterTargets, OfNoModuleOfTheModelAreLeftOut) {
             "(no error)");
 }
 
+// PEFT would take one adapter for both.
+TEST(AdapterTargets, ThatAreTiedAndApartInTheFileAreRefused) {
+  const nlohmann::json ensured = {{"ensure_weight_tying", true}};
+  for (const char* form : {"patterns_embedding", "head_tied"})
+    EXPECT_NE(refusal_of(form, ensured).find("the file does not hold both, as PEFT writes them"),
+              std::string::npos)
+        << form << ": " << refusal_of(form, ensured);
+  EXPECT_NE(refusal_of("head_and_embedding_tied", ensured).find("holds others for each"),
+            std::string::npos);
+  for (const char* untied : {"rows", "head", "saved_embedding_tied"})
+    EXPECT_EQ(refusal_of(untied, ensured), "(no error)") << untied;
+}
+
 // The new token's id, as a prompt would have it with the adapter of a form.
 std::optional<int32_t> new_token_with(const std::string& form) {
   const TemporaryFolder folder;

@@ -201,5 +201,26 @@ TEST_F(MessageData, AnObjectOverSeveralLinesIsOneReason) {
   EXPECT_FALSE(contains(message, "broken JSON"));
 }
 
+TEST_F(MessageData, WhatIsIgnoredIsAsIfItWereNotThere) {
+  for (const char* key : {"role", "content"}) {
+    options_.ignored_fields = {key};
+    const std::string message = error(chat_of(R"("content": "b")"));
+    EXPECT_TRUE(contains(message, fmt::format("message 1: expected the strings 'role' and 'content'"
+                                              "; ignore_fields leaves '{}' out",
+                                              key)))
+        << message;
+  }
+  options_.ignored_fields = {"content"};
+  EXPECT_EQ(shown(R"({"messages": [{"role": "user", "content": "x", "value": "a"},)"
+                  R"({"role": "assistant", "value": "b"}]})"
+                  "\n"),
+            "[user]a</s>[assistant]{b</s>}");
+  options_.ignored_fields = {"value"};
+  EXPECT_TRUE(contains(error(R"({"conversations": [{"from": "human", "value": "a"},)"
+                             R"({"from": "gpt", "value": "b"}]})"
+                             "\n"),
+                       "ignore_fields leaves 'value' out"));
+}
+
 }  // namespace
 }  // namespace snug::text

@@ -305,6 +305,14 @@ TEST_F(FieldData, NoAnswerOfAPairIsEmpty) {
   }
 }
 
+TEST_F(FieldData, RecordsOfASplitThatIsHeldOutAreNamed) {
+  for (const char* split : {R"("train")", R"("train_sft")", "null"})
+    EXPECT_EQ(unused(chat("", fmt::format(R"(, "split": {})", split))), "") << split;
+  for (const char* split : {R"("test")", R"("validation")", "2"})
+    EXPECT_EQ(unused(chat("", fmt::format(R"(, "split": {})", split))), "'split' (1 record)")
+        << split;
+}
+
 TEST_F(FieldData, LabelsGoWithEveryFormThatHasAnAnswer) {
   const std::string good = R"({"prompt": "p", "completion": "q", "label": true})"
                            "\n";

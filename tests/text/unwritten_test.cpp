@@ -5,11 +5,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../base/temporary_folder.h"
 #include "field_data.h"
+#include "golden_files.h"
 #include "text/chat/chat_template.h"
 #include "text/chat/unwritten_counts.h"
 #include "text/record/record_form.h"
@@ -109,6 +112,54 @@ TEST(UnwrittenNames, ToolsWithoutAName) {
             Names{"0 tools"});
   EXPECT_EQ(unwritten_of(ignores, chat_with(R"("content": "q", "tools": [{"name": "f"}])")),
             Names{"1 tools"});
+}
+
+const std::string kWithTool = chat_with(R"("content": "q")", R"(, "tools": [{"type": "function",
+    "function": {"name": "f", "description": "d", "parameters": {"type": "object",
+    "properties": {"p": {"type": "string", "description": "pd", "enum": ["e"], "default": "x"},
+                   "o": {"type": "object", "properties": {"description": {"type": "integer",
+                         "description": "od"}}}},
+    "required": ["p"]}, "strict": true, "returns": {"type": "object", "description": "rd"}}}])");
+
+TEST(UnwrittenNames, PartsOfTools) {
+  const auto of = [&](const std::string& of_function) {
+    return unwritten_of(each_message("{{ m.content }}",
+                                     "{% for t in tools or [] %}"
+                                     "{% set f = t.function %}{{ f.name }}" +
+                                         of_function + "{% endfor %}"),
+                        kWithTool);
+  };
+  EXPECT_EQ(of("{{ f | tojson }}"), Names{});
+  EXPECT_EQ(of("{{ f | tojson(indent=2) }}"), Names{});
+  EXPECT_EQ(of(""), (Names{"0 tools.description", "0 tools.parameters", "0 tools.strict",
+                           "0 tools.returns"}));
+  EXPECT_EQ(of("{{ f.description }}{{ f.parameters | tojson }}{% if f.strict %}!{% endif %}"),
+            Names{"0 tools.returns"});
+  EXPECT_EQ(of("{{ f.description }}{{ f.strict }}{{ f.returns }}{{ f.parameters.required }}"
+               "{% for k, p in f.parameters.properties.items() %}{{ k }}"
+               "{% if p.type == 'string' %}text{% endif %}{{ p.description or '' }}{% endfor %}"),
+            (Names{"0 tools.parameters.properties.enum", "0 tools.parameters.properties.default",
+                   "0 tools.parameters.properties.properties.type",
+                   "0 tools.parameters.properties.properties.description"}));
+}
+
+// Without what is named jinja2 writes the same as with it.
+TEST(UnwrittenNames, PartsOfToolsInPublishedTemplates) {
+  const std::string folder = kSharedData + "chat-templates/llama.cpp-2025-02/";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is absent";
+  const std::string record = chat_with(R"("content": "q")", R"(, "tools": [{"type": "function",
+      "function": {"name": "f", "description": "d", "parameters": {"type": "object",
+      "properties": {"p": {"type": "string", "description": "pd", "enum": ["e"], "default": "x"}},
+      "required": ["p"]}, "strict": true, "returns": {"type": "object", "description": "rd"}}}])");
+  const Names few{"0 tools.strict", "0 tools.returns"};
+  const Names more{"0 tools.parameters.properties.enum", "0 tools.parameters.properties.default",
+                   "0 tools.strict", "0 tools.returns"};
+  for (const auto& [file, expected] : std::vector<std::pair<std::string, Names>>{
+           {"CohereForAI-c4ai-command-r-plus-tool_use", more},
+           {"CohereForAI-c4ai-command-r7b-12-2024-tool_use", few},
+           {"NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use", few},
+           {"NousResearch-Hermes-3-Llama-3.1-8B-tool_use", few}})
+    EXPECT_EQ(unwritten_of(contents_of(folder + file + ".jinja"), record), expected) << file;
 }
 
 TEST(UnwrittenMiddle, OfATextIsNamed) {

@@ -135,6 +135,25 @@ void refuse_adapter_folder(const fs::path& folder) {
                          advice_on_run_folder(folder), kExpected);
 }
 
+std::vector<std::string> other_weights(const fs::path& folder) {
+  constexpr std::array<std::string_view, 5> kWeights{".bin", ".pt", ".pth", ".ckpt",
+                                                     ".safetensors"};
+  // The adapter itself, in other forms too, and what trainers keep to go on.
+  constexpr std::array<std::string_view, 9> kKnown{
+      "adapter_model", "ggml-adapter",  "optimizer", "scheduler",    "scaler",
+      "rng_state",     "training_args", "rank-",     "trainer_state"};
+  std::vector<std::string> names;
+  for (const auto& entry : base::list_folder(folder)) {
+    const std::string name = entry.path().filename().string();
+    const std::string extension = entry.path().extension().string();
+    const auto begins = [&](std::string_view known) { return name.starts_with(known); };
+    if (std::ranges::count(kWeights, extension) > 0 && std::ranges::none_of(kKnown, begins))
+      names.push_back(name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
 void check_adapter_type(const base::JsonObject& config) {
   if (!has_text(config, "peft_type")) refuse_other_tool(config);
   const std::string type = config.text("peft_type");

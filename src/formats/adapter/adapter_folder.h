@@ -3,7 +3,9 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
 
@@ -18,5 +20,10 @@ inline constexpr std::string_view kAdapterConfigName = "adapter_config.json";
 // Throws UserError unless Snug reads adapters of this peft_type: says which tool or method it
 // belongs to.
 void check_adapter_type(const base::JsonObject& config);
+
+// Files of weights in an adapter's folder that are no part of it as PEFT loads it, by their names:
+// projectors, tables and heads that other tools train next to it. The state of an optimizer is
+// none.
+std::vector<std::string> other_weights(const std::filesystem::path& folder);
 
 }  // namespace snug::formats

@@ -8,6 +8,7 @@
 #include "formats/adapter/peft_adapter.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -54,6 +55,13 @@ std::optional<int64_t> layer_of(std::string_view module, const std::vector<std::
   for (const std::string& pattern : patterns)
     if (const auto layer = first_after(&pattern)) return layer;
   return std::nullopt;
+}
+
+// PEFT knows an embedding and the head that it may be by these names alone.
+constexpr std::array<const char*, 2> kTables{"embed_tokens", "lm_head"};
+
+bool is_table(std::string_view module) {
+  return std::ranges::count(kTables, parts_of(module).back()) > 0;
 }
 
 std::vector<std::string> texts_of(const base::JsonObject& config, const char* key) {
@@ -135,12 +143,14 @@ class Rules {
       : has_layers_(is_given(config, "layers_to_transform")),
         layers_(has_layers_ ? layers_of(config) : std::vector<int64_t>{}),
         patterns_(layer_patterns_of(config)),
+        ties_(ties_adapters(config)),
         excluded_(config, "exclude_modules") {
     if (!targets_all_linear(config)) targets_.emplace(config, "target_modules");
   }
 
   // The key that excludes a module; nullptr if the module is selected.
   const char* left_out_by(const std::string& module) const {
+    if (ties_ && is_table(module)) return nullptr;
     if (excluded_.names(module) != Named::no) return "exclude_modules";
     const Named named = targets_ ? targets_->names(module) : Named::by_end;
     if (named == Named::no) return "target_modules";
@@ -155,6 +165,7 @@ class Rules {
   bool has_layers_;
   std::vector<int64_t> layers_;
   std::vector<std::string> patterns_;
+  bool ties_;
   Selection excluded_;
   std::optional<Selection> targets_;  // nothing: all linears
 };
@@ -194,6 +205,17 @@ bool narrows_targets(const base::JsonObject& config) {
   if (is_given(config, "layers_to_transform") || is_given(config, "exclude_modules")) return true;
   const bool is_text = config.has("target_modules") && config.value()["target_modules"].is_string();
   return is_text && !targets_all_linear(config);
+}
+
+bool ties_adapters(const base::JsonObject& config) {
+  if (!config.boolean_or("ensure_weight_tying", false)) return false;
+  if (std::ranges::any_of(texts_of(config, "modules_to_save"), is_table)) return false;
+  if (targets_all_linear(config)) return false;
+  const bool is_text = config.has("target_modules") && config.value()["target_modules"].is_string();
+  if (!is_text) return std::ranges::any_of(texts_of(config, "target_modules"), is_table);
+  const Selection targets(config, "target_modules");
+  return std::ranges::any_of(kTables,
+                             [&](const char* table) { return targets.names(table) != Named::no; });
 }
 
 std::vector<std::string> adapter_modules(const std::filesystem::path& folder,

@@ -21,6 +21,11 @@ bool targets_all_linear(const base::JsonObject& config);
 // (any text other than kAllLinear).
 bool narrows_targets(const base::JsonObject& config);
 
+// Whether the config ties the adapters of a head that is the embedding (ensure_weight_tying): PEFT
+// does so where target_modules selects one of the two by the name embed_tokens or lm_head, and
+// modules_to_save none of them.
+bool ties_adapters(const base::JsonObject& config);
+
 // The full names of the modules in FOLDER/adapter_model.safetensors, in the order of the file.
 // Throws UserError where there are none, for a module that `config` excludes and that PEFT would
 // therefore not load, and for a malformed pattern.

@@ -212,6 +212,7 @@ LoraConfig read_lora_config(const fs::path& folder) {
     lora.modules_to_save = plain_modules(config.texts("modules_to_save"));
   lora.token_rows = read_token_rows(config);
   lora.ties_tables = config.boolean_or("ensure_weight_tying", false);
+  lora.ties_adapters = ties_adapters(config);
   check_values(config, lora);
   lora.sizes = read_sizes(config, folder, lora, text);
   return lora;

@@ -53,6 +53,8 @@ struct LoraConfig {
   std::vector<TokenRows> token_rows{};  // trainable_token_indices
   // ensure_weight_tying: a tied head and embedding stay tied where one of them is saved.
   bool ties_tables = false;
+  // The same of their adapters, where one of them has one: B of the one is A of the other.
+  bool ties_adapters = false;
 
   LoraSize size_of(std::string_view module) const;
   // The factor for modules that no pattern names.

@@ -14,6 +14,9 @@ constexpr std::string_view kTargetsNote =
     "have one, so name there those that are meant";
 constexpr std::string_view kVariantAdvice =
     "this form of LoRA is not built; method: lora is, with use_rslora and use_dora";
+constexpr std::string_view kTyingAdvice =
+    "an embedding that is the head, too, gets an adapter for one of the two; two that are one are "
+    "applied, and not trained";
 constexpr std::string_view kBiasAdvice =
     "LoRA trains no biases here: leave it out, or say method: full, which trains all weights and "
     "biases";
@@ -49,6 +52,8 @@ void add_methods(ForeignRows& rows) {
              "use_pose", "scaling_softmax"},
             kFalseOnly, kOtherMethodAdvice)
       .only({"relora_steps"}, kZeroOnly, kOtherMethodAdvice)
+      .only({"jagged_restart_steps"}, kZeroOnly,
+            "the learning rate rises and falls once: beginning again is not built")
       .pass_over({"galore_*", "apollo_*", "badam_*", "pissa_iter", "relora_*", "oft_*", "asft_*",
                   "eaft_*", "pose_*", "jagged_restart_*", "scaling_softmax_*", "llamapro_*"},
                  "what they belong to is off")
@@ -75,7 +80,8 @@ void add_lora(ForeignRows& rows) {
       .only({"bias", "lora_config.bias", "peft_config.bias"}, {{"none"}}, kBiasAdvice)
       .only({"lora_task_type", "peft_config.task_type", "lora_config.task_type"},
             {{"CAUSAL_LM"}, {"SEQ_2_SEQ_LM"}}, "language models alone are trained")
-      .pass_over({"lora_fan_in_fan_out"}, "how a weight lies follows from the model")
+      .pass_over({"lora_fan_in_fan_out", "fan_in_fan_out"},
+                 "how a weight lies follows from the model")
       .only({"init_lora_weights", "peft_init_lora_weights", "lora_init"}, kTrueOnly, kInitAdvice)
       .refuse({"lora_rank_pattern*", "lora_alpha_pattern*", "rank_pattern*", "alpha_pattern*",
                "lora_target_parameters", "peft_layers_to_transform", "peft_layers_pattern",
@@ -83,11 +89,16 @@ void add_lora(ForeignRows& rows) {
                "loraplus_lr_ratio", "loraplus_lr_embedding", "module_dropout", "loftq_config*",
                "peft.*", "peft_config.*", "lora_config.*"},
               kVariantAdvice)
+      .refuse({"exclude_modules", "layers_pattern", "layer_replication*", "use_qalora",
+               "trainable_token_indices*", "alora_invocation_tokens*", "eva_config*",
+               "corda_config*", "lora_ga_config*", "arrow_config*", "use_bdlora*"},
+              kVariantAdvice)
+      .only({"ensure_weight_tying", "peft_ensure_weight_tying"}, kFalseOnly, kTyingAdvice)
       .only({"create_new_adapter"}, kFalseOnly,
             "an adapter that is given is trained on: merge it into the model first for a new one, "
             "and take this out")
-      .pass_over({"adapter_folder", "merge_lora", "merge_method", "qlora_merge",
-                  "peft_ensure_weight_tying"},
+      .refuse({"adapter_folder"}, "say adapter: FOLDER, the folder that has adapter_config.json")
+      .pass_over({"merge_lora", "merge_method", "qlora_merge"},
                  "the result is an adapter's folder, which PEFT merges");
 }
 
@@ -109,10 +120,13 @@ void add_preferences(ForeignRows& rows) {
              "sync_ref_model"},
             kFalseOnly, kReferenceAdvice)
       .only({"disable_dropout"}, kTrueOnly, "the objectives of answers have no dropout")
-      .pass_over({"dpo_use_logits_to_keep", "dpo_padding_free", "dpo_generate_during_eval",
-                  "precompute_ref_batch_size", "precompute_ref_eval_batch_size",
-                  "generate_during_eval", "ref_model_mixup_alpha", "ref_model_sync_steps"},
+      .pass_over({"precompute_ref_batch_size", "precompute_ref_eval_batch_size"},
                  "the reference is computed within the step")
+      .pass_over({"ref_model_mixup_alpha", "ref_model_sync_steps"},
+                 "the reference stays the model as it begins")
+      .pass_over({"dpo_use_logits_to_keep", "dpo_padding_free"}, "rows are not padded")
+      .pass_over({"dpo_generate_during_eval", "generate_during_eval"},
+                 "an evaluation computes the loss on eval_data")
       .refuse({"ref_model*", "ref_adapter*"}, kReferenceAdvice)
       .only({"reward_model", "process_reward_model"}, kFalseOnly, kRewardsAdvice)
       .refuse({"trl.*", "reward_*", "ppo_*", "vllm.*", "grpo_*", "num_generations"},

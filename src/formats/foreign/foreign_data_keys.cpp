@@ -28,17 +28,29 @@ constexpr std::string_view kNewTokenAdvice =
     "tokens are not added to a model: add them with transformers, save model and tokenizer, and "
     "give that folder";
 constexpr std::string_view kNoPadding = "rows are not padded, so it changes nothing";
+constexpr std::string_view kNoGroups =
+    "rows are not padded, so documents come as shuffle says and not by their lengths";
 constexpr std::string_view kFieldAdvice = "rename the field in the data";
 constexpr std::string_view kPacking =
     "how documents are put into rows follows from max_length and max_segments; no row mixes them";
 constexpr std::string_view kLearnedPartAdvice =
     "loss is on answers, or with train_on_prompt: true on all; say it so";
+constexpr std::string_view kLabelsAdvice =
+    "which field says what is learned follows from the form of the records (data_format), of "
+    "tokens 'labels'; rename the field in the data, and take this out";
 constexpr std::string_view kTrainedRolesAdvice =
     "every turn of the assistant is learned, and no other role's; say which of its turns with "
     "\"weight\": 0 or 1 in the data's messages, and take this out";
 constexpr std::string_view kTrainedEndAdvice =
     "the end of each answer that is learned is learned with it; say which answers with "
     "\"weight\": 0 or 1 in the data's messages, and take this out";
+constexpr std::string_view kTurnEndAdvice =
+    "what the chat template writes at the end of an answer is learned with it, whatever token it "
+    "is: take this out where it names that token, and else say chat_template: FILE, a template "
+    "that ends answers in it";
+constexpr std::string_view kToolsAdvice =
+    "the chat template writes tools and calls: take this out for the way of the model's own, or "
+    "say chat_template: FILE, a template that writes them so";
 constexpr std::string_view kImages = "only texts are trained on";
 
 void add_data_files(ForeignRows& rows) {
@@ -47,9 +59,10 @@ void add_data_files(ForeignRows& rows) {
                "data_paths", "train_dataset*", "train_files", "train_split", "custom_dataset*",
                "dataset_id*"},
               kFileAdvice)
-      .pass_over({"dataset_dir", "media_dir", "image_dir", "dataset_train_split",
-                  "dataset_test_split", "dataset_config", "dataset_config_name"},
+      .pass_over({"dataset_dir", "media_dir", "image_dir", "dataset_test_split", "dataset_config",
+                  "dataset_config_name"},
                  "data and eval_data name the files themselves")
+      .only({"dataset_train_split"}, {{"train"}}, kFewerAdvice)
       .only({"dataset_streaming", "streaming", "preprocess_iterable"}, kFalseOnly,
             "data are read from files, of any size; take it out")
       .refuse({"mix_strategy", "interleave_probs"}, "records of several sources are one file here")
@@ -75,19 +88,20 @@ void add_data_files(ForeignRows& rows) {
                   "dataset_keep_in_memory",
                   "skip_prepare_dataset",
                   "dataloader_*",
-                  "data_collator",
-                  "ignore_data_skip",
                   "load_from_cache_file",
                   "lazy_tokenize",
                   "pretrain_multipack_buffer_size",
                   "streaming_multipack_buffer_size",
                   "num_dataset_shards_to_save",
                   "remove_unused_columns",
-                  "strict",
                   "length_column_name",
-                  "label_names",
                   "push_dataset_to_hub"},
                  kReading)
+      .refuse({"data_collator"}, kLearnedPartAdvice)
+      .only({"label_names"}, {{"labels"}}, kLabelsAdvice)
+      .only({"ignore_data_skip"}, kFalseOnly,
+            "a run that is resumed goes on with the records that it has not seen yet")
+      .pass_over({"strict"}, "on_bad_record says what becomes of a record that is not understood")
       .pass_over({"data_seed"},
                  "seed is that of all random numbers, and so of the order in which data come")
       .pass_over({"dataset_kwargs.skip_prepare_dataset"}, kReading)
@@ -105,7 +119,8 @@ void add_records(ForeignRows& rows) {
               "the template is rendered with its defaults; set them in a chat_template file")
       .refuse({"default_system", "default_system_message"},
               "a system message stands in the records: add it to them")
-      .pass_over({"tool_format", "agent_template"}, "the chat template writes tools and calls")
+      .refuse({"tool_format", "agent_template"}, kToolsAdvice)
+      .refuse({"eot_tokens"}, kTurnEndAdvice)
       .only({"dataset_text_field"}, {{"text"}}, kFieldAdvice)
       .only({"assistant_only_loss", "completion_only_loss"}, kTrueOnly, kLearnedPartAdvice)
       .same_as({"completion_only", "train_on_responses_only", "train_on_completions"},
@@ -135,11 +150,11 @@ void add_tokens(ForeignRows& rows) {
               kNewTokenAdvice)
       .only({"resize_token_embeddings_to_32x", "resize_vocab", "fix_untrained_tokens"}, kFalseOnly,
             kNewTokenAdvice)
-      .pass_over({"special_tokens", "eot_tokens", "tokenizer_type", "tokenizer_use_fast",
-                  "tokenizer_legacy", "tokenizer_use_mistral_common", "use_fast_tokenizer",
-                  "tokenizer_save_jinja_files", "mean_resizing_embeddings", "shrink_embeddings",
-                  "use_fast"},
-                 "the model's folder has its tokenizer, whose files say this")
+      .pass_over(
+          {"special_tokens", "tokenizer_type", "tokenizer_use_fast", "tokenizer_legacy",
+           "tokenizer_use_mistral_common", "use_fast_tokenizer", "tokenizer_save_jinja_files",
+           "mean_resizing_embeddings", "shrink_embeddings", "use_fast"},
+          "the model's folder has its tokenizer, whose files say this")
       .refuse({"tokenizer_config", "tokenizer_name", "tokenizer_name_or_path", "tokenizer_path"},
               "the tokenizer is that of the model's folder; put its files there")
       .only({"split_special_tokens"}, kFalseOnly, "special tokens of texts are single tokens");
@@ -149,15 +164,20 @@ void add_rows(ForeignRows& rows) {
   rows.only({"curriculum_sampling", "sample_packing_sequentially"}, kFalseOnly,
             "documents come in a new order in each epoch, or with shuffle: false in that of the "
             "file")
-      .pass_over({"pad_to_sequence_len", "pad_to_multiple_of", "padding_free", "padding_side",
-                  "group_by_length", "padding"},
-                 kNoPadding)
-      .only({"train_sampling_strategy"}, {{"random"}, {"group_by_length"}},
-            "say shuffle: false to read the records in the order of the file, and take this out")
-      .pass_over({"eval_sample_packing", "eval_packing", "packing_strategy", "neat_packing",
-                  "multipack_real_batches", "sample_packing_*", "batch_flattening",
-                  "block_diag_attn", "pretraining_sample_concatenation", "pretrain_multipack_attn",
-                  "total_num_tokens", "total_supervised_tokens", "packing_cache"},
+      .pass_over(
+          {"pad_to_sequence_len", "pad_to_multiple_of", "padding_free", "padding_side", "padding"},
+          kNoPadding)
+      .pass_over({"group_by_length"}, kNoGroups)
+      .same_as({"train_sampling_strategy"}, "shuffle",
+               {{"random", "true"}, {"sequential", "false"}, {"group_by_length", "", kNoGroups}},
+               "say shuffle")
+      .only({"packing_strategy"}, {{"bfd"}},
+            "documents are packed whole, as with bfd: a row mixes none, and what is longer than "
+            "max_length is cut")
+      .pass_over({"eval_sample_packing", "eval_packing", "neat_packing", "multipack_real_batches",
+                  "sample_packing_*", "batch_flattening", "block_diag_attn",
+                  "pretraining_sample_concatenation", "pretrain_multipack_attn", "total_num_tokens",
+                  "total_supervised_tokens", "packing_cache"},
                  kPacking)
       .same_as({"max_packed_sequence_len", "model_max_length", "block_size"}, "max_length")
       .pass_over({"max_prompt_length", "max_prompt_len", "eval_sequence_len"},

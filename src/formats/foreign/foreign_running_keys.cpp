@@ -92,7 +92,11 @@ void add_launchers(ForeignRows& rows) {
 }
 
 void add_ranks(ForeignRows& rows) {
-  rows.pass_over({"ddp_find_unused_parameters", "ddp_bucket_cap_mb", "ddp_broadcast_buffers",
+  rows.only({"accelerator_config.split_batches"}, kFalseOnly,
+            "per_device_train_batch_size is the rows of each device")
+      .same_as({"accelerator_config.gradient_accumulation_kwargs.num_steps"},
+               "gradient_accumulation_steps")
+      .pass_over({"ddp_find_unused_parameters", "ddp_bucket_cap_mb", "ddp_broadcast_buffers",
                   "ddp_backend", "ddp_static_graph", "accelerator_config*", "ddp", "device_count",
                   "fsdp_min_num_params", "parallelism_config*"},
                  kRanks)

@@ -38,17 +38,20 @@ void add_step_keys(ForeignRows& rows) {
             {{"0"}, {"none"}, {"false"}}, kStopAdvice)
       .pass_over({"metric_for_best_model", "greater_is_better"}, kBestAdvice)
       .pass_over({"loss_watchdog_*"}, "a run ends where a loss or gradient is not finite")
-      .pass_over({"do_train", "do_eval", "do_predict", "do_bench_eval", "predict_with_generate",
-                  "train", "task_type"},
-                 "the command says what is done, and eval_data whether there is an evaluation")
+      .pass_over(
+          {"do_train", "do_eval", "do_predict", "do_bench_eval", "predict_with_generate", "train"},
+          "the command says what is done, and eval_data whether there is an evaluation")
+      .only({"task_type"}, {{"causal_lm"}, {"seq_2_seq_lm"}}, "language models alone are trained")
       .only({"do_causal_lm_eval", "use_ray"}, kFalseOnly, "it is not part of training here")
       .pass_over({"per_device_eval_batch_size", "per_gpu_eval_batch_size", "eval_batch_size",
-                  "batch_size_val", "eval_accumulation_steps", "eval_delay", "eval_on_start",
-                  "eval_do_concat_batches", "eval_use_gather_object", "batch_eval_metrics",
-                  "prediction_loss_only", "compute_accuracy", "include_for_metrics",
-                  "eval_causal_lm_metrics", "eval_max_new_tokens", "eval_table_size",
-                  "eval_num_beams", "include_inputs_for_metrics", "acc_strategy"},
-                 kEvaluated);
+                  "batch_size_val", "eval_accumulation_steps", "eval_do_concat_batches"},
+                 kEvaluated)
+      .pass_over({"eval_delay", "eval_on_start"}, "eval_steps says when is evaluated")
+      .pass_over({"eval_use_gather_object", "batch_eval_metrics", "prediction_loss_only",
+                  "compute_accuracy", "include_for_metrics", "eval_causal_lm_metrics",
+                  "eval_max_new_tokens", "eval_table_size", "eval_num_beams",
+                  "include_inputs_for_metrics", "acc_strategy"},
+                 "an evaluation computes the loss on eval_data");
 }
 
 void add_schedule(ForeignRows& rows) {

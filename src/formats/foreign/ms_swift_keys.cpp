@@ -22,21 +22,18 @@ constexpr std::string_view kOwnWay = "snug loads, reads and saves its own way";
 std::vector<ToolKey> ms_swift_keys() {
   ForeignRows rows;
   rows.refuse({"cached_dataset", "cached_val_dataset", "columns*"}, kCachedDataAdvice)
-      .pass_over({"custom_register_path",
-                  "external_plugins",
-                  "callbacks",
-                  "ignore_args_error",
+      .only({"load_args", "load_data_args"}, kFalseOnly,
+            "args.json of another run is not read: write its keys into the recipe")
+      .pass_over({"packing_length"}, "a row holds max_length tokens")
+      .pass_over({"ignore_args_error",
                   "check_model",
                   "safe_serialization",
                   "max_shard_size",
                   "create_checkpoint_symlink",
-                  "load_args",
-                  "load_data_args",
                   "download_mode",
                   "local_repo_path",
                   "disable_auto_column_mapping",
                   "shuffle_buffer_size",
-                  "packing_length",
                   "packing_num_proc",
                   "stopping_strategy",
                   "template_backend",
@@ -56,7 +53,6 @@ std::vector<ToolKey> ms_swift_keys() {
                   "lora_dtype",
                   "max_model_len",
                   "tuner_backend",
-                  "trainer_cls",
                   "is_binary_loss_scale"},
                  kOwnWay)
       .only({"use_chat_template"}, kTrueOnly, "say data_format and prompt_format")

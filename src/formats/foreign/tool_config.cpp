@@ -117,6 +117,8 @@ class Translating {
         pass_over(written, word.note.empty() ? "this is so here in any case" : word.note);
       return;
     }
+    if (key->key.empty() && are_all_known(*key, written.items))
+      return pass_over(written, "this is so here in any case");
     refuse(*key, written, text);
   }
 
@@ -171,6 +173,14 @@ class Translating {
     config_.mistakes.add(
         is_of_recipe(written) ? fmt::format("'{}' {}", written.name, problem) : problem,
         written.where);
+  }
+
+  // Of a list, whose values stand for themselves.
+  static bool are_all_known(const ToolKey& key, const std::vector<std::string>& items) {
+    return std::ranges::all_of(items, [&](const std::string& item) {
+      return std::ranges::any_of(key.words,
+                                 [&](const ToolWord& word) { return is_same(item, word.from); });
+    });
   }
 
   const std::vector<ToolKey>& keys_;

@@ -28,6 +28,9 @@ std::vector<ToolKey> torchtune_keys() {
       .same_as({"model.use_dora"}, "use_dora")
       .refuse({"model.lora_attn_modules", "model.apply_lora_to_mlp", "model.apply_lora_to_output"},
               kAttentionAdvice)
+      .only({"tokenizer.truncation_type"}, {{"right"}}, "what is too long is cut at its end")
+      .refuse({"tokenizer.prompt_template.*"},
+              "the texts around messages are a chat template's: say chat_template: FILE")
       .refuse({"model.*"}, kModelAdvice)
       .same_as({"tokenizer.max_seq_len"}, "max_length")
       .refuse({"tokenizer.prompt_template"},
@@ -35,12 +38,15 @@ std::vector<ToolKey> torchtune_keys() {
               "say chat_template: FILE")
       .pass_over({"tokenizer.*"}, kFolder)
       .same_as({"checkpointer.checkpoint_dir"}, "model")
+      .refuse({"checkpointer.adapter_checkpoint"}, "say adapter: FOLDER, an adapter of PEFT")
+      .refuse({"checkpointer.recipe_checkpoint"},
+              "say resume_from_checkpoint: FOLDER, a checkpoint that snug wrote")
       .pass_over({"checkpointer.*"}, kFolder)
       .same_as({"dataset.packed"}, "packing")
       .same_as({"dataset.train_on_input"}, "train_on_prompt")
       .refuse({"dataset.*"}, kBuiltDataAdvice)
       .refuse({"dataset_val.*"}, kBuiltEvaluationAdvice)
-      .pass_over({"run_val_every_n_steps"}, "eval_steps says it")
+      .same_as({"run_val_every_n_steps"}, "eval_steps")
       .same_as({"optimizer.lr"}, "learning_rate")
       .same_as({"optimizer.weight_decay"}, "weight_decay")
       .same_as({"optimizer._component_"}, "optim",
@@ -64,6 +70,7 @@ std::vector<ToolKey> torchtune_keys() {
              {"torchtune.modules.loss.CEWithChunkedOutputLoss"},
              {"torch.nn.CrossEntropyLoss"}},
             "say objective")
+      .only({"loss.label_smoothing"}, kZeroOnly, "labels are not smoothed")
       .pass_over({"loss.*"}, "the loss is that of the objective")
       .same_as({"enable_activation_checkpointing"}, "activation_checkpointing")
       .same_as({"enable_activation_offloading"}, "activation_offloading")

@@ -1,6 +1,9 @@
 #include "plan/spec/adapter_tables.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <string>
 #include <variant>
@@ -9,6 +12,7 @@
 #include "base/console.h"
 #include "base/error.h"
 #include "formats/adapter/adapter_config.h"
+#include "formats/adapter/adapter_folder.h"
 #include "formats/adapter/adapter_modules.h"
 #include "formats/adapter/peft_adapter.h"
 #include "models/families/families.h"
@@ -18,6 +22,7 @@ namespace snug::plan {
 namespace {
 
 namespace fs = std::filesystem;
+using formats::LoraModule;
 using formats::PeftAdapter;
 using formats::TensorInfo;
 using Rows = std::map<std::string, std::vector<int64_t>, std::less<>>;
@@ -108,6 +113,31 @@ class AdapterTables {
            !formats::is_of_module(embedding_, {module});
   }
 
+  // Of a head that is the embedding PEFT has both adapters from one (ensure_weight_tying). Those of
+  // its files are one; a file with others, or with one alone, is not what it says.
+  void tie_adapters(std::vector<std::string>& targets) const {
+    if (!stack_.tied_head || !adapter_.config().ties_adapters) return;
+    const std::string embedding(module_of(embedding_));
+    const LoraModule* of_embedding = module_named(embedding);
+    const LoraModule* of_head = module_named(stack_.head);
+    if (of_embedding == nullptr || of_head == nullptr || !of_embedding->is_embedding ||
+        of_head->is_embedding)
+      fail(
+          "ensure_weight_tying in adapter_config.json ties the adapters of '{}' and '{}', which "
+          "are one tensor, and the file does not hold both, as PEFT writes them; save the adapter "
+          "with PEFT anew, or say ensure_weight_tying: false there",
+          embedding, stack_.head);
+    if (!are_transposed(adapter_.lora_a(*of_embedding), adapter_.lora_b(*of_head)) ||
+        !are_transposed(adapter_.lora_a(*of_head), adapter_.lora_b(*of_embedding)))
+      fail(
+          "ensure_weight_tying in adapter_config.json ties the adapters of '{}' and '{}', which "
+          "are one tensor, but the file holds others for each; PEFT would take one for both. Say "
+          "ensure_weight_tying: false there to have each",
+          embedding, stack_.head);
+    targets.push_back(embedding);
+    targets.push_back(stack_.head);
+  }
+
   void check_rows(const Rows& rows) const {
     for (const auto& [weight, tokens] : rows) {
       const std::string key = formats::token_rows_key(weight);
@@ -137,6 +167,34 @@ class AdapterTables {
   bool holds(const std::string& weight) const {
     return std::ranges::count(adapter_.saved(), weight) > 0;
   }
+  const LoraModule* module_named(std::string_view module) const {
+    const auto found = std::ranges::find(adapter_.modules(), module, &LoraModule::module);
+    return found == adapter_.modules().end() ? nullptr : &*found;
+  }
+
+  // Row by row of the first; the other is read in pieces of as many rows as a piece holds.
+  bool are_transposed(const TensorInfo& wide, const TensorInfo& tall) const {
+    const int64_t rows = wide.shape[0];
+    const int64_t columns = wide.shape[1];
+    if (tall.shape != std::vector<int64_t>{columns, rows}) return false;
+    if (wide.stored_dtype != tall.stored_dtype) return false;
+    const int64_t bytes = wide.bytes() / (rows * columns);
+    constexpr int64_t kColumns = 4096;
+    std::vector<char> row(static_cast<size_t>(std::min(kColumns, columns) * bytes));
+    std::vector<char> piece(row.size() * static_cast<size_t>(rows));
+    for (int64_t first = 0; first < columns; first += kColumns) {
+      const int64_t count = std::min(kColumns, columns - first);
+      adapter_.file().read_range(tall, first * rows * bytes, count * rows * bytes, piece.data());
+      for (int64_t i = 0; i < rows; ++i) {
+        adapter_.file().read_range(wide, (i * columns + first) * bytes, count * bytes, row.data());
+        for (int64_t j = 0; j < count; ++j)
+          if (std::memcmp(&row[j * bytes], &piece[(j * rows + i) * bytes], bytes) != 0)
+            return false;
+      }
+    }
+    return true;
+  }
+
   bool trains(const std::string& weight) const {
     return formats::is_of_module(weight, adapter_.config().modules_to_save);
   }
@@ -227,11 +285,15 @@ class AdapterTables {
 }  // namespace
 
 void say_left_out(const fs::path& adapter) {
-  if (!is_lora(adapter)) return;
-  constexpr const char* kOfVllm = "new_embeddings.safetensors";
-  if (fs::exists(adapter / kOfVllm))
-    base::say("{}: {} is not read: tables for more tokens that only vLLM knows, and not PEFT",
-              adapter.string(), kOfVllm);
+  const bool has_lora = is_lora(adapter);
+  const std::vector<std::string> others = formats::other_weights(adapter);
+  if (!others.empty())
+    base::say(
+        "{}: not read: {}: weights next to the adapter that PEFT does not load with it, either; "
+        "where the adapter was trained together with them (a projector, embeddings, a head), the "
+        "model is not the one that was trained",
+        adapter.string(), fmt::join(others, ", "));
+  if (!has_lora) return;
   const std::vector<std::string> left_out = PeftAdapter(adapter).left_out();
   if (!left_out.empty())
     base::say(
@@ -241,8 +303,8 @@ void say_left_out(const fs::path& adapter) {
 }
 
 models::ModelConfig with_adapter_tables(const models::ModelConfig& model, const fs::path& adapter) {
-  if (!is_lora(adapter)) return model;
   say_left_out(adapter);
+  if (!is_lora(adapter)) return model;
   return AdapterTables(model, adapter).applied_to(model);
 }
 
@@ -256,6 +318,7 @@ void add_adapter_tables(const models::ModelConfig& model, const fs::path& adapte
   // Includes modules that the file lacks, which are refused when file and job are compared.
   for (std::string& module : tables.missing_modules())
     options.target_modules.push_back(std::move(module));
+  tables.tie_adapters(options.target_modules);
   std::erase_if(options.modules_to_save,
                 [&](const std::string& module) { return tables.is_tied_head(module); });
   options.token_rows = tables.rows();

@@ -282,6 +282,13 @@ std::optional<text::RecordForm> record_form(formats::DataFormat format) {
   return base::from_word<text::RecordForm>(base::word_of(format));
 }
 
+text::SkipLimits skip_limits(const Recipe& recipe) {
+  return {.refuses_any = recipe.on_bad_record == formats::OnBadRecord::error,
+          .mapping_share = recipe.max_skipped};
+}
+
+text::RecordMapping record_mapping(const Recipe& recipe) { return {recipe.fields, recipe.roles}; }
+
 void refuse_open_length(const Recipe& recipe) {
   recipe.fail("max_length",
               "is auto, which the lengths of the data's documents decide, but there are none: give "

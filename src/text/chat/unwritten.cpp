@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "text/chat/cut_texts.h"
 #include "text/chat/fitted_conversation.h"
+#include "text/chat/unwritten_tools.h"
 #include "text/unicode/blank.h"
 #include "text/unicode/utf8.h"
 
@@ -250,6 +251,7 @@ std::vector<Unwritten> find_unwritten(const Conversation& conversation, const st
     one.is_all = is_text_or_call({one.message, one.field.c_str()}) && one.message > 0 &&
                  left[one.message] == 0;
   add_silent_tools(conversation, whole, render, found);
+  add_unwritten_tool_parts(conversation, whole, render, found);
   add_idle_variables(conversation, whole, render, found);
   add_cut_texts(conversation, whole, render, found);
   return found;

@@ -154,6 +154,9 @@ nlohmann::json flag_in(std::string text) {
   return is_number ? nlohmann::json(number) : nlohmann::json();
 }
 
+// Records of the parts that are held out may stand in one file with the others: test, validation.
+bool is_split_to_learn(std::string_view split) { return split.starts_with("train"); }
+
 bool has_numbers(const nlohmann::json& value) {
   return value.is_array() && std::any_of(value.begin(), value.end(), [](const auto& item) {
            return item.is_number() || item.is_boolean() || item.is_array();
@@ -219,10 +222,13 @@ bool is_flag(const jinja::Value& value) {
 }  // namespace
 
 bool is_label_of_record(std::string_view field, const nlohmann::json& value) {
+  if (field == "split") return value.is_string() && is_split_to_learn(value.get<std::string>());
   return is_among(kTokenLabels, field) || (is_named_as_label(field) && !has_numbers(value));
 }
 
 bool is_label_of_record(std::string_view field, const jinja::Value& value) {
+  if (field == "split")
+    return value.is(jinja::Value::Kind::text) && is_split_to_learn(value.as_text());
   return is_among(kTokenLabels, field) || (is_named_as_label(field) && !has_numbers(value));
 }
 

@@ -172,11 +172,11 @@ class MessageReader {
                             !holds("function_call") && !holds("refusal");
     const bool must_be_text = has_value_ || holds_call_;
     if (role_ == nullptr || lacks_text || (must_be_text && text_of(text_key_) == nullptr))
-      fields_.fail(fmt::format("message {}: expected the strings '{}' and '{}'", number_, role_key_,
-                               text_key_));
+      fields_.fail(fmt::format("message {}: expected the strings '{}' and '{}'{}", number_,
+                               role_key_, text_key_, left_out_note()));
     role_of(fields_, *role_);  // throws where it is not known
     check_one_meaning(fields_, item_.as_dict(), number_);
-    if (!is_used("function_call") || !find("function_call")->is_true()) return;
+    if (!holds("function_call") || !find("function_call")->is_true()) return;
     if (holds("tool_calls") && find("tool_calls")->is_true())
       fields_.fail(
           fmt::format("message {}: 'tool_calls' and 'function_call' are both there; "
@@ -190,7 +190,7 @@ class MessageReader {
     for (const auto& [key, value] : item_.as_dict().entries()) {
       if (key.as_text() == role_key_)
         entries.set(Value::text("role"), Value::text(role));
-      else if (key.as_text() == text_key_)
+      else if (key.as_text() == text_key_ && find(key.as_text()) != nullptr)
         set_text(value, entries);
       else
         set_other(key, value, entries);
@@ -203,14 +203,22 @@ class MessageReader {
   }
 
  private:
+  // A field that is ignored is as if it were not there.
   const Value* find(std::string_view key) const {
-    return item_.is(Value::Kind::dict) ? item_.as_dict().find(key) : nullptr;
+    const Value* value = item_.is(Value::Kind::dict) ? item_.as_dict().find(key) : nullptr;
+    return value == nullptr || fields_.is_ignored(key) ? nullptr : value;
+  }
+  std::string left_out_note() const {
+    if (!item_.is(Value::Kind::dict)) return "";
+    for (const char* key : {role_key_, text_key_})
+      if (item_.as_dict().find(std::string_view(key)) != nullptr && find(key) == nullptr)
+        return fmt::format("; ignore_fields leaves '{}' out", key);
+    return "";
   }
   bool holds(std::string_view key) const {
     const Value* value = find(key);
     return value != nullptr && !value->is(Value::Kind::none);
   }
-  bool is_used(std::string_view key) const { return holds(key) && !fields_.is_ignored(key); }
   const std::string* text_of(std::string_view key) const {
     const Value* value = find(key);
     return value != nullptr && value->is(Value::Kind::text) ? &value->as_text() : nullptr;
