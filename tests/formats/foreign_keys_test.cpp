@@ -107,11 +107,9 @@ TEST(ForeignKeys, TheMethodIsNoted) {
 
 // What other tools would do otherwise for them.
 TEST(ForeignKeys, WhatChangesTheResultIsNotPassedOver) {
-  EXPECT_TRUE(contains(mistakes_in("train_sampling_strategy: sequential"), "say shuffle: false"));
   EXPECT_TRUE(contains(mistakes_in("create_new_adapter: true"), "merge it into the model first"));
   EXPECT_TRUE(contains(mistakes_in("tokenizer: {prompt_template: x}"), "say chat_template: FILE"));
-  for (const char* usual :
-       {"train_sampling_strategy: random", "create_new_adapter: false", "agent_template: hermes"})
+  for (const char* usual : {"train_sampling_strategy: random", "create_new_adapter: false"})
     EXPECT_NO_THROW(taken(usual)) << usual;
 }
 
