@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -151,6 +152,15 @@ json parse_json_value(std::string_view text, const JsonComplaint& complain,
                                     CountingIterator(text.data() + text.size(), &offset), &builder);
   SNUG_CHECK(read, "the complaint about a text that is no JSON came back");
   return builder.take();
+}
+
+// The first reading bounds how deep the text nests, and complains.
+nlohmann::ordered_json parse_ordered_json(std::string_view text, const JsonComplaint& complain) {
+  (void)parse_json_value(text, complain);
+  std::istringstream stream{std::string(text)};
+  nlohmann::ordered_json document;
+  stream >> document;
+  return document;
 }
 
 }  // namespace snug::base

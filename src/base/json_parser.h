@@ -27,4 +27,7 @@ using JsonComplaint = std::function<void(const std::string& problem, size_t offs
 nlohmann::json parse_json_value(std::string_view text, const JsonComplaint& complain,
                                 const JsonFilter& filter = {});
 
+// The same with the keys of objects in the order of the text.
+nlohmann::ordered_json parse_ordered_json(std::string_view text, const JsonComplaint& complain);
+
 }  // namespace snug::base

@@ -173,7 +173,6 @@ const std::map<std::string, std::set<std::string>> kMayName{
      {"LinearCrossEntropy", "LinearCrossEntropyTrain"}},
     {"backends/cuda/attention/cudnn_attention.cpp", {"Attention", "AttentionGrad"}},
     {"backends/cuda/product/few_rows.cpp", {"MatmulNf4", "RmsNorm", "SiluMul"}},
-    {"backends/cuda/expert/grouped_matmul.cpp", {"GroupedMatmulGrad"}},
     {"backends/cuda/attention/attention_needs.cpp", {"Attention", "AttentionGrad"}},
     {"backends/cuda/attention/attention_needs.h", {"AttentionGrad"}},
     {"backends/cuda/product/few_rows_needs.cpp",

@@ -246,15 +246,15 @@ void RecordMapping::map_role(Json& message) const {
 }
 
 std::string RecordMapping::rewritten(const std::string& record, const Fail& fail) const {
+  Json document;
   try {
-    // Bounds its depth, and refuses what parsers read differently.
-    const auto checked = base::parse_json_value(
-        record, [](const std::string& problem, size_t) { base::throw_user_error("{}", problem); });
-    if (!checked.is_object()) return record;
+    document = base::parse_ordered_json(record, [](const std::string& problem, size_t) {
+      base::throw_user_error("{}", problem);
+    });
   } catch (const base::UserError&) {
     return record;
   }
-  Json document = Json::parse(record);
+  if (!document.is_object()) return record;
   map_fields(document, fail);
   for_each_message(document, [&](const std::string& list, Json& message) {
     map_message_fields(list, message);

@@ -11,7 +11,7 @@
 namespace snug::text {
 namespace {
 
-constexpr int kEnd = std::char_traits<char>::eof();
+constexpr int kEndOfTable = std::char_traits<char>::eof();
 
 // Bytes that are no UTF-8 stay: what reads the text says so, with the line.
 std::string as_json(const std::string& text) {
@@ -40,14 +40,14 @@ int DelimitedText::peek() {
   if (at_ == block_.size()) {
     at_ = 0;
     if (!bytes_->next(block_)) block_.clear();
-    if (block_.empty()) return kEnd;
+    if (block_.empty()) return kEndOfTable;
   }
   return static_cast<unsigned char>(block_[at_]);
 }
 
 int DelimitedText::get() {
   const int c = peek();
-  if (c == kEnd) return c;
+  if (c == kEndOfTable) return c;
   ++at_;
   if (c == '\n') ++line_;
   if (++row_bytes_ > kMaxRowBytes)
@@ -60,7 +60,8 @@ int DelimitedText::get() {
 void DelimitedText::read_quoted(std::string& cell) {
   get();
   for (int c = get();; c = get()) {
-    if (c == kEnd) fail("a quote is opened in the row that begins here, and not closed", row_line_);
+    if (c == kEndOfTable)
+      fail("a quote is opened in the row that begins here, and not closed", row_line_);
     if (c == '"') {
       if (peek() != '"') return;
       get();
@@ -74,13 +75,13 @@ bool DelimitedText::read_row() {
   row_line_ = line_;
   row_bytes_ = 0;
   cells_.clear();
-  if (peek() == kEnd) return false;
+  if (peek() == kEndOfTable) return false;
   constexpr std::string_view kMark = "\xEF\xBB\xBF";  // that editors on Windows put first
   if (line_ == 1 && names_.empty() && block_.starts_with(kMark)) at_ = kMark.size();
   std::string cell;
   for (bool is_begun = false;; is_begun = true) {
     const int c = peek();
-    const bool ends = c == kEnd || c == '\n';
+    const bool ends = c == kEndOfTable || c == '\n';
     if (ends || c == separator_) {
       get();
       if (ends && !cell.empty() && cell.back() == '\r') cell.pop_back();

@@ -68,10 +68,11 @@ class OnlineRun {
  private:
   // Records the algorithm of the chunks; the chunks themselves are recorded as pieces.
   void note() const {
-    using Loss = program::LinearCrossEntropyTrain;
-    invocation_.note_decision<&Loss::chunks, &program::LossChunks::algorithm>(
+    constexpr auto kChunks = &program::LinearCrossEntropyTrain::chunks;
+    constexpr auto kProducts = &program::LinearCrossEntropyTrain::products;
+    invocation_.note_decision<kChunks, &program::LossChunks::algorithm>(
         program::LossAlgorithm::online);
-    invocation_.note_decision<&Loss::products, &program::LossProducts::block_columns>(columns_);
+    invocation_.note_decision<kProducts, &program::LossProducts::block_columns>(columns_);
     note_algorithms(ran_, {}, invocation_);
   }
 

@@ -6,8 +6,8 @@
 namespace snug::text::parquet {
 
 CompactReader::Nesting::Nesting(CompactReader& reader) : reader_(reader) {
-  constexpr int kMaxDepth = 32;
-  if (++reader_.depth_ > kMaxDepth) throw Damaged("its header nests too deeply");
+  constexpr int kMaxHeaderDepth = 32;
+  if (++reader_.depth_ > kMaxHeaderDepth) throw Damaged("its header nests too deeply");
 }
 
 uint8_t CompactReader::byte() {

@@ -8,7 +8,7 @@
 namespace snug::text::parquet {
 namespace {
 
-constexpr int kMaxDepth = 32;
+constexpr int kMaxSchemaDepth = 32;
 
 struct Levels {
   int definition = 0;
@@ -43,7 +43,7 @@ class SchemaReader {
 
   // A field that repeats without a list around it is a list of what it is.
   Node read_node(Levels levels, int depth) {
-    if (depth > kMaxDepth) throw Damaged("its schema nests too deeply");
+    if (depth > kMaxSchemaDepth) throw Damaged("its schema nests too deeply");
     const SchemaElement& element = next();
     if (element.repetition != Repetition::repeated) return read_single(element, levels, depth);
     Node list = list_of(element.name, levels);
