@@ -14,9 +14,8 @@ enum class Truncation : uint8_t {
 };
 
 constexpr auto words_of(Truncation /*type*/) {
-  return words<Truncation>({{Truncation::end, "end"},
-                            {Truncation::keep_end, "keep_end"},
-                            {Truncation::drop, "drop"}});
+  return words<Truncation>(
+      {{Truncation::end, "end"}, {Truncation::keep_end, "keep_end"}, {Truncation::drop, "drop"}});
 }
 
 }  // namespace snug::base

@@ -52,8 +52,7 @@ TEST_F(BadRecordsOf, AFileAreToldOfByReason) {
 }
 
 TEST_F(BadRecordsOf, OneIsToldOfByItself) {
-  const std::string what =
-      "data.jsonl:2: record 2: the answer ('completion') is empty";
+  const std::string what = "data.jsonl:2: record 2: the answer ('completion') is empty";
   EXPECT_TRUE(
       contains(error(std::string(kGood) + kEmpty), what + "; on_bad_record=skip leaves it out"));
   EXPECT_TRUE(contains(error(std::string(kGood) + kEmpty + kGood + kEmpty),

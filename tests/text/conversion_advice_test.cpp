@@ -26,8 +26,7 @@ TEST(ConversionAdvice, GoesByTheFirstBytesUnderAnotherName) {
       EXPECT_NE(message.find(part), std::string::npos) << name << " gives: " << message;
   };
   for (const char* name : {"data.json", "data.jsonl", "data.txt"}) {
-    expect(name, "PAR1",
-           {name, "a Parquet file", "rename it: mv '", "data.parquet'"});
+    expect(name, "PAR1", {name, "a Parquet file", "rename it: mv '", "data.parquet'"});
     expect(name, "ARROW1", {"an Arrow file", "pandas.read_feather('"});
     expect(name, "\x1F\x8B", {"a gzip file", "rename it: mv '", std::string(name) + ".gz'"});
     expect(name, "PK\x03\x04", {"a zip file", "unzip -p '"});

@@ -91,11 +91,10 @@ TEST_F(PreferenceData, has_the_tokens_of_trl) {
       const std::string line = each["record"].dump() + "\n";
       SCOPED_TRACE(line);
       if (each["kept"].empty()) {
-        EXPECT_NE(
-            message_of<UserError>([&] {
-              load(line, max_length);
-            }).find("leaves nothing of its answers; set max_length="),
-            std::string::npos);
+        EXPECT_NE(message_of<UserError>([&] {
+                    load(line, max_length);
+                  }).find("leaves nothing of its answers; set max_length="),
+                  std::string::npos);
         ++left_out;
         continue;
       }

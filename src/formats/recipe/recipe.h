@@ -55,8 +55,8 @@ struct Recipe {
   std::string chat_template;               // empty: the model's own
   int64_t max_length = 0;                  // tokens per row; 0: from the data
   base::Truncation truncation = base::Truncation::end;
-  int64_t max_target_length = 0;           // of a decoder next to an encoder; 0: as many
-  int64_t max_segments = 0;                // documents per row; 0: chosen by the planner
+  int64_t max_target_length = 0;  // of a decoder next to an encoder; 0: as many
+  int64_t max_segments = 0;       // documents per row; 0: chosen by the planner
   bool packing = false;
   bool train_on_prompt = false;
   bool shuffle = false;

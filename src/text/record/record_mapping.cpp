@@ -248,9 +248,8 @@ void RecordMapping::map_role(Json& message) const {
 std::string RecordMapping::rewritten(const std::string& record, const Fail& fail) const {
   Json document;
   try {
-    document = base::parse_ordered_json(record, [](const std::string& problem, size_t) {
-      base::throw_user_error("{}", problem);
-    });
+    document = base::parse_ordered_json(
+        record, [](const std::string& problem, size_t) { base::throw_user_error("{}", problem); });
   } catch (const base::UserError&) {
     return record;
   }

@@ -29,11 +29,11 @@ struct DatasetOptions {
   // The form of the records; nothing: determined by their fields. With unpaired, records may also
   // be pairs, which count as two examples each.
   std::optional<RecordForm> form{};
-  std::vector<std::string> ignored_fields{};  // RecordRules::ignored
-  RecordMapping mapping{};                    // of fields and roles with other names
-  SkipLimits skips{};                         // of records that cannot be learned from
+  std::vector<std::string> ignored_fields{};            // RecordRules::ignored
+  RecordMapping mapping{};                              // of fields and roles with other names
+  SkipLimits skips{};                                   // of records that cannot be learned from
   base::Truncation truncation = base::Truncation::end;  // of what is longer than max_length
-  int64_t mismatch_batch = 0;                 // unpaired: as MismatchedAnswers takes it
+  int64_t mismatch_batch = 0;                           // unpaired: as MismatchedAnswers takes it
   // Of the model: what max_length may be at most.
   int64_t positions = std::numeric_limits<int64_t>::max();
   int64_t vocabulary = 0;  // upper limit (exclusive) of ids in records of the form tokens

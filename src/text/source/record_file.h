@@ -17,8 +17,8 @@ namespace snug::text {
 
 class RecordFile {
  public:
-  // Throws UserError where there is no such file, for a name of no ending that is read, with what to
-  // do, and as the streams do for a file that is damaged.
+  // Throws UserError where there is no such file, for a name of no ending that is read, with what
+  // to do, and as the streams do for a file that is damaged.
   explicit RecordFile(const std::string& path);
 
   bool is_plain_text() const { return is_plain_text_; }
