@@ -91,7 +91,7 @@ TEST_F(BadRecordsOf, AFileWhoseFieldsAreWrongMayBeFewOfMany) {
   EXPECT_EQ(load(file(396, 4)).audit.bad, 4);
   const std::string message = error(file(395, 4));
   for (const char* part : {"(4 records, lines 396, 397, 398, ...)", "1 % do not hold what is read",
-                           "max_skipped=0.01", "max_skipped=1 leaves all out"})
+                           "max_skipped=0.01", "max_skipped=1 leaves them out"})
     EXPECT_TRUE(contains(message, part)) << part << "\nis not in: " << message;
   options_.skips.mapping_share = 0.02;
   EXPECT_EQ(load(file(395, 4)).audit.bad, 4);

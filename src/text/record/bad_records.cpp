@@ -86,13 +86,13 @@ void BadRecords::hold_against(const SkipLimits& limits, const std::string& path,
   if (of(Fault::mapping) > kMappingFaults && share(Fault::mapping) > limits.mapping_share)
     fail(path, records,
          fmt::format("{:.3g} % do not hold what is read of them, more than max_skipped={} allows, "
-                     "so that records may be read in a wrong way; max_skipped=1 leaves all out",
+                     "so that records may be read in a wrong way; max_skipped=1 leaves them out",
                      100 * share(Fault::mapping), limits.mapping_share));
   const double most = std::max(kSizeShare, limits.mapping_share);
   if (share(Fault::size) > most)
     fail(path, records,
          fmt::format("{:.3g} % are empty or too long, so that most of the data would not be "
-                     "learned; max_skipped=1 leaves all out",
+                     "learned; max_skipped=1 leaves them out",
                      100 * share(Fault::size)));
 }
 
