@@ -1,6 +1,8 @@
 #include "text/record/record_form.h"
 
+#include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 
@@ -73,6 +75,32 @@ bool has_one_answer(RecordForm form) {
          form != RecordForm::text && form != RecordForm::tokens;
 }
 
+// Whether a mapping makes a field that says which form a record is of.
+bool begins_with_mapped(RecordForm form, const RecordMapping& mapping) {
+  const auto makes = [&](std::initializer_list<const char*> keys) {
+    return std::ranges::any_of(keys, [&](const char* key) { return mapping.makes(key); });
+  };
+  switch (form) {
+    case RecordForm::messages:
+      return makes({"messages"});
+    case RecordForm::sharegpt:
+      return makes({"conversations"});
+    case RecordForm::alpaca:
+      return makes({"instruction", "input", "output"});
+    case RecordForm::prompt_completion:
+      return makes({"prompt", "completion", "input", "output"});
+    case RecordForm::preference:
+      return makes({"chosen", "rejected", "rejected_response"});
+    case RecordForm::unpaired:
+      return makes({"prompt", "completion", "label"});
+    case RecordForm::text:
+      return makes({"text"});
+    case RecordForm::tokens:
+      return makes({"input_ids"});
+  }
+  return false;
+}
+
 RawRecord mapped(const RawRecord& raw, const std::string& path, const RecordMapping& mapping) {
   RawRecord result;
   result.number = raw.number;
@@ -106,11 +134,12 @@ const RecordMapping* known_pairs(const RecordFields& fields) {
 // A record whose fields have Snug's names.
 Record parse_named(const RawRecord& raw, const std::string& path, const RecordRules& rules) {
   const RecordFields fields(raw, path, rules.ignored);
-  // Fields that a mapping names come before those that the record has by chance.
-  std::optional<RecordForm> form;
-  if (rules.mapping != nullptr)
-    form = form_of([&](const char* key) { return rules.mapping->makes(key); }, rules.form);
-  if (!form) form = form_of([&](const char* key) { return fields.has(key); }, rules.form);
+  auto form = form_of([&](const char* key) { return fields.has(key); }, rules.form);
+  // The fields that a mapping makes come before those that the record has by chance.
+  if (rules.mapping != nullptr && (!form || !begins_with_mapped(*form, *rules.mapping)))
+    if (const auto made =
+            form_of([&](const char* key) { return rules.mapping->makes(key); }, rules.form))
+      form = made;
   if (!form && rules.mapping == nullptr)
     if (const RecordMapping* known = known_pairs(fields))
       return parse_named(mapped(raw, path, *known), path, rules);
