@@ -76,8 +76,8 @@ program::Program loss_program(const program::Target& target) {
   const TensorId twice = add_tensor(builder, "twice", {kTokens});
   const TensorId four = add_tensor(builder, "four", {kTokens});
   builder.emit(program::Add{}, {x, x}, {sum});
-  builder.emit(program::LinearCrossEntropy{kChunkRows}, {sum, weight, targets, inverse_tokens},
-               {losses, loss});
+  builder.emit(program::LinearCrossEntropy{.chunks = {.rows = kChunkRows}},
+               {sum, weight, targets, inverse_tokens}, {losses, loss});
   builder.emit(program::Add{}, {losses, losses}, {twice});
   builder.emit(program::Add{}, {twice, twice}, {four});
   program::Program program = passes::host_copies(builder.take(), {});
