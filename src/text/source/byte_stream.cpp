@@ -69,7 +69,7 @@ class GzipBytes : public ByteStream {
         break;
       }
     }
-    piece.resize(piece.size() - state_.avail_out);
+    piece.erase(piece.size() - state_.avail_out);
     return !piece.empty();
   }
 
@@ -129,7 +129,7 @@ class ZstdBytes : public ByteStream {
         break;
       }
     }
-    piece.resize(out.pos);
+    piece.erase(out.pos);
     return !piece.empty();
   }
 
