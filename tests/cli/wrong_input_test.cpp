@@ -42,7 +42,8 @@ std::function<std::vector<std::string>(const Scene&)> only(const std::string& wo
 
 std::function<std::vector<std::string>(const Scene&)> with_data(const std::string& data) {
   return [data](const Scene& scene) {
-    return std::vector<std::string>{"data=" + scene.file("wrong.jsonl", data)};
+    return std::vector<std::string>{"data=" + scene.file("wrong.jsonl", data),
+                                    "on_bad_record=error"};
   };
 }
 
@@ -195,8 +196,8 @@ const std::vector<WrongInput> kCases{
      with_data("{\"input_ids\": " + nested(100'000) + "}\n"),
      {"wrong.jsonl:1", "record 1", "nest deeper than 64"}},
     {"table_as_data",
-     [](const Scene& scene) { return std::vector{"data=" + scene.file("wrong.csv", "a,b\n")}; },
-     {"wrong.csv", ".jsonl", "pandas.read_csv"}},
+     [](const Scene& scene) { return std::vector{"data=" + scene.file("wrong.xlsx", "PK")}; },
+     {"wrong.xlsx", ".jsonl", "pandas.read_excel"}},
     {"model_of_the_hub",
      only("model=meta-llama/Llama-3.1-8B"),
      {"'hf download meta-llama/Llama-3.1-8B'", "\"llama-3.1-8b\""}},

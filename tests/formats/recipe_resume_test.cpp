@@ -63,6 +63,7 @@ TEST(KeysOnResume, ThoseThatAreNotCompared) {
                                                      "ignore_fields",
                                                      "fields",
                                                      "roles",
+                                                     "truncation",
                                                      "chat_template",
                                                      "train_on_prompt",
                                                      "compute_dtype",

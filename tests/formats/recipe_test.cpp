@@ -71,7 +71,7 @@ TEST(Recipe, PairsAreAMapOrAList) {
   EXPECT_EQ(parse("roles: {bot: assistant}").roles, Texts{"bot=assistant"});
   EXPECT_EQ(to_yaml(parse(to_yaml(parse("fields: {prompt: 'a, {q}'}")))),
             to_yaml(parse("fields: {prompt: 'a, {q}'}")));
-  EXPECT_TRUE(contains(user_error_of([] { parse("fields:\n  prompt:\n"); }), "fields.prompt"));
+  EXPECT_TRUE(contains(user_error_of([] { parse("fields:\n  prompt:\n"); }), "'fields"));
 }
 
 // Commas and spaces are part of them.

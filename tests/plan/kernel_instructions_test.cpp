@@ -78,7 +78,7 @@ TEST(Rates, OfADataSheetPriceDecodingByItsInstructions) {
         "tensor q (1, {0}) bf16\ntensor k (16384, 1024) bf16\ntensor v (16384, 1024) bf16\n"
         "tensor b (1, 2) i32\ntensor c (1, 2) i32\n"
         "o (1, {0}) bf16, lse ({1}, 1) f32 = attention(q, k, v, b, c) "
-        "{{heads {1}, kv_heads 8, head_dim 128, causal, splits 16{2}}}",
+        "{{heads {1}, kv_heads 8, head_dim 128, causal, kernel splits 16{2}}}",
         heads * 128, heads, more);
   };
   const Rates card = Rates::of_data_sheet(kPeaks);

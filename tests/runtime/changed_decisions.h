@@ -57,9 +57,17 @@ struct Mutation {
 template <typename Attributes, typename F>
 void with_decision(Attributes& attributes, std::string_view name, F&& f) {
   program::dispatch<void>(attributes, [&]<typename Struct>(Struct& chosen) {
-    program::for_each_part<std::remove_const_t<Struct>>([&](const auto& part) {
+    using Attribute = std::remove_const_t<Struct>;
+    program::for_each_part<Attribute>([&](const auto& part) {
       if (part.name == name) f(part.of(chosen));
     });
+    // Launches of chunks are planned like a decision, and stand among the other attributes.
+    const auto look = [&]<typename Listed>(const Listed& listed) {
+      if constexpr (!Listed::kIsDecision)
+        if constexpr (std::is_integral_v<std::decay_t<decltype(chosen.*listed.member)>>)
+          if (listed.name == name) f(chosen.*listed.member);
+    };
+    std::apply([&](const auto&... listed) { (look(listed), ...); }, Attribute::kFields);
   });
 }
 

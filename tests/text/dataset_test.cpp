@@ -362,7 +362,7 @@ TEST_F(DatasetFile, NamesWhatIsWrongWithTheFile) {
     expect_error(" \n \n", "the data file holds no records", name);
   }
   expect_error("[]", "the data file holds no records", "data.json");
-  expect_error("x", "expected a data file named .json, .jsonl or .txt", "data.csv");
+  expect_error("x", "expected a data file named .json, .jsonl, .txt, .csv", "data.xlsx");
   const auto missing = message_of<UserError>(
       [&] { load_dataset((folder_ / "none.json").string(), tokenizer_, options(8)); });
   EXPECT_NE(missing.find("none.json: no such data file"), std::string::npos) << missing;

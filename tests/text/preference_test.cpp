@@ -264,6 +264,7 @@ class LabelData : public ::testing::Test {
 // Within a batch an example may come later than in TRL's data, which learn the same from it.
 TEST_F(LabelData, has_the_tokens_and_mismatched_answers_of_trl) {
   const Json golden = label_golden();
+  skips_ = {.refuses_any = false, .mapping_share = 1};  // as TRL leaves out what has no answer left
   const auto most = golden["max_length"].get<size_t>();
   for (const Json& set : golden["sets"]) {
     SCOPED_TRACE(set["name"]);

@@ -87,7 +87,7 @@ TEST(RecordMapping, NamesWhatARecordLacks) {
   EXPECT_TRUE(
       contains(error_of(R"({"a": "b"})", {"prompt=q", "completion=a"}),
                "data.jsonl:1: record 1: has no 'q', which fields takes for 'prompt'; found: a"));
-  EXPECT_TRUE(contains(error_of(R"({"q": ["x"], "a": "b"})", {"prompt={q}", "completion=a"}),
+  EXPECT_TRUE(contains(error_of(R"({"q": ["x"], "a": "b"})", {"prompt={q}.", "completion=a"}),
                        "'q' is a list, which the text that fields makes for 'prompt' cannot hold"));
   EXPECT_TRUE(contains(error_of(R"({"q": "x)", {"prompt=q"}), "broken JSON in record 1"));
   EXPECT_TRUE(contains(error_of("[]", {"prompt=q"}), "expected an object"));

@@ -11,9 +11,6 @@ constexpr std::string_view kObjectiveAdvice =
 constexpr std::string_view kLossAdvice =
     "this loss of answers is not built; use loss_type: sigmoid, which is that of the DPO paper, or "
     "objective: kto, whose only loss is that of its paper and needs no loss_type";
-constexpr std::string_view kEndAdvice =
-    "cutting sequences at their beginning is not built (TRL takes keep_end no more either); use "
-    "truncation_mode: keep_start";
 
 }  // namespace
 
@@ -64,9 +61,6 @@ void add_objective_keys(KeyTable& table) {
           "before training, once, and keep them in output_dir; false: in every step, by the model "
           "without its adapter")
       .on_resume(OnResume::fixed);
-  table.recognise("truncation_mode", ValueType::choice)
-      .choices({"keep_start"})
-      .not_built({"keep_end"}, kEndAdvice);
 }
 
 }  // namespace snug::formats

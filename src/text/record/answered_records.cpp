@@ -70,7 +70,7 @@ void parse_answer(const RecordFields& fields, const QuestionFields& question, co
 }
 
 const char* alpaca_answer(const HasField& has) {
-  for (const char* key : {"output", "response", "answer", "completion"})
+  for (const char* key : {"output", "response", "answer"})
     if (has(key)) return key;
   return nullptr;
 }
