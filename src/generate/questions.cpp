@@ -113,10 +113,7 @@ class QuestionReader {
       bad_.hold_against(limits, recipe_.data, records_);
     if (questions_.empty() && bad_.count() == 0)
       throw base::UserError("the data file holds no records", {recipe_.data, 0, 0});
-    if (questions_.empty())
-      throw base::UserError(
-          fmt::format("none of the {} records can be asked\n{}", records_, bad_.list()),
-          {recipe_.data, 0, 0});
+    if (questions_.empty()) bad_.fail(recipe_.data, records_, "nothing is left to ask");
     tell();
     return std::move(questions_);
   }

@@ -121,7 +121,8 @@ TEST(Errors, APresetHasNoWeights) {
 
 TEST(Errors, DataThatHasNoQuestions) {
   const TemporaryFolder folder;
-  const std::vector<std::string> words{"model=examples/wordnet", "init=random"};
+  const std::vector<std::string> words{"model=examples/wordnet", "init=random",
+                                       "on_bad_record=error"};
   const auto with = [&](const std::filesystem::path& data) {
     std::vector<std::string> all = words;
     all.push_back("data=" + data.string());

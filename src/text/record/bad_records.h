@@ -46,6 +46,9 @@ class BadRecords {
   // of these than the limits allow.
   void hold_against(const SkipLimits& limits, const std::string& path, int64_t records) const;
 
+  // Throws BadRecordsError with the list, and `why` nothing goes on, for a file of so many records.
+  [[noreturn]] void fail(const std::string& path, int64_t records, const std::string& why) const;
+
   // What the log says of a file of so many records, of which these are left out; empty for none.
   std::string told(const std::string& path, int64_t records) const;
 
@@ -59,7 +62,6 @@ class BadRecords {
   };
 
   int64_t of(Fault fault) const { return counts_[static_cast<size_t>(fault)]; }
-  [[noreturn]] void fail(const std::string& path, int64_t records, const std::string& why) const;
 
   std::vector<Reason> reasons_;
   std::array<int64_t, 2> counts_{};  // by Fault

@@ -80,6 +80,8 @@ class Loader {
     audit_.bad = bad_.count();
     audit_.bad_told = bad_.told(path_, records_);
     DocumentStore documents = writer_.finish();
+    if (documents.size() == 0 && bad_.count() == records_)
+      bad_.fail(path_, records_, "nothing is left to learn from");
     if (documents.size() == 0) throw base::UserError(nothing_left(), {path_, 0, 0});
     Dataset result;
     result.documents = std::move(documents);
@@ -88,8 +90,6 @@ class Loader {
   }
 
   std::string nothing_left() const {
-    if (bad_.count() == records_)
-      return fmt::format("none of the {} records can be learned from\n{}", records_, bad_.list());
     return fmt::format(
         "the data holds nothing to learn: of its {} records none has text that becomes a token and "
         "another one to predict",
