@@ -15,8 +15,8 @@ namespace {
 
 // Time to tell the other ranks that this one stops.
 constexpr auto kAbortTime = std::chrono::seconds(2);
-// Time for lower ranks to report the error that they end with: ranks that wait for others find out
-// at once.
+// How long to wait for lower ranks to announce the error that they end with. A rank that waits for
+// another sees at once that it is gone, before that announcement arrives.
 constexpr auto kLastWordsTime = std::chrono::seconds(1);
 // The exit code of a rank that found others missing, which is not the user's mistake.
 constexpr int kFoundMissing = 1;

@@ -59,7 +59,7 @@ class Pipeline {
   program::Program micro(const program::Program& forward,
                          std::span<const program::TensorId> trainable, const MicroOptions& options,
                          program::Program* update = nullptr);
-  // Programs without a backward pass: evaluate, prefill, decode, update, prepare. `results`:
+  // Programs without a backward pass, such as evaluate, decode, update and reference. `results`:
   // tensors that the host reads after a run; in those listed in `sums`, each rank holds a share
   // until they are summed.
   program::Program plain(const program::Program& program,

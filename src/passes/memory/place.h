@@ -22,9 +22,9 @@ struct Placement {
 // The largest sum of bytes alive at one time, which no placement can undercut.
 int64_t peak_live_bytes(std::span<const LiveRange> ranges);
 
-// Tries several greedy orders (by size, by length of life, by area), each with the lowest fit, and
-// returns the best; stops within a thousandth of the lower bound. Sizes must be multiples of the
-// alignment.
+// Tries several greedy orders (by size, by length of life, by area, by first use), each with the
+// lowest and with the tightest fit, and returns the best; stops within a thousandth of the lower
+// bound. Sizes must be multiples of the alignment.
 Placement place(std::span<const LiveRange> ranges);
 
 }  // namespace snug::passes

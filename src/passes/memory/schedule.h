@@ -3,8 +3,9 @@
 // afterwards.
 //
 //   before   %d.x = matmul(%d.y, %w)               %gradient.w = matmul(%d.y, %x.again)
-//   after    %gradient.w = matmul(%d.y, %x.again)  %d.x = matmul(%d.y, %w)        x.again dies
-//   first
+//   after    %gradient.w = matmul(%d.y, %x.again)  %d.x = matmul(%d.y, %w)
+//
+// so that x.again dies first.
 #pragma once
 
 #include "program/ir/program.h"

@@ -27,8 +27,9 @@ StreamingChoice streaming_choice(const formats::Recipe& recipe, const TrainingSp
                                  const program::Target& target);
 
 // The spec's stream options with the open choices made: among the jobs whose arenas fit device and
-// host, the one with the shortest step, or one within 1 % of that with the least memory for copies.
-// Where none fits both, chosen among those that fit the device. Plans a handful of jobs.
+// host, the one with the shortest step, or one within 1 % of that with the smallest device arena.
+// Where none fits both, chosen among those that fit the device. Plans up to 16 jobs, then some
+// exactly.
 passes::StreamOptions choose_streaming(const TrainingSpec& spec, const StreamingChoice& choice,
                                        const program::Target& target, const Rates& rates,
                                        const program::ExpectedBounds& expected);

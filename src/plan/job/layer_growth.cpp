@@ -12,8 +12,9 @@
 namespace snug::plan {
 namespace {
 
-// The first layer needs no gradient of its input, and the last one is followed by the head. A job
-// of two layers has no layer between these; the third one adds it.
+// The first layer differs from the others (it needs no gradient of its input, unless the embedding
+// trains), and the last one is followed by the head. A job of two layers has no layer between
+// these; the third one adds it.
 constexpr int64_t kFewLayers = 3;
 
 using Spaces = std::array<passes::SpaceLayout, program::kSpaceCount>;

@@ -17,8 +17,7 @@
 //   slot    pinned: values as in the file, to be converted or compared
 //   stage   pinned, where the host cannot access the device: values on their way to or from it
 //   absmax  pinned: the scales of a whole quantised weight, where they are quantised too or the
-//   host
-//           cannot access the device, since all of them must be computed and checked first
+//           host cannot access the device, since all must be computed and checked first
 //   values  device, where the host cannot access it: a slot's values, to be quantised there
 //   scales  device, likewise: the scales of these values, if they are quantised too
 //

@@ -48,8 +48,8 @@ void compare_extents(const program::OperationView& view, const program::WorkList
                                    words_of(work.extent)));
 }
 
-// Whether the values recorded for a decision are as planned: the value once and, where it is a
-// class, the choices made within that class.
+// Whether the recorded values match the plan: the planned value exactly once and, only if that
+// value is a class, at least one choice of that class next to it; nothing else.
 bool is_as_planned(program::Kind kind, std::string_view name, int64_t planned,
                    const std::vector<int64_t>& ran) {
   const bool is_class = program::is_class(kind, name, planned);

@@ -93,7 +93,7 @@ void check_vocabulary(const TensorIndex& index, const IndexedTensor& tensor, con
       info.shape[0]);
 }
 
-// A weight in 16 or 32 bits has the shape itself; find_nf4 compares those in 4.
+// In 16 or 32 bits the file's tensor must have weight.shape; find_nf4 has checked those in 4 bits.
 void check_shape(const TensorIndex& index, const Weight& weight, const Stack& stack) {
   if (formats::find_nf4(index, weight.name, dims_of(weight.shape_in_4_bits()))) return;
   const std::vector<int64_t> expected = dims_of(weight.shape);

@@ -1,9 +1,8 @@
 // Checkpoints: OUTPUT_DIR/checkpoint-N, where N is the number of steps done.
 //
 //   adapter_config.json, adapter_model.safetensors   lora; or
-//   config.json, model*.safetensors                  full: a model folder that loads anywhere,
-//   which
-//                                                    includes frozen weights
+//   config.json, model*.safetensors                  full: a model folder that loads anywhere, with
+//                                                    frozen weights
 //   the base model's companion files
 //   optimizer*.safetensors   master.X, moment1.X, moment2.X of every trainable X, exact bits
 //   checksums.json           of every byte of the files above (formats/folder/checksums.h)

@@ -78,7 +78,7 @@ class ClassUnion {
 
   const RegexReader& reader_;
   State state_ = State::start;
-  char32_t first_ = 0;  // the last character, which may begin a range
+  char32_t first_ = 0;  // read last; a - after it makes it the begin of a range
   std::string members_;
   std::vector<CharacterSet> sets_;
 };

@@ -28,8 +28,9 @@ struct Archive {
 };
 constexpr std::array kArchives{Archive{".bz2", "bunzip2 -k"}, Archive{".xz", "unxz -k"}};
 
-// What a file of a format begins with. The commands above go by names, and would overwrite one that
-// has the wrong ending.
+// First bytes by which a format is recognised when the name's ending is wrong. The commands of
+// kArchives trust the ending and would overwrite such a file, so those here write to standard
+// output.
 struct Content {
   std::string_view begin;
   std::string_view kind;

@@ -24,8 +24,8 @@ struct EdgedChoice {
   ProductChoice main = {};
   ProductChoice rest = {};
   bool operator==(const EdgedChoice&) const = default;
-  // Priced alike: rows that are rounded at once are as many as fit a cache, whatever the shape;
-  // steps follow from the inner size, which the key's shape has.
+  // Not part of the rate key (Priced::alike): block_rows is what fits a cache, the same for all
+  // shapes; sum_step follows from the inner size, which the key's shape has.
   static constexpr std::tuple kParts{
       Part{"algorithm", Priced::by_kind, &EdgedChoice::main, &ProductChoice::algorithm},
       Part{"block_rows", Priced::alike, &EdgedChoice::block_rows},

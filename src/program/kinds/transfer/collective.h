@@ -57,8 +57,8 @@ struct ReduceScatter {
   bool sent_bf16 = false;
   int64_t piece_elements = 0;
   bool operator==(const ReduceScatter&) const = default;
-  // Priced alike: a sample is of a sum in its pieces; where there is none, messages and launches
-  // count them.
+  // Not part of the rate key (Priced::alike): a measured sample includes cutting the sum into
+  // pieces; without a sample, messages and launches are counted for each piece.
   static constexpr auto kFields = std::tuple{
       Field{"group", &ReduceScatter::group},
       Field{"ranks", &ReduceScatter::ranks},
@@ -84,8 +84,8 @@ struct AllReduce {
   bool sent_bf16 = false;
   int64_t piece_elements = 0;
   bool operator==(const AllReduce&) const = default;
-  // Priced alike: a sample is of a sum in its pieces; where there is none, messages and launches
-  // count them.
+  // Not part of the rate key (Priced::alike): a measured sample includes cutting the sum into
+  // pieces; without a sample, messages and launches are counted for each piece.
   static constexpr auto kFields = std::tuple{
       Field{"group", &AllReduce::group}, Field{"ranks", &AllReduce::ranks},
       Field{"nodes", &AllReduce::nodes}, Field{"sent_bf16", &AllReduce::sent_bf16},
