@@ -344,11 +344,22 @@ TEST_F(LabelData, unpairs_a_thousand_pairs_at_a_time) {
       ASSERT_EQ(label(example), expected) << example;
 }
 
+// In tables all cells are texts, and TRL takes numbers.
+TEST_F(LabelData, reads_labels_as_others_write_them) {
+  const auto line = [](const char* label) {
+    return fmt::format(R"({{"prompt": "a dog", "completion": " yes", "label": {}}})", label) + "\n";
+  };
+  for (const char* label : {"true", "1", "\"True\"", "\"1\""})
+    EXPECT_EQ(load(line(label) + line("false") + line("\"FALSE\"") + line("0"), 0).audit.desirable,
+              1)
+        << label;
+}
+
 TEST_F(LabelData, refuses_what_has_no_label) {
   const std::string start = R"({"prompt": "a dog", "completion": " yes")";
   EXPECT_NE(error_of(start + "}").find("no field 'label'"), std::string::npos);
   for (const auto& [label, found] :
-       {std::pair{"1", "found 1"}, {"\"true\"", "found string"}, {"null", "found null"}})
+       {std::pair{"2", "found 2"}, {"\"yes\"", "found string"}, {"null", "found null"}})
     EXPECT_NE(error_of(start + R"(, "label": )" + label + "}").find(found), std::string::npos);
   const std::string one = start + R"(, "label": true})"
                                   "\n";

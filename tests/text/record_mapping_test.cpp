@@ -93,6 +93,29 @@ TEST(RecordMapping, NamesWhatARecordLacks) {
   EXPECT_TRUE(contains(error_of("[]", {"prompt=q"}), "expected an object"));
 }
 
+// What stands next to what is taken is judged, or named.
+TEST(RecordMapping, LeavesWhatItDoesNotTake) {
+  const Items both{"prompt=x.q", "completion=x.a"};
+  EXPECT_EQ(parsed(R"({"x": {"q": "Q", "a": "A", "more": "M"}})", both).unused, Items{"x"});
+  EXPECT_TRUE(parsed(R"({"x": {"q": "Q", "a": "A"}})", both).unused.empty());
+  EXPECT_TRUE(
+      contains(error_of(R"({"x": {"q": "Q", "a": "A", "train": false}})", both), "next to 'x.a'"));
+  EXPECT_EQ(parsed(R"({"q": "Q", "a": ["x", "y"]})", {"prompt=q", "completion=a.0"}).unused,
+            Items{"a"});
+  EXPECT_TRUE(parsed(R"({"q": "Q", "a": ["x"]})", {"prompt=q", "completion=a.0"}).unused.empty());
+  // A field of the data under the name that another one gets.
+  EXPECT_EQ(parsed(R"({"prompt": "own", "q": "Q", "a": "A"})", {"prompt=q", "completion=a"}).unused,
+            Items{"prompt (of the data)"});
+}
+
+TEST(RecordMapping, TakesNoTemplateWithoutAWordOfTheData) {
+  EXPECT_TRUE(contains(error_of(R"({"q": "Q", "a": null})", {"prompt=q", "completion=X {a}"}),
+                       "the answer ('completion') is empty"));
+  EXPECT_EQ(
+      parsed(R"({"q": "Q", "a": null, "b": "B"})", {"prompt=q", "completion=X {a}{b}"}).answer,
+      "X B");
+}
+
 TEST(RecordMapping, RefusesWhatSnugDoesNotRead) {
   const auto error = [](const Items& fields, const Items& roles = {}) {
     return message_of<UserError>([&] { RecordMapping(fields, roles); });

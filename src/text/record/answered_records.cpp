@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/lower_case.h"
 #include "text/record/record_messages.h"
 
 namespace snug::text {
@@ -109,10 +110,22 @@ void parse_completion(const RecordFields& fields, const RecordRules& rules, Reco
   parse_answer(fields, question, found->answer, rules, record);
 }
 
+std::optional<bool> label_of(const nlohmann::json& value) {
+  if (value.is_boolean()) return value.get<bool>();
+  if (value == 0 || value == 1) return value == 1;
+  if (!value.is_string()) return std::nullopt;
+  const std::string word = base::lower_case(value.get<std::string>());
+  if (word == "true" || word == "1") return true;
+  if (word == "false" || word == "0") return false;
+  return std::nullopt;
+}
+
 void check_label(const RecordFields& fields) {
   for (const char* key : {"label", "kto_tag"}) {
-    if (!fields.has(key) || !fields.document().at(key).is_boolean()) continue;
-    if (!fields.at(key).get<bool>())
+    if (!fields.has(key) || fields.document().at(key).is_number()) continue;  // perhaps of a class
+    const std::optional<bool> label = label_of(fields.document().at(key));
+    if (label) fields.use(key);
+    if (label == false)
       fields.fail(
           fmt::format("'{0}' is false: its answer is not desirable, and would be learned all the "
                       "same; objective=kto learns from labels, ignore_fields={0} learns all "

@@ -33,6 +33,10 @@ void parse_answer(const RecordFields& fields, const QuestionFields& question, co
 void parse_alpaca(const RecordFields& fields, const RecordRules& rules, Record& record);
 void parse_completion(const RecordFields& fields, const RecordRules& rules, Record& record);
 
+// What a label says: true, 1, or either as text (in tables all cells are texts); nothing where it
+// is none of them.
+std::optional<bool> label_of(const nlohmann::json& value);
+
 // Throws RecordError for a record whose label says that its answer is not desirable, where labels
 // are not what is learned from.
 void check_label(const RecordFields& fields);

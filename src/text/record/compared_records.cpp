@@ -236,11 +236,12 @@ bool read_label(const RecordFields& fields) {
         fmt::format("has no field 'label', true where the answer is desirable and false "
                     "where it is not, which objective=kto learns from; found: {}",
                     fields.keys()));
-  const json& label = fields.at(*key);
-  if (!label.is_boolean())
+  const json& value = fields.at(*key);
+  const std::optional<bool> label = label_of(value);
+  if (!label)
     fields.fail(fmt::format("expected the field '{}' to be true or false, found {}", *key,
-                            label.is_number() ? label.dump() : label.type_name()));
-  return label.get<bool>();
+                            value.is_number() ? value.dump() : value.type_name()));
+  return *label;
 }
 
 }  // namespace

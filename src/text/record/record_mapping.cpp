@@ -14,6 +14,7 @@
 #include "base/json_parser.h"
 #include "base/nearest.h"
 #include "base/shown_text.h"
+#include "text/record/field_meaning.h"
 
 namespace snug::text {
 namespace {
@@ -76,9 +77,49 @@ const Json* find(const Json& value, std::string_view path) {
   return find(*found, path.substr(dot + 1));
 }
 
-// The field of a record that a path begins with.
-std::string first_of(const Json& record, const std::string& path) {
-  return record.contains(path) ? path : path.substr(0, path.find('.'));
+bool is_empty_value(const Json& value) {
+  const auto is_null = [](const Json& item) { return item.is_null(); };
+  return value.is_null() || (value.is_object() && value.empty()) ||
+         (value.is_array() && std::ranges::all_of(value, is_null));
+}
+
+// Removes what lies at a path, and what has nothing left around it. Items of a list become null, so
+// that the places of the others stay.
+void remove(Json& value, std::string_view path) {
+  const size_t dot = path.find('.');
+  const std::string whole(path);
+  const std::string name(path.substr(0, dot));
+  if (value.is_object() && value.contains(whole)) {
+    value.erase(whole);
+  } else if (value.is_object() && value.contains(name)) {
+    if (dot != std::string_view::npos) remove(value[name], path.substr(dot + 1));
+    if (dot == std::string_view::npos || is_empty_value(value[name])) value.erase(name);
+  } else if (const Json* item = find(value, name); value.is_array() && item != nullptr) {
+    Json& taken = value[static_cast<size_t>(item - &value[0])];
+    if (dot == std::string_view::npos)
+      taken = nullptr;
+    else
+      remove(taken, path.substr(dot + 1));
+    if (is_empty_value(taken)) taken = nullptr;
+  }
+}
+
+// What stands next to what is taken out of an object may say that it is not learned.
+void check_next_to(const Json& record, const std::string& path, const RecordMapping::Fail& fail) {
+  const size_t dot = path.rfind('.');
+  if (record.contains(path) || dot == std::string::npos) return;
+  const Json* around = find(record, std::string_view(path).substr(0, dot));
+  if (around == nullptr || !around->is_object()) return;
+  for (const auto& [name, value] : around->items())
+    if (const std::string why = why_refused(name, nlohmann::json(value), false); !why.empty())
+      fail(fmt::format("next to '{}': {}", base::shown_text(path), why));
+}
+
+// Sets a field by Snug's name. One that the data have under it is named as not used.
+void set(Json& object, const std::string& name, Json value) {
+  const auto own = object.find(name);
+  if (own != object.end() && !is_empty_value(*own)) object[name + " (of the data)"] = *own;
+  object[name] = std::move(value);
 }
 
 std::string names_of(const Json& object) {
@@ -181,6 +222,7 @@ RecordMapping::Source RecordMapping::source_of(const std::string& item,
 std::optional<Json> RecordMapping::value_of(const Json& object, const Field& field,
                                             std::string& why) {
   const Source& source = field.source;
+  bool says_something = source.paths.empty();
   std::string text = source.texts[0];
   for (size_t i = 0; i < source.paths.size(); ++i) {
     const std::string path = base::shown_text(source.paths[i]);
@@ -196,13 +238,16 @@ std::optional<Json> RecordMapping::value_of(const Json& object, const Field& fie
                         value->is_array() ? "a list" : "an object", field.name);
       return std::nullopt;
     }
+    std::string part;
     if (value->is_string())
-      text += value->get<std::string>();
+      part = value->get<std::string>();
     else if (!value->is_null())
-      text += value->dump();
-    text += source.texts[i + 1];
+      part = value->dump();
+    says_something = says_something || !part.empty();
+    text += part + source.texts[i + 1];
   }
-  return text;
+  // The words of a template alone are no answer.
+  return says_something ? text : std::string();
 }
 
 void RecordMapping::map_fields(Json& record, const Fail& fail) const {
@@ -213,10 +258,11 @@ void RecordMapping::map_fields(Json& record, const Fail& fail) const {
     std::optional<Json> value = value_of(record, field, why);
     if (!value) fail(why);
     values.push_back(std::move(*value));
-    for (const std::string& path : field.source.paths) taken.insert(first_of(record, path));
+    taken.insert(field.source.paths.begin(), field.source.paths.end());
   }
-  for (const std::string& name : taken) record.erase(name);
-  for (size_t i = 0; i < fields_.size(); ++i) record[fields_[i].name] = std::move(values[i]);
+  for (const std::string& path : taken) check_next_to(record, path, fail);
+  for (const std::string& path : taken) remove(record, path);
+  for (size_t i = 0; i < fields_.size(); ++i) set(record, fields_[i].name, std::move(values[i]));
 }
 
 // A message may lack a field, as one that only calls has no text.
@@ -229,10 +275,10 @@ void RecordMapping::map_message_fields(const std::string& list, Json& message) c
     std::optional<Json> value = value_of(message, field, why);
     if (!value) continue;
     values.emplace_back(field.name, std::move(*value));
-    for (const std::string& path : field.source.paths) taken.insert(first_of(message, path));
+    taken.insert(field.source.paths.begin(), field.source.paths.end());
   }
-  for (const std::string& name : taken) message.erase(name);
-  for (auto& [name, value] : values) message[name] = std::move(value);
+  for (const std::string& path : taken) remove(message, path);
+  for (auto& [name, value] : values) set(message, name, std::move(value));
 }
 
 void RecordMapping::map_role(Json& message) const {

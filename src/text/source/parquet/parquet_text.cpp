@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/shown_text.h"
 #include "text/source/parquet/compact.h"
+#include "text/unicode/utf8.h"
 
 namespace snug::text {
 namespace {
@@ -34,10 +35,13 @@ void write_text(std::string_view bytes, std::string& text) {
 
 template <typename Float>
 void write_float(Float value, std::string& text) {
-  if (std::isfinite(value))
-    text += fmt::format("{}", value);
-  else
+  if (!std::isfinite(value)) {
     text += "null";
+    return;
+  }
+  const std::string number = fmt::format("{}", value);
+  text += number;
+  if (number.find_first_of(".e") == std::string::npos) text += ".0";  // 3.0, as others write it
 }
 
 }  // namespace
@@ -171,18 +175,25 @@ void ParquetText::take_nulls(const Node& node) {
 void ParquetText::write_value(const parquet::Leaf& leaf, parquet::ColumnReader& column,
                               std::string& text) {
   const parquet::Scalar value = column.take_value();
+  const Meaning meaning = leaf.column.meaning;
+  // Dates, times and decimals are no numbers to learn.
+  if (meaning == Meaning::other &&
+      (*leaf.column.physical == Physical::int32 || *leaf.column.physical == Physical::int64)) {
+    text += fmt::format("{{\"integer\":{}}}", value.integer);
+    return;
+  }
   switch (*leaf.column.physical) {
     case Physical::boolean:
       text += value.integer != 0 ? "true" : "false";
       return;
     case Physical::int32:
-      if (leaf.column.meaning == Meaning::unsigned_integer)
+      if (meaning == Meaning::unsigned_integer)
         text += fmt::format("{}", static_cast<uint32_t>(value.integer));
       else
         text += fmt::format("{}", value.integer);
       return;
     case Physical::int64:
-      if (leaf.column.meaning == Meaning::unsigned_integer)
+      if (meaning == Meaning::unsigned_integer)
         text += fmt::format("{}", static_cast<uint64_t>(value.integer));
       else
         text += fmt::format("{}", value.integer);
@@ -192,7 +203,10 @@ void ParquetText::write_value(const parquet::Leaf& leaf, parquet::ColumnReader& 
     case Physical::float64:
       return write_float(value.real, text);
     case Physical::byte_array:
-      if (leaf.column.meaning == Meaning::text) return write_text(value.bytes, text);
+      // Some writers do not say of texts that they are.
+      if (meaning == Meaning::text ||
+          (meaning == Meaning::none && find_invalid_utf8(value.bytes) == std::string_view::npos))
+        return write_text(value.bytes, text);
       break;
     case Physical::int96:
     case Physical::fixed_bytes:

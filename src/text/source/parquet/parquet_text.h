@@ -1,8 +1,9 @@
 // The rows of a Parquet file as JSON lines. Read are flat and nested columns (objects, lists,
 // maps), the encodings PLAIN, dictionary, RLE, DELTA_* and BYTE_STREAM_SPLIT, pages of version 1
-// and 2, packed by snappy, zstd, gzip or not at all. What a column of bytes or of INT96 holds is no
-// text: its value is {"bytes": SIZE}. Numbers that JSON has not (NaN) are null; dates and decimals
-// are the integers that they are stored as.
+// and 2, packed by snappy, zstd, gzip or not at all. What a column of bytes
+// that are no UTF-8, or of INT96, holds is no text: its value is {"bytes": SIZE}. Numbers that JSON
+// has not (NaN, infinity) are null; dates, times and decimals are {"integer": as stored}, so that
+// nothing learns them for text.
 //
 // In memory are one page of each column and its dictionary, kPageBytes at most of all together, and
 // the footer.
