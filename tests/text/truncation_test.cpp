@@ -54,6 +54,13 @@ TEST(KeptEnd, IsOfWholeTurnsAndTheSystemText) {
   EXPECT_EQ(kept(22), "sSu2atwottatoou3athree");
   EXPECT_EQ(kept(21), "sSu3athree");
   EXPECT_EQ(kept(3), "sSu3athree");  // the last turn stays
+  const Conversation two_settings = conversation({{"system", "S"},
+                                                  {"developer", "D"},
+                                                  {"user", "1"},
+                                                  {"assistant", "one"},
+                                                  {"user", "2"},
+                                                  {"assistant", "two"}});
+  EXPECT_EQ(text_of(without_oldest_turns(two_settings, 10, letters)), "sSdDu2atwo");
 }
 
 TEST(KeptEnd, IsFoundAmongManyTurns) {
@@ -87,8 +94,9 @@ TEST(KeptEnd, OfAPromptIsWhatStandsBeforeTheAnswer) {
   EXPECT_EQ(without_prompt_begin(document, 5, -1).ids, (std::vector<int32_t>{2, 3, 4, 5, 6}));
   EXPECT_EQ(without_prompt_begin(document, 5, 9).ids, (std::vector<int32_t>{9, 3, 4, 5, 6}));
   EXPECT_EQ(without_prompt_begin(document, 5, 9).trained, (std::vector<uint8_t>{0, 0, 0, 1, 1}));
-  // The answer is cut at its end, as ever, and a token stays before it.
-  EXPECT_EQ(without_prompt_begin(document, 1, -1).ids, (std::vector<int32_t>{4, 5, 6}));
+  EXPECT_EQ(without_prompt_begin(document, 3, -1).ids, (std::vector<int32_t>{4, 5, 6}));
+  // An answer that does not fit is cut at its end, later, and keeps its prompt.
+  EXPECT_EQ(without_prompt_begin(document, 2, -1).ids, document.ids);
   EXPECT_EQ(without_prompt_begin(document, 9, 9).ids, document.ids);
 }
 
@@ -121,6 +129,14 @@ TEST_F(Truncated, RecordsAreCountedWithWhatTheyLose) {
   EXPECT_EQ(dropped.documents.size(), 1);
   EXPECT_TRUE(contains(dropped.audit.bad_told, "truncation=drop leaves out"));
   EXPECT_TRUE(contains(dropped.audit.bad_told, "which holds all of it"));
+}
+
+TEST_F(Truncated, TextsAreLearnedWhole) {
+  for (const Truncation truncation : {Truncation::keep_end, Truncation::drop}) {
+    const std::string message =
+        message_of<UserError>([&] { load(R"({"text": "0123456789012345"})", truncation); });
+    EXPECT_TRUE(contains(message, "texts are learned whole")) << message;
+  }
 }
 
 TEST_F(Truncated, PairsHaveNoEndToKeep) {

@@ -99,7 +99,7 @@ void BadRecords::hold_against(const SkipLimits& limits, const std::string& path,
 std::string BadRecords::told(const std::string& path, int64_t records) const {
   if (count() == 0) return "";
   const double share = static_cast<double>(count()) / static_cast<double>(records);
-  return fmt::format("{}{}: {} of {} records ({:.2g} %) {} left out:\n{}",
+  return fmt::format("{}{}: {} of {} records ({:.3g} %) {} left out:\n{}",
                      share > kWarnedShare ? "WARNING: " : "", path, count(), records, 100 * share,
                      count() == 1 ? "is" : "are", list());
 }

@@ -1,6 +1,7 @@
 #include "text/record/kept_end.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <vector>
 
 namespace snug::text {
@@ -26,10 +27,11 @@ std::vector<size_t> later_turns(const std::vector<Message>& messages) {
 
 Conversation from_turn(const Conversation& conversation, size_t begin) {
   Conversation kept{.tools = conversation.tools, .variables = conversation.variables};
-  for (size_t i = 0; i < conversation.messages.size(); ++i) {
-    const bool is_setting = i == 0 && is_system(conversation.messages[0]);
-    if (is_setting || i >= begin) kept.messages.push_back(conversation.messages[i]);
-  }
+  const std::vector<Message>& messages = conversation.messages;
+  const auto settings = std::ranges::find_if_not(messages, is_system);
+  kept.messages.assign(messages.begin(), settings);
+  kept.messages.insert(kept.messages.end(), messages.begin() + static_cast<std::ptrdiff_t>(begin),
+                       messages.end());
   return kept;
 }
 
@@ -70,6 +72,8 @@ Document without_prompt_begin(Document document, int64_t most, int32_t start) {
   const int64_t prompt = target - document.trained.begin();
   const int64_t first = !document.ids.empty() && document.ids[0] == start ? 1 : 0;
   const int64_t excess = std::ssize(document.ids) - most;
+  // An answer that is too long by itself is cut at its end, and keeps its prompt.
+  if (std::ssize(document.ids) - prompt >= most) return document;
   // A token of the prompt stays, so that the answer's first one can be predicted.
   const int64_t gone = std::clamp<int64_t>(excess, 0, std::max<int64_t>(0, prompt - first - 1));
   document.ids.erase(document.ids.begin() + first, document.ids.begin() + first + gone);

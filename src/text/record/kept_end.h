@@ -17,7 +17,8 @@ Document without_oldest_turns(const Conversation& conversation, int64_t most,
                               const std::function<Document(const Conversation&)>& tokenize);
 
 // A prompt and its answer, without as many tokens of the prompt as have to go, from its beginning
-// on; a first token that the tokenizer puts before every text (`start`, -1: none) stays.
+// on, where the answer fits; a first token that the tokenizer puts before every text (`start`, -1:
+// none) stays.
 Document without_prompt_begin(Document document, int64_t most, int32_t start);
 
 }  // namespace snug::text

@@ -203,6 +203,11 @@ class Loader {
   }
 
   void require_end_to_keep(int line) const {
+    if (*form_ == RecordForm::text && options_.truncation != base::Truncation::end)
+      throw base::UserError(
+          "these records are texts, and texts are learned whole, in windows of max_length tokens: "
+          "leave truncation out",
+          {path_, line, 0});
     const bool has_turns = *form_ != RecordForm::preference && *form_ != RecordForm::unpaired &&
                            *form_ != RecordForm::tokens && !rules_.has_encoder;
     if (options_.truncation != base::Truncation::keep_end || has_turns) return;
