@@ -68,6 +68,13 @@ TEST(Recipe, PairsAreAMapOrAList) {
   EXPECT_EQ(parse("", {"fields.prompt=q", "fields.completion=a.0.text"}).fields, both);
   EXPECT_EQ(parse("fields: {messages.role: speaker}").fields, Texts{"messages.role=speaker"});
   EXPECT_EQ(parse("fields: {prompt: 'Q, or {q}: '}").fields, Texts{"prompt=Q, or {q}: "});
+  // A pair on the command line takes the place of the recipe's pair alone, a list that of all.
+  const char* const in_file = "fields: {prompt: q, completion: a}";
+  EXPECT_EQ(parse(in_file, {"fields.completion=b"}).fields, (Texts{"completion=b", "prompt=q"}));
+  EXPECT_EQ(parse(in_file, {"fields=[completion=b]"}).fields, Texts{"completion=b"});
+  EXPECT_FALSE(user_error_of([] {
+                 parse("", {"column_map=[prompt=q]", "fields=[completion=b]"});
+               }).empty());
   EXPECT_EQ(parse("roles: {bot: assistant}").roles, Texts{"bot=assistant"});
   EXPECT_EQ(to_yaml(parse(to_yaml(parse("fields: {prompt: 'a, {q}'}")))),
             to_yaml(parse("fields: {prompt: 'a, {q}'}")));

@@ -317,6 +317,22 @@ void settle_loss_type(WrittenByKey& given, std::vector<std::string>& notes) {
   given.erase(loss);
 }
 
+// Sets what the command line says of a key. A pair of its own, such as fields.prompt=NAME, replaces
+// the recipe's pair of that name alone.
+void override_with(WrittenByKey& given, std::string_view key, Written written) {
+  const auto in_file = given.find(key);
+  if (find_recipe_key(key)->pairs && written.is_list && in_file != given.end()) {
+    const auto name_of = [](const std::string& pair) { return pair.substr(0, pair.find('=')); };
+    for (const std::string& pair : in_file->second.items) {
+      const bool is_replaced = std::ranges::any_of(
+          written.items,
+          [&, own = name_of(pair)](const std::string& each) { return name_of(each) == own; });
+      if (!is_replaced) written.items.push_back(pair);
+    }
+  }
+  given.insert_or_assign(key, std::move(written));
+}
+
 RecipeReading read_written(const std::vector<Written>& in_file, const std::string& file,
                            const std::vector<std::string>& overrides, base::Mistakes mistakes) {
   RecipeReading reading{{}, std::move(mistakes)};
@@ -330,7 +346,7 @@ RecipeReading read_written(const std::vector<Written>& in_file, const std::strin
   };
   WrittenByKey given = settled(in_file, file);
   for (auto& [key, written] : settled(std::move(on_line), std::string(kCommandLine)))
-    given.insert_or_assign(key, written);
+    override_with(given, key, std::move(written));
   settle_evaluation(given, reading.recipe.notes);
   // An invalid objective is reported by fill_in.
   base::Mistakes unread;

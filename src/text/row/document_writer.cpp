@@ -21,8 +21,7 @@ void DocumentWriter::begin(RecordForm form, int32_t eos) {
 
 void DocumentWriter::write(int64_t number, int line, TokenizedRecord& record) {
   const bool is_empty = record.document.ids.empty() && record.answers.empty();
-  if (options_.truncation == base::Truncation::drop && form_ != RecordForm::text)
-    require_whole(number, line, record);
+  if (options_.truncation == base::Truncation::drop) require_whole(number, line, record);
   const int64_t tokens = is_empty ? 0 : record.tokens;
   if (mismatched_)
     write_answers(number, line, record.answers);
@@ -113,11 +112,11 @@ void DocumentWriter::add_cut(const Document& document, int8_t label) {
 }
 
 void DocumentWriter::require_whole(int64_t number, int line, const TokenizedRecord& record) const {
-  const std::string advice = "which truncation=drop leaves out";
+  constexpr std::string_view kWhy = "which truncation=drop leaves out";
   if (options_.encoder_length == 0 && record.tokens > options_.max_length)
     throw RecordError(number,
                       fmt::format("it has {} tokens, more than max_length={}, {}", record.tokens,
-                                  options_.max_length, advice),
+                                  options_.max_length, kWhy),
                       path_, line, {record.tokens, record.first_target, options_.positions});
   if (options_.encoder_length > 0 && (std::ssize(record.encoder_ids) > options_.encoder_length ||
                                       std::ssize(record.document.ids) > options_.max_length))
@@ -126,7 +125,7 @@ void DocumentWriter::require_whole(int64_t number, int line, const TokenizedReco
         fmt::format("its prompt has {} tokens and its answer {}, more than max_length={} and "
                     "max_target_length={} hold, {}",
                     record.encoder_ids.size(), record.document.ids.size(), options_.encoder_length,
-                    options_.max_length, advice),
+                    options_.max_length, kWhy),
         path_, line, Fault::size);
 }
 
