@@ -121,7 +121,7 @@ TEST(RecordMapping, RefusesWhatSnugDoesNotRead) {
     return message_of<UserError>([&] { RecordMapping(fields, roles); });
   };
   EXPECT_TRUE(
-      contains(error({"promt=q"}), "'promt' is none that Snug reads, did you mean 'prompt'?"));
+      contains(error({"promt=q"}), "'promt' is none that Snug reads (did you mean 'prompt'?)"));
   EXPECT_TRUE(contains(error({"prompt"}), "expected NAME=VALUE"));
   EXPECT_TRUE(contains(error({"prompt=a", "prompt=b"}), "'prompt' is given twice"));
   EXPECT_TRUE(contains(error({"prompt={a"}), "a brace is not closed"));

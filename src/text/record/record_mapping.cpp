@@ -47,11 +47,8 @@ void require_known(const char* key, std::string_view name,
   const std::vector<std::string_view> names(known.begin(), known.end());
   const auto nearest = base::nearest_name(name, names);
   base::throw_user_error(
-      "'{}': '{}' is none that Snug reads{}; expected one of {}. The name of Snug comes first, "
-      "that "
-      "of the data after it",
-      key, base::shown_text(name), nearest ? fmt::format(", did you mean '{}'?", *nearest) : "",
-      fmt::join(names, ", "));
+      "'{}': '{}' is none that Snug reads{}; expected one of {}", key, base::shown_text(name),
+      nearest ? fmt::format(" (did you mean '{}'?)", *nearest) : "", fmt::join(names, ", "));
 }
 
 // The value at a path of names and indices; null pointer where there is none. A field whose own
