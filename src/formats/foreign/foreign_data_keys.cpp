@@ -8,8 +8,7 @@ constexpr std::string_view kFileAdvice =
     "data are files here: say data: FILE, a JSON, JSONL or text file, and data_format where its "
     "records do not show their form, and take this out";
 constexpr std::string_view kHeldOutAdvice =
-    "nothing is taken out of the data to evaluate on: put those records into a file of their own, "
-    "and say eval_data: FILE";
+    "say val_set_size: 0.05, a share of the records of data, or eval_data: FILE";
 constexpr std::string_view kTemplateAdvice =
     "it names a template of another tool: leave it out for the model's own chat template, or say "
     "chat_template: NAME or FILE";
