@@ -144,7 +144,7 @@ std::pair<text::Dataset, text::Dataset> load_both(
 
 // The mean tokens of documents in a row of the first epoch.
 double mean_row_tokens(DataSource& source) {
-  return static_cast<double>(source.dataset.documents.tokens()) /
+  return static_cast<double>(source.rows.first_epoch_tokens()) /
          static_cast<double>(source.rows.rows_until(1));
 }
 

@@ -214,7 +214,7 @@ class Run {
   void identify() {
     state_.seed = recipe_.seed;
     state_.max_steps = length_.steps;
-    state_.identity = identity_of(recipe_, model_, data_.training->dataset.documents);
+    state_.identity = identity_of(recipe_, model_, data_.training->rows);
     state_.identity.fixed["compute_dtype"] = planned_->document.compute_dtype;
     state_.identity.free["backend"] = session_.backend().name();
     state_.identity.free["library"] = session_.backend().library_versions();
