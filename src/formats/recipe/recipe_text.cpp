@@ -183,9 +183,14 @@ std::vector<Written> keys_in_text(const Written& written, base::Mistakes& mistak
 // The key whose pairs a written "fields.prompt" is one of; null where it is of none.
 const RecipeKey* key_of_pair(const Written& written) {
   const size_t dot = written.name.find('.');
-  if (dot == std::string::npos || written.is_list || written.items.size() != 1) return nullptr;
+  if (dot == std::string::npos || written.items.empty()) return nullptr;
   const RecipeKey* key = find_recipe_key(std::string_view(written.name).substr(0, dot));
   return key != nullptr && key->pairs ? key : nullptr;
+}
+
+// What stands for a name: one text, or a list of texts as JSON.
+std::string pair_value(const Written& written) {
+  return written.is_list ? nlohmann::json(written.items).dump() : written.items.front();
 }
 
 // A map of pairs as the list of them that its key takes.
@@ -201,7 +206,7 @@ std::vector<Written> pairs_joined(const std::vector<Written>& all) {
     const size_t dot = written.name.find('.');
     const auto [place, is_new] = at.try_emplace(key, joined.size());
     if (is_new) joined.push_back({written.name.substr(0, dot), {}, true, written.where});
-    joined[place->second].items.push_back(written.name.substr(dot + 1) + "=" + written.items[0]);
+    joined[place->second].items.push_back(written.name.substr(dot + 1) + "=" + pair_value(written));
   }
   return joined;
 }
