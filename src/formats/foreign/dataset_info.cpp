@@ -31,7 +31,7 @@ using nlohmann::json;
 constexpr std::string_view kFileName = "dataset_info.json";
 constexpr int64_t kMaxInfoBytes = int64_t{8} << 20;
 
-constexpr auto kReadKeys = std::to_array<std::string_view>({"file_name",
+constexpr auto kInfoKeys = std::to_array<std::string_view>({"file_name",
                                                             "hf_hub_url",
                                                             "ms_hub_url",
                                                             "om_hub_url",
@@ -61,7 +61,7 @@ constexpr auto kReadKeys = std::to_array<std::string_view>({"file_name",
 
 std::vector<ToolKey> info_keys() {
   ForeignRows rows;
-  for (const std::string_view key : kReadKeys) rows.same_as({key}, key);
+  for (const std::string_view key : kInfoKeys) rows.same_as({key}, key);
   rows.pass_over({"file_sha1"}, "files are not compared with a checksum")
       .refuse({"script_url"}, "code of data sets is not run: say file_name, a file or a folder")
       .refuse({"cloud_file_name"}, "it is on another machine: download it, and say file_name")

@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "formats/foreign/axolotl_types.h"
@@ -21,7 +19,7 @@ namespace snug::formats {
 namespace {
 
 // Keys that are read here.
-constexpr auto kReadKeys = std::to_array<std::string_view>({"path",
+constexpr auto kDatasetKeys = std::to_array<std::string_view>({"path",
                                                             "id",
                                                             "name",
                                                             "config",
@@ -60,7 +58,7 @@ bool is_one_of(const std::array<std::string_view, kCount>& names, std::string_vi
 
 std::vector<ToolKey> dataset_keys() {
   ForeignRows rows;
-  for (const std::string_view key : kReadKeys) rows.same_as({key}, key);
+  for (const std::string_view key : kDatasetKeys) rows.same_as({key}, key);
   rows.pass_over({"ds_type"}, "the ending of a file's name says how it is read")
       .pass_over({"trust_remote_code"}, "code of data sets is not run")
       .pass_over({"preprocess_shards", "streaming"}, "data are read from files, of any size")
@@ -88,13 +86,7 @@ std::vector<ToolKey> dataset_keys() {
 bool is_reader(std::string_view path) {
   constexpr auto kReaders =
       std::to_array<std::string_view>({"json", "csv", "parquet", "text", "arrow"});
-  std::error_code error;
-  return is_one_of(kReaders, path) && !std::filesystem::exists(path, error);
-}
-
-bool is_there(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::exists(path, error);
+  return is_one_of(kReaders, path) && !is_on_disk(std::string(path));
 }
 
 double share_in(const Written& written) {
@@ -265,12 +257,12 @@ class ListReader {
                       path));
     if (is_reader(path)) path.clear();
     const std::string revision = tool.text("revision");
-    if (!revision.empty() && revision != "main" && !path.empty() && !is_there(path))
+    if (!revision.empty() && revision != "main" && !path.empty() && !is_on_disk(path))
       path += "@" + revision;
     if (!folder.empty()) path += (path.empty() ? "" : "/") + folder;
     if (files.empty()) return {path};
     for (std::string& file : files)
-      if (!path.empty() && !is_there(file)) file = path + "/" + file;
+      if (!path.empty() && !is_on_disk(file)) file = path + "/" + file;
     return files;
   }
 

@@ -11,11 +11,6 @@
 namespace snug::formats {
 namespace {
 
-bool is_there(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::exists(path, error);
-}
-
 // A whole number, with the separators that Python allows.
 bool read_count(std::string_view text, int64_t& count) {
   std::string digits;
@@ -63,20 +58,25 @@ SplitPart part_in(std::string_view text, const std::string& split) {
 
 }  // namespace
 
+bool is_on_disk(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
 std::vector<DataEntry> entries_named(const std::string& name) {
-  if (is_there(name)) return {{.path = name}};
+  if (is_on_disk(name)) return {{.path = name}};
   std::string path = name;
   DataEntry entry;
   for (const std::string_view hub : {"hf::", "HF::", "ms::", "MS::"})
     if (path.starts_with(hub)) path.erase(0, hub.size());
-  if (const size_t sharp = path.rfind('#'); sharp != std::string::npos && !is_there(path)) {
+  if (const size_t sharp = path.rfind('#'); sharp != std::string::npos && !is_on_disk(path)) {
     if (!read_count(std::string_view(path).substr(sharp + 1), entry.limit) || entry.limit == 0)
       base::throw_user_error("is '{}'; expected NAME#COUNT with a number of records of 1 or more",
                              name);
     path.resize(sharp);
   }
   std::string_view subsets;
-  const size_t colon = is_there(path) ? std::string::npos : path.find(':');
+  const size_t colon = is_on_disk(path) ? std::string::npos : path.find(':');
   if (colon != std::string::npos) subsets = std::string_view(path).substr(colon + 1);
   entry.path = path.substr(0, colon);
   if (subsets.empty()) return {entry};

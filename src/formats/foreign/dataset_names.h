@@ -9,6 +9,9 @@
 
 namespace snug::formats {
 
+// Whether a file or folder has this path.
+bool is_on_disk(const std::string& path);
+
 // ms-swift: [hf::|ms::]PATH[:SUBSET[/SUBSET...]][#COUNT]. One entry for each subset. What is there
 // as a file is the path as a whole. Throws UserError for a count that is none.
 std::vector<DataEntry> entries_named(const std::string& name);

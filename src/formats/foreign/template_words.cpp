@@ -31,7 +31,7 @@ constexpr auto kForms = std::to_array<std::pair<std::string_view, std::string_vi
 });
 
 // Words around a prompt that are no model's own.
-constexpr auto kOwnWords = std::to_array<std::string_view>(
+constexpr auto kWordsAround = std::to_array<std::string_view>(
     {"default", "empty", "fewshot", "vanilla", "alpaca", "vicuna", "dummy", "none",
      "default_generation", "chatml_de", "belle", "ziya", "openchat", "default-generation"});
 
@@ -39,7 +39,7 @@ constexpr auto kOwnWords = std::to_array<std::string_view>(
 
 std::string chat_template_for(std::string_view name) {
   const std::string word = base::lower_case(name);
-  if (std::ranges::find(kOwnWords, word) != kOwnWords.end())
+  if (std::ranges::find(kWordsAround, word) != kWordsAround.end())
     base::throw_user_error(
         "is '{}', which is no model's own template: leave it out for the model's own, or say "
         "chat_template: NAME or FILE",
