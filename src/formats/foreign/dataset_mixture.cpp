@@ -12,14 +12,6 @@
 namespace snug::formats {
 namespace {
 
-std::string one_line(const YAML::Node& node) {
-  YAML::Emitter emitter;
-  emitter.SetMapFormat(YAML::Flow);
-  emitter.SetSeqFormat(YAML::Flow);
-  emitter << node;
-  return emitter.c_str();
-}
-
 // The one split of an entry, where it is a part in percent.
 std::vector<SplitPart> percent_of(const ToolEntry& entry) {
   const std::string split = entry.text("split");
@@ -47,8 +39,8 @@ Mixture read_mixture(const Written& written, const std::string& file) {
   const YAML::Node map = YAML::Load(written.items.front());
   for (const auto& each : map) {
     const std::string key = each.first.Scalar();
-    if (key == "datasets" && each.second.IsSequence()) {
-      for (const YAML::Node& item : each.second) list.items.push_back(one_line(item));
+    if (key == "datasets") {
+      list.items = tool_items(each.second);
     } else if (key == "test_split_size" && each.second.IsScalar()) {
       mixture.test_size = each.second.Scalar();
     } else if (key != "seed" && !each.second.IsNull()) {

@@ -44,8 +44,8 @@ std::string chat_template_for(std::string_view name) {
         "is '{}', which is no model's own template: leave it out for the model's own, or say "
         "chat_template: NAME or FILE",
         name);
-  const auto* const known = std::ranges::find_if(
-      kForms, [&](const auto& each) { return word.starts_with(each.first); });
+  const auto* const known =
+      std::ranges::find_if(kForms, [&](const auto& each) { return word.starts_with(each.first); });
   if (known == kForms.end() || known->second.empty()) return "tokenizer_default";
   return fmt::format("tokenizer_default_fallback_{}", known->second);
 }

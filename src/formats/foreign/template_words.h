@@ -1,5 +1,5 @@
-// The names of LLaMA-Factory's and ms-swift's templates. A model that has a chat template of its own
-// has the one that these names stand for.
+// The names of LLaMA-Factory's and ms-swift's templates. A model that has a chat template of its
+// own has the one that these names stand for.
 #pragma once
 
 #include <string>

@@ -43,6 +43,14 @@ class EntryWalk {
   ToolEntry& entry_;
 };
 
+std::string on_one_line(const YAML::Node& node) {
+  YAML::Emitter emitter;
+  emitter.SetMapFormat(YAML::Flow);
+  emitter.SetSeqFormat(YAML::Flow);
+  emitter << node;
+  return emitter.c_str();
+}
+
 YAML::Node node_in(const std::string& item, const base::Location& where) {
   if (!item.starts_with('{')) return YAML::Node(item);
   try {
@@ -66,6 +74,18 @@ std::string ToolEntry::text(std::string_view name) const {
 
 void ToolEntry::fail(const std::string& problem) const {
   throw base::UserError(problem, {base::to_string(where) + place, 0, 0});
+}
+
+std::vector<std::string> tool_items(const YAML::Node& value) {
+  std::vector<std::string> items;
+  const auto add = [&](const YAML::Node& item) {
+    items.push_back(item.IsScalar() ? item.Scalar() : on_one_line(item));
+  };
+  if (value.IsSequence())
+    for (const YAML::Node& item : value) add(item);
+  else if (!value.IsNull())
+    add(value);
+  return items;
 }
 
 std::vector<ToolEntry> tool_entries(const Written& list) {

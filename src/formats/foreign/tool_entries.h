@@ -7,6 +7,10 @@
 
 #include "formats/recipe/recipe_keys.h"
 
+namespace YAML {
+class Node;
+}
+
 namespace snug::formats {
 
 struct ToolEntry {
@@ -21,6 +25,9 @@ struct ToolEntry {
   // A mistake about this entry.
   [[noreturn]] void fail(const std::string& problem) const;
 };
+
+// A value as the items of such a list, each a name, or a map on one line.
+std::vector<std::string> tool_items(const YAML::Node& value);
 
 // The entries of a written list, or the one of a map. Throws UserError where values nest more than
 // such lists do.

@@ -2,7 +2,9 @@
 // its map is walked, and each value becomes a written key with its place.
 #include "formats/recipe/recipe_text.h"
 
+#include "formats/foreign/data_words.h"
 #include "formats/foreign/foreign_keys.h"
+#include "formats/foreign/tool_entries.h"
 #include "formats/recipe/data_entries.h"
 
 #include <yaml-cpp/eventhandler.h>
@@ -101,6 +103,16 @@ bool takes_entries(std::string_view name) {
   return key != nullptr && key->field.type == ValueType::entries;
 }
 
+// Whether a value is other tools' data sets, which are kept as they are written: those of the keys
+// that hold them, and torchtune's, which name a builder.
+bool keeps_maps(std::string_view name, const YAML::Node& node) {
+  if (holds_data_sets(name)) return true;
+  const bool is_built = node.IsMap() && node["_component_"];
+  const bool has_built =
+      node.IsSequence() && node.size() > 0 && node[0].IsMap() && node[0]["_component_"];
+  return takes_entries(name) && (is_built || has_built);
+}
+
 class MapWalk {
  public:
   MapWalk(std::string_view yaml, const std::string& file, base::Mistakes& mistakes)
@@ -122,6 +134,11 @@ class MapWalk {
  private:
   void add(const std::string& name, const YAML::Node& node, const Location& where,
            const Location* place) {
+    if (keeps_maps(name, node)) {
+      all_.push_back({name, tool_items(node), node.IsSequence(), where});
+      all_.back().is_blank = is_blank(node);
+      return;
+    }
     if (takes_entries(name)) {
       all_.push_back({name, entry_items(node), node.IsSequence(), where});
       all_.back().is_blank = is_blank(node);
