@@ -67,7 +67,7 @@ TEST(DatasetInfo, ConversationsHaveTags) {
       "num_samples": 100, "formatting": "sharegpt", "columns": {"messages": "conversation"},
       "tags": {"role_tag": "who", "content_tag": "says", "user_tag": "me", "assistant_tag": "you",
                "observation_tag": "result", "function_tag": "call", "system_tag": "system"}})");
-  EXPECT_EQ(other.entry.path, "a/b/x");
+  EXPECT_EQ(other.entry.path, "hf://datasets/a/b/x/**");
   EXPECT_EQ(other.entry.config, "en");
   EXPECT_EQ(other.entry.split, "train_sft");
   EXPECT_EQ(other.entry.limit, 100);

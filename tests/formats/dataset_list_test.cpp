@@ -52,11 +52,11 @@ TEST(DatasetList, FilesFoldersAndNames) {
   EXPECT_EQ(whole.split, "test");
   EXPECT_EQ(only("{path: a/b, split: train}").split, "");
   EXPECT_EQ(only("{path: json, data_files: d/x.jsonl, ds_type: json}").path, "d/x.jsonl");
-  EXPECT_EQ(only("{path: a/b, data_dir: sub}").path, "a/b/sub");
+  EXPECT_EQ(only("{path: a/b, data_dir: sub}").path, "hf://datasets/a/b/sub/**");
   EXPECT_EQ(only("a/b").path, "a/b");
   const ToolDatasets two = read({"{path: a/b, data_files: [x.jsonl, y.jsonl], type: completion}"});
   ASSERT_EQ(two.entries.size(), 2U);
-  EXPECT_EQ(two.entries[1].path, "a/b/y.jsonl");
+  EXPECT_EQ(two.entries[1].path, "hf://datasets/a/b/y.jsonl");
   EXPECT_EQ(two.entries[1].data_format, DataFormat::text);
   EXPECT_EQ(read({"{path: a/b, name: [x, y]}"}).entries[1].config, "y");
   EXPECT_TRUE(contains(mistakes_of(read({"{path: 's3://b/x.jsonl'}"})), "on another machine"));
@@ -208,7 +208,12 @@ TEST(DatasetList, WhatChangesNothingIsNotedAndTheRestRefused) {
 TEST(DatasetList, SplitsAreRead) {
   EXPECT_EQ(only("{path: a, split: 'train[:5_000]'}").limit, 5000);
   EXPECT_EQ(only("{path: a, split: 'test[:100%]'}"), (DataEntry{.path = "a", .split = "test"}));
-  for (const char* split : {"train[10:]", "train[:20%]", "train+test", "train[:", "train[0]"})
+  const ToolDatasets share = read({"{path: a, split: 'train[:20%]'}"});
+  ASSERT_EQ(share.entries.size(), 1U);
+  EXPECT_EQ(share.entries[0].repeats, 0.2);
+  EXPECT_TRUE(tells(share.said, "split: train[:20%] is so many of the records in each epoch"));
+  EXPECT_EQ(only("{path: a, split: train+test}").split, "train+test");
+  for (const char* split : {"train[10:]", "train[95%:]", "train[:5]+test", "train[:", "train[0]"})
     EXPECT_TRUE(contains(mistakes_of(read({std::string("{path: a, split: '") + split + "'}"})),
                          "r.yaml:5:1: datasets[0].split: is '" + std::string(split)))
         << split;

@@ -258,7 +258,8 @@ class DataWords {
     const auto set_split = [&](DataEntry& of, const std::optional<Written>& said,
                                const std::string& usual) {
       try {
-        take_split(of, said ? said->items.front() : usual);
+        const std::string share = take_split(of, said ? said->items.front() : usual);
+        if (!share.empty()) config_.notes.push_back(base::to_string(said->where) + share);
       } catch (const base::UserError& error) {
         throw base::UserError(fmt::format("'{}' {}", said->name, error.what()), said->where);
       }
@@ -301,7 +302,12 @@ class DataWords {
         for (const std::string& split :
              splits ? splits->items : std::vector<std::string>{"train"}) {
           DataEntry part = entry;
-          take_split(part, split);
+          if (!take_split(part, split).empty())
+            throw base::UserError(
+                fmt::format("'dataset_splits' has {}; a data set's number in dataset_mixer is the "
+                            "share of its records",
+                            split),
+                splits->where);
           const bool trains = split.starts_with("train");
           if (trains && share > 0) part.repeats = share;
           add(trains ? data_ : evaluation_, names[i], {{part}, {}});
@@ -346,26 +352,21 @@ class DataWords {
     config_.settings.push_back(std::move(fields));
   }
 
+  // Other names are for chat_template to judge.
   void take_template() {
-    const auto written = take("template");
-    if (!written) return;
-    if (base::lower_case(value_of("stage")) == "pt")
-      return note(*written, "texts are learned as they are");
-    config_.mistakes.gather([&] {
-      try {
-        const std::string name = chat_template_for(written->items.front());
-        set("chat_template", name, *written);
-        constexpr std::string_view kFallback = "tokenizer_default_fallback_";
-        config_.notes.push_back(fmt::format(
-            "{}'template: {}' is the chat template of the model's folder{}",
-            base::to_string(written->where), written->items.front(),
-            name.starts_with(kFallback)
-                ? fmt::format(", or where it has none {}", name.substr(kFallback.size()))
-                : ""));
-      } catch (const base::UserError& error) {
-        throw base::UserError(fmt::format("'template' {}", error.what()), written->where);
-      }
-    });
+    const auto found = std::ranges::find(all_, "template", &Written::name);
+    if (found == all_.end() || found->items.empty()) return;
+    const Written written = *found;
+    if (base::lower_case(value_of("stage")) == "pt") {
+      take("template");
+      return note(written, "texts are learned as they are");
+    }
+    if (!is_template_of_model(written.items.front())) return;
+    take("template");
+    set("chat_template", "tokenizer_default", written);
+    config_.notes.push_back(
+        fmt::format("{}'template: {}' is the chat template of the model's folder",
+                    base::to_string(written.where), written.items.front()));
   }
 
   // A number that a key says, within what the recipe's key `like` takes.
@@ -457,6 +458,14 @@ class DataWords {
 
   void finish(Side& side) {
     if (side.entries.empty()) return;
+    if (&side == &evaluation_ && std::ranges::any_of(side.entries, [](const DataEntry& entry) {
+          return entry.repeats != 1;
+        }))
+      return config_.mistakes.add(
+          fmt::format("'{}' takes a share of an evaluation set; say split: NAME[:COUNT], or "
+                      "val_set_size: SHARE for a part of data",
+                      side.said->name),
+          side.said->where);
     Written written{std::string(side.key), {},    side.entries.size() > 1,
                     side.said->where,      false, false,
                     side.said->name};

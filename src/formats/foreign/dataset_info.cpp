@@ -124,7 +124,7 @@ std::string path_in(const InfoKeys& keys, const std::string& folder) {
     if (path.empty()) path = keys.text(hub);
   if (!path.empty()) {
     const std::string part = keys.text("folder");
-    return part.empty() ? path : path + "/" + part;
+    return data_set_path(path, "", part.empty() ? "" : part + "/**");
   }
   const std::string file = keys.text("file_name");
   if (file.empty()) keys.fail("has neither file_name nor hf_hub_url, so there are no records");
@@ -201,7 +201,8 @@ DataEntry entry_of(const InfoKeys& keys, const std::string& folder, bool learns_
   DataEntry entry;
   entry.path = path_in(keys, folder);
   entry.config = keys.text("subset");
-  take_split(entry, keys.text("split"));
+  if (!take_split(entry, keys.text("split")).empty())
+    keys.fail("takes a share of the records: say num_samples, their number");
   const std::string form = keys.text("formatting");
   if (form.empty() || form == "alpaca")
     take_alpaca(keys, learns_texts, entry);

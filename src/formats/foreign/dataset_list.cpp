@@ -257,12 +257,10 @@ class ListReader {
                       path));
     if (is_reader(path)) path.clear();
     const std::string revision = tool.text("revision");
-    if (!revision.empty() && revision != "main" && !path.empty() && !is_on_disk(path))
-      path += "@" + revision;
-    if (!folder.empty()) path += (path.empty() ? "" : "/") + folder;
-    if (files.empty()) return {path};
+    if (files.empty()) return {data_set_path(path, revision, folder.empty() ? "" : folder + "/**")};
     for (std::string& file : files)
-      if (!path.empty() && !is_on_disk(file)) file = path + "/" + file;
+      if (!is_on_disk(file))
+        file = data_set_path(path, revision, folder.empty() ? file : folder + "/" + file);
     return files;
   }
 
@@ -290,9 +288,10 @@ class ListReader {
     }
   }
 
-  static void set_split(const Written& split, DataEntry& entry) {
+  void set_split(const Written& split, DataEntry& entry) {
     try {
-      take_split(entry, split.items.front());
+      const std::string note = take_split(entry, split.items.front());
+      if (!note.empty()) datasets_.said.notes.push_back(base::to_string(split.where) + note);
     } catch (const base::UserError& error) {
       throw base::UserError(error.what(), split.where);
     }

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <system_error>
 
 #include "base/error.h"
+#include "formats/folder/hub_cache.h"
 
 namespace snug::formats {
 namespace {
@@ -100,20 +102,41 @@ std::vector<SplitPart> split_parts(const std::string& split) {
   return parts;
 }
 
-void take_split(DataEntry& entry, const std::string& split) {
-  if (split.empty()) return;
+std::string take_split(DataEntry& entry, const std::string& split) {
+  if (split.empty()) return "";
   const std::vector<SplitPart> parts = split_parts(split);
-  if (parts.size() > 1)
-    base::throw_user_error("is '{}': give each of these as an entry of its own", split);
+  if (std::ranges::all_of(parts, &SplitPart::is_whole)) {
+    if (parts.size() > 1)
+      entry.split = split;
+    else if (parts.front().name != "train")
+      entry.split = parts.front().name;
+    return "";
+  }
   const SplitPart& part = parts.front();
-  if (part.name != "train") entry.split = part.name;
-  if (part.is_whole) return;
-  if (part.from > 0 || part.is_percent || part.to == 0)
+  if (part.from > 0 || part.to == 0 || parts.size() > 1)
     base::throw_user_error(
-        "is '{}', but the first records are taken only, by their number: say split: {}[:COUNT], or "
-        "val_set_size: SHARE where the rest is to evaluate on",
+        "is '{}', but parts begin with the first record: say split: {}[:COUNT], or val_set_size: "
+        "SHARE where the rest is to evaluate on",
         split, part.name);
-  entry.limit = part.to;
+  if (part.name != "train") entry.split = part.name;
+  if (!part.is_percent) {
+    entry.limit = part.to;
+    return "";
+  }
+  entry.repeats = static_cast<double>(part.to) / 100;
+  return fmt::format(
+      "split: {} is so many of the records in each epoch, and others in the next one; limit: COUNT "
+      "takes the first ones",
+      split);
+}
+
+std::string data_set_path(const std::string& path, const std::string& revision,
+                          const std::string& below) {
+  std::string whole = path;
+  if (path.empty() || is_on_disk(path) || !parse_hub_name(path))
+    return below.empty() ? path : path.empty() ? below : path + "/" + below;
+  if (!revision.empty() && revision != "main") whole += "@" + revision;
+  return below.empty() ? whole : "hf://datasets/" + whole + "/" + below;
 }
 
 }  // namespace snug::formats

@@ -27,8 +27,13 @@ struct SplitPart {
 // Throws UserError for a text of another form.
 std::vector<SplitPart> split_parts(const std::string& split);
 
-// Sets the entry's split, and its limit where the split asks for its first records. Throws
-// UserError for a part that begins later, or is counted in percent, and for several parts.
-void take_split(DataEntry& entry, const std::string& split);
+// Sets the entry's split, and its limit or, of a share, repeats, where the split asks for its first
+// records. Returns a note about a share, which is another one in each epoch. Throws UserError for a
+// part that begins later.
+std::string take_split(DataEntry& entry, const std::string& split);
+
+// The path of a data set of the hub or of a folder, or of files below it.
+std::string data_set_path(const std::string& path, const std::string& revision,
+                          const std::string& below);
 
 }  // namespace snug::formats

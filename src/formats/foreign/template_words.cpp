@@ -1,53 +1,44 @@
 #include "formats/foreign/template_words.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
-#include <utility>
-
-#include "base/error.h"
-#include "base/lower_case.h"
+#include <cctype>
+#include <string>
 
 namespace snug::formats {
 namespace {
 
-// What a name begins with, and the template of text/chat/chat_forms.h that writes the same; empty:
-// none does.
-constexpr auto kForms = std::to_array<std::pair<std::string_view, std::string_view>>({
-    {"qwen", "chatml"},
-    {"chatml", "chatml"},
-    {"yi", "chatml"},
-    {"hermes", "chatml"},
-    {"internlm2", "chatml"},
-    {"smollm", "chatml"},
-    {"llama3", "llama-3"},
-    {"llama-3", "llama-3"},
-    {"llama2", "llama-2"},
-    {"llama-2", "llama-2"},
-    {"zephyr", "zephyr"},
-    {"phi4", ""},
-    {"phi", "phi-3"},
-});
+// Letters and digits of the names that chat_template has a built-in template for
+// (text/chat/chat_forms.h).
+constexpr auto kBuiltInNames = std::to_array<std::string_view>(
+    {"chatml",      "qwen",         "qwen2",           "qwen25",
+     "qwen3",       "phi4",         "llama2",          "llama3",
+     "llama31",     "llama33",      "mistral",         "mistralv1",
+     "mistralv2",   "mistralv3",    "mistralv3tekken", "mistralv7tekken",
+     "mistralnemo", "mistralsmall", "gemma",           "gemma2",
+     "gemma3",      "commandr",     "cohere",          "deepseekv3",
+     "deepseek3",   "deepseekv25",  "zephyr",          "phi",
+     "phi3",        "phi35"});
 
-// Words around a prompt that are no model's own.
-constexpr auto kWordsAround = std::to_array<std::string_view>(
-    {"default", "empty", "fewshot", "vanilla", "alpaca", "vicuna", "dummy", "none",
-     "default_generation", "chatml_de", "belle", "ziya", "openchat", "default-generation"});
+// What names of models' templates begin with.
+constexpr auto kFamilies = std::to_array<std::string_view>(
+    {"aya",     "baichuan", "bailing",   "chatglm", "codegemma", "codegeex", "cohere",  "deepseek",
+     "ernie",   "exaone",   "falcon",    "gemma",   "glm",       "gpt",      "granite", "hunyuan",
+     "intern",  "keye",     "kimi",      "lfm",     "ling",      "llama",    "longcat", "mimo",
+     "minicpm", "minimax",  "ministral", "mistral", "moonlight", "nanbeige", "olmo",    "phi",
+     "qwen",    "qwq",      "ring",      "seed",    "skywork",   "smollm",   "solar",   "telechat",
+     "xverse",  "yi",       "youtu",     "yuan"});
 
 }  // namespace
 
-std::string chat_template_for(std::string_view name) {
-  const std::string word = base::lower_case(name);
-  if (std::ranges::find(kWordsAround, word) != kWordsAround.end())
-    base::throw_user_error(
-        "is '{}', which is no model's own template: leave it out for the model's own, or say "
-        "chat_template: NAME or FILE",
-        name);
-  const auto* const known =
-      std::ranges::find_if(kForms, [&](const auto& each) { return word.starts_with(each.first); });
-  if (known == kForms.end() || known->second.empty()) return "tokenizer_default";
-  return fmt::format("tokenizer_default_fallback_{}", known->second);
+bool is_template_of_model(std::string_view name) {
+  std::string word;
+  for (const char c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
+      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (std::ranges::find(kBuiltInNames, word) != kBuiltInNames.end()) return false;
+  return std::ranges::any_of(kFamilies,
+                             [&](std::string_view family) { return word.starts_with(family); });
 }
 
 }  // namespace snug::formats

@@ -1,14 +1,12 @@
-// The names of LLaMA-Factory's and ms-swift's templates. A model that has a chat template of its
-// own has the one that these names stand for.
+// The names of LLaMA-Factory's and ms-swift's templates, of which most are those of a model.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 namespace snug::formats {
 
-// The recipe's chat_template: the model's own, and for a name that Snug has a template for that one
-// where the model has none. Throws UserError for names that stand for no model's template.
-std::string chat_template_for(std::string_view name);
+// Whether a name is that of a model's template which Snug has none of its own for: the model's
+// folder has it. Other names are for chat_template to judge.
+bool is_template_of_model(std::string_view name);
 
 }  // namespace snug::formats

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <utility>
 
 #include "base/nearest.h"
@@ -102,7 +101,8 @@ class TorchtuneReader {
       shape(tool, builder, entry);
       entry.config = tool.text(tool.find("name") ? "name" : "subset");
       if (entry.config.empty()) entry.config = builder.config;
-      take_split(entry, tool.text("split"));
+      if (const std::string note = take_split(entry, tool.text("split")); !note.empty())
+        said.notes.push_back(base::to_string(tool.where) + note);
       lift(tool, builder);
       for (const std::string& path : paths_of(tool, builder)) {
         entry.path = path;
@@ -195,14 +195,13 @@ class TorchtuneReader {
     std::string source = tool.text("source");
     if (source.empty()) source = builder.source;
     if (std::ranges::find(kReaders, source) != kReaders.end()) source.clear();
-    if (const std::string folder = tool.text("data_dir"); !folder.empty())
-      source += (source.empty() ? "" : "/") + folder;
+    const std::string folder = tool.text("data_dir");
     const Written* said = tool.find("data_files");
-    if (said == nullptr && source.empty()) tool.fail("has no source; say source: FILE or org/name");
-    if (said == nullptr) return {source};
+    if (said == nullptr && source.empty() && folder.empty())
+      tool.fail("has no source; say source: FILE or org/name");
+    if (said == nullptr) return {data_set_path(source, "", folder.empty() ? "" : folder + "/**")};
     std::vector<std::string> files = said->items;
-    if (!source.empty())
-      for (std::string& file : files) file = source + "/" + file;
+    for (std::string& file : files) file = data_set_path(source, "", file);
     return files;
   }
 
