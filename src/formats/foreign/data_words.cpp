@@ -58,6 +58,8 @@ class DataWords {
   ToolConfig read() {
     take_lists();
     for (Side* side : {&data_, &evaluation_}) take_names(*side);
+    if (const auto share = take("test_split_size"))
+      set("val_set_size", share->items.front(), *share);
     take_hub_name();
     take_mixer();
     take_columns();

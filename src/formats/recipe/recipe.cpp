@@ -47,10 +47,24 @@ std::string unknown_key(const Written& written) {
       nearest ? fmt::format("did you mean '{}'?", *nearest) : "snug VERB --help lists the keys");
 }
 
+// In axolotl's recipes, which list their data sets, `adapter` says the method.
+std::vector<Written> with_method(std::vector<Written> all) {
+  const bool is_axolotl = std::ranges::any_of(all, [](const Written& written) {
+    return written.name == "datasets" || written.name == "pretraining_dataset";
+  });
+  for (Written& written : all) {
+    const bool is_method = written.name == "adapter" && written.items.size() == 1 &&
+                           (written.items[0] == "lora" || written.items[0] == "qlora");
+    if (is_axolotl && is_method) written.said_as = std::exchange(written.name, "method");
+  }
+  return all;
+}
+
 // Replaces the keys of other tools, so that only keys of a recipe remain.
 std::vector<Written> without_foreign(std::vector<Written> all, const std::vector<Written>& others,
                                      const std::string& file, RecipeReading& reading) {
   std::vector<std::string>& notes = reading.recipe.notes;
+  all = with_method(std::move(all));
   ToolConfig data = take_data_words(all, others, file);
   reading.mistakes.gather([&] { data.mistakes.throw_if_any(); });
   notes.insert(notes.end(), data.notes.begin(), data.notes.end());

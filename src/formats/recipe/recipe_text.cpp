@@ -216,12 +216,14 @@ std::vector<Written> keys_in_text(const Written& written, base::Mistakes& mistak
 // The entries that a value on the command line writes as a list or a map. Empty for another text,
 // which is a path.
 std::vector<std::string> entries_in_text(const Written& written) {
-  if (!takes_entries(written.name) || written.is_list || written.items.size() != 1) return {};
+  const bool takes_them = takes_entries(written.name) || holds_data_sets(written.name);
+  if (!takes_them || written.is_list || written.items.size() != 1) return {};
   const std::string& text = written.items.front();
   const bool is_list = text.starts_with('[') && text.ends_with(']');
   if (!is_list && !text.starts_with('{')) return {};
   try {
-    return entry_items(document_in(text, written.where.file));
+    const YAML::Node node = document_in(text, written.where.file);
+    return keeps_maps(written.name, node) ? tool_items(node) : entry_items(node);
   } catch (const UserError&) {
     return {};
   }
