@@ -50,10 +50,9 @@ constexpr const char* kAxolotl =
     "  pad_token: <|end_of_text|>\n";
 
 TEST(ForeignKeys, OneRunTellsAllThatNeedsADecision) {
-  const RecipeReading reading = read(kAxolotl);
+  const RecipeReading reading = read(std::string(kAxolotl) + "relora_steps: 10\nlora_bias: all\n");
   const std::string error = user_error_of([&] { reading.mistakes.throw_if_any(); });
-  for (const char* each : {":5:5: 'datasets': data are files here",
-                           ":12:1: 'adapter: qlora': it says the method"})
+  for (const char* each : {":39:1: 'relora_steps' is '10'", ":40:1: 'lora_bias' is 'all'"})
     EXPECT_TRUE(contains(error, each)) << error;
   EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 1) << error;
   for (const char* each :
@@ -66,8 +65,11 @@ TEST(ForeignKeys, OneRunTellsAllThatNeedsADecision) {
 
 // What is left is obeyed.
 TEST(ForeignKeys, WhatMeansTheSameIsTaken) {
+  EXPECT_EQ(mistakes_in(kAxolotl), "(no error)") << "it needs no edit";
   const Recipe recipe = read(kAxolotl).recipe;
   EXPECT_EQ(recipe.method, Method::qlora);
+  EXPECT_EQ(recipe.data.size(), 2U);
+  EXPECT_EQ(recipe.val_set_size, 0.05);
   EXPECT_EQ(recipe.target_modules, std::vector<std::string>{"all-linear"});
   EXPECT_EQ(recipe.save_steps, 0.25);
   EXPECT_EQ(recipe.max_length, 512);
@@ -364,7 +366,7 @@ TEST(ForeignKeys, WhatWouldBeLearnedOtherwiseIsRefused) {
            {"label_names: [x]", "'label_names' is 'x', but Snug takes labels only"},
            {"data_collator: mine", "loss is on answers"},
            {"ignore_data_skip: true", "goes on with the records that it has not seen yet"},
-           {"dataset_train_split: 'train[:10%]'", "put those that are meant into a file"},
+           {"dataset_name: a/b\ndataset_train_split: 'train[10%:]'", "begin with the first record"},
            {"packing_strategy: wrapped",
             "'packing_strategy' is 'wrapped', but Snug takes bfd only"},
            {"train_sampling_strategy: other", "but Snug takes random or sequential or"},
