@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "formats/folder/hub_cache.h"
 #include "models/config/config.h"
@@ -67,9 +68,21 @@ bool is_checkpoint_word(std::string_view value) {
   return base::from_word<formats::Resume>(value).has_value();
 }
 
+template <std::string Recipe::*member>
+std::vector<std::string*> text_of(Recipe& recipe) {
+  return {&(recipe.*member)};
+}
+
+template <std::vector<formats::DataEntry> Recipe::*member>
+std::vector<std::string*> paths_of(Recipe& recipe) {
+  std::vector<std::string*> paths;
+  for (formats::DataEntry& entry : recipe.*member) paths.push_back(&entry.path);
+  return paths;
+}
+
 struct InputKey {
   std::string_view name;
-  std::string Recipe::*value;
+  std::vector<std::string*> (*values)(Recipe&);
   // The value is a word with a meaning of its own, which takes precedence over a path.
   bool (*is_word)(std::string_view);
   // The value has such a meaning, but only where no such path exists.
@@ -80,18 +93,22 @@ struct InputKey {
 };
 
 constexpr std::array kInputs{
-    InputKey{"model", &Recipe::model, is_model_name, is_in_hub_cache, is_folder, hub_advice},
-    InputKey{"adapter", &Recipe::adapter, is_nothing_else, is_nothing_else, is_there, no_advice},
-    InputKey{"data", &Recipe::data, is_nothing_else, is_nothing_else, is_there, data_advice},
-    InputKey{"eval_data", &Recipe::eval_data, is_nothing_else, is_nothing_else, is_there,
-             data_advice},
-    InputKey{"chat_template", &Recipe::chat_template, text::is_chat_template_name, is_nothing_else,
-             is_there, template_advice},
-    InputKey{"resume_from_checkpoint", &Recipe::resume_from_checkpoint, is_checkpoint_word,
-             is_nothing_else, is_there, no_advice},
-    InputKey{"calibration", &Recipe::calibration, is_nothing_else, is_nothing_else, is_there,
+    InputKey{"model", text_of<&Recipe::model>, is_model_name, is_in_hub_cache, is_folder,
+             hub_advice},
+    InputKey{"adapter", text_of<&Recipe::adapter>, is_nothing_else, is_nothing_else, is_there,
              no_advice},
-    InputKey{"hardware", &Recipe::hardware, is_nothing_else, is_nothing_else, is_there, no_advice}};
+    InputKey{"data", paths_of<&Recipe::data>, is_nothing_else, is_nothing_else, is_there,
+             data_advice},
+    InputKey{"eval_data", paths_of<&Recipe::eval_data>, is_nothing_else, is_nothing_else, is_there,
+             data_advice},
+    InputKey{"chat_template", text_of<&Recipe::chat_template>, text::is_chat_template_name,
+             is_nothing_else, is_there, template_advice},
+    InputKey{"resume_from_checkpoint", text_of<&Recipe::resume_from_checkpoint>, is_checkpoint_word,
+             is_nothing_else, is_there, no_advice},
+    InputKey{"calibration", text_of<&Recipe::calibration>, is_nothing_else, is_nothing_else,
+             is_there, no_advice},
+    InputKey{"hardware", text_of<&Recipe::hardware>, is_nothing_else, is_nothing_else, is_there,
+             no_advice}};
 
 bool holds(std::span<const std::string_view> keys, std::string_view key) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
@@ -102,8 +119,8 @@ bool is_from_file(const Recipe& recipe, std::string_view key) {
   return given != recipe.given.end() && given->second.line > 0;
 }
 
-void find_input(Recipe& recipe, const InputKey& key, bool may_be_missing) {
-  std::string& value = recipe.*key.value;
+void find_input(const Recipe& recipe, const InputKey& key, std::string& value,
+                bool may_be_missing) {
   if (!is_from_file(recipe, key.name) || value.empty() || key.is_word(value)) return;
   if (key.is_path(value)) return;
   const fs::path folder = fs::path(recipe.given.find(key.name)->second.file).parent_path();
@@ -127,7 +144,8 @@ void find_inputs(Recipe& recipe, std::span<const std::string_view> keys,
   base::Mistakes mistakes;
   for (const InputKey& key : kInputs)
     if (holds(keys, key.name))
-      mistakes.gather([&] { find_input(recipe, key, holds(may_be_missing, key.name)); });
+      for (std::string* value : key.values(recipe))
+        mistakes.gather([&] { find_input(recipe, key, *value, holds(may_be_missing, key.name)); });
   mistakes.throw_if_any();
 }
 

@@ -38,11 +38,11 @@ std::optional<train::RunData> read_data(const formats::Recipe& recipe,
     base::say("planned without the tokens of data {}: {}", path, reason);
     return std::nullopt;
   };
-  for (const std::string& path : {recipe.data, recipe.eval_data})
-    if (!path.empty() && !std::filesystem::exists(path))
-      return without(path, "the file is not there");
+  for (const auto* entries : {&recipe.data, &recipe.eval_data})
+    for (const formats::DataEntry& entry : *entries)
+      if (!std::filesystem::exists(entry.path)) return without(entry.path, "the file is not there");
   if (!train::has_tokenizer_for(recipe, model))
-    return without(recipe.data, "a built-in shape has no tokenizer");
+    return without(recipe.data.front().path, "a built-in shape has no tokenizer");
   train::RunData data = train::load_data(recipe, model, target);
   runtime::release_freed_memory();
   return data;

@@ -55,7 +55,7 @@ int64_t room_for_answers(const formats::Recipe& recipe, const models::ModelConfi
   try {
     return new_tokens(recipe, model, static_cast<int64_t>(longest.ids.size()));
   } catch (const base::UserError& error) {
-    throw base::UserError(error.what(), {recipe.data, longest.line, 0});
+    throw base::UserError(error.what(), {longest.file, longest.line, 0});
   }
 }
 

@@ -1,11 +1,13 @@
 #include "generate/questions.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "base/console.h"
 #include "base/error.h"
 #include "generate/prompt.h"
-#include "plan/spec/spec.h"
+#include "plan/spec/data_keys.h"
 #include "text/chat/chat_template.h"
 #include "text/chat/jinja/allowance.h"
 #include "text/chat/unwritten_counts.h"
@@ -91,16 +93,16 @@ Question question_of(const Record& record, const text::Tokenizer& tokenizer) {
       "completion, or messages");
 }
 
-// Reads the file once. Throws TextsAreChats where a record shows that the file's texts are chats
-// after earlier records were read as plain texts.
+// Reads an entry of the data once. Throws TextsAreChats where a record shows that the file's texts
+// are chats after earlier records were read as plain texts.
 class QuestionReader {
  public:
-  QuestionReader(const formats::Recipe& recipe, const text::Tokenizer& tokenizer,
-                 const text::RecordRules& rules)
-      : recipe_(recipe), tokenizer_(tokenizer), rules_(rules) {}
+  QuestionReader(const formats::Recipe& recipe, const std::string& path,
+                 const text::Tokenizer& tokenizer, const text::RecordRules& rules)
+      : recipe_(recipe), path_(path), tokenizer_(tokenizer), rules_(rules) {}
 
   std::vector<Question> run() {
-    text::RecordReader reader(recipe_.data);
+    text::RecordReader reader(path_);
     for (text::RawRecord raw; reader.next(raw); ++records_) {
       try {
         add(reader, raw);
@@ -109,11 +111,10 @@ class QuestionReader {
       }
     }
     const text::SkipLimits limits = plan::skip_limits(recipe_);
-    if (!questions_.empty() || limits.refuses_any)
-      bad_.hold_against(limits, recipe_.data, records_);
+    if (!questions_.empty() || limits.refuses_any) bad_.hold_against(limits, path_, records_);
     if (questions_.empty() && bad_.count() == 0)
-      throw base::UserError("the data file holds no records", {recipe_.data, 0, 0});
-    if (questions_.empty()) bad_.fail(recipe_.data, records_, "nothing is left to ask");
+      throw base::UserError("the data file holds no records", {path_, 0, 0});
+    if (questions_.empty()) bad_.fail(path_, records_, "nothing is left to ask");
     tell();
     return std::move(questions_);
   }
@@ -122,15 +123,16 @@ class QuestionReader {
   void add(const text::RecordReader& reader, const text::RawRecord& raw) {
     Record record;
     if (reader.format() != text::RecordReader::Format::plain_text)
-      record = text::parse_record(raw, recipe_.data, rules_);
+      record = text::parse_record(raw, path_, rules_);
     if (record.chat_field != nullptr && has_texts_) throw text::TextsAreChats{record.chat_field};
     if (record.chat_field != nullptr) rules_.texts_are_chats = true;
     has_texts_ = has_texts_ || !record.is_conversation();
     try {
       questions_.push_back(question(record));
     } catch (const base::UserError& error) {
-      throw text::RecordError(raw.number, error.what(), recipe_.data, raw.line);
+      throw text::RecordError(raw.number, error.what(), path_, raw.line);
     }
+    questions_.back().file = path_;
     questions_.back().line = raw.line;
     unused_.add(record.unused);
     ignored_.add(record.ignored);
@@ -152,15 +154,16 @@ class QuestionReader {
 
   void tell() const {
     if (const std::string fields = unused_.list(); !fields.empty())
-      base::say("{}: fields that are not used: {}", recipe_.data, fields);
+      base::say("{}: fields that are not used: {}", path_, fields);
     if (const std::string unwritten = unwritten_.text(); !unwritten.empty())
-      base::say("{}: {}", recipe_.data, unwritten);
+      base::say("{}: {}", path_, unwritten);
     const std::string unmet = text::unmet_text(ignored_.unmet(recipe_.ignore_fields));
-    if (!unmet.empty()) base::say("{}: {}", recipe_.data, unmet);
-    if (bad_.count() > 0) base::say("{}", bad_.told(recipe_.data, records_));
+    if (!unmet.empty()) base::say("{}: {}", path_, unmet);
+    if (bad_.count() > 0) base::say("{}", bad_.told(path_, records_));
   }
 
   const formats::Recipe& recipe_;
+  const std::string& path_;
   const text::Tokenizer& tokenizer_;
   text::RecordRules rules_;
   std::vector<Question> questions_;
@@ -173,21 +176,30 @@ class QuestionReader {
   text::UnwrittenCounts unwritten_;
 };
 
+std::vector<Question> questions_of(const formats::Recipe& recipe, const formats::DataEntry& entry,
+                                   const text::Tokenizer& tokenizer, bool has_encoder) {
+  const text::RecordMapping mapping = plan::record_mapping(recipe, entry);
+  text::RecordRules rules{.form = plan::record_form(plan::data_format(recipe, entry)),
+                          .has_encoder = has_encoder,
+                          .ignored = plan::ignored_fields(recipe, entry),
+                          .mapping = mapping.is_empty() ? nullptr : &mapping};
+  try {
+    return QuestionReader(recipe, entry.path, tokenizer, rules).run();
+  } catch (const text::TextsAreChats&) {
+    rules.texts_are_chats = true;
+    return QuestionReader(recipe, entry.path, tokenizer, rules).run();
+  }
+}
+
 }  // namespace
 
 std::vector<Question> read_questions(const formats::Recipe& recipe,
                                      const text::Tokenizer& tokenizer, bool has_encoder) {
-  const text::RecordMapping mapping = plan::record_mapping(recipe);
-  text::RecordRules rules{.form = plan::record_form(recipe.data_format),
-                          .has_encoder = has_encoder,
-                          .ignored = recipe.ignore_fields,
-                          .mapping = mapping.is_empty() ? nullptr : &mapping};
-  try {
-    return QuestionReader(recipe, tokenizer, rules).run();
-  } catch (const text::TextsAreChats&) {
-    rules.texts_are_chats = true;
-    return QuestionReader(recipe, tokenizer, rules).run();
-  }
+  std::vector<Question> questions;
+  for (const formats::DataEntry& entry : recipe.data)
+    std::ranges::move(questions_of(recipe, entry, tokenizer, has_encoder),
+                      std::back_inserter(questions));
+  return questions;
 }
 
 }  // namespace snug::generate

@@ -14,6 +14,7 @@ struct Question {
   std::string shown;         // the question, without the prompt's boilerplate
   std::vector<int32_t> ids;  // the prompt as training renders it
   std::string expected;
+  std::string file{};  // and its record's line
   int line = 0;
   bool is_conversation = false;
 };

@@ -36,8 +36,8 @@ void check_before_ranks(const formats::Recipe& recipe) {
   check_processors(recipe);
   const models::ModelSource model = runtime::open_model(recipe);
   const formats::Recipe resolved = plan::resolve(recipe, model.config);
-  for (const std::string& data : {resolved.data, resolved.eval_data})
-    if (!data.empty()) text::RecordReader{data};
+  for (const auto* entries : {&resolved.data, &resolved.eval_data})
+    for (const formats::DataEntry& entry : *entries) text::RecordReader{entry.path};
 }
 
 }  // namespace snug::train

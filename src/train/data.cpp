@@ -5,35 +5,25 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <functional>
-#include <initializer_list>
 #include <memory>
 #include <utility>
 
 #include "base/console.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/threads.h"
 #include "plan/choice/choose_rows.h"
 #include "plan/choice/fit.h"
 #include "plan/job/rank_grid.h"
+#include "plan/spec/data_keys.h"
 #include "plan/spec/objective_spec.h"
 #include "runtime/process/process_memory.h"
 #include "text/record/bad_records.h"
+#include "train/data_sources.h"
 #include "train/row_bounds.h"
 #include "train/trained_chat.h"
 
 namespace snug::train {
 namespace {
-
-void require_file(const formats::Recipe& recipe, const char* key, const std::string& path) {
-  if (!std::filesystem::exists(path))
-    recipe.fail(
-        key,
-        fmt::format("\"{}\" does not exist; give a file of records, such as .jsonl or .parquet",
-                    path));
-  base::require_regular(path);
-}
 
 // The model's tokenizer, opened when the first file needs it: tokens do not.
 class LazyTokenizer {
@@ -86,60 +76,108 @@ int32_t encoder_tokens(const base::PerStream<int64_t>& row_tokens) {
   return row_tokens.has_encoder() ? as_lengths(row_tokens)[base::TokenStream::encoder] : 0;
 }
 
-plan::JobDocuments documents_of(std::initializer_list<const text::Dataset*> datasets,
-                                int64_t group) {
-  plan::JobDocuments documents{.files = {}, .group = group};
-  for (const text::Dataset* dataset : datasets) {
-    const text::DocumentStore& store = dataset->documents;
-    if (store.size() == 0) continue;
-    documents.files.push_back(store.lengths());
-    documents.least = std::max<int64_t>(documents.least, store.least());
-  }
-  return documents;
-}
+// All that is read: what trains, and the evaluation sets.
+struct Sources {
+  std::vector<text::RecordSource> training;
+  std::vector<EvaluationSources> evaluation;
 
-// An objective says of which form the records must be.
-std::optional<text::RecordForm> wanted_form(const formats::Recipe& recipe) {
-  const formats::DataFormat own = methods::objective_of(recipe.objective).data;
-  return plan::record_form(own == formats::DataFormat::automatic ? recipe.data_format : own);
-}
+  Sources(const formats::Recipe& recipe, const text::DatasetOptions& options)
+      : training(training_sources(recipe, options)),
+        evaluation(evaluation_sources(recipe, options)) {}
+
+  template <typename Visit>
+  void each_file(const Visit& visit) const {
+    const auto visit_all = [&](const std::vector<text::RecordSource>& sources) {
+      for (const text::RecordSource& source : sources)
+        for (const std::string& file : source.files) visit(source, file);
+    };
+    visit_all(training);
+    for (const EvaluationSources& set : evaluation) visit_all(set.sources);
+  }
+};
 
 // Seen from the first records.
-bool needs_tokenizer(const formats::Recipe& recipe, const models::ModelSource& model) {
-  const text::RecordMapping mapping = plan::record_mapping(recipe);
-  const text::RecordRules rules{.form = wanted_form(recipe),
-                                .has_encoder = model.config.has_encoder(),
-                                .ignored = recipe.ignore_fields,
-                                .mapping = mapping.is_empty() ? nullptr : &mapping};
-  const auto needs = [&](const std::string& path) { return text::needs_tokenizer(path, rules); };
-  return needs(recipe.data) || (!recipe.eval_data.empty() && needs(recipe.eval_data));
+bool needs_tokenizer(const Sources& sources) {
+  bool is_needed = false;
+  sources.each_file([&](const text::RecordSource& source, const std::string& file) {
+    const text::DatasetOptions& options = source.options;
+    const text::RecordRules rules{
+        .form = options.form,
+        .has_encoder = options.encoder_length > 0,
+        .ignored = options.ignored_fields,
+        .mapping = options.mapping.is_empty() ? nullptr : &options.mapping};
+    is_needed = is_needed || text::needs_tokenizer(file, rules);
+  });
+  return is_needed;
 }
 
 // What reading the files may hold beyond what the process holds before: one is read at a time.
-int64_t reading_bytes_of(const formats::Recipe& recipe) {
+int64_t reading_bytes_of(const formats::Recipe& recipe, const Sources& sources) {
   int64_t bytes = 0;
-  for (const std::string& path : {recipe.data, recipe.eval_data})
-    if (!path.empty()) bytes = std::max(bytes, text::reading_bytes(path));
-  return bytes;
+  int64_t all_bytes = 0;
+  sources.each_file([&](const text::RecordSource&, const std::string& file) {
+    bytes = std::max(bytes, text::reading_bytes(file));
+    all_bytes += static_cast<int64_t>(std::filesystem::file_size(file));
+  });
+  if (recipe.val_set_size < 1) return bytes;
+  // A number for each record that is held out; a record has a byte at least.
+  const auto records = std::min<int64_t>(static_cast<int64_t>(recipe.val_set_size), all_bytes);
+  return bytes + records * static_cast<int64_t>(sizeof(uint64_t));
 }
 
-// Both files, so that one run tells of the bad records of both.
-std::pair<text::Dataset, text::Dataset> load_both(
-    const formats::Recipe& recipe, const std::function<text::Dataset(const std::string&)>& load) {
-  std::pair<text::Dataset, text::Dataset> both;
+// What was read, of which each evaluation set has a name.
+struct Loaded {
+  text::Datasets data;
+  std::vector<std::pair<std::string, text::Dataset>> evaluation{};
+};
+
+// Makes an evaluation set of the records that are held out.
+void add_held_out(const formats::Recipe& recipe, Loaded& loaded) {
+  if (loaded.data.held_out.documents.size() == 0)
+    recipe.fail("val_set_size",
+                fmt::format("is {}, which takes none of the {} records of the data; give a larger "
+                            "share, or a number of records",
+                            recipe.val_set_size, loaded.data.training.audit.records));
+  if (loaded.data.training.documents.size() == 0)
+    recipe.fail("val_set_size",
+                fmt::format("is {}, which takes all of the {} records of the data, "
+                            "so that none is left to train on",
+                            recipe.val_set_size, loaded.data.held_out.audit.records));
+  loaded.evaluation.emplace_back(kHeldOutName, std::move(loaded.data.held_out));
+}
+
+// All files, so that one run tells of the bad records of all.
+Loaded load_all(const formats::Recipe& recipe, Sources& sources,
+                const text::TokenizerOpener& open) {
+  Loaded loaded;
   std::string bad;
-  try {
-    both.first = load(recipe.data);
-  } catch (const text::BadRecordsError& error) {
-    bad = error.what();
-  }
-  try {
-    both.second = load(recipe.eval_data);
-  } catch (const text::BadRecordsError& error) {
-    bad += (bad.empty() ? "" : ";\n") + std::string(error.what());
-  }
+  const auto try_to = [&](const auto& load) {
+    try {
+      load();
+    } catch (const text::BadRecordsError& error) {
+      bad += (bad.empty() ? "" : ";\n") + std::string(error.what());
+    }
+  };
+  const auto held_out = held_out_records(recipe, sources.training, open);
+  try_to([&] { loaded.data = text::load_datasets(sources.training, open, held_out); });
+  for (const EvaluationSources& set : sources.evaluation)
+    try_to([&] {
+      loaded.evaluation.emplace_back(set.name, text::load_datasets(set.sources, open).training);
+    });
   if (!bad.empty()) throw base::UserError(bad);
-  return both;
+  if (held_out) add_held_out(recipe, loaded);
+  return loaded;
+}
+
+plan::JobDocuments documents_of(const Loaded& loaded, int64_t group) {
+  plan::JobDocuments documents{.files = {}, .group = group};
+  const auto add = [&](const text::DocumentStore& store) {
+    documents.files.push_back(store.lengths());
+    documents.least = std::max<int64_t>(documents.least, store.least());
+  };
+  add(loaded.data.training.documents);
+  for (const auto& [name, dataset] : loaded.evaluation) add(dataset.documents);
+  return documents;
 }
 
 // The mean tokens of documents in a row of the first epoch.
@@ -215,10 +253,10 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
   const formats::Recipe recipe = plan::with_open_length(given, model.config);
   plan::TrainingSpec spec = plan::training_spec(recipe, model.config, target);
   recipe.require("data");
-  require_file(recipe, "data", recipe.data);
-  if (!recipe.eval_data.empty()) require_file(recipe, "eval_data", recipe.eval_data);
-  if (recipe.eval_data.empty() && recipe.eval_steps > 0)
-    recipe.fail("eval_steps", "asks for evaluations, but there is no eval_data");
+  if (!recipe.evaluates() && recipe.eval_steps > 0)
+    recipe.fail("eval_steps",
+                "asks for evaluations, but there is no eval_data (val_set_size takes "
+                "it out of the data)");
   const base::PerStream<int64_t> row_tokens = plan::row_tokens(recipe, model.config.has_encoder());
   const text::DatasetOptions options{
       .max_length = document_tokens(recipe, row_tokens),
@@ -228,32 +266,27 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
       .train_on_prompt = recipe.train_on_prompt,
       .train_on_chosen_prompt = methods::objective_of(recipe.objective).learns_prompts,
       .chat_template = recipe.chat_template,
-      .form = wanted_form(recipe),
-      .ignored_fields = recipe.ignore_fields,
-      .mapping = plan::record_mapping(recipe),
       .skips = plan::skip_limits(recipe),
       .truncation = recipe.truncation,
       .mismatch_batch = plan::mismatch_batch(recipe),
       .positions = model.config.max_position,
       .vocabulary = model.config.vocab_size,
       .threads = base::thread_count(recipe.threads)};
+  Sources sources(recipe, options);
   LazyTokenizer tokenizer(recipe, model);
   // Before the bound is known, since what it takes to open one is no part of it.
   // Where there is none, reading tells of it, after what is wrong with the records before.
-  if (needs_tokenizer(recipe, model)) tokenizer.try_open();
+  if (needs_tokenizer(sources)) tokenizer.try_open();
   runtime::release_freed_memory();
-  const int64_t reading = runtime::process_memory().resident_bytes + reading_bytes_of(recipe);
+  const int64_t reading =
+      runtime::process_memory().resident_bytes + reading_bytes_of(recipe, sources);
   plan::require_room_to_read(recipe,
                              std::max(reading, runtime::process_memory().resident_peak_bytes));
-  const auto load = [&](const std::string& path) {
-    if (path.empty()) return text::Dataset{};
-    return text::load_dataset(
-        path, [&]() -> const text::Tokenizer& { return tokenizer.open(); }, options);
-  };
-  auto [training, evaluation] = load_both(recipe, load);
+  Loaded loaded =
+      load_all(recipe, sources, [&]() -> const text::Tokenizer& { return tokenizer.open(); });
   RunData data;
   const int64_t group = methods::objective_of(recipe.objective).group;
-  data.documents = documents_of({&training, &evaluation}, group);
+  data.documents = documents_of(loaded, group);
   data.documents.shape_rows(spec);
   text::RowOptions rows{.max_length = as_lengths(row_tokens),
                         .max_segments = static_cast<int32_t>(spec.row_segments),
@@ -263,10 +296,10 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
                         .padding_id = tokenizer.padding_id(),
                         .group = static_cast<int32_t>(group),
                         .start_id = static_cast<int32_t>(model.config.decoder_start_id)};
-  data.training = std::make_unique<DataSource>(std::move(training), rows);
+  data.training = std::make_unique<DataSource>(std::move(loaded.data.training), rows);
   rows.shuffle = false;
-  if (!recipe.eval_data.empty())
-    data.evaluation = std::make_unique<DataSource>(std::move(evaluation), rows);
+  for (auto& [name, dataset] : loaded.evaluation)
+    data.evaluation = std::make_unique<DataSource>(std::move(dataset), rows);
   if (recipe.precompute_ref_log_probs)
     for (DataSource* source : {data.training.get(), data.evaluation.get()})
       if (source != nullptr)
@@ -277,7 +310,9 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
 }
 
 bool has_tokenizer_for(const formats::Recipe& recipe, const models::ModelSource& model) {
-  return !model.folder.empty() || !needs_tokenizer(recipe, model);
+  text::DatasetOptions options;
+  options.encoder_length = model.config.has_encoder() ? 1 : 0;
+  return !model.folder.empty() || !needs_tokenizer({recipe, options});
 }
 
 RunLength run_length(const formats::Recipe& recipe, text::RowSource& rows) {

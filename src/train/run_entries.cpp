@@ -118,10 +118,11 @@ std::vector<std::pair<std::string, std::string>> inputs_of(const RunFolder& fold
                                                            const formats::Recipe& recipe) {
   std::vector<std::pair<std::string, std::string>> inputs{{"model", recipe.model},
                                                           {"adapter", recipe.adapter},
-                                                          {"data", recipe.data},
-                                                          {"eval_data", recipe.eval_data},
                                                           {"chat_template", recipe.chat_template},
                                                           {"calibration", recipe.calibration}};
+  for (const formats::DataEntry& entry : recipe.data) inputs.emplace_back("data", entry.path);
+  for (const formats::DataEntry& entry : recipe.eval_data)
+    inputs.emplace_back("eval_data", entry.path);
   if (folder.checkpoint && !folder.goes_on)
     inputs.emplace_back("resume_from_checkpoint", folder.checkpoint->string());
   std::erase_if(inputs, [](const auto& input) { return !id_of(input.second); });

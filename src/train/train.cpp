@@ -84,9 +84,11 @@ class Run {
 
   void read_data() {
     ranks_.on_all([&] { data_ = load_data(recipe_, model_, session_.backend()); });
-    base::say("{}", describe(data_.training->dataset.audit, recipe_.data));
+    for (const text::LoadedSource& source : data_.training->dataset.sources)
+      base::say("{}", describe(source.audit, source.name));
     if (data_.evaluation != nullptr)
-      base::say("{}", describe(data_.evaluation->dataset.audit, recipe_.eval_data));
+      for (const text::LoadedSource& source : data_.evaluation->dataset.sources)
+        base::say("{}", describe(source.audit, source.name));
     runtime::release_freed_memory();
   }
 

@@ -57,6 +57,7 @@ TEST(KeysOnResume, ThoseThatAreNotCompared) {
                                                      "adapter",
                                                      "data",
                                                      "eval_data",
+                                                     "val_set_size",
                                                      "data_format",
                                                      "on_bad_record",
                                                      "max_skipped",

@@ -66,9 +66,7 @@ void add_data_files(ForeignRows& rows) {
       .only({"dataset_streaming", "streaming", "preprocess_iterable"}, kFalseOnly,
             "data are read from files, of any size; take it out")
       .refuse({"mix_strategy", "interleave_probs"}, "records of several sources are one file here")
-      .only({"val_set_size", "val_size", "split_dataset_ratio", "test_size", "eval_ratio",
-             "validation_split_percentage"},
-            {{"0"}}, kHeldOutAdvice)
+      .only({"validation_split_percentage"}, {{"0"}}, kHeldOutAdvice)
       .refuse({"test_datasets*", "val_dataset*", "valid_dataset*", "bench_dataset"}, kHeldOutAdvice)
       .refuse({"max_samples", "max_train_samples", "max_eval_samples", "dataset_shard_num",
                "dataset_shard_idx", "num_samples", "min_sample_len"},

@@ -8,6 +8,7 @@
 #include "base/lower_case.h"
 #include "base/nearest.h"
 #include "formats/foreign/foreign_keys.h"
+#include "formats/recipe/data_entries.h"
 #include "formats/recipe/method_keys.h"
 #include "formats/recipe/optimizer_keys.h"
 #include "formats/recipe/recipe_intervals.h"
@@ -270,9 +271,10 @@ void settle(RecipeReading& reading, const WrittenByKey& given) {
 // Other tools accept evaluation intervals even if there is no evaluation data.
 void settle_evaluation(WrittenByKey& given, std::vector<std::string>& notes) {
   const auto steps = given.find("eval_steps");
-  const auto data = given.find("eval_data");
   if (steps == given.end() || steps->second.said_as.empty()) return;
-  if (data != given.end() && !data->second.items.empty()) return;
+  for (const std::string_view data : {"eval_data", "val_set_size"})
+    if (const auto said = given.find(data); said != given.end() && !said->second.items.empty())
+      return;
   if (steps->second.items.front() != "0")
     notes.push_back(fmt::format("{}'{}' is not used: there is no eval_data to evaluate on",
                                 base::to_string(steps->second.where), steps->second.said_as));
@@ -317,10 +319,21 @@ void settle_loss_type(WrittenByKey& given, std::vector<std::string>& notes) {
   given.erase(loss);
 }
 
+// What the command line changes of the recipe's one entry, as "data.split=test" does.
+void change_entry(const Written& in_file, Written& change) {
+  if (change.items.size() != 1 || !change.items.front().starts_with('{') ||
+      in_file.items.size() != 1)
+    return;
+  const std::string whole = with_keys_of(in_file.items.front(), change.items.front());
+  if (!whole.empty()) change.items.front() = whole;
+}
+
 // Sets what the command line says of a key. A pair of its own, such as fields.prompt=NAME, replaces
 // the recipe's pair of that name alone.
 void override_with(WrittenByKey& given, std::string_view key, Written written) {
   const auto in_file = given.find(key);
+  if (find_recipe_key(key)->field.type == ValueType::entries && in_file != given.end())
+    change_entry(in_file->second, written);
   if (find_recipe_key(key)->pairs && written.is_list && in_file != given.end()) {
     const auto name_of = [](const std::string& pair) { return pair.substr(0, pair.find('=')); };
     for (const std::string& pair : in_file->second.items) {

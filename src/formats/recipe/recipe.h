@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/mistakes.h"
 #include "formats/recipe/choices.h"
+#include "formats/recipe/data_entry.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -44,8 +45,10 @@ struct Recipe {
   PreferenceLoss loss_type = PreferenceLoss::sigmoid;
   bool precompute_ref_log_probs = false;
 
-  std::string data;
-  std::string eval_data;  // empty: no evaluation
+  std::vector<DataEntry> data;
+  std::vector<DataEntry> eval_data;  // one or several named sets; empty: none
+  // Records of data that evaluate and do not train: below 1 a share, else a number; 0: none.
+  double val_set_size = 0;
   DataFormat data_format = DataFormat::automatic;
   OnBadRecord on_bad_record = OnBadRecord::skip;
   double max_skipped = 0;  // the share of records that may be left out for what they hold
@@ -177,6 +180,7 @@ struct Recipe {
   std::vector<std::string> notes;
 
   bool is_given(std::string_view key) const { return given.contains(key); }
+  bool evaluates() const { return !eval_data.empty() || val_set_size > 0; }
   // Empty if resume_from_checkpoint is a folder.
   std::optional<Resume> resume() const { return base::from_word<Resume>(resume_from_checkpoint); }
   // Counts that were not given mean one.

@@ -104,11 +104,23 @@ void add_data_keys(KeyTable& table) {
   table.group("Data", kTraining, OnResume::ignored);
   table
       .add<&Recipe::data>(
-          "data", "", "a JSON, JSONL or text file to train on; for evaluate, a file of questions")
+          "data", "",
+          "what to train on: a file, a folder, a pattern (data/*.jsonl), org/name of the hub, or a "
+          "list of these and of maps {path: FILE, weight: 2, limit: 1000}; for evaluate, questions")
       .aliases({"dataset", "train_file", "train_data"})
       .verbs(kTraining | kEvaluate);
-  table.add<&Recipe::eval_data>("eval_data", "", "a file to evaluate on")
+  table
+      .add<&Recipe::eval_data>("eval_data", "",
+                               "what to evaluate on, as data; each entry is a set, {NAME: FILE} "
+                               "names them")
       .aliases({"eval_dataset", "eval_file", "validation_file"});
+  table
+      .add<&Recipe::val_set_size>(
+          "val_set_size", "0",
+          "records of data that evaluate and do not train: below 1 a share of them, else a number; "
+          "which ones depends on seed and on what they hold alone")
+      .aliases({"val_size", "split_dataset_ratio", "test_size", "eval_ratio"})
+      .range({.least = 0, .most = kMaxCount, .counted = "records"});
   table
       .add<&Recipe::data_format>("data_format", DataFormat::automatic,
                                  "the form of the records; auto: the one that their fields show")
@@ -377,7 +389,7 @@ void add_output_keys(KeyTable& table) {
       .add<&Recipe::logging_steps>("logging_steps", "1",
                                    "steps between lines of the log, or below 1 their share of all "
                                    "steps; metrics.jsonl has every step")
-      .range({.least = 0, .most = kMaxCount, .least_excluded = true, .is_steps = true});
+      .range({.least = 0, .most = kMaxCount, .least_excluded = true, .counted = "steps"});
 }
 
 // Keys of other tools for features that Snug does not have yet, so that their users get an

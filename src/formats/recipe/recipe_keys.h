@@ -26,10 +26,11 @@ enum class ValueType : uint8_t {
   choice,
   texts,
   integers,
-  numbers
+  numbers,
+  entries  // sources of records
 };
 using Value = std::variant<std::string, int64_t, double, bool, std::vector<std::string>,
-                           std::vector<int64_t>, std::vector<double>>;
+                           std::vector<int64_t>, std::vector<double>, std::vector<DataEntry>>;
 
 // The field of Recipe that a key sets. A key without get and set is recognised but has no value.
 struct RecipeField {
@@ -44,8 +45,8 @@ struct Range {
   bool least_excluded = false;
   bool most_excluded = false;
   bool or_zero = false;  // 0 is allowed, whatever the minimum
-  // Values from 1 on must be integers; values below 1 are a share of all steps.
-  bool is_steps = false;
+  // Values from 1 on must be integers; values below 1 are a share of all that there are of these.
+  std::string_view counted = "";
 };
 
 // The value `from` is read as `to`: under every name of the key, or only under the alias `name`. An

@@ -1,4 +1,5 @@
 // Prints recipe.yaml and the help of the verbs, both from the table of keys.
+#include "formats/recipe/data_entries.h"
 #include "formats/recipe/recipe.h"
 #include "formats/recipe/recipe_keys.h"
 
@@ -17,6 +18,8 @@ std::string yaml_scalar(const std::string& text) {
 std::string yaml_value(const RecipeKey& key, const Value& value) {
   if (const auto* text = std::get_if<std::string>(&value))
     return text->empty() ? "null" : yaml_scalar(*text);
+  if (const auto* entries = std::get_if<std::vector<DataEntry>>(&value))
+    return entries->empty() ? "null" : entries_text(*entries);
   const auto* names = std::get_if<std::vector<std::string>>(&value);
   if (names == nullptr) return value_text(key, value);
   if (names->empty()) return "null";
@@ -46,6 +49,8 @@ std::string type_text(const RecipeKey& key) {
     case ValueType::integers:
     case ValueType::numbers:
       return "list";
+    case ValueType::entries:
+      return "path or list";
   }
   return "";
 }

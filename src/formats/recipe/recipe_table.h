@@ -31,7 +31,7 @@ constexpr Range at_least(double least) { return {.least = least}; }
 inline constexpr double kMaxFloat = 1e30;  // fits f32, even multiplied by 10^8
 inline constexpr Range kFraction{.least = 0, .most = 1};
 inline constexpr Range kBelowOne{.least = 0, .most = 1, .most_excluded = true};
-inline constexpr Range kStepsOrShare{.least = 0, .most = kMaxCount, .is_steps = true};
+inline constexpr Range kStepsOrShare{.least = 0, .most = kMaxCount, .counted = "steps"};
 
 // The row that was just added, to be refined by calls. It is invalid after the next row is added.
 class KeyRow {
@@ -157,6 +157,7 @@ class KeyTable {
     if constexpr (std::is_same_v<T, std::vector<std::string>>) return ValueType::texts;
     if constexpr (std::is_same_v<T, std::vector<int64_t>>) return ValueType::integers;
     if constexpr (std::is_same_v<T, std::vector<double>>) return ValueType::numbers;
+    if constexpr (std::is_same_v<T, std::vector<DataEntry>>) return ValueType::entries;
     return ValueType::text;
   }
 

@@ -3,12 +3,14 @@
 #include "formats/recipe/recipe_text.h"
 
 #include "formats/foreign/foreign_keys.h"
+#include "formats/recipe/data_entries.h"
 
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -94,6 +96,11 @@ YAML::Node document_in(std::string_view yaml, const std::string& file) {
   }
 }
 
+bool takes_entries(std::string_view name) {
+  const RecipeKey* key = find_recipe_key(name);
+  return key != nullptr && key->field.type == ValueType::entries;
+}
+
 class MapWalk {
  public:
   MapWalk(std::string_view yaml, const std::string& file, base::Mistakes& mistakes)
@@ -115,12 +122,21 @@ class MapWalk {
  private:
   void add(const std::string& name, const YAML::Node& node, const Location& where,
            const Location* place) {
+    if (takes_entries(name)) {
+      all_.push_back({name, entry_items(node), node.IsSequence(), where});
+      all_.back().is_blank = is_blank(node);
+      return;
+    }
     if (node.IsMap()) return add_map(node, name + ".", place);
     if (node.IsSequence()) return add_list(name, node, where, place);
     Written written{name, {}, false, where};
     if (node.IsScalar()) written.items.push_back(node.Scalar());
-    written.is_blank = node.IsNull() && !is_written_null(yaml_, node.Mark());
+    written.is_blank = is_blank(node);
     all_.push_back(std::move(written));
+  }
+
+  bool is_blank(const YAML::Node& node) const {
+    return node.IsNull() && !is_written_null(yaml_, node.Mark());
   }
 
   void add_list(const std::string& name, const YAML::Node& list, const Location& where,
@@ -180,6 +196,52 @@ std::vector<Written> keys_in_text(const Written& written, base::Mistakes& mistak
   }
 }
 
+// The entries that a value on the command line writes as a list or a map. Empty for another text,
+// which is a path.
+std::vector<std::string> entries_in_text(const Written& written) {
+  if (!takes_entries(written.name) || written.is_list || written.items.size() != 1) return {};
+  const std::string& text = written.items.front();
+  const bool is_list = text.starts_with('[') && text.ends_with(']');
+  if (!is_list && !text.starts_with('{')) return {};
+  try {
+    return entry_items(document_in(text, written.where.file));
+  } catch (const UserError&) {
+    return {};
+  }
+}
+
+// "data.split=test" as a change of the one entry that the key has.
+std::optional<Written> change_of_entry(const Written& written) {
+  const size_t dot = written.name.find('.');
+  if (dot == std::string::npos || !takes_entries(std::string_view(written.name).substr(0, dot)))
+    return std::nullopt;
+  std::string value;
+  for (const std::string& item : written.items) value += (value.empty() ? "" : ", ") + item;
+  if (written.is_list) value = "[" + value + "]";
+  return Written{written.name.substr(0, dot),
+                 {fmt::format("{{{}: {}}}", written.name.substr(dot + 1), value)},
+                 false,
+                 written.where};
+}
+
+// The changes of a key's entry in the entry, where it stands next to them, else as one change.
+std::vector<Written> changes_joined(const std::vector<Written>& all) {
+  std::vector<Written> joined;
+  for (const Written& written : all) {
+    const auto change = change_of_entry(written);
+    const auto entry = std::ranges::find_if(joined, [&](const Written& each) {
+      return change && each.name == change->name && each.items.size() == 1;
+    });
+    const std::string whole =
+        entry == joined.end() ? "" : with_keys_of(entry->items.front(), change->items.front());
+    if (whole.empty())
+      joined.push_back(change.value_or(written));
+    else
+      entry->items.front() = whole;
+  }
+  return joined;
+}
+
 // The key whose pairs a written "fields.prompt" is one of; null where it is of none.
 const RecipeKey* key_of_pair(const Written& written) {
   const size_t dot = written.name.find('.');
@@ -209,11 +271,15 @@ std::vector<Written> pairs_joined(const std::vector<Written>& all) {
 std::vector<Written> maps_spread(std::vector<Written> all, base::Mistakes& mistakes) {
   std::vector<Written> spread;
   for (Written& written : all) {
+    if (auto entries = entries_in_text(written); !entries.empty()) {
+      written.is_list = entries.size() > 1;
+      written.items = std::move(entries);
+    }
     std::vector<Written> keys = keys_in_text(written, mistakes);
     if (keys.empty()) keys.push_back(std::move(written));
     for (Written& each : keys) spread.push_back(std::move(each));
   }
-  return pairs_joined(spread);
+  return changes_joined(pairs_joined(spread));
 }
 
 // Recipes are written into YAML and JSON files, which must be UTF-8.
@@ -262,7 +328,8 @@ std::vector<Written> written_in_overrides(const std::vector<std::string>& overri
     }
     Written written{text.substr(0, equals), {text.substr(equals + 1)}, false, where};
     const RecipeKey* key = find_recipe_key(written.name);
-    const bool is_text = key != nullptr && key->field.type == ValueType::text;
+    const bool is_text = key != nullptr && (key->field.type == ValueType::text ||
+                                            key->field.type == ValueType::entries);
     const std::string& value = written.items.front();
     if (is_text ? value.empty() : (value == "null" || value == "~")) written.items.clear();
     all.push_back(std::move(written));

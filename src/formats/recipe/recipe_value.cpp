@@ -5,6 +5,7 @@
 #include "base/json_parser.h"
 #include "base/lower_case.h"
 #include "base/nearest.h"
+#include "formats/recipe/data_entries.h"
 #include "formats/recipe/recipe_keys.h"
 
 #include <fmt/ranges.h>
@@ -55,8 +56,9 @@ std::string expectation(const RecipeKey& key, std::string_view name) {
     case ValueType::integer:
       return "a whole number" + range_text(key.range) + or_words(key, name);
     case ValueType::number:
-      if (key.range.is_steps)
-        return "a whole number of steps, or a share of all steps, which is less than 1";
+      if (!key.range.counted.empty())
+        return fmt::format("a whole number of {0}, or a share of all {0}, which is less than 1",
+                           key.range.counted);
       return "a number" + range_text(key.range);
     case ValueType::boolean:
       return "true or false";
@@ -74,6 +76,9 @@ std::string expectation(const RecipeKey& key, std::string_view name) {
       return "a list of whole numbers" + range_text(key.range);
     case ValueType::numbers:
       return "a list of numbers" + range_text(key.range);
+    case ValueType::entries:
+      return "a file, a folder, a pattern such as data/*.jsonl, a name of the hub (org/name), or a "
+             "list of these";
   }
   return "";
 }
@@ -89,7 +94,7 @@ std::string expectation(const RecipeKey& key, std::string_view name) {
 
 bool is_in(const Range& range, double value) {
   if (range.or_zero && value == 0) return true;
-  if (range.is_steps && value > 1 && value != std::floor(value)) return false;
+  if (!range.counted.empty() && value > 1 && value != std::floor(value)) return false;
   if (range.least_excluded ? !(value > range.least) : !(value >= range.least)) return false;
   return range.most_excluded ? value < range.most : value <= range.most;
 }
@@ -202,6 +207,21 @@ std::vector<std::string> list_items(const RecipeKey& key, const Written& written
   return items;
 }
 
+Value parse_entries(const RecipeKey& key, const Written& written) {
+  std::vector<DataEntry> entries;
+  for (const std::string& item : written.items) {
+    DataEntry entry = parse_entry(item, written);
+    if (std::ranges::find(entries, entry) != entries.end())
+      throw base::UserError(fmt::format("'{}' has the entry {} twice; to take its records twice, "
+                                        "say {{path: {}, repeats: 2}}",
+                                        written.shown(), item, entry.path),
+                            written.where);
+    entries.push_back(std::move(entry));
+  }
+  if (entries.empty()) fail(key, written);
+  return entries;
+}
+
 Value parse_list(const RecipeKey& key, const Written& written) {
   std::vector<std::string> items = list_items(key, written);
   for (std::string& item : items) item = canonical_word(key, written, item);
@@ -271,6 +291,7 @@ std::vector<std::string_view> words_under(const RecipeKey& key, std::string_view
 
 Value parse_value(const RecipeKey& key, const Written& written) {
   refuse_what_is_not_built(key, written);
+  if (key.field.type == ValueType::entries) return parse_entries(key, written);
   const bool takes_list = key.field.type == ValueType::texts ||
                           key.field.type == ValueType::integers ||
                           key.field.type == ValueType::numbers;
@@ -310,6 +331,8 @@ std::string value_text(const RecipeKey& key, const Value& value) {
       return fmt::format("[{}]", fmt::join(std::get<std::vector<int64_t>>(value), ", "));
     case ValueType::numbers:
       return fmt::format("[{}]", fmt::join(std::get<std::vector<double>>(value), ", "));
+    case ValueType::entries:
+      return entries_text(std::get<std::vector<DataEntry>>(value));
   }
   return "";
 }

@@ -278,17 +278,6 @@ methods::BaseModel base_model(const models::ModelConfig& model,
           .head_bias = stack.head_bias};
 }
 
-std::optional<text::RecordForm> record_form(formats::DataFormat format) {
-  return base::from_word<text::RecordForm>(base::word_of(format));
-}
-
-text::SkipLimits skip_limits(const Recipe& recipe) {
-  return {.refuses_any = recipe.on_bad_record == formats::OnBadRecord::error,
-          .mapping_share = recipe.max_skipped};
-}
-
-text::RecordMapping record_mapping(const Recipe& recipe) { return {recipe.fields, recipe.roles}; }
-
 void refuse_open_length(const Recipe& recipe) {
   recipe.fail("max_length",
               "is auto, which the lengths of the data's documents decide, but there are none: give "
@@ -337,7 +326,7 @@ TrainingSpec training_spec(const Recipe& recipe, const models::ModelConfig& mode
       recipe.optim_in_backward || (may_update_in_backward(recipe) && spec.streaming.optimizer);
   check_optimizer(recipe, spec, target);
   spec.deterministic = recipe.deterministic;
-  spec.evaluate = !recipe.eval_data.empty();
+  spec.evaluate = recipe.evaluates();
   if (recipe.init == formats::Init::random) spec.init_seed = recipe.seed;
   spec.adapter_in_files = !recipe.adapter.empty();
   if (spec.adapter_in_files) spec.adapter_widths = adapter_widths(recipe.adapter);

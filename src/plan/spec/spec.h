@@ -6,7 +6,6 @@
 #include "plan/job/job.h"
 #include "plan/spec/job_documents.h"
 #include "text/record/bad_records.h"
-#include "text/record/record_form.h"
 
 namespace snug::formats {
 struct Recipe;
@@ -29,13 +28,6 @@ TrainingSpec training_spec(const formats::Recipe& recipe, const models::ModelCon
 // The element type that compute_dtype means on this target: bf16 where it multiplies bf16, else
 // f32.
 program::DType compute_type(const formats::Recipe& recipe, const program::Target& target);
-
-// The record form that data_format names; nothing for auto.
-std::optional<text::RecordForm> record_form(formats::DataFormat format);
-// How many records on_bad_record and max_skipped leave out.
-text::SkipLimits skip_limits(const formats::Recipe& recipe);
-// What fields and roles say. Throws UserError for what Snug does not read.
-text::RecordMapping record_mapping(const formats::Recipe& recipe);
 
 // How the base model's linears are stored; nothing: in the compute type. Throws UserError for a
 // recipe that asks for another storage format than the folder has, or for double quantisation of

@@ -41,6 +41,10 @@ struct DatasetAudit {
     longest = std::max(longest, count);
     if (count == 0) ++empty;
   }
+
+  // Adds the counts of another source, and what ends its answers. What is told in words stays that
+  // of the first source; the chat template is that of the first one that has one.
+  void add(const DatasetAudit& other);
 };
 
 }  // namespace snug::text

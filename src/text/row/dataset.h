@@ -1,4 +1,4 @@
-// The data of a run: every record of a file, tokenized.
+// The data of a run: every record of its sources, tokenized.
 //
 // The form of the records is seen from the fields (record_form.h). Instructions become the Alpaca
 // prompt, conversations go through a chat template, both end in EOS or the template's end of turn;
@@ -14,21 +14,23 @@
 // become two documents each as well, their own and their prompt with the answer of another example
 // (mismatched_answers.h), both with the record's label.
 //
-// Whatever the file's size and form, reading it takes at most reading_bytes of memory beyond the
+// Whatever the files' sizes and forms, reading it takes at most reading_bytes of memory beyond the
 // tokenizer and the index of documents: records are read in batches of kBatchBytes, longer texts
 // and token lists in pieces, and tokens go to a file (document_store.h).
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "text/chat/unwritten_counts.h"
 #include "text/record/dataset_audit.h"
 #include "text/record/record_form.h"
 #include "text/row/dataset_options.h"
 #include "text/row/document_store.h"
+#include "text/row/held_out.h"
+#include "text/row/record_source.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace snug::text {
@@ -49,25 +51,43 @@ inline constexpr int64_t kReadingBytes = int64_t{64} << 20;
 // what is counted above, and what making its text takes (source/record_file.h).
 int64_t reading_bytes(const std::string& path);
 
-struct Dataset {
-  DocumentStore documents;
+// What one source gave: the documents that follow those of the source before it.
+struct LoadedSource {
+  std::string name;
+  int64_t end = 0;  // of its documents
   DatasetAudit audit;
 };
 
-// Throws BadRecordsError, after all of the file was read, for records that cannot be learned from,
-// by reason, that are more than options.skips allows: see record_form.h; and records of mixed
-// forms, an answer that max_length cuts away entirely, an id outside of the vocabulary. Fewer are
-// left out and counted. Throws UserError with file and line for a file that cannot be read: see
-// record_reader.h; and for one of which nothing is left.
+struct Dataset {
+  DocumentStore documents;
+  std::vector<LoadedSource> sources{};
+  DatasetAudit audit{};  // of all of them (DatasetAudit::add)
+};
+
+struct Datasets {
+  Dataset training;
+  Dataset held_out;  // without documents where no records are held out
+};
+
+// The documents of several sources, in their order, and apart from them those of the records that
+// are held out. Throws BadRecordsError, after all files were read, for records that cannot be
+// learned from, by reason, that are more than a source's options.skips allows: see record_form.h;
+// and records of mixed forms, an answer that max_length cuts away entirely, an id outside of the
+// vocabulary. Fewer are left out and counted. Throws UserError with file and line for a file that
+// cannot be read: see record_reader.h; and for a source of which nothing is left.
+Datasets load_datasets(const std::vector<RecordSource>& sources, const TokenizerOpener& open,
+                       const std::optional<HeldOut>& held_out = std::nullopt);
+
+// The same for one file.
 Dataset load_dataset(const std::string& path, const Tokenizer& tokenizer,
                      const DatasetOptions& options);
-
-// Called at most once, if the records turn out to need a tokenizer, which must outlive the loading;
-// throws UserError if there is none.
-using TokenizerOpener = std::function<const Tokenizer&()>;
-
 Dataset load_dataset(const std::string& path, const TokenizerOpener& open_tokenizer,
                      const DatasetOptions& options);
+
+// The bound that holds `number` of the sources' records out, which reads all of them. Throws
+// UserError where that leaves none to train on.
+HeldOut held_out_number(const std::vector<RecordSource>& sources, const TokenizerOpener& open,
+                        int64_t number, uint64_t seed);
 
 // Whether the file's records are of any form other than tokens, judged by the first readable one. A
 // file without a readable record needs no tokenizer, since its errors are reported without it.

@@ -36,16 +36,14 @@ void DocumentWriter::write(int64_t number, int line, TokenizedRecord& record) {
   audit_.count_record(tokens);
 }
 
-DocumentStore DocumentWriter::finish() {
+void DocumentWriter::finish() {
   try {
     if (mismatched_) mismatched_->finish();
   } catch (const base::UserError& error) {
     throw base::UserError(error.what(), {path_, 0, 0});
   }
-  documents_.finish();
-  audit_.documents = documents_.size();
-  audit_.tokens = documents_.tokens();
-  return std::move(documents_);
+  audit_.documents = documents_.size() - documents_before_;
+  audit_.tokens = documents_.tokens() - tokens_before_;
 }
 
 void DocumentWriter::add(std::span<const int32_t> ids, std::span<const uint8_t> trained,

@@ -1,6 +1,6 @@
-// Turns tokenized records into the documents of a dataset (cut to max_length, in windows, in pairs,
-// or with mismatched answers), as dataset.h describes for each form, and counts them in the audit.
-// Not thread-safe; records are added in the order of the file.
+// Turns the tokenized records of a source into documents that it adds to a store (cut to
+// max_length, in windows, in pairs, or with mismatched answers), as dataset.h describes for each
+// form, and counts them in the audit. Not thread-safe; records are added in the order of the file.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,14 @@ namespace snug::text {
 class DocumentWriter {
  public:
   // The arguments must outlive the object.
-  DocumentWriter(const std::string& path, const DatasetOptions& options, DatasetAudit& audit)
-      : path_(path), options_(options), audit_(audit) {}
+  DocumentWriter(const std::string& path, const DatasetOptions& options, DatasetAudit& audit,
+                 DocumentStore& documents)
+      : path_(path),
+        options_(options),
+        audit_(audit),
+        documents_(documents),
+        documents_before_(documents.size()),
+        tokens_before_(documents.tokens()) {}
 
   // To be called before the first record. `eos`: the tokenizer's, if the records need one.
   void begin(RecordForm form, int32_t eos);
@@ -32,8 +38,9 @@ class DocumentWriter {
   // Adds a document unchanged, such as a window of a long text.
   void add(std::span<const int32_t> ids, std::span<const uint8_t> trained, int8_t label = 0);
 
-  // To be called after the last record. Throws UserError if all records together give no documents.
-  DocumentStore finish();
+  // To be called after the last record, and counts what was added. Throws UserError if answers of
+  // other records are asked for and there are none.
+  void finish();
 
  private:
   void write_windows(const Document& document);
@@ -56,7 +63,9 @@ class DocumentWriter {
   RecordForm form_ = RecordForm::text;
   int32_t eos_ = -1;
   std::optional<MismatchedAnswers> mismatched_;  // for answers with labels
-  DocumentStore documents_;
+  DocumentStore& documents_;
+  int64_t documents_before_;
+  int64_t tokens_before_;
 };
 
 }  // namespace snug::text

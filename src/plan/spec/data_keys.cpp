@@ -1,0 +1,33 @@
+#include "plan/spec/data_keys.h"
+
+#include "base/words.h"
+
+namespace snug::plan {
+
+using formats::DataEntry;
+using formats::Recipe;
+
+std::optional<text::RecordForm> record_form(formats::DataFormat format) {
+  return base::from_word<text::RecordForm>(base::word_of(format));
+}
+
+text::SkipLimits skip_limits(const Recipe& recipe) {
+  return {.refuses_any = recipe.on_bad_record == formats::OnBadRecord::error,
+          .mapping_share = recipe.max_skipped};
+}
+
+formats::DataFormat data_format(const Recipe& recipe, const DataEntry& entry) {
+  return entry.data_format == formats::DataFormat::automatic ? recipe.data_format
+                                                             : entry.data_format;
+}
+
+std::vector<std::string> ignored_fields(const Recipe& recipe, const DataEntry& entry) {
+  return entry.ignore_fields.empty() ? recipe.ignore_fields : entry.ignore_fields;
+}
+
+text::RecordMapping record_mapping(const Recipe& recipe, const DataEntry& entry) {
+  return {entry.fields.empty() ? recipe.fields : entry.fields,
+          entry.roles.empty() ? recipe.roles : entry.roles};
+}
+
+}  // namespace snug::plan

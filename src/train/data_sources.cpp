@@ -1,0 +1,81 @@
+#include "train/data_sources.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/file.h"
+#include "methods/objective.h"
+#include "plan/spec/data_keys.h"
+#include "text/row/dataset.h"
+
+namespace snug::train {
+namespace {
+
+using formats::DataEntry;
+using formats::Recipe;
+
+// An objective says of which form the records must be.
+std::optional<text::RecordForm> wanted_form(const Recipe& recipe, const DataEntry& entry) {
+  const formats::DataFormat own = methods::objective_of(recipe.objective).data;
+  return plan::record_form(own == formats::DataFormat::automatic ? plan::data_format(recipe, entry)
+                                                                 : own);
+}
+
+void require_file(const Recipe& recipe, const char* key, const std::string& path) {
+  if (!std::filesystem::exists(path))
+    recipe.fail(
+        key,
+        fmt::format("\"{}\" does not exist; give a file of records, such as .jsonl or .parquet",
+                    path));
+  base::require_regular(path);
+}
+
+text::RecordSource source_of(const Recipe& recipe, const char* key, const DataEntry& entry,
+                             const text::DatasetOptions& options) {
+  require_file(recipe, key, entry.path);
+  text::RecordSource source{
+      .name = entry.path, .files = {entry.path}, .options = options, .limit = entry.limit};
+  source.options.form = wanted_form(recipe, entry);
+  source.options.ignored_fields = plan::ignored_fields(recipe, entry);
+  source.options.mapping = plan::record_mapping(recipe, entry);
+  return source;
+}
+
+std::string set_name(const DataEntry& entry) {
+  return entry.name.empty() ? std::filesystem::path(entry.path).stem().string() : entry.name;
+}
+
+}  // namespace
+
+std::vector<text::RecordSource> training_sources(const Recipe& recipe,
+                                                 const text::DatasetOptions& options) {
+  std::vector<text::RecordSource> sources;
+  for (const DataEntry& entry : recipe.data)
+    sources.push_back(source_of(recipe, "data", entry, options));
+  return sources;
+}
+
+std::vector<EvaluationSources> evaluation_sources(const Recipe& recipe,
+                                                  const text::DatasetOptions& options) {
+  std::vector<EvaluationSources> sets;
+  for (const DataEntry& entry : recipe.eval_data) {
+    const std::string name = set_name(entry);
+    auto set = std::ranges::find(sets, name, &EvaluationSources::name);
+    if (set == sets.end()) set = sets.insert(set, {name, {}});
+    set->sources.push_back(source_of(recipe, "eval_data", entry, options));
+  }
+  return sets;
+}
+
+std::optional<text::HeldOut> held_out_records(const Recipe& recipe,
+                                              const std::vector<text::RecordSource>& training,
+                                              const text::TokenizerOpener& open) {
+  if (recipe.val_set_size == 0) return std::nullopt;
+  const auto seed = static_cast<uint64_t>(recipe.seed);
+  if (recipe.val_set_size < 1) return text::held_out_share(recipe.val_set_size, seed);
+  return text::held_out_number(training, open, static_cast<int64_t>(recipe.val_set_size), seed);
+}
+
+}  // namespace snug::train

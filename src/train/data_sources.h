@@ -1,0 +1,40 @@
+// The sources of records that a recipe names, as they are read: which files, how the records of
+// each become documents, and which evaluation set they belong to.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "formats/recipe/recipe.h"
+#include "text/row/held_out.h"
+#include "text/row/record_source.h"
+
+namespace snug::train {
+
+// An evaluation set of its own: the entries of eval_data that have one name.
+struct EvaluationSources {
+  std::string name;
+  std::vector<text::RecordSource> sources;
+};
+
+// Of recipe.data; `options` says what all sources have alike. Throws UserError for files that are
+// not there, and fields and roles that Snug does not read.
+std::vector<text::RecordSource> training_sources(const formats::Recipe& recipe,
+                                                 const text::DatasetOptions& options);
+
+// Of recipe.eval_data, in its order. Throws as training_sources does.
+std::vector<EvaluationSources> evaluation_sources(const formats::Recipe& recipe,
+                                                  const text::DatasetOptions& options);
+
+// Which records of the training sources evaluate, as val_set_size says; nothing where it is 0. A
+// number reads all sources. Throws UserError where none would be left to train on.
+std::optional<text::HeldOut> held_out_records(const formats::Recipe& recipe,
+                                              const std::vector<text::RecordSource>& training,
+                                              const text::TokenizerOpener& open);
+
+// The name of the evaluation set of the records that val_set_size holds out.
+inline constexpr std::string_view kHeldOutName = "held_out";
+
+}  // namespace snug::train
