@@ -68,6 +68,13 @@ TEST(Recipe, PairsAreAMapOrAList) {
   EXPECT_EQ(parse("", {"fields.prompt=q", "fields.completion=a.0.text"}).fields, both);
   EXPECT_EQ(parse("fields: {messages.role: speaker}").fields, Texts{"messages.role=speaker"});
   EXPECT_EQ(parse("fields: {prompt: 'Q, or {q}: '}").fields, Texts{"prompt=Q, or {q}: "});
+  const Texts lists{R"(prompt=["Q: {q}, {c}","q"])", R"(system=["s",""])"};
+  EXPECT_EQ(parse("fields: {prompt: ['Q: {q}, {c}', q], system: [s, '']}").fields, lists);
+  EXPECT_EQ(parse("", {"fields={prompt: ['Q: {q}, {c}', q], system: [s, '']}"}).fields, lists);
+  EXPECT_EQ(parse("", {R"(fields.prompt=["Q: {q}, {c}","q"])", R"(fields.system=["s",""])"}).fields,
+            lists);
+  EXPECT_EQ(parse(to_yaml(parse("fields: {prompt: ['Q: {q}, {c}', q], system: [s, '']}"))).fields,
+            lists);
   // A pair on the command line takes the place of the recipe's pair alone, a list that of all.
   const char* const in_file = "fields: {prompt: q, completion: a}";
   EXPECT_EQ(parse(in_file, {"fields.completion=b"}).fields, (Texts{"completion=b", "prompt=q"}));

@@ -116,6 +116,50 @@ TEST(RecordMapping, TakesNoTemplateWithoutAWordOfTheData) {
       "X B");
 }
 
+// The first whose fields all say something, else the last.
+TEST(RecordMapping, TakesTheFirstThatSaysSomething) {
+  const Items fields{R"(prompt=["[I] {q} {c} [/I]", "[I] {q} [/I]"])", "completion=a"};
+  EXPECT_EQ(parsed(R"({"q": "Q", "c": "C", "a": "A"})", fields).prompt, "[I] Q C [/I]");
+  EXPECT_EQ(parsed(R"({"q": "Q", "c": "", "a": "A"})", fields).prompt, "[I] Q [/I]");
+  EXPECT_EQ(parsed(R"({"q": "Q", "c": null, "a": "A"})", fields).prompt, "[I] Q [/I]");
+  EXPECT_EQ(parsed(R"({"q": "Q", "a": "A"})", fields).prompt, "[I] Q [/I]");
+  EXPECT_TRUE(contains(error_of(R"({"c": "C", "a": "A"})", fields), "has no 'q', which fields"));
+  // What is not taken is named.
+  const Record record =
+      parsed(R"({"q": "Q", "a": "A", "b": "B"})", {"prompt=q", R"(completion=["a", "b"])"});
+  EXPECT_EQ(record.answer, "A");
+  EXPECT_EQ(record.unused, Items{"b"});
+}
+
+TEST(RecordMapping, TakesAFieldThatARecordMayLack) {
+  const Items fields{"question=q", "completion=a", R"(system=["s", ""])"};
+  const Record with = parsed(R"({"q": "Q", "a": "A", "s": "Be kind."})", fields);
+  ASSERT_EQ(with.conversation.messages.size(), 3U);
+  EXPECT_EQ(with.conversation.messages[0].content(), "Be kind.");
+  for (const char* without : {R"({"q": "Q", "a": "A"})", R"({"q": "Q", "a": "A", "s": null})"})
+    EXPECT_EQ(parsed(without, fields).conversation.messages.size(), 2U) << without;
+}
+
+// A question is asked in a conversation, whatever the data call it.
+TEST(RecordMapping, MakesAQuestionOfAnInstruction) {
+  const Items fields{R"(question=["{instruction}\n{input}", "instruction"])", "completion=output"};
+  const Record record = parsed(R"({"instruction": "I", "input": "N", "output": "O"})", fields);
+  ASSERT_EQ(record.conversation.messages.size(), 2U);
+  EXPECT_EQ(record.conversation.messages[0].content(), "I\nN");
+  EXPECT_EQ(
+      parsed(R"({"instruction": "I", "output": "O"})", fields).conversation.messages[0].content(),
+      "I");
+  const Record pair = parsed(R"({"instruction": "I", "chosen": "C", "rejected": "R"})",
+                             {"question=instruction"}, {}, RecordForm::preference);
+  EXPECT_EQ(pair.conversation.messages.size(), 2U);
+  EXPECT_EQ(pair.prompt_messages, 1U);
+  const Record unpaired =
+      parsed(R"({"instruction": "I", "output": "O", "good": true})",
+             {"question=instruction", "completion=output", "label=good"}, {}, RecordForm::unpaired);
+  EXPECT_TRUE(unpaired.is_desirable);
+  EXPECT_EQ(unpaired.conversation.messages.size(), 2U);
+}
+
 TEST(RecordMapping, RefusesWhatSnugDoesNotRead) {
   const auto error = [](const Items& fields, const Items& roles = {}) {
     return message_of<UserError>([&] { RecordMapping(fields, roles); });
@@ -124,6 +168,8 @@ TEST(RecordMapping, RefusesWhatSnugDoesNotRead) {
       contains(error({"promt=q"}), "'promt' is none that Snug reads (did you mean 'prompt'?)"));
   EXPECT_TRUE(contains(error({"prompt"}), "expected NAME=VALUE"));
   EXPECT_TRUE(contains(error({"prompt=a", "prompt=b"}), "'prompt' is given twice"));
+  for (const char* list : {R"(prompt=["", "a"])", R"(prompt=["a")", R"(prompt=["a", 1])"})
+    EXPECT_TRUE(contains(error({list}), "expected a list of texts such as")) << list;
   EXPECT_TRUE(contains(error({"prompt={a"}), "a brace is not closed"));
   EXPECT_TRUE(contains(error({"prompt=a}"}), "a brace is closed that is not open"));
   EXPECT_TRUE(contains(error({"prompt=a{}"}), "no field stands in its braces"));

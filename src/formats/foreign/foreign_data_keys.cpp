@@ -5,16 +5,14 @@ namespace snug::formats {
 namespace {
 
 constexpr std::string_view kFileAdvice =
-    "data are files here: say data: FILE, a JSON, JSONL or text file, and data_format where its "
-    "records do not show their form, and take this out";
-constexpr std::string_view kHeldOutAdvice =
-    "nothing is taken out of the data to evaluate on: put those records into a file of their own, "
-    "and say eval_data: FILE";
+    "say data: FILE, FOLDER or org/name, and data_format where its records do not show their form, "
+    "and take this out";
 constexpr std::string_view kTemplateAdvice =
     "it names a template of another tool: leave it out for the model's own chat template, or say "
     "chat_template: NAME or FILE";
 constexpr std::string_view kFewerAdvice =
-    "all records of the data are read: put those that are meant into a file of their own";
+    "all records of the data are read: say data: {path: FILE, limit: COUNT} for the first ones, or "
+    "put those that are meant into a file of their own";
 constexpr std::string_view kReading = "snug reads, tokenizes and keeps data its own way";
 constexpr std::string_view kSpecialTokens =
     "texts and instructions have the special tokens that the tokenizer adds, and end in EOS; "
@@ -30,7 +28,6 @@ constexpr std::string_view kNewTokenAdvice =
 constexpr std::string_view kNoPadding = "rows are not padded, so it changes nothing";
 constexpr std::string_view kNoGroups =
     "rows are not padded, so documents come as shuffle says and not by their lengths";
-constexpr std::string_view kFieldAdvice = "rename the field in the data";
 constexpr std::string_view kPacking =
     "how documents are put into rows follows from max_length and max_segments; no row mixes them";
 constexpr std::string_view kLearnedPartAdvice =
@@ -38,9 +35,6 @@ constexpr std::string_view kLearnedPartAdvice =
 constexpr std::string_view kLabelsAdvice =
     "which field says what is learned follows from the form of the records (data_format), of "
     "tokens 'labels'; rename the field in the data, and take this out";
-constexpr std::string_view kTrainedRolesAdvice =
-    "every turn of the assistant is learned, and no other role's; say which of its turns with "
-    "\"weight\": 0 or 1 in the data's messages, and take this out";
 constexpr std::string_view kTrainedEndAdvice =
     "the end of each answer that is learned is learned with it; say which answers with "
     "\"weight\": 0 or 1 in the data's messages, and take this out";
@@ -54,22 +48,17 @@ constexpr std::string_view kToolsAdvice =
 constexpr std::string_view kImages = "only texts are trained on";
 
 void add_data_files(ForeignRows& rows) {
-  rows.refuse({"datasets*", "dataset_mixture*", "dataset_mixer*", "dataset_splits",
-               "pretraining_dataset*", "dataset_name", "dataset_path", "data_path", "data_files",
-               "data_paths", "train_dataset*", "train_files", "train_split", "custom_dataset*",
-               "dataset_id*"},
+  rows.refuse({"dataset_path", "data_path", "data_files", "data_paths", "train_dataset*",
+               "train_files", "train_split", "custom_dataset*", "dataset_id*"},
               kFileAdvice)
-      .pass_over({"dataset_dir", "media_dir", "image_dir", "dataset_test_split", "dataset_config",
-                  "dataset_config_name"},
-                 "data and eval_data name the files themselves")
-      .only({"dataset_train_split"}, {{"train"}}, kFewerAdvice)
-      .only({"dataset_streaming", "streaming", "preprocess_iterable"}, kFalseOnly,
-            "data are read from files, of any size; take it out")
-      .refuse({"mix_strategy", "interleave_probs"}, "records of several sources are one file here")
-      .only({"validation_split_percentage"}, {{"0"}}, kHeldOutAdvice)
-      .refuse({"test_datasets*", "val_dataset*", "valid_dataset*", "bench_dataset"}, kHeldOutAdvice)
-      .refuse({"max_samples", "max_train_samples", "max_eval_samples", "dataset_shard_num",
-               "dataset_shard_idx", "num_samples", "min_sample_len"},
+      .pass_over({"dataset_dir", "media_dir", "image_dir"}, "data and eval_data name the files")
+      .pass_over({"dataset_streaming", "streaming", "preprocess_iterable"},
+                 "data are read from files of any size, and every record of an epoch comes once")
+      .pass_over({"eval_on_each_dataset"}, "each entry of eval_data is a set of its own")
+      .only({"validation_split_percentage"}, {{"0"}},
+            "say val_set_size: 0.05 for 5 percent of the records")
+      .refuse({"valid_dataset*", "bench_dataset"}, "say eval_data: FILE")
+      .refuse({"dataset_shard_num", "dataset_shard_idx", "num_samples", "min_sample_len"},
               kFewerAdvice)
       .only({"dataset_exact_deduplication"}, kFalseOnly, kFewerAdvice)
       .pass_over({"dataloader_drop_last"}, "every document of the data is trained on")
@@ -110,26 +99,22 @@ void add_data_files(ForeignRows& rows) {
 }
 
 void add_records(ForeignRows& rows) {
-  rows.refuse({"template", "conversation", "chat_template_path", "chat_template_jinja",
-               "prompt_template", "prompt_style", "chat_template_name_or_path"},
-              kTemplateAdvice)
+  rows.same_as({"template", "conversation", "chat_template_path", "chat_template_jinja"},
+               "chat_template")
+      .refuse({"prompt_template", "prompt_style", "chat_template_name_or_path"}, kTemplateAdvice)
       .refuse({"chat_template_kwargs*", "enable_thinking", "preserve_thinking"},
               "the template is rendered with its defaults; set them in a chat_template file")
       .refuse({"default_system", "default_system_message"},
               "a system message stands in the records: add it to them")
       .refuse({"tool_format", "agent_template"}, kToolsAdvice)
       .refuse({"eot_tokens"}, kTurnEndAdvice)
-      .only({"dataset_text_field"}, {{"text"}}, kFieldAdvice)
       .only({"assistant_only_loss", "completion_only_loss"}, kTrueOnly, kLearnedPartAdvice)
       .same_as({"completion_only", "train_on_responses_only", "train_on_completions"},
                "train_on_prompt", {{"true", "false"}, {"false", "true"}})
       .pass_over({"train_on_responses_only.*"},
                  "loss is on answers, whose begin and end the chat template shows")
-      .only({"mask_history"}, kFalseOnly,
-            "every answer of a conversation is learned, unless its message says \"weight\": 0: "
-            "say that of all but the last in the data's messages, and take this out")
+      .same_as({"mask_history"}, "train_on_turns", {{"true", "last_message"}, {"false", "all"}})
       .only_said({"train_on_eos", "train_on_eot"}, {{"turn"}}, kTrainedEndAdvice)
-      .only_said({"roles_to_train"}, {{"assistant"}}, kTrainedRolesAdvice)
       .only({"ignore_pad_token_for_loss"}, kTrueOnly, kNoPadding)
       .pass_over({"image_*", "video_*", "audio_*", "use_audio_in_video", "processor_type",
                   "processor_kwargs*", "max_pixels", "min_pixels", "crop_to_patches"},

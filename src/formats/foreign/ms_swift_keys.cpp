@@ -21,7 +21,8 @@ constexpr std::string_view kOwnWay = "snug loads, reads and saves its own way";
 
 std::vector<ToolKey> ms_swift_keys() {
   ForeignRows rows;
-  rows.refuse({"cached_dataset", "cached_val_dataset", "columns*"}, kCachedDataAdvice)
+  rows.refuse({"cached_dataset", "cached_val_dataset"}, kCachedDataAdvice)
+      .refuse({"columns", "columns.*"}, "say columns: {FIELD: NAME}, or fields: {NAME: FIELD}")
       .only({"load_args", "load_data_args"}, kFalseOnly,
             "args.json of another run is not read: write its keys into the recipe")
       .pass_over({"packing_length"}, "a row holds max_length tokens")
@@ -35,7 +36,6 @@ std::vector<ToolKey> ms_swift_keys() {
                   "disable_auto_column_mapping",
                   "shuffle_buffer_size",
                   "packing_num_proc",
-                  "stopping_strategy",
                   "template_backend",
                   "norm_bbox",
                   "use_logits_to_keep",

@@ -10,10 +10,6 @@ constexpr std::string_view kModelAdvice =
     "it names a builder of torchtune: say model: FOLDER, and method: full, lora or qlora";
 constexpr std::string_view kAttentionAdvice =
     "say target_modules: names of linear layers, or all-linear";
-constexpr std::string_view kBuiltDataAdvice =
-    "it names a builder of torchtune: say data: FILE, a JSON, JSONL or text file";
-constexpr std::string_view kBuiltEvaluationAdvice =
-    "it names a builder of torchtune: say eval_data: FILE";
 constexpr std::string_view kBuiltOptimizerAdvice = "say optim: adamw, adamw_8bit or another";
 constexpr std::string_view kFolder = "the model's folder has it";
 constexpr std::string_view kMetricsFile = "metrics.jsonl in the run's folder has every step";
@@ -42,10 +38,6 @@ std::vector<ToolKey> torchtune_keys() {
       .refuse({"checkpointer.recipe_checkpoint"},
               "say resume_from_checkpoint: FOLDER, a checkpoint that snug wrote")
       .pass_over({"checkpointer.*"}, kFolder)
-      .same_as({"dataset.packed"}, "packing")
-      .same_as({"dataset.train_on_input"}, "train_on_prompt")
-      .refuse({"dataset.*"}, kBuiltDataAdvice)
-      .refuse({"dataset_val.*"}, kBuiltEvaluationAdvice)
       .same_as({"run_val_every_n_steps"}, "eval_steps")
       .same_as({"optimizer.lr"}, "learning_rate")
       .same_as({"optimizer.weight_decay"}, "weight_decay")

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/lower_case.h"
 #include "base/nearest.h"
+#include "formats/foreign/data_words.h"
 #include "formats/foreign/foreign_keys.h"
 #include "formats/recipe/data_entries.h"
 #include "formats/recipe/method_keys.h"
@@ -46,9 +47,28 @@ std::string unknown_key(const Written& written) {
       nearest ? fmt::format("did you mean '{}'?", *nearest) : "snug VERB --help lists the keys");
 }
 
+// In axolotl's recipes, which list their data sets, `adapter` says the method.
+std::vector<Written> with_method(std::vector<Written> all) {
+  const bool is_axolotl = std::ranges::any_of(all, [](const Written& written) {
+    return written.name == "datasets" || written.name == "pretraining_dataset";
+  });
+  for (Written& written : all) {
+    const bool is_method = written.name == "adapter" && written.items.size() == 1 &&
+                           (written.items[0] == "lora" || written.items[0] == "qlora");
+    if (is_axolotl && is_method) written.said_as = std::exchange(written.name, "method");
+  }
+  return all;
+}
+
 // Replaces the keys of other tools, so that only keys of a recipe remain.
-std::vector<Written> without_foreign(std::vector<Written> all, const std::string& file,
-                                     RecipeReading& reading) {
+std::vector<Written> without_foreign(std::vector<Written> all, const std::vector<Written>& others,
+                                     const std::string& file, RecipeReading& reading) {
+  std::vector<std::string>& notes = reading.recipe.notes;
+  all = with_method(std::move(all));
+  ToolConfig data = take_data_words(all, others, file);
+  reading.mistakes.gather([&] { data.mistakes.throw_if_any(); });
+  notes.insert(notes.end(), data.notes.begin(), data.notes.end());
+  all.insert(all.end(), data.settings.begin(), data.settings.end());
   std::vector<Written> known;
   std::vector<Written> foreign;
   for (Written& written : all) {
@@ -61,7 +81,6 @@ std::vector<Written> without_foreign(std::vector<Written> all, const std::string
   }
   ToolConfig config = translate(foreign, foreign_keys(), file);
   reading.mistakes.gather([&] { config.mistakes.throw_if_any(); });
-  std::vector<std::string>& notes = reading.recipe.notes;
   notes.insert(notes.end(), config.notes.begin(), config.notes.end());
   known.insert(known.end(), config.settings.begin(), config.settings.end());
   return known;
@@ -354,11 +373,13 @@ RecipeReading read_written(const std::vector<Written>& in_file, const std::strin
   const Intervals intervals{
       epochs_in(on_line).value_or(epochs_in(in_file).value_or(kDefaultEpochs)), reading.mistakes,
       reading.recipe.notes};
-  const auto settled = [&](std::vector<Written> all, const std::string& place) {
-    return by_key(without_foreign(with_steps(std::move(all), intervals), place, reading), reading);
+  const auto settled = [&](std::vector<Written> all, const std::vector<Written>& others,
+                           const std::string& place) {
+    return by_key(without_foreign(with_steps(std::move(all), intervals), others, place, reading),
+                  reading);
   };
-  WrittenByKey given = settled(in_file, file);
-  for (auto& [key, written] : settled(std::move(on_line), std::string(kCommandLine)))
+  WrittenByKey given = settled(in_file, {}, file);
+  for (auto& [key, written] : settled(std::move(on_line), in_file, std::string(kCommandLine)))
     override_with(given, key, std::move(written));
   settle_evaluation(given, reading.recipe.notes);
   // An invalid objective is reported by fill_in.

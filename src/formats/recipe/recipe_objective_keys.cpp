@@ -23,8 +23,9 @@ void add_objective_keys(KeyTable& table) {
           "which of two answers is preferred (data with chosen and rejected); kto: whether an "
           "answer is desirable (data with prompt, completion and label)")
       .aliases({"stage", "rl"})
-      .translations({{"sft", base::word_of(Objective::next_token)}})
-      .not_built({"ipo", "simpo", "cpo", "bco", "grpo", "ppo", "rm", "pt"}, kObjectiveAdvice)
+      .translations({{"sft", base::word_of(Objective::next_token)},
+                     {"pt", base::word_of(Objective::next_token)}})
+      .not_built({"ipo", "simpo", "cpo", "bco", "grpo", "ppo", "rm"}, kObjectiveAdvice)
       .on_resume(OnResume::fixed);
   table
       .add<&Recipe::beta>(

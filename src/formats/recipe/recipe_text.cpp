@@ -2,7 +2,9 @@
 // its map is walked, and each value becomes a written key with its place.
 #include "formats/recipe/recipe_text.h"
 
+#include "formats/foreign/data_words.h"
 #include "formats/foreign/foreign_keys.h"
+#include "formats/foreign/tool_entries.h"
 #include "formats/recipe/data_entries.h"
 
 #include <yaml-cpp/eventhandler.h>
@@ -101,6 +103,16 @@ bool takes_entries(std::string_view name) {
   return key != nullptr && key->field.type == ValueType::entries;
 }
 
+// Whether a value is other tools' data sets, which are kept as they are written: those of the keys
+// that hold them, and torchtune's, which name a builder.
+bool keeps_maps(std::string_view name, const YAML::Node& node) {
+  if (holds_data_sets(name)) return true;
+  const bool is_built = node.IsMap() && node["_component_"];
+  const bool has_built =
+      node.IsSequence() && node.size() > 0 && node[0].IsMap() && node[0]["_component_"];
+  return takes_entries(name) && (is_built || has_built);
+}
+
 class MapWalk {
  public:
   MapWalk(std::string_view yaml, const std::string& file, base::Mistakes& mistakes)
@@ -122,6 +134,11 @@ class MapWalk {
  private:
   void add(const std::string& name, const YAML::Node& node, const Location& where,
            const Location* place) {
+    if (keeps_maps(name, node)) {
+      all_.push_back({name, tool_items(node), node.IsSequence(), where});
+      all_.back().is_blank = is_blank(node);
+      return;
+    }
     if (takes_entries(name)) {
       all_.push_back({name, entry_items(node), node.IsSequence(), where});
       all_.back().is_blank = is_blank(node);
@@ -199,12 +216,14 @@ std::vector<Written> keys_in_text(const Written& written, base::Mistakes& mistak
 // The entries that a value on the command line writes as a list or a map. Empty for another text,
 // which is a path.
 std::vector<std::string> entries_in_text(const Written& written) {
-  if (!takes_entries(written.name) || written.is_list || written.items.size() != 1) return {};
+  const bool takes_them = takes_entries(written.name) || holds_data_sets(written.name);
+  if (!takes_them || written.is_list || written.items.size() != 1) return {};
   const std::string& text = written.items.front();
   const bool is_list = text.starts_with('[') && text.ends_with(']');
   if (!is_list && !text.starts_with('{')) return {};
   try {
-    return entry_items(document_in(text, written.where.file));
+    const YAML::Node node = document_in(text, written.where.file);
+    return keeps_maps(written.name, node) ? tool_items(node) : entry_items(node);
   } catch (const UserError&) {
     return {};
   }
@@ -245,9 +264,14 @@ std::vector<Written> changes_joined(const std::vector<Written>& all) {
 // The key whose pairs a written "fields.prompt" is one of; null where it is of none.
 const RecipeKey* key_of_pair(const Written& written) {
   const size_t dot = written.name.find('.');
-  if (dot == std::string::npos || written.is_list || written.items.size() != 1) return nullptr;
+  if (dot == std::string::npos || written.items.empty()) return nullptr;
   const RecipeKey* key = find_recipe_key(std::string_view(written.name).substr(0, dot));
   return key != nullptr && key->pairs ? key : nullptr;
+}
+
+// What stands for a name: one text, or a list of texts as JSON.
+std::string pair_value(const Written& written) {
+  return written.is_list ? nlohmann::json(written.items).dump() : written.items.front();
 }
 
 // A map of pairs as the list of them that its key takes.
@@ -263,7 +287,7 @@ std::vector<Written> pairs_joined(const std::vector<Written>& all) {
     const size_t dot = written.name.find('.');
     const auto [place, is_new] = at.try_emplace(key, joined.size());
     if (is_new) joined.push_back({written.name.substr(0, dot), {}, true, written.where});
-    joined[place->second].items.push_back(written.name.substr(dot + 1) + "=" + written.items[0]);
+    joined[place->second].items.push_back(written.name.substr(dot + 1) + "=" + pair_value(written));
   }
   return joined;
 }
@@ -271,10 +295,6 @@ std::vector<Written> pairs_joined(const std::vector<Written>& all) {
 std::vector<Written> maps_spread(std::vector<Written> all, base::Mistakes& mistakes) {
   std::vector<Written> spread;
   for (Written& written : all) {
-    if (auto entries = entries_in_text(written); !entries.empty()) {
-      written.is_list = entries.size() > 1;
-      written.items = std::move(entries);
-    }
     std::vector<Written> keys = keys_in_text(written, mistakes);
     if (keys.empty()) keys.push_back(std::move(written));
     for (Written& each : keys) spread.push_back(std::move(each));
@@ -332,6 +352,10 @@ std::vector<Written> written_in_overrides(const std::vector<std::string>& overri
                                             key->field.type == ValueType::entries);
     const std::string& value = written.items.front();
     if (is_text ? value.empty() : (value == "null" || value == "~")) written.items.clear();
+    if (auto entries = entries_in_text(written); !entries.empty()) {
+      written.is_list = entries.size() > 1;
+      written.items = std::move(entries);
+    }
     all.push_back(std::move(written));
   }
   return in_utf8(maps_spread(std::move(all), mistakes), mistakes);

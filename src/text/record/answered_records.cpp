@@ -89,8 +89,8 @@ std::optional<CompletionFields> completion_fields(const HasField& has) {
   if (const auto found = pair("prompt", {"completion", "response", "answer"})) return found;
   if (const auto found = has_both ? std::nullopt : pair("prompt", {"output"})) return found;
   if (const auto found = pair("input", {"target"})) return found;
-  if (const auto found = pair("query", {"response", "answer"})) return found;
-  if (const auto found = pair("question", {"response", "answer"})) return found;
+  if (const auto found = pair("query", {"response", "answer", "completion"})) return found;
+  if (const auto found = pair("question", {"response", "answer", "completion"})) return found;
   return has_both ? std::nullopt : pair("input", {"output", "response"});
 }
 

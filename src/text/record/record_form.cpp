@@ -88,11 +88,11 @@ bool begins_with_mapped(RecordForm form, const RecordMapping& mapping) {
     case RecordForm::alpaca:
       return makes({"instruction", "input", "output"});
     case RecordForm::prompt_completion:
-      return makes({"prompt", "completion", "input", "output"});
+      return makes({"prompt", "question", "completion", "input", "output"});
     case RecordForm::preference:
       return makes({"chosen", "rejected", "rejected_response"});
     case RecordForm::unpaired:
-      return makes({"prompt", "completion", "label"});
+      return makes({"prompt", "question", "completion", "label"});
     case RecordForm::text:
       return makes({"text"});
     case RecordForm::tokens:

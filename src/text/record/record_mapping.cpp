@@ -15,6 +15,7 @@
 #include "base/nearest.h"
 #include "base/shown_text.h"
 #include "text/record/field_meaning.h"
+#include "text/unicode/blank.h"
 
 namespace snug::text {
 namespace {
@@ -23,10 +24,12 @@ using Json = nlohmann::ordered_json;
 
 // The fields that some form reads (record_form.h, token_record.h).
 constexpr auto kFields = std::to_array<std::string_view>(
-    {"messages",  "conversations", "instruction", "input",          "output",
-     "prompt",    "completion",    "chosen",      "rejected",       "label",
-     "text",      "system",        "history",     "tools",          "chat_template_kwargs",
-     "input_ids", "labels",        "loss_mask",   "attention_mask", "rejected_response"});
+    {"messages",         "conversations", "instruction", "input",
+     "output",           "prompt",        "question",    "completion",
+     "chosen",           "rejected",      "label",       "text",
+     "system",           "history",       "tools",       "chat_template_kwargs",
+     "input_ids",        "labels",        "loss_mask",   "attention_mask",
+     "rejected_response"});
 constexpr auto kMessageFields = std::to_array<std::string_view>(
     {"role", "content", "tool_calls", "reasoning_content", "weight", "name"});
 constexpr auto kMappedRoles =
@@ -145,13 +148,13 @@ RecordMapping::RecordMapping(std::span<const std::string> fields,
 
 void RecordMapping::add_field(const std::string& item) {
   const auto [name, written] = halves("fields", item);
-  const Source source = source_of(item, written);
+  std::vector<Source> sources = sources_of(item, written);
   const size_t dot = name.find('.');
   if (dot == std::string::npos) {
     require_known("fields", name, kFields);
     if (makes(name))
       base::throw_user_error("'fields': '{}' is given twice; keep one of them", name);
-    fields_.push_back({name, source});
+    fields_.push_back({name, std::move(sources)});
     return;
   }
   const std::string list = name.substr(0, dot);
@@ -160,7 +163,7 @@ void RecordMapping::add_field(const std::string& item) {
                 std::to_array<std::string_view>({"messages", "conversations", "prompt",
                                                  "completion", "chosen", "rejected", "history"}));
   require_known("fields", field, kMessageFields);
-  message_fields_.push_back({list, {field, source}});
+  message_fields_.push_back({list, {field, std::move(sources)}});
 }
 
 void RecordMapping::add_role(const std::string& item) {
@@ -176,6 +179,25 @@ void RecordMapping::add_role(const std::string& item) {
 
 bool RecordMapping::makes(std::string_view name) const {
   return std::ranges::any_of(fields_, [&](const Field& field) { return field.name == name; });
+}
+
+std::vector<RecordMapping::Source> RecordMapping::sources_of(const std::string& item,
+                                                             const std::string& written) {
+  if (!written.starts_with("[\"")) return {source_of(item, written)};
+  const auto fail = [&] {
+    base::throw_user_error(
+        "'fields': '{}': expected a list of texts such as [\"{{title}}: {{body}}\", \"title\"], of "
+        "which the last alone may be empty",
+        base::shown_text(item));
+  };
+  const nlohmann::json list =
+      base::parse_json_value(written, [&](const std::string&, size_t) { fail(); });
+  std::vector<Source> sources;
+  for (const nlohmann::json& each : list) {
+    if (!each.is_string() || (each == "" && &each != &list.back())) fail();
+    sources.push_back(each == "" ? Source{} : source_of(item, each.get<std::string>()));
+  }
+  return sources;
 }
 
 RecordMapping::Source RecordMapping::source_of(const std::string& item,
@@ -216,23 +238,34 @@ RecordMapping::Source RecordMapping::source_of(const std::string& item,
   return source;
 }
 
-std::optional<Json> RecordMapping::value_of(const Json& object, const Field& field,
-                                            std::string& why) {
-  const Source& source = field.source;
+const RecordMapping::Source& RecordMapping::source_for(const Json& object, const Field& field) {
+  const auto says_something = [&](const std::string& path) {
+    const Json* value = find(object, path);
+    if (value == nullptr || is_empty_value(*value)) return false;
+    return !value->is_string() || !is_blank(value->get_ref<const std::string&>());
+  };
+  for (const Source& source : field.sources)
+    if (std::ranges::all_of(source.paths, says_something)) return source;
+  return field.sources.back();
+}
+
+std::optional<Json> RecordMapping::value_of(const Json& object, const std::string& name,
+                                            const Source& source, std::string& why) {
+  if (source.is_nothing()) return Json();
   bool says_something = source.paths.empty();
   std::string text = source.texts[0];
   for (size_t i = 0; i < source.paths.size(); ++i) {
     const std::string path = base::shown_text(source.paths[i]);
     const Json* value = find(object, source.paths[i]);
     if (value == nullptr) {
-      why = fmt::format("has no '{}', which fields takes for '{}'; found: {}", path, field.name,
+      why = fmt::format("has no '{}', which fields takes for '{}'; found: {}", path, name,
                         names_of(object));
       return std::nullopt;
     }
     if (source.is_path()) return *value;
     if (value->is_structured()) {
       why = fmt::format("'{}' is {}, which the text that fields makes for '{}' cannot hold", path,
-                        value->is_array() ? "a list" : "an object", field.name);
+                        value->is_array() ? "a list" : "an object", name);
       return std::nullopt;
     }
     std::string part;
@@ -252,10 +285,11 @@ void RecordMapping::map_fields(Json& record, const Fail& fail) const {
   std::set<std::string> taken;
   std::string why;
   for (const Field& field : fields_) {
-    std::optional<Json> value = value_of(record, field, why);
+    const Source& source = source_for(record, field);
+    std::optional<Json> value = value_of(record, field.name, source, why);
     if (!value) fail(why);
     values.push_back(std::move(*value));
-    taken.insert(field.source.paths.begin(), field.source.paths.end());
+    taken.insert(source.paths.begin(), source.paths.end());
   }
   for (const std::string& path : taken) check_next_to(record, path, fail);
   for (const std::string& path : taken) remove(record, path);
@@ -269,10 +303,11 @@ void RecordMapping::map_message_fields(const std::string& list, Json& message) c
   std::string why;
   for (const auto& [of_list, field] : message_fields_) {
     if (of_list != list) continue;
-    std::optional<Json> value = value_of(message, field, why);
+    const Source& source = source_for(message, field);
+    std::optional<Json> value = value_of(message, field.name, source, why);
     if (!value) continue;
     values.emplace_back(field.name, std::move(*value));
-    taken.insert(field.source.paths.begin(), field.source.paths.end());
+    taken.insert(source.paths.begin(), source.paths.end());
   }
   for (const std::string& path : taken) remove(message, path);
   for (auto& [name, value] : values) set(message, name, std::move(value));

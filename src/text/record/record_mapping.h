@@ -19,9 +19,11 @@ class RecordMapping {
   RecordMapping() = default;
   // `fields`: "prompt=question" takes the field question for prompt, "completion=answers.0.text"
   // what lies at a path of names and indices, "prompt={title}: {body}" a text with the values at
-  // paths in it ({{ and }} are braces); "messages.role=speaker" takes a field of each message.
-  // `roles`: "customer=user". Throws UserError for items that are not of this form, fields and
-  // roles that Snug does not read, and one that is given twice.
+  // paths in it ({{ and }} are braces); "messages.role=speaker" takes a field of each message. A
+  // list, "prompt=[\"{title}: {body}\", \"title\"]", takes the first of which a record has all
+  // fields and they say something, else the last; "" as the last one is for a field that records
+  // may lack. `roles`: "customer=user". Throws UserError for items that are not of this form,
+  // fields and roles that Snug does not read, and one that is given twice.
   RecordMapping(std::span<const std::string> fields, std::span<const std::string> roles);
 
   // Whether it makes the field `name` of a record.
@@ -45,10 +47,11 @@ class RecordMapping {
     std::vector<std::string> texts{};  // one more than there are paths
     std::vector<std::string> paths{};
     bool is_path() const { return paths.size() == 1 && texts[0].empty() && texts[1].empty(); }
+    bool is_nothing() const { return written.empty(); }
   };
   struct Field {
     std::string name;
-    Source source;
+    std::vector<Source> sources;  // the first that says something, else the last
   };
   struct MessageField {
     std::string list;  // such as messages
@@ -56,9 +59,13 @@ class RecordMapping {
   };
 
   static Source source_of(const std::string& item, const std::string& written);
-  // What a source says of a record or message; nothing, and why, where that has not what it takes.
+  static std::vector<Source> sources_of(const std::string& item, const std::string& written);
+  // The source of a field that counts for a record or message.
+  static const Source& source_for(const nlohmann::ordered_json& object, const Field& field);
+  // What it says of that; nothing, and why, where that has not what it takes.
   static std::optional<nlohmann::ordered_json> value_of(const nlohmann::ordered_json& object,
-                                                        const Field& field, std::string& why);
+                                                        const std::string& name,
+                                                        const Source& source, std::string& why);
   void add_field(const std::string& item);
   void add_role(const std::string& item);
   void map_fields(nlohmann::ordered_json& record, const Fail& fail) const;
