@@ -85,6 +85,15 @@ struct Sources {
       : training(training_sources(recipe, options)),
         evaluation(evaluation_sources(recipe, options)) {}
 
+  void tell() const {
+    const auto tell_of = [](const std::vector<text::RecordSource>& all) {
+      for (const text::RecordSource& source : all)
+        for (const std::string& note : source.notes) base::say("{}: {}", source.name, note);
+    };
+    tell_of(training);
+    for (const EvaluationSources& set : evaluation) tell_of(set.sources);
+  }
+
   template <typename Visit>
   void each_file(const Visit& visit) const {
     const auto visit_all = [&](const std::vector<text::RecordSource>& sources) {
@@ -273,6 +282,7 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
       .vocabulary = model.config.vocab_size,
       .threads = base::thread_count(recipe.threads)};
   Sources sources(recipe, options);
+  sources.tell();
   LazyTokenizer tokenizer(recipe, model);
   // Before the bound is known, since what it takes to open one is no part of it.
   // Where there is none, reading tells of it, after what is wrong with the records before.
