@@ -226,6 +226,7 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
       .padding_id = static_cast<int32_t>(model.config.padding_id),
       .repeats_prompt = model.config.repeats_prompt,
       .train_on_prompt = recipe.train_on_prompt,
+      .learning = plan::learning_rules(recipe),
       .train_on_chosen_prompt = methods::objective_of(recipe.objective).learns_prompts,
       .chat_template = recipe.chat_template,
       .form = wanted_form(recipe),

@@ -289,6 +289,20 @@ text::SkipLimits skip_limits(const Recipe& recipe) {
 
 text::RecordMapping record_mapping(const Recipe& recipe) { return {recipe.fields, recipe.roles}; }
 
+text::LearningRules learning_rules(const Recipe& recipe) {
+  text::LearningRules rules;
+  try {
+    rules = text::learning_rules(recipe.roles_to_train, recipe.train_on_turns);
+  } catch (const base::UserError& error) {
+    recipe.fail("roles_to_train", error.what());
+  }
+  if (recipe.train_on_prompt && !rules.are_usual())
+    recipe.fail("train_on_prompt",
+                "is true, which learns all of a record; leave it out, or leave out roles_to_train "
+                "and train_on_turns");
+  return rules;
+}
+
 void refuse_open_length(const Recipe& recipe) {
   recipe.fail("max_length",
               "is auto, which the lengths of the data's documents decide, but there are none: give "

@@ -36,6 +36,9 @@ std::optional<text::RecordForm> record_form(formats::DataFormat format);
 text::SkipLimits skip_limits(const formats::Recipe& recipe);
 // What fields and roles say. Throws UserError for what Snug does not read.
 text::RecordMapping record_mapping(const formats::Recipe& recipe);
+// What roles_to_train and train_on_turns say. Throws UserError for unknown roles, and next to
+// train_on_prompt.
+text::LearningRules learning_rules(const formats::Recipe& recipe);
 
 // How the base model's linears are stored; nothing: in the compute type. Throws UserError for a
 // recipe that asks for another storage format than the folder has, or for double quantisation of

@@ -14,6 +14,7 @@
 #include "text/chat/jinja/limits.h"
 #include "text/chat/jinja/values/print.h"
 #include "text/chat/learned_turns.h"
+#include "text/chat/other_roles.h"
 
 namespace snug::text {
 namespace {
@@ -213,6 +214,14 @@ std::vector<Part> ChatTemplate::render(const Conversation& given) const {
   } else {
     whole.generated = learned_spans(conversation, whole,
                                     [&](const Conversation& other) { return run(other, false); });
+  }
+  if (OtherRoles::are_learned(conversation)) {
+    std::vector<int32_t> ends = turn_ends();
+    ends.insert(ends.end(), tokenizer_.stop_ids().begin(), tokenizer_.stop_ids().end());
+    const RenderChat other = renderer(false);
+    whole.generated =
+        merged_spans(std::move(whole.generated),
+                     OtherRoles(tokenizer_, ends, other).find(conversation, whole.text));
   }
   std::vector<Part> parts;
   size_t at = 0;

@@ -38,7 +38,7 @@ Conversation from_turn(const Conversation& conversation, size_t begin) {
 // Whether something of it is learned: a turn whose answer is not learned is no end to keep.
 bool has_learned(const Conversation& conversation) {
   return std::ranges::any_of(conversation.messages, [](const Message& message) {
-    return message.is_assistant() && message.is_learned();
+    return message.is_learned();
   });
 }
 

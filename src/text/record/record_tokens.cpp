@@ -44,6 +44,10 @@ TokenizedRecord RecordTokenizer::of(Record record) const {
     if (record.chat_field != nullptr) throw TextsAreChats{record.chat_field};
     fail(record, "some records hold texts, others messages; one file holds one of them");
   }
+  if (means_.chat == nullptr && options_.learning.roles != LearningRules().roles)
+    fail(record,
+         "roles_to_train says whose messages are learned, and the record holds none: leave it out "
+         "to learn the answer, or say train_on_prompt=true to learn all");
   const jinja::Allowance allowance;  // for all that is rendered of the record
   try {
     take(record, result);

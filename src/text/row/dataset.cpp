@@ -44,6 +44,7 @@ class Loader {
                .has_encoder = options.encoder_length > 0,
                .ignored = options.ignored_fields,
                .mapping = options.mapping.is_empty() ? nullptr : &options.mapping,
+               .learning = options.learning,
                .texts_are_chats = chat_field != nullptr},
         chat_field_(chat_field),
         reader_(path),
