@@ -109,9 +109,9 @@ void add_data_files(ForeignRows& rows) {
 }
 
 void add_records(ForeignRows& rows) {
-  rows.refuse({"template", "conversation", "chat_template_path", "chat_template_jinja",
-               "prompt_template", "prompt_style", "chat_template_name_or_path"},
-              kTemplateAdvice)
+  rows.same_as({"template", "conversation", "chat_template_path", "chat_template_jinja"},
+               "chat_template")
+      .refuse({"prompt_template", "prompt_style", "chat_template_name_or_path"}, kTemplateAdvice)
       .refuse({"chat_template_kwargs*", "enable_thinking", "preserve_thinking"},
               "the template is rendered with its defaults; set them in a chat_template file")
       .refuse({"default_system", "default_system_message"},

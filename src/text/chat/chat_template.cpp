@@ -82,7 +82,7 @@ void check_chat_template(std::string_view word) {
     base::throw_user_error(
         "chat_template '{}' is not known; the choices are {}, or a file that holds a template in "
         "Jinja",
-        word, kChatForms);
+        word, chat_form_names());
   const jinja::Template must_be_one(read_file(path), path);
 }
 
@@ -154,7 +154,7 @@ void ChatTemplate::read_own() {
         "a template writes conversations, but the model folder has no chat template "
         "(chat_template.jinja, or chat_template in tokenizer_config.json); choose a template with "
         "chat_template= one of {}, or a file that holds one",
-        kChatForms);
+        chat_form_names());
   usual_ = std::make_unique<jinja::Template>(*usual, settings.file);
   if (settings.is_adapters) source_ = *usual;
   const std::string* for_tools = settings.find(true);
