@@ -60,7 +60,7 @@ std::string data_advice(std::string_view value) {
 
 std::string template_advice(std::string_view /*value*/) {
   return fmt::format("; built in are {}, and without chat_template the model's own is taken",
-                     text::kChatForms);
+                     text::chat_form_names());
 }
 
 std::string no_advice(std::string_view /*value*/) { return ""; }

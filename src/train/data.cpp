@@ -114,7 +114,8 @@ bool needs_tokenizer(const Sources& sources) {
         .form = options.form,
         .has_encoder = options.encoder_length > 0,
         .ignored = options.ignored_fields,
-        .mapping = options.mapping.is_empty() ? nullptr : &options.mapping};
+        .mapping = options.mapping.is_empty() ? nullptr : &options.mapping,
+        .learning = options.learning};
     is_needed = is_needed || text::needs_tokenizer(file, rules);
   });
   return is_needed;
@@ -273,6 +274,7 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
       .padding_id = static_cast<int32_t>(model.config.padding_id),
       .repeats_prompt = model.config.repeats_prompt,
       .train_on_prompt = recipe.train_on_prompt,
+      .learning = plan::learning_rules(recipe),
       .train_on_chosen_prompt = methods::objective_of(recipe.objective).learns_prompts,
       .chat_template = recipe.chat_template,
       .skips = plan::skip_limits(recipe),

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "text/record/kept_end.h"
 
 namespace snug::text {
 namespace {
@@ -72,6 +74,22 @@ class AnswerIds {
   const ChatTemplate* chat_;
 };
 
+int64_t longest(const PreferencePair& pair) {
+  return std::max(std::ssize(pair.chosen.ids), std::ssize(pair.rejected.ids));
+}
+
+int64_t longest(std::span<const LabelledAnswer> answers) {
+  int64_t tokens = 0;
+  for (const LabelledAnswer& answer : answers)
+    tokens = std::max(tokens, std::ssize(answer.document.ids));
+  return tokens;
+}
+
+// How many tokens stay at the beginning of a text whatever goes: the one before every text.
+int64_t tokens_that_stay(const Document& document, const Tokenizer& tokenizer) {
+  return document.ids.front() == tokenizer.bos_id().value_or(-1) ? 1 : 0;
+}
+
 LabelledAnswer labelled(const Ids& prompt, Ids ids, bool is_desirable, const char* which) {
   const int64_t begin = common_beginning(prompt, ids);
   if (begin == 0)
@@ -106,6 +124,47 @@ std::vector<LabelledAnswer> tokenize_answers(const Record& record, const Tokeniz
     answers.push_back(labelled(prompt, ids.rejected(), false, "rejected"));
   } else {
     answers.push_back(labelled(prompt, ids.first(), record.is_desirable, "completion"));
+  }
+  return answers;
+}
+
+PreferencePair tokenize_pair_end(const Record& record, const Tokenizer& tokenizer,
+                                 const ChatTemplate* chat, int64_t most) {
+  PreferencePair pair = tokenize_pair(record, tokenizer, chat);
+  const int64_t whole = longest(pair);
+  if (whole <= most) return pair;
+  if (chat != nullptr) {
+    const auto tokenize = [&](const Record& one) { return tokenize_pair(one, tokenizer, chat); };
+    pair = tokenize(without_oldest_turns(
+        record, [&](const Record& one) { return longest(tokenize(one)) <= most; }));
+    pair.dropped = whole - longest(pair);
+    return pair;
+  }
+  const int64_t first = tokens_that_stay(pair.chosen, tokenizer);
+  pair.dropped = prompt_tokens_to_drop(pair.prompt_tokens, whole, most, first);
+  drop_tokens(pair.chosen, first, pair.dropped);
+  drop_tokens(pair.rejected, first, pair.dropped);
+  pair.prompt_tokens -= pair.dropped;
+  return pair;
+}
+
+std::vector<LabelledAnswer> tokenize_answers_end(const Record& record, const Tokenizer& tokenizer,
+                                                 const ChatTemplate* chat, int64_t most) {
+  std::vector<LabelledAnswer> answers = tokenize_answers(record, tokenizer, chat);
+  const int64_t whole = longest(answers);
+  if (whole <= most) return answers;
+  if (chat != nullptr) {
+    const auto tokenize = [&](const Record& one) { return tokenize_answers(one, tokenizer, chat); };
+    answers = tokenize(without_oldest_turns(
+        record, [&](const Record& one) { return longest(tokenize(one)) <= most; }));
+    for (LabelledAnswer& answer : answers) answer.dropped = whole - longest(answers);
+    return answers;
+  }
+  for (LabelledAnswer& answer : answers) {
+    const int64_t first = tokens_that_stay(answer.document, tokenizer);
+    answer.dropped = prompt_tokens_to_drop(answer.prompt_tokens, whole, most, first);
+    drop_tokens(answer.document, first, answer.dropped);
+    answer.prompt_tokens -= answer.dropped;
   }
   return answers;
 }
