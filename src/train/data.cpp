@@ -182,7 +182,7 @@ plan::JobDocuments documents_of(const Loaded& loaded, int64_t group) {
 
 // The mean tokens of documents in a row of the first epoch.
 double mean_row_tokens(DataSource& source) {
-  return static_cast<double>(source.dataset.documents.tokens()) /
+  return static_cast<double>(source.rows.first_epoch_tokens()) /
          static_cast<double>(source.rows.rows_until(1));
 }
 
@@ -296,7 +296,9 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
                         .padding_id = tokenizer.padding_id(),
                         .group = static_cast<int32_t>(group),
                         .start_id = static_cast<int32_t>(model.config.decoder_start_id)};
+  rows.parts = epoch_parts(recipe, loaded.data.training, group);
   data.training = std::make_unique<DataSource>(std::move(loaded.data.training), rows);
+  rows.parts.clear();
   rows.shuffle = false;
   for (auto& [name, dataset] : loaded.evaluation)
     data.evaluation = std::make_unique<DataSource>(std::move(dataset), rows);

@@ -8,7 +8,6 @@
 #include "base/file.h"
 #include "methods/objective.h"
 #include "plan/spec/data_keys.h"
-#include "text/row/dataset.h"
 
 namespace snug::train {
 namespace {
@@ -43,6 +42,15 @@ text::RecordSource source_of(const Recipe& recipe, const char* key, const DataEn
   return source;
 }
 
+void check_weights(const Recipe& recipe) {
+  const auto has_weight = [](const DataEntry& entry) { return entry.weight > 0; };
+  const auto without = std::ranges::find_if_not(recipe.data, has_weight);
+  if (without == recipe.data.end() || std::ranges::none_of(recipe.data, has_weight)) return;
+  recipe.fail("data", fmt::format("gives some entries a weight, and none to {}; give one to each, "
+                                  "or repeats in place of weights",
+                                  without->path));
+}
+
 std::string set_name(const DataEntry& entry) {
   return entry.name.empty() ? std::filesystem::path(entry.path).stem().string() : entry.name;
 }
@@ -51,6 +59,7 @@ std::string set_name(const DataEntry& entry) {
 
 std::vector<text::RecordSource> training_sources(const Recipe& recipe,
                                                  const text::DatasetOptions& options) {
+  check_weights(recipe);
   std::vector<text::RecordSource> sources;
   for (const DataEntry& entry : recipe.data)
     sources.push_back(source_of(recipe, "data", entry, options));
@@ -76,6 +85,35 @@ std::optional<text::HeldOut> held_out_records(const Recipe& recipe,
   const auto seed = static_cast<uint64_t>(recipe.seed);
   if (recipe.val_set_size < 1) return text::held_out_share(recipe.val_set_size, seed);
   return text::held_out_number(training, open, static_cast<int64_t>(recipe.val_set_size), seed);
+}
+
+std::vector<text::EpochPart> epoch_parts(const Recipe& recipe, const text::Dataset& training,
+                                         int64_t group) {
+  const auto is_plain = [](const DataEntry& entry) {
+    return entry.weight == 0 && entry.repeats == 1;
+  };
+  if (std::ranges::all_of(recipe.data, is_plain)) return {};
+  std::vector<text::EntryShare> shares;
+  for (size_t i = 0; i < recipe.data.size(); ++i)
+    shares.push_back({.groups = training.sources[i].audit.documents / group,
+                      .weight = recipe.data[i].weight,
+                      .repeats = recipe.data[i].repeats});
+  return text::epoch_shares(shares);
+}
+
+std::string describe_parts(const std::vector<text::EpochPart>& parts,
+                           const text::Dataset& training) {
+  if (parts.empty()) return "";
+  int64_t all = 0;
+  for (const text::EpochPart& part : parts) all += part.taken;
+  std::string text = fmt::format("an epoch has {} examples", all);
+  for (size_t i = 0; i < parts.size(); ++i)
+    text += fmt::format("{} {} of {} ({:.3g} times each, {:.3g} %)", i == 0 ? ":" : ",",
+                        parts[i].taken, training.sources[i].name,
+                        static_cast<double>(parts[i].taken) /
+                            static_cast<double>(std::max<int64_t>(1, parts[i].groups)),
+                        100 * static_cast<double>(parts[i].taken) / static_cast<double>(all));
+  return text;
 }
 
 }  // namespace snug::train

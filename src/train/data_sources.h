@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/recipe/recipe.h"
+#include "text/row/dataset.h"
+#include "text/row/epoch_shares.h"
 #include "text/row/held_out.h"
 #include "text/row/record_source.h"
 
@@ -33,6 +36,15 @@ std::vector<EvaluationSources> evaluation_sources(const formats::Recipe& recipe,
 std::optional<text::HeldOut> held_out_records(const formats::Recipe& recipe,
                                               const std::vector<text::RecordSource>& training,
                                               const text::TokenizerOpener& open);
+
+// What an epoch takes of each source's documents, which come in groups of `group`: as the entries'
+// weights and repeats say; empty where all are taken once.
+std::vector<text::EpochPart> epoch_parts(const formats::Recipe& recipe,
+                                         const text::Dataset& training, int64_t group);
+
+// What the log says of these parts, where there are any; else empty.
+std::string describe_parts(const std::vector<text::EpochPart>& parts,
+                           const text::Dataset& training);
 
 // The name of the evaluation set of the records that val_set_size holds out.
 inline constexpr std::string_view kHeldOutName = "held_out";

@@ -59,6 +59,13 @@ runtime::RunIdentity part_of(runtime::RunIdentity identity, bool were_read) {
   return identity;
 }
 
+std::string parts_text(const std::vector<text::EpochPart>& parts) {
+  std::vector<std::string> texts;
+  for (const text::EpochPart& part : parts)
+    texts.push_back(fmt::format("{} of {}", part.taken, part.groups));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
 void refuse(const std::vector<std::string>& differences, const std::string& checkpoint) {
   if (differences.empty()) return;
   base::throw_user_error(
@@ -70,14 +77,16 @@ void refuse(const std::vector<std::string>& differences, const std::string& chec
 }  // namespace
 
 runtime::RunIdentity identity_of(const formats::Recipe& recipe, const models::ModelSource& model,
-                                 const text::DocumentStore& documents) {
+                                 const text::RowSource& rows) {
   runtime::RunIdentity identity;
   if (model.folder.empty())
     identity.fixed[kWeights] = recipe.model;
   else
     identity.fixed["config.json"] =
         base::checksum_text(base::checksum(base::read_text_file(model.folder / "config.json")));
-  identity.fixed["the data"] = documents.fingerprint();
+  identity.fixed["the data"] = rows.documents().fingerprint();
+  if (!rows.options().parts.empty())
+    identity.fixed["what an epoch takes of the data"] = parts_text(rows.options().parts);
   for (const formats::RecipeKey& key : formats::recipe_keys()) {
     if (key.field.get == nullptr || !key.belongs_to(formats::Verb::train)) continue;
     if (key.on_resume == formats::OnResume::ignored || is_idle(recipe, key.name)) continue;

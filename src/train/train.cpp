@@ -27,6 +27,7 @@
 #include "runtime/session.h"
 #include "train/check_before_ranks.h"
 #include "train/data.h"
+#include "train/data_sources.h"
 #include "train/files_fingerprint.h"
 #include "train/kept_reference.h"
 #include "train/resume.h"
@@ -86,6 +87,9 @@ class Run {
     ranks_.on_all([&] { data_ = load_data(recipe_, model_, session_.backend()); });
     for (const text::LoadedSource& source : data_.training->dataset.sources)
       base::say("{}", describe(source.audit, source.name));
+    const std::string parts =
+        describe_parts(data_.training->rows.options().parts, data_.training->dataset);
+    if (!parts.empty()) base::say("{}", parts);
     if (data_.evaluation != nullptr)
       for (const text::LoadedSource& source : data_.evaluation->dataset.sources)
         base::say("{}", describe(source.audit, source.name));
@@ -216,7 +220,7 @@ class Run {
   void identify() {
     state_.seed = recipe_.seed;
     state_.max_steps = length_.steps;
-    state_.identity = identity_of(recipe_, model_, data_.training->dataset.documents);
+    state_.identity = identity_of(recipe_, model_, data_.training->rows);
     state_.identity.fixed["compute_dtype"] = planned_->document.compute_dtype;
     state_.identity.free["backend"] = session_.backend().name();
     state_.identity.free["library"] = session_.backend().library_versions();

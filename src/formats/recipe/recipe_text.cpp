@@ -295,10 +295,6 @@ std::vector<Written> pairs_joined(const std::vector<Written>& all) {
 std::vector<Written> maps_spread(std::vector<Written> all, base::Mistakes& mistakes) {
   std::vector<Written> spread;
   for (Written& written : all) {
-    if (auto entries = entries_in_text(written); !entries.empty()) {
-      written.is_list = entries.size() > 1;
-      written.items = std::move(entries);
-    }
     std::vector<Written> keys = keys_in_text(written, mistakes);
     if (keys.empty()) keys.push_back(std::move(written));
     for (Written& each : keys) spread.push_back(std::move(each));
@@ -356,6 +352,10 @@ std::vector<Written> written_in_overrides(const std::vector<std::string>& overri
                                             key->field.type == ValueType::entries);
     const std::string& value = written.items.front();
     if (is_text ? value.empty() : (value == "null" || value == "~")) written.items.clear();
+    if (auto entries = entries_in_text(written); !entries.empty()) {
+      written.is_list = entries.size() > 1;
+      written.items = std::move(entries);
+    }
     all.push_back(std::move(written));
   }
   return in_utf8(maps_spread(std::move(all), mistakes), mistakes);

@@ -22,12 +22,12 @@ struct ReadAgain {
   const char* chat_field;
 };
 
-void add_source(Dataset& dataset, const RecordSource& source, DatasetAudit audit) {
+void add_source(Dataset& dataset, const std::string& name, DatasetAudit audit) {
   if (dataset.sources.empty())
     dataset.audit = audit;
   else
     dataset.audit.add(audit);
-  dataset.sources.push_back({source.name, dataset.documents.size(), std::move(audit)});
+  dataset.sources.push_back({name, dataset.documents.size(), std::move(audit)});
 }
 
 void load_source(const std::vector<RecordSource>& sources, size_t at, const TokenizerOpener& open,
@@ -41,8 +41,9 @@ void load_source(const std::vector<RecordSource>& sources, size_t at, const Toke
   } catch (const TextsAreChats& chats) {
     throw ReadAgain{at, chats.field};
   }
-  add_source(loaded.training, sources[at], loader.take_audit(false));
-  if (held_out) add_source(loaded.held_out, sources[at], loader.take_audit(true));
+  const std::string& name = sources[at].name;
+  add_source(loaded.training, name, loader.take_audit(false));
+  if (held_out) add_source(loaded.held_out, name + ", held out", loader.take_audit(true));
 }
 
 // All sources, so that one run tells of the bad records of all.

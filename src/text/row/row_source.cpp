@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
 
 #include "base/error.h"
-#include "base/random.h"
 
 namespace snug::text {
 namespace {
@@ -13,124 +11,14 @@ namespace {
 // Up to here, row numbers are also exact as doubles.
 constexpr int64_t kMaxRows = int64_t{1} << 53;
 
-// Keeps this stream of random numbers apart from others of the same seed.
-constexpr auto kSite = static_cast<uint32_t>(base::hash_name("row order", 9));
-
-// Uniform in [0, bound): the high half of a 64-bit word times the bound.
-uint32_t below(uint32_t bound, uint32_t index, int64_t epoch, uint64_t seed) {
-  const auto words =
-      base::philox({index, static_cast<uint32_t>(epoch), static_cast<uint32_t>(epoch >> 32), kSite},
-                   {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
-  const uint64_t low = uint64_t{words[0]} * bound;
-  const uint64_t high = uint64_t{words[1]} * bound;
-  return static_cast<uint32_t>((high + (low >> 32)) >> 32);
-}
-
 }  // namespace
-
-EpochOrder::EpochOrder(const DocumentStore& documents, const RowOptions& options)
-    : documents_(documents), options_(options) {
-  SNUG_CHECK(options.group >= 1 && documents.size() % options.group == 0,
-             "{} documents in groups of {}", documents.size(), options.group);
-  set_rows(options.max_length, options.max_segments);
-  order_.resize(documents.size() / options.group);
-  row_begin_.resize(order_.size() + 1);
-  waiting_.reserve(kWaiting);
-}
-
-void EpochOrder::set_rows(const PerStream<int32_t>& max_length, int32_t max_segments) {
-  for (const TokenStream stream : documents_.streams())
-    SNUG_CHECK(int64_t{documents_.longest()[stream]} * options_.group <= max_length[stream],
-               "a document of {} tokens, {} in a group, in rows of {}",
-               documents_.longest()[stream], options_.group, max_length[stream]);
-  SNUG_CHECK(max_segments >= options_.group, "max_segments {}", max_segments);
-  options_.max_length = max_length;
-  options_.max_segments = max_segments;
-  epoch_ = -1;
-  rows_ = 0;
-}
-
-void EpochOrder::make(int64_t epoch) {
-  epoch_ = epoch;
-  std::iota(order_.begin(), order_.end(), 0);
-  if (options_.shuffle) shuffle();
-  if (options_.packing) return pack();
-  rows_ = static_cast<int64_t>(order_.size());
-  std::iota(row_begin_.begin(), row_begin_.end(), 0);
-}
-
-// Fisher and Yates, from the end.
-void EpochOrder::shuffle() {
-  for (auto i = static_cast<uint32_t>(order_.size()); i > 1; --i)
-    std::swap(order_[i - 1], order_[below(i, i, epoch_, options_.seed)]);
-}
-
-bool EpochOrder::takes(int32_t group, Filled& row) const {
-  if (row.segments + options_.group > options_.max_segments) return false;
-  PerStream<int32_t> tokens = row.tokens;
-  for (const TokenStream stream : documents_.streams()) {
-    for (int32_t i = 0; i < options_.group; ++i)
-      tokens[stream] += documents_.length(group * options_.group + i, stream);
-    if (tokens[stream] > options_.max_length[stream]) return false;
-  }
-  row = {tokens, row.segments + options_.group};
-  return true;
-}
-
-// Whether another group of documents may fit.
-bool EpochOrder::has_room(const Filled& row) const {
-  const auto is_open = [&](TokenStream stream) {
-    return row.tokens[stream] < options_.max_length[stream];
-  };
-  return row.segments + options_.group <= options_.max_segments &&
-         std::ranges::all_of(documents_.streams(), is_open);
-}
-
-// Packs in place: what is written was read before, so writing never overtakes reading.
-void EpochOrder::pack() {
-  const auto count = static_cast<int32_t>(order_.size());
-  int32_t read = 0;
-  int32_t write = 0;
-  rows_ = 0;
-  waiting_.clear();
-  while (read < count || !waiting_.empty()) {
-    row_begin_[rows_++] = write;
-    Filled row{.tokens = documents_.longest().map([](int32_t) { return int32_t{0}; })};
-    size_t kept = 0;
-    for (const int32_t document : waiting_) {
-      if (takes(document, row)) {
-        order_[write++] = document;
-      } else {
-        waiting_[kept++] = document;
-      }
-    }
-    waiting_.resize(kept);
-    while (read < count && has_room(row)) {
-      const int32_t document = order_[read];
-      if (takes(document, row)) {
-        order_[write++] = document;
-      } else if (waiting_.size() < static_cast<size_t>(kWaiting)) {
-        waiting_.push_back(document);
-      } else {
-        break;
-      }
-      ++read;
-    }
-  }
-  row_begin_[rows_] = write;
-  SNUG_CHECK_EQ(write, count);
-}
-
-int64_t EpochOrder::host_bytes() const {
-  return static_cast<int64_t>((order_.capacity() + row_begin_.capacity() + waiting_.capacity()) *
-                              sizeof(int32_t));
-}
 
 RowSource::RowSource(const DocumentStore& documents, const RowOptions& options)
     : documents_(documents),
       options_(options),
       orders_{EpochOrder(documents, options), EpochOrder(documents, options)} {
-  SNUG_CHECK(documents.size() > 0, "no documents");
+  SNUG_CHECK(orders_[0].groups() > 0, "no documents");
+  if (orders_[0].takes_each_once()) options_.parts.clear();
   marks_.reserve(kMarks);
   marks_.push_back(0);
 }
@@ -153,19 +41,23 @@ const EpochOrder& RowSource::order_of(const Start& start) {
   return order;
 }
 
+int64_t RowSource::most_epoch_tokens(TokenStream stream) const {
+  return options_.parts.empty() ? documents_.tokens(stream)
+                                : epoch_documents() * documents_.longest()[stream];
+}
+
 bool RowSource::all_fit_one_row() const {
   const auto fits = [&](TokenStream stream) {
-    return documents_.tokens(stream) <= options_.max_length[stream];
+    return most_epoch_tokens(stream) <= options_.max_length[stream];
   };
-  return documents_.size() <= options_.max_segments &&
+  return epoch_documents() <= options_.max_segments &&
          std::ranges::all_of(documents_.streams(), fits);
 }
 
 int64_t RowSource::rows_of_each() {
-  if (!options_.packing || options_.max_segments < 2 * options_.group)
-    return documents_.size() / options_.group;
+  if (!options_.packing || options_.max_segments < 2 * options_.group) return orders_[0].groups();
   if (all_fit_one_row()) return 1;
-  if (options_.shuffle) return 0;
+  if (options_.shuffle || !orders_[0].takes_alike()) return 0;
   return first_rows_ > 0 ? first_rows_ : order_of({}).rows();
 }
 
@@ -206,14 +98,14 @@ void RowSource::remember(const Start& start) {
 
 int64_t RowSource::most_epochs() {
   const int64_t rows = rows_of_each();
-  return rows > 0 ? kMaxRows / rows : kMaxPacked / documents_.size();
+  return rows > 0 ? kMaxRows / rows : kMaxPacked / epoch_documents();
 }
 
 void RowSource::check_distance(int64_t epochs) const {
-  if (epochs > kMaxPacked / documents_.size())
+  if (epochs > kMaxPacked / epoch_documents())
     base::throw_user_error(
         "the rows of {} epochs of {} documents cannot be counted; at most {} epochs can", epochs,
-        documents_.size(), kMaxPacked / documents_.size());
+        epoch_documents(), kMaxPacked / epoch_documents());
 }
 
 int64_t RowSource::rows_until(int64_t epochs) {
@@ -228,6 +120,16 @@ int64_t RowSource::rows_until(int64_t epochs) {
   check_distance(epochs - start.epoch);
   while (start.epoch < epochs) start = next(start);
   return start.row;
+}
+
+int64_t RowSource::first_epoch_tokens() {
+  if (options_.parts.empty()) return documents_.tokens();
+  const EpochOrder& order = order_of({});
+  int64_t tokens = 0;
+  for (int32_t at = 0; at < epoch_documents(); ++at)
+    for (const TokenStream stream : documents_.streams())
+      tokens += documents_.length(order.document(at), stream);
+  return tokens;
 }
 
 RowSource::Start RowSource::start_of(int64_t row) {
@@ -349,7 +251,8 @@ RowCounts RowSource::fill(int64_t row, const RowBuffers& buffers) {
 
 int64_t RowSource::host_bytes() const {
   return orders_[0].host_bytes() + orders_[1].host_bytes() +
-         static_cast<int64_t>(marks_.capacity() * sizeof(int64_t));
+         static_cast<int64_t>(marks_.capacity() * sizeof(int64_t) +
+                              options_.parts.capacity() * sizeof(EpochPart));
 }
 
 }  // namespace snug::text

@@ -3,9 +3,9 @@
 // so a run can resume at any row, and the size of micro-batches does not matter.
 //
 // Memory is allocated when the object is made; fill and the counts allocate nothing. Moving to
-// another epoch shuffles and packs again, in time proportional to the number of documents. Finding
-// a distant row takes that time for each epoch in between, unless all epochs have the same number
-// of rows. Not thread-safe. The documents must outlive the object.
+// another epoch shuffles and packs again, in time proportional to the number of its documents.
+// Finding a distant row takes that time for each epoch in between, unless all epochs have the same
+// number of rows. Not thread-safe. The documents must outlive the object.
 #pragma once
 
 #include <array>
@@ -14,72 +14,9 @@
 #include <vector>
 
 #include "text/row/document_store.h"
+#include "text/row/epoch_order.h"
 
 namespace snug::text {
-
-struct RowOptions {
-  PerStream<int32_t> max_length = 0;  // tokens per row; the streams are those of the documents
-  int32_t max_segments = 0;           // documents a row may hold, at least 1
-  bool packing = true;                // else one document a row
-  bool shuffle = true;
-  uint64_t seed = 0;
-  int32_t padding_id = 0;  // fills the tail of a row
-  // So many consecutive documents belong together: they share a row, side by side.
-  int32_t group = 1;
-  // What a decoder reads before the tokens that it is to predict, where an encoder is there.
-  int32_t start_id = 0;
-};
-
-// In which order an epoch goes through the documents, in groups of those that belong together, and
-// which of them share a row. A pure function of the documents' lengths, the seed and the epoch: not
-// of batch size or ranks. The memory is taken once, when the object is made; make reuses it. One
-// thread.
-class EpochOrder {
- public:
-  EpochOrder(const DocumentStore& documents, const RowOptions& options);
-
-  // Rows of another size from here on; no epoch is made of them yet. Requires what the constructor
-  // does; allocates nothing.
-  void set_rows(const PerStream<int32_t>& max_length, int32_t max_segments);
-
-  // Shuffles and packs. Packing is first fit over the shuffled order: a row takes the next
-  // document that fits; one that does not waits, at most kWaiting of them, and goes first into the
-  // next row. Nothing is left out and no document spans rows.
-  void make(int64_t epoch);
-
-  int64_t epoch() const { return epoch_; }  // the one made last, -1 before
-  int64_t rows() const { return rows_; }
-  // The documents of a row, as a range of places.
-  int32_t first(int64_t row) const { return row_begin_[row] * options_.group; }
-  int32_t end(int64_t row) const { return row_begin_[row + 1] * options_.group; }
-  int32_t document(int32_t place) const {
-    return order_[place / options_.group] * options_.group + place % options_.group;
-  }
-
-  int64_t host_bytes() const;
-
-  static constexpr int32_t kWaiting = 64;
-
- private:
-  void shuffle();
-  void pack();
-  // What a row holds so far.
-  struct Filled {
-    PerStream<int32_t> tokens;
-    int32_t segments = 0;
-  };
-  // Adds a group of documents to a row, unless there is no room for it in some stream.
-  bool takes(int32_t group, Filled& row) const;
-  bool has_room(const Filled& row) const;
-
-  const DocumentStore& documents_;
-  RowOptions options_;
-  int64_t epoch_ = -1;
-  int64_t rows_ = 0;
-  std::vector<int32_t> order_;      // (groups)
-  std::vector<int32_t> row_begin_;  // (groups + 1), of which rows + 1 are used
-  std::vector<int32_t> waiting_;    // (kWaiting)
-};
 
 // The tokens [begin, end) of a row that one document takes.
 struct Segment {
@@ -115,8 +52,8 @@ struct RowCounts {
 
 class RowSource {
  public:
-  // Requires at least one document, complete groups, and no document longer than its share of
-  // max_length.
+  // Requires at least one document in an epoch, complete groups, and no document longer than its
+  // share of max_length.
   RowSource(const DocumentStore& documents, const RowOptions& options);
   RowSource(DocumentStore&&, const RowOptions&) = delete;
 
@@ -142,7 +79,10 @@ class RowSource {
   static constexpr int64_t kMaxPacked = int64_t{1} << 30;
   // The number of epochs whose rows can be counted.
   int64_t most_epochs();
+  // The tokens of the first epoch's documents, in all streams.
+  int64_t first_epoch_tokens();
 
+  // Without parts, where an epoch takes all documents once.
   const RowOptions& options() const { return options_; }
   const DocumentStore& documents() const { return documents_; }
   int64_t host_bytes() const;
@@ -172,6 +112,9 @@ class RowSource {
   Start next(const Start& start);
   void remember(const Start& start);
   void check_distance(int64_t epochs) const;
+  int64_t epoch_documents() const { return orders_[0].groups() * options_.group; }
+  // No epoch has more.
+  int64_t most_epoch_tokens(TokenStream stream) const;
   bool all_fit_one_row() const;
   void check_sizes(const RowBuffers& buffers) const;
   RowCounts no_counts() const;
