@@ -6,14 +6,13 @@
 #include <filesystem>
 #include <string>
 
+#include "formats/folder/run_mark.h"
 #include "formats/recipe/recipe.h"
 #include "train/run_folder.h"
 
 namespace snug::train {
 
-// The mark of a folder as that of a run: the first that a run writes there. What a run finds in a
-// folder without it is a user's.
-inline constexpr const char* kRunMark = ".snug_run.json";
+using formats::kRunMark;
 
 void mark_run_folder(const std::filesystem::path& folder);
 

@@ -67,6 +67,8 @@ TEST(KeysOnResume, ThoseThatAreNotCompared) {
                                                      "truncation",
                                                      "chat_template",
                                                      "train_on_prompt",
+                                                     "roles_to_train",
+                                                     "train_on_turns",
                                                      "compute_dtype",
                                                      "fp16",
                                                      "output_dir",

@@ -35,9 +35,6 @@ constexpr std::string_view kLearnedPartAdvice =
 constexpr std::string_view kLabelsAdvice =
     "which field says what is learned follows from the form of the records (data_format), of "
     "tokens 'labels'; rename the field in the data, and take this out";
-constexpr std::string_view kTrainedRolesAdvice =
-    "every turn of the assistant is learned, and no other role's; say which of its turns with "
-    "\"weight\": 0 or 1 in the data's messages, and take this out";
 constexpr std::string_view kTrainedEndAdvice =
     "the end of each answer that is learned is learned with it; say which answers with "
     "\"weight\": 0 or 1 in the data's messages, and take this out";
@@ -116,11 +113,8 @@ void add_records(ForeignRows& rows) {
                "train_on_prompt", {{"true", "false"}, {"false", "true"}})
       .pass_over({"train_on_responses_only.*"},
                  "loss is on answers, whose begin and end the chat template shows")
-      .only({"mask_history"}, kFalseOnly,
-            "every answer of a conversation is learned, unless its message says \"weight\": 0: "
-            "say that of all but the last in the data's messages, and take this out")
+      .same_as({"mask_history"}, "train_on_turns", {{"true", "last_message"}, {"false", "all"}})
       .only_said({"train_on_eos", "train_on_eot"}, {{"turn"}}, kTrainedEndAdvice)
-      .only_said({"roles_to_train"}, {{"assistant"}}, kTrainedRolesAdvice)
       .only({"ignore_pad_token_for_loss"}, kTrueOnly, kNoPadding)
       .pass_over({"image_*", "video_*", "audio_*", "use_audio_in_video", "processor_type",
                   "processor_kwargs*", "max_pixels", "min_pixels", "crop_to_patches"},

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/learned_turns.h"
 #include "base/record_forms.h"
 #include "base/truncation.h"
 #include "base/words.h"

@@ -62,6 +62,8 @@ struct Recipe {
   int64_t max_segments = 0;       // documents per row; 0: chosen by the planner
   bool packing = false;
   bool train_on_prompt = false;
+  std::vector<std::string> roles_to_train;  // whose messages are learned; {"none"}: nobody's
+  base::LearnedTurns train_on_turns = base::LearnedTurns::all;
   bool shuffle = false;
 
   std::string output_dir;

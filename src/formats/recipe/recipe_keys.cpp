@@ -210,6 +210,16 @@ void add_data_keys(KeyTable& table) {
       .add<&Recipe::train_on_prompt>("train_on_prompt", "false",
                                      "train on the prompt too, not on the answer alone")
       .aliases({"train_on_inputs", "train_on_input"});
+  table
+      .add<&Recipe::roles_to_train>(
+          "roles_to_train", "assistant",
+          "whose messages of a conversation are learned, unless a message says otherwise itself; "
+          "none: those alone that say so")
+      .empty_list("none");
+  table.add<&Recipe::train_on_turns>(
+      "train_on_turns", base::LearnedTurns::all,
+      "which turns of a conversation are learned: all; last, what follows the user's last "
+      "question; last_message, the last message alone");
   table.add<&Recipe::shuffle>("shuffle", "true", "a new order of the documents in every epoch")
       .on_resume(OnResume::fixed);
 }

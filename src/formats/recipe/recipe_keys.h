@@ -65,11 +65,13 @@ struct NotBuilt {
 
 // Under the name `name`, a key's value may consist of several words, of which one is the key's own
 // value. `word` is another of them: it sets `key` to `value`, or has no effect if these are empty.
+// One that stands alone leaves the key itself as if it were not given.
 struct SideWord {
   std::string_view name;
   std::string_view word;
   std::string_view key = "";
   std::string_view value = "";
+  bool stands_alone = false;
 };
 
 // What a changed value of a key means when a run continues from a checkpoint.
@@ -92,9 +94,10 @@ struct RecipeKey {
   std::vector<Translation> translations = {};
   std::vector<NotBuilt> not_built = {};
   std::vector<SideWord> side_words = {};
-  bool whole_texts = false;  // of a list: commas and spaces are part of a text
-  bool pairs = false;        // of a list: its items are NAME=VALUE, or it is a map of these
-  uint8_t verbs = 0;         // bits of 1 << Verb
+  bool whole_texts = false;          // of a list: commas and spaces are part of a text
+  bool pairs = false;                // of a list: its items are NAME=VALUE, or it is a map of these
+  std::string_view empty_list = {};  // the word that an empty list means; empty: it is refused
+  uint8_t verbs = 0;                 // bits of 1 << Verb
   OnResume on_resume = OnResume::free;
 
   bool belongs_to(Verb verb) const { return (verbs >> static_cast<int>(verb) & 1) != 0; }

@@ -12,11 +12,21 @@ void add_loss_scale_keys(KeyTable& table) {
           "from 2^initial_scale_power on")
       .range({.least = 0, .most = kMaxFloat})
       .translations({{"default", "0"}})
-      .not_built({"all", "last_round", "ignore_empty_think", "react", "hermes", "qwen", "agentflan",
-                  "alpha_umi"},
-                 "it says which parts of conversations are learned: answers are, or with "
-                 "train_on_prompt: true all, and \"weight\": 0 in the data's messages says which "
-                 "answers are not; here loss_scale is a number, for fp16")
+      .side_words({{.name = "loss_scale",
+                    .word = "last_round",
+                    .key = "train_on_turns",
+                    .value = "last",
+                    .stands_alone = true},
+                   {.name = "loss_scale",
+                    .word = "all",
+                    .key = "train_on_prompt",
+                    .value = "true",
+                    .stands_alone = true}})
+      .not_built({"ignore_empty_think", "last_round_with_ignore_empty_think", "react", "hermes",
+                  "qwen", "agentflan", "alpha_umi"},
+                 "it weighs parts of answers: each is learned whole here, and \"weight\": 0 in the "
+                 "data's messages says which are not, train_on_turns: last that the last turn is "
+                 "alone; here loss_scale is a number, for fp16")
       .on_resume(OnResume::fixed);
   table
       .add<&Recipe::initial_scale_power>("initial_scale_power", "16",

@@ -37,7 +37,8 @@ bool takes_side_words(const RecipeKey& key, const Written& written) {
                      [&](const SideWord& side) { return side.name == written.name; });
 }
 
-// Leaves only the key's own value in `written`, and returns the keys that the other words set.
+// Leaves only the key's own value in `written`, and returns the keys that the other words set. A
+// value is left empty where a word that stands alone takes its place.
 std::vector<Written> take_side_words(const RecipeKey& key, Written& written) {
   std::vector<Written> set;
   std::vector<std::string> left;
@@ -51,7 +52,11 @@ std::vector<Written> take_side_words(const RecipeKey& key, Written& written) {
     }
   }
   if (words.empty()) return {};
-  if (left.empty())
+  const bool stands_alone = std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+    const SideWord* side = find_side_word(key, written, word);
+    return side != nullptr && side->stands_alone;
+  });
+  if (left.empty() && !stands_alone)
     throw base::UserError(fmt::format("'{}' is '{}', which does not say {}; add one of {}",
                                       written.name, fmt::join(words, " "), key.name,
                                       fmt::join(words_under(key, written.name), ", ")),

@@ -74,6 +74,10 @@ class KeyRow {
     key_.whole_texts = true;
     return *this;
   }
+  KeyRow& empty_list(std::string_view word) {
+    key_.empty_list = word;
+    return *this;
+  }
   KeyRow& verbs(uint8_t bits) {
     key_.verbs = bits;
     return *this;

@@ -225,6 +225,7 @@ Value parse_entries(const RecipeKey& key, const Written& written) {
 Value parse_list(const RecipeKey& key, const Written& written) {
   std::vector<std::string> items = list_items(key, written);
   for (std::string& item : items) item = canonical_word(key, written, item);
+  if (items.empty() && !key.empty_list.empty()) items.emplace_back(key.empty_list);
   if (key.field.type == ValueType::texts) {
     const bool has_empty = std::find(items.begin(), items.end(), "") != items.end();
     const bool has_twice = std::set<std::string>(items.begin(), items.end()).size() != items.size();

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "text/source/file_ending.h"
+#include "base/file_ending.h"
 
 namespace snug::text {
 namespace {
@@ -157,7 +157,7 @@ class ZstdBytes : public ByteStream {
 }  // namespace
 
 std::unique_ptr<ByteStream> open_stream(const std::string& path) {
-  const std::string packing = file_ending(path).packing;
+  const std::string packing = base::file_ending(path).packing;
   if (packing == ".gz") return std::make_unique<GzipBytes>(path);
   if (packing == ".zst") return std::make_unique<ZstdBytes>(path);
   return std::make_unique<FileBytes>(path);

@@ -1,41 +1,31 @@
 #include "text/source/record_file.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
-#include <string_view>
 
 #include "base/error.h"
+#include "base/file_ending.h"
 #include "text/source/conversion_advice.h"
 #include "text/source/delimited_text.h"
-#include "text/source/file_ending.h"
 #include "text/source/parquet/parquet_text.h"
 
 namespace snug::text {
 namespace {
 
-constexpr auto kTextEndings =
-    std::to_array<std::string_view>({".json", ".jsonl", ".ndjson", ".txt"});
-
-bool is_text(const std::string& contents) {
-  return std::ranges::find(kTextEndings, contents) != kTextEndings.end();
-}
-
 // Null for text that is there already.
 std::unique_ptr<ByteStream> made_stream(const std::string& path) {
-  const FileEnding ending = file_ending(path);
-  if (ending.contents == ".csv")
-    return std::make_unique<DelimitedText>(open_stream(path), ',', path);
-  if (ending.contents == ".tsv")
-    return std::make_unique<DelimitedText>(open_stream(path), '\t', path);
-  if (ending.contents == ".parquet" && ending.packing.empty())
-    return std::make_unique<ParquetText>(path);
-  if (!is_text(ending.contents))
+  const base::FileEnding ending = base::file_ending(path);
+  const base::DataFileEnding* data = base::data_file_ending(path);
+  if (data == nullptr)
     throw base::UserError(
         "expected a data file named .json, .jsonl, .txt, .csv, .tsv or .parquet, of which all but "
         "the last may be packed (.gz, .zst); " +
             conversion_advice(path),
         {path, 0, 0});
+  if (data->kind == base::DataFileKind::parquet) return std::make_unique<ParquetText>(path);
+  if (data->kind == base::DataFileKind::table)
+    return std::make_unique<DelimitedText>(open_stream(path),
+                                           ending.contents == ".csv" ? ',' : '\t', path);
   return ending.packing.empty() ? nullptr : open_stream(path);
 }
 
@@ -44,7 +34,7 @@ std::unique_ptr<ByteStream> made_stream(const std::string& path) {
 RecordFile::RecordFile(const std::string& path) {
   base::require_regular(path);  // opening a pipe would wait for its other end
   if (!std::filesystem::exists(path)) throw base::UserError("no such data file", {path, 0, 0});
-  is_plain_text_ = file_ending(path).contents == ".txt";
+  is_plain_text_ = base::file_ending(path).contents == ".txt";
   stream_ = made_stream(path);
   if (stream_ != nullptr) return;
   file_ = base::File::open_for_reading(path);
@@ -70,9 +60,11 @@ int64_t RecordFile::read_at(int64_t offset, void* to, int64_t most) {
 
 int64_t making_bytes(const std::string& path) {
   constexpr int64_t kUnpacking = int64_t{10} << 20;  // the window of zstd, and buffers
-  const FileEnding ending = file_ending(path);
-  if (ending.contents == ".parquet") return ParquetText::kPageBytes + ParquetText::kMaxFooterBytes;
-  if (ending.packing.empty() && is_text(ending.contents)) return 0;
+  const base::DataFileEnding* data = base::data_file_ending(path);
+  if (data != nullptr && data->kind == base::DataFileKind::parquet)
+    return ParquetText::kPageBytes + ParquetText::kMaxFooterBytes;
+  const bool is_table = data == nullptr || data->kind == base::DataFileKind::table;
+  if (!is_table && base::file_ending(path).packing.empty()) return 0;
   return kUnpacking;
 }
 
