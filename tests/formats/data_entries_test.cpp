@@ -49,7 +49,7 @@ TEST(DataEntries, HaveTheirOwnFieldsRolesAndForm) {
   ASSERT_EQ(recipe.data.size(), 1U);
   EXPECT_EQ(recipe.data[0].data_format, DataFormat::prompt_completion);
   EXPECT_EQ(recipe.data[0].fields,
-            (std::vector<std::string>{"prompt=question", "completion={a}: {b}"}));
+            (std::vector<std::string>{"prompt=question", R"(completion=["{a}: {b}","a"])"}));
   EXPECT_EQ(recipe.data[0].roles, (std::vector<std::string>{"customer=user"}));
   EXPECT_EQ(recipe.data[0].ignore_fields, (std::vector<std::string>{"x", "y"}));
 }

@@ -142,13 +142,43 @@ void take_mix(DataSides& sides) {
   });
 }
 
+// Records that are held out where there is nothing else to evaluate on.
+void take_held_out(DataSides& sides) {
+  if (const auto share = sides.take("test_split_size"))
+    sides.set("val_set_size", share->items.front(), *share);
+  const auto percent = sides.take("validation_split_percentage");
+  if (!percent) return;
+  const bool has_sets = !sides.evaluation.entries.empty() ||
+                        !sides.value_of("validation_file").empty() ||
+                        !sides.value_of("eval_data").empty();
+  if (has_sets) return sides.note(*percent, "there is a set to evaluate on");
+  sides.config.mistakes.gather(
+      [&] { sides.set("val_set_size", fmt::format("{}", number_in(*percent) / 100), *percent); });
+}
+
+// axolotl's word for a template that chat_template_jinja gives, which is another name of
+// chat_template.
+void take_jinja(DataSides& sides) {
+  const Written* form = sides.find("chat_template");
+  const Written* text = sides.find("chat_template_jinja");
+  if (text == nullptr) return;
+  if (text->items.front().find("{%") != std::string::npos ||
+      text->items.front().find("{{") != std::string::npos) {
+    sides.config.mistakes.add(
+        "'chat_template_jinja' is a template: write it into a file, and say chat_template: FILE",
+        text->where);
+    sides.take("chat_template_jinja");
+  }
+  if (form != nullptr && form->items.front() == "jinja") sides.take("chat_template");
+}
+
 }  // namespace
 
 void take_shares(DataSides& sides) {
-  if (const auto share = sides.take("test_split_size"))
-    sides.set("val_set_size", share->items.front(), *share);
+  take_held_out(sides);
   take_columns(sides);
   take_template(sides);
+  take_jinja(sides);
   take_counts(sides);
   take_mix(sides);
 }
