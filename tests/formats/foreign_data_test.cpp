@@ -114,6 +114,22 @@ TEST(ForeignData, NamesOfMsSwiftAreData) {
                        "r.yaml:2:1: 'interleave_prob' has 2 numbers for 3 data sets"));
 }
 
+TEST(ForeignData, ExamplesOfTransformersHoldOutAShare) {
+  EXPECT_EQ(taken("train_file: a\nvalidation_split_percentage: 5").val_set_size, 0.05);
+  EXPECT_TRUE(tells(taken("train_file: a\nvalidation_file: b\nvalidation_split_percentage: 5"),
+                    "'validation_split_percentage' is not used: there is a set to evaluate on"));
+  EXPECT_EQ(taken("train_file: a\nmax_train_samples: 7").data,
+            (Entries{{.path = "a", .limit = 7}}));
+  EXPECT_EQ(taken("dataset_name: a\ndataset_config_name: b\ndo_eval: true").eval_data,
+            (Entries{{.path = "a", .config = "b", .split = "validation"}}));
+}
+
+TEST(ForeignData, TemplatesOfAxolotlAreFiles) {
+  EXPECT_EQ(taken("chat_template: jinja\nchat_template_jinja: a.jinja").chat_template, "a.jinja");
+  EXPECT_TRUE(contains(error_of("chat_template_jinja: '{% for m in messages %}'"),
+                       "write it into a file, and say chat_template: FILE"));
+}
+
 // A folder with LLaMA-Factory's file of names.
 class LlamaFactoryData : public ::testing::Test {
  protected:
