@@ -21,11 +21,6 @@ Ids ids_of(const Tokenizer& tokenizer, std::string text, SpecialTokens special) 
   return tokenize_parts(tokenizer, parts, special).ids;
 }
 
-std::string with_eos(std::string text, std::string_view eos) {
-  if (!text.ends_with(eos)) text += eos;
-  return text;
-}
-
 int64_t common_beginning(const Ids& a, const Ids& b) {
   return std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
 }
@@ -59,8 +54,19 @@ class AnswerIds {
  private:
   Ids of_answer(const Conversation& conversation, const std::string& text) const {
     if (chat_ != nullptr) return of_chat(chat_->text(conversation));
-    const std::string_view eos = tokenizer_.token_of(tokenizer_.eos_id().value()).value_or("");
-    return of_text(record_.prompt + with_eos(text, eos));
+    return of_ended_text(record_.prompt + text);
+  }
+  // As TRL has it, EOS is written after the text. Llama 2's tokenizer does not find it there, since
+  // it looks for it in normalized text, where it begins with a space: there its id is added.
+  Ids of_ended_text(const std::string& text) const {
+    const int32_t eos = tokenizer_.eos_id().value();
+    const std::string_view word = tokenizer_.token_of(eos).value_or("");
+    Ids ids = of_text(text.ends_with(word) ? text : text + std::string(word));
+    if (ids.back() == eos) return ids;
+    ids = of_text(text);
+    tokenizer_.require_rows({&eos, 1});
+    ids.push_back(eos);
+    return ids;
   }
   Ids of_text(std::string text) const {
     return ids_of(tokenizer_, std::move(text), SpecialTokens::around);
