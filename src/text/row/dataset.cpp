@@ -46,7 +46,7 @@ class Loader {
                .mapping = options.mapping.is_empty() ? nullptr : &options.mapping,
                .texts_are_chats = chat_field != nullptr},
         chat_field_(chat_field),
-        reader_(path),
+        reader_(path, unread_fields(rules_)),
         writer_(path, options, audit_) {}
 
   Dataset run() {
@@ -76,7 +76,7 @@ class Loader {
       bad_.hold_against(options_.skips, path_, records_);
     if (!form_ && bad_.count() == 0)
       throw base::UserError("the data file holds no records", {path_, 0, 0});
-    audit_.unmet = ignored_.unmet(options_.ignored_fields);
+    audit_.unmet = ignored_.unmet(unread_fields(rules_));
     audit_.bad = bad_.count();
     audit_.bad_told = bad_.told(path_, records_);
     DocumentStore documents = writer_.finish();
@@ -272,12 +272,13 @@ class Loader {
     item = {};
   }
 
-  void check_form(RecordForm form, const RawRecord& raw) const {
-    if (form != *form_)
-      throw RecordError(fmt::format("record {} is of the form {}, but the records before it are "
-                                    "{}; one file holds one form",
-                                    raw.number, name_of(form), audit_.form),
-                        path_, raw.line);
+  void check_form(RecordForm form, const RawRecord& raw) {
+    if (form == *form_) return;
+    bad_.meet(form);
+    throw RecordError(fmt::format("record {} is of the form {}, but the records before it are {}; "
+                                  "one file holds one form",
+                                  raw.number, name_of(form), audit_.form),
+                      path_, raw.line);
   }
 
   // Adds a piece of a text that is too long to be tokenized at once; the text ends with its last
@@ -375,7 +376,7 @@ int64_t reading_bytes(const std::string& path) {
 }
 
 bool needs_tokenizer(const std::string& path, const RecordRules& rules) {
-  RecordReader reader(path);
+  RecordReader reader(path, unread_fields(rules));
   if (reader.format() == RecordReader::Format::plain_text) return true;
   for (RawRecord raw; reader.next(raw);) {
     try {

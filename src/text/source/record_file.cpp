@@ -22,14 +22,15 @@ bool is_text(const std::string& contents) {
 }
 
 // Null for text that is there already.
-std::unique_ptr<ByteStream> made_stream(const std::string& path) {
+std::unique_ptr<ByteStream> made_stream(const std::string& path,
+                                        std::span<const std::string> unread) {
   const FileEnding ending = file_ending(path);
   if (ending.contents == ".csv")
     return std::make_unique<DelimitedText>(open_stream(path), ',', path);
   if (ending.contents == ".tsv")
     return std::make_unique<DelimitedText>(open_stream(path), '\t', path);
   if (ending.contents == ".parquet" && ending.packing.empty())
-    return std::make_unique<ParquetText>(path);
+    return std::make_unique<ParquetText>(path, unread);
   if (!is_text(ending.contents))
     throw base::UserError(
         "expected a data file named .json, .jsonl, .txt, .csv, .tsv or .parquet, of which all but "
@@ -41,11 +42,12 @@ std::unique_ptr<ByteStream> made_stream(const std::string& path) {
 
 }  // namespace
 
-RecordFile::RecordFile(const std::string& path) {
+RecordFile::RecordFile(const std::string& path, std::span<const std::string> unread) {
   base::require_regular(path);  // opening a pipe would wait for its other end
   if (!std::filesystem::exists(path)) throw base::UserError("no such data file", {path, 0, 0});
   is_plain_text_ = file_ending(path).contents == ".txt";
-  stream_ = made_stream(path);
+  is_table_ = !is_text(file_ending(path).contents);
+  stream_ = made_stream(path, unread);
   if (stream_ != nullptr) return;
   file_ = base::File::open_for_reading(path);
   file_bytes_ = file_->size();
@@ -69,11 +71,12 @@ int64_t RecordFile::read_at(int64_t offset, void* to, int64_t most) {
 }
 
 int64_t making_bytes(const std::string& path) {
-  constexpr int64_t kUnpacking = int64_t{10} << 20;  // the window of zstd, and buffers
   const FileEnding ending = file_ending(path);
   if (ending.contents == ".parquet") return ParquetText::kPageBytes + ParquetText::kMaxFooterBytes;
   if (ending.packing.empty() && is_text(ending.contents)) return 0;
-  return kUnpacking;
+  // A row of a table is held as cells and as JSON, in which a character can take six.
+  const bool is_table = !is_text(ending.contents);
+  return stream_bytes(path) + (is_table ? int64_t{8} * DelimitedText::kMaxRowBytes : 0);
 }
 
 }  // namespace snug::text
