@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <utility>
 
 #include "backends/recipe_backend.h"
 #include "base/console.h"
@@ -27,6 +28,8 @@
 #include "runtime/session.h"
 #include "train/check_before_ranks.h"
 #include "train/data.h"
+#include "train/evaluation.h"
+#include "train/evaluation_names.h"
 #include "train/files_fingerprint.h"
 #include "train/kept_reference.h"
 #include "train/resume.h"
@@ -85,8 +88,8 @@ class Run {
   void read_data() {
     ranks_.on_all([&] { data_ = load_data(recipe_, model_, session_.backend()); });
     base::say("{}", describe(data_.training->dataset.audit, recipe_.data));
-    if (data_.evaluation != nullptr)
-      base::say("{}", describe(data_.evaluation->dataset.audit, recipe_.eval_data));
+    for (const EvaluationSet& set : data_.evaluation)
+      base::say("{}", describe(set.source->dataset.audit, set.path));
     runtime::release_freed_memory();
   }
 
@@ -231,8 +234,8 @@ class Run {
       values.push_back({"the files of the model", files_fingerprint(model_.folder, "model")});
     if (ranks_.size() > 1 && is_adapted() && !recipe_.adapter.empty())
       values.push_back({"the adapter", files_fingerprint(recipe_.adapter, "adapter_model")});
-    if (data_.evaluation != nullptr)
-      values.push_back({"the evaluation data", data_.evaluation->dataset.documents.fingerprint()});
+    for (comm::NamedValue& value : data_.evaluation_fingerprints())
+      values.push_back(std::move(value));
     for (const auto& [name, value] : state_.identity.fixed) values.push_back({name, value});
     for (const auto& [name, value] : state_.identity.free) values.push_back({name, value});
     return values;
@@ -285,10 +288,9 @@ class Run {
                                  .on_warm = [this] { say_outside("two steps"); }};
     BatchLoader training(data_.training->rows, planned_->spec.rows, planned_->spec.row_tokens,
                          session_.executor(), data_.training->reference);
-    std::optional<BatchLoader> evaluation;
-    if (data_.evaluation != nullptr)
-      evaluation.emplace(data_.evaluation->rows, planned_->spec.rows, planned_->spec.row_tokens,
-                         session_.executor(), data_.evaluation->reference);
+    std::optional<Evaluation> evaluation;
+    if (!data_.evaluation.empty())
+      evaluation.emplace(data_.evaluation, planned_->spec, session_.executor(), &ranks_);
     const fs::path path = folder_.path / RunFolder::kMetrics;
     std::optional<formats::JsonLines> metrics;
     if (ranks_.is_first())
@@ -346,6 +348,16 @@ class Run {
                           data_.chat);
   }
 
+  // Of each evaluation set, where there are several.
+  std::vector<report::NamedCurve> curves_of_sets() const {
+    std::vector<report::NamedCurve> curves;
+    if (data_.evaluation.size() < 2) return curves;
+    for (const EvaluationSet& set : data_.evaluation)
+      curves.push_back({evaluation_key(set.name, "loss"),
+                        fmt::format("Loss of the evaluation set {}", set.name)});
+    return curves;
+  }
+
   void measure(const TrainerOutcome& outcome) {
     plan::Measured& measured = measured_;
     measured.device_bytes = backends::allocated_arena_bytes(program::Space::device);
@@ -368,7 +380,8 @@ class Run {
     base::write_file_atomically(folder_.path / RunFolder::kMeasured, plan::to_json(measured));
     base::write_file_atomically(
         folder_.path / RunFolder::kReport,
-        report::run_page(*planned_, measured, folder_.path / RunFolder::kMetrics));
+        report::run_page(*planned_, measured, folder_.path / RunFolder::kMetrics,
+                         curves_of_sets()));
     base::say("{}", plan::comparison(planned_->document, measured));
   }
 
