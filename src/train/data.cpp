@@ -304,9 +304,7 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
         evaluation_names(std::vector{std::filesystem::path(recipe.eval_data).stem().string()},
                          methods::objective_of(recipe.objective).measures);
     data.evaluation.push_back(
-        {.name = names[0],
-         .path = recipe.eval_data,
-         .source = std::make_unique<DataSource>(std::move(evaluation), rows)});
+        {.name = names[0], .source = std::make_unique<DataSource>(std::move(evaluation), rows)});
   }
   if (recipe.precompute_ref_log_probs)
     for (DataSource* source : data.sources()) source->keep_reference();

@@ -42,7 +42,6 @@ struct DataSource {
 // A set of records that a run evaluates.
 struct EvaluationSet {
   std::string name;  // in its metrics; other than those of the other sets (evaluation_names.h)
-  std::string path;  // as the recipe says it
   std::unique_ptr<DataSource> source;
 };
 

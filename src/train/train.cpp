@@ -89,7 +89,7 @@ class Run {
     ranks_.on_all([&] { data_ = load_data(recipe_, model_, session_.backend()); });
     base::say("{}", describe(data_.training->dataset.audit, recipe_.data));
     for (const EvaluationSet& set : data_.evaluation)
-      base::say("{}", describe(set.source->dataset.audit, set.path));
+      base::say("{}", describe(set.source->dataset.audit, recipe_.eval_data));
     runtime::release_freed_memory();
   }
 
