@@ -85,6 +85,15 @@ struct Sources {
       : training(training_sources(recipe, options)),
         evaluation(evaluation_sources(recipe, options)) {}
 
+  void tell() const {
+    const auto tell_of = [](const std::vector<text::RecordSource>& all) {
+      for (const text::RecordSource& source : all)
+        for (const std::string& note : source.notes) base::say("{}: {}", source.name, note);
+    };
+    tell_of(training);
+    for (const EvaluationSources& set : evaluation) tell_of(set.sources);
+  }
+
   template <typename Visit>
   void each_file(const Visit& visit) const {
     const auto visit_all = [&](const std::vector<text::RecordSource>& sources) {
@@ -105,7 +114,8 @@ bool needs_tokenizer(const Sources& sources) {
         .form = options.form,
         .has_encoder = options.encoder_length > 0,
         .ignored = options.ignored_fields,
-        .mapping = options.mapping.is_empty() ? nullptr : &options.mapping};
+        .mapping = options.mapping.is_empty() ? nullptr : &options.mapping,
+        .learning = options.learning};
     is_needed = is_needed || text::needs_tokenizer(file, rules);
   });
   return is_needed;
@@ -264,6 +274,7 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
       .padding_id = static_cast<int32_t>(model.config.padding_id),
       .repeats_prompt = model.config.repeats_prompt,
       .train_on_prompt = recipe.train_on_prompt,
+      .learning = plan::learning_rules(recipe),
       .train_on_chosen_prompt = methods::objective_of(recipe.objective).learns_prompts,
       .chat_template = recipe.chat_template,
       .skips = plan::skip_limits(recipe),
@@ -273,6 +284,7 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
       .vocabulary = model.config.vocab_size,
       .threads = base::thread_count(recipe.threads)};
   Sources sources(recipe, options);
+  sources.tell();
   LazyTokenizer tokenizer(recipe, model);
   // Before the bound is known, since what it takes to open one is no part of it.
   // Where there is none, reading tells of it, after what is wrong with the records before.

@@ -351,7 +351,7 @@ TEST_F(DatasetFile, NamesWhatIsWrongWithMessages) {
   expect_error(line("[]"), "no message is the assistant's");
   expect_error(line("[{\"role\": \"assistant\", \"content\": \"\"}]"), "text is empty");
   expect_error(line("[{\"role\": \"assistant\", \"content\": \"a\"}]"),
-               "choose a template with chat_template= one of chatml, llama-3");
+               "choose a template with chat_template= one of chatml, qwen-2.5");
   expect_error("{\"conversations\": [{\"from\": \"gpt\", \"content\": \"a\"}]}",
                "message 1: expected the strings 'from' and 'value'");
 }

@@ -54,9 +54,9 @@ void parse_fields(const RecordFields& fields, const RecordRules& rules, Record& 
       use_token_fields(fields);
       return rules.has_encoder ? parse_token_pair(fields, record) : parse_tokens(fields, record);
     case RecordForm::messages:
-      return parse_messages(fields, "messages", record);
+      return parse_messages(fields, "messages", rules, record);
     case RecordForm::sharegpt:
-      return parse_messages(fields, "conversations", record);
+      return parse_messages(fields, "conversations", rules, record);
     case RecordForm::alpaca:
       return parse_alpaca(fields, rules, record);
     case RecordForm::prompt_completion:

@@ -33,6 +33,7 @@
 #include "base/record_forms.h"
 #include "base/words.h"
 #include "text/chat/conversation.h"
+#include "text/record/learning_rules.h"
 #include "text/record/record_mapping.h"
 #include "text/record/record_reader.h"
 #include "text/record/token_record.h"
@@ -50,6 +51,7 @@ struct RecordRules {
   bool has_encoder = false;                // labels of tokens are not those of input_ids
   std::span<const std::string> ignored{};  // fields that are as if they were not there
   const RecordMapping* mapping = nullptr;  // of names that are not Snug's; null: there is none
+  LearningRules learning{};                // of the messages of conversations with one answer
   // Records of texts are conversations, though they have no system message and no history: others
   // of the file do.
   bool texts_are_chats = false;

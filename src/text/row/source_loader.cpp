@@ -32,6 +32,7 @@ SourceLoader::SourceLoader(const RecordSource& source, const TokenizerOpener& op
              .has_encoder = options_.encoder_length > 0,
              .ignored = options_.ignored_fields,
              .mapping = options_.mapping.is_empty() ? nullptr : &options_.mapping,
+             .learning = options_.learning,
              .texts_are_chats = chat_field != nullptr},
       chat_field_(chat_field) {
   side(false).writer.emplace(path_, options_, side(false).audit, stores.training);
@@ -182,12 +183,11 @@ void SourceLoader::require_end_to_keep(int line) const {
         "these records are texts, and texts are learned whole, in windows of max_length tokens: "
         "leave truncation out",
         {path_, line, 0});
-  const bool has_turns = *form_ != RecordForm::preference && *form_ != RecordForm::unpaired &&
-                         *form_ != RecordForm::tokens && !rules_.has_encoder;
+  const bool has_turns = *form_ != RecordForm::tokens && !rules_.has_encoder;
   if (options_.truncation != base::Truncation::keep_end || has_turns) return;
   throw base::UserError(
-      fmt::format("truncation=keep_end is built for conversations and prompts with one answer, "
-                  "and these records are {}; end cuts them at their end, drop leaves out those "
+      fmt::format("truncation=keep_end is built for conversations and prompts with answers, and "
+                  "these records are {}; end cuts them at their end, drop leaves out those "
                   "that are too long",
                   rules_.has_encoder ? "for an encoder-decoder"
                                      : fmt::format("of the form {}", name_of(*form_))),
