@@ -158,6 +158,13 @@ Record parse_named(const RawRecord& raw, const std::string& path, const RecordRu
 
 }  // namespace
 
+std::vector<std::string> unread_fields(const RecordRules& rules) {
+  std::vector<std::string> unread;
+  for (const std::string& name : rules.ignored)
+    if (rules.mapping == nullptr || !rules.mapping->takes(name)) unread.push_back(name);
+  return unread;
+}
+
 std::optional<RecordForm> form_of(const std::function<bool(const char*)>& has,
                                   std::optional<RecordForm> wanted) {
   const auto may_be = [&](RecordForm form) { return !wanted || *wanted == form; };
@@ -198,6 +205,7 @@ std::string no_form_message(const std::string& keys, std::optional<RecordForm> w
 }
 
 Record parse_record(const RawRecord& raw, const std::string& path, const RecordRules& rules) {
+  if (!raw.problem.empty()) throw RecordError(raw.number, raw.problem, path, raw.line);
   if (raw.is_long)
     throw RecordError(raw.number,
                       fmt::format("it has {} bytes, more than the {} that are read at once",

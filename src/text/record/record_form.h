@@ -57,6 +57,9 @@ struct RecordRules {
   bool texts_are_chats = false;
 };
 
+// The fields that nothing is read of, whatever a record holds.
+std::vector<std::string> unread_fields(const RecordRules& rules);
+
 // A record, parsed: which fields are filled depends on the form.
 struct Record {
   RecordForm form = RecordForm::text;

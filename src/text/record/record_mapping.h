@@ -29,6 +29,9 @@ class RecordMapping {
   // Whether it makes the field `name` of a record.
   bool makes(std::string_view name) const;
 
+  // Whether something is made of the field `name` of a record, or of what lies in it.
+  bool takes(std::string_view name) const;
+
   bool is_empty() const { return fields_.empty() && message_fields_.empty() && roles_.empty(); }
 
   // Throws what the caller has to say of a record that has not what is asked of it.

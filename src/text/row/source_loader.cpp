@@ -48,7 +48,10 @@ void SourceLoader::run() {
 void SourceLoader::read_file(const std::string& file) {
   path_ = file;
   records_before_ = records_;
-  after_bad_records([&] { reader_.emplace(path_); });
+  // A record's side depends on all of its fields.
+  const std::vector<std::string> unread =
+      held_out_ ? std::vector<std::string>() : unread_fields(rules_);
+  after_bad_records([&] { reader_.emplace(path_, unread); });
   if (reader_->format() == RecordReader::Format::plain_text) {
     open_tokenizer();
     reader_->separate_by(text_end(*tokenizer_));
@@ -251,15 +254,16 @@ void SourceLoader::store(Item& item) {
   item = {};
 }
 
-void SourceLoader::check_form(RecordForm form, const RawRecord& raw) const {
-  if (form != *form_)
-    throw RecordError(
-        fmt::format("record {} is of the form {}, but the records before it are {}; {}", raw.number,
-                    name_of(form), name_of(*form_),
-                    source_.files.size() == 1
-                        ? "one file holds one form"
-                        : "files of another form are an entry of their own: data=[A, B]"),
-        path_, raw.line);
+void SourceLoader::check_form(RecordForm form, const RawRecord& raw) {
+  if (form == *form_) return;
+  bad_.meet(form);
+  throw RecordError(
+      fmt::format("record {} is of the form {}, but the records before it are {}; {}", raw.number,
+                  name_of(form), name_of(*form_),
+                  source_.files.size() == 1
+                      ? "one file holds one form"
+                      : "files of another form are an entry of their own: data=[A, B]"),
+      path_, raw.line);
 }
 
 // Adds a piece of a text that is too long to be tokenized at once; the text ends with its last
@@ -320,7 +324,7 @@ void SourceLoader::finish() {
   if (!form_ && bad_.count() == 0)
     throw base::UserError("the data file holds no records", {name, 0, 0});
   DatasetAudit& audit = side(false).audit;
-  audit.unmet = ignored_.unmet(options_.ignored_fields);
+  audit.unmet = ignored_.unmet(unread_fields(rules_));
   audit.bad = bad_.count();
   audit.bad_told = bad_.told(name, records_);
   for (Side& each : sides_)
