@@ -56,7 +56,10 @@ TEST(ForeignData, PartsOfOneSetAreValSetSize) {
       "dataset:\n  _component_: torchtune.datasets.alpaca_cleaned_dataset\n  split: train[:95%]\n"
       "dataset_val:\n  _component_: torchtune.datasets.alpaca_cleaned_dataset\n"
       "  split: train[95%:]\n";
-  const Recipe tuned = taken(kTuned);
+  const Recipe tuned =
+      taken(std::string(kTuned) + "device: cpu\noptimizer: {_component_: torch.optim.AdamW}");
+  EXPECT_EQ(tuned.backend, BackendName::cpu);
+  EXPECT_TRUE(contains(error_of("device: cpu"), "it names a card to plan for"));
   EXPECT_EQ(tuned.val_set_size, 0.05);
   EXPECT_EQ(tuned.data,
             (Entries{{.path = "yahma/alpaca-cleaned", .data_format = DataFormat::alpaca}}));

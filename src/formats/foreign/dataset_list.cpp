@@ -269,7 +269,8 @@ class ListReader {
     for (const Written& each : files_of_splits)
       if (each.name == (split.empty() ? "train" : split)) files = each.items;
     if (path.empty() && files.empty()) tool.fail("has no path; say path: FILE, FOLDER or org/name");
-    if (path.find("://") != std::string::npos)
+    const bool is_local = path.starts_with("hf://datasets/") || path.starts_with("file://");
+    if (path.find("://") != std::string::npos && !is_local)
       tool.fail(
           fmt::format("has the path {}, which is on another machine: download it, and say "
                       "path: FILE or FOLDER",
