@@ -60,6 +60,9 @@ class LazyTokenizer {
     }
   }
 
+  // The tokenizer, where one was opened; none is left here.
+  std::optional<text::Tokenizer> take() { return std::exchange(tokenizer_, std::nullopt); }
+
   // Fills the tails of rows, which nothing reads.
   int32_t padding_id() const {
     if (!tokenizer_) return 0;
@@ -272,6 +275,7 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
       if (source != nullptr)
         source->reference.resize(static_cast<size_t>(source->dataset.documents.size()));
   data.reading_bytes = reading + data.host_bytes();
+  data.tokenizer = tokenizer.take();
   data.chat = trained_chat(data.training->dataset.audit, model, recipe.adapter);
   return data;
 }

@@ -25,6 +25,7 @@
 #include "runtime/saving/checkpoint_folders.h"
 #include "runtime/saving/save_model.h"
 #include "runtime/session.h"
+#include "train/audit.h"
 #include "train/check_before_ranks.h"
 #include "train/data.h"
 #include "train/files_fingerprint.h"
@@ -87,6 +88,10 @@ class Run {
     base::say("{}", describe(data_.training->dataset.audit, recipe_.data));
     if (data_.evaluation != nullptr)
       base::say("{}", describe(data_.evaluation->dataset.audit, recipe_.eval_data));
+    runtime::release_freed_memory();
+    if (ranks_.is_first())
+      base::say("{}", short_text(audit({recipe_, recipe_, model_, data_}, text::kQuickAudit)));
+    data_.tokenizer.reset();
     runtime::release_freed_memory();
   }
 
