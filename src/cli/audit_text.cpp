@@ -89,8 +89,8 @@ class SamplePrinter {
     const Mark own = piece.is_trained ? Mark::trained : piece.is_added ? Mark::control : Mark::none;
     mark(own);
     for (const char c : base::shown_text(with_short_middle(piece.text))) {
+      mark(own);
       if (c != '\n') {
-        mark(own);
         out_ += c;
         continue;
       }
@@ -183,8 +183,8 @@ std::string samples(const AuditedSet& set, const Signs& signs, bool colour) {
                         member.empty() ? "" : ", ", member, sample.tokens, sample.trained);
     SamplePrinter printer(signs, colour);
     if (!sample.input.empty())
-      text += fmt::format("  the encoder reads\n{}  the decoder writes\n",
-                          printer.print(sample.input));
+      text +=
+          fmt::format("  the encoder reads\n{}  the decoder writes\n", printer.print(sample.input));
     text += printer.print(sample.pieces);
   }
   return text;

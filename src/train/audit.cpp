@@ -54,6 +54,7 @@ void add_set(const RunToAudit& run, DataSource& source, const text::AuditDepth& 
 text::AuditReport audit(const RunToAudit& run, const text::AuditDepth& depth) {
   text::AuditReport report{.model = run.asked.model,
                            .max_length = run.settled.max_length,
+                           .positions = run.model.config.max_position,
                            .chooses_length = run.asked.max_length == 0,
                            .trains_on_prompt = run.asked.train_on_prompt,
                            .sets = {}};
@@ -71,7 +72,7 @@ std::string short_text(const text::AuditReport& report) {
     const std::string rows = text::rows_text(set);
     const text::LengthCounts& lengths = set.loaded.lengths;
     text += fmt::format(
-        "{}audit of {}: {} of the tokens trained; {}{}; half of the records have "
+        "{}audit of {}: {} of the tokens trained; {}{}half of the records have "
         "at most {} tokens, 99 % at most {}; {}",
         text.empty() ? "" : "\n", set.path, text::percent(set.trained_share()), rows,
         rows.empty() ? "" : "; ", lengths.holding(0.5), lengths.holding(0.99),

@@ -342,6 +342,8 @@ TEST_F(Audit, SignsInTheTextAreTold) {
       {"html_escapes", [](const std::string& n) { return answered(n + "? ", "a &amp; b " + n); }},
       {"escaped_line_breaks",
        [](const std::string& n) { return answered(n + "? ", "one\\ntwo\\n" + n); }},
+      {"placeholders",
+       [](const std::string& n) { return answered(n + "? ", "I am {{name}} " + n); }},
       {"glued_answers!",
        [](const std::string& n) { return answered("Is it " + n + "?", "yes " + n); }},
       {"empty_system", [](const std::string& n) { return chat("", "is " + n, "yes " + n); }},

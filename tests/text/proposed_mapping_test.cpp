@@ -47,6 +47,8 @@ const std::vector<Proposal> kProposals{
     {R"({"ask": "Say.", "better_answer": "yes", "worse_answer": "no"})",
      "fields={prompt: ask, chosen: better_answer, rejected: worse_answer}"},
     {R"({"url": "https://example.org", "body": "A page with words."})", "fields={text: body}"},
+    {R"({"id": "t0", "name": "breakfast", "instruction": "What to eat?", "instances": [{"input": "", "output": "A shake."}]})",
+     "fields={prompt: instruction, completion: instances.0.output}"},
     {R"({"story": "Once upon a time."})", "fields={text: story}"}};
 
 TEST(ProposedMapping, OfFormsThatSnugDoesNotKnow) {

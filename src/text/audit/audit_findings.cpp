@@ -232,14 +232,21 @@ class FaultFinder {
     const std::string what =
         fmt::format("{} documents ({}) are longer than max_length={} and lose {} tokens", cut,
                     percent(cut, loaded().documents), report_.max_length, loaded().cut_tokens);
-    const std::string remedy = fmt::format(
-        "max_length={} holds 99 % of the records; truncation=keep_end keeps the ends, "
-        "drop leaves such records out",
-        holds);
+    const std::string remedy = cut_remedy(holds);
     if (is_at_least(cut, kMany, loaded().documents))
       warn("cut", what, remedy);
     else
       note("cut", what, remedy);
+  }
+
+  std::string cut_remedy(int64_t holds) const {
+    std::string remedy = report_.positions > 0 && holds > report_.positions
+                             ? fmt::format("the model has {} positions", report_.positions)
+                             : fmt::format("max_length={} holds 99 % of the records", holds);
+    const bool has_turns = is_form(RecordForm::messages) || is_form(RecordForm::sharegpt) ||
+                           is_form(RecordForm::alpaca) || is_form(RecordForm::prompt_completion);
+    if (has_turns) remedy += "; truncation=keep_end keeps the ends of answers";
+    return remedy + "; truncation=drop leaves such records out";
   }
 
   void find_long_record() {
@@ -333,10 +340,13 @@ class FaultFinder {
       note("escaped_line_breaks",
            seen(line_breaks, "hold the two characters \\n and no line break"),
            "the text was escaped twice: unescape it, unless it is code");
+    if (is_seen(placeholders, 0.02))
+      note("placeholders", seen(placeholders, "have an answer with a place to be filled"),
+           "put what belongs there into the data, unless they are of code that has such places");
     if (is_seen(glued, 0.5))
       warn("glued_answers", seen(glued, "have an answer right after a letter of the prompt"),
            "a prompt and its completion are put together as they stand: end the prompt with a "
-           "space or line break, as in fields.prompt=\"{prompt}\\n\"");
+           "space or line break, as fields={prompt: \"{NAME}\\n\", completion: NAME} does");
     if (is_seen(empty_system, kSome))
       note("empty_system", seen(empty_system, "have a system message without a word"),
            "leave the message out: then the template writes what it has for none");
@@ -350,8 +360,8 @@ class FaultFinder {
     const std::string fields = loaded().unused.list();
     if (fields.empty()) return;
     note("unused_fields", fmt::format("fields that are not used: {}", fields),
-         "fields={prompt: \"{NAME}\\n{prompt}\"} puts one into what is read; ignore_fields=[NAME] "
-         "says that it is not needed");
+         "look whether one says what is to be learned; ignore_fields=[NAME] says that it is not "
+         "needed");
   }
 
   const AuditReport& report_;

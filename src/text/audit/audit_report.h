@@ -64,6 +64,7 @@ struct AuditedSet {
 struct AuditReport {
   std::string model;
   int64_t max_length = 0;
+  int64_t positions = 0;        // that the model has; 0: it is not known
   bool chooses_length = false;  // max_length=auto
   bool trains_on_prompt = false;
   std::vector<AuditedSet> sets;  // the training data first

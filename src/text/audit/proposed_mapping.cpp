@@ -107,19 +107,6 @@ bool is_turns(const Json& value) {
          std::ranges::all_of(value, [](const Json& item) { return item.is_object(); });
 }
 
-void collect(const Json& value, const std::string& path, int depth, std::vector<Place>& places) {
-  constexpr int kDeepest = 3;
-  if (is_text(value) || is_turns(value)) places.push_back({path, &value});
-  if (depth == kDeepest) return;
-  const auto below = [&](const std::string& name) {
-    return path.empty() ? name : path + "." + name;
-  };
-  if (value.is_object())
-    for (const auto& [name, item] : value.items()) collect(item, below(name), depth + 1, places);
-  const bool is_list_of_texts = value.is_array() && !value.empty() && is_text(value[0]);
-  if (is_list_of_texts) places.push_back({below("0"), &value[0]});
-}
-
 const Place* best_place(std::span<const Place> places, Names names,
                         std::initializer_list<const Place*> taken = {}) {
   const Place* best = nullptr;
@@ -137,8 +124,8 @@ const Place* best_place(std::span<const Place> places, Names names,
 // Identifiers, links and dates are texts too, but say nothing that is learned.
 bool is_label(const Place& place) {
   constexpr auto kLabels = std::to_array<std::string_view>(
-      {"id", "uuid", "url", "date", "time", "timestamp", "hash", "source", "lang", "language",
-       "license", "split", "category", "tag", "dataset", "topic", "key"});
+      {"id", "name", "index", "uuid", "url", "date", "time", "timestamp", "hash", "source", "lang",
+       "language", "license", "split", "category", "tag", "dataset", "topic", "key"});
   const std::vector<std::string> words = name_words(place.path);
   return !words.empty() && std::ranges::find(kLabels, words.back()) != kLabels.end();
 }
@@ -167,6 +154,22 @@ std::optional<TurnKeys> turn_keys(const Json& turns) {
       if (&place != speaker && !is_label(place)) words = &place;
   if (words == nullptr) return std::nullopt;
   return TurnKeys{speaker->path, words->path};
+}
+
+void collect(const Json& value, const std::string& path, int depth, std::vector<Place>& places) {
+  constexpr int kDeepest = 3;
+  if (is_text(value) || is_turns(value)) places.push_back({path, &value});
+  if (depth == kDeepest) return;
+  const auto below = [&](const std::string& name) {
+    return path.empty() ? name : path + "." + name;
+  };
+  if (value.is_object())
+    for (const auto& [name, item] : value.items()) collect(item, below(name), depth + 1, places);
+  if (!value.is_array() || value.empty()) return;
+  const Json& first = value[0];
+  if (is_text(first)) places.push_back({below("0"), &first});
+  if (first.is_object() && value.size() == 1 && !turn_keys(value))
+    collect(first, below("0"), depth + 1, places);
 }
 
 // Roles that Snug does not know: by their names, else in the order of speaking.

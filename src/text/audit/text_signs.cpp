@@ -105,6 +105,16 @@ bool is_ascii_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
+// {{name}}, a word alone in two braces.
+Around find_placeholder(std::string_view text) {
+  for (size_t at = text.find("{{"); at != std::string_view::npos; at = text.find("{{", at + 1)) {
+    size_t end = at + 2;
+    while (end < text.size() && (is_ascii_word(text[end]) || text[end] == '_')) ++end;
+    if (end > at + 2 && text.substr(end).starts_with("}}")) return words_around(text, at, end + 2);
+  }
+  return std::nullopt;
+}
+
 Around find_glued(std::span<const DecodedPiece> pieces) {
   constexpr std::string_view kEndsWord = ".?!:;,)\"'";
   for (size_t i = 1; i < pieces.size(); ++i) {
@@ -239,6 +249,7 @@ std::vector<FoundSign> find_signs(const std::vector<DecodedPiece>& pieces) {
     note(TextSign::replacement, find_any(piece.text, std::span(&kReplacementCharacter, 1)));
     note(TextSign::html, find_html(piece.text));
     note(TextSign::line_breaks, find_escaped_breaks(piece.text));
+    if (piece.is_trained) note(TextSign::placeholders, find_placeholder(piece.text));
   }
   note(TextSign::glued, find_glued(pieces));
   note(TextSign::empty_system, find_empty_system(pieces));

@@ -21,6 +21,7 @@ enum class TextSign : uint8_t {
   replacement,    // U+FFFD, which stands for bytes that nobody could read
   html,           // &amp; &quot; &#39;
   line_breaks,    // the two characters \n in place of line breaks
+  placeholders,   // places that were to be filled: {{name}}
   glued,          // the answer begins with a letter right after a letter of the prompt
   empty_system,   // a system message without a word
   whole_chat,     // all is learned of a text that has turns of a user and an assistant
@@ -31,6 +32,7 @@ constexpr auto words_of(TextSign) {
                                 {TextSign::replacement, "replacement_characters"},
                                 {TextSign::html, "html_escapes"},
                                 {TextSign::line_breaks, "escaped_line_breaks"},
+                                {TextSign::placeholders, "placeholders"},
                                 {TextSign::glued, "glued_answers"},
                                 {TextSign::empty_system, "empty_system"},
                                 {TextSign::whole_chat, "chats_learned_whole"},
