@@ -16,6 +16,7 @@ text::AuditedSet set_of(const DataSource& source, std::string name, std::string 
                        .path = std::move(path),
                        .loaded = source.dataset.audit,
                        .group = rows.group};
+  set.rows.filled = source.dataset.documents.tokens();
   set.rows.is_packed = rows.packing;
   set.rows.tokens = rows.max_length.map([](int32_t tokens) { return int64_t{tokens}; });
   return set;

@@ -16,7 +16,7 @@ TEST(AuditPage, MarksWhatIsTrainedAndEscapesTheData) {
   for (int64_t length = 1; length < 100; ++length) set.loaded.count_record(length);
   set.loaded.form = "messages";
   set.loaded.documents = 99;
-  set.rows = {.rows = 10, .tokens = 64};
+  set.rows = {.rows = 10, .tokens = 64, .filled = 320};
   text::DocumentSample sample{.why = "the first"};
   sample.pieces = {{.text = "<b>ask & you", .begin = 0, .end = 2},
                    {.text = "<script>", .begin = 2, .end = 3, .is_trained = true},
@@ -25,9 +25,10 @@ TEST(AuditPage, MarksWhatIsTrainedAndEscapesTheData) {
   set.findings.push_back({"cut", true, "much is <cut>", "give more"});
   report.sets.push_back(set);
   const std::string page = audit_page(report);
-  for (const char* part : {"&lt;b&gt;ask &amp; you<mark>&lt;script&gt;</mark><i>&lt;/s&gt;</i>",
-                           "WARNING (training): much is &lt;cut&gt;.", "&lt;d&gt;.jsonl",
-                           "10 rows of 64 tokens", "tokens of a record", "64 (this recipe)"})
+  for (const char* part :
+       {"&lt;b&gt;ask &amp; you<mark>&lt;script&gt;</mark><i>&lt;/s&gt;</i>",
+        "WARNING (training): much is &lt;cut&gt;.", "&lt;d&gt;.jsonl",
+        "10 rows of 64 tokens, 50 % full", "tokens of a record", "64 (this recipe)"})
     EXPECT_TRUE(contains(page, part)) << part << "\n" << page;
   EXPECT_FALSE(contains(page, "<script"));
 }

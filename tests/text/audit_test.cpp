@@ -303,7 +303,7 @@ TEST_F(Audit, LengthsThatDoNotFitAreTold) {
   EXPECT_EQ(keys(open), "one_long_record!");
   EXPECT_NE(told(open, "one_long_record").find("cuts 1 record"), std::string::npos);
   set = set_of(store);
-  set.rows = {.rows = 40, .tokens = 512, .is_packed = false};
+  set.rows = {.rows = 40, .tokens = 512, .filled = store.tokens(), .is_packed = false};
   EXPECT_EQ(keys(audited(store, set)), "rows_are_loose");
 }
 
@@ -395,7 +395,9 @@ TEST(LengthCounts, HoldWhatTheyPromise) {
   EXPECT_EQ(counts.longer_than(100), 900);
   EXPECT_EQ(counts.longer_than(1000), 0);
   EXPECT_NEAR(counts.mean(), 500.5, 1e-9);
-  counts.add(int64_t{1} << 40);
+  LengthCounts longer;
+  longer.add(int64_t{1} << 40);
+  counts.add_all(longer);
   EXPECT_EQ(counts.longest(), int64_t{1} << 40);
   EXPECT_EQ(counts.longer_than(counts.holding(0.99)), 10);
   const auto bins = counts.bins(10);

@@ -8,7 +8,7 @@ namespace snug::text {
 
 double AuditedSet::fill() const {
   const auto room = static_cast<double>(rows.rows * rows.tokens.sum());
-  return room == 0 ? 0 : static_cast<double>(loaded.tokens) / room;
+  return room == 0 ? 0 : static_cast<double>(rows.filled) / room;
 }
 
 double AuditedSet::trained_share() const {

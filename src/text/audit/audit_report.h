@@ -28,6 +28,7 @@ struct Finding {
 struct AuditedRows {
   int64_t rows = 0;
   base::PerStream<int64_t> tokens = 0;  // of a row
+  int64_t filled = 0;                   // tokens of documents in all of them
   bool is_packed = true;
 };
 

@@ -47,6 +47,14 @@ void LengthCounts::add(int64_t length) {
   longest_ = std::max(longest_, length);
 }
 
+void LengthCounts::add_all(const LengthCounts& other) {
+  counts_.resize(std::max(counts_.size(), other.counts_.size()));
+  for (size_t step = 0; step < other.counts_.size(); ++step) counts_[step] += other.counts_[step];
+  size_ += other.size_;
+  sum_ += other.sum_;
+  longest_ = std::max(longest_, other.longest_);
+}
+
 double LengthCounts::mean() const {
   return size_ == 0 ? 0 : static_cast<double>(sum_) / static_cast<double>(size_);
 }

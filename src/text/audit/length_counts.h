@@ -10,6 +10,7 @@ namespace snug::text {
 class LengthCounts {
  public:
   void add(int64_t length);
+  void add_all(const LengthCounts& other);
 
   int64_t size() const { return size_; }  // how many were added
   int64_t longest() const { return longest_; }

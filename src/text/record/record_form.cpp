@@ -135,7 +135,9 @@ const RecordMapping* known_pairs(const RecordFields& fields) {
 
 // What a record of no form may be mapped by; empty where that is not to be guessed.
 std::string proposal_for(const RawRecord& raw, const RecordRules& rules) {
-  if (rules.mapping != nullptr) return "";
+  // The record is parsed once more, within what reading may hold.
+  constexpr size_t kMostBytes = size_t{256} << 10;
+  if (rules.mapping != nullptr || raw.text.size() > kMostBytes) return "";
   const bool wants_pairs = rules.form == RecordForm::preference;
   if (rules.form && !wants_pairs) return "";
   const auto mapping = propose_mapping(raw.text);
