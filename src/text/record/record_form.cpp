@@ -6,6 +6,8 @@
 #include <limits>
 #include <optional>
 
+#include "base/shown_text.h"
+#include "text/audit/proposed_mapping.h"
 #include "text/record/answered_records.h"
 #include "text/record/compared_records.h"
 #include "text/record/record_error.h"
@@ -131,6 +133,19 @@ const RecordMapping* known_pairs(const RecordFields& fields) {
   return nullptr;
 }
 
+// What a record of no form may be mapped by; empty where that is not to be guessed.
+std::string proposal_for(const RawRecord& raw, const RecordRules& rules) {
+  // The record is parsed once more, within what reading may hold.
+  constexpr size_t kMostBytes = size_t{256} << 10;
+  if (rules.mapping != nullptr || raw.text.size() > kMostBytes) return "";
+  const bool wants_pairs = rules.form == RecordForm::preference;
+  if (rules.form && !wants_pairs) return "";
+  const auto mapping = propose_mapping(raw.text);
+  const auto is_pair = [](const auto& field) { return field.first == "chosen"; };
+  if (!mapping || (wants_pairs && std::ranges::none_of(mapping->fields, is_pair))) return "";
+  return fmt::format("; perhaps {}", base::shown_text(mapping->text()));
+}
+
 // A record whose fields have Snug's names.
 Record parse_named(const RawRecord& raw, const std::string& path, const RecordRules& rules) {
   const RecordFields fields(raw, path, rules.ignored);
@@ -143,7 +158,7 @@ Record parse_named(const RawRecord& raw, const std::string& path, const RecordRu
   if (!form && rules.mapping == nullptr)
     if (const RecordMapping* known = known_pairs(fields))
       return parse_named(mapped(raw, path, *known), path, rules);
-  if (!form) fields.fail(no_form_message(fields.keys(), rules.form));
+  if (!form) fields.fail(no_form_message(fields.keys(), rules.form) + proposal_for(raw, rules));
   Record record;
   record.form = *form;
   record.number = raw.number;
