@@ -14,7 +14,7 @@ text::AuditedSet set_of(DataSource& source, std::string name) {
   const text::RowOptions& rows = source.rows.options();
   const std::vector<text::LoadedSource>& sources = source.dataset.sources;
   text::AuditedSet set{
-      .name = std::move(name), .loaded = source.dataset.audit, .group = rows.group};
+      .name = std::move(name), .path = {}, .loaded = source.dataset.audit, .group = rows.group};
   int64_t begin = 0;
   for (const text::LoadedSource& each : sources) {
     set.path += (set.path.empty() ? "" : ", ") + each.name;
