@@ -19,6 +19,7 @@
 #include "runtime/process/process_memory.h"
 #include "text/record/bad_records.h"
 #include "train/data_sources.h"
+#include "train/evaluation_names.h"
 #include "train/row_bounds.h"
 #include "train/trained_chat.h"
 
@@ -199,7 +200,7 @@ double mean_row_tokens(DataSource& source) {
 // What no length that is chosen could hold.
 std::string cut_text(const RunData& data, const models::ModelConfig& model) {
   int64_t cut = data.training->dataset.audit.truncated;
-  if (data.evaluation != nullptr) cut += data.evaluation->dataset.audit.truncated;
+  for (const EvaluationSet& set : data.evaluation) cut += set.source->dataset.audit.truncated;
   if (cut == 0) return "";
   return fmt::format(
       "; {} longer document{} cut: {} tokens are the most that {}", cut, cut == 1 ? " is" : "s are",
@@ -209,27 +210,60 @@ std::string cut_text(const RunData& data, const models::ModelConfig& model) {
 
 }  // namespace
 
+void DataSource::keep_reference() {
+  reference.resize(static_cast<size_t>(dataset.documents.size()));
+  if (rows.options().parts.empty()) return;
+  text::RowOptions options = rows.options();
+  options.parts.clear();
+  options.shuffle = false;
+  every_document.emplace(dataset.documents, options);
+}
+
+void DataSource::set_rows(const base::PerStream<int32_t>& max_length, int32_t max_segments) {
+  rows.set_rows(max_length, max_segments);
+  if (every_document) every_document->set_rows(max_length, max_segments);
+}
+
+int64_t DataSource::host_bytes() const {
+  return dataset.documents.host_bytes() + rows.host_bytes() +
+         (every_document ? every_document->host_bytes() : 0) +
+         static_cast<int64_t>(reference.size() * sizeof(float));
+}
+
+std::vector<DataSource*> RunData::sources() const {
+  std::vector<DataSource*> sources{training.get()};
+  for (const EvaluationSet& set : evaluation) sources.push_back(set.source.get());
+  return sources;
+}
+
 int64_t RunData::host_bytes() const {
   int64_t bytes = 0;
-  for (const DataSource* source : {training.get(), evaluation.get()})
-    if (source != nullptr)
-      bytes += source->dataset.documents.host_bytes() + source->rows.host_bytes() +
-               static_cast<int64_t>(source->reference.size() * sizeof(float));
+  for (const DataSource* source : sources()) bytes += source->host_bytes();
   return bytes;
 }
 
+std::vector<comm::NamedValue> RunData::evaluation_fingerprints() const {
+  std::vector<comm::NamedValue> values;
+  for (const EvaluationSet& set : evaluation)
+    values.push_back({evaluation.size() == 1 ? "the evaluation data"
+                                             : fmt::format("the evaluation data {}", set.name),
+                      set.source->dataset.documents.fingerprint()});
+  return values;
+}
+
 plan::DataFacts RunData::facts() const {
-  return {.documents = documents,
-          .expected = expected_bounds(training->rows),
-          .reading_bytes = reading_bytes,
-          .rows = {.training = training->rows.rows_until(1),
-                   .evaluation = evaluation ? evaluation->rows.rows_until(1) : 0}};
+  plan::DataFacts facts{.documents = documents,
+                        .expected = expected_bounds(training->rows),
+                        .reading_bytes = reading_bytes,
+                        .rows = {.training = training->rows_of_all().rows_until(1)}};
+  for (const EvaluationSet& set : evaluation)
+    facts.rows.evaluation.push_back(set.source->rows.rows_until(1));
+  return facts;
 }
 
 void RunData::make_rows(const plan::TrainingSpec& spec) {
-  for (DataSource* source : {training.get(), evaluation.get()})
-    if (source != nullptr)
-      source->rows.set_rows(as_lengths(spec.row_tokens), static_cast<int32_t>(spec.row_segments));
+  for (DataSource* source : sources())
+    source->set_rows(as_lengths(spec.row_tokens), static_cast<int32_t>(spec.row_segments));
 }
 
 int64_t best_times(const plan::TrainingInputs& inputs, RunData& data,
@@ -312,12 +346,9 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
   data.training = std::make_unique<DataSource>(std::move(loaded.data.training), rows);
   rows.parts.clear();
   rows.shuffle = false;
-  for (auto& [name, dataset] : loaded.evaluation)
-    data.evaluation = std::make_unique<DataSource>(std::move(dataset), rows);
+  add_evaluation(recipe, loaded, rows, data);
   if (recipe.precompute_ref_log_probs)
-    for (DataSource* source : {data.training.get(), data.evaluation.get()})
-      if (source != nullptr)
-        source->reference.resize(static_cast<size_t>(source->dataset.documents.size()));
+    for (DataSource* source : data.sources()) source->keep_reference();
   data.reading_bytes = reading + data.host_bytes();
   data.chat = trained_chat(data.training->dataset.audit, model, recipe.adapter);
   return data;
