@@ -6,10 +6,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "text/record/list_in_object.h"
 #include "text/source/record_file.h"
 
 namespace snug::text {
@@ -36,7 +38,8 @@ class RecordReader {
   enum class Format { json_array, json_lines, plain_text };
 
   // The format is seen from the name and, unless it is that of plain text, from the first
-  // character: [ opens an array, { begins a line. Throws UserError.
+  // character: [ opens an array, { begins a line, or in a .json file an object that holds the array
+  // (list_in_object.h). Throws UserError.
   explicit RecordReader(const std::string& path);
 
   // Plain text is cut at every `separator` (the text of the end-of-text token); without one, or
@@ -44,11 +47,14 @@ class RecordReader {
   void separate_by(std::string separator) { separator_ = std::move(separator); }
 
   Format format() const { return format_; }
+  // The list whose items the records are, where the file is an object that holds it.
+  const std::optional<ListInObject>& list() const { return list_; }
 
   // False at the end. Throws UserError for a broken array or text that is not UTF-8.
   bool next(RawRecord& record);
 
  private:
+  void find_list();
   bool next_element(RawRecord& record);
   bool next_line(RawRecord& record);
   bool next_text(RawRecord& record);
@@ -69,6 +75,7 @@ class RecordReader {
   int64_t block_begin_ = 0;
   bool is_whole_ = false;  // nothing follows the block
   Format format_ = Format::plain_text;
+  std::optional<ListInObject> list_;
   std::string held_;  // the end of a piece of text, which may be a part of a separator
   int64_t number_ = 0;
   int64_t offset_ = 0;  // of the next character
