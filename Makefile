@@ -8,7 +8,7 @@ BUILD := build/$(PRESET)
 DEMO_ONLY := $(BUILD)/demo_only
 DEMO_OPTIONS := SNUG_ISAS=native SNUG_TESTS=OFF $(if $(wildcard /dev/nvidia0 /dev/dxg),,SNUG_CUDA=OFF)
 
-.PHONY: build check demo test test-long packages setup clean
+.PHONY: build check demo test test-long fuzz-data packages setup clean
 
 packages:
 	@scripts/install_packages
@@ -46,6 +46,15 @@ test-long: build
 	@if grep -q '^SNUG_CUDA_FOUND:INTERNAL=TRUE' $(BUILD)/CMakeCache.txt; then scripts/check_cuda_architectures --out $(BUILD)/cuda_architectures.json; \
 	 else echo 'The kernels of all architectures are not compiled: this build is without CUDA'; fi
 	scripts/test_everywhere $(BUILD)
+
+# The parsers of a user's data under clang's sanitizers, FUZZ_SECONDS for each of FUZZ_TARGETS (all, if none is named), from where the
+# last run ended (build/fuzz/corpus); the counts go to bench/results/data_fuzz.json. Never a part of the suite.
+FUZZ_SECONDS ?= 900
+fuzz-data: packages
+	@scripts/install_packages packages-clang.txt
+	cmake --preset fuzz
+	cmake --build build/fuzz --target fuzz_targets
+	scripts/fuzz_data --seconds $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 # A tree that is there already is used as it is. A fresh clone is built as fast as a first build goes (cmake/snug.cmake), and no more than the binary.
 demo: packages $(if $(wildcard $(BUILD)/build.ninja),,$(DEMO_ONLY))

@@ -92,6 +92,7 @@ def conversations():
         ("two users in turn", {"messages": [say("user", "a"), say("user", "b"), say("assistant", "c")]}),
         ("two assistants in turn", {"messages": [say("user", "a"), say("assistant", "b"), say("assistant", "c"), say("user", "d"), say("assistant", "e")]}),
         ("system in the middle", {"messages": [say("user", "a"), say("assistant", "b"), say("system", "Now in rhyme."), say("user", "c"), say("assistant", "d")]}),
+        ("system and a question", {"messages": system + several[:-1]}),
         ("ends with the user", {"messages": [say("user", "a"), say("assistant", "b"), say("user", "c")]}),
         ("begins with the assistant", {"messages": [say("assistant", "Hi"), say("user", "a"), say("assistant", "b")]}),
         ("variables", {"messages": several, "chat_template_kwargs": {"enable_thinking": False, "date_string": "1 Jan 2025"}}),

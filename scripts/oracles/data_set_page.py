@@ -8,7 +8,8 @@ import learned_cases
 from data_sets_first import SETS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FILES = {"json": "JSON", "jsonl": "JSON Lines", "csv": "CSV", "txt": "text", "json-object": "a JSON object", "parquet-datasets": "Parquet of datasets",
+FILES = {"json": "JSON", "jsonl": "JSON Lines", "csv": "CSV", "csv-excel": "CSV of Excel", "csv-utf16": "CSV in UTF-16", "tsv": "TSV",
+         "jsonl-notepad": "JSON Lines with a byte order mark", "parquet-large": "Parquet of polars", "txt": "text", "json-object": "a JSON object", "parquet-datasets": "Parquet of datasets",
          "parquet-pandas": "Parquet of pandas", "parquet-pandas-index": "Parquet of pandas, with an index", "parquet-zstd": "Parquet, zstd"}
 HEAD = """# Public data sets, and the key that each needs
 
@@ -33,6 +34,11 @@ REASONS = {
     "helpsteer3": "a number says which of two answers is better",
     "piqa": "a number says which of two answers is right",
     "natural-instructions": "the file is one object, with its instances in a list",
+    "messages-in-csv": "messages as JSON in a text",
+    "apigen-uniform": "messages as JSON in a text",
+    "excel-csv": "semicolons in place of commas",
+    "daily-dialog": "a list of texts has no roles",
+    "utf16-csv": "UTF-16",
 }
 
 

@@ -21,15 +21,16 @@ WORDS = {name: ["fields={{prompt: {}, completion: {}}}".format(*fields.split())]
     "boolq": ['fields={prompt: "{passage}\\n{question}?", completion: " {answer}"}'],
     "the-stack-dedup": ["fields.text=content"],
     "wildchat-1m": ["fields.messages=conversation"],
+    "vertex-gemini": ["fields={messages: contents, messages.content: parts, system: systemInstruction.parts.0.text}"],
     "nectar": ["fields={chosen: answers.0.answer, rejected: answers.2.answer}"],
     "helpsteer3": ["fields={prompt: context, chosen: response1, rejected: response2}"],
 }
 # Sets that Snug does not train, by what the error says.
 REFUSED = {
     "oasst1": "", "ultrachat": "", "lima": "", "capybara": "", "glaive-function-calling-v2": "", "pku-saferlhf": "", "helpsteer3": "",
-    "natural-instructions": "", "piqa": "",
+    "natural-instructions": "", "piqa": "", "messages-in-csv": "", "apigen-uniform": "", "excel-csv": "", "daily-dialog": "", "utf16-csv": "",
 }
-ALPACA_FORMS = ["dolly-15k", "mathinstruct", "codealpaca", "longalpaca", "open-platypus"]
+ALPACA_FORMS = ["dolly-15k", "mathinstruct", "codealpaca", "longalpaca", "open-platypus", "lines-called-json", "list-called-jsonl"]
 CHAT_FORMS = ["openorca", "metamathqa", "gsm8k-csv"]
 # Where a key reads something else of a record than its card would have it.
 MAPPED = {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -157,10 +156,7 @@ json parse_json_value(std::string_view text, const JsonComplaint& complain,
 // The first reading bounds how deep the text nests, and complains.
 nlohmann::ordered_json parse_ordered_json(std::string_view text, const JsonComplaint& complain) {
   (void)parse_json_value(text, complain);
-  std::istringstream stream{std::string(text)};
-  nlohmann::ordered_json document;
-  stream >> document;
-  return document;
+  return nlohmann::ordered_json::parse(text);
 }
 
 }  // namespace snug::base

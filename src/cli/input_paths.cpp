@@ -9,6 +9,8 @@
 #include <system_error>
 #include <vector>
 
+#include "formats/data/data_files.h"
+#include "formats/data/missing_data.h"
 #include "formats/folder/hub_cache.h"
 #include "models/config/config.h"
 #include "text/chat/chat_forms.h"
@@ -46,16 +48,19 @@ std::string hub_advice(std::string_view value) {
                      name->download_command());
 }
 
-// Advice for a value that was meant as the name of a hub data set, or of a data set registered with
-// another tool.
-std::string data_advice(std::string_view /*value*/) {
-  return "; data are files here, of the form JSON, JSONL or text: a data set of the hub is "
-         "downloaded, and its records written into one";
+bool is_data(const fs::path& path) { return formats::is_data_there(path.string()); }
+
+bool is_data_name(std::string_view value) {
+  return formats::is_data_in_hub_cache(std::string(value));
+}
+
+std::string data_advice(std::string_view value) {
+  return formats::missing_data_advice(std::string(value));
 }
 
 std::string template_advice(std::string_view /*value*/) {
   return fmt::format("; built in are {}, and without chat_template the model's own is taken",
-                     text::kChatForms);
+                     text::chat_form_names());
 }
 
 std::string no_advice(std::string_view /*value*/) { return ""; }
@@ -97,9 +102,8 @@ constexpr std::array kInputs{
              hub_advice},
     InputKey{"adapter", text_of<&Recipe::adapter>, is_nothing_else, is_nothing_else, is_there,
              no_advice},
-    InputKey{"data", paths_of<&Recipe::data>, is_nothing_else, is_nothing_else, is_there,
-             data_advice},
-    InputKey{"eval_data", paths_of<&Recipe::eval_data>, is_nothing_else, is_nothing_else, is_there,
+    InputKey{"data", paths_of<&Recipe::data>, is_nothing_else, is_data_name, is_data, data_advice},
+    InputKey{"eval_data", paths_of<&Recipe::eval_data>, is_nothing_else, is_data_name, is_data,
              data_advice},
     InputKey{"chat_template", text_of<&Recipe::chat_template>, text::is_chat_template_name,
              is_nothing_else, is_there, template_advice},
@@ -132,9 +136,11 @@ void find_input(const Recipe& recipe, const InputKey& key, std::string& value,
   }
   const bool has_two_places = fs::path(next_to_recipe) != fs::path(value).lexically_normal();
   if (!has_two_places || may_be_missing || key.is_name(value)) return;
+  std::string advice = key.advice(value);
+  if (advice.empty()) advice = key.advice(next_to_recipe);
   recipe.fail(key.name, fmt::format("is {}, which is neither in the current folder nor next to the "
                                     "recipe: there is no {} and no {}{}",
-                                    value, value, next_to_recipe, key.advice(value)));
+                                    value, value, next_to_recipe, advice));
 }
 
 }  // namespace

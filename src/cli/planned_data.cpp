@@ -1,12 +1,12 @@
 #include "cli/planned_data.h"
 
 #include <array>
-#include <filesystem>
 #include <string_view>
 #include <utility>
 
 #include "base/console.h"
 #include "cli/open_target.h"
+#include "formats/data/data_files.h"
 #include "plan/choice/choose_length.h"
 #include "plan/choice/choose_rows.h"
 #include "plan/job/rank_grid.h"
@@ -40,10 +40,12 @@ std::optional<train::RunData> read_data(const formats::Recipe& recipe,
   };
   for (const auto* entries : {&recipe.data, &recipe.eval_data})
     for (const formats::DataEntry& entry : *entries)
-      if (!std::filesystem::exists(entry.path)) return without(entry.path, "the file is not there");
+      if (!formats::is_data_there(entry.path) && !formats::is_data_in_hub_cache(entry.path))
+        return without(entry.path, "the file is not there");
   if (!train::has_tokenizer_for(recipe, model))
     return without(recipe.data.front().path, "a built-in shape has no tokenizer");
   train::RunData data = train::load_data(recipe, model, target);
+  data.tokenizer.reset();
   runtime::release_freed_memory();
   return data;
 }

@@ -6,6 +6,7 @@
 
 #include "base/console.h"
 #include "base/error.h"
+#include "formats/data/data_files.h"
 #include "generate/prompt.h"
 #include "plan/spec/data_keys.h"
 #include "text/chat/chat_template.h"
@@ -176,6 +177,16 @@ class QuestionReader {
   text::UnwrittenCounts unwritten_;
 };
 
+std::vector<Question> questions_in(const formats::Recipe& recipe, const std::string& file,
+                                   const text::Tokenizer& tokenizer, text::RecordRules rules) {
+  try {
+    return QuestionReader(recipe, file, tokenizer, rules).run();
+  } catch (const text::TextsAreChats&) {
+    rules.texts_are_chats = true;
+    return QuestionReader(recipe, file, tokenizer, rules).run();
+  }
+}
+
 std::vector<Question> questions_of(const formats::Recipe& recipe, const formats::DataEntry& entry,
                                    const text::Tokenizer& tokenizer, bool has_encoder) {
   const text::RecordMapping mapping = plan::record_mapping(recipe, entry);
@@ -183,12 +194,15 @@ std::vector<Question> questions_of(const formats::Recipe& recipe, const formats:
                           .has_encoder = has_encoder,
                           .ignored = plan::ignored_fields(recipe, entry),
                           .mapping = mapping.is_empty() ? nullptr : &mapping};
-  try {
-    return QuestionReader(recipe, entry.path, tokenizer, rules).run();
-  } catch (const text::TextsAreChats&) {
-    rules.texts_are_chats = true;
-    return QuestionReader(recipe, entry.path, tokenizer, rules).run();
-  }
+  const formats::DataFiles found =
+      formats::data_files(recipe, "data", entry, formats::DataUse::evaluation);
+  for (const std::string& note : found.notes) base::say("{}: {}", found.description, note);
+  std::vector<Question> questions;
+  for (const std::string& file : found.files)
+    std::ranges::move(questions_in(recipe, file, tokenizer, rules), std::back_inserter(questions));
+  if (found.limit > 0 && std::ssize(questions) > found.limit)
+    questions.resize(static_cast<size_t>(found.limit));
+  return questions;
 }
 
 }  // namespace

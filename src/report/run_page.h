@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 
 #include "plan/document/measured.h"
@@ -9,9 +10,15 @@
 
 namespace snug::report {
 
-// `metrics` is metrics.jsonl, whose incomplete lines are skipped. Throws UserError where the file
-// cannot be read.
+// A curve by its key in metrics.jsonl, and its title.
+struct NamedCurve {
+  std::string key;
+  std::string name;
+};
+
+// `metrics` is metrics.jsonl, whose incomplete lines are skipped; `more`: curves of this run, after
+// those of every run. Throws UserError where the file cannot be read.
 std::string run_page(const plan::PlannedTraining& planned, const plan::Measured& measured,
-                     const std::filesystem::path& metrics);
+                     const std::filesystem::path& metrics, std::span<const NamedCurve> more = {});
 
 }  // namespace snug::report

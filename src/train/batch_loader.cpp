@@ -33,22 +33,28 @@ void clear_row(const text::RowBuffers& buffers) {
 BatchLoader::BatchLoader(text::RowSource& source, int64_t rows,
                          const base::PerStream<int64_t>& row_tokens, runtime::Executor& executor,
                          std::span<const float> reference)
-    : source_(source),
+    : source_(&source),
       rows_(rows),
       row_tokens_(row_tokens),
       executor_(executor),
       reference_(reference),
       documents_(static_cast<size_t>(rows * source.options().max_segments), -1) {}
 
+void BatchLoader::read_from(text::RowSource& source, std::span<const float> reference) {
+  SNUG_CHECK_EQ(source.options().max_segments, source_->options().max_segments);
+  source_ = &source;
+  reference_ = reference;
+}
+
 methods::RowCounts BatchLoader::count(int64_t first_row, int64_t rows) {
   methods::RowCounts counts;
   for (int64_t row = first_row; row < first_row + rows; ++row) {
-    const text::RowCounts of_row = source_.counts(row);
+    const text::RowCounts of_row = source_->counts(row);
     counts.tokens += of_row.tokens.sum();
     counts.trained_tokens += of_row.targets;
     counts.leading_tokens += of_row.leading;
     counts.desirable += of_row.desirable;
-    counts.groups += of_row.segments / source_.options().group;
+    counts.groups += of_row.segments / source_->options().group;
   }
   return counts;
 }
@@ -97,7 +103,7 @@ void BatchLoader::load(program::ProgramName program, int64_t first_row, int64_t 
   for (int64_t row = 0; row < rows_; ++row) {
     const text::RowBuffers buffers = buffers_of(streams, targets, row);
     if (first_row + row < end_row)
-      source_.fill(first_row + row, buffers);
+      source_->fill(first_row + row, buffers);
     else
       clear_row(buffers);
     move_bounds(buffers, row);
@@ -127,7 +133,7 @@ void BatchLoader::load_answer_bounds(program::ProgramName program) const {
   const auto* targets =
       executor_.tensor(program, program::host_name(program::kTargetsName)).as<const int32_t>();
   auto* answers = executor_.tensor(program, name).as<text::Segment>();
-  const auto group = static_cast<size_t>(source_.options().group);
+  const auto group = static_cast<size_t>(source_->options().group);
   for (size_t first = 0; first < documents_.size(); first += group) {
     const text::Segment& last = bounds[first + group - 1];
     int32_t prompt = 0;
@@ -141,13 +147,13 @@ void BatchLoader::load_labels(program::ProgramName program) const {
   const std::string name = program::host_name(program::kLabelsName);
   if (!executor_.has(program, name)) return;
   const backends::Buffer& labels = executor_.tensor(program, name);
-  const auto group = static_cast<size_t>(source_.options().group);
+  const auto group = static_cast<size_t>(source_->options().group);
   SNUG_CHECK_EQ(labels.elements(), static_cast<int64_t>(documents_.size() / group));
   for (size_t first = 0; first < documents_.size(); first += group)
     labels.as<int32_t>()[first / group] =
-        documents_[first] < 0 ? 0 : source_.documents().label(documents_[first]);
+        documents_[first] < 0 ? 0 : source_->documents().label(documents_[first]);
 }
 
-int64_t BatchLoader::rows_per_epoch() { return source_.rows_until(1); }
+int64_t BatchLoader::rows_per_epoch() { return source_->rows_until(1); }
 
 }  // namespace snug::train

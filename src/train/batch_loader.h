@@ -22,6 +22,9 @@ class BatchLoader {
   BatchLoader(text::RowSource& source, int64_t rows, const base::PerStream<int64_t>& row_tokens,
               runtime::Executor& executor, std::span<const float> reference = {});
 
+  // Loads rows of this source from here on, which are of the same size.
+  void read_from(text::RowSource& source, std::span<const float> reference);
+
   // Counts of rows [first_row, first_row + rows), before they are loaded.
   methods::RowCounts count(int64_t first_row, int64_t rows);
   // Fills the batch tensors of `program` with rows [first_row, first_row + rows) of the run; beyond
@@ -50,7 +53,7 @@ class BatchLoader {
   void load_answer_bounds(program::ProgramName program) const;
   void load_labels(program::ProgramName program) const;
 
-  text::RowSource& source_;
+  text::RowSource* source_;
   int64_t rows_;
   base::PerStream<int64_t> row_tokens_;
   runtime::Executor& executor_;

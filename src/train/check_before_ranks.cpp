@@ -4,6 +4,7 @@
 
 #include "base/threads.h"
 #include "comm/launch.h"
+#include "formats/data/data_files.h"
 #include "models/config/config.h"
 #include "plan/spec/resolve.h"
 #include "plan/spec/spec.h"
@@ -36,8 +37,13 @@ void check_before_ranks(const formats::Recipe& recipe) {
   check_processors(recipe);
   const models::ModelSource model = runtime::open_model(recipe);
   const formats::Recipe resolved = plan::resolve(recipe, model.config);
-  for (const auto* entries : {&resolved.data, &resolved.eval_data})
-    for (const formats::DataEntry& entry : *entries) text::RecordReader{entry.path};
+  const auto check = [&](const char* key, const auto& entries, formats::DataUse use) {
+    for (const formats::DataEntry& entry : entries)
+      for (const std::string& file : formats::data_files(resolved, key, entry, use).files)
+        text::RecordReader{file};
+  };
+  check("data", resolved.data, formats::DataUse::training);
+  check("eval_data", resolved.eval_data, formats::DataUse::evaluation);
 }
 
 }  // namespace snug::train

@@ -19,6 +19,7 @@
 #include "runtime/process/process_memory.h"
 #include "text/record/bad_records.h"
 #include "train/data_sources.h"
+#include "train/evaluation_names.h"
 #include "train/row_bounds.h"
 #include "train/trained_chat.h"
 
@@ -49,6 +50,9 @@ class LazyTokenizer {
       tokenizer_.reset();
     }
   }
+
+  // The tokenizer, where one was opened; none is left here.
+  std::optional<text::Tokenizer> take() { return std::exchange(tokenizer_, std::nullopt); }
 
   // Fills the tails of rows, which nothing reads.
   int32_t padding_id() const {
@@ -85,6 +89,15 @@ struct Sources {
       : training(training_sources(recipe, options)),
         evaluation(evaluation_sources(recipe, options)) {}
 
+  void tell() const {
+    const auto tell_of = [](const std::vector<text::RecordSource>& all) {
+      for (const text::RecordSource& source : all)
+        for (const std::string& note : source.notes) base::say("{}: {}", source.name, note);
+    };
+    tell_of(training);
+    for (const EvaluationSources& set : evaluation) tell_of(set.sources);
+  }
+
   template <typename Visit>
   void each_file(const Visit& visit) const {
     const auto visit_all = [&](const std::vector<text::RecordSource>& sources) {
@@ -105,7 +118,8 @@ bool needs_tokenizer(const Sources& sources) {
         .form = options.form,
         .has_encoder = options.encoder_length > 0,
         .ignored = options.ignored_fields,
-        .mapping = options.mapping.is_empty() ? nullptr : &options.mapping};
+        .mapping = options.mapping.is_empty() ? nullptr : &options.mapping,
+        .learning = options.learning};
     is_needed = is_needed || text::needs_tokenizer(file, rules);
   });
   return is_needed;
@@ -189,7 +203,7 @@ double mean_row_tokens(DataSource& source) {
 // What no length that is chosen could hold.
 std::string cut_text(const RunData& data, const models::ModelConfig& model) {
   int64_t cut = data.training->dataset.audit.truncated;
-  if (data.evaluation != nullptr) cut += data.evaluation->dataset.audit.truncated;
+  for (const EvaluationSet& set : data.evaluation) cut += set.source->dataset.audit.truncated;
   if (cut == 0) return "";
   return fmt::format(
       "; {} longer document{} cut: {} tokens are the most that {}", cut, cut == 1 ? " is" : "s are",
@@ -197,29 +211,75 @@ std::string cut_text(const RunData& data, const models::ModelConfig& model) {
       model.max_position <= plan::kMaxAutoLength ? "the model has positions for" : "auto takes");
 }
 
+// Names are unique and stand for themselves in metrics.
+void add_evaluation(const formats::Recipe& recipe, Loaded& loaded, const text::RowOptions& rows,
+                    RunData& data) {
+  std::vector<std::string> wanted;
+  for (const auto& [name, dataset] : loaded.evaluation) wanted.push_back(name);
+  const std::vector<std::string> names =
+      evaluation_names(wanted, methods::objective_of(recipe.objective).measures);
+  for (size_t i = 0; i < names.size(); ++i)
+    data.evaluation.push_back(
+        {.name = names[i],
+         .source = std::make_unique<DataSource>(std::move(loaded.evaluation[i].second), rows)});
+}
+
 }  // namespace
+
+void DataSource::keep_reference() {
+  reference.resize(static_cast<size_t>(dataset.documents.size()));
+  if (rows.options().parts.empty()) return;
+  text::RowOptions options = rows.options();
+  options.parts.clear();
+  options.shuffle = false;
+  every_document.emplace(dataset.documents, options);
+}
+
+void DataSource::set_rows(const base::PerStream<int32_t>& max_length, int32_t max_segments) {
+  rows.set_rows(max_length, max_segments);
+  if (every_document) every_document->set_rows(max_length, max_segments);
+}
+
+int64_t DataSource::host_bytes() const {
+  return dataset.documents.host_bytes() + rows.host_bytes() +
+         (every_document ? every_document->host_bytes() : 0) +
+         static_cast<int64_t>(reference.size() * sizeof(float));
+}
+
+std::vector<DataSource*> RunData::sources() const {
+  std::vector<DataSource*> sources{training.get()};
+  for (const EvaluationSet& set : evaluation) sources.push_back(set.source.get());
+  return sources;
+}
 
 int64_t RunData::host_bytes() const {
   int64_t bytes = 0;
-  for (const DataSource* source : {training.get(), evaluation.get()})
-    if (source != nullptr)
-      bytes += source->dataset.documents.host_bytes() + source->rows.host_bytes() +
-               static_cast<int64_t>(source->reference.size() * sizeof(float));
+  for (const DataSource* source : sources()) bytes += source->host_bytes();
   return bytes;
 }
 
+std::vector<comm::NamedValue> RunData::evaluation_fingerprints() const {
+  std::vector<comm::NamedValue> values;
+  for (const EvaluationSet& set : evaluation)
+    values.push_back({evaluation.size() == 1 ? "the evaluation data"
+                                             : fmt::format("the evaluation data {}", set.name),
+                      set.source->dataset.documents.fingerprint()});
+  return values;
+}
+
 plan::DataFacts RunData::facts() const {
-  return {.documents = documents,
-          .expected = expected_bounds(training->rows),
-          .reading_bytes = reading_bytes,
-          .rows = {.training = training->rows.rows_until(1),
-                   .evaluation = evaluation ? evaluation->rows.rows_until(1) : 0}};
+  plan::DataFacts facts{.documents = documents,
+                        .expected = expected_bounds(training->rows),
+                        .reading_bytes = reading_bytes,
+                        .rows = {.training = training->rows_of_all().rows_until(1)}};
+  for (const EvaluationSet& set : evaluation)
+    facts.rows.evaluation.push_back(set.source->rows.rows_until(1));
+  return facts;
 }
 
 void RunData::make_rows(const plan::TrainingSpec& spec) {
-  for (DataSource* source : {training.get(), evaluation.get()})
-    if (source != nullptr)
-      source->rows.set_rows(as_lengths(spec.row_tokens), static_cast<int32_t>(spec.row_segments));
+  for (DataSource* source : sources())
+    source->set_rows(as_lengths(spec.row_tokens), static_cast<int32_t>(spec.row_segments));
 }
 
 int64_t best_times(const plan::TrainingInputs& inputs, RunData& data,
@@ -264,6 +324,7 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
       .padding_id = static_cast<int32_t>(model.config.padding_id),
       .repeats_prompt = model.config.repeats_prompt,
       .train_on_prompt = recipe.train_on_prompt,
+      .learning = plan::learning_rules(recipe),
       .train_on_chosen_prompt = methods::objective_of(recipe.objective).learns_prompts,
       .chat_template = recipe.chat_template,
       .skips = plan::skip_limits(recipe),
@@ -273,6 +334,7 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
       .vocabulary = model.config.vocab_size,
       .threads = base::thread_count(recipe.threads)};
   Sources sources(recipe, options);
+  sources.tell();
   LazyTokenizer tokenizer(recipe, model);
   // Before the bound is known, since what it takes to open one is no part of it.
   // Where there is none, reading tells of it, after what is wrong with the records before.
@@ -300,13 +362,11 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
   data.training = std::make_unique<DataSource>(std::move(loaded.data.training), rows);
   rows.parts.clear();
   rows.shuffle = false;
-  for (auto& [name, dataset] : loaded.evaluation)
-    data.evaluation = std::make_unique<DataSource>(std::move(dataset), rows);
+  add_evaluation(recipe, loaded, rows, data);
   if (recipe.precompute_ref_log_probs)
-    for (DataSource* source : {data.training.get(), data.evaluation.get()})
-      if (source != nullptr)
-        source->reference.resize(static_cast<size_t>(source->dataset.documents.size()));
+    for (DataSource* source : data.sources()) source->keep_reference();
   data.reading_bytes = reading + data.host_bytes();
+  data.tokenizer = tokenizer.take();
   data.chat = trained_chat(data.training->dataset.audit, model, recipe.adapter);
   return data;
 }

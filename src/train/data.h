@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/agreement.h"
 #include "formats/folder/trained_chat.h"
 #include "formats/recipe/recipe.h"
 #include "models/config/config.h"
@@ -27,17 +28,38 @@ struct DataSource {
   text::RowSource rows;
   // The log-probability of each document by the model as training begins, where it is kept.
   std::vector<float> reference{};
+  // Takes the memory for them.
+  void keep_reference();
+  // Rows of which one epoch has every document once. Where a reference is kept and an epoch of
+  // `rows` takes some documents more often than others, they are rows of their own.
+  text::RowSource& rows_of_all() { return every_document ? *every_document : rows; }
+  void set_rows(const base::PerStream<int32_t>& max_length, int32_t max_segments);
+  int64_t host_bytes() const;
+
+  std::optional<text::RowSource> every_document{};
+};
+
+// A set of records that a run evaluates.
+struct EvaluationSet {
+  std::string name;  // in its metrics; other than those of the other sets (evaluation_names.h)
+  std::unique_ptr<DataSource> source;
 };
 
 struct RunData {
   std::unique_ptr<DataSource> training;
-  std::unique_ptr<DataSource> evaluation;  // null without eval_data
-  formats::TrainedChat chat;               // what they say of the folder that is saved
+  std::vector<EvaluationSet> evaluation;  // empty without eval_data
+  formats::TrainedChat chat;              // what they say of the folder that is saved
+  // The model's, where reading needed it: for audit.h, after which it can go.
+  std::optional<text::Tokenizer> tokenizer{};
   // What the process held at most while the data were read, as far as that can be known before: see
   // text/row/dataset.h, and the index of their documents.
   int64_t reading_bytes = 0;
   int64_t host_bytes() const;
-  plan::JobDocuments documents{};  // of both
+  plan::JobDocuments documents{};  // of all
+  // That of training, then those of the evaluation sets.
+  std::vector<DataSource*> sources() const;
+  // Of the documents of each evaluation set, for ranks to compare.
+  std::vector<comm::NamedValue> evaluation_fingerprints() const;
   // All that a plan asks of them; reads the first rows.
   plan::DataFacts facts() const;
   // Makes the rows anew: spec.row_tokens long, of spec.row_segments documents at most.

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <string_view>
+#include <utility>
 
-#include "base/file.h"
+#include "formats/data/data_files.h"
 #include "methods/objective.h"
 #include "plan/spec/data_keys.h"
 
@@ -22,20 +23,16 @@ std::optional<text::RecordForm> wanted_form(const Recipe& recipe, const DataEntr
                                                                  : own);
 }
 
-void require_file(const Recipe& recipe, const char* key, const std::string& path) {
-  if (!std::filesystem::exists(path))
-    recipe.fail(
-        key,
-        fmt::format("\"{}\" does not exist; give a file of records, such as .jsonl or .parquet",
-                    path));
-  base::require_regular(path);
-}
-
 text::RecordSource source_of(const Recipe& recipe, const char* key, const DataEntry& entry,
                              const text::DatasetOptions& options) {
-  require_file(recipe, key, entry.path);
-  text::RecordSource source{
-      .name = entry.path, .files = {entry.path}, .options = options, .limit = entry.limit};
+  const bool trains = std::string_view(key) == "data";
+  formats::DataFiles found = formats::data_files(
+      recipe, key, entry, trains ? formats::DataUse::training : formats::DataUse::evaluation);
+  text::RecordSource source{.name = std::move(found.description),
+                            .files = std::move(found.files),
+                            .options = options,
+                            .limit = found.limit,
+                            .notes = std::move(found.notes)};
   source.options.form = wanted_form(recipe, entry);
   source.options.ignored_fields = plan::ignored_fields(recipe, entry);
   source.options.mapping = plan::record_mapping(recipe, entry);
@@ -49,10 +46,6 @@ void check_weights(const Recipe& recipe) {
   recipe.fail("data", fmt::format("gives some entries a weight, and none to {}; give one to each, "
                                   "or repeats in place of weights",
                                   without->path));
-}
-
-std::string set_name(const DataEntry& entry) {
-  return entry.name.empty() ? std::filesystem::path(entry.path).stem().string() : entry.name;
 }
 
 }  // namespace
@@ -70,7 +63,7 @@ std::vector<EvaluationSources> evaluation_sources(const Recipe& recipe,
                                                   const text::DatasetOptions& options) {
   std::vector<EvaluationSources> sets;
   for (const DataEntry& entry : recipe.eval_data) {
-    const std::string name = set_name(entry);
+    const std::string name = formats::data_name(entry);
     auto set = std::ranges::find(sets, name, &EvaluationSources::name);
     if (set == sets.end()) set = sets.insert(set, {name, {}});
     set->sources.push_back(source_of(recipe, "eval_data", entry, options));

@@ -21,13 +21,15 @@ namespace {
 using program::ProgramName;
 
 struct NamedSource {
-  const char* name;
+  std::string name;
   DataSource* source;
 };
 
 std::vector<NamedSource> sources_of(const RunData& data) {
   std::vector<NamedSource> sources{{"training", data.training.get()}};
-  if (data.evaluation != nullptr) sources.push_back({"evaluation", data.evaluation.get()});
+  for (const EvaluationSet& set : data.evaluation)
+    sources.push_back(
+        {data.evaluation.size() == 1 ? "evaluation" : "evaluation." + set.name, set.source.get()});
   return sources;
 }
 
@@ -66,9 +68,9 @@ bool read_reference(const std::filesystem::path& path, const RunData& data) {
   return false;
 }
 
-// Every document is in one row of an epoch. Returns how often the program ran.
+// Every document is in one row. Returns how often the program ran.
 int64_t compute(const plan::TrainingSpec& spec, DataSource& source, runtime::Executor& executor) {
-  BatchLoader loader(source.rows, spec.rows, spec.row_tokens, executor);
+  BatchLoader loader(source.rows_of_all(), spec.rows, spec.row_tokens, executor);
   const backends::Buffer& values = executor.tensor(program::host_name(program::kKeptReferenceName));
   const int64_t rows = loader.rows_per_epoch();
   int64_t runs = 0;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/console.h"
@@ -83,8 +84,7 @@ std::optional<int64_t> earlier_times(const RunFolder& folder, const plan::Traini
 void require_same_data(const RunData& data, const runtime::Ranks& ranks) {
   std::vector<comm::NamedValue> values{
       {"the data", data.training->dataset.documents.fingerprint()}};
-  if (data.evaluation != nullptr)
-    values.push_back({"the evaluation data", data.evaluation->dataset.documents.fingerprint()});
+  for (comm::NamedValue& value : data.evaluation_fingerprints()) values.push_back(std::move(value));
   ranks.require_same(values);
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "formats/data/data_files.h"
 #include "formats/folder/directory_transaction.h"
 #include "formats/folder/file_list.h"
 #include "formats/recipe/method_keys.h"
@@ -120,9 +121,13 @@ std::vector<std::pair<std::string, std::string>> inputs_of(const RunFolder& fold
                                                           {"adapter", recipe.adapter},
                                                           {"chat_template", recipe.chat_template},
                                                           {"calibration", recipe.calibration}};
-  for (const formats::DataEntry& entry : recipe.data) inputs.emplace_back("data", entry.path);
-  for (const formats::DataEntry& entry : recipe.eval_data)
-    inputs.emplace_back("eval_data", entry.path);
+  const auto add = [&](const char* key, const auto& entries, formats::DataUse use) {
+    for (const formats::DataEntry& entry : entries)
+      for (const std::string& file : formats::data_files(recipe, key, entry, use).files)
+        inputs.emplace_back(key, file);
+  };
+  add("data", recipe.data, formats::DataUse::training);
+  add("eval_data", recipe.eval_data, formats::DataUse::evaluation);
   if (folder.checkpoint && !folder.goes_on)
     inputs.emplace_back("resume_from_checkpoint", folder.checkpoint->string());
   std::erase_if(inputs, [](const auto& input) { return !id_of(input.second); });

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <utility>
 
 #include "backends/recipe_backend.h"
 #include "base/console.h"
@@ -25,9 +26,12 @@
 #include "runtime/saving/checkpoint_folders.h"
 #include "runtime/saving/save_model.h"
 #include "runtime/session.h"
+#include "train/audit.h"
 #include "train/check_before_ranks.h"
 #include "train/data.h"
 #include "train/data_sources.h"
+#include "train/evaluation.h"
+#include "train/evaluation_names.h"
 #include "train/files_fingerprint.h"
 #include "train/kept_reference.h"
 #include "train/resume.h"
@@ -90,9 +94,13 @@ class Run {
     const std::string parts =
         describe_parts(data_.training->rows.options().parts, data_.training->dataset);
     if (!parts.empty()) base::say("{}", parts);
-    if (data_.evaluation != nullptr)
-      for (const text::LoadedSource& source : data_.evaluation->dataset.sources)
+    for (const EvaluationSet& set : data_.evaluation)
+      for (const text::LoadedSource& source : set.source->dataset.sources)
         base::say("{}", describe(source.audit, source.name));
+    runtime::release_freed_memory();
+    if (ranks_.is_first())
+      base::say("{}", short_text(audit({recipe_, recipe_, model_, data_}, text::kQuickAudit)));
+    data_.tokenizer.reset();
     runtime::release_freed_memory();
   }
 
@@ -237,8 +245,8 @@ class Run {
       values.push_back({"the files of the model", files_fingerprint(model_.folder, "model")});
     if (ranks_.size() > 1 && is_adapted() && !recipe_.adapter.empty())
       values.push_back({"the adapter", files_fingerprint(recipe_.adapter, "adapter_model")});
-    if (data_.evaluation != nullptr)
-      values.push_back({"the evaluation data", data_.evaluation->dataset.documents.fingerprint()});
+    for (comm::NamedValue& value : data_.evaluation_fingerprints())
+      values.push_back(std::move(value));
     for (const auto& [name, value] : state_.identity.fixed) values.push_back({name, value});
     for (const auto& [name, value] : state_.identity.free) values.push_back({name, value});
     return values;
@@ -291,10 +299,9 @@ class Run {
                                  .on_warm = [this] { say_outside("two steps"); }};
     BatchLoader training(data_.training->rows, planned_->spec.rows, planned_->spec.row_tokens,
                          session_.executor(), data_.training->reference);
-    std::optional<BatchLoader> evaluation;
-    if (data_.evaluation != nullptr)
-      evaluation.emplace(data_.evaluation->rows, planned_->spec.rows, planned_->spec.row_tokens,
-                         session_.executor(), data_.evaluation->reference);
+    std::optional<Evaluation> evaluation;
+    if (!data_.evaluation.empty())
+      evaluation.emplace(data_.evaluation, planned_->spec, session_.executor(), &ranks_);
     const fs::path path = folder_.path / RunFolder::kMetrics;
     std::optional<formats::JsonLines> metrics;
     if (ranks_.is_first())
@@ -352,6 +359,16 @@ class Run {
                           data_.chat);
   }
 
+  // Of each evaluation set, where there are several.
+  std::vector<report::NamedCurve> curves_of_sets() const {
+    std::vector<report::NamedCurve> curves;
+    if (data_.evaluation.size() < 2) return curves;
+    for (const EvaluationSet& set : data_.evaluation)
+      curves.push_back({evaluation_key(set.name, "loss"),
+                        fmt::format("Loss of the evaluation set {}", set.name)});
+    return curves;
+  }
+
   void measure(const TrainerOutcome& outcome) {
     plan::Measured& measured = measured_;
     measured.device_bytes = backends::allocated_arena_bytes(program::Space::device);
@@ -374,7 +391,8 @@ class Run {
     base::write_file_atomically(folder_.path / RunFolder::kMeasured, plan::to_json(measured));
     base::write_file_atomically(
         folder_.path / RunFolder::kReport,
-        report::run_page(*planned_, measured, folder_.path / RunFolder::kMetrics));
+        report::run_page(*planned_, measured, folder_.path / RunFolder::kMetrics,
+                         curves_of_sets()));
     base::say("{}", plan::comparison(planned_->document, measured));
   }
 

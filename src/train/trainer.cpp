@@ -18,6 +18,7 @@
 #include "program/ir/tensor_names.h"
 #include "program/kinds/loss/loss_scale.h"
 #include "runtime/process/process_memory.h"
+#include "train/micro_batch.h"
 
 namespace snug::train {
 namespace {
@@ -44,7 +45,7 @@ std::string resume_advice(int64_t saved_step) {
 }  // namespace
 
 Trainer::Trainer(const TrainerOptions& options, runtime::Executor& executor, BatchLoader& data,
-                 BatchLoader* evaluation, formats::JsonLines* metrics, Progress* progress)
+                 Evaluation* evaluation, formats::JsonLines* metrics, Progress* progress)
     : options_(options),
       executor_(executor),
       objective_(methods::objective_of(executor.job().objective.kind)),
@@ -185,7 +186,7 @@ int64_t Trainer::rows_of_step(int64_t step, int64_t first_row) const {
 
 bool Trainer::queue_micro_batches(const BegunStep& begun, runtime::TrainerState& state,
                                   const std::atomic<int>& stop_signal) {
-  set_inputs(begun.counts);
+  set_inputs(executor_, begun.counts);
   for (int64_t micro = 0; micro < options_.accumulation; ++micro) {
     if (stop_signal != 0 && ranks() == 1) return false;
     const ProgramName program = plan::micro_program(executor_.job(), micro, options_.accumulation);
@@ -197,30 +198,9 @@ bool Trainer::queue_micro_batches(const BegunStep& begun, runtime::TrainerState&
     data_.load(program, begun.first_row + row, begun.first_row + begun.rows);
     // Loading waits for the micro-batch before, which comes after the update of the step before.
     if (begun_ && micro > 0 && executor_.has_results()) finish_step(state);
-    run_batch(program);
+    run_batch(executor_, program);
   }
   return true;
-}
-
-// The program of a micro-batch, after that of the model which it is compared with.
-void Trainer::run_batch(ProgramName program) {
-  if (executor_.job().objective.reference == methods::ReferenceModel::adapter_off)
-    executor_.run(ProgramName::reference);
-  executor_.run(program);
-}
-
-void Trainer::set_inputs(const methods::RowCounts& counts) {
-  for (const methods::StepInput& input : objective_.inputs)
-    executor_.set_input(input.name, input.value(counts));
-  if (executor_.has(program::kInverseDocumentTokensName))
-    executor_.set_input(program::kInverseDocumentTokensName, methods::inverse(counts.tokens));
-}
-
-void Trainer::read_measures(std::span<float> measures) {
-  if (objective_.measures.empty()) return;
-  const backends::Buffer& values = executor_.tensor(program::host_name(program::kMeasuresName));
-  executor_.await_results();
-  std::copy_n(values.as<const float>(), objective_.measures.size(), measures.begin());
 }
 
 // Whether the step was skipped, because its gradients were not finite.
@@ -249,7 +229,7 @@ void Trainer::finish_step(runtime::TrainerState& state) {
   }
   metrics.grad_norm = executor_.result<float>(program::kGradientNormName);
   metrics.measure_names = objective_.measures;
-  read_measures(metrics.measures);
+  read_measures(executor_, metrics.measures);
   metrics.learning_rate = begun.learning_rate;
   metrics.tokens = begun.counts.tokens;
   metrics.trained_tokens = begun.counts.trained_tokens;
@@ -309,43 +289,11 @@ void Trainer::log(const StepMetrics& metrics) {
   if (is_shown && progress_ != nullptr) progress_->show(metrics);
 }
 
-void Trainer::evaluate() {
-  const int64_t rows = evaluation_->rows_per_epoch();
-  const methods::RowCounts counts = evaluation_->count(0, rows);
-  set_inputs(objective_.is_token_mean ? methods::RowCounts{.trained_tokens = 1} : counts);
-  double sum = 0;
-  std::array<double, StepMetrics::kMostMeasures> sums{};
-  std::array<float, StepMetrics::kMostMeasures> measures{};
-  for (int64_t row = 0; row < rows; row += options_.rows * ranks()) {
-    evaluation_->load(ProgramName::evaluate, row + rank() * options_.rows, rows);
-    run_batch(ProgramName::evaluate);
-    sum += executor_.result<float>(program::kLossName);
-    read_measures(measures);
-    for (size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<double>(measures[i]);
-  }
-  const auto count = static_cast<double>(
-      objective_.is_token_mean ? std::max<int64_t>(1, counts.trained_tokens) : 1);
-  eval_loss_ = sum / count;
-  for (size_t i = 0; i < sums.size(); ++i) eval_measures_[i] = sums[i] / count;
-}
-
 void Trainer::evaluate_and_log(int64_t step) {
-  evaluate();
-  std::array<char, kLineBytes> buffer{};
-  char* const end = buffer.data() + buffer.size();
-  char* out = fmt::format_to_n(buffer.data(), end - buffer.data(), "{{\"step\":{},\"eval_loss\":{}",
-                               step, *eval_loss_)
-                  .out;
-  for (size_t i = 0; i < objective_.measures.size(); ++i)
-    if (!std::isnan(eval_measures_[i]))
-      out = fmt::format_to_n(out, end - out, ",\"eval_{}\":{}", objective_.measures[i],
-                             eval_measures_[i])
-                .out;
-  out = fmt::format_to_n(out, end - out, "}}").out;
-  record({buffer.data(), static_cast<size_t>(out - buffer.data())});
-  const auto line =
-      fmt::format_to_n(buffer.data(), buffer.size(), "step {} eval_loss {:.4f}", step, *eval_loss_);
-  if (progress_ != nullptr) progress_->note({buffer.data(), line.size});
+  evaluation_->run();
+  eval_loss_ = evaluation_->loss();
+  record(evaluation_->json(step));
+  if (progress_ != nullptr) progress_->note(evaluation_->text(step));
 }
 
 std::string skipped_steps_message(const StepMetrics& metrics, int64_t in_a_row,

@@ -3,14 +3,12 @@
 // by itself, while it already runs the next step's micro-batches.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <limits>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +21,7 @@
 #include "runtime/saving/checkpoint.h"
 #include "runtime/saving/trainer_state.h"
 #include "train/batch_loader.h"
+#include "train/evaluation.h"
 #include "train/folder_lock.h"
 #include "train/lr_schedule.h"
 #include "train/progress.h"
@@ -61,9 +60,10 @@ struct TrainerOutcome {
 
 class Trainer {
  public:
-  // `evaluation` may be null. `metrics` and `progress` are null on ranks that do not show them.
+  // `evaluation`: null without evaluation data. `metrics` and `progress` are null on ranks that do
+  // not show them.
   Trainer(const TrainerOptions& options, runtime::Executor& executor, BatchLoader& data,
-          BatchLoader* evaluation, formats::JsonLines* metrics, Progress* progress);
+          Evaluation* evaluation, formats::JsonLines* metrics, Progress* progress);
 
   // Runs to the end or until `stop_signal` is not 0, then saves a checkpoint. Stops without saving
   // when the run's folder was removed or renamed: `state` is then what is to be saved elsewhere.
@@ -101,11 +101,7 @@ class Trainer {
   bool is_awaited(int64_t step) const;
   // A line that cannot be written ends run().
   void log(const StepMetrics& metrics);
-  void run_batch(program::ProgramName program);
-  void set_inputs(const methods::RowCounts& counts);
-  void read_measures(std::span<float> measures);
   bool read_loss_scale(runtime::TrainerState& state, StepMetrics& metrics);
-  void evaluate();
   void evaluate_and_log(int64_t step);
   bool has_folder() const { return options_.lock == nullptr || options_.lock->is_in_place(); }
   int64_t ranks() const { return options_.ranks == nullptr ? 1 : options_.ranks->size(); }
@@ -123,7 +119,7 @@ class Trainer {
   runtime::Executor& executor_;
   const methods::Objective& objective_;
   BatchLoader& data_;
-  BatchLoader* evaluation_;
+  Evaluation* evaluation_;
   formats::JsonLines* metrics_;
   Progress* progress_;
   std::optional<BegunStep> begun_;
@@ -131,7 +127,6 @@ class Trainer {
   double last_loss_ = 0;
   std::vector<double> step_seconds_;
   std::optional<double> eval_loss_;
-  std::array<double, StepMetrics::kMostMeasures> eval_measures_{};
   int64_t saved_step_ = 0;                        // of the newest checkpoint; 0: none
   std::optional<base::UserError> metrics_error_;  // why a line could not be written
   std::vector<std::string> unwritten_;            // that line and those after it

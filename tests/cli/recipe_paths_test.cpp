@@ -50,6 +50,26 @@ TEST_F(RecipePaths, LeadToWhatIsNextToTheRecipe) {
   EXPECT_TRUE(contains(resumed.err, "resumed from " + path("run/checkpoint-1"))) << resumed.err;
 }
 
+TEST_F(RecipePaths, LeadToPatternsAndFoldersNextToTheRecipe) {
+  folder_.write("more/train.jsonl", kTinyData);
+  folder_.write("more/dev.jsonl", kTinyData);
+  folder_.write("more/notes.md", "");
+  std::string recipe = kRecipe;
+  recipe.replace(recipe.find("data/train.jsonl"), 16, "[data/*.jsonl, more]");
+  folder_.write("job.yaml", recipe + "eval_data: more\n");
+  const BinaryRun run = train();
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(contains(run.err, path("data/*.jsonl") + ": ")) << run.err;
+  EXPECT_TRUE(contains(run.err, path("more") + ", split train: no data, and left out: notes.md"));
+  EXPECT_TRUE(contains(run.err, path("more") + ", split validation: ")) << run.err;
+  recipe.replace(recipe.find("data/*.jsonl"), 12, "data/tran.jsonl");
+  folder_.write("job.yaml", recipe);
+  const BinaryRun misspelt = train({"output_dir=" + path("other")});
+  EXPECT_EQ(misspelt.exit_code, 2);
+  EXPECT_TRUE(contains(misspelt.err, "did you mean " + path("data/train.jsonl") + "?"))
+      << misspelt.err;
+}
+
 TEST_F(RecipePaths, LeadToTheCurrentFolderFirst) {
   // Tests run in the source folder, which has such a file too.
   folder_.write("examples/wordnet/train.jsonl", "broken");

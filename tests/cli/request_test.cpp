@@ -88,9 +88,9 @@ TEST(Request, RefusesASystemMessageInTraining) {
 TEST(Request, NamesTheTemplatesWhereOneIsNotFound) {
   const testing::TemporaryFolder folder;
   Request request =
-      make_request({folder.write("r.yaml", "chat_template: llama3\n").string()}, false);
+      make_request({folder.write("r.yaml", "chat_template: llama-9\n").string()}, false);
   request.keys = {"chat_template", "learning_rate"};
-  EXPECT_TRUE(contains(user_error_of([&] { request.recipe(); }), "built in are chatml, llama-3,"));
+  EXPECT_TRUE(contains(user_error_of([&] { request.recipe(); }), "built in are chatml, qwen-2.5,"));
 }
 
 }  // namespace

@@ -43,13 +43,13 @@ TEST(DataEntries, HaveTheirOwnFieldsRolesAndForm) {
       "data:\n"
       "  - path: a.jsonl\n"
       "    data_format: prompt_completion\n"
-      "    fields: {prompt: question, completion: '{a}: {b}'}\n"
+      "    fields: {prompt: question, completion: ['{a}: {b}', a]}\n"
       "    roles: {customer: user}\n"
       "    ignore_fields: [x, y]\n");
   ASSERT_EQ(recipe.data.size(), 1U);
   EXPECT_EQ(recipe.data[0].data_format, DataFormat::prompt_completion);
   EXPECT_EQ(recipe.data[0].fields,
-            (std::vector<std::string>{"prompt=question", "completion={a}: {b}"}));
+            (std::vector<std::string>{"prompt=question", R"(completion=["{a}: {b}","a"])"}));
   EXPECT_EQ(recipe.data[0].roles, (std::vector<std::string>{"customer=user"}));
   EXPECT_EQ(recipe.data[0].ignore_fields, (std::vector<std::string>{"x", "y"}));
 }
@@ -91,7 +91,7 @@ TEST(DataEntries, AreTakenBackAsTheyArePrinted) {
                                         .weight = 0.1,
                                         .limit = 3,
                                         .data_format = DataFormat::text,
-                                        .fields = {"text={title}\n\n{body}", "x=y"},
+                                        .fields = {"text={title}\n\n{body}", "x=y", R"(y=["{a}: \"b\"",""])"},
                                         .roles = {"a b=user"},
                                         .ignore_fields = {"one"}},
                                        {.path = "h", .repeats = 2.5}};

@@ -106,6 +106,18 @@ TEST_F(DataOf, TheHomeFolderIsFound) {
   EXPECT_TRUE(contains(error_of({.path = "$HOME/a.jsonl"}), "write the path out"));
 }
 
+TEST(DataName, IsThatOfTheEntryOrItsPath) {
+  for (const auto& [path, name] :
+       std::vector<std::pair<std::string, std::string>>{{"data/eval.jsonl.gz", "eval"},
+                                                        {"data/v1.5/", "v1.5"},
+                                                        {"data/*.jsonl", "data"},
+                                                        {"openai/gsm8k@main", "gsm8k"},
+                                                        {"hf://datasets/a/b.c/x/*.parquet", "x"},
+                                                        {"org/set-1.2", "set-1.2"}})
+    EXPECT_EQ(data_name({.path = path}), name);
+  EXPECT_EQ(data_name({.path = "a.jsonl", .name = "b"}), "b");
+}
+
 TEST_F(DataOf, APatternIsSorted) {
   write({"p/b.jsonl", "p/a.jsonl", "p/.h.jsonl", "p/c/d.jsonl", "p/Z.jsonl", "p/n.md", "p/n.txt"});
   EXPECT_EQ(files_of("p/*.jsonl"), (Names{"p/Z.jsonl", "p/a.jsonl", "p/b.jsonl"}));
@@ -275,8 +287,8 @@ TEST_F(DataOf, ASetOfTheHubIsInItsCache) {
   EXPECT_FALSE(contains(error_of({.path = "org/gone.jsonl"}), "hf download"));
   other_.write("HF_DATASETS_CACHE/org___gone/default/x.arrow", "");
   EXPECT_TRUE(contains(error_of({.path = "org/Gone"}), "are Arrow files, which are not read"));
-  EXPECT_TRUE(is_data_there("org/set"));
-  EXPECT_FALSE(is_data_there("org/gone"));
+  EXPECT_TRUE(is_data_in_hub_cache("org/set"));
+  EXPECT_FALSE(is_data_in_hub_cache("org/gone"));
   other_.write("HF_HUB_CACHE/datasets--old/refs/main", "1");
   other_.write("HF_HUB_CACHE/datasets--old/snapshots/1/train.csv", "");
   EXPECT_EQ(data_files({.path = "old"}).description, "old, split train, commit 1");

@@ -107,7 +107,15 @@ TEST(DatasetList, KeysOfAllDataMustAgree) {
   EXPECT_EQ(named[0].items, Texts{"chatml"});
   const std::vector<Written> none = said({"{path: a, type: chat_template, roles_to_train: }"});
   ASSERT_EQ(none.size(), 1U);
-  EXPECT_TRUE(none[0].items.empty()) << "which has a meaning of its own";
+  EXPECT_TRUE(none[0].items.empty() && none[0].is_list) << "those that say so themselves";
+  const std::vector<Written> last =
+      said({"{path: a, type: chat_template, roles_to_train: , train_on_eos: }"});
+  ASSERT_EQ(last.size(), 1U);
+  EXPECT_EQ(last[0].name, "train_on_turns");
+  const std::vector<Written> own =
+      said({"{path: a, type: chat_template, chat_template: jinja, chat_template_jinja: t.jinja}"});
+  ASSERT_EQ(own.size(), 1U);
+  EXPECT_EQ(own[0].items, Texts{"t.jinja"});
   EXPECT_TRUE(contains(mistakes_of(read({"{path: a, type: chat_template, chat_template: chatml}",
                                          "{path: b, type: chat_template, chat_template: zephyr}"})),
                        "datasets[1]: has another 'chat_template' than an entry before it"));

@@ -56,7 +56,10 @@ TEST(ForeignData, PartsOfOneSetAreValSetSize) {
       "dataset:\n  _component_: torchtune.datasets.alpaca_cleaned_dataset\n  split: train[:95%]\n"
       "dataset_val:\n  _component_: torchtune.datasets.alpaca_cleaned_dataset\n"
       "  split: train[95%:]\n";
-  const Recipe tuned = taken(kTuned);
+  const Recipe tuned =
+      taken(std::string(kTuned) + "device: cpu\noptimizer: {_component_: torch.optim.AdamW}");
+  EXPECT_EQ(tuned.backend, BackendName::cpu);
+  EXPECT_TRUE(contains(error_of("device: cpu"), "it names a card to plan for"));
   EXPECT_EQ(tuned.val_set_size, 0.05);
   EXPECT_EQ(tuned.data,
             (Entries{{.path = "yahma/alpaca-cleaned", .data_format = DataFormat::alpaca}}));
@@ -112,6 +115,22 @@ TEST(ForeignData, NamesOfMsSwiftAreData) {
   EXPECT_EQ(taken("split_dataset_ratio: 0.01\ndataset: a").val_set_size, 0.01);
   EXPECT_TRUE(contains(error_of("dataset: [a, b, c]\ninterleave_prob: [0.3, 0.7]"),
                        "r.yaml:2:1: 'interleave_prob' has 2 numbers for 3 data sets"));
+}
+
+TEST(ForeignData, ExamplesOfTransformersHoldOutAShare) {
+  EXPECT_EQ(taken("train_file: a\nvalidation_split_percentage: 5").val_set_size, 0.05);
+  EXPECT_TRUE(tells(taken("train_file: a\nvalidation_file: b\nvalidation_split_percentage: 5"),
+                    "'validation_split_percentage' is not used: there is a set to evaluate on"));
+  EXPECT_EQ(taken("train_file: a\nmax_train_samples: 7").data,
+            (Entries{{.path = "a", .limit = 7}}));
+  EXPECT_EQ(taken("dataset_name: a\ndataset_config_name: b\ndo_eval: true").eval_data,
+            (Entries{{.path = "a", .config = "b", .split = "validation"}}));
+}
+
+TEST(ForeignData, TemplatesOfAxolotlAreFiles) {
+  EXPECT_EQ(taken("chat_template: jinja\nchat_template_jinja: a.jinja").chat_template, "a.jinja");
+  EXPECT_TRUE(contains(error_of("chat_template_jinja: '{% for m in messages %}'"),
+                       "write it into a file, and say chat_template: FILE"));
 }
 
 // A folder with LLaMA-Factory's file of names.

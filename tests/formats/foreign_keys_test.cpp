@@ -341,6 +341,8 @@ TEST(ForeignKeys, NamesInAnotherOrderAreTheSame) {
 
 TEST(ForeignKeys, TheTokenizersDefaultTemplateIsTheModelsOwn) {
   EXPECT_EQ(taken("chat_template: tokenizer_default\nmethod: lora").chat_template, "");
+  for (const char* key : {"template", "conversation", "chat_template_jinja"})
+    EXPECT_EQ(taken(fmt::format("{}: qwen3", key)).chat_template, "qwen3") << key;
   EXPECT_EQ(taken("chat_template: tokenizer_default_fallback_chatml").chat_template,
             "tokenizer_default_fallback_chatml")
       << "whether there is one the model's folder says";

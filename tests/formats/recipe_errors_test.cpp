@@ -148,8 +148,8 @@ constexpr BadRecipe kBadRecipes[] = {
     {"option_of_data", "dataset_kwargs: {subset: a}", "'dataset_kwargs': snug does not have this"},
     {"strategy", "save_strategy: best", "'save_strategy' is 'best', which is not built; say save_"},
     {"per_epoch", "saves_per_epoch: few", "'saves_per_epoch' is 'few'; expected a number"},
-    {"held_out", "validation_split_percentage: 5",
-     "'validation_split_percentage' is '5', but Snug takes 0 only: "},
+    {"held_out", "validation_split_percentage: many",
+     "r.yaml:1:1: 'validation_split_percentage' is 'many'"},
     {"nested_model", "model:\n  _component_: torchtune.models.llama3.llama3_8b\n",
      "r.yaml:2:3: 'model': it names a builder of torchtune: say model: FOLDER"},
 };

@@ -91,6 +91,21 @@ TEST(Pages, OfARunHaveItsCurves) {
   EXPECT_THROW(run_page(example.planned, measured, "no/such/metrics.jsonl"), base::UserError);
 }
 
+TEST(Pages, OfARunHaveACurveOfEachEvaluationSet) {
+  const Example example(kWords);
+  const testing::TemporaryFolder folder;
+  folder.write("metrics.jsonl",
+               "{\"step\":1,\"eval_loss\":3,\"eval_a<b_loss\":2,\"eval_c_loss\":4}\n"
+               "{\"step\":2,\"eval_loss\":2,\"eval_a<b_loss\":1,\"eval_c_loss\":3}\n");
+  const std::vector<NamedCurve> sets{{"eval_a<b_loss", "Loss of a<b"},
+                                     {"eval_d_loss", "Loss of d"}};
+  const std::string html = run_page(example.planned, {}, folder / "metrics.jsonl", sets);
+  EXPECT_EQ(unclosed_tag(html), "");
+  EXPECT_TRUE(contains(html, "Loss of the evaluation data"));
+  EXPECT_TRUE(contains(html, "Loss of a&lt;b"));
+  EXPECT_FALSE(contains(html, "Loss of d")) << "there is none to draw";
+}
+
 TEST(Pages, EscapeTexts) {
   EXPECT_EQ(escaped("a<b> & \"c\" 'd'"), "a&lt;b&gt; &amp; &quot;c&quot; &#39;d&#39;");
   Page page("<script>alert(1)</script>");

@@ -109,7 +109,7 @@ TEST(Style, JsonIsParsedInOnePlace) {
   const std::regex parses("[jJ]son::parse\\(");
   for (const fs::path& path : sources("src"))
     for (const std::string& line : lines_of(path))
-      EXPECT_FALSE(std::regex_search(line, parses))
+      EXPECT_FALSE(path.filename() != "json_parser.cpp" && std::regex_search(line, parses))
           << path << ": " << line << " goes past base/json_parser.h";
 }
 

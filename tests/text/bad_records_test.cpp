@@ -2,9 +2,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "../base/temporary_folder.h"
 #include "base/error.h"
 #include "text/record/bad_records.h"
+#include "text/record/record_reader.h"
 #include "text/row/dataset.h"
 #include "tiny_tokenizer.h"
 
@@ -95,6 +98,70 @@ TEST_F(BadRecordsOf, AFileWhoseFieldsAreWrongMayBeFewOfMany) {
     EXPECT_TRUE(contains(message, part)) << part << "\nis not in: " << message;
   options_.skips.mapping_share = 0.02;
   EXPECT_EQ(load(file(395, 4)).audit.bad, 4);
+}
+
+// One record of a list or a table is no more than one of lines.
+TEST_F(BadRecordsOf, AListOrATableAreLeftOutOneByOne) {
+  options_.skips.refuses_any = false;
+  const std::string good = "{\"prompt\": \"a\", \"completion\": \"b\"}";
+  const Dataset list =
+      load("[" + good + ", null, " + good + ",\n7 , [{\"a\": \"]\"}]," + good + "]", "data.json");
+  EXPECT_EQ(list.audit.records, 3);
+  EXPECT_EQ(list.audit.bad, 3);
+  for (const char* part : {"data.json:1: record 2: expected an object, found null",
+                           "data.json:2: record 4: expected an "
+                           "object, found number",
+                           "data.json:2: record 5: expected an object, found array"})
+    EXPECT_TRUE(contains(list.audit.bad_told, part)) << list.audit.bad_told;
+  EXPECT_EQ(load("[\"a,]\", true," + good + "]", "data.json").audit.bad, 2);
+  EXPECT_EQ(load("[{\"text\": \"\xFF\"}," + good + "]", "data.json").audit.bad, 1);
+  EXPECT_TRUE(contains(error("[" + good + ",,", "data.json"), "broken JSON: expected record 2"));
+  EXPECT_TRUE(
+      contains(error("[" + good + ",nul", "data.json"), "broken JSON: expected ',' or ']'"));
+
+  const Dataset table = load("prompt,completion\na,b\na\na,b,c\na,\xFF\na,b\n", "data.csv");
+  EXPECT_EQ(table.audit.records, 2);
+  EXPECT_EQ(table.audit.bad, 3);
+  EXPECT_TRUE(contains(table.audit.bad_told, "data.csv:3: record 2: the row has 1 cells"))
+      << table.audit.bad_told;
+  const Dataset text = load("{\"text\": \"a\xC3\"}\n{\"text\": \"ab\"}\n");
+  EXPECT_EQ(text.audit.bad, 1);
+  // Such a record may be longer than what is held.
+  const std::string much(kMaxRecordBytes, 'x');
+  EXPECT_EQ(load("{\"text\": \"" + much + "\xFF" + much + "\"}\n{\"text\": \"ab\"}\n").audit.bad,
+            1);
+}
+
+// NaN and infinity, as tables have them.
+TEST_F(BadRecordsOf, AFileWithNumbersThatJsonHasNotAreLeftOut) {
+  options_.skips.refuses_any = false;
+  const auto record = [](const std::string& field, const std::string& number) {
+    return fmt::format(
+        "{{\"prompt\": \"a\", \"completion\": \"b\", \"{}\": {{\"number\": \"{}\"}}}}\n", field,
+        number);
+  };
+  const Dataset data =
+      load(record("weight", "inf") + record("loss_weight", "nan") + record("score", "nan"));
+  EXPECT_EQ(data.audit.bad, 2);
+  EXPECT_EQ(data.audit.unused.list(), "'score' (1 record)");
+  options_.mapping = RecordMapping(std::array<std::string, 1>{"completion=costs {score}"}, {});
+  EXPECT_TRUE(contains(error(record("score", "nan")), "'score' is an object"));
+}
+
+// Where the first record is what is strange, the advice is not to leave out all others.
+TEST_F(BadRecordsOf, AFileOfAnotherFormThanTheFirstRecordsIsNamed) {
+  options_.skips.refuses_any = false;
+  std::string file = "{\"text\": \"x\"}\n";
+  for (int i = 0; i < 3000; ++i) file += kGood;
+  const std::string message = error(file);
+  EXPECT_TRUE(contains(message, "more than 99.9 % do not hold what is read")) << message;
+  EXPECT_TRUE(contains(message,
+                       "3000 of 3001 are of the form prompt_completion: "
+                       "data_format=prompt_completion reads them"))
+      << message;
+  EXPECT_FALSE(contains(message, "max_skipped=1"));
+  options_.form = RecordForm::prompt_completion;
+  EXPECT_EQ(load(file).audit.bad, 1);
 }
 
 TEST_F(BadRecordsOf, AFileMayBeHalfEmptyOrTooLong) {

@@ -513,7 +513,7 @@ TEST(ChatTemplate, KnowsWhatEndsATurn) {
 TEST(ChatTemplate, ABuiltInOneMayStandInForAMissingOne) {
   constexpr const char* kFallback = "tokenizer_default_fallback_chatml";
   EXPECT_TRUE(is_chat_template_name(kFallback));
-  EXPECT_FALSE(is_chat_template_name("tokenizer_default_fallback_alpaca"));
+  EXPECT_FALSE(is_chat_template_name("tokenizer_default_fallback_nobody"));
   EXPECT_EQ(ChatTemplate(kFallback, with_tokens(kChatml)).name(), "chatml");
   const Tokenizer own = with_tokens(kChatml, "{{ messages[0].content }}");
   EXPECT_EQ(ChatTemplate(kFallback, own).name(), "the model's own");

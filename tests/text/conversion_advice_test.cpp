@@ -16,7 +16,9 @@ TEST(ConversionAdvice, GoesByTheFirstBytesUnderAnotherName) {
   const testing::TemporaryFolder folder;
   const auto read = [&](const std::string& name, const std::string& contents) {
     RawRecord record;
-    return RecordReader(folder.write(name, contents)).next(record);
+    const bool is_there = RecordReader(folder.write(name, contents)).next(record);
+    if (!record.problem.empty()) base::throw_user_error("{}", record.problem);
+    return is_there;
   };
   const auto expect = [&](const std::string& name, const std::string& begin,
                           const std::vector<std::string>& parts) {

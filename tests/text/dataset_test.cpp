@@ -280,7 +280,7 @@ TEST_F(DatasetFile, LongRecordsOfOtherFormsAreRefused) {
   expect_error("{\"text\": \"" + much + "\\q" + much + "\"}",
                "data.jsonl:1: record 1: broken JSON");
   expect_error("{\"text\": \"" + much + "\xFF" + much + "\"}",
-               "data.jsonl:1: the text is not valid UTF-8");
+               "data.jsonl:1: record 1: its text is not valid UTF-8");
   expect_error("{\"text\": \"a\", \"n\": 1" + std::string(kMaxRecordBytes, '1') + "}",
                "a number of more than");
 }
@@ -321,7 +321,8 @@ TEST_F(DatasetFile, NamesTheLineOfABrokenRecord) {
                "data.jsonl:2: record 2: the answer ('completion') is empty");
   expect_error(good + "{\"text\": \"a\"}\n",
                "record 2 is of the form text, but the records before it are prompt_completion");
-  expect_error(good + "{\"prompt\": \"\xFF\"}\n", "data.jsonl:2: the text is not valid UTF-8");
+  expect_error(good + "{\"prompt\": \"\xFF\"}\n",
+               "data.jsonl:2: record 2: its text is not valid UTF-8");
   expect_error("{\"instruction\": \"a\", \"input\": 1, \"output\": \"b\"}",
                "expected the field 'input' to be a string");
 }
@@ -351,7 +352,7 @@ TEST_F(DatasetFile, NamesWhatIsWrongWithMessages) {
   expect_error(line("[]"), "no message is the assistant's");
   expect_error(line("[{\"role\": \"assistant\", \"content\": \"\"}]"), "text is empty");
   expect_error(line("[{\"role\": \"assistant\", \"content\": \"a\"}]"),
-               "choose a template with chat_template= one of chatml, llama-3");
+               "choose a template with chat_template= one of chatml, qwen-2.5");
   expect_error("{\"conversations\": [{\"from\": \"gpt\", \"content\": \"a\"}]}",
                "message 1: expected the strings 'from' and 'value'");
 }

@@ -1,6 +1,6 @@
 // Prints what Snug makes of conversations, for scripts/oracles/check_chat_templates: for each
-// record of a file of JSON lines one line with the ids and what is learned of them, and the ids of
-// the prompt for the message that would follow; or the error.
+// record of a file of JSON lines one line with the ids and what is learned of them, what is learned
+// of the other roles, and the ids of the prompt for the message that would follow; or the error.
 //   dump_chats FOLDER DATA [CHAT_TEMPLATE]
 #include <fstream>
 #include <iostream>
@@ -39,6 +39,12 @@ nlohmann::json describe(const text::ChatTemplate& chat, const text::Tokenizer& t
              for (const text::Part& part : parts) text += part.text;
              result["text"] = text;
              return result;
+           })},
+          {"others", result_of([&] {
+             text::Conversation others = conversation;
+             for (text::Message& message : others.messages)
+               message.set_learned(!message.is_assistant());
+             return ids_and_mask(tokenizer, chat.render(others));
            })},
           {"prompt", result_of([&] {
              const text::Part part{chat.prompt(conversation), -1, false};

@@ -153,6 +153,24 @@ TEST(EpochOrder, CyclesOfAPartDiffer) {
   EXPECT_EQ(halves.size(), 10U);
 }
 
+// And no less often, so that rows have room for as many.
+TEST(EpochOrder, TakesADocumentNoMoreOftenThanIsSaid) {
+  EXPECT_EQ(most_times({}), 1);
+  for (const EpochPart& part :
+       {EpochPart{5, 5}, {5, 15}, {6, 2}, {6, 4}, {7, 3}, {3, 7}, {2, 9}, {9, 8}, {4, 0}}) {
+    const std::vector<EpochPart> parts{part, {20, 20}};
+    const DocumentStore documents = documents_for(parts, 1, 3);
+    EpochOrder order(documents, mixed(parts));
+    int64_t most = 0;
+    for (int64_t epoch = 0; epoch < 200; ++epoch) {
+      const std::vector<int32_t> taken = epoch_of(order, epoch);
+      for (const int32_t document : taken)
+        most = std::max(most, std::ranges::count(taken, document));
+    }
+    EXPECT_EQ(most_times(parts), most) << part.taken << " of " << part.groups;
+  }
+}
+
 TEST(EpochOrder, TakesNoMemoryForAnotherEpoch) {
   const DocumentStore documents = documents_for(kMix, 1, 3);
   RowSource rows(documents, mixed(kMix));

@@ -158,6 +158,19 @@ TEST_F(PreferenceData, cuts_answers_and_leaves_out_pairs_without_one) {
   EXPECT_EQ(data.audit.truncated, 1);
 }
 
+// Llama 2's tokenizer puts a space before a text and looks for </s> with one: "b</s>" has none.
+TEST_F(PreferenceData, ends_texts_of_which_the_tokenizer_does_not_split_the_end) {
+  TinyTokenizer tiny;
+  tiny.keys["normalizer"] = {{"type", "Prepend"}, {"prepend", "_"}};
+  Json document = tiny.document();
+  for (Json& token : document["added_tokens"]) token["normalized"] = true;
+  tokenizer_ = Tokenizer::from_text(document.dump(), tiny.config.dump(), "tiny/tokenizer.json");
+  const Dataset data = load(R"({"prompt": "a", "chosen": "b", "rejected": "c"})");
+  const int32_t eos = 257;
+  EXPECT_EQ(parts_of(data.documents, 0).ids, (Ids{'_', 'a', 'b', eos}));
+  EXPECT_EQ(parts_of(data.documents, 1).ids, (Ids{'_', 'a', 'c', eos}));
+}
+
 TEST_F(PreferenceData, may_train_on_the_prompt_of_what_was_chosen) {
   const std::string pair = R"({"prompt": "a dog", "chosen": " one two", "rejected": " no"})";
   const Parts answers = parts_of(load(pair).documents, 0);

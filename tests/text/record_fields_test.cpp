@@ -71,9 +71,6 @@ TEST_F(FieldData, WhatIsNotUnderstoodOfAMessageIsRefused) {
   EXPECT_TRUE(contains(
       error(chat(R"(, "train_detail": [{"begin_offset": 0, "end_offset": 1, "train": false}])")),
       "'train_detail' says what"));
-  EXPECT_TRUE(contains(error(R"({"messages": [{"role": "user", "content": "a", "train": true},)"
-                             R"({"role": "assistant", "content": "b"}]})"),
-                       "message 1: the field 'train' asks to learn a text of the role user"));
   EXPECT_TRUE(contains(error(R"({"messages": [{"role": "user", "content": "a"},)"
                              R"({"role": "assistant", "content": "b", "weight": 0}]})"),
                        "it is not to be learned"));

@@ -167,15 +167,24 @@ TEST(RecordMapping, RefusesWhatSnugDoesNotRead) {
   EXPECT_TRUE(
       contains(error({"promt=q"}), "'promt' is none that Snug reads (did you mean 'prompt'?)"));
   EXPECT_TRUE(contains(error({"prompt"}), "expected NAME=VALUE"));
+  EXPECT_TRUE(contains(error({"text=\xFF{a}"}), "is not valid UTF-8"));
   EXPECT_TRUE(contains(error({"prompt=a", "prompt=b"}), "'prompt' is given twice"));
   for (const char* list : {R"(prompt=["", "a"])", R"(prompt=["a")", R"(prompt=["a", 1])"})
     EXPECT_TRUE(contains(error({list}), "expected a list of texts such as")) << list;
+  EXPECT_TRUE(contains(error({"chosen=a", "rejected=a"}), "'chosen' and 'rejected' both take 'a'"));
   EXPECT_TRUE(contains(error({"prompt={a"}), "a brace is not closed"));
   EXPECT_TRUE(contains(error({"prompt=a}"}), "a brace is closed that is not open"));
   EXPECT_TRUE(contains(error({"prompt=a{}"}), "no field stands in its braces"));
   EXPECT_TRUE(contains(error({"messages.speaker=role"}), "'speaker' is none that Snug reads"));
   EXPECT_TRUE(contains(error({}, {"bot=asistant"}), "did you mean 'assistant'?"));
   EXPECT_TRUE(contains(error({}, {"a=user", "a=tool"}), "'a' is given twice"));
+}
+
+TEST(RecordMapping, SaysWhichFieldsItTakes) {
+  const RecordMapping mapping(std::array<std::string, 2>{"prompt=a.b", "completion={c}: {d.0.e}"},
+                              {});
+  for (const char* taken : {"a", "a.b", "c", "d"}) EXPECT_TRUE(mapping.takes(taken)) << taken;
+  for (const char* left : {"b", "a.", "prompt", "e", ""}) EXPECT_FALSE(mapping.takes(left)) << left;
 }
 
 TEST(RecordMapping, ReadsWellKnownPairs) {

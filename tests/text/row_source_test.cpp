@@ -124,6 +124,8 @@ TEST(DocumentStore, says_how_many_documents_a_row_may_ever_hold) {
   EXPECT_EQ(documents_of({4, 4, 4, 4, 4, 4}).lengths().most_in(17), 4);
   EXPECT_EQ(documents_of({9, 2, 17, 3}).lengths().most_in(17), 3);
   EXPECT_EQ(documents_of({9}).lengths().most_in(8), 0);
+  // Of those that come twice in an epoch: 2, 2, 3, 3 and the first 9.
+  EXPECT_EQ(documents_of({9, 2, 17, 3}).lengths().most_in(19, 2), 5);
   const DocumentStore documents = random_documents(500, 60, 5);
   const int32_t most = documents.lengths().most_in(64);
   RowSource unlimited(documents, options(64, 512));

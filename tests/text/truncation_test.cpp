@@ -105,13 +105,21 @@ class Truncated : public ::testing::Test {
   Dataset load(const std::string& contents, Truncation truncation,
                std::optional<RecordForm> form = std::nullopt) {
     const DatasetOptions options{.max_length = 12,
+                                 .chat_template = chat_template_,
                                  .form = form,
                                  .skips = {.refuses_any = false},
                                  .truncation = truncation,
                                  .positions = 512};
     return load_dataset(folder_.write("data.jsonl", contents), tokenizer_, options);
   }
+  std::string text_of(const Dataset& data, int64_t document) {
+    std::vector<int32_t> words(static_cast<size_t>(data.documents.length(document)));
+    data.documents.read(document, words);
+    for (int32_t& word : words) word = DocumentStore::id_of(word);
+    return tokenizer_.decode(words, false);
+  }
   testing::TemporaryFolder folder_;
+  std::string chat_template_;
   Tokenizer tokenizer_ = TinyTokenizer{}.make();
 };
 
@@ -139,11 +147,49 @@ TEST_F(Truncated, TextsAreLearnedWhole) {
   }
 }
 
-TEST_F(Truncated, PairsHaveNoEndToKeep) {
-  const std::string pair = R"({"prompt": "a dog", "chosen": " yes", "rejected": " no"})";
-  const std::string message =
-      message_of<UserError>([&] { load(pair, Truncation::keep_end, RecordForm::preference); });
-  EXPECT_TRUE(contains(message, "these records are of the form preference")) << message;
+// A token for each byte, one for <s> and for </s>.
+TEST_F(Truncated, OfAPairTheBeginningOfThePromptGoes) {
+  const std::string pair = R"({"prompt": "0123456789", "chosen": "yes", "rejected": "nope!"})";
+  const Dataset kept = load(pair, Truncation::keep_end, RecordForm::preference);
+  EXPECT_EQ(text_of(kept, 0), "456789yes</s>");
+  EXPECT_EQ(text_of(kept, 1), "456789nope!</s>");
+  EXPECT_EQ(kept.audit.truncated, 2);
+  EXPECT_EQ(kept.audit.cut_tokens, 8);
+  // An answer that is too long by itself keeps its prompt.
+  const std::string is_long =
+      R"({"prompt": "012", "chosen": "abcdefghijklmnopq", "rejected": "nope!"})";
+  EXPECT_EQ(text_of(load(is_long, Truncation::keep_end, RecordForm::preference), 0),
+            "012abcdefghi");
+}
+
+TEST_F(Truncated, OfAnswersWithLabelsTheBeginningOfThePromptGoes) {
+  const std::string answer = R"({"prompt": "0123456789", "completion": "yes", "label": true})";
+  const Dataset kept = load(answer + "\n" + answer, Truncation::keep_end, RecordForm::unpaired);
+  EXPECT_EQ(text_of(kept, 0), "23456789yes</s>");
+}
+
+// Both conversations keep the same turns.
+TEST_F(Truncated, OfAPairOfConversationsTheOldestTurnsGo) {
+  const std::string pair =
+      R"({"prompt": [{"role": "system", "content": "s"}, {"role": "user", "content": "123456"},)"
+      R"({"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}],)"
+      R"("chosen": [{"role": "assistant", "content": "d"}],)"
+      R"("rejected": [{"role": "assistant", "content": "ef"}]})";
+  const std::string source =
+      "{% for m in messages %}{{ m.role[0] }}{{ m.content }}</s>{% endfor %}"
+      "{% if add_generation_prompt %}a{% endif %}";
+  chat_template_ = folder_.write("template.jinja", source).string();
+  const Dataset kept = load(pair, Truncation::keep_end, RecordForm::preference);
+  EXPECT_EQ(text_of(kept, 0), "ss</s>uc</s>ad</s>");
+  EXPECT_EQ(text_of(kept, 1), "ss</s>uc</s>aef</s>");
+  EXPECT_EQ(kept.documents.targets(0), 2);
+  EXPECT_EQ(kept.audit.truncated, 2);
+}
+
+TEST_F(Truncated, TokensHaveNoEndToKeep) {
+  const std::string message = message_of<UserError>(
+      [&] { load(R"({"input_ids": [1, 2, 3]})", Truncation::keep_end, RecordForm::tokens); });
+  EXPECT_TRUE(contains(message, "these records are of the form tokens")) << message;
 }
 
 }  // namespace

@@ -13,12 +13,14 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_ending.h"
 #include "formats/data/file_kinds.h"
 #include "formats/data/folder_files.h"
 #include "formats/data/missing_data.h"
 #include "formats/data/path_pattern.h"
 #include "formats/folder/hub_cache.h"
 #include "formats/folder/run_mark.h"
+#include "formats/recipe/recipe.h"
 
 namespace snug::formats {
 namespace {
@@ -229,11 +231,38 @@ class EntryFiles {
 
 DataFiles data_files(const DataEntry& entry, DataUse use) { return EntryFiles(entry, use).find(); }
 
+DataFiles data_files(const Recipe& recipe, std::string_view key, const DataEntry& entry,
+                     DataUse use) {
+  try {
+    return data_files(entry, use);
+  } catch (const base::UserError& error) {
+    recipe.fail(key, error.what());
+  }
+}
+
+std::string data_name(const DataEntry& entry) {
+  if (!entry.name.empty()) return entry.name;
+  std::string name;
+  for (const fs::path& part : fs::path(entry.path))
+    if (const std::string text = part.string(); !text.empty() && !PathPattern::is_pattern(text))
+      name = text;
+  const base::FileEnding ending = base::file_ending(name);
+  if (base::data_file_ending(name) != nullptr)
+    name.resize(name.size() - ending.contents.size() - ending.packing.size());
+  return name.substr(0, name.find('@'));
+}
+
 bool is_data_there(const std::string& path) {
   const std::string plain = plain_path(path);
-  if (is_there(plain) || hub_place(plain)) return true;
-  return PathPattern::is_pattern(plain) && plain.find("://") == std::string::npos &&
-         !files_of_pattern(plain).empty();
+  if (is_there(plain)) return true;
+  if (!PathPattern::is_pattern(plain) || plain.find("://") != std::string::npos) return false;
+  try {
+    return !files_of_pattern(plain).empty();
+  } catch (const base::UserError&) {
+    return true;  // data_files tells what is wrong with the pattern
+  }
 }
+
+bool is_data_in_hub_cache(const std::string& path) { return hub_place(path).has_value(); }
 
 }  // namespace snug::formats

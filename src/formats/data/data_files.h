@@ -9,12 +9,15 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/data/data_set_folder.h"
 #include "formats/recipe/data_entry.h"
 
 namespace snug::formats {
+
+struct Recipe;
 
 struct DataFiles {
   std::vector<std::string> files;  // at least one, and all are there
@@ -29,8 +32,19 @@ struct DataFiles {
 // lead to others than were meant.
 DataFiles data_files(const DataEntry& entry, DataUse use = DataUse::training);
 
-// Whether a path leads to anything: a file or folder, a pattern that fits a file, or a data set in
-// the cache of the hub. What is there may still be none that data_files accepts.
+// The same for an entry of a recipe's key, which the error names.
+DataFiles data_files(const Recipe& recipe, std::string_view key, const DataEntry& entry,
+                     DataUse use);
+
+// What an entry is called: its name, or the last part of its path that is no pattern, without
+// ending and revision.
+std::string data_name(const DataEntry& entry);
+
+// Whether a path leads to a file or folder, or a pattern to a file. What is there may still be none
+// that data_files accepts.
 bool is_data_there(const std::string& path);
+
+// Whether the cache of the hub has a data set of this name.
+bool is_data_in_hub_cache(const std::string& path);
 
 }  // namespace snug::formats

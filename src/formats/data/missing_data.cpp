@@ -60,12 +60,11 @@ std::string hub_set_advice(const HubName& hub) {
         "; the cache of the hub has other revisions of it: {}. Give one as {}@REVISION, "
         "or fetch this one with '{}'",
         listed(revisions), hub.repository(), hub.download_command());
-  std::string arrow;
-  if (is_folder_there(processed_sets_folder() /
-                      fmt::format("{}___{}", hub.organisation, processed_name(hub.name))))
-    arrow = " (what load_dataset made of it are Arrow files, which are not read)";
-  return fmt::format("; a data set of the Hugging Face hub is fetched with '{}'{}",
-                     hub.download_command(), arrow);
+  const bool is_processed = is_folder_there(
+      processed_sets_folder() / fmt::format("{}___{}", hub.organisation, processed_name(hub.name)));
+  return fmt::format(
+      "; a data set of the Hugging Face hub is fetched with '{}'{}", hub.download_command(),
+      is_processed ? " (what load_dataset made of it are Arrow files, which are not read)" : "");
 }
 
 // ORG/NAME and the rest of a page of the hub: datasets/ORG/NAME/blob/main/FILE.

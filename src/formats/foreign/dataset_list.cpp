@@ -49,7 +49,8 @@ constexpr auto kDatasetKeys = std::to_array<std::string_view>({"path",
 
 // Keys that a recipe has for all its data.
 constexpr auto kKeysOfAll = std::to_array<std::string_view>(
-    {"chat_template", "roles_to_train", "train_on_eos", "train_on_eot", "train_on_inputs"});
+    {"chat_template", "chat_template_jinja", "train_on_turns", "roles_to_train", "train_on_eos",
+     "train_on_eot", "train_on_inputs"});
 
 template <size_t kCount>
 bool is_one_of(const std::array<std::string_view, kCount>& names, std::string_view name) {
@@ -73,7 +74,6 @@ std::vector<ToolKey> dataset_keys() {
       .refuse({"message_field_training_detail"},
               "messages are learned whole or not at all: mark them with message_field_training")
       .refuse({"shards", "shards_idx"}, "say split: train[:COUNT] for the first records")
-      .refuse({"chat_template_jinja"}, "say chat_template: FILE, with the template in it")
       .only({"skip"}, kZeroOnly, "all records are read, from the first")
       .refuse({"input_format", "input_transform", "logprobs_field", "temperature", "step_separator",
                "max_completion_length", "train_on_last_step_only", "sequence_length", "length",
@@ -123,11 +123,30 @@ class ListReader {
   ToolDatasets finish() { return std::move(datasets_); }
 
  private:
+  // Without roles and without ends axolotl learns the last message alone; without roles, those that
+  // say so themselves.
+  static void settle_roles(ToolEntry& tool) {
+    const auto key = [&](std::string_view name) {
+      return std::ranges::find(tool.keys, name, &Written::name);
+    };
+    const auto roles = key("roles_to_train");
+    const auto ends = key("train_on_eos");
+    if (roles == tool.keys.end() || !roles->items.empty()) return;
+    roles->is_list = true;
+    if (ends == tool.keys.end() || !ends->items.empty()) return;
+    *roles = {"train_on_turns", {"last_message"}, false, roles->where};
+    tool.keys.erase(ends);
+  }
+
   // Moves keys that hold for all data to those of the recipe.
   void lift(ToolEntry& tool) {
+    settle_roles(tool);
     std::vector<Written> kept;
     std::string conflict;
     for (Written& key : tool.keys) {
+      const bool is_jinja =
+          key.name == "chat_template" && !key.items.empty() && key.items.front() == "jinja";
+      if (is_jinja && tool.find("chat_template_jinja") != nullptr) continue;
       if (!is_one_of(kKeysOfAll, key.name)) {
         kept.push_back(std::move(key));
         continue;
@@ -250,7 +269,8 @@ class ListReader {
     for (const Written& each : files_of_splits)
       if (each.name == (split.empty() ? "train" : split)) files = each.items;
     if (path.empty() && files.empty()) tool.fail("has no path; say path: FILE, FOLDER or org/name");
-    if (path.find("://") != std::string::npos)
+    const bool is_local = path.starts_with("hf://datasets/") || path.starts_with("file://");
+    if (path.find("://") != std::string::npos && !is_local)
       tool.fail(
           fmt::format("has the path {}, which is on another machine: download it, and say "
                       "path: FILE or FOLDER",

@@ -133,7 +133,7 @@ std::string take_split(DataEntry& entry, const std::string& split) {
 std::string data_set_path(const std::string& path, const std::string& revision,
                           const std::string& below) {
   std::string whole = path;
-  if (path.empty() || is_on_disk(path) || !parse_hub_name(path))
+  if (path.empty() || is_on_disk(path) || !parse_hub_name(path, HubKind::dataset))
     return below.empty() ? path : path.empty() ? below : path + "/" + below;
   if (!revision.empty() && revision != "main") whole += "@" + revision;
   return below.empty() ? whole : "hf://datasets/" + whole + "/" + below;

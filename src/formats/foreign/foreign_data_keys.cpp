@@ -55,8 +55,6 @@ void add_data_files(ForeignRows& rows) {
       .pass_over({"dataset_streaming", "streaming", "preprocess_iterable"},
                  "data are read from files of any size, and every record of an epoch comes once")
       .pass_over({"eval_on_each_dataset"}, "each entry of eval_data is a set of its own")
-      .only({"validation_split_percentage"}, {{"0"}},
-            "say val_set_size: 0.05 for 5 percent of the records")
       .refuse({"valid_dataset*", "bench_dataset"}, "say eval_data: FILE")
       .refuse({"dataset_shard_num", "dataset_shard_idx", "num_samples", "min_sample_len"},
               kFewerAdvice)

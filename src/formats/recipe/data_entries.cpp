@@ -4,6 +4,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -117,13 +118,21 @@ void add_item(const YAML::Node& node, const std::string& name, std::vector<std::
   items.push_back(flow_text(entry));
 }
 
+// The texts that stand for a name of `fields`, as one (recipe_text.cpp).
+std::string list_text(const YAML::Node& list) {
+  std::vector<std::string> texts;
+  for (const YAML::Node& each : list) texts.push_back(each.as<std::string>(""));
+  return nlohmann::json(texts).dump();
+}
+
 // A value of an entry's key as a recipe would write it.
 Written written_value(const std::string& name, const YAML::Node& node, const Written& of) {
   Written value{fmt::format("{}.{}", of.shown(), name), {}, false, of.where};
   const auto add = [&](const YAML::Node& each, const std::string& before) {
-    if (!each.IsScalar())
+    const bool is_list = each.IsSequence() && !before.empty();
+    if (!each.IsScalar() && !is_list)
       throw base::UserError(fmt::format("'{}' holds a nested value", value.name), of.where);
-    value.items.push_back(before + each.Scalar());
+    value.items.push_back(before + (is_list ? list_text(each) : each.Scalar()));
   };
   value.is_list = node.IsMap() || node.IsSequence();
   if (node.IsMap())

@@ -47,15 +47,23 @@ std::string unknown_key(const Written& written) {
       nearest ? fmt::format("did you mean '{}'?", *nearest) : "snug VERB --help lists the keys");
 }
 
-// In axolotl's recipes, which list their data sets, `adapter` says the method.
-std::vector<Written> with_method(std::vector<Written> all) {
+// Two keys of a recipe mean something else in other tools: `adapter` says the method in axolotl's,
+// which list their data sets, and `device` the backend in torchtune's, which name builders.
+std::vector<Written> with_own_names(std::vector<Written> all) {
   const bool is_axolotl = std::ranges::any_of(all, [](const Written& written) {
     return written.name == "datasets" || written.name == "pretraining_dataset";
   });
+  const bool is_torchtune = std::ranges::any_of(
+      all, [](const Written& written) { return written.name.ends_with("._component_"); });
+  const auto rename = [](Written& written, std::string_view from, const char* to,
+                         std::array<std::string_view, 2> values) {
+    if (written.name == from && written.items.size() == 1 &&
+        std::ranges::find(values, written.items.front()) != values.end())
+      written.said_as = std::exchange(written.name, to);
+  };
   for (Written& written : all) {
-    const bool is_method = written.name == "adapter" && written.items.size() == 1 &&
-                           (written.items[0] == "lora" || written.items[0] == "qlora");
-    if (is_axolotl && is_method) written.said_as = std::exchange(written.name, "method");
+    if (is_axolotl) rename(written, "adapter", "method", {"lora", "qlora"});
+    if (is_torchtune) rename(written, "device", "backend", {"cpu", "cuda"});
   }
   return all;
 }
@@ -64,7 +72,7 @@ std::vector<Written> with_method(std::vector<Written> all) {
 std::vector<Written> without_foreign(std::vector<Written> all, const std::vector<Written>& others,
                                      const std::string& file, RecipeReading& reading) {
   std::vector<std::string>& notes = reading.recipe.notes;
-  all = with_method(std::move(all));
+  all = with_own_names(std::move(all));
   ToolConfig data = take_data_words(all, others, file);
   reading.mistakes.gather([&] { data.mistakes.throw_if_any(); });
   notes.insert(notes.end(), data.notes.begin(), data.notes.end());

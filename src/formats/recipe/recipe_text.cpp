@@ -47,8 +47,10 @@ class RecipeScan : public YAML::EventHandler {
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    throw UserError("a recipe has no aliases (*name); write the value out",
-                    location_of(mark, file_));
+    throw UserError(
+        "a recipe has no aliases (*name); write the value out, and a pattern of files in "
+        "quotes: '*.jsonl'",
+        location_of(mark, file_));
   }
   void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
                 const std::string&) override {}

@@ -1,5 +1,6 @@
 #include "plan/spec/data_keys.h"
 
+#include "base/error.h"
 #include "base/words.h"
 
 namespace snug::plan {
@@ -28,6 +29,20 @@ std::vector<std::string> ignored_fields(const Recipe& recipe, const DataEntry& e
 text::RecordMapping record_mapping(const Recipe& recipe, const DataEntry& entry) {
   return {entry.fields.empty() ? recipe.fields : entry.fields,
           entry.roles.empty() ? recipe.roles : entry.roles};
+}
+
+text::LearningRules learning_rules(const Recipe& recipe) {
+  text::LearningRules rules;
+  try {
+    rules = text::learning_rules(recipe.roles_to_train, recipe.train_on_turns);
+  } catch (const base::UserError& error) {
+    recipe.fail("roles_to_train", error.what());
+  }
+  if (recipe.train_on_prompt && !rules.are_usual())
+    recipe.fail("train_on_prompt",
+                "is true, which learns all of a record; leave it out, or leave out roles_to_train "
+                "and train_on_turns");
+  return rules;
 }
 
 }  // namespace snug::plan

@@ -8,6 +8,7 @@
 
 #include "formats/recipe/recipe.h"
 #include "text/record/bad_records.h"
+#include "text/record/learning_rules.h"
 #include "text/record/record_form.h"
 #include "text/record/record_mapping.h"
 
@@ -26,5 +27,9 @@ std::vector<std::string> ignored_fields(const formats::Recipe& recipe,
 
 // What fields and roles say. Throws UserError for what Snug does not read.
 text::RecordMapping record_mapping(const formats::Recipe& recipe, const formats::DataEntry& entry);
+
+// What roles_to_train and train_on_turns say. Throws UserError for unknown roles, and next to
+// train_on_prompt.
+text::LearningRules learning_rules(const formats::Recipe& recipe);
 
 }  // namespace snug::plan

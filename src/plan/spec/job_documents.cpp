@@ -35,7 +35,7 @@ PerStream<int64_t> JobDocuments::shortest_rows() const {
 int64_t JobDocuments::most_in(const PerStream<int64_t>& row_tokens) const {
   int64_t groups = 1;
   for (const text::DocumentLengths& file : files)
-    groups = std::max<int64_t>(groups, file.most_in(row_tokens) / group);
+    groups = std::max<int64_t>(groups, file.most_in(row_tokens, times) / group);
   return groups * group;
 }
 

@@ -15,6 +15,7 @@ struct TrainingSpec;
 struct JobDocuments {
   std::vector<text::DocumentLengths> files;  // of each file of data; empty: there is no data
   int64_t group = 1;                         // so many documents share a row
+  int64_t times = 1;  // the most often that an epoch takes one document (text::most_times)
   // The fewest tokens of a document, of a decoder, that leave something of each answer.
   int64_t least = 0;
 

@@ -70,6 +70,11 @@ void check_rows(const Recipe& recipe, const Objective& objective) {
   if (recipe.train_on_prompt)
     recipe.fail("train_on_prompt",
                 fmt::format("is true, but objective={} compares answers; leave it out", word));
+  for (const char* key : {"roles_to_train", "train_on_turns"})
+    if (!formats::holds_default(recipe, key))
+      recipe.fail(key, fmt::format("is given, but objective={} compares all that follows the "
+                                   "prompt; leave it out",
+                                   word));
   using formats::DataFormat;
   if (recipe.data_format != DataFormat::automatic && recipe.data_format != objective.data)
     recipe.fail("data_format",

@@ -5,7 +5,6 @@
 
 #include "plan/job/job.h"
 #include "plan/spec/job_documents.h"
-#include "text/record/bad_records.h"
 
 namespace snug::formats {
 struct Recipe;

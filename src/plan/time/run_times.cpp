@@ -24,6 +24,12 @@ int64_t runs_of(int64_t rows, int64_t rows_per_run) {
   return (rows + rows_per_run - 1) / rows_per_run;
 }
 
+int64_t evaluation_runs(const EpochRows& rows, int64_t rows_per_run) {
+  int64_t runs = 0;
+  for (const int64_t of_set : rows.evaluation) runs += runs_of(of_set, rows_per_run);
+  return runs;
+}
+
 }  // namespace
 
 std::optional<PassFigures> reference_pass(const PassInputs& inputs) {
@@ -32,7 +38,7 @@ std::optional<PassFigures> reference_pass(const PassInputs& inputs) {
   pass.first_seconds = seconds_of(inputs.job, ProgramName::prepare, inputs.rates, inputs.expected);
   if (inputs.rows)
     pass.runs = runs_of(inputs.rows->training, inputs.spec.rows) +
-                runs_of(inputs.rows->evaluation, inputs.spec.rows);
+                evaluation_runs(*inputs.rows, inputs.spec.rows);
   return pass;
 }
 
@@ -40,7 +46,7 @@ std::optional<PassFigures> evaluation_pass(const PassInputs& inputs) {
   if (inputs.job.find(ProgramName::evaluate) == nullptr) return std::nullopt;
   PassFigures pass = pass_of(inputs, ProgramName::evaluate);
   if (inputs.rows)
-    pass.runs = runs_of(inputs.rows->evaluation, inputs.spec.rows * inputs.spec.ranks.ranks());
+    pass.runs = evaluation_runs(*inputs.rows, inputs.spec.rows * inputs.spec.ranks.ranks());
   return pass;
 }
 

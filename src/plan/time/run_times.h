@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "plan/document/document.h"
 #include "plan/job/job.h"
@@ -17,10 +18,10 @@
 
 namespace snug::plan {
 
-// Rows of one epoch of the data of a job; 0 of what it has not.
+// Rows that hold every document of a job's data once.
 struct EpochRows {
   int64_t training = 0;
-  int64_t evaluation = 0;
+  std::vector<int64_t> evaluation{};  // of each set
 };
 
 // What passes are priced by. `rows`: nothing where the data were not read, so that nobody knows how
@@ -36,7 +37,7 @@ struct PassInputs {
 // `prepare`, then `reference` over all data, of which each rank makes every number; nothing where a
 // job keeps none.
 std::optional<PassFigures> reference_pass(const PassInputs& inputs);
-// `evaluate` over the evaluation data, which ranks divide; nothing where there are none.
+// `evaluate` over each evaluation set, which ranks divide; nothing where there are none.
 std::optional<PassFigures> evaluation_pass(const PassInputs& inputs);
 // Of the programs that write a checkpoint.
 double save_seconds(const Job& job, const Rates& rates);

@@ -14,6 +14,7 @@
 #include "text/chat/jinja/limits.h"
 #include "text/chat/jinja/values/print.h"
 #include "text/chat/learned_turns.h"
+#include "text/chat/other_roles.h"
 
 namespace snug::text {
 namespace {
@@ -81,7 +82,7 @@ void check_chat_template(std::string_view word) {
     base::throw_user_error(
         "chat_template '{}' is not known; the choices are {}, or a file that holds a template in "
         "Jinja",
-        word, kChatForms);
+        word, chat_form_names());
   const jinja::Template must_be_one(read_file(path), path);
 }
 
@@ -153,7 +154,7 @@ void ChatTemplate::read_own() {
         "a template writes conversations, but the model folder has no chat template "
         "(chat_template.jinja, or chat_template in tokenizer_config.json); choose a template with "
         "chat_template= one of {}, or a file that holds one",
-        kChatForms);
+        chat_form_names());
   usual_ = std::make_unique<jinja::Template>(*usual, settings.file);
   if (settings.is_adapters) source_ = *usual;
   const std::string* for_tools = settings.find(true);
@@ -213,6 +214,14 @@ std::vector<Part> ChatTemplate::render(const Conversation& given) const {
   } else {
     whole.generated = learned_spans(conversation, whole,
                                     [&](const Conversation& other) { return run(other, false); });
+  }
+  if (OtherRoles::are_learned(conversation)) {
+    std::vector<int32_t> ends = turn_ends();
+    ends.insert(ends.end(), tokenizer_.stop_ids().begin(), tokenizer_.stop_ids().end());
+    const RenderChat other = renderer(false);
+    whole.generated =
+        merged_spans(std::move(whole.generated),
+                     OtherRoles(tokenizer_, ends, other).find(conversation, whole.text));
   }
   std::vector<Part> parts;
   size_t at = 0;

@@ -49,10 +49,12 @@ Message::Message(std::string_view role, std::string content) {
   fields.set(Value::text("role"), Value::text(std::string(role)));
   fields.set(Value::text("content"), Value::text(std::move(content)));
   fields_ = Value::dict(std::move(fields));
+  is_learned_ = is_assistant();
 }
 
 Message::Message(const Value& fields)
-    : fields_(Value::dict(with_reasoning(without_nulls(fields.as_dict())))) {}
+    : fields_(Value::dict(with_reasoning(without_nulls(fields.as_dict())))),
+      is_learned_(is_assistant()) {}
 
 const std::string& Message::role() const {
   static const std::string kNone;

@@ -40,7 +40,7 @@ class Message {
   // if the message has parts.
   Message with(std::string_view field, jinja::Value value) const;
   Message with_content(std::string content) const;
-  // Whether the message is learned, provided that it is the assistant's.
+  // Whether the message is learned; as long as nobody sets it, the assistant's are.
   bool is_learned() const { return is_learned_; }
   void set_learned(bool is_learned) { is_learned_ = is_learned; }
   // What the record itself says about that, which overrides the other settings; nullopt if it says
@@ -54,7 +54,7 @@ class Message {
 
  private:
   jinja::Value fields_;  // a dictionary
-  bool is_learned_ = true;
+  bool is_learned_ = false;
   std::optional<OwnSay> own_say_{};
 };
 

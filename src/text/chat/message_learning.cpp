@@ -145,16 +145,18 @@ class LearningReader {
     own.take(name, value);
     if (is_read_by_templates(name) && !is_empty_value(value) && !fields_.is_ignored(name))
       fields_.leave(name);
-    if (role_ != "assistant") {
-      if (own.says_learned()) say_ = own.says_learned();
-    } else if (own.is_learned(is_learned()) != is_learned()) {
+    const std::optional<OwnSay>& says = own.says_learned();
+    if (!says) return;
+    // A part that is not learned is none of what another role's message has to learn.
+    if (role_ != "assistant" && !says->is_learned && !say_)
+      say_ = says;
+    else if (says->is_learned != is_learned(role_ == "assistant"))
       refuse(name, fmt::format("stands in {} and says something else than the message, which is "
                                "learned whole or not at all; let it stand on the message",
                                place));
-    }
   }
 
-  bool is_learned(bool otherwise = true) const { return say_ ? say_->is_learned : otherwise; }
+  bool is_learned(bool otherwise) const { return say_ ? say_->is_learned : otherwise; }
 
   void refuse_refusal(std::string_view name, const Value& value) const {
     if (says_something(value))
@@ -174,16 +176,8 @@ class LearningReader {
     if (!is_known)
       refuse(field.name, "is neither 0 or false nor 1 or true: a message is learned or it is not");
     const bool is_learned = (value.as_real() == 1) != field.is_mask;
-    if (role_ != "assistant") {
-      if (is_learned && field.counts_for_all)
-        refuse(field.name,
-               fmt::format("asks to learn a text of the role {}, but only the assistant's are "
-                           "learned (or all of a record, with train_on_prompt=true)",
-                           role_));
-      if (is_learned) fields_.leave(fmt::format("{} of {} messages", field.name, role_));
-      if (!is_learned) say_ = {false, std::string(field.name)};  // nor with train_on_prompt=true
-      return;
-    }
+    if (role_ != "assistant" && is_learned && !field.counts_for_all)
+      return fields_.leave(fmt::format("{} of {} messages", field.name, role_));
     if (this->is_learned(is_learned) != is_learned)
       refuse(field.name, "disagrees with another field on whether the message is learned");
     say_ = {is_learned, std::string(field.name)};

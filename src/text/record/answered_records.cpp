@@ -42,8 +42,9 @@ void parse_message_lists(const RecordFields& fields, const QuestionFields& quest
   add_completion(fields, answer, conversation);
   if (record.prompt_messages == 0 || record.prompt_messages == conversation.messages.size())
     fields.fail(fmt::format("'{}' and '{}' must each have a message", prompt, answer));
-  check_answers(fields, conversation);
-  record.prompt_messages += add_setting(fields, conversation);
+  const size_t added = add_setting(fields, conversation);
+  record.prompt_messages += added;
+  settle_learning(fields, rules.learning, conversation, added);
 }
 
 }  // namespace
@@ -65,8 +66,8 @@ void parse_answer(const RecordFields& fields, const QuestionFields& question, co
   Conversation& conversation = record.conversation;
   add_question(fields, question, conversation);
   conversation.messages.emplace_back("assistant", std::move(text));
-  check_answers(fields, conversation);
-  add_setting(fields, conversation);
+  const size_t added = add_setting(fields, conversation);
+  settle_learning(fields, rules.learning, conversation, added);
   record.prompt_messages = conversation.messages.size() - 1;
 }
 

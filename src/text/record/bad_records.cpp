@@ -26,6 +26,13 @@ std::string without_numbers(const std::string& message) {
   return key;
 }
 
+// In three digits, of which none is rounded to all.
+std::string percent(double share) {
+  constexpr double kNearlyAll = 0.9995;
+  if (share >= kNearlyAll && share < 1) return "more than 99.9 %";
+  return fmt::format("{:.3g} %", 100 * share);
+}
+
 }  // namespace
 
 void BadRecords::add(const RecordError& error) {
@@ -85,23 +92,32 @@ void BadRecords::hold_against(const SkipLimits& limits, const std::string& path,
   };
   if (of(Fault::mapping) > kMappingFaults && share(Fault::mapping) > limits.mapping_share)
     fail(path, records,
-         fmt::format("{:.3g} % do not hold what is read of them, more than max_skipped={} allows, "
-                     "so that records may be read in a wrong way; max_skipped=1 leaves them out",
-                     100 * share(Fault::mapping), limits.mapping_share));
+         fmt::format("{} do not hold what is read of them, more than max_skipped={} allows, so "
+                     "that records may be read in a wrong way; {}",
+                     percent(share(Fault::mapping)), limits.mapping_share, way_out(records)));
   const double most = std::max(kSizeShare, limits.mapping_share);
   if (share(Fault::size) > most)
     fail(path, records,
-         fmt::format("{:.3g} % are empty or too long, so that most of the data would not be "
-                     "learned; max_skipped=1 leaves them out",
-                     100 * share(Fault::size)));
+         fmt::format("{} are empty or too long, so that most of the data would not be learned; "
+                     "max_skipped=1 leaves them out",
+                     percent(share(Fault::size))));
+}
+
+// Where most are of one other form, the first record is what is strange.
+std::string BadRecords::way_out(int64_t records) const {
+  for (const auto& [form, count] : forms_)
+    if (2 * count > records)
+      return fmt::format("{} of {} are of the form {}: data_format={} reads them", count, records,
+                         base::word_of(form), base::word_of(form));
+  return "max_skipped=1 leaves them out";
 }
 
 std::string BadRecords::told(const std::string& path, int64_t records) const {
   if (count() == 0) return "";
   const double share = static_cast<double>(count()) / static_cast<double>(records);
-  return fmt::format("{}{}: {} of {} records ({:.3g} %) {} left out:\n{}",
-                     share > kWarnedShare ? "WARNING: " : "", path, count(), records, 100 * share,
-                     count() == 1 ? "is" : "are", list());
+  return fmt::format("{}{}: {} of {} records ({}) {} left out:\n{}",
+                     share > kWarnedShare ? "WARNING: " : "", path, count(), records,
+                     percent(share), count() == 1 ? "is" : "are", list());
 }
 
 }  // namespace snug::text

@@ -6,10 +6,12 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/record_forms.h"
 #include "text/record/record_error.h"
 
 namespace snug::text {
@@ -36,6 +38,9 @@ class BadRecords {
  public:
   void add(const RecordError& error);
 
+  // Counts one of another form than the file's first one.
+  void meet(base::RecordForm form) { ++forms_[form]; }
+
   int64_t count() const { return of(Fault::mapping) + of(Fault::size); }
 
   // A line for each reason, in the order of the file: the words about the first record, and how
@@ -61,11 +66,13 @@ class BadRecords {
     int64_t count = 0;
   };
 
+  std::string way_out(int64_t records) const;
   int64_t of(Fault fault) const { return counts_[static_cast<size_t>(fault)]; }
 
   std::vector<Reason> reasons_;
-  std::array<int64_t, 2> counts_{};  // by Fault
-  int64_t others_ = 0;               // of more reasons than are told
+  std::array<int64_t, 2> counts_{};            // by Fault
+  std::map<base::RecordForm, int64_t> forms_;  // that the first record is not of
+  int64_t others_ = 0;                         // of more reasons than are told
 };
 
 }  // namespace snug::text

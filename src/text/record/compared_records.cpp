@@ -292,7 +292,7 @@ void parse_preference(const RecordFields& fields, const RecordRules& rules, Reco
 void parse_unpaired(const RecordFields& fields, const RecordRules& rules, Record& record) {
   record.is_desirable = read_label(fields);
   if (const auto list = fields.first_held(kLists)) {
-    parse_messages(fields, *list, record);
+    parse_messages(fields, *list, rules, record);
     if (!record.conversation.messages.back().is_assistant())
       fields.fail("the last message is not the assistant's, so there is no answer to be labelled");
     record.prompt_messages = record.conversation.messages.size() - 1;

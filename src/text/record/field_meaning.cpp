@@ -194,7 +194,11 @@ bool is_mask(std::string_view field) {
   });
 }
 
+// What Parquet's numbers that JSON has not, NaN and infinity, stand in (source/parquet).
+constexpr std::string_view kNoJsonNumber = "number";
+
 bool is_flag(const nlohmann::json& value) {
+  if (value.is_object()) return value.contains(kNoJsonNumber);
   if (!value.is_array()) return value.is_number() || value.is_boolean();
   return !value.empty() && std::none_of(value.begin(), value.end(),
                                         [](const auto& item) { return item.is_string(); });
@@ -202,6 +206,7 @@ bool is_flag(const nlohmann::json& value) {
 
 bool is_flag(const jinja::Value& value) {
   using Kind = jinja::Value::Kind;
+  if (value.is(Kind::dict)) return value.as_dict().find(kNoJsonNumber) != nullptr;
   if (!value.is(Kind::list)) return value.is_number();
   return !value.items().empty() &&
          std::none_of(value.items().begin(), value.items().end(),

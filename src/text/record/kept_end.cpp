@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <vector>
 
 namespace snug::text {
@@ -37,9 +38,32 @@ Conversation from_turn(const Conversation& conversation, size_t begin) {
 
 // Whether something of it is learned: a turn whose answer is not learned is no end to keep.
 bool has_learned(const Conversation& conversation) {
-  return std::ranges::any_of(conversation.messages, [](const Message& message) {
-    return message.is_assistant() && message.is_learned();
-  });
+  return std::ranges::any_of(conversation.messages,
+                             [](const Message& message) { return message.is_learned(); });
+}
+
+// The record with its prompt from that message on.
+Record from_turn(const Record& record, size_t begin) {
+  Record kept = record;
+  kept.conversation = from_turn(record.conversation, begin);
+  if (!record.rejected_conversation.messages.empty())
+    kept.rejected_conversation = from_turn(record.rejected_conversation, begin);
+  kept.prompt_messages -= record.conversation.messages.size() - kept.conversation.messages.size();
+  return kept;
+}
+
+// The first of the turns from which on it fits; the last one where it does from none.
+size_t first_that_fits(std::span<const size_t> turns, const std::function<bool(size_t)>& fits) {
+  size_t low = 0;
+  size_t high = turns.size() - 1;
+  while (low < high) {
+    const size_t middle = (low + high) / 2;
+    if (fits(turns[middle]))
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return turns[high];
 }
 
 }  // namespace
@@ -49,35 +73,38 @@ Document without_oldest_turns(const Conversation& conversation, int64_t most,
   std::vector<size_t> turns = later_turns(conversation.messages);
   while (!turns.empty() && !has_learned(from_turn(conversation, turns.back()))) turns.pop_back();
   if (turns.empty()) return tokenize(conversation);
-  const auto fits = [&](const Document& document) { return std::ssize(document.ids) <= most; };
-  // The fewest turns that have to go; all but the last one where that does not fit either.
-  size_t low = 0;
-  size_t high = turns.size() - 1;
-  Document kept = tokenize(from_turn(conversation, turns[high]));
-  while (low < high) {
-    const size_t middle = (low + high) / 2;
-    Document tried = tokenize(from_turn(conversation, turns[middle]));
-    if (fits(tried)) {
-      high = middle;
-      kept = std::move(tried);
-    } else {
-      low = middle + 1;
-    }
-  }
-  return kept;
+  return tokenize(from_turn(conversation, first_that_fits(turns, [&](size_t begin) {
+                              return std::ssize(tokenize(from_turn(conversation, begin)).ids) <=
+                                     most;
+                            })));
+}
+
+Record without_oldest_turns(const Record& record, const std::function<bool(const Record&)>& fits) {
+  std::vector<size_t> turns = later_turns(record.conversation.messages);
+  std::erase_if(turns, [&](size_t begin) { return begin >= record.prompt_messages; });
+  if (turns.empty()) return record;
+  return from_turn(
+      record, first_that_fits(turns, [&](size_t begin) { return fits(from_turn(record, begin)); }));
+}
+
+int64_t prompt_tokens_to_drop(int64_t prompt, int64_t tokens, int64_t most, int64_t first) {
+  if (tokens - prompt >= most) return 0;
+  // A token of the prompt stays, so that the answer's first one can be predicted.
+  return std::clamp<int64_t>(tokens - most, 0, std::max<int64_t>(0, prompt - first - 1));
+}
+
+void drop_tokens(Document& document, int64_t first, int64_t count) {
+  document.ids.erase(document.ids.begin() + first, document.ids.begin() + first + count);
+  document.trained.erase(document.trained.begin() + first,
+                         document.trained.begin() + first + count);
 }
 
 Document without_prompt_begin(Document document, int64_t most, int32_t start) {
   const auto target = std::ranges::find(document.trained, uint8_t{1});
   const int64_t prompt = target - document.trained.begin();
   const int64_t first = !document.ids.empty() && document.ids[0] == start ? 1 : 0;
-  const int64_t excess = std::ssize(document.ids) - most;
-  // An answer that is too long by itself is cut at its end, and keeps its prompt.
-  if (std::ssize(document.ids) - prompt >= most) return document;
-  // A token of the prompt stays, so that the answer's first one can be predicted.
-  const int64_t gone = std::clamp<int64_t>(excess, 0, std::max<int64_t>(0, prompt - first - 1));
-  document.ids.erase(document.ids.begin() + first, document.ids.begin() + first + gone);
-  document.trained.erase(document.trained.begin() + first, document.trained.begin() + first + gone);
+  drop_tokens(document, first,
+              prompt_tokens_to_drop(prompt, std::ssize(document.ids), most, first));
   return document;
 }
 

@@ -6,6 +6,7 @@
 
 #include "text/chat/conversation.h"
 #include "text/record/document.h"
+#include "text/record/record_form.h"
 
 namespace snug::text {
 
@@ -16,9 +17,17 @@ namespace snug::text {
 Document without_oldest_turns(const Conversation& conversation, int64_t most,
                               const std::function<Document(const Conversation&)>& tokenize);
 
-// A prompt and its answer, without as many tokens of the prompt as have to go, from its beginning
-// on, where the answer fits; a first token that the tokenizer puts before every text (`start`, -1:
-// none) stays.
+// The same of the prompt of answers that are compared: what follows it stays, and so does its last
+// turn. `fits` is asked a few times.
+Record without_oldest_turns(const Record& record, const std::function<bool(const Record&)>& fits);
+
+// How many tokens of a prompt have to go, from its beginning on, where it and its answer have
+// `tokens`; none where the answer does not fit by itself: it is cut at its end, and keeps its
+// prompt. `first`: tokens that stay before the others, which the tokenizer puts before every text.
+int64_t prompt_tokens_to_drop(int64_t prompt, int64_t tokens, int64_t most, int64_t first);
+void drop_tokens(Document& document, int64_t first, int64_t count);
+
+// A prompt and its answer without those; a first token `start` stays (-1: there is none).
 Document without_prompt_begin(Document document, int64_t most, int32_t start);
 
 }  // namespace snug::text

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "text/record/kept_end.h"
 
 namespace snug::text {
 namespace {
@@ -17,11 +19,6 @@ using Ids = std::vector<int32_t>;
 Ids ids_of(const Tokenizer& tokenizer, std::string text, SpecialTokens special) {
   const std::array parts{Part{std::move(text), -1, false}};
   return tokenize_parts(tokenizer, parts, special).ids;
-}
-
-std::string with_eos(std::string text, std::string_view eos) {
-  if (!text.ends_with(eos)) text += eos;
-  return text;
 }
 
 int64_t common_beginning(const Ids& a, const Ids& b) {
@@ -57,8 +54,19 @@ class AnswerIds {
  private:
   Ids of_answer(const Conversation& conversation, const std::string& text) const {
     if (chat_ != nullptr) return of_chat(chat_->text(conversation));
-    const std::string_view eos = tokenizer_.token_of(tokenizer_.eos_id().value()).value_or("");
-    return of_text(record_.prompt + with_eos(text, eos));
+    return of_ended_text(record_.prompt + text);
+  }
+  // As TRL has it, EOS is written after the text. Llama 2's tokenizer does not find it there, since
+  // it looks for it in normalized text, where it begins with a space: there its id is added.
+  Ids of_ended_text(const std::string& text) const {
+    const int32_t eos = tokenizer_.eos_id().value();
+    const std::string_view word = tokenizer_.token_of(eos).value_or("");
+    Ids ids = of_text(text.ends_with(word) ? text : text + std::string(word));
+    if (ids.back() == eos) return ids;
+    ids = of_text(text);
+    tokenizer_.require_rows({&eos, 1});
+    ids.push_back(eos);
+    return ids;
   }
   Ids of_text(std::string text) const {
     return ids_of(tokenizer_, std::move(text), SpecialTokens::around);
@@ -71,6 +79,22 @@ class AnswerIds {
   const Tokenizer& tokenizer_;
   const ChatTemplate* chat_;
 };
+
+int64_t longest(const PreferencePair& pair) {
+  return std::max(std::ssize(pair.chosen.ids), std::ssize(pair.rejected.ids));
+}
+
+int64_t longest(std::span<const LabelledAnswer> answers) {
+  int64_t tokens = 0;
+  for (const LabelledAnswer& answer : answers)
+    tokens = std::max(tokens, std::ssize(answer.document.ids));
+  return tokens;
+}
+
+// How many tokens stay at the beginning of a text whatever goes: the one before every text.
+int64_t tokens_that_stay(const Document& document, const Tokenizer& tokenizer) {
+  return document.ids.front() == tokenizer.bos_id().value_or(-1) ? 1 : 0;
+}
 
 LabelledAnswer labelled(const Ids& prompt, Ids ids, bool is_desirable, const char* which) {
   const int64_t begin = common_beginning(prompt, ids);
@@ -106,6 +130,47 @@ std::vector<LabelledAnswer> tokenize_answers(const Record& record, const Tokeniz
     answers.push_back(labelled(prompt, ids.rejected(), false, "rejected"));
   } else {
     answers.push_back(labelled(prompt, ids.first(), record.is_desirable, "completion"));
+  }
+  return answers;
+}
+
+PreferencePair tokenize_pair_end(const Record& record, const Tokenizer& tokenizer,
+                                 const ChatTemplate* chat, int64_t most) {
+  PreferencePair pair = tokenize_pair(record, tokenizer, chat);
+  const int64_t whole = longest(pair);
+  if (whole <= most) return pair;
+  if (chat != nullptr) {
+    const auto tokenize = [&](const Record& one) { return tokenize_pair(one, tokenizer, chat); };
+    pair = tokenize(without_oldest_turns(
+        record, [&](const Record& one) { return longest(tokenize(one)) <= most; }));
+    pair.dropped = whole - longest(pair);
+    return pair;
+  }
+  const int64_t first = tokens_that_stay(pair.chosen, tokenizer);
+  pair.dropped = prompt_tokens_to_drop(pair.prompt_tokens, whole, most, first);
+  drop_tokens(pair.chosen, first, pair.dropped);
+  drop_tokens(pair.rejected, first, pair.dropped);
+  pair.prompt_tokens -= pair.dropped;
+  return pair;
+}
+
+std::vector<LabelledAnswer> tokenize_answers_end(const Record& record, const Tokenizer& tokenizer,
+                                                 const ChatTemplate* chat, int64_t most) {
+  std::vector<LabelledAnswer> answers = tokenize_answers(record, tokenizer, chat);
+  const int64_t whole = longest(answers);
+  if (whole <= most) return answers;
+  if (chat != nullptr) {
+    const auto tokenize = [&](const Record& one) { return tokenize_answers(one, tokenizer, chat); };
+    answers = tokenize(without_oldest_turns(
+        record, [&](const Record& one) { return longest(tokenize(one)) <= most; }));
+    for (LabelledAnswer& answer : answers) answer.dropped = whole - longest(answers);
+    return answers;
+  }
+  for (LabelledAnswer& answer : answers) {
+    const int64_t first = tokens_that_stay(answer.document, tokenizer);
+    answer.dropped = prompt_tokens_to_drop(answer.prompt_tokens, whole, most, first);
+    drop_tokens(answer.document, first, answer.dropped);
+    answer.prompt_tokens -= answer.dropped;
   }
   return answers;
 }

@@ -18,6 +18,7 @@ struct PreferencePair {
   Document chosen;
   Document rejected;
   int64_t prompt_tokens = 0;  // that both begin with
+  int64_t dropped = 0;        // tokens of the prompt's beginning that are left out (shortened)
 };
 
 // The pair of a record of the form preference. `chat`: null unless it holds conversations; the
@@ -30,6 +31,7 @@ struct LabelledAnswer {
   Document document;
   int64_t prompt_tokens = 0;
   bool is_desirable = false;
+  int64_t dropped = 0;  // as in PreferencePair
 };
 
 // The answer of a record of the form unpaired, or both of one of the form preference, what was
@@ -38,5 +40,12 @@ struct LabelledAnswer {
 // the prompt makes no token. Pure; any thread.
 std::vector<LabelledAnswer> tokenize_answers(const Record& record, const Tokenizer& tokenizer,
                                              const ChatTemplate* chat);
+
+// The same with truncation=keep_end: where they have more than `most` tokens, the beginning of the
+// prompt is left out, whole turns of a conversation (kept_end.h), and the answers stay.
+PreferencePair tokenize_pair_end(const Record& record, const Tokenizer& tokenizer,
+                                 const ChatTemplate* chat, int64_t most);
+std::vector<LabelledAnswer> tokenize_answers_end(const Record& record, const Tokenizer& tokenizer,
+                                                 const ChatTemplate* chat, int64_t most);
 
 }  // namespace snug::text

@@ -6,6 +6,8 @@
 #include <limits>
 #include <optional>
 
+#include "base/shown_text.h"
+#include "text/audit/proposed_mapping.h"
 #include "text/record/answered_records.h"
 #include "text/record/compared_records.h"
 #include "text/record/marked_chat.h"
@@ -57,9 +59,9 @@ void parse_fields(const RecordFields& fields, const RecordRules& rules, Record& 
       use_token_fields(fields);
       return rules.has_encoder ? parse_token_pair(fields, record) : parse_tokens(fields, record);
     case RecordForm::messages:
-      return parse_messages(fields, "messages", record);
+      return parse_messages(fields, "messages", rules, record);
     case RecordForm::sharegpt:
-      return parse_messages(fields, "conversations", record);
+      return parse_messages(fields, "conversations", rules, record);
     case RecordForm::alpaca:
       return parse_alpaca(fields, rules, record);
     case RecordForm::prompt_completion:
@@ -172,6 +174,19 @@ std::optional<RawRecord> respelled(const RecordFields& fields, const RawRecord& 
   return is_known ? std::optional(std::move(result)) : std::nullopt;
 }
 
+// What a record of no form may be mapped by; empty where that is not to be guessed.
+std::string proposal_for(const RawRecord& raw, const RecordRules& rules) {
+  // The record is parsed once more, within what reading may hold.
+  constexpr size_t kMostBytes = size_t{256} << 10;
+  if (rules.mapping != nullptr || raw.text.size() > kMostBytes) return "";
+  const bool wants_pairs = rules.form == RecordForm::preference;
+  if (rules.form && !wants_pairs) return "";
+  const auto mapping = propose_mapping(raw.text);
+  const auto is_pair = [](const auto& field) { return field.first == "chosen"; };
+  if (!mapping || (wants_pairs && std::ranges::none_of(mapping->fields, is_pair))) return "";
+  return fmt::format("; perhaps {}", base::shown_text(mapping->text()));
+}
+
 // A record whose fields have Snug's names.
 Record parse_named(const RawRecord& raw, const std::string& path, const RecordRules& rules) {
   const RecordFields fields(raw, path, rules.ignored, rules.mapping);
@@ -190,7 +205,7 @@ Record parse_named(const RawRecord& raw, const std::string& path, const RecordRu
     if (const auto other = respelled(fields, raw, path, rules))
       return parse_named(*other, path, rules);
   if (!form && fields.has("content")) fields.judge_unused(why_no_text);
-  if (!form) fields.fail(no_form_message(fields.keys(), rules.form));
+  if (!form) fields.fail(no_form_message(fields.keys(), rules.form) + proposal_for(raw, rules));
   Record record;
   record.form = *form;
   record.number = raw.number;
@@ -205,6 +220,13 @@ Record parse_named(const RawRecord& raw, const std::string& path, const RecordRu
 }
 
 }  // namespace
+
+std::vector<std::string> unread_fields(const RecordRules& rules) {
+  std::vector<std::string> unread;
+  for (const std::string& name : rules.ignored)
+    if (rules.mapping == nullptr || !rules.mapping->takes(name)) unread.push_back(name);
+  return unread;
+}
 
 std::optional<RecordForm> form_of(const std::function<bool(const char*)>& has,
                                   std::optional<RecordForm> wanted) {
@@ -246,6 +268,7 @@ std::string no_form_message(const std::string& keys, std::optional<RecordForm> w
 }
 
 Record parse_record(const RawRecord& raw, const std::string& path, const RecordRules& rules) {
+  if (!raw.problem.empty()) throw RecordError(raw.number, raw.problem, path, raw.line);
   if (raw.is_long)
     throw RecordError(raw.number,
                       fmt::format("it has {} bytes, more than the {} that are read at once",

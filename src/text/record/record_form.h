@@ -33,6 +33,7 @@
 #include "base/record_forms.h"
 #include "base/words.h"
 #include "text/chat/conversation.h"
+#include "text/record/learning_rules.h"
 #include "text/record/record_mapping.h"
 #include "text/record/record_reader.h"
 #include "text/record/token_record.h"
@@ -50,10 +51,14 @@ struct RecordRules {
   bool has_encoder = false;                // labels of tokens are not those of input_ids
   std::span<const std::string> ignored{};  // fields that are as if they were not there
   const RecordMapping* mapping = nullptr;  // of names that are not Snug's; null: there is none
+  LearningRules learning{};                // of the messages of conversations with one answer
   // Records of texts are conversations, though they have no system message and no history: others
   // of the file do.
   bool texts_are_chats = false;
 };
+
+// The fields that nothing is read of, whatever a record holds.
+std::vector<std::string> unread_fields(const RecordRules& rules);
 
 // A record, parsed: which fields are filled depends on the form.
 struct Record {

@@ -16,6 +16,7 @@
 #include "base/shown_text.h"
 #include "text/record/field_meaning.h"
 #include "text/unicode/blank.h"
+#include "text/unicode/utf8.h"
 
 namespace snug::text {
 namespace {
@@ -36,6 +37,8 @@ constexpr auto kMappedRoles =
 
 // "NAME=REST".
 std::pair<std::string, std::string> halves(const char* key, const std::string& item) {
+  if (find_invalid_utf8(item) != std::string_view::npos)
+    base::throw_user_error("'{}': '{}' is not valid UTF-8", key, base::shown_text(item));
   const size_t equals = item.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == item.size())
     base::throw_user_error("'{}': expected NAME=VALUE, found '{}'", key, base::shown_text(item));
@@ -161,6 +164,10 @@ void RecordMapping::add_field(const std::string& item) {
     require_known("fields", name, kFields);
     if (makes(name))
       base::throw_user_error("'fields': '{}' is given twice; keep one of them", name);
+    for (const Field& other : fields_)
+      if (sources.front().is_path() && other.sources.front().written == sources.front().written)
+        base::throw_user_error("'fields': '{}' and '{}' both take '{}'; what is the other's?",
+                               other.name, name, base::shown_text(sources.front().written));
     fields_.push_back({name, std::move(sources)});
     return;
   }
@@ -210,6 +217,17 @@ std::vector<RecordMapping::Source> RecordMapping::sources_of(const std::string& 
     sources.push_back(each == "" ? Source{} : source_of(item, each.get<std::string>()));
   }
   return sources;
+}
+
+bool RecordMapping::takes(std::string_view name) const {
+  const auto lies_in = [&](std::string_view path) {
+    return path.starts_with(name) && (path.size() == name.size() || path[name.size()] == '.');
+  };
+  return std::ranges::any_of(fields_, [&](const Field& field) {
+    return std::ranges::any_of(field.sources, [&](const Source& source) {
+      return std::ranges::any_of(source.paths, lies_in);
+    });
+  });
 }
 
 RecordMapping::Source RecordMapping::source_of(const std::string& item,

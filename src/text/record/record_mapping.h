@@ -32,6 +32,9 @@ class RecordMapping {
   // What it takes for the field `name`, as it is written; null where it does not make it.
   const std::string* taken_for(std::string_view name) const;
 
+  // Whether something is made of the field `name` of a record, or of what lies in it.
+  bool takes(std::string_view name) const;
+
   bool is_empty() const { return fields_.empty() && message_fields_.empty() && roles_.empty(); }
 
   // Throws what the caller has to say of a record that has not what is asked of it.

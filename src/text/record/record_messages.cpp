@@ -200,7 +200,7 @@ class MessageReader {
     }
     Message message(Value::dict(std::move(entries)));
     const auto says = says_learned(fields_, item_.as_dict(), role, number_);
-    message.set_learned(is_learned || role != "assistant");
+    message.set_learned(is_learned);
     if (says) message.hear(*says);
     return message;
   }
@@ -388,26 +388,24 @@ size_t add_setting(const RecordFields& fields, Conversation& conversation) {
     return 0;
   }
   messages.insert(messages.begin(), Message("system", system));
+  messages.front().set_learned(true);  // where its role is
   return 1;
 }
 
-void check_answers(const RecordFields& fields, const Conversation& conversation) {
-  size_t answers = 0;
+void settle_learning(const RecordFields& fields, const LearningRules& rules,
+                     Conversation& conversation, size_t added) {
+  std::vector<Message>& messages = conversation.messages;
+  choose_learned(rules, messages);
   size_t learned = 0;
-  for (size_t i = 0; i < conversation.messages.size(); ++i) {
-    const Message& message = conversation.messages[i];
-    if (!message.is_assistant()) continue;
-    ++answers;
-    if (!message.is_learned()) continue;
-    ++learned;
-    if (is_empty_message(message))
-      fields.fail(fmt::format("message {}: the assistant's text is empty", i + 1), Fault::size);
+  for (size_t i = 0; i < messages.size(); ++i) {
+    if (!messages[i].is_learned()) continue;
+    const bool is_empty = is_empty_message(messages[i]);
+    if (is_empty && messages[i].is_assistant())
+      fields.fail(fmt::format("message {}: the assistant's text is empty", i + 1 - added),
+                  Fault::size);
+    if (!is_empty) ++learned;
   }
-  if (answers == 0)
-    fields.fail("no message is the assistant's, so there is nothing to learn from it", Fault::size);
-  if (learned == 0)
-    fields.fail("its messages say of each of the assistant's that it is not to be learned",
-                Fault::size);
+  if (learned == 0) fields.fail(why_nothing_is_learned(rules, messages), Fault::size);
 }
 
 // NeMo's field, the role, or a list of those, whose messages are not learned.
@@ -431,7 +429,8 @@ void read_mask(const RecordFields& fields, std::vector<Message>& messages) {
   }
 }
 
-void parse_messages(const RecordFields& fields, const char* key, Record& record) {
+void parse_messages(const RecordFields& fields, const char* key, const RecordRules& rules,
+                    Record& record) {
   if (fields.at(key).is_null())
     fields.fail(fmt::format("the field '{}' is empty", key), Fault::size);
   if (!fields.at(key).is_array() && !is_marked_chat(fields.value_of(key)))
@@ -439,8 +438,8 @@ void parse_messages(const RecordFields& fields, const char* key, Record& record)
         fmt::format("expected the field '{}' to be a list of messages, or its JSON as text", key));
   add_messages(fields, key, record.conversation);
   read_mask(fields, record.conversation.messages);
-  check_answers(fields, record.conversation);
-  add_setting(fields, record.conversation);
+  const size_t added = add_setting(fields, record.conversation);
+  settle_learning(fields, rules.learning, record.conversation, added);
 }
 
 }  // namespace snug::text

@@ -18,8 +18,8 @@ inline constexpr auto kSystemFields =
 // The text of a message of the role function_call or tool_call is the JSON of calls, which it is
 // given as tool_calls. `number`: which of the record, from 1, for complaints. Throws RecordError
 // for other fields, unknown roles and fields that would change what is learned
-// (message_learning.h). An assistant's that says nothing of that is learned if `is_learned`;
-// another role's is learned with train_on_prompt=true, unless it says that it is not.
+// (message_learning.h). One that says nothing of that may be learned if `is_learned`;
+// settle_learning decides.
 Message read_message(const RecordFields& fields, const jinja::Value& item, size_t number,
                      bool is_learned = true);
 
@@ -46,11 +46,14 @@ void read_variables(const RecordFields& fields, Conversation& conversation);
 // one is another system message.
 size_t add_setting(const RecordFields& fields, Conversation& conversation);
 
-// Throws RecordError where no message of an assistant is learned, or one that is learned is empty.
-void check_answers(const RecordFields& fields, const Conversation& conversation);
+// Settles which messages are learned. Throws RecordError where none is, or one of the assistant's
+// that is learned is empty. `added`: as add_setting returns it.
+void settle_learning(const RecordFields& fields, const LearningRules& rules,
+                     Conversation& conversation, size_t added);
 
 // The conversation of a record of the forms messages and sharegpt, in field `key`. Throws
 // RecordError as these do.
-void parse_messages(const RecordFields& fields, const char* key, Record& record);
+void parse_messages(const RecordFields& fields, const char* key, const RecordRules& rules,
+                    Record& record);
 
 }  // namespace snug::text

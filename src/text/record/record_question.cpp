@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <utility>
 
 #include "text/record/record_messages.h"
 #include "text/unicode/blank.h"
@@ -23,13 +24,19 @@ bool says_tools(const RecordFields& fields) {
   return tools.get_ref<const std::string&>().find_first_not_of(" \t\r\n[]{}") != std::string::npos;
 }
 
+// A question is learned where its role is.
+void add_asked(std::string text, Conversation& conversation) {
+  conversation.messages.emplace_back("user", std::move(text));
+  conversation.messages.back().set_learned(true);
+}
+
 // A question and its answer.
 void add_turn(const RecordFields& fields, const jinja::Value& turn, Conversation& conversation) {
   const bool is_pair = turn.is(Kind::list) && turn.items().size() == 2 &&
                        turn.items()[0].is(Kind::text) && turn.items()[1].is(Kind::text);
   if (!is_pair)
     fields.fail("expected the field 'history' to be a list of [question, answer], or of messages");
-  conversation.messages.emplace_back("user", turn.items()[0].as_text());
+  add_asked(turn.items()[0].as_text(), conversation);
   conversation.messages.emplace_back("assistant", turn.items()[1].as_text());
 }
 
@@ -95,7 +102,7 @@ void add_question(const RecordFields& fields, const QuestionFields& question,
   std::string text = fields.string(question.text);
   const std::string input = question.input != nullptr ? fields.string(question.input) : "";
   if (!input.empty()) text += (text.empty() ? "" : "\n") + input;
-  conversation.messages.emplace_back("user", std::move(text));
+  add_asked(std::move(text), conversation);
 }
 
 }  // namespace snug::text

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_ending.h"
+#include "base/json_parser.h"
 #include "text/source/conversion_advice.h"
 #include "text/unicode/blank.h"
 #include "text/unicode/utf8.h"
@@ -20,19 +21,50 @@ int count_lines(std::string_view text) {
   return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
 }
 
+// Finds where a JSON value ends that begins with a brace, a bracket or a quote.
+class ValueEnd {
+ public:
+  bool is_reached() const { return is_reached_; }
+
+  // Of what follows all that is of the value.
+  std::string_view take(std::string_view text) {
+    size_t taken = 0;
+    while (taken < text.size() && !is_reached_) step(text[taken++]);
+    return text.substr(0, taken);
+  }
+
+ private:
+  void step(char c) {
+    if (is_escaped_) {
+      is_escaped_ = false;
+    } else if (in_string_) {
+      is_escaped_ = c == '\\';
+      in_string_ = c != '"';
+      is_reached_ = !in_string_ && depth_ == 0;
+    } else if (c == '"') {
+      in_string_ = true;
+    } else if (c == '{' || c == '[') {
+      ++depth_;
+    } else if (c == '}' || c == ']') {
+      is_reached_ = --depth_ == 0;
+    }
+  }
+
+  int64_t depth_ = 0;
+  bool in_string_ = false;
+  bool is_escaped_ = false;
+  bool is_reached_ = false;
+};
+
+// Of a number, true, false or null in a list.
+bool ends_word(int c) { return is_space(c) || c == ',' || c == ']' || c == kEnd; }
+
 }  // namespace
 
-RecordReader::RecordReader(const std::string& path) : path_(path), file_(path) {
+RecordReader::RecordReader(const std::string& path, std::span<const std::string> unread)
+    : path_(path), file_(path, unread) {
   fill();
-  // What was reserved on the disk and never written, of whatever size.
-  constexpr size_t kLooked = 64;
-  const std::string_view begin = std::string_view(block_).substr(0, kLooked);
-  if (!begin.empty() && begin.find_first_not_of('\0') == std::string_view::npos)
-    throw base::UserError(
-        fmt::format("the file begins with {} NUL bytes, so it holds no text: was it written or "
-                    "downloaded whole? Copy or download it again",
-                    begin.size()),
-        {path, 0, 0});
+  if (const auto advice = encoding_advice(path, block_)) fail(*advice, 0);
   // Editors on Windows put a byte order mark before the text.
   if (std::string_view(block_).starts_with("\xEF\xBB\xBF")) offset_ = 3;
   if (file_.is_plain_text()) {
@@ -47,6 +79,16 @@ RecordReader::RecordReader(const std::string& path) : path_(path), file_(path) {
   if (first == kEnd) at_end_ = true;
   if (first == '{' && base::file_ending(path).contents == ".json") find_list();
   if (format_ == Format::json_array) get();
+  if (format_ == Format::json_lines) check_line_ends();
+}
+
+// JSON itself may have such line ends between its parts, so records cannot be told apart by them.
+void RecordReader::check_line_ends() const {
+  if (block_.find('\n') != std::string::npos || block_.find("}\r{") == std::string::npos) return;
+  fail(
+      "its lines end in carriage returns alone; convert it: tr '\\r' '\\n' < FILE > "
+      "CONVERTED.jsonl",
+      0);
 }
 
 // Reads the file to the end, where it is one object, and goes back to its beginning or its list's.
@@ -74,6 +116,11 @@ void RecordReader::fill() {
   block_.resize(kReadBytes);
   block_.resize(static_cast<size_t>(file_.read_at(offset_, block_.data(), kReadBytes)));
   is_whole_ = block_.size() < static_cast<size_t>(kReadBytes);
+}
+
+// What of the block comes next; empty only at the end, once peek() has looked.
+std::string_view RecordReader::unread() const {
+  return std::string_view(block_).substr(static_cast<size_t>(offset_ - block_begin_));
 }
 
 int RecordReader::peek() {
@@ -119,28 +166,46 @@ bool RecordReader::next(RawRecord& record) {
   record.end = offset_;
   record.file = &file_;
   record.number = record.continues ? number_ : ++number_;
-  check_utf8(record.text, record.line);
-  if (record.is_long) record.text.clear();
+  take_problem(record);
   return true;
 }
 
-void RecordReader::check_utf8(std::string_view text, int line) {
+// What stands in place of a row that cannot be read says why (source/json_text.h).
+void RecordReader::take_problem(RawRecord& record) {
+  check_utf8(record, record.text);
+  if (file_.is_table() && record.problem.empty() && record.text.starts_with('"'))
+    record.problem = base::parse_json_value(record.text, [&](const std::string& what, size_t) {
+                       fail(what, record.line);
+                     }).get<std::string>();
+  if (!record.problem.empty()) record.is_long = false;
+  if (!record.problem.empty() || record.is_long) record.text.clear();
+}
+
+// A record of many may be left out; of plain text, of which there is one, too much would be.
+void RecordReader::check_utf8(RawRecord& record, std::string_view text) {
   const size_t invalid = find_invalid_utf8(text);
   if (invalid == std::string_view::npos) return;
+  if (format_ != Format::plain_text) {
+    record.problem = "its text is not valid UTF-8; convert the file to UTF-8";
+    return;
+  }
   std::string begin(kReadBytes, '\0');
   begin.resize(static_cast<size_t>(file_.read_at(0, begin.data(), kReadBytes)));
   if (const auto advice = content_advice(path_, begin)) fail(*advice, 0);
   fail("the text is not valid UTF-8; convert the file to UTF-8",
-       line + count_lines(text.substr(0, invalid)));
+       record.line + count_lines(text.substr(0, invalid)));
 }
 
-// Only what is not checked yet is held of a long record.
-void RecordReader::keep(RawRecord& record, int c) {
-  record.text += static_cast<char>(c);
+// Takes what comes next of the block into the record. Only what is not checked yet is held of a
+// long one.
+void RecordReader::keep(RawRecord& record, std::string_view part) {
+  line_ += count_lines(part);
+  offset_ += static_cast<int64_t>(part.size());
+  record.text += part;
   if (record.text.size() <= (record.is_long ? kTextPieceBytes : kMaxRecordBytes)) return;
   record.is_long = true;
   const size_t whole = record.text.size() - incomplete_tail(record.text);
-  check_utf8(std::string_view(record.text).substr(0, whole), record.line);
+  check_utf8(record, std::string_view(record.text).substr(0, whole));
   record.text.erase(0, whole);
 }
 
@@ -158,36 +223,30 @@ bool RecordReader::next_element(RawRecord& record) {
   }
   at_first_element_ = false;
   if (c == kEnd) fail("broken JSON: the array is not closed; the file may be cut off", line_);
-  if (c != '{')
-    fail(fmt::format("record {}: expected an object like {{\"instruction\": ...}}", number_ + 1),
+  if (c == ',' || c == ']' || c == '}' || c == ':')
+    fail(fmt::format("broken JSON: expected record {}, an object like {{\"prompt\": ...}}",
+                     number_ + 1),
          line_);
   take_element(record);
   return true;
 }
 
-// Copies one object, by counting braces outside of strings; the JSON parser judges it later.
+// Copies one value, by counting braces outside of strings; what reads the record judges it.
 void RecordReader::take_element(RawRecord& record) {
   record.line = line_;
   record.begin = offset_;
-  int depth = 0;
-  bool in_string = false;
-  do {
-    const int c = get();
-    if (c == kEnd)
+  constexpr std::string_view kBegins = "{[\"";
+  if (kBegins.find(static_cast<char>(peek())) == std::string_view::npos) {
+    while (!ends_word(peek())) keep(record, unread().substr(0, 1));
+    return;
+  }
+  ValueEnd end;
+  while (!end.is_reached()) {
+    if (peek() == kEnd)
       fail(fmt::format("broken JSON: record {}, which begins here, is not closed", number_ + 1),
            record.line);
-    keep(record, c);
-    if (in_string) {
-      if (c == '\\') keep(record, get());
-      in_string = c != '"';
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      ++depth;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  } while (depth > 0);
+    keep(record, end.take(unread()));
+  }
 }
 
 bool RecordReader::next_line(RawRecord& record) {
@@ -195,7 +254,13 @@ bool RecordReader::next_line(RawRecord& record) {
     record.line = line_;
     record.begin = offset_;
     record.text.clear();
-    for (int c = get(); c != kEnd && c != '\n'; c = get()) keep(record, c);
+    bool is_open = true;
+    while (is_open && peek() != kEnd) {
+      const size_t end = unread().find('\n');
+      keep(record, unread().substr(0, end));
+      is_open = end == std::string_view::npos;
+    }
+    if (!is_open) get();
   } while (!record.is_long && is_blank(record.text) && peek() != kEnd);
   return record.is_long || !is_blank(record.text);
 }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,6 +29,8 @@ struct RawRecord {
   RecordFile* file = nullptr;
   int64_t begin = 0;
   int64_t end = 0;
+  // Why it cannot be read, where it cannot: the text is empty then, and the next record follows.
+  std::string problem{};
   // Plain text in pieces of whole characters: what came before is of the same text, more follows.
   bool continues = false;
   bool is_open = false;
@@ -39,8 +42,9 @@ class RecordReader {
 
   // The format is seen from the name and, unless it is that of plain text, from the first
   // character: [ opens an array, { begins a line, or in a .json file an object that holds the array
-  // (list_in_object.h). Throws UserError.
-  explicit RecordReader(const std::string& path);
+  // (list_in_object.h). Of a table with columns of their own (Parquet) those called as in `unread`
+  // need not be read, and are null. Throws UserError.
+  explicit RecordReader(const std::string& path, std::span<const std::string> unread = {});
 
   // Plain text is cut at every `separator` (the text of the end-of-text token); without one, or
   // where it is empty, it is one record. Call before the first record is read.
@@ -50,7 +54,7 @@ class RecordReader {
   // The list whose items the records are, where the file is an object that holds it.
   const std::optional<ListInObject>& list() const { return list_; }
 
-  // False at the end. Throws UserError for a broken array or text that is not UTF-8.
+  // False at the end. Throws UserError for a broken array, or plain text that is not UTF-8.
   bool next(RawRecord& record);
 
  private:
@@ -59,10 +63,13 @@ class RecordReader {
   bool next_line(RawRecord& record);
   bool next_text(RawRecord& record);
   bool read_piece(std::string& text);
+  void check_line_ends() const;
   void take_element(RawRecord& record);
-  void keep(RawRecord& record, int c);
-  void check_utf8(std::string_view text, int line);
+  void keep(RawRecord& record, std::string_view part);
+  void take_problem(RawRecord& record);
+  void check_utf8(RawRecord& record, std::string_view text);
   void fill();
+  std::string_view unread() const;
   int peek();
   int get();
   int skip_space();

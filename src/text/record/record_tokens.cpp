@@ -44,6 +44,10 @@ TokenizedRecord RecordTokenizer::of(Record record) const {
     if (record.chat_field != nullptr) throw TextsAreChats{record.chat_field};
     fail(record, "some records hold texts, others messages; one file holds one of them");
   }
+  if (means_.chat == nullptr && options_.learning.roles != LearningRules().roles)
+    fail(record,
+         "roles_to_train says whose messages are learned, and the record holds none: leave it out "
+         "to learn the answer, or say train_on_prompt=true to learn all");
   const jinja::Allowance allowance;  // for all that is rendered of the record
   try {
     take(record, result);
@@ -98,7 +102,7 @@ void RecordTokenizer::take_answer(const Record& record, TokenizedRecord& result)
 // What is cut at its end is cut later, with what is of no conversation.
 void RecordTokenizer::shorten(const Record& record, TokenizedRecord& result,
                               Document& document) const {
-  if (options_.truncation != base::Truncation::keep_end) return;
+  if (!keeps_end()) return;
   if (means_.chat != nullptr)
     document = without_oldest_turns(
         record.conversation, options_.max_length, [&](const Conversation& conversation) {
@@ -199,17 +203,23 @@ void RecordTokenizer::take_compared(const Record& record, TokenizedRecord& resul
   check_compared(record, record.rejected_conversation, options_.train_on_chosen_prompt);
   look_over(record, result);
   if (options_.form != RecordForm::unpaired) return take_pair(record, result);
-  result.answers = tokenize_answers(record, *means_.tokenizer, means_.chat);
+  result.answers = keeps_end() ? tokenize_answers_end(record, *means_.tokenizer, means_.chat,
+                                                      options_.max_length)
+                               : tokenize_answers(record, *means_.tokenizer, means_.chat);
   for (const LabelledAnswer& answer : result.answers) {
-    result.tokens = std::max(result.tokens, static_cast<int64_t>(answer.document.ids.size()));
+    result.tokens = std::max(result.tokens, std::ssize(answer.document.ids) + answer.dropped);
     result.ends.add(answer.document, *means_.tokenizer);
   }
 }
 
 void RecordTokenizer::take_pair(const Record& record, TokenizedRecord& result) const {
-  PreferencePair pair = tokenize_pair(record, *means_.tokenizer, means_.chat);
+  PreferencePair pair =
+      keeps_end() ? tokenize_pair_end(record, *means_.tokenizer, means_.chat, options_.max_length)
+                  : tokenize_pair(record, *means_.tokenizer, means_.chat);
   result.first_target = pair.prompt_tokens;
-  result.tokens = static_cast<int64_t>(std::max(pair.chosen.ids.size(), pair.rejected.ids.size()));
+  result.dropped = pair.dropped;
+  result.tokens =
+      std::max(std::ssize(pair.chosen.ids), std::ssize(pair.rejected.ids)) + pair.dropped;
   result.ends.add(pair.chosen, *means_.tokenizer);
   result.document = std::move(pair.chosen);
   result.rejected = std::move(pair.rejected);

@@ -24,6 +24,7 @@ struct TokenizedRecord {
   std::vector<LabelledAnswer> answers{};  // instead of these, where answers have labels
   int64_t tokens = 0;                     // of the whole document, of which it may be the beginning
   int64_t first_target = 0;               // of the whole
+  int64_t dropped = 0;                    // of a pair's prompt: tokens that are left out
   const char* chat_field = nullptr;       // as in Record
   std::vector<Unwritten> unwritten{};     // of conversations: what their template leaves out
   AnswerEnds ends{};                      // what ends that which is learned
@@ -68,6 +69,7 @@ class RecordTokenizer {
   void take_compared(const Record& record, TokenizedRecord& result) const;
   void take_pair(const Record& record, TokenizedRecord& result) const;
   void take_answer(const Record& record, TokenizedRecord& result) const;
+  bool keeps_end() const { return options_.truncation == base::Truncation::keep_end; }
   void shorten(const Record& record, TokenizedRecord& result, Document& document) const;
   Document tokenize_chat(const Record& record) const;
   void look_over(const Record& record, TokenizedRecord& result) const;

@@ -125,7 +125,7 @@ int64_t reading_bytes(const std::string& path) {
 }
 
 bool needs_tokenizer(const std::string& path, const RecordRules& rules) {
-  RecordReader reader(path);
+  RecordReader reader(path, unread_fields(rules));
   if (reader.format() == RecordReader::Format::plain_text) return true;
   for (RawRecord raw; reader.next(raw);) {
     try {

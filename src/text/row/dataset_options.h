@@ -9,6 +9,7 @@
 
 #include "base/truncation.h"
 #include "text/record/bad_records.h"
+#include "text/record/learning_rules.h"
 #include "text/record/record_form.h"
 
 namespace snug::text {
@@ -23,6 +24,7 @@ struct DatasetOptions {
   // With an encoder: the decoder reads the prompt before the answer, too.
   bool repeats_prompt = false;
   bool train_on_prompt = false;
+  LearningRules learning{};  // of conversations, unless all of them is learned
   // For the form preference: the prompt of the chosen answer is learned, too.
   bool train_on_chosen_prompt = false;
   std::string chat_template{};  // as for ChatTemplate; empty: the model's own

@@ -22,20 +22,20 @@ void DocumentLengths::add(const PerStream<int32_t>& tokens) {
   ++size_;
 }
 
-int32_t DocumentLengths::most_in(const PerStream<int64_t>& tokens) const {
+int32_t DocumentLengths::most_in(const PerStream<int64_t>& tokens, int64_t times) const {
   int32_t most = std::numeric_limits<int32_t>::max();
   for (const TokenStream stream : counts_.streams())
-    most = std::min(most, most_of(counts_[stream], tokens[stream]));
+    most = std::min(most, most_of(counts_[stream], tokens[stream], times));
   return most;
 }
 
-int32_t DocumentLengths::most_of(const Counts& counts, int64_t tokens) {
+int32_t DocumentLengths::most_of(const Counts& counts, int64_t tokens, int64_t times) {
   int32_t most = 0;
   for (const auto& [length, count] : counts) {
-    const auto fit = static_cast<int32_t>(std::min<int64_t>(count, tokens / length));
+    const auto fit = static_cast<int32_t>(std::min<int64_t>(count * times, tokens / length));
     most += fit;
     tokens -= int64_t{fit} * length;
-    if (fit < count) break;
+    if (fit < count * times) break;
   }
   return most;
 }

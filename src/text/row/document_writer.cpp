@@ -141,7 +141,7 @@ void DocumentWriter::write_pair(int64_t number, int line, const TokenizedRecord&
                 {std::max(std::ssize(record.document.ids), std::ssize(record.rejected.ids)),
                  record.first_target, options_.positions});
   for (const Document* document : {&record.document, &record.rejected})
-    add_beginning(*document, static_cast<int64_t>(document->ids.size()));
+    add_beginning(*document, std::ssize(document->ids) + record.dropped);
 }
 
 // The answers of a record have one prompt.
@@ -152,7 +152,7 @@ void DocumentWriter::write_answers(int64_t number, int line, std::vector<Labelle
               std::max(needed.first_target, answer.prompt_tokens), options_.positions};
   if (needed.first_target >= options_.max_length) fail_prompt(number, line, needed);
   for (const LabelledAnswer& answer : answers)
-    count_cut(std::ssize(answer.document.ids), std::ssize(answer.document.ids));
+    count_cut(std::ssize(answer.document.ids) + answer.dropped, std::ssize(answer.document.ids));
   mismatched_->add(std::move(answers));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <numeric>
 
 #include "base/error.h"
 
@@ -85,6 +86,18 @@ std::vector<EpochPart> epoch_shares(std::span<const EntryShare> entries) {
         "and train for more epochs",
         kMostGroups);
   return parts;
+}
+
+// As many as there are cycles from which an epoch takes some place. It begins in a cycle at a
+// multiple of the greatest common divisor, at most at the last one.
+int64_t most_times(std::span<const EpochPart> parts) {
+  int64_t most = 1;
+  for (const EpochPart& part : parts) {
+    if (part.taken == 0) continue;
+    const int64_t latest = part.groups - std::gcd(part.groups, part.taken);
+    most = std::max(most, (latest + part.taken + part.groups - 1) / part.groups);
+  }
+  return most;
 }
 
 }  // namespace snug::text

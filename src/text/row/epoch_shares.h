@@ -31,6 +31,10 @@ struct EntryShare {
 // caller says so to its user. Throws UserError where an epoch would take more than kMostGroups.
 std::vector<EpochPart> epoch_shares(std::span<const EntryShare> entries);
 
+// The most often that an epoch takes one document: 1 without parts. An epoch that ends one cycle
+// through a part and begins the next may take a document of both.
+int64_t most_times(std::span<const EpochPart> parts);
+
 // Documents of an epoch are counted in 31 bits, and a group has at most two.
 constexpr int64_t kMostGroups = (int64_t{1} << 30) - 1;
 

@@ -20,6 +20,8 @@ struct RecordSource {
   std::vector<std::string> files;  // at least one; their records follow each other
   DatasetOptions options{};
   int64_t limit = 0;  // of its records, from the first; 0: all
+  // What of it is left out as a file, and what is missing, for the log.
+  std::vector<std::string> notes{};
 };
 
 }  // namespace snug::text

@@ -32,6 +32,7 @@ SourceLoader::SourceLoader(const RecordSource& source, const TokenizerOpener& op
              .has_encoder = options_.encoder_length > 0,
              .ignored = options_.ignored_fields,
              .mapping = options_.mapping.is_empty() ? nullptr : &options_.mapping,
+             .learning = options_.learning,
              .texts_are_chats = chat_field != nullptr},
       chat_field_(chat_field) {
   side(false).writer.emplace(path_, options_, side(false).audit, stores.training);
@@ -47,7 +48,10 @@ void SourceLoader::run() {
 void SourceLoader::read_file(const std::string& file) {
   path_ = file;
   records_before_ = records_;
-  after_bad_records([&] { reader_.emplace(path_); });
+  // A record's side depends on all of its fields.
+  const std::vector<std::string> unread =
+      held_out_ ? std::vector<std::string>() : unread_fields(rules_);
+  after_bad_records([&] { reader_.emplace(path_, unread); });
   if (reader_->list())
     for (Side& each : sides_) each.audit.list_told = reader_->list()->told();
   if (reader_->format() == RecordReader::Format::plain_text) {
@@ -187,12 +191,11 @@ void SourceLoader::require_end_to_keep(int line) const {
         "these records are texts, and texts are learned whole, in windows of max_length tokens: "
         "leave truncation out",
         {path_, line, 0});
-  const bool has_turns = *form_ != RecordForm::preference && *form_ != RecordForm::unpaired &&
-                         *form_ != RecordForm::tokens && !rules_.has_encoder;
+  const bool has_turns = *form_ != RecordForm::tokens && !rules_.has_encoder;
   if (options_.truncation != base::Truncation::keep_end || has_turns) return;
   throw base::UserError(
-      fmt::format("truncation=keep_end is built for conversations and prompts with one answer, "
-                  "and these records are {}; end cuts them at their end, drop leaves out those "
+      fmt::format("truncation=keep_end is built for conversations and prompts with answers, and "
+                  "these records are {}; end cuts them at their end, drop leaves out those "
                   "that are too long",
                   rules_.has_encoder ? "for an encoder-decoder"
                                      : fmt::format("of the form {}", name_of(*form_))),
@@ -267,15 +270,16 @@ void SourceLoader::store(Item& item) {
   item = {};
 }
 
-void SourceLoader::check_form(RecordForm form, const RawRecord& raw) const {
-  if (form != *form_)
-    throw RecordError(
-        fmt::format("record {} is of the form {}, but the records before it are {}; {}", raw.number,
-                    name_of(form), name_of(*form_),
-                    source_.files.size() == 1
-                        ? "one file holds one form"
-                        : "files of another form are an entry of their own: data=[A, B]"),
-        path_, raw.line);
+void SourceLoader::check_form(RecordForm form, const RawRecord& raw) {
+  if (form == *form_) return;
+  bad_.meet(form);
+  throw RecordError(
+      fmt::format("record {} is of the form {}, but the records before it are {}; {}", raw.number,
+                  name_of(form), name_of(*form_),
+                  source_.files.size() == 1
+                      ? "one file holds one form"
+                      : "files of another form are an entry of their own: data=[A, B]"),
+      path_, raw.line);
 }
 
 // Adds a piece of a text that is too long to be tokenized at once; the text ends with its last
@@ -336,7 +340,7 @@ void SourceLoader::finish() {
   if (!form_ && bad_.count() == 0)
     throw base::UserError("the data file holds no records", {name, 0, 0});
   DatasetAudit& audit = side(false).audit;
-  audit.unmet = ignored_.unmet(options_.ignored_fields);
+  audit.unmet = ignored_.unmet(unread_fields(rules_));
   audit.bad = bad_.count();
   audit.bad_told = bad_.told(name, records_);
   for (Side& each : sides_)

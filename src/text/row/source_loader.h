@@ -81,7 +81,7 @@ class SourceLoader {
   void tokenize(std::vector<Item>& batch) const;
   void tokenize(Item& item) const;
   void store(Item& item);
-  void check_form(RecordForm form, const RawRecord& raw) const;
+  void check_form(RecordForm form, const RawRecord& raw);
 
   void add_piece(const RawRecord& raw);
   void add_long(const RawRecord& raw);

@@ -26,4 +26,8 @@ class ByteStream {
 // Throws UserError where it cannot be opened.
 std::unique_ptr<ByteStream> open_stream(const std::string& path);
 
+// What such a stream holds in memory at most: of zstd the window that the file was packed with, at
+// most 128 MiB, and 8 MiB at least.
+int64_t stream_bytes(const std::string& path);
+
 }  // namespace snug::text

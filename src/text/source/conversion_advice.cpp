@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/file_ending.h"
 #include "text/unicode/blank.h"
 
 namespace snug::text {
@@ -62,6 +63,36 @@ std::string to_json_lines(std::string_view reader, const std::string& from, cons
       fmt::format(fmt::runtime(reader), in_quotes(from, "FILE")), in_quotes(to, "FILE.jsonl"));
 }
 
+// The name of a file next to it that holds what it holds, unpacked: data.utf8.csv.
+std::string next_to(const std::string& path, const char* mark) {
+  std::filesystem::path to = path;
+  if (!base::file_ending(path).packing.empty()) to.replace_extension();
+  const std::string ending = to.extension().string();
+  return to.replace_extension(mark + ending).string();
+}
+
+// The command `program` on what the file holds.
+std::string unpacked_into(const std::string& path, std::string_view program) {
+  const std::string file = fmt::format("'{}'", in_quotes(path, "FILE"));
+  const std::string packing = base::file_ending(path).packing;
+  if (packing.empty()) return fmt::format("{} < {}", program, file);
+  const char* unpacker = packing == ".gz" ? "gzip -dc <" : "zstd -dc <";
+  return fmt::format("{} {}{}{}", unpacker, file, program.empty() ? "" : " | ", program);
+}
+
+// What iconv calls the encoding of a text of two bytes a letter that begins so; null for others.
+const char* utf16_of(std::string_view begin) {
+  if (begin.starts_with("\xFF\xFE") || begin.starts_with("\xFE\xFF")) return "UTF-16";
+  constexpr size_t kLettersLookedAt = 4;
+  if (begin.size() < 2 * kLettersLookedAt) return nullptr;
+  std::array<size_t, 2> nuls{};
+  for (size_t i = 0; i < 2 * kLettersLookedAt; ++i)
+    if (begin[i] == '\0') ++nuls[i % 2];
+  if (nuls[0] == 0 && nuls[1] == kLettersLookedAt) return "UTF-16LE";
+  if (nuls[1] == 0 && nuls[0] == kLettersLookedAt) return "UTF-16BE";
+  return nullptr;
+}
+
 }  // namespace
 
 std::string conversion_advice(const std::string& path) {
@@ -79,11 +110,31 @@ std::string conversion_advice(const std::string& path) {
   return "rename it";
 }
 
+std::optional<std::string> encoding_advice(const std::string& path, std::string_view begin) {
+  constexpr size_t kLooked = 64;
+  begin = begin.substr(0, kLooked);
+  if (begin.empty()) return std::nullopt;
+  if (begin.find_first_not_of('\0') == std::string_view::npos)
+    return fmt::format(
+        "the file begins with {} NUL bytes, so it holds no text: was it written or downloaded "
+        "whole? Copy or download it again",
+        begin.size());
+  if (const char* encoding = utf16_of(begin))
+    return fmt::format("it is text in {}; convert it: {} > '{}'", encoding,
+                       unpacked_into(path, fmt::format("iconv -f {} -t UTF-8", encoding)),
+                       in_quotes(next_to(path, ".utf8"), "CONVERTED"));
+  return std::nullopt;
+}
+
 std::optional<std::string> content_advice(const std::string& path, std::string_view begin) {
   const auto content = std::find_if(kContents.begin(), kContents.end(), [&](const Content& each) {
     return begin.starts_with(each.begin);
   });
   if (content == kContents.end()) return std::nullopt;
+  if (!base::file_ending(path).packing.empty())
+    return fmt::format("what is packed in it is {0}; unpack it: {1} > '{2}{3}'", content->kind,
+                       unpacked_into(path, ""), in_quotes(next_to(path, ".unpacked"), "UNPACKED"),
+                       content->ending);
   std::filesystem::path to = path;
   if (content->ending == ".parquet") to.replace_extension();
   if (!content->ending.empty())

@@ -11,6 +11,10 @@ namespace snug::text {
 // archive; that the file be renamed, where the ending says nothing.
 std::string conversion_advice(const std::string& path);
 
+// Advice from the bytes that a text begins with, where they are no text in UTF-8: NULs, of what was
+// reserved on the disk and never written, or UTF-16.
+std::optional<std::string> encoding_advice(const std::string& path, std::string_view begin);
+
 // Advice from the bytes that the file begins with, whatever its name: what it is, and a command
 // that makes JSON lines of it or unpacks it into a file next to it. Nothing where they tell of no
 // such format.

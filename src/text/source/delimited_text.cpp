@@ -3,32 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <array>
+#include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/shown_text.h"
+#include "text/source/conversion_advice.h"
+#include "text/source/json_text.h"
 
 namespace snug::text {
 namespace {
 
 constexpr int kEndOfTable = std::char_traits<char>::eof();
-
-// Bytes that are no UTF-8 stay: what reads the text says so, with the line.
-std::string as_json(const std::string& text) {
-  try {
-    return nlohmann::json(text).dump();
-  } catch (const nlohmann::json::type_error&) {
-    std::string quoted = "\"";
-    for (const char c : text) {
-      const auto byte = static_cast<unsigned char>(c);
-      if (byte < ' ' || c == '"' || c == '\\')
-        quoted += fmt::format("\\u{:04x}", byte);
-      else
-        quoted += c;
-    }
-    return quoted + '"';
-  }
-}
 
 }  // namespace
 
@@ -49,24 +36,61 @@ int DelimitedText::get() {
   const int c = peek();
   if (c == kEndOfTable) return c;
   ++at_;
+  ++row_bytes_;
   if (c == '\n') ++line_;
-  if (++row_bytes_ > kMaxRowBytes)
-    fail(fmt::format("the row that begins here has more than {} bytes; is a quote not closed?",
-                     kMaxRowBytes),
-         row_line_);
   return c;
 }
 
-void DelimitedText::read_quoted(std::string& cell) {
+// Takes characters up to one of `signs`, as far as the block goes. What a row has beyond
+// kMaxRowBytes is passed over.
+void DelimitedText::take_until(std::string_view signs) {
+  const std::string_view left = std::string_view(block_).substr(at_);
+  const std::string_view taken = left.substr(0, left.find_first_of(signs));
+  at_ += taken.size();
+  row_bytes_ += taken.size();
+  line_ += static_cast<int>(std::ranges::count(taken, '\n'));
+  if (row_bytes_ <= kMaxRowBytes) cell_ += taken;
+}
+
+void DelimitedText::read_quoted() {
   get();
-  for (int c = get();; c = get()) {
+  while (true) {
+    const int c = peek();
     if (c == kEndOfTable)
       fail("a quote is opened in the row that begins here, and not closed", row_line_);
-    if (c == '"') {
-      if (peek() != '"') return;
-      get();
+    if (c != '"') {
+      take_until("\"");
+      continue;
     }
-    cell += static_cast<char>(c);
+    get();
+    if (peek() != '"') return;
+    get();
+    if (row_bytes_ <= kMaxRowBytes) cell_ += '"';
+  }
+}
+
+// Takes the end of a line, of one or two characters.
+void DelimitedText::end_line() {
+  if (get() != '\r') return;
+  if (peek() == '\n')
+    get();
+  else
+    ++line_;
+}
+
+// False where the row ends with the cell.
+bool DelimitedText::read_cell() {
+  const std::array ends{separator_, '\n', '\r'};
+  cell_.clear();
+  if (peek() == '"') read_quoted();
+  while (true) {
+    const int c = peek();
+    if (c == separator_) {
+      get();
+      return true;
+    }
+    if (c == kEndOfTable || c == '\n' || c == '\r') return false;
+    take_until({ends.data(), ends.size()});
   }
 }
 
@@ -74,32 +98,39 @@ void DelimitedText::read_quoted(std::string& cell) {
 bool DelimitedText::read_row() {
   row_line_ = line_;
   row_bytes_ = 0;
+  cell_count_ = 0;
   cells_.clear();
+  if (!is_begun_) begin_table();
   if (peek() == kEndOfTable) return false;
-  constexpr std::string_view kMark = "\xEF\xBB\xBF";  // that editors on Windows put first
-  if (line_ == 1 && names_.empty() && block_.starts_with(kMark)) at_ = kMark.size();
-  std::string cell;
-  for (bool is_begun = false;; is_begun = true) {
-    const int c = peek();
-    const bool ends = c == kEndOfTable || c == '\n';
-    if (ends || c == separator_) {
-      get();
-      if (ends && !cell.empty() && cell.back() == '\r') cell.pop_back();
-      if (!ends || is_begun || !cells_.empty()) cells_.push_back(std::move(cell));
-      if (ends) return true;
-      cell.clear();
-      is_begun = true;
-    } else if (c == '"' && cell.empty()) {
-      read_quoted(cell);
-    } else {
-      cell += static_cast<char>(get());
-    }
+  const size_t most = names_.empty() ? kMaxColumns : names_.size();
+  for (bool goes_on = true; goes_on;) {
+    goes_on = read_cell();
+    if (!goes_on && row_bytes_ == 0) break;
+    if (cell_count_++ < most) cells_.push_back(cell_);
   }
+  end_line();
+  return true;
+}
+
+void DelimitedText::begin_table() {
+  is_begun_ = true;
+  if (peek() == kEndOfTable) return;
+  if (const auto advice = encoding_advice(path_, block_)) fail(*advice, 0);
+  if (const auto advice = content_advice(path_, block_)) fail(*advice, 0);
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";  // that editors on Windows put first
+  if (block_.starts_with(kMark)) at_ = kMark.size();
 }
 
 void DelimitedText::take_names() {
+  if (row_bytes_ > kMaxRowBytes || cell_count_ > kMaxColumns)
+    fail(fmt::format("the first row, which names the columns, has {} bytes and {} cells; at most "
+                     "{} and {} are read: is a quote not closed?",
+                     row_bytes_, cell_count_, kMaxRowBytes, kMaxColumns),
+         row_line_);
   for (const std::string& cell : cells_) {
-    std::string name = as_json(cell);
+    std::string name;
+    append_json_string(name, cell);
+    name += ':';
     if (std::ranges::find(names_, name) != names_.end())
       fail(fmt::format("two columns are called '{}'; rename one of them", base::shown_text(cell)),
            row_line_);
@@ -107,28 +138,37 @@ void DelimitedText::take_names() {
   }
 }
 
+// Nothing of a row that is whole.
+std::string DelimitedText::why_unread() const {
+  if (row_bytes_ > kMaxRowBytes)
+    return fmt::format("the row has {} bytes, and {} are read; is a quote not closed?", row_bytes_,
+                       kMaxRowBytes);
+  if (cell_count_ == names_.size()) return "";
+  return fmt::format(
+      "the row has {} cells, and the first row names {}; quote cells that hold a {} or line breaks",
+      cell_count_, names_.size(), separator_ == ',' ? "comma" : "tab");
+}
+
 void DelimitedText::write_row(std::string& piece) {
-  if (cells_.size() != names_.size())
-    fail(fmt::format("the row that begins here has {} cells, and the first row names {}; quote "
-                     "cells that hold a {} or line breaks",
-                     cells_.size(), names_.size(), separator_ == ',' ? "comma" : "tab"),
-         row_line_);
   for (; written_lines_ < row_line_; ++written_lines_) piece += '\n';
-  for (size_t i = 0; i < cells_.size(); ++i)
-    piece += fmt::format("{}{}:{}", i == 0 ? "{" : ",", names_[i], as_json(cells_[i]));
-  piece += "}\n";
   ++written_lines_;
+  if (const std::string why = why_unread(); !why.empty()) return append_unread_row(piece, why);
+  for (size_t i = 0; i < cells_.size(); ++i) {
+    piece += i == 0 ? '{' : ',';
+    piece += names_[i];
+    append_json_string(piece, cells_[i]);
+  }
+  piece += "}\n";
 }
 
 bool DelimitedText::next(std::string& piece) {
   piece.clear();
   while (static_cast<int64_t>(piece.size()) < kPieceBytes && read_row()) {
-    const bool is_blank = cells_.empty() || (cells_.size() == 1 && cells_[0].empty());
-    if (names_.empty()) {
-      if (!is_blank) take_names();
-    } else if (!is_blank) {
+    if (cell_count_ == 0) continue;
+    if (names_.empty())
+      take_names();
+    else
       write_row(piece);
-    }
   }
   return !piece.empty();
 }

@@ -13,7 +13,8 @@ namespace snug::text {
 namespace {
 
 // Null for text that is there already.
-std::unique_ptr<ByteStream> made_stream(const std::string& path) {
+std::unique_ptr<ByteStream> made_stream(const std::string& path,
+                                        std::span<const std::string> unread) {
   const base::FileEnding ending = base::file_ending(path);
   const base::DataFileEnding* data = base::data_file_ending(path);
   if (data == nullptr)
@@ -22,7 +23,7 @@ std::unique_ptr<ByteStream> made_stream(const std::string& path) {
         "the last may be packed (.gz, .zst); " +
             conversion_advice(path),
         {path, 0, 0});
-  if (data->kind == base::DataFileKind::parquet) return std::make_unique<ParquetText>(path);
+  if (data->kind == base::DataFileKind::parquet) return std::make_unique<ParquetText>(path, unread);
   if (data->kind == base::DataFileKind::table)
     return std::make_unique<DelimitedText>(open_stream(path),
                                            ending.contents == ".csv" ? ',' : '\t', path);
@@ -31,11 +32,14 @@ std::unique_ptr<ByteStream> made_stream(const std::string& path) {
 
 }  // namespace
 
-RecordFile::RecordFile(const std::string& path) {
+RecordFile::RecordFile(const std::string& path, std::span<const std::string> unread) {
   base::require_regular(path);  // opening a pipe would wait for its other end
   if (!std::filesystem::exists(path)) throw base::UserError("no such data file", {path, 0, 0});
-  is_plain_text_ = base::file_ending(path).contents == ".txt";
-  stream_ = made_stream(path);
+  const base::DataFileEnding* data = base::data_file_ending(path);
+  is_plain_text_ = data != nullptr && data->kind == base::DataFileKind::text;
+  is_table_ = data != nullptr && (data->kind == base::DataFileKind::table ||
+                                  data->kind == base::DataFileKind::parquet);
+  stream_ = made_stream(path, unread);
   if (stream_ != nullptr) return;
   file_ = base::File::open_for_reading(path);
   file_bytes_ = file_->size();
@@ -59,13 +63,13 @@ int64_t RecordFile::read_at(int64_t offset, void* to, int64_t most) {
 }
 
 int64_t making_bytes(const std::string& path) {
-  constexpr int64_t kUnpacking = int64_t{10} << 20;  // the window of zstd, and buffers
   const base::DataFileEnding* data = base::data_file_ending(path);
   if (data != nullptr && data->kind == base::DataFileKind::parquet)
     return ParquetText::kPageBytes + ParquetText::kMaxFooterBytes;
   const bool is_table = data == nullptr || data->kind == base::DataFileKind::table;
   if (!is_table && base::file_ending(path).packing.empty()) return 0;
-  return kUnpacking;
+  // A row of a table is held as cells and as JSON, in which a character can take six.
+  return stream_bytes(path) + (is_table ? int64_t{8} * DelimitedText::kMaxRowBytes : 0);
 }
 
 }  // namespace snug::text

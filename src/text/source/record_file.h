@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/file.h"
@@ -17,11 +18,15 @@ namespace snug::text {
 
 class RecordFile {
  public:
-  // Throws UserError where there is no such file, for a name of no ending that is read, with what
-  // to do, and as the streams do for a file that is damaged.
-  explicit RecordFile(const std::string& path);
+  // Columns of Parquet called as in `unread` are not read: their values are null. Throws UserError
+  // where there is no such file, for a name of no ending that is read, with what to do, and as the
+  // streams do for a file that is damaged.
+  explicit RecordFile(const std::string& path, std::span<const std::string> unread = {});
 
   bool is_plain_text() const { return is_plain_text_; }
+  // Whether its text is the rows of a table, of which some may say why they cannot be read
+  // (json_text.h).
+  bool is_table() const { return is_table_; }
 
   // Reads `most` bytes from `offset`, fewer at the end. Returns how many.
   int64_t read_at(int64_t offset, void* to, int64_t most);
@@ -32,6 +37,7 @@ class RecordFile {
   std::unique_ptr<ByteStream> stream_;  // of text that is made
   base::SpillFile made_;
   bool is_plain_text_ = false;
+  bool is_table_ = false;
 };
 
 // What making the text holds in memory at most, beyond the text's own reading; 0 for text that is

@@ -38,7 +38,8 @@ void PageMemory::change(int64_t before, int64_t after) {
   if (held_ > most_)
     throw Damaged(fmt::format(
         "its pages take more than {} MiB at once, of all columns together, which are not read; "
-        "write it with smaller pages (pyarrow: data_page_size) or leave out columns",
+        "write it with smaller pages (pyarrow: data_page_size), or name columns that need not be "
+        "read in ignore_fields",
         most_ >> 20));
 }
 

@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "base/error.h"
-#include "base/shown_text.h"
+#include "text/source/json_text.h"
 #include "text/source/parquet/compact.h"
 #include "text/unicode/utf8.h"
 
@@ -25,18 +24,11 @@ constexpr std::string_view kMagic = "PAR1";
 constexpr std::string_view kEncryptedMagic = "PARE";
 constexpr int64_t kTailBytes = 8;  // the size of the footer, and the magic
 
-void write_text(std::string_view bytes, std::string& text) {
-  try {
-    text += nlohmann::json(bytes).dump();
-  } catch (const nlohmann::json::type_error&) {
-    throw Damaged("a text of it is not valid UTF-8");
-  }
-}
-
 template <typename Float>
 void write_float(Float value, std::string& text) {
   if (!std::isfinite(value)) {
-    text += "null";
+    const char* number = std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf";
+    text += fmt::format(R"({{"number":"{}"}})", number);
     return;
   }
   const std::string number = fmt::format("{}", value);
@@ -46,10 +38,11 @@ void write_float(Float value, std::string& text) {
 
 }  // namespace
 
-ParquetText::ParquetText(const std::string& path)
+ParquetText::ParquetText(const std::string& path, std::span<const std::string> unread)
     : path_(path), file_(base::File::open_for_reading(path)) {
   try {
     read_footer();
+    open_columns(unread);
   } catch (const Damaged& error) {
     throw base::UserError(fmt::format("the Parquet file cannot be read: {}", error.what()),
                           {path, 0, 0});
@@ -82,14 +75,22 @@ void ParquetText::read_footer() {
   for (const parquet::RowGroup& group : metadata_.groups)
     if (group.columns.size() != schema_.leaves.size() || group.rows < 0)
       throw Damaged("a row group has other columns than the schema");
-  for (const parquet::Leaf& leaf : schema_.leaves)
-    columns_.push_back(std::make_unique<parquet::ColumnReader>(file_, leaf, memory_));
+}
+
+void ParquetText::open_columns(std::span<const std::string> unread) {
+  columns_.resize(schema_.leaves.size());
+  for (const Node& node : schema_.root.children)
+    if (std::ranges::find(unread, node.name) == unread.end())
+      for (size_t leaf = node.first_leaf; leaf < node.end_leaf; ++leaf)
+        columns_[leaf] =
+            std::make_unique<parquet::ColumnReader>(file_, schema_.leaves[leaf], memory_);
 }
 
 bool ParquetText::next_group() {
   while (rows_left_ == 0 && group_ < metadata_.groups.size()) {
     const parquet::RowGroup& group = metadata_.groups[group_++];
     for (size_t i = 0; i < columns_.size(); ++i) {
+      if (columns_[i] == nullptr) continue;
       if (!columns_[i]->is_at_end())
         throw Damaged("a column has more values than the file has rows");
       columns_[i]->begin(group.columns[i]);
@@ -107,7 +108,8 @@ bool ParquetText::next(std::string& piece) {
       write_object(schema_.root, piece);
       piece += '\n';
       for (const auto& column : columns_)
-        if (column->repetition() != 0) throw Damaged("a row goes on after its end");
+        if (column != nullptr && column->repetition() != 0)
+          throw Damaged("a row goes on after its end");
     }
   } catch (const Damaged& error) {
     throw base::UserError(fmt::format("the Parquet file cannot be read: {}", error.what()),
@@ -118,6 +120,10 @@ bool ParquetText::next(std::string& piece) {
 
 // A level that is less than the node's says that it, or something around it, is null.
 void ParquetText::write_node(const Node& node, std::string& text) {
+  if (columns_[node.first_leaf] == nullptr) {
+    text += "null";
+    return;
+  }
   parquet::ColumnReader& first = *columns_[node.first_leaf];
   const int definition = first.definition();
   if (definition < node.definition) {
@@ -147,7 +153,7 @@ void ParquetText::write_object(const Node& node, std::string& text) {
   text += '{';
   for (const Node& child : node.children) {
     if (text.back() != '{') text += ',';
-    write_text(child.name, text);
+    append_json_string(text, child.name);
     text += ':';
     write_node(child, text);
   }
@@ -160,6 +166,8 @@ void ParquetText::write_entries(const Node& node, std::string& text) {
   do {
     if (!is_first) text += ',';
     is_first = false;
+    if (node.sort == Node::Sort::map && first.definition() < node.children[0].definition)
+      throw Damaged("a map has a key that is null");
     write_node(node.children[0], text);
     if (node.sort == Node::Sort::map) {
       text += ':';
@@ -206,7 +214,7 @@ void ParquetText::write_value(const parquet::Leaf& leaf, parquet::ColumnReader& 
       // Some writers do not say of texts that they are.
       if (meaning == Meaning::text ||
           (meaning == Meaning::none && find_invalid_utf8(value.bytes) == std::string_view::npos))
-        return write_text(value.bytes, text);
+        return append_json_string(text, value.bytes);
       break;
     case Physical::int96:
     case Physical::fixed_bytes:

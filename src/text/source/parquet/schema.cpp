@@ -1,8 +1,12 @@
 #include "text/source/parquet/schema.h"
 
-#include <algorithm>
+#include <fmt/format.h>
+
+#include <set>
+#include <string_view>
 #include <utility>
 
+#include "base/shown_text.h"
 #include "text/source/parquet/compact.h"
 
 namespace snug::text::parquet {
@@ -15,6 +19,14 @@ struct Levels {
   int repetition = 0;
 };
 
+void require_names_once(const Node& object) {
+  std::set<std::string_view> names;
+  for (const Node& child : object.children)
+    if (!names.insert(child.name).second)
+      throw Damaged(fmt::format("two columns are called '{}'; rename one of them",
+                                base::shown_text(child.name)));
+}
+
 class SchemaReader {
  public:
   explicit SchemaReader(const std::vector<SchemaElement>& elements) : elements_(elements) {}
@@ -26,6 +38,7 @@ class SchemaReader {
     for (int32_t i = 0; i < root.children; ++i) schema.root.children.push_back(read_node({}, 1));
     if (at_ != elements_.size()) throw Damaged("its schema is no tree");
     schema.root.end_leaf = leaves_.size();
+    require_names_once(schema.root);
     schema.leaves = std::move(leaves_);
     if (schema.leaves.empty()) throw Damaged("it has no columns");
     return schema;
@@ -80,11 +93,13 @@ class SchemaReader {
     for (int32_t i = 0; i < element.children; ++i)
       object.children.push_back(read_node(levels, depth + 1));
     object.end_leaf = leaves_.size();
+    require_names_once(object);
     return object;
   }
 
   Node read_leaf(const SchemaElement& element, const Levels& levels) {
-    if (leaves_.size() == kMaxLeaves) throw Damaged("it has too many columns");
+    if (leaves_.size() == kMaxLeaves)
+      throw Damaged(fmt::format("it has more than {} columns, which are not read", kMaxLeaves));
     Node leaf;
     leaf.name = element.name;
     leaf.definition = levels.definition;
@@ -117,7 +132,8 @@ class SchemaReader {
     for (int i = 0; i < 2; ++i) map.children.push_back(read_node(inner, depth + 1));
     map.end_leaf = leaves_.size();
     const bool has_text_keys = map.children[0].sort == Node::Sort::value &&
-                               leaves_[map.first_leaf].column.meaning == Meaning::text;
+                               leaves_[map.first_leaf].column.meaning == Meaning::text &&
+                               leaves_[map.first_leaf].column.physical == Physical::byte_array;
     if (!has_text_keys)
       throw Damaged("the map '" + element.name + "' has keys that are no texts, which is not read");
     return map;

@@ -229,9 +229,17 @@ class DeltaIntegers : public ValueReader {
   Physical physical_;
 };
 
-// The lengths of texts, read whole, since the texts stand after them.
+// The lengths of texts, read whole, since the texts stand after them. Bounded, since lengths that
+// are all the same take no bytes.
+constexpr uint64_t kMaxLengths = uint64_t{2} << 20;
+
 std::vector<uint32_t> read_lengths(std::string_view& bytes, int64_t values) {
   Deltas deltas(bytes);
+  if (deltas.size() > kMaxLengths)
+    throw Damaged(
+        fmt::format("a page has {} texts of differing lengths, and {} are read; write it "
+                    "with smaller pages (pyarrow: data_page_size)",
+                    deltas.size(), kMaxLengths));
   if (deltas.size() > static_cast<uint64_t>(values)) throw Damaged("a page has too many lengths");
   std::vector<uint32_t> lengths(deltas.size());
   for (uint32_t& length : lengths) {

@@ -1,0 +1,113 @@
+#include "train/evaluation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "base/error.h"
+#include "program/ir/tensor_names.h"
+#include "train/evaluation_names.h"
+#include "train/micro_batch.h"
+
+namespace snug::train {
+namespace {
+
+using program::ProgramName;
+
+const EvaluationSet& first_of(std::span<const EvaluationSet> sets) {
+  SNUG_CHECK(!sets.empty(), "no evaluation sets");
+  return sets.front();
+}
+
+// JSON has no NaN or infinity.
+void append_score(std::string& line, std::string_view key, double value) {
+  line += std::isfinite(value) ? fmt::format(",\"{}\":{}", key, value)
+                               : fmt::format(",\"{}\":null", key);
+}
+
+}  // namespace
+
+Evaluation::Evaluation(std::span<const EvaluationSet> sets, const plan::TrainingSpec& spec,
+                       runtime::Executor& executor, const runtime::Ranks* ranks)
+    : sets_(sets),
+      executor_(executor),
+      objective_(methods::objective_of(executor.job().objective.kind)),
+      ranks_(ranks),
+      rows_(spec.rows),
+      loader_(first_of(sets).source->rows, spec.rows, spec.row_tokens, executor),
+      scores_(sets.size()) {}
+
+void Evaluation::run() {
+  for (size_t set = 0; set < sets_.size(); ++set) {
+    DataSource& source = *sets_[set].source;
+    loader_.read_from(source.rows, source.reference);
+    scores_[set] = scores_of_set();
+  }
+}
+
+Evaluation::Scores Evaluation::scores_of_set() {
+  const int64_t rank = ranks_ == nullptr ? 0 : ranks_->rank();
+  const int64_t ranks = ranks_ == nullptr ? 1 : ranks_->size();
+  const int64_t rows = loader_.rows_per_epoch();
+  const methods::RowCounts counts = loader_.count(0, rows);
+  set_inputs(executor_,
+             objective_.is_token_mean ? methods::RowCounts{.trained_tokens = 1} : counts);
+  Scores scores;
+  std::array<float, StepMetrics::kMostMeasures> measures{};
+  for (int64_t row = 0; row < rows; row += rows_ * ranks) {
+    loader_.load(ProgramName::evaluate, row + rank * rows_, rows);
+    run_batch(executor_, ProgramName::evaluate);
+    scores.loss += executor_.result<float>(program::kLossName);
+    read_measures(executor_, measures);
+    for (size_t i = 0; i < measures.size(); ++i)
+      scores.measures[i] += static_cast<double>(measures[i]);
+  }
+  const auto divisor = static_cast<double>(
+      objective_.is_token_mean ? std::max<int64_t>(1, counts.trained_tokens) : 1);
+  scores.loss /= divisor;
+  for (double& measure : scores.measures) measure /= divisor;
+  scores.weight =
+      static_cast<double>(objective_.is_token_mean ? counts.trained_tokens : counts.groups);
+  return scores;
+}
+
+double Evaluation::loss() const {
+  // To the bit, which a product and a quotient would not keep.
+  if (scores_.size() == 1) return scores_[0].loss;
+  double sum = 0;
+  double weight = 0;
+  for (const Scores& scores : scores_) {
+    sum += scores.weight * scores.loss;
+    weight += scores.weight;
+  }
+  return sum / std::max(1.0, weight);
+}
+
+std::string Evaluation::json(int64_t step) const {
+  std::string line = fmt::format("{{\"step\":{}", step);
+  append_score(line, "eval_loss", loss());
+  const bool are_several = sets_.size() > 1;
+  for (size_t set = 0; set < sets_.size(); ++set) {
+    const auto key_of = [&](std::string_view measure) {
+      return are_several ? evaluation_key(sets_[set].name, measure)
+                         : fmt::format("eval_{}", measure);
+    };
+    if (are_several) append_score(line, key_of("loss"), scores_[set].loss);
+    for (size_t i = 0; i < objective_.measures.size(); ++i)
+      if (!std::isnan(scores_[set].measures[i]))
+        append_score(line, key_of(objective_.measures[i]), scores_[set].measures[i]);
+  }
+  return line + "}";
+}
+
+std::string Evaluation::text(int64_t step) const {
+  std::string line = fmt::format("step {} eval_loss {:.4f}", step, loss());
+  if (sets_.size() == 1) return line;
+  for (size_t set = 0; set < sets_.size(); ++set)
+    line += fmt::format(" {} {:.4f}", evaluation_key(sets_[set].name, "loss"), scores_[set].loss);
+  return line;
+}
+
+}  // namespace snug::train

@@ -1,0 +1,58 @@
+// Evaluates the sets of a run with the programs of its training job: what each set's records lose,
+// and all of them together. One thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "methods/objective.h"
+#include "runtime/execution/executor.h"
+#include "runtime/process/job_ranks.h"
+#include "train/batch_loader.h"
+#include "train/data.h"
+#include "train/progress.h"
+
+namespace snug::train {
+
+class Evaluation {
+ public:
+  // Requires at least one set, all with rows of `spec`. `ranks`: null: one alone; several divide
+  // the rows of each set. Everything must outlive the object.
+  Evaluation(std::span<const EvaluationSet> sets, const plan::TrainingSpec& spec,
+             runtime::Executor& executor, const runtime::Ranks* ranks);
+
+  // Evaluates all sets, with the weights as they are. On several ranks all must call it.
+  void run();
+
+  // These tell of the last run. The loss of a set is the mean over its targets; of an objective
+  // that compares answers, what that objective makes of the set's records. The loss of all sets is
+  // the mean over all targets, or records.
+  double loss() const;
+  double loss(size_t set) const { return scores_[set].loss; }
+  // A line of metrics.jsonl: eval_loss; for one set what the objective measures of it, as
+  // eval_MEASURE; for several eval_NAME_loss and eval_NAME_MEASURE of each.
+  std::string json(int64_t step) const;
+  // A line for the terminal, of the losses.
+  std::string text(int64_t step) const;
+
+ private:
+  struct Scores {
+    double loss = 0;
+    double weight = 0;  // in the mean over all sets: targets, or records
+    std::array<double, StepMetrics::kMostMeasures> measures{};
+  };
+  Scores scores_of_set();
+
+  std::span<const EvaluationSet> sets_;
+  runtime::Executor& executor_;
+  const methods::Objective& objective_;
+  const runtime::Ranks* ranks_;
+  int64_t rows_;        // of a micro-batch
+  BatchLoader loader_;  // of the set that is evaluated
+  std::vector<Scores> scores_;
+};
+
+}  // namespace snug::train

@@ -1,0 +1,22 @@
+// The names of evaluation sets in metrics. As Hugging Face's Trainer names them, a set's loss is
+// eval_NAME_loss. Pure functions.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace snug::train {
+
+// The key of what is measured of a set: its loss, or a measure of the objective.
+std::string evaluation_key(std::string_view set, std::string_view measure);
+
+// Names for sets from those that were wanted, in their order. What could not stand in a key, such
+// as a space, a slash or a quote, becomes an underscore; one that would have a key of another set
+// before it gets a number: for two sets "test" these are "test" and "test_2". `measures`: those of
+// the objective.
+std::vector<std::string> evaluation_names(std::span<const std::string> wanted,
+                                          std::span<const std::string_view> measures);
+
+}  // namespace snug::train

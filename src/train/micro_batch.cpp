@@ -1,0 +1,32 @@
+#include "train/micro_batch.h"
+
+#include <algorithm>
+
+#include "methods/objective.h"
+#include "program/ir/tensor_names.h"
+
+namespace snug::train {
+
+void set_inputs(runtime::Executor& executor, const methods::RowCounts& counts) {
+  const methods::Objective& objective = methods::objective_of(executor.job().objective.kind);
+  for (const methods::StepInput& input : objective.inputs)
+    executor.set_input(input.name, input.value(counts));
+  if (executor.has(program::kInverseDocumentTokensName))
+    executor.set_input(program::kInverseDocumentTokensName, methods::inverse(counts.tokens));
+}
+
+void run_batch(runtime::Executor& executor, program::ProgramName program) {
+  if (executor.job().objective.reference == methods::ReferenceModel::adapter_off)
+    executor.run(program::ProgramName::reference);
+  executor.run(program);
+}
+
+void read_measures(runtime::Executor& executor, std::span<float> measures) {
+  const size_t count = methods::objective_of(executor.job().objective.kind).measures.size();
+  if (count == 0) return;
+  const backends::Buffer& values = executor.tensor(program::host_name(program::kMeasuresName));
+  executor.await_results();
+  std::copy_n(values.as<const float>(), count, measures.begin());
+}
+
+}  // namespace snug::train

@@ -1,0 +1,23 @@
+// What the host gives to the programs of a micro-batch, besides its rows, and reads from them. In
+// training and in evaluation alike.
+#pragma once
+
+#include <span>
+
+#include "methods/step_inputs.h"
+#include "runtime/execution/executor.h"
+
+namespace snug::train {
+
+// The numbers by which sums over rows become means, of an objective that has some: from the counts
+// of all rows that such a mean is over.
+void set_inputs(runtime::Executor& executor, const methods::RowCounts& counts);
+
+// Runs the program of a micro-batch, after that of the model which it is compared with.
+void run_batch(runtime::Executor& executor, program::ProgramName program);
+
+// Awaits what the objective measures next to the loss, and reads it, in the order of
+// Objective::measures. Leaves other numbers as they are.
+void read_measures(runtime::Executor& executor, std::span<float> measures);
+
+}  // namespace snug::train
