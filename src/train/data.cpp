@@ -415,6 +415,12 @@ std::string describe(const text::DatasetAudit& audit, const std::string& path) {
           : fmt::format(", {} examples ({} of them desirable)", audit.examples, audit.desirable),
       audit.documents, audit.tokens, audit.trained_tokens, audit.longest, audit.truncated,
       audit.cut_tokens);
+  if (!audit.list_told.empty()) text += "; " + audit.list_told;
+  if (!audit.idle_template.empty())
+    text += fmt::format(
+        "; its texts stand as they are, no chat template is used ({}): fields={{question: NAME{}}} "
+        "makes conversations of them",
+        audit.idle_template, audit.form == "preference" ? "" : ", answer: NAME");
   if (audit.empty > 0) text += fmt::format("; {} texts without a token left out", audit.empty);
   if (const std::string unwritten = audit.unwritten.text(); !unwritten.empty())
     text += "; " + unwritten;

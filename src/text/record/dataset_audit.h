@@ -36,6 +36,8 @@ struct DatasetAudit {
   std::string bad_told{};      // and what the log says of them (BadRecords::told)
   UnusedFields unused{};
   std::vector<std::string> unmet{};  // fields to be ignored that no record has
+  std::string idle_template{};       // the chat template, where texts do without it
+  std::string list_told{};           // of the one in an object that the records are
 
   // A record of so many tokens.
   void count_record(int64_t count) {
