@@ -86,6 +86,10 @@ int memory(const Request& request) { return bench::memory(request.recipe(), requ
 
 std::vector<VerbEntry> make_table() {
   std::vector<VerbEntry> table;
+  table.push_back(with_recipe("audit",
+                              "show what a run would learn from its data, and what is probably "
+                              "wrong with them; loads no weights",
+                              Verb::plan, audit));
   table.push_back(with_recipe("plan",
                               "predict the memory and time of a job before anything is loaded; "
                               "exit code 3: it does not fit",

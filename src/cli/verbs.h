@@ -39,6 +39,7 @@ void require_keys_of(const VerbEntry& verb, const Request& request);
 // process.
 void require_launch_of(const VerbEntry& verb);
 
+int audit(const Request& request);
 int plan(const Request& request);
 int train(const Request& request);
 int search(const Request& request);

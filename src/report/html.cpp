@@ -10,11 +10,11 @@ constexpr std::string_view kStyle = R"(
 :root { color-scheme: light dark; --back: #ffffff; --text: #1c2128; --faint: #66707c; --line: #d5dae0; --card: #f4f6f8;
   --c0: #4269d0; --c1: #8aa9f0; --c2: #efb118; --c3: #ff725c; --c4: #6cc5b0; --c5: #3ca951; --c6: #a463f2; --c7: #9c6b4e;
   --c8: #97bbf5; --c9: #d9639f; --c10: #9498a0; --c11: #b8860b;
-  --c12: #2f7f8f; --c13: #7d8a1f; --c14: #5b3f99; }
+  --c12: #2f7f8f; --c13: #7d8a1f; --c14: #5b3f99; --mark: #bfe8c8; }
 @media (prefers-color-scheme: dark) { :root { --back: #14171b; --text: #e6e9ed; --faint: #99a2ad; --line: #363c44; --card: #1f242a;
   --c0: #6a8bea; --c1: #a9c1f7; --c2: #f2c14e; --c3: #ff8a76; --c4: #7fd6c2; --c5: #5fc774; --c6: #bb8af6; --c7: #bd8f74;
   --c8: #b4cff8; --c9: #e588b8; --c10: #a9adb4; --c11: #d6a532;
-  --c12: #56a9b9; --c13: #aebb4b; --c14: #9a82d6; } }
+  --c12: #56a9b9; --c13: #aebb4b; --c14: #9a82d6; --mark: #1f5631; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1rem; max-width: 72rem; background: var(--back); color: var(--text);
   font: 16px/1.45 system-ui, sans-serif; }
@@ -45,6 +45,10 @@ th:first-child, td:first-child { text-align: left; }
 .bars { display: grid; grid-template-columns: auto 1fr auto; gap: .1rem .5rem; font-size: .8rem; color: var(--faint); }
 .bars div { background: var(--c0); height: .8rem; align-self: center; min-width: 1px; }
 .bars span:nth-child(3n) { text-align: right; }
+.sample { background: var(--card); border-radius: .5rem; padding: .6rem .8rem; margin: .5rem 0; max-height: 24rem; overflow-y: auto;
+  font: .85rem/1.5 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; }
+.sample mark { background: var(--mark); color: var(--text); }
+.sample i { color: var(--faint); font-style: normal; }
 )";
 
 }  // namespace
@@ -93,6 +97,20 @@ void Page::table(const std::vector<std::vector<std::string>>& rows) {
     body_ += "</tr>\n";
   }
   body_ += "</table></div>\n";
+}
+
+void Page::marked_text(const std::vector<MarkedText>& parts) {
+  body_ += "<div class=\"sample\">";
+  for (const MarkedText& part : parts) {
+    const std::string text = escaped(part.text);
+    if (part.is_marked)
+      body_ += fmt::format("<mark>{}</mark>", text);
+    else if (part.is_faint)
+      body_ += fmt::format("<i>{}</i>", text);
+    else
+      body_ += text;
+  }
+  body_ += "</div>\n";
 }
 
 void Page::chart(std::string_view html) { body_ += html; }

@@ -16,6 +16,12 @@ struct Figure {
   std::string value;
 };
 
+struct MarkedText {
+  std::string text;
+  bool is_marked = false;
+  bool is_faint = false;
+};
+
 // Builds a page from top to bottom.
 class Page {
  public:
@@ -27,6 +33,8 @@ class Page {
   void figures(const std::vector<Figure>& figures);
   // The first row is the header. All columns except the first are aligned as numbers.
   void table(const std::vector<std::vector<std::string>>& rows);
+  // A text as it stands, in which some parts are marked and some are faint.
+  void marked_text(const std::vector<MarkedText>& parts);
   // Adds HTML that charts.h made.
   void chart(std::string_view html);
 

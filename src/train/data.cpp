@@ -51,6 +51,9 @@ class LazyTokenizer {
     }
   }
 
+  // The tokenizer, where one was opened; none is left here.
+  std::optional<text::Tokenizer> take() { return std::exchange(tokenizer_, std::nullopt); }
+
   // Fills the tails of rows, which nothing reads.
   int32_t padding_id() const {
     if (!tokenizer_) return 0;
@@ -208,6 +211,19 @@ std::string cut_text(const RunData& data, const models::ModelConfig& model) {
       model.max_position <= plan::kMaxAutoLength ? "the model has positions for" : "auto takes");
 }
 
+// Names are unique and stand for themselves in metrics.
+void add_evaluation(const formats::Recipe& recipe, Loaded& loaded, const text::RowOptions& rows,
+                    RunData& data) {
+  std::vector<std::string> wanted;
+  for (const auto& [name, dataset] : loaded.evaluation) wanted.push_back(name);
+  const std::vector<std::string> names =
+      evaluation_names(wanted, methods::objective_of(recipe.objective).measures);
+  for (size_t i = 0; i < names.size(); ++i)
+    data.evaluation.push_back(
+        {.name = names[i],
+         .source = std::make_unique<DataSource>(std::move(loaded.evaluation[i].second), rows)});
+}
+
 }  // namespace
 
 void DataSource::keep_reference() {
@@ -350,6 +366,7 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
   if (recipe.precompute_ref_log_probs)
     for (DataSource* source : data.sources()) source->keep_reference();
   data.reading_bytes = reading + data.host_bytes();
+  data.tokenizer = tokenizer.take();
   data.chat = trained_chat(data.training->dataset.audit, model, recipe.adapter);
   return data;
 }
@@ -398,6 +415,12 @@ std::string describe(const text::DatasetAudit& audit, const std::string& path) {
           : fmt::format(", {} examples ({} of them desirable)", audit.examples, audit.desirable),
       audit.documents, audit.tokens, audit.trained_tokens, audit.longest, audit.truncated,
       audit.cut_tokens);
+  if (!audit.list_told.empty()) text += "; " + audit.list_told;
+  if (!audit.idle_template.empty())
+    text += fmt::format(
+        "; its texts stand as they are, no chat template is used ({}): fields={{question: NAME{}}} "
+        "makes conversations of them",
+        audit.idle_template, audit.form == "preference" ? "" : ", answer: NAME");
   if (audit.empty > 0) text += fmt::format("; {} texts without a token left out", audit.empty);
   if (const std::string unwritten = audit.unwritten.text(); !unwritten.empty())
     text += "; " + unwritten;

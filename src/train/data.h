@@ -49,6 +49,8 @@ struct RunData {
   std::unique_ptr<DataSource> training;
   std::vector<EvaluationSet> evaluation;  // empty without eval_data
   formats::TrainedChat chat;              // what they say of the folder that is saved
+  // The model's, where reading needed it: for audit.h, after which it can go.
+  std::optional<text::Tokenizer> tokenizer{};
   // What the process held at most while the data were read, as far as that can be known before: see
   // text/row/dataset.h, and the index of their documents.
   int64_t reading_bytes = 0;

@@ -26,6 +26,7 @@
 #include "runtime/saving/checkpoint_folders.h"
 #include "runtime/saving/save_model.h"
 #include "runtime/session.h"
+#include "train/audit.h"
 #include "train/check_before_ranks.h"
 #include "train/data.h"
 #include "train/data_sources.h"
@@ -96,6 +97,10 @@ class Run {
     for (const EvaluationSet& set : data_.evaluation)
       for (const text::LoadedSource& source : set.source->dataset.sources)
         base::say("{}", describe(source.audit, source.name));
+    runtime::release_freed_memory();
+    if (ranks_.is_first())
+      base::say("{}", short_text(audit({recipe_, recipe_, model_, data_}, text::kQuickAudit)));
+    data_.tokenizer.reset();
     runtime::release_freed_memory();
   }
 

@@ -385,7 +385,7 @@ TEST_F(LabelData, refuses_what_has_no_label) {
             std::string::npos);
   EXPECT_NE(error_of(R"({"prompt": "a", "completion": " ", "label": true})").find("is empty"),
             std::string::npos);
-  EXPECT_NE(error_of(R"({"prompt": [], "completion": "b", "label": true})").find("two strings"),
+  EXPECT_NE(error_of(R"({"prompt": [], "completion": "b", "label": true})").find("have a message"),
             std::string::npos);
   EXPECT_NE(error_of(R"({"prompt": [], "completion": [], "label": true})").find("have a message"),
             std::string::npos);

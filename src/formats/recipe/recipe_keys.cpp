@@ -365,7 +365,7 @@ void add_machine_keys(KeyTable& table) {
   table
       .add<&Recipe::picture>("picture", "",
                              "write the plan to this file as an HTML page: memory over a step, "
-                             "channels, layers, alternatives")
+                             "channels, layers, alternatives; for audit, what the data hold")
       .verbs(bit(Verb::plan));
 }
 

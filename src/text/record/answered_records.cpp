@@ -96,12 +96,13 @@ std::optional<CompletionFields> completion_fields(const HasField& has) {
 }
 
 void parse_alpaca(const RecordFields& fields, const RecordRules& rules, Record& record) {
-  const auto has = [&](const char* key) { return fields.has(key); };
+  const auto has = [&](const char* key) { return fields.has(key) && fields.is_meant(key); };
   parse_answer(fields, instruction_fields(fields), alpaca_answer(has), rules, record);
 }
 
 void parse_completion(const RecordFields& fields, const RecordRules& rules, Record& record) {
-  const auto found = completion_fields([&](const char* key) { return fields.has(key); });
+  const auto found =
+      completion_fields([&](const char* key) { return fields.has(key) && fields.is_meant(key); });
   QuestionFields question{found->prompt};
   // A question may be about a text next to it.
   const std::string_view prompt = found->prompt;

@@ -126,6 +126,20 @@ void refuse_other_prompts(const RecordFields& fields, bool is_empty) {
   }
 }
 
+// Throws where one of two transcripts ends where the other's answer begins, after what marks its
+// turn ("Assistant:", "<|assistant|>", "[/INST]"): its answer is empty.
+void check_ends_after_mark(const RecordFields& fields, const Record& record) {
+  const bool is_chosen = record.answer.size() < record.rejected.size();
+  const std::string& shorter = is_chosen ? record.answer : record.rejected;
+  const std::string& longer = is_chosen ? record.rejected : record.answer;
+  const size_t end = shorter.find_last_not_of(" \t\r\n");
+  if (end == std::string::npos ||
+      std::string_view(":>]").find(shorter[end]) == std::string_view::npos)
+    return;
+  if (longer.starts_with(std::string_view(shorter).substr(0, end + 1)))
+    fields.check_answer(is_chosen ? "chosen" : "rejected", "");
+}
+
 // Two answers that begin with their prompt.
 void parse_texts_alone(const RecordFields& fields, const RecordRules& rules, Record& record) {
   if (const auto key = conversation_field(fields, {}, rules))
@@ -133,6 +147,7 @@ void parse_texts_alone(const RecordFields& fields, const RecordRules& rules, Rec
         fmt::format("'{}' stands before a prompt, but there is none next to 'chosen' and "
                     "'rejected'; give 'prompt'",
                     *key));
+  check_ends_after_mark(fields, record);
   const size_t common = common_prompt(record.answer, record.rejected);
   refuse_other_prompts(fields, common == 0);
   record.prompt = record.answer.substr(0, common);
@@ -253,12 +268,16 @@ void parse_preference(const RecordFields& fields, const RecordRules& rules, Reco
   const bool has_list_prompt = question.text != nullptr && is_list(fields.at(question.text));
   const json& chosen = fields.at("chosen");
   const json& rejected = fields.at("rejected");
-  const bool are_texts = chosen.is_string() && rejected.is_string() && !has_list_prompt;
+  for (const char* key : {"chosen", "rejected"})
+    if (fields.at(key).is_null()) fields.check_answer(key, "");
+  const bool are_strings = chosen.is_string() && rejected.is_string();
+  const bool are_texts = are_strings && !has_list_prompt;
   const bool are_lists = is_list(chosen) && is_list(rejected);
-  if ((!are_texts && !are_lists) || (question.text && !has_text_prompt && !has_list_prompt))
+  if ((!are_strings && !are_lists) || (question.text && !has_text_prompt && !has_list_prompt))
     fields.fail(
         "expected 'prompt', 'chosen' and 'rejected' to be three strings, or three lists of "
-        "messages; leave 'prompt' out where 'chosen' and 'rejected' begin with it");
+        "messages, of which the answers may be strings; leave 'prompt' out where 'chosen' and "
+        "'rejected' begin with it");
   if (are_texts && question.text) check_prompt_stands_once(fields, question.text);
   const auto chat_field =
       question.text ? conversation_field(fields, question, rules) : std::nullopt;
@@ -288,12 +307,10 @@ void parse_unpaired(const RecordFields& fields, const RecordRules& rules, Record
         fmt::format("expected the fields 'prompt' and 'completion' next to 'label'; found: "
                     "{}",
                     fields.keys()));
-  const bool is_text = fields.at(question.text).is_string() && fields.at(*answer).is_string();
-  if (!is_text && !(is_list(fields.at(question.text)) && is_list(fields.at(*answer))))
-    fields.fail(
-        fmt::format("expected 'prompt' and '{0}' to be two strings, or two lists of "
-                    "messages",
-                    *answer));
+  for (const char* key : {question.text, *answer})
+    if (const json& value = fields.at(key);
+        !value.is_string() && !value.is_null() && !is_list(value))
+      fields.fail(fmt::format("expected '{}' to be a string or a list of messages", key));
   parse_answer(fields, question, *answer, rules, record);
 }
 

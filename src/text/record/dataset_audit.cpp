@@ -15,6 +15,7 @@ void DatasetAudit::add(const DatasetAudit& other) {
                            &DatasetAudit::truncated, &DatasetAudit::cut_tokens, &DatasetAudit::bad})
     this->*count += other.*count;
   longest = std::max(longest, other.longest);
+  lengths.add_all(other.lengths);
 }
 
 }  // namespace snug::text

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "text/audit/length_counts.h"
 #include "text/chat/answer_ends.h"
 #include "text/chat/unwritten_counts.h"
 #include "text/record/unused_fields.h"
@@ -29,16 +30,20 @@ struct DatasetAudit {
   int64_t truncated = 0;       // documents that were cut
   int64_t cut_tokens = 0;      // and what they lost
   int64_t longest = 0;         // tokens of the longest record, before it was cut
+  LengthCounts lengths{};      // tokens of each record before it was cut, those left out aside
   std::string chat_field{};    // that makes conversations of records of texts
   int64_t bad = 0;             // records that cannot be learned from, which are left out
   std::string bad_told{};      // and what the log says of them (BadRecords::told)
   UnusedFields unused{};
   std::vector<std::string> unmet{};  // fields to be ignored that no record has
+  std::string idle_template{};       // the chat template, where texts do without it
+  std::string list_told{};           // of the one in an object that the records are
 
   // A record of so many tokens.
   void count_record(int64_t count) {
     ++records;
     longest = std::max(longest, count);
+    lengths.add(count);
     if (count == 0) ++empty;
   }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "text/record/misread_form.h"
 #include "text/unicode/blank.h"
 
 namespace snug::text {
@@ -98,19 +99,6 @@ constexpr auto kLengths = std::to_array<std::string_view>(
 constexpr auto kTokenLabels =
     std::to_array<std::string_view>({"token_type_ids", "special_tokens_mask"});
 
-// The words of loss_mask and lossMask, in lower case.
-std::vector<std::string> words_of(std::string_view field) {
-  std::vector<std::string> words(1);
-  for (size_t i = 0; i < field.size(); ++i) {
-    const auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
-    const char c = field[i];
-    const bool is_border = c == '_' || c == '-' || c == '.' || c == ' ';
-    if (is_border || (is_upper(c) && i > 0 && !is_upper(field[i - 1]))) words.emplace_back();
-    if (!is_border) words.back() += is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c;
-  }
-  return words;
-}
-
 template <size_t kCount>
 bool has_word(std::string_view field, const std::array<std::string_view, kCount>& wanted) {
   const std::vector<std::string> words = words_of(field);
@@ -120,7 +108,8 @@ bool has_word(std::string_view field, const std::array<std::string_view, kCount>
 
 bool is_named_as_label(std::string_view field) {
   if (is_among(kRecordLabels, field)) return true;
-  return (field.ends_with("_id") || field.starts_with("__")) && !has_word(field, kLearningWords);
+  return (field.ends_with("_id") || field.starts_with("__")) && !has_word(field, kLearningWords) &&
+         !is_named_as_order(field);
 }
 
 bool is_mark_of_words(const std::vector<std::string>& words) {
@@ -225,6 +214,18 @@ bool is_flag(const jinja::Value& value) {
 }
 
 }  // namespace
+
+std::vector<std::string> words_of(std::string_view field) {
+  std::vector<std::string> words(1);
+  for (size_t i = 0; i < field.size(); ++i) {
+    const auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
+    const char c = field[i];
+    const bool is_border = c == '_' || c == '-' || c == '.' || c == ' ';
+    if (is_border || (is_upper(c) && i > 0 && !is_upper(field[i - 1]))) words.emplace_back();
+    if (!is_border) words.back() += is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return words;
+}
 
 bool is_label_of_record(std::string_view field, const nlohmann::json& value) {
   if (field == "split") return value.is_string() && is_split_to_learn(value.get<std::string>());

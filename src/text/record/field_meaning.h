@@ -5,10 +5,14 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "text/chat/jinja/values/value.h"
 
 namespace snug::text {
+
+// The words of loss_mask and lossMask, in lower case.
+std::vector<std::string> words_of(std::string_view field);
 
 // Names and origins of a record, which change nothing that could be learned: no list of numbers,
 // unless it is one that tokenizers write for other models.

@@ -15,6 +15,7 @@
 #include "base/json_parser.h"
 #include "text/record/field_meaning.h"
 #include "text/record/json_escape.h"
+#include "text/record/misread_form.h"
 #include "text/record/record_error.h"
 #include "text/unicode/utf8.h"
 
@@ -290,6 +291,9 @@ std::vector<std::string> unused_keys(const FieldCollector& found, RecordForm for
                                                               key) != kTokenKeys.end();
     if (is_used || says_nothing(value) || is_label_of_record(key, value)) continue;
     if (const std::string why = why_refused(key, value, has_tokens); !why.empty()) fail(why);
+    if (const std::string why = form == RecordForm::text ? why_no_text(key, value) : "";
+        !why.empty())
+      fail(why);
     unused.push_back(key);
   }
   return unused;

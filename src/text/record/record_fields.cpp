@@ -1,6 +1,7 @@
 #include "text/record/record_fields.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "base/json_parser.h"
@@ -12,8 +13,8 @@
 
 namespace snug::text {
 RecordFields::RecordFields(const RawRecord& raw, const std::string& path,
-                           std::span<const std::string> ignored)
-    : raw_(raw), path_(path), ignored_(ignored), meets_(ignored.size()) {
+                           std::span<const std::string> ignored, const RecordMapping* mapping)
+    : raw_(raw), path_(path), ignored_(ignored), mapping_(mapping), meets_(ignored.size()) {
   document_ = base::parse_json_value(raw_.text, [&](const std::string& problem, size_t offset) {
     const auto* const text = raw_.text.data();
     const size_t first = raw_.text.find_first_not_of(" \t\r\n");
@@ -53,18 +54,34 @@ const jinja::Value& RecordFields::value_of(const char* key) const {
 
 std::string RecordFields::string(const char* key) const {
   const nlohmann::json& value = at(key);
+  if (value.is_null()) return "";  // as pandas and datasets write what is empty
   if (!value.is_string())
     fail(fmt::format("expected the field '{}' to be a string, found {}", key, value.type_name()));
   return value.get<std::string>();
 }
 
+bool RecordFields::is_meant(std::string_view key) const {
+  constexpr auto kPrompts =
+      std::to_array<std::string_view>({"prompt", "question", "query", "instruction"});
+  constexpr auto kAnswers =
+      std::to_array<std::string_view>({"completion", "answer", "response", "output", "target"});
+  const auto is_outdone_in = [&](std::span<const std::string_view> names) {
+    return std::ranges::find(names, key) != names.end() &&
+           std::ranges::any_of(names, [&](auto name) { return mapping_->makes(name); });
+  };
+  if (mapping_ == nullptr || mapping_->makes(key)) return true;
+  return !is_outdone_in(kPrompts) && !is_outdone_in(kAnswers);
+}
+
 std::optional<const char*> RecordFields::first_of(std::span<const char* const> keys) const {
-  const auto at = std::find_if(keys.begin(), keys.end(), [&](auto key) { return has(key); });
+  const auto at =
+      std::find_if(keys.begin(), keys.end(), [&](auto key) { return has(key) && is_meant(key); });
   return at == keys.end() ? std::nullopt : std::optional(*at);
 }
 
 std::optional<const char*> RecordFields::first_held(std::span<const char* const> keys) const {
-  const auto at = std::find_if(keys.begin(), keys.end(), [&](auto key) { return holds(key); });
+  const auto at =
+      std::find_if(keys.begin(), keys.end(), [&](auto key) { return holds(key) && is_meant(key); });
   return at == keys.end() ? std::nullopt : std::optional(*at);
 }
 
@@ -90,6 +107,13 @@ std::vector<std::string> RecordFields::ignored() const {
   for (size_t i = 0; i < ignored_.size(); ++i)
     if (meets_[i]) names.push_back(ignored_[i]);
   return names;
+}
+
+void RecordFields::judge_unused(const Judge& judge) const {
+  for (const auto& [key, value] : document_.items()) {
+    if (std::find(used_.begin(), used_.end(), key) != used_.end()) continue;
+    if (const std::string why = judge(key, value); !why.empty()) fail(why);
+  }
 }
 
 std::vector<std::string> RecordFields::unused() const {

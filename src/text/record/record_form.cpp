@@ -6,11 +6,16 @@
 #include <limits>
 #include <optional>
 
+#include "base/shown_text.h"
+#include "text/audit/proposed_mapping.h"
 #include "text/record/answered_records.h"
 #include "text/record/compared_records.h"
+#include "text/record/marked_chat.h"
+#include "text/record/misread_form.h"
 #include "text/record/record_error.h"
 #include "text/record/record_fields.h"
 #include "text/record/record_messages.h"
+#include "text/record/record_spelling.h"
 
 namespace snug::text {
 namespace {
@@ -88,11 +93,12 @@ bool begins_with_mapped(RecordForm form, const RecordMapping& mapping) {
     case RecordForm::alpaca:
       return makes({"instruction", "input", "output"});
     case RecordForm::prompt_completion:
-      return makes({"prompt", "question", "completion", "input", "output"});
+      return makes(
+          {"prompt", "question", "query", "completion", "answer", "response", "input", "output"});
     case RecordForm::preference:
       return makes({"chosen", "rejected", "rejected_response"});
     case RecordForm::unpaired:
-      return makes({"prompt", "question", "completion", "label"});
+      return makes({"prompt", "question", "query", "completion", "answer", "response", "label"});
     case RecordForm::text:
       return makes({"text"});
     case RecordForm::tokens:
@@ -101,14 +107,28 @@ bool begins_with_mapped(RecordForm form, const RecordMapping& mapping) {
   return false;
 }
 
-RawRecord mapped(const RawRecord& raw, const std::string& path, const RecordMapping& mapping) {
+RawRecord with_text(const RawRecord& raw, std::string text) {
   RawRecord result;
   result.number = raw.number;
   result.line = raw.line;
-  result.text = mapping.rewritten(raw.text, [&](const std::string& what) {
-    throw RecordError(raw.number, what, path, raw.line);
-  });
+  result.text = std::move(text);
   return result;
+}
+
+RawRecord mapped(const RawRecord& raw, const std::string& path, const RecordMapping& mapping) {
+  return with_text(raw, mapping.rewritten(raw.text, [&](const std::string& what) {
+    throw RecordError(raw.number, what, path, raw.line);
+  }));
+}
+
+// Throws where a field shows that the record is not what its form says.
+void check_form_is_meant(const RecordFields& fields, const RecordRules& rules, RecordForm form) {
+  if (form == RecordForm::text) fields.judge_unused(why_no_text);
+  const RecordMapping* mapping = rules.mapping;
+  if (form == RecordForm::preference && mapping != nullptr && orders_answers(*mapping))
+    fields.judge_unused([&](std::string_view field, const nlohmann::json& value) {
+      return why_no_order(field, value, *mapping);
+    });
 }
 
 // The names that well-known data sets have for the two answers of a pair.
@@ -131,25 +151,68 @@ const RecordMapping* known_pairs(const RecordFields& fields) {
   return nullptr;
 }
 
+// The names that well-known data sets have for what Snug calls otherwise.
+const RecordMapping* known_names(const RecordFields& fields) {
+  static const RecordMapping kList(std::array{std::string("messages=conversation")}, {});
+  static const RecordMapping kText(std::array{std::string("messages=chat")}, {});
+  if (const RecordMapping* pairs = known_pairs(fields)) return pairs;
+  if (fields.has("conversation") && fields.document().at("conversation").is_array()) return &kList;
+  return fields.has("chat") && is_marked_chat(fields.value_of("chat")) ? &kText : nullptr;
+}
+
+// A record that is of a form once it is written in another way: by names that are well known, or in
+// small letters.
+std::optional<RawRecord> respelled(const RecordFields& fields, const RawRecord& raw,
+                                   const std::string& path, const RecordRules& rules) {
+  if (const RecordMapping* known = known_names(fields)) return mapped(raw, path, *known);
+  const auto small = with_small_names(fields, raw.text);
+  if (!small) return std::nullopt;
+  RawRecord result = with_text(raw, *small);
+  const RecordFields renamed(result, path, rules.ignored, rules.mapping);
+  const auto has = [&](const char* key) { return renamed.has(key); };
+  const bool is_known = form_of(has, rules.form) || known_names(renamed) != nullptr;
+  return is_known ? std::optional(std::move(result)) : std::nullopt;
+}
+
+// What a record of no form may be mapped by; empty where that is not to be guessed.
+std::string proposal_for(const RawRecord& raw, const RecordRules& rules) {
+  // The record is parsed once more, within what reading may hold.
+  constexpr size_t kMostBytes = size_t{256} << 10;
+  if (rules.mapping != nullptr || raw.text.size() > kMostBytes) return "";
+  const bool wants_pairs = rules.form == RecordForm::preference;
+  if (rules.form && !wants_pairs) return "";
+  const auto mapping = propose_mapping(raw.text);
+  const auto is_pair = [](const auto& field) { return field.first == "chosen"; };
+  if (!mapping || (wants_pairs && std::ranges::none_of(mapping->fields, is_pair))) return "";
+  return fmt::format("; perhaps {}", base::shown_text(mapping->text()));
+}
+
 // A record whose fields have Snug's names.
 Record parse_named(const RawRecord& raw, const std::string& path, const RecordRules& rules) {
-  const RecordFields fields(raw, path, rules.ignored);
-  auto form = form_of([&](const char* key) { return fields.has(key); }, rules.form);
+  const RecordFields fields(raw, path, rules.ignored, rules.mapping);
+  if (auto lists = with_messages_of_texts(fields, raw.text)) {
+    if (rules.mapping != nullptr) lists = rules.mapping->with_renamed_messages(*lists);
+    return parse_named(with_text(raw, std::move(*lists)), path, rules);
+  }
+  const auto has = [&](const char* key) { return fields.has(key) && fields.is_meant(key); };
+  auto form = form_of(has, rules.form);
   // The fields that a mapping makes come before those that the record has by chance.
   if (rules.mapping != nullptr && (!form || !begins_with_mapped(*form, *rules.mapping)))
     if (const auto made =
             form_of([&](const char* key) { return rules.mapping->makes(key); }, rules.form))
       form = made;
-  if (!form && rules.mapping == nullptr)
-    if (const RecordMapping* known = known_pairs(fields))
-      return parse_named(mapped(raw, path, *known), path, rules);
-  if (!form) fields.fail(no_form_message(fields.keys(), rules.form));
+  if (!form)
+    if (const auto other = respelled(fields, raw, path, rules))
+      return parse_named(*other, path, rules);
+  if (!form && fields.has("content")) fields.judge_unused(why_no_text);
+  if (!form) fields.fail(no_form_message(fields.keys(), rules.form) + proposal_for(raw, rules));
   Record record;
   record.form = *form;
   record.number = raw.number;
   record.line = raw.line;
   if (has_one_answer(*form)) check_label(fields);
   parse_fields(fields, rules, record);
+  check_form_is_meant(fields, rules, *form);
   if (rules.texts_are_chats) record.chat_field = nullptr;  // all are, whatever their fields
   record.unused = fields.unused();
   record.ignored = fields.ignored();

@@ -25,12 +25,11 @@ using Json = nlohmann::ordered_json;
 
 // The fields that some form reads (record_form.h, token_record.h).
 constexpr auto kFields = std::to_array<std::string_view>(
-    {"messages",         "conversations", "instruction", "input",
-     "output",           "prompt",        "question",    "completion",
-     "chosen",           "rejected",      "label",       "text",
-     "system",           "history",       "tools",       "chat_template_kwargs",
-     "input_ids",        "labels",        "loss_mask",   "attention_mask",
-     "rejected_response"});
+    {"messages",  "conversations", "instruction", "input",          "output",
+     "prompt",    "completion",    "chosen",      "rejected",       "label",
+     "text",      "system",        "history",     "tools",          "chat_template_kwargs",
+     "input_ids", "labels",        "loss_mask",   "attention_mask", "rejected_response",
+     "question",  "query",         "answer",      "response"});
 constexpr auto kMessageFields = std::to_array<std::string_view>(
     {"role", "content", "tool_calls", "reasoning_content", "weight", "name"});
 constexpr auto kMappedRoles =
@@ -58,8 +57,11 @@ void require_known(const char* key, std::string_view name,
 }
 
 // The value at a path of names and indices; null pointer where there is none. A field whose own
-// name has dots is found by it.
+// name has dots is found by it. What a list is too short for, and what lies in null, is null: a
+// question without an answer has an empty list of answers.
 const Json* find(const Json& value, std::string_view path) {
+  static const Json kNothing;
+  if (value.is_null()) return &kNothing;
   if (value.is_object()) {
     const auto whole = value.find(std::string(path));
     if (whole != value.end()) return &*whole;
@@ -74,7 +76,8 @@ const Json* find(const Json& value, std::string_view path) {
     size_t index = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
     const bool is_index = error == std::errc() && end == name.data() + name.size();
-    if (is_index && index < value.size()) found = &value[index];
+    if (is_index && index >= value.size()) return &kNothing;
+    if (is_index) found = &value[index];
   }
   if (found == nullptr || dot == std::string_view::npos) return found;
   return find(*found, path.substr(dot + 1));
@@ -84,6 +87,10 @@ bool is_empty_value(const Json& value) {
   const auto is_null = [](const Json& item) { return item.is_null(); };
   return value.is_null() || (value.is_object() && value.empty()) ||
          (value.is_array() && std::ranges::all_of(value, is_null));
+}
+
+bool is_item_of(const Json& list, const Json* item) {
+  return item != nullptr && !list.empty() && item >= &list.front() && item <= &list.back();
 }
 
 // Removes what lies at a path, and what has nothing left around it. Items of a list become null, so
@@ -97,7 +104,7 @@ void remove(Json& value, std::string_view path) {
   } else if (value.is_object() && value.contains(name)) {
     if (dot != std::string_view::npos) remove(value[name], path.substr(dot + 1));
     if (dot == std::string_view::npos || is_empty_value(value[name])) value.erase(name);
-  } else if (const Json* item = find(value, name); value.is_array() && item != nullptr) {
+  } else if (const Json* item = find(value, name); value.is_array() && is_item_of(value, item)) {
     Json& taken = value[static_cast<size_t>(item - &value[0])];
     if (dot == std::string_view::npos)
       taken = nullptr;
@@ -186,6 +193,11 @@ void RecordMapping::add_role(const std::string& item) {
 
 bool RecordMapping::makes(std::string_view name) const {
   return std::ranges::any_of(fields_, [&](const Field& field) { return field.name == name; });
+}
+
+const std::string* RecordMapping::taken_for(std::string_view name) const {
+  const auto at = std::ranges::find(fields_, name, &Field::name);
+  return at == fields_.end() ? nullptr : &at->sources.front().written;
 }
 
 std::vector<RecordMapping::Source> RecordMapping::sources_of(const std::string& item,
@@ -282,8 +294,10 @@ std::optional<Json> RecordMapping::value_of(const Json& object, const std::strin
     }
     if (source.is_path()) return *value;
     if (value->is_structured()) {
-      why = fmt::format("'{}' is {}, which the text that fields makes for '{}' cannot hold", path,
-                        value->is_array() ? "a list" : "an object", name);
+      why = fmt::format(
+          "'{}' is {}, which the text that fields makes for '{}' cannot hold; without braces it is "
+          "taken as it is",
+          path, value->is_array() ? "a list" : "an object", name);
       return std::nullopt;
     }
     std::string part;
@@ -331,6 +345,13 @@ void RecordMapping::map_message_fields(const std::string& list, Json& message) c
   for (auto& [name, value] : values) set(message, name, std::move(value));
 }
 
+void RecordMapping::map_messages(Json& record) const {
+  for_each_message(record, [&](const std::string& list, Json& message) {
+    map_message_fields(list, message);
+    map_role(message);
+  });
+}
+
 void RecordMapping::map_role(Json& message) const {
   for (const char* key : {"role", "from"}) {
     const auto role = message.find(key);
@@ -351,10 +372,14 @@ std::string RecordMapping::rewritten(const std::string& record, const Fail& fail
   }
   if (!document.is_object()) return record;
   map_fields(document, fail);
-  for_each_message(document, [&](const std::string& list, Json& message) {
-    map_message_fields(list, message);
-    map_role(message);
-  });
+  map_messages(document);
+  return document.dump();
+}
+
+std::string RecordMapping::with_renamed_messages(const std::string& record) const {
+  Json document = base::parse_ordered_json(
+      record, [](const std::string& problem, size_t) { base::throw_user_error("{}", problem); });
+  map_messages(document);
   return document.dump();
 }
 

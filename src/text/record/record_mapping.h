@@ -29,6 +29,9 @@ class RecordMapping {
   // Whether it makes the field `name` of a record.
   bool makes(std::string_view name) const;
 
+  // What it takes for the field `name`, as it is written; null where it does not make it.
+  const std::string* taken_for(std::string_view name) const;
+
   // Whether something is made of the field `name` of a record, or of what lies in it.
   bool takes(std::string_view name) const;
 
@@ -41,15 +44,17 @@ class RecordMapping {
   // others stay. Text that is no JSON object stays as it is: what reads it next says so. A number
   // such as 1.00 becomes 1.0.
   std::string rewritten(const std::string& record, const Fail& fail) const;
+  // The same for the fields and roles of messages alone, in a record that was rewritten before.
+  std::string with_renamed_messages(const std::string& record) const;
 
  private:
-  // What stands for a field: pieces of text and of paths in turn, of which a path alone keeps its
-  // type.
+  // What stands for a field: a path, whose value keeps its type, or a text with paths in braces:
+  // pieces of text and of paths in turn.
   struct Source {
     std::string written;
     std::vector<std::string> texts{};  // one more than there are paths
     std::vector<std::string> paths{};
-    bool is_path() const { return paths.size() == 1 && texts[0].empty() && texts[1].empty(); }
+    bool is_path() const { return paths.size() == 1 && paths[0] == written; }
     bool is_nothing() const { return written.empty(); }
   };
   struct Field {
@@ -71,6 +76,7 @@ class RecordMapping {
                                                         const Source& source, std::string& why);
   void add_field(const std::string& item);
   void add_role(const std::string& item);
+  void map_messages(nlohmann::ordered_json& record) const;
   void map_fields(nlohmann::ordered_json& record, const Fail& fail) const;
   void map_message_fields(const std::string& list, nlohmann::ordered_json& message) const;
   void map_role(nlohmann::ordered_json& message) const;

@@ -11,8 +11,10 @@
 
 #include "text/chat/jinja/values/compare.h"
 #include "text/chat/message_learning.h"
+#include "text/record/marked_chat.h"
 #include "text/record/message_calls.h"
 #include "text/record/message_role.h"
+#include "text/record/message_turns.h"
 #include "text/unicode/blank.h"
 
 namespace snug::text {
@@ -170,7 +172,8 @@ class MessageReader {
     // mistake, unless calls stand in its place.
     const bool lacks_text = text == nullptr && find("tool_calls") == nullptr &&
                             !holds("function_call") && !holds("refusal");
-    const bool must_be_text = has_value_ || holds_call_;
+    const bool is_null = text != nullptr && text->is(Value::Kind::none);
+    const bool must_be_text = holds_call_ || (has_value_ && !is_null);
     if (role_ == nullptr || lacks_text || (must_be_text && text_of(text_key_) == nullptr))
       fields_.fail(fmt::format("message {}: expected the strings '{}' and '{}'{}", number_,
                                role_key_, text_key_, left_out_note()));
@@ -290,7 +293,9 @@ Message read_message(const RecordFields& fields, const jinja::Value& item, size_
 
 void add_messages(const RecordFields& fields, const char* key, Conversation& conversation,
                   bool is_learned) {
-  const jinja::Value& value = fields.value_of(key);
+  const jinja::Value& written = fields.value_of(key);
+  const jinja::Value value =
+      is_marked_chat(written) ? Value::list(messages_of_marks(written.as_text())) : written;
   const jinja::List alone{value};
   const bool is_list = value.is(jinja::Value::Kind::list);
   if (!is_list && !value.is(jinja::Value::Kind::dict))
@@ -298,7 +303,7 @@ void add_messages(const RecordFields& fields, const char* key, Conversation& con
   std::vector<Message>& messages = conversation.messages;
   const size_t first = messages.size();
   size_t number = first;
-  for (const jinja::Value& item : is_list ? value.items() : alone) {
+  for (const jinja::Value& item : messages_of_turns(is_list ? value.items() : alone)) {
     Message message = read_message(fields, item, ++number, is_learned);
     if (is_call_alone(item) && messages.size() > first && messages.back().is_assistant())
       add_to_turn(fields, message, number, messages.back());
@@ -334,7 +339,10 @@ void read_variables(const RecordFields& fields, Conversation& conversation) {
 
 // A text, or a list of texts and of parts with one.
 std::string system_text(const RecordFields& fields, const char* key) {
-  if (!fields.at(key).is_array()) return fields.string(key);
+  if (!fields.at(key).is_array()) {
+    const bool has_marks = fields.has("messages") && fields.document().at("messages").is_string();
+    return has_marks ? without_system_mark(fields.string(key)) : fields.string(key);
+  }
   jinja::Dict message;
   message.set(Value::text("role"), Value::text("system"));
   message.set(Value::text("content"), read_content(fields, fields.value_of(key), 0));
@@ -423,8 +431,11 @@ void read_mask(const RecordFields& fields, std::vector<Message>& messages) {
 
 void parse_messages(const RecordFields& fields, const char* key, const RecordRules& rules,
                     Record& record) {
-  if (!fields.at(key).is_array())
-    fields.fail(fmt::format("expected the field '{}' to be a list of messages", key));
+  if (fields.at(key).is_null())
+    fields.fail(fmt::format("the field '{}' is empty", key), Fault::size);
+  if (!fields.at(key).is_array() && !is_marked_chat(fields.value_of(key)))
+    fields.fail(
+        fmt::format("expected the field '{}' to be a list of messages, or its JSON as text", key));
   add_messages(fields, key, record.conversation);
   read_mask(fields, record.conversation.messages);
   const size_t added = add_setting(fields, record.conversation);

@@ -14,6 +14,15 @@ namespace {
 using Kind = jinja::Value::Kind;
 
 constexpr const char* kHistory = "history";
+constexpr const char* kTools = "tools";
+
+// Whether there is something that may be called: a list that is not empty, also as text.
+bool says_tools(const RecordFields& fields) {
+  if (!fields.holds(kTools)) return false;
+  const nlohmann::json& tools = fields.document().at(kTools);
+  if (!tools.is_string()) return !tools.empty();
+  return tools.get_ref<const std::string&>().find_first_not_of(" \t\r\n[]{}") != std::string::npos;
+}
 
 // A question is learned where its role is.
 void add_asked(std::string text, Conversation& conversation) {
@@ -70,6 +79,7 @@ std::optional<const char*> conversation_field(const RecordFields& fields,
         (document.at(key).is_string() && is_blank(document.at(key).get_ref<const std::string&>()));
     if (!is_empty) return check(key);
   }
+  if (says_tools(fields)) return check(kTools);
   if (fields.holds(kHistory) && !document.at(kHistory).empty()) return check(kHistory);
   const std::string_view text = question.text == nullptr ? "" : question.text;
   const bool is_asked = text == "question" || text == "query";

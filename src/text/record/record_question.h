@@ -25,8 +25,8 @@ QuestionFields question_fields(const RecordFields& fields);
 // The prompt as a text: an instruction in the form of Stanford Alpaca.
 std::string question_text(const RecordFields& fields, const QuestionFields& question);
 
-// The field of a record of texts that makes a conversation of it: a system message, or a history
-// that is not empty, or a question or query, which the tools that write them put into a
+// The field of a record of texts that makes a conversation of it: a system message, tools or a
+// history that are not empty, or a question or query, which the tools that write them put into a
 // conversation. None of the latter for an encoder; throws RecordError for the former there.
 std::optional<const char*> conversation_field(const RecordFields& fields,
                                               const QuestionFields& question,

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_ending.h"
 #include "base/json_parser.h"
 #include "text/source/conversion_advice.h"
 #include "text/unicode/blank.h"
@@ -76,6 +77,7 @@ RecordReader::RecordReader(const std::string& path, std::span<const std::string>
   const int first = skip_space();
   format_ = first == '[' ? Format::json_array : Format::json_lines;
   if (first == kEnd) at_end_ = true;
+  if (first == '{' && base::file_ending(path).contents == ".json") find_list();
   if (format_ == Format::json_array) get();
   if (format_ == Format::json_lines) check_line_ends();
 }
@@ -87,6 +89,21 @@ void RecordReader::check_line_ends() const {
       "its lines end in carriage returns alone; convert it: tr '\\r' '\\n' < FILE > "
       "CONVERTED.jsonl",
       0);
+}
+
+// Reads the file to the end, where it is one object, and goes back to its beginning or its list's.
+void RecordReader::find_list() {
+  const FilePlace begin{offset_, line_};
+  list_ = find_list_in_object({[this] { return get(); },
+                               [this] {
+                                 return FilePlace{offset_, line_};
+                               }},
+                              [&](const std::string& what) { fail(what, begin.line); });
+  const FilePlace place = list_ ? list_->begin : begin;
+  if (list_) format_ = Format::json_array;
+  offset_ = place.offset;
+  line_ = place.line;
+  fill();
 }
 
 void RecordReader::fail(const std::string& message, int line) const {
@@ -196,7 +213,7 @@ bool RecordReader::next_element(RawRecord& record) {
   int c = skip_space();
   if (c == ']') {
     get();
-    if (skip_space() != kEnd) fail("there is text after the end of the array", line_);
+    if (!list_ && skip_space() != kEnd) fail("there is text after the end of the array", line_);
     return false;
   }
   if (!at_first_element_) {

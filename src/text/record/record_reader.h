@@ -6,11 +6,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "text/record/list_in_object.h"
 #include "text/source/record_file.h"
 
 namespace snug::text {
@@ -39,8 +41,9 @@ class RecordReader {
   enum class Format { json_array, json_lines, plain_text };
 
   // The format is seen from the name and, unless it is that of plain text, from the first
-  // character: [ opens an array, { begins a line. Of a table with columns of their own (Parquet)
-  // those called as in `unread` need not be read, and are null. Throws UserError.
+  // character: [ opens an array, { begins a line, or in a .json file an object that holds the array
+  // (list_in_object.h). Of a table with columns of their own (Parquet) those called as in `unread`
+  // need not be read, and are null. Throws UserError.
   explicit RecordReader(const std::string& path, std::span<const std::string> unread = {});
 
   // Plain text is cut at every `separator` (the text of the end-of-text token); without one, or
@@ -48,11 +51,14 @@ class RecordReader {
   void separate_by(std::string separator) { separator_ = std::move(separator); }
 
   Format format() const { return format_; }
+  // The list whose items the records are, where the file is an object that holds it.
+  const std::optional<ListInObject>& list() const { return list_; }
 
   // False at the end. Throws UserError for a broken array, or plain text that is not UTF-8.
   bool next(RawRecord& record);
 
  private:
+  void find_list();
   bool next_element(RawRecord& record);
   bool next_line(RawRecord& record);
   bool next_text(RawRecord& record);
@@ -76,6 +82,7 @@ class RecordReader {
   int64_t block_begin_ = 0;
   bool is_whole_ = false;  // nothing follows the block
   Format format_ = Format::plain_text;
+  std::optional<ListInObject> list_;
   std::string held_;  // the end of a piece of text, which may be a part of a separator
   int64_t number_ = 0;
   int64_t offset_ = 0;  // of the next character

@@ -52,6 +52,8 @@ void SourceLoader::read_file(const std::string& file) {
   const std::vector<std::string> unread =
       held_out_ ? std::vector<std::string>() : unread_fields(rules_);
   after_bad_records([&] { reader_.emplace(path_, unread); });
+  if (reader_->list())
+    for (Side& each : sides_) each.audit.list_told = reader_->list()->told();
   if (reader_->format() == RecordReader::Format::plain_text) {
     open_tokenizer();
     reader_->separate_by(text_end(*tokenizer_));
@@ -175,7 +177,10 @@ void SourceLoader::start(const Record& first, int line) {
         [this](auto ids, auto trained) { side(holds_windows_out_).writer->add(ids, trained); });
   for (Side& each : sides_)
     if (each.writer) each.writer->begin(*form_, eos_);
-  if (first.is_conversation()) open_template(first.chat_field);
+  if (first.is_conversation())
+    open_template(first.chat_field);
+  else
+    note_idle_template();
   tokens_.emplace(path_, options_, *form_,
                   RecordTokenizer::Means{tokenizer_, template_ ? &*template_ : nullptr});
 }
@@ -214,6 +219,17 @@ void SourceLoader::open_template(const char* chat_field) {
   for (Side& each : sides_) {
     each.audit.chat_template = template_->name();
     each.audit.template_source = template_->source();
+  }
+}
+
+// Prompts and answers that are texts stand as they are, which a user of a model for conversations
+// may not expect.
+void SourceLoader::note_idle_template() {
+  if (*form_ == RecordForm::tokens || *form_ == RecordForm::text || rules_.has_encoder) return;
+  try {
+    const ChatTemplate idle(options_.chat_template, *tokenizer_);
+    for (Side& each : sides_) each.audit.idle_template = idle.name();
+  } catch (const base::UserError&) {  // there is none
   }
 }
 

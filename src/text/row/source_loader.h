@@ -75,6 +75,7 @@ class SourceLoader {
   void require_end_to_keep(int line) const;
   void open_tokenizer();
   void open_template(const char* chat_field);
+  void note_idle_template();
 
   Record parse(const RawRecord& raw) const;
   void tokenize(std::vector<Item>& batch) const;
