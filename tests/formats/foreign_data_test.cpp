@@ -133,6 +133,34 @@ TEST(ForeignData, TemplatesOfAxolotlAreFiles) {
                        "write it into a file, and say chat_template: FILE"));
 }
 
+// What would take less than was meant, or nothing, is told of.
+TEST(ForeignData, CarelessWordsAreToldOf) {
+  for (const auto& [yaml, error] : std::vector<std::pair<std::string, std::string>>{
+           {"datasets: [{path: [a, b], type: alpaca}]",
+            "r.yaml:1:1: datasets[0].path: is the list [a, b]; expected one value"},
+           {"datasets: [[a, b]]", "datasets[0].path: is the list [a, b]"},
+           {"datasets: [{path: a, type: completion, field: [x, y]}]", "datasets[0].field: is the"},
+           {"datasets: [{path: a, type: {field_instruction: ''}}]", "is empty; expected the name"},
+           {"datasets: [{path: a, type: alpaca}]\ndata: b", "are names of the same key"},
+           {"datasets: [{path: a}, {path: a}]", "has the entry a twice"},
+           {"datasets: [{path: a, weight: 2, split: 'train[:10%]'}]", "both weight and repeats"},
+           {"dataset_name: [a, b]", "r.yaml:1:1: 'dataset_name' is the list [a, b]; expected one"},
+           {"dataset_name: a\ndataset_train_split: 'train['", "'dataset_train_split' is 'train['"},
+           {"dataset: a#0", "expected NAME#COUNT"},
+           {"dataset: a\nmax_samples: 0", "'max_samples' is 0, so nothing would be left"},
+           {"dataset: a\nmax_samples: many", "'max_samples' is 'many'"},
+           {"dataset: [a, b]\ninterleave_probs: 0,1", "'interleave_probs' is 0, so nothing"},
+           {"dataset: [a, b]\ninterleave_probs: a,b", "'interleave_probs' is 'a'"},
+           {"dataset_mixer: {a: 0}", "'dataset_mixer.a' is 0, so nothing would be taken"},
+           {"dataset: a\ncolumns: {x: why}", "'columns.x' is 'why', which is no field"},
+           {"dataset_mixture: {dataset: [a]}", "'dataset_mixture.dataset' is unknown"},
+           {"validation_split_percentage: 5\nval_set_size: 3", "are names of the same key"},
+           {"datasets: [{path: a, type: chat_template, chat_template: chatml}]\n"
+            "chat_template: zephyr",
+            "'chat_template' is given twice"}})
+    EXPECT_TRUE(contains(error_of(yaml), error)) << yaml << "\n" << error_of(yaml);
+}
+
 // A folder with LLaMA-Factory's file of names.
 class LlamaFactoryData : public ::testing::Test {
  protected:

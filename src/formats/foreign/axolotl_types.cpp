@@ -297,7 +297,8 @@ class TypeMap {
   }
   std::string text(std::string_view key, std::string_view usual) const {
     const auto found = std::ranges::find(keys_, key, &Written::name);
-    return std::string(found == keys_.end() || found->items.empty() ? usual : found->items.front());
+    const bool is_usual = found == keys_.end() || found->items.empty();
+    return is_usual ? std::string(usual) : one_text(*found);
   }
   [[noreturn]] void fail(std::string_view key, const std::string& problem) const {
     throw base::UserError(problem, std::ranges::find(keys_, key, &Written::name)->where);
@@ -368,6 +369,8 @@ void apply_axolotl_map(std::vector<Written> keys, DataEntry& entry) {
   const TypeMap map(std::move(keys));
   for (const char* key : {"field_prompt", "field_chosen", "field_completion", "prompt_format"})
     if (map.has(key)) return apply_compared_map(map, entry);
+  for (const char* key : {"field_instruction", "field_output"})
+    if (map.text(key, key).empty()) map.fail(key, "is empty; expected the name of a field");
   const PromptFields fields{map.text("field_system", "system"),
                             map.text("field_instruction", "instruction"),
                             map.text("field_input", "input"), map.text("field_output", "output")};

@@ -13,6 +13,7 @@
 #include "formats/foreign/data_sides.h"
 #include "formats/foreign/dataset_info.h"
 #include "formats/foreign/dataset_names.h"
+#include "formats/foreign/tool_entries.h"
 
 namespace snug::formats {
 namespace {
@@ -110,7 +111,7 @@ HubWords take_hub_words(DataSides& sides) {
     words.usual_test = "validation";
   }
   const auto text = sides.take("dataset_text_field");
-  if (text && text->items.front() != "text") sides.text_field = text->items.front();
+  if (text && one_text(*text) != "text") sides.text_field = one_text(*text);
   return words;
 }
 
@@ -122,14 +123,14 @@ void read_hub_name(DataSides& sides) {
     return;
   }
   if (!sides.data.entries.empty()) return sides.note(*words.name, "datasets says what to train on");
-  const DataEntry whole{.path = words.name->items.front(),
-                        .config = words.config ? words.config->items.front() : ""};
+  const DataEntry whole{.path = one_text(*words.name),
+                        .config = words.config ? one_text(*words.config) : ""};
   const auto add = [&](DataSide& side, const std::optional<Written>& split,
                        const std::string& usual) {
     sides.config.mistakes.gather([&] {
       DataEntry entry = whole;
       const Written& said = split ? *split : *words.name;
-      sides.set_split(entry, said, split ? split->items.front() : usual);
+      sides.set_split(entry, said, split ? one_text(*split) : usual);
       sides.add(side, said, {{entry}, {}});
     });
   };
@@ -150,13 +151,13 @@ void read_mixer(DataSides& sides) {
   const std::vector<Written> names = sides.take_prefixed(kPrefix);
   for (size_t i = 0; i < names.size(); ++i) {
     sides.config.mistakes.gather([&] {
-      const double share = number_in(names[i]);
+      const double share = share_of(names[i]);
       for (const std::string& part : parts) {
         DataEntry entry{.path = names[i].name.substr(kPrefix.size())};
         if (configs && i < configs->items.size()) entry.config = configs->items[i];
         sides.set_split(entry, splits ? *splits : names[i], part);
         const bool trains = part.starts_with("train");
-        if (trains && share > 0) entry.repeats *= share;
+        if (trains) entry.repeats *= share;
         sides.add(trains ? sides.data : sides.evaluation, names[i], {{entry}, {}});
       }
     });
@@ -172,7 +173,7 @@ void take_names(DataSides& sides) {
   read(sides.data, "dataset");
   read(sides.evaluation, "eval_dataset");
   read(sides.evaluation, "val_dataset");
-  read_hub_name(sides);
+  sides.config.mistakes.gather([&] { read_hub_name(sides); });
   read_mixer(sides);
 }
 

@@ -10,6 +10,7 @@
 #include "base/lower_case.h"
 #include "formats/foreign/data_sides.h"
 #include "formats/foreign/template_words.h"
+#include "formats/foreign/tool_entries.h"
 #include "formats/recipe/data_entries.h"
 
 namespace snug::formats {
@@ -39,7 +40,7 @@ void take_columns(DataSides& sides) {
   constexpr std::string_view kPrefix = "columns.";
   Written fields{"fields", {}, true, {}, false, false, "columns"};
   for (const Written& column : sides.take_prefixed(kPrefix)) {
-    const std::string& name = column.items.front();
+    const std::string& name = one_text(column);
     const auto* const known = std::ranges::find(kColumns, name, &Pair::first);
     fields.where = column.where;
     if (known == kColumns.end())
@@ -91,6 +92,10 @@ void limit(DataSides& sides, DataSide& side, const Written& count) {
   const auto most = std::get<int64_t>(
       parse_value(*find_recipe_key(kLike),
                   {kLike, count.items, count.is_list, count.where, false, false, count.name}));
+  if (most < 1)
+    throw base::UserError(
+        fmt::format("'{}' is {}, so nothing would be left of the data", count.name, most),
+        count.where);
   take_paths(sides, side);
   for (DataEntry& entry : side.entries)
     entry.limit = entry.limit == 0 ? most : std::min(most, entry.limit);
@@ -113,7 +118,7 @@ void set_weights(DataSides& sides, const Written& said, const std::vector<std::s
                                       weights.size(), entries.size()),
                           said.where);
   for (size_t i = 0; i < weights.size(); ++i)
-    entries[i].weight = number_in({said.name, {weights[i]}, false, said.where});
+    entries[i].weight = share_of({said.name, {weights[i]}, false, said.where});
   sides.config.notes.push_back(fmt::format(
       "{}'{}' gives weights: an epoch takes as many records as all data sets have together, and of "
       "each its share; one that is used up begins again, and none ends an epoch",
@@ -152,8 +157,9 @@ void take_held_out(DataSides& sides) {
                         !sides.value_of("validation_file").empty() ||
                         !sides.value_of("eval_data").empty();
   if (has_sets) return sides.note(*percent, "there is a set to evaluate on");
+  if (percent->items.front() == "0") return;
   sides.config.mistakes.gather(
-      [&] { sides.set("val_set_size", fmt::format("{}", number_in(*percent) / 100), *percent); });
+      [&] { sides.set("val_set_size", fmt::format("{}", share_of(*percent) / 100), *percent); });
 }
 
 // axolotl's word for a template that chat_template_jinja gives, which is another name of

@@ -113,10 +113,14 @@ std::vector<std::string> comma_items(const Written& written) {
   return items;
 }
 
-double number_in(const Written& written) {
+double share_of(const Written& written) {
   constexpr const char* kLike = "weight_decay";  // whose values are numbers of at least 0
   Written value{kLike, written.items, written.is_list, written.where, false, false, written.name};
-  return std::get<double>(parse_value(*find_recipe_key(kLike), value));
+  const auto share = std::get<double>(parse_value(*find_recipe_key(kLike), value));
+  if (share > 0) return share;
+  throw base::UserError(
+      fmt::format("'{}' is 0, so nothing would be taken: leave the data set out", written.name),
+      written.where);
 }
 
 }  // namespace snug::formats

@@ -62,8 +62,8 @@ class DataSides {
 // The texts of a list, or of one text with commas.
 std::vector<std::string> comma_items(const Written& written);
 
-// A number of at least 0 that a key says.
-double number_in(const Written& written);
+// A number above 0 that a key says.
+double share_of(const Written& written);
 
 // What is read, in this order: lists of data sets; names of data sets; and what is said of all of
 // them, which changes the entries of the former.

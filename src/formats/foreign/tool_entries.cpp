@@ -1,5 +1,6 @@
 #include "formats/foreign/tool_entries.h"
 
+#include <fmt/ranges.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -69,7 +70,7 @@ const Written* ToolEntry::find(std::string_view name) const {
 
 std::string ToolEntry::text(std::string_view name) const {
   const Written* written = find(name);
-  return written == nullptr ? "" : written->items.front();
+  return written == nullptr ? "" : one_text(*written);
 }
 
 void ToolEntry::fail(const std::string& problem) const {
@@ -79,7 +80,11 @@ void ToolEntry::fail(const std::string& problem) const {
 std::vector<std::string> tool_items(const YAML::Node& value) {
   std::vector<std::string> items;
   const auto add = [&](const YAML::Node& item) {
-    items.push_back(item.IsScalar() ? item.Scalar() : on_one_line(item));
+    if (item.IsSequence()) {
+      items.push_back(fmt::format("{{path: {}}}", on_one_line(item)));
+    } else {
+      items.push_back(item.IsScalar() ? item.Scalar() : on_one_line(item));
+    }
   };
   if (value.IsSequence())
     for (const YAML::Node& item : value) add(item);
@@ -98,6 +103,15 @@ std::vector<ToolEntry> tool_entries(const Written& list) {
     entries.push_back(std::move(entry));
   }
   return entries;
+}
+
+const std::string& one_text(const Written& written) {
+  if (written.items.size() == 1) return written.items.front();
+  throw base::UserError(
+      fmt::format("{}is the list [{}]; expected one value",
+                  written.where.line > 0 ? fmt::format("'{}' ", written.name) : "",
+                  fmt::join(written.items, ", ")),
+      written.where);
 }
 
 std::vector<Written> take_below(ToolEntry& entry, std::string_view prefix) {

@@ -20,7 +20,7 @@ struct ToolEntry {
 
   // Null where it has no such key, or one without a value.
   const Written* find(std::string_view name) const;
-  // Empty where there is none.
+  // Empty where there is none. Throws UserError for a list of several.
   std::string text(std::string_view name) const;
   // A mistake about this entry.
   [[noreturn]] void fail(const std::string& problem) const;
@@ -32,6 +32,9 @@ std::vector<std::string> tool_items(const YAML::Node& value);
 // The entries of a written list, or the one of a map. Throws UserError where values nest more than
 // such lists do.
 std::vector<ToolEntry> tool_entries(const Written& list);
+
+// The one value of a key that takes one. Throws UserError for a list of several.
+const std::string& one_text(const Written& written);
 
 // Takes the keys that begin with `prefix` out of the entry; their names are without it.
 std::vector<Written> take_below(ToolEntry& entry, std::string_view prefix);
