@@ -23,24 +23,6 @@ key means is in [data.md](data.md). "Text" is a prompt and an answer in a row, "
 
 """
 TABLE = "| set | file | key | read as | records left out, and why |\n| --- | --- | --- | --- | --- |\n"
-# What a person does with a set that Snug refuses, and why it does.
-REASONS = {
-    "oasst1": "each row is one message of a tree: choose the ways through it first",
-    "ultrachat": "a list of texts has no roles",
-    "lima": "a list of texts has no roles",
-    "capybara": "turns are pairs of `input` and `output`",
-    "glaive-function-calling-v2": "a conversation is one text with marks of its own",
-    "pku-saferlhf": "a number says which of two answers is better",
-    "helpsteer3": "a number says which of two answers is better",
-    "piqa": "a number says which of two answers is right",
-    "natural-instructions": "the file is one object, with its instances in a list",
-    "messages-in-csv": "messages as JSON in a text",
-    "apigen-uniform": "messages as JSON in a text",
-    "excel-csv": "semicolons in place of commas",
-    "daily-dialog": "a list of texts has no roles",
-    "utf16-csv": "UTF-16",
-}
-
 
 def file_of(name):
     entry = SETS.get(name)
@@ -65,7 +47,7 @@ def line(case, result):
     keys = " ".join(f"`{word}`" for word in case["words"]) or "none"
     found = result["sets"].get(name)
     if found is None:
-        return f"| {name} | {file_of(name)} | | refused | all: {REASONS[name]} |\n"
+        return f"| {name} | {file_of(name)} | | refused | all: {learned_cases.REFUSED[name]} |\n"
     out = "; ".join(f"{number} of {found['records']}: {why}" for why, number in found["left out"].items()) or "none"
     return f"| {name} | {file_of(name)} | {keys} | {read_as(case)} | {out} |\n"
 

@@ -247,12 +247,16 @@ def magicoder():
 def glaive():
     """System message and conversation are texts with marks of their own; functions stand in the system text."""
     for i in range(25):
-        plain = "SYSTEM: You are a helpful assistant, with no access to external functions."
+        told = "You are a helpful assistant, with no access to external functions."
         function = json.dumps({"name": "get_tide", "description": "The tide of a place",
                                "parameters": {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}}, indent=4)
-        system = plain if i % 3 == 0 else f"SYSTEM: You are a helpful assistant with access to the following functions. Use them if required -\n{function}\n"
-        chat = f"USER: {question(i)}\n\n\nASSISTANT: {answer(i)} <|endoftext|>\n\n\n"
         if i % 3:
-            chat += ("USER: What is the tide?\n\n\nASSISTANT: <functioncall> {\"name\": \"get_tide\", \"arguments\": '{\"place\": \"Bergen\"}'} <|endoftext|>\n\n\n"
-                     "FUNCTION RESPONSE: {\"tide\": \"low\"}\n\n\nASSISTANT: The tide is low. <|endoftext|>\n\n\n")
-        yield {"system": system, "chat": chat}, {"out": "a conversation written as one text with marks"}
+            told = f"You are a helpful assistant with access to the following functions. Use them if required -\n{function}"
+        turns = [("USER", question(i)), ("ASSISTANT", answer(i))]
+        if i % 3:
+            turns += [("USER", "What is the tide?"), ("ASSISTANT", "<functioncall> {\"name\": \"get_tide\", \"arguments\": '{\"place\": \"Bergen\"}'}"),
+                      ("FUNCTION RESPONSE", "{\"tide\": \"low\"}"), ("ASSISTANT", "The tide is low.")]
+        chat = "".join(f"{mark}: {text}{' <|endoftext|>' if mark == 'ASSISTANT' else ''}\n\n\n" for mark, text in turns)
+        roles = {"USER": "user", "ASSISTANT": "assistant", "FUNCTION RESPONSE": "tool"}
+        messages = [turn("system", told), *(turn(roles[mark], text) for mark, text in turns)]
+        yield {"system": f"SYSTEM: {told}\n", "chat": chat}, {"messages": messages}

@@ -66,7 +66,7 @@ def hh_rlhf():
         start = f"\n\nHuman: {question(i)}\n\nAssistant: {answer(i)}\n\nHuman: And then?\n\nAssistant:"
         rejected = "" if i == 5 else " I do not know."
         yield ({"chosen": f"{start} {answer(i + 1)}", "rejected": f"{start}{rejected}"},
-               {"prompt": start, "chosen": f" {answer(i + 1)}", "rejected": rejected})
+               {"prompt": start, "chosen": f" {answer(i + 1)}", "rejected": rejected} if rejected else {"out": "an empty answer"})
 
 
 @data_set("ultrafeedback-binarized", "data/train_prefs-00000-of-00001.parquet", "parquet-datasets", objective="dpo")

@@ -9,36 +9,43 @@ import json
 from data_sets_first import SETS, pair, turn
 
 ROLES = {"human": "user", "gpt": "assistant", "observation": "tool", "system": "system", "user": "user", "assistant": "assistant"}
-TEXT_PAIRS = {
+QUESTIONS = {
     "magicoder-oss-instruct": "problem solution", "xlam-function-calling-60k": "query answers", "openmathreasoning": "problem generated_solution",
     "aya-dataset": "inputs targets", "samsum": "dialogue summary", "cnn-dailymail": "article highlights", "xsum": "document summary",
-    "wmt14-de-en": "translation.de translation.en", "flan-v2": "inputs targets", "p3": "inputs_pretokenized targets_pretokenized",
 }
-WORDS = {name: ["fields={{prompt: {}, completion: {}}}".format(*fields.split())] for name, fields in TEXT_PAIRS.items()} | {
-    "squad-v2": ['fields={prompt: "{context}\\n\\n{question}", completion: answers.text.0}', "max_skipped=1"],
-    "oasst2-trees": ["fields={prompt: prompt.text, completion: prompt.replies.0.text}"],
-    "s1k": ['fields={prompt: question, completion: "<think>{thinking_trajectories.0}</think>\\n{attempt}"}'],
+TEXT_PAIRS = {"wmt14-de-en": "translation.de translation.en", "flan-v2": "inputs targets", "p3": "inputs_pretokenized targets_pretokenized",
+              "natural-instructions": "input output.0", "oasst2-trees": "prompt.text prompt.replies.0.text"}
+WORDS = {name: ["fields={{question: {}, answer: {}}}".format(*fields.split())] for name, fields in QUESTIONS.items()}
+WORDS |= {name: ["fields={{prompt: {}, completion: {}}}".format(*fields.split())] for name, fields in TEXT_PAIRS.items()}
+WORDS |= {
+    "squad-v2": ['fields={prompt: "{context}\\n\\n{question}", completion: answers.text.0}'],
+    "s1k": ['fields={question: question, answer: "<think>{thinking_trajectories.0}</think>\\n{attempt}"}'],
     "boolq": ['fields={prompt: "{passage}\\n{question}?", completion: " {answer}"}'],
     "the-stack-dedup": ["fields.text=content"],
-    "wildchat-1m": ["fields.messages=conversation"],
+    "ultrachat": ["fields.messages=data"],
+    "daily-dialog": ["fields.messages=dialog"],
     "vertex-gemini": ["fields={messages: contents, messages.content: parts, system: systemInstruction.parts.0.text}"],
     "nectar": ["fields={chosen: answers.0.answer, rejected: answers.2.answer}"],
-    "helpsteer3": ["fields={prompt: context, chosen: response1, rejected: response2}"],
 }
-# Sets that Snug does not train, by what the error says.
+# Sets that Snug does not train, and why.
 REFUSED = {
-    "oasst1": "", "ultrachat": "", "lima": "", "capybara": "", "glaive-function-calling-v2": "", "pku-saferlhf": "", "helpsteer3": "",
-    "natural-instructions": "", "piqa": "", "messages-in-csv": "", "apigen-uniform": "", "excel-csv": "", "daily-dialog": "", "utf16-csv": "",
+    "oasst1": "each row is one message of a tree: choose the ways through it first",
+    "pku-saferlhf": "a number says which of two answers is better",
+    "helpsteer3": "a number says which of two answers is better",
+    "piqa": "a number says which of two answers is right",
+    "excel-csv": "semicolons in place of commas",
+    "utf16-csv": "UTF-16",
 }
 ALPACA_FORMS = ["dolly-15k", "mathinstruct", "codealpaca", "longalpaca", "open-platypus", "lines-called-json", "list-called-jsonl"]
-CHAT_FORMS = ["openorca", "metamathqa", "gsm8k-csv"]
+CHAT_FORMS = ["openorca", "metamathqa", "gsm8k-csv", "s1k", *QUESTIONS]
 # Where a key reads something else of a record than its card would have it.
 MAPPED = {
     "oasst2-trees": lambda r: pair(r["prompt"]["text"], r["prompt"]["replies"][0]["text"]),
     "s1k": lambda r: pair(r["question"], f"<think>{r['thinking_trajectories'][0]}</think>\n{r['attempt']}"),
     "boolq": lambda r: pair(f"{r['passage']}\n{r['question']}?", " " + json.dumps(r["answer"])),
     "squad-v2": lambda r: pair(f"{r['context']}\n\n{r['question']}", (r["answers"]["text"] or [""])[0]),
-    "xlam-function-calling-60k": lambda r: pair(r["query"], r["answers"]),
+    "xlam-function-calling-60k": lambda r: {"messages": [turn("user", r["query"]), turn("assistant", r["answers"])], "tools": json.loads(r["tools"])},
+    "natural-instructions": lambda r: [pair(one["input"], one["output"][0]) for one in r["Instances"]],
     "nectar": lambda r: {"prompt": r["prompt"], "chosen": r["answers"][0]["answer"], "rejected": r["answers"][2]["answer"]},
 }
 
@@ -49,6 +56,7 @@ def made_case(name, folder):
     objective = entry.get("objective", "")
     words = WORDS.get(name, []) + ([f"objective={objective}"] if objective in ("dpo", "kto", "orpo") else [])
     meanings = [MAPPED[name](record) if name in MAPPED else meaning for record, meaning in entry["records"]()]
+    meanings = meanings[0] if isinstance(meanings[0], list) else meanings
     mark = {"hh-rlhf": "prompt_inside", "orca-dpo-pairs": "is_chat", "orpo-dpo-mix-40k": "learns_prompt"}.get(name)
     if mark:
         meanings = [meaning | {mark: True} for meaning in meanings]
