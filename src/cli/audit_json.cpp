@@ -1,5 +1,7 @@
 #include <nlohmann/json.hpp>
 
+#include <vector>
+
 #include "cli/audit_text.h"
 
 namespace snug::cli {

@@ -7,6 +7,7 @@
 #include <array>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/shown_text.h"
 #include "text/unicode/utf8.h"

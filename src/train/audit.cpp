@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <span>
 #include <utility>
 
 #include "text/audit/audit_findings.h"

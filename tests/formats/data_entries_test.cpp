@@ -80,21 +80,22 @@ TEST(DataEntries, ComeFromTheCommandLine) {
 }
 
 TEST(DataEntries, AreTakenBackAsTheyArePrinted) {
-  const std::vector<DataEntry> entries{{.path = "a, b.jsonl"},
-                                       {.path = "[c]"},
-                                       {.path = "{d}"},
-                                       {.path = "e: f"},
-                                       {.path = "g",
-                                        .config = "main",
-                                        .split = "train",
-                                        .name = "n",
-                                        .weight = 0.1,
-                                        .limit = 3,
-                                        .data_format = DataFormat::text,
-                                        .fields = {"text={title}\n\n{body}", "x=y", R"(y=["{a}: \"b\"",""])"},
-                                        .roles = {"a b=user"},
-                                        .ignore_fields = {"one"}},
-                                       {.path = "h", .repeats = 2.5}};
+  const std::vector<DataEntry> entries{
+      {.path = "a, b.jsonl"},
+      {.path = "[c]"},
+      {.path = "{d}"},
+      {.path = "e: f"},
+      {.path = "g",
+       .config = "main",
+       .split = "train",
+       .name = "n",
+       .weight = 0.1,
+       .limit = 3,
+       .data_format = DataFormat::text,
+       .fields = {"text={title}\n\n{body}", "x=y", R"(y=["{a}: \"b\"",""])"},
+       .roles = {"a b=user"},
+       .ignore_fields = {"one"}},
+      {.path = "h", .repeats = 2.5}};
   EXPECT_EQ(recipe_of("data: " + entries_text(entries)).data, entries);
   for (const DataEntry& entry : entries)
     EXPECT_EQ(recipe_of("data: " + entry_text(entry)).data, std::vector<DataEntry>{entry})

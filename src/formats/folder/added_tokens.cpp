@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_parser.h"
 
 namespace snug::formats {
 namespace {
@@ -71,7 +71,10 @@ void add_to_tokenizer(const fs::path& path, const std::vector<NewToken>& tokens)
 template <typename Add>
 void add_to_object(const fs::path& path, const char* key, const Add& add) {
   if (!fs::exists(path)) return;
-  ordered_json document = ordered_json::parse(base::read_text_file(path));
+  ordered_json document =
+      base::parse_ordered_json(base::read_text_file(path), [&](const std::string& problem, size_t) {
+        throw base::UserError(problem, {path.string(), 0, 0});
+      });
   ordered_json* object = key == nullptr           ? &document
                          : document.contains(key) ? &document[key]
                                                   : nullptr;

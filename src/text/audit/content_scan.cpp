@@ -1,6 +1,7 @@
 #include "text/audit/content_scan.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <iterator>
 

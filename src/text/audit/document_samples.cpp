@@ -1,6 +1,7 @@
 #include "text/audit/document_samples.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/random.h"

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -33,7 +34,7 @@ constexpr size_t kMostCompared = 8;
 using Runs = std::vector<uint32_t>;  // sorted, each once
 using Boilerplate = std::unordered_set<uint32_t>;
 
-uint32_t mixed(uint64_t value) {
+uint32_t run_hash(uint64_t value) {
   value ^= value >> 33;
   value *= 0xff51afd7ed558ccdULL;
   value ^= value >> 33;
@@ -66,7 +67,7 @@ class RunReader {
   static void add(std::span<const int32_t> words, const Boilerplate& boilerplate, Runs& runs) {
     // A text of fewer tokens than a run has is one run.
     for (size_t end = std::min(kRun, words.size()); end <= words.size() && end > 0; ++end) {
-      const uint32_t hash = mixed(run_before(words, end));
+      const uint32_t hash = run_hash(run_before(words, end));
       if (!boilerplate.contains(hash)) runs.push_back(hash);
     }
   }

@@ -13,12 +13,12 @@ struct TurnMark {
   std::string_view role;
 };
 constexpr TurnMark kSystemMark{"SYSTEM:", "system"};
-constexpr std::array kTurnMarks{kSystemMark, TurnMark{"USER:", "user"},
+constexpr std::array kChatMarks{kSystemMark, TurnMark{"USER:", "user"},
                                 TurnMark{"ASSISTANT:", "assistant"},
                                 TurnMark{"FUNCTION RESPONSE:", "tool"}};
 
 const TurnMark* mark_at_beginning(std::string_view text) {
-  for (const TurnMark& mark : kTurnMarks)
+  for (const TurnMark& mark : kChatMarks)
     if (text.starts_with(mark.text)) return &mark;
   return nullptr;
 }

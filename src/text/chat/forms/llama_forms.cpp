@@ -1,5 +1,7 @@
 #include "text/chat/forms/forms.h"
 
+#include <string_view>
+
 namespace snug::text {
 namespace {
 

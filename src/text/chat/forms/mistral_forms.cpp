@@ -2,6 +2,7 @@
 // v1 has it in the user's first message, v3 (also of the tokenizers v2) in the last one, v7 in
 // tokens of its own.
 #include <string>
+#include <string_view>
 
 #include "text/chat/forms/forms.h"
 
