@@ -354,7 +354,9 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
       load_all(recipe, sources, [&]() -> const text::Tokenizer& { return tokenizer.open(); });
   RunData data;
   const int64_t group = methods::objective_of(recipe.objective).group;
+  std::vector<text::EpochPart> parts = epoch_parts(recipe, loaded.data.training, group);
   data.documents = documents_of(loaded, group);
+  data.documents.times = text::most_times(parts);
   data.documents.shape_rows(spec);
   text::RowOptions rows{.max_length = as_lengths(row_tokens),
                         .max_segments = static_cast<int32_t>(spec.row_segments),
@@ -364,7 +366,7 @@ RunData load_data(const formats::Recipe& given, const models::ModelSource& model
                         .padding_id = tokenizer.padding_id(),
                         .group = static_cast<int32_t>(group),
                         .start_id = static_cast<int32_t>(model.config.decoder_start_id)};
-  rows.parts = epoch_parts(recipe, loaded.data.training, group);
+  rows.parts = std::move(parts);
   data.training = std::make_unique<DataSource>(std::move(loaded.data.training), rows);
   rows.parts.clear();
   rows.shuffle = false;
